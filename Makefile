@@ -1,0 +1,49 @@
+# Everything there is to run. `make` alone prints this list.
+# The first recipe that needs it makes .venv from the lock files; nothing outside this folder is touched.
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(VENV)/.installed-run
+DEV := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench docs lock clean
+
+help:  ## print this list
+	@sed -n 's/^\([a-z]*\):.*## /\1 /p' Makefile | while read -r name what; do printf '  make %-7s %s\n' "$$name" "$$what"; done
+
+demo: $(RUN)  ## a populated box office on http://127.0.0.1:8000 (ARGS="--port 0" for a free port)
+	$(BIN)/holdfast demo $(ARGS)
+
+test: $(DEV)  ## every test, on real engines it starts itself (ARGS="tests/stores -k hold" for some)
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(DEV)  ## format, lint, types, tidiness and rules: no engines, seconds
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/tidy tests/rules
+
+bench: $(DEV)  ## measure the hot path; table and plot go to bench/results (ARGS="--quick" for a look)
+	$(BIN)/python -m bench $(ARGS)
+
+docs: $(DEV)  ## write the pages that are made from the code
+	$(BIN)/python tools/write_docs.py
+
+lock:  ## choose versions anew and write requirements/*.txt (needs uv)
+	uv pip compile pyproject.toml --group dev --group bench --group build $(LOCK) -o requirements/dev.txt
+	uv pip compile pyproject.toml --group build $(LOCK) -c requirements/dev.txt -o requirements/run.txt
+
+LOCK := --universal --generate-hashes --no-emit-index-url --no-header -q
+
+clean:  ## remove what the recipes made: the environment, caches, the demo's data
+	rm -rf $(VENV) .holdfast .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(RUN): requirements/run.txt tools/venv.sh
+	@sh tools/venv.sh requirements/run.txt
+	@touch $@
+
+$(DEV): requirements/dev.txt tools/venv.sh
+	@sh tools/venv.sh requirements/dev.txt
+	@touch $@ $(RUN)

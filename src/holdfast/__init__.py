@@ -1,0 +1,1 @@
+"""Holdfast: a ticket box office that never sells a seat twice."""

@@ -1,0 +1,79 @@
+-- name: one_owner_a_seat
+-- S1. Counted from the bookings themselves, not from the key that is there to prevent it.
+  SELECT show_id, format('seat %s is in %s live bookings', seat, count(*)) AS what
+    FROM (SELECT show_id, unnest(seats) AS seat FROM booking WHERE state IN ('held', 'paying', 'confirmed', 'blocked')) AS live
+GROUP BY show_id, seat
+  HAVING count(*) > 1;
+
+-- name: seats_taken_as_booked
+-- A live booking has exactly its seats in taken_seat, and nobody else has any.
+SELECT coalesce(live.show_id, taken_seat.show_id) AS show_id,
+       format('seat %s: booking %s, key %s', coalesce(live.seat, taken_seat.seat), live.number, taken_seat.number) AS what
+  FROM (SELECT show_id, number, unnest(seats) AS seat FROM booking
+         WHERE state IN ('held', 'paying', 'confirmed', 'blocked')) AS live
+  FULL JOIN taken_seat ON taken_seat.show_id = live.show_id AND taken_seat.seat = live.seat
+ WHERE live.number IS DISTINCT FROM taken_seat.number;
+
+-- name: nobody_over_the_limit
+-- S12. The counter is what the owner has, and not above what is allowed.
+SELECT coalesce(has.show_id, owner_count.show_id) AS show_id,
+       format('owner %s has %s seats, counted %s, allowed %s', coalesce(has.owner_id, owner_count.owner_id),
+              has.seats, owner_count.seats, owner_count.seats_max) AS what
+  FROM (SELECT show_id, owner_id, sum(cardinality(seats))::int AS seats FROM booking
+         WHERE state IN ('held', 'paying', 'confirmed') AND counts
+         GROUP BY 1, 2) AS has
+  FULL JOIN owner_count ON owner_count.show_id = has.show_id AND owner_count.owner_id = has.owner_id
+ WHERE coalesce(has.seats, 0) <> coalesce(owner_count.seats, 0)
+    OR owner_count.seats > owner_count.seats_max;
+
+-- name: every_move_recorded
+-- S8. The last audit row of a booking says the state it is in.
+SELECT booking.show_id, format('booking %s is %s, its last move says %s', booking.number, booking.state, last.state) AS what
+  FROM booking
+  LEFT JOIN LATERAL (SELECT state FROM booking_move
+                      WHERE booking_move.show_id = booking.show_id AND booking_move.number = booking.number
+                   ORDER BY id DESC LIMIT 1) AS last ON true
+ WHERE last.state IS DISTINCT FROM booking.state;
+
+-- name: moves_as_drawn
+-- S8. Every step of every booking is one that the drawing has.
+SELECT show_id, format('booking %s went from %s to %s', number, before, state) AS what
+  FROM (SELECT show_id, number, state,
+               lag(state) OVER (PARTITION BY show_id, number ORDER BY id) AS before FROM booking_move) AS steps
+ WHERE before IS NOT NULL
+   AND (before, state) NOT IN (
+        ('held', 'paying'), ('held', 'confirmed'), ('held', 'expired'), ('held', 'cancelled'),
+        ('paying', 'held'), ('paying', 'confirmed'), ('paying', 'expired'), ('paying', 'failed'),
+        ('expired', 'confirmed'), ('confirmed', 'refunded'), ('blocked', 'cancelled'));
+
+-- name: a_fact_for_every_move
+-- S14. What happened is told: as many facts of a booking as moves.
+SELECT moves.show_id, format('booking %s has %s moves and %s facts', moves.number, moves.n, coalesce(facts.n, 0)) AS what
+  FROM (SELECT show_id, number, count(*) AS n FROM booking_move GROUP BY 1, 2) AS moves
+  LEFT JOIN (SELECT show_id, number, count(*) AS n FROM outbox GROUP BY 1, 2) AS facts
+    ON facts.show_id = moves.show_id AND facts.number = moves.number
+ WHERE moves.n <> coalesce(facts.n, 0);
+
+-- name: nothing_lapsed_stays
+-- L1. A hold whose time passed is closed within seconds.
+SELECT show_id, format('booking %s lapsed at %s and is still held', number, expires_at) AS what
+  FROM booking
+ WHERE state = 'held' AND expires_at < now() - $1 * interval '1 s';
+
+-- name: free_means_free
+-- S5, as far as there are no payments: whoever is confirmed had nothing to pay.
+SELECT show_id, format('booking %s is confirmed and owes %s', number, amount_minor) AS what
+  FROM booking
+ WHERE state = 'confirmed' AND amount_minor <> 0;
+
+-- name: amounts_add_up
+SELECT show_id, format('booking %s: seats cost %s, amount %s', number,
+                       (SELECT sum(p) FROM unnest(prices_minor) AS p), amount_minor) AS what
+  FROM booking
+ WHERE amount_minor <> (SELECT coalesce(sum(p), 0) FROM unnest(prices_minor) AS p);
+
+-- name: shows_on_the_map
+-- Shows with a live booking, or a sale that is open.
+SELECT show_id FROM sale WHERE show_id IN (SELECT show_id FROM taken_seat)
+ UNION
+SELECT show_id FROM sale WHERE epoch > 1 AND closes_at > now();

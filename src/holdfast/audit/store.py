@@ -1,0 +1,67 @@
+"""Count violations of the invariants: in the ledger by SQL, on the map by comparing it with the ledger.
+
+Storm tests, the demo and operators run this same function (`holdfast audit`).
+"""
+
+import asyncio
+
+from holdfast.audit.report import Report, Violation
+from holdfast.claim import Claims, PoolMap
+from holdfast.engines.meter import meter
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.ledger import Ledger
+from holdfast.sale.comparison import Difference, differences
+
+Q = Queries("holdfast.audit")
+
+CHECKS = (
+    "one_owner_a_seat",
+    "seats_taken_as_booked",
+    "nobody_over_the_limit",
+    "every_move_recorded",
+    "moves_as_drawn",
+    "a_fact_for_every_move",
+    "free_means_free",
+    "amounts_add_up",
+)
+SWEPT_WITHIN_S = 10
+SETTLE_S = 1.0  # between two looks at a map: what differs in both is not just on its way
+LOOKS_MAX = 2
+
+
+async def audit(postgres: Postgres, ledger: Ledger, claims: Claims | None = None) -> Report:
+    """With `claims`, the map of every show with something on it is compared with the ledger too."""
+    report = Report()
+    for check in CHECKS:
+        rows = await postgres.fetch(getattr(Q, check))
+        report.note(check, [Violation(check, row["show_id"], row["what"]) for row in rows])
+    rows = await postgres.fetch(Q.nothing_lapsed_stays, SWEPT_WITHIN_S)
+    report.note("nothing_lapsed_stays", [Violation("nothing_lapsed_stays", r["show_id"], r["what"]) for r in rows])
+    if claims is not None:
+        report.note("map_equals_ledger", await _map_violations(postgres, ledger, claims))
+    meter.set("oversold_seats", report.checks["one_owner_a_seat"])
+    return report
+
+
+async def _map_violations(postgres: Postgres, ledger: Ledger, claims: Claims) -> list[Violation]:
+    """Shows without a map have nothing to compare: theirs is written from the ledger when somebody asks."""
+    shows = [row["show_id"] for row in await postgres.fetch(Q.shows_on_the_map)]
+    found = {show_id: await _differences(show_id, ledger, claims) for show_id in shows}
+    for _ in range(LOOKS_MAX - 1):
+        if any(found.values()):
+            await asyncio.sleep(SETTLE_S)
+        for show_id in [show_id for show_id, seen in found.items() if seen]:
+            found[show_id] &= await _differences(show_id, ledger, claims)
+    return [
+        Violation("map_equals_ledger", show_id, str(difference))
+        for show_id, seen in found.items()
+        for difference in sorted(seen, key=str)
+    ]
+
+
+async def _differences(show_id: int, ledger: Ledger, claims: Claims) -> set[Difference]:
+    pool = await claims.read(show_id, with_claims=True)
+    if not isinstance(pool, PoolMap):
+        return set()
+    return set(differences(pool, await ledger.live_bookings(show_id)))

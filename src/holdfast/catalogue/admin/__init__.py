@@ -1,0 +1,1 @@
+"""The organisers' side of the catalogue: making and changing what is on (R33)."""

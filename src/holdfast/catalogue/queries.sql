@@ -1,0 +1,122 @@
+-- What anybody may read. Every answer is kept for a second or more: see store.py.
+
+-- name: cities
+  SELECT id, slug, name, country, timezone, lat, lon
+    FROM city
+ORDER BY name, id;
+
+-- name: events_playing
+-- Numbers of the events that have a show in a city ($1, null: any) on its local date ($2, null: from now on).
+-- The range around the date is what the index on starts_at can use; local_date is exact.
+  SELECT event_id
+    FROM show_card
+   WHERE NOT cancelled
+     AND ($1::text IS NULL OR city = $1)
+     AND ($3::text IS NULL OR kind = $3)
+     AND CASE WHEN $2::date IS NULL THEN ends_at > now() ELSE local_date = $2 END
+     AND starts_at >= coalesce($2::date::timestamptz, now()) - interval '15 days'
+     AND starts_at < coalesce($2::date::timestamptz + interval '3 days', 'infinity')
+GROUP BY event_id
+ORDER BY min(starts_at), event_id;
+
+-- name: shows_playing
+-- The shows behind events_playing, for some of its events ($3), at most $4 an event and the soonest first.
+WITH playing AS (
+  SELECT show_id, row_number() OVER soonest AS place, count(*) OVER (PARTITION BY event_id) AS shows_total
+    FROM show_card
+   WHERE NOT cancelled
+     AND event_id = ANY ($3::bigint[])
+     AND ($1::text IS NULL OR city = $1)
+     AND CASE WHEN $2::date IS NULL THEN ends_at > now() ELSE local_date = $2 END
+  WINDOW soonest AS (PARTITION BY event_id ORDER BY starts_at, show_id)
+)
+  SELECT show_card.*, playing.shows_total
+    FROM playing
+    JOIN show_card USING (show_id)
+   WHERE playing.place <= $4
+ORDER BY show_card.starts_at, show_card.show_id;
+
+-- name: events_by_id
+SELECT id, kind, title, description, language, genre, rating::float8 AS rating, duration_min, poster, people, featured
+  FROM event
+ WHERE id = ANY ($1::bigint[]);
+
+-- name: featured_events
+-- Featured events that can still be seen, the soonest first.
+  SELECT event.id
+    FROM event
+    JOIN show ON show.event_id = event.id
+   WHERE event.featured
+     AND NOT show.cancelled
+     AND show.closes_at > now()
+GROUP BY event.id
+ORDER BY min(show.starts_at), event.id
+   LIMIT $1;
+
+-- name: shows_selling
+-- Shows whose sale is open, the soonest first: among them we look for what is wanted most.
+  SELECT id, event_id
+    FROM show
+   WHERE NOT cancelled
+     AND opens_at <= now()
+     AND closes_at > now()
+ORDER BY starts_at, id
+   LIMIT $1;
+
+-- name: shows_of_event
+-- Every show of an event that has not ended, cancelled ones too: who has a ticket looks here.
+  SELECT show_card.*, count(*) OVER () AS shows_total
+    FROM show_card
+   WHERE event_id = $1
+     AND ends_at > now()
+ORDER BY starts_at, show_id
+   LIMIT $2;
+
+-- name: shows_of_venue
+  SELECT show_card.*, count(*) OVER () AS shows_total
+    FROM show_card
+   WHERE venue_id = $1
+     AND ends_at > now()
+     AND NOT cancelled
+ORDER BY starts_at, show_id
+   LIMIT $2;
+
+-- name: show_card
+SELECT *
+  FROM show_card
+ WHERE show_id = $1;
+
+-- name: venue_by_id
+SELECT venue.id, venue.city_id, city.slug AS city, city.timezone, venue.name, venue.address, venue.postal_code,
+       venue.lat, venue.lon
+  FROM venue
+  JOIN city ON city.id = venue.city_id
+ WHERE venue.id = $1;
+
+-- name: halls_of_venue
+  SELECT hall.id, hall.venue_id, hall.name, hall.layout_hash, layout.seats
+    FROM hall
+    JOIN layout ON layout.hash = hall.layout_hash
+   WHERE hall.venue_id = $1
+ORDER BY hall.name;
+
+-- name: show_on_sale
+-- What the hold path must know of a show; prices as two arrays in the same order.
+SELECT show.revision, show.layout_hash, show.currency, show.hold_ttl_s, show.owner_seats_max, show.order_seats_max,
+       show.orphan_rule, show.opens_at, show.closes_at, show.starts_at, show.cancelled, event.title,
+       array(SELECT category FROM price WHERE show_id = show.id ORDER BY category) AS categories,
+       array(SELECT price_minor FROM price WHERE show_id = show.id ORDER BY category) AS prices
+  FROM show
+  JOIN event ON event.id = show.event_id
+ WHERE show.id = $1;
+
+-- name: layout_body
+SELECT body
+  FROM layout
+ WHERE hash = $1;
+
+-- name: add_layout
+-- The same drawing a second time is the same row.
+INSERT INTO layout (hash, name, body, seats)
+     VALUES ($1, $2, $3::jsonb, $4)
+ON CONFLICT (hash) DO NOTHING;

@@ -1,0 +1,113 @@
+"""A show: an event in a hall at a time, its prices, and its sale window.
+
+    UPCOMING ──opens_at──► ON_SALE ◄──► SOLD_OUT
+        └────────┬────────────┴─────────────┘
+                 ├─ closes_at ─► PAST
+                 └─ cancelled ─► CANCELLED
+
+No row says which of them it is: the state follows from the clock and the free seats, so a sale opens by
+itself, on time, whatever is running (R5). Here it is only told; the hold path and the ledger decide by
+their own clocks.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.catalogue.layout import Layout
+from holdfast.refusals import BadWindow, UnknownCategory, UnpricedCategory
+
+# A show outside these years is a slip of the pen, and some of their neighbours overflow in UTC.
+YEAR_MIN, YEAR_MAX = 2000, 2199
+SHOW_LENGTH_MAX = timedelta(days=14)
+
+Moment = Annotated[datetime, Meta(tz=True)]
+Currency = Annotated[str, Meta(pattern=r"^[A-Z]{3}$", max_length=3)]
+PriceMinor = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+HoldTtl = Annotated[int, Meta(ge=1, le=3600)]
+OwnerSeats = Annotated[int, Meta(ge=1, le=1000)]
+OrderSeats = Annotated[int, Meta(ge=1, le=10)]
+
+
+class SaleState(StrEnum):
+    UPCOMING = "UPCOMING"
+    ON_SALE = "ON_SALE"
+    SOLD_OUT = "SOLD_OUT"
+    CANCELLED = "CANCELLED"
+    PAST = "PAST"
+
+
+class OrphanRule(StrEnum):
+    OFF = "off"
+    WARN = "warn"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class ShowOnSale:
+    """What the hold path knows of a show. Its layout is shared by every show that has the same."""
+
+    show_id: int
+    revision: int
+    layout: Layout
+    currency: str
+    prices: tuple[int, ...]  # by category index, minor units, all-in
+    hold_ttl_s: int
+    owner_seats_max: int
+    order_seats_max: int
+    orphan_rule: OrphanRule
+    opens_at: datetime
+    closes_at: datetime
+    starts_at: datetime
+    cancelled: bool
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """When a show is, and when its tickets are sold."""
+
+    starts_at: datetime
+    ends_at: datetime
+    opens_at: datetime
+    closes_at: datetime
+
+    def check(self) -> None:
+        """Refuse times that contradict each other, naming the first that does."""
+        for name in ("starts_at", "ends_at", "opens_at", "closes_at"):
+            if not YEAR_MIN <= getattr(self, name).year <= YEAR_MAX:
+                raise BadWindow(field=name, detail=f"Expected a year from {YEAR_MIN} to {YEAR_MAX}.")
+        if not self.starts_at < self.ends_at:
+            raise BadWindow(field="ends_at", detail="A show ends after it starts.")
+        if self.ends_at - self.starts_at > SHOW_LENGTH_MAX:
+            raise BadWindow(field="ends_at", detail=f"A show lasts at most {SHOW_LENGTH_MAX.days} days.")
+        if not self.opens_at < self.closes_at:
+            raise BadWindow(field="closes_at", detail="A sale closes after it opens.")
+        if self.closes_at > self.ends_at:
+            raise BadWindow(field="closes_at", detail="A sale closes before the show ends.")
+
+
+def sale_state(
+    now: datetime, opens_at: datetime, closes_at: datetime, *, cancelled: bool, free: int
+) -> SaleState:
+    if cancelled:
+        return SaleState.CANCELLED
+    if now >= closes_at:
+        return SaleState.PAST
+    if now < opens_at:
+        return SaleState.UPCOMING
+    return SaleState.ON_SALE if free > 0 else SaleState.SOLD_OUT
+
+
+def prices_by_category(layout: Layout, prices: Mapping[str, int]) -> tuple[int, ...]:
+    """Prices in the order of the layout's categories; every category has one, and nothing else has."""
+    names = [category.name for category in layout.categories]
+    if unknown := sorted(prices.keys() - set(names)):
+        raise UnknownCategory(categories=unknown, known=names)
+    if unpriced := [name for name in names if name not in prices]:
+        raise UnpricedCategory(categories=unpriced)
+    return tuple(prices[name] for name in names)

@@ -1,0 +1,207 @@
+"""The only file in catalogue/ that reads the catalogue's tables; everything it reads is kept in the process.
+
+    show_on_sale  ≤ 2 s old   the hold path; peek() is its plain look-up, without waiting
+    layout        for ever    its hash is its content; at most `layouts_cached_max`, shared by all their shows
+    ready         ≤ 4 s old   whole answers as bytes with their ETag, made by routes.py
+
+While PostgreSQL cannot be reached, all three answer with what they have, however old: browsing goes on (R4).
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import date
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.catalogue.event import City, Event, Hall, Kind
+from holdfast.catalogue.layout import Layout, LayoutBody
+from holdfast.catalogue.layout_body import canonical
+from holdfast.catalogue.pages import Asked
+from holdfast.catalogue.show import OrphanRule, ShowOnSale
+from holdfast.engines.cache import Cache
+from holdfast.engines.down import EngineDown
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.refusals import NoSuchEvent, NoSuchLayout, NoSuchShow, NoSuchVenue
+
+Q = Queries("holdfast.catalogue")
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+SHOW_FRESH_S, SHOW_STALE_S = 1.0, 2.0
+PAGE_FRESH_S, PAGE_STALE_S = 1.0, 4.0
+SLOW_FRESH_S, SLOW_STALE_S = 30.0, 60.0
+PAGES_KEPT_MAX = 2_000
+SHOWS_LISTED_MAX = 50  # of one event in a listing; its own page has more
+SHOWS_OF_PAGE_MAX = 500
+SELLING_MAX = 300  # shows looked at to see what is wanted most
+CHOSEN_MAX = 12  # featured or trending events
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An answer as it goes over the wire."""
+
+    body: bytes
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which answer, and how to make it. Two with the same key are the same answer."""
+
+    key: tuple[Hashable, ...]
+    make: Callable[[], Awaitable[object]] = field(compare=False)
+
+
+class Catalogue:
+    def __init__(self, postgres: Postgres, *, layouts_cached_max: int = 32) -> None:
+        self._postgres = postgres
+        self._layouts = Cache(self._load_layout, fresh_s=float("inf"), size_max=layouts_cached_max)
+        self._shows = Cache(self._load_show, fresh_s=SHOW_FRESH_S, stale_max_s=SHOW_STALE_S)
+        self.peek = self._shows.peek
+        self._start_pages()
+
+    async def show_on_sale(self, show_id: int) -> ShowOnSale:
+        """What the hold path must know of a show, at most 2 s old."""
+        if (show := await _get(self._shows, show_id)) is None:
+            raise NoSuchShow(show_id=show_id)
+        return show
+
+    async def layout(self, layout_hash: str) -> Layout:
+        return await self._layouts.get(layout_hash)
+
+    async def add_layout(self, body: LayoutBody) -> Layout:
+        """A layout for the house's halls; LayoutProblem says what is wrong with it."""
+        layout = await asyncio.to_thread(Layout.build, body)
+        await store_layout(self._postgres, layout)
+        return layout
+
+    async def ready(self, key: tuple[Hashable, ...], make: Callable[[], Awaitable[object]]) -> Ready:
+        """The answer kept under this key, made at most once a second however many ask."""
+        return await _get(self._pages, Page(key, make))
+
+    async def ready_slow(self, key: tuple[Hashable, ...], make: Callable[[], Awaitable[object]]) -> Ready:
+        """The same for what changes by the day: half a minute old is fine."""
+        return await _get(self._slow_pages, Page(key, make))
+
+    def forget(self, show_id: int | None = None) -> None:
+        """Something was changed here: this process tells it at once, the others within seconds."""
+        if show_id is not None:
+            self._shows.drop(show_id)
+        self._start_pages()
+
+    async def cities(self) -> list[City]:
+        return [City(**row) for row in await self._postgres.fetch(Q.cities)]
+
+    async def events_playing(self, asked: Asked) -> list[int]:
+        """Numbers of all events that match, in the order of their first show."""
+        rows = await self._postgres.fetch(Q.events_playing, asked.city, asked.date, asked.kind)
+        return [row["event_id"] for row in rows]
+
+    async def shows_playing(
+        self,
+        event_ids: Sequence[int],
+        *,
+        city: str | None = None,
+        day: date | None = None,
+        each_max: int = SHOWS_LISTED_MAX,
+    ) -> list[Any]:
+        """The shows of these events as rows of show_card, the soonest first."""
+        return await self._postgres.fetch(Q.shows_playing, city, day, list(event_ids), each_max)
+
+    async def featured_events(self) -> list[int]:
+        return [row["id"] for row in await self._postgres.fetch(Q.featured_events, CHOSEN_MAX)]
+
+    async def shows_selling(self) -> list[tuple[int, int]]:
+        """(show, event) of the shows whose sale is open, the soonest first."""
+        return [
+            (row["id"], row["event_id"]) for row in await self._postgres.fetch(Q.shows_selling, SELLING_MAX)
+        ]
+
+    async def events(self, event_ids: Sequence[int]) -> dict[int, Event]:
+        rows = await self._postgres.fetch(Q.events_by_id, list(event_ids))
+        return {row["id"]: event_of(row) for row in rows}
+
+    async def event(self, event_id: int) -> Event:
+        if event := (await self.events([event_id])).get(event_id):
+            return event
+        raise NoSuchEvent(event_id=event_id)
+
+    async def shows_of_event(self, event_id: int) -> list[Any]:
+        return await self._postgres.fetch(Q.shows_of_event, event_id, SHOWS_OF_PAGE_MAX)
+
+    async def venue(self, venue_id: int) -> Any:
+        if row := await self._postgres.fetchrow(Q.venue_by_id, venue_id):
+            return row
+        raise NoSuchVenue(venue_id=venue_id)
+
+    async def halls_of_venue(self, venue_id: int) -> list[Hall]:
+        return [Hall(**row) for row in await self._postgres.fetch(Q.halls_of_venue, venue_id)]
+
+    async def shows_of_venue(self, venue_id: int) -> list[Any]:
+        return await self._postgres.fetch(Q.shows_of_venue, venue_id, SHOWS_OF_PAGE_MAX)
+
+    async def show_card(self, show_id: int) -> Any:
+        if row := await self._postgres.fetchrow(Q.show_card, show_id):
+            return row
+        raise NoSuchShow(show_id=show_id)
+
+    def _start_pages(self) -> None:
+        self._pages = _page_cache(PAGE_FRESH_S, PAGE_STALE_S)
+        self._slow_pages = _page_cache(SLOW_FRESH_S, SLOW_STALE_S)
+
+    async def _load_show(self, show_id: int) -> ShowOnSale | None:
+        """None is kept too: asking for a show that does not exist costs the ledger one query a second."""
+        row = await self._postgres.fetchrow(Q.show_on_sale, show_id)
+        if row is None:
+            return None
+        layout = await self.layout(row["layout_hash"])
+        price_of = dict(zip(row["categories"], row["prices"], strict=True))
+        known = {
+            "show_id": show_id,
+            "layout": layout,
+            "prices": tuple(price_of[category.name] for category in layout.categories),
+            "orphan_rule": OrphanRule(row["orphan_rule"]),
+        }
+        told = dict(row) | known
+        return ShowOnSale(**{f.name: told[f.name] for f in fields(ShowOnSale)})
+
+    async def _load_layout(self, layout_hash: str) -> Layout:
+        body = await self._postgres.fetchval(Q.layout_body, layout_hash)
+        if body is None:
+            raise NoSuchLayout(layout=layout_hash)
+        # A stadium takes a good part of a second to lay out; other requests of the process go on meanwhile.
+        return await asyncio.to_thread(lambda: Layout.build(msgspec.json.decode(body, type=LayoutBody)))
+
+
+async def store_layout(tx: Any, layout: Layout) -> None:
+    body = canonical(layout.source()).decode()
+    await tx.execute(Q.add_layout, layout.hash, layout.name, body, layout.seat_count)
+
+
+def event_of(row: Any) -> Event:
+    told = {name: row[name] for name in Event.__struct_fields__}
+    return Event(**told | {"kind": Kind(row["kind"])})
+
+
+def _page_cache(fresh_s: float, stale_max_s: float) -> Cache[Page, Ready]:
+    return Cache(_make_ready, fresh_s=fresh_s, stale_max_s=stale_max_s, size_max=PAGES_KEPT_MAX)
+
+
+async def _make_ready(page: Page) -> Ready:
+    body = msgspec.json.encode(await page.make())
+    return Ready(body, f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"')
+
+
+async def _get(cache: Cache[Key, Value], key: Key) -> Value:
+    """What is kept, if it is young enough; else a new one; else, while the engine is down, the old one."""
+    try:
+        return await cache.get(key)
+    except EngineDown:
+        if (old := cache.stale(key)) is None:
+            raise
+        return old

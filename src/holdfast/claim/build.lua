@@ -1,0 +1,32 @@
+-- Write a pool's map anew from the ledger; nothing of the old one stays.
+--
+-- KEYS[1] units:{pool}    string  see pool.lua for all five
+-- KEYS[2] ends:{pool}     zset
+-- KEYS[3] owners:{pool}   hash
+-- KEYS[4] meta:{pool}     hash
+-- KEYS[5] changes:{pool}  stream
+-- ARGV    run id, epoch, units, opens in ms, closes in ms, keep for ms,
+--         msgpack of {{claim, left_ms}, …}, msgpack of {owner, units, …}, then field, value, … to be kept in meta
+--
+-- Returns 1, or 0 if the map there is of this epoch or a later one: somebody was faster.
+-- Durations come in, never instants: the two engines' clocks may differ.
+
+local epoch = tonumber(ARGV[2])
+local before = tonumber(redis.call("HGET", KEYS[4], "epoch") or 0)
+if before >= epoch then return 0 end
+
+local time = redis.call("TIME")
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call("DEL", KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+redis.call("SET", KEYS[1], ARGV[3])
+for _, one in ipairs(cmsgpack.unpack(ARGV[7])) do
+  redis.call("ZADD", KEYS[2], one[2] < 0 and "+inf" or now_ms + one[2], one[1])
+end
+local owners = cmsgpack.unpack(ARGV[8])
+for i = 1, #owners, 2 do redis.call("HSET", KEYS[3], owners[i], owners[i + 1]) end
+redis.call("HSET", KEYS[4], "epoch", ARGV[2], "n", 0, "run_id", ARGV[1],
+  "opens", now_ms + tonumber(ARGV[4]), "closes", now_ms + tonumber(ARGV[5]), unpack(ARGV, 9))
+-- The first version of an epoch has no changes before it: whoever is behind takes a snapshot.
+redis.call("XADD", KEYS[5], string.format("%.0f-0", epoch * 1000000000), "c", "")
+for i = 1, 5 do redis.call("PEXPIRE", KEYS[i], ARGV[6]) end
+return 1

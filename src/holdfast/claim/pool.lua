@@ -1,0 +1,101 @@
+-- What every script of a pool shares; included, never run alone.
+--
+--   units    string  one letter a unit: A free, H claimed, B committed, X blocked
+--   ends     zset    claim -> end in ms; a claim is "id|owner|unit,unit,…", so that it can free its own units
+--   owners   hash    owner -> units claimed or committed; "#id" -> claim, so that the same id gives the same claim
+--   meta     hash    epoch, n, run_id, opens, closes and whatever the pool's owner keeps beside them
+--   changes  stream  what changed, by version
+--
+-- Rules: server time only; a claim frees its own units only, and only who removes its entry frees them;
+-- lapsed claims go before anything is decided, so an end is exact without a timer.
+
+local units_key, ends_key, owners_key, meta_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local time = redis.call("TIME")
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+local changed = {}
+
+local function put(units, letter)
+  local first, last
+  for _, unit in ipairs(units) do
+    changed[#changed + 1] = unit .. letter
+    if last and unit == last + 1 then
+      last = unit
+    else
+      if first then redis.call("SETRANGE", units_key, first, string.rep(letter, last - first + 1)) end
+      first, last = unit, unit
+    end
+  end
+  if first then redis.call("SETRANGE", units_key, first, string.rep(letter, last - first + 1)) end
+end
+
+local function parts(claim)
+  local owner, list = string.match(claim, "^[^|]*|([^|]*)|(.*)$")
+  local units = {}
+  for unit in string.gmatch(list, "%d+") do units[#units + 1] = tonumber(unit) end
+  return owner, units
+end
+
+local function count(owner, by)
+  if redis.call("HINCRBY", owners_key, owner, by) <= 0 then redis.call("HDEL", owners_key, owner) end
+end
+
+local function let_go(claim)
+  if redis.call("ZREM", ends_key, claim) == 0 then return false end
+  local owner, units = parts(claim)
+  put(units, "A")
+  count(owner, -#units)
+  redis.call("HDEL", owners_key, "#" .. string.match(claim, "^[^|]*"))
+  return true
+end
+
+local function lapse()
+  local gone = redis.call("ZRANGEBYSCORE", ends_key, "-inf", now_ms)
+  for _, claim in ipairs(gone) do let_go(claim) end
+  return #gone
+end
+
+-- The units of these that are not free.
+local function not_free(units)
+  local taken
+  for _, unit in ipairs(units) do
+    if redis.call("GETRANGE", units_key, unit, unit) ~= "A" then
+      taken = taken or {}
+      taken[#taken + 1] = unit
+    end
+  end
+  return taken
+end
+
+-- All units are free: the caller has looked.
+local function take(id, owner, units, life_ms)
+  local claim = id .. "|" .. owner .. "|" .. table.concat(units, ",")
+  put(units, "H")
+  redis.call("ZADD", ends_key, now_ms + life_ms, claim)
+  redis.call("HINCRBY", owners_key, owner, #units)
+  redis.call("HSET", owners_key, "#" .. id, claim)
+end
+
+-- The units this id has claimed before, or nil.
+local function claimed_before(id)
+  local claim = redis.call("HGET", owners_key, "#" .. id)
+  if claim then return select(2, parts(claim)) end
+end
+
+local function has(owner)
+  return tonumber(redis.call("HGET", owners_key, owner) or 0)
+end
+
+-- Call last: makes the changes of this run one step of the version, and tells them.
+local function publish(epoch)
+  local n
+  if #changed == 0 then
+    n = tonumber(redis.call("HGET", meta_key, "n"))
+  else
+    n = redis.call("HINCRBY", meta_key, "n", 1)
+  end
+  local version = epoch * 1000000000 + n
+  if #changed > 0 then
+    redis.call("XADD", changes_key, "MAXLEN", "~", 2000, string.format("%.0f-0", version), "c", table.concat(changed, ","))
+  end
+  return version
+end

@@ -1,0 +1,81 @@
+-- What becomes of claims: let go, committed, given another end, or written into a map that lost them; many at once.
+--
+-- KEYS[1] units:{pool}    string  see pool.lua for all five
+-- KEYS[2] ends:{pool}     zset
+-- KEYS[3] owners:{pool}   hash
+-- KEYS[4] meta:{pool}     hash
+-- KEYS[5] changes:{pool}  stream
+-- ARGV    run id, msgpack of {{what, claim, ms}, …}; a claim is "id|owner|unit,unit,…"
+--         "let_go"   its units are free again, if the claim is still there
+--         "commit"   its units are committed, whether the claim is still there or not: the ledger said so
+--         "extend"   it ends `ms` from now, if it is still there; 0: it does not end (pinned)
+--         "adopt"    the ledger has a live row for it: written into the map, to end `ms` from now
+--         "free"     its units are free: the ledger has let go of a committed row
+--         "block"    its units are blocked, and "unblock" frees them: nobody's count changes
+--
+-- Returns "unbuilt", or msgpack of {epoch, version, {true or false, …}}: was there anything to do?
+
+-- include pool
+
+local meta = redis.call("HMGET", meta_key, "epoch", "run_id")
+if not meta[1] or meta[2] ~= ARGV[1] then return "unbuilt" end
+lapse()
+
+-- Another claim that stands on these units without a row in the ledger is in the wrong: it goes.
+local function clear(units)
+  local wrong = not_free(units)
+  if not wrong then return end
+  local on = {}
+  for _, unit in ipairs(wrong) do on[unit] = true end
+  for _, other in ipairs(redis.call("ZRANGE", ends_key, 0, -1)) do
+    local _, theirs = parts(other)
+    for _, unit in ipairs(theirs) do
+      if on[unit] then let_go(other) break end
+    end
+  end
+end
+
+local function settle(what, claim, ms)
+  local owner, units = parts(claim)
+  local id = string.match(claim, "^[^|]*")
+  if what == "let_go" then return let_go(claim) end
+  if what == "extend" then
+    if not redis.call("ZSCORE", ends_key, claim) then return false end
+    redis.call("ZADD", ends_key, "XX", ms == 0 and "+inf" or now_ms + ms, claim)
+    return true
+  end
+  if what == "unblock" then
+    put(units, "A")
+    return true
+  end
+  if what == "free" then
+    put(units, "A")
+    count(owner, -#units)
+    redis.call("HDEL", owners_key, "#" .. id)
+    return true
+  end
+  local there = redis.call("ZSCORE", ends_key, claim)
+  if what == "adopt" then
+    if there then return false end
+    clear(units)
+    take(id, owner, units, ms)
+    return true
+  end
+  if there then
+    redis.call("ZREM", ends_key, claim)
+  else
+    if redis.call("GETRANGE", units_key, units[1], units[1]) == "B" then return false end  -- said before
+    clear(units)
+    if what == "commit" then
+      redis.call("HINCRBY", owners_key, owner, #units)
+      redis.call("HSET", owners_key, "#" .. id, claim)
+    end
+  end
+  put(units, what == "commit" and "B" or "X")
+  return true
+end
+
+local done = {}
+for i, one in ipairs(cmsgpack.unpack(ARGV[2])) do done[i] = settle(one[1], one[2], one[3]) end
+local epoch = tonumber(meta[1])
+return cmsgpack.pack({epoch, publish(epoch), done})

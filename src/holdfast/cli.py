@@ -1,0 +1,327 @@
+"""holdfast demo | serve | work | migrate | rebuild | audit | doctor | venue import
+
+A command is a function; its docstring is its help. It calls a subject and prints; there is no logic here.
+What a command needs it imports itself, so that `--help` is quick and a supervising process stays small.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+
+import typer
+
+from holdfast.config import Config
+from holdfast.engines.down import EngineDown
+from holdfast.engines.trouble import Trouble
+
+if TYPE_CHECKING:
+    from holdfast.catalogue.layout import Layout
+    from holdfast.processes import Cast, Opened
+
+Result = TypeVar("Result")
+EXPECTED = 2  # exit code of trouble that the operator can put right
+
+app = typer.Typer(
+    help="A ticket box office that never sells a seat twice.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+venue = typer.Typer(help="Halls and their seats.", no_args_is_help=True)
+app.add_typer(venue, name="venue")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free one.")]
+Workers = Annotated[int, typer.Option(min=1, max=64, help="Web worker processes.")]
+Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
+Ready = Annotated[Path | None, typer.Option(help="File to write our process id to once we are ready.")]
+
+
+@app.command()
+def demo(
+    port: Port = 8000,
+    host: Host = "127.0.0.1",
+    data: Data = None,
+    workers: Workers = 2,
+    as_json: AsJson = False,
+) -> None:
+    """Start a populated box office: engines, data, web workers, duties. Ctrl-C stops it; the data stays."""
+    from holdfast.processes import Cast
+
+    cast = Cast(config=_config(data), host=host, port=port, web=workers, work=1, is_demo=True)
+    _run(cast, as_json)
+
+
+@app.command()
+def serve(
+    port: Port = 8000,
+    host: Host = "127.0.0.1",
+    data: Data = None,
+    workers: Workers = 2,
+    as_json: AsJson = False,
+) -> None:
+    """Serve HTTP. Engines are those of HOLDFAST_DATABASE_URL and HOLDFAST_REDIS_URL, else embedded ones."""
+    from holdfast.processes import Cast
+
+    _run(Cast(config=_config(data), host=host, port=port, web=workers), as_json)
+
+
+@app.command()
+def work(data: Data = None, as_json: AsJson = False) -> None:
+    """Carry out the duties: sweep lapsed bookings, compare map and ledger. Any number may run at once."""
+    from holdfast.processes import Cast
+
+    _run(Cast(config=_config(data), work=1), as_json)
+
+
+@app.command()
+def migrate(
+    only_plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be done, and do nothing.")
+    ] = False,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring the ledger's schema up to date. Safe to run by many at once."""
+    names = asyncio.run(_migrate(_config(data), only_plan))
+    if as_json:
+        _print_json({"pending" if only_plan else "applied": names})
+    elif not names:
+        print("The schema is up to date.")
+    else:
+        for name in names:
+            print(f"{'would apply' if only_plan else 'applied'} {name}")
+
+
+@app.command()
+def rebuild(
+    shows: Annotated[list[int] | None, typer.Argument(help="Numbers of shows; none: all on sale.")] = None,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the maps in Redis anew from the ledger. A show sells again as soon as its map is back."""
+
+    async def rebuilt(box: Any) -> int:
+        from holdfast.ledger.rebuild import rebuild
+
+        return int(await rebuild(box, shows or []))
+
+    count = asyncio.run(_with_box(_config(data), rebuilt))
+    if as_json:
+        _print_json({"rebuilt": count})
+    else:
+        print(f"rebuilt the maps of {count} shows")
+
+
+@app.command()
+def audit(
+    with_map: Annotated[
+        bool, typer.Option("--map", help="Also compare the map in Redis with the ledger.")
+    ] = False,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count what must never be: seats with two owners, bookings without a history, limits exceeded."""
+
+    async def audited(box: Any) -> Any:
+        from holdfast.ledger import audit
+
+        return await audit.run(box, with_map)
+
+    report = asyncio.run(_with_box(_config(data), audited))
+    violations = [str(violation) for violation in report.violations]
+    if as_json:
+        _print_json({"violations": violations, "checks": dict(report.checks)})
+    else:
+        for name, count in report.checks.items():
+            print(f"{count:>6}  {name}")
+        for violation in violations:
+            print(f"violation: {violation}")
+        print(f"{len(violations)} violations")
+    if violations:
+        raise typer.Exit(1)
+
+
+@app.command()
+def doctor(data: Data = None, as_json: AsJson = False) -> None:
+    """Look at python, engines, settings, disk, clocks and migrations; say how to put right what is wrong."""
+    healthy = asyncio.run(_doctor(_config(data), as_json))
+    if not healthy:
+        raise typer.Exit(1)
+
+
+@venue.command("import")
+def venue_import(
+    file: Annotated[Path, typer.Argument(help="Our JSON, a CSV, or a pretix seating plan.")],
+    venue: Annotated[int | None, typer.Option(help="Number of the venue that gets a hall with it.")] = None,
+    hall: Annotated[str, typer.Option(help="Name of that hall. [default: the layout's]")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check it; store nothing.")] = False,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring in a hall's seats from a file."""
+    layout = _read_layout(file)
+    page: dict[str, Any] = {"layout": layout.hash, "name": layout.name, "seats": layout.seat_count}
+    if not dry_run:
+        page |= asyncio.run(_with_box(_config(data), lambda box: _store_layout(box, layout, venue, hall)))
+    if as_json:
+        _print_json({**page, "stored": not dry_run})
+    else:
+        done = "nothing stored" if dry_run else f"stored as layout {layout.hash}"
+        print(f"{layout.name}: {layout.seat_count} seats; {done}")
+
+
+# ── inside child processes ────────────────────────────────────────────────────────────
+
+
+@app.command(hidden=True)
+def prepare(is_demo: Annotated[bool, typer.Option("--demo")] = False) -> None:
+    """Check the engines, migrate and, for the demo, populate. Prints facts as JSON."""
+    from holdfast import terminal, workers
+
+    with terminal.progress() as progress:
+        facts = asyncio.run(workers.prepare(_config(None), is_demo=is_demo, progress=progress))
+    _print_json(facts)
+
+
+@app.command("web-worker", hidden=True)
+def web_worker(host: Host, port: Port, ready: Ready = None) -> None:
+    """One web worker on a port that others share."""
+    from holdfast import workers
+
+    workers.serve_here(_config(None), host=host, port=port, ready=ready)
+
+
+@app.command(hidden=True)
+def duties(ready: Ready = None) -> None:
+    """The duties, in this process."""
+    from holdfast import workers
+
+    workers.work_here(_config(None), ready=ready)
+
+
+# ── beneath the commands ──────────────────────────────────────────────────────────────
+
+
+def main() -> NoReturn:
+    """Expected trouble is one line on stderr and exit code 2; a traceback is always a bug of ours."""
+    try:
+        app()
+    except Trouble as trouble:
+        _refuse(str(trouble))
+    except EngineDown as down:
+        _refuse(f"{down}: is the engine up? `holdfast doctor` looks")
+    except SystemExit as leaving:
+        if isinstance(leaving.code, str):  # a setting that is not understood
+            _refuse(leaving.code)
+        raise
+    sys.exit(0)
+
+
+def _refuse(line: str) -> NoReturn:
+    if line:
+        print(f"holdfast: {line}", file=sys.stderr)
+    sys.exit(EXPECTED)
+
+
+def _config(data: Path | None) -> Config:
+    config = Config.from_env(os.environ)
+    return replace(config, data_dir=str(data)) if data else config
+
+
+def _run(cast: "Cast", as_json: bool) -> None:
+    from holdfast.processes import run
+
+    asyncio.run(run(cast, _announce_json if as_json else _announce))
+
+
+def _announce_json(opened: "Opened") -> None:
+    _print_json({"url": opened.url, **opened.facts, "data": opened.data})
+
+
+def _announce(opened: "Opened") -> None:
+    from holdfast import terminal
+
+    terminal.welcome(opened)
+
+
+async def _migrate(config: Config, only_plan: bool) -> list[str]:
+    from holdfast.engines import checks, migrate
+    from holdfast.processes import engines_of
+
+    async with engines_of(config, must_exist=only_plan) as config:
+        connection = await checks.connect(config.database_url)
+        try:
+            taken = await (migrate.plan if only_plan else migrate.migrate)(connection)
+        finally:
+            await connection.close()
+    return [step.name for step in taken]
+
+
+async def _with_box(config: Config, act: Callable[[Any], Awaitable[Result]]) -> Result:
+    """`act` on an open box office whose schema is up to date."""
+    from holdfast.app import box_office
+    from holdfast.engines import checks, migrate
+    from holdfast.processes import engines_of
+
+    async with engines_of(config, must_exist=True) as config:
+        connection = await checks.connect(config.database_url)
+        try:
+            if await migrate.plan(connection):
+                raise Trouble("the schema is not up to date: run `holdfast migrate` first")
+        finally:
+            await connection.close()
+        async with box_office(config) as box:
+            return await act(box)
+
+
+async def _doctor(config: Config, as_json: bool) -> bool:
+    from holdfast import terminal
+    from holdfast.doctor import Health, findings
+
+    found = [finding async for finding in findings(config)]
+    if as_json:
+        _print_json([finding.page() for finding in found])
+    else:
+        terminal.show_findings(found)
+    return all(finding.health is not Health.FAIL for finding in found)
+
+
+def _read_layout(file: Path) -> "Layout":
+    from holdfast.catalogue.importing import LayoutProblem, read_bytes
+    from holdfast.catalogue.layout import Layout
+
+    try:
+        return Layout.build(read_bytes(file.name, file.read_bytes()))
+    except OSError as error:
+        raise Trouble(f"cannot read {file}: {error.strerror}") from None
+    except LayoutProblem as problem:
+        raise Trouble(f"{file} is not a layout: {' '.join(str(problem).split())}") from None
+
+
+async def _store_layout(box: Any, layout: "Layout", venue_id: int | None, hall: str) -> dict[str, Any]:
+    from holdfast.catalogue.admin.forms import NewHall
+    from holdfast.catalogue.admin.keeper import Keeper
+    from holdfast.catalogue.admin.store import BackOffice
+    from holdfast.refusals import Refusal
+
+    office = BackOffice(box.postgres, Keeper(account_id=0, is_admin=True))
+    await office.add_layout(layout)
+    if venue_id is None:
+        return {}
+    new = NewHall(venue_id=venue_id, name=hall or layout.name, layout_hash=layout.hash)
+    try:
+        return {"hall": (await office.add_hall(new)).id}
+    except Refusal as refusal:
+        raise Trouble(f"the layout is stored, but venue {venue_id} got no hall: {refusal}") from None
+
+
+def _print_json(page: object) -> None:
+    print(json.dumps(page, ensure_ascii=False), flush=True)

@@ -1,0 +1,90 @@
+"""Every setting there is. docs/operating/settings.md is written from this file, by `make docs`.
+
+A setting is read from the environment as HOLDFAST_<NAME>; a name nobody knows stops the program,
+because a misspelt limit that is silently ignored is found on the day of the sale.
+"""
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+
+def setting(default: Any, why: str) -> Any:
+    return field(default=default, metadata={"why": why})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    # engines
+    database_url: str = setting("", "the ledger; empty: an embedded PostgreSQL in data_dir")
+    redis_url: str = setting("", "where holds are decided; empty: an embedded Valkey in data_dir")
+    data_dir: str = setting(".holdfast", "where the embedded engines keep their data")
+    postgres_pool_max: int = setting(6, "connections a process keeps to the ledger")
+    postgres_timeout_s: int = setting(5, "a statement without an answer for this long is unknown")
+    redis_links_max: int = setting(8, "connections a process keeps to Redis")
+    redis_timeout_ms: int = setting(1000, "a script without an answer for this long is unknown")
+
+    # the sale
+    hold_ttl_s: int = setting(600, "how long a hold lasts unless the show says otherwise")
+    hold_life_max_s: int = setting(1800, "a hold is never extended beyond this, counted from its start")
+    order_seats_max: int = setting(10, "seats in one hold")
+    owner_seats_max: int = setting(10, "seats a person may have in one show unless the show says otherwise")
+    claim_grace_ms: int = setting(
+        100, "a claim outlives its row by this, so that who gets past it finds it lapsed"
+    )
+    batch_max: int = setting(128, "callers in one round trip; 1 switches batching off")
+    waiting_max: int = setting(10_000, "callers waiting for a batch before we answer busy")
+    ledger_only_max: int = setting(32, "holds under way at once while Redis is unreachable")
+    map_fresh_ms: int = setting(100, "a process reads a show's map at most this often")
+    sweep_pause_ms: int = setting(500, "pause between two sweeps of lapsed bookings")
+    sweep_max: int = setting(500, "bookings one sweep closes")
+    compare_pause_s: int = setting(5, "pause between two comparisons of map and ledger")
+
+    # the web
+    body_bytes_max: int = setting(65_536, "a longer request body is refused")
+    request_timeout_s: int = setting(
+        10, "a request without an answer for this long is refused with Retry-After"
+    )
+    slow_request_ms: int = setting(1000, "a request that takes longer is logged")
+    access_log: int = setting(0, "1: log every request, not only the slow ones")
+    cors_origins: str = setting("", "sites whose pages may call the API, comma-separated, or *; empty: none")
+
+    # people
+    access_ttl_s: int = setting(600, "life of an access token")
+    refresh_ttl_s: int = setting(30 * 86_400, "life of a refresh token")
+    passwords_at_once_max: int = setting(2, "argon2 hashes computed at the same time in a process")
+    passwords_waiting_max: int = setting(200, "passwords waiting for their hash before we answer busy")
+    sessions_max: int = setting(200, "sessions an account keeps open; one more login ends the oldest")
+    tokens_remembered_max: int = setting(50_000, "verified access tokens a process remembers; 1 KB each")
+    revocations_refresh_s: int = setting(10, "pause between two readings of who logged out elsewhere")
+    logins_per_minute_max: int = setting(10, "wrong passwords an account takes from one address; 0: no limit")
+    requests_per_second_max: int = setting(
+        0, "requests an address may send to a process; 0: no limit, as behind a proxy all have the proxy's"
+    )
+    addresses_max: int = setting(100_000, "addresses a process counts requests of")
+
+    def __post_init__(self) -> None:
+        assert 1 <= self.hold_ttl_s <= self.hold_life_max_s <= 86_400
+        assert 1 <= self.batch_max <= self.waiting_max
+        assert 1 <= self.order_seats_max <= 10
+        assert 1 <= self.access_ttl_s <= 3600
+        assert 1 <= self.revocations_refresh_s <= 60
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str], prefix: str = "HOLDFAST_") -> "Config":
+        known = {prefix + f.name.upper(): f for f in fields(cls)}
+        given = {name: value for name, value in env.items() if name.startswith(prefix)}
+        if strange := given.keys() - known.keys():
+            raise SystemExit(
+                f"no such setting: {', '.join(sorted(strange))} (see docs/operating/settings.md)"
+            )
+        return cls(**{known[name].name: _read(known[name], name, value) for name, value in given.items()})
+
+
+def _read(f: Field[Any], name: str, text: str) -> str | int:
+    if not isinstance(f.default, int):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise SystemExit(f"{name} must be a whole number, not {text!r}") from None

@@ -1,0 +1,1 @@
+"""A box office full of invented shows, to try things in."""

@@ -1,0 +1,64 @@
+-- Bringing the demo's data in, and up to date. Every statement may run again and then adds nothing.
+
+-- name: lock_demo
+-- Two demos on one ledger take turns.
+SELECT pg_advisory_xact_lock(7466215310);
+
+-- name: add_cities
+INSERT INTO city (slug, name, country, timezone, lat, lon)
+     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[])
+ON CONFLICT (slug) DO NOTHING;
+
+-- name: add_venues
+INSERT INTO venue (city_id, name, address, postal_code, lat, lon)
+     SELECT city.id, asked.name, asked.address, asked.postal_code, asked.lat, asked.lon
+       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[])
+         AS asked (city, name, address, postal_code, lat, lon)
+       JOIN city ON city.slug = asked.city
+      WHERE NOT EXISTS (SELECT FROM venue WHERE venue.city_id = city.id AND venue.name = asked.name);
+
+-- name: add_halls
+INSERT INTO hall (venue_id, name, layout_hash)
+     SELECT venue.id, asked.name, asked.layout_hash
+       FROM unnest($1::text[], $2::text[], $3::text[]) AS asked (venue, name, layout_hash)
+       JOIN venue ON venue.name = asked.venue AND venue.organiser_id IS NULL
+ON CONFLICT (venue_id, name) DO NOTHING;
+
+-- name: halls
+  SELECT hall.id, hall.name, venue.name AS venue, city.slug AS city, city.timezone, hall.layout_hash
+    FROM hall
+    JOIN venue ON venue.id = hall.venue_id
+    JOIN city ON city.id = venue.city_id
+   WHERE venue.name = ANY ($1::text[]) AND venue.organiser_id IS NULL
+ORDER BY hall.id;
+
+-- name: add_events
+INSERT INTO event (organiser_id, kind, title, genre, language, duration_min, rating, description, featured)
+     SELECT $1, asked.*
+       FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::float8[], $8::text[], $9::boolean[])
+         AS asked (kind, title, genre, language, duration_min, rating, description, featured)
+      WHERE NOT EXISTS (SELECT FROM event WHERE event.organiser_id = $1 AND event.title = asked.title);
+
+-- name: events
+SELECT id, title, duration_min
+  FROM event
+ WHERE organiser_id = $1;
+
+-- name: instants
+-- Times on the walls of cities as instants. The ledger's time zones, so that no machine needs its own.
+  SELECT asked.at AT TIME ZONE asked.timezone AS instant
+    FROM unnest($1::timestamp[], $2::text[]) WITH ORDINALITY AS asked (at, timezone, place)
+ORDER BY asked.place;
+
+-- name: today
+-- The date of each hall's city.
+SELECT (now() AT TIME ZONE $1)::date;
+
+-- name: shows_to_come
+-- What is on from now on: what need not be added, and what the welcome tells.
+  SELECT show_id AS id, event_id, hall_id, title, seats, currency, from_price_minor, starts_at, opens_at
+    FROM show_card
+   WHERE hall_id = ANY ($1::bigint[])
+     AND starts_at > now()
+     AND NOT cancelled
+ORDER BY starts_at, show_id;

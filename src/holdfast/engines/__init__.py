@@ -1,0 +1,1 @@
+"""The machinery, with no word of ticketing: connections, batches, caches, duties, meters."""

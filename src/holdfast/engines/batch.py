@@ -1,0 +1,72 @@
+"""Many callers, one batch.
+
+    caller ─┐                        ┌─► result
+    caller ─┼─► waiting ─► batch ────┼─► result        one round trip for all of them
+    caller ─┘   (≤ waiting_max)      └─► result
+
+While a batch is under way, new callers gather; when it is back, they go. Nobody waits for a timer:
+an idle batcher adds no latency, and a busy one fills its batches by itself.
+
+Invariants
+- `send` gets between 1 and `batch_max` items and returns as many results, in the same order.
+- A caller who gives up does not stop the batch: the others are on it.
+- If `send` raises, every caller on that batch gets that exception, and nobody else does.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from holdfast.refusals import Busy
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Batcher(Generic[Item, Result]):
+    def __init__(
+        self,
+        send: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]],
+        *,
+        batch_max: int,
+        waiting_max: int,
+    ) -> None:
+        self._send = send
+        self._batch_max = batch_max
+        self._waiting_max = waiting_max
+        self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
+        self._sender: asyncio.Task[None] | None = None
+
+    def __call__(self, item: Item) -> asyncio.Future[Result]:
+        """A future of the result; await it. Not a coroutine: a future less per caller is worth it here."""
+        if len(self._waiting) >= self._waiting_max:
+            raise Busy(retry_after_s=1)
+        place: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, place))
+        if self._sender is None:
+            self._sender = asyncio.create_task(self._send_until_empty())
+        return place
+
+    async def _send_until_empty(self) -> None:
+        try:
+            while self._waiting:
+                size = min(len(self._waiting), self._batch_max)
+                await self._send_one([self._waiting.popleft() for _ in range(size)])
+        finally:
+            self._sender = None
+
+    async def _send_one(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
+        try:
+            results = await self._send([item for item, _ in batch])
+            assert len(results) == len(batch)
+        except BaseException as error:
+            for _, place in batch:
+                if not place.done():
+                    place.set_exception(error if isinstance(error, Exception) else Busy(retry_after_s=1))
+            if not isinstance(error, Exception):
+                raise
+        else:
+            for (_, place), result in zip(batch, results, strict=True):
+                if not place.done():
+                    place.set_result(result)

@@ -1,0 +1,85 @@
+"""Answers kept for a while in this process.
+
+A fresh answer is given at once. A stale one is given at once too, while one refill runs in the
+background; so a stampede costs one load, and an engine that is down costs freshness, not answers.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+import structlog
+
+from holdfast.engines.down import EngineDown
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+log = structlog.get_logger(__name__)
+
+
+class Cache(Generic[Key, Value]):
+    def __init__(
+        self,
+        load: Callable[[Key], Awaitable[Value]],
+        *,
+        fresh_s: float,
+        stale_max_s: float = 3600.0,
+        size_max: int = 10_000,
+    ) -> None:
+        self._load = load
+        self._fresh_s = fresh_s
+        self._stale_max_s = stale_max_s
+        self._size_max = size_max
+        self._kept: dict[Key, tuple[float, Value]] = {}
+        self._loading: dict[Key, asyncio.Task[Value]] = {}
+
+    def peek(self, key: Key) -> Value | None:
+        """The fresh answer, or None; never waits. For the hot path."""
+        kept = self._kept.get(key)
+        if kept is not None and time.monotonic() - kept[0] <= self._fresh_s:
+            return kept[1]
+        return None
+
+    def stale(self, key: Key) -> Value | None:
+        """Whatever is kept, however old; never waits."""
+        kept = self._kept.get(key)
+        return kept[1] if kept is not None else None
+
+    async def get(self, key: Key) -> Value:
+        kept = self._kept.get(key)
+        age_s = time.monotonic() - kept[0] if kept else float("inf")
+        if kept is not None and age_s <= self._fresh_s:
+            return kept[1]
+        loading = self._loading.get(key) or self._start(key)
+        if kept is not None and age_s <= self._stale_max_s:
+            return kept[1]
+        return await asyncio.shield(loading)
+
+    async def renew(self, key: Key) -> Value:
+        """Load now, whatever is kept; joins a load under way."""
+        return await asyncio.shield(self._loading.get(key) or self._start(key))
+
+    def drop(self, key: Key) -> None:
+        self._kept.pop(key, None)
+
+    def _start(self, key: Key) -> "asyncio.Task[Value]":
+        task = asyncio.create_task(self._fill(key))
+        self._loading[key] = task
+        task.add_done_callback(lambda done: self._ended(key, done))
+        return task
+
+    async def _fill(self, key: Key) -> Value:
+        value = await self._load(key)
+        if len(self._kept) >= self._size_max:
+            self._kept.pop(next(iter(self._kept)))
+        self._kept.pop(key, None)
+        self._kept[key] = (time.monotonic(), value)
+        return value
+
+    def _ended(self, key: Key, task: "asyncio.Task[Value]") -> None:
+        self._loading.pop(key, None)
+        # Who waited gets the exception from the task; here it is only kept from being called unseen.
+        if not task.cancelled() and (error := task.exception()) and not isinstance(error, EngineDown):
+            log.debug("refill failed", key=repr(key), error=repr(error))

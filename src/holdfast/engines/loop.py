@@ -1,0 +1,34 @@
+"""A background duty: run it, wait, run it again, until told to stop."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+Duty = Callable[[], Awaitable[int]]
+
+
+async def every(pause_s: float, duty: Duty, stop: asyncio.Event) -> None:
+    """`duty` returns how many things it did. Full hands go straight back to work; idle hands wait.
+
+    An exception is logged and waited out: a duty reads its state from the ledger each time,
+    so the next run picks up where this one fell.
+    """
+    while not stop.is_set():
+        try:
+            done = await duty()
+        except Exception as error:
+            log.warning("duty failed", duty=duty.__qualname__, error=repr(error))
+            done = 0
+        if not done:
+            await pause(pause_s * random.uniform(0.8, 1.2), stop)
+
+
+async def pause(seconds: float, stop: asyncio.Event) -> None:
+    try:
+        await asyncio.wait_for(stop.wait(), seconds)
+    except TimeoutError:
+        return

@@ -1,0 +1,163 @@
+"""Counters and timings: cheap to add to, summed over all processes of the machine when asked.
+
+On the hot path a number is added to a plain dict. A process with a folder (`Meter.share`) writes its sums
+there once a second; /metrics adds up what every process wrote. A dead process' last sums stay, so that a
+counter never goes back while the service runs.
+"""
+
+import os
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+BUCKETS_SIZE = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
+
+# What each name means, for whoever reads the graphs.
+HELP = {
+    "holds_total": "holds asked for, by outcome",
+    "bookings_total": "moves of bookings, by move",
+    "batch_size": "callers that travelled together, by batch",
+    "http_seconds": "time from request to answer, by route",
+    "http_answers_total": "answers, by route and status",
+    "map_corrections_total": "differences between map and ledger that were settled, by kind",
+    "map_rebuilds_total": "maps written anew from the ledger, by reason",
+    "ledger_only_total": "holds decided by the ledger alone, because Redis could not be reached",
+    "oversold_seats": "seats with two live owners; anything but 0 is a broken ledger",
+}
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class Sums(msgspec.Struct):
+    """One process' numbers, as written to the shared folder."""
+
+    counters: dict[str, float] = {}
+    gauges: dict[str, float] = {}
+    histograms: dict[str, list[float]] = {}  # one slot a bucket, one beyond the last, then the sum
+
+
+class Meter:
+    def __init__(self) -> None:
+        self._counters: dict[tuple[str, Labels], float] = defaultdict(float)
+        self._gauges: dict[tuple[str, Labels], float] = {}
+        self._histograms: dict[tuple[str, Labels], list[float]] = {}
+        self._folder: Path | None = None
+
+    def add(self, name: str, amount: float = 1, **labels: str) -> None:
+        self._counters[name, tuple(labels.items())] += amount
+
+    def set(self, name: str, value: float, **labels: str) -> None:
+        self._gauges[name, tuple(labels.items())] = value
+
+    def observe(self, name: str, value: float, **labels: str) -> None:
+        slots = self._histograms.get(key := (name, tuple(labels.items())))
+        buckets = buckets_of(name)
+        if slots is None:
+            slots = self._histograms[key] = [0.0] * (len(buckets) + 2)
+        slots[bisect_left(buckets, value)] += 1
+        slots[-1] += value
+
+    def share(self, folder: Path) -> None:
+        """From now on `flush` writes this process' sums where the others can read them."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+
+    async def flush(self) -> int:
+        """A duty: write our sums to the shared folder."""
+        if self._folder is not None:
+            target = self._folder / f"{os.getpid()}.json"
+            draft = target.with_suffix(".draft")
+            draft.write_bytes(msgspec.json.encode(self._sums()))
+            draft.rename(target)
+        return 0
+
+    def text(self) -> bytes:
+        """All processes' numbers in the text format of Prometheus."""
+        registry = CollectorRegistry()
+        registry.register(_Families(self._everybody()))
+        return generate_latest(registry)
+
+    def _everybody(self) -> list[Sums]:
+        own = self._sums()
+        if self._folder is None:
+            return [own]
+        others = [p for p in self._folder.glob("*.json") if p.stem != str(os.getpid())]
+        return [own, *(msgspec.json.decode(p.read_bytes(), type=Sums) for p in others)]
+
+    def _sums(self) -> Sums:
+        return Sums(
+            counters={_flat(key): value for key, value in self._counters.items()},
+            gauges={_flat(key): value for key, value in self._gauges.items()},
+            histograms={_flat(key): list(value) for key, value in self._histograms.items()},
+        )
+
+
+class _Families(Collector):
+    """Sums of many processes as prometheus-client wants them."""
+
+    def __init__(self, everybody: list[Sums]) -> None:
+        self._everybody = everybody
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]:
+        for name, rows in _added_up(s.counters for s in self._everybody).items():
+            counter = CounterMetricFamily(f"holdfast_{name}", HELP.get(name, name), labels=_names(rows))
+            for labels, value in rows.items():
+                counter.add_metric([text for _, text in labels], value)
+            yield counter
+        for name, rows in _added_up(s.gauges for s in self._everybody).items():
+            gauge = GaugeMetricFamily(f"holdfast_{name}", HELP.get(name, name), labels=_names(rows))
+            for labels, value in rows.items():
+                gauge.add_metric([text for _, text in labels], value)
+            yield gauge
+        yield from self._timings()
+
+    def _timings(self) -> Iterator[HistogramMetricFamily]:
+        slots: dict[str, dict[Labels, list[float]]] = defaultdict(dict)
+        for sums in self._everybody:
+            for flat, values in sums.histograms.items():
+                name, labels = _unflat(flat)
+                before = slots[name].get(labels, [0.0] * len(values))
+                slots[name][labels] = [a + b for a, b in zip(before, values, strict=True)]
+        for name, rows in slots.items():
+            family = HistogramMetricFamily(f"holdfast_{name}", HELP.get(name, name), labels=_names(rows))
+            for labels, values in rows.items():
+                bounds = [str(bound) for bound in buckets_of(name)] + ["+Inf"]
+                running = [sum(values[: i + 1]) for i in range(len(bounds))]
+                pairs = list(zip(bounds, running, strict=True))
+                family.add_metric([text for _, text in labels], pairs, values[-1])
+            yield family
+
+
+def buckets_of(name: str) -> tuple[float, ...]:
+    return BUCKETS_SIZE if name.endswith("_size") else BUCKETS_S
+
+
+def _added_up(parts: Iterable[dict[str, float]]) -> dict[str, dict[Labels, float]]:
+    total: dict[str, dict[Labels, float]] = defaultdict(lambda: defaultdict(float))
+    for part in parts:
+        for flat, value in part.items():
+            name, labels = _unflat(flat)
+            total[name][labels] += value
+    return total
+
+
+def _names(rows: Iterable[Labels]) -> list[str]:
+    return [name for name, _ in next(iter(rows))]
+
+
+def _flat(key: tuple[str, Labels]) -> str:
+    return msgspec.json.encode(key).decode()
+
+
+def _unflat(flat: str) -> tuple[str, Labels]:
+    return msgspec.json.decode(flat, type=tuple[str, Labels])
+
+
+meter = Meter()

@@ -1,0 +1,130 @@
+"""The ledger's connections: a pool that knows when the engine is down.
+
+Every statement is bounded in time. A connection lost after sending means *unknown*: the statement may
+have been carried out (EngineDown.unknown), and who needs to know asks again with the same request id.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+
+from holdfast.engines.down import EngineDown
+
+# After a failed connection attempt nobody else tries for this long: a dead ledger answers at once.
+DOWN_FOR_S = 0.25
+CONNECT_TIMEOUT_S = 2.0
+
+LOST = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InternalClientError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.DatabaseDroppedError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.QueryCanceledError,
+    asyncpg.DiskFullError,
+    asyncpg.ReadOnlySQLTransactionError,
+)
+AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
+
+
+class Postgres:
+    def __init__(self, url: str, *, pool_max: int, timeout_s: float) -> None:
+        self._url = url
+        self._pool_max = pool_max
+        self._timeout_s = timeout_s
+        self._pool: asyncpg.Pool | None = None
+        self._opening = asyncio.Lock()
+        self._down_until = 0.0
+
+    async def open(self) -> None:
+        """Connect now; raises EngineDown. Without it the first use connects."""
+        await self._ready()
+
+    async def close(self) -> None:
+        if self._pool is not None:
+            pool, self._pool = self._pool, None
+            try:
+                await asyncio.wait_for(pool.close(), 2)
+            except TimeoutError:
+                pool.terminate()
+
+    @asynccontextmanager
+    async def lease(self) -> AsyncIterator[Any]:
+        """A connection; engine trouble inside the block becomes EngineDown."""
+        pool = await self._ready()
+        try:
+            connection = await pool.acquire(timeout=self._timeout_s)
+        except LOST as error:
+            self._down_until = time.monotonic() + DOWN_FOR_S
+            raise EngineDown("ledger") from error
+        try:
+            yield connection
+        except LOST as error:
+            raise EngineDown("ledger", unknown=True) from error
+        finally:
+            await self._give_back(pool, connection)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Any]:
+        async with self.lease() as connection, connection.transaction():
+            yield connection
+
+    async def fetch(self, sql: str, *args: object) -> list[Any]:
+        async with self.lease() as connection:
+            return list(await connection.fetch(sql, *args))
+
+    async def fetchrow(self, sql: str, *args: object) -> Any:
+        async with self.lease() as connection:
+            return await connection.fetchrow(sql, *args)
+
+    async def fetchval(self, sql: str, *args: object) -> Any:
+        async with self.lease() as connection:
+            return await connection.fetchval(sql, *args)
+
+    async def execute(self, sql: str, *args: object) -> str:
+        async with self.lease() as connection:
+            return str(await connection.execute(sql, *args))
+
+    async def executemany(self, sql: str, rows: list[tuple[object, ...]]) -> None:
+        async with self.lease() as connection:
+            await connection.executemany(sql, rows)
+
+    async def _ready(self) -> asyncpg.Pool:
+        if time.monotonic() < self._down_until:
+            raise EngineDown("ledger")
+        if self._pool is not None:
+            return self._pool
+        async with self._opening:
+            if self._pool is None:
+                self._pool = await self._connect()
+        return self._pool
+
+    async def _connect(self) -> asyncpg.Pool:
+        try:
+            return await asyncpg.create_pool(
+                self._url,
+                min_size=1,
+                max_size=self._pool_max,
+                timeout=CONNECT_TIMEOUT_S,
+                command_timeout=self._timeout_s,
+                max_inactive_connection_lifetime=60,
+                server_settings={"application_name": "holdfast", "jit": "off"},
+            )
+        except (*LOST, asyncpg.PostgresError) as error:
+            self._down_until = time.monotonic() + DOWN_FOR_S
+            raise EngineDown("ledger") from error
+
+    async def _give_back(self, pool: asyncpg.Pool, connection: Any) -> None:
+        try:
+            await pool.release(connection, timeout=2)
+        except (*LOST, asyncpg.PostgresError):
+            connection.terminate()

@@ -1,0 +1,51 @@
+"""Who has which seats, for how long: decided in Redis (R9–R14)."""
+
+from holdfast.holds.choice import Choice, Want, alternatives, best, orphan_verdict, plan, why
+from holdfast.holds.hold import (
+    Again,
+    Ask,
+    Best,
+    Few,
+    Held,
+    Limit,
+    Orphan,
+    Outcome,
+    Places,
+    Prefer,
+    Seats,
+    Shut,
+    Taken,
+    Unbuilt,
+    What,
+    claim_id,
+    runs_of,
+)
+from holdfast.holds.store import Holds
+
+__all__ = [
+    "Again",
+    "Ask",
+    "Best",
+    "Choice",
+    "Few",
+    "Held",
+    "Holds",
+    "Limit",
+    "Orphan",
+    "Outcome",
+    "Places",
+    "Prefer",
+    "Seats",
+    "Shut",
+    "Taken",
+    "Unbuilt",
+    "Want",
+    "What",
+    "alternatives",
+    "best",
+    "claim_id",
+    "orphan_verdict",
+    "plan",
+    "runs_of",
+    "why",
+]

@@ -1,0 +1,142 @@
+"""What somebody who lost the race might take instead: as many seats, near those that were asked for.
+
+Quick when it matters, which is when a show is nearly gone: free stretches are found by searching the string
+of letters outwards from the seat asked for, and the search stops after a few rows with something in them.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from math import dist
+
+from holdfast.catalogue import Area, Layout, Run
+
+RUNS_ENOUGH = 16  # looked at before we are content with what we have found: about eight rows either way
+RUNS_MAX = 200  # looked at when nothing suits
+
+Candidate = tuple[bool, bool, float, int]  # of another category, leaves a single, how far, first seat
+
+
+def alternatives(
+    layout: Layout, states: bytes, seats: Sequence[int], limit: int = 3
+) -> list[tuple[int, ...]]:
+    """Up to `limit` groups that share no seat: same category first, then no single left, then nearness."""
+    count, first = len(seats), min(seats)
+    if (area := layout.area_at(first)) is not None:
+        instead = places(area, states, count)
+        return [instead] if instead else []
+    candidates = sorted(_candidates(layout, states, seats, limit))
+    found: list[tuple[int, ...]] = []
+    for *_, start in candidates:
+        group = tuple(range(start, start + count))
+        if len(found) < limit and all(set(group).isdisjoint(other) for other in found):
+            found.append(group)
+    return found or _scattered(layout, states, first, count)
+
+
+def places(area: Area, states: bytes, count: int) -> tuple[int, ...] | None:
+    """The first free places of a standing area, or None if there are not so many."""
+    free = re.finditer(b"A", states[area.start : area.start + area.capacity])
+    found = tuple(area.start + place.start() for place in islice(free, count))
+    return found if len(found) == count else None
+
+
+@lru_cache(maxsize=16)
+def stretches_of(count: int) -> re.Pattern[bytes]:
+    """Finds every free stretch of at least `count` seats in a run's letters."""
+    return re.compile(b"A{%d,}" % count)
+
+
+def _candidates(layout: Layout, states: bytes, seats: Sequence[int], limit: int) -> Iterator[Candidate]:
+    accessible = any(layout.traits[seat] == ord("w") for seat in seats)
+    runs = _with_wheelchair_spaces(layout) if accessible else _outward(layout, states, min(seats), len(seats))
+    suitable = 0
+    for looked, run in enumerate(islice(runs, RUNS_MAX), 1):
+        found = list(_in_run(layout, states, run, seats))
+        yield from found
+        suitable += any(not other_category for other_category, *_ in found)
+        if looked >= RUNS_ENOUGH and suitable >= limit and not accessible:
+            return
+
+
+def _in_run(layout: Layout, states: bytes, run: Run, seats: Sequence[int]) -> Iterator[Candidate]:
+    count, category = len(seats), layout.category_of[min(seats)]
+    asked = _middle(layout, seats)
+    needs_space = any(layout.traits[seat] == ord("w") for seat in seats)
+    for stretch in stretches_of(count).finditer(states[run.start : run.start + run.length]):
+        for offset in range(stretch.start(), stretch.end() - count + 1):
+            start = run.start + offset
+            traits = layout.traits[start : start + count]
+            if b"w" not in traits if needs_space else (b"w" in traits or b"c" in traits):
+                continue
+            differs = layout.category_of.count(category, start, start + count) < count
+            single = 1 in (offset - stretch.start(), stretch.end() - count - offset)
+            middle = start + count // 2
+            yield differs, single, dist(asked, (layout.x[middle], layout.y[middle])), start
+
+
+def _outward(layout: Layout, states: bytes, seat: int, count: int) -> Iterator[Run]:
+    """Runs with a free stretch, from the seat's own outwards by number: left and right in turn."""
+    run = layout.run_at(seat)
+    assert run is not None
+    directions = [_behind(layout, states, run.start, count), _ahead(layout, states, run.start, count)]
+    while directions:
+        direction = directions.pop()
+        if (found := next(direction, None)) is not None:
+            directions.insert(0, direction)
+            yield found
+
+
+def _ahead(layout: Layout, states: bytes, seat: int, count: int) -> Iterator[Run]:
+    wanted, at = b"A" * count, seat
+    while (hit := states.find(wanted, at)) >= 0:
+        start, length = _whole(layout, hit)
+        at = start + length
+        if hit + count <= at and layout.run_at(hit):
+            yield Run(start, length)
+
+
+def _behind(layout: Layout, states: bytes, seat: int, count: int) -> Iterator[Run]:
+    wanted, at = b"A" * count, seat
+    while (hit := states.rfind(wanted, 0, at)) >= 0:
+        start, length = _whole(layout, hit)
+        is_inside = hit + count <= start + length
+        if is_inside and layout.run_at(hit):
+            yield Run(start, length)
+        # A stretch that reaches into the next run says nothing of the seats before it: look there again.
+        at = start if is_inside else start + length
+
+
+def _whole(layout: Layout, seat: int) -> tuple[int, int]:
+    """Start and length of the run or the standing area that a seat is in."""
+    if (area := layout.area_at(seat)) is not None:
+        return area.start, area.capacity
+    run = layout.run_at(seat)
+    assert run is not None, "a seat is in a run or in an area"
+    return run
+
+
+def _with_wheelchair_spaces(layout: Layout) -> Iterator[Run]:
+    seat = layout.traits.find(b"w")
+    while seat >= 0 and (run := layout.run_at(seat)) is not None:
+        yield run
+        seat = layout.traits.find(b"w", run.start + run.length)
+
+
+def _scattered(layout: Layout, states: bytes, seat: int, count: int) -> list[tuple[int, ...]]:
+    """Nothing together is left anywhere: the nearest free seats, if there are as many."""
+    singles = (run for run in islice(_outward(layout, states, seat, 1), RUNS_MAX))
+    free = [
+        place
+        for run in singles
+        for place in range(run.start, run.start + run.length)
+        if states[place] == ord("A") and layout.traits[place] not in b"wc"
+    ]
+    nearest = sorted(free, key=lambda place: (abs(place - seat), place))[:count]
+    return [tuple(sorted(nearest))] if len(nearest) == count else []
+
+
+def _middle(layout: Layout, seats: Sequence[int]) -> tuple[float, float]:
+    count = len(seats)
+    return sum(layout.x[seat] for seat in seats) / count, sum(layout.y[seat] for seat in seats) / count

@@ -1,0 +1,204 @@
+"""Best available: which seats somebody gets who says how many, and not which.
+
+The rule. choose.lua follows it to the letter; a property test holds the two together.
+
+A window is `count` consecutive seats of one run, all free (letter A). It fits the wish if
+- every seat is of the category, where one is asked for; and
+- it has no wheelchair (w) or companion place (c); or, if the wish is `accessible`, it has a wheelchair space.
+
+A run's free seats make maximal stretches. A window in a stretch has `left` free seats before it and `right`
+behind it, in that stretch. Of all windows that fit, the best is the lowest by, in this order:
+
+    1  spare        accessible only: (w - 1) + |c - 1|, of the w's and c's in it; for one seat (w - 1) + c.
+                    One space, one companion: nobody gives away two spaces to one person
+    2  single       left == 1 or right == 1: it would leave a single seat behind
+    3  restricted   one of its seats has a restricted view (r)
+    4  inner        prefer aisle only: it touches neither end of its run
+    5  cost         costs[start + count // 2] of the plan (costs.py) for the preference
+    6  odd          left is odd
+    7  start        the lower seat number
+
+Runs are searched in the plan's order, (lowest cost, start). Once a window with no mark against it (1 to 4 all
+zero) is found, the search ends at the first run whose lowest cost is above that window's cost.
+
+If there is no window of `count` seats, the wish is refused; or, if it is not `together`, split: take the best
+window of the largest size that has any, then go on for the rest, with those seats gone. For an accessible
+wish the first group is accessible, and no later one is. Refused if the groups do not add up to `count`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from holdfast.catalogue import Layout
+from holdfast.holds.alternatives import alternatives, places, stretches_of
+from holdfast.holds.costs import Plan, plan
+from holdfast.holds.hold import Orphan, Prefer
+from holdfast.holds.orphans import Fine, orphan_verdict, orphans
+
+__all__ = [
+    "Choice",
+    "Fine",
+    "Orphan",
+    "Plan",
+    "Prefer",
+    "Want",
+    "alternatives",
+    "best",
+    "orphan_verdict",
+    "orphans",
+    "places",
+    "plan",
+    "why",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    count: int
+    category: int | None = None
+    prefer: Prefer = Prefer.BEST
+    accessible: bool = False
+    together: bool = True
+
+    def __post_init__(self) -> None:
+        assert self.count >= 1
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    seats: tuple[int, ...]
+    together: bool
+    why: str  # "nearest the stage, side by side, no single seat left"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Window:
+    """In the order of the rule: the lowest is the best."""
+
+    spare: int
+    single: bool
+    restricted: bool
+    inner: bool
+    cost: int
+    odd: bool
+    start: int
+
+    @property
+    def is_spotless(self) -> bool:
+        return not (self.spare or self.single or self.restricted or self.inner)
+
+
+def best(layout: Layout, states: bytes, want: Want) -> Choice | None:
+    found = _best_window(layout, states, want)
+    if found is not None:
+        seats = tuple(range(found.start, found.start + want.count))
+        return Choice(seats, True, why(layout, want, seats, leaves_single=found.single))
+    return None if want.together else _split(layout, states, want)
+
+
+def _split(layout: Layout, states: bytes, want: Want) -> Choice | None:
+    letters, seats, rest, size = bytearray(states), list[int](), want, want.count - 1
+    single = False
+    while rest.count and size:
+        found = _best_window(layout, bytes(letters), replace(rest, count=size))
+        if found is None:
+            size -= 1
+            continue
+        letters[found.start : found.start + size] = b"H" * size
+        seats += range(found.start, found.start + size)
+        single = single or found.single
+        if rest.count == size:
+            chosen = tuple(sorted(seats))
+            return Choice(chosen, False, why(layout, want, chosen, leaves_single=single))
+        left = rest.count - size
+        # Wheelchair spaces come in ones and twos: what follows the first group may be larger than it.
+        size = left if rest.accessible else min(size, left)
+        rest = replace(rest, count=left, accessible=False)
+    return None
+
+
+def _best_window(layout: Layout, states: bytes, want: Want) -> Window | None:
+    the_plan = plan(layout, want.prefer)
+    wanted, lowest = b"A" * want.count, None
+    for run_cost, start, length in the_plan.runs:
+        if lowest is not None and lowest.is_spotless and run_cost > lowest.cost:
+            break
+        if length >= want.count and states.find(wanted, start, start + length) >= 0:
+            found = min(_windows(layout, states, want, the_plan, range(start, start + length)), default=None)
+            if found is not None and (lowest is None or found < lowest):
+                lowest = found
+    return lowest
+
+
+def _windows(layout: Layout, states: bytes, want: Want, the_plan: Plan, run: range) -> Iterator[Window]:
+    count, last = want.count, len(run) - want.count
+    for stretch in stretches_of(count).finditer(states[run.start : run.stop]):
+        for offset in range(stretch.start(), stretch.end() - count + 1):
+            start, left, right = run.start + offset, offset - stretch.start(), stretch.end() - offset - count
+            if _fits(layout, want, start):
+                yield Window(
+                    spare=_spare(layout, want, start),
+                    single=left == 1 or right == 1,
+                    restricted=layout.traits.find(b"r", start, start + count) >= 0,
+                    inner=want.prefer is Prefer.AISLE and offset not in (0, last),
+                    cost=the_plan.costs[start + count // 2],
+                    odd=left % 2 == 1,
+                    start=start,
+                )
+
+
+def _fits(layout: Layout, want: Want, start: int) -> bool:
+    end = start + want.count
+    if want.category is not None and layout.category_of.count(want.category, start, end) < want.count:
+        return False
+    has_space = layout.traits.find(b"w", start, end) >= 0
+    return has_space if want.accessible else not has_space and layout.traits.find(b"c", start, end) < 0
+
+
+def _spare(layout: Layout, want: Want, start: int) -> int:
+    if not want.accessible:
+        return 0
+    spaces = layout.traits.count(b"w", start, start + want.count)
+    companions = layout.traits.count(b"c", start, start + want.count)
+    return spaces - 1 + abs(companions - (1 if want.count > 1 else 0))
+
+
+def why(layout: Layout, want: Want, seats: Sequence[int], leaves_single: bool | None = None) -> str:
+    """Why these seats, in words for the one who gets them. None: it is not known whether a single is left."""
+    groups = len(list(_groups(layout, seats)))
+    reasons = [_preference(layout, want, seats)]
+    if groups > 1:
+        reasons.append(f"in {groups} groups, as no {want.count} are left side by side")
+    elif len(seats) > 1:
+        reasons.append("side by side")
+    if any(layout.traits[seat] == ord("w") for seat in seats):
+        reasons.append("with a wheelchair space")
+    if any(layout.traits[seat] == ord("r") for seat in seats):
+        reasons.append("with a restricted view, as all others are taken")
+    if leaves_single is not None:
+        reasons.append("a single seat left, as it had to be" if leaves_single else "no single seat left")
+    return ", ".join(reasons)
+
+
+def _preference(layout: Layout, want: Want, seats: Sequence[int]) -> str:
+    match want.prefer:
+        case Prefer.FRONT:
+            return "nearest the front"
+        case Prefer.CENTRE:
+            return "nearest the centre"
+        case Prefer.AISLE if any(_is_by_an_aisle(layout, seat) for seat in seats):
+            return "by the aisle"
+    return f"nearest the {layout.focal_name}"
+
+
+def _is_by_an_aisle(layout: Layout, seat: int) -> bool:
+    run = layout.run_at(seat)
+    return run is not None and seat in (run.start, run.start + run.length - 1)
+
+
+def _groups(layout: Layout, seats: Sequence[int]) -> Iterator[list[int]]:
+    """Seats that are side by side, together."""
+    ordered = sorted(seats)
+    for _, group in groupby(enumerate(ordered), key=lambda each: (each[1] - each[0], layout.run_at(each[1]))):
+        yield [seat for _, seat in group]

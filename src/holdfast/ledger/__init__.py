@@ -1,0 +1,30 @@
+"""What is sold: PostgreSQL has the last word (R15–R19, R25)."""
+
+from holdfast.ledger.booking import Booking, Move, State, from_public_id, public_id, reference
+from holdfast.ledger.opening import Answer, Lost, Opened, Opening, Refused, Rival, Same
+from holdfast.ledger.sale import LETTER, VERSIONS_AN_EPOCH, LiveBooking, Sale, letters
+from holdfast.ledger.store import Ledger, live_booking, set_sale
+
+__all__ = [
+    "LETTER",
+    "VERSIONS_AN_EPOCH",
+    "Answer",
+    "Booking",
+    "Ledger",
+    "LiveBooking",
+    "Lost",
+    "Move",
+    "Opened",
+    "Opening",
+    "Refused",
+    "Rival",
+    "Sale",
+    "Same",
+    "State",
+    "from_public_id",
+    "letters",
+    "live_booking",
+    "public_id",
+    "reference",
+    "set_sale",
+]

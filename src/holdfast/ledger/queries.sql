@@ -1,0 +1,119 @@
+-- name: open_holds
+-- Many winners become durable in one round trip: 0006_open_holds.sql.
+SELECT * FROM open_holds($1, $2, $3, $4, $5, $6, $7, $8, $9, $13, $10, $11, $12);
+
+-- name: booking_of_request
+SELECT * FROM booking WHERE owner_id = $1 AND show_id = $2 AND request_id = $3;
+
+-- name: booking
+SELECT * FROM booking WHERE show_id = $1 AND number = $2;
+
+-- name: bookings_of_owner
+-- Newest first; a page starts before a number.
+  SELECT *
+    FROM booking
+   WHERE owner_id = $1 AND number < $2 AND state <> 'blocked' AND counts
+ORDER BY number DESC
+   LIMIT $3;
+
+-- name: seats_of_owner
+-- What the asker has in a show now; a lapsed hold is nobody's.
+SELECT number, seats, state, expires_at
+  FROM booking
+ WHERE owner_id = $1
+   AND show_id = $2
+   AND (state IN ('paying', 'confirmed') OR (state = 'held' AND expires_at > now()))
+   AND counts;
+
+-- name: sweep
+-- HELD rows whose time has passed, oldest first; rows another sweep has in hand are skipped.
+WITH lapsed AS (
+    SELECT array_agg(show_id) AS shows, array_agg(number) AS numbers
+      FROM (SELECT show_id, number FROM booking
+             WHERE state = 'held' AND expires_at <= now()
+          ORDER BY expires_at LIMIT $1) AS oldest
+)
+SELECT expired.show_id, expired.number
+  FROM lapsed, expire_lapsed(lapsed.shows, lapsed.numbers) AS expired;
+
+-- name: cancel
+SELECT * FROM cancel_holds($1, $2, $3, $4, $5);
+
+-- name: confirm
+SELECT * FROM confirm_bookings($1, $2, $3, $4);
+
+-- name: extension
+-- How long a hold may be made to last from now, in ms; no row: it is not held any more.
+SELECT floor(extract(epoch FROM least(now() + $4 * interval '1 ms', opened_at + $5 * interval '1 s') - now()) * 1000)::bigint
+           AS left_ms,
+       fence, expires_at
+  FROM booking
+ WHERE show_id = $1 AND number = $2 AND owner_id = $3 AND state = 'held' AND expires_at > now();
+
+-- name: extend
+-- A row that lapsed, moved on or has another fence is left alone: no row in the answer. Time is never taken away.
+   UPDATE booking
+      SET expires_at = greatest(expires_at, least(now() + $4 * interval '1 ms', opened_at + $5 * interval '1 s'))
+    WHERE show_id = $1 AND number = $2 AND fence = $3 AND state = 'held' AND expires_at > now()
+RETURNING *;
+
+-- name: block
+SELECT * FROM block_seats($1, $2, $3, $4);
+
+-- name: blocks
+SELECT * FROM booking WHERE show_id = $1 AND state = 'blocked' ORDER BY number;
+
+-- name: set_sale
+-- Raises the epoch: whatever map there is must be written anew before Redis sells from it.
+INSERT INTO sale (show_id, opens_at, closes_at, cancelled, owner_seats_max, revision)
+VALUES ($1, $2, $3, $4, $5, $6)
+    ON CONFLICT (show_id) DO UPDATE
+   SET opens_at = excluded.opens_at, closes_at = excluded.closes_at, cancelled = excluded.cancelled,
+       owner_seats_max = excluded.owner_seats_max, revision = excluded.revision,
+       epoch = sale.epoch + 1, map_stale = true, marked_at = now();
+
+-- name: mark_sale
+-- Redis cannot be asked: its map of this show must be written anew before it sells again. Once is enough.
+UPDATE sale SET map_stale = true, epoch = epoch + 1, marked_at = now() WHERE show_id = $1 AND NOT map_stale;
+
+-- name: lock_sale
+-- Against holds that are being opened, until the map is published.
+SELECT show_id, epoch, map_stale, revision, cancelled,
+       floor(extract(epoch FROM opens_at - now()) * 1000)::bigint AS opens_in_ms,
+       floor(extract(epoch FROM closes_at - now()) * 1000)::bigint AS closes_in_ms
+  FROM sale
+ WHERE show_id = $1
+   FOR UPDATE;
+
+-- name: raise_epoch
+UPDATE sale SET epoch = $2, map_stale = false, marked_at = now() WHERE show_id = $1;
+
+-- name: sale
+-- The time since the epoch was raised stands in for a version while only the ledger can be read.
+SELECT epoch, map_stale, floor(extract(epoch FROM now() - marked_at) * 10)::bigint AS age_ds
+  FROM sale
+ WHERE show_id = $1;
+
+-- name: stale_sales
+-- Shows whose map must be written anew, and that are still on sale.
+SELECT show_id FROM sale WHERE map_stale AND epoch > 1 AND closes_at > now() AND opens_at < now() + interval '1 minute' LIMIT $1;
+
+-- name: live_bookings
+-- Everything that takes seats in a show now. Found by the seats, so that ended bookings cost nothing.
+SELECT number, owner_id, claim_id, seats, state::text AS state, counts,
+       ceil(extract(epoch FROM expires_at - now()) * 1000)::bigint AS left_ms
+  FROM booking
+ WHERE show_id = $1
+   AND number IN (SELECT number FROM taken_seat WHERE show_id = $1);
+
+-- name: shows_with_moves
+-- Shows something happened in since then.
+SELECT DISTINCT show_id FROM booking_move WHERE at > now() - $1 * interval '1 s' LIMIT $2;
+
+-- name: counts
+-- Seats by state, for listings; a lapsed hold is free.
+SELECT show_id, state::text AS state, sum(cardinality(seats))::int AS seats
+  FROM booking
+ WHERE show_id = ANY ($1)
+   AND (state IN ('paying', 'confirmed', 'blocked') OR (state = 'held' AND expires_at > now()))
+ GROUP BY show_id, state;

@@ -1,0 +1,213 @@
+"""The only file in ledger/ that talks to PostgreSQL: open, confirm, extend, cancel, expire, block."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from holdfast.claim import Claim
+from holdfast.engines.batch import Batcher
+from holdfast.engines.down import EngineDown
+from holdfast.engines.meter import meter
+from holdfast.engines.postgres import AGAIN, Postgres
+from holdfast.engines.sql import Queries
+from holdfast.ledger.booking import Booking, State
+from holdfast.ledger.opening import Answer, Lost, Opened, Opening, Refused, Rival, Same, columns
+from holdfast.ledger.sale import LETTER, LiveBooking, Sale
+from holdfast.refusals import Busy
+
+Q = Queries("holdfast.ledger")
+
+TRIES_MAX = 4  # of a batch that met a deadlock or a lock time-out; nothing of it was committed
+UNKNOWN_PATIENCE_S = 4.0  # how long we go on asking what became of a batch whose answer was lost
+
+
+class Ledger:
+    """open() for a caller, open_many() for the wire. Same answers; the tests run both."""
+
+    def __init__(self, postgres: Postgres, *, batch_max: int, waiting_max: int) -> None:
+        self._postgres = postgres
+        self.open = Batcher(self.open_many, batch_max=batch_max, waiting_max=waiting_max)
+
+    async def open_many(self, openings: Sequence[Opening]) -> list[Answer]:
+        """All seats or none for each; every answer is durable before it is given.
+
+        A lost answer is asked for again with the same request ids: what was committed then is found, not repeated.
+        """
+        give_up_at = time.monotonic() + UNKNOWN_PATIENCE_S
+        unknown = False
+        while True:
+            try:
+                return await self._open_once(openings)
+            except EngineDown as down:
+                unknown = unknown or down.unknown
+                if not unknown or time.monotonic() > give_up_at:
+                    raise EngineDown("ledger", unknown=unknown) from down
+                await asyncio.sleep(0.1)
+
+    async def _open_once(self, openings: Sequence[Opening]) -> list[Answer]:
+        meter.observe("open_batch_size", len(openings))
+        for attempt in range(TRIES_MAX):
+            try:
+                *arrays, ords, seats, prices = columns(openings, time.monotonic())
+                rows = await self._postgres.fetch(
+                    Q.open_holds, *arrays, ords, seats, prices, openings[0].by_ledger
+                )
+                break
+            except AGAIN:
+                meter.add("ledger_retries_total")
+                await asyncio.sleep(0.01 * (attempt + 1))
+        else:
+            raise Busy(retry_after_s=1)
+        return [await self._answer(opening, row) for opening, row in zip(openings, rows, strict=True)]
+
+    async def _answer(self, opening: Opening, row: Any) -> Answer:
+        match row["outcome"]:
+            case "held" | "confirmed" as state:
+                return Opened(row["number"], State(state), row["epoch"], row["opened_at"], row["expires_at"])
+            case "same":
+                return await self._same(opening, row["epoch"])
+            case "taken":
+                return Lost(tuple(map(_rival, msgspec.json.decode(row["details"] or "[]"))))
+            case "limit" | "closed" | "stale" | "unmarked" as why:
+                return Refused(why)
+        raise AssertionError(f"open_holds answered {row!r}")
+
+    async def _same(self, opening: Opening, epoch: int) -> Answer:
+        row = await self._postgres.fetchrow(
+            Q.booking_of_request, opening.owner_id, opening.show_id, opening.request_id
+        )
+        booking = _booking(row)
+        if booking.body_hash != opening.body_hash:
+            return Refused("key_reused")
+        if booking.state in (State.HELD, State.CONFIRMED) and booking.seats == opening.seats:
+            # Our own first try, whose answer was lost, or a twin of it: the same claim stands behind both.
+            return Opened(booking.number, booking.state, epoch, booking.opened_at, booking.expires_at)
+        return Same(booking)
+
+    async def booking(self, show_id: int, number: int) -> Booking | None:
+        row = await self._postgres.fetchrow(Q.booking, show_id, number)
+        return _booking(row) if row else None
+
+    async def booking_of_request(self, owner_id: int, show_id: int, request_id: str) -> Booking | None:
+        row = await self._postgres.fetchrow(Q.booking_of_request, owner_id, show_id, request_id)
+        return _booking(row) if row else None
+
+    async def bookings_of(self, owner_id: int, *, before: int, limit: int) -> list[Booking]:
+        return [_booking(row) for row in await self._postgres.fetch(Q.bookings_of_owner, owner_id, before, limit)]
+
+    async def seats_of(self, owner_id: int, show_id: int) -> list[tuple[int, State]]:
+        rows = await self._postgres.fetch(Q.seats_of_owner, owner_id, show_id)
+        return sorted((seat, State(row["state"])) for row in rows for seat in row["seats"])
+
+    async def cancel(self, booking: Booking, actor_id: int) -> Booking | None:
+        """None: it is not in that state any more, or its fence has moved on."""
+        rows = await self._postgres.fetch(
+            Q.cancel, [booking.show_id], [booking.number], [booking.fence], booking.state, actor_id
+        )
+        return _booking(rows[0]) if rows else None
+
+    async def confirm_many(self, bookings: Sequence[Booking]) -> list[Booking]:
+        """Those that could be confirmed: the others have another state, owner or fence by now."""
+        rows = await self._postgres.fetch(
+            Q.confirm,
+            [b.show_id for b in bookings],
+            [b.number for b in bookings],
+            [b.owner_id for b in bookings],
+            [b.fence for b in bookings],
+        )
+        return [_booking(row) for row in rows]
+
+    async def extension_ms(self, booking: Booking, *, ttl_s: int, life_max_s: int) -> int | None:
+        """What the hold would have left if it were extended now; None: it is not held any more."""
+        row = await self._postgres.fetchrow(
+            Q.extension, booking.show_id, booking.number, booking.owner_id, ttl_s * 1000, life_max_s
+        )
+        return int(row["left_ms"]) if row else None
+
+    async def extend(self, booking: Booking, *, ttl_s: int, life_max_s: int) -> Booking | None:
+        row = await self._postgres.fetchrow(
+            Q.extend, booking.show_id, booking.number, booking.fence, ttl_s * 1000, life_max_s
+        )
+        return _booking(row) if row else None
+
+    async def sweep(self, limit: int) -> list[tuple[int, int]]:
+        """Close bookings whose time has passed: (show, number) of each."""
+        return [(row["show_id"], row["number"]) for row in await self._postgres.fetch(Q.sweep, limit)]
+
+    async def block(self, show_id: int, seats: Sequence[int], note: str, actor_id: int) -> int | tuple[int, ...]:
+        """The number of the block; or the seats that somebody has."""
+        for _ in range(TRIES_MAX):
+            try:
+                row = await self._postgres.fetchrow(Q.block, show_id, sorted(seats), note, actor_id)
+            except (*AGAIN, asyncpg.UniqueViolationError):
+                continue
+            return int(row["number"]) if row["number"] is not None else tuple(row["taken"])
+        raise Busy(retry_after_s=1)
+
+    async def blocks(self, show_id: int) -> list[Booking]:
+        return [_booking(row) for row in await self._postgres.fetch(Q.blocks, show_id)]
+
+    async def sale(self, show_id: int) -> Sale | None:
+        row = await self._postgres.fetchrow(Q.sale, show_id)
+        return Sale(row["epoch"], row["map_stale"], row["age_ds"]) if row else None
+
+    async def mark(self, show_id: int) -> None:
+        """From now on Redis must be rebuilt before it sells this show again."""
+        await self._postgres.execute(Q.mark_sale, show_id)
+
+    async def stale_sales(self, limit: int) -> list[int]:
+        return [row["show_id"] for row in await self._postgres.fetch(Q.stale_sales, limit)]
+
+    async def live_bookings(self, show_id: int) -> list[LiveBooking]:
+        return [live_booking(row) for row in await self._postgres.fetch(Q.live_bookings, show_id)]
+
+    async def counts_many(self, show_ids: Sequence[int]) -> dict[int, dict[str, int]]:
+        """Seats that are not free, by letter of the map; every show asked for is in the answer."""
+        counts: dict[int, dict[str, int]] = {show_id: {"H": 0, "B": 0, "X": 0} for show_id in show_ids}
+        for row in await self._postgres.fetch(Q.counts, list(show_ids)):
+            counts[row["show_id"]][chr(LETTER[State(row["state"])])] += row["seats"]
+        return counts
+
+    async def shows_with_moves(self, since_s: float, limit: int) -> list[int]:
+        return [row["show_id"] for row in await self._postgres.fetch(Q.shows_with_moves, since_s, limit)]
+
+
+async def set_sale(tx: Any, **sale: Any) -> None:
+    """Part of the catalogue's transaction that creates or changes a show."""
+    names = ("show_id", "opens_at", "closes_at", "cancelled", "owner_seats_max", "revision")
+    await tx.execute(Q.set_sale, *(sale[name] for name in names))
+
+
+def _booking(row: Any) -> Booking:
+    return Booking(
+        row["show_id"],
+        row["number"],
+        row["owner_id"],
+        row["fence"],
+        State(row["state"]),
+        row["request_id"],
+        row["body_hash"],
+        row["claim_id"],
+        tuple(row["seats"]),
+        tuple(row["prices_minor"]),
+        row["amount_minor"],
+        row["currency"],
+        row["note"],
+        row["opened_at"],
+        row["expires_at"],
+        row["confirmed_at"],
+    )
+
+
+def live_booking(row: Any) -> LiveBooking:
+    claim = Claim(row["claim_id"], row["owner_id"], tuple(row["seats"]))
+    return LiveBooking(row["number"], claim, State(row["state"]), row["counts"], row["left_ms"])
+
+
+def _rival(found: dict[str, Any]) -> Rival:
+    claim = Claim(found["claim_id"], found["owner_id"], tuple(found["seats"]))
+    return Rival(found["seat"], claim, State(found["state"]), found["left_ms"])

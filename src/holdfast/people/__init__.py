@@ -1,0 +1,28 @@
+"""Who is asking, and how often they may (R31, R32).
+
+account.py   roles, accounts, callers        password.py  how passwords are kept
+token.py     signed access tokens            limits.py    how often somebody may ask
+store.py     accounts, sessions, keys        routes.py    /accounts, /auth/…, /me
+"""
+
+from holdfast.people.account import Account, Caller, NewAccount, Role, SignedIn, allows, normal_email
+from holdfast.people.limits import Limiter, limit_headers
+from holdfast.people.store import People
+from holdfast.people.token import Claims, SigningKey, claims_for, sign
+
+__all__ = [
+    "Account",
+    "Caller",
+    "Claims",
+    "Limiter",
+    "NewAccount",
+    "People",
+    "Role",
+    "SignedIn",
+    "SigningKey",
+    "allows",
+    "claims_for",
+    "limit_headers",
+    "normal_email",
+    "sign",
+]

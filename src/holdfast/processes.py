@@ -1,0 +1,275 @@
+"""Which processes a command is made of.
+
+    holdfast demo ─┬─ postgres, valkey      unless the operator has their own
+                   ├─ prepare               checks, migrations, demo data; ends before the others start
+                   ├─ web-1 … web-N         all on one port; the kernel deals the connections out
+                   └─ work-1                the duties
+
+The parent only supervises. It imports nothing that serves, and stays small.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from holdfast.config import Config
+from holdfast.engines.embedded import CONNECTIONS_MAX, DataFolder, Supervisor, engines
+from holdfast.engines.embedded.supervise import Recipe
+from holdfast.engines.trouble import Trouble
+
+DRAIN_S = 30  # for requests under way when a web worker is told to stop
+SERVES_WITHIN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """Who is on."""
+
+    config: Config
+    host: str = "127.0.0.1"
+    port: int = 0
+    web: int = 0
+    work: int = 0
+    is_demo: bool = False  # demo data, words to log files, engines of its own or none
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What the operator is told once everything answers."""
+
+    url: str
+    data: str
+    facts: dict[str, Any]  # of the demo: accounts and shows
+
+
+async def run(cast: Cast, announce: Callable[[Opened], None]) -> None:
+    """Everything up, `announce`, and then until SIGTERM or SIGINT; a second one does not wait for anybody."""
+    folder = DataFolder(cast.config.data_dir)
+    folder.make()
+    supervisor = Supervisor(folder)
+    try:
+        with _port(cast) as port, _told_to_stop(supervisor):
+            cast = replace(cast, port=port)
+            wanted = CONNECTIONS_MAX + max(0, cast.web - 4) * cast.config.postgres_pool_max
+            async with engines_of(cast.config, may_join=not cast.is_demo, connections_max=wanted) as config:
+                facts = await _prepare(config, cast.is_demo)
+                try:
+                    await supervisor.start(*_recipes(replace(cast, config=config), folder))
+                    if cast.web:
+                        await _serves(cast.host, port)
+                    announce(Opened(_url(cast.host, port) if cast.web else "", str(folder.path), facts))
+                    await asyncio.Event().wait()
+                finally:
+                    await supervisor.stop()
+    except asyncio.CancelledError:  # told to stop, and everybody has
+        return
+
+
+@asynccontextmanager
+async def engines_of(
+    config: Config, *, may_join: bool = True, must_exist: bool = False, connections_max: int = CONNECTIONS_MAX
+) -> AsyncIterator[Config]:
+    """The config with engines that are up: the operator's, those of another process of ours, or new ones."""
+    if config.database_url and config.redis_url:
+        yield config
+        return
+    folder = DataFolder(config.data_dir)
+    if may_join and (found := folder.running()):
+        yield replace(
+            config,
+            database_url=config.database_url or found.database_url,
+            redis_url=config.redis_url or found.redis_url,
+        )
+        return
+    if must_exist and not config.database_url and not folder.postgres.exists():
+        raise Trouble(
+            f"there is nothing in {folder.path} yet: run `holdfast demo`, choose another folder with --data, "
+            "or set HOLDFAST_DATABASE_URL"
+        )
+    async with engines(
+        folder.path,
+        database_url=config.database_url,
+        redis_url=config.redis_url,
+        connections_max=connections_max,
+    ) as started:
+        yield replace(config, database_url=started.database_url, redis_url=started.redis_url)
+
+
+async def _prepare(config: Config, is_demo: bool) -> dict[str, Any]:
+    """In a process of its own: what it imports is gone when the others start."""
+    process = await asyncio.create_subprocess_exec(
+        *_command("prepare", *(("--demo",) if is_demo else ())),
+        env={**os.environ, **_environment(config)},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+    if process.returncode:
+        raise Trouble("")  # it has said why
+    facts: dict[str, Any] = json.loads(output)
+    return facts
+
+
+def _recipes(cast: Cast, folder: DataFolder) -> list[Recipe]:
+    web = ("web-worker", "--host", cast.host, "--port", str(cast.port))
+    children: dict[str, tuple[str, ...]] = dict.fromkeys(_free_names(folder, "web", cast.web), web)
+    children |= dict.fromkeys(_free_names(folder, "work", cast.work), ("duties",))
+    return [
+        Recipe(
+            name=name,
+            command=_command(*command, "--ready", str(folder.run / f"{name}.ready")),
+            env=_environment(cast.config),
+            ready=_says_ready(folder.run / f"{name}.ready"),
+            stop_within_s=DRAIN_S + 5.0,
+            speaks=not cast.is_demo,
+        )
+        for name, command in children.items()
+    ]
+
+
+def _free_names(folder: DataFolder, kind: str, count: int) -> list[str]:
+    """web-1, web-2, …, without those of another process of ours in the same folder."""
+    names: list[str] = []
+    number = 0
+    while len(names) < count:
+        number += 1
+        process_id = _number_in(folder.run / f"{kind}-{number}.pid")
+        if not process_id or not _is_alive(process_id):
+            names.append(f"{kind}-{number}")
+    return names
+
+
+def _is_alive(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except OSError:
+        return False
+    return True
+
+
+def _number_in(file: Path) -> int:
+    """0 when it is not there yet, or not written yet."""
+    try:
+        return int(file.read_text() or 0)
+    except FileNotFoundError:
+        return 0
+
+
+def _says_ready(file: Path) -> Callable[[int], Any]:
+    async def ready(process_id: int) -> bool:
+        return _number_in(file) == process_id
+
+    return ready
+
+
+def _command(*words: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "holdfast", *words)
+
+
+def _environment(config: Config) -> dict[str, str]:
+    return {
+        "HOLDFAST_DATABASE_URL": config.database_url,
+        "HOLDFAST_REDIS_URL": config.redis_url,
+        "HOLDFAST_DATA_DIR": str(Path(config.data_dir).absolute()),
+        # A worker has few threads; without this each costs an arena of its own.
+        "MALLOC_ARENA_MAX": "2",
+    }
+
+
+@contextmanager
+def _port(cast: Cast) -> Iterator[int]:
+    """The port is ours from here on, though only the workers listen. 0 when nobody serves."""
+    if not cast.web:
+        yield 0
+        return
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            cast.host, cast.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            # Without SO_REUSEPORT, which two processes of ours would happily share.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+        reserved = socket.socket(family, kind, protocol)
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind(address)
+    except socket.gaierror as error:
+        raise Trouble(f"no such address: {cast.host} ({error.strerror}); choose one with --host") from None
+    except OSError as error:
+        raise Trouble(
+            f"cannot listen on {cast.host}:{cast.port}: {error.strerror}; choose another port with --port, "
+            "or --port 0 for a free one"
+        ) from None
+    with reserved:
+        yield int(reserved.getsockname()[1])
+
+
+@contextmanager
+def _told_to_stop(supervisor: Supervisor) -> Iterator[None]:
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+    is_stopping = False
+
+    def stop() -> None:
+        nonlocal is_stopping
+        if is_stopping:
+            supervisor.kill()
+        else:
+            is_stopping = True
+            task.cancel()
+
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(sign, stop)
+    try:
+        yield
+    finally:
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(sign)
+
+
+async def _serves(host: str, port: int) -> None:
+    """Until /readyz says yes: whoever reads the address may use it at once."""
+    answer = b"nothing"
+    try:
+        async with asyncio.timeout(SERVES_WITHIN_S):
+            while True:
+                answer = await _first_line(host, port, "/readyz")
+                if b" 200 " in answer:
+                    return
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise Trouble(f"it does not serve: /readyz says {answer.decode(errors='replace').strip()}") from None
+
+
+async def _first_line(host: str, port: int, path: str) -> bytes:
+    try:
+        reader, writer = await asyncio.open_connection(_reachable(host), port)
+        try:
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            return await reader.readline()
+        finally:
+            writer.close()
+    except OSError as error:
+        return str(error).encode()
+
+
+def _reachable(host: str) -> str:
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
+
+
+def _url(host: str, port: int) -> str:
+    host = _reachable(host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,5 @@
+"""The seam: a hold decided in Redis becomes a booking in the ledger, and the two are kept in step (R9–R19)."""
+
+from holdfast.sale.store import Sales
+
+__all__ = ["Sales"]

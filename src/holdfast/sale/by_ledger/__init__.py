@@ -1,0 +1,1 @@
+"""Selling while Redis is away."""

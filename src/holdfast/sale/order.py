@@ -1,0 +1,157 @@
+"""What a fan sends to hold seats, and the booking as it is shown. No I/O."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from holdfast.catalogue import Layout, OrphanRule, ShowOnSale
+from holdfast.holds import Best, Held, Places, Prefer, Seats, What, runs_of
+from holdfast.ledger import Booking, State, public_id, reference
+from holdfast.refusals import Invalid, UnknownSeat
+
+SEATS_MAX = 10
+ORPHAN_WARNING = "This choice leaves a single seat that is hard to sell; the seats in `better` would not."
+Count = Annotated[int, Meta(ge=1, le=SEATS_MAX)]
+Name = Annotated[str, Meta(min_length=1, max_length=100)]
+
+
+class BestBody(Struct, forbid_unknown_fields=True, frozen=True):
+    """Best available: so many seats, chosen and held in one step."""
+
+    count: Count
+    category: Name | None = None
+    prefer: Prefer = Prefer.BEST
+    accessible: bool = False  # one wheelchair space, the others beside it
+    together: bool = True  # false: a group may be split when no seats stand together
+
+
+class PlacesBody(Struct, forbid_unknown_fields=True, frozen=True):
+    """So many places in a standing area."""
+
+    area: Name
+    count: Count
+
+
+class HoldBody(Struct, forbid_unknown_fields=True, frozen=True):
+    """Exactly one of the three."""
+
+    seats: Annotated[list[Name], Meta(min_length=1, max_length=SEATS_MAX)] | None = None
+    best: BestBody | None = None
+    places: PlacesBody | None = None
+
+
+class SeatPage(Struct, frozen=True):
+    label: str
+    category: str
+    price_minor: int
+
+
+class BookingPage(Struct, frozen=True, kw_only=True):
+    booking_id: str
+    reference: str
+    show_id: int
+    state: State
+    seats: list[SeatPage]
+    amount: int  # minor units of the currency
+    currency: str
+    together: bool | None = None
+    why: str | None = None
+    warning: str | None = None
+    better: list[str] | None = None  # with a warning: seats that would not leave a single one
+    opened_at: datetime
+    expires_at: datetime | None = None  # only while it is held
+    confirmed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One request to hold, understood."""
+
+    show: ShowOnSale
+    owner_id: int
+    request_id: str
+    body_hash: int
+    what: What
+
+    @property
+    def count(self) -> int:
+        return len(self.what.seats) if isinstance(self.what, Seats) else self.what.count
+
+
+def understood(body: HoldBody, show: ShowOnSale) -> What:
+    """Names into numbers. Raises UnknownSeat or Invalid; nothing has been asked of an engine yet."""
+    if (body.seats is None) + (body.best is None) + (body.places is None) != 2:
+        raise Invalid(field="", detail="Expected exactly one of seats, best and places.")
+    layout, most = show.layout, min(SEATS_MAX, show.order_seats_max)
+    if body.seats is not None:
+        _refuse_many(len(body.seats), most, "seats")
+        return _named(body.seats, layout, show.orphan_rule)
+    if body.places is not None:
+        _refuse_many(body.places.count, most, "places.count")
+        area = next((a for a in layout.areas if a.name == body.places.area), None)
+        if area is None:
+            raise UnknownSeat(area=body.places.area, known=[a.name for a in layout.areas])
+        return Places(area.start, area.start + area.capacity, body.places.count)
+    assert body.best is not None
+    _refuse_many(body.best.count, most, "best.count")
+    best = body.best
+    return Best(best.count, _category(best.category, layout), best.prefer, best.accessible, best.together)
+
+
+def _refuse_many(count: int, most: int, field: str) -> None:
+    if count > most:
+        raise Invalid(field=field, detail=f"Expected at most {most} seats in one order.", limit=most)
+
+
+def _named(labels: list[str], layout: Layout, rule: OrphanRule) -> Seats:
+    index_of = layout.index_of
+    try:
+        seats = tuple(sorted([index_of[label] for label in labels]))
+    except KeyError:
+        unknown = [label for label in labels if label not in index_of]
+        raise UnknownSeat(seats=unknown) from None
+    if len(set(seats)) != len(seats):
+        raise Invalid(field="seats", detail="Expected each seat once.")
+    return Seats(seats, rule, runs_of(layout, seats) if rule != OrphanRule.OFF else ())
+
+
+def _category(name: str | None, layout: Layout) -> int | None:
+    if name is None:
+        return None
+    for index, category in enumerate(layout.categories):
+        if category.name == name:
+            return index
+    raise UnknownSeat(category=name, known=[category.name for category in layout.categories])
+
+
+def body_hash(raw: bytes) -> int:
+    """63 bits of what was sent: the same key with another body is refused."""
+    return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big") >> 1
+
+
+def booking_page(booking: Booking, layout: Layout, held: Held | None = None) -> BookingPage:
+    """A booking as it is shown; right after the hold, with what there is to say about the choice."""
+    better = held.better if held else None
+    labels, categories, of = layout.labels, layout.categories, layout.category_of
+    return BookingPage(
+        booking_id=public_id(booking.show_id, booking.number),
+        reference=reference(booking.show_id, booking.number),
+        show_id=booking.show_id,
+        state=booking.state,
+        seats=[
+            SeatPage(labels[seat], categories[of[seat]].name, price)
+            for seat, price in zip(booking.seats, booking.prices_minor, strict=True)
+        ],
+        amount=booking.amount_minor,
+        currency=booking.currency,
+        together=held.together if held else None,
+        why=booking.note or None,
+        warning=ORPHAN_WARNING if better else None,
+        better=[labels[seat] for seat in better] if better else None,
+        opened_at=booking.opened_at,
+        expires_at=booking.expires_at if booking.state in (State.HELD, State.PAYING) else None,
+        confirmed_at=booking.confirmed_at,
+    )

@@ -1,0 +1,191 @@
+"""Hold seats, keep them a little longer, let them go; my bookings."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.ledger import Booking, from_public_id
+from holdfast.people import Role
+from holdfast.refusals import (
+    BadKey,
+    Busy,
+    ExtensionCap,
+    HoldGone,
+    KeyReused,
+    LeavesOrphan,
+    NoSuchBooking,
+    NoSuchShow,
+    NotOnSale,
+    OverLimit,
+    SeatsTaken,
+    SoldOut,
+    UnknownSeat,
+    WrongMove,
+)
+from holdfast.sale.order import BookingPage, HoldBody, Order, body_hash, booking_page, understood
+from holdfast.sale.store import Sales
+from holdfast.sale.terms import new_request_id
+from holdfast.web.answers import answer, query, read
+from holdfast.web.routing import Route
+
+KEY_LENGTH_MAX = 255
+PAGE_MAX = 100
+NUMBER_MAX = 2**62
+
+
+class BookingsAsked(Struct, forbid_unknown_fields=True, frozen=True):
+    before: Annotated[str, Meta(max_length=40)] = ""  # `next` of the page before
+    size: Annotated[int, Meta(ge=1, le=PAGE_MAX)] = 20
+
+
+class BookingList(Struct, frozen=True):
+    bookings: list[BookingPage]
+    next: str | None  # ask for `before` this to go on; null: that was all
+
+
+class Nothing(Struct, forbid_unknown_fields=True, frozen=True):
+    """No fields."""
+
+
+async def post_hold(request: Request) -> Response:
+    """Hold seats.
+
+    By name (`seats`), by wish (`best`) or as places of a standing area (`places`): all of them, or none. The
+    answer is durable before it is given. The same Idempotency-Key gives the same hold. A booking with nothing
+    to pay is confirmed at once.
+    """
+    box, caller = request.state.box, request.state.caller
+    show_id = request.path_params["show"]
+    raw = await request.body()
+    body = read(HoldBody, raw)
+    show = box.catalogue.peek(show_id) or await box.catalogue.show_on_sale(show_id)
+    order = Order(show, caller.account_id, request_id_of(request), body_hash(raw), understood(body, show))
+    booking, held = await box.sales.hold(order)
+    return answer(201, booking_page(booking, show.layout, held))
+
+
+async def get_bookings(request: Request) -> Response:
+    """My bookings, newest first."""
+    box, caller = request.state.box, request.state.caller
+    asked = query(BookingsAsked, request)
+    before = from_public_id(asked.before)[1] if asked.before else NUMBER_MAX
+    found = await box.ledger.bookings_of(caller.account_id, before=before, limit=asked.size + 1)
+    pages = []
+    for booking in found[: asked.size]:
+        show = await box.catalogue.show_on_sale(booking.show_id)
+        pages.append(booking_page(booking, show.layout))
+    more = len(found) > asked.size
+    return answer(200, BookingList(pages, pages[-1].booking_id if more else None), {"Cache-Control": "no-store"})
+
+
+async def get_booking(request: Request) -> Response:
+    """One of my bookings."""
+    box = request.state.box
+    booking = await own_booking(request)
+    show = await box.catalogue.show_on_sale(booking.show_id)
+    return answer(200, booking_page(booking, show.layout), {"Cache-Control": "no-store"})
+
+
+async def extend_booking(request: Request) -> Response:
+    """Keep a hold a little longer.
+
+    A heartbeat: it has its whole time again from now, up to a cap counted from its start.
+    """
+    box = request.state.box
+    if raw := await request.body():
+        read(Nothing, raw)
+    booking = await own_booking(request)
+    show = await box.catalogue.show_on_sale(booking.show_id)
+    extended = await box.sales.extend(booking, show.hold_ttl_s)
+    return answer(200, booking_page(extended, show.layout))
+
+
+async def cancel_booking(request: Request) -> Response:
+    """Let a hold go. Its seats are free at once."""
+    box = request.state.box
+    booking = await box.sales.cancel(await own_booking(request))
+    show = await box.catalogue.show_on_sale(booking.show_id)
+    return answer(200, booking_page(booking, show.layout))
+
+
+async def own_booking(request: Request) -> Booking:
+    show_id, number = from_public_id(request.path_params["booking"])
+    sales: Sales = request.state.box.sales
+    return await sales.booking(request.state.caller.account_id, show_id, number)
+
+
+def request_id_of(request: Request) -> str:
+    """The Idempotency-Key; without one every request is its own."""
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return new_request_id()
+    if not (0 < len(key) <= KEY_LENGTH_MAX and key.isascii() and key.isprintable()) or key.startswith("~"):
+        raise BadKey()
+    return key
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/shows/{show:int}/holds",
+        call=post_hold,
+        tag="sale",
+        body=HoldBody,
+        answers={201: BookingPage},
+        refusals=(
+            SeatsTaken,
+            SoldOut,
+            LeavesOrphan,
+            OverLimit,
+            NotOnSale,
+            HoldGone,
+            KeyReused,
+            BadKey,
+            UnknownSeat,
+            NoSuchShow,
+            Busy,
+        ),
+        role=Role.FAN,
+        takes_key=True,
+    ),
+    Route(
+        method="GET",
+        path="/bookings",
+        call=get_bookings,
+        tag="sale",
+        query=BookingsAsked,
+        answers={200: BookingList},
+        refusals=(NoSuchBooking,),
+        role=Role.FAN,
+    ),
+    Route(
+        method="GET",
+        path="/bookings/{booking}",
+        call=get_booking,
+        tag="sale",
+        answers={200: BookingPage},
+        refusals=(NoSuchBooking,),
+        role=Role.FAN,
+    ),
+    Route(
+        method="POST",
+        path="/bookings/{booking}/extend",
+        call=extend_booking,
+        tag="sale",
+        answers={200: BookingPage},
+        refusals=(NoSuchBooking, HoldGone, ExtensionCap),
+        role=Role.FAN,
+        keyed=True,
+    ),
+    Route(
+        method="DELETE",
+        path="/bookings/{booking}",
+        call=cancel_booking,
+        tag="sale",
+        answers={200: BookingPage},
+        refusals=(NoSuchBooking, HoldGone, WrongMove),
+        role=Role.FAN,
+    ),
+)

@@ -1,0 +1,262 @@
+"""Holding seats for a fan: Redis decides fast, the ledger decides for good, and here they meet.
+
+    hold ─► Redis ─┬─ no ──► refused: losers end here, the ledger never hears of them
+                   └─ yes ─► ledger ─┬─ opened ──► told the fan; written into a newer map if there is one
+                                     ├─ same ────► the booking of the first try; a second claim is let go
+                                     └─ lost ────► claim let go, map corrected with who has the seats
+
+Redis away: the ledger decides alone, few at a time, and the show is marked so that its map is written anew
+before Redis sells again. The ledger away: nothing is sold.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import structlog
+
+from holdfast.catalogue import Catalogue
+from holdfast.claim import Claim, Claims, Part
+from holdfast.config import Config
+from holdfast.engines.batch import Batcher
+from holdfast.engines.down import EngineDown
+from holdfast.engines.meter import meter
+from holdfast.holds import Again, Ask, Few, Held, Holds, Limit, Orphan, Seats, Shut, Taken, Unbuilt, claim_id
+from holdfast.ledger import Booking, Ledger, Lost, Opened, Opening, Refused, Same, State
+from holdfast.refusals import (
+    Busy,
+    ExtensionCap,
+    HoldGone,
+    KeyReused,
+    LeavesOrphan,
+    NoSuchBooking,
+    OverLimit,
+    SeatsTaken,
+    SoldOut,
+    WrongMove,
+)
+from holdfast.sale.by_ledger.store import ByLedger
+from holdfast.sale.offers import alternatives_for
+from holdfast.sale.order import Order
+from holdfast.sale.terms import booking_of, corrections, first_answer, not_on_sale, opening_of
+from holdfast.seatmap import SeatMap
+
+log = structlog.get_logger(__name__)
+
+TRIES_MAX = 4  # a map that is missing, a catalogue that has moved on: learnt and tried again
+LAPSING_MS = 500  # a rival with less than this is about to be gone: worth one more try
+
+
+class Sales:
+    def __init__(
+        self, catalogue: Catalogue, holds: Holds, claims: Claims, ledger: Ledger, seatmap: SeatMap, config: Config
+    ) -> None:
+        self._catalogue = catalogue
+        self._holds = holds
+        self._claims = claims
+        self._ledger = ledger
+        self._seatmap = seatmap
+        self._config = config
+        self._by_ledger = ByLedger(ledger, seatmap, at_once_max=config.ledger_only_max)
+        self._settle = Batcher(self._settle_many, batch_max=config.batch_max, waiting_max=config.waiting_max)
+
+    async def hold(self, order: Order) -> tuple[Booking, Held | None]:
+        """The booking, and what Redis said of the choice; or a refusal."""
+        for _ in range(TRIES_MAX):
+            try:
+                outcome = await self._holds.hold(self._ask(order))
+            except EngineDown:
+                return await self._hold_by_ledger(order), None
+            claimed_at = time.monotonic()
+            if isinstance(outcome, Taken):
+                meter.add("holds_total", outcome="taken")
+                raise self._taken(order, outcome.seats)
+            if isinstance(outcome, Held | Again):
+                booking = await self._open(order, outcome, claimed_at)
+                if booking is not None:
+                    return booking, outcome if isinstance(outcome, Held) else None
+                order = await self._refreshed(order)
+            elif isinstance(outcome, Unbuilt):
+                await self._build(order.show.show_id)
+            else:
+                self._refuse(order, outcome)
+        raise Busy(retry_after_s=1)
+
+    async def booking(self, owner_id: int, show_id: int, number: int) -> Booking:
+        """The owner's own; to everybody else there is no such booking."""
+        booking = await self._ledger.booking(show_id, number)
+        if booking is None or booking.owner_id != owner_id or booking.state is State.BLOCKED:
+            raise NoSuchBooking()
+        return booking
+
+    async def cancel(self, booking: Booking) -> Booking:
+        """Let go at once. A booking that is cancelled already stays so."""
+        if booking.state is State.CANCELLED:
+            return booking
+        if booking.state is State.EXPIRED:
+            raise HoldGone(state=booking.state)
+        if booking.state is not State.HELD:
+            raise WrongMove(state=booking.state, move="cancel")
+        cancelled = await self._ledger.cancel(booking, booking.owner_id)
+        if cancelled is None:
+            return await self.cancel(await self.booking(booking.owner_id, booking.show_id, booking.number))
+        meter.add("bookings_total", move="cancel")
+        await self._tell_map(booking.show_id, Part("let_go", booking.claim))
+        return cancelled
+
+    async def extend(self, booking: Booking, ttl_s: int) -> Booking:
+        """A heartbeat: the whole time again, up to the cap. Claim first, then row: never a row without its claim."""
+        life_max_s = self._config.hold_life_max_s
+        left_ms = await self._ledger.extension_ms(booking, ttl_s=ttl_s, life_max_s=life_max_s)
+        if left_ms is None:
+            raise HoldGone(state=booking.state)
+        if left_ms < 1000:
+            raise ExtensionCap(expires_at=booking.expires_at)
+        await self._tell_map(
+            booking.show_id, Part("extend", booking.claim, left_ms + self._config.claim_grace_ms)
+        )
+        extended = await self._ledger.extend(booking, ttl_s=ttl_s, life_max_s=life_max_s)
+        if extended is None:
+            raise HoldGone(state=booking.state)
+        meter.add("bookings_total", move="extend")
+        return extended
+
+    async def block(self, show_id: int, seats: Sequence[int], note: str, actor_id: int) -> int | tuple[int, ...]:
+        found = await self._ledger.block(show_id, seats, note, actor_id)
+        if isinstance(found, int):
+            await self._tell_map(show_id, Part("block", Claim(f"block{found}", actor_id, tuple(sorted(seats)))))
+        return found
+
+    async def unblock(self, block: Booking, actor_id: int) -> Booking | None:
+        gone = await self._ledger.cancel(block, actor_id)
+        if gone is not None:
+            await self._tell_map(block.show_id, Part("unblock", block.claim))
+        return gone
+
+    def _ask(self, order: Order) -> Ask:
+        show = order.show
+        life_ms = show.hold_ttl_s * 1000 + self._config.claim_grace_ms
+        claim = claim_id(order.owner_id, order.request_id)
+        return Ask(show.show_id, order.owner_id, claim, life_ms, show.owner_seats_max, order.what)
+
+    async def _open(self, order: Order, held: Held | Again, claimed_at: float) -> Booking | None:
+        """Make it durable. None: the catalogue has moved on, ask again with what it says now."""
+        opening = opening_of(order, held, claimed_at)
+        claim = Claim(opening.claim_id, order.owner_id, held.seats)
+        try:
+            answer = await self._ledger.open(opening)
+            if isinstance(answer, Lost) and all(rival.left_ms <= LAPSING_MS for rival in answer.rivals):
+                await asyncio.sleep(max([rival.left_ms for rival in answer.rivals] + [0]) / 1000 + 0.02)
+                answer = await self._ledger.open(opening)
+        except EngineDown as down:
+            if not down.unknown:
+                await self._tell_map(order.show.show_id, Part("let_go", claim))
+            raise  # unknown: the row may be there; the claim stays until its time or the next comparison
+        if isinstance(answer, Opened):
+            return await self._opened(order, opening, answer, held.epoch)
+        if isinstance(answer, Same):
+            if answer.booking.seats != held.seats:
+                await self._tell_map(order.show.show_id, Part("let_go", claim))
+            return first_answer(answer.booking)
+        parts = [Part("let_go", claim)]
+        if isinstance(answer, Lost):
+            parts += corrections(answer.rivals)
+            meter.add("map_corrections_total", len(answer.rivals), kind="taken in the ledger")
+        await self._tell_map(order.show.show_id, *parts)
+        return self._not_opened(order, answer)
+
+    async def _opened(self, order: Order, opening: Opening, opened: Opened, map_epoch: int) -> Booking:
+        booking = booking_of(opening, opened)
+        meter.add("holds_total", outcome=opened.state.value)
+        is_behind = opened.epoch != map_epoch
+        if is_behind or opened.state is State.CONFIRMED:
+            if is_behind:
+                await self._catch_up(order.show.show_id, opened.epoch)
+            left_ms = order.show.hold_ttl_s * 1000 + self._config.claim_grace_ms
+            what = "commit" if opened.state is State.CONFIRMED else "adopt"
+            await self._tell_map(order.show.show_id, Part(what, booking.claim, left_ms))
+        return booking
+
+    def _not_opened(self, order: Order, answer: Lost | Refused) -> None:
+        if isinstance(answer, Lost):
+            meter.add("holds_total", outcome="lost")
+            raise self._taken(order, tuple(rival.seat for rival in answer.rivals))
+        match answer.why:
+            case "limit":
+                raise OverLimit(limit=order.show.owner_seats_max)
+            case "closed":
+                raise not_on_sale(order)
+            case "key_reused":
+                raise KeyReused()
+        return None  # stale: ask again
+
+    def _refuse(self, order: Order, outcome: Orphan | Limit | Few | Shut) -> None:
+        labels = order.show.layout.labels
+        meter.add("holds_total", outcome=type(outcome).__name__.lower())
+        match outcome:
+            case Few(free):
+                raise SoldOut(free=free)
+            case Orphan(better):
+                raise LeavesOrphan(better=[labels[seat] for seat in better])
+            case Limit(has):
+                raise OverLimit(limit=order.show.owner_seats_max, has=has)
+            case Shut():
+                raise not_on_sale(order)
+
+    def _taken(self, order: Order, seats: tuple[int, ...]) -> SeatsTaken:
+        labels = order.show.layout.labels
+        asked = order.what.seats if isinstance(order.what, Seats) else seats
+        groups = alternatives_for(self._seatmap.peek(order.show.show_id), asked)
+        return SeatsTaken(
+            taken=[labels[seat] for seat in seats],
+            alternatives=[[labels[seat] for seat in group] for group in groups],
+        )
+
+    async def _refreshed(self, order: Order) -> Order:
+        """The order on the show as the catalogue has it now."""
+        self._catalogue.forget(order.show.show_id)
+        show = await self._catalogue.show_on_sale(order.show.show_id)
+        return Order(show, order.owner_id, order.request_id, order.body_hash, order.what)
+
+    async def _hold_by_ledger(self, order: Order) -> Booking:
+        for _ in range(TRIES_MAX):
+            opening, answer = await self._by_ledger.open(order)
+            if isinstance(answer, Opened):
+                return booking_of(opening, answer)
+            if isinstance(answer, Same):
+                return first_answer(answer.booking)
+            self._not_opened(order, answer)
+            order = await self._refreshed(order)
+        raise Busy(retry_after_s=1)
+
+    async def _build(self, show_id: int) -> None:
+        try:
+            await self._seatmap.rebuild(show_id, "missing")
+        except EngineDown as down:
+            if down.engine != "holds":
+                raise
+            log.info("Redis went away while its map was being written", show_id=show_id)
+
+    async def _catch_up(self, show_id: int, epoch: int) -> None:
+        """The ledger is at a later epoch than the map our claim was made in: see that Redis gets there too."""
+        try:
+            found, is_ours = await self._claims.epoch(show_id)
+            if found < epoch or not is_ours:
+                await self._seatmap.rebuild(show_id, "behind")
+        except EngineDown:
+            log.info("Redis went away; its map is written anew when it is back", show_id=show_id)
+
+    async def _tell_map(self, show_id: int, *parts: Part) -> None:
+        """The ledger has decided; the map follows. A map that cannot be told is put right by the comparison."""
+        try:
+            await self._settle((show_id, parts))
+        except EngineDown:
+            meter.add("map_not_told_total", len(parts))
+
+    async def _settle_many(self, asked: Sequence[tuple[int, tuple[Part, ...]]]) -> list[None]:
+        by_show: dict[int, list[Part]] = {}
+        for show_id, parts in asked:
+            by_show.setdefault(show_id, []).extend(parts)
+        for show_id, all_parts in by_show.items():
+            await self._claims.settle_many(show_id, all_parts)
+        return [None] * len(asked)

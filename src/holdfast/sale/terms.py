@@ -1,0 +1,86 @@
+"""From an order and what Redis said of it to what the ledger is asked, and back to a booking. No I/O."""
+
+import secrets
+from collections.abc import Iterable
+
+from holdfast.claim import Part
+from holdfast.holds import Again, Best, Held, Places, Want, claim_id, why
+from holdfast.ledger import Booking, Opened, Opening, Rival, State
+from holdfast.refusals import HoldGone, NotOnSale
+from holdfast.sale.order import Order
+
+
+def new_request_id() -> str:
+    """For who sends no Idempotency-Key."""
+    return "~" + secrets.token_hex(12)
+
+
+def opening_of(order: Order, held: Held | Again, claimed_at_s: float, *, by_ledger: bool = False) -> Opening:
+    show, category_of = order.show, order.show.layout.category_of
+    return Opening(
+        show_id=show.show_id,
+        owner_id=order.owner_id,
+        request_id=order.request_id,
+        body_hash=order.body_hash,
+        claim_id=claim_id(order.owner_id, order.request_id),
+        note=note(order, held),
+        ttl_ms=show.hold_ttl_s * 1000,
+        claimed_at_s=claimed_at_s,
+        revision=show.revision,
+        currency=show.currency,
+        seats=held.seats,
+        prices=tuple([show.prices[category_of[seat]] for seat in held.seats]),
+        by_ledger=by_ledger,
+    )
+
+
+def note(order: Order, held: Held | Again) -> str:
+    """Why these seats, in words for the one who gets them; nothing to say of seats that were picked by hand."""
+    match order.what:
+        case Places():
+            return "standing places"
+        case Best(count, category, prefer, accessible, together) if isinstance(held, Held):
+            want = Want(count, category, prefer, accessible, together)
+            return why(order.show.layout, want, held.seats, held.leaves_single)
+    return ""
+
+
+def booking_of(opening: Opening, opened: Opened) -> Booking:
+    """What open_holds wrote, without reading it back."""
+    return Booking(
+        show_id=opening.show_id,
+        number=opened.number,
+        owner_id=opening.owner_id,
+        fence=opened.number,
+        state=opened.state,
+        request_id=opening.request_id,
+        body_hash=opening.body_hash,
+        claim_id=opening.claim_id,
+        seats=opening.seats,
+        prices_minor=opening.prices,
+        amount_minor=sum(opening.prices),
+        currency=opening.currency,
+        note=opening.note,
+        opened_at=opened.opened_at,
+        expires_at=opened.expires_at,
+        confirmed_at=opened.opened_at if opened.state is State.CONFIRMED else None,
+    )
+
+
+def first_answer(booking: Booking) -> Booking:
+    """The same key again: the booking of the first time, if there still is one to give."""
+    if booking.state in (State.EXPIRED, State.CANCELLED, State.FAILED):
+        raise HoldGone(state=booking.state, detail="Use a new Idempotency-Key to hold seats again.")
+    return booking
+
+
+def corrections(rivals: Iterable[Rival]) -> list[Part]:
+    """The map did not know of these: written into it as the ledger has them, each once."""
+    found = {rival.claim: rival for rival in rivals}
+    words = {State.CONFIRMED: "commit", State.BLOCKED: "block"}
+    return [Part(words.get(r.state, "adopt"), claim, max(1, r.left_ms)) for claim, r in found.items()]
+
+
+def not_on_sale(order: Order) -> NotOnSale:
+    show = order.show
+    return NotOnSale(opens_at=show.opens_at, closes_at=show.closes_at, cancelled=show.cancelled)

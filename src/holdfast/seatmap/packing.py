@@ -1,0 +1,17 @@
+"""The order of a layout's seats, as the bytes that choose.lua reads. No I/O."""
+
+import struct
+import sys
+
+from holdfast.catalogue import Layout
+from holdfast.holds import Prefer, plan
+
+
+def packed_plan(layout: Layout, prefer: Prefer) -> tuple[bytes, bytes]:
+    """(runs, costs): a run is its lowest cost, length and start; a cost is two bytes a seat. Little-endian."""
+    made = plan(layout, prefer)
+    runs = b"".join(struct.pack("<HHI", cost, length, start) for cost, start, length in made.runs)
+    costs = made.costs[:]
+    if sys.byteorder == "big":
+        costs.byteswap()
+    return runs, costs.tobytes()

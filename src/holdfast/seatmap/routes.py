@@ -1,0 +1,116 @@
+"""The map of a show: its layout, the state of every seat, and the asker's own seats."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.ledger import State
+from holdfast.people import Role
+from holdfast.refusals import NoSuchShow
+from holdfast.web.answers import answer, query, unchanged
+from holdfast.web.routing import Route
+
+COMPACT = "application/vnd.holdfast.seats"
+YEAR = "public, max-age=31536000, immutable"
+MINUTE = "public, max-age=60"
+
+
+class LayoutAsked(Struct, forbid_unknown_fields=True, frozen=True):
+    v: Annotated[str, Meta(max_length=64)] = ""  # the layout's hash, as the show tells it
+
+
+class CategoryCounts(Struct, frozen=True):
+    category: str
+    A: int  # available
+    H: int  # held
+    B: int  # booked
+    X: int  # blocked
+
+
+class SeatsPage(Struct, frozen=True):
+    show_id: int
+    version: int  # grows with every change
+    layout: str  # hash of the layout whose order the letters follow
+    counts: list[CategoryCounts]
+    states: str  # one letter a seat: A available, H held, B booked, X blocked
+
+
+class MySeat(Struct, frozen=True):
+    seat: int  # number in the layout
+    label: str
+    state: State
+
+
+class MySeats(Struct, frozen=True):
+    show_id: int
+    seats: list[MySeat]
+
+
+async def get_show_layout(request: Request) -> Response:
+    """The seats of a show: where they are, what they are called.
+
+    It never changes under its hash: asked for with `?v=<hash>`, it may be kept for a year.
+    """
+    asked = query(LayoutAsked, request)
+    show = await request.state.box.catalogue.show_on_sale(request.path_params["show"])
+    etag = f'"{show.layout.hash}"'
+    keep = YEAR if asked.v == show.layout.hash else MINUTE
+    if known := unchanged(request, etag):
+        return known
+    return answer(200, show.layout.page(), {"ETag": etag, "Cache-Control": keep})
+
+
+async def get_seats(request: Request) -> Response:
+    """The state of every seat, one letter each, in the order of the layout.
+
+    The same for everybody. With `Accept: application/vnd.holdfast.seats`, two bits a seat.
+    """
+    seatmap, show_id = request.state.box.seatmap, request.path_params["show"]
+    snapshot = seatmap.fresh(show_id) or await seatmap.snapshot(show_id)
+    if known := unchanged(request, snapshot.etag):
+        return known
+    if request.headers.get("accept") == COMPACT:
+        return Response(snapshot.compact, media_type=COMPACT, headers=snapshot.headers)
+    return answer(200, snapshot.text, snapshot.headers)
+
+
+async def get_my_seats(request: Request) -> Response:
+    """The seats of a show that are mine now, held or booked."""
+    box, show_id = request.state.box, request.path_params["show"]
+    show = await box.catalogue.show_on_sale(show_id)
+    found = await box.ledger.seats_of(request.state.caller.account_id, show_id)
+    mine = [MySeat(seat, show.layout.labels[seat], state) for seat, state in found]
+    return answer(200, MySeats(show_id, mine), {"Cache-Control": "no-store"})
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/shows/{show:int}/layout",
+        call=get_show_layout,
+        tag="seat map",
+        query=LayoutAsked,
+        answers={200: dict, 304: None},
+        refusals=(NoSuchShow,),
+    ),
+    Route(
+        method="GET",
+        path="/shows/{show:int}/seats",
+        call=get_seats,
+        tag="seat map",
+        answers={200: SeatsPage, 304: None},
+        refusals=(NoSuchShow,),
+        media_types=("application/json", COMPACT),
+    ),
+    Route(
+        method="GET",
+        path="/shows/{show:int}/seats/mine",
+        call=get_my_seats,
+        tag="seat map",
+        answers={200: MySeats},
+        refusals=(NoSuchShow,),
+        role=Role.FAN,
+    ),
+)

@@ -1,0 +1,99 @@
+"""The whole map of a show at one version, and the forms it is sent in. No I/O (R6, R7).
+
+A byte a seat, in the order of the layout: A available, H held, B booked, X blocked. The text form is those letters;
+the compact form is the version (8 bytes, big-endian), the number of seats (4 bytes) and two bits a seat, first seat
+in the lowest bits.
+"""
+
+import struct
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+
+from holdfast.catalogue import Layout
+
+LETTERS = b"AHBX"
+TO_BITS = bytes.maketrans(LETTERS, bytes(range(4)))
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    show_id: int
+    version: int
+    states: bytes
+    layout: Layout = field(repr=False)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        return {chr(letter): self.states.count(letter) for letter in LETTERS}
+
+    @cached_property
+    def free(self) -> int:
+        return self.states.count(b"A")
+
+    @cached_property
+    def etag(self) -> str:
+        return f'"{self.version}"'
+
+    @cached_property
+    def headers(self) -> dict[str, str]:
+        return {"ETag": self.etag, "Cache-Control": "public, max-age=1", "Vary": "Accept"}
+
+    @cached_property
+    def text(self) -> bytes:
+        """The JSON everybody gets, encoded once."""
+        page = {
+            "show_id": self.show_id,
+            "version": self.version,
+            "layout": self.layout.hash,
+            "counts": self.counts_by_category(),
+            "states": self.states.decode("ascii"),
+        }
+        return msgspec.json.encode(page)
+
+    @cached_property
+    def compact(self) -> bytes:
+        padded = self.states.translate(TO_BITS) + bytes(-len(self.states) % 4)
+        packed = bytes(
+            a | b << 2 | c << 4 | d << 6
+            for a, b, c, d in zip(padded[::4], padded[1::4], padded[2::4], padded[3::4], strict=True)
+        )
+        return struct.pack(">QI", self.version, len(self.states)) + packed
+
+    def counts_by_category(self) -> list[dict[str, object]]:
+        """available, held, booked and blocked seats of each category, by counting one string a category."""
+        table: list[dict[str, object]] = []
+        for index, category in enumerate(self.layout.categories):
+            # One pass in C: seats of other categories become a letter that nobody counts.
+            mine = bytes(map(_pick, self.states, _mask(self.layout, index)))
+            counts = {chr(letter): mine.count(letter) for letter in LETTERS}
+            table.append({"category": category.name, **counts})
+        return table
+
+    @cached_property
+    def alternatives(self) -> dict[tuple[int, ...], list[tuple[int, ...]]]:
+        """What was offered to losers of this very map: the same question, the same answer."""
+        return {}
+
+
+def unpack(compact: bytes) -> tuple[int, bytes]:
+    """(version, states) of the compact form: what a reader does."""
+    version, count = struct.unpack(">QI", compact[:12])
+    letters = bytes(LETTERS[byte >> shift & 3] for byte in compact[12:] for shift in (0, 2, 4, 6))
+    return version, letters[:count]
+
+
+def _pick(letter: int, mine: int) -> int:
+    return letter & mine
+
+
+_masks: dict[tuple[str, int], bytes] = {}
+
+
+def _mask(layout: Layout, category: int) -> bytes:
+    key = (layout.hash, category)
+    if key not in _masks:
+        table = bytes(255 if value == category else 0 for value in range(256))
+        _masks[key] = layout.category_of.translate(table)
+    return _masks[key]

@@ -1,0 +1,158 @@
+"""What every viewer sees: read from Redis, from the ledger when Redis is away, written anew when it was lost (R7, R19)."""
+
+from collections.abc import Iterable
+
+from holdfast.catalogue import Catalogue, Layout
+from holdfast.claim import Blueprint, Claims, PoolMap
+from holdfast.engines.cache import Cache
+from holdfast.engines.down import EngineDown
+from holdfast.engines.meter import meter
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.holds import Prefer
+from holdfast.ledger import VERSIONS_AN_EPOCH, Ledger, LiveBooking, State, letters, live_booking
+from holdfast.refusals import NoSuchShow
+from holdfast.seatmap.packing import packed_plan
+from holdfast.seatmap.snapshot import Snapshot
+
+Q = Queries("holdfast.ledger")
+
+LEDGER_FRESH_S = 1.0  # while Redis is away the ledger is asked for a map at most this often
+TRIES_MAX = 5
+PLANS_MAX = 64  # layouts whose order of seats is kept packed, times four preferences
+
+
+class SeatMap:
+    def __init__(
+        self, catalogue: Catalogue, ledger: Ledger, claims: Claims, postgres: Postgres, *, fresh_s: float
+    ) -> None:
+        self._catalogue = catalogue
+        self._ledger = ledger
+        self._claims = claims
+        self._postgres = postgres
+        self._snapshots: Cache[int, Snapshot] = Cache(self._load, fresh_s=fresh_s, stale_max_s=0)
+        self._last: dict[int, Snapshot] = {}
+        self._from_ledger: Cache[int, Snapshot] = Cache(self._load_from_ledger, fresh_s=LEDGER_FRESH_S, stale_max_s=0)
+        self.fresh = self._snapshots.peek  # the map if it is fresh enough to be given at once
+        self._rebuilds: Cache[int, int] = Cache(self._rebuild, fresh_s=0, stale_max_s=0)
+        self._plans: dict[tuple[str, str], tuple[bytes, bytes]] = {}
+
+    async def snapshot(self, show_id: int) -> Snapshot:
+        """At most `fresh_s` old; while both engines are away, the last one seen."""
+        try:
+            return await self._snapshots.get(show_id)
+        except EngineDown:
+            if last := self._last.get(show_id):
+                return last
+            raise
+
+    def peek(self, show_id: int) -> Snapshot | None:
+        """The last map this process has seen, however old; never waits."""
+        return self._last.get(show_id)
+
+    async def counts_many(self, show_ids: Iterable[int]) -> dict[int, dict[str, int]]:
+        """Held, booked and blocked seats by letter, for listings: one question to the ledger for all of them."""
+        return await self._ledger.counts_many(list(show_ids))
+
+    async def rebuild(self, show_id: int, reason: str) -> int:
+        """Write the map anew from the ledger, once for everybody in this process who asks; its epoch."""
+        meter.add("map_rebuilds_total", reason=reason)
+        return await self._rebuilds.renew(show_id)
+
+    async def _load(self, show_id: int) -> Snapshot:
+        show = await self._catalogue.show_on_sale(show_id)
+        try:
+            found = await self._read(show_id)
+        except EngineDown:
+            return await self._from_ledger.get(show_id)
+        last = self._last.get(show_id)
+        if isinstance(found, int):
+            assert last is not None, "read.lua said 'same' of a version nobody asked about"
+            return last
+        if last is not None and found.version < last.version:
+            # A server that came back behind its past is about to be rebuilt; nobody is shown the past.
+            return last
+        return self._keep(Snapshot(show_id, found.version, found.units, show.layout))
+
+    async def _read(self, show_id: int) -> PoolMap | int:
+        for _ in range(TRIES_MAX):
+            last = self._last.get(show_id)
+            found = await self._claims.read(show_id, known=last.version if last else 0)
+            if found is not None:
+                return found
+            await self.rebuild(show_id, "missing")
+        raise EngineDown("holds")
+
+    async def _load_from_ledger(self, show_id: int) -> Snapshot:
+        """Versions go on from the epoch the mark raised: later than any map of Redis, earlier than the next."""
+        show = await self._catalogue.show_on_sale(show_id)
+        await self._ledger.mark(show_id)
+        sale = await self._ledger.sale(show_id)
+        if sale is None:
+            raise NoSuchShow(show=show_id)
+        live = await self._ledger.live_bookings(show_id)
+        version = sale.epoch * VERSIONS_AN_EPOCH + min(sale.age_ds, VERSIONS_AN_EPOCH - 1)
+        return self._keep(Snapshot(show_id, version, letters(show.layout.seat_count, live), show.layout))
+
+    def _keep(self, snapshot: Snapshot) -> Snapshot:
+        last = self._last.get(snapshot.show_id)
+        if last is None or snapshot.version >= last.version:
+            self._last[snapshot.show_id] = snapshot
+        return self._last[snapshot.show_id]
+
+    async def _rebuild(self, show_id: int) -> int:
+        """Lock the sale against holds being opened, raise the epoch, read, publish, unlock."""
+        show = await self._catalogue.show_on_sale(show_id)
+        async with self._postgres.transaction() as tx:
+            sale = await tx.fetchrow(Q.lock_sale, show_id)
+            if sale is None:
+                raise NoSuchShow(show=show_id)
+            epoch, is_ours = await self._claims.epoch(show_id)
+            if is_ours and epoch == sale["epoch"] and not sale["map_stale"]:
+                return epoch  # somebody else was faster
+            epoch = max(epoch, sale["epoch"]) + 1
+            live = [live_booking(row) for row in await tx.fetch(Q.live_bookings, show_id)]
+            await tx.execute(Q.raise_epoch, show_id, epoch)
+            shut = sale["cancelled"]
+            blueprint = Blueprint(
+                epoch=epoch,
+                units=letters(show.layout.seat_count, live),
+                opens_in_ms=sale["opens_in_ms"],
+                closes_in_ms=0 if shut else sale["closes_in_ms"],
+                claims=[(str(b.claim), _end(b)) for b in live if _is_claim(b)],
+                owners=_owners(live),
+                fields=self._fields(show.layout),
+            )
+            if not await self._claims.build(show_id, blueprint):
+                raise EngineDown("holds")  # a later map is there already: our epoch was read too early
+        return epoch
+
+    def _fields(self, layout: Layout) -> dict[str, bytes]:
+        """What hold.lua needs to choose seats: see choose.lua."""
+        fields = {"categories": layout.category_of, "traits": layout.traits}
+        for prefer in (Prefer.BEST, Prefer.FRONT, Prefer.CENTRE):  # by the aisle: the order of best
+            key = (layout.hash, prefer)
+            if key not in self._plans:
+                if len(self._plans) >= PLANS_MAX:
+                    self._plans.clear()
+                self._plans[key] = packed_plan(layout, prefer)
+            fields[f"runs:{prefer}"], fields[f"costs:{prefer}"] = self._plans[key]
+        return fields
+
+
+def _is_claim(booking: LiveBooking) -> bool:
+    return booking.state in (State.HELD, State.PAYING) and not booking.has_lapsed
+
+
+def _end(booking: LiveBooking) -> int:
+    return -1 if booking.state is State.PAYING else booking.left_ms
+
+
+def _owners(live: Iterable[LiveBooking]) -> dict[str, int | str]:
+    owners: dict[str, int | str] = {}
+    for booking in live:
+        if booking.counts and not booking.has_lapsed:
+            name = str(booking.claim.owner)
+            owners[name] = int(owners.get(name, 0)) + len(booking.claim.units)
+            owners[f"#{booking.claim.claim_id}"] = str(booking.claim)
+    return owners

@@ -1,0 +1,224 @@
+"""The application that the server calls: from a request to an answer, whatever happens in between.
+
+    request ─► id ─► route ─► asked too often? ─► signed in? ─► body ─► key ─► the call ─► answer
+                 └──────┴──────────┴─────────────────┴───────────┴──────┴────────┴─► problem+json
+
+One function a step and no chain of middleware: every request pays for every line here, and the hold path
+must stay close to a bare endpoint. A refusal is raised by whoever finds it and answered here, once.
+"""
+
+import re
+import secrets
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from itertools import count
+from time import perf_counter
+from typing import Any
+
+import structlog
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from holdfast.engines.down import EngineDown
+from holdfast.engines.meter import meter
+from holdfast.refusals import MethodNotAllowed, NoSuchRoute, Refusal, TimedOut
+from holdfast.web.answers import Answer
+from holdfast.web.cors import Cors
+from holdfast.web.deadline import Deadlines
+from holdfast.web.docs import docs_routes
+from holdfast.web.guards import Guards, RawHeaders, read_body, refuse_unless_json
+from holdfast.web.health import HEALTH_ROUTES
+from holdfast.web.keys import Keys, KeyUse
+from holdfast.web.log import REQUEST_ID
+from holdfast.web.problems import broken, engine_down, refused
+from holdfast.web.routing import Route, Table
+
+log = structlog.get_logger(__name__)
+
+SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
+BODILESS = frozenset({"GET", "HEAD", "DELETE"})
+NOWHERE = "nowhere"  # the route of a request that found none
+
+# The box office: holdfast.app.Box. Named here by what it is, not by its type: app.py imports us.
+Box = Any
+
+
+class Application:
+    """`routes`, their documentation and health, on the box office that `box_factory` opens at the start."""
+
+    def __init__(
+        self, box_factory: Callable[[], AbstractAsyncContextManager[Box]], routes: Iterable[Route]
+    ) -> None:
+        self._open_box = box_factory
+        routes = tuple(routes)
+        self._table = Table((*routes, *docs_routes(routes), *HEALTH_ROUTES))
+        self._id_prefix = secrets.token_hex(5)  # with a counter: unique without asking for entropy each time
+        self._ids = count(1)
+        self.is_draining = False  # /readyz says so: whoever balances the load sends nobody new
+        self._box: Box = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:  # no websockets here: live maps are event streams
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Open the box office when the server starts, close it when the last answer is out."""
+        await receive()
+        try:
+            async with self._open_box() as box:
+                self._use(box)
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+                self.is_draining = True
+        except Exception as error:
+            log.exception("the box office could not be opened or closed")
+            kind = "shutdown" if self._box is not None else "startup"
+            await send({"type": f"lifespan.{kind}.failed", "message": repr(error)})
+        else:
+            await send({"type": "lifespan.shutdown.complete"})
+
+    def _use(self, box: Box) -> None:
+        self._box = box
+        self._guards = Guards(box.people, box.config)
+        self._keys = Keys(box.postgres)
+        self._cors = Cors(box.config.cors_origins)
+        self._body_bytes_max: int = box.config.body_bytes_max
+        self._deadlines = Deadlines(box.config.request_timeout_s)
+        self._slow_s: float = box.config.slow_request_ms / 1000
+        self._logs_access = bool(box.config.access_log)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = perf_counter()
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        request_id = self._request_id(headers.get(b"x-request-id"))
+        REQUEST_ID.set(request_id)
+        routes, params = self._table.find(scope["path"]) or ({}, {})
+        route = routes.get(scope["method"])
+        scope["path_params"] = params
+        scope["state"] = {"box": self._box, "request_id": request_id, "caller": None, "application": self}
+        try:
+            if route is None:
+                response = self._not_routed(scope["method"], headers, routes)
+            elif route.asgi is not None:
+                await self._stream(scope, receive, send, route)
+                return
+            else:
+                with self._deadlines:
+                    response = await self._answer(scope, receive, route, headers)
+        except Refusal as refusal:
+            response = refused(refusal, request_id)
+        except EngineDown as down:
+            log.warning("an engine is down", engine=down.engine, unknown=down.unknown)
+            response = engine_down(down, request_id)
+        except TimeoutError:
+            log.warning("a request timed out", path=scope["path"])
+            response = refused(TimedOut(retry_after_s=1), request_id)
+        except ClientDisconnect:
+            return
+        except Exception:
+            log.exception("a request broke", method=scope["method"], path=scope["path"])
+            response = broken(request_id)
+        await self._send(scope, receive, send, response)
+        self._note(scope, route, response.status_code, perf_counter() - started)
+
+    async def _answer(
+        self, scope: Scope, receive: Receive, route: Route, headers: dict[bytes, bytes]
+    ) -> Response:
+        assert route.call is not None
+        self._guards.check(scope, route, headers)
+        request = Request(scope, receive)
+        if route.method not in BODILESS:
+            if route.body is not None:
+                refuse_unless_json(headers)
+            # Starlette's own place for a body that has been read, so that the call finds it there.
+            request._body = await read_body(receive, headers, route.body_bytes_max or self._body_bytes_max)
+        if route.keyed and (key := headers.get(b"idempotency-key")) is not None:
+            return await self._keyed(request, route, key)
+        return await route.call(request)
+
+    async def _keyed(self, request: Request, route: Route, key: bytes) -> Response:
+        """The call, once for this key. A refusal is an answer like any other, and is kept."""
+        assert route.call is not None
+        call, scope, caller = route.call, request.scope, request.state.caller
+        who = f"account {caller.account_id}" if caller else f"address {(scope.get('client') or ('', 0))[0]}"
+        sent = b"%s?%s\n%s" % (scope["path"].encode(), scope["query_string"], await request.body())
+        use = KeyUse.of(key, caller=who, route=f"{route.method} {route.full_path}", sent=sent)
+
+        async def attempt() -> Response:
+            try:
+                return await call(request)
+            except Refusal as refusal:
+                return refused(refusal, request.state.request_id)
+
+        return await self._keys.once(use, attempt)
+
+    def _not_routed(self, method: str, headers: dict[bytes, bytes], routes: Iterable[str]) -> Response:
+        allow = sorted({*routes, "OPTIONS"})
+        if not routes:
+            raise NoSuchRoute
+        if method != "OPTIONS":
+            raise MethodNotAllowed(allow=allow)
+        response = Answer(204, b"", {"Allow": ", ".join(allow)})
+        response.raw_headers += self._cors.preflight(headers.get(b"origin"), ", ".join(allow))
+        return response
+
+    def _extra_headers(self, scope: Scope) -> RawHeaders:
+        extra: RawHeaders = [(b"x-request-id", scope["state"]["request_id"].encode())]
+        if self._cors.is_on:
+            extra += self._cors.headers(dict(scope["headers"]).get(b"origin"))
+        return extra
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send, route: Route) -> None:
+        """A raw ASGI callable. Before its first byte a refusal is an answer; later the stream just ends."""
+        assert route.asgi is not None
+        self._guards.check(scope, route, dict(scope["headers"]))
+        extra, has_begun = self._extra_headers(scope), False
+
+        async def send_on(message: Message) -> None:
+            nonlocal has_begun
+            if message["type"] == "http.response.start":
+                message, has_begun = {**message, "headers": [*message.get("headers", ()), *extra]}, True
+            await send(message)
+
+        try:
+            await route.asgi(scope, receive, send_on)
+        except Exception:
+            if not has_begun:
+                raise
+            log.exception("a stream broke", path=scope["path"])
+
+    async def _send(self, scope: Scope, receive: Receive, send: Send, response: Response) -> None:
+        extra = self._extra_headers(scope)
+        body = getattr(response, "body", None)
+        if body is None or response.background is not None:  # a stream or a file: made for this request alone
+            response.raw_headers = response.raw_headers + extra
+            await response(scope, receive, send)
+            return
+        # The answer itself stays untouched: whoever made it may keep it and give it to many.
+        start: Message = {"type": "http.response.start", "status": response.status_code}
+        start["headers"] = response.raw_headers + extra
+        await send(start)
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    def _note(self, scope: Scope, route: Route | None, status: int, took_s: float) -> None:
+        name = route.name if route is not None else NOWHERE
+        meter.observe("http_seconds", took_s, route=name)
+        meter.add("http_answers_total", 1, route=name, status=str(status))
+        if self._logs_access or took_s > self._slow_s:
+            log.info(
+                "slow request" if took_s > self._slow_s else "request",
+                method=scope["method"],
+                path=scope["path"],
+                status=status,
+                took_ms=round(took_s * 1000, 1),
+            )
+
+    def _request_id(self, asked: bytes | None) -> str:
+        if asked is not None and SANE_ID.fullmatch(asked):
+            return asked.decode()
+        return f"{self._id_prefix}{next(self._ids):x}"

@@ -1,0 +1,86 @@
+"""Is it alive? May it be sent people? How is it doing?
+
+/healthz  200 while the process answers at all: whoever restarts processes asks this.
+/readyz   200 while it can serve; 503 while it drains, while the ledger is down, or before its migrations.
+          Without Redis it is degraded and still ready: holds are decided by the ledger alone.
+/metrics  the numbers of all processes of this machine, for Prometheus.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.engines.down import EngineDown
+from holdfast.engines.meter import meter
+from holdfast.engines.migrate import plan
+from holdfast.engines.trouble import Trouble
+from holdfast.web.answers import answer
+from holdfast.web.routing import Route
+
+CHECK_WITHIN_S = 2.0  # whoever asks has little patience, and slower than this is down
+NO_STORE = {"Cache-Control": "no-store"}
+
+State = Literal["up", "down"]
+
+
+class Health(msgspec.Struct):
+    status: Literal["ready", "degraded", "draining", "down"]
+    ledger: State
+    holds: State
+    migrations: str  # "done", the names of those to be taken, or what is wrong with them
+
+
+async def get_healthz(request: Request) -> Response:
+    """The process answers."""
+    return answer(200, {"status": "alive"}, NO_STORE)
+
+
+async def get_readyz(request: Request) -> Response:
+    """Whether people may be sent here."""
+    box, application = request.state.box, request.state.application
+    migrations, pong = await asyncio.gather(_up(_migrations(box)), _up(box.redis.call("PING")))
+    health = Health(
+        status="ready" if pong else "degraded",
+        ledger="up" if migrations else "down",
+        holds="up" if pong else "down",
+        migrations=migrations or "unknown",
+    )
+    if application.is_draining:
+        health.status = "draining"
+    elif not migrations or migrations.startswith("to do"):
+        health.status = "down"
+    return answer(200 if health.status in ("ready", "degraded") else 503, health, NO_STORE)
+
+
+async def get_metrics(request: Request) -> Response:
+    """Counters and timings in the text format of Prometheus."""
+    text = await asyncio.to_thread(meter.text)
+    return Response(text, 200, NO_STORE, "text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _migrations(box: Any) -> str:
+    async with box.postgres.lease() as connection:
+        try:
+            todo = await plan(connection)
+        except Trouble as trouble:  # a newer program has been here: we go on as long as we can
+            return str(trouble)
+    return "to do: " + ", ".join(step.name for step in todo) if todo else "done"
+
+
+async def _up(check: Awaitable[Any]) -> Any:
+    """What the check says, or None when its engine is down."""
+    try:
+        async with asyncio.timeout(CHECK_WITHIN_S):
+            return await check
+    except (EngineDown, TimeoutError):
+        return None
+
+
+HEALTH_ROUTES: tuple[Route, ...] = tuple(
+    Route(method="GET", path=path, call=call, tag="health", bare=True)
+    for path, call in (("/healthz", get_healthz), ("/readyz", get_readyz), ("/metrics", get_metrics))
+)

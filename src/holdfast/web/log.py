@@ -1,0 +1,65 @@
+"""One line a thing that happened, with the id of the request it happened in.
+
+On a terminal the lines are for people; everywhere else they are JSON, one object a line, for machines.
+What the libraries log (uvicorn, asyncio) goes the same way.
+"""
+
+import logging
+import sys
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+import structlog
+
+# Every request runs in a task of its own, so that setting it needs no resetting.
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
+
+_encode = msgspec.json.Encoder(enc_hook=repr).encode
+
+
+def set_up(*, level: str = "INFO") -> None:
+    """Once, at the start of a process."""
+    shared: list[Any] = [
+        with_request_id,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    output = logging.StreamHandler(sys.stderr)
+    output.setFormatter(
+        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=_last(sys.stderr.isatty()))
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [output]
+    root.setLevel(level)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).handlers.clear()
+        logging.getLogger(name).propagate = True
+
+
+def with_request_id(_logger: Any, _method: str, line: Any) -> Any:
+    if request_id := REQUEST_ID.get():
+        line["request_id"] = request_id
+    return line
+
+
+def _last(for_people: bool) -> list[Any]:
+    bare = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    if for_people:
+        return [bare, structlog.dev.ConsoleRenderer()]
+    return [bare, structlog.processors.format_exc_info, json_line]
+
+
+def json_line(_logger: Any, _method: str, line: Any) -> str:
+    return _encode(line).decode()

@@ -1,0 +1,139 @@
+"""Every "no" as problem+json (RFC 9457), and a page for each that says what to do next.
+
+    {"type": "/problems/seats_taken", "title": "Somebody was faster", "status": 409, "code": "seats_taken",
+     "detail": "Somebody else has …", "request_id": "…", "taken": ["J-12"], …}
+
+The words come from the docstring of the refusal: the first paragraph is what happened, the rest what to do.
+Two problems are no refusals, because nobody asked for something wrong: an engine that is down, and a bug.
+"""
+
+import inspect
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from holdfast.engines.down import EngineDown
+from holdfast.people import limit_headers
+from holdfast.refusals import MethodNotAllowed, Refusal, TooManyRequests
+from holdfast.web.answers import Answer
+
+PROBLEM_JSON = "application/problem+json"
+RETRY_AFTER_S = 1
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+class Problem(msgspec.Struct):
+    """What every refusal looks like (RFC 9457). Single codes carry more fields: see their page."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is known of a code before it happens."""
+
+    code: str
+    status: int
+    title: str
+    happened: str
+    advice: str
+
+    @property
+    def type(self) -> str:
+        return f"/problems/{self.code}"
+
+
+ENGINE_DOWN = Page(
+    "engine_down",
+    503,
+    "Part of the box office is down",
+    "An engine behind the box office cannot be reached at this moment. No answer could be given.",
+    "Send the same request, with the same Idempotency-Key, again after the seconds in Retry-After.",
+)
+INTERNAL_ERROR = Page(
+    "internal_error",
+    500,
+    "Something broke on our side",
+    "We made a mistake. It has been logged under the `request_id` of this answer.",
+    "Try again later. If it stays, tell the operator the `request_id`.",
+)
+
+_pages: dict[type[Refusal], Page] = {}  # one a class, made at its first use: the losers' path is hot
+
+
+def page_of(refusal: type[Refusal]) -> Page:
+    page = _pages.get(refusal)
+    if page is None:
+        happened, _, advice = (inspect.getdoc(refusal) or refusal.title).partition("\n\n")
+        words = (happened.replace("\n", " "), advice.replace("\n", " "))
+        page = _pages[refusal] = Page(refusal.code, refusal.status, refusal.title, *words)
+    return page
+
+
+def pages() -> dict[str, Page]:
+    """Every problem there is, by code."""
+    known = [*(page_of(refusal) for refusal in refusals()), ENGINE_DOWN, INTERNAL_ERROR]
+    return {page.code: page for page in sorted(known, key=lambda page: page.code)}
+
+
+def refusals(parent: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
+    for child in parent.__subclasses__():
+        yield child
+        yield from refusals(child)
+
+
+def refused(refusal: Refusal, request_id: str) -> Answer:
+    answer = problem(page_of(type(refusal)), request_id, refusal.details)
+    if isinstance(refusal, TooManyRequests):
+        answer.raw_headers += [(k.lower().encode(), v.encode()) for k, v in limit_headers(refusal).items()]
+    return answer
+
+
+def engine_down(down: EngineDown, request_id: str) -> Answer:
+    return problem(ENGINE_DOWN, request_id, {"engine": down.engine, "retry_after_s": down.retry_after_s})
+
+
+def broken(request_id: str) -> Answer:
+    """A bug: the asker learns that it happened and under which id; the why is in the log alone."""
+    return problem(INTERNAL_ERROR, request_id, {})
+
+
+def problem(page: Page, request_id: str, details: dict[str, object]) -> Answer:
+    content: dict[str, object] = {
+        "type": page.type,
+        "title": page.title,
+        "status": page.status,
+        "code": page.code,
+        "detail": page.happened,
+        "request_id": request_id,
+        **details,
+    }
+    answer = Answer(page.status, _encode(content), _headers(page, details))
+    answer.raw_headers[0] = (b"content-type", b"application/problem+json")
+    return answer
+
+
+def _headers(page: Page, details: dict[str, object]) -> dict[str, str]:
+    headers = {"cache-control": "no-store"}
+    wait_s = details.get("retry_after_s", RETRY_AFTER_S if page.status == 503 else None)
+    if isinstance(wait_s, int | float):
+        headers["retry-after"] = str(max(1, math.ceil(wait_s)))
+    if page.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    if page.status == 413:
+        headers["connection"] = "close"  # the rest of the body is not worth reading
+    if page.code == MethodNotAllowed.code:
+        headers["allow"] = ", ".join(str(method) for method in _listed(details.get("allow")))
+    return headers
+
+
+def _listed(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else []

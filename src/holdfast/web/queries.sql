@@ -1,0 +1,61 @@
+-- name: start_key
+-- The first request with a key starts; for every later one nothing is inserted and nothing comes back.
+     INSERT INTO kept_answer (caller, route, key_hash, body_hash)
+     VALUES ($1, $2, $3, $4)
+ON CONFLICT DO NOTHING
+  RETURNING attempt;
+
+-- name: look_at_key
+-- What became of the first request. `is_dead` when it has not finished within $4 seconds, by this clock alone.
+SELECT body_hash, attempt, answer,
+       answer IS NULL AND started_at < now() - make_interval(secs => $4) AS is_dead
+  FROM kept_answer
+ WHERE caller = $1
+   AND route = $2
+   AND key_hash = $3;
+
+-- name: take_over_key
+-- Of many who find the same dead attempt, one takes over; the others see that the attempt has moved on.
+   UPDATE kept_answer
+      SET attempt = nextval('kept_answer_attempt'), started_at = now()
+    WHERE caller = $1
+      AND route = $2
+      AND key_hash = $3
+      AND attempt = $4
+      AND answer IS NULL
+RETURNING attempt;
+
+-- name: keep_answer
+-- An attempt that was taken over keeps nothing: the answer belongs to who took over.
+UPDATE kept_answer
+   SET answer = $5
+ WHERE caller = $1
+   AND route = $2
+   AND key_hash = $3
+   AND attempt = $4
+   AND answer IS NULL;
+
+-- name: forget_key
+-- The attempt gave an answer that is not kept; the next request with this key starts anew.
+DELETE FROM kept_answer
+ WHERE caller = $1
+   AND route = $2
+   AND key_hash = $3
+   AND attempt = $4
+   AND answer IS NULL;
+
+-- name: purge_keys
+-- Oldest first, a bounded number at a time; another purge's rows are skipped.
+WITH old AS (
+  SELECT caller, route, key_hash
+    FROM kept_answer
+   WHERE started_at < now() - make_interval(secs => $1)
+ORDER BY started_at
+   LIMIT $2
+     FOR UPDATE SKIP LOCKED
+)
+DELETE FROM kept_answer
+ USING old
+ WHERE kept_answer.caller = old.caller
+   AND kept_answer.route = old.route
+   AND kept_answer.key_hash = old.key_hash;

@@ -1,0 +1,167 @@
+"""Routes as data, and finding one without a regular expression.
+
+A subject ends its routes.py with `ROUTES: tuple[Route, ...]`. The same table serves the requests
+(web/asgi.py) and writes the API document (web/openapi.py), so that neither can promise what the other
+does not do.
+
+A path is a chain of segments: `/shows/{show:int}/holds`. Each segment is one look-up in a dict; a fixed
+segment wins over an int, an int over a text. An int that PostgreSQL could not hold matches nothing.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from holdfast.people import Role
+from holdfast.refusals import Refusal
+
+API = "/api/v1"
+BIGINT_MAX = 2**63 - 1
+BIGINT_DIGITS = 19
+PATHS_KEPT_MAX = 4096
+PATH_KEPT_LENGTH_MAX = 200  # a stranger may send longer ones, and should not fill our memory with them
+
+Call = Callable[[Request], Awaitable[Response]]
+Params = dict[str, str | int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    method: str
+    path: str  # under /api/v1 unless `bare`
+    tag: str  # the subject
+    call: Call | None = None  # its docstring is the documentation: first line summary, the rest description
+    asgi: ASGIApp | None = None  # instead of `call`: a stream, gets the raw request and has no time limit
+    body: type | None = None  # msgspec.Struct, forbid_unknown_fields
+    query: type | None = None  # msgspec.Struct, every field with a default
+    answers: Mapping[int, Any] = field(default_factory=dict)  # status → type of the JSON; None: no body
+    refusals: tuple[type[Refusal], ...] = ()
+    role: Role | None = None  # None: anyone, and tokens are not looked at
+    keyed: bool = False  # the answer is kept under the Idempotency-Key and given again: web/keys.py
+    takes_key: bool = False  # the call itself keeps the promise of the Idempotency-Key; only documented
+    media_types: tuple[str, ...] = ("application/json",)  # what a 2xx answer may come as
+    body_bytes_max: int = 0  # for the few that take more than the setting allows; 0: the setting
+    bare: bool = False  # served at `path` itself; not part of the API document
+
+    name: str = field(init=False)  # for logs and meters, and the operationId of the API document
+
+    def __post_init__(self) -> None:
+        assert (self.call is None) != (self.asgi is None), f"{self.path}: either call or asgi"
+        assert not (self.keyed and self.takes_key), f"{self.path}: one of the two keeps the promise"
+        object.__setattr__(self, "name", str(getattr(self.call or self.asgi, "__name__", self.path)))
+
+    @property
+    def full_path(self) -> str:
+        return self.path if self.bare else API + self.path
+
+    @property
+    def doc(self) -> str:
+        return inspect.getdoc(self.call or self.asgi) or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    name: str
+    is_int: bool
+
+
+def params_of(path: str) -> tuple[Param, ...]:
+    return tuple(param for segment in path.split("/") if (param := _param(segment)))
+
+
+def _param(segment: str) -> Param | None:
+    if not (segment.startswith("{") and segment.endswith("}")):
+        return None
+    name, _, kind = segment[1:-1].partition(":")
+    assert kind in ("", "int"), f"{segment}: a parameter is a text or an int"
+    return Param(name, kind == "int")
+
+
+class Node:
+    """A place in the tree of paths: what may follow, and what is served here by method."""
+
+    __slots__ = ("fixed", "int_name", "int_node", "routes", "text_name", "text_node")
+
+    def __init__(self) -> None:
+        self.fixed: dict[str, Node] = {}
+        self.int_name, self.text_name = "", ""
+        self.int_node: Node | None = None
+        self.text_node: Node | None = None
+        self.routes: dict[str, Route] = {}
+
+    def grow(self, segment: str) -> "Node":
+        """The node behind this segment, made if it is new."""
+        param = _param(segment)
+        if param is None:
+            return self.fixed.setdefault(segment, Node())
+        if param.is_int:
+            assert self.int_name in ("", param.name), f"{segment} is called {self.int_name} elsewhere"
+            self.int_name, self.int_node = param.name, self.int_node or Node()
+            return self.int_node
+        assert self.text_name in ("", param.name), f"{segment} is called {self.text_name} elsewhere"
+        self.text_name, self.text_node = param.name, self.text_node or Node()
+        return self.text_node
+
+
+class Table:
+    """Every route, found by its path."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._root = Node()
+        # A sale is one path asked for ten thousand times a second; the walk to it is made once.
+        self._kept: dict[str, tuple[Mapping[str, Route], Params]] = {}
+        for route in routes:
+            self._add(route)
+
+    def find(self, path: str) -> tuple[Mapping[str, Route], Params] | None:
+        """What is served at this path, by method, and the values in the path; None when nothing is."""
+        if (kept := self._kept.get(path)) is not None:
+            return kept[0], kept[1].copy()
+        params: Params = {}
+        node = _walk(self._root, path.split("/"), 1, params)
+        if node is None:
+            return None
+        if len(path) <= PATH_KEPT_LENGTH_MAX:
+            if len(self._kept) >= PATHS_KEPT_MAX:
+                self._kept.clear()
+            self._kept[path] = (node.routes, params.copy())
+        return node.routes, params
+
+    def _add(self, route: Route) -> None:
+        node = self._root
+        for segment in route.full_path.split("/")[1:]:
+            node = node.grow(segment)
+        assert route.method not in node.routes, f"{route.method} {route.full_path} is routed twice"
+        node.routes[route.method] = route
+        if route.method == "GET" and route.asgi is None:
+            node.routes.setdefault("HEAD", route)
+
+
+def _walk(node: Node, segments: list[str], at: int, params: Params) -> Node | None:
+    if at == len(segments):
+        return node if node.routes else None
+    segment = segments[at]
+    if (fixed := node.fixed.get(segment)) and (found := _walk(fixed, segments, at + 1, params)):
+        return found
+    number = _bigint(segment) if node.int_node else None
+    if node.int_node and number is not None and (found := _walk(node.int_node, segments, at + 1, params)):
+        params[node.int_name] = number
+        return found
+    # A NUL can be in no name of ours, and PostgreSQL takes none.
+    is_text = bool(segment) and "\0" not in segment
+    if node.text_node and is_text and (found := _walk(node.text_node, segments, at + 1, params)):
+        params[node.text_name] = segment
+        return found
+    return None
+
+
+def _bigint(segment: str) -> int | None:
+    if len(segment) > BIGINT_DIGITS or not (segment.isascii() and segment.isdigit()):
+        return None
+    number = int(segment)
+    return number if number <= BIGINT_MAX else None

@@ -1,0 +1,112 @@
+"""What runs inside a child process: a web worker, the duties, or the preparation before them."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from holdfast.config import Config
+from holdfast.engines.checks import check_engines, connect
+from holdfast.engines.migrate import migrate
+from holdfast.processes import DRAIN_S
+
+BACKLOG = 4096
+# Longer than the 60 s of the usual proxies: who closes an idle connection first must not be us.
+KEEP_ALIVE_S = 75
+
+Progress = Callable[[str, int, int], None]  # what, done, of how many
+
+
+async def prepare(config: Config, *, is_demo: bool, progress: Progress) -> dict[str, Any]:
+    """Engines fit, schema up to date and, for the demo, a populated box office."""
+    connection = await connect(config.database_url)
+    try:
+        await check_engines(connection, config.redis_url)
+        await migrate(connection)
+    finally:
+        await connection.close()
+    if not is_demo:
+        return {}
+
+    from holdfast.app import box_office
+    from holdfast.demo.seed import populate
+
+    async with box_office(config) as box:
+        facts = await populate(box, progress)
+    return {"accounts": facts.accounts, "shows": facts.shows}
+
+
+def serve_here(config: Config, *, host: str, port: int, ready: Path | None) -> None:
+    """One web worker, until SIGTERM; then nothing new, and what is under way is finished."""
+    import uvicorn
+
+    from holdfast.app import asgi_app
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                _tell(ready)
+
+    server = Server(
+        uvicorn.Config(
+            asgi_app(config),
+            loop="uvloop",
+            http="httptools",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=DRAIN_S,
+        )
+    )
+    server.run(sockets=[_shared_port(host, port)])
+    if not server.started:
+        sys.exit(3)
+
+
+def work_here(config: Config, *, ready: Path | None) -> None:
+    """The duties, until SIGTERM."""
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_work(config, ready))
+
+
+async def _work(config: Config, ready: Path | None) -> None:
+    from holdfast.app import box_office, duties
+    from holdfast.engines.loop import every
+
+    stop = asyncio.Event()
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(sign, stop.set)
+    async with box_office(config) as box:
+        async with asyncio.TaskGroup() as group:
+            for pause_s, duty in duties(box):
+                group.create_task(every(pause_s, duty, stop))
+            _tell(ready)
+
+
+def _shared_port(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    shared = socket.socket(family, kind, protocol)
+    shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    shared.bind(address)
+    return shared
+
+
+def _tell(ready: Path | None) -> None:
+    """Whole or not at all: the parent reads it meanwhile."""
+    if ready is not None:
+        draft = ready.with_suffix(".draft")
+        draft.write_text(str(os.getpid()))
+        draft.rename(ready)

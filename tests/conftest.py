@@ -1,0 +1,103 @@
+"""Real engines for the whole run: PostgreSQL and Valkey, embedded, on sockets in a temporary folder."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import asyncpg
+import httpx2
+import pytest
+
+from holdfast.app import Box, asgi_app, box_office
+from holdfast.config import Config
+from holdfast.engines.embedded import Engines, engines
+from holdfast.engines.migrate import migrate
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.redis import Redis
+from holdfast.web.asgi import Application
+from tests import cast
+from tests.cast import Fan
+
+
+@pytest.fixture(scope="session")
+async def running_engines(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Engines]:
+    async with engines(tmp_path_factory.mktemp("engines")) as both:
+        connection = await asyncpg.connect(both.database_url)
+        await migrate(connection)
+        await connection.close()
+        yield both
+
+
+@pytest.fixture(scope="session")
+def config(running_engines: Engines) -> Config:
+    return Config(
+        database_url=running_engines.database_url,
+        redis_url=running_engines.redis_url,
+        requests_per_second_max=0,
+        logins_per_minute_max=0,
+    )
+
+
+@pytest.fixture(scope="session")
+async def box(config: Config) -> AsyncIterator[Box]:
+    async with box_office(config) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session", params=["batched", "direct"])
+async def either_box(request: pytest.FixtureRequest, config: Config) -> AsyncIterator[Box]:
+    """The box office with batching, and with batching switched off: the same tests pass on both."""
+    async with box_office(config if request.param == "batched" else replace(config, batch_max=1)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def postgres(box: Box) -> Postgres:
+    return box.postgres
+
+
+@pytest.fixture(scope="session")
+def redis(box: Box) -> Redis:
+    return box.redis
+
+
+@pytest.fixture(scope="session")
+async def api(config: Config) -> AsyncIterator[httpx2.AsyncClient]:
+    """The ASGI application itself, without a network in between."""
+    application = asgi_app(config)
+    async with started(application):
+        transport = httpx2.ASGITransport(application)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://box.office") as client:
+            yield client
+
+
+@asynccontextmanager
+async def started(application: Application) -> AsyncIterator[None]:
+    """The lifespan that a server would give the application."""
+    to_app: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    from_app: asyncio.Queue[Any] = asyncio.Queue()
+    task = asyncio.create_task(application({"type": "lifespan"}, to_app.get, from_app.put))
+    await to_app.put({"type": "lifespan.startup"})
+    assert (await from_app.get())["type"] == "lifespan.startup.complete"
+    yield
+    await to_app.put({"type": "lifespan.shutdown"})
+    assert (await from_app.get())["type"] == "lifespan.shutdown.complete"
+    await task
+
+
+@pytest.fixture
+def a_show(box: Box) -> Callable[..., Any]:
+    return partial(cast.a_show, box)
+
+
+@pytest.fixture
+async def alice(box: Box, api: httpx2.AsyncClient) -> Fan:
+    return (await cast.fans(box, api, 1))[0]
+
+
+@pytest.fixture
+async def bob(box: Box, api: httpx2.AsyncClient) -> Fan:
+    return (await cast.fans(box, api, 1))[0]

@@ -1,0 +1,154 @@
+"""How often somebody may ask, how passwords are kept, and how an address is spelt (R32)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.people.account import normal_email
+from holdfast.people.limits import Buckets, Limiter, limit_headers, neighbourhood
+from holdfast.people.password import HASHER, NOBODY, hashed, is_dated, matches
+
+
+def limiter(per_second: int = 5, addresses_max: int = 1_000) -> Limiter:
+    return Limiter(requests_per_second_max=per_second, addresses_max=addresses_max)
+
+
+def test_a_quota_may_be_used_at_once_and_comes_back_steadily() -> None:
+    tap = limiter(5)
+
+    assert [tap.check("192.0.2.1", 100.0) is None for _ in range(6)] == [True] * 5 + [False]
+    assert tap.check("192.0.2.1", 100.1) is not None
+    assert tap.check("192.0.2.1", 100.2) is None
+    assert tap.check("192.0.2.1", 100.2) is not None
+
+
+def test_one_address_does_not_use_up_anothers_quota() -> None:
+    tap = limiter(1)
+    tap.check("192.0.2.1", 100.0)
+
+    assert tap.check("192.0.2.2", 100.0) is None
+
+
+def test_a_limit_of_nothing_is_no_limit() -> None:
+    tap = limiter(0)
+
+    assert all(tap.check("192.0.2.1", 100.0) is None for _ in range(10_000))
+
+
+def test_the_refusal_says_how_long_to_wait_and_what_the_rule_is() -> None:
+    tap = limiter(2)
+    refusal = [tap.check("192.0.2.1", 100.0) for _ in range(3)][-1]
+
+    assert refusal is not None
+    assert refusal.details["retry_after_s"] == 1
+    assert limit_headers(refusal) == {
+        "RateLimit-Policy": '"address";q=2;w=1',
+        "RateLimit": '"address";r=0;t=1',
+    }
+
+
+ONE_LINE = [
+    "2001:db8:1:2::1",
+    "2001:db8:1:2::2",
+    "2001:db8:1:2:ffff:ffff:ffff:ffff",
+    "2001:0db8:0001:0002:0000:0000:0000:0001",
+    "2001:DB8:1:2::ABCD",
+    "2001:db8:1:2::192.0.2.1",
+    "2001:db8:1:2::1%eth0",
+]
+ONE_HOST = [
+    "192.0.2.1",
+    "::ffff:192.0.2.1",
+    "::FFFF:192.0.2.1",
+    "::ffff:c000:201",
+    "0:0:0:0:0:ffff:c000:0201",
+]
+
+
+@pytest.mark.parametrize("spellings", [ONE_LINE, ONE_HOST])
+def test_however_an_address_is_spelt_it_is_one_bucket(spellings: list[str]) -> None:
+    tap = limiter(len(spellings))
+    for spelling in spellings:
+        assert tap.check(spelling, 100.0) is None
+
+    assert all(tap.check(spelling, 100.0) is not None for spelling in spellings)
+
+
+def test_the_next_line_has_its_own_bucket() -> None:
+    assert neighbourhood("2001:db8:1:3::1") != neighbourhood("2001:db8:1:2::1")
+    assert neighbourhood("::ffff:192.0.2.2") != neighbourhood("::ffff:192.0.2.1")
+
+
+@pytest.mark.parametrize("strange", ["", "unix:", "testclient", ":::", "1.2.3", "999.1.1.1"])
+def test_what_is_no_address_is_counted_all_the_same(strange: str) -> None:
+    tap = limiter(1)
+    tap.check(strange, 100.0)
+
+    assert tap.check(strange, 100.0) is not None
+
+
+def test_a_flood_of_addresses_does_not_fill_the_memory() -> None:
+    buckets = Buckets(quota=1, window_s=60, keys_max=100)
+    for n in range(1_000):
+        buckets.take(f"address {n}", 100.0)
+
+    assert len(buckets._full_at) <= 100
+    assert buckets.take("address 999", 100.0) > 0
+
+
+@given(st.integers(1, 20), st.lists(st.floats(0, 2), max_size=100))
+def test_in_no_window_more_than_twice_the_quota_get_through(quota: int, pauses: list[float]) -> None:
+    buckets, now, taken_at = Buckets(quota=quota, window_s=1, keys_max=10), 50.0, []
+    for pause in pauses:
+        now += pause
+        if buckets.take("ann", now) == 0.0:
+            taken_at.append(now)
+
+    for start in taken_at:
+        assert sum(start <= at < start + 1 for at in taken_at) <= 2 * quota
+
+
+@given(st.integers(1, 50), st.integers(1, 60))
+def test_who_waits_as_long_as_told_gets_through(quota: int, window_s: int) -> None:
+    buckets = Buckets(quota=quota, window_s=window_s, keys_max=10)
+    while not (wait_s := buckets.take("ann", 50.0)):
+        pass
+
+    assert buckets.take("ann", 50.0 + wait_s) == 0.0
+
+
+def test_passwords_are_kept_with_argon2id_and_owasps_parameters() -> None:
+    assert hashed("correct horse").startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+    assert (HASHER.hash_len, HASHER.salt_len) == (32, 16)
+    assert hashed("correct horse") != hashed("correct horse")
+
+
+def test_nobody_costs_as_much_as_somebody() -> None:
+    assert not is_dated(NOBODY)
+    assert not matches(NOBODY, "")
+
+
+def test_a_password_matches_itself_and_nothing_else() -> None:
+    kept = hashed("correct horse")
+
+    assert matches(kept, "correct horse")
+    assert not matches(kept, "Correct horse")
+    assert not matches(kept, "correct horse ")
+    assert not matches(kept, "correct horse\0")
+
+
+def test_the_same_password_from_another_keyboard_matches() -> None:
+    assert matches(hashed("cafe\u0301 cr\u00e8me"), "caf\u00e9 cre\u0300me")
+
+
+def test_a_hash_with_weaker_parameters_is_dated() -> None:
+    weaker = "$argon2id$v=19$m=8192,t=1,p=1$c29tZXNhbHRzb21lc2FsdA$" + NOBODY.rsplit("$", 1)[1]
+
+    assert is_dated(weaker)
+
+
+@pytest.mark.parametrize(
+    "spelling", ["Ann@Example.ORG", " ann@example.org", "ann@example.org\n", "ANN@EXAMPLE.ORG"]
+)
+def test_an_address_has_one_spelling(spelling: str) -> None:
+    assert normal_email(spelling) == "ann@example.org"

@@ -1,0 +1,43 @@
+"""Offices of people, and an address nobody has."""
+
+import secrets
+from collections.abc import AsyncIterator
+
+import pytest
+
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.redis import Redis
+from holdfast.people import People
+from tests.stores.offices import Offices
+
+
+@pytest.fixture
+async def offices(postgres: Postgres, redis: Redis) -> AsyncIterator[Offices]:
+    offices = Offices(postgres, redis)
+    yield offices
+    await offices.close()
+
+
+@pytest.fixture
+async def apart(postgres: Postgres, redis: Redis) -> AsyncIterator[Offices]:
+    """Offices with signing keys of their own: whoever else uses this ledger keeps theirs."""
+    schema = f"apart_{secrets.token_hex(4)}"
+    await postgres.execute(f"CREATE SCHEMA {schema}")
+    await postgres.execute(f"CREATE TABLE {schema}.signing_key (LIKE signing_key INCLUDING ALL)")
+    url = f"{postgres._url}{'&' if '?' in postgres._url else '?'}search_path={schema}%2Cpublic"
+    own = Postgres(url, pool_max=6, timeout_s=5)
+    offices = Offices(own, redis)
+    yield offices
+    await offices.close()
+    await own.close()
+    await postgres.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.fixture
+async def people(offices: Offices) -> People:
+    return await offices.open()
+
+
+@pytest.fixture
+def email() -> str:
+    return f"{secrets.token_hex(8)}@example.org"

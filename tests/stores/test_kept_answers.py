@@ -1,0 +1,173 @@
+"""Answers kept under a key, in the real ledger: who died is replaced once, what says "again" is not kept."""
+
+import asyncio
+import secrets
+
+import pytest
+from starlette.responses import Response
+
+from holdfast.engines.down import EngineDown
+from holdfast.engines.postgres import Postgres
+from holdfast.refusals import KeyReused, StillProcessing
+from holdfast.web.answers import answer
+from holdfast.web.keys import DEAD_AFTER_S, KEPT_S, Keys, KeyUse, purge_keys
+
+
+@pytest.fixture
+def keys(postgres: Postgres) -> Keys:
+    return Keys(postgres)
+
+
+@pytest.fixture
+def use() -> KeyUse:
+    return a_use(secrets.token_hex(8))
+
+
+def a_use(key: str, sent: bytes = b"{}") -> KeyUse:
+    return KeyUse.of(key.encode(), caller="account 7", route="POST /x", sent=sent)
+
+
+class Call:
+    """A call that counts how often it was made, and waits to be let go."""
+
+    def __init__(self, response: Response | None = None, error: Exception | None = None) -> None:
+        self.times = 0
+        self.has_begun, self.goes_on = asyncio.Event(), asyncio.Event()
+        self.goes_on.set()
+        self._response = response or answer(201, {"made": True})
+        self._error = error
+
+    async def __call__(self) -> Response:
+        self.times += 1
+        self.has_begun.set()
+        await self.goes_on.wait()
+        if self._error is not None:
+            raise self._error
+        return self._response
+
+
+async def aged(postgres: Postgres, use: KeyUse, seconds: float) -> None:
+    """Turn the clock of this key: it was started so much earlier."""
+    sql = "UPDATE kept_answer SET started_at = started_at - make_interval(secs => $2) WHERE key_hash = $1"
+    await postgres.execute(sql, use.key_hash, seconds)
+
+
+async def test_an_answer_comes_back_as_it_was(keys: Keys, use: KeyUse) -> None:
+    call = Call(answer(201, {"made": True}, {"Location": "/x/1"}))
+    first = await keys.once(use, call)
+    second = await keys.once(use, call)
+
+    assert call.times == 1
+    assert second.status_code == first.status_code
+    assert second.body == first.body
+    assert second.headers["location"] == "/x/1"
+    assert second.headers["idempotency-replayed"] == "true"
+
+
+async def test_nothing_of_an_answer_can_be_read_in_the_table(
+    keys: Keys, postgres: Postgres, use: KeyUse
+) -> None:
+    await keys.once(use, Call(answer(200, {"refresh_token": "very-secret"})))
+    row = await postgres.fetchrow("SELECT * FROM kept_answer WHERE key_hash = $1", use.key_hash)
+
+    assert b"very-secret" not in row["answer"]
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+async def test_an_answer_that_says_again_is_not_kept(keys: Keys, use: KeyUse, status: int) -> None:
+    call = Call(answer(status, {}))
+    await keys.once(use, call)
+    await keys.once(use, call)
+
+    assert call.times == 2
+
+
+async def test_an_engine_that_was_down_is_asked_again(keys: Keys, use: KeyUse) -> None:
+    down, up = Call(error=EngineDown("holds")), Call()
+    with pytest.raises(EngineDown):
+        await keys.once(use, down)
+
+    assert (await keys.once(use, up)).status_code == 201
+    assert up.times == 1
+
+
+async def test_who_gives_up_leaves_the_key_to_the_next(keys: Keys, use: KeyUse) -> None:
+    slow = Call()
+    slow.goes_on.clear()
+    first = asyncio.create_task(keys.once(use, slow))
+    await slow.has_begun.wait()
+    first.cancel()
+    await asyncio.wait([first])
+
+    assert (await keys.once(use, Call())).status_code == 201
+
+
+async def test_the_second_waits_for_the_first(keys: Keys, use: KeyUse) -> None:
+    slow, never = Call(), Call()
+    slow.goes_on.clear()
+    first = asyncio.create_task(keys.once(use, slow))
+    await slow.has_begun.wait()
+    second = asyncio.create_task(keys.once(use, never))
+    await asyncio.sleep(0.1)
+    slow.goes_on.set()
+
+    assert (await first).body == (await second).body
+    assert never.times == 0
+
+
+async def test_another_body_does_not_wait_to_be_refused(keys: Keys) -> None:
+    name = secrets.token_hex(8)
+    slow = Call()
+    slow.goes_on.clear()
+    first = asyncio.create_task(keys.once(a_use(name), slow))
+    await slow.has_begun.wait()
+
+    with pytest.raises(KeyReused):
+        await keys.once(a_use(name, b"[]"), Call())
+    slow.goes_on.set()
+    await first
+
+
+async def test_who_waits_too_long_is_told_to_come_back(postgres: Postgres, use: KeyUse) -> None:
+    keys = Keys(postgres, wait_s=0.2)
+    slow = Call()
+    slow.goes_on.clear()
+    first = asyncio.create_task(keys.once(use, slow))
+    await slow.has_begun.wait()
+
+    with pytest.raises(StillProcessing):
+        await keys.once(use, Call())
+    slow.goes_on.set()
+    await first
+
+
+async def test_one_takes_over_from_an_attempt_that_died(keys: Keys, postgres: Postgres, use: KeyUse) -> None:
+    dead = Call()
+    dead.goes_on.clear()
+    first = asyncio.create_task(keys.once(use, dead))
+    await dead.has_begun.wait()
+    await aged(postgres, use, DEAD_AFTER_S + 1)
+
+    heir = Call(answer(201, {"made": "by the heir"}))
+    answers = await asyncio.gather(*(keys.once(use, heir) for _ in range(10)))
+
+    assert heir.times == 1
+    assert len({bytes(one.body) for one in answers}) == 1
+
+    dead.goes_on.set()  # it was only very slow; its answer comes too late to be kept
+    await first
+    assert (await keys.once(use, Call())).body == answers[0].body
+
+
+async def test_keys_are_forgotten_after_a_day(keys: Keys, postgres: Postgres, use: KeyUse) -> None:
+    young = a_use(secrets.token_hex(8))
+    await keys.once(use, Call())
+    await keys.once(young, Call())
+    await aged(postgres, use, KEPT_S + 1)
+
+    assert await purge_keys(postgres) >= 1
+
+    again, still = Call(), Call()
+    await keys.once(use, again)
+    await keys.once(young, still)
+    assert (again.times, still.times) == (1, 0)

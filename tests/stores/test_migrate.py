@@ -1,0 +1,182 @@
+"""Steps are applied once, by one process at a time, whole or not at all."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import count
+from pathlib import Path
+from typing import ClassVar
+
+import asyncpg
+import pytest
+
+from holdfast.engines.checks import connect, holds_faults, ledger_faults
+from holdfast.engines.embedded import Engines, engines
+from holdfast.engines.migrate import Step, migrate, plan, steps
+from holdfast.engines.trouble import Trouble
+
+PEOPLE = Step(1, "0001_people", "CREATE TABLE person (id int); CREATE TABLE pet (id int);")
+TALLY = Step(2, "0002_tally", "CREATE TABLE tally (n int); INSERT INTO tally VALUES (1);")
+NUMBERS = count(1)
+
+
+@pytest.fixture(scope="module")
+async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Engines]:
+    async with engines(tmp_path_factory.mktemp("migrate")) as started:
+        yield started
+
+
+@pytest.fixture
+async def empty_url(running: Engines) -> str:
+    """A database of this test's own."""
+    name = f"empty_{next(NUMBERS)}"
+    connection = await connect(running.database_url)
+    await connection.execute(f"CREATE DATABASE {name}")
+    await connection.close()
+    return running.database_url.replace("/holdfast?", f"/{name}?")
+
+
+@pytest.fixture
+async def empty(empty_url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await connect(empty_url)
+    yield connection
+    await connection.close()
+
+
+async def tables(connection: asyncpg.Connection) -> set[str]:
+    rows = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    return {row["tablename"] for row in rows}
+
+
+async def test_every_step_is_taken_in_order_and_once(empty: asyncpg.Connection) -> None:
+    assert await migrate(empty, [PEOPLE, TALLY]) == [PEOPLE, TALLY]
+    assert await migrate(empty, [PEOPLE, TALLY]) == []
+
+    assert await tables(empty) == {"schema_step", "person", "pet", "tally"}
+    assert await empty.fetchval("SELECT count(*) FROM tally") == 1
+
+
+async def test_a_plan_lists_what_is_missing_and_changes_nothing(empty: asyncpg.Connection) -> None:
+    assert await plan(empty, [PEOPLE, TALLY]) == [PEOPLE, TALLY]
+    assert await tables(empty) == set()
+
+    await migrate(empty, [PEOPLE])
+    assert await plan(empty, [PEOPLE, TALLY]) == [TALLY]
+
+
+async def test_twenty_processes_at_once_take_each_step_once(empty_url: str) -> None:
+    connections = await asyncio.gather(*(connect(empty_url) for _ in range(20)))
+    try:
+        taken = await asyncio.gather(*(migrate(connection, [PEOPLE, TALLY]) for connection in connections))
+        assert sorted(step.name for each in taken for step in each) == ["0001_people", "0002_tally"]
+        assert await connections[0].fetchval("SELECT count(*) FROM tally") == 1
+    finally:
+        await asyncio.gather(*(connection.close() for connection in connections))
+
+
+async def test_a_step_that_fails_leaves_nothing_and_those_before_it_stay(
+    empty: asyncpg.Connection,
+) -> None:
+    broken = Step(2, "0002_broken", "CREATE TABLE half (id int); SELECT 1 / 0;")
+
+    with pytest.raises(Trouble, match="0002_broken failed and was undone: division by zero"):
+        await migrate(empty, [PEOPLE, broken])
+
+    assert await tables(empty) == {"schema_step", "person", "pet"}
+    assert await migrate(empty, [PEOPLE, TALLY]) == [TALLY]
+
+
+async def test_a_step_changed_after_it_was_applied_stops_the_program(empty: asyncpg.Connection) -> None:
+    await migrate(empty, [PEOPLE])
+    changed = Step(1, "0001_people", PEOPLE.sql + " -- a better idea")
+
+    with pytest.raises(Trouble, match="0001_people was changed after it was applied"):
+        await migrate(empty, [changed, TALLY])
+
+
+async def test_line_ends_do_not_count_as_a_change(empty: asyncpg.Connection) -> None:
+    await migrate(empty, [Step(1, "0001_people", "SELECT 1;\nSELECT 2;\n")])
+
+    assert await plan(empty, [Step(1, "0001_people", "SELECT 1;\r\nSELECT 2;\r\n")]) == []
+
+
+async def test_an_older_program_on_a_newer_database_is_refused(empty: asyncpg.Connection) -> None:
+    await migrate(empty, [PEOPLE, TALLY])
+
+    with pytest.raises(Trouble, match=r"ahead of this program \(step 0002_tally\): upgrade"):
+        await migrate(empty, [PEOPLE])
+
+
+async def test_a_step_does_not_make_others_wait_for_its_lock_for_long(
+    empty: asyncpg.Connection, empty_url: str
+) -> None:
+    await migrate(empty, [PEOPLE])
+    other = await connect(empty_url)
+    hasty = Step(2, "0002_hasty", "SET LOCAL lock_timeout = '50ms'; ALTER TABLE person ADD COLUMN name text;")
+    try:
+        async with other.transaction():
+            await other.execute("LOCK TABLE person IN ACCESS SHARE MODE")
+            with pytest.raises(Trouble, match="0002_hasty did not get its lock"):
+                await migrate(empty, [PEOPLE, hasty])
+        assert await migrate(empty, [PEOPLE, hasty]) == [hasty]
+    finally:
+        await other.close()
+
+
+async def test_the_products_own_steps_apply_and_apply_once(empty: asyncpg.Connection) -> None:
+    assert await migrate(empty) == steps()
+    assert await plan(empty) == []
+
+
+def test_steps_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    (tmp_path / "0010_later.sql").write_text("SELECT 10;")
+    (tmp_path / "0002_sooner.sql").write_text("SELECT 2;")
+    (tmp_path / "schema.sql").write_text("SELECT 0;")
+
+    assert [step.name for step in steps(tmp_path)] == ["0002_sooner", "0010_later"]
+
+
+class TestWhatAnEngineMustBeLike:
+    ledger: ClassVar = {
+        "version": "16.4",
+        "version_number": "160004",
+        "fsync": "on",
+        "synchronous_commit": "on",
+        "full_page_writes": "on",
+        "server_encoding": "UTF8",
+        "is_standby": False,
+    }
+    holds: ClassVar = {"redis_version": "7.2.4", "maxmemory_policy": "noeviction", "role": "master"}
+
+    def test_fit_ones_have_no_faults(self) -> None:
+        assert ledger_faults(self.ledger) == ()
+        assert holds_faults(self.holds) == ()
+
+    @pytest.mark.parametrize(
+        ("setting", "value", "words"),
+        [
+            ("version_number", "140012", "use 15, 16, 17 or 18"),
+            ("version_number", "190000", "use 15, 16, 17 or 18"),
+            ("fsync", "off", "fsync = off and would lose bookings"),
+            ("full_page_writes", "off", "full_page_writes = off"),
+            ("synchronous_commit", "off", "synchronous_commit = off"),
+            ("server_encoding", "LATIN1", "ENCODING 'UTF8'"),
+            ("is_standby", True, "read-only standby"),
+        ],
+    )
+    def test_an_unfit_ledger_is_told_what_to_change(self, setting: str, value: object, words: str) -> None:
+        [fault] = ledger_faults({**self.ledger, setting: value})
+
+        assert words in fault
+
+    @pytest.mark.parametrize(
+        ("setting", "value", "words"),
+        [
+            ("redis_version", "6.0.16", "use Redis 6.2 or newer"),
+            ("maxmemory_policy", "allkeys-lru", "set it to noeviction"),
+            ("role", "slave", "is a replica"),
+        ],
+    )
+    def test_an_unfit_redis_is_told_what_to_change(self, setting: str, value: str, words: str) -> None:
+        [fault] = holds_faults({**self.holds, setting: value})
+
+        assert words in fault

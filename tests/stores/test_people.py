@@ -1,0 +1,238 @@
+"""Accounts and sessions in the real ledger (R31)."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from holdfast.engines.postgres import Postgres
+from holdfast.people import NewAccount, People, Role, SignedIn
+from holdfast.refusals import (
+    BadCredentials,
+    EmailTaken,
+    TokenExpired,
+    TokenInvalid,
+    WrongPassword,
+)
+from tests.stores.offices import CONFIG, HERE, PASSWORD, Offices, bearer, is_let_in, signed_up
+
+
+async def test_who_signs_up_is_signed_in(people: People, email: str) -> None:
+    ann = await signed_up(people, email)
+
+    caller = people.verify(bearer(ann))
+    assert (caller.account_id, caller.role) == (ann.account.account_id, Role.FAN)
+    assert await people.account(caller.account_id) == ann.account
+
+
+async def test_an_address_has_one_account_however_it_is_spelt(people: People, email: str) -> None:
+    await signed_up(people, email)
+
+    with pytest.raises(EmailTaken):
+        await signed_up(people, email.upper())
+    assert (await people.log_in(email=email.title(), password=PASSWORD, address=HERE)).account.email == email
+
+
+async def test_of_many_who_want_an_address_at_once_one_gets_it(people: People, email: str) -> None:
+    outcomes = await asyncio.gather(*(signed_up(people, email) for _ in range(8)), return_exceptions=True)
+
+    assert sum(isinstance(outcome, SignedIn) for outcome in outcomes) == 1
+    assert sum(isinstance(outcome, EmailTaken) for outcome in outcomes) == 7
+
+
+async def test_neither_password_nor_refresh_token_is_in_the_ledger(
+    people: People, email: str, postgres: Postgres
+) -> None:
+    ann = await signed_up(people, email)
+
+    rows = await postgres.fetch(
+        "SELECT account::text || session::text || refresh_token::text AS row FROM account"
+        " JOIN session ON account_id = account.id JOIN refresh_token ON session_id = session.id"
+        " WHERE email = $1",
+        email,
+    )
+    text = "".join(row["row"] for row in rows)
+    assert email in text
+    assert PASSWORD not in text
+    assert ann.refresh_token not in text
+
+
+async def test_a_refresh_token_brings_a_new_pair_and_is_used_up(people: People, email: str) -> None:
+    ann = await signed_up(people, email)
+
+    again = await people.refresh(ann.refresh_token)
+
+    assert again.refresh_token != ann.refresh_token
+    assert people.verify(bearer(again)) == people.verify(bearer(ann))
+    assert (await people.refresh(again.refresh_token)).account == ann.account
+
+
+async def test_a_stolen_refresh_token_ends_the_whole_session(people: People, email: str) -> None:
+    ann = await signed_up(people, email)
+    elsewhere = await people.log_in(email=email, password=PASSWORD, address=HERE)
+    again = await people.refresh(ann.refresh_token)
+
+    with pytest.raises(TokenInvalid):
+        await people.refresh(ann.refresh_token)
+
+    with pytest.raises(TokenInvalid):
+        await people.refresh(again.refresh_token)
+    assert not is_let_in(people, ann)
+    assert not is_let_in(people, again)
+    assert is_let_in(people, elsewhere)
+
+
+async def test_a_refresh_token_used_by_many_at_once_serves_one_at_most(people: People, email: str) -> None:
+    ann = await signed_up(people, email)
+
+    outcomes = await asyncio.gather(
+        *(people.refresh(ann.refresh_token) for _ in range(10)), return_exceptions=True
+    )
+
+    winners = [outcome for outcome in outcomes if isinstance(outcome, SignedIn)]
+    assert len(winners) == 1
+    assert sum(isinstance(outcome, TokenInvalid) for outcome in outcomes) == 9
+    assert not is_let_in(people, winners[0])
+
+
+async def test_an_expired_refresh_token_says_so(people: People, email: str, postgres: Postgres) -> None:
+    ann = await signed_up(people, email)
+    await postgres.execute(
+        "UPDATE refresh_token SET expires_at = now() FROM session"
+        " WHERE session.id = session_id AND account_id = $1",
+        ann.account.account_id,
+    )
+
+    with pytest.raises(TokenExpired):
+        await people.refresh(ann.refresh_token)
+
+
+async def test_no_kind_of_token_passes_for_the_other(people: People, email: str) -> None:
+    ann = await signed_up(people, email)
+
+    with pytest.raises(TokenInvalid):
+        people.verify(f"Bearer {ann.refresh_token}")
+    with pytest.raises(TokenInvalid):
+        await people.refresh(ann.access_token)
+
+
+async def test_a_logout_is_felt_at_once_here_and_soon_elsewhere(offices: Offices, email: str) -> None:
+    here, there = await offices.open(), await offices.open()
+    ann = await signed_up(here, email)
+    assert is_let_in(there, ann)
+
+    await here.log_out(bearer(ann))
+
+    assert not is_let_in(here, ann)
+    await there.catch_up()
+    assert not is_let_in(there, ann)
+    with pytest.raises(TokenInvalid):
+        await there.refresh(ann.refresh_token)
+
+
+async def test_a_process_that_starts_later_knows_of_the_logout(offices: Offices, email: str) -> None:
+    here = await offices.open()
+    ann = await signed_up(here, email)
+    await here.log_out(bearer(ann))
+
+    assert not is_let_in(await offices.open(), ann)
+
+
+async def test_logging_out_twice_is_no_mistake(people: People, email: str) -> None:
+    ann = await signed_up(people, email)
+
+    await people.log_out(bearer(ann))
+    await people.log_out(bearer(ann))
+
+    assert not is_let_in(people, ann)
+
+
+async def test_a_new_password_ends_every_other_session(offices: Offices, email: str) -> None:
+    here, there = await offices.open(), await offices.open()
+    ann = await signed_up(here, email)
+    thief = await there.log_in(email=email, password=PASSWORD, address=HERE)
+
+    await here.change_password(here.verify(bearer(ann)), current=PASSWORD, new="a new one", address=HERE)
+
+    assert is_let_in(here, ann)
+    assert not is_let_in(here, thief)
+    await there.catch_up()
+    assert not is_let_in(there, thief)
+    with pytest.raises(TokenInvalid):
+        await there.refresh(thief.refresh_token)
+    with pytest.raises(BadCredentials):
+        await here.log_in(email=email, password=PASSWORD, address=HERE)
+    assert await here.log_in(email=email, password="a new one", address=HERE)
+
+
+async def test_the_password_changes_only_for_who_knows_it(people: People, email: str) -> None:
+    ann = await signed_up(people, email)
+
+    with pytest.raises(WrongPassword):
+        await people.change_password(
+            people.verify(bearer(ann)), current="a guess", new="a new one", address=HERE
+        )
+
+    assert await people.log_in(email=email, password=PASSWORD, address=HERE)
+
+
+async def test_a_new_role_takes_the_old_tokens_and_comes_with_the_next(offices: Offices, email: str) -> None:
+    here, there = await offices.open(), await offices.open()
+    ann = await signed_up(here, email)
+    assert is_let_in(there, ann)
+
+    await here.set_role(ann.account.account_id, Role.ORGANISER)
+
+    assert not is_let_in(here, ann)
+    await there.catch_up()
+    assert not is_let_in(there, ann)
+    assert there.verify(bearer(await there.refresh(ann.refresh_token))).role is Role.ORGANISER
+
+
+async def test_many_accounts_are_added_in_one_go_and_in_order(people: People, email: str) -> None:
+    new = [NewAccount(f"{n}.{email}", f"Fan {n}") for n in range(6_000)]
+
+    ids = await people.add_many(new)
+
+    assert len(set(ids)) == 6_000
+    last = await people.account(ids[-1])
+    assert last is not None
+    assert (last.email, last.name) == (f"5999.{email}", "Fan 5999")
+    assert await people.add_many(list(reversed(new[:10]))) == list(reversed(ids[:10]))
+    assert await people.add_many([]) == []
+
+
+async def test_an_account_of_the_demo_is_made_once_and_brought_into_line(people: People, email: str) -> None:
+    first = await people.ensure_account(email=email, password=PASSWORD, name="Ada", role=Role.ADMIN)
+    again = await people.ensure_account(email=email, password=PASSWORD, name="Ada", role=Role.ADMIN)
+    assert first == again
+
+    changed = await people.ensure_account(email=email, password="another one", name="Ada", role=Role.GATE)
+    assert (changed.account_id, changed.role) == (first.account_id, Role.GATE)
+    assert await people.log_in(email=email, password="another one", address=HERE)
+
+
+async def test_one_login_too_many_ends_the_oldest_session(offices: Offices, email: str) -> None:
+    people = await offices.open(replace(CONFIG, sessions_max=2))
+    ann = await signed_up(people, email)
+    second, third = [await people.log_in(email=email, password=PASSWORD, address=HERE) for _ in range(2)]
+
+    await people.catch_up()
+
+    assert [is_let_in(people, one) for one in (ann, second, third)] == [False, True, True]
+
+
+async def test_what_nothing_refers_to_is_pruned(people: People, email: str, postgres: Postgres) -> None:
+    ann = await signed_up(people, email)
+    old = await people.log_in(email=email, password=PASSWORD, address=HERE)
+    await postgres.execute(
+        "UPDATE session SET ended_at = now() - interval '2 days', ended_by = 'logout' WHERE id = $1",
+        people.verify(bearer(old)).session_id,
+    )
+
+    while await people.prune():
+        pass
+
+    left = await postgres.fetch("SELECT id FROM session WHERE account_id = $1", ann.account.account_id)
+    assert [row["id"] for row in left] == [people.verify(bearer(ann)).session_id]
+    assert await people.refresh(ann.refresh_token)

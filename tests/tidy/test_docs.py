@@ -1,0 +1,177 @@
+"""Docs that can be wrong are checked: generated pages, links, commands, settings, routes, dependencies."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+import typer
+
+from holdfast.app import ROUTES
+from holdfast.cli import app as commands
+from holdfast.config import Config
+from tests.tidy.tree import ROOT, files, nobody_complains, short, written
+from tools.write_docs import leaves, pages
+
+GENERATED = pages()
+PROSE = [path for path in files(".md") if path not in GENERATED]
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+
+
+@pytest.mark.parametrize("path", GENERATED, ids=short)
+def test_a_generated_page_is_up_to_date(path: Path) -> None:
+    assert path.exists(), "run `make docs`"
+    assert path.read_text() == GENERATED[path], "run `make docs`"
+
+
+def broken_links(paths: Iterable[Path]) -> Iterator[str]:
+    for path in paths:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text()):
+            if (
+                "://" not in target
+                and not target.startswith("mailto:")
+                and not (path.parent / target).exists()
+            ):
+                yield f"{short(path)} links to {target}, which is not there"
+
+
+def unknown_recipes(paths: Iterable[Path], makefile: str) -> Iterator[str]:
+    known = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    for path in paths:
+        for name in re.findall(r"(?:^|`)make ([a-z]+)", path.read_text(), re.MULTILINE):
+            if name not in known:
+                yield f"{short(path)}: there is no `make {name}`"
+
+
+def unknown_commands(paths: Iterable[Path], known: set[str]) -> Iterator[str]:
+    """`holdfast word …` in code; of a group, its second word too."""
+    for path in paths:
+        for words in re.findall(r"(?:^|`|bin/)holdfast ((?:[a-z]+ ?)+)", path.read_text(), re.MULTILINE):
+            parts = words.split()
+            if parts[0] not in known and " ".join(parts[:2]) not in known:
+                yield f"{short(path)}: there is no `holdfast {words.strip()}`"
+
+
+def unknown_settings(paths: Iterable[Path], known: Iterable[str]) -> Iterator[str]:
+    names = {f"HOLDFAST_{name.upper()}" for name in known}
+    for path in paths:
+        for name in re.findall(r"HOLDFAST_[A-Z_]+[A-Z]", path.read_text()):
+            if name not in names:
+                yield f"{short(path)}: there is no setting {name}"
+
+
+def unknown_paths(paths: Iterable[Path], known: Iterable[str]) -> Iterator[str]:
+    """Addresses of the API in the prose; `{…}` and `$…` stand for anything."""
+    shapes = {tuple(shape(part) for part in path.split("/")) for path in known}
+    for path in paths:
+        for found in re.findall(r"/api/v1(/[\w{}$/.:-]+)", path.read_text()):
+            if tuple(shape(part) for part in found.rstrip(".").split("/")) not in shapes:
+                yield f"{short(path)}: nothing is served at {found}"
+
+
+def shape(part: str) -> str:
+    return "*" if part.startswith(("{", "$")) or part.isdigit() else part
+
+
+def dependencies_without_a_line(pyproject: str, record: str) -> Iterator[str]:
+    project = tomllib.loads(pyproject)
+    wanted = [*project["project"]["dependencies"]]
+    for group in project.get("dependency-groups", {}).values():
+        wanted += group
+    names = {re.split(r"[\s;<>=\[]", one)[0] for one in wanted}
+    lines = set(re.findall(r"^\| `([\w-]+)` \|", record, re.MULTILINE))
+    for name in names - lines:
+        yield f"{name} is a dependency and has no line in docs/decisions"
+    for name in lines - names:
+        yield f"{name} has a line in docs/decisions and is no dependency"
+
+
+def odd_decisions(paths: list[Path]) -> Iterator[str]:
+    for number, path in enumerate(paths, 1):
+        text = path.read_text()
+        if not path.name.startswith(f"{number:04}-"):
+            yield f"{path.name} is decision {number}"
+        if not text.startswith(f"# {path.name[:4]} "):
+            yield f"{path.name} does not open with its number and the decision"
+        for part in ("**Therefore**", "**We gave up**", "**Would change our mind**"):
+            if part not in text:
+                yield f"{path.name} does not say {part}"
+        if len(text.splitlines()) > 60:
+            yield f"{path.name} is longer than a page"
+
+
+class TestTheRulesCanFail:
+    def test_a_broken_link_is_found(self, tmp_path: Path) -> None:
+        written(tmp_path, {"a.md": "[b](b.md) [c](c.md#part) [d](https://example.com)", "b.md": ""})
+
+        assert list(broken_links([tmp_path / "a.md"])) == ["a.md links to c.md, which is not there"]
+
+    def test_a_recipe_a_command_a_setting_and_a_path_that_are_not_there_are_found(
+        self, tmp_path: Path
+    ) -> None:
+        text = "`make magic` and `holdfast fly --high` with HOLDFAST_WINGS_MAX at /api/v1/shows/7/sky"
+        written(tmp_path, {"a.md": text})
+        paths = [tmp_path / "a.md"]
+
+        assert len(list(unknown_recipes(paths, "demo:\n"))) == 1
+        assert len(list(unknown_commands(paths, {"demo"}))) == 1
+        assert len(list(unknown_settings(paths, {"wings"}))) == 1
+        assert len(list(unknown_paths(paths, {"/shows/{show:int}"}))) == 1
+
+    def test_those_that_are_there_are_not(self, tmp_path: Path) -> None:
+        text = (
+            "`make demo` and `holdfast venue import FILE` with HOLDFAST_WINGS at /api/v1/shows/$show/holds."
+        )
+        written(tmp_path, {"a.md": text})
+        paths = [tmp_path / "a.md"]
+
+        assert not list(unknown_recipes(paths, "demo:\n"))
+        assert not list(unknown_commands(paths, {"venue import"}))
+        assert not list(unknown_settings(paths, {"wings"}))
+        assert not list(unknown_paths(paths, {"/shows/{show:int}/holds"}))
+
+    def test_a_dependency_without_a_line_and_a_line_without_a_dependency_are_found(self) -> None:
+        pyproject = '[project]\ndependencies = ["redis>=5; x == 1", "rich"]'
+
+        assert len(list(dependencies_without_a_line(pyproject, "| `redis` | why |\n| `orm` | no |"))) == 2
+
+    def test_a_decision_without_its_parts_is_found(self, tmp_path: Path) -> None:
+        written(tmp_path, {"0002-x.md": "# 0002 X\n\n**Therefore** y. **We gave up** z."})
+
+        assert len(list(odd_decisions([tmp_path / "0002-x.md"]))) == 2
+
+
+def test_links_lead_somewhere() -> None:
+    nobody_complains(broken_links([*PROSE, *(path for path in GENERATED if path.suffix == ".md")]))
+
+
+def test_recipes_commands_and_settings_in_the_prose_exist() -> None:
+    root = typer.main.get_command(commands)
+    assert isinstance(root, click.Group)
+    known = {name.removeprefix("holdfast ") for name, _ in leaves(root, "holdfast")}
+
+    nobody_complains(
+        [
+            *unknown_recipes(PROSE, (ROOT / "Makefile").read_text()),
+            *unknown_commands(PROSE, known),
+            *unknown_settings(PROSE, Config.__dataclass_fields__),
+        ]
+    )
+
+
+def test_addresses_in_the_prose_are_served() -> None:
+    served = [route.full_path.removeprefix("/api/v1") for route in ROUTES]
+
+    nobody_complains(unknown_paths(PROSE, [*served, "/openapi.json"]))
+
+
+def test_every_dependency_has_a_reason() -> None:
+    record = "".join(path.read_text() for path in DECISIONS)
+
+    nobody_complains(dependencies_without_a_line((ROOT / "pyproject.toml").read_text(), record))
+
+
+def test_decisions_are_numbered_and_whole() -> None:
+    nobody_complains(odd_decisions(DECISIONS))

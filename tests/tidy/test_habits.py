@@ -1,0 +1,137 @@
+"""Habits that are easy to promise and easy to lose: no mocks, no swallowed errors, no SQL in strings."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.tree import ROOT, Module, files, nobody_complains, package, short, written
+
+MOCKS = {"unittest.mock", "mock", "pytest_mock"}
+SKIPS = {"skip", "skipif", "xfail", "importorskip"}
+# A statement, not a word: "select a seat" is English.
+SQL = re.compile(
+    r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|DELETE\s+FROM|UPDATE\s+\w+\s+SET|CREATE\s+TABLE)\b", re.DOTALL
+)
+LUA = re.compile(r"\bredis\.p?call\(")
+
+
+def pretence(modules: Iterable[Module]) -> Iterator[str]:
+    """Tests that mock, patch or skip: they pass without having looked."""
+    for module in modules:
+        for source, _ in module.imports():
+            if source in MOCKS:
+                yield f"{short(module.path)} imports {source}"
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.arg) and node.arg in {"monkeypatch", "mocker"}:
+                yield f"{short(module.path)}:{node.lineno} uses {node.arg}"
+            elif isinstance(node, ast.Attribute) and node.attr in SKIPS and "pytest" in ast.unparse(node):
+                yield f"{short(module.path)}:{node.lineno} uses {ast.unparse(node)}"
+
+
+def swallowed_errors(modules: Iterable[Module]) -> Iterator[str]:
+    """`except Exception: pass` hides the bug that everybody will look for."""
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if not isinstance(node, ast.ExceptHandler):
+                continue
+            caught = ast.unparse(node.type) if node.type else "everything"
+            silent = all(isinstance(line, ast.Pass | ast.Continue) for line in node.body)
+            if silent and caught in {"everything", "Exception", "BaseException"}:
+                yield f"{short(module.path)}:{node.lineno} swallows {caught}"
+
+
+def sql_and_lua_in_strings(modules: Iterable[Module]) -> Iterator[str]:
+    for module in modules:
+        docstrings = {id(text) for text in docstrings_of(module.tree)}
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                if SQL.search(node.value):
+                    yield f"{short(module.path)}:{node.lineno} has SQL in a string: it belongs in a .sql file"
+                if LUA.search(node.value):
+                    yield f"{short(module.path)}:{node.lineno} has Lua in a string: it belongs in a .lua file"
+
+
+def docstrings_of(tree: ast.Module) -> Iterator[ast.Constant]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                yield first.value
+
+
+def silent_files(modules: Iterable[Module]) -> Iterator[str]:
+    """A module opens with what it is for."""
+    for module in modules:
+        if module.text.strip() and not ast.get_docstring(module.tree):
+            yield f"{short(module.path)} does not say what it is for"
+
+
+def unfinished(paths: Iterable[Path]) -> Iterator[str]:
+    # Written apart, so that this file does not find itself.
+    marks = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|HA" + r"CK)\b")
+    for path in paths:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if marks.search(line):
+                yield f"{short(path)}:{number} {line.strip()}"
+
+
+def of(root: Path, text: str) -> list[Module]:
+    return list(package(written(root, {"a.py": text})).values())
+
+
+class TestTheRulesCanFail:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "from unittest.mock import Mock",
+            "def test_x(monkeypatch): ...",
+            "import pytest\n@pytest.mark.skip\ndef test_x(): ...",
+        ],
+    )
+    def test_pretence_is_found(self, tmp_path: Path, text: str) -> None:
+        assert len(list(pretence(of(tmp_path, text)))) == 1
+
+    def test_a_swallowed_error_is_found_and_a_named_one_is_not(self, tmp_path: Path) -> None:
+        text = "try: ...\nexcept Exception: pass\ntry: ...\nexcept KeyError: pass"
+
+        assert list(swallowed_errors(of(tmp_path, text))) == ["a.py:2 swallows Exception"]
+
+    def test_sql_in_a_string_is_found_and_english_is_not(self, tmp_path: Path) -> None:
+        text = '"""UPDATE booking SET x"""\nq = "SELECT id FROM booking"\nw = "select a seat from the map"'
+
+        assert len(list(sql_and_lua_in_strings(of(tmp_path, text)))) == 1
+
+    def test_a_file_without_a_word_is_found(self, tmp_path: Path) -> None:
+        assert list(silent_files(of(tmp_path, "x = 1"))) == ["a.py does not say what it is for"]
+
+    def test_a_mark_is_found(self, tmp_path: Path) -> None:
+        written(tmp_path, {"a.py": "x = 1  # TO" + "DO later"})
+
+        assert len(list(unfinished(tmp_path.iterdir()))) == 1
+
+
+def tests_and_tools() -> list[Module]:
+    return [Module(path, path.stem) for path in files(".py") if not path.is_relative_to(ROOT / "src")]
+
+
+def test_tests_do_not_pretend() -> None:
+    nobody_complains(pretence(tests_and_tools()))
+
+
+def test_no_error_is_swallowed() -> None:
+    nobody_complains(swallowed_errors([*package().values(), *tests_and_tools()]))
+
+
+def test_sql_and_lua_have_files_of_their_own() -> None:
+    nobody_complains(sql_and_lua_in_strings(package().values()))
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    nobody_complains(silent_files([*package().values(), *tests_and_tools()]))
+
+
+def test_nothing_is_left_for_later() -> None:
+    nobody_complains(unfinished(files(".py", ".sql", ".lua", ".sh")))

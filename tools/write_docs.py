@@ -1,0 +1,209 @@
+"""Write the pages that are made from the code: `make docs`. A tidy test fails when one is out of date.
+
+config.py            ─► docs/operating/settings.md
+cli.py               ─► docs/operating/commands.md
+refusals.py          ─► docs/problems.md
+ledger/booking.py    ─► docs/flows/booking.md
+routes of subjects   ─► docs/api.md
+migrations/NNNN_*    ─► migrations/schema.sql
+"""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import Field, fields
+from pathlib import Path
+from typing import Any
+
+import click
+import typer
+from holdfast.app import ROUTES
+from holdfast.cli import app as commands
+
+from holdfast import config
+from holdfast.ledger import booking
+from holdfast.web import problems
+
+ROOT = Path(__file__).parents[1]
+MIGRATIONS = ROOT / "src" / "holdfast" / "migrations"
+
+
+def pages() -> dict[Path, str]:
+    """Every generated page and what it should say."""
+    docs = ROOT / "docs"
+    return {
+        docs / "operating" / "settings.md": settings(),
+        docs / "operating" / "commands.md": command_line(),
+        docs / "problems.md": refusals(),
+        docs / "flows" / "booking.md": booking_flow(),
+        docs / "api.md": api(),
+        MIGRATIONS / "schema.sql": schema(),
+    }
+
+
+def settings() -> str:
+    lines = [
+        "# Settings",
+        "",
+        "Written from `src/holdfast/config.py` by `make docs`. Each is read from the environment; a name",
+        "that is not listed here stops the program at its start.",
+    ]
+    by_name = {one.name: one for one in fields(config.Config)}
+    for group, names in setting_groups():
+        lines += [
+            "",
+            f"## {group[0].upper()}{group[1:]}",
+            "",
+            "| setting | default | what it is |",
+            "|---|---|---|",
+        ]
+        lines += [setting_row(by_name[name]) for name in names]
+    return "\n".join(lines) + "\n"
+
+
+def setting_groups() -> Iterator[tuple[str, list[str]]]:
+    """Fields in the order of the file, under the comment that heads them there."""
+    group, names = "", []
+    for line in inspect.getsource(config.Config).splitlines():
+        match line.strip().split(" ", 1):
+            case ["#", title] if line.startswith("    #"):
+                if names:
+                    yield group, names
+                group, names = title, []
+            case [name, rest] if line.startswith("    ") and name.endswith(":") and "setting(" in rest:
+                names.append(name[:-1])
+    yield group, names
+
+
+def setting_row(one: Field[Any]) -> str:
+    default = f"`{one.default}`" if one.default != "" else "(empty)"
+    return f"| `HOLDFAST_{one.name.upper()}` | {default} | {one.metadata['why']} |"
+
+
+def refusals() -> str:
+    lines = [
+        "# Problems",
+        "",
+        "Every way the box office says no. Written from `src/holdfast/refusals.py` by `make docs`; a running",
+        "server has a page for each at `/problems/{code}`. Answers are problem+json (RFC 9457).",
+        "",
+        "| code | status | |",
+        "|---|--:|---|",
+    ]
+    known = problems.pages().values()
+    lines += [f"| [`{page.code}`](#{page.code}) | {page.status} | {page.title} |" for page in known]
+    for page in known:
+        lines += ["", f"## {page.code}", "", f"{page.status} · {page.title}", "", page.happened]
+        lines += ["", page.advice] if page.advice else []
+    return "\n".join(lines) + "\n"
+
+
+def booking_flow() -> str:
+    comments = comments_beside(booking.State)
+    lines = [
+        "# The life of a booking",
+        "",
+        "Drawn from `MOVES` in `src/holdfast/ledger/booking.py` by `make docs`. A trigger in the ledger",
+        "refuses every other move.",
+        "",
+        "```mermaid",
+        "stateDiagram-v2",
+        *(f"    {before.name} --> {after.name}: {move}" for (before, move), after in booking.MOVES.items()),
+        "```",
+        "",
+        "| state | means | takes its seats |",
+        "|---|---|---|",
+    ]
+    for state in booking.State:
+        takes = "yes" if state in booking.TAKES_SEATS else ""
+        lines.append(f"| {state.name} | {comments.get(state.name, '')} | {takes} |")
+    return "\n".join(lines) + "\n"
+
+
+def comments_beside(states: type) -> dict[str, str]:
+    """The phrase after `#` on the line of each member."""
+    found = {}
+    for line in inspect.getsource(states).splitlines():
+        name, _, phrase = line.partition("#")
+        if "=" in name and phrase:
+            found[name.split("=")[0].strip()] = phrase.strip()
+    return found
+
+
+def api() -> str:
+    lines = [
+        "# The API in one table",
+        "",
+        "Written from the routes by `make docs`. A running server has the whole of it, with bodies and",
+        "answers, at `/api/v1/openapi.json`, and a page that works offline at `/docs`.",
+    ]
+    for tag in dict.fromkeys(route.tag for route in ROUTES):
+        lines += ["", f"## {tag}", "", "| | who | |", "|---|---|---|"]
+        for route in ROUTES:
+            if route.tag == tag:
+                who = str(route.role) if route.role else "anyone"
+                lines.append(f"| `{route.method} {route.full_path}` | {who} | {route.doc.splitlines()[0]} |")
+    return "\n".join(lines) + "\n"
+
+
+def command_line() -> str:
+    root = typer.main.get_command(commands)
+    lines = ["# Commands", "", "Written from `src/holdfast/cli.py` by `make docs`."]
+    for name, command in leaves(root, "holdfast"):
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            inspect.cleandoc(command.help or ""),
+            "",
+            "```",
+            usage(name, command),
+            "```",
+        ]
+        options = [
+            option for option in command.params if isinstance(option, click.Option) and not option.hidden
+        ]
+        if options:
+            lines += ["", "| option | default | |", "|---|---|---|"]
+            lines += [option_row(option) for option in options]
+    return "\n".join(lines) + "\n"
+
+
+def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for word, child in command.commands.items():
+            yield from leaves(child, f"{name} {word}")
+    else:
+        yield name, command
+
+
+def usage(name: str, command: click.Command) -> str:
+    arguments = [
+        one.make_metavar(click.Context(command)) for one in command.params if isinstance(one, click.Argument)
+    ]
+    options = ["[options]"] if any(isinstance(one, click.Option) for one in command.params) else []
+    return " ".join([name, *options, *arguments])
+
+
+def option_row(option: click.Option) -> str:
+    default = "" if option.default in (None, False) or callable(option.default) else f"`{option.default}`"
+    return f"| `{' / '.join(option.opts)}` | {default} | {option.help or ''} |"
+
+
+def schema() -> str:
+    steps = sorted(MIGRATIONS.glob("[0-9]*.sql"))
+    head = "-- The whole picture: every step, in order. Written by `make docs`; change the steps.\n"
+    return head + "".join(f"\n{step.read_text()}" for step in steps)
+
+
+def main() -> int:
+    for path, text in pages().items():
+        if not path.exists() or path.read_text() != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            print(f"wrote {path.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
