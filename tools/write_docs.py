@@ -15,12 +15,11 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
-import click
 import typer
-from holdfast.app import ROUTES
-from holdfast.cli import app as commands
 
 from holdfast import config
+from holdfast.app import ROUTES
+from holdfast.cli import app as commands
 from holdfast.ledger import booking
 from holdfast.web import problems
 
@@ -63,7 +62,8 @@ def settings() -> str:
 
 def setting_groups() -> Iterator[tuple[str, list[str]]]:
     """Fields in the order of the file, under the comment that heads them there."""
-    group, names = "", []
+    group = ""
+    names: list[str] = []
     for line in inspect.getsource(config.Config).splitlines():
         match line.strip().split(" ", 1):
             case ["#", title] if line.startswith("    #"):
@@ -142,51 +142,38 @@ def api() -> str:
         for route in ROUTES:
             if route.tag == tag:
                 who = str(route.role) if route.role else "anyone"
-                lines.append(f"| `{route.method} {route.full_path}` | {who} | {route.doc.splitlines()[0]} |")
+                path = route.full_path.replace(":int", "")
+                lines.append(f"| `{route.method} {path}` | {who} | {route.doc.splitlines()[0]} |")
     return "\n".join(lines) + "\n"
 
 
 def command_line() -> str:
-    root = typer.main.get_command(commands)
     lines = ["# Commands", "", "Written from `src/holdfast/cli.py` by `make docs`."]
-    for name, command in leaves(root, "holdfast"):
-        lines += [
-            "",
-            f"## {name}",
-            "",
-            inspect.cleandoc(command.help or ""),
-            "",
-            "```",
-            usage(name, command),
-            "```",
-        ]
-        options = [
-            option for option in command.params if isinstance(option, click.Option) and not option.hidden
-        ]
+    for name, command in every_command():
+        options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+        arguments = [f"{one.name.upper()}" for one in command.params if one.param_type_name == "argument"]
+        usage = " ".join([name, *(["[options]"] if options else []), *arguments])
+        lines += ["", f"## {name}", "", inspect.cleandoc(command.help or ""), "", "```", usage, "```"]
         if options:
-            lines += ["", "| option | default | |", "|---|---|---|"]
-            lines += [option_row(option) for option in options]
+            lines += ["", "| option | default | |", "|---|---|---|", *map(option_row, options)]
     return "\n".join(lines) + "\n"
 
 
-def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
-    if isinstance(command, click.Group):
-        for word, child in command.commands.items():
-            yield from leaves(child, f"{name} {word}")
-    else:
+def every_command() -> list[tuple[str, Any]]:
+    """(whole name, command) of all that are not hidden. Any: typer brings a click of its own."""
+    return list(_leaves("holdfast", typer.main.get_command(commands)))
+
+
+def _leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    inside = getattr(command, "commands", None)
+    if inside is None and not command.hidden:
         yield name, command
+    for word, child in (inside or {}).items():
+        yield from _leaves(f"{name} {word}", child)
 
 
-def usage(name: str, command: click.Command) -> str:
-    arguments = [
-        one.make_metavar(click.Context(command)) for one in command.params if isinstance(one, click.Argument)
-    ]
-    options = ["[options]"] if any(isinstance(one, click.Option) for one in command.params) else []
-    return " ".join([name, *options, *arguments])
-
-
-def option_row(option: click.Option) -> str:
-    default = "" if option.default in (None, False) or callable(option.default) else f"`{option.default}`"
+def option_row(option: Any) -> str:
+    default = f"`{option.default}`" if option.default not in (None, False, "") else ""
     return f"| `{' / '.join(option.opts)}` | {default} | {option.help or ''} |"
 
 

@@ -72,13 +72,13 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
         await postgres.close()
 
 
-def asgi_app(config: Config) -> Application:
+def asgi_app(config: Config, more: tuple[Route, ...] = ()) -> Application:
     @asynccontextmanager
     async def opened() -> AsyncIterator[Box]:
         async with box_office(config) as box, running(web_duties(box)):
             yield box
 
-    return Application(opened, ROUTES)
+    return Application(opened, (*ROUTES, *more))
 
 
 def web_duties(box: Box) -> list[tuple[float, Duty]]:

@@ -80,17 +80,14 @@ def work_here(config: Config, *, ready: Path | None) -> None:
 
 
 async def _work(config: Config, ready: Path | None) -> None:
-    from holdfast.app import box_office, duties
-    from holdfast.engines.loop import every
+    from holdfast.app import box_office, duties, running
 
     stop = asyncio.Event()
     for sign in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(sign, stop.set)
-    async with box_office(config) as box:
-        async with asyncio.TaskGroup() as group:
-            for pause_s, duty in duties(box):
-                group.create_task(every(pause_s, duty, stop))
-            _tell(ready)
+    async with box_office(config) as box, running(duties(box)):
+        _tell(ready)
+        await stop.wait()
 
 
 def _shared_port(host: str, port: int) -> socket.socket:

@@ -117,7 +117,7 @@ def test_a_path_value_is_a_number_that_the_ledger_holds() -> None:
         "name": "show",
         "in": "path",
         "required": True,
-        "schema": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1},
+        "schema": {"type": "integer", "minimum": 1, "maximum": 2**63 - 1},
     }
 
 

@@ -5,15 +5,12 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import click
 import pytest
-import typer
 
 from holdfast.app import ROUTES
-from holdfast.cli import app as commands
 from holdfast.config import Config
-from tests.tidy.tree import ROOT, files, nobody_complains, short, written
-from tools.write_docs import leaves, pages
+from tests.tidy.tree import ROOT, SRC, files, nobody_complains, short, written
+from tools.write_docs import every_command, pages
 
 GENERATED = pages()
 PROSE = [path for path in files(".md") if path not in GENERATED]
@@ -35,6 +32,23 @@ def broken_links(paths: Iterable[Path]) -> Iterator[str]:
                 and not (path.parent / target).exists()
             ):
                 yield f"{short(path)} links to {target}, which is not there"
+
+
+def missing_files(paths: Iterable[Path], src: Path) -> Iterator[str]:
+    """`holds/store`, `claim/pool.lua`: names of files by folder, wherever a folder of ours is named."""
+    folders = {path.name for path in src.iterdir() if path.is_dir()}
+    for path in paths:
+        for folder, name in re.findall(r"(?<![\w/.-])([a-z]+)/([\w/]+(?:\.\w+)?)", path.read_text()):
+            if folder in folders and not any((src / folder / f"{name}{end}").exists() for end in ("", ".py")):
+                yield f"{short(path)}: there is no {folder}/{name}"
+
+
+def missing_pages(sources: Iterable[Path], root: Path = ROOT) -> Iterator[str]:
+    """Pages that code sends people to."""
+    for path in sources:
+        for page in re.findall(r"docs/[\w/-]+\.md", path.read_text()):
+            if not (root / page).exists():
+                yield f"{short(path)} sends people to {page}, which is not there"
 
 
 def unknown_recipes(paths: Iterable[Path], makefile: str) -> Iterator[str]:
@@ -108,6 +122,15 @@ class TestTheRulesCanFail:
 
         assert list(broken_links([tmp_path / "a.md"])) == ["a.md links to c.md, which is not there"]
 
+    def test_a_file_and_a_page_that_are_not_there_are_found(self, tmp_path: Path) -> None:
+        written(
+            tmp_path,
+            {"holds/store.py": "see docs/gone.md", "a.md": "holds/store, holds/none, and/or, x/holds/y"},
+        )
+
+        assert list(missing_files([tmp_path / "a.md"], tmp_path)) == ["a.md: there is no holds/none"]
+        assert len(list(missing_pages([tmp_path / "holds" / "store.py"], tmp_path))) == 1
+
     def test_a_recipe_a_command_a_setting_and_a_path_that_are_not_there_are_found(
         self, tmp_path: Path
     ) -> None:
@@ -147,10 +170,16 @@ def test_links_lead_somewhere() -> None:
     nobody_complains(broken_links([*PROSE, *(path for path in GENERATED if path.suffix == ".md")]))
 
 
+def test_files_named_in_the_prose_exist() -> None:
+    nobody_complains(missing_files(PROSE, SRC))
+
+
+def test_pages_named_in_the_code_exist() -> None:
+    nobody_complains(missing_pages(files(".py", ".sql", ".lua", root=SRC)))
+
+
 def test_recipes_commands_and_settings_in_the_prose_exist() -> None:
-    root = typer.main.get_command(commands)
-    assert isinstance(root, click.Group)
-    known = {name.removeprefix("holdfast ") for name, _ in leaves(root, "holdfast")}
+    known = {name.removeprefix("holdfast ") for name, _ in every_command()}
 
     nobody_complains(
         [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.tree import ROOT, Module, files, nobody_complains, package, short, written
+from tests.tidy.tree import Module, files, nobody_complains, package, scripts, short, written
 
 MOCKS = {"unittest.mock", "mock", "pytest_mock"}
 SKIPS = {"skip", "skipif", "xfail", "importorskip"}
@@ -113,16 +113,12 @@ class TestTheRulesCanFail:
         assert len(list(unfinished(tmp_path.iterdir()))) == 1
 
 
-def tests_and_tools() -> list[Module]:
-    return [Module(path, path.stem) for path in files(".py") if not path.is_relative_to(ROOT / "src")]
-
-
 def test_tests_do_not_pretend() -> None:
-    nobody_complains(pretence(tests_and_tools()))
+    nobody_complains(pretence(scripts()))
 
 
 def test_no_error_is_swallowed() -> None:
-    nobody_complains(swallowed_errors([*package().values(), *tests_and_tools()]))
+    nobody_complains(swallowed_errors([*package().values(), *scripts()]))
 
 
 def test_sql_and_lua_have_files_of_their_own() -> None:
@@ -130,7 +126,7 @@ def test_sql_and_lua_have_files_of_their_own() -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    nobody_complains(silent_files([*package().values(), *tests_and_tools()]))
+    nobody_complains(silent_files([*package().values(), *scripts()]))
 
 
 def test_nothing_is_left_for_later() -> None:

@@ -21,6 +21,7 @@ NOUN_MAY_IMPORT |= {"copy", "csv", "dataclasses", "datetime", "decimal", "enum",
 NOUN_MAY_IMPORT |= {"hashlib", "heapq", "hmac", "html", "io", "ipaddress", "itertools", "json", "math"}
 NOUN_MAY_IMPORT |= {"operator", "re", "statistics", "string", "struct", "textwrap", "types", "typing"}
 NOUN_MAY_IMPORT |= {"unicodedata", "urllib.parse", "zlib", "argon2", "cryptography", "joserfc", "msgspec"}
+NOUN_MAY_TAKE = {("pathlib", "PurePath"), ("sys", "byteorder")}  # the part of a module that only computes
 # Reading a clock or drawing a number is I/O too: what it answers cannot be known from the arguments.
 NOUN_MAY_NOT_CALL = {"open", "print", "input", "now", "utcnow", "today", "urlopen"}
 
@@ -41,27 +42,37 @@ def subjects(modules: dict[str, Module]) -> set[str]:
     return {m.folder for m in modules.values() if m.folder} - MACHINERY - ROOTS
 
 
+def inner(source: str) -> str | None:
+    """A module of ours without the package's name; None for everybody else's."""
+    return source.removeprefix("holdfast").removeprefix(".") if source.split(".")[0] == "holdfast" else None
+
+
 def edges(module: Module, modules: dict[str, Module]) -> Iterator[str]:
-    """The modules of ours that it imports, by name. A name taken from a front is the front's business."""
+    """The modules of ours that it imports, by name."""
     for source, name in module.imports():
-        if source != "holdfast" and not source.startswith("holdfast."):
-            continue
-        inner = source.removeprefix("holdfast").removeprefix(".")
-        whole = f"{inner}.{name}".removeprefix(".") if name else inner
-        yield whole if whole in modules else inner
+        target = inner(source)
+        if target is not None:
+            part = f"{target}.{name}".removeprefix(".")
+            yield part if name and part in modules and not handed_on(target, name, modules) else target
+
+
+def handed_on(front: str, name: str, modules: dict[str, Module]) -> str | None:
+    """The module that a front takes `name` from, if it does: then the name is the front's to give."""
+    if (module := modules.get(front)) is not None and module.is_package:
+        for source, given in module.imports():
+            if given == name and inner(source) is not None:
+                return inner(source)
+    return None
 
 
 def origin(source: str, name: str, modules: dict[str, Module]) -> str:
-    """The module that defines `name`, seen through the front that hands it on."""
-    inner = source.removeprefix("holdfast").removeprefix(".")
-    if f"{inner}.{name}".removeprefix(".") in modules:
-        return f"{inner}.{name}".removeprefix(".")
-    front = modules.get(inner)
-    if front is not None and front.is_package:
-        for behind, handed_on in front.imports():
-            if handed_on == name and behind.startswith("holdfast"):
-                return origin(behind, name, modules)
-    return inner
+    """The module that defines `name`, seen through the fronts that hand it on."""
+    target = inner(source) or ""
+    behind = handed_on(target, name, modules)
+    if behind is not None and behind != target:
+        return origin(f"holdfast.{behind}", name, modules)
+    part = f"{target}.{name}".removeprefix(".")
+    return part if part in modules else target
 
 
 def nouns_that_touch_the_world(modules: dict[str, Module]) -> Iterator[str]:
@@ -69,11 +80,11 @@ def nouns_that_touch_the_world(modules: dict[str, Module]) -> Iterator[str]:
         if not is_noun(module) or module.name in DATA_ONLY:
             continue
         for source, name in module.imports():
-            if source.split(".")[0] == "holdfast":
+            if inner(source) is not None:
                 target = modules.get(origin(source, name, modules))
                 if target is not None and not is_noun(target) and not (target.is_package and not name):
                     yield f"{module.name} is a noun and imports {target.name}"
-            elif source not in NOUN_MAY_IMPORT and source.split(".")[0] not in NOUN_MAY_IMPORT:
+            elif not {source, source.split(".")[0]} & NOUN_MAY_IMPORT and (source, name) not in NOUN_MAY_TAKE:
                 yield f"{module.name} is a noun and imports {source}"
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith):

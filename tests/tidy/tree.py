@@ -7,7 +7,7 @@ a rule that cannot fail is no rule.
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -75,8 +75,9 @@ class Module:
         return ".".join([*here[: len(here) - drop], *([node.module] if node.module else [])])
 
 
+@cache
 def package(src: Path = SRC) -> dict[str, Module]:
-    """Every module of a package folder by name. The package's own __init__ is ""."""
+    """Every module of a package folder by name. The package's own __init__ is "". Read once a run."""
     found = {}
     for path in sorted(src.rglob("*.py")):
         parts = list(path.relative_to(src).with_suffix("").parts)
@@ -85,6 +86,12 @@ def package(src: Path = SRC) -> dict[str, Module]:
         name = ".".join(parts)
         found[name] = Module(path, name)
     return found
+
+
+@cache
+def scripts() -> tuple[Module, ...]:
+    """Every Python file that is not of the package: tests, tools, bench."""
+    return tuple(Module(path, path.stem) for path in files(".py") if not path.is_relative_to(ROOT / "src"))
 
 
 def files(*suffixes: str, root: Path = ROOT) -> Iterator[Path]:

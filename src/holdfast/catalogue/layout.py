@@ -96,6 +96,10 @@ class Layout:
     def focal_name(self) -> str:
         return self.body.focal_name
 
+    @property
+    def front(self) -> Point:
+        return self.body.front or self.focal
+
     def source(self) -> LayoutBody:
         return self.body
 

@@ -107,6 +107,7 @@ class LayoutBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     areas: list[AreaBody] = []
     shapes: list[ShapeBody] = []
     focal_name: Name = "stage"
+    front: Point | None = None  # where the front is, if elsewhere: a cinema is best in the middle
     added: list[list[Label]] = []  # written when a layout has grown: the labels each growth brought, in order
 
 

@@ -5,7 +5,7 @@ defaults are left out. docs/layouts.md tells a front-end how to read it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from math import atan2, cos, degrees, dist, radians, sin
 
@@ -23,7 +23,7 @@ class PageRun(Struct, frozen=True, omit_defaults=True):
     row: str
     count: int
     start: int | None = None  # index of the first seat; absent: the one after the last seat before it
-    numbers: tuple[int, int] | list[str] = (1, 1)  # first and step, or every number
+    numbers: tuple[int, int] | list[str] | None = None  # first and step, or every number; absent: 1, 2, 3, …
     category: int | list[tuple[int, int]] | None = (
         None  # absent: the section's; or (category, count) in order
     )
@@ -63,6 +63,7 @@ class PageCategory(Struct, frozen=True):
 class PageFocal(Struct, frozen=True):
     name: str
     at: Point
+    front: Point
 
 
 class LayoutPage(Struct, frozen=True):
@@ -80,13 +81,16 @@ class LayoutPage(Struct, frozen=True):
 def page(content_hash: str, body: LayoutBody, seats: Numbering) -> bytes:
     outline_of = {area.name: _rounded(area.outline) for area in body.areas}
     shapes = [PageShape(_rounded(shape.outline), shape.text, shape.colour) for shape in body.shapes]
+    front, seated = body.front or body.focal, zip(seats.x, seats.y, strict=True)
+    outlines = [*outline_of.values(), *(shape.outline for shape in shapes)]
+    corners = [point for outline in outlines for point in outline]
     return msgspec.json.encode(
         LayoutPage(
             hash=content_hash,
             name=body.name,
             seats=len(seats.labels),
-            bounds=_bounds([body.focal, *zip(seats.x, seats.y, strict=True)], outline_of.values(), shapes),
-            focal=PageFocal(body.focal_name, body.focal),
+            bounds=_bounds([body.focal, front, *seated, *corners]),
+            focal=PageFocal(body.focal_name, body.focal, front),
             categories=[PageCategory(category.name, category.colour) for category in body.categories],
             sections=list(_sections(body, seats)),
             areas=[
@@ -98,10 +102,7 @@ def page(content_hash: str, body: LayoutBody, seats: Numbering) -> bytes:
     )
 
 
-def _bounds(
-    points: list[Point], outlines: Iterable[list[Point]], shapes: list[PageShape]
-) -> tuple[float, float, float, float]:
-    points += [point for outline in (*outlines, *(shape.outline for shape in shapes)) for point in outline]
+def _bounds(points: list[Point]) -> tuple[float, float, float, float]:
     xs, ys = [x for x, _ in points], [y for _, y in points]
     return _cm(min(xs)), _cm(min(ys)), _cm(max(xs)), _cm(max(ys))
 
@@ -113,18 +114,24 @@ def _sections(body: LayoutBody, seats: Numbering) -> Iterator[PageSection]:
     for section, whiches in zip(body.sections, of_section, strict=True):
         indexes = [seat for which in whiches for seat in _seats(seats.runs[which])]
         usual = Counter(seats.category_of[seat] for seat in indexes).most_common(1)
+        corners = {seat for which in whiches for seat in _ends(seats.runs[which])}
         outline = [placed(section, point) for point in section.outline]
         yield PageSection(
             name=section.name,
             prefix=label_prefix(section, body),
             category=usual[0][0] if usual else 0,
-            outline=_rounded(outline or _hull([(seats.x[seat], seats.y[seat]) for seat in indexes])),
+            outline=_rounded(outline or _hull([(seats.x[seat], seats.y[seat]) for seat in corners])),
             runs=list(_runs(seats, whiches, usual[0][0])) if usual else [],
         )
 
 
 def _seats(run: Run) -> range:
     return range(run.start, run.start + run.length)
+
+
+def _ends(run: Run) -> tuple[int, int, int]:
+    """Its ends and its middle: enough to draw around it, even where it is curved."""
+    return run.start, run.start + run.length // 2, run.start + run.length - 1
 
 
 def _runs(layout: Numbering, whiches: list[int], usual: int) -> Iterator[PageRun]:
@@ -136,12 +143,12 @@ def _runs(layout: Numbering, whiches: list[int], usual: int) -> Iterator[PageRun
         traits = layout.traits[seats].decode()
         one = categories[0][0] if len(categories) == 1 else None
         points = list(zip(layout.x[seats], layout.y[seats], strict=True))
-        line, arc = _line(points), _arc(points, stretch)
+        line, arc, numbers = _line(points), _arc(points, stretch), _numbers(stretch.numbers)
         yield PageRun(
             row=stretch.row,
             count=run.length,
             start=None if run.start == expected else run.start,
-            numbers=_numbers(stretch.numbers),
+            numbers=None if numbers == (1, 1) else numbers,
             category=categories if one is None else None if one == usual else one,
             traits=traits if traits.strip("n") else None,
             line=line,

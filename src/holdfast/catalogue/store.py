@@ -31,10 +31,11 @@ Q = Queries("holdfast.catalogue")
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
-SHOW_FRESH_S, SHOW_STALE_S = 1.0, 2.0
-PAGE_FRESH_S, PAGE_STALE_S = 1.0, 4.0
-SLOW_FRESH_S, SLOW_STALE_S = 30.0, 60.0
+FRESH_S = 1.0  # a show or a page is loaded at most this often; how old it may get is a multiple of it
+SHOW_STALE, PAGE_STALE = 2, 4
+SLOW_FRESH, SLOW_STALE = 30, 60
 PAGES_KEPT_MAX = 2_000
+LAYOUTS_CACHED_MAX = 32  # a stadium's is about 15 MB
 SHOWS_LISTED_MAX = 50  # of one event in a listing; its own page has more
 SHOWS_OF_PAGE_MAX = 500
 SELLING_MAX = 300  # shows looked at to see what is wanted most
@@ -58,10 +59,13 @@ class Page:
 
 
 class Catalogue:
-    def __init__(self, postgres: Postgres, *, layouts_cached_max: int = 32) -> None:
+    def __init__(
+        self, postgres: Postgres, *, layouts_cached_max: int = LAYOUTS_CACHED_MAX, fresh_s: float = FRESH_S
+    ) -> None:
         self._postgres = postgres
+        self._fresh_s = fresh_s
         self._layouts = Cache(self._load_layout, fresh_s=float("inf"), size_max=layouts_cached_max)
-        self._shows = Cache(self._load_show, fresh_s=SHOW_FRESH_S, stale_max_s=SHOW_STALE_S)
+        self._shows = Cache(self._load_show, fresh_s=fresh_s, stale_max_s=fresh_s * SHOW_STALE)
         self.peek = self._shows.peek
         self._start_pages()
 
@@ -69,6 +73,16 @@ class Catalogue:
         """What the hold path must know of a show, at most 2 s old."""
         if (show := await _get(self._shows, show_id)) is None:
             raise NoSuchShow(show_id=show_id)
+        return show
+
+    async def show_at(self, show_id: int, revision: int) -> ShowOnSale:
+        """The show as of this revision or later, for who has read the revision in the ledger."""
+        show = await self.show_on_sale(show_id)
+        if show.revision < revision:
+            # A load that was under way may have looked before the change; the one after it has not.
+            await self._shows.renew(show_id)
+            self.forget(show_id)
+            show = await self.show_on_sale(show_id)
         return show
 
     async def layout(self, layout_hash: str) -> Layout:
@@ -88,10 +102,12 @@ class Catalogue:
         """The same for what changes by the day: half a minute old is fine."""
         return await _get(self._slow_pages, Page(key, make))
 
-    def forget(self, show_id: int | None = None) -> None:
+    def forget(self, show_id: int) -> None:
+        """The show has moved on: what is kept of it is not what the ledger sells by."""
+        self._shows.drop(show_id)
+
+    def forget_pages(self) -> None:
         """Something was changed here: this process tells it at once, the others within seconds."""
-        if show_id is not None:
-            self._shows.drop(show_id)
         self._start_pages()
 
     async def cities(self) -> list[City]:
@@ -151,8 +167,8 @@ class Catalogue:
         raise NoSuchShow(show_id=show_id)
 
     def _start_pages(self) -> None:
-        self._pages = _page_cache(PAGE_FRESH_S, PAGE_STALE_S)
-        self._slow_pages = _page_cache(SLOW_FRESH_S, SLOW_STALE_S)
+        self._pages = _page_cache(self._fresh_s, self._fresh_s * PAGE_STALE)
+        self._slow_pages = _page_cache(self._fresh_s * SLOW_FRESH, self._fresh_s * SLOW_STALE)
 
     async def _load_show(self, show_id: int) -> ShowOnSale | None:
         """None is kept too: asking for a show that does not exist costs the ledger one query a second."""

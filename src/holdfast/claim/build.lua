@@ -28,5 +28,8 @@ redis.call("HSET", KEYS[4], "epoch", ARGV[2], "n", 0, "run_id", ARGV[1],
   "opens", now_ms + tonumber(ARGV[4]), "closes", now_ms + tonumber(ARGV[5]), unpack(ARGV, 9))
 -- The first version of an epoch has no changes before it: whoever is behind takes a snapshot.
 redis.call("XADD", KEYS[5], string.format("%.0f-0", epoch * 1000000000), "c", "")
+-- Nobody's: a key that is never empty never loses its end of life.
+redis.call("ZADD", KEYS[2], "+inf", "||")
+redis.call("HSET", KEYS[3], "#", "")
 for i = 1, 5 do redis.call("PEXPIRE", KEYS[i], ARGV[6]) end
 return 1

@@ -44,14 +44,14 @@ local function settle(what, claim, ms)
     redis.call("ZADD", ends_key, "XX", ms == 0 and "+inf" or now_ms + ms, claim)
     return true
   end
-  if what == "unblock" then
-    put(units, "A")
-    return true
-  end
-  if what == "free" then
-    put(units, "A")
-    count(owner, -#units)
+  local known = redis.call("HGET", owners_key, "#" .. id) == claim
+  if what == "unblock" or what == "free" then
+    if let_go(claim) then return true end
+    -- Who removes the entry frees the units: a late word about a map that was written anew finds none.
+    if not known then return false end
     redis.call("HDEL", owners_key, "#" .. id)
+    put(units, "A")
+    if what == "free" then count(owner, -#units) end
     return true
   end
   local there = redis.call("ZSCORE", ends_key, claim)
@@ -64,12 +64,10 @@ local function settle(what, claim, ms)
   if there then
     redis.call("ZREM", ends_key, claim)
   else
-    if redis.call("GETRANGE", units_key, units[1], units[1]) == "B" then return false end  -- said before
+    if known then return false end  -- said before
     clear(units)
-    if what == "commit" then
-      redis.call("HINCRBY", owners_key, owner, #units)
-      redis.call("HSET", owners_key, "#" .. id, claim)
-    end
+    redis.call("HSET", owners_key, "#" .. id, claim)
+    if what == "commit" then redis.call("HINCRBY", owners_key, owner, #units) end
   end
   put(units, what == "commit" and "B" or "X")
   return true

@@ -16,6 +16,7 @@ BUILD = Script("holdfast.claim", "build")
 READ = Script("holdfast.claim", "read")
 
 KEEP_MS = 24 * 3600 * 1000  # a pool nobody builds anew is forgotten a day after it closes
+NOBODYS = b"||"  # stands in every pool, so that no key of it is ever empty: build.lua
 
 pack = msgspec.msgpack.encode
 unpack = msgspec.msgpack.decode
@@ -78,7 +79,8 @@ class Claims:
             reply = await link.script(READ, pool_keys(pool_id), (link.run_id, known, wanted))
         match reply:
             case [b"map", epoch, version, units, flat]:
-                claims = {flat[i].decode(): float(flat[i + 1]) for i in range(0, len(flat), 2)}
+                pairs = zip(flat[::2], flat[1::2], strict=True)
+                claims = {name.decode(): float(end) for name, end in pairs if name != NOBODYS}
                 return PoolMap(int(epoch), int(version), units, claims)
             case [b"map", epoch, version, units]:
                 return PoolMap(int(epoch), int(version), units)

@@ -3,7 +3,10 @@
 Metres, with the stage or screen at the top. Rows have even stretches between aisles, so that pairs fill them.
 """
 
-from math import cos, pi, radians, sin
+from dataclasses import dataclass, replace
+from math import cos, radians, sin
+
+import msgspec
 
 from holdfast.catalogue.layout_body import (
     COLOURS,
@@ -19,8 +22,26 @@ from holdfast.catalogue.layout_body import (
 
 BLUE, ORANGE, GREEN, PINK = COLOURS[:4]
 ROW_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"  # I and O look like numbers
-SEAT = 0.55
-CENTRE: Point = (0.0, 0.0)
+SEAT, DEPTH = 0.55, 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Part of a ring: the radius of its inner side, how wide it is and where its middle is, in degrees."""
+
+    radius: float
+    width: float
+    middle: float
+    centre: Point = (0.0, 0.0)
+
+    def outline(self, depth: float) -> list[Point]:
+        angles = [self.middle + self.width * (step / 12 - 0.5) for step in range(13)]
+        inner = [self._at(self.radius, angle) for angle in angles]
+        return inner + [self._at(self.radius + depth, angle) for angle in reversed(angles)]
+
+    def _at(self, radius: float, degrees: float) -> Point:
+        x, y = self.centre
+        return round(x + radius * cos(radians(degrees)), 2), round(y + radius * sin(radians(degrees)), 2)
 
 
 def village_cinema(name: str = "Village cinema") -> LayoutBody:
@@ -33,8 +54,9 @@ def village_cinema(name: str = "Village cinema") -> LayoutBody:
     aisles, middle = "4, 12", (0.0, 1.05)
     return LayoutBody(
         name=name,
-        focal=(0.0, -3.0),
-        focal_name="screen",
+        focal=(0.0, 7.0),
+        focal_name="best view",
+        front=(0.0, -3.0),
         categories=[CategoryBody("Standard", BLUE), CategoryBody("Premium", ORANGE)],
         sections=[
             SectionBody(
@@ -55,10 +77,10 @@ def village_cinema(name: str = "Village cinema") -> LayoutBody:
 
 
 def concert_hall(name: str = "Concert hall") -> LayoutBody:
-    """About 2 000 seats on arcs around the stage, on three levels and behind it, and a gallery to stand in."""
+    """About 2 000 seats on arcs around the stage, on three levels and behind it; standing in the gallery."""
     return LayoutBody(
         name=name,
-        focal=(0.0, 5.0),
+        focal=(0.0, 14.0),
         categories=[
             CategoryBody("Front stalls", ORANGE),
             CategoryBody("Stalls", BLUE),
@@ -67,13 +89,13 @@ def concert_hall(name: str = "Concert hall") -> LayoutBody:
             CategoryBody("Standing", "#56B4E9"),
         ],
         sections=[
-            _arcs("Stalls", 20, radius=12.0, width=72, wedges=3, category="Stalls"),
-            _arcs("Circle", 8, radius=34.0, width=76, wedges=4, category="Circle"),
-            _arcs("Balcony", 6, radius=45.0, width=66, wedges=4, category="Balcony and choir"),
-            _arcs("Choir", 4, radius=8.5, width=80, wedges=2, category="Balcony and choir", middle=270.0),
+            _arcs("Stalls", 18, wedges=3, ring=Ring(20.0, 62, 90), category="Stalls"),
+            _arcs("Circle", 8, wedges=4, ring=Ring(39.5, 64, 90), category="Circle"),
+            _arcs("Balcony", 5, wedges=4, ring=Ring(49.5, 56, 90), category="Balcony and choir"),
+            _arcs("Choir", 4, wedges=2, ring=Ring(8.5, 88, 270, (0.0, 12.0)), category="Balcony and choir"),
         ],
-        areas=[AreaBody("Gallery", 80, _sector(52.0, 54.5, 60, 120), "Standing")],
-        shapes=[ShapeBody(_sector(1.0, 7.5, 270, 271) + _stage(), "Stage", "#C9B79C")],
+        areas=[AreaBody("Gallery", 80, Ring(55.5, 44, 90).outline(2.0), "Standing")],
+        shapes=[ShapeBody(Ring(5.0, 60, 90).outline(13.2), "Stage", "#C9B79C")],
     )
 
 
@@ -94,57 +116,36 @@ def club(name: str = "Club") -> LayoutBody:
     )
 
 
-def _arcs(
-    name: str, rows: int, *, radius: float, width: float, wedges: int, category: str, middle: float = 90.0
-) -> SectionBody:
+def _arcs(name: str, rows: int, *, wedges: int, ring: Ring, category: str) -> SectionBody:
     """A section of curved rows, cut into wedges by aisles that point to the stage."""
-    depth, found = 0.95, []
+    found, wide = [], ring.width / wedges
     for place in range(rows):
-        arc, first = radius + place * depth, 1
+        radius, first = round(ring.radius + place * DEPTH, 2), 1
         for wedge in range(wedges):
-            count = even_seats(arc * radians(width) / wedges)
-            angle = middle + width / 2 - width / wedges * (wedge + 0.5)
-            found.append(
-                _wedge(name, place, rows, range(first, first + count), CurveBody(CENTRE, arc, angle))
-            )
+            count = even_seats(radius * radians(wide))
+            curve = CurveBody(ring.centre, radius, ring.middle + ring.width / 2 - wide * (wedge + 0.5))
+            row = RowBody(ROW_LETTERS[place], f"{first}-{first + count - 1}", align="centre", curve=curve)
+            if name == "Stalls":
+                row = _stalls_row(row, place, rows, range(first, first + count))
+            found.append(row)
             first += count
-    outline = _sector(radius - 0.5, radius + rows * depth - 0.4, middle - width / 2, middle + width / 2)
+        if name == "Balcony" and place == rows - 1:
+            found[-wedges] = msgspec.structs.replace(found[-wedges], restricted="1-4")
+            found[-1] = msgspec.structs.replace(found[-1], restricted=f"{first - 4}-{first - 1}")
+    outline = replace(ring, radius=ring.radius - 0.5).outline(rows * DEPTH)
     return SectionBody(name, found, category=category, outline=outline)
 
 
-def _wedge(name: str, place: int, rows: int, seats: range, curve: CurveBody) -> RowBody:
-    """One row of a wedge. The stalls have their better seats in front and wheelchair spaces at the back."""
-    is_stalls, is_last = name == "Stalls", place == rows - 1
-    spaces = is_stalls and is_last and seats.start > 1
-    hidden = name == "Balcony" and is_last and curve.angle not in range(80, 100) and seats.start == 1
-    return RowBody(
-        ROW_LETTERS[place],
-        f"{seats.start}-{seats.stop - 1}",
-        align="centre",
-        curve=curve,
-        category="Front stalls" if is_stalls and place < 7 else None,
-        wheelchair=f"{seats.start}" if spaces else None,
-        companion=f"{seats.start + 1}" if spaces else None,
-        restricted=f"{seats.start}-{seats.start + 3}" if hidden else None,
-    )
+def _stalls_row(row: RowBody, place: int, rows: int, seats: range) -> RowBody:
+    """The better seats are in front; at the back, by the aisles, there is room for wheelchairs."""
+    first, last = seats[0], seats[-1]
+    if place < 7:
+        return msgspec.structs.replace(row, category="Front stalls")
+    if place < rows - 1:
+        return row
+    return msgspec.structs.replace(row, wheelchair=f"{first}, {last}", companion=f"{first + 1}, {last - 1}")
 
 
 def even_seats(length: float, pitch: float = SEAT, aisle: float = 1.2) -> int:
     """How many seats, an even number, fit between two aisles."""
     return 2 * int((length - aisle) / pitch / 2)
-
-
-def _sector(inner: float, outer: float, start: float, end: float) -> list[Point]:
-    """A piece of a ring around the centre, from one angle to another."""
-    angles = [start + (end - start) * step / 12 for step in range(13)]
-    return [_on_circle(inner, angle) for angle in angles] + [
-        _on_circle(outer, angle) for angle in angles[::-1]
-    ]
-
-
-def _stage() -> list[Point]:
-    return [(8.5 * cos(pi * step / 12), 8.0 * sin(pi * step / 12)) for step in range(13)]
-
-
-def _on_circle(radius: float, degrees: float) -> Point:
-    return round(radius * cos(radians(degrees)), 2), round(radius * sin(radians(degrees)), 2)

@@ -25,10 +25,13 @@ INSERT INTO hall (venue_id, name, layout_hash)
 ON CONFLICT (venue_id, name) DO NOTHING;
 
 -- name: halls
-  SELECT hall.id, hall.name, venue.name AS venue, city.slug AS city, city.timezone, hall.layout_hash
+  SELECT hall.id, hall.name, venue.name AS venue, city.slug AS city, city.timezone, hall.layout_hash,
+         array(SELECT category ->> 'name' FROM jsonb_array_elements(layout.body -> 'categories') AS category)
+             AS categories
     FROM hall
     JOIN venue ON venue.id = hall.venue_id
     JOIN city ON city.id = venue.city_id
+    JOIN layout ON layout.hash = hall.layout_hash
    WHERE venue.name = ANY ($1::text[]) AND venue.organiser_id IS NULL
 ORDER BY hall.id;
 
@@ -49,10 +52,6 @@ SELECT id, title, duration_min
   SELECT asked.at AT TIME ZONE asked.timezone AS instant
     FROM unnest($1::timestamp[], $2::text[]) WITH ORDINALITY AS asked (at, timezone, place)
 ORDER BY asked.place;
-
--- name: today
--- The date of each hall's city.
-SELECT (now() AT TIME ZONE $1)::date;
 
 -- name: shows_to_come
 -- What is on from now on: what need not be added, and what the welcome tells.

@@ -1,15 +1,14 @@
 """Fills an empty box office with the demo's programme, and brings yesterday's up to date.
 
-    accounts ─► places ─► events ─► timetable ─► named shows
-                                                 free · opening soon · nearly sold out
+    accounts ─► cities, venues, halls ─► events ─► timetable ─► shows to try first
 
 Every step adds only what is missing, so starting again costs a moment and adds the day that has come since.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -30,6 +29,7 @@ from holdfast.demo.programme import (
     OPENING_SOON_TITLE,
     SALE_OPENS_DAYS,
     VENUES,
+    Slated,
     price_minor,
     timetable,
 )
@@ -52,10 +52,11 @@ ACCOUNTS = (
     ("gate@holdfast.example", "Gita Gate", Role.GATE),
     ("admin@holdfast.example", "Ada Admin", Role.ADMIN),
 )
-OPENING_SOON = timedelta(minutes=2)
+STEPS = ("accounts", "cities, venues and halls", "events", "shows", "shows to try first")
+SOON = timedelta(minutes=30)  # nothing is added that starts before this
+OPENS_IN = timedelta(minutes=2)
 SEATS_LEFT = 4
-GUEST_ORDER = 4  # seats of a guest's booking; two such bookings a guest
-STEPS = 6
+GUEST_SEATS = 4  # of one booking of a guest; each guest has two
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,29 +68,233 @@ class DemoFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Hall:
+class DemoHall:
     id: int
     city: str
     timezone: str
-    layout: Layout
+    layout_hash: str
+    categories: tuple[str, ...]
 
 
 async def populate(box: Box, progress: Progress) -> DemoFacts:
     """The whole programme from now on. Safe to call again and again."""
-    progress("accounts", 0, STEPS)
+
+    def step(number: int) -> None:
+        progress(STEPS[number] if number < len(STEPS) else "done", number, len(STEPS))
+
+    step(0)
     organiser_id = await _accounts(box)
-    progress("cities, venues and halls", 1, STEPS)
-    halls = await _places(box)
-    progress("events", 2, STEPS)
+    step(1)
+    halls = await _halls(box)
+    step(2)
     events = await _events(box, organiser_id)
-    progress("shows", 3, STEPS)
-    await _timetable(box, halls, events)
-    progress("the shows to try first", 4, STEPS)
-    seed = Named(box, halls, events)
-    await seed.opening_soon()
-    await seed.nearly_sold_out()
-    progress("the welcome", 5, STEPS)
-    facts = await _facts(box, halls)
-    box.catalogue.forget()
-    progress("done", STEPS, STEPS)
+    seed = Seed(box, halls, events)
+    step(3)
+    await seed.timetable()
+    step(4)
+    facts = DemoFacts(
+        accounts=[{"email": email, "password": PASSWORD, "role": role.value} for email, _, role in ACCOUNTS],
+        shows=await seed.shows_to_try(),
+    )
+    box.catalogue.forget_pages()
+    step(5)
     return facts
+
+
+async def _accounts(box: Box) -> int:
+    """The number of the organiser, whose events all of them are."""
+    made = await asyncio.gather(
+        *(
+            box.people.ensure_account(email=email, password=PASSWORD, name=name, role=role)
+            for email, name, role in ACCOUNTS
+        )
+    )
+    return next(int(account.account_id) for account in made if account.role is Role.ORGANISER)
+
+
+async def _halls(box: Box) -> dict[tuple[str, str], DemoHall]:
+    """Every hall by its venue and name, made if it is missing."""
+    wanted = {(venue.name, hall): layout for venue in VENUES for hall, layout in venue.halls}
+    async with box.postgres.transaction() as tx:
+        await tx.execute(Q.lock_demo)
+        known = {(row["venue"], row["name"]) for row in await tx.fetch(Q.halls, [v.name for v in VENUES])}
+        if missing := wanted.keys() - known:
+            await tx.execute(Q.add_cities, *_columns(astuple(city)[:6] for city in CITIES))
+            await tx.execute(Q.add_venues, *_columns(astuple(venue)[:6] for venue in VENUES))
+            hash_of = {name: await _layout(tx, name) for name in {wanted[hall] for hall in missing}}
+            await tx.execute(
+                Q.add_halls, *_columns((*hall, hash_of[wanted[hall]]) for hall in sorted(missing))
+            )
+        rows = await tx.fetch(Q.halls, [venue.name for venue in VENUES])
+    return {
+        (row["venue"], row["name"]): DemoHall(
+            row["id"], row["city"], row["timezone"], row["layout_hash"], tuple(row["categories"])
+        )
+        for row in rows
+    }
+
+
+async def _layout(tx: Any, name: str) -> str:
+    layout = Layout.build(LAYOUTS[name]())
+    await store_layout(tx, layout)
+    return layout.hash
+
+
+async def _events(box: Box, organiser_id: int) -> dict[str, tuple[int, timedelta]]:
+    """Number and length of every event by its title."""
+    async with box.postgres.transaction() as tx:
+        await tx.execute(Q.lock_demo)
+        await tx.execute(Q.add_events, organiser_id, *_columns(astuple(event) for event in EVENTS))
+        rows = await tx.fetch(Q.events, organiser_id)
+    return {row["title"]: (row["id"], timedelta(minutes=row["duration_min"])) for row in rows}
+
+
+class Seed:
+    """The shows of the demo, from now on."""
+
+    def __init__(
+        self, box: Box, halls: dict[tuple[str, str], DemoHall], events: dict[str, tuple[int, timedelta]]
+    ) -> None:
+        self._box = box
+        self._halls = halls
+        self._events = events
+        self._now = datetime.now(UTC)
+
+    async def timetable(self) -> None:
+        """Two weeks of shows; those that are there already stay as they are."""
+        slated = list(timetable(self._now.date(), EVENTS))
+        zones = [self._halls[show.venue, show.hall].timezone for show in slated]
+        rows = await self._box.postgres.fetch(Q.instants, [show.starts_local for show in slated], zones)
+        async with self._box.postgres.transaction() as tx:
+            await tx.execute(Q.lock_demo)
+            known = {(row["hall_id"], row["starts_at"]) for row in await self._to_come(tx)}
+            planned = [
+                self._planned(show, starts_at)
+                for show, starts_at in zip(slated, (row["instant"] for row in rows), strict=True)
+                if starts_at > self._now + SOON
+            ]
+            if new := [show for show in planned if (show.hall_id, show.times.starts_at) not in known]:
+                await add_shows(tx, new)
+
+    async def shows_to_try(self) -> list[dict[str, Any]]:
+        """All shows to come as the welcome tells them; first those that show something."""
+        opening = await self._opening_soon()
+        nearly = await self._nearly_sold_out()
+        rows = await self._to_come(self._box.postgres)
+        later, on_sale = self._now + timedelta(days=1), self._now
+        ready = [row for row in rows if row["starts_at"] > later and row["opens_at"] <= on_sale]
+        free = next(row["id"] for row in ready if row["title"] == FREE_TITLE)
+        biggest = max(ready, key=lambda row: (row["seats"], -row["id"]))["id"]
+        small = next(row["id"] for row in ready if 150 <= row["seats"] <= 250 and row["from_price_minor"])
+        first = {show_id: place for place, show_id in enumerate((free, opening, nearly, biggest, small))}
+        rows.sort(key=lambda row: first.get(row["id"], len(first)))
+        return [
+            {
+                "id": row["id"],
+                "title": row["title"],
+                "seats": row["seats"],
+                "price": row["from_price_minor"],
+                "currency": row["currency"],
+                "opens_at": row["opens_at"].isoformat(),
+            }
+            for row in rows
+        ]
+
+    async def _opening_soon(self) -> int:
+        """A show that goes on sale two minutes from now: the one that waits for it, or a further night."""
+        opens_at = self._now + OPENS_IN
+        nights = [
+            row for row in await self._to_come(self._box.postgres) if row["title"] == OPENING_SOON_TITLE
+        ]
+        for row in nights:
+            if row["opens_at"] > self._now:
+                desk = Schedule(
+                    self._box.postgres, self._box.catalogue, self._box.config, Keeper(0, is_admin=True)
+                )
+                return (await desk.change_show(row["id"], ShowChange(opens_at=opens_at))).id
+        last = max([row["starts_at"] for row in nights], default=_evening(self._now, days=11))
+        return await self._add(OPENING_SOON_TITLE, OPENING_SOON_HALL, last + timedelta(days=1), opens_at)
+
+    async def _nearly_sold_out(self) -> int:
+        """A show with a long guest list: free tickets, confirmed at once. The last seats are for sale."""
+        rows = await self._to_come(self._box.postgres)
+        known = [row for row in rows if row["title"] == NEARLY_SOLD_OUT_TITLE]
+        if known and known[-1]["starts_at"] > self._now + timedelta(days=1):
+            return int(known[-1]["id"])
+        starts_at = _evening(self._now, days=6)
+        show_id = await self._add(NEARLY_SOLD_OUT_TITLE, NEARLY_SOLD_OUT_HALL, starts_at, self._now)
+        await self._fill_guest_list(show_id)
+        return show_id
+
+    async def _fill_guest_list(self, show_id: int) -> None:
+        """Booked through the ledger like any other booking; two pairs of good seats stay free."""
+        show = await self._box.catalogue.show_on_sale(show_id)
+        pairs = [run.start + run.length // 2 for run in show.layout.runs if run.length >= GUEST_SEATS * 2]
+        left = {seat for start in pairs[-SEATS_LEFT // 2 :] for seat in (start, start + 1)}
+        seats = [seat for seat in range(show.layout.seat_count) if seat not in left]
+        orders = [tuple(seats[at : at + GUEST_SEATS]) for at in range(0, len(seats), GUEST_SEATS)]
+        names = [f"guest{number:02}" for number in range(1, len(orders) // 2 + 2)]
+        guests = await self._box.people.add_many(
+            [NewAccount(f"{name}@holdfast.example", f"Guest {name[5:]}") for name in names]
+        )
+        openings = [
+            Opening(
+                show_id=show_id,
+                owner_id=guests[place // 2],
+                request_id=f"guest list {place}",
+                body_hash=place,
+                claim_id=claim_id(guests[place // 2], f"guest list {place}"),
+                note="guest list",
+                ttl_ms=show.hold_ttl_s * 1000,
+                claimed_at_s=time.monotonic(),
+                revision=show.revision,
+                currency=show.currency,
+                seats=order,
+                prices=(0,) * len(order),
+                by_ledger=True,
+            )
+            for place, order in enumerate(orders)
+        ]
+        for answer in await self._box.ledger.open_many(openings):
+            assert isinstance(answer, Opened), answer
+
+    async def _add(self, title: str, hall: tuple[str, str], starts_at: datetime, opens_at: datetime) -> int:
+        planned = self._plan(title, hall, starts_at, opens_at)
+        async with self._box.postgres.transaction() as tx:
+            [show_id] = await add_shows(tx, [planned])
+        return show_id
+
+    def _planned(self, show: Slated, starts_at: datetime) -> PlannedShow:
+        opens_at = starts_at - timedelta(days=SALE_OPENS_DAYS)
+        return self._plan(show.title, (show.venue, show.hall), starts_at, opens_at)
+
+    def _plan(
+        self, title: str, hall: tuple[str, str], starts_at: datetime, opens_at: datetime
+    ) -> PlannedShow:
+        event_id, length = self._events[title]
+        where = self._halls[hall]
+        city = CITY[where.city]
+        free = title == FREE_TITLE
+        return PlannedShow(
+            event_id=event_id,
+            hall_id=where.id,
+            layout_hash=where.layout_hash,
+            times=Times(
+                starts_at=starts_at, ends_at=starts_at + length, opens_at=opens_at, closes_at=starts_at
+            ),
+            currency=city.currency,
+            prices={name: 0 if free else price_minor(city, name) for name in where.categories},
+        )
+
+    async def _to_come(self, tx: Any) -> list[Any]:
+        rows: list[Any] = await tx.fetch(Q.shows_to_come, [hall.id for hall in self._halls.values()])
+        return rows
+
+
+def _evening(now: datetime, *, days: int) -> datetime:
+    """Half past seven in India, which is fourteen hours sharp in UTC, summer and winter."""
+    return (now + timedelta(days=days)).replace(hour=14, minute=0, second=0, microsecond=0)
+
+
+def _columns(rows: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]

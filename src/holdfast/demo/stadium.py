@@ -1,7 +1,7 @@
 """A stadium of exactly 50 000 seats: three tiers of blocks around a pitch.
 
-Stands are straight along the sides of the pitch, and their corners are arcs. Every row of a block is one stretch
-of an even number of seats.
+Stands are straight along the sides of the pitch, and their corners are arcs. Every row of a block is one
+stretch of an even number of seats.
 
            NW    N    NE         blocks are named by their stand, clockwise: N1, N2, … in the lower tier,
            W   pitch   E         N101 … in the club tier, N201 … in the upper one

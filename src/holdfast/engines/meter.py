@@ -23,7 +23,10 @@ BUCKETS_SIZE = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 HELP = {
     "holds_total": "holds asked for, by outcome",
     "bookings_total": "moves of bookings, by move",
-    "batch_size": "callers that travelled together, by batch",
+    "hold_batch_size": "callers that travelled together to Redis",
+    "hold_batch_seconds": "time of a batch of holds in Redis",
+    "open_batch_size": "callers that travelled together to the ledger",
+    "open_batch_seconds": "time of a batch of bookings in the ledger",
     "http_seconds": "time from request to answer, by route",
     "http_answers_total": "answers, by route and status",
     "map_corrections_total": "differences between map and ledger that were settled, by kind",

@@ -117,6 +117,7 @@ class Postgres:
                 timeout=CONNECT_TIMEOUT_S,
                 command_timeout=self._timeout_s,
                 max_inactive_connection_lifetime=60,
+                reset=_nothing_to_reset,
                 server_settings={"application_name": "holdfast", "jit": "off"},
             )
         except (*LOST, asyncpg.PostgresError) as error:
@@ -128,3 +129,7 @@ class Postgres:
             await pool.release(connection, timeout=2)
         except (*LOST, asyncpg.PostgresError):
             connection.terminate()
+
+
+async def _nothing_to_reset(connection: Any) -> None:
+    """No statement of ours leaves anything behind in a session; asking the server to clean up costs a round trip."""

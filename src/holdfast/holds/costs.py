@@ -4,9 +4,9 @@ Both searches read it: `best` in choice.py and choose.lua in Redis. A cost is 16
 give first, 65535 the last. What a cost is made of, before it is scaled to 16 bits:
 
     best, aisle   distance to the focal point
-    front         distance of the row's nearest seat to the focal point, and a sixteenth of the seat's own
-    centre        distance to the axis (from the focal point through the middle of all seats), and a sixteenth
-                  of the distance to the focal point. With seats all around it, the axis points down.
+    front         distance of the row's nearest seat to the front, and a sixteenth of the seat's own
+    centre        distance to the axis (from the front through the middle of all seats), and a sixteenth of
+                  the distance to the focal point. With seats all around the front, the axis points down.
 
 Seats 1 and 2 of a run (counted from 0), 3 and 4, and so on, share the mean of the two. Neighbouring windows
 then cost the same, and the rule in choice.py takes the one with an even number of seats to its left: pairs
@@ -47,7 +47,7 @@ def _distances(layout: Layout) -> list[float]:
 
 
 def _from_the_front(layout: Layout) -> list[float]:
-    far = _distances(layout)
+    far = [dist(point, layout.front) for point in zip(layout.x, layout.y, strict=True)]
     nearest: dict[tuple[int, str], float] = {}
     for row, start, length in _rows(layout):
         nearest[row] = min(nearest.get(row, far[start]), *far[start : start + length], far[start])
@@ -66,7 +66,7 @@ def _rows(layout: Layout) -> Iterator[tuple[tuple[int, str], int, int]]:
 def _from_the_axis(layout: Layout) -> list[float]:
     far = _distances(layout)
     across, down = _axis(layout, max(far))
-    x0, y0 = layout.focal
+    x0, y0 = layout.front
     off = [abs((x - x0) * down - (y - y0) * across) for x, y in zip(layout.x, layout.y, strict=True)]
     return [offset + SLIGHTLY * distance for offset, distance in zip(off, far, strict=True)]
 
@@ -75,8 +75,8 @@ def _axis(layout: Layout, farthest: float) -> tuple[float, float]:
     seats = [seat for start, length in layout.runs for seat in range(start, start + length)]
     if not seats:
         return 0.0, 1.0
-    across = sum(layout.x[seat] for seat in seats) / len(seats) - layout.focal[0]
-    down = sum(layout.y[seat] for seat in seats) / len(seats) - layout.focal[1]
+    across = sum(layout.x[seat] for seat in seats) / len(seats) - layout.front[0]
+    down = sum(layout.y[seat] for seat in seats) / len(seats) - layout.front[1]
     length = hypot(across, down)
     return (across / length, down / length) if length > farthest / 10 else (0.0, 1.0)
 

@@ -1,6 +1,7 @@
 """The only file in holds/ that talks to Redis."""
 
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -45,6 +46,7 @@ class Holds:
         for place, ask in enumerate(asks):
             by_show.setdefault(ask.show_id, []).append(place)
         outcomes: list[Outcome] = [Unbuilt()] * len(asks)
+        began = perf_counter()
         async with self._redis.lease() as link:
             for show_id, places in by_show.items():
                 packed = pack([arguments(asks[place]) for place in places])
@@ -54,6 +56,7 @@ class Holds:
                     for place, one in zip(places, answers, strict=True):
                         outcomes[place] = outcome(epoch, one)
         meter.observe("hold_batch_size", len(asks))
+        meter.observe("hold_batch_seconds", perf_counter() - began)
         return outcomes
 
 

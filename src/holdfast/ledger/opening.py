@@ -66,25 +66,34 @@ class Refused:
 Answer = Opened | Same | Lost | Refused
 
 
-def columns(openings: Sequence[Opening], now_s: float) -> list[list[object]]:
+@dataclass(frozen=True, slots=True)
+class Asked:
     """The arguments of open_holds: arrays, one element a booking; then one element a seat, in key order."""
-    left = [max(1, o.ttl_ms - int((now_s - o.claimed_at_s) * 1000)) for o in openings]
-    seats = sorted(
-        (opening.show_id, seat, place, price)
-        for place, opening in enumerate(openings, 1)
-        for seat, price in zip(opening.seats, opening.prices, strict=True)
-    )
-    return [
+
+    left_ms: list[int]
+    arguments: list[object]
+
+
+def asked(openings: Sequence[Opening], now_s: float) -> Asked:
+    left_ms = [max(1, o.ttl_ms - int((now_s - o.claimed_at_s) * 1000)) for o in openings]
+    seats = sorted([(o.show_id, seat, place) for place, o in enumerate(openings, 1) for seat in o.seats])
+    arguments: list[object] = [
         [o.show_id for o in openings],
         [o.owner_id for o in openings],
         [o.request_id for o in openings],
         [o.body_hash for o in openings],
         [o.claim_id for o in openings],
         [o.note for o in openings],
-        list(left),
+        left_ms,
         [o.revision for o in openings],
         [o.currency for o in openings],
-        [place for _, _, place, _ in seats],
-        [seat for _, seat, _, _ in seats],
-        [price for _, _, _, price in seats],
+        [f"{{{','.join(map(str, o.seats))}}}" for o in openings],
+        [f"{{{','.join(map(str, o.prices))}}}" for o in openings],
+        [sum(o.prices) for o in openings],
+        [len(o.seats) for o in openings],
+        [place for _, _, place in seats],
+        [show_id for show_id, _, _ in seats],
+        [seat for _, seat, _ in seats],
+        openings[0].by_ledger,
     ]
+    return Asked(left_ms, arguments)

@@ -1,6 +1,6 @@
 -- name: open_holds
 -- Many winners become durable in one round trip: 0006_open_holds.sql.
-SELECT * FROM open_holds($1, $2, $3, $4, $5, $6, $7, $8, $9, $13, $10, $11, $12);
+SELECT * FROM open_holds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17);
 
 -- name: booking_of_request
 SELECT * FROM booking WHERE owner_id = $1 AND show_id = $2 AND request_id = $3;

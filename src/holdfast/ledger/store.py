@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -15,7 +16,7 @@ from holdfast.engines.meter import meter
 from holdfast.engines.postgres import AGAIN, Postgres
 from holdfast.engines.sql import Queries
 from holdfast.ledger.booking import Booking, State
-from holdfast.ledger.opening import Answer, Lost, Opened, Opening, Refused, Rival, Same, columns
+from holdfast.ledger.opening import Answer, Lost, Opened, Opening, Refused, Rival, Same, asked
 from holdfast.ledger.sale import LETTER, LiveBooking, Sale
 from holdfast.refusals import Busy
 
@@ -49,32 +50,40 @@ class Ledger:
                 await asyncio.sleep(0.1)
 
     async def _open_once(self, openings: Sequence[Opening]) -> list[Answer]:
-        meter.observe("open_batch_size", len(openings))
+        began = time.perf_counter()
         for attempt in range(TRIES_MAX):
             try:
-                *arrays, ords, seats, prices = columns(openings, time.monotonic())
-                rows = await self._postgres.fetch(
-                    Q.open_holds, *arrays, ords, seats, prices, openings[0].by_ledger
-                )
+                sent = asked(openings, time.monotonic())
+                row = await self._postgres.fetchrow(Q.open_holds, *sent.arguments)
                 break
             except AGAIN:
                 meter.add("ledger_retries_total")
                 await asyncio.sleep(0.01 * (attempt + 1))
         else:
             raise Busy(retry_after_s=1)
-        return [await self._answer(opening, row) for opening, row in zip(openings, rows, strict=True)]
+        meter.observe("open_batch_size", len(openings))
+        meter.observe("open_batch_seconds", time.perf_counter() - began)
+        rivals = _rivals(row["details"])
+        return [
+            Opened(number, State(outcome), epoch, row["opened_at"], row["opened_at"] + timedelta(milliseconds=left_ms))
+            if number is not None
+            else await self._not_opened(opening, outcome, epoch, rivals.get(place, ()))
+            for place, (opening, outcome, number, epoch, left_ms) in enumerate(
+                zip(openings, row["outcomes"], row["numbers"], row["epochs"], sent.left_ms, strict=True), 1
+            )
+        ]
 
-    async def _answer(self, opening: Opening, row: Any) -> Answer:
-        match row["outcome"]:
-            case "held" | "confirmed" as state:
-                return Opened(row["number"], State(state), row["epoch"], row["opened_at"], row["expires_at"])
+    async def _not_opened(
+        self, opening: Opening, outcome: str, epoch: int, rivals: tuple[Rival, ...]
+    ) -> Answer:
+        match outcome:
             case "same":
-                return await self._same(opening, row["epoch"])
+                return await self._same(opening, epoch)
             case "taken":
-                return Lost(tuple(map(_rival, msgspec.json.decode(row["details"] or "[]"))))
+                return Lost(rivals)
             case "limit" | "closed" | "stale" | "unmarked" as why:
                 return Refused(why)
-        raise AssertionError(f"open_holds answered {row!r}")
+        raise AssertionError(f"open_holds answered {outcome}")
 
     async def _same(self, opening: Opening, epoch: int) -> Answer:
         row = await self._postgres.fetchrow(
@@ -208,6 +217,11 @@ def live_booking(row: Any) -> LiveBooking:
     return LiveBooking(row["number"], claim, State(row["state"]), row["counts"], row["left_ms"])
 
 
-def _rival(found: dict[str, Any]) -> Rival:
-    claim = Claim(found["claim_id"], found["owner_id"], tuple(found["seats"]))
-    return Rival(found["seat"], claim, State(found["state"]), found["left_ms"])
+def _rivals(details: str | None) -> dict[int, tuple[Rival, ...]]:
+    """Who has the seats that were lost, by the place of the loser in the batch."""
+    found: dict[int, tuple[Rival, ...]] = {}
+    for one in msgspec.json.decode(details) if details else ():
+        claim = Claim(one["claim_id"], one["owner_id"], tuple(one["seats"]))
+        rival = Rival(one["seat"], claim, State(one["state"]), one["left_ms"])
+        found[one["ord"]] = (*found.get(one["ord"], ()), rival)
+    return found

@@ -84,12 +84,14 @@ CREATE TABLE booking_move (
 );
 
 -- Facts to be told, written in the transaction that made them true. A row stays until everyone has heard it.
+-- What never changes of a booking (owner, seats, prices) is not repeated here: the relay reads it there.
 CREATE TABLE outbox (
     id      bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
     show_id bigint      NOT NULL,
     number  bigint,
     kind    text        NOT NULL,
-    body    jsonb       NOT NULL,
+    ends_at timestamptz,                                 -- of booking.held: until when
+    body    jsonb,                                       -- of facts that say more
     at      timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (id, show_id)
 );

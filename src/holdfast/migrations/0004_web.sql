@@ -6,7 +6,7 @@ CREATE TABLE kept_answer (
     route      text        NOT NULL,
     key_hash   bytea       NOT NULL,  -- the key itself is not stored: it salts body_hash and seals answer
     body_hash  bytea       NOT NULL,
-    attempt    bigint      NOT NULL DEFAULT nextval('kept_answer_attempt'),  -- who has it may write the answer
+    attempt    bigint      NOT NULL DEFAULT nextval('kept_answer_attempt'),  -- who has it writes the answer
     started_at timestamptz NOT NULL DEFAULT now(),
     answer     bytea,                 -- NULL: the attempt has not finished
     PRIMARY KEY (caller, route, key_hash)

@@ -15,11 +15,7 @@ LANGUAGE sql AS $$
         INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
         SELECT show_id, number, p_move, state, fence, p_actor FROM moved
     )
-    INSERT INTO outbox (show_id, number, kind, body)
-    SELECT show_id, number, 'booking.' || CASE p_move WHEN 'hold' THEN 'held' ELSE state::text END,
-           jsonb_build_object('owner_id', owner_id, 'seats', seats, 'amount_minor', amount_minor,
-                              'currency', currency, 'fence', fence, 'expires_at', expires_at)
-      FROM moved;
+    INSERT INTO outbox (show_id, number, kind) SELECT show_id, number, 'booking.' || state FROM moved;
 $$;
 
 -- Seats of bookings that take seats no more. The caller has locked and moved the rows.

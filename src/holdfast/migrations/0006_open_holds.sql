@@ -3,25 +3,29 @@
 -- Each booking gets every seat it asked for, or nothing of it is committed. Outcomes, one a request:
 --   held, confirmed (nothing to pay)  · same (this request id was answered before)
 --   taken (details: who has the seats) · limit · closed · stale (the catalogue has moved on) · unmarked
+--
+-- The common case is six short statements over arrays. What goes wrong for somebody is found by counting rows,
+-- and only then looked into: who lost, to whom, and what can still be saved.
 CREATE FUNCTION open_holds(
     p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[],
-    p_left_ms int[], p_revision bigint[], p_currency text[], p_by_ledger boolean,
-    p_ord int[], p_seat int[], p_price bigint[]  -- one row a seat, in (show, seat) order
-) RETURNS TABLE (ord int, outcome text, number bigint, epoch bigint, opened_at timestamptz,
-                 expires_at timestamptz, details jsonb)
+    p_left_ms int[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[],
+    p_count int[],                          -- seats of each
+    p_ord int[], p_seat_show bigint[], p_seat int[],  -- one element a seat, in (show, seat) order
+    p_by_ledger boolean
+) RETURNS TABLE (outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamptz, details jsonb)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    v_count      int := cardinality(p_show);
-    v_outcome    text[];
-    v_epoch      bigint[];
-    v_max        int[];
-    v_number     bigint[];                      -- of the booking opened for each request, NULL where none
-    v_details    jsonb[] := array_fill(NULL::jsonb, ARRAY[cardinality(p_show)]);
+    v_outcome text[];
+    v_epoch   bigint[];
+    v_max     int[];
+    v_number  bigint[] := ARRAY(SELECT nextval('ledger_number') FROM generate_series(1, cardinality(p_show)));
     v_lapsed_show   bigint[];
     v_lapsed_number bigint[];
-    v_got        int;
-    v_lost       int[];
+    v_details jsonb;
+    v_asked   int;
+    v_got     int;
+    v_lost    int[];
 BEGIN
     -- Shared with other holds, against whoever writes the map anew.
     PERFORM 1 FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE;
@@ -30,111 +34,61 @@ BEGIN
                             OR now() < opens_at - interval '500 ms' OR now() >= closes_at + interval '500 ms' THEN 'closed'
                           WHEN sale.revision <> asked.revision THEN 'stale'
                           WHEN p_by_ledger AND NOT map_stale THEN 'unmarked'
+                          WHEN asked.amount = 0 THEN 'confirmed'
                           ELSE 'held' END ORDER BY asked.ord),
            array_agg(coalesce(sale.epoch, 0) ORDER BY asked.ord),
            array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY asked.ord)
       INTO v_outcome, v_epoch, v_max
-      FROM unnest(p_show, p_revision) WITH ORDINALITY AS asked (show_id, revision, ord)
+      FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS asked (show_id, revision, amount, ord)
       LEFT JOIN sale USING (show_id);
 
-    -- The bookings. A request id that is known already inserts nothing here and is answered from its first booking.
-    WITH asked AS (
-        SELECT * FROM unnest(p_show, p_owner, p_request, p_hash, p_claim, p_note, p_left_ms, p_currency, v_outcome)
-                      WITH ORDINALITY AS a (show_id, owner_id, request_id, body_hash, claim_id, note, left_ms, currency, outcome, ord)
-         WHERE outcome = 'held'
-    ), seats AS (
-        SELECT s.ord, array_agg(seat) AS seats, array_agg(price) AS prices, sum(price)::bigint AS amount
-          FROM unnest(p_ord, p_seat, p_price) AS s (ord, seat, price)
-         GROUP BY s.ord
-    ), opened AS (
-        INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats, prices_minor,
-                             amount_minor, currency, note, opened_at, expires_at, confirmed_at)
-        SELECT show_id, n.number, owner_id, n.number, CASE amount WHEN 0 THEN 'confirmed' ELSE 'held' END::booking_state,
-               request_id, body_hash, claim_id, seats.seats, prices, amount, currency, note, now(),
-               now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END
-          FROM asked JOIN seats USING (ord), LATERAL (SELECT nextval('ledger_number') + 0 * ord AS number) AS n
-         ORDER BY ord
-            ON CONFLICT (owner_id, show_id, request_id) DO NOTHING
-     RETURNING booking.show_id, booking.number, booking.owner_id, booking.request_id
-    )
-    SELECT array_agg(CASE WHEN asked.first = 1 THEN opened.number END ORDER BY asked.ord), count(opened.number)
-      INTO v_number, v_got
-      FROM (SELECT a.*, row_number() OVER (PARTITION BY a.owner_id, a.show_id, a.request_id ORDER BY a.outcome <> 'held', a.ord) AS first
-              FROM unnest(p_show, p_owner, p_request, v_outcome) WITH ORDINALITY AS a (show_id, owner_id, request_id, outcome, ord)) AS asked
-      LEFT JOIN opened ON asked.outcome = 'held' AND opened.owner_id = asked.owner_id
-                      AND opened.show_id = asked.show_id AND opened.request_id = asked.request_id;
-
-    -- The seats, in key order: two batches that want the same ones cannot wait for each other.
-    WITH wanted AS (
-        SELECT p_show[s.ord] AS show_id, s.seat, v_number[s.ord] AS number
-          FROM unnest(p_ord, p_seat) AS s (ord, seat)
-         WHERE v_number[s.ord] IS NOT NULL
-         ORDER BY 1, 2
-    ), got AS (
-        INSERT INTO taken_seat (show_id, seat, number) SELECT * FROM wanted ON CONFLICT DO NOTHING RETURNING 1
-    )
-    SELECT (SELECT count(*) FROM wanted) - (SELECT count(*) FROM got) INTO v_got;
-
-    IF v_got > 0 THEN
-        -- Somebody has a seat. Let go what has lapsed, and take what came free; then say who lost to whom.
-        WITH lapsed AS (
-            SELECT booking.show_id, booking.number
-              FROM booking
-             WHERE (booking.show_id, booking.number) IN (
-                       SELECT taken_seat.show_id, taken_seat.number
-                         FROM unnest(p_ord, p_seat) AS s (ord, seat)
-                         JOIN taken_seat ON taken_seat.show_id = p_show[s.ord] AND taken_seat.seat = s.seat
-                        WHERE v_number[s.ord] IS NOT NULL)
-               AND booking.state = 'held' AND booking.expires_at <= now()
-          ORDER BY booking.show_id, booking.number
-               FOR UPDATE SKIP LOCKED
-        ), moved AS (
-            UPDATE booking SET state = 'expired' FROM lapsed
-             WHERE booking.show_id = lapsed.show_id AND booking.number = lapsed.number
-         RETURNING booking.show_id, booking.number
-        )
-        SELECT array_agg(show_id), array_agg(number) INTO v_lapsed_show, v_lapsed_number FROM moved;
-
-        IF v_lapsed_show IS NOT NULL THEN
-            PERFORM let_seats_go(v_lapsed_show, v_lapsed_number);
-            INSERT INTO taken_seat (show_id, seat, number)
-            SELECT freed.show_id, freed.seat, v_number[s.ord]
-              FROM (SELECT show_id, unnest(seats) AS seat FROM booking
-                      JOIN unnest(v_lapsed_show, v_lapsed_number) AS l (show_id, number) USING (show_id, number)) AS freed
-              JOIN unnest(p_ord, p_seat) AS s (ord, seat) ON s.seat = freed.seat AND p_show[s.ord] = freed.show_id
-             WHERE v_number[s.ord] IS NOT NULL
-             ORDER BY 1, 2, s.ord
-                ON CONFLICT DO NOTHING;
-        END IF;
-
-        SELECT array_agg(lost.ord) INTO v_lost FROM (
-            SELECT DISTINCT s.ord FROM unnest(p_ord, p_seat) AS s (ord, seat)
-              LEFT JOIN taken_seat ON taken_seat.show_id = p_show[s.ord] AND taken_seat.seat = s.seat
-             WHERE v_number[s.ord] IS NOT NULL AND taken_seat.number IS DISTINCT FROM v_number[s.ord]) AS lost;
-
-        FOR i IN 1 .. coalesce(cardinality(v_lost), 0) LOOP
-            v_outcome[v_lost[i]] := 'taken';
-            v_details[v_lost[i]] := (
-                SELECT jsonb_agg(jsonb_build_object(
-                           'seat', s.seat, 'claim_id', b.claim_id, 'owner_id', b.owner_id, 'seats', b.seats, 'state', b.state,
-                           'left_ms', ceil(extract(epoch FROM b.expires_at - now()) * 1000)::bigint))
-                  FROM unnest(p_ord, p_seat) AS s (ord, seat)
-                  JOIN taken_seat t ON t.show_id = p_show[s.ord] AND t.seat = s.seat
-                  LEFT JOIN booking b ON b.show_id = t.show_id AND b.number = t.number
-                 WHERE s.ord = v_lost[i] AND t.number <> v_number[s.ord]);
-        END LOOP;
-        PERFORM forget_openings(p_show, v_number, v_lost);
-        FOR i IN 1 .. coalesce(cardinality(v_lost), 0) LOOP
-            v_number[v_lost[i]] := NULL;
-        END LOOP;
+    -- The bookings. A request id that is known already inserts nothing, and is answered from its first booking.
+    INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats, prices_minor,
+                         amount_minor, currency, note, opened_at, expires_at, confirmed_at)
+    SELECT show_id, number, owner_id, number, outcome::booking_state, request_id, body_hash, claim_id, seats::int[], prices::bigint[],
+           amount, currency, note, now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END
+      FROM unnest(p_show, v_number, p_owner, v_outcome, p_request, p_hash, p_claim, p_seats, p_prices, p_amount, p_currency, p_note, p_left_ms)
+        AS a (show_id, number, owner_id, outcome, request_id, body_hash, claim_id, seats, prices, amount, currency, note, left_ms)
+     WHERE outcome IN ('held', 'confirmed')
+        ON CONFLICT (owner_id, show_id, request_id) DO NOTHING;
+    GET DIAGNOSTICS v_got = ROW_COUNT;
+    IF v_got < cardinality(p_show) THEN
+        SELECT array_agg(CASE WHEN a.outcome NOT IN ('held', 'confirmed') OR booking.number IS NOT NULL THEN a.outcome
+                              ELSE 'same' END ORDER BY ord),
+               array_agg(booking.number ORDER BY ord)
+          INTO v_outcome, v_number
+          FROM unnest(p_show, v_number, v_outcome) WITH ORDINALITY AS a (show_id, number, outcome, ord)
+          LEFT JOIN booking USING (show_id, number);
     END IF;
 
-    -- The limits, counters in key order. What lapsed above is counted down first.
+    -- The seats, in key order: two batches that want the same ones cannot wait for each other.
+    SELECT count(*) INTO v_asked FROM unnest(p_ord) AS o WHERE v_number[o] IS NOT NULL;
+    INSERT INTO taken_seat (show_id, seat, number)
+    SELECT show_id, seat, v_number[ord]
+      FROM unnest(p_seat_show, p_seat, p_ord) AS s (show_id, seat, ord)
+     WHERE v_number[ord] IS NOT NULL
+        ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS v_got = ROW_COUNT;
+    IF v_got < v_asked THEN
+        -- Somebody has a seat. Let go what has lapsed, take what came free, and see who still lacks one.
+        SELECT array_agg(show_id), array_agg(number) INTO v_lapsed_show, v_lapsed_number
+          FROM lapse_under(p_seat_show, p_seat, p_ord, v_number);
+        SELECT l.lost, l.details INTO v_lost, v_details FROM losers(p_seat_show, p_seat, p_ord, v_number) AS l;
+        IF v_lost IS NOT NULL THEN
+            PERFORM forget_openings(p_show, v_number, v_lost);
+            FOR i IN 1 .. cardinality(v_lost) LOOP
+                v_outcome[v_lost[i]] := 'taken';
+                v_number[v_lost[i]] := NULL;
+            END LOOP;
+        END IF;
+    END IF;
+
+    -- The limits: counters last of all locks, and in key order. What lapsed above is counted down first.
     IF v_lapsed_show IS NOT NULL THEN
         PERFORM count_down(v_lapsed_show, v_lapsed_number);
         PERFORM record_moves(v_lapsed_show, v_lapsed_number, 'expire', NULL);
     END IF;
-    v_lost := count_up(p_show, p_owner, v_number, v_max);
+    v_lost := count_up(p_show, p_owner, v_number, p_count, v_max);
     IF v_lost IS NOT NULL THEN
         PERFORM forget_openings(p_show, v_number, v_lost);
         FOR i IN 1 .. cardinality(v_lost) LOOP
@@ -143,84 +97,133 @@ BEGIN
         END LOOP;
     END IF;
 
-    PERFORM record_openings(p_show, v_number);
+    -- Audit row and fact; a booking with nothing to pay makes two moves at once.
+    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
+    SELECT show_id, number, 'hold', 'held', number, owner_id
+      FROM unnest(p_show, v_number, p_owner) AS a (show_id, number, owner_id) WHERE number IS NOT NULL;
+    INSERT INTO outbox (show_id, number, kind, ends_at)
+    SELECT show_id, number, 'booking.held', now() + left_ms * interval '1 ms'
+      FROM unnest(p_show, v_number, p_left_ms) AS a (show_id, number, left_ms) WHERE number IS NOT NULL;
+    IF 'confirmed' = ANY (v_outcome) THEN
+        INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
+        SELECT show_id, number, 'confirm', 'confirmed', number, owner_id
+          FROM unnest(p_show, v_number, p_owner, v_outcome) AS a (show_id, number, owner_id, outcome) WHERE outcome = 'confirmed';
+        INSERT INTO outbox (show_id, number, kind)
+        SELECT show_id, number, 'booking.confirmed'
+          FROM unnest(p_show, v_number, v_outcome) AS a (show_id, number, outcome) WHERE outcome = 'confirmed';
+    END IF;
 
-    RETURN QUERY
-    SELECT a.ord::int,
-           CASE WHEN a.outcome <> 'held' THEN a.outcome WHEN a.number IS NULL THEN 'same' ELSE b.state::text END,
-           a.number, a.epoch, b.opened_at, b.expires_at, a.details
-      FROM unnest(v_outcome, v_number, v_epoch, v_details, p_show) WITH ORDINALITY AS a (outcome, number, epoch, details, show_id, ord)
-      LEFT JOIN booking b ON b.show_id = a.show_id AND b.number = a.number
-     ORDER BY a.ord;
+    RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
 END $$;
+
+-- Lapsed bookings that stand on the asked seats become EXPIRED, and their seats go to who asked. Rows somebody
+-- else is closing are skipped: their seats are not taken here, so nobody waits for anybody.
+CREATE FUNCTION lapse_under(p_seat_show bigint[], p_seat int[], p_ord int[], p_number bigint[])
+RETURNS TABLE (show_id bigint, number bigint) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+BEGIN
+    WITH lapsed AS (
+        SELECT booking.show_id, booking.number
+          FROM booking
+         WHERE (booking.show_id, booking.number) IN (
+                   SELECT taken_seat.show_id, taken_seat.number
+                     FROM unnest(p_seat_show, p_seat, p_ord) AS s (show_id, seat, ord)
+                     JOIN taken_seat USING (show_id, seat)
+                    WHERE p_number[s.ord] IS NOT NULL)
+           AND booking.state = 'held' AND booking.expires_at <= now()
+      ORDER BY booking.show_id, booking.number
+           FOR UPDATE SKIP LOCKED
+    ), moved AS (
+        UPDATE booking SET state = 'expired' FROM lapsed
+         WHERE booking.show_id = lapsed.show_id AND booking.number = lapsed.number
+     RETURNING booking.show_id, booking.number
+    )
+    SELECT array_agg(moved.show_id), array_agg(moved.number) INTO v_show, v_number FROM moved;
+    IF v_show IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM let_seats_go(v_show, v_number);
+    INSERT INTO taken_seat (show_id, seat, number)
+    SELECT freed.show_id, freed.seat, p_number[s.ord]
+      FROM (SELECT show_id, unnest(seats) AS seat FROM booking
+              JOIN unnest(v_show, v_number) AS l (show_id, number) USING (show_id, number)) AS freed
+      JOIN unnest(p_seat_show, p_seat, p_ord) AS s (show_id, seat, ord) USING (show_id, seat)
+     WHERE p_number[s.ord] IS NOT NULL
+     ORDER BY freed.show_id, freed.seat, s.ord
+        ON CONFLICT DO NOTHING;
+    RETURN QUERY SELECT * FROM unnest(v_show, v_number);
+END $$;
+
+-- Who lacks a seat, and who has it: the map in Redis does not know of them, and is told.
+CREATE FUNCTION losers(p_seat_show bigint[], p_seat int[], p_ord int[], p_number bigint[])
+RETURNS TABLE (lost int[], details jsonb) LANGUAGE sql AS $$
+    WITH missing AS (
+        SELECT s.ord, s.seat, booking.claim_id, booking.owner_id, booking.seats, booking.state, booking.expires_at
+          FROM unnest(p_seat_show, p_seat, p_ord) AS s (show_id, seat, ord)
+          LEFT JOIN taken_seat USING (show_id, seat)
+          LEFT JOIN booking ON booking.show_id = taken_seat.show_id AND booking.number = taken_seat.number
+         WHERE p_number[s.ord] IS NOT NULL AND taken_seat.number IS DISTINCT FROM p_number[s.ord]
+    )
+    SELECT array_agg(DISTINCT ord),
+           jsonb_agg(jsonb_build_object(
+               'ord', ord, 'seat', seat, 'claim_id', claim_id, 'owner_id', owner_id, 'seats', seats, 'state', state,
+               'left_ms', ceil(extract(epoch FROM expires_at - now()) * 1000)::bigint))
+      FROM missing;
+$$;
 
 -- Of a loser nothing is committed: no booking, no seat.
 CREATE FUNCTION forget_openings(p_show bigint[], p_number bigint[], p_lost int[]) RETURNS void LANGUAGE sql AS $$
     WITH lost AS (
         SELECT p_show[i] AS show_id, p_number[i] AS number FROM unnest(p_lost) AS i WHERE p_number[i] IS NOT NULL
-    ), seats AS (
-        DELETE FROM taken_seat USING lost
-         WHERE taken_seat.show_id = lost.show_id AND taken_seat.number = lost.number
-           AND taken_seat.seat IN (SELECT unnest(booking.seats) FROM booking
-                                    WHERE booking.show_id = lost.show_id AND booking.number = lost.number)
+    ), gone AS (
+        DELETE FROM taken_seat
+         USING (SELECT booking.show_id, booking.number, unnest(booking.seats) AS seat
+                  FROM booking JOIN lost USING (show_id, number)) AS had
+         WHERE taken_seat.show_id = had.show_id AND taken_seat.seat = had.seat AND taken_seat.number = had.number
     )
     DELETE FROM booking USING lost WHERE booking.show_id = lost.show_id AND booking.number = lost.number;
 $$;
 
--- Count the new seats of each owner. Returns the places of those that would be over their limit: the first
--- bookings of an owner that fit are kept, the rest are lost.
-CREATE FUNCTION count_up(p_show bigint[], p_owner bigint[], p_number bigint[], p_max int[]) RETURNS int[] LANGUAGE plpgsql AS $$
+-- Count the new seats of each owner. Returns the places of those over their limit: of an owner with several
+-- bookings in the batch the first ones that fit are kept.
+CREATE FUNCTION count_up(p_show bigint[], p_owner bigint[], p_number bigint[], p_count int[], p_max int[])
+RETURNS int[] LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE
+    v_over int[];
     v_lost int[];
 BEGIN
-    INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
-    SELECT DISTINCT a.show_id, a.owner_id, 0, a.seats_max
-      FROM unnest(p_show, p_owner, p_number, p_max) AS a (show_id, owner_id, number, seats_max)
-     WHERE a.number IS NOT NULL
-     ORDER BY 1, 2
-        ON CONFLICT (show_id, owner_id) DO NOTHING;
-
-    PERFORM 1 FROM owner_count
-      WHERE (show_id, owner_id) IN (SELECT * FROM unnest(p_show, p_owner))
-      ORDER BY show_id, owner_id FOR UPDATE;
-
-    WITH asked AS (
-        SELECT a.ord, a.show_id, a.owner_id, a.seats_max,
-               sum(cardinality(booking.seats)) OVER (PARTITION BY a.show_id, a.owner_id ORDER BY a.ord) AS running,
-               cardinality(booking.seats) AS seats
-          FROM unnest(p_show, p_owner, p_number, p_max) WITH ORDINALITY AS a (show_id, owner_id, number, seats_max, ord)
-          JOIN booking ON booking.show_id = a.show_id AND booking.number = a.number
-    ), judged AS (
-        SELECT asked.*, owner_count.seats + asked.running <= asked.seats_max AS fits
-          FROM asked JOIN owner_count USING (show_id, owner_id)
-    ), counted AS (
-        UPDATE owner_count
-           SET seats = owner_count.seats + fitting.seats, seats_max = fitting.seats_max
-          FROM (SELECT show_id, owner_id, sum(seats)::int AS seats, max(seats_max) AS seats_max
-                  FROM judged WHERE fits GROUP BY 1, 2) AS fitting
-         WHERE owner_count.show_id = fitting.show_id AND owner_count.owner_id = fitting.owner_id
+    WITH counted AS (
+        INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
+        SELECT show_id, owner_id, sum(seats)::int, max(seats_max)
+          FROM unnest(p_show, p_owner, p_number, p_count, p_max) AS a (show_id, owner_id, number, seats, seats_max)
+         WHERE number IS NOT NULL
+      GROUP BY show_id, owner_id
+        HAVING sum(seats) <= max(seats_max)
+      ORDER BY show_id, owner_id
+            ON CONFLICT (show_id, owner_id) DO UPDATE
+           SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max
+         WHERE owner_count.seats + excluded.seats <= excluded.seats_max
+     RETURNING show_id, owner_id
     )
-    SELECT array_agg(ord) INTO v_lost FROM judged WHERE NOT fits;
+    SELECT array_agg(ord ORDER BY show_id, owner_id, ord) INTO v_over
+      FROM unnest(p_show, p_owner, p_number) WITH ORDINALITY AS a (show_id, owner_id, number, ord)
+     WHERE number IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM counted WHERE counted.show_id = a.show_id AND counted.owner_id = a.owner_id);
+
+    FOR i IN 1 .. coalesce(cardinality(v_over), 0) LOOP  -- together they do not fit: one by one
+        INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
+        SELECT p_show[v_over[i]], p_owner[v_over[i]], p_count[v_over[i]], p_max[v_over[i]]
+         WHERE p_count[v_over[i]] <= p_max[v_over[i]]
+            ON CONFLICT (show_id, owner_id) DO UPDATE
+           SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max
+         WHERE owner_count.seats + excluded.seats <= excluded.seats_max;
+        IF NOT FOUND THEN
+            v_lost := v_lost || v_over[i];
+        END IF;
+    END LOOP;
     RETURN v_lost;
 END $$;
-
--- Audit rows and facts of what has just been opened; a booking with nothing to pay makes two moves at once.
-CREATE FUNCTION record_openings(p_show bigint[], p_number bigint[]) RETURNS void LANGUAGE sql AS $$
-    WITH opened AS (
-        SELECT booking.*, ord
-          FROM unnest(p_show, p_number) WITH ORDINALITY AS a (show_id, number, ord)
-          JOIN booking USING (show_id, number)
-    ), moves AS (
-        SELECT opened.*, 'hold' AS move, 'held'::booking_state AS then_state, 'booking.held' AS kind FROM opened
-         UNION ALL
-        SELECT opened.*, 'confirm', 'confirmed', 'booking.confirmed' FROM opened WHERE state = 'confirmed'
-    ), audit AS (
-        INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
-        SELECT show_id, number, move, then_state, fence, owner_id FROM moves ORDER BY ord, then_state
-    )
-    INSERT INTO outbox (show_id, number, kind, body)
-    SELECT show_id, number, kind,
-           jsonb_build_object('owner_id', owner_id, 'seats', seats, 'amount_minor', amount_minor,
-                              'currency', currency, 'fence', fence, 'expires_at', expires_at)
-      FROM moves ORDER BY ord, then_state;
-$$;

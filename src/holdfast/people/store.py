@@ -33,6 +33,7 @@ log = structlog.get_logger(__name__)
 REVOCATIONS_STALE_MAX_S = 60
 # A token may be signed a moment after its session has ended, and is good a moment longer than it says.
 REVOCATIONS_SLACK_S = 60 + LEEWAY_S
+CATCH_UP_RETRY_S = 1
 KEY_KNOWN_AFTER_S = 120  # every process has read a new signing key by then
 PRUNE_MAX = 1_000
 ADD_MAX = 5_000
@@ -97,7 +98,7 @@ class People:
             await tx.execute(Q.lock_signing_keys)
             if not await tx.fetch(Q.signing_keys):
                 await tx.execute(Q.add_signing_key, SigningKey.new_json(), 0)
-        await self.catch_up()
+        await self._read_trust()
 
     async def close(self) -> None:
         self._threads.close()
@@ -110,7 +111,19 @@ class People:
         return self._tokens.verify(authorization, now=now, wall=self._wall())
 
     async def catch_up(self) -> int:
-        """A duty of every web process: read the signing keys, and who was revoked by other processes."""
+        """A duty of every web process: read the signing keys, and who was revoked by other processes.
+
+        While the ledger is down it asks every second, so that people are let in again soon after its return.
+        """
+        try:
+            await self._read_trust()
+        except EngineDown as down:
+            log.warning("revocations not read", reason=str(down))
+            await asyncio.sleep(CATCH_UP_RETRY_S)
+            return 1
+        return 0
+
+    async def _read_trust(self) -> None:
         began = self._monotonic()
         keys = await self._postgres.fetch(Q.signing_keys)
         rows = await self._postgres.fetch(Q.revocations, self._revocations_s)
@@ -122,7 +135,6 @@ class People:
             else:
                 self._tokens.raise_version(row["id"], row["version"], until=began + self._revocations_s)
         self._trusted_until = began + REVOCATIONS_STALE_MAX_S
-        return 0
 
     async def prune(self) -> int:
         """A duty: forget sessions, refresh tokens and signing keys that nothing can refer to any more."""
@@ -133,7 +145,7 @@ class People:
     async def rotate_key(self) -> None:
         """A new signing key. It signs once every process knows it; the old one stays good for its tokens."""
         await self._postgres.execute(Q.add_signing_key, SigningKey.new_json(), KEY_KNOWN_AFTER_S)
-        await self.catch_up()
+        await self._read_trust()
 
     @property
     def signing_key(self) -> SigningKey:

@@ -151,8 +151,10 @@ def _end(booking: LiveBooking) -> int:
 def _owners(live: Iterable[LiveBooking]) -> dict[str, int | str]:
     owners: dict[str, int | str] = {}
     for booking in live:
-        if booking.counts and not booking.has_lapsed:
+        if booking.has_lapsed:
+            continue
+        owners[f"#{booking.claim.claim_id}"] = str(booking.claim)
+        if booking.counts:
             name = str(booking.claim.owner)
             owners[name] = int(owners.get(name, 0)) + len(booking.claim.units)
-            owners[f"#{booking.claim.claim_id}"] = str(booking.claim)
     return owners

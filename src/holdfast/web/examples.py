@@ -1,5 +1,6 @@
 """An example of what a JSON schema describes: its own examples where it has some, else the plainest value."""
 
+from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
@@ -16,41 +17,51 @@ TEXTS = {
 DEPTH_MAX = 12
 
 
-def example_of(schema: Json, components: Json, depth: int = 0) -> Any:
-    if "$ref" in schema:
-        schema = components[schema["$ref"].rsplit("/", 1)[-1]]
-    if "examples" in schema:
-        return schema["examples"][0]
-    for word in ("default", "const"):
-        if schema.get(word) not in (None, [], {}, ""):
-            return schema[word]
-    if "enum" in schema:
-        return schema["enum"][0]
-    if "anyOf" in schema:
-        # "or null" is written last; the first choice says more.
-        return example_of(schema["anyOf"][0], components, depth + 1)
-    return _plain(schema, components, depth)
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """`is_sparse`: only what must be there, as in a request; an answer shows all it may have."""
 
+    components: Json
+    is_sparse: bool = False
 
-def _plain(schema: Json, components: Json, depth: int) -> Any:
-    match schema.get("type"):
-        case "object" if depth < DEPTH_MAX:
-            fields = schema.get("properties", {})
-            return {name: example_of(field, components, depth + 1) for name, field in fields.items()}
-        case "array" if depth < DEPTH_MAX:
-            return _items(schema, components, depth)
-        case "integer" | "number":
-            return schema.get("minimum", schema.get("exclusiveMinimum", 0) + 1)
-        case "string":
-            text = TEXTS.get(schema.get("format", ""), "text")
-            return text.ljust(schema.get("minLength", 0), "x")[: schema.get("maxLength", 64)]
-        case "boolean":
-            return True
-    return None
+    def of(self, schema: Json, depth: int = 0) -> Any:
+        if "$ref" in schema:
+            schema = self.components[schema["$ref"].rsplit("/", 1)[-1]]
+        if "examples" in schema:
+            return schema["examples"][0]
+        for word in ("default", "const"):
+            if schema.get(word) not in (None, [], {}, ""):
+                return schema[word]
+        if "enum" in schema:
+            return schema["enum"][0]
+        if "anyOf" in schema:
+            # "or null" is written last; the first choice says more.
+            return self.of(schema["anyOf"][0], depth + 1)
+        return self._plain(schema, depth)
 
+    def _plain(self, schema: Json, depth: int) -> Any:
+        match schema.get("type"):
+            case "object" if depth < DEPTH_MAX:
+                return self._fields(schema, depth)
+            case "array" if depth < DEPTH_MAX:
+                return self._items(schema, depth)
+            case "integer" | "number":
+                return schema.get("minimum", schema.get("exclusiveMinimum", 0) + 1)
+            case "string":
+                text = TEXTS.get(schema.get("format", ""), "text")
+                return text.ljust(schema.get("minLength", 0), "x")[: schema.get("maxLength", 64)]
+            case "boolean":
+                return True
+        return None
 
-def _items(schema: Json, components: Json, depth: int) -> list[Any]:
-    if "prefixItems" in schema:
-        return [example_of(item, components, depth + 1) for item in schema["prefixItems"]]
-    items = schema.get("items") or {}
-    return [example_of(items, components, depth + 1)] * max(1, schema.get("minItems", 1))
+    def _fields(self, schema: Json, depth: int) -> Json:
+        names = list(schema.get("properties", ()))
+        if self.is_sparse:
+            # Where nothing must be there, one thing must: the first is the usual one.
+            names = schema.get("required") or names[:1]
+        return {name: self.of(schema["properties"][name], depth + 1) for name in names}
+
+    def _items(self, schema: Json, depth: int) -> list[Any]:
+        if "prefixItems" in schema:
+            return [self.of(item, depth + 1) for item in schema["prefixItems"]]
+        return [self.of(schema.get("items") or {}, depth + 1)] * max(1, schema.get("minItems", 1))

@@ -32,7 +32,7 @@ from holdfast.refusals import (
     TooManyRequests,
     WrongMediaType,
 )
-from holdfast.web.examples import example_of
+from holdfast.web.examples import Examples
 from holdfast.web.problems import ENGINE_DOWN, PROBLEM_JSON, Page, Problem, page_of
 from holdfast.web.routing import API, BIGINT_MAX, Route, params_of
 
@@ -125,8 +125,8 @@ class Schemas:
         properties: Json = self._queries[kind].get("properties", {})
         return {name: _never_null(schema) for name, schema in properties.items()}
 
-    def example(self, kind: Any) -> object:
-        return example_of(self.of(kind), self.components)
+    def example(self, kind: Any, *, is_sparse: bool = False) -> object:
+        return Examples(self.components, is_sparse).of(self.of(kind))
 
     def _name(self, kind: Any) -> str:
         return str(self.of(kind)["$ref"]).rsplit("/", 1)[-1]
@@ -166,13 +166,13 @@ def operation(route: Route, schemas: Schemas) -> Json:
     if route.role:
         said["x-role"] = str(route.role)
     if route.body is not None:
-        content = {"schema": schemas.of(route.body), "example": schemas.example(route.body)}
+        content = {"schema": schemas.of(route.body), "example": schemas.example(route.body, is_sparse=True)}
         said["requestBody"] = {"required": True, "content": {"application/json": content}}
     return {name: value for name, value in said.items() if value or name == "security"}
 
 
 def parameters(route: Route, schemas: Schemas) -> list[Json]:
-    whole = {"type": "integer", "minimum": 0, "maximum": BIGINT_MAX}
+    whole = {"type": "integer", "minimum": 1, "maximum": BIGINT_MAX}
     text = {"type": "string", "minLength": 1}
     found: list[Json] = [
         {"name": p.name, "in": "path", "required": True, "schema": whole if p.is_int else text}

@@ -6,7 +6,7 @@ ON CONFLICT DO NOTHING
   RETURNING attempt;
 
 -- name: look_at_key
--- What became of the first request. `is_dead` when it has not finished within $4 seconds, by this clock alone.
+-- What became of the first request. `is_dead` when it has not finished within $4 seconds.
 SELECT body_hash, attempt, answer,
        answer IS NULL AND started_at < now() - make_interval(secs => $4) AS is_dead
   FROM kept_answer

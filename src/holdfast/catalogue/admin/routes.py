@@ -180,7 +180,7 @@ def _office(request: Request) -> BackOffice:
 
 
 def _made(request: Request, content: object, status: int = 201) -> Response:
-    request.state.box.catalogue.forget()
+    request.state.box.catalogue.forget_pages()
     return answer(status, content)
 
 

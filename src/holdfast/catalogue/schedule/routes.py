@@ -8,6 +8,8 @@ from starlette.responses import Response
 from holdfast.catalogue.admin.keeper import Keeper
 from holdfast.catalogue.schedule.forms import KeptShow, NewShow, ShowChange, ShowList, ShowsAsked
 from holdfast.catalogue.schedule.store import Schedule
+from holdfast.engines.down import EngineDown
+from holdfast.engines.meter import meter
 from holdfast.people import Role
 from holdfast.refusals import (
     BadWindow,
@@ -64,7 +66,7 @@ async def post_show(request: Request) -> Response:
     The sale opens and closes by itself.
     """
     show = await _schedule(request).add_show(read(NewShow, await request.body()))
-    request.state.box.catalogue.forget()
+    request.state.box.catalogue.forget_pages()
     return answer(201, show)
 
 
@@ -74,7 +76,12 @@ async def patch_show(request: Request) -> Response:
     Seats already held or booked keep their price. The layout can be replaced by one that grows from it.
     """
     change = read(ShowChange, await request.body())
-    return answer(200, await _schedule(request).change_show(request.path_params["show"], change))
+    show = await _schedule(request).change_show(request.path_params["show"], change)
+    try:
+        await request.state.box.seatmap.rebuild(show.id, "changed")
+    except EngineDown:  # the change is made; the map follows when Redis is back, before it sells again
+        meter.add("rebuilds_put_off_total")
+    return answer(200, show)
 
 
 async def get_kept_show(request: Request) -> Response:

@@ -127,6 +127,7 @@ class Schedule:
                 raise Busy(retry_after_s=1)  # somebody grew the layout since we looked at it
             await self._apply(tx, show, change, layout)
         self._catalogue.forget(show_id)
+        self._catalogue.forget_pages()
         return await self.show(show_id)
 
     async def show(self, show_id: int) -> KeptShow:

@@ -1,0 +1,69 @@
+"""One web worker of the product, with two bare endpoints beside its own: what the same server can do at best.
+
+    POST /api/v1/bare       signed in, reads the same JSON as a hold, answers the same JSON, does nothing
+    GET  /api/v1/bare/{n}   answers n bytes that lie ready
+"""
+
+import os
+import socket
+import sys
+from datetime import UTC, datetime
+
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.app import asgi_app
+from holdfast.config import Config
+from holdfast.ledger import State
+from holdfast.people import Role
+from holdfast.sale.order import BookingPage, HoldBody, SeatPage
+from holdfast.web.answers import answer, read
+from holdfast.web.routing import Route
+
+PAGES: dict[int, bytes] = {}
+
+
+async def post_bare(request: Request) -> Response:
+    """Reads and answers what a hold would."""
+    body = read(HoldBody, await request.body())
+    page = BookingPage(
+        booking_id="abcdefghij0123456789",
+        reference="ABCDEFGH",
+        show_id=1,
+        state=State.HELD,
+        seats=[SeatPage(label, "Standard", 1500) for label in body.seats or ()],
+        amount=3000,
+        currency="EUR",
+        opened_at=datetime.now(UTC),
+        expires_at=datetime.now(UTC),
+    )
+    return answer(201, page)
+
+
+async def get_bare(request: Request) -> Response:
+    """Bytes that lie ready."""
+    size = request.path_params["size"]
+    page = PAGES.setdefault(size, b'"' + b"A" * (size - 2) + b'"')
+    return answer(200, page, {"ETag": '"1"', "Cache-Control": "public, max-age=1", "Vary": "Accept"})
+
+
+BARE = (
+    Route(method="POST", path="/bare", call=post_bare, tag="bare", body=HoldBody, role=Role.FAN),
+    Route(method="GET", path="/bare/{size:int}", call=get_bare, tag="bare"),
+)
+
+
+def main() -> None:
+    port, config = int(sys.argv[1]), Config.from_env(os.environ)
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    listener.bind(("127.0.0.1", port))
+    settings = uvicorn.Config(
+        asgi_app(config, BARE), loop="uvloop", http="httptools", access_log=False, log_level="warning", backlog=4096
+    )
+    uvicorn.Server(settings).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,329 @@
+"""An operator at the terminal: a demo that starts, serves, survives and stops; trouble in one line (R34)."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import time
+import urllib.request
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MEMORY_MAX_KB = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    code: int
+    output: str
+    words: str  # on stderr
+
+    @property
+    def page(self) -> Any:
+        return json.loads(self.output)
+
+
+async def started(*words: str, **env: str) -> asyncio.subprocess.Process:
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "holdfast", *words),
+        env={**ours, **env},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def holdfast(*words: str, **env: str) -> Ended:
+    process = await started(*words, **env)
+    output, errors = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode is not None
+    return Ended(process.returncode, output.decode(), errors.decode())
+
+
+def assert_refused(ended: Ended, words: str) -> None:
+    """One line that says what to do, and the exit code of expected trouble."""
+    assert ended.code == 2, ended
+    assert re.search(words, ended.words), ended.words
+    assert len(ended.words.strip().splitlines()) == 1, ended.words
+    assert ended.output == ""
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    process: asyncio.subprocess.Process
+    data: Path
+    facts: dict[str, Any]
+
+    @property
+    def url(self) -> str:
+        return str(self.facts["url"])
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def child(self, name: str) -> int:
+        return int((self.data / "run" / f"{name}.pid").read_text())
+
+    async def status(self, path: str) -> int:
+        return await asyncio.to_thread(status, self.url + path)
+
+    async def restarted(self, name: str, after: int) -> int:
+        """The process id of a child that is another one than `after`, once the demo answers again."""
+        deadline = time.monotonic() + 20
+        while self.child(name) == after or await self.status("/readyz") != 200:
+            assert time.monotonic() < deadline, f"{name} did not come back"
+            await asyncio.sleep(0.05)
+        return self.child(name)
+
+
+def status(url: str) -> int:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as refused:
+        return refused.code
+    except OSError:
+        return 0
+
+
+async def opened(data: Path, *words: str) -> Demo:
+    process = await started("demo", "--json", "--port", "0", "--data", str(data), *words)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    line = await asyncio.wait_for(process.stdout.readline(), 60)
+    if not line:
+        pytest.fail((await process.stderr.read()).decode())
+    return Demo(process, data, json.loads(line))
+
+
+async def closed(demo: Demo) -> float:
+    """Ends it as an operator does; how long that took."""
+    began = time.monotonic()
+    demo.process.terminate()
+    await asyncio.wait_for(demo.process.wait(), 30)
+    return time.monotonic() - began
+
+
+@pytest.fixture(scope="module")
+async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Demo]:
+    demo = await opened(tmp_path_factory.mktemp("demo"))
+    yield demo
+    if demo.process.returncode is None:
+        await closed(demo)
+
+
+class TestTheDemo:
+    async def test_its_first_line_tells_a_program_all_it_needs(self, demo: Demo) -> None:
+        assert demo.facts["url"].startswith("http://127.0.0.1:")
+        assert {account["role"] for account in demo.facts["accounts"]} >= {"fan", "organiser", "admin"}
+        assert all(account["email"] and account["password"] for account in demo.facts["accounts"])
+        assert {size for show in demo.facts["shows"] if (size := show["seats"]) >= 50_000}
+        assert any(show["price"] == 0 for show in demo.facts["shows"])
+        assert demo.facts["data"] == str(demo.data)
+
+    async def test_it_serves(self, demo: Demo) -> None:
+        show = demo.facts["shows"][0]["id"]
+
+        assert await demo.status("/healthz") == 200
+        assert await demo.status("/readyz") == 200
+        assert await demo.status(f"/api/v1/shows/{show}") == 200
+
+    async def test_it_is_small(self, demo: Demo) -> None:
+        assert sum(memory_kb(child) for child in family(demo.process.pid)) < MEMORY_MAX_KB
+
+    async def test_a_killed_web_worker_is_replaced_and_the_other_serves_meanwhile(self, demo: Demo) -> None:
+        first = demo.child("web-1")
+        os.kill(first, signal.SIGKILL)
+
+        assert await demo.restarted("web-1", after=first) != demo.child("web-2")
+
+    async def test_a_killed_background_worker_is_replaced(self, demo: Demo) -> None:
+        first = demo.child("work-1")
+        os.kill(first, signal.SIGKILL)
+
+        assert await demo.restarted("work-1", after=first)
+
+    @pytest.mark.parametrize("engine", ["valkey", "postgres"])
+    async def test_it_survives_a_killed_engine(self, demo: Demo, engine: str) -> None:
+        first = demo.child(engine)
+        os.kill(first, signal.SIGKILL)
+
+        assert await demo.restarted(engine, after=first)
+
+    async def test_a_second_one_on_the_same_folder_is_refused(self, demo: Demo) -> None:
+        ended = await holdfast("demo", "--port", "0", "--data", str(demo.data))
+
+        assert_refused(ended, rf"in use by Holdfast process {demo.process.pid}: stop it")
+
+    async def test_a_second_one_on_the_same_port_is_refused(self, demo: Demo, tmp_path: Path) -> None:
+        ended = await holdfast("demo", "--port", str(demo.port), "--data", str(tmp_path / "other"))
+
+        assert_refused(ended, rf"127.0.0.1:{demo.port}: Address already in use; choose another port")
+
+    async def test_the_doctor_finds_its_engines_and_nothing_wrong(self, demo: Demo) -> None:
+        ended = await holdfast("doctor", "--json", "--data", str(demo.data))
+
+        assert ended.code == 0, ended
+        health = {finding["what"]: finding["health"] for finding in ended.page}
+        assert {"ledger", "holds", "clock of ledger", "clock of holds", "migrations"} <= health.keys()
+        assert set(health.values()) == {"ok"}
+
+    async def test_its_schema_is_up_to_date(self, demo: Demo) -> None:
+        ended = await holdfast("migrate", "--plan", "--json", "--data", str(demo.data))
+
+        assert ended.page == {"pending": []}
+
+    async def test_an_audit_finds_no_violations(self, demo: Demo) -> None:
+        ended = await holdfast("audit", "--map", "--json", "--data", str(demo.data))
+
+        assert ended.code == 0, ended
+        assert ended.page["violations"] == []
+
+    async def test_maps_can_be_rebuilt(self, demo: Demo) -> None:
+        show = demo.facts["shows"][0]["id"]
+        ended = await holdfast("rebuild", str(show), "--json", "--data", str(demo.data))
+
+        assert ended.page == {"rebuilt": 1}
+
+    async def test_another_server_joins_its_engines(self, demo: Demo) -> None:
+        process = await started("serve", "--port", "0", "--workers", "1", "--json", "--data", str(demo.data))
+        assert process.stdout is not None
+        page = json.loads(await asyncio.wait_for(process.stdout.readline(), 30))
+        try:
+            assert await asyncio.to_thread(status, page["url"] + "/readyz") == 200
+            assert page["url"] != demo.url
+        finally:
+            process.terminate()
+            await process.wait()
+        assert process.returncode == 0
+        assert await demo.status("/readyz") == 200
+
+    async def test_stopped_and_started_again_it_has_its_data(self, demo: Demo) -> None:
+        """Last in this class: it ends the demo that the others share."""
+        children = family(demo.process.pid)
+        assert await closed(demo) < 10
+        assert demo.process.returncode == 0
+        assert not [child for child in children if is_running(child)]
+
+        began = time.monotonic()
+        again = await opened(demo.data)
+        took_s = time.monotonic() - began
+        await closed(again)
+
+        assert [show["id"] for show in again.facts["shows"]] == [show["id"] for show in demo.facts["shows"]]
+        assert took_s < 15
+
+
+class TestTrouble:
+    async def test_a_setting_nobody_knows(self) -> None:
+        assert_refused(await holdfast("doctor", HOLDFAST_HOLD_TTL="5"), "no such setting: HOLDFAST_HOLD_TTL")
+
+    async def test_a_ledger_that_is_not_there(self, tmp_path: Path) -> None:
+        env = {
+            "HOLDFAST_DATABASE_URL": f"postgresql://a@127.0.0.1:{free_port()}/b",
+            "HOLDFAST_REDIS_URL": f"unix://{tmp_path}/none",
+        }
+        for command in (("migrate",), ("audit",), ("serve", "--port", "0"), ("work",)):
+            ended = await holdfast(*command, "--data", str(tmp_path), **env)
+            assert_refused(ended, "PostgreSQL cannot be reached: .*HOLDFAST_DATABASE_URL")
+
+    async def test_a_url_that_is_none(self, tmp_path: Path) -> None:
+        env = {"HOLDFAST_DATABASE_URL": "sqlite:///x", "HOLDFAST_REDIS_URL": "redis://127.0.0.1"}
+
+        assert_refused(await holdfast("migrate", **env), "HOLDFAST_DATABASE_URL is not understood")
+
+    async def test_nothing_there_to_look_at(self, tmp_path: Path) -> None:
+        ended = await holdfast("audit", "--data", str(tmp_path / "none"))
+
+        assert_refused(ended, "there is nothing in .*: run `holdfast demo`")
+        assert not os.listdir(tmp_path)
+
+    async def test_an_address_that_is_not_ours(self, tmp_path: Path) -> None:
+        ended = await holdfast("serve", "--host", "no.such.host.invalid", "--data", str(tmp_path))
+
+        assert_refused(ended, "no such address: no.such.host.invalid")
+
+    async def test_a_file_that_is_no_layout(self, tmp_path: Path) -> None:
+        strange = tmp_path / "strange.json"
+        strange.write_text("{")
+
+        assert_refused(await holdfast("venue", "import", str(strange), "--dry-run"), "is not a layout: ")
+        assert_refused(
+            await holdfast("venue", "import", str(tmp_path / "none.json")), "cannot read .*none.json"
+        )
+
+    async def test_a_doctor_tells_what_is_wrong_and_how_to_put_it_right(self, tmp_path: Path) -> None:
+        env = {"HOLDFAST_REDIS_URL": f"unix://{tmp_path}/none.sock"}
+        ended = await holdfast("doctor", "--json", "--data", str(tmp_path / "new"), **env)
+
+        assert ended.code == 1
+        [holds] = [finding for finding in ended.page if finding["what"] == "holds"]
+        assert holds["health"] == "fail"
+        assert "is HOLDFAST_REDIS_URL right?" in holds["fix"]
+
+
+class TestMigrate:
+    async def test_it_applies_what_is_missing_and_says_so(self, tmp_path: Path) -> None:
+        first = await holdfast("migrate", "--json", "--data", str(tmp_path))
+        second = await holdfast("migrate", "--data", str(tmp_path))
+
+        assert first.page["applied"][0] == "0001_people"
+        assert second.output == "The schema is up to date.\n"
+
+
+async def test_help_is_quick_and_hides_what_is_not_for_people() -> None:
+    ended = await holdfast("--help")
+
+    assert ended.code == 0
+    for command in ("demo", "serve", "work", "migrate", "rebuild", "audit", "doctor", "venue"):
+        assert command in ended.output
+    assert "web-worker" not in ended.output
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def family(process_id: int) -> list[int]:
+    """A process and all its descendants."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (parent := parent_of(int(entry.name))):
+            children.setdefault(parent, []).append(int(entry.name))
+    found = [process_id]
+    for member in found:
+        found += children.get(member, [])
+    return found
+
+
+def parent_of(process_id: int) -> int:
+    try:
+        words = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return int(words[1])
+
+
+def is_running(process_id: int) -> bool:
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def memory_kb(process_id: int) -> int:
+    """Proportional set size: what is shared counts once."""
+    for line in Path(f"/proc/{process_id}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1])
+    return 0

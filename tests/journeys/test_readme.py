@@ -1,0 +1,52 @@
+"""The commands in README.md do what README.md says: pasted into a shell, they book and hold (R9, R16)."""
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from tests.journeys import curl
+from tests.journeys.test_cli import closed, opened
+
+README = Path(__file__).parents[2] / "README.md"
+DEMO = "http://127.0.0.1:8000"
+
+
+async def pasted(lines: str, path: str) -> str:
+    """What a shell says to these lines."""
+    shell = await asyncio.create_subprocess_exec(
+        *("bash", "-euo", "pipefail", "-c", lines),
+        env={**os.environ, "PATH": path, "no_proxy": "127.0.0.1"},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await asyncio.wait_for(shell.communicate(), 60)
+    assert shell.returncode == 0
+    return output.decode()
+
+
+def with_a_curl_of_ours(folder: Path) -> str:
+    """A PATH on which curl is ours: a machine with nothing but Python must pass too."""
+    ours = folder / "bin" / "curl"
+    ours.parent.mkdir()
+    ours.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{curl.__file__}" "$@"\n')
+    ours.chmod(0o755)
+    return f"{ours.parent}:{os.environ['PATH']}"
+
+
+async def test_the_booking_by_curl_works_when_pasted(tmp_path: Path) -> None:
+    section = README.read_text().split("## Book by curl")[1].split("\n## ")[0]
+    lines = "\n".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL))
+    assert DEMO in lines
+    paths = [with_a_curl_of_ours(tmp_path), *([os.environ["PATH"]] if shutil.which("curl") else [])]
+    demo = await opened(tmp_path / "data")
+
+    try:
+        outputs = [await pasted(lines.replace(DEMO, demo.url), path) for path in paths]
+    finally:
+        await closed(demo)
+
+    for output in outputs:
+        booked, held, *_ = re.findall(r'"state": "(\w+)"', output)
+        assert (booked, held) == ("confirmed", "held"), output

@@ -1,0 +1,103 @@
+"""The running server keeps to its API document, whatever is sent: no 5xx, no answer that is not in it.
+
+A stranger's program makes up the requests (schemathesis), from the document that the server itself gives out.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+import uvicorn
+
+from holdfast.app import Box, asgi_app
+from holdfast.config import Config
+from holdfast.people import Role
+from tests.cast import Fan, a_show, fans
+
+CHECKS = "all"
+WITHIN_S = 400
+# All operations get requests at random. The edges of every field, one by one, are a few thousand requests:
+# those are for what fans use, where a 5xx would be in the middle of a sale.
+RANDOM = ("--phases=examples,coverage,fuzzing", "--max-examples=10")
+GLANCE = ("--phases=fuzzing", "--max-examples=2")
+EDGES = ("--phases=coverage", "--include-tag=sale", "--include-tag=seat map")
+# These end the session that the others need; the run without a token asks them too.
+ENDS_THE_SESSION = ("post_logout", "post_password")
+
+
+async def conforms(server: str, folder: Path, *options: str, token: str = "") -> None:
+    """Run schemathesis with these options, signed in or not; it must find nothing."""
+    signed_in = [f"--header=Authorization: Bearer {token}"] if token else []
+    program = Path(sys.executable).with_name("schemathesis")
+    process = await asyncio.create_subprocess_exec(
+        str(program),
+        "run",
+        f"{server}/api/v1/openapi.json",
+        f"--url={server}/api/v1",
+        f"--checks={CHECKS}",
+        "--generation-deterministic",
+        "--suppress-health-check=all",
+        "--continue-on-failure",
+        "--request-timeout=10",
+        "--no-color",
+        "--warnings=off",
+        "--workers=2",
+        *options,
+        *signed_in,
+        cwd=folder,
+        env={"PATH": os.environ.get("PATH", ""), "HOME": str(folder)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    async with asyncio.timeout(WITHIN_S):
+        output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+
+
+class Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """The signals of this process belong to pytest."""
+        yield
+
+
+@pytest.fixture(scope="module")
+async def server(config: Config) -> AsyncIterator[str]:
+    """The address of a server on a port of its own, as fans reach it."""
+    port = socket.create_server(("127.0.0.1", 0))
+    running = Server(uvicorn.Config(asgi_app(config), log_config=None, access_log=False, ws="none"))
+    serving = asyncio.create_task(running.serve(sockets=[port]))
+    async with httpx2.AsyncClient(timeout=10) as client:
+        address = f"http://127.0.0.1:{port.getsockname()[1]}"
+        assert (await client.get(f"{address}/readyz")).json()["status"] == "ready"
+    yield address
+    running.should_exit = True
+    await serving
+
+
+async def test_an_admin_meets_nothing_that_is_not_in_the_document(
+    server: str, box: Box, api: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    await a_show(box, seats=20)
+    (admin,) = await fans(box, api, 1, Role.ADMIN)
+    left_out = [f"--exclude-operation-id={name}" for name in ENDS_THE_SESSION]
+
+    await conforms(server, tmp_path, *RANDOM, *left_out, token=admin.token)
+
+
+async def test_a_fan_at_the_edge_of_every_field_meets_nothing_else(
+    server: str, alice: Fan, box: Box, tmp_path: Path
+) -> None:
+    await a_show(box, seats=20)
+
+    await conforms(server, tmp_path, *EDGES, token=alice.token)
+
+
+async def test_a_stranger_meets_nothing_else_either(server: str, tmp_path: Path) -> None:
+    await conforms(server, tmp_path, *GLANCE)

@@ -1,0 +1,198 @@
+"""R4, R5: what the hold path knows of a show, kept in the process; and the demo's programme."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from holdfast.app import Box
+from holdfast.catalogue import Catalogue
+from holdfast.catalogue.admin.keeper import Keeper
+from holdfast.catalogue.schedule.forms import ShowChange
+from holdfast.catalogue.schedule.store import Schedule
+from holdfast.config import Config
+from holdfast.demo.programme import DAYS
+from holdfast.demo.seed import DemoFacts, populate
+from holdfast.engines.down import EngineDown
+from holdfast.engines.postgres import Postgres
+from holdfast.refusals import NoSuchShow
+from tests import cast
+
+AShow = Callable[..., Any]
+
+
+async def test_a_show_is_read_once_and_peeked_at_after(box: Box, a_show: AShow) -> None:
+    show_id, catalogue = await a_show(20), Catalogue(box.postgres)
+
+    before = catalogue.peek(show_id)
+    show = await catalogue.show_on_sale(show_id)
+
+    assert before is None
+    assert catalogue.peek(show_id) is show
+    assert await catalogue.show_on_sale(show_id) is show
+    assert (show.prices, show.currency, show.layout.seat_count) == ((1500,), "EUR", 20)
+
+
+async def test_shows_of_one_hall_share_its_layout(box: Box) -> None:
+    layout, catalogue = cast.a_layout(30, name="Shared"), Catalogue(box.postgres)
+    ids = [await cast.a_show(box, layout=layout) for _ in range(2)]
+
+    first, second = [await catalogue.show_on_sale(show_id) for show_id in ids]
+
+    assert first.layout is second.layout
+    assert first.layout.hash == layout.hash
+
+
+async def test_no_more_layouts_are_kept_than_allowed(box: Box) -> None:
+    catalogue = Catalogue(box.postgres, layouts_cached_max=1)
+    hashes = []
+    for seats in (11, 12):
+        show_id = await cast.a_show(box, layout=cast.a_layout(seats, name="Kept"))
+        hashes.append((await catalogue.show_on_sale(show_id)).layout.hash)
+
+    assert list(catalogue._layouts._kept) == hashes[1:]
+
+
+async def test_a_show_that_is_not_there_is_refused(box: Box) -> None:
+    with pytest.raises(NoSuchShow):
+        await Catalogue(box.postgres).show_on_sale(2**62)
+
+
+async def test_who_knows_a_later_revision_gets_it(box: Box, a_show: AShow) -> None:
+    show_id, catalogue, elsewhere = await a_show(10), Catalogue(box.postgres), Catalogue(box.postgres)
+    before = await catalogue.show_on_sale(show_id)
+    schedule = Schedule(box.postgres, elsewhere, box.config, Keeper(0, is_admin=True))
+    changed = await schedule.change_show(show_id, ShowChange(prices={"Standard": 1700}))
+
+    still = await catalogue.show_at(show_id, before.revision)
+    now = await catalogue.show_at(show_id, changed.revision)
+
+    assert still is before
+    assert (now.revision, now.prices) == (changed.revision, (1700,))
+
+
+async def test_a_change_moves_the_sale_with_it(box: Box, a_show: AShow) -> None:
+    show_id, opens_at = await a_show(10), datetime.now(UTC) + timedelta(hours=5)
+    schedule = Schedule(box.postgres, Catalogue(box.postgres), box.config, Keeper(0, is_admin=True))
+    before = await box.postgres.fetchrow("SELECT * FROM sale WHERE show_id = $1", show_id)
+
+    await schedule.change_show(show_id, ShowChange(opens_at=opens_at, owner_seats_max=3))
+
+    after = await box.postgres.fetchrow("SELECT * FROM sale WHERE show_id = $1", show_id)
+    assert (after["opens_at"], after["owner_seats_max"], after["revision"]) == (opens_at, 3, 2)
+    assert after["epoch"] > before["epoch"]
+
+
+async def test_browsing_goes_on_while_the_ledger_is_away(box: Box, config: Config, tmp_path: Path) -> None:
+    show_id, other_id = await cast.a_show(box, 10), await cast.a_show(box, 10)
+    made = 0
+
+    async def page() -> str:
+        nonlocal made
+        made += 1
+        return f"{made} {(await catalogue.show_card(show_id))['title']}"
+
+    async with a_line_to(config.database_url, tmp_path) as line:
+        catalogue = Catalogue(line.postgres, fresh_s=0)
+        show = await catalogue.show_on_sale(show_id)
+        ready = await catalogue.ready(("show", show_id), page)
+        line.cut()
+
+        assert await catalogue.show_on_sale(show_id) is show
+        assert await catalogue.ready(("show", show_id), page) == ready
+        with pytest.raises(EngineDown):
+            await catalogue.show_on_sale(other_id)
+
+
+class Line:
+    """A way to the ledger that can be cut."""
+
+    def __init__(self, postgres: Postgres) -> None:
+        self.postgres = postgres
+        self.server: asyncio.Server | None = None
+        self._calls: list[asyncio.StreamWriter] = []
+
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: str) -> None:
+        there, back = await asyncio.open_unix_connection(target)
+        self._calls += [writer, back]
+        await asyncio.gather(_pump(reader, back), _pump(there, writer))
+
+    def cut(self) -> None:
+        assert self.server is not None
+        self.server.close()
+        for writer in self._calls:
+            writer.close()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65_536):
+        writer.write(data)
+    writer.close()
+
+
+@asynccontextmanager
+async def a_line_to(url: str, folder: Path) -> AsyncIterator[Line]:
+    query = parse_qs(urlsplit(url).query)
+    host, port = query["host"][0], query.get("port", ["5432"])[0]
+    name = f".s.PGSQL.{port}"
+    line = Line(Postgres(url.replace(host, str(folder)), pool_max=2, timeout_s=2))
+    line.server = await asyncio.start_unix_server(
+        lambda r, w: line.carry(r, w, f"{host}/{name}"), path=str(folder / name)
+    )
+    yield line
+    line.cut()
+    await line.postgres.close()
+
+
+@pytest.fixture(scope="module")
+async def facts(box: Box) -> DemoFacts:
+    return await populate(box, lambda what, done, of: None)
+
+
+async def test_the_demo_is_a_populated_box_office(box: Box, facts: DemoFacts) -> None:
+    titles = {show["title"] for show in facts.shows}
+    seats = {show["seats"] for show in facts.shows}
+
+    assert {account["role"] for account in facts.accounts} == {"fan", "organiser", "gate", "admin"}
+    assert len(titles) >= 30
+    assert 200 <= len(facts.shows) <= 800
+    assert any(150 <= n <= 250 for n in seats)
+    assert any(1_800 <= n <= 2_200 for n in seats)
+    assert 50_000 in seats
+
+
+async def test_the_demo_names_its_five_shows_first(box: Box, facts: DemoFacts) -> None:
+    free, soon, nearly, stadium, small = facts.shows[:5]
+
+    opens_in = datetime.fromisoformat(soon["opens_at"]) - datetime.now(UTC)
+    taken = (await box.seatmap.counts_many([nearly["id"]]))[nearly["id"]]
+    assert free["price"] == 0
+    assert timedelta(seconds=60) < opens_in <= timedelta(minutes=2)
+    assert nearly["seats"] - sum(taken.values()) == 4
+    assert stadium["seats"] == 50_000
+    assert small["price"] > 0
+    assert 150 <= small["seats"] <= 250
+
+
+async def test_starting_the_demo_again_adds_nothing(box: Box, facts: DemoFacts) -> None:
+    again = await populate(box, lambda what, done, of: None)
+
+    assert [show["id"] for show in again.shows] == [show["id"] for show in facts.shows]
+    assert datetime.fromisoformat(again.shows[1]["opens_at"]) > datetime.fromisoformat(
+        facts.shows[1]["opens_at"]
+    )
+
+
+async def test_the_demo_plays_in_the_future_only(box: Box, facts: DemoFacts) -> None:
+    ids = [show["id"] for show in facts.shows]
+    span = await box.postgres.fetchrow(
+        "SELECT min(starts_at) AS first, max(starts_at) AS last FROM show WHERE id = ANY ($1)", ids
+    )
+
+    assert span["first"] > datetime.now(UTC)
+    assert span["last"] < datetime.now(UTC) + timedelta(days=DAYS + 1)
