@@ -1,7 +1,7 @@
 """One web worker of the product, with two bare endpoints beside its own: what the same server can do at best.
 
-    POST /api/v1/bare       signed in, reads the same JSON as a hold, answers the same JSON, does nothing
-    GET  /api/v1/bare/{n}   answers n bytes that lie ready
+POST /api/v1/bare       signed in, reads the same JSON as a hold, answers the same JSON, does nothing
+GET  /api/v1/bare/{n}   answers n bytes that lie ready
 """
 
 import os
@@ -60,7 +60,12 @@ def main() -> None:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     listener.bind(("127.0.0.1", port))
     settings = uvicorn.Config(
-        asgi_app(config, BARE), loop="uvloop", http="httptools", access_log=False, log_level="warning", backlog=4096
+        asgi_app(config, BARE),
+        loop="uvloop",
+        http="httptools",
+        access_log=False,
+        log_level="warning",
+        backlog=4096,
     )
     uvicorn.Server(settings).run(sockets=[listener])
 

@@ -18,7 +18,11 @@ from holdfast.catalogue import Layout
 from holdfast.config import Config
 from holdfast.engines.embedded import Engines, engines
 from holdfast.engines.migrate import migrate
+from holdfast.engines.sql import Queries
 from holdfast.people import Caller, NewAccount, Role
+from tests.cast import a_show
+
+Q = Queries("bench")
 
 START_WITHIN_S = 20
 ACCESS_TTL_S = 3600  # tokens of the load live as long as the bench
@@ -33,7 +37,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(**settings: int) -> AsyncIterator[Stage]:
+async def stage(batch_max: int = 128) -> AsyncIterator[Stage]:
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
         async with engines(Path(folder) / "data") as both:
             connection = await asyncpg.connect(both.database_url)
@@ -46,7 +50,7 @@ async def stage(**settings: int) -> AsyncIterator[Stage]:
                 access_ttl_s=ACCESS_TTL_S,
             )
             async with box_office(config) as box:
-                yield Stage(both, replace(config, **settings), box, Path(folder))
+                yield Stage(both, replace(config, batch_max=batch_max), box, Path(folder))
 
 
 @asynccontextmanager
@@ -96,32 +100,11 @@ async def tokens(on: Stage, how_many: int) -> list[str]:
 
 
 async def shows(on: Stage, layout: Layout, how_many: int, *, built: bool = True) -> Sequence[int]:
-    """So many shows on sale with consecutive numbers; their maps are built unless nobody will ask for them."""
-    from tests.cast import a_show
-
+    """So many shows on sale, numbered consecutively; their maps are built unless nobody will ask."""
     first = await a_show(on.box, layout=layout, owner_seats_max=1000)
-    await on.box.postgres.execute(
-        "INSERT INTO show (event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at, currency, hold_ttl_s,"
-        " owner_seats_max, order_seats_max, orphan_rule) SELECT event_id, hall_id, layout_hash, starts_at, ends_at, opens_at,"
-        " closes_at, currency, hold_ttl_s, owner_seats_max, order_seats_max, orphan_rule"
-        " FROM show, generate_series(2, $2) WHERE id = $1",
-        first,
-        how_many,
-    )
     ids = list(range(first, first + how_many))
-    await on.box.postgres.execute(
-        "INSERT INTO price (show_id, category, price_minor) SELECT s, category, price_minor FROM price, unnest($2::bigint[]) s"
-        " WHERE show_id = $1 AND s <> $1",
-        first,
-        ids,
-    )
-    await on.box.postgres.execute(
-        "INSERT INTO sale (show_id, opens_at, closes_at, cancelled, owner_seats_max, revision)"
-        " SELECT s, opens_at, closes_at, cancelled, owner_seats_max, revision FROM sale, unnest($2::bigint[]) s"
-        " WHERE show_id = $1 AND s <> $1",
-        first,
-        ids,
-    )
+    for query in (Q.copy_shows, Q.copy_prices, Q.copy_sales):
+        await on.box.postgres.execute(query, first, ids)
     if built:
         for show_id in ids:
             await on.box.seatmap.rebuild(show_id, "bench")

@@ -58,7 +58,9 @@ def a_layout(seats: int = 50, *, row: int = 10, standing: int = 0, name: str = "
         for i, size in enumerate(sizes)
     ]
     outline = [(-5.0, 50.0), (5.0, 50.0), (5.0, 60.0)]
-    areas = [AreaBody(name="Floor", capacity=standing, outline=outline, category="Standard")] if standing else []
+    areas = (
+        [AreaBody(name="Floor", capacity=standing, outline=outline, category="Standard")] if standing else []
+    )
     body = LayoutBody(
         name=name,
         focal=(0.0, 0.0),
@@ -113,10 +115,13 @@ async def a_show(box: Box, seats: int = 50, layout: Layout | None = None, **term
             name,
         )
         hall = await tx.fetchval(
-            "INSERT INTO hall (venue_id, name, layout_hash) VALUES ($1, 'Hall', $2) RETURNING id", venue, layout.hash
+            "INSERT INTO hall (venue_id, name, layout_hash) VALUES ($1, 'Hall', $2) RETURNING id",
+            venue,
+            layout.hash,
         )
         event = await tx.fetchval(
-            "INSERT INTO event (organiser_id, kind, title, duration_min) VALUES (1, 'film', $1, 120) RETURNING id", name
+            "INSERT INTO event (organiser_id, kind, title, duration_min) VALUES (1, 'film', $1, 120) RETURNING id",
+            name,
         )
         planned = PlannedShow(
             event_id=event,

@@ -55,8 +55,12 @@ class Box:
 @asynccontextmanager
 async def box_office(config: Config) -> AsyncIterator[Box]:
     """Open every subject on its engines; raises EngineDown when the ledger cannot be reached."""
-    postgres = Postgres(config.database_url, pool_max=config.postgres_pool_max, timeout_s=config.postgres_timeout_s)
-    redis = Redis(config.redis_url, links_max=config.redis_links_max, timeout_s=config.redis_timeout_ms / 1000)
+    postgres = Postgres(
+        config.database_url, pool_max=config.postgres_pool_max, timeout_s=config.postgres_timeout_s
+    )
+    redis = Redis(
+        config.redis_url, links_max=config.redis_links_max, timeout_s=config.redis_timeout_ms / 1000
+    )
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
     people = People(postgres, redis, config)
     catalogue, claims, ledger = Catalogue(postgres), Claims(redis), Ledger(postgres, **batches)

@@ -78,7 +78,8 @@ class Config:
             raise SystemExit(
                 f"no such setting: {', '.join(sorted(strange))} (see docs/operating/settings.md)"
             )
-        return cls(**{known[name].name: _read(known[name], name, value) for name, value in given.items()})
+        values: dict[str, Any] = {known[n].name: _read(known[n], n, value) for n, value in given.items()}
+        return cls(**values)
 
 
 def _read(f: Field[Any], name: str, text: str) -> str | int:

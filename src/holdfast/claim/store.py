@@ -58,7 +58,9 @@ class Claims:
 
     async def claim_many(self, pool_id: int, wishes: Sequence[Wish]) -> list[Outcome]:
         async with self._redis.lease() as link:
-            packed = pack([(w.claim_id, w.owner, w.life_ms, w.limit, w.units, w.first, w.end, w.count) for w in wishes])
+            packed = pack(
+                [(w.claim_id, w.owner, w.life_ms, w.limit, w.units, w.first, w.end, w.count) for w in wishes]
+            )
             reply = await link.script(CLAIM, pool_keys(pool_id), (link.run_id, packed))
         if reply == b"unbuilt":
             return [Unbuilt()] * len(wishes)

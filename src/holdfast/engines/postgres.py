@@ -132,4 +132,4 @@ class Postgres:
 
 
 async def _nothing_to_reset(connection: Any) -> None:
-    """No statement of ours leaves anything behind in a session; asking the server to clean up costs a round trip."""
+    """No statement of ours leaves anything behind in a session; cleaning up would cost a round trip."""

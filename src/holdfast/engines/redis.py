@@ -100,10 +100,10 @@ class Redis:
     async def _connect(self) -> Link:
         if self.is_down:
             raise EngineDown("holds")
-        connection = self._pool.make_connection()
+        connection: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]
         try:
             async with asyncio.timeout(self._timeout_s):
-                await connection.connect()
+                await connection.connect()  # type: ignore[no-untyped-call]
                 await connection.send_command("INFO", "server")
                 return Link(connection, _run_id(await connection.read_response()))
         except (*LOST, RedisError) as error:
@@ -117,7 +117,7 @@ class Redis:
         self._down_until = time.monotonic() + DOWN_FOR_S
         idle, self._idle = self._idle, []
         for link in idle:  # they talk to the same server; a fresh link finds out which one it is now
-            link.connection._close()
+            link.connection._close()  # type: ignore[no-untyped-call]
         return EngineDown("holds", unknown=unknown)
 
 

@@ -1,4 +1,4 @@
--- Would this choice leave a single seat that nobody can use? Included by hold.lua; 
+-- Would this choice leave a single seat that nobody can use? Included by hold.lua.
 --
 -- The rule is written down in holds/orphans.py, in the same words.
 
@@ -34,7 +34,8 @@ end
 
 -- nil if the choice is fine, else the seats that would be better. `runs` is {start, length, …} of the runs touched.
 local function orphan_better(seats, runs)
-  local better, found = {}, false
+  local better, found, in_no_run = {}, false, {}
+  for _, seat in ipairs(seats) do in_no_run[seat] = true end
   for r = 1, #runs, 2 do
     local start, length = runs[r], runs[r + 1]
     local letters = redis.call("GETRANGE", units_key, start, start + length - 1)
@@ -42,7 +43,7 @@ local function orphan_better(seats, runs)
     for _, seat in ipairs(seats) do
       local i = seat - start + 1
       if i >= 1 and i <= length then
-        picked[#picked + 1] = i
+        picked[#picked + 1], in_no_run[seat] = i, nil
         after = string.sub(after, 1, i - 1) .. "H" .. string.sub(after, i + 1)
       end
     end
@@ -56,5 +57,7 @@ local function orphan_better(seats, runs)
     for k, i in ipairs(picked) do better[#better + 1] = start + (at and at + k - 1 or i) - 1 end
     found = found or at
   end
+  for seat in pairs(in_no_run) do better[#better + 1] = seat end  -- standing places are fine where they are
+  table.sort(better)
   return found and better or nil
 end

@@ -36,7 +36,8 @@ class Ledger:
     async def open_many(self, openings: Sequence[Opening]) -> list[Answer]:
         """All seats or none for each; every answer is durable before it is given.
 
-        A lost answer is asked for again with the same request ids: what was committed then is found, not repeated.
+        A lost answer is asked for again with the same request ids: what was committed then is found, and not
+        repeated.
         """
         give_up_at = time.monotonic() + UNKNOWN_PATIENCE_S
         unknown = False
@@ -65,7 +66,13 @@ class Ledger:
         meter.observe("open_batch_seconds", time.perf_counter() - began)
         rivals = _rivals(row["details"])
         return [
-            Opened(number, State(outcome), epoch, row["opened_at"], row["opened_at"] + timedelta(milliseconds=left_ms))
+            Opened(
+                number,
+                State(outcome),
+                epoch,
+                row["opened_at"],
+                row["opened_at"] + timedelta(milliseconds=left_ms),
+            )
             if number is not None
             else await self._not_opened(opening, outcome, epoch, rivals.get(place, ()))
             for place, (opening, outcome, number, epoch, left_ms) in enumerate(
@@ -106,7 +113,9 @@ class Ledger:
         return _booking(row) if row else None
 
     async def bookings_of(self, owner_id: int, *, before: int, limit: int) -> list[Booking]:
-        return [_booking(row) for row in await self._postgres.fetch(Q.bookings_of_owner, owner_id, before, limit)]
+        return [
+            _booking(row) for row in await self._postgres.fetch(Q.bookings_of_owner, owner_id, before, limit)
+        ]
 
     async def seats_of(self, owner_id: int, show_id: int) -> list[tuple[int, State]]:
         rows = await self._postgres.fetch(Q.seats_of_owner, owner_id, show_id)
@@ -147,7 +156,9 @@ class Ledger:
         """Close bookings whose time has passed: (show, number) of each."""
         return [(row["show_id"], row["number"]) for row in await self._postgres.fetch(Q.sweep, limit)]
 
-    async def block(self, show_id: int, seats: Sequence[int], note: str, actor_id: int) -> int | tuple[int, ...]:
+    async def block(
+        self, show_id: int, seats: Sequence[int], note: str, actor_id: int
+    ) -> int | tuple[int, ...]:
         """The number of the block; or the seats that somebody has."""
         for _ in range(TRIES_MAX):
             try:

@@ -1,4 +1,4 @@
-"""The seam: a hold decided in Redis becomes a booking in the ledger, and the two are kept in step (R9–R19)."""
+"""The seam: a hold decided in Redis becomes a booking in the ledger; the two are kept in step (R9–R19)."""
 
 from holdfast.sale.store import Sales
 

@@ -1,7 +1,7 @@
 """Where a show's map and its ledger say different things. No I/O.
 
-The map may know of claims that are not yet rows (for a moment), and may keep a claim a little longer than its row.
-Everything else that differs for longer than a moment is a fault, and is settled by writing the map anew.
+The map may know of claims that are not yet rows (for a moment), and may keep a claim a little longer than its
+row. Everything else that differs for longer than a moment is a fault, and is settled by writing the map anew.
 """
 
 from collections.abc import Iterable

@@ -77,7 +77,9 @@ async def get_bookings(request: Request) -> Response:
         show = await box.catalogue.show_on_sale(booking.show_id)
         pages.append(booking_page(booking, show.layout))
     more = len(found) > asked.size
-    return answer(200, BookingList(pages, pages[-1].booking_id if more else None), {"Cache-Control": "no-store"})
+    return answer(
+        200, BookingList(pages, pages[-1].booking_id if more else None), {"Cache-Control": "no-store"}
+    )
 
 
 async def get_booking(request: Request) -> Response:

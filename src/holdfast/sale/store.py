@@ -49,7 +49,13 @@ LAPSING_MS = 500  # a rival with less than this is about to be gone: worth one m
 
 class Sales:
     def __init__(
-        self, catalogue: Catalogue, holds: Holds, claims: Claims, ledger: Ledger, seatmap: SeatMap, config: Config
+        self,
+        catalogue: Catalogue,
+        holds: Holds,
+        claims: Claims,
+        ledger: Ledger,
+        seatmap: SeatMap,
+        config: Config,
     ) -> None:
         self._catalogue = catalogue
         self._holds = holds
@@ -105,7 +111,7 @@ class Sales:
         return cancelled
 
     async def extend(self, booking: Booking, ttl_s: int) -> Booking:
-        """A heartbeat: the whole time again, up to the cap. Claim first, then row: never a row without its claim."""
+        """A heartbeat: the whole time again, up to the cap. Claim first, then row: no row without a claim."""
         life_max_s = self._config.hold_life_max_s
         left_ms = await self._ledger.extension_ms(booking, ttl_s=ttl_s, life_max_s=life_max_s)
         if left_ms is None:
@@ -121,10 +127,14 @@ class Sales:
         meter.add("bookings_total", move="extend")
         return extended
 
-    async def block(self, show_id: int, seats: Sequence[int], note: str, actor_id: int) -> int | tuple[int, ...]:
+    async def block(
+        self, show_id: int, seats: Sequence[int], note: str, actor_id: int
+    ) -> int | tuple[int, ...]:
         found = await self._ledger.block(show_id, seats, note, actor_id)
         if isinstance(found, int):
-            await self._tell_map(show_id, Part("block", Claim(f"block{found}", actor_id, tuple(sorted(seats)))))
+            await self._tell_map(
+                show_id, Part("block", Claim(f"block{found}", actor_id, tuple(sorted(seats))))
+            )
         return found
 
     async def unblock(self, block: Booking, actor_id: int) -> Booking | None:
@@ -163,7 +173,8 @@ class Sales:
             parts += corrections(answer.rivals)
             meter.add("map_corrections_total", len(answer.rivals), kind="taken in the ledger")
         await self._tell_map(order.show.show_id, *parts)
-        return self._not_opened(order, answer)
+        self._refuse_unless_stale(order, answer)
+        return None
 
     async def _opened(self, order: Order, opening: Opening, opened: Opened, map_epoch: int) -> Booking:
         booking = booking_of(opening, opened)
@@ -177,7 +188,8 @@ class Sales:
             await self._tell_map(order.show.show_id, Part(what, booking.claim, left_ms))
         return booking
 
-    def _not_opened(self, order: Order, answer: Lost | Refused) -> None:
+    def _refuse_unless_stale(self, order: Order, answer: Lost | Refused) -> None:
+        """Stale is no refusal: the catalogue has moved on, and the order is tried again with what it has."""
         if isinstance(answer, Lost):
             meter.add("holds_total", outcome="lost")
             raise self._taken(order, tuple(rival.seat for rival in answer.rivals))
@@ -188,7 +200,6 @@ class Sales:
                 raise not_on_sale(order)
             case "key_reused":
                 raise KeyReused()
-        return None  # stale: ask again
 
     def _refuse(self, order: Order, outcome: Orphan | Limit | Few | Shut) -> None:
         labels = order.show.layout.labels
@@ -225,7 +236,7 @@ class Sales:
                 return booking_of(opening, answer)
             if isinstance(answer, Same):
                 return first_answer(answer.booking)
-            self._not_opened(order, answer)
+            self._refuse_unless_stale(order, answer)
             order = await self._refreshed(order)
         raise Busy(retry_after_s=1)
 
@@ -238,7 +249,7 @@ class Sales:
             log.info("Redis went away while its map was being written", show_id=show_id)
 
     async def _catch_up(self, show_id: int, epoch: int) -> None:
-        """The ledger is at a later epoch than the map our claim was made in: see that Redis gets there too."""
+        """The ledger is at a later epoch than the map of our claim: see that Redis gets there too."""
         try:
             found, is_ours = await self._claims.epoch(show_id)
             if found < epoch or not is_ours:
@@ -247,7 +258,7 @@ class Sales:
             log.info("Redis went away; its map is written anew when it is back", show_id=show_id)
 
     async def _tell_map(self, show_id: int, *parts: Part) -> None:
-        """The ledger has decided; the map follows. A map that cannot be told is put right by the comparison."""
+        """The ledger has decided; the map follows. One that cannot be told is put right by the comparison."""
         try:
             await self._settle((show_id, parts))
         except EngineDown:

@@ -35,7 +35,7 @@ def opening_of(order: Order, held: Held | Again, claimed_at_s: float, *, by_ledg
 
 
 def note(order: Order, held: Held | Again) -> str:
-    """Why these seats, in words for the one who gets them; nothing to say of seats that were picked by hand."""
+    """Why these seats, in words for the one who gets them; nothing to say of seats picked by hand."""
     match order.what:
         case Places():
             return "standing places"

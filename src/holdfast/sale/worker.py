@@ -50,7 +50,7 @@ class SaleDuties:
         return len(shows)
 
     async def compare(self) -> int:
-        """Compare map and ledger of shows with traffic; what differs twice in a row is settled by a new map."""
+        """Compare map and ledger of shows with traffic; what lasts is settled by a new map."""
         for show_id in await self._ledger.shows_with_moves(TRAFFIC_S, SHOWS_MAX):
             await self.compare_show(show_id)
         return 0

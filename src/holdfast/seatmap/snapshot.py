@@ -1,8 +1,8 @@
 """The whole map of a show at one version, and the forms it is sent in. No I/O (R6, R7).
 
-A byte a seat, in the order of the layout: A available, H held, B booked, X blocked. The text form is those letters;
-the compact form is the version (8 bytes, big-endian), the number of seats (4 bytes) and two bits a seat, first seat
-in the lowest bits.
+A byte a seat, in the order of the layout: A available, H held, B booked, X blocked. The text form is those
+letters; the compact form is the version (8 bytes, big-endian), the number of seats (4 bytes) and two bits a
+seat, first seat in the lowest bits.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""What every viewer sees: read from Redis, from the ledger when Redis is away, written anew when it was lost (R7, R19)."""
+"""What every viewer sees: from Redis, or the ledger while Redis is away; written anew when lost (R7, R19)."""
 
 from collections.abc import Iterable
 
@@ -32,7 +32,9 @@ class SeatMap:
         self._postgres = postgres
         self._snapshots: Cache[int, Snapshot] = Cache(self._load, fresh_s=fresh_s, stale_max_s=0)
         self._last: dict[int, Snapshot] = {}
-        self._from_ledger: Cache[int, Snapshot] = Cache(self._load_from_ledger, fresh_s=LEDGER_FRESH_S, stale_max_s=0)
+        self._from_ledger: Cache[int, Snapshot] = Cache(
+            self._load_from_ledger, fresh_s=LEDGER_FRESH_S, stale_max_s=0
+        )
         self.fresh = self._snapshots.peek  # the map if it is fresh enough to be given at once
         self._rebuilds: Cache[int, int] = Cache(self._rebuild, fresh_s=0, stale_max_s=0)
         self._plans: dict[tuple[str, str], tuple[bytes, bytes]] = {}
@@ -51,7 +53,7 @@ class SeatMap:
         return self._last.get(show_id)
 
     async def counts_many(self, show_ids: Iterable[int]) -> dict[int, dict[str, int]]:
-        """Held, booked and blocked seats by letter, for listings: one question to the ledger for all of them."""
+        """Held, booked and blocked seats by letter, for listings: one question to the ledger for all."""
         return await self._ledger.counts_many(list(show_ids))
 
     async def rebuild(self, show_id: int, reason: str) -> int:
@@ -84,7 +86,7 @@ class SeatMap:
         raise EngineDown("holds")
 
     async def _load_from_ledger(self, show_id: int) -> Snapshot:
-        """Versions go on from the epoch the mark raised: later than any map of Redis, earlier than the next."""
+        """Versions go on from the epoch the mark raised: above any map of Redis, below the next."""
         show = await self._catalogue.show_on_sale(show_id)
         await self._ledger.mark(show_id)
         sale = await self._ledger.sale(show_id)
@@ -107,10 +109,13 @@ class SeatMap:
             sale = await tx.fetchrow(Q.lock_sale, show_id)
             if sale is None:
                 raise NoSuchShow(show=show_id)
+            if show.revision != sale["revision"]:
+                self._catalogue.forget(show_id)  # it may have grown: the map needs a letter for every seat
+                show = await self._catalogue.show_on_sale(show_id)
             epoch, is_ours = await self._claims.epoch(show_id)
             if is_ours and epoch == sale["epoch"] and not sale["map_stale"]:
                 return epoch  # somebody else was faster
-            epoch = max(epoch, sale["epoch"]) + 1
+            epoch = max(epoch, int(sale["epoch"])) + 1
             live = [live_booking(row) for row in await tx.fetch(Q.live_bookings, show_id)]
             await tx.execute(Q.raise_epoch, show_id, epoch)
             shut = sale["cancelled"]

@@ -103,6 +103,8 @@ def query(kind: type[T], request: Request) -> T:
     for name, text in pairs:
         if name in lists:
             given.setdefault(name, []).append(text)
+        elif name in given:  # which of the two was meant? A cache in front of us may think otherwise
+            raise Invalid(field=name, detail="Expected the parameter once.")
         else:
             given[name] = text
     try:

@@ -67,7 +67,7 @@ ETAG_HEADER: Json = {
     "in": "header",
     "required": False,
     "description": "The ETag you have. When nothing changed the answer is 304, without a body.",
-    "schema": {"type": "string", "pattern": '^"[!#-~]*"$'},
+    "schema": {"type": "string"},
 }
 RESPONSE_HEADERS: Json = {
     "X-Request-Id": {

@@ -35,8 +35,8 @@ INSERT INTO venue (city_id, organiser_id, name, address, postal_code, lat, lon)
 
 -- name: venue
 -- One venue that this organiser may use: their own, or the house's.
-SELECT venue.id, venue.city_id, city.slug AS city, venue.organiser_id, venue.name, venue.address, venue.postal_code,
-       venue.lat, venue.lon
+SELECT venue.id, venue.city_id, city.slug AS city, venue.organiser_id, venue.name, venue.address,
+       venue.postal_code, venue.lat, venue.lon
   FROM venue
   JOIN city ON city.id = venue.city_id
  WHERE venue.id = $1
@@ -110,7 +110,8 @@ SELECT layout.hash, layout.name, layout.seats, layout.body
   SELECT layout.hash, layout.name, layout.seats, count(*) OVER () AS total
     FROM layout
    WHERE $1::bigint IS NULL
-      OR EXISTS (SELECT FROM layout_keeper AS keeper WHERE keeper.hash = layout.hash AND keeper.organiser_id = $1)
+      OR EXISTS (SELECT FROM layout_keeper AS keeper
+                  WHERE keeper.hash = layout.hash AND keeper.organiser_id = $1)
       OR EXISTS (SELECT FROM hall
                    JOIN venue ON venue.id = hall.venue_id
                   WHERE hall.layout_hash = layout.hash
@@ -119,14 +120,15 @@ ORDER BY layout.name, layout.hash
    LIMIT $2 OFFSET $3;
 
 -- name: add_event
-INSERT INTO event (organiser_id, kind, title, description, language, genre, rating, duration_min, poster, people, featured)
+INSERT INTO event (organiser_id, kind, title, description, language, genre, rating, duration_min, poster,
+                   people, featured)
      VALUES ($1, $2, $3, $4, $5, $6, $7::float8, $8, $9, $10, $11)
   RETURNING id;
 
 -- name: event
 -- One event of this organiser.
-SELECT id, organiser_id, kind, title, description, language, genre, rating::float8 AS rating, duration_min, poster,
-       people, featured
+SELECT id, organiser_id, kind, title, description, language, genre, rating::float8 AS rating, duration_min,
+       poster, people, featured
   FROM event
  WHERE id = $1
    AND ($2::bigint IS NULL OR organiser_id = $2)
@@ -134,13 +136,13 @@ SELECT id, organiser_id, kind, title, description, language, genre, rating::floa
 
 -- name: change_event
 UPDATE event
-   SET kind = $2, title = $3, description = $4, language = $5, genre = $6, rating = $7::float8, duration_min = $8,
-       poster = $9, people = $10, featured = $11, updated_at = now()
+   SET kind = $2, title = $3, description = $4, language = $5, genre = $6, rating = $7::float8,
+       duration_min = $8, poster = $9, people = $10, featured = $11, updated_at = now()
  WHERE id = $1;
 
 -- name: list_events
-  SELECT id, organiser_id, kind, title, description, language, genre, rating::float8 AS rating, duration_min, poster,
-         people, featured, count(*) OVER () AS total
+  SELECT id, organiser_id, kind, title, description, language, genre, rating::float8 AS rating, duration_min,
+         poster, people, featured, count(*) OVER () AS total
     FROM event
    WHERE $1::bigint IS NULL OR organiser_id = $1
 ORDER BY title, id

@@ -16,14 +16,14 @@ ORDER BY starts_at
 -- Many shows in one statement; their numbers grow in the order given.
 WITH asked AS (
     SELECT *
-      FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[],
-                  $7::timestamptz[], $8::text[], $9::int[], $10::int[], $11::int[], $12::text[])
-           WITH ORDINALITY
-        AS asked (event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at, currency, hold_ttl_s,
-                  owner_seats_max, order_seats_max, orphan_rule, place)
+      FROM unnest($1::bigint[], $2::bigint[], $3::text[],
+                  $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[],
+                  $8::text[], $9::int[], $10::int[], $11::int[], $12::text[]) WITH ORDINALITY
+        AS asked (event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at,
+                  currency, hold_ttl_s, owner_seats_max, order_seats_max, orphan_rule, place)
 )
-INSERT INTO show (event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at, currency, hold_ttl_s,
-                  owner_seats_max, order_seats_max, orphan_rule)
+INSERT INTO show (event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at,
+                  currency, hold_ttl_s, owner_seats_max, order_seats_max, orphan_rule)
      SELECT event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at, currency, hold_ttl_s,
             owner_seats_max, order_seats_max, orphan_rule
        FROM asked
@@ -44,8 +44,8 @@ SELECT category, price_minor
 -- name: show
 -- One show of this organiser's event.
 SELECT show.id, show.event_id, show.hall_id, show.layout_hash, show.starts_at, show.ends_at, show.opens_at,
-       show.closes_at, show.currency, show.hold_ttl_s, show.owner_seats_max, show.order_seats_max, show.orphan_rule,
-       show.cancelled, show.revision
+       show.closes_at, show.currency, show.hold_ttl_s, show.owner_seats_max, show.order_seats_max,
+       show.orphan_rule, show.cancelled, show.revision
   FROM show
   JOIN event ON event.id = show.event_id
  WHERE show.id = $1
@@ -61,9 +61,10 @@ SELECT show.id, show.event_id, show.hall_id, show.layout_hash, show.starts_at, s
 RETURNING revision;
 
 -- name: list_shows
-  SELECT card.show_id AS id, card.event_id, card.hall_id, card.layout_hash, card.starts_at, card.ends_at, card.opens_at,
-         card.closes_at, card.currency, card.hold_ttl_s, card.owner_seats_max, card.order_seats_max, card.orphan_rule,
-         card.cancelled, card.revision, card.title, card.venue, card.hall, card.seats,
+  SELECT card.show_id AS id, card.event_id, card.hall_id, card.layout_hash, card.starts_at, card.ends_at,
+         card.opens_at, card.closes_at, card.currency, card.hold_ttl_s, card.owner_seats_max,
+         card.order_seats_max, card.orphan_rule, card.cancelled, card.revision, card.title, card.venue,
+         card.hall, card.seats,
          array(SELECT category FROM price WHERE show_id = card.show_id ORDER BY category) AS categories,
          array(SELECT price_minor FROM price WHERE show_id = card.show_id ORDER BY category) AS prices,
          count(*) OVER () AS total

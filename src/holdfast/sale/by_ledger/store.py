@@ -1,8 +1,8 @@
 """While Redis is away the ledger decides alone: slower, a few at a time, and never wrong.
 
-The show is marked first, so that Redis must be given a new map before it sells again. Seats are chosen from the
-ledger's own map, at most a second old; whoever chose what somebody else just got is told so, or, having asked for
-the best, gets the next best.
+The show is marked first, so that Redis must be given a new map before it sells again. Seats are chosen from
+the ledger's own map, at most a second old; whoever chose what somebody else just got is told so, or, having
+asked for the best, gets the next best.
 """
 
 import asyncio
