@@ -18,6 +18,7 @@ import typer
 from holdfast.config import Config
 from holdfast.engines.down import EngineDown
 from holdfast.engines.trouble import Trouble
+from holdfast.processes import EXPECTED
 from holdfast.refusals import Refusal
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from holdfast.processes import Cast, Opened
 
 Result = TypeVar("Result")
-EXPECTED = 2  # exit code of trouble that the operator can put right
 
 app = typer.Typer(
     help="A ticket box office that never sells a seat twice.",

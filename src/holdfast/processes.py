@@ -27,6 +27,7 @@ from holdfast.engines.trouble import Trouble
 
 DRAIN_S = 30  # for requests under way when a web worker is told to stop
 SERVES_WITHIN_S = 60.0
+EXPECTED = 2  # exit code of trouble that the operator can put right
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,8 @@ async def _prepare(config: Config, is_demo: bool) -> dict[str, Any]:
             process.terminate()
             await process.wait()
     if process.returncode:
-        raise Trouble("")  # it has said why
+        has_said_why = process.returncode == EXPECTED
+        raise Trouble("" if has_said_why else f"the preparation ended with code {process.returncode}")
     facts: dict[str, Any] = json.loads(output)
     return facts
 

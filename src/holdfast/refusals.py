@@ -60,7 +60,9 @@ class Refusal(Exception):
 
     def __init__(self, **details: object) -> None:
         self.details = details
-        super().__init__(f"{self.code} {details}" if details else self.code)
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.details}" if self.details else self.code
 
 
 class SeatsTaken(Refusal):

@@ -10,6 +10,8 @@ import schemathesis
 
 
 @schemathesis.hook
-def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwargs: dict[str, Any]) -> None:
+def before_call(
+    context: schemathesis.HookContext, case: "schemathesis.Case[Any]", kwargs: dict[str, Any]
+) -> None:
     if case.headers and "Idempotency-Key" in case.headers:
         case.headers["Idempotency-Key"] = str(uuid.uuid4())

@@ -4,9 +4,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 
 from holdfast.app import Box
+from holdfast.demo.stadium import stadium
 from holdfast.people import Role
 from tests.cast import Fan, problem
 from tests.journeys.organising import Desk, Stage, a_body, a_city, a_desk, a_stage, an_event, show_of
@@ -261,6 +263,14 @@ async def test_layouts_come_in_from_other_programs(desk: Desk) -> None:
     refused(broken, 422, "bad_layout")
     kept = (await desk.asks("GET", f"/layouts/{csv.json()['hash']}")).json()
     assert (await desk.makes("/layouts", kept))["hash"] == csv.json()["hash"]
+
+
+async def test_a_stadium_can_be_brought_in(desk: Desk) -> None:
+    drawing = msgspec.json.decode(msgspec.json.encode(stadium()))
+
+    layout = await desk.makes("/layouts", drawing)
+
+    assert layout["seats"] == 50_000
 
 
 async def test_lists_come_in_pages_with_a_total(desk: Desk) -> None:

@@ -153,7 +153,6 @@ def test_a_curved_row_faces_its_centre_from_left_to_right() -> None:
         (hall(RowBody("1-999", "1-999")), "more than 60000"),
         (hall(areas=[msgspec.structs.replace(FLOOR, capacity=SEATS_MAX), FLOOR]), "more than 60000"),
         (hall(areas=[FLOOR, FLOOR]), "two seats are called Floor-1"),
-        (hall(RowBody("A\n", "1-2")), "label"),
         (hall(RowBody("A", "1-2"), added=[["Z-9"]]), "no seat Z-9"),
     ],
 )
@@ -162,6 +161,23 @@ def test_what_is_wrong_is_said_in_one_line(body: LayoutBody, says: str) -> None:
         Layout.build(body)
     assert says in str(problem.value)
     assert "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "instead"),
+    [
+        (b'"label": "A", "seats": "9-1', b'"label": "A\\n", "seats": "9-1'),
+        (b'"1a"', b'"1\\u0000a"'),
+        (b'"text": "Stage"', b'"text": "Sta\\u007fge"'),
+        (b"#E69F00", b"#E69F0\\n"),
+        (b'"name": "Pit"', b'"name": "\\tPit"'),
+    ],
+)
+def test_what_cannot_be_printed_is_refused(field: bytes, instead: bytes) -> None:
+    text = (LAYOUTS / "theatre.json").read_bytes()
+    assert field in text
+    with pytest.raises(LayoutProblem, match=r"categories|sections|areas|shapes"):
+        checked(text.replace(field, instead))
 
 
 def test_two_categories_need_a_word_on_which_one_a_row_has() -> None:

@@ -22,7 +22,12 @@ class Hall:
     pool: Pool
 
     async def ask(self, what: What, **terms: Any) -> Outcome:
-        asked: dict[str, Any] = {"owner_id": 1, "claim_id": f"h{next(_claim_ids)}", "life_ms": 60_000, "limit": 10}
+        asked: dict[str, Any] = {
+            "owner_id": 1,
+            "claim_id": f"h{next(_claim_ids)}",
+            "life_ms": 60_000,
+            "limit": 10,
+        }
         return await self.holds.hold(Ask(show_id=self.pool.pool_id, what=what, **(asked | terms)))
 
     async def seats(self, *labels: str, rule: OrphanRule = OrphanRule.OFF, **terms: Any) -> Outcome:
@@ -43,7 +48,11 @@ class Hall:
 
 
 async def a_hall(
-    holds: Holds, redis: Redis, layout: Layout, letters: str = "", window_ms: tuple[int, int] = (-1000, 3_600_000)
+    holds: Holds,
+    redis: Redis,
+    layout: Layout,
+    letters: str = "",
+    window_ms: tuple[int, int] = (-1000, 3_600_000),
 ) -> Hall:
     hall = Hall(holds, layout, a_pool(redis))
     fields = plan_fields(layout)
@@ -76,7 +85,9 @@ def best_of(
 
 def rows(*sizes: int, standing: int = 0) -> Layout:
     """Rows A, B, … of these sizes, one behind the other; with `standing`, a floor."""
-    floor = AreaBody(name="Floor", capacity=standing or 1, outline=[(0, 9), (5, 9), (5, 12)], category="Standard")
+    floor = AreaBody(
+        name="Floor", capacity=standing or 1, outline=[(0, 9), (5, 9), (5, 12)], category="Standard"
+    )
     drawn = [
         RowBody(label=chr(65 + i), seats=f"1-{size}", at=(0.0, 2.0 + i), align="centre", category="Standard")
         for i, size in enumerate(sizes)

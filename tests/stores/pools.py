@@ -40,7 +40,12 @@ class Pool:
 
     async def ask(self, *units: int, **wish: Any) -> Outcome:
         """Claim these; or, with count=, any so many of `first` to `end`."""
-        asked: dict[str, Any] = {"claim_id": f"c{next(_claim_ids)}", "owner": 1, "life_ms": 60_000, "limit": 10}
+        asked: dict[str, Any] = {
+            "claim_id": f"c{next(_claim_ids)}",
+            "owner": 1,
+            "life_ms": 60_000,
+            "limit": 10,
+        }
         (outcome,) = await self.claims.claim_many(self.pool_id, [Wish(units=units, **(asked | wish))])
         return outcome
 

@@ -95,7 +95,9 @@ async def test_best_available_is_the_same_seats_in_both(
     for wish in asked:
         hall = await a_hall(box.holds, redis, scene.layout, scene.letters)
         outcome = await hall.ask(wish)
-        await redis.call("DEL", *(hall.pool.key(name) for name in ("units", "ends", "owners", "meta", "changes")))
+        await redis.call(
+            "DEL", *(hall.pool.key(name) for name in ("units", "ends", "owners", "meta", "changes"))
+        )
 
         want = Want(wish.count, wish.category, wish.prefer, wish.accessible, wish.together)
         assert told(outcome) == expected(best(scene.layout, states, want), states), (wish, scene)
@@ -133,7 +135,9 @@ async def test_orphan_verdicts_are_the_same_in_both(
     for _ in range(WISHES_EACH):
         first = data.draw(st.sampled_from(free))
         nearby = [seat for seat in free if abs(seat - first) <= 6]
-        seats = tuple(sorted(data.draw(st.lists(st.sampled_from(nearby), min_size=1, max_size=5, unique=True))))
+        seats = tuple(
+            sorted(data.draw(st.lists(st.sampled_from(nearby), min_size=1, max_size=5, unique=True)))
+        )
         hall = await a_hall(box.holds, redis, scene.layout, scene.letters)
 
         outcome = await hall.ask(Seats(seats, OrphanRule.WARN, runs_of(scene.layout, seats)))

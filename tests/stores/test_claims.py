@@ -372,6 +372,8 @@ class TestALostMap:
         await pool.settle("let_go", await pool.claim(1))
         await pool.claim(2)
 
-        left_ms = [await pool.redis.call("PTTL", pool.key(name)) for name in ("units", "ends", "owners", "meta")]
+        left_ms = [
+            await pool.redis.call("PTTL", pool.key(name)) for name in ("units", "ends", "owners", "meta")
+        ]
 
         assert all(0 < left <= HOUR_MS + 24 * 3600 * 1000 for left in left_ms), left_ms

@@ -94,7 +94,9 @@ class TestTheOrphanRule:
 
         assert isinstance(await here.seats("A-2", "A-3", rule=REFUSE), Held)
 
-    async def test_a_single_that_was_there_before_is_not_blamed_on_anybody(self, hall: Callable[..., Any]) -> None:
+    async def test_a_single_that_was_there_before_is_not_blamed_on_anybody(
+        self, hall: Callable[..., Any]
+    ) -> None:
         here = await hall(10, letters="AHAAAAAAAA")
 
         assert isinstance(await here.seats("A-3", "A-4", rule=REFUSE), Held)
@@ -171,7 +173,9 @@ class TestBestAvailable:
         assert isinstance(outcome, Held)
         assert outcome.leaves_single
 
-    async def test_a_refused_wish_does_not_spoil_the_next_of_its_batch(self, hall: Callable[..., Any]) -> None:
+    async def test_a_refused_wish_does_not_spoil_the_next_of_its_batch(
+        self, hall: Callable[..., Any]
+    ) -> None:
         """What the script noted as taken for one over his limit is free for the next."""
         here = await hall(4)
 
@@ -216,9 +220,7 @@ class TestLimits:
         await here.seats("A-1", "A-2", limit=3)
         whats = {"seats": named(here.layout, "A-3", "A-4"), "best": best_of(2)}
 
-        outcome = (
-            await here.places(2, limit=3) if kind == "places" else await here.ask(whats[kind], limit=3)
-        )
+        outcome = await here.places(2, limit=3) if kind == "places" else await here.ask(whats[kind], limit=3)
 
         assert outcome == Limit(2)
         assert (await here.letters()).count("H") == 2

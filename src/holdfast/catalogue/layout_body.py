@@ -21,16 +21,18 @@ SEATS_MAX = 60_000
 # Told apart by colour-blind people too (Okabe and Ito).
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 
-PRINTABLE = r"^[^\x00-\x1f\x7f]+$(?!\n)"  # Python's $ alone lets a last line end through
+# Not Meta(pattern=…): with msgspec 0.22 a process that has decoded one may crash as it exits (its issue 717)
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
+COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
 
 Coordinate = Annotated[float, Meta(ge=-1_000_000, le=1_000_000)]
 Length = Annotated[float, Meta(gt=0, le=1_000_000)]
 Degrees = Annotated[float, Meta(ge=-360, le=360)]
 Point = tuple[Coordinate, Coordinate]
-Name = Annotated[str, Meta(min_length=1, max_length=60, pattern=PRINTABLE)]
+Name = Annotated[str, Meta(min_length=1, max_length=60)]
 Label = Annotated[str, Meta(min_length=1, max_length=200)]
-Colour = Annotated[str, Meta(max_length=7, pattern="^#[0-9A-Fa-f]{6}")]
-Written = Annotated[str, Meta(min_length=1, max_length=4000, pattern=PRINTABLE)]
+Colour = Annotated[str, Meta(min_length=7, max_length=7)]
+Written = Annotated[str, Meta(min_length=1, max_length=4000)]
 Rule = Written | list[Name]  # "1-14", "27-1 odd, 2-28 even", or ["1", "1a", "2"]: numbering.py
 
 
@@ -38,9 +40,25 @@ class LayoutProblem(ValueError):
     """What is wrong with a layout, in one line: where, what, and what to do about it."""
 
 
+def _check_words(*rules: Rule | None) -> None:
+    for rule in rules:
+        for text in [rule] if isinstance(rule, str) else rule or ():
+            if UNPRINTABLE.search(text):
+                raise LayoutProblem(f"{text[:30]!r} has a character that cannot be printed; take it out")
+
+
+def _check_colour(colour: str) -> None:
+    if not COLOUR.fullmatch(colour):
+        raise LayoutProblem(f"colour {colour!r} is not one; write #0072B2")
+
+
 class CategoryBody(Struct, frozen=True, forbid_unknown_fields=True):
     name: Name
     colour: Colour
+
+    def __post_init__(self) -> None:
+        _check_words(self.name)
+        _check_colour(self.colour)
 
 
 class CurveBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -71,6 +89,9 @@ class RowBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     companion: Rule | None = None
     restricted: Rule | None = None
 
+    def __post_init__(self) -> None:
+        _check_words(self.label, self.seats, self.category)
+
 
 class SectionBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     name: Name
@@ -81,6 +102,9 @@ class SectionBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
     turn: Degrees = 0.0  # clockwise, around the section's own 0, 0
     outline: list[Point] = []
 
+    def __post_init__(self) -> None:
+        _check_words(self.name, self.prefix)
+
 
 class AreaBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Standing: as many places as its capacity, none of them anywhere in particular."""
@@ -90,6 +114,9 @@ class AreaBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     outline: Annotated[list[Point], Meta(min_length=3)]
     category: Name | None = None
 
+    def __post_init__(self) -> None:
+        _check_words(self.name)
+
 
 class ShapeBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Something to draw: it helps people find their way."""
@@ -97,6 +124,10 @@ class ShapeBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     outline: list[Point]
     text: Annotated[str, Meta(max_length=60)] = ""
     colour: Colour = "#D9D9D9"
+
+    def __post_init__(self) -> None:
+        _check_words(self.text)
+        _check_colour(self.colour)
 
 
 class LayoutBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -109,6 +140,9 @@ class LayoutBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     focal_name: Name = "stage"
     front: Point | None = None  # where the front is, if elsewhere: a cinema is best in the middle
     added: list[list[Label]] = []  # written when a layout has grown: the labels each growth brought, in order
+
+    def __post_init__(self) -> None:
+        _check_words(self.name, self.focal_name)
 
 
 _NEGATIVE_ZERO = re.compile(rb'("(?:[^"\\]|\\.)*")|(?<=[\[:,])-0\.0(?=[,\]}])')

@@ -154,7 +154,7 @@ EVENTS = (
         "Second leg of the Harbour Cup; the visitors lead by one.",
     ),
     DemoEvent(
-        MATCH, "River Otters v North Pines", "Hockey", "", 90, 7.3,
+        MATCH, "River Otters v North Pines", "Football", "", 115, 7.3,
         "Semi-final. Whoever wins is in the national league for the first time.",
     ),
 )  # fmt: skip

@@ -32,7 +32,7 @@ from itertools import groupby
 
 from holdfast.catalogue import Layout
 from holdfast.holds.alternatives import alternatives, places, stretches_of
-from holdfast.holds.costs import Plan, plan
+from holdfast.holds.costs import COST_MAX, Plan, plan
 from holdfast.holds.hold import Orphan, Prefer
 from holdfast.holds.orphans import Fine, orphan_verdict, orphans
 
@@ -120,29 +120,33 @@ def _split(layout: Layout, states: bytes, want: Want) -> Choice | None:
 
 def _best_window(layout: Layout, states: bytes, want: Want) -> Window | None:
     the_plan = plan(layout, want.prefer)
-    wanted, lowest = b"A" * want.count, None
+    wanted, lowest, cost_max = b"A" * want.count, None, COST_MAX
     for run_cost, start, length in the_plan.runs:
-        if lowest is not None and lowest.is_spotless and run_cost > lowest.cost:
+        if run_cost > cost_max:
             break
         if length >= want.count and states.find(wanted, start, start + length) >= 0:
-            found = min(_windows(layout, states, want, the_plan, range(start, start + length)), default=None)
+            run = range(start, start + length)
+            found = min(_windows(layout, states, want, run, cost_max), default=None)
             if found is not None and (lowest is None or found < lowest):
                 lowest = found
+                cost_max = lowest.cost if lowest.is_spotless else COST_MAX
     return lowest
 
 
-def _windows(layout: Layout, states: bytes, want: Want, the_plan: Plan, run: range) -> Iterator[Window]:
-    count, last = want.count, len(run) - want.count
+def _windows(layout: Layout, states: bytes, want: Want, run: range, cost_max: int) -> Iterator[Window]:
+    """Windows of a run that fit. Once a spotless one is known, dearer ones are not worth a second look."""
+    count, last, costs = want.count, len(run) - want.count, plan(layout, want.prefer).costs
     for stretch in stretches_of(count).finditer(states[run.start : run.stop]):
         for offset in range(stretch.start(), stretch.end() - count + 1):
             start, left, right = run.start + offset, offset - stretch.start(), stretch.end() - offset - count
-            if _fits(layout, want, start):
+            cost = costs[start + count // 2]
+            if cost <= cost_max and _fits(layout, want, start):
                 yield Window(
                     spare=_spare(layout, want, start),
                     single=left == 1 or right == 1,
                     restricted=layout.traits.find(b"r", start, start + count) >= 0,
                     inner=want.prefer is Prefer.AISLE and offset not in (0, last),
-                    cost=the_plan.costs[start + count // 2],
+                    cost=cost,
                     odd=left % 2 == 1,
                     start=start,
                 )

@@ -1,12 +1,13 @@
 """What is sold: PostgreSQL has the last word (R15–R19, R25)."""
 
-from holdfast.ledger.booking import Booking, Move, State, from_public_id, public_id, reference
+from holdfast.ledger.booking import TAKES_SEATS, Booking, Move, State, from_public_id, public_id, reference
 from holdfast.ledger.opening import Answer, Lost, Opened, Opening, Refused, Rival, Same
 from holdfast.ledger.sale import LETTER, VERSIONS_AN_EPOCH, LiveBooking, Sale, letters
 from holdfast.ledger.store import Ledger, live_booking, set_sale
 
 __all__ = [
     "LETTER",
+    "TAKES_SEATS",
     "VERSIONS_AN_EPOCH",
     "Answer",
     "Booking",

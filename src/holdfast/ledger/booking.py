@@ -9,7 +9,6 @@ Rule: everything that decides a transition is in this file. It does no I/O.
 docs/flows/booking.md is drawn from MOVES, by `make docs`; the trigger in 0003_ledger.sql says the same.
 """
 
-import base64
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -92,6 +91,8 @@ class Booking:
 
 # A booking's public id is (show, number), shuffled so that it tells neither and neighbours look unlike.
 # It is not a secret: whoever asks must own the booking.
+ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 ID_BITS = 96
 HALF = ID_BITS // 2
 MASK = (1 << ID_BITS) - 1
@@ -104,17 +105,20 @@ REFERENCE_MASK = (1 << 40) - 1
 def public_id(show_id: int, number: int) -> str:
     mixed = ((show_id << HALF | number) * ODD) & MASK
     mixed = ((mixed ^ mixed >> HALF) * ODD) & MASK
-    return base64.b32encode(mixed.to_bytes(12, "big"))[:20].decode().lower()
+    return _spelt(mixed << 4, 10)
 
 
 def from_public_id(text: str) -> tuple[int, int]:
     """(show, number); whatever is no id is nobody's booking."""
-    try:
-        mixed = int.from_bytes(base64.b32decode(text.upper().encode("ascii") + b"===="), "big")
-    except (ValueError, UnicodeEncodeError):
-        raise NoSuchBooking() from None
-    if len(text) != 20:
+    mixed = 0
+    for letter in text if len(text) == 20 else "?":
+        digit = ALPHABET.find(letter)
+        if digit < 0:
+            raise NoSuchBooking()
+        mixed = mixed << 5 | digit
+    if mixed & 15:
         raise NoSuchBooking()
+    mixed >>= 4
     mixed = (mixed * ODD_BACK) & MASK
     mixed = ((mixed ^ mixed >> HALF) * ODD_BACK) & MASK
     return mixed >> HALF, mixed & ((1 << HALF) - 1)
@@ -123,4 +127,9 @@ def from_public_id(text: str) -> tuple[int, int]:
 def reference(show_id: int, number: int) -> str:
     """Short enough to say on the phone."""
     mixed = (number * REFERENCE_ODD + show_id * 0x5851_F42D_4D) & REFERENCE_MASK
-    return base64.b32encode(mixed.to_bytes(5, "big")).decode()
+    return _spelt(mixed, 4).upper()
+
+
+def _spelt(value: int, pairs: int) -> str:
+    """Base 32, ten bits at a time from a table: the standard library's is ten times slower."""
+    return "".join([PAIRS[value >> 10 * i & 1023] for i in range(pairs - 1, -1, -1)])

@@ -42,6 +42,7 @@ class Opened:
     epoch: int
     opened_at: datetime
     expires_at: datetime
+    note: str | None = None  # of the first try, where this is another one
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 SELECT * FROM open_holds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17);
 
 -- name: booking_of_request
-SELECT * FROM booking WHERE owner_id = $1 AND show_id = $2 AND request_id = $3;
+SELECT *, state = 'held' AND expires_at <= now() AS has_lapsed
+  FROM booking
+ WHERE owner_id = $1 AND show_id = $2 AND request_id = $3;
 
 -- name: booking
 SELECT * FROM booking WHERE show_id = $1 AND number = $2;
@@ -44,7 +46,9 @@ SELECT * FROM confirm_bookings($1, $2, $3, $4);
 
 -- name: extension
 -- How long a hold may be made to last from now, in ms; no row: it is not held any more.
-SELECT floor(extract(epoch FROM least(now() + $4 * interval '1 ms', opened_at + $5 * interval '1 s') - now()) * 1000)::bigint
+-- Never less than it has: a claim that ended before its row would show a held seat as free.
+SELECT floor(extract(epoch FROM greatest(expires_at, least(now() + $4 * interval '1 ms',
+                                                           opened_at + $5 * interval '1 s')) - now()) * 1000)::bigint
            AS left_ms,
        fence, expires_at
   FROM booking

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -64,7 +65,7 @@ class Ledger:
             raise Busy(retry_after_s=1)
         meter.observe("open_batch_size", len(openings))
         meter.observe("open_batch_seconds", time.perf_counter() - began)
-        rivals = _rivals(row["details"])
+        rivals = _rivals(row["details"], _forgotten(openings, row["outcomes"]))
         return [
             Opened(
                 number,
@@ -96,12 +97,18 @@ class Ledger:
         row = await self._postgres.fetchrow(
             Q.booking_of_request, opening.owner_id, opening.show_id, opening.request_id
         )
+        if row is None:  # a twin in the same batch lost, and nothing of it stayed
+            return (await self._open_once([opening]))[0]
         booking = _booking(row)
+        if row["has_lapsed"]:  # not swept yet, but nobody's any more
+            booking = replace(booking, state=State.EXPIRED)
         if booking.body_hash != opening.body_hash:
             return Refused("key_reused")
         if booking.state in (State.HELD, State.CONFIRMED) and booking.seats == opening.seats:
             # Our own first try, whose answer was lost, or a twin of it: the same claim stands behind both.
-            return Opened(booking.number, booking.state, epoch, booking.opened_at, booking.expires_at)
+            return Opened(
+                booking.number, booking.state, epoch, booking.opened_at, booking.expires_at, booking.note
+            )
         return Same(booking)
 
     async def booking(self, show_id: int, number: int) -> Booking | None:
@@ -228,10 +235,17 @@ def live_booking(row: Any) -> LiveBooking:
     return LiveBooking(row["number"], claim, State(row["state"]), row["counts"], row["left_ms"])
 
 
-def _rivals(details: str | None) -> dict[int, tuple[Rival, ...]]:
+def _forgotten(openings: Sequence[Opening], outcomes: Sequence[str]) -> set[str]:
+    """Claims of this batch that lost: whoever lost to one of them lost to nobody."""
+    return {o.claim_id for o, outcome in zip(openings, outcomes, strict=True) if outcome in ("taken", "limit")}
+
+
+def _rivals(details: str | None, forgotten: set[str]) -> dict[int, tuple[Rival, ...]]:
     """Who has the seats that were lost, by the place of the loser in the batch."""
     found: dict[int, tuple[Rival, ...]] = {}
     for one in msgspec.json.decode(details) if details else ():
+        if one["claim_id"] is None or one["claim_id"] in forgotten:
+            continue  # it came free while we looked
         claim = Claim(one["claim_id"], one["owner_id"], tuple(one["seats"]))
         rival = Rival(one["seat"], claim, State(one["state"]), one["left_ms"])
         found[one["ord"]] = (*found.get(one["ord"], ()), rival)

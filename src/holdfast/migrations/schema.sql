@@ -89,7 +89,7 @@ CREATE TABLE venue (
 );
 CREATE INDEX venues_of_a_city ON venue (city_id);
 
--- A layout is its content: the same drawing is one row, however many halls and shows use it. Rows never change.
+-- A layout is its content: the same drawing is one row, however many halls and shows use it.
 CREATE TABLE layout (
     hash       text        PRIMARY KEY,
     name       text        NOT NULL,
@@ -143,7 +143,7 @@ CREATE TABLE show (
     id              bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     event_id        bigint      NOT NULL REFERENCES event,
     hall_id         bigint      NOT NULL REFERENCES hall,
-    layout_hash     text        NOT NULL REFERENCES layout,   -- the hall's when the show was made; it only grows
+    layout_hash     text        NOT NULL REFERENCES layout,   -- the hall's of that time; it only grows
     starts_at       timestamptz NOT NULL,
     ends_at         timestamptz NOT NULL,
     opens_at        timestamptz NOT NULL,

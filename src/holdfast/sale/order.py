@@ -73,6 +73,7 @@ class Order:
     show: ShowOnSale
     owner_id: int
     request_id: str
+    claim_id: str
     body_hash: int
     what: What
 

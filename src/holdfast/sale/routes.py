@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.holds import claim_id
 from holdfast.ledger import Booking, from_public_id
 from holdfast.people import Role
 from holdfast.refusals import (
@@ -56,12 +57,13 @@ async def post_hold(request: Request) -> Response:
     answer is durable before it is given. The same Idempotency-Key gives the same hold. A booking with nothing
     to pay is confirmed at once.
     """
-    box, caller = request.state.box, request.state.caller
-    show_id = request.path_params["show"]
+    state, show_id = request.scope["state"], request.scope["path_params"]["show"]
+    box, owner_id = state["box"], state["caller"].account_id
     raw = await request.body()
     body = read(HoldBody, raw)
     show = box.catalogue.peek(show_id) or await box.catalogue.show_on_sale(show_id)
-    order = Order(show, caller.account_id, request_id_of(request), body_hash(raw), understood(body, show))
+    request_id, claim = request_ids(state["headers"].get(b"idempotency-key"), owner_id)
+    order = Order(show, owner_id, request_id, claim, body_hash(raw), understood(body, show))
     booking, held = await box.sales.hold(order)
     return answer(201, booking_page(booking, show.layout, held))
 
@@ -118,14 +120,15 @@ async def own_booking(request: Request) -> Booking:
     return await sales.booking(request.state.caller.account_id, show_id, number)
 
 
-def request_id_of(request: Request) -> str:
-    """The Idempotency-Key; without one every request is its own."""
-    key = request.headers.get("idempotency-key")
+def request_ids(key: bytes | None, owner_id: int) -> tuple[str, str]:
+    """The request id, which is the Idempotency-Key, and the claim id; without a key each is its own."""
     if key is None:
-        return new_request_id()
-    if not (0 < len(key) <= KEY_LENGTH_MAX and key.isascii() and key.isprintable()) or key.startswith("~"):
+        request_id = new_request_id()
+        return request_id, request_id
+    text = key.decode("latin-1")
+    if not (0 < len(text) <= KEY_LENGTH_MAX and text.isascii() and text.isprintable()) or text[0] == "~":
         raise BadKey()
-    return key
+    return text, claim_id(owner_id, text)
 
 
 ROUTES = (

@@ -12,6 +12,7 @@ before Redis sells again. The ledger away: nothing is sold.
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import structlog
 
@@ -21,8 +22,8 @@ from holdfast.config import Config
 from holdfast.engines.batch import Batcher
 from holdfast.engines.down import EngineDown
 from holdfast.engines.meter import meter
-from holdfast.holds import Again, Ask, Few, Held, Holds, Limit, Orphan, Seats, Shut, Taken, Unbuilt, claim_id
-from holdfast.ledger import Booking, Ledger, Lost, Opened, Opening, Refused, Same, State
+from holdfast.holds import Again, Ask, Few, Held, Holds, Limit, Orphan, Seats, Shut, Taken, Unbuilt
+from holdfast.ledger import TAKES_SEATS, Booking, Ledger, Lost, Opened, Opening, Refused, Same, State
 from holdfast.refusals import (
     Busy,
     ExtensionCap,
@@ -124,6 +125,10 @@ class Sales:
         extended = await self._ledger.extend(booking, ttl_s=ttl_s, life_max_s=life_max_s)
         if extended is None:
             raise HoldGone(state=booking.state)
+        # Only if the claim was lost before its row: now the ledger has said that the seats are still theirs.
+        await self._tell_map(
+            booking.show_id, Part("adopt", booking.claim, left_ms + self._config.claim_grace_ms)
+        )
         meter.add("bookings_total", move="extend")
         return extended
 
@@ -146,8 +151,7 @@ class Sales:
     def _ask(self, order: Order) -> Ask:
         show = order.show
         life_ms = show.hold_ttl_s * 1000 + self._config.claim_grace_ms
-        claim = claim_id(order.owner_id, order.request_id)
-        return Ask(show.show_id, order.owner_id, claim, life_ms, show.owner_seats_max, order.what)
+        return Ask(show.show_id, order.owner_id, order.claim_id, life_ms, show.owner_seats_max, order.what)
 
     async def _open(self, order: Order, held: Held | Again, claimed_at: float) -> Booking | None:
         """Make it durable. None: the catalogue has moved on, ask again with what it says now."""
@@ -165,7 +169,7 @@ class Sales:
         if isinstance(answer, Opened):
             return await self._opened(order, opening, answer, held.epoch)
         if isinstance(answer, Same):
-            if answer.booking.seats != held.seats:
+            if answer.booking.seats != held.seats or answer.booking.state not in TAKES_SEATS:
                 await self._tell_map(order.show.show_id, Part("let_go", claim))
             return first_answer(answer.booking)
         parts = [Part("let_go", claim)]
@@ -227,7 +231,7 @@ class Sales:
         """The order on the show as the catalogue has it now."""
         self._catalogue.forget(order.show.show_id)
         show = await self._catalogue.show_on_sale(order.show.show_id)
-        return Order(show, order.owner_id, order.request_id, order.body_hash, order.what)
+        return replace(order, show=show)
 
     async def _hold_by_ledger(self, order: Order) -> Booking:
         for _ in range(TRIES_MAX):

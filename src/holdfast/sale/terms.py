@@ -2,17 +2,21 @@
 
 import secrets
 from collections.abc import Iterable
+from itertools import count
 
 from holdfast.claim import Part
-from holdfast.holds import Again, Best, Held, Places, Want, claim_id, why
+from holdfast.holds import Again, Best, Held, Places, Want, why
 from holdfast.ledger import Booking, Opened, Opening, Rival, State
 from holdfast.refusals import HoldGone, NotOnSale
 from holdfast.sale.order import Order
 
+_PREFIX = secrets.token_hex(8)  # of this process; with a counter: unique without asking for entropy each time
+_numbers = count(1)
+
 
 def new_request_id() -> str:
     """For who sends no Idempotency-Key."""
-    return "~" + secrets.token_hex(12)
+    return f"~{_PREFIX}{next(_numbers):x}"
 
 
 def opening_of(order: Order, held: Held | Again, claimed_at_s: float, *, by_ledger: bool = False) -> Opening:
@@ -22,7 +26,7 @@ def opening_of(order: Order, held: Held | Again, claimed_at_s: float, *, by_ledg
         owner_id=order.owner_id,
         request_id=order.request_id,
         body_hash=order.body_hash,
-        claim_id=claim_id(order.owner_id, order.request_id),
+        claim_id=order.claim_id,
         note=note(order, held),
         ttl_ms=show.hold_ttl_s * 1000,
         claimed_at_s=claimed_at_s,
@@ -60,7 +64,7 @@ def booking_of(opening: Opening, opened: Opened) -> Booking:
         prices_minor=opening.prices,
         amount_minor=sum(opening.prices),
         currency=opening.currency,
-        note=opening.note,
+        note=opening.note if opened.note is None else opened.note,
         opened_at=opened.opened_at,
         expires_at=opened.expires_at,
         confirmed_at=opened.opened_at if opened.state is State.CONFIRMED else None,

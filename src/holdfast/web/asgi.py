@@ -100,7 +100,13 @@ class Application:
         routes, params = self._table.find(scope["path"]) or ({}, {})
         route = routes.get(scope["method"])
         scope["path_params"] = params
-        scope["state"] = {"box": self._box, "request_id": request_id, "caller": None, "application": self}
+        scope["state"] = {
+            "box": self._box,
+            "request_id": request_id,
+            "caller": None,
+            "application": self,
+            "headers": headers,
+        }
         try:
             if route is None:
                 response = self._not_routed(scope["method"], headers, routes)

@@ -49,6 +49,8 @@ from holdfast.web.answers import answer, query, read
 from holdfast.web.routing import Route
 
 IMPORTED_AS = ("text/csv", "application/json")
+LAYOUT_BYTES_MAX = 2 * 1024 * 1024  # a stadium in our format is about 100 kB
+IMPORT_BYTES_MAX = 16 * 1024 * 1024  # the same stadium in pretix's, a line a seat
 
 
 async def post_city(request: Request) -> Response:
@@ -144,7 +146,8 @@ async def post_layout_import(request: Request) -> Response:
     if sent_as not in IMPORTED_AS:
         raise WrongMediaType
     try:
-        body = read_bytes(query(LayoutAsked, request).name, await request.body())
+        name, data = query(LayoutAsked, request).name, await request.body()
+        body = await asyncio.to_thread(read_bytes, name, data)
     except LayoutProblem as problem:
         raise BadLayout(detail=str(problem)) from None
     return await _keep_layout(request, body)
@@ -208,7 +211,9 @@ ROUTES: tuple[Route, ...] = (
     EVENTS.patch(patch_event, KeptEvent, path="/{event:int}", body=EventChange),
     LAYOUTS.get(list_layouts, LayoutList, query=Paging),
     LAYOUTS.get(get_layout, LayoutBody, path="/{layout}"),
-    LAYOUTS.post(post_layout, KeptLayout, body=LayoutBody, query=LayoutAsked),
-    LAYOUTS.post(post_layout_import, KeptLayout, path="/import", body=None, query=LayoutAsked),
+    LAYOUTS.post(post_layout, KeptLayout, body=LayoutBody, query=LayoutAsked, bytes_max=LAYOUT_BYTES_MAX),
+    LAYOUTS.post(
+        post_layout_import, KeptLayout, path="/import", query=LayoutAsked, bytes_max=IMPORT_BYTES_MAX
+    ),
     *SHOW_ROUTES,
 )

@@ -39,13 +39,17 @@ class Desk:
     def get(self, call: Call, told: type, *, path: str = "", query: type | None = None) -> Route:
         return self._route("GET", call, told, path=path, query=query)
 
-    def post(self, call: Call, told: type, *, path: str = "", **takes: type | None) -> Route:
-        return self._route("POST", call, told, path=path, **takes)
+    def post(
+        self, call: Call, told: type, *, path: str = "", bytes_max: int = 0, **takes: type | None
+    ) -> Route:
+        return self._route("POST", call, told, path=path, bytes_max=bytes_max, **takes)
 
     def patch(self, call: Call, told: type, *, path: str, body: type) -> Route:
         return self._route("PATCH", call, told, path=path, body=body)
 
-    def _route(self, method: str, call: Call, told: type, *, path: str, **takes: type | None) -> Route:
+    def _route(
+        self, method: str, call: Call, told: type, *, path: str, bytes_max: int = 0, **takes: type | None
+    ) -> Route:
         return Route(
             method=method,
             path=f"/admin/{self.path}{path}",
@@ -57,6 +61,7 @@ class Desk:
             keyed=method == "POST",
             body=takes.get("body"),
             query=takes.get("query"),
+            body_bytes_max=bytes_max,
         )
 
 

@@ -1,9 +1,11 @@
 // A curl line for an operation, with the example values of the document.
 
 export function curl({ path, method, operation }, api, origin = location.origin) {
-  const parts = [`curl ${method === "get" ? "" : `-X ${method.toUpperCase()} `}"${origin}${api.servers[0].url}${filled(path)}"`]
+  const verb = method === "get" ? "" : `-X ${method.toUpperCase()} `
+  const parts = [`curl ${verb}"${origin}${api.servers[0].url}${filled(path)}"`]
   if (operation["x-role"]) parts.push('-H "Authorization: Bearer $TOKEN"')
-  if ((operation.parameters || []).some(one => one.name === "Idempotency-Key")) parts.push('-H "Idempotency-Key: $(uuidgen)"')
+  const takesKey = (operation.parameters || []).some(one => one.name === "Idempotency-Key")
+  if (takesKey) parts.push('-H "Idempotency-Key: $(uuidgen)"')
   const json = operation.requestBody?.content["application/json"]
   if (json) {
     parts.push('-H "Content-Type: application/json"')

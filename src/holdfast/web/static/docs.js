@@ -19,7 +19,8 @@ function draw(api) {
     ...prose(api.info.description),
     element("p", {}, "Everything below lives under ", element("code", {}, api.servers[0].url), "."))
 
-  const found = api.tags.map(tag => group(tag.name, all.filter(one => one.operation.tags.includes(tag.name)), api))
+  const tagged = name => all.filter(one => one.operation.tags.includes(name))
+  const found = api.tags.map(tag => group(tag.name, tagged(tag.name), api))
   const nothing = element("p", { class: "quiet", hidden: "" }, "No operation has these words.")
   main.append(nothing)
   find.addEventListener("input", () => { nothing.hidden = filter(found, find.value) })
@@ -33,10 +34,12 @@ function group(name, operations, api) {
   const entries = operations.map(one => ({
     card: operationCard(one, api),
     link: element("a", { href: `#${one.operation.operationId}`, title: one.path },
-      element("span", { class: `verb ${one.method}` }, one.method), element("span", {}, one.operation.summary)),
-    words: `${one.method} ${one.path} ${one.operation.summary} ${one.operation.description || ""} ${name}`.toLowerCase(),
+      element("span", { class: `verb ${one.method}` }, one.method),
+      element("span", {}, one.operation.summary)),
+    words: [one.method, one.path, one.operation.summary, one.operation.description, name].join(" ").toLowerCase(),
   }))
-  const section = element("section", { "aria-label": name }, element("h2", {}, name), entries.map(one => one.card))
+  const cards = entries.map(one => one.card)
+  const section = element("section", { "aria-label": name }, element("h2", {}, name), cards)
   const list = element("div", {}, element("h2", {}, name), entries.map(one => one.link))
   main.append(section)
   contents.append(list)
@@ -61,7 +64,7 @@ function themes(button) {
   const root = document.documentElement
   if (localStorage.theme) root.dataset.theme = localStorage.theme
   button.addEventListener("click", () => {
-    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches
-    root.dataset.theme = localStorage.theme = isDark ? "light" : "dark"
+    const wished = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"
+    root.dataset.theme = localStorage.theme = (root.dataset.theme || wished) === "dark" ? "light" : "dark"
   })
 }

@@ -20,7 +20,8 @@ export function operationCard({ path, method, operation }, api) {
 
 function pills(operation) {
   const words = [operation["x-role"] ? `signed in: ${operation["x-role"]}` : "open to everybody"]
-  if ((operation.parameters || []).some(one => one.name === "Idempotency-Key")) words.push("safe to retry with its key")
+  const takesKey = (operation.parameters || []).some(one => one.name === "Idempotency-Key")
+  if (takesKey) words.push("safe to retry with its key")
   return element("div", {}, words.map(word => element("span", { class: "pill" }, word)))
 }
 
@@ -66,7 +67,8 @@ function others(response) {
 
 function problems(problem) {
   return element("ul", { class: "problems" }, Object.entries(problem.examples).map(([code, one]) =>
-    element("li", {}, element("a", { href: `/problems/${code}` }, element("code", {}, code)), " ", inline(one.value.detail))))
+    element("li", {},
+      element("a", { href: `/problems/${code}` }, element("code", {}, code)), " ", inline(one.value.detail))))
 }
 
 function example(value) {

@@ -1,0 +1,229 @@
+"""A box office of real processes in a temporary folder, the test's own way into its engines, and its crowd."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import msgspec
+
+from holdfast.app import Box, box_office
+from holdfast.config import Config
+from holdfast.engines.embedded import DataFolder
+from holdfast.engines.embedded.privilege import child_setup
+from tests.cast import Fan, a_show, fans
+from tests.storms.crowd import Plan, Progress, Report, Wish
+
+START_WITHIN_S = 60
+STOP_WITHIN_S = 45
+LOOK_S = 0.02
+ACCESS_TTL_S = 3600
+ANSWER_BYTES_MAX = 2**26  # a crowd's report is one line
+
+
+@dataclass
+class Crowd:
+    """The crowd in its own process."""
+
+    process: asyncio.subprocess.Process
+    progress: Progress = field(default_factory=lambda: Progress(0, 0))
+    _report: Report | None = None
+
+    async def held(self, count: int, within_s: float = 30) -> None:
+        """Wait until so many holds have been promised."""
+        await until(lambda: self.progress.held >= count or self.process.returncode is not None, within_s)
+        assert self.progress.held >= count, f"the crowd ended with {self.progress.held} holds"
+
+    def go_home(self) -> None:
+        """What is under way is finished, nothing new is asked."""
+        if self.process.returncode is None:
+            self.process.terminate()
+
+    async def report(self) -> Report:
+        await self.process.wait()
+        await until(lambda: self._report is not None, 5)
+        assert self._report is not None
+        return self._report
+
+    async def listen(self) -> None:
+        assert self.process.stdout is not None
+        async for line in self.process.stdout:
+            if line.startswith(b'{"answers"'):
+                self.progress = msgspec.json.decode(line, type=Progress)
+            else:
+                self._report = msgspec.json.decode(line, type=Report)
+
+
+@dataclass(frozen=True)
+class Office:
+    folder: DataFolder
+    url: str
+    box: Box
+    api: httpx2.AsyncClient
+
+    async def a_show(self, **terms: Any) -> int:
+        return await a_show(self.box, **terms)
+
+    async def fans(self, how_many: int) -> list[Fan]:
+        return await fans(self.box, self.api, how_many)
+
+    def process_id(self, name: str) -> int:
+        """Of a child: web-1, work-1, postgres, valkey."""
+        return int((self.folder.run / f"{name}.pid").read_text() or 0)
+
+    def kill(self, name: str, sign: signal.Signals = signal.SIGKILL) -> int:
+        """`kill -9`; the process id it had."""
+        process_id = self.process_id(name)
+        os.kill(process_id, sign)
+        return process_id
+
+    async def back(self, name: str, after: int, within_s: float = 30) -> float:
+        """Wait until the supervisor has started it anew and it answers; when that was."""
+        await until(lambda: self.process_id(name) not in (0, after), within_s)
+        probe = {"postgres": self._ledger_answers, "valkey": self._redis_answers}.get(name, self._web_answers)
+        await until(probe, within_s)
+        return time.monotonic()
+
+    async def _ledger_answers(self) -> bool:
+        status = (self.folder.postgres / "postmaster.pid").read_text().splitlines()
+        return len(status) > 7 and status[7].strip() == "ready"
+
+    async def _redis_answers(self) -> bool:
+        try:
+            reader, writer = await asyncio.open_unix_connection(self.box.config.redis_url.removeprefix("unix://"))
+        except OSError:
+            return False
+        writer.write(b"PING\r\n")
+        answer = await reader.readline()
+        writer.close()
+        return answer == b"+PONG\r\n"
+
+    async def _web_answers(self) -> bool:
+        try:
+            return (await self.api.get("/readyz")).status_code == 200
+        except httpx2.TransportError:
+            return False
+
+    @asynccontextmanager
+    async def crowd(self, fans: Sequence[Fan], wishes: Sequence[Wish], **plan: Any) -> AsyncIterator[Crowd]:
+        """A crowd at work; gone when the block ends, whatever happened in it."""
+        whole = Plan(url=self.url, tokens=[fan.token for fan in fans], wishes=list(wishes), **plan)
+        file = self.folder.path / f"plan-{time.monotonic_ns()}.json"
+        file.write_bytes(msgspec.json.encode(whole))
+        process = await started(
+            "-m", "tests.storms.crowd", str(file), stdout=asyncio.subprocess.PIPE, limit=ANSWER_BYTES_MAX
+        )
+        crowd = Crowd(process)
+        listening = asyncio.create_task(crowd.listen())
+        try:
+            yield crowd
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+            await listening
+
+    async def storm(self, fans: Sequence[Fan], wishes: Sequence[Wish], **plan: Any) -> Report:
+        async with self.crowd(fans, wishes, **plan) as crowd:
+            return await crowd.report()
+
+    async def violations(self) -> dict[str, Any]:
+        """`holdfast audit --map`."""
+        process = await started(
+            *("-m", "holdfast", "audit", "--map", "--json", "--data", str(self.folder.path)),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        output, _ = await process.communicate()
+        found: dict[str, Any] = json.loads(output)
+        assert (process.returncode == 0) == (found["total"] == 0)
+        return found
+
+    async def settled(self, within_s: float = 30) -> None:
+        """The audit finds nothing; what is on its way has so long to arrive."""
+        give_up_at = time.monotonic() + within_s
+        found = await self.violations()
+        while found["total"] and time.monotonic() < give_up_at:
+            await asyncio.sleep(0.5)
+            found = await self.violations()
+        assert found["total"] == 0, found
+
+
+@asynccontextmanager
+async def office(*, web: int = 2, work: bool = True, **settings: int) -> AsyncIterator[Office]:
+    """`holdfast serve` and, with `work`, `holdfast work` on one folder; stopped and removed at the end."""
+    path = Path(tempfile.mkdtemp(prefix="holdfast-storm-"))
+    env = {f"HOLDFAST_{name.upper()}": str(value) for name, value in settings.items()}
+    async with AsyncExitStack() as stack:
+        stack.callback(shutil.rmtree, path)
+        words = ("--data", str(path / "data"), "--json")
+        serve = ("serve", "--port", "0", "--workers", str(web), *words)
+        facts = await stack.enter_async_context(running(path / "serve.log", serve, env))
+        if work:
+            await stack.enter_async_context(running(path / "work.log", ("work", *words), env))
+        folder = DataFolder(path / "data")
+        engines = folder.running()
+        assert engines is not None
+        config = Config(
+            database_url=engines.database_url, redis_url=engines.redis_url, access_ttl_s=ACCESS_TTL_S
+        )
+        box = await stack.enter_async_context(box_office(config))
+        api = await stack.enter_async_context(httpx2.AsyncClient(base_url=facts["url"], timeout=30))
+        yield Office(folder, facts["url"], box, api)
+
+
+@asynccontextmanager
+async def running(log: Path, words: tuple[str, ...], env: dict[str, str]) -> AsyncIterator[dict[str, Any]]:
+    """A holdfast process that has said it is ready."""
+    with log.open("wb") as file:
+        process = await started(
+            "-m", "holdfast", *words, stdout=asyncio.subprocess.PIPE, stderr=file, env={**clean(), **env}
+        )
+    try:
+        assert process.stdout is not None
+        line = await asyncio.wait_for(process.stdout.readline(), START_WITHIN_S)
+        assert line, log.read_text()
+        yield json.loads(line)
+    finally:
+        await stopped(process)
+
+
+async def started(*words: str, **how: Any) -> asyncio.subprocess.Process:
+    """A Python process that does not outlive us."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable, *words, **{"env": clean(), "preexec_fn": child_setup(None, signal.SIGTERM), **how}
+    )
+
+
+async def stopped(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), STOP_WITHIN_S)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            raise
+
+
+def clean() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]], within_s: float) -> None:
+    give_up_at = time.monotonic() + within_s
+    while True:
+        found = condition()
+        if found if isinstance(found, bool) else await found:
+            return
+        assert time.monotonic() < give_up_at, f"not within {within_s} s"
+        await asyncio.sleep(LOOK_S)
