@@ -19,6 +19,7 @@ from holdfast.ledger import State
 from holdfast.people import Role
 from holdfast.sale.order import BookingPage, HoldBody, SeatPage
 from holdfast.web.answers import answer, read
+from holdfast.web.protocol import OneWriteProtocol
 from holdfast.web.routing import Route
 
 PAGES: dict[int, bytes] = {}
@@ -62,7 +63,7 @@ def main() -> None:
     settings = uvicorn.Config(
         asgi_app(config, BARE),
         loop="uvloop",
-        http="httptools",
+        http=OneWriteProtocol,
         access_log=False,
         log_level="warning",
         backlog=4096,

@@ -23,6 +23,9 @@ function request()
   local i = at
   at = at + 1
   local head = head_of[i % #tokens + 1]
+  if mode == "warm" then  -- everybody has looked at the map before the sale: eight times, so that every worker has
+    return wrk.format("GET", "/api/v1/shows/" .. (show + math.floor(i / 8) % shows) .. "/seats", head)
+  end
   if mode == "bare" then return wrk.format("POST", "/api/v1/bare", head, body_of[i % pairs_a_show]) end
   local nth = mode == "lose" and 0 or math.floor(i / pairs_a_show) % shows
   local body = body_of[i % pairs_a_show]

@@ -44,6 +44,7 @@ Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free one.")]
 Workers = Annotated[int, typer.Option(min=1, max=64, help="Web worker processes.")]
 Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
+After = Annotated[Path | None, typer.Option(help="File to wait for before we open.")]
 Ready = Annotated[Path | None, typer.Option(help="File to write our process id to once we are ready.")]
 
 
@@ -181,19 +182,19 @@ def prepare(is_demo: Annotated[bool, typer.Option("--demo")] = False) -> None:
 
 
 @app.command("web-worker", hidden=True)
-def web_worker(host: Host, port: Port, ready: Ready = None) -> None:
+def web_worker(host: Host, port: Port, after: After = None, ready: Ready = None) -> None:
     """One web worker on a port that others share."""
     from holdfast import workers
 
-    workers.serve_here(_config(None), host=host, port=port, ready=ready)
+    workers.serve_here(_config(None), host=host, port=port, cue=workers.Cue(after, ready))
 
 
 @app.command(hidden=True)
-def duties(ready: Ready = None) -> None:
+def duties(after: After = None, ready: Ready = None) -> None:
     """The duties, in this process."""
     from holdfast import workers
 
-    workers.work_here(_config(None), ready=ready)
+    workers.work_here(_config(None), cue=workers.Cue(after, ready))
 
 
 # ── beneath the commands ──────────────────────────────────────────────────────────────

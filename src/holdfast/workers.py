@@ -5,7 +5,9 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,23 +42,44 @@ async def prepare(config: Config, *, is_demo: bool, progress: Progress) -> dict[
     return {"accounts": facts.accounts, "shows": facts.shows}
 
 
-def serve_here(config: Config, *, host: str, port: int, ready: Path | None) -> None:
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """When to begin, and how the parent learns that we have."""
+
+    after: Path | None  # wait until this file is there
+    ready: Path | None  # then write our process id to this one
+
+    def wait(self) -> None:
+        while self.after is not None and not self.after.exists():
+            time.sleep(0.02)
+
+    def tell(self) -> None:
+        """Whole or not at all: the parent reads it meanwhile."""
+        if self.ready is not None:
+            draft = self.ready.with_suffix(".draft")
+            draft.write_text(str(os.getpid()))
+            draft.rename(self.ready)
+
+
+def serve_here(config: Config, *, host: str, port: int, cue: Cue) -> None:
     """One web worker, until SIGTERM; then nothing new, and what is under way is finished."""
     import uvicorn
 
     from holdfast.app import asgi_app
+    from holdfast.web.protocol import OneWriteProtocol
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
-                _tell(ready)
+                cue.tell()
 
+    cue.wait()
     server = Server(
         uvicorn.Config(
             asgi_app(config),
             loop="uvloop",
-            http="httptools",
+            http=OneWriteProtocol,
             ws="none",
             log_config=None,
             access_log=False,
@@ -71,23 +94,23 @@ def serve_here(config: Config, *, host: str, port: int, ready: Path | None) -> N
         sys.exit(3)
 
 
-def work_here(config: Config, *, ready: Path | None) -> None:
+def work_here(config: Config, *, cue: Cue) -> None:
     """The duties, until SIGTERM."""
     import uvloop
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_work(config, ready))
-
-
-async def _work(config: Config, ready: Path | None) -> None:
     from holdfast.app import box_office, duties, running
 
-    stop = asyncio.Event()
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(sign, stop.set)
-    async with box_office(config) as box, running(duties(box)):
-        _tell(ready)
-        await stop.wait()
+    async def work() -> None:
+        stop = asyncio.Event()
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(sign, stop.set)
+        async with box_office(config) as box, running(duties(box)):
+            cue.tell()
+            await stop.wait()
+
+    cue.wait()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work())
 
 
 def _shared_port(host: str, port: int) -> socket.socket:
@@ -99,11 +122,3 @@ def _shared_port(host: str, port: int) -> socket.socket:
     shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     shared.bind(address)
     return shared
-
-
-def _tell(ready: Path | None) -> None:
-    """Whole or not at all: the parent reads it meanwhile."""
-    if ready is not None:
-        draft = ready.with_suffix(".draft")
-        draft.write_text(str(os.getpid()))
-        draft.rename(ready)

@@ -72,8 +72,8 @@ async def _moves(till: Till, before: State, after: State) -> bool:
     try:
         async with till.postgres.transaction() as tx:
             await tx.execute(
-                "INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id,"
-                " seats, prices_minor, amount_minor, currency, opened_at, expires_at, confirmed_at)"
+                "INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash,"
+                " claim_id, seats, prices_minor, amount_minor, currency, opened_at, expires_at, confirmed_at)"
                 " VALUES ($1, -1, 1, 1, $2, 'move', 0, 'c', '{1}', '{0}', 0, 'EUR', now(), now(), $3)",
                 till.show,
                 before,

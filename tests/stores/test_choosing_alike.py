@@ -108,7 +108,7 @@ async def test_best_available_is_the_same_seats_in_both(
 async def test_a_batch_of_wishes_is_one_after_the_other(
     box: Box, redis: Redis, scene: Scene, asked: list[Best]
 ) -> None:
-    """What the script remembers of a map from wish to wish is what Python sees when it looks anew each time."""
+    """What the script remembers of a map between wishes is what Python sees when it looks anew."""
     hall = await a_hall(box.holds, redis, scene.layout, scene.letters)
     states = bytearray(scene.letters.encode())
 

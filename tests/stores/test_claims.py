@@ -272,7 +272,7 @@ class TestOnlyItsOwn:
     async def test_a_late_word_about_a_lost_map_leaves_the_next_owner_alone(
         self, pool: Pool, last_word: str
     ) -> None:
-        """The map was written anew when the ledger had let go; what was said of the old one comes after that."""
+        """The map was written anew after the ledger had let go; then comes what was said of the old one."""
         gone = Claim("gone", 9, (5, 6))
         await pool.settle("block" if last_word == "unblock" else "commit", gone)
         await pool.build(epoch=2)

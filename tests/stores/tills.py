@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
+
+from msgspec.structs import replace
 
 from holdfast.app import Box
 from holdfast.audit import audit
@@ -99,7 +101,8 @@ class Till:
     async def moves(self, number: int) -> list[tuple[str, str]]:
         """(move, state after it), in order."""
         rows = await self.postgres.fetch(
-            "SELECT move, state::text AS state FROM booking_move WHERE show_id = $1 AND number = $2 ORDER BY id",
+            "SELECT move, state::text AS state FROM booking_move WHERE show_id = $1 AND number = $2"
+            " ORDER BY id",
             self.show,
             number,
         )

@@ -15,7 +15,7 @@ import time
 from array import array
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -136,8 +136,7 @@ class Line(asyncio.Protocol):
         self.asked_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not of asyncio's classes
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._transport = None

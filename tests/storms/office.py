@@ -24,6 +24,7 @@ from holdfast.engines.embedded.privilege import child_setup
 from tests.cast import Fan, a_show, fans
 from tests.storms.crowd import Plan, Progress, Report, Wish
 
+ROOT = Path(__file__).parents[2]
 START_WITHIN_S = 60
 STOP_WITHIN_S = 45
 LOOK_S = 0.02
@@ -162,6 +163,7 @@ class Office:
 async def office(*, web: int = 2, work: bool = True, **settings: int) -> AsyncIterator[Office]:
     """`holdfast serve` and, with `work`, `holdfast work` on one folder; stopped and removed at the end."""
     path = Path(tempfile.mkdtemp(prefix="holdfast-storm-"))
+    settings["access_ttl_s"] = ACCESS_TTL_S
     env = {f"HOLDFAST_{name.upper()}": str(value) for name, value in settings.items()}
     async with AsyncExitStack() as stack:
         stack.callback(shutil.rmtree, path)
@@ -200,7 +202,8 @@ async def running(log: Path, words: tuple[str, ...], env: dict[str, str]) -> Asy
 async def started(*words: str, **how: Any) -> asyncio.subprocess.Process:
     """A Python process that does not outlive us."""
     return await asyncio.create_subprocess_exec(
-        sys.executable, *words, **{"env": clean(), "preexec_fn": child_setup(None, signal.SIGTERM), **how}
+        *(sys.executable, *words),
+        **{"cwd": ROOT, "env": clean(), "preexec_fn": child_setup(None, signal.SIGTERM), **how},
     )
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import ROUTES
+from holdfast.catalogue import Layout
+from holdfast.catalogue.importing import read_bytes
 from holdfast.config import Config
 from tests.tidy.tree import ROOT, SRC, files, nobody_complains, short, written
 from tools.write_docs import every_command, pages
@@ -204,3 +206,11 @@ def test_every_dependency_has_a_reason() -> None:
 
 def test_decisions_are_numbered_and_whole() -> None:
     nobody_complains(odd_decisions(DECISIONS))
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_the_layouts_shown_are_layouts(kind: str) -> None:
+    text = (ROOT / "docs" / "layouts.md").read_text()
+    [example] = re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
+
+    assert Layout.build(read_bytes(f"hall.{kind}", example.encode())).seat_count > 10

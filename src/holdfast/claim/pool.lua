@@ -72,11 +72,12 @@ local function take(id, owner, units, life_ms)
   put(units, "H")
   redis.call("ZADD", ends_key, now_ms + life_ms, claim)
   redis.call("HINCRBY", owners_key, owner, #units)
-  redis.call("HSET", owners_key, "#" .. id, claim)
+  if string.sub(id, 1, 1) ~= "~" then redis.call("HSET", owners_key, "#" .. id, claim) end
 end
 
--- The units this id has claimed before, or nil.
+-- The units this id has claimed before, or nil. An id that starts with ~ is used once, by us: nobody asks again.
 local function claimed_before(id)
+  if string.sub(id, 1, 1) == "~" then return nil end
   local claim = redis.call("HGET", owners_key, "#" .. id)
   if claim then return select(2, parts(claim)) end
 end

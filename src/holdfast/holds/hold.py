@@ -1,8 +1,9 @@
 """What is asked of the hold path, and what it answers. No I/O (R9–R14)."""
 
 import hashlib
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from holdfast.catalogue import Layout, OrphanRule
 
@@ -14,8 +15,7 @@ class Prefer(StrEnum):
     AISLE = "aisle"
 
 
-@dataclass(frozen=True, slots=True)
-class Seats:
+class Seats(Struct, frozen=True, gc=False):
     """These seats, by number, in ascending order."""
 
     seats: tuple[int, ...]
@@ -23,8 +23,7 @@ class Seats:
     runs: tuple[int, ...]  # start, length, … of the runs they are in; empty if nobody will look
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True, gc=False):
     """Any `count` places of a standing area."""
 
     first: int
@@ -32,8 +31,7 @@ class Places:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Best:
+class Best(Struct, frozen=True, gc=False):
     count: int
     category: int | None
     prefer: Prefer
@@ -44,8 +42,7 @@ class Best:
 What = Seats | Places | Best
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True, gc=False):
     show_id: int
     owner_id: int
     claim_id: str  # the same id gives the same hold
@@ -54,8 +51,7 @@ class Ask:
     what: What
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True, gc=False):
     seats: tuple[int, ...]
     epoch: int
     better: tuple[int, ...] | None  # what would not have left a single seat
@@ -63,40 +59,33 @@ class Held:
     leaves_single: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
+class Again(Struct, frozen=True, gc=False):
     """This id holds these seats already."""
 
     seats: tuple[int, ...]
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Struct, frozen=True, gc=False):
     seats: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Orphan:
+class Orphan(Struct, frozen=True, gc=False):
     better: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True, gc=False):
     has: int
 
 
-@dataclass(frozen=True, slots=True)
-class Few:
+class Few(Struct, frozen=True, gc=False):
     free: int
 
 
-@dataclass(frozen=True, slots=True)
-class Shut: ...
+class Shut(Struct, frozen=True, gc=False): ...
 
 
-@dataclass(frozen=True, slots=True)
-class Unbuilt: ...
+class Unbuilt(Struct, frozen=True, gc=False): ...
 
 
 Outcome = Held | Again | Taken | Orphan | Limit | Few | Shut | Unbuilt

@@ -9,9 +9,10 @@ Rule: everything that decides a transition is in this file. It does no I/O.
 docs/flows/booking.md is drawn from MOVES, by `make docs`; the trigger in 0003_ledger.sql says the same.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
 
 from holdfast.claim import Claim
 from holdfast.refusals import NoSuchBooking, WrongMove
@@ -64,8 +65,7 @@ def after(state: State, move: Move) -> State:
         raise WrongMove(state=state, move=move) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Booking:
+class Booking(Struct, frozen=True, gc=False):
     show_id: int
     number: int
     owner_id: int

@@ -1,15 +1,15 @@
 """Making a hold durable: what is asked of the ledger, and what it answers. No I/O."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from holdfast.claim import Claim
 from holdfast.ledger.booking import Booking, State
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Struct, frozen=True, gc=False):
     show_id: int
     owner_id: int
     request_id: str
@@ -25,8 +25,7 @@ class Opening:
     by_ledger: bool = False  # Redis could not be asked
 
 
-@dataclass(frozen=True, slots=True)
-class Rival:
+class Rival(Struct, frozen=True, gc=False):
     """Who has a seat that was asked for, as far as the map needs to know."""
 
     seat: int
@@ -35,30 +34,26 @@ class Rival:
     left_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True, gc=False):
     number: int
     state: State
     epoch: int
     opened_at: datetime
     expires_at: datetime
-    note: str | None = None  # of the first try, where this is another one
+    first: Booking | None = None  # where this is not the first try
 
 
-@dataclass(frozen=True, slots=True)
-class Same:
+class Same(Struct, frozen=True, gc=False):
     """This request was answered before, with this booking."""
 
     booking: Booking
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Struct, frozen=True, gc=False):
     rivals: tuple[Rival, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True, gc=False):
     """`why`: limit · closed · stale (the catalogue has moved on) · unmarked (mark the sale first)."""
 
     why: str
@@ -67,8 +62,7 @@ class Refused:
 Answer = Opened | Same | Lost | Refused
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True, gc=False):
     """The arguments of open_holds: arrays, one element a booking; then one element a seat, in key order."""
 
     left_ms: list[int]

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -101,14 +100,13 @@ class Ledger:
             return (await self._open_once([opening]))[0]
         booking = _booking(row)
         if row["has_lapsed"]:  # not swept yet, but nobody's any more
-            booking = replace(booking, state=State.EXPIRED)
+            booking = msgspec.structs.replace(booking, state=State.EXPIRED)
         if booking.body_hash != opening.body_hash:
             return Refused("key_reused")
         if booking.state in (State.HELD, State.CONFIRMED) and booking.seats == opening.seats:
             # Our own first try, whose answer was lost, or a twin of it: the same claim stands behind both.
-            return Opened(
-                booking.number, booking.state, epoch, booking.opened_at, booking.expires_at, booking.note
-            )
+            times = (booking.opened_at, booking.expires_at)
+            return Opened(booking.number, booking.state, epoch, *times, first=booking)
         return Same(booking)
 
     async def booking(self, show_id: int, number: int) -> Booking | None:
@@ -237,7 +235,8 @@ def live_booking(row: Any) -> LiveBooking:
 
 def _forgotten(openings: Sequence[Opening], outcomes: Sequence[str]) -> set[str]:
     """Claims of this batch that lost: whoever lost to one of them lost to nobody."""
-    return {o.claim_id for o, outcome in zip(openings, outcomes, strict=True) if outcome in ("taken", "limit")}
+    together = zip(openings, outcomes, strict=True)
+    return {opening.claim_id for opening, outcome in together if outcome in ("taken", "limit")}
 
 
 def _rivals(details: str | None, forgotten: set[str]) -> dict[int, tuple[Rival, ...]]:

@@ -1,7 +1,6 @@
 """What a fan sends to hold seats, and the booking as it is shown. No I/O."""
 
 import hashlib
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -66,8 +65,7 @@ class BookingPage(Struct, frozen=True, kw_only=True):
     confirmed_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True, gc=False):
     """One request to hold, understood."""
 
     show: ShowOnSale

@@ -12,8 +12,8 @@ before Redis sells again. The ledger away: nothing is sold.
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
+import msgspec
 import structlog
 
 from holdfast.catalogue import Catalogue
@@ -78,7 +78,7 @@ class Sales:
             if isinstance(outcome, Taken):
                 meter.add("holds_total", outcome="taken")
                 raise self._taken(order, outcome.seats)
-            if isinstance(outcome, Held | Again):
+            if isinstance(outcome, (Held, Again)):
                 booking = await self._open(order, outcome, claimed_at)
                 if booking is not None:
                     return booking, outcome if isinstance(outcome, Held) else None
@@ -231,7 +231,7 @@ class Sales:
         """The order on the show as the catalogue has it now."""
         self._catalogue.forget(order.show.show_id)
         show = await self._catalogue.show_on_sale(order.show.show_id)
-        return replace(order, show=show)
+        return msgspec.structs.replace(order, show=show)
 
     async def _hold_by_ledger(self, order: Order) -> Booking:
         for _ in range(TRIES_MAX):

@@ -50,7 +50,9 @@ def note(order: Order, held: Held | Again) -> str:
 
 
 def booking_of(opening: Opening, opened: Opened) -> Booking:
-    """What open_holds wrote, without reading it back."""
+    """What open_holds wrote, without reading it back; of another try, what it wrote the first time."""
+    if opened.first is not None:
+        return opened.first
     return Booking(
         show_id=opening.show_id,
         number=opened.number,
@@ -64,7 +66,7 @@ def booking_of(opening: Opening, opened: Opened) -> Booking:
         prices_minor=opening.prices,
         amount_minor=sum(opening.prices),
         currency=opening.currency,
-        note=opening.note if opened.note is None else opened.note,
+        note=opening.note,
         opened_at=opened.opened_at,
         expires_at=opened.expires_at,
         confirmed_at=opened.opened_at if opened.state is State.CONFIRMED else None,

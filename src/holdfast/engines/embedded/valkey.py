@@ -14,7 +14,8 @@ ANSWER_WITHIN_S = 1.0
 SETTINGS = {
     "port": "0",  # no TCP: the socket's folder says who may come in
     "unixsocketperm": "700",
-    # Nothing is written to disk: whatever a restarted server brought back would be of another run, and the maps
+    # Nothing is written to disk: whatever a restarted server brought back would be of another run, and the
+    # maps
     # are written anew from the ledger before it sells. docs/decisions/0011-valkey-keeps-nothing-on-disk.md
     "appendonly": "no",
     "save": "",

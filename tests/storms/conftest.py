@@ -1,0 +1,13 @@
+"""`pytest tests/storms --full` (make storm) runs the storms at their whole size; without it they are smaller."""
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="storms at their whole size: minutes")
+
+
+@pytest.fixture(scope="session")
+def is_full(pytestconfig: pytest.Config) -> bool:
+    # A run of all tests reads this file too late to know the option: then nobody can have asked for it.
+    return bool(pytestconfig.getoption("--full", default=False))

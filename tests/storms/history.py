@@ -1,0 +1,82 @@
+"""What the ledger says of the promises a crowd was given."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from holdfast.ledger import from_public_id
+from tests.cast import Fan
+from tests.storms.crowd import Told
+from tests.storms.office import Office
+
+BOOKINGS = """
+SELECT booking.*, ended.at AS ended_at, now() AS asked_at
+  FROM booking
+  LEFT JOIN booking_move AS ended
+    ON ended.show_id = booking.show_id AND ended.number = booking.number AND ended.move = 'cancel'
+ WHERE booking.show_id = ANY ($1)
+"""
+TAKEN = "SELECT seat FROM taken_seat WHERE show_id = $1 ORDER BY seat"
+# A transaction's time is that of its begin; it may have waited this long for the one it follows.
+WAITED = timedelta(milliseconds=500)
+
+
+async def seats_taken(office: Office, show_id: int) -> list[int]:
+    return [row["seat"] for row in await office.box.postgres.fetch(TAKEN, show_id)]
+
+
+async def lost(office: Office, told: Sequence[Told], fans: Sequence[Fan]) -> list[str]:
+    """Promises the ledger knows nothing of, or ended before their time."""
+    shows = {one.show for one in told}
+    rows = {(row["show_id"], row["number"]): row for row in await office.box.postgres.fetch(BOOKINGS, shows)}
+    found = []
+    for one in told:
+        row = rows.get(from_public_id(one.booking_id))
+        show = await office.box.catalogue.show_on_sale(one.show)
+        seats = sorted(show.layout.index_of[label] for label in one.seats)
+        if row is None:
+            found.append(f"{one} is not in the ledger")
+        elif sorted(row["seats"]) != seats or row["owner_id"] != fans[one.owner].account_id:
+            found.append(f"{one} is {dict(row)} in the ledger")
+        elif not stands(row):
+            found.append(f"{one} ended early: {dict(row)}")
+    return found
+
+
+def stands(row: Any) -> bool:
+    """Held or booked; or ended as it should: by its owner, or by time that has passed."""
+    match row["state"]:
+        case "held" | "confirmed":
+            return True
+        case "cancelled":
+            return row["ended_at"] is not None
+        case "expired":
+            return bool(row["expires_at"] <= row["asked_at"])
+    return False
+
+
+async def shared_seats(office: Office, shows: Iterable[int]) -> list[str]:
+    """Seats that two bookings had at the same moment, at any time of the storm."""
+    spans: dict[tuple[int, int], list[tuple[datetime, datetime, int]]] = defaultdict(list)
+    for row in await office.box.postgres.fetch(BOOKINGS, list(shows)):
+        for seat in row["seats"]:
+            spans[row["show_id"], seat].append((row["opened_at"], end_of(row), row["number"]))
+    found = []
+    for place, bookings in spans.items():
+        bookings.sort()
+        for (_, end, one), (begin, _, other) in zip(bookings, bookings[1:], strict=False):
+            if end > begin + WAITED:
+                found.append(f"show and seat {place}: booking {one} until {end}, booking {other} from {begin}")
+    return found
+
+
+def end_of(row: Any) -> datetime:
+    match row["state"]:
+        case "cancelled":
+            ended: datetime = row["ended_at"]
+        case "expired":
+            ended = row["expires_at"]
+        case _:
+            ended = row["asked_at"] + timedelta(days=1)
+    return ended

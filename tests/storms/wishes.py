@@ -1,0 +1,23 @@
+"""What people in a storm ask for."""
+
+import json
+import random
+
+from holdfast.catalogue import Layout
+from tests.storms.crowd import Wish
+
+
+def neighbours(show_id: int, layout: Layout, how_many: int, *, sizes: tuple[int, ...] = (2,)) -> list[Wish]:
+    """Seats side by side, by name, anywhere in the hall."""
+    chance = random.Random(show_id)
+    wishes = []
+    while len(wishes) < how_many:
+        run, size = chance.choice(layout.runs), chance.choice(sizes)
+        if run.length >= size:
+            first = run.start + chance.randrange(run.length - size + 1)
+            wishes.append(Wish(show_id, json.dumps({"seats": layout.labels[first : first + size]})))
+    return wishes
+
+
+def best(show_id: int, count: int) -> Wish:
+    return Wish(show_id, json.dumps({"best": {"count": count}}))
