@@ -30,8 +30,8 @@ bench: $(DEV)  ## measure the hot path; table and plot go to bench/results (ARGS
 docs: $(DEV)  ## write the pages that are made from the code
 	$(BIN)/python tools/write_docs.py
 
-lock:  ## choose versions anew and write requirements/*.txt (needs uv)
-	uv pip compile pyproject.toml --group dev --group bench --group build $(LOCK) -o requirements/dev.txt
+lock:  ## write requirements/*.txt from pyproject.toml; needs uv (ARGS="--upgrade" for newer versions)
+	uv pip compile pyproject.toml --group dev --group bench --group build $(LOCK) $(ARGS) -o requirements/dev.txt
 	uv pip compile pyproject.toml --group build $(LOCK) -c requirements/dev.txt -o requirements/run.txt
 
 LOCK := --universal --generate-hashes --no-emit-index-url --no-header -q

@@ -16,3 +16,34 @@ INSERT INTO sale (show_id, opens_at, closes_at, cancelled, owner_seats_max, revi
 SELECT copy, opens_at, closes_at, cancelled, owner_seats_max, revision
   FROM sale, unnest($2::bigint[]) AS copy
  WHERE show_id = $1 AND copy <> $1;
+
+-- name: one_booking
+INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats, prices_minor,
+                     amount_minor, currency, opened_at, expires_at)
+VALUES ($1, $2::bigint, $2::bigint, $2::bigint, 'held', 'r' || $2::bigint, 1, 'c' || $2::bigint, $3, '{1500,1500}', 3000, 'EUR', now(), now() + interval '10 min');
+
+-- name: one_pair
+INSERT INTO taken_seat (show_id, seat, number) SELECT $1, seat, $2 FROM unnest($3::int[]) AS seat;
+
+-- name: one_count
+INSERT INTO owner_count (show_id, owner_id, seats, seats_max) VALUES ($1, $2, 2, 10)
+    ON CONFLICT (show_id, owner_id) DO UPDATE SET seats = owner_count.seats + 2;
+
+-- name: one_move
+INSERT INTO booking_move (show_id, number, move, state, fence, actor_id) VALUES ($1, $2, 'hold', 'held', $2, $2);
+
+-- name: one_fact
+INSERT INTO outbox (show_id, number, kind, ends_at) VALUES ($1, $2, 'booking.held', now());
+
+-- name: seat_table
+-- What a box office without a map would lock: a row a seat.
+CREATE TABLE seat_row (show_id bigint, seat int, number bigint, PRIMARY KEY (show_id, seat));
+
+-- name: seat_rows
+INSERT INTO seat_row SELECT $1, seat, NULL FROM generate_series(0, $2 - 1) AS seat;
+
+-- name: lock_seats
+SELECT seat FROM seat_row WHERE show_id = $1 AND seat = ANY ($2::int[]) AND number IS NULL ORDER BY seat FOR UPDATE;
+
+-- name: take_seats
+UPDATE seat_row SET number = $3 WHERE show_id = $1 AND seat = ANY ($2::int[]);

@@ -25,6 +25,7 @@ from holdfast.sale import Sales
 from holdfast.sale.worker import SaleDuties
 from holdfast.seatmap import SeatMap
 from holdfast.web.asgi import Application
+from holdfast.web.keys import purge_keys
 from holdfast.web.routing import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -98,12 +99,16 @@ def duties(box: Box) -> list[tuple[float, Duty]]:
         await audit(box.postgres, box.ledger)
         return 0
 
+    async def forget_old_answers() -> int:
+        return await purge_keys(box.postgres)
+
     return [
         (box.config.sweep_pause_ms / 1000, sale.sweep),
         (1.0, sale.rebuild_stale),
         (box.config.compare_pause_s, sale.compare),
         (60.0, count_oversold),
         (60.0, box.people.prune),
+        (600.0, forget_old_answers),
         (1.0, meter.flush),
     ]
 

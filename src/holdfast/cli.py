@@ -5,6 +5,8 @@ What a command needs it imports itself, so that `--help` is quick and a supervis
 """
 
 import asyncio
+import atexit
+import gc
 import json
 import os
 import sys
@@ -202,6 +204,8 @@ def duties(after: After = None, ready: Ready = None) -> None:
 
 def main() -> NoReturn:
     """Expected trouble is one line on stderr and exit code 2; a traceback is always a bug of ours."""
+    # msgspec 0.22 may crash while the interpreter takes its objects apart; it needs none of that to end.
+    atexit.register(gc.freeze)
     try:
         app()
     except Trouble as trouble:

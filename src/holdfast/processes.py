@@ -70,6 +70,7 @@ async def run(cast: Cast, announce: Callable[[Opened], None]) -> None:
                     await asyncio.Event().wait()
                 finally:
                     await supervisor.stop()
+                    _prepared(folder).unlink(missing_ok=True)
     except asyncio.CancelledError:  # told to stop, and everybody has
         return
 
@@ -105,8 +106,9 @@ async def engines_of(
 
 
 async def _start(supervisor: Supervisor, cast: Cast, folder: DataFolder) -> dict[str, Any]:
-    """Workers load their code while everything is prepared, and open when it is: half the time on two cores."""
-    prepared = folder.run / f"prepared-{os.getpid()}"
+    """Workers load their code while everything is prepared, and open when it is: with two cores that pays."""
+    prepared = _prepared(folder)
+    prepared.unlink(missing_ok=True)  # of a killed process that had our number
     starting = asyncio.create_task(supervisor.start(*_recipes(cast, folder, prepared)))
     try:
         facts = await _prepare(cast.config, cast.is_demo)
@@ -116,6 +118,10 @@ async def _start(supervisor: Supervisor, cast: Cast, folder: DataFolder) -> dict
         starting.cancel()
         await asyncio.gather(starting, return_exceptions=True)
     return facts
+
+
+def _prepared(folder: DataFolder) -> Path:
+    return folder.run / f"prepared-{os.getpid()}"
 
 
 async def _prepare(config: Config, is_demo: bool) -> dict[str, Any]:

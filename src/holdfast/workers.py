@@ -66,6 +66,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue) -> None:
     import uvicorn
 
     from holdfast.app import asgi_app
+    from holdfast.web import log
     from holdfast.web.protocol import OneWriteProtocol
 
     class Server(uvicorn.Server):
@@ -74,6 +75,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue) -> None:
             if self.started:
                 cue.tell()
 
+    log.set_up()
     cue.wait()
     server = Server(
         uvicorn.Config(
@@ -99,6 +101,9 @@ def work_here(config: Config, *, cue: Cue) -> None:
     import uvloop
 
     from holdfast.app import box_office, duties, running
+    from holdfast.web import log
+
+    log.set_up()
 
     async def work() -> None:
         stop = asyncio.Event()

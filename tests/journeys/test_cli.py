@@ -10,11 +10,14 @@ import sys
 import time
 import urllib.request
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from holdfast.engines.embedded import DataFolder
 
 MEMORY_MAX_KB = 400_000
 
@@ -102,6 +105,19 @@ async def opened(data: Path, *words: str) -> Demo:
     if not line:
         pytest.fail((await process.stderr.read()).decode())
     return Demo(process, data, json.loads(line))
+
+
+@asynccontextmanager
+async def serving(*words: str, **env: str) -> AsyncIterator[dict[str, Any]]:
+    """A command that runs until it is told to stop, and what it said once it was up."""
+    process = await started(*words, "--json", **env)
+    assert process.stdout is not None
+    try:
+        yield json.loads(await asyncio.wait_for(process.stdout.readline(), 30))
+    finally:
+        process.terminate()
+        await process.wait()
+    assert process.returncode == 0
 
 
 async def closed(demo: Demo) -> float:
@@ -193,18 +209,40 @@ class TestTheDemo:
 
         assert ended.page == {"rebuilt": 1}
 
+    async def test_a_hall_is_brought_in_from_a_file(self, demo: Demo, tmp_path: Path) -> None:
+        file = tmp_path / "Back_room.csv"
+        file.write_text("section,row,number,category,x,y\nStalls,A,1,Gold,0,0\nStalls,A,2,Gold,0.6,0\n")
+        words = ("venue", "import", str(file), "--json", "--data", str(demo.data))
+
+        tried = await holdfast(*words, "--dry-run")
+        stored = await holdfast(*words, "--venue", "1")
+        again = await holdfast(*words, "--venue", "1")
+
+        assert (tried.page["name"], tried.page["seats"], tried.page["stored"]) == ("Back room", 2, False)
+        assert stored.page == {**tried.page, "hall": stored.page["hall"], "stored": True}
+        assert_refused(again, "name")
+
     async def test_another_server_joins_its_engines(self, demo: Demo) -> None:
-        process = await started("serve", "--port", "0", "--workers", "1", "--json", "--data", str(demo.data))
-        assert process.stdout is not None
-        page = json.loads(await asyncio.wait_for(process.stdout.readline(), 30))
-        try:
+        async with serving("serve", "--port", "0", "--workers", "1", "--data", str(demo.data)) as page:
             assert await asyncio.to_thread(status, page["url"] + "/readyz") == 200
             assert page["url"] != demo.url
-        finally:
-            process.terminate()
-            await process.wait()
-        assert process.returncode == 0
+
         assert await demo.status("/readyz") == 200
+
+    async def test_commands_use_the_engines_they_are_given(self, demo: Demo, tmp_path: Path) -> None:
+        found = DataFolder(demo.data).running()
+        assert found is not None
+        env = {"HOLDFAST_DATABASE_URL": found.database_url, "HOLDFAST_REDIS_URL": found.redis_url}
+
+        async with serving("work", "--data", str(tmp_path), **env):
+            async with serving(
+                "serve", "--port", "0", "--workers", "1", "--data", str(tmp_path), **env
+            ) as page:
+                assert await asyncio.to_thread(status, page["url"] + "/readyz") == 200
+                assert {"web-1.pid", "work-1.pid"} <= set(os.listdir(tmp_path / "run"))
+
+        assert "postgres" not in os.listdir(tmp_path)
+        assert os.listdir(tmp_path / "run") == []
 
     async def test_stopped_and_started_again_it_has_its_data(self, demo: Demo) -> None:
         """Last in this class: it ends the demo that the others share."""

@@ -1,4 +1,4 @@
-"""Offices of people, and an address nobody has."""
+"""Offices of people, an address nobody has, and a stage where engines may break."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -9,6 +9,7 @@ from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.people import People
 from tests.stores.offices import Offices
+from tests.stores.stages import Stage, a_stage
 
 
 @pytest.fixture
@@ -41,3 +42,10 @@ async def people(offices: Offices) -> People:
 @pytest.fixture
 def email() -> str:
     return f"{secrets.token_hex(8)}@example.org"
+
+
+@pytest.fixture(scope="session")
+async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+    """Engines of their own, which a test may stop, flush and kill; it leaves them running."""
+    async with a_stage(tmp_path_factory.mktemp("stage")) as set_up:
+        yield set_up

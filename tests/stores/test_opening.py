@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.app import Box
 from holdfast.ledger import Answer, Ledger, Lost, Opened, Refused, Same, State
+from tests.patience import until
 from tests.stores.tills import Till, a_till, an_owner, other_ledger
 
 
@@ -81,7 +82,7 @@ class TestAllOrNothing:
         async with till.postgres.transaction() as tx:
             await tx.execute("SELECT 1 FROM taken_seat WHERE show_id = $1 AND seat = 3 FOR UPDATE", till.show)
             waiting = asyncio.create_task(till.open(3, 4, owner_id=an_owner()))
-            await _is_waiting(till)
+            await until(lambda: _somebody_waits(till))
             await till.ledger.cancel(live, till.owner)
 
         assert await waiting == Lost(())
@@ -337,12 +338,10 @@ class TestTheSale:
         assert answers[1] == Refused("closed")
 
 
-async def _is_waiting(till: Till) -> None:
-    """Until a statement of ours waits for a lock."""
+async def _somebody_waits(till: Till) -> bool:
+    """For a lock that another has."""
     waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    async with asyncio.timeout(5):
-        while not await till.postgres.fetchval(waits):  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+    return bool(await till.postgres.fetchval(waits))
 
 
 def number_of(answer: Answer) -> int:

@@ -1,6 +1,10 @@
 """`pytest tests/storms --full` (make storm) runs the storms at their whole size; without it they are smaller."""
 
+from collections.abc import AsyncIterator
+
 import pytest
+
+from tests.storms.office import Office, office
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -11,3 +15,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def is_full(pytestconfig: pytest.Config) -> bool:
     # A run of all tests reads this file too late to know the option: then nobody can have asked for it.
     return bool(pytestconfig.getoption("--full", default=False))
+
+
+@pytest.fixture(scope="session")
+async def stage() -> AsyncIterator[Office]:
+    """Two web workers and the duties, for all storms that need nothing else."""
+    async with office() as opened:
+        yield opened

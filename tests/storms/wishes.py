@@ -19,5 +19,10 @@ def neighbours(show_id: int, layout: Layout, how_many: int, *, sizes: tuple[int,
     return wishes
 
 
+def every_seat(show_id: int, layout: Layout) -> list[Wish]:
+    """One at a time: the last single seat finds somebody, too."""
+    return [Wish(show_id, json.dumps({"seats": [label]})) for label in layout.labels]
+
+
 def best(show_id: int, count: int) -> Wish:
     return Wish(show_id, json.dumps({"best": {"count": count}}))

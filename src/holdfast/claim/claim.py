@@ -7,9 +7,10 @@ only ever free what is still theirs: that, and the number the durable store gave
 
 from dataclasses import dataclass
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+
+class Claim(Struct, frozen=True):
     claim_id: str
     owner: int
     units: tuple[int, ...]

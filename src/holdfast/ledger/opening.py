@@ -24,6 +24,10 @@ class Opening(Struct, frozen=True, gc=False):
     prices: tuple[int, ...]
     by_ledger: bool = False  # Redis could not be asked
 
+    @property
+    def claim(self) -> Claim:
+        return Claim(self.claim_id, self.owner_id, self.seats)
+
 
 class Rival(Struct, frozen=True, gc=False):
     """Who has a seat that was asked for, as far as the map needs to know."""

@@ -54,8 +54,10 @@ class Ledger:
         began = time.perf_counter()
         for attempt in range(TRIES_MAX):
             try:
-                sent = asked(openings, time.monotonic())
-                row = await self._postgres.fetchrow(Q.open_holds, *sent.arguments)
+                async with self._postgres.lease() as connection:
+                    # With the connection in hand: a row that waited for one has lost that time.
+                    sent = asked(openings, time.monotonic())
+                    row = await connection.fetchrow(Q.open_holds, *sent.arguments)
                 break
             except AGAIN:
                 meter.add("ledger_retries_total")

@@ -156,7 +156,6 @@ class Sales:
     async def _open(self, order: Order, held: Held | Again, claimed_at: float) -> Booking | None:
         """Make it durable. None: the catalogue has moved on, ask again with what it says now."""
         opening = opening_of(order, held, claimed_at)
-        claim = Claim(opening.claim_id, order.owner_id, held.seats)
         try:
             answer = await self._ledger.open(opening)
             if isinstance(answer, Lost) and all(rival.left_ms <= LAPSING_MS for rival in answer.rivals):
@@ -164,15 +163,15 @@ class Sales:
                 answer = await self._ledger.open(opening)
         except EngineDown as down:
             if not down.unknown:
-                await self._tell_map(order.show.show_id, Part("let_go", claim))
+                await self._tell_map(order.show.show_id, Part("let_go", opening.claim))
             raise  # unknown: the row may be there; the claim stays until its time or the next comparison
         if isinstance(answer, Opened):
             return await self._opened(order, opening, answer, held.epoch)
         if isinstance(answer, Same):
             if answer.booking.seats != held.seats or answer.booking.state not in TAKES_SEATS:
-                await self._tell_map(order.show.show_id, Part("let_go", claim))
+                await self._tell_map(order.show.show_id, Part("let_go", opening.claim))
             return first_answer(answer.booking)
-        parts = [Part("let_go", claim)]
+        parts = [Part("let_go", opening.claim)]
         if isinstance(answer, Lost):
             parts += corrections(answer.rivals)
             meter.add("map_corrections_total", len(answer.rivals), kind="taken in the ledger")

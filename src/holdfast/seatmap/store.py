@@ -1,5 +1,6 @@
 """What every viewer sees: from Redis, or the ledger while Redis is away; written anew when lost (R7, R19)."""
 
+import asyncio
 from collections.abc import Iterable
 
 from holdfast.catalogue import Catalogue, Layout
@@ -19,6 +20,7 @@ Q = Queries("holdfast.ledger")
 
 LEDGER_FRESH_S = 1.0  # while Redis is away the ledger is asked for a map at most this often
 TRIES_MAX = 5
+REBUILDS_AT_ONCE_MAX = 2
 PLANS_MAX = 64  # layouts whose order of seats is kept packed, times four preferences
 
 
@@ -37,6 +39,9 @@ class SeatMap:
         )
         self.fresh = self._snapshots.peek  # the map if it is fresh enough to be given at once
         self._rebuilds: Cache[int, int] = Cache(self._rebuild, fresh_s=0, stale_max_s=0)
+        # Each takes a connection for a while and may ask for a second one: few enough to leave some for
+        # others.
+        self._rebuilding = asyncio.Semaphore(REBUILDS_AT_ONCE_MAX)
         self._plans: dict[tuple[str, str], tuple[bytes, bytes]] = {}
 
     async def snapshot(self, show_id: int) -> Snapshot:
@@ -104,14 +109,12 @@ class SeatMap:
 
     async def _rebuild(self, show_id: int) -> int:
         """Lock the sale against holds being opened, raise the epoch, read, publish, unlock."""
-        show = await self._catalogue.show_on_sale(show_id)
-        async with self._postgres.transaction() as tx:
+        async with self._rebuilding, self._postgres.transaction() as tx:
             sale = await tx.fetchrow(Q.lock_sale, show_id)
             if sale is None:
                 raise NoSuchShow(show=show_id)
-            if show.revision != sale["revision"]:
-                self._catalogue.forget(show_id)  # it may have grown: the map needs a letter for every seat
-                show = await self._catalogue.show_on_sale(show_id)
+            # Not older than the sale: it may have grown, and the map needs a letter for every seat.
+            show = await self._catalogue.show_at(show_id, sale["revision"])
             epoch, is_ours = await self._claims.epoch(show_id)
             if is_ours and epoch == sale["epoch"] and not sale["map_stale"]:
                 return epoch  # somebody else was faster

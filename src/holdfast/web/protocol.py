@@ -1,8 +1,8 @@
 """HTTP/1.1 for the web workers: uvicorn's own, with one system call an answer.
 
 uvicorn writes the head of an answer and its body one after the other, and each write is a system call that
-wakes the reader. Here the head waits for the body, which follows at once; should it not, the head goes out at the
-end of the loop's turn.
+wakes the reader. Here the head waits for the body, which follows at once; should it not, the head goes out
+at the end of the loop's turn.
 """
 
 import asyncio

@@ -1,8 +1,10 @@
 """The data folder of the embedded engines.
 
-DATA/postgres, DATA/valkey   what the engines keep between runs
+DATA/postgres                what the ledger keeps between runs
+DATA/valkey                  where Valkey runs; it keeps nothing
 DATA/log/<name>.log          what a child process says
 DATA/run/<name>.pid          the process id of a child
+DATA/run/<name>.ready        the same once it is ready, where the child says so itself
 DATA/run/<name>.hold         put there by an operator: the child is not started again while it is there
 DATA/run/lock                held by the process that runs the engines; a second one is refused
 DATA/run/engines.json        where the running engines answer, for other commands of ours
@@ -94,9 +96,13 @@ class DataFolder:
             os.close(file)
 
     def tell_engines(self, running: Running) -> None:
-        draft = self._engines.with_suffix(".draft")
-        draft.write_text(json.dumps([running.process_id, running.database_url, running.redis_url]))
-        draft.rename(self._engines)
+        self.write("engines.json", json.dumps([running.process_id, running.database_url, running.redis_url]))
+
+    def write(self, name: str, text: str) -> None:
+        """A file in run/, whole or not at all: others read it meanwhile."""
+        draft = self.run / f"{name}.draft"
+        draft.write_text(text)
+        draft.rename(self.run / name)
 
     def _read_engines(self) -> Running | None:
         """Who holds the lock may be starting still: then wait for it."""

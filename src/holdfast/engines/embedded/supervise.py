@@ -173,7 +173,7 @@ class Child:
         finally:
             if not recipe.speaks:
                 os.close(words)
-        (self._folder.run / f"{self.name}.pid").write_text(f"{self._process.pid}\n")
+        self._folder.write(f"{self.name}.pid", str(self._process.pid))
 
     async def _wait_ready(self) -> bool:
         assert self._process is not None
@@ -194,7 +194,8 @@ class Child:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), self.recipe.stop_within_s)
         self._is_up.clear()
-        (self._folder.run / f"{self.name}.pid").unlink(missing_ok=True)
+        for kind in ("pid", "ready"):
+            (self._folder.run / f"{self.name}.{kind}").unlink(missing_ok=True)
 
     def _last_words(self) -> str:
         if self.recipe.speaks:

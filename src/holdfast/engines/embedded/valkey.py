@@ -1,4 +1,4 @@
-"""A Valkey (or Redis) of our own: reached by a socket, its log of commands kept in the data folder."""
+"""A Valkey (or Redis) of our own, reached by a socket. It keeps nothing on disk."""
 
 import asyncio
 import signal
@@ -14,9 +14,8 @@ ANSWER_WITHIN_S = 1.0
 SETTINGS = {
     "port": "0",  # no TCP: the socket's folder says who may come in
     "unixsocketperm": "700",
-    # Nothing is written to disk: whatever a restarted server brought back would be of another run, and the
-    # maps
-    # are written anew from the ledger before it sells. docs/decisions/0011-valkey-keeps-nothing-on-disk.md
+    # Nothing is written to disk: what a restarted server brought back would be of another run, and maps
+    # are written anew from the ledger before it sells: docs/decisions/0011-valkey-keeps-nothing-on-disk.md
     "appendonly": "no",
     "save": "",
     # A full Valkey refuses new holds. It must never throw away old ones.
@@ -47,7 +46,7 @@ class EmbeddedValkey:
         )
 
     async def _is_ready(self, _process_id: int) -> bool:
-        """It answers, and has read its log: until then it says LOADING."""
+        """It answers, and has nothing left to load: until then it says LOADING."""
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 reader, writer = await asyncio.open_unix_connection(str(self._socket))

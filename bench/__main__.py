@@ -1,0 +1,90 @@
+"""python -m bench [--rounds N] [--only web,ledger,claims]: a table, a plot, and the figures as JSON."""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from bench.figure import Figure
+from bench.in_ledger import ledger_figures
+from bench.in_redis import claim_figures
+from bench.over_http import web_figures
+from bench.plot import plot
+
+RESULTS = Path(__file__).parent / "results"
+PARTS = {"web": web_figures, "ledger": ledger_figures, "claims": claim_figures}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser("bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each figure; the median counts")
+    parser.add_argument("--only", default=",".join(PARTS), help="which parts, with commas")
+    asked = parser.parse_args()
+    found: list[Figure] = []
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as progress:
+        line = progress.add_task("starting")
+        for part in asked.only.split(","):
+            found += asyncio.run(
+                PARTS[part](asked.rounds, lambda text: progress.update(line, description=text))
+            )
+    show(found)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "figures.json").write_text(json.dumps([page(figure) for figure in found], indent=2) + "\n")
+    (RESULTS / "figures.md").write_text(markdown(found))
+    plot(found, RESULTS / "figures.svg", RESULTS / "figures.png")
+
+
+def machine() -> str:
+    return f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+
+
+def show(found: list[Figure]) -> None:
+    table = Table(title=f"Holdfast on {machine()}; everything on the same machine")
+    for name in ("figure", "ours", "reference", "ratio", "range", "bar", "goal", ""):
+        table.add_column(name, justify="left" if name in ("figure", "reference") else "right")
+    for f in found:
+        low, high = min(f.ratios), max(f.ratios)
+        table.add_row(
+            f"{f.name} {f.note}".strip(),
+            f"{f.ours:,.0f} {f.unit}",
+            f"{f.theirs:,.0f}  {f.reference}",
+            f"{f.ratio:.2f}",
+            f"{low:.2f}–{high:.2f}",
+            f"{f.bar:.2f}",
+            f"{f.goal:.2f}" if f.goal else "",
+            "reached" if f.is_reached else "MISSED",
+        )
+    Console(width=180).print(table)
+
+
+def markdown(found: list[Figure]) -> str:
+    lines = [f"Measured on {machine()}; load, server and engines share them.", ""]
+    lines += ["| figure | ours | reference | ratio (range) | bar |", "|---|--:|---|--:|--:|"]
+    for f in found:
+        ratio = f"{f.ratio:.2f} ({min(f.ratios):.2f}–{max(f.ratios):.2f})"
+        reference = f"{f.theirs:,.0f}, {f.reference}"
+        lines.append(f"| {f.name.strip()} | {f.ours:,.0f} {f.unit} | {reference} | {ratio} | {f.bar:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def page(f: Figure) -> dict[str, object]:
+    return {
+        "name": f.name.strip(),
+        "unit": f.unit,
+        "reference": f.reference,
+        "runs": [{"ours": round(a, 1), "reference": round(b, 1)} for a, b in f.runs],
+        "ratio": round(f.ratio, 3),
+        "bar": f.bar,
+        "goal": f.goal,
+        "note": f.note,
+    }
+
+
+if __name__ == "__main__":
+    main()

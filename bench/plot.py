@@ -1,0 +1,34 @@
+"""The figures as a picture: each ratio on its bar, with the range of the runs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+
+from bench.figure import Figure
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+
+OURS, BAR, GOAL = "#0072B2", "#D55E00", "#009E73"
+
+
+def plot(found: Sequence[Figure], *targets: Path) -> None:
+    """Ratio to the bar, so that figures of different size share an axis: right of 1 is reached."""
+    picture, axis = pyplot.subplots(figsize=(9, 0.62 * len(found) + 1.4), layout="constrained")
+    names = [f"{f.name.strip()}\nagainst {f.reference}" for f in found]
+    for row, f in enumerate(found):
+        low, high = min(f.ratios) / f.bar, max(f.ratios) / f.bar
+        axis.barh(row, f.ratio / f.bar, color=OURS, height=0.55)
+        axis.plot([low, high], [row, row], color="black", linewidth=1.2)
+        axis.text(0.02, row, f"{f.ratio:.2f} ×", va="center", color="white", fontweight="bold", fontsize=9)
+        if f.goal:
+            axis.plot([f.goal / f.bar] * 2, [row - 0.3, row + 0.3], color=GOAL, linewidth=2)
+    axis.axvline(1, color=BAR, linewidth=2)
+    axis.set_yticks(range(len(found)), names, fontsize=8)
+    axis.invert_yaxis()
+    axis.set_xlabel("ratio to the reference, over the ratio that must be reached (orange); goals in green")
+    axis.spines[["top", "right"]].set_visible(False)
+    for target in targets:
+        picture.savefig(target, dpi=150)
+    pyplot.close(picture)

@@ -1,0 +1,42 @@
+"""A stadium is taken by best available, in pairs, until there is no pair left (R9, R12)."""
+
+from holdfast.catalogue import Layout
+from holdfast.demo.stadium import stadium
+from tests.cast import a_layout
+from tests.storms.history import lost, seats_taken
+from tests.storms.office import Office
+from tests.storms.wishes import best
+
+CONNECTIONS = 200
+
+
+async def test_a_stadium_is_filled_in_pairs_to_the_last(stage: Office, is_full: bool) -> None:
+    layout = Layout.build(stadium()) if is_full else a_layout(4_000, row=26)
+    show = await stage.a_show(layout=layout, owner_seats_max=1000, hold_ttl_s=1800)
+    people = await stage.fans(CONNECTIONS)
+
+    storm = await stage.storm(
+        people, [best(show, 2)], connections=CONNECTIONS, ends_with="sold_out", seconds_max=600
+    )
+
+    print(
+        f"{len(storm.told)} pairs in {storm.seconds:.1f} s ({len(storm.told) / storm.seconds:.0f}/s): "
+        f"p50 {storm.p50_ms:.0f} ms, p99 {storm.p99_ms:.0f} ms"
+    )
+    assert set(storm.statuses) == {"201", "409"}, storm.statuses
+    assert set(storm.codes) == {"sold_out"}, storm.codes
+    taken = await seats_taken(stage, show)
+    assert sorted(layout.index_of[seat] for told in storm.told for seat in told.seats) == taken
+    assert neighbours_left(layout, set(taken)) == []
+    assert await lost(stage, storm.told, people) == []
+    await stage.settled()
+
+
+def neighbours_left(layout: Layout, taken: set[int]) -> list[tuple[str, str]]:
+    """Two free seats side by side."""
+    return [
+        (layout.labels[seat], layout.labels[seat + 1])
+        for run in layout.runs
+        for seat in range(run.start, run.start + run.length - 1)
+        if seat not in taken and seat + 1 not in taken
+    ]
