@@ -24,7 +24,7 @@ check: $(DEV)  ## format, lint, types, tidiness and rules: no engines, seconds
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/tidy tests/rules
 
-bench: $(DEV)  ## measure the hot path; table and plot go to bench/results (ARGS="--quick" for a look)
+bench: $(DEV)  ## measure the hot path; table and plot go to bench/results (ARGS="--rounds 1 --only ledger" for a look)
 	$(BIN)/python -m bench $(ARGS)
 
 docs: $(DEV)  ## write the pages that are made from the code

@@ -36,6 +36,7 @@ async def post_bare(request: Request) -> Response:
         seats=[SeatPage(label, "Standard", 1500) for label in body.seats or ()],
         amount=3000,
         currency="EUR",
+        together=True,
         opened_at=datetime.now(UTC),
         expires_at=datetime.now(UTC),
     )

@@ -26,7 +26,7 @@ from holdfast.engines.migrate import migrate
 from holdfast.holds import Best, Places, Prefer, Seats, claim_id, runs_of
 from holdfast.ledger import Booking
 from holdfast.sale.order import Order
-from holdfast.sale.terms import new_request_id
+from holdfast.sale.routes import new_request_id
 from holdfast.sale.worker import SaleDuties
 from tests import cast
 from tests.conftest import started
@@ -102,7 +102,7 @@ async def an_order(box: Box, show_id: int, owner: int, *seats: int, **other: Any
 
 
 async def hold(box: Box, show_id: int, owner: int, *seats: int, **other: Any) -> Booking:
-    booking, _ = await box.sales.hold(await an_order(box, show_id, owner, *seats, **other))
+    booking = await box.sales.hold(await an_order(box, show_id, owner, *seats, **other))
     return booking
 
 

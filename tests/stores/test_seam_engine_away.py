@@ -1,11 +1,9 @@
 """Rule 6 and its mirror: Redis away, and the sale goes on; the ledger away, and nothing is sold or lost."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-import httpx2
 import pytest
 
 from holdfast.app import box_office
@@ -58,7 +56,7 @@ class TestRedisAway:
 
     @pytest.mark.usefixtures("without_redis")
     async def test_a_crowd_that_wants_the_best_gets_different_seats(self, stage: Stage) -> None:
-        """All of them choose from the same map, a second old: the ledger sends the losers to the next best."""
+        """All choose from the same map, a second old: the ledger sends the losers to the next best."""
         show = await a_show(stage.box, 20)
         asked = [hold(stage.box, show, an_owner(), best=2) for _ in range(4)]
         found = await asyncio.gather(*asked, return_exceptions=True)

@@ -170,7 +170,8 @@ class TestRule5ARebuildAndAClaim:
         before, _ = await stage.box.claims.epoch(till.show)
         await flushed(stage, till)
 
-        epochs = await asyncio.gather(*(b.seatmap.rebuild(till.show, "test") for b in (stage.box, stage.slow)))
+        boxes = (stage.box, stage.slow)
+        epochs = await asyncio.gather(*(box.seatmap.rebuild(till.show, "test") for box in boxes))
 
         assert set(epochs) == {before + 1}
 

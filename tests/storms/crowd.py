@@ -244,7 +244,16 @@ class Crowd:
                 show = self.plan.wishes[wish].show
                 labels = [seat.label for seat in said.seats]
                 self.report.told.append(
-                    Told(time.monotonic(), show, said.booking_id, owner, labels, said.state, key, said.expires_at)
+                    Told(
+                        time.monotonic(),
+                        show,
+                        said.booking_id,
+                        owner,
+                        labels,
+                        said.state,
+                        key,
+                        said.expires_at,
+                    )
                 )
                 line = await self._afterwards(line, said.booking_id, owner)
             elif self.plan.ends_with and said.code == self.plan.ends_with:

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.ledger import from_public_id
 from tests.cast import Fan
-from tests.storms.crowd import Told
+from tests.storms.crowd import Report, Told
 from tests.storms.office import Office
 
 BOOKINGS = """
@@ -56,6 +56,20 @@ def stands(row: Any) -> bool:
     return False
 
 
+async def untrue_deeds(office: Office, storm: Report, shows: Sequence[int]) -> list[str]:
+    """Extensions and releases that were confirmed to their owner, and that the ledger does not know of."""
+    rows = await office.box.postgres.fetch(BOOKINGS, list(shows))
+    by_id = {(row["show_id"], row["number"]): row for row in rows}
+    found = []
+    for deed in (deed for deed in storm.deeds if deed.status == 200):
+        row = by_id[from_public_id(deed.booking_id)]
+        if deed.what == "cancel" and row["state"] != "cancelled":
+            found.append(f"{deed} was not let go: {dict(row)}")
+        if deed.expires_at and row["expires_at"] < datetime.fromisoformat(deed.expires_at):
+            found.append(f"{deed} was not extended: {dict(row)}")
+    return found
+
+
 async def shared_seats(office: Office, shows: Iterable[int]) -> list[str]:
     """Seats that two bookings had at the same moment, at any time of the storm."""
     spans: dict[tuple[int, int], list[tuple[datetime, datetime, int]]] = defaultdict(list)
@@ -67,7 +81,9 @@ async def shared_seats(office: Office, shows: Iterable[int]) -> list[str]:
         bookings.sort()
         for (_, end, one), (begin, _, other) in zip(bookings, bookings[1:], strict=False):
             if end > begin + WAITED:
-                found.append(f"show and seat {place}: booking {one} until {end}, booking {other} from {begin}")
+                found.append(
+                    f"show and seat {place}: booking {one} until {end}, booking {other} from {begin}"
+                )
     return found
 
 

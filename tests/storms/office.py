@@ -8,7 +8,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 START_WITHIN_S = 60
 STOP_WITHIN_S = 45
 LOOK_S = 0.02
+WORDS_MAX = 100  # lines of a log
 ACCESS_TTL_S = 3600
 ANSWER_BYTES_MAX = 2**26  # a crowd's report is one line
 
@@ -80,7 +81,7 @@ class Office:
 
     def process_id(self, name: str) -> int:
         """Of a child: web-1, work-1, postgres, valkey."""
-        return int((self.folder.run / f"{name}.pid").read_text() or 0)
+        return number_in(self.folder.run / f"{name}.pid")
 
     def kill(self, name: str, sign: signal.Signals = signal.SIGKILL) -> int:
         """`kill -9`; the process id it had."""
@@ -89,31 +90,32 @@ class Office:
         return process_id
 
     async def back(self, name: str, after: int, within_s: float = 30) -> float:
-        """Wait until the supervisor has started it anew and it answers; when that was."""
+        """Wait until the supervisor has started it anew and it is ready; when that was."""
+        probe = {"postgres": self._ledger_is_ready, "valkey": self._redis_is_ready}.get(name)
         await until(lambda: self.process_id(name) not in (0, after), within_s)
-        probe = {"postgres": self._ledger_answers, "valkey": self._redis_answers}.get(name, self._web_answers)
-        await until(probe, within_s)
+        await until(
+            probe or (lambda: number_in(self.folder.run / f"{name}.ready") == self.process_id(name)), within_s
+        )
         return time.monotonic()
 
-    async def _ledger_answers(self) -> bool:
-        status = (self.folder.postgres / "postmaster.pid").read_text().splitlines()
-        return len(status) > 7 and status[7].strip() == "ready"
-
-    async def _redis_answers(self) -> bool:
+    def _ledger_is_ready(self) -> bool:
         try:
-            reader, writer = await asyncio.open_unix_connection(self.box.config.redis_url.removeprefix("unix://"))
+            lines = (self.folder.postgres / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:
+            return False
+        return len(lines) > 7 and lines[0] == str(self.process_id("postgres")) and lines[7].strip() == "ready"
+
+    async def _redis_is_ready(self) -> bool:
+        try:
+            reader, writer = await asyncio.open_unix_connection(
+                self.box.config.redis_url.removeprefix("unix://")
+            )
         except OSError:
             return False
         writer.write(b"PING\r\n")
         answer = await reader.readline()
         writer.close()
         return answer == b"+PONG\r\n"
-
-    async def _web_answers(self) -> bool:
-        try:
-            return (await self.api.get("/readyz")).status_code == 200
-        except httpx2.TransportError:
-            return False
 
     @asynccontextmanager
     async def crowd(self, fans: Sequence[Fan], wishes: Sequence[Wish], **plan: Any) -> AsyncIterator[Crowd]:
@@ -149,6 +151,11 @@ class Office:
         assert (process.returncode == 0) == (found["total"] == 0)
         return found
 
+    def last_words(self) -> str:
+        """Of the processes, for whoever has to find out why."""
+        logs = sorted(self.folder.path.parent.glob("*.log"))
+        return "\n".join(line for log in logs for line in log.read_text().splitlines()[-WORDS_MAX:])
+
     async def settled(self, within_s: float = 30) -> None:
         """The audit finds nothing; what is on its way has so long to arrive."""
         give_up_at = time.monotonic() + within_s
@@ -163,16 +170,14 @@ class Office:
 async def office(*, web: int = 2, work: bool = True, **settings: int) -> AsyncIterator[Office]:
     """`holdfast serve` and, with `work`, `holdfast work` on one folder; stopped and removed at the end."""
     path = Path(tempfile.mkdtemp(prefix="holdfast-storm-"))
-    settings["access_ttl_s"] = ACCESS_TTL_S
-    env = {f"HOLDFAST_{name.upper()}": str(value) for name, value in settings.items()}
     async with AsyncExitStack() as stack:
         stack.callback(shutil.rmtree, path)
         words = ("--data", str(path / "data"), "--json")
         serve = ("serve", "--port", "0", "--workers", str(web), *words)
-        facts = await stack.enter_async_context(running(path / "serve.log", serve, env))
-        if work:
-            await stack.enter_async_context(running(path / "work.log", ("work", *words), env))
+        facts = await stack.enter_async_context(running(path / "serve.log", serve, settings))
         folder = DataFolder(path / "data")
+        if work:
+            await stack.enter_async_context(duties(folder, **settings))
         engines = folder.running()
         assert engines is not None
         config = Config(
@@ -184,8 +189,20 @@ async def office(*, web: int = 2, work: bool = True, **settings: int) -> AsyncIt
 
 
 @asynccontextmanager
-async def running(log: Path, words: tuple[str, ...], env: dict[str, str]) -> AsyncIterator[dict[str, Any]]:
+async def duties(folder: DataFolder, **settings: int) -> AsyncIterator[None]:
+    """`holdfast work` beside a server that is up."""
+    words = ("work", "--data", str(folder.path), "--json")
+    async with running(folder.path.parent / "work.log", words, settings):
+        yield
+
+
+@asynccontextmanager
+async def running(
+    log: Path, words: tuple[str, ...], settings: Mapping[str, int]
+) -> AsyncIterator[dict[str, Any]]:
     """A holdfast process that has said it is ready."""
+    given = {"access_ttl_s": ACCESS_TTL_S, **settings}
+    env = {f"HOLDFAST_{name.upper()}": str(value) for name, value in given.items()}
     with log.open("wb") as file:
         process = await started(
             "-m", "holdfast", *words, stdout=asyncio.subprocess.PIPE, stderr=file, env={**clean(), **env}
@@ -220,6 +237,14 @@ async def stopped(process: asyncio.subprocess.Process) -> None:
 
 def clean() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+
+
+def number_in(file: Path) -> int:
+    """0 while there is none."""
+    try:
+        return int(file.read_text() or 0)
+    except FileNotFoundError:
+        return 0
 
 
 async def until(condition: Callable[[], bool | Awaitable[bool]], within_s: float) -> None:

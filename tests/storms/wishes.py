@@ -26,3 +26,7 @@ def every_seat(show_id: int, layout: Layout) -> list[Wish]:
 
 def best(show_id: int, count: int) -> Wish:
     return Wish(show_id, json.dumps({"best": {"count": count}}))
+
+
+def places(show_id: int, area: str, count: int) -> Wish:
+    return Wish(show_id, json.dumps({"places": {"area": area, "count": count}}))

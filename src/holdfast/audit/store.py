@@ -11,7 +11,7 @@ from holdfast.engines.meter import meter
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.ledger import Ledger
-from holdfast.sale.comparison import Difference, differences
+from holdfast.sale import Difference, differences
 
 Q = Queries("holdfast.audit")
 

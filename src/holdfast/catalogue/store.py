@@ -31,6 +31,7 @@ Q = Queries("holdfast.catalogue")
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
+HOLD_AGE_MAX_S = 10.0  # how old a show may be for a hold
 FRESH_S = 1.0  # a show or a page is loaded at most this often; how old it may get is a multiple of it
 SHOW_STALE, PAGE_STALE = 2, 4
 SLOW_FRESH, SLOW_STALE = 30, 60
@@ -74,6 +75,14 @@ class Catalogue:
         if (show := await _get(self._shows, show_id)) is None:
             raise NoSuchShow(show_id=show_id)
         return show
+
+    def recent(self, show_id: int) -> ShowOnSale | None:
+        """The show as it was some seconds ago, for a hold; never waits.
+
+        What must not be old is checked where it is decided: the window by Redis, and the revision by the
+        ledger, which refuses to open a booking at yesterday's prices.
+        """
+        return self._shows.peek(show_id, HOLD_AGE_MAX_S)
 
     async def show_at(self, show_id: int, revision: int) -> ShowOnSale:
         """The show as of this revision or later, for who has read the revision in the ledger."""

@@ -1,7 +1,20 @@
 """Claim N of a pool for a time, then commit durably or let go. Knows nothing of seats (R41)."""
 
-from holdfast.claim.claim import Claim, Claimed, Few, Outcome, OverLimit, Shut, Taken, Unbuilt, Wish
-from holdfast.claim.store import Blueprint, Claims, Part, PoolMap, pool_keys
+from holdfast.claim.claim import (
+    Blueprint,
+    Claim,
+    Claimed,
+    Few,
+    Outcome,
+    OverLimit,
+    Part,
+    PoolMap,
+    Shut,
+    Taken,
+    Unbuilt,
+    Wish,
+)
+from holdfast.claim.store import Claims, pool_keys
 
 __all__ = [
     "Blueprint",

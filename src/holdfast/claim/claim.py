@@ -5,6 +5,7 @@ has the last word, or let go. The claim names itself in full (id, owner, units),
 only ever free what is still theirs: that, and the number the durable store gave it, are the fence.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -70,3 +71,33 @@ class Unbuilt:
 
 
 Outcome = Claimed | Taken | OverLimit | Few | Shut | Unbuilt
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What becomes of one claim; `what` is a word of settle.lua."""
+
+    what: str
+    claim: Claim
+    ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMap:
+    epoch: int
+    version: int
+    units: bytes
+    claims: Mapping[str, float] | None = None  # claim -> its end in ms
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """All a map is built from: durations, never instants, because the engines' clocks differ."""
+
+    epoch: int
+    units: bytes
+    opens_in_ms: int
+    closes_in_ms: int
+    claims: Sequence[tuple[str, int]]  # claim, what it has left; negative: it does not end
+    owners: Mapping[str, int | str]
+    fields: Mapping[str, bytes]  # kept beside the map, for the scripts of the pool's owner

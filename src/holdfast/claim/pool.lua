@@ -6,8 +6,7 @@
 --   meta     hash    epoch, n, run_id, opens, closes and whatever the pool's owner keeps beside them
 --   changes  stream  what changed, by version
 --
--- Rules: server time only; a claim frees its own units only, and only who removes its entry frees them;
--- lapsed claims go before anything is decided, so an end is exact without a timer.
+-- Server time only; only who removes a claim's entry frees its units; lapsed claims go before anything is decided.
 
 local units_key, ends_key, owners_key, meta_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local time = redis.call("TIME")
@@ -88,12 +87,7 @@ end
 
 -- Call last: makes the changes of this run one step of the version, and tells them.
 local function publish(epoch)
-  local n
-  if #changed == 0 then
-    n = tonumber(redis.call("HGET", meta_key, "n"))
-  else
-    n = redis.call("HINCRBY", meta_key, "n", 1)
-  end
+  local n = redis.call("HINCRBY", meta_key, "n", #changed > 0 and 1 or 0)
   local version = epoch * 1000000000 + n
   if #changed > 0 then
     redis.call("XADD", changes_key, "MAXLEN", "~", 2000, string.format("%.0f-0", version), "c", table.concat(changed, ","))

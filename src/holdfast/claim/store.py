@@ -1,12 +1,24 @@
 """Pools in Redis: claim, settle, read, build. The only file in claim/ that talks to an engine."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from holdfast.claim.claim import Claim, Claimed, Few, Outcome, OverLimit, Shut, Taken, Unbuilt, Wish
+from holdfast.claim.claim import (
+    Blueprint,
+    Claim,
+    Claimed,
+    Few,
+    Outcome,
+    OverLimit,
+    Part,
+    PoolMap,
+    Shut,
+    Taken,
+    Unbuilt,
+    Wish,
+)
 from holdfast.engines.lua import Script
 from holdfast.engines.redis import Redis
 
@@ -20,36 +32,6 @@ NOBODYS = b"||"  # stands in every pool, so that no key of it is ever empty: bui
 
 pack = msgspec.msgpack.encode
 unpack = msgspec.msgpack.decode
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What becomes of one claim; `what` is a word of settle.lua."""
-
-    what: str
-    claim: Claim
-    ms: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class PoolMap:
-    epoch: int
-    version: int
-    units: bytes
-    claims: Mapping[str, float] | None = None  # claim -> its end in ms
-
-
-@dataclass(frozen=True, slots=True)
-class Blueprint:
-    """All a map is built from: durations, never instants, because the engines' clocks differ."""
-
-    epoch: int
-    units: bytes
-    opens_in_ms: int
-    closes_in_ms: int
-    claims: Sequence[tuple[str, int]]  # claim, what it has left; negative: it does not end
-    owners: Mapping[str, int | str]
-    fields: Mapping[str, bytes]  # kept beside the map, for the scripts of the pool's owner
 
 
 class Claims:

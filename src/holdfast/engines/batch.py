@@ -5,7 +5,8 @@
     caller ─┘   (≤ waiting_max)      └─► result
 
 While a batch is under way, new callers gather; when it is back, they go. Nobody waits for a timer:
-an idle batcher adds no latency, and a busy one fills its batches by itself.
+an idle batcher adds no latency, and a busy one fills its batches by itself. Where a batch mostly waits (for
+a disk), `senders` lets more than one be under way.
 
 Invariants
 - `send` gets between 1 and `batch_max` items and returns as many results, in the same order.
@@ -31,12 +32,14 @@ class Batcher(Generic[Item, Result]):
         *,
         batch_max: int,
         waiting_max: int,
+        senders: int = 1,
     ) -> None:
         self._send = send
         self._batch_max = batch_max
         self._waiting_max = waiting_max
         self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
-        self._sender: asyncio.Task[None] | None = None
+        self._senders = senders
+        self._sending: set[asyncio.Task[None]] = set()
 
     def __call__(self, item: Item) -> asyncio.Future[Result]:
         """A future of the result; await it. Not a coroutine: a future less per caller is worth it here."""
@@ -44,8 +47,8 @@ class Batcher(Generic[Item, Result]):
             raise Busy(retry_after_s=1)
         place: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, place))
-        if self._sender is None:
-            self._sender = asyncio.create_task(self._send_until_empty())
+        if len(self._sending) < self._senders:
+            self._sending.add(asyncio.create_task(self._send_until_empty()))
         return place
 
     async def _send_until_empty(self) -> None:
@@ -54,7 +57,9 @@ class Batcher(Generic[Item, Result]):
                 size = min(len(self._waiting), self._batch_max)
                 await self._send_one([self._waiting.popleft() for _ in range(size)])
         finally:
-            self._sender = None
+            # Before anybody else runs: a caller who came after the last look must start a sender, not wait
+            # for us.
+            self._sending.discard(asyncio.current_task())
 
     async def _send_one(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
         try:

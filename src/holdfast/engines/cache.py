@@ -35,10 +35,11 @@ class Cache(Generic[Key, Value]):
         self._kept: dict[Key, tuple[float, Value]] = {}
         self._loading: dict[Key, asyncio.Task[Value]] = {}
 
-    def peek(self, key: Key) -> Value | None:
-        """The fresh answer, or None; never waits. For the hot path."""
+    def peek(self, key: Key, age_max_s: float | None = None) -> Value | None:
+        """The answer if it is fresh, or not older than said; never waits, never loads. For the hot path."""
         kept = self._kept.get(key)
-        if kept is not None and time.monotonic() - kept[0] <= self._fresh_s:
+        age_max_s = self._fresh_s if age_max_s is None else age_max_s
+        if kept is not None and time.monotonic() - kept[0] <= age_max_s:
             return kept[1]
         return None
 

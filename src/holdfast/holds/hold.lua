@@ -17,6 +17,7 @@
 
 -- include holdfast.claim/pool
 -- include orphan
+-- include window
 -- include choose
 
 local meta = redis.call("HMGET", meta_key, "epoch", "run_id", "opens", "closes")
@@ -49,22 +50,16 @@ local function hold_places(ask)
   return hold(ask, found, false, true)
 end
 
-local function free_count()
-  return select(2, string.gsub(redis.call("GET", units_key), "A", ""))
-end
-
 -- One window; or, if the wish allows, as few and as large ones as there are.
 local function hold_best(ask)
   local wish = {category = ask[7], prefer = ask[8], accessible = ask[9]}
-  local seats, left, size, groups, single = {}, ask[6], ask[6], 0, false
+  local seats, left, size, groups, single, last = {}, ask[6], ask[6], 0, false, nil
   while left > 0 do
+    if last then note_taken(last) end
     local window = best_window(wish, size)
     if window then
-      local these = {}
-      for i = 0, size - 1 do these[#these + 1] = window[7] + i end
-      for _, seat in ipairs(these) do seats[#seats + 1] = seat end
-      note_taken(window.run, window.length, these)
-      left, groups, single = left - size, groups + 1, single or window[2] == 1
+      for seat = window.first, window.first + size - 1 do seats[#seats + 1] = seat end
+      left, groups, single, last = left - size, groups + 1, single or window.leaves_single, window
       size = wish.accessible and left or math.min(size, left)
       wish.accessible = false
     elseif ask[10] or size == 1 then
@@ -73,9 +68,13 @@ local function hold_best(ask)
       size = size - 1
     end
   end
+  if left > 0 then
+    if last then forget_taken() end
+    return {"few", free_count()}
+  end
   table.sort(seats)
-  local outcome = left > 0 and {"few", free_count()} or hold(ask, seats, false, groups == 1, single)
-  if outcome[1] ~= "held" then letters_now, runs_now, too_short = nil, {}, {} end  -- nothing was taken after all
+  local outcome = hold(ask, seats, false, groups == 1, single)
+  if outcome[1] == "held" then note_taken(last) elseif groups > 1 then forget_taken() end
   return outcome
 end
 

@@ -1,6 +1,9 @@
 -- name: open_holds
 -- Many winners become durable in one round trip: 0006_open_holds.sql.
-SELECT * FROM open_holds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17);
+SELECT *
+  FROM open_holds($1::text::bigint[], $2::text::bigint[], $3::text::text[], $4::text::bigint[], $5::text::text[],
+                  $6::text::text[], $7::text::int[], $8::text::bigint[], $9::text::text[], $10::text::text[],
+                  $11::text::text[], $12::text::bigint[], $13);
 
 -- name: booking_of_request
 SELECT *, state = 'held' AND expires_at <= now() AS has_lapsed

@@ -4,13 +4,11 @@
 --   held, confirmed (nothing to pay)  · same (this request id was answered before)
 --   taken (details: who has the seats) · limit · closed · stale (the catalogue has moved on) · unmarked
 --
--- The common case is six short statements over arrays. What goes wrong for somebody is found by counting rows,
+-- The common case is five short statements over arrays. What goes wrong for somebody is found by counting rows,
 -- and only then looked into: who lost, to whom, and what can still be saved.
 CREATE FUNCTION open_holds(
     p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[],
     p_left_ms int[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[],
-    p_count int[],                          -- seats of each
-    p_ord int[], p_seat_show bigint[], p_seat int[],  -- one element a seat, in (show, seat) order
     p_by_ledger boolean
 ) RETURNS TABLE (outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamptz, details jsonb)
 LANGUAGE plpgsql AS $$
@@ -19,7 +17,7 @@ DECLARE
     v_outcome text[];
     v_epoch   bigint[];
     v_max     int[];
-    v_number  bigint[] := ARRAY(SELECT nextval('ledger_number') FROM generate_series(1, cardinality(p_show)));
+    v_number  bigint[];  -- of the booking opened for each request, NULL where there is none
     v_lapsed_show   bigint[];
     v_lapsed_number bigint[];
     v_details jsonb;
@@ -28,8 +26,6 @@ DECLARE
     v_lost    int[];
 BEGIN
     -- Shared with other holds, against whoever writes the map anew.
-    PERFORM 1 FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE;
-
     SELECT array_agg(CASE WHEN sale.show_id IS NULL OR cancelled
                             OR now() < opens_at - interval '500 ms' OR now() >= closes_at + interval '500 ms' THEN 'closed'
                           WHEN sale.revision <> asked.revision THEN 'stale'
@@ -40,40 +36,45 @@ BEGIN
            array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY asked.ord)
       INTO v_outcome, v_epoch, v_max
       FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS asked (show_id, revision, amount, ord)
-      LEFT JOIN sale USING (show_id);
+      LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE) AS sale USING (show_id);
 
     -- The bookings. A request id that is known already inserts nothing, and is answered from its first booking.
-    INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats, prices_minor,
-                         amount_minor, currency, note, opened_at, expires_at, confirmed_at)
-    SELECT show_id, number, owner_id, number, outcome::booking_state, request_id, body_hash, claim_id, seats::int[], prices::bigint[],
-           amount, currency, note, now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END
-      FROM unnest(p_show, v_number, p_owner, v_outcome, p_request, p_hash, p_claim, p_seats, p_prices, p_amount, p_currency, p_note, p_left_ms)
-        AS a (show_id, number, owner_id, outcome, request_id, body_hash, claim_id, seats, prices, amount, currency, note, left_ms)
-     WHERE outcome IN ('held', 'confirmed')
-        ON CONFLICT (owner_id, show_id, request_id) DO NOTHING;
-    GET DIAGNOSTICS v_got = ROW_COUNT;
+    WITH asked AS MATERIALIZED (
+        SELECT *, nextval('ledger_number') AS number
+          FROM unnest(p_show, p_owner, v_outcome, p_request, p_hash, p_claim, p_seats, p_prices, p_amount, p_currency, p_note, p_left_ms)
+               WITH ORDINALITY AS a (show_id, owner_id, outcome, request_id, body_hash, claim_id, seats, prices, amount, currency, note, left_ms, ord)
+    ), opened AS (
+        INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats, prices_minor,
+                             amount_minor, currency, note, opened_at, expires_at, confirmed_at)
+        SELECT show_id, number, owner_id, number, outcome::booking_state, request_id, body_hash, claim_id, seats::int[],
+               prices::bigint[], amount, currency, note, now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END
+          FROM asked
+         WHERE outcome IN ('held', 'confirmed')
+            ON CONFLICT (owner_id, show_id, request_id) DO NOTHING
+     RETURNING number, seats
+    )
+    SELECT array_agg(opened.number ORDER BY asked.ord), coalesce(sum(cardinality(opened.seats)), 0), count(opened.number)
+      INTO v_number, v_asked, v_got
+      FROM asked LEFT JOIN opened ON opened.number = asked.number;
     IF v_got < cardinality(p_show) THEN
-        SELECT array_agg(CASE WHEN a.outcome NOT IN ('held', 'confirmed') OR booking.number IS NOT NULL THEN a.outcome
-                              ELSE 'same' END ORDER BY ord),
-               array_agg(booking.number ORDER BY ord)
-          INTO v_outcome, v_number
-          FROM unnest(p_show, v_number, v_outcome) WITH ORDINALITY AS a (show_id, number, outcome, ord)
-          LEFT JOIN booking USING (show_id, number);
+        SELECT array_agg(CASE WHEN outcome IN ('held', 'confirmed') AND number IS NULL THEN 'same' ELSE outcome END ORDER BY ord)
+          INTO v_outcome
+          FROM unnest(v_outcome, v_number) WITH ORDINALITY AS a (outcome, number, ord);
     END IF;
 
     -- The seats, in key order: two batches that want the same ones cannot wait for each other.
-    SELECT count(*) INTO v_asked FROM unnest(p_ord) AS o WHERE v_number[o] IS NOT NULL;
     INSERT INTO taken_seat (show_id, seat, number)
-    SELECT show_id, seat, v_number[ord]
-      FROM unnest(p_seat_show, p_seat, p_ord) AS s (show_id, seat, ord)
-     WHERE v_number[ord] IS NOT NULL
+    SELECT show_id, seat, number
+      FROM unnest(p_show, p_seats, v_number) AS a (show_id, seats, number), unnest(seats::int[]) AS seat
+     WHERE number IS NOT NULL
+     ORDER BY show_id, seat
         ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_got = ROW_COUNT;
     IF v_got < v_asked THEN
         -- Somebody has a seat. Let go what has lapsed, take what came free, and see who still lacks one.
         SELECT array_agg(show_id), array_agg(number) INTO v_lapsed_show, v_lapsed_number
-          FROM lapse_under(p_seat_show, p_seat, p_ord, v_number);
-        SELECT l.lost, l.details INTO v_lost, v_details FROM losers(p_seat_show, p_seat, p_ord, v_number) AS l;
+          FROM lapse_under(p_show, p_seats, v_number);
+        SELECT l.lost, l.details INTO v_lost, v_details FROM losers(p_show, p_seats, v_number) AS l;
         IF v_lost IS NOT NULL THEN
             PERFORM forget_openings(p_show, v_number, v_lost);
             FOR i IN 1 .. cardinality(v_lost) LOOP
@@ -88,7 +89,7 @@ BEGIN
         PERFORM count_down(v_lapsed_show, v_lapsed_number);
         PERFORM record_moves(v_lapsed_show, v_lapsed_number, 'expire', NULL);
     END IF;
-    v_lost := count_up(p_show, p_owner, v_number, p_count, v_max);
+    v_lost := count_up(p_show, p_owner, v_number, p_seats, v_max);
     IF v_lost IS NOT NULL THEN
         PERFORM forget_openings(p_show, v_number, v_lost);
         FOR i IN 1 .. cardinality(v_lost) LOOP
@@ -97,28 +98,35 @@ BEGIN
         END LOOP;
     END IF;
 
-    -- Audit row and fact; a booking with nothing to pay makes two moves at once.
-    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
-    SELECT show_id, number, 'hold', 'held', number, owner_id
-      FROM unnest(p_show, v_number, p_owner) AS a (show_id, number, owner_id) WHERE number IS NOT NULL;
-    INSERT INTO outbox (show_id, number, kind, ends_at)
-    SELECT show_id, number, 'booking.held', now() + left_ms * interval '1 ms'
-      FROM unnest(p_show, v_number, p_left_ms) AS a (show_id, number, left_ms) WHERE number IS NOT NULL;
-    IF 'confirmed' = ANY (v_outcome) THEN
+    -- Audit row and fact of each; a booking with nothing to pay makes a second move at once.
+    WITH opened AS (
+        SELECT * FROM unnest(p_show, v_number, p_owner, p_left_ms) AS a (show_id, number, owner_id, left_ms)
+         WHERE number IS NOT NULL
+    ), audit AS (
         INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
-        SELECT show_id, number, 'confirm', 'confirmed', number, owner_id
-          FROM unnest(p_show, v_number, p_owner, v_outcome) AS a (show_id, number, owner_id, outcome) WHERE outcome = 'confirmed';
-        INSERT INTO outbox (show_id, number, kind)
-        SELECT show_id, number, 'booking.confirmed'
-          FROM unnest(p_show, v_number, v_outcome) AS a (show_id, number, outcome) WHERE outcome = 'confirmed';
+        SELECT show_id, number, 'hold', 'held', number, owner_id FROM opened
+    )
+    INSERT INTO outbox (show_id, number, kind, ends_at)
+    SELECT show_id, number, 'booking.held', now() + left_ms * interval '1 ms' FROM opened;
+    IF 'confirmed' = ANY (v_outcome) THEN
+        PERFORM record_moves(array_agg(show_id), array_agg(number), 'confirm', NULL)
+           FROM unnest(p_show, v_number, v_outcome) AS a (show_id, number, outcome) WHERE outcome = 'confirmed';
     END IF;
 
     RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
 END $$;
 
+-- The asked seats of those bookings that are still in the race, one row a seat.
+CREATE FUNCTION seats_asked(p_show bigint[], p_seats text[], p_number bigint[])
+RETURNS TABLE (show_id bigint, seat int, number bigint, ord int) LANGUAGE sql AS $$
+    SELECT a.show_id, seat, a.number, a.ord::int
+      FROM unnest(p_show, p_seats, p_number) WITH ORDINALITY AS a (show_id, seats, number, ord), unnest(a.seats::int[]) AS seat
+     WHERE a.number IS NOT NULL;
+$$;
+
 -- Lapsed bookings that stand on the asked seats become EXPIRED, and their seats go to who asked. Rows somebody
 -- else is closing are skipped: their seats are not taken here, so nobody waits for anybody.
-CREATE FUNCTION lapse_under(p_seat_show bigint[], p_seat int[], p_ord int[], p_number bigint[])
+CREATE FUNCTION lapse_under(p_show bigint[], p_seats text[], p_number bigint[])
 RETURNS TABLE (show_id bigint, number bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -130,9 +138,7 @@ BEGIN
           FROM booking
          WHERE (booking.show_id, booking.number) IN (
                    SELECT taken_seat.show_id, taken_seat.number
-                     FROM unnest(p_seat_show, p_seat, p_ord) AS s (show_id, seat, ord)
-                     JOIN taken_seat USING (show_id, seat)
-                    WHERE p_number[s.ord] IS NOT NULL)
+                     FROM seats_asked(p_show, p_seats, p_number) JOIN taken_seat USING (show_id, seat))
            AND booking.state = 'held' AND booking.expires_at <= now()
       ORDER BY booking.show_id, booking.number
            FOR UPDATE SKIP LOCKED
@@ -147,25 +153,24 @@ BEGIN
     END IF;
     PERFORM let_seats_go(v_show, v_number);
     INSERT INTO taken_seat (show_id, seat, number)
-    SELECT freed.show_id, freed.seat, p_number[s.ord]
+    SELECT freed.show_id, freed.seat, s.number
       FROM (SELECT show_id, unnest(seats) AS seat FROM booking
               JOIN unnest(v_show, v_number) AS l (show_id, number) USING (show_id, number)) AS freed
-      JOIN unnest(p_seat_show, p_seat, p_ord) AS s (show_id, seat, ord) USING (show_id, seat)
-     WHERE p_number[s.ord] IS NOT NULL
+      JOIN seats_asked(p_show, p_seats, p_number) AS s USING (show_id, seat)
      ORDER BY freed.show_id, freed.seat, s.ord
         ON CONFLICT DO NOTHING;
     RETURN QUERY SELECT * FROM unnest(v_show, v_number);
 END $$;
 
 -- Who lacks a seat, and who has it: the map in Redis does not know of them, and is told.
-CREATE FUNCTION losers(p_seat_show bigint[], p_seat int[], p_ord int[], p_number bigint[])
+CREATE FUNCTION losers(p_show bigint[], p_seats text[], p_number bigint[])
 RETURNS TABLE (lost int[], details jsonb) LANGUAGE sql AS $$
     WITH missing AS (
         SELECT s.ord, s.seat, booking.claim_id, booking.owner_id, booking.seats, booking.state, booking.expires_at
-          FROM unnest(p_seat_show, p_seat, p_ord) AS s (show_id, seat, ord)
+          FROM seats_asked(p_show, p_seats, p_number) AS s
           LEFT JOIN taken_seat USING (show_id, seat)
           LEFT JOIN booking ON booking.show_id = taken_seat.show_id AND booking.number = taken_seat.number
-         WHERE p_number[s.ord] IS NOT NULL AND taken_seat.number IS DISTINCT FROM p_number[s.ord]
+         WHERE taken_seat.number IS DISTINCT FROM s.number
     )
     SELECT array_agg(DISTINCT ord),
            jsonb_agg(jsonb_build_object(
@@ -189,17 +194,18 @@ $$;
 
 -- Count the new seats of each owner. Returns the places of those over their limit: of an owner with several
 -- bookings in the batch the first ones that fit are kept.
-CREATE FUNCTION count_up(p_show bigint[], p_owner bigint[], p_number bigint[], p_count int[], p_max int[])
+CREATE FUNCTION count_up(p_show bigint[], p_owner bigint[], p_number bigint[], p_seats text[], p_max int[])
 RETURNS int[] LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    v_over int[];
-    v_lost int[];
+    v_count int[] := ARRAY(SELECT cardinality(seats::int[]) FROM unnest(p_seats) AS seats);
+    v_over  int[];
+    v_lost  int[];
 BEGIN
     WITH counted AS (
         INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
         SELECT show_id, owner_id, sum(seats)::int, max(seats_max)
-          FROM unnest(p_show, p_owner, p_number, p_count, p_max) AS a (show_id, owner_id, number, seats, seats_max)
+          FROM unnest(p_show, p_owner, p_number, v_count, p_max) AS a (show_id, owner_id, number, seats, seats_max)
          WHERE number IS NOT NULL
       GROUP BY show_id, owner_id
         HAVING sum(seats) <= max(seats_max)
@@ -216,8 +222,8 @@ BEGIN
 
     FOR i IN 1 .. coalesce(cardinality(v_over), 0) LOOP  -- together they do not fit: one by one
         INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
-        SELECT p_show[v_over[i]], p_owner[v_over[i]], p_count[v_over[i]], p_max[v_over[i]]
-         WHERE p_count[v_over[i]] <= p_max[v_over[i]]
+        SELECT p_show[v_over[i]], p_owner[v_over[i]], v_count[v_over[i]], p_max[v_over[i]]
+         WHERE v_count[v_over[i]] <= p_max[v_over[i]]
             ON CONFLICT (show_id, owner_id) DO UPDATE
            SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max
          WHERE owner_count.seats + excluded.seats <= excluded.seats_max;

@@ -7,11 +7,12 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from holdfast.catalogue import Layout, OrphanRule, ShowOnSale
-from holdfast.holds import Best, Held, Places, Prefer, Seats, What, runs_of
+from holdfast.holds import Best, Places, Prefer, Seats, What, runs_of
 from holdfast.ledger import Booking, State, public_id, reference
 from holdfast.refusals import Invalid, UnknownSeat
 
 SEATS_MAX = 10
+BETTER = "better: "  # begins the note of hand-picked seats that leave a single one; then seats that would not
 ORPHAN_WARNING = "This choice leaves a single seat that is hard to sell; the seats in `better` would not."
 Count = Annotated[int, Meta(ge=1, le=SEATS_MAX)]
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -56,7 +57,7 @@ class BookingPage(Struct, frozen=True, kw_only=True):
     seats: list[SeatPage]
     amount: int  # minor units of the currency
     currency: str
-    together: bool | None = None
+    together: bool  # side by side, or in the same standing area
     why: str | None = None
     warning: str | None = None
     better: list[str] | None = None  # with a warning: seats that would not leave a single one
@@ -131,9 +132,9 @@ def body_hash(raw: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big") >> 1
 
 
-def booking_page(booking: Booking, layout: Layout, held: Held | None = None) -> BookingPage:
-    """A booking as it is shown; right after the hold, with what there is to say about the choice."""
-    better = held.better if held else None
+def booking_page(booking: Booking, layout: Layout) -> BookingPage:
+    """A booking as it is shown: all of it from the ledger, so that a retry is told what the first try was."""
+    better = better_of(booking.note)
     labels, categories, of = layout.labels, layout.categories, layout.category_of
     return BookingPage(
         booking_id=public_id(booking.show_id, booking.number),
@@ -146,11 +147,27 @@ def booking_page(booking: Booking, layout: Layout, held: Held | None = None) -> 
         ],
         amount=booking.amount_minor,
         currency=booking.currency,
-        together=held.together if held else None,
-        why=booking.note or None,
+        together=are_together(layout, booking.seats),
+        why=booking.note or None if better is None else None,
         warning=ORPHAN_WARNING if better else None,
         better=[labels[seat] for seat in better] if better else None,
         opened_at=booking.opened_at,
         expires_at=booking.expires_at if booking.state in (State.HELD, State.PAYING) else None,
         confirmed_at=booking.confirmed_at,
     )
+
+
+def are_together(layout: Layout, seats: tuple[int, ...]) -> bool:
+    """Side by side, or in the same standing area."""
+    first, last = seats[0], seats[-1]
+    if (area := layout.area_at(first)) is not None:
+        return layout.area_at(last) == area
+    return last - first == len(seats) - 1 and layout.run_at(first) == layout.run_at(last)
+
+
+def better_note(better: tuple[int, ...]) -> str:
+    return BETTER + ",".join(map(str, better))
+
+
+def better_of(note: str) -> list[int] | None:
+    return [int(seat) for seat in note.removeprefix(BETTER).split(",")] if note.startswith(BETTER) else None

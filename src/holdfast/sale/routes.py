@@ -1,5 +1,7 @@
 """Hold seats, keep them a little longer, let them go; my bookings."""
 
+import secrets
+from itertools import count
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -27,13 +29,16 @@ from holdfast.refusals import (
 )
 from holdfast.sale.order import BookingPage, HoldBody, Order, body_hash, booking_page, understood
 from holdfast.sale.store import Sales
-from holdfast.sale.terms import new_request_id
 from holdfast.web.answers import answer, query, read
 from holdfast.web.routing import Route
 
 KEY_LENGTH_MAX = 255
 PAGE_MAX = 100
 NUMBER_MAX = 2**62
+
+
+_PREFIX = secrets.token_hex(8)  # of this process; with a counter: unique without asking for entropy each time
+_numbers = count(1)
 
 
 class BookingsAsked(Struct, forbid_unknown_fields=True, frozen=True):
@@ -61,11 +66,11 @@ async def post_hold(request: Request) -> Response:
     box, owner_id = state["box"], state["caller"].account_id
     raw = await request.body()
     body = read(HoldBody, raw)
-    show = box.catalogue.peek(show_id) or await box.catalogue.show_on_sale(show_id)
+    show = box.catalogue.recent(show_id) or await box.catalogue.show_on_sale(show_id)
     request_id, claim = request_ids(state["headers"].get(b"idempotency-key"), owner_id)
     order = Order(show, owner_id, request_id, claim, body_hash(raw), understood(body, show))
-    booking, held = await box.sales.hold(order)
-    return answer(201, booking_page(booking, show.layout, held))
+    booking = await box.sales.hold(order)
+    return answer(201, booking_page(booking, show.layout))
 
 
 async def get_bookings(request: Request) -> Response:
@@ -118,6 +123,11 @@ async def own_booking(request: Request) -> Booking:
     show_id, number = from_public_id(request.path_params["booking"])
     sales: Sales = request.state.box.sales
     return await sales.booking(request.state.caller.account_id, show_id, number)
+
+
+def new_request_id() -> str:
+    """For who sends no Idempotency-Key."""
+    return f"~{_PREFIX}{next(_numbers):x}"
 
 
 def request_ids(key: bytes | None, owner_id: int) -> tuple[str, str]:

@@ -67,13 +67,13 @@ class Sales:
         self._by_ledger = ByLedger(ledger, seatmap, at_once_max=config.ledger_only_max)
         self._settle = Batcher(self._settle_many, batch_max=config.batch_max, waiting_max=config.waiting_max)
 
-    async def hold(self, order: Order) -> tuple[Booking, Held | None]:
-        """The booking, and what Redis said of the choice; or a refusal."""
+    async def hold(self, order: Order) -> Booking:
+        """The booking, or a refusal."""
         for _ in range(TRIES_MAX):
             try:
                 outcome = await self._holds.hold(self._ask(order))
             except EngineDown:
-                return await self._hold_by_ledger(order), None
+                return await self._hold_by_ledger(order)
             claimed_at = time.monotonic()
             if isinstance(outcome, Taken):
                 meter.add("holds_total", outcome="taken")
@@ -81,7 +81,7 @@ class Sales:
             if isinstance(outcome, (Held, Again)):
                 booking = await self._open(order, outcome, claimed_at)
                 if booking is not None:
-                    return booking, outcome if isinstance(outcome, Held) else None
+                    return booking
                 order = await self._refreshed(order)
             elif isinstance(outcome, Unbuilt):
                 await self._build(order.show.show_id)

@@ -1,22 +1,12 @@
 """From an order and what Redis said of it to what the ledger is asked, and back to a booking. No I/O."""
 
-import secrets
 from collections.abc import Iterable
-from itertools import count
 
 from holdfast.claim import Part
 from holdfast.holds import Again, Best, Held, Places, Want, why
 from holdfast.ledger import Booking, Opened, Opening, Rival, State
 from holdfast.refusals import HoldGone, NotOnSale
-from holdfast.sale.order import Order
-
-_PREFIX = secrets.token_hex(8)  # of this process; with a counter: unique without asking for entropy each time
-_numbers = count(1)
-
-
-def new_request_id() -> str:
-    """For who sends no Idempotency-Key."""
-    return f"~{_PREFIX}{next(_numbers):x}"
+from holdfast.sale.order import Order, better_note
 
 
 def opening_of(order: Order, held: Held | Again, claimed_at_s: float, *, by_ledger: bool = False) -> Opening:
@@ -39,13 +29,16 @@ def opening_of(order: Order, held: Held | Again, claimed_at_s: float, *, by_ledg
 
 
 def note(order: Order, held: Held | Again) -> str:
-    """Why these seats, in words for the one who gets them; nothing to say of seats picked by hand."""
+    """Why these seats, in words for the one who gets them; of seats picked by hand, which would be better."""
+    if isinstance(held, Held) and held.better:
+        return better_note(held.better)
     match order.what:
         case Places():
             return "standing places"
-        case Best(count, category, prefer, accessible, together) if isinstance(held, Held):
+        case Best(count, category, prefer, accessible, together):
             want = Want(count, category, prefer, accessible, together)
-            return why(order.show.layout, want, held.seats, held.leaves_single)
+            leaves_single = held.leaves_single if isinstance(held, Held) else None
+            return why(order.show.layout, want, held.seats, leaves_single)
     return ""
 
 

@@ -1,7 +1,7 @@
 """The order of a layout's seats, as the bytes that choose.lua reads. No I/O."""
 
 import struct
-import sys
+from sys import byteorder
 
 from holdfast.catalogue import Layout
 from holdfast.holds import Prefer, plan
@@ -12,6 +12,6 @@ def packed_plan(layout: Layout, prefer: Prefer) -> tuple[bytes, bytes]:
     made = plan(layout, prefer)
     runs = b"".join(struct.pack("<HHI", cost, length, start) for cost, start, length in made.runs)
     costs = made.costs[:]
-    if sys.byteorder == "big":
+    if byteorder == "big":
         costs.byteswap()
     return runs, costs.tobytes()

@@ -67,7 +67,7 @@ class SeatMap:
         return await self._rebuilds.renew(show_id)
 
     async def _load(self, show_id: int) -> Snapshot:
-        show = await self._catalogue.show_on_sale(show_id)
+        show = self._catalogue.recent(show_id) or await self._catalogue.show_on_sale(show_id)
         try:
             found = await self._read(show_id)
         except EngineDown:
@@ -79,6 +79,8 @@ class SeatMap:
         if last is not None and found.version < last.version:
             # A server that came back behind its past is about to be rebuilt; nobody is shown the past.
             return last
+        if len(found.units) != show.layout.seat_count:  # it has grown since
+            show = await self._catalogue.show_on_sale(show_id)
         return self._keep(Snapshot(show_id, found.version, found.units, show.layout))
 
     async def _read(self, show_id: int) -> PoolMap | int:

@@ -57,7 +57,9 @@ def with_request_id(_logger: Any, _method: str, line: Any) -> Any:
 def _last(for_people: bool) -> list[Any]:
     bare = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     if for_people:
-        return [bare, structlog.dev.ConsoleRenderer()]
+        # Without local variables: they hold tokens and passwords.
+        plain = structlog.dev.plain_traceback
+        return [bare, structlog.dev.ConsoleRenderer(exception_formatter=plain)]
     return [bare, structlog.processors.format_exc_info, json_line]
 
 

@@ -1,0 +1,118 @@
+"""Many callers, one batch: what its docstring promises."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from holdfast.engines.batch import Batcher
+from holdfast.refusals import Busy
+
+
+class Wire:
+    """Sends batches one at a time, when the test lets it; answers each item with its double."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.under_way = 0
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def send(self, items: Sequence[int]) -> list[int]:
+        self.batches.append(list(items))
+        self.under_way += 1
+        assert self.under_way == 1, "two batches at once"
+        await self.open.wait()
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        if 13 in items:
+            raise ValueError("thirteen")
+        return [item * 2 for item in items]
+
+
+def a_batcher(wire: Wire, *, batch_max: int = 4, waiting_max: int = 100) -> Batcher[int, int]:
+    return Batcher(wire.send, batch_max=batch_max, waiting_max=waiting_max)
+
+
+async def test_each_caller_gets_the_answer_to_his_own_question() -> None:
+    wire = Wire()
+    ask = a_batcher(wire)
+
+    assert await asyncio.gather(*(ask(n) for n in range(10))) == [n * 2 for n in range(10)]
+
+
+async def test_batches_are_between_one_and_the_limit_and_in_order() -> None:
+    wire = Wire()
+    ask = a_batcher(wire)
+    await asyncio.gather(*(ask(n) for n in range(10)))
+
+    assert [len(batch) for batch in wire.batches] == [4, 4, 2]
+    assert [n for batch in wire.batches for n in batch] == list(range(10))
+
+
+async def test_while_one_batch_is_under_way_the_next_one_gathers() -> None:
+    wire = Wire()
+    ask = a_batcher(wire, batch_max=100)
+    wire.open.clear()
+    first = ask(0)
+    await asyncio.sleep(0)
+    rest = [ask(n) for n in range(1, 6)]
+    wire.open.set()
+    await asyncio.gather(first, *rest)
+
+    assert wire.batches == [[0], [1, 2, 3, 4, 5]]
+
+
+async def test_an_idle_batcher_waits_for_nobody() -> None:
+    wire = Wire()
+
+    assert await asyncio.wait_for(a_batcher(wire)(21), 0.5) == 42
+    assert wire.batches == [[21]]
+
+
+async def test_a_limit_of_one_switches_batching_off() -> None:
+    wire = Wire()
+    ask = a_batcher(wire, batch_max=1)
+    await asyncio.gather(*(ask(n) for n in range(3)))
+
+    assert wire.batches == [[0], [1], [2]]
+
+
+async def test_who_gives_up_does_not_stop_the_others() -> None:
+    wire = Wire()
+    ask = a_batcher(wire)
+    wire.open.clear()
+    asked = [ask(n) for n in range(3)]
+    await asyncio.sleep(0)
+    asked[1].cancel()
+    wire.open.set()
+
+    assert await asked[0] == 0
+    assert await asked[2] == 4
+    assert asked[1].cancelled()
+
+
+async def test_what_goes_wrong_is_told_to_that_batch_and_to_nobody_else() -> None:
+    wire = Wire()
+    ask = a_batcher(wire, batch_max=2)
+    answers = await asyncio.gather(*(ask(n) for n in (1, 2, 13, 3, 4, 5)), return_exceptions=True)
+
+    assert [type(answer) for answer in answers] == [int, int, ValueError, ValueError, int, int]
+    assert await ask(6) == 12, "and the batcher goes on"
+
+
+async def test_a_full_house_is_told_at_once() -> None:
+    wire = Wire()
+    ask = a_batcher(wire, batch_max=2, waiting_max=3)
+    wire.open.clear()
+    first = ask(0)
+    await asyncio.sleep(0)
+    waiting = [ask(n) for n in (1, 2, 3)]
+
+    with pytest.raises(Busy) as refused:
+        ask(4)
+
+    assert refused.value.details == {"retry_after_s": 1}
+    wire.open.set()
+    assert await asyncio.gather(first, *waiting) == [0, 2, 4, 6]
+    assert await ask(5) == 10, "and there is room again"

@@ -1,0 +1,119 @@
+"""The audit finds what must never be: each violation, planted by hand, and none in a clean sale."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from holdfast.app import Box
+from holdfast.audit import Report, audit
+from tests.stores.stages import hold
+from tests.stores.tills import Till, a_till, an_owner
+
+FORGET = (
+    "DELETE FROM booking WHERE show_id = $1",
+    "DELETE FROM taken_seat WHERE show_id = $1",
+    "DELETE FROM owner_count WHERE show_id = $1",
+    "DELETE FROM booking_move WHERE show_id = $1",
+    "DELETE FROM outbox WHERE show_id = $1",
+)
+
+# What a broken program, or a person with psql, could do to a show ($1) with a HELD booking of two seats.
+PLANTS = {
+    "one_owner_a_seat": "INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash,"
+    " claim_id, seats, prices_minor, amount_minor, currency, opened_at, expires_at)"
+    " SELECT show_id, nextval('ledger_number'), 1, 1, state, 'twice', 0, 'c', seats, prices_minor,"
+    " amount_minor, currency, opened_at, expires_at FROM booking WHERE show_id = $1",
+    "seats_taken_as_booked": "DELETE FROM taken_seat WHERE show_id = $1 AND seat = 3",
+    "nobody_over_the_limit": "UPDATE owner_count SET seats = seats - 1 WHERE show_id = $1",
+    "every_move_recorded": "UPDATE booking SET state = 'cancelled' WHERE show_id = $1",
+    "moves_as_drawn": "INSERT INTO booking_move (show_id, number, move, state, fence)"
+    " SELECT show_id, number, 'refund', 'refunded', fence FROM booking WHERE show_id = $1",
+    "a_fact_for_every_move": "DELETE FROM outbox WHERE show_id = $1",
+    "free_means_free": "UPDATE booking SET state = 'confirmed', confirmed_at = now() WHERE show_id = $1",
+    "amounts_add_up": "UPDATE booking SET amount_minor = amount_minor - 1 WHERE show_id = $1",
+    "nothing_lapsed_stays": "UPDATE booking SET expires_at = now() - interval '1 minute' WHERE show_id = $1",
+}
+
+
+@pytest.fixture
+async def till(box: Box) -> AsyncIterator[Till]:
+    """A show with one hold; everything about it is forgotten afterwards."""
+    till = await a_till(box, 10)
+    await hold(box, till.show, an_owner(), 3, 4)
+    yield till
+    for forget in FORGET:
+        await box.postgres.execute(forget, till.show)
+    await box.redis.call("DEL", f"meta:{{{till.show}}}")
+
+
+async def found(till: Till) -> list[str]:
+    return _of(till, await audit(till.postgres, till.ledger, till.box.claims))
+
+
+async def test_a_clean_sale_has_nothing_to_find(till: Till) -> None:
+    """Held, cancelled, lapsed and swept, free and confirmed, blocked and unblocked."""
+    box, show = till.box, till.show
+    await box.sales.cancel(await hold(box, show, an_owner(), 0))
+    lapsed = await hold(box, show, an_owner(), 1)
+    await till.lapse(lapsed.number)
+    await box.claims.settle_many(show, [])
+    await till.ledger.sweep(500)
+    await till.opened(7, price_minor=0)
+    await box.sales.block(show, [8, 9], "camera", an_owner())
+    (block,) = await till.ledger.blocks(show)
+    await box.sales.unblock(block, an_owner())
+    await till.ledger.mark(show)
+    await box.seatmap.rebuild(show, "test")
+
+    assert await found(till) == []
+
+
+@pytest.mark.parametrize("check", PLANTS)
+async def test_what_is_planted_is_found(till: Till, check: str) -> None:
+    await till.postgres.execute(PLANTS[check], till.show)
+
+    assert check in await found(till)
+
+
+async def test_an_owner_with_more_than_is_allowed_is_found(till: Till) -> None:
+    """The counter is right, and the limit is not kept: somebody took the constraint away."""
+    await till.postgres.execute("ALTER TABLE owner_count DROP CONSTRAINT nobody_has_more_seats_than_allowed")
+    await till.postgres.execute("UPDATE owner_count SET seats_max = 1 WHERE show_id = $1", till.show)
+
+    names = await found(till)
+
+    await till.postgres.execute("UPDATE owner_count SET seats_max = 2 WHERE show_id = $1", till.show)
+    await till.postgres.execute(
+        "ALTER TABLE owner_count ADD CONSTRAINT nobody_has_more_seats_than_allowed"
+        " CHECK (seats BETWEEN 0 AND seats_max)"
+    )
+    assert names == ["nobody_over_the_limit"]
+
+
+async def test_a_map_that_says_something_else_is_found(till: Till) -> None:
+    await till.box.redis.call("SETRANGE", f"units:{{{till.show}}}", 3, "A")
+
+    assert await found(till) == ["map_equals_ledger"]
+
+
+async def test_a_difference_that_goes_away_by_itself_is_none(till: Till) -> None:
+    """A claim whose row is on its way: only what is still there at the second look counts."""
+    units = f"units:{{{till.show}}}"
+    await till.box.redis.call("SETRANGE", units, 3, "A")
+    looking = asyncio.create_task(found(till))
+    await asyncio.sleep(0.5)
+    await till.box.redis.call("SETRANGE", units, 3, "H")
+
+    assert await looking == []
+
+
+async def test_there_is_a_plant_for_every_check(till: Till) -> None:
+    report = await audit(till.postgres, till.ledger, till.box.claims)
+
+    assert set(report.checks) == {*PLANTS, "map_equals_ledger"}
+
+
+def _of(till: Till, report: Report) -> list[str]:
+    """The checks that complain about this show."""
+    return sorted({violation.check for violation in report.violations if violation.show_id == till.show})

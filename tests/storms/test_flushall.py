@@ -1,0 +1,26 @@
+"""FLUSHALL in the middle of a sale: Redis forgets everything, the ledger nothing (R19)."""
+
+import time
+
+from tests.storms.office import Office
+from tests.storms.programme import a_programme, assert_promises_kept, first_sale_after, on_sale
+
+TIMES = 4
+
+
+async def test_nothing_is_sold_twice_when_redis_forgets_everything(stage: Office) -> None:
+    programme = await a_programme(stage)
+    flushed_at = []
+
+    async with on_sale(stage, programme) as crowd:
+        for _ in range(TIMES):
+            flushed_at.append(time.monotonic())
+            await stage.box.redis.call("FLUSHALL")
+            await crowd.held(crowd.progress.held + 300)
+        crowd.go_home()
+        storm = await crowd.report()
+
+    pauses_s = [first_sale_after(storm, moment) for moment in flushed_at]
+    print("the first sale after each FLUSHALL:", ", ".join(f"{pause:.2f} s" for pause in pauses_s))
+    assert max(pauses_s) < 10
+    await assert_promises_kept(stage, programme, storm)

@@ -1,0 +1,61 @@
+"""A web worker stands still for longer than a hold lasts, and then goes on as if nothing had happened (R17)."""
+
+import asyncio
+import os
+import signal
+
+from tests.cast import a_layout
+from tests.storms.history import lost, shared_seats, untrue_deeds
+from tests.storms.office import Office
+from tests.storms.wishes import best, neighbours
+
+TTL_S = 2
+STILL_S = TTL_S + 0.4
+ROUNDS, ROUNDS_FULL = 3, 12
+CONNECTIONS = 80
+
+
+async def test_what_a_worker_decided_before_its_pause_is_not_done_to_others_after_it(
+    stage: Office, is_full: bool
+) -> None:
+    hall, club = a_layout(300), a_layout(8_000, row=40)
+    show = await stage.a_show(layout=hall, hold_ttl_s=TTL_S, owner_seats_max=1000)
+    free = await stage.a_show(layout=club, hold_ttl_s=TTL_S, owner_seats_max=1000, price_minor=0)
+    people = await stage.fans(CONNECTIONS)
+    wishes = [*neighbours(show, hall, 600, sizes=(1, 2, 3)), *[best(show, 2)] * 200, *[best(free, 1)] * 50]
+
+    async with stage.crowd(
+        people,
+        wishes,
+        connections=CONNECTIONS,
+        seconds_max=120,
+        pause_s=0.02,
+        extends=0.5,
+        cancels=0.5,
+    ) as crowd:
+        await crowd.held(100)
+        for _ in range(ROUNDS_FULL if is_full else ROUNDS):
+            await still_for(stage.process_id("web-1"), STILL_S)
+            await crowd.held(crowd.progress.held + 100)
+        crowd.go_home()
+        storm = await crowd.report()
+
+    done = [(deed.what, deed.status) for deed in storm.deeds]
+    print(
+        f"{len(storm.told)} holds, {done.count(('extend', 200))} extended, {done.count(('cancel', 200))} let go; "
+        f"{storm.statuses} {storm.codes}, the longest took {storm.max_ms:.0f} ms"
+    )
+    assert not storm.broken, (storm.broken, stage.last_words())
+    assert storm.max_ms > TTL_S * 1000, "nobody was on the worker that stood still"
+    assert await shared_seats(stage, [show, free]) == []
+    assert await lost(stage, storm.told, people) == []
+    assert await untrue_deeds(stage, storm, [show, free]) == []
+    await stage.settled()
+
+
+async def still_for(process_id: int, seconds: float) -> None:
+    os.kill(process_id, signal.SIGSTOP)
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        os.kill(process_id, signal.SIGCONT)
