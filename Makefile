@@ -7,7 +7,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs lock clean
+.PHONY: help demo test storm check bench docs lock clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 /p' Makefile | while read -r name what; do printf '  make %-7s %s\n' "$$name" "$$what"; done
@@ -17,6 +17,9 @@ demo: $(RUN)  ## a populated box office on http://127.0.0.1:8000 (ARGS="--port 0
 
 test: $(DEV)  ## every test, on real engines it starts itself (ARGS="tests/stores -k hold" for some)
 	$(BIN)/python -m pytest $(ARGS)
+
+storm: $(DEV)  ## the storms of the tests at their whole size, with their figures: minutes
+	$(BIN)/python -m pytest tests/storms --full -s $(ARGS)
 
 check: $(DEV)  ## format, lint, types, tidiness and rules: no engines, seconds
 	$(BIN)/ruff format --check .

@@ -1,4 +1,4 @@
-"""`pytest tests/storms --full` (make storm) runs the storms at their whole size; without it they are smaller."""
+"""`pytest tests/storms --full` (make storm) runs the storms at their whole size; without it, smaller ones."""
 
 from collections.abc import AsyncIterator
 

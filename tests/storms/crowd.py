@@ -1,10 +1,10 @@
-"""A crowd at the box office: hundreds of connections in a process of their own, so that their work is not ours.
+"""A crowd at the box office: hundreds of connections, in a process of its own, so that its work is not ours.
 
     python -m tests.storms.crowd PLAN        a line of progress now and then, the report as the last line
 
 Everybody asks, waits for the answer, and asks again, until the attempts or the time are used up or somebody
-says SIGTERM. With keys, whoever gets no answer (a dropped connection, a 503) asks again with the same key, as a
-good client does. What was promised is written down: the test compares it with the ledger.
+says SIGTERM. With keys, whoever gets no answer (a dropped connection, a 503) asks again with the same key, as
+a good client does. What was promised is written down: the test compares it with the ledger.
 """
 
 import asyncio
@@ -59,7 +59,6 @@ class Told(Struct, array_like=True):
     seats: list[str]
     state: str
     key: str
-    expires_at: str | None
 
 
 class Deed(Struct, array_like=True):
@@ -122,6 +121,9 @@ class Answer(Struct):
     body: bytes
 
 
+READ = msgspec.json.Decoder(Said).decode
+
+
 class Dropped(Exception):
     """The connection was lost before the answer: nobody knows what became of the question."""
 
@@ -171,7 +173,7 @@ class Line(asyncio.Protocol):
             return
         head = self._heard[:head_end].lower()
         at = head.find(b"content-length:")
-        length = int(head[at + 15 : head.find(b"\r", at) if b"\r" in head[at:] else None]) if at >= 0 else 0
+        length = int(head[at + 15 :].partition(b"\r")[0]) if at >= 0 else 0
         if len(self._heard) < head_end + 4 + length:
             return
         body, self._heard = self._heard[head_end + 4 : head_end + 4 + length], b""
@@ -180,160 +182,154 @@ class Line(asyncio.Protocol):
 
 
 class Crowd:
+    """What everybody in it shares: the plan, whether it is over, and what was heard."""
+
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         place = urlsplit(plan.url)
         assert place.hostname == "127.0.0.1", "a storm stays on this machine"
-        self._address = (place.hostname, place.port or 80)
-        self._asked = [set(msgspec.json.decode(wish.body).get("seats", ())) for wish in plan.wishes]
-        self._heads = [f"Host: storm\r\nAuthorization: Bearer {token}\r\n".encode() for token in plan.tokens]
-        self._random = random.Random(plan.seed)
-        self._read = msgspec.json.Decoder(Said).decode
-        self._latencies = array("d")
-        self._statuses: Counter[int] = Counter()
-        self._codes: Counter[str] = Counter()
-        self._lines: set[Line] = set()
-        self._is_over = False
+        self.address = (place.hostname, place.port or 80)
+        self.asked = [set(msgspec.json.decode(wish.body).get("seats", ())) for wish in plan.wishes]
+        self.chance = random.Random(plan.seed)
         self.report = Report(began=time.monotonic())
+        self.latencies = array("d")
+        self.statuses: Counter[int] = Counter()
+        self.codes: Counter[str] = Counter()
+        self.is_over = False
 
     async def run(self) -> Report:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end)
-        watch = asyncio.create_task(self._watch())
-        await asyncio.gather(*(self._fan(place) for place in range(self.plan.connections)))
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.end)
+        people = [Person(self, place) for place in range(self.plan.connections)]
+        watch = asyncio.create_task(self.watch(people))
+        await asyncio.gather(*(person.live() for person in people))
         watch.cancel()
         report = self.report
         report.ended = time.monotonic()
-        report.statuses = {str(status): n for status, n in self._statuses.items()}
-        report.codes = dict(self._codes)
-        ordered = sorted(self._latencies)
-        if ordered:
-            report.p50_ms, report.p99_ms, report.max_ms = (
-                1000 * ordered[min(len(ordered) - 1, int(len(ordered) * share))] for share in (0.5, 0.99, 1.0)
-            )
+        report.statuses = {str(status): n for status, n in self.statuses.items()}
+        report.codes = dict(self.codes)
+        report.p50_ms, report.p99_ms, report.max_ms = (self.within_ms(share) for share in (0.5, 0.99, 1.0))
         return report
 
-    def _end(self) -> None:
-        self._is_over = True
+    def end(self) -> None:
+        self.is_over = True
 
-    async def _watch(self) -> None:
+    async def watch(self, people: "list[Person]") -> None:
         """Tells how far we are, hangs up on who does not answer, and calls it a day."""
         while True:
             await asyncio.sleep(PROGRESS_S)
             now = time.monotonic()
-            say(Progress(sum(self._statuses.values()), len(self.report.told)))
-            self._is_over = self._is_over or now - self.report.began > self.plan.seconds_max
-            for line in self._lines:
-                if line.waits and now - line.asked_at > self.plan.patience_s:
-                    line.hang_up()
+            say(Progress(sum(self.statuses.values()), len(self.report.told)))
+            if now - self.report.began > self.plan.seconds_max:
+                self.end()
+            for person in people:
+                if person.line.waits and now - person.line.asked_at > self.plan.patience_s:
+                    person.line.hang_up()
 
-    async def _fan(self, place: int) -> None:
-        line = Line()
-        while not self._is_over and self.report.attempts < self.plan.attempts_max:
-            self.report.attempts += 1
-            wish = self._random.randrange(len(self.plan.wishes))
-            owner = place % len(self.plan.tokens)
-            key = f"storm-{self.plan.seed}-{self.report.attempts}" if self.plan.keyed else ""
-            question = self._question(
-                "POST", f"/shows/{self.plan.wishes[wish].show}/holds", owner, key, self.plan.wishes[wish].body
-            )
-            line, answer = await self._final(line, question, repeat=self.plan.keyed)
-            if answer is None:
-                continue
-            said = self._note(answer, wish)
-            if answer.status == 201:
-                show = self.plan.wishes[wish].show
-                labels = [seat.label for seat in said.seats]
-                self.report.told.append(
-                    Told(
-                        time.monotonic(),
-                        show,
-                        said.booking_id,
-                        owner,
-                        labels,
-                        said.state,
-                        key,
-                        said.expires_at,
-                    )
-                )
-                line = await self._afterwards(line, said.booking_id, owner)
-            elif self.plan.ends_with and said.code == self.plan.ends_with:
+    def within_ms(self, share: float) -> float:
+        ordered = sorted(self.latencies)
+        return 1000 * ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
+
+    def note(self, answer: Answer, asked: set[str] | None = None) -> Said:
+        self.statuses[answer.status] += 1
+        said = READ(answer.body)
+        if answer.status >= 400:
+            self.codes[said.code] += 1
+        is_unfair = answer.status == 503 and not answer.retry_after
+        if said.code == "seats_taken" and asked is not None:
+            is_unfair = not said.taken or bool(asked and not asked.issuperset(said.taken))
+        if is_unfair:
+            keep(self.report.unfair, answer)
+        if answer.status >= 500 and answer.status != 503:
+            keep(self.report.broken, answer)
+        return said
+
+
+class Person:
+    """One connection, and the account it speaks for."""
+
+    def __init__(self, crowd: Crowd, place: int) -> None:
+        self.crowd = crowd
+        self.plan = crowd.plan
+        self.owner = place % len(self.plan.tokens)
+        self.head = f"Host: storm\r\nAuthorization: Bearer {self.plan.tokens[self.owner]}\r\n".encode()
+        self.line = Line()
+
+    async def live(self) -> None:
+        report = self.crowd.report
+        while not self.crowd.is_over and report.attempts < self.plan.attempts_max:
+            report.attempts += 1
+            place = self.crowd.chance.randrange(len(self.plan.wishes))
+            key = f"storm-{self.plan.seed}-{report.attempts}" if self.plan.keyed else ""
+            if await self.hold(place, key) == self.plan.ends_with:
                 break
-            if self.plan.pause_s:
-                await asyncio.sleep(self.plan.pause_s * self._random.uniform(0.5, 1.5))
-        line.hang_up()
-        self._lines.discard(line)
+            await self.pause()
+        self.line.hang_up()
 
-    async def _afterwards(self, line: Line, booking_id: str, owner: int) -> Line:
-        for what, share in (("extend", self.plan.extends), ("cancel", self.plan.cancels)):
-            if share and self._random.random() < share:
-                await asyncio.sleep(self.plan.pause_s * self._random.uniform(0.5, 1.5))
-                method, path = ("POST", "/extend") if what == "extend" else ("DELETE", "")
-                question = self._question(method, f"/bookings/{booking_id}{path}", owner, "", "")
-                line, answer = await self._final(line, question, repeat=False)
-                if answer is not None:
-                    said = self._note(answer, None)
-                    self.report.deeds.append(
-                        Deed(time.monotonic(), booking_id, what, answer.status, said.expires_at)
-                    )
-        return line
+    async def hold(self, place: int, key: str) -> str:
+        """The code of the refusal; or "held", or "unknown"."""
+        wish = self.plan.wishes[place]
+        question = self.question("POST", f"/shows/{wish.show}/holds", key, wish.body)
+        answer = await self.answer(question, repeat=self.plan.keyed)
+        if answer is None:
+            return "unknown"
+        said = self.crowd.note(answer, self.crowd.asked[place])
+        if answer.status != 201:
+            return said.code
+        labels = [seat.label for seat in said.seats]
+        told = Told(time.monotonic(), wish.show, said.booking_id, self.owner, labels, said.state, key)
+        self.crowd.report.told.append(told)
+        if self.crowd.chance.random() < self.plan.extends:
+            await self.do("extend", said.booking_id)
+        if self.crowd.chance.random() < self.plan.cancels:
+            await self.do("cancel", said.booking_id)
+        return "held"
 
-    def _question(self, method: str, path: str, owner: int, key: str, body: str) -> bytes:
-        raw = body.encode()
-        head = b"%s %s%s HTTP/1.1\r\n" % (method.encode(), API.encode(), path.encode())
+    async def do(self, what: str, booking_id: str) -> None:
+        await self.pause()
+        method, path = ("POST", "/extend") if what == "extend" else ("DELETE", "")
+        answer = await self.answer(self.question(method, f"/bookings/{booking_id}{path}"), repeat=False)
+        if answer is not None:
+            said = self.crowd.note(answer)
+            deed = Deed(time.monotonic(), booking_id, what, answer.status, said.expires_at)
+            self.crowd.report.deeds.append(deed)
+
+    async def pause(self) -> None:
+        if self.plan.pause_s:
+            await asyncio.sleep(self.plan.pause_s * self.crowd.chance.uniform(0.5, 1.5))
+
+    def question(self, method: str, path: str, key: str = "", body: str = "") -> bytes:
+        head = b"%s %s%s HTTP/1.1\r\n%s" % (method.encode(), API.encode(), path.encode(), self.head)
         name = b"Idempotency-Key: %s\r\n" % key.encode() if key else b""
-        kind = b"Content-Type: application/json\r\n" if raw else b""
-        return b"%s%s%s%sContent-Length: %d\r\n\r\n%s" % (head, self._heads[owner], name, kind, len(raw), raw)
+        kind = b"Content-Type: application/json\r\n" if body else b""
+        return b"%s%s%sContent-Length: %d\r\n\r\n%s" % (head, name, kind, len(body), body.encode())
 
-    async def _final(self, line: Line, question: bytes, *, repeat: bool) -> tuple[Line, Answer | None]:
-        """The answer; with `repeat`, the first that is one. None: nobody knows, or it is over."""
+    async def answer(self, question: bytes, *, repeat: bool) -> Answer | None:
+        """The first that is one; without `repeat`, the first. None: nobody knows, or it is over."""
         while True:
-            if not line.is_open:
-                line = await self._connected(line)
+            if not self.line.is_open:
+                await self.connect()
             began = time.monotonic()
             try:
-                answer = await line.ask(question)
+                answer = await self.line.ask(question)
             except Dropped:
-                self.report.dropped += 1
-                answer = None
+                self.crowd.report.dropped += 1
             else:
-                self._latencies.append(time.monotonic() - began)
-            if answer is not None and answer.status < 500:
-                return line, answer
-            if answer is not None:
-                self._note(answer, None)
-                await asyncio.sleep(self._random.uniform(1.0, 1.3) if answer.retry_after else 0.1)
-            if not repeat or self._is_over:
-                return line, None
+                self.crowd.latencies.append(time.monotonic() - began)
+                if answer.status < 500:
+                    return answer
+                self.crowd.note(answer)
+                await asyncio.sleep(self.crowd.chance.uniform(1.0, 1.3) if answer.retry_after else 0.1)
+            if not repeat or self.crowd.is_over:
+                return None
 
-    async def _connected(self, old: Line) -> Line:
-        self._lines.discard(old)
-        while True:
+    async def connect(self) -> None:
+        while not self.crowd.is_over:
             try:
-                _, line = await asyncio.get_running_loop().create_connection(Line, *self._address)
+                _, self.line = await asyncio.get_running_loop().create_connection(Line, *self.crowd.address)
             except OSError:
                 await asyncio.sleep(RECONNECT_S)
-                if self._is_over:
-                    return old
             else:
-                self._lines.add(line)
-                return line
-
-    def _note(self, answer: Answer, wish: int | None) -> Said:
-        self._statuses[answer.status] += 1
-        said = self._read(answer.body)
-        if answer.status < 400:
-            return said
-        self._codes[said.code] += 1
-        if said.code == "seats_taken" and wish is not None:
-            asked = self._asked[wish]
-            if not said.taken or (asked and not asked.issuperset(said.taken)):
-                keep(self.report.unfair, answer)
-        if answer.status >= 500:
-            if answer.status != 503:
-                keep(self.report.broken, answer)
-            elif not answer.retry_after:
-                keep(self.report.unfair, answer)
-        return said
+                return
 
 
 def keep(examples: list[str], answer: Answer) -> None:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from holdfast.ledger import from_public_id
@@ -79,7 +80,7 @@ async def shared_seats(office: Office, shows: Iterable[int]) -> list[str]:
     found = []
     for place, bookings in spans.items():
         bookings.sort()
-        for (_, end, one), (begin, _, other) in zip(bookings, bookings[1:], strict=False):
+        for (_, end, one), (begin, _, other) in pairwise(bookings):
             if end > begin + WAITED:
                 found.append(
                     f"show and seat {place}: booking {one} until {end}, booking {other} from {begin}"

@@ -1,4 +1,4 @@
-"""A box office of real processes in a temporary folder, the test's own way into its engines, and its crowd."""
+"""A box office of real processes in a temporary folder, the test's way into its engines, and its crowd."""
 
 import asyncio
 import json
@@ -91,11 +91,15 @@ class Office:
 
     async def back(self, name: str, after: int, within_s: float = 30) -> float:
         """Wait until the supervisor has started it anew and it is ready; when that was."""
-        probe = {"postgres": self._ledger_is_ready, "valkey": self._redis_is_ready}.get(name)
         await until(lambda: self.process_id(name) not in (0, after), within_s)
-        await until(
-            probe or (lambda: number_in(self.folder.run / f"{name}.ready") == self.process_id(name)), within_s
-        )
+        match name:
+            case "postgres":
+                await until(self._ledger_is_ready, within_s)
+            case "valkey":
+                await until(self._redis_is_ready, within_s)
+            case _:
+                ready = self.folder.run / f"{name}.ready"
+                await until(lambda: number_in(ready) == self.process_id(name), within_s)
         return time.monotonic()
 
     def _ledger_is_ready(self) -> bool:
@@ -154,7 +158,7 @@ class Office:
     def last_words(self) -> str:
         """Of the processes, for whoever has to find out why."""
         logs = sorted(self.folder.path.parent.glob("*.log"))
-        return "\n".join(line for log in logs for line in log.read_text().splitlines()[-WORDS_MAX:])
+        return "\n".join(words_in(log) for log in logs)
 
     async def settled(self, within_s: float = 30) -> None:
         """The audit finds nothing; what is on its way has so long to arrive."""
@@ -210,7 +214,7 @@ async def running(
     try:
         assert process.stdout is not None
         line = await asyncio.wait_for(process.stdout.readline(), START_WITHIN_S)
-        assert line, log.read_text()
+        assert line, words_in(log)
         yield json.loads(line)
     finally:
         await stopped(process)
@@ -237,6 +241,10 @@ async def stopped(process: asyncio.subprocess.Process) -> None:
 
 def clean() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+
+
+def words_in(log: Path) -> str:
+    return "\n".join(log.read_text().splitlines()[-WORDS_MAX:])
 
 
 def number_in(file: Path) -> int:

@@ -1,7 +1,8 @@
-"""`kill -9` in the middle of a sale: nothing promised is lost, nothing is sold twice, and it goes on (R19)."""
+"""`kill -9` in the middle of a sale: no promise is lost, nothing is sold twice, and it goes on (R19)."""
 
 import asyncio
 import time
+from functools import partial
 
 import pytest
 
@@ -59,15 +60,16 @@ async def test_the_sale_goes_on_while_valkey_stays_away_and_returns_to_it_by_its
             switch.unlink()
         returned_at = await stage.back("valkey", after=killed)
         for show_id in programme.shows:
-            await until(lambda show_id=show_id: sells_from_redis(stage, show_id), SELLS_AGAIN_WITHIN_S)
+            await until(partial(sells_from_redis, stage, show_id), SELLS_AGAIN_WITHIN_S)
         await crowd.held(crowd.progress.held + 300)
         crowd.go_home()
         storm = await crowd.report()
 
     meanwhile = sold_between(storm, killed_at + 0.5, released_at)
     print(
-        f"without valkey {meanwhile / (released_at - killed_at - 0.5):.0f} holds/s, after the first "
-        f"{first_sale_after(storm, killed_at):.2f} s; with it again {first_sale_after(storm, returned_at):.2f} s later"
+        f"without valkey {meanwhile / (released_at - killed_at - 0.5):.0f} holds/s, the first after "
+        f"{first_sale_after(storm, killed_at):.2f} s; "
+        f"and {first_sale_after(storm, returned_at):.2f} s after its return"
     )
     assert meanwhile > 50
     await assert_promises_kept(stage, programme, storm)

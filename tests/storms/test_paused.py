@@ -1,4 +1,4 @@
-"""A web worker stands still for longer than a hold lasts, and then goes on as if nothing had happened (R17)."""
+"""A web worker stands still for longer than a hold lasts, and goes on as if nothing had happened (R17)."""
 
 import asyncio
 import os
@@ -42,8 +42,9 @@ async def test_what_a_worker_decided_before_its_pause_is_not_done_to_others_afte
 
     done = [(deed.what, deed.status) for deed in storm.deeds]
     print(
-        f"{len(storm.told)} holds, {done.count(('extend', 200))} extended, {done.count(('cancel', 200))} let go; "
-        f"{storm.statuses} {storm.codes}, the longest took {storm.max_ms:.0f} ms"
+        f"{len(storm.told)} holds, {done.count(('extend', 200))} extended, "
+        f"{done.count(('cancel', 200))} let go, the longest took {storm.max_ms:.0f} ms; "
+        f"{storm.statuses} {storm.codes}"
     )
     assert not storm.broken, (storm.broken, stage.last_words())
     assert storm.max_ms > TTL_S * 1000, "nobody was on the worker that stood still"

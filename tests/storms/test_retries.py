@@ -1,4 +1,4 @@
-"""A request whose connection was dropped is sent again with its key: one effect, and the same answer (R16)."""
+"""A request whose connection was dropped is sent again with its key: one effect, one answer (R16)."""
 
 import asyncio
 import json

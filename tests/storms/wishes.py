@@ -10,7 +10,7 @@ from tests.storms.crowd import Wish
 def neighbours(show_id: int, layout: Layout, how_many: int, *, sizes: tuple[int, ...] = (2,)) -> list[Wish]:
     """Seats side by side, by name, anywhere in the hall."""
     chance = random.Random(show_id)
-    wishes = []
+    wishes: list[Wish] = []
     while len(wishes) < how_many:
         run, size = chance.choice(layout.runs), chance.choice(sizes)
         if run.length >= size:

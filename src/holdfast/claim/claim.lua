@@ -40,8 +40,7 @@ local function claim_one(wish)
   end
   local taken = not_free(units)
   if taken then return {"taken", taken} end
-  if has(owner) + #units > limit then return {"limit", has(owner)} end
-  take(id, owner, units, life_ms)
+  if not take(id, owner, units, life_ms, limit) then return {"limit", has(owner)} end
   return {"claimed", units}
 end
 

@@ -55,7 +55,9 @@ end
 
 -- The units of these that are not free.
 local function not_free(units)
-  local taken
+  local n, taken = #units, nil
+  if units[n] - units[1] + 1 == n  -- side by side, as most are: one look for all
+    and redis.call("GETRANGE", units_key, units[1], units[n]) == string.rep("A", n) then return nil end
   for _, unit in ipairs(units) do
     if redis.call("GETRANGE", units_key, unit, unit) ~= "A" then
       taken = taken or {}
@@ -65,13 +67,17 @@ local function not_free(units)
   return taken
 end
 
--- All units are free: the caller has looked.
-local function take(id, owner, units, life_ms)
+-- All units are free: the caller has looked. False, and nothing taken, if the owner would have more than the limit.
+local function take(id, owner, units, life_ms, limit)
+  if redis.call("HINCRBY", owners_key, owner, #units) > limit then
+    count(owner, -#units)
+    return false
+  end
   local claim = id .. "|" .. owner .. "|" .. table.concat(units, ",")
   put(units, "H")
   redis.call("ZADD", ends_key, now_ms + life_ms, claim)
-  redis.call("HINCRBY", owners_key, owner, #units)
   if string.sub(id, 1, 1) ~= "~" then redis.call("HSET", owners_key, "#" .. id, claim) end
+  return true
 end
 
 -- The units this id has claimed before, or nil. An id that starts with ~ is used once, by us: nobody asks again.

@@ -58,7 +58,7 @@ local function settle(what, claim, ms)
   if what == "adopt" then
     if there then return false end
     clear(units)
-    take(id, owner, units, ms)
+    take(id, owner, units, ms, math.huge)
     return true
   end
   if there then

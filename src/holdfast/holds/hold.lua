@@ -25,9 +25,7 @@ if not meta[1] or meta[2] ~= ARGV[1] then return "unbuilt" end
 lapse()
 
 local function hold(ask, seats, better, together, single)
-  local before = has(ask[3])
-  if before + #seats > ask[5] then return {"limit", before} end
-  take(ask[2], ask[3], seats, ask[4])
+  if not take(ask[2], ask[3], seats, ask[4], ask[5]) then return {"limit", has(ask[3])} end
   return {"held", seats, better or false, together, single or false}
 end
 

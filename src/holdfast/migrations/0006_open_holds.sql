@@ -4,8 +4,8 @@
 --   held, confirmed (nothing to pay)  · same (this request id was answered before)
 --   taken (details: who has the seats) · limit · closed · stale (the catalogue has moved on) · unmarked
 --
--- The common case is five short statements over arrays. What goes wrong for somebody is found by counting rows,
--- and only then looked into: who lost, to whom, and what can still be saved.
+-- The common case is five short statements over arrays. Only when a key says no is it looked into: who lost, to
+-- whom, and what can still be saved.
 CREATE FUNCTION open_holds(
     p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[],
     p_left_ms int[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[],
@@ -17,71 +17,61 @@ DECLARE
     v_outcome text[];
     v_epoch   bigint[];
     v_max     int[];
-    v_number  bigint[];  -- of the booking opened for each request, NULL where there is none
+    -- of the booking opened for each request, NULL where there is none
+    v_number  bigint[] := ARRAY(SELECT nextval('ledger_number') FROM generate_series(1, cardinality(p_show)));
     v_lapsed_show   bigint[];
     v_lapsed_number bigint[];
     v_details jsonb;
-    v_asked   int;
-    v_got     int;
     v_lost    int[];
+    v_easy    boolean;
 BEGIN
     -- Shared with other holds, against whoever writes the map anew.
-    SELECT array_agg(CASE WHEN sale.show_id IS NULL OR cancelled
-                            OR now() < opens_at - interval '500 ms' OR now() >= closes_at + interval '500 ms' THEN 'closed'
-                          WHEN sale.revision <> asked.revision THEN 'stale'
-                          WHEN p_by_ledger AND NOT map_stale THEN 'unmarked'
-                          WHEN asked.amount = 0 THEN 'confirmed'
-                          ELSE 'held' END ORDER BY asked.ord),
+    SELECT array_agg(sale_verdict(sale, asked.revision, asked.amount, p_by_ledger) ORDER BY asked.ord),
            array_agg(coalesce(sale.epoch, 0) ORDER BY asked.ord),
            array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY asked.ord)
       INTO v_outcome, v_epoch, v_max
       FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS asked (show_id, revision, amount, ord)
       LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE) AS sale USING (show_id);
 
-    -- The bookings. A request id that is known already inserts nothing, and is answered from its first booking.
-    WITH asked AS MATERIALIZED (
-        SELECT *, nextval('ledger_number') AS number
-          FROM unnest(p_show, p_owner, v_outcome, p_request, p_hash, p_claim, p_seats, p_prices, p_amount, p_currency, p_note, p_left_ms)
-               WITH ORDINALITY AS a (show_id, owner_id, outcome, request_id, body_hash, claim_id, seats, prices, amount, currency, note, left_ms, ord)
-    ), opened AS (
-        INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats, prices_minor,
-                             amount_minor, currency, note, opened_at, expires_at, confirmed_at)
-        SELECT show_id, number, owner_id, number, outcome::booking_state, request_id, body_hash, claim_id, seats::int[],
-               prices::bigint[], amount, currency, note, now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END
-          FROM asked
-         WHERE outcome IN ('held', 'confirmed')
-            ON CONFLICT (owner_id, show_id, request_id) DO NOTHING
-     RETURNING number, seats
-    )
-    SELECT array_agg(opened.number ORDER BY asked.ord), coalesce(sum(cardinality(opened.seats)), 0), count(opened.number)
-      INTO v_number, v_asked, v_got
-      FROM asked LEFT JOIN opened ON opened.number = asked.number;
-    IF v_got < cardinality(p_show) THEN
-        SELECT array_agg(CASE WHEN outcome IN ('held', 'confirmed') AND number IS NULL THEN 'same' ELSE outcome END ORDER BY ord)
-          INTO v_outcome
-          FROM unnest(v_outcome, v_number) WITH ORDINALITY AS a (outcome, number, ord);
+    -- The easy way: nobody is in the way, as Redis has seen to. Seats in key order, so that two batches that want
+    -- the same ones cannot wait for each other.
+    v_easy := v_outcome <@ ARRAY['held', 'confirmed'];
+    IF v_easy THEN
+        BEGIN
+            INSERT INTO booking
+            SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim, p_note, p_left_ms,
+                                       p_currency, p_seats, p_prices, p_amount);
+            INSERT INTO taken_seat (show_id, seat, number)
+            SELECT show_id, seat, number FROM seats_asked(p_show, p_seats, v_number) ORDER BY show_id, seat;
+        EXCEPTION WHEN unique_violation THEN
+            v_easy := false;
+        END;
     END IF;
 
-    -- The seats, in key order: two batches that want the same ones cannot wait for each other.
-    INSERT INTO taken_seat (show_id, seat, number)
-    SELECT show_id, seat, number
-      FROM unnest(p_show, p_seats, v_number) AS a (show_id, seats, number), unnest(seats::int[]) AS seat
-     WHERE number IS NOT NULL
-     ORDER BY show_id, seat
-        ON CONFLICT DO NOTHING;
-    GET DIAGNOSTICS v_got = ROW_COUNT;
-    IF v_got < v_asked THEN
-        -- Somebody has a seat. Let go what has lapsed, take what came free, and see who still lacks one.
+    IF NOT v_easy THEN
+        -- The careful way. A request id that is known already inserts nothing, and is answered from its first booking.
+        INSERT INTO booking
+        SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim, p_note, p_left_ms,
+                                   p_currency, p_seats, p_prices, p_amount)
+            ON CONFLICT (owner_id, show_id, request_id) DO NOTHING;
+        SELECT array_agg(CASE WHEN booking.number IS NULL AND a.outcome IN ('held', 'confirmed') THEN 'same' ELSE a.outcome END
+                         ORDER BY a.ord),
+               array_agg(booking.number ORDER BY a.ord)
+          INTO v_outcome, v_number
+          FROM unnest(p_show, v_number, v_outcome) WITH ORDINALITY AS a (show_id, number, outcome, ord)
+          LEFT JOIN booking USING (show_id, number);
+        INSERT INTO taken_seat (show_id, seat, number)
+        SELECT show_id, seat, number FROM seats_asked(p_show, p_seats, v_number) ORDER BY show_id, seat
+            ON CONFLICT DO NOTHING;
+        -- Let go what has lapsed, take what came free, and see who still lacks a seat.
         SELECT array_agg(show_id), array_agg(number) INTO v_lapsed_show, v_lapsed_number
           FROM lapse_under(p_show, p_seats, v_number);
         SELECT l.lost, l.details INTO v_lost, v_details FROM losers(p_show, p_seats, v_number) AS l;
-        IF v_lost IS NOT NULL THEN
-            PERFORM forget_openings(p_show, v_number, v_lost);
-            FOR i IN 1 .. cardinality(v_lost) LOOP
-                v_outcome[v_lost[i]] := 'taken';
-                v_number[v_lost[i]] := NULL;
-            END LOOP;
-        END IF;
+        PERFORM forget_openings(p_show, v_number, v_lost);
+        FOR i IN 1 .. coalesce(cardinality(v_lost), 0) LOOP
+            v_outcome[v_lost[i]] := 'taken';
+            v_number[v_lost[i]] := NULL;
+        END LOOP;
     END IF;
 
     -- The limits: counters last of all locks, and in key order. What lapsed above is counted down first.
@@ -116,11 +106,39 @@ BEGIN
     RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
 END $$;
 
+-- Half a second of grace at both ends of the window: Redis decided by its own clock.
+CREATE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_amount bigint, p_by_ledger boolean) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN (p_sale).show_id IS NULL OR (p_sale).cancelled
+                  OR now() < (p_sale).opens_at - interval '500 ms'
+                  OR now() >= (p_sale).closes_at + interval '500 ms' THEN 'closed'
+                WHEN (p_sale).revision <> p_revision THEN 'stale'
+                WHEN p_by_ledger AND NOT (p_sale).map_stale THEN 'unmarked'
+                WHEN p_amount = 0 THEN 'confirmed'
+                ELSE 'held' END;
+$$;
+
+-- The rows of table booking for those that may be opened; one with nothing to pay is confirmed from the start.
+CREATE FUNCTION booking_rows(
+    p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[],
+    p_note text[], p_left_ms int[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[]
+) RETURNS SETOF booking LANGUAGE sql STABLE AS $$
+    SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash, claim_id, seats::int[],
+           prices::bigint[], amount, currency, note, true, now(), now() + left_ms * interval '1 ms',
+           CASE amount WHEN 0 THEN now() END
+      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim, p_note, p_left_ms, p_currency, p_seats,
+                  p_prices, p_amount)
+        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id, note, left_ms, currency, seats,
+              prices, amount)
+     WHERE outcome IN ('held', 'confirmed');
+$$;
+
 -- The asked seats of those bookings that are still in the race, one row a seat.
 CREATE FUNCTION seats_asked(p_show bigint[], p_seats text[], p_number bigint[])
-RETURNS TABLE (show_id bigint, seat int, number bigint, ord int) LANGUAGE sql AS $$
+RETURNS TABLE (show_id bigint, seat int, number bigint, ord int) LANGUAGE sql STABLE AS $$
     SELECT a.show_id, seat, a.number, a.ord::int
-      FROM unnest(p_show, p_seats, p_number) WITH ORDINALITY AS a (show_id, seats, number, ord), unnest(a.seats::int[]) AS seat
+      FROM unnest(p_show, p_seats, p_number) WITH ORDINALITY AS a (show_id, seats, number, ord),
+           unnest(a.seats::int[]) AS seat
      WHERE a.number IS NOT NULL;
 $$;
 
