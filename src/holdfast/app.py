@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import holdfast.catalogue.admin.routes
 import holdfast.catalogue.routes
 import holdfast.people.routes
+import holdfast.sale.blocks.routes
 import holdfast.sale.routes
 import holdfast.seatmap.routes
 from holdfast.audit import audit
@@ -32,6 +33,7 @@ ROUTES: tuple[Route, ...] = (
     *holdfast.sale.routes.ROUTES,
     *holdfast.seatmap.routes.ROUTES,
     *holdfast.catalogue.routes.ROUTES,
+    *holdfast.sale.blocks.routes.ROUTES,
     *holdfast.catalogue.admin.routes.ROUTES,
     *holdfast.people.routes.ROUTES,
 )

@@ -146,6 +146,19 @@ class TestBlocks:
         assert isinstance(await till.open(0, 1), Opened)
 
 
+async def test_a_row_that_another_is_closing_is_skipped_and_not_waited_for(till: Till) -> None:
+    booking = await till.opened(3)
+    await till.lapse(booking.number)
+
+    async with till.postgres.transaction() as tx:
+        closed = await tx.fetch("SELECT * FROM expire_lapsed($1, $2)", [till.show], [booking.number])
+        swept = await asyncio.wait_for(till.ledger.sweep(500), 2)
+
+    assert len(closed) == 1
+    assert (till.show, booking.number) not in swept
+    assert await till.moves(booking.number) == [("hold", "held"), ("expire", "expired")]
+
+
 async def test_several_sweeps_at_once_close_each_row_once(till: Till, elsewhere: Ledger) -> None:
     numbers = []
     for seat in range(30):

@@ -41,6 +41,12 @@ class TestClaiming:
         assert await pool.letters() == "AAAAHHAAAAAAAAAAAAAA"
         assert await pool.has(2) == 0
 
+    async def test_units_may_be_named_in_any_order(self, pool: Pool) -> None:
+        await pool.claim(9, owner=1)
+
+        assert await pool.ask(3, 9, 5, owner=2) == Taken((9,))
+        assert (await pool.claim(5, 3, 4, owner=2)).units == (3, 4, 5)
+
     async def test_any_so_many_of_a_range_are_the_first_free_ones(self, pool: Pool) -> None:
         await pool.claim(11, 13)
 
@@ -158,16 +164,16 @@ class TestLapsing:
         assert found.claims == {}
 
     async def test_an_extended_claim_has_its_new_end(self, pool: Pool) -> None:
-        claim = await pool.claim(5, life_ms=50)
+        claim = await pool.claim(5, life_ms=5_000)
         await pool.settle("extend", claim, 60_000)
-        await asyncio.sleep(0.06)
 
-        assert await pool.ask(5, owner=2) == Taken((5,))
+        end_ms = ((await pool.map()).claims or {})[str(claim)]
+        assert 59_000 < end_ms - await pool.now_ms() <= 60_000
 
     async def test_a_pinned_claim_does_not_end(self, pool: Pool) -> None:
-        claim = await pool.claim(5, life_ms=20)
+        claim = await pool.claim(5, life_ms=300)
         await pool.settle("extend", claim, 0)
-        await asyncio.sleep(0.03)
+        await asyncio.sleep(0.32)
 
         assert await pool.ask(5, owner=2) == Taken((5,))
         assert (await pool.map()).claims == {str(claim): float("inf")}
@@ -195,15 +201,17 @@ class TestSettling:
         assert await pool.letters() == "AAAAABBAAAAAAAAAAAAA"
         assert await pool.has(1) == 2
 
-    async def test_a_commit_told_twice_is_counted_once(self, pool: Pool) -> None:
-        claim = Claim("twice", 1, (5, 6))
+    @pytest.mark.parametrize("claim_id", ["twice", "~twice"])
+    async def test_a_commit_told_twice_is_counted_once(self, pool: Pool, claim_id: str) -> None:
+        claim = await pool.claim(5, 6, claim_id=claim_id)
         await pool.settle("commit", claim)
         await pool.settle("commit", claim)
 
         assert await pool.has(1) == 2
 
-    async def test_a_committed_unit_is_freed_when_the_ledger_lets_go(self, pool: Pool) -> None:
-        claim = await pool.claim(5, 6)
+    @pytest.mark.parametrize("claim_id", ["freed", "~freed"])
+    async def test_a_committed_unit_is_freed_when_the_ledger_lets_go(self, pool: Pool, claim_id: str) -> None:
+        claim = await pool.claim(5, 6, claim_id=claim_id)
         await pool.settle("commit", claim)
         await pool.settle("free", claim)
 

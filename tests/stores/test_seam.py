@@ -273,16 +273,18 @@ class TestRule11SeatNumbersOnlyGrow:
 class TestRule12TheFence:
     async def test_a_step_with_an_older_fence_changes_nothing(self, stage: Stage) -> None:
         """Whoever read the booking before its last change must not decide about what it is now."""
-        till = await stage.till(price_minor=0)
+        till = await stage.till()
         ledger, late = stage.box.ledger, await till.opened(4)
-        await till.postgres.execute(
-            "UPDATE booking SET fence = nextval('ledger_number') WHERE show_id = $1", till.show
-        )
+        change = "UPDATE booking SET fence = nextval('ledger_number'), state = $2 WHERE show_id = $1"
 
+        await till.postgres.execute(change, till.show, State.HELD)
         assert await ledger.cancel(late, late.owner_id) is None
         assert await ledger.extend(late, ttl_s=600, life_max_s=1800) is None
+        await till.postgres.execute(change, till.show, State.PAYING)
         assert await ledger.confirm_many([late]) == []
-        assert (await till.booking(late.number)).state is State.HELD
+
+        (now,) = await ledger.confirm_many([await till.booking(late.number)])
+        assert now.state is State.CONFIRMED
 
     async def test_the_number_after_a_lost_redis_is_still_a_later_one(self, stage: Stage) -> None:
         """A counter in Redis starts again when Redis does."""

@@ -126,14 +126,15 @@ class TestRedisBack:
         till = await stage.till()
         await _unreachable_for(stage, 900)
         alone = await hold(stage.box, till.show, an_owner(), 4)
+        unasked = await hold(stage.box, till.show, an_owner(), 9)
         await _is_back(stage)
 
         with pytest.raises(SeatsTaken):
             await hold(stage.slow, till.show, an_owner(), 4)
         after = await hold(stage.slow, till.show, an_owner(), 5)
 
-        assert await till.taken() == {4: alone.number, 5: after.number}
-        assert await shown(stage.slow, till.show) == "AAAAHH" + "A" * 14
+        assert await till.taken() == {4: alone.number, 5: after.number, 9: unasked.number}
+        assert await shown(stage.slow, till.show) == "AAAAHHAAAH" + "A" * 10
         assert await till.violations() == []
 
     async def test_the_duty_writes_marked_maps_though_nobody_asks(self, stage: Stage) -> None:

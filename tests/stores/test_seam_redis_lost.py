@@ -51,11 +51,13 @@ class TestRule5ALostMap:
         """Selling from such a map sends a crowd to the ledger for seats that are gone."""
         till = await stage.till()
         first = await hold(stage.box, till.show, an_owner(), 4)
+        before, _ = await stage.box.claims.epoch(till.show)
         await lose(stage, till)
 
         with pytest.raises(SeatsTaken):
             await hold(stage.box, till.show, an_owner(), 4, 5)
 
+        assert await stage.box.claims.epoch(till.show) == (before + 1, True), "written anew before it sold"
         assert await till.taken() == {4: first.number}
         assert await stage.pool(till.show).has(first.owner_id) == 1, "the limit is in the new map too"
 
@@ -186,6 +188,9 @@ class TestVersions:
             seen.append(await _version(stage, till))
             await flushed(stage, till)
             seen.append(await _version(stage, till))
+        for seat in range(3, 8):
+            await hold(stage.box, till.show, an_owner(), seat)
+        seen.append(await _version(stage, till))
         await stage.engines.valkey.hold()
         seen.append(await _version(stage, till))
         await hold(stage.box, till.show, an_owner(), 10)

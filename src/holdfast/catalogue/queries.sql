@@ -122,3 +122,11 @@ SELECT body
 INSERT INTO layout (hash, name, body, seats)
      VALUES ($1, $2, $3::jsonb, $4)
 ON CONFLICT (hash) DO NOTHING;
+
+-- name: show_is_of
+-- Whether a show is this organiser's; NULL is an admin's, who may see them all.
+SELECT true
+  FROM show
+  JOIN event ON event.id = show.event_id
+ WHERE show.id = $1
+   AND ($2::bigint IS NULL OR event.organiser_id = $2);

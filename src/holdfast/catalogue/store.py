@@ -84,6 +84,12 @@ class Catalogue:
         """
         return self._shows.peek(show_id, HOLD_AGE_MAX_S)
 
+    async def show_of(self, show_id: int, organiser_id: int | None) -> ShowOnSale:
+        """The show, if this organiser's; None is an admin, who may see them all."""
+        if not await self._postgres.fetchval(Q.show_is_of, show_id, organiser_id):
+            raise NoSuchShow(show_id=show_id)
+        return await self.show_on_sale(show_id)
+
     async def show_at(self, show_id: int, revision: int) -> ShowOnSale:
         """The show as of this revision or later, for who has read the revision in the ledger."""
         show = await self.show_on_sale(show_id)

@@ -66,9 +66,9 @@ local function settle(what, claim, ms)
   else
     if known then return false end  -- said before
     clear(units)
-    redis.call("HSET", owners_key, "#" .. id, claim)
     if what == "commit" then redis.call("HINCRBY", owners_key, owner, #units) end
   end
+  redis.call("HSET", owners_key, "#" .. id, claim)  -- its entry from now on
   put(units, what == "commit" and "B" or "X")
   return true
 end

@@ -40,9 +40,7 @@ class Claims:
 
     async def claim_many(self, pool_id: int, wishes: Sequence[Wish]) -> list[Outcome]:
         async with self._redis.lease() as link:
-            packed = pack(
-                [(w.claim_id, w.owner, w.life_ms, w.limit, w.units, w.first, w.end, w.count) for w in wishes]
-            )
+            packed = pack([_arguments(wish) for wish in wishes])
             reply = await link.script(CLAIM, pool_keys(pool_id), (link.run_id, packed))
         if reply == b"unbuilt":
             return [Unbuilt()] * len(wishes)
@@ -93,6 +91,11 @@ class Claims:
 def pool_keys(pool_id: int) -> list[str]:
     """All keys of a pool share the hash tag: one slot, one thread, one step."""
     return [f"{name}:{{{pool_id}}}" for name in ("units", "ends", "owners", "meta", "changes")]
+
+
+def _arguments(wish: Wish) -> tuple[object, ...]:
+    units = sorted(set(wish.units))  # in order and each once, as the scripts take them to be
+    return wish.claim_id, wish.owner, wish.life_ms, wish.limit, units, wish.first, wish.end, wish.count
 
 
 def _outcome(wish: Wish, epoch: int, reply: list[Any]) -> Outcome:
