@@ -1,15 +1,17 @@
 -- name: copy_shows
 -- Shows like the first one, with the numbers after it.
-INSERT INTO show (event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at, currency, hold_ttl_s,
-                  owner_seats_max, order_seats_max, orphan_rule)
-SELECT event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at, currency, hold_ttl_s,
-       owner_seats_max, order_seats_max, orphan_rule
+INSERT INTO show (event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at, currency,
+                  hold_ttl_s, owner_seats_max, order_seats_max, orphan_rule)
+SELECT event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at, currency,
+       hold_ttl_s, owner_seats_max, order_seats_max, orphan_rule
   FROM show, unnest($2::bigint[]) AS copy
  WHERE id = $1 AND copy <> $1;
 
 -- name: copy_prices
 INSERT INTO price (show_id, category, price_minor)
-SELECT copy, category, price_minor FROM price, unnest($2::bigint[]) AS copy WHERE show_id = $1 AND copy <> $1;
+SELECT copy, category, price_minor
+  FROM price, unnest($2::bigint[]) AS copy
+ WHERE show_id = $1 AND copy <> $1;
 
 -- name: copy_sales
 INSERT INTO sale (show_id, opens_at, closes_at, cancelled, owner_seats_max, revision)
@@ -18,9 +20,10 @@ SELECT copy, opens_at, closes_at, cancelled, owner_seats_max, revision
  WHERE show_id = $1 AND copy <> $1;
 
 -- name: one_booking
-INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats, prices_minor,
-                     amount_minor, currency, opened_at, expires_at)
-VALUES ($1, $2::bigint, $2::bigint, $2::bigint, 'held', 'r' || $2::bigint, 1, 'c' || $2::bigint, $3, '{1500,1500}', 3000, 'EUR', now(), now() + interval '10 min');
+INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats,
+                     prices_minor, amount_minor, currency, opened_at, expires_at)
+VALUES ($1, $2::bigint, $2::bigint, $2::bigint, 'held', 'r' || $2::bigint, 1, 'c' || $2::bigint, $3,
+        '{1500,1500}', 3000, 'EUR', now(), now() + interval '10 min');
 
 -- name: one_pair
 INSERT INTO taken_seat (show_id, seat, number) SELECT $1, seat, $2 FROM unnest($3::int[]) AS seat;
@@ -30,7 +33,8 @@ INSERT INTO owner_count (show_id, owner_id, seats, seats_max) VALUES ($1, $2, 2,
     ON CONFLICT (show_id, owner_id) DO UPDATE SET seats = owner_count.seats + 2;
 
 -- name: one_move
-INSERT INTO booking_move (show_id, number, move, state, fence, actor_id) VALUES ($1, $2, 'hold', 'held', $2, $2);
+INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
+VALUES ($1, $2, 'hold', 'held', $2, $2);
 
 -- name: one_fact
 INSERT INTO outbox (show_id, number, kind, ends_at) VALUES ($1, $2, 'booking.held', now());
@@ -43,7 +47,11 @@ CREATE TABLE seat_row (show_id bigint, seat int, number bigint, PRIMARY KEY (sho
 INSERT INTO seat_row SELECT $1, seat, NULL FROM generate_series(0, $2 - 1) AS seat;
 
 -- name: lock_seats
-SELECT seat FROM seat_row WHERE show_id = $1 AND seat = ANY ($2::int[]) AND number IS NULL ORDER BY seat FOR UPDATE;
+  SELECT seat
+    FROM seat_row
+   WHERE show_id = $1 AND seat = ANY ($2::int[]) AND number IS NULL
+ORDER BY seat
+     FOR UPDATE;
 
 -- name: take_seats
 UPDATE seat_row SET number = $3 WHERE show_id = $1 AND seat = ANY ($2::int[]);

@@ -120,7 +120,8 @@ async def a_show(box: Box, seats: int = 50, layout: Layout | None = None, **term
             layout.hash,
         )
         event = await tx.fetchval(
-            "INSERT INTO event (organiser_id, kind, title, duration_min) VALUES (1, 'film', $1, 120) RETURNING id",
+            "INSERT INTO event (organiser_id, kind, title, duration_min)"
+            " VALUES (1, 'film', $1, 120) RETURNING id",
             name,
         )
         planned = PlannedShow(

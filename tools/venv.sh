@@ -36,8 +36,8 @@ with_uv() {
 }
 
 with_pip() {
-    [ -n "$python" ] || give_up "needs Python 3.11 or newer, as python3.11 … python3.14 or python3 on the PATH, \
-or: make PYTHON=/path/to/python"
+    [ -n "$python" ] || give_up "needs Python 3.11 or newer, as python3.11 … python3.14 or python3 \
+on the PATH, or: make PYTHON=/path/to/python"
     if ! [ -x $venv/bin/python ]; then
         # Debian splits ensurepip off into python3-venv; the system's pip can stand in for it.
         "$python" -m venv $venv >/dev/null 2>&1 || "$python" -m venv --clear --without-pip $venv ||

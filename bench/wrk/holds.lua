@@ -1,11 +1,12 @@
--- Every request takes the next pair of seats: all callers are on the same show until it is full, then on the next.
+-- Every request takes the next pair of seats: all callers are on one show until it is full, then on the next.
 -- wrk -s holds.lua URL -- tokens-file first-show shows pairs-a-show pairs-a-row mode
 local tokens, show, shows, pairs_a_show, pairs_a_row, mode, at = {}, 0, 0, 0, 0, "win", 0
 local path_of, body_of, head_of = {}, {}, {}
 
 function init(args)
   for line in io.lines(args[1]) do tokens[#tokens + 1] = line end
-  show, shows, pairs_a_show, pairs_a_row = tonumber(args[2]), tonumber(args[3]), tonumber(args[4]), tonumber(args[5])
+  show, shows = tonumber(args[2]), tonumber(args[3])
+  pairs_a_show, pairs_a_row = tonumber(args[4]), tonumber(args[5])
   mode = args[6]
   wrk.method = "POST"
   for i = 1, #tokens do
@@ -23,11 +24,14 @@ function request()
   local i = at
   at = at + 1
   local head = head_of[i % #tokens + 1]
-  if mode == "warm" then  -- everybody has looked at the map before the sale: eight times, so that every worker has
+  -- Everybody has looked at the map before the sale: eight times, so that every worker has.
+  if mode == "warm" then
     return wrk.format("GET", "/api/v1/shows/" .. (show + math.floor(i / 8) % shows) .. "/seats", head)
   end
   if mode == "seats" then return wrk.format("GET", "/api/v1/shows/" .. show .. "/seats", head) end
-  if string.sub(mode, 1, 5) == "bytes" then return wrk.format("GET", "/api/v1/bare/" .. string.sub(mode, 6), head) end
+  if string.sub(mode, 1, 5) == "bytes" then
+    return wrk.format("GET", "/api/v1/bare/" .. string.sub(mode, 6), head)
+  end
   if mode == "bare" then return wrk.format("POST", "/api/v1/bare", head, body_of[i % pairs_a_show]) end
   local nth = mode == "lose" and 0 or math.floor(i / pairs_a_show) % shows
   local body = body_of[i % pairs_a_show]

@@ -127,7 +127,8 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Count what must never be: seats with two owners, bookings without a history, limits exceeded."""
-    report = asyncio.run(_with_box(_config(data), lambda box: _audit(box, with_map)))
+    config = replace(_config(data), postgres_timeout_s=AUDIT_WITHIN_S)
+    report = asyncio.run(_with_box(config, lambda box: _audit(box, with_map)))
     violations = [asdict(violation) for violation in report.violations]
     if as_json:
         _print_json({"total": report.total, "checks": report.checks, "violations": violations})

@@ -77,8 +77,7 @@ class SeatsTaken(Refusal):
 class SoldOut(Refusal):
     """No free seats fit the wish: too few are left, or none stand together.
 
-    `free` says how many seats are free in all. Ask for fewer seats, another category, or let the group be
-    split.
+    `free` says how many seats are free in all. Ask for fewer, for another category, or allow a split group.
     """
 
     code, status, title = "sold_out", 409, "No seats left that fit"
@@ -151,7 +150,7 @@ class StillProcessing(Refusal):
 
 
 class BadKey(Refusal):
-    """The Idempotency-Key is empty, too long, or has characters that cannot be seen.
+    """The Idempotency-Key is empty, too long, starts with `~`, or has characters that cannot be seen.
 
     Send 1 to 255 visible ASCII characters; a random UUID is a good key. Use a new one for each new request.
     """
@@ -179,10 +178,7 @@ class Invalid(Refusal):
 
 
 class BodyTooLarge(Refusal):
-    """The request body is longer than we read. `limit` is the number of bytes allowed.
-
-    Send less at a time.
-    """
+    """The request body is longer than the `limit` bytes we read. Send less at a time."""
 
     code, status, title = "body_too_large", 413, "The body is too large"
 
@@ -281,10 +277,7 @@ class NameTaken(Refusal):
 
 
 class BadLayout(Refusal):
-    """The drawing of the hall has a mistake: `detail` says where it is and what to do about it.
-
-    Nothing was kept.
-    """
+    """The drawing of the hall has a mistake: `detail` says where, and what to do. Nothing was kept."""
 
     code, status, title = "bad_layout", 422, "The layout has a mistake"
 
@@ -309,19 +302,13 @@ class UnknownCategory(Refusal):
 
 
 class UnpricedCategory(Refusal):
-    """Every category of the layout needs a price; `categories` lists those without one.
-
-    A free seat has price 0.
-    """
+    """Every category of the layout needs a price: `categories` lists those without; a free seat has 0."""
 
     code, status, title = "unpriced_category", 422, "A category has no price"
 
 
 class HallBusy(Refusal):
-    """Another show is in this hall at that time: `show_id` from `starts_at` to `ends_at`.
-
-    Choose another time.
-    """
+    """Another show, `show_id`, is in this hall from `starts_at` to `ends_at`. Choose another time."""
 
     code, status, title = "hall_busy", 409, "The hall is taken at that time"
 

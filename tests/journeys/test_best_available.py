@@ -116,17 +116,13 @@ async def test_a_group_is_split_only_if_it_says_so(alice: Fan, bob: Fan, a_show:
     assert "groups" in split.json()["why"]
 
 
-async def test_the_same_key_gives_the_same_seats_and_the_same_reason(
-    alice: Fan, a_show: Callable[..., Any]
-) -> None:
+async def test_the_same_key_gives_the_same_answer(alice: Fan, a_show: Callable[..., Any]) -> None:
     show = await a_show(20)
 
     answers = await asyncio.gather(*(alice.holds(show, best={"count": 2}, key="once") for _ in range(10)))
 
     assert {answer.status_code for answer in answers} == {201}
-    assert len({answer.json()["booking_id"] for answer in answers}) == 1
-    assert len({tuple(labels(answer)) for answer in answers}) == 1
-    assert len({answer.json()["why"] for answer in answers}) == 1
+    assert len({answer.content for answer in answers}) == 1
     assert (await alice.get(f"/shows/{show}/seats")).json()["states"].count("H") == 2
 
 

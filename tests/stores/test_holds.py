@@ -186,6 +186,16 @@ class TestBestAvailable:
         assert over == Limit(0)
         assert fine == Held((0, 1, 2, 3), 1, None, True)
 
+    async def test_a_refused_split_does_not_either(self, hall: Callable[..., Any]) -> None:
+        here = await hall(4, letters="AHAA")
+
+        over, fine = await asyncio.gather(
+            here.ask(best_of(3, together=False), owner_id=1, limit=2), here.ask(best_of(2), owner_id=2)
+        )
+
+        assert over == Limit(0)
+        assert fine == Held((2, 3), 1, None, True)
+
     async def test_by_the_aisle_is_at_the_end_of_a_row(self, hall: Callable[..., Any]) -> None:
         here = await hall(10)
 

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.app import Box
+from holdfast.engines.meter import meter
 from holdfast.ledger import Answer, Ledger, Lost, Opened, Refused, Same, State
 from tests.patience import until
 from tests.stores.tills import Till, a_till, an_owner, other_ledger
@@ -82,11 +83,32 @@ class TestAllOrNothing:
         async with till.postgres.transaction() as tx:
             await tx.execute("SELECT 1 FROM taken_seat WHERE show_id = $1 AND seat = 3 FOR UPDATE", till.show)
             waiting = asyncio.create_task(till.open(3, 4, owner_id=an_owner()))
-            await until(lambda: _somebody_waits(till))
+            await until(lambda: _wait(till, 1))
             await till.ledger.cancel(live, till.owner)
 
         assert await waiting == Lost(())
         assert await till.violations() == []
+
+    async def test_batches_in_opposite_order_cannot_wait_for_each_other(
+        self, till: Till, elsewhere: Ledger
+    ) -> None:
+        """One has seat 5 and waits for 10, to go on to 15; the other wants 15 and 5. Taken in the order they
+        were asked for, each would have what the other waits for."""
+        before = _retries()
+        here = [till.opening(seat, owner_id=an_owner()) for seat in (5, 10, 15)]
+        there = [till.opening(seat, owner_id=an_owner()) for seat in (15, 5)]
+
+        async with till.postgres.transaction() as tx:
+            await tx.execute("INSERT INTO taken_seat (show_id, seat, number) VALUES ($1, 10, 0)", till.show)
+            first = asyncio.create_task(till.open_many(here))
+            await until(lambda: _wait(till, 1))
+            second = asyncio.create_task(till.open_many(there, elsewhere))
+            await until(lambda: _wait(till, 2))
+            await tx.execute("DELETE FROM taken_seat WHERE show_id = $1 AND seat = 10", till.show)
+
+        assert [type(answer) for answer in await first] == [Opened] * 3
+        assert [type(answer) for answer in await second] == [Lost] * 2
+        assert _retries() == before
 
     async def test_batches_in_opposite_order_race_and_each_seat_has_one_winner(
         self, till: Till, elsewhere: Ledger
@@ -338,10 +360,16 @@ class TestTheSale:
         assert answers[1] == Refused("closed")
 
 
-async def _somebody_waits(till: Till) -> bool:
+async def _wait(till: Till, how_many: int) -> bool:
     """For a lock that another has."""
-    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    return bool(await till.postgres.fetchval(waits))
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    return bool(await till.postgres.fetchval(waiting) >= how_many)
+
+
+def _retries() -> float:
+    """Batches that were sent again because they had met a deadlock."""
+    lines = meter.text().decode().splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith("holdfast_ledger_retries_total"))
 
 
 def number_of(answer: Answer) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.catalogue import OrphanRule
 from holdfast.holds import Ask, Held, Seats
-from holdfast.ledger import State
+from holdfast.ledger import Opened, State
 from holdfast.refusals import SeatsTaken
 from holdfast.sale.comparison import Difference
 from tests.patience import until
@@ -166,6 +166,26 @@ class TestRule5ARebuildAndAClaim:
             assert not rebuilding.done()
 
         assert await rebuilding == (await stage.box.claims.epoch(till.show))[0]
+
+    async def test_a_row_waits_for_the_map_that_is_being_written_and_learns_its_epoch(
+        self, stage: Stage
+    ) -> None:
+        """Written meanwhile, the row is not in the new map; with the old epoch nobody would put it there."""
+        till = await stage.till()
+        async with till.postgres.transaction() as tx:
+            await tx.execute(
+                "SELECT 1 FROM sale WHERE show_id = $1 FOR UPDATE", till.show
+            )  # as rebuild has it
+            opening = asyncio.create_task(till.open(4))
+            await asyncio.sleep(0.1)
+            assert not opening.done()
+            epoch = await tx.fetchval(
+                "UPDATE sale SET epoch = epoch + 1 WHERE show_id = $1 RETURNING epoch", till.show
+            )
+
+        answer = await opening
+        assert isinstance(answer, Opened)
+        assert answer.epoch == epoch
 
     async def test_two_processes_that_rebuild_at_once_write_one_map(self, stage: Stage) -> None:
         till = await stage.till()

@@ -1,14 +1,16 @@
 -- name: one_owner_a_seat
 -- S1. Counted from the bookings themselves, not from the key that is there to prevent it.
   SELECT show_id, format('seat %s is in %s live bookings', seat, count(*)) AS what
-    FROM (SELECT show_id, unnest(seats) AS seat FROM booking WHERE state IN ('held', 'paying', 'confirmed', 'blocked')) AS live
+    FROM (SELECT show_id, unnest(seats) AS seat FROM booking
+           WHERE state IN ('held', 'paying', 'confirmed', 'blocked')) AS live
 GROUP BY show_id, seat
   HAVING count(*) > 1;
 
 -- name: seats_taken_as_booked
 -- A live booking has exactly its seats in taken_seat, and nobody else has any.
 SELECT coalesce(live.show_id, taken_seat.show_id) AS show_id,
-       format('seat %s: booking %s, key %s', coalesce(live.seat, taken_seat.seat), live.number, taken_seat.number) AS what
+       format('seat %s: booking %s, key %s',
+              coalesce(live.seat, taken_seat.seat), live.number, taken_seat.number) AS what
   FROM (SELECT show_id, number, unnest(seats) AS seat FROM booking
          WHERE state IN ('held', 'paying', 'confirmed', 'blocked')) AS live
   FULL JOIN taken_seat ON taken_seat.show_id = live.show_id AND taken_seat.seat = live.seat
@@ -28,7 +30,8 @@ SELECT coalesce(has.show_id, owner_count.show_id) AS show_id,
 
 -- name: every_move_recorded
 -- S8. The last audit row of a booking says the state it is in.
-SELECT booking.show_id, format('booking %s is %s, its last move says %s', booking.number, booking.state, last.state) AS what
+SELECT booking.show_id,
+       format('booking %s is %s, its last move says %s', booking.number, booking.state, last.state) AS what
   FROM booking
   LEFT JOIN LATERAL (SELECT state FROM booking_move
                       WHERE booking_move.show_id = booking.show_id AND booking_move.number = booking.number
@@ -39,7 +42,8 @@ SELECT booking.show_id, format('booking %s is %s, its last move says %s', bookin
 -- S8. Every step of every booking is one that the drawing has.
 SELECT show_id, format('booking %s went from %s to %s', number, before, state) AS what
   FROM (SELECT show_id, number, state,
-               lag(state) OVER (PARTITION BY show_id, number ORDER BY id) AS before FROM booking_move) AS steps
+               lag(state) OVER (PARTITION BY show_id, number ORDER BY id) AS before
+          FROM booking_move) AS steps
  WHERE before IS NOT NULL
    AND (before, state) NOT IN (
         ('held', 'paying'), ('held', 'confirmed'), ('held', 'expired'), ('held', 'cancelled'),
@@ -48,7 +52,8 @@ SELECT show_id, format('booking %s went from %s to %s', number, before, state) A
 
 -- name: a_fact_for_every_move
 -- S14. What happened is told: as many facts of a booking as moves.
-SELECT moves.show_id, format('booking %s has %s moves and %s facts', moves.number, moves.n, coalesce(facts.n, 0)) AS what
+SELECT moves.show_id,
+       format('booking %s has %s moves and %s facts', moves.number, moves.n, coalesce(facts.n, 0)) AS what
   FROM (SELECT show_id, number, count(*) AS n FROM booking_move GROUP BY 1, 2) AS moves
   LEFT JOIN (SELECT show_id, number, count(*) AS n FROM outbox GROUP BY 1, 2) AS facts
     ON facts.show_id = moves.show_id AND facts.number = moves.number

@@ -6,7 +6,8 @@
 -- KEYS[4] meta:{pool}     hash
 -- KEYS[5] changes:{pool}  stream
 -- ARGV    run id, epoch, units, opens in ms, closes in ms, keep for ms,
---         msgpack of {{claim, left_ms}, …}, msgpack of {owner, units, …}, then field, value, … to be kept in meta
+--         msgpack of {{claim, left_ms}, …}, msgpack of {owner, units, …},
+--         then field, value, … to be kept in meta
 --
 -- Returns 1, or 0 if the map there is of this epoch or a later one: somebody was faster.
 -- Durations come in, never instants: the two engines' clocks may differ.

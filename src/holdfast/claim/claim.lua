@@ -5,7 +5,8 @@
 -- KEYS[3] owners:{pool}   hash
 -- KEYS[4] meta:{pool}     hash
 -- KEYS[5] changes:{pool}  stream
--- ARGV    run id of the server as the caller knows it, msgpack of {{id, owner, life_ms, limit, units, from, to, count}, …}
+-- ARGV    run id of the server as the caller knows it,
+--         msgpack of {{id, owner, life_ms, limit, units, from, to, count}, …}
 --         units: these; or, if empty, any `count` free ones between `from` and `to`
 --
 -- Returns "unbuilt", or msgpack of {epoch, version, outcomes}; an outcome is

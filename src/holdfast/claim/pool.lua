@@ -2,11 +2,11 @@
 --
 --   units    string  one letter a unit: A free, H claimed, B committed, X blocked
 --   ends     zset    claim -> end in ms; a claim is "id|owner|unit,unit,…", so that it can free its own units
---   owners   hash    owner -> units claimed or committed; "#id" -> claim, so that the same id gives the same claim
+--   owners   hash    owner -> units claimed or committed; "#id" -> claim: the same id gives the same claim
 --   meta     hash    epoch, n, run_id, opens, closes and whatever the pool's owner keeps beside them
 --   changes  stream  what changed, by version
 --
--- Server time only; only who removes a claim's entry frees its units; lapsed claims go before anything is decided.
+-- Server time only; only who removes a claim's entry frees its units; lapsed claims go before all decisions.
 
 local units_key, ends_key, owners_key, meta_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local time = redis.call("TIME")
@@ -14,17 +14,14 @@ local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local changed = {}
 
 local function put(units, letter)
-  local first, last
-  for _, unit in ipairs(units) do
+  local first = 1
+  for i, unit in ipairs(units) do
     changed[#changed + 1] = unit .. letter
-    if last and unit == last + 1 then
-      last = unit
-    else
-      if first then redis.call("SETRANGE", units_key, first, string.rep(letter, last - first + 1)) end
-      first, last = unit, unit
+    if units[i + 1] ~= unit + 1 then  -- the last of a stretch side by side: one write for all of it
+      redis.call("SETRANGE", units_key, units[first], string.rep(letter, i - first + 1))
+      first = i + 1
     end
   end
-  if first then redis.call("SETRANGE", units_key, first, string.rep(letter, last - first + 1)) end
 end
 
 local function parts(claim)
@@ -48,9 +45,7 @@ local function let_go(claim)
 end
 
 local function lapse()
-  local gone = redis.call("ZRANGEBYSCORE", ends_key, "-inf", now_ms)
-  for _, claim in ipairs(gone) do let_go(claim) end
-  return #gone
+  for _, claim in ipairs(redis.call("ZRANGEBYSCORE", ends_key, "-inf", now_ms)) do let_go(claim) end
 end
 
 -- The units of these that are not free.
@@ -67,7 +62,7 @@ local function not_free(units)
   return taken
 end
 
--- All units are free: the caller has looked. False, and nothing taken, if the owner would have more than the limit.
+-- All units are free: the caller has looked. False, and nothing taken, if the owner would be over the limit.
 local function take(id, owner, units, life_ms, limit)
   if redis.call("HINCRBY", owners_key, owner, #units) > limit then
     count(owner, -#units)
@@ -80,11 +75,10 @@ local function take(id, owner, units, life_ms, limit)
   return true
 end
 
--- The units this id has claimed before, or nil. An id that starts with ~ is used once, by us: nobody asks again.
+-- The units this id has claimed before, or nil. An id that starts with ~ is ours, and nobody asks it again.
 local function claimed_before(id)
-  if string.sub(id, 1, 1) == "~" then return nil end
-  local claim = redis.call("HGET", owners_key, "#" .. id)
-  if claim then return select(2, parts(claim)) end
+  local claim = string.sub(id, 1, 1) ~= "~" and redis.call("HGET", owners_key, "#" .. id)
+  return claim and select(2, parts(claim)) or nil
 end
 
 local function has(owner)
@@ -93,10 +87,10 @@ end
 
 -- Call last: makes the changes of this run one step of the version, and tells them.
 local function publish(epoch)
-  local n = redis.call("HINCRBY", meta_key, "n", #changed > 0 and 1 or 0)
-  local version = epoch * 1000000000 + n
+  local version = epoch * 1000000000 + redis.call("HINCRBY", meta_key, "n", #changed > 0 and 1 or 0)
   if #changed > 0 then
-    redis.call("XADD", changes_key, "MAXLEN", "~", 2000, string.format("%.0f-0", version), "c", table.concat(changed, ","))
+    local id = string.format("%.0f-0", version)
+    redis.call("XADD", changes_key, "MAXLEN", "~", 2000, id, "c", table.concat(changed, ","))
   end
   return version
 end

@@ -7,7 +7,8 @@
 -- KEYS[5] changes:{pool}  stream
 -- ARGV    run id, version the caller has (0: none), "claims" to be told the claims too
 --
--- Returns {"unbuilt"} · {"same", version} · {"map", epoch, version, units[, claim, end_ms, …]}; versions as text.
+-- Returns {"unbuilt"} · {"same", version} · {"map", epoch, version, units[, {claim, end_ms, …}]}
+-- with versions as text.
 
 -- include pool
 

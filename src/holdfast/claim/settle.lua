@@ -1,4 +1,4 @@
--- What becomes of claims: let go, committed, given another end, or written into a map that lost them; many at once.
+-- What becomes of claims, many at once: let go, committed, extended, or written into a map that lost them.
 --
 -- KEYS[1] units:{pool}    string  see pool.lua for all five
 -- KEYS[2] ends:{pool}     zset

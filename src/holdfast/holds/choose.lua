@@ -1,9 +1,9 @@
 -- Best available, chosen where it is held. Included by hold.lua. The rule is written down in holds/choice.py,
 -- in the same words; a property test holds the two together.
 --
--- Runs are searched in the order of their lowest cost (precomputed, in meta), until no later run can win. What is
--- found out for one wish of a batch serves the next: wishes only take seats away, so a run without a window stays
--- without one, and a run's best window stays its best until somebody gets a seat of that run.
+-- Runs are searched in the order of their lowest cost (precomputed, in meta), until no later run can win.
+-- What is found out for one wish of a batch serves the next: wishes only take seats away, so a run without a
+-- window stays without one, and a run's best window stays its best until somebody gets a seat of that run.
 
 local plans, searches, letters_now, runs_now, free_now = {}, {}, nil, {}, nil
 

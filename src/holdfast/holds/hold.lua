@@ -11,8 +11,8 @@
 --         "best"    …, count, category or -1, prefer, accessible, together
 --
 -- Returns "unbuilt", or msgpack of {epoch, version, outcomes}; an outcome is
---   {"held", seats, better seats or false, together, single left} · {"again", seats} · {"taken", seats} · {"orphan", better seats}
---   {"limit", has} · {"few", free} · {"shut"}
+--   {"held", seats, better seats or false, together, single left} · {"again", seats} · {"taken", seats}
+--   {"orphan", better seats} · {"limit", has} · {"few", free} · {"shut"}
 -- Same id, same seats again: what it asks for now is compared with the ledger's first answer, not here.
 
 -- include holdfast.claim/pool

@@ -7,7 +7,7 @@ local function is_single(letters, i)
     and string.sub(letters, i + 1, i + 1) ~= "A"
 end
 
--- `letters` of one run with seats i..j (or the offsets in `picked`) gone: is there a single that was none before?
+-- A run's letters now, and after some seats are gone: is there a single that was none before?
 local function leaves_single(letters, after)
   for i = 1, #letters do
     if is_single(after, i) and not is_single(letters, i) then return true end
@@ -32,7 +32,7 @@ local function better_stretch(letters, traits, near, n)
   return best
 end
 
--- nil if the choice is fine, else the seats that would be better. `runs` is {start, length, …} of the runs touched.
+-- nil if the choice is fine, else the seats that would be better. `runs`: {start, length, …} of all touched.
 local function orphan_better(seats, runs)
   local better, found, in_no_run = {}, false, {}
   for _, seat in ipairs(seats) do in_no_run[seat] = true end

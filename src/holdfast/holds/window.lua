@@ -3,7 +3,9 @@
 
 -- What n seats have against them in traits and category; nil if they do not fit the wish.
 local function marks_of(wish, traits, categories)
-  if wish.category >= 0 and categories ~= string.rep(string.char(wish.category), #categories) then return nil end
+  if wish.category >= 0 and categories ~= string.rep(string.char(wish.category), #categories) then
+    return nil
+  end
   local restricted = string.find(traits, "r", 1, true) and 2 or 0
   if not wish.accessible then return not string.find(traits, "[wc]") and restricted or nil end
   local spaces = select(2, string.gsub(traits, "w", ""))
@@ -12,8 +14,8 @@ local function marks_of(wish, traits, categories)
   return (spaces - 1 + math.abs(companions - (#traits > 1 and 1 or 0))) * 8 + restricted
 end
 
--- nil if no n free seats side by side fit. A rank is spare, single, restricted, inner, cost and odd in one number,
--- so that windows are compared without a table each; of equals the lower seat wins.
+-- nil if no n free seats side by side fit. A rank is spare, single, restricted, inner, cost and odd in one
+-- number, so that windows are compared without a table each; of equals the lower seat wins.
 local function best_in_run(wish, n, plan, run, letters)
   local best, best_rank, middle, at = nil, nil, math.floor(n / 2), 1
   local traits = string.sub(plan.traits, run.start + 1, run.start + run.length)
@@ -40,5 +42,6 @@ local function best_in_run(wish, n, plan, run, letters)
   local marks = math.floor(best_rank / 131072)
   return {
     rank = best_rank, first = best, count = n, run = run.start, length = run.length,
-    is_spotless = marks == 0, cost = math.floor(best_rank / 2) % 65536, leaves_single = math.floor(marks / 4) % 2 == 1}
+    cost = math.floor(best_rank / 2) % 65536,
+    is_spotless = marks == 0, leaves_single = math.floor(marks / 4) % 2 == 1}
 end

@@ -51,8 +51,8 @@ CREATE TABLE booking (
 
 CREATE INDEX lapsing ON booking (expires_at) WHERE state = 'held';
 
--- The last word. Redis decides quickly; this key decides for good. A row exists while its booking is
--- HELD, PAYING, CONFIRMED or BLOCKED (TAKES_SEATS in ledger/booking.py says the same) and is deleted when it lets go.
+-- The last word. Redis decides quickly; this key decides for good. A row exists while its booking is HELD,
+-- PAYING, CONFIRMED or BLOCKED, as TAKES_SEATS in ledger/booking.py says too, and is deleted when it lets go.
 CREATE TABLE taken_seat (
     show_id bigint NOT NULL,
     seat    int    NOT NULL,
@@ -104,7 +104,8 @@ BEGIN
         ('paying', 'held'), ('paying', 'confirmed'), ('paying', 'expired'), ('paying', 'failed'),
         ('expired', 'confirmed'), ('confirmed', 'refunded'), ('blocked', 'cancelled')
     ) THEN
-        RAISE EXCEPTION 'a booking does not move from % to %', OLD.state, NEW.state USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'a booking does not move from % to %', OLD.state, NEW.state
+            USING ERRCODE = 'check_violation';
     END IF;
     RETURN NEW;
 END $$;

@@ -1,7 +1,7 @@
 -- 0005_ledger_functions.sql: the moves of bookings, many at a time, each in one round trip.
 --
--- Order of locks in all of them, so that batches cannot deadlock: sale (shared) → bookings → seats → counters,
--- each in key order. A booking somebody else is closing at this moment is skipped, never waited for.
+-- Order of locks in all of them, so that no batches deadlock: sale (shared) → bookings → seats → counters,
+-- each in key order. A booking that somebody else is closing is skipped, never waited for.
 
 -- Audit row and fact of many bookings that have just moved.
 CREATE FUNCTION record_moves(p_show bigint[], p_number bigint[], p_move text, p_actor bigint) RETURNS void
@@ -22,7 +22,8 @@ $$;
 CREATE FUNCTION let_seats_go(p_show bigint[], p_number bigint[]) RETURNS void LANGUAGE sql AS $$
     DELETE FROM taken_seat
      USING (SELECT booking.show_id, booking.number, unnest(booking.seats) AS seat
-              FROM booking JOIN unnest(p_show, p_number) AS asked (show_id, number) USING (show_id, number)) AS gone
+              FROM booking
+              JOIN unnest(p_show, p_number) AS asked (show_id, number) USING (show_id, number)) AS gone
      WHERE taken_seat.show_id = gone.show_id
        AND taken_seat.seat = gone.seat
        AND taken_seat.number = gone.number;
@@ -72,13 +73,16 @@ BEGIN
     PERFORM let_seats_go(v_show, v_number);
     PERFORM count_down(v_show, v_number);
     PERFORM record_moves(v_show, v_number, 'expire', NULL);
-    RETURN QUERY SELECT booking.* FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
+    RETURN QUERY
+    SELECT booking.*
+      FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
 END $$;
 
 -- Owners cancel what they hold. A row that is not HELD any more, or whose fence has moved on, is left alone
 -- and is missing from the answer.
-CREATE FUNCTION cancel_holds(p_show bigint[], p_number bigint[], p_fence bigint[], p_from booking_state, p_actor bigint)
-RETURNS SETOF booking LANGUAGE plpgsql AS $$
+CREATE FUNCTION cancel_holds(
+    p_show bigint[], p_number bigint[], p_fence bigint[], p_from booking_state, p_actor bigint
+) RETURNS SETOF booking LANGUAGE plpgsql AS $$
 DECLARE
     v_show   bigint[];
     v_number bigint[];
@@ -102,8 +106,11 @@ BEGIN
     END IF;
     PERFORM let_seats_go(v_show, v_number);
     PERFORM count_down(v_show, v_number);
-    PERFORM record_moves(v_show, v_number, CASE p_from WHEN 'blocked' THEN 'unblock' ELSE 'cancel' END, p_actor);
-    RETURN QUERY SELECT booking.* FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
+    PERFORM record_moves(v_show, v_number,
+                         CASE p_from WHEN 'blocked' THEN 'unblock' ELSE 'cancel' END, p_actor);
+    RETURN QUERY
+    SELECT booking.*
+      FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
 END $$;
 
 -- Confirm many. A row that is not PAYING (or HELD with nothing to pay and time left), or whose owner or fence
@@ -130,7 +137,9 @@ BEGIN
         RETURN;
     END IF;
     PERFORM record_moves(v_show, v_number, 'confirm', NULL);
-    RETURN QUERY SELECT booking.* FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
+    RETURN QUERY
+    SELECT booking.*
+      FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
 END $$;
 
 -- Keep seats back under the same key as bookings. All of them, or none: who has one of them is in the answer.
@@ -144,14 +153,17 @@ BEGIN
     PERFORM 1 FROM sale WHERE show_id = p_show FOR SHARE;
     PERFORM expire_lapsed(array_agg(p_show), array_agg(t.number))
        FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
-    SELECT array_agg(t.seat ORDER BY t.seat) INTO v_taken FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
+    SELECT array_agg(t.seat ORDER BY t.seat) INTO v_taken
+      FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
     IF v_taken IS NULL THEN
-        INSERT INTO taken_seat (show_id, seat, number)
-        SELECT p_show, seat, v_number FROM unnest(p_seats) AS seat ORDER BY seat;  -- a race here is a 23505, asked again
-        INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats, prices_minor,
-                             amount_minor, currency, note, counts, opened_at, expires_at)
-        VALUES (p_show, v_number, p_actor, v_number, 'blocked', 'block:' || v_number, 0, 'block' || v_number, p_seats,
-                array_fill(0::bigint, ARRAY[cardinality(p_seats)]), 0, 'XXX', p_note, false, now(), now() + interval '100 years');
+        INSERT INTO taken_seat (show_id, seat, number)  -- a race here is a 23505, asked again
+        SELECT p_show, seat, v_number FROM unnest(p_seats) AS seat ORDER BY seat;
+        INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id,
+                             seats, prices_minor, amount_minor, currency,
+                             note, counts, opened_at, expires_at)
+        VALUES (p_show, v_number, p_actor, v_number, 'blocked', 'block:' || v_number, 0, 'block' || v_number,
+                p_seats, array_fill(0::bigint, ARRAY[cardinality(p_seats)]), 0, 'XXX',
+                p_note, false, now(), now() + interval '100 years');
         PERFORM record_moves(ARRAY[p_show], ARRAY[v_number], 'block', p_actor);
     END IF;
     RETURN QUERY SELECT CASE WHEN v_taken IS NULL THEN v_number END, v_taken;

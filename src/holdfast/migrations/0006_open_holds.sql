@@ -4,12 +4,12 @@
 --   held, confirmed (nothing to pay)  · same (this request id was answered before)
 --   taken (details: who has the seats) · limit · closed · stale (the catalogue has moved on) · unmarked
 --
--- The common case is five short statements over arrays. Only when a key says no is it looked into: who lost, to
--- whom, and what can still be saved.
+-- The common case is five short statements over arrays. Only when a key says no is it looked into: who lost,
+-- to whom, and what can still be saved.
 CREATE FUNCTION open_holds(
     p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[],
-    p_left_ms int[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[],
-    p_by_ledger boolean
+    p_left_ms int[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[],
+    p_amount bigint[], p_by_ledger boolean
 ) RETURNS TABLE (outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamptz, details jsonb)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -31,16 +31,17 @@ BEGIN
            array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY asked.ord)
       INTO v_outcome, v_epoch, v_max
       FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS asked (show_id, revision, amount, ord)
-      LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE) AS sale USING (show_id);
+      LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE) AS sale
+     USING (show_id);
 
-    -- The easy way: nobody is in the way, as Redis has seen to. Seats in key order, so that two batches that want
-    -- the same ones cannot wait for each other.
+    -- The easy way: nobody is in the way, as Redis has seen to. Seats in key order, so that two batches that
+    -- want the same ones cannot wait for each other.
     v_easy := v_outcome <@ ARRAY['held', 'confirmed'];
     IF v_easy THEN
         BEGIN
             INSERT INTO booking
-            SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim, p_note, p_left_ms,
-                                       p_currency, p_seats, p_prices, p_amount);
+            SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+                                       p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount);
             INSERT INTO taken_seat (show_id, seat, number)
             SELECT show_id, seat, number FROM seats_asked(p_show, p_seats, v_number) ORDER BY show_id, seat;
         EXCEPTION WHEN unique_violation THEN
@@ -49,13 +50,13 @@ BEGIN
     END IF;
 
     IF NOT v_easy THEN
-        -- The careful way. A request id that is known already inserts nothing, and is answered from its first booking.
+        -- The careful way. A known request id inserts nothing, and is answered from its first booking.
         INSERT INTO booking
-        SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim, p_note, p_left_ms,
-                                   p_currency, p_seats, p_prices, p_amount)
+        SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+                                   p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount)
             ON CONFLICT (owner_id, show_id, request_id) DO NOTHING;
-        SELECT array_agg(CASE WHEN booking.number IS NULL AND a.outcome IN ('held', 'confirmed') THEN 'same' ELSE a.outcome END
-                         ORDER BY a.ord),
+        SELECT array_agg(CASE WHEN booking.number IS NULL AND a.outcome IN ('held', 'confirmed') THEN 'same'
+                              ELSE a.outcome END ORDER BY a.ord),
                array_agg(booking.number ORDER BY a.ord)
           INTO v_outcome, v_number
           FROM unnest(p_show, v_number, v_outcome) WITH ORDINALITY AS a (show_id, number, outcome, ord)
@@ -100,15 +101,16 @@ BEGIN
     SELECT show_id, number, 'booking.held', now() + left_ms * interval '1 ms' FROM opened;
     IF 'confirmed' = ANY (v_outcome) THEN
         PERFORM record_moves(array_agg(show_id), array_agg(number), 'confirm', NULL)
-           FROM unnest(p_show, v_number, v_outcome) AS a (show_id, number, outcome) WHERE outcome = 'confirmed';
+           FROM unnest(p_show, v_number, v_outcome) AS a (show_id, number, outcome)
+          WHERE outcome = 'confirmed';
     END IF;
 
     RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
 END $$;
 
 -- Half a second of grace at both ends of the window: Redis decided by its own clock.
-CREATE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_amount bigint, p_by_ledger boolean) RETURNS text
-LANGUAGE sql STABLE AS $$
+CREATE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_amount bigint, p_by_ledger boolean)
+RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN (p_sale).show_id IS NULL OR (p_sale).cancelled
                   OR now() < (p_sale).opens_at - interval '500 ms'
                   OR now() >= (p_sale).closes_at + interval '500 ms' THEN 'closed'
@@ -118,18 +120,19 @@ LANGUAGE sql STABLE AS $$
                 ELSE 'held' END;
 $$;
 
--- The rows of table booking for those that may be opened; one with nothing to pay is confirmed from the start.
+-- The rows of booking for those that may be opened; one with nothing to pay is confirmed from the start.
 CREATE FUNCTION booking_rows(
-    p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[],
-    p_note text[], p_left_ms int[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[]
+    p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[],
+    p_claim text[], p_note text[], p_left_ms int[], p_currency text[], p_seats text[], p_prices text[],
+    p_amount bigint[]
 ) RETURNS SETOF booking LANGUAGE sql STABLE AS $$
-    SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash, claim_id, seats::int[],
-           prices::bigint[], amount, currency, note, true, now(), now() + left_ms * interval '1 ms',
-           CASE amount WHEN 0 THEN now() END
-      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim, p_note, p_left_ms, p_currency, p_seats,
-                  p_prices, p_amount)
-        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id, note, left_ms, currency, seats,
-              prices, amount)
+    SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
+           claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
+           now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END
+      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
+                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount)
+        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
+              note, left_ms, currency, seats, prices, amount)
      WHERE outcome IN ('held', 'confirmed');
 $$;
 
@@ -142,8 +145,8 @@ RETURNS TABLE (show_id bigint, seat int, number bigint, ord int) LANGUAGE sql ST
      WHERE a.number IS NOT NULL;
 $$;
 
--- Lapsed bookings that stand on the asked seats become EXPIRED, and their seats go to who asked. Rows somebody
--- else is closing are skipped: their seats are not taken here, so nobody waits for anybody.
+-- Lapsed bookings that stand on the asked seats become EXPIRED, and their seats go to who asked. Rows that
+-- somebody else is closing are skipped: their seats are not taken here, so nobody waits for anybody.
 CREATE FUNCTION lapse_under(p_show bigint[], p_seats text[], p_number bigint[])
 RETURNS TABLE (show_id bigint, number bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -184,7 +187,8 @@ END $$;
 CREATE FUNCTION losers(p_show bigint[], p_seats text[], p_number bigint[])
 RETURNS TABLE (lost int[], details jsonb) LANGUAGE sql AS $$
     WITH missing AS (
-        SELECT s.ord, s.seat, booking.claim_id, booking.owner_id, booking.seats, booking.state, booking.expires_at
+        SELECT s.ord, s.seat,
+               booking.claim_id, booking.owner_id, booking.seats, booking.state, booking.expires_at
           FROM seats_asked(p_show, p_seats, p_number) AS s
           LEFT JOIN taken_seat USING (show_id, seat)
           LEFT JOIN booking ON booking.show_id = taken_seat.show_id AND booking.number = taken_seat.number
@@ -192,20 +196,26 @@ RETURNS TABLE (lost int[], details jsonb) LANGUAGE sql AS $$
     )
     SELECT array_agg(DISTINCT ord),
            jsonb_agg(jsonb_build_object(
-               'ord', ord, 'seat', seat, 'claim_id', claim_id, 'owner_id', owner_id, 'seats', seats, 'state', state,
+               'ord', ord, 'seat', seat,
+               'claim_id', claim_id, 'owner_id', owner_id, 'seats', seats, 'state', state,
                'left_ms', ceil(extract(epoch FROM expires_at - now()) * 1000)::bigint))
       FROM missing;
 $$;
 
 -- Of a loser nothing is committed: no booking, no seat.
-CREATE FUNCTION forget_openings(p_show bigint[], p_number bigint[], p_lost int[]) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION forget_openings(p_show bigint[], p_number bigint[], p_lost int[])
+RETURNS void LANGUAGE sql AS $$
     WITH lost AS (
-        SELECT p_show[i] AS show_id, p_number[i] AS number FROM unnest(p_lost) AS i WHERE p_number[i] IS NOT NULL
+        SELECT p_show[i] AS show_id, p_number[i] AS number
+          FROM unnest(p_lost) AS i
+         WHERE p_number[i] IS NOT NULL
     ), gone AS (
         DELETE FROM taken_seat
          USING (SELECT booking.show_id, booking.number, unnest(booking.seats) AS seat
                   FROM booking JOIN lost USING (show_id, number)) AS had
-         WHERE taken_seat.show_id = had.show_id AND taken_seat.seat = had.seat AND taken_seat.number = had.number
+         WHERE taken_seat.show_id = had.show_id
+           AND taken_seat.seat = had.seat
+           AND taken_seat.number = had.number
     )
     DELETE FROM booking USING lost WHERE booking.show_id = lost.show_id AND booking.number = lost.number;
 $$;
@@ -223,7 +233,8 @@ BEGIN
     WITH counted AS (
         INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
         SELECT show_id, owner_id, sum(seats)::int, max(seats_max)
-          FROM unnest(p_show, p_owner, p_number, v_count, p_max) AS a (show_id, owner_id, number, seats, seats_max)
+          FROM unnest(p_show, p_owner, p_number, v_count, p_max)
+            AS a (show_id, owner_id, number, seats, seats_max)
          WHERE number IS NOT NULL
       GROUP BY show_id, owner_id
         HAVING sum(seats) <= max(seats_max)
@@ -236,7 +247,8 @@ BEGIN
     SELECT array_agg(ord ORDER BY show_id, owner_id, ord) INTO v_over
       FROM unnest(p_show, p_owner, p_number) WITH ORDINALITY AS a (show_id, owner_id, number, ord)
      WHERE number IS NOT NULL
-       AND NOT EXISTS (SELECT 1 FROM counted WHERE counted.show_id = a.show_id AND counted.owner_id = a.owner_id);
+       AND NOT EXISTS (SELECT 1 FROM counted
+                        WHERE counted.show_id = a.show_id AND counted.owner_id = a.owner_id);
 
     FOR i IN 1 .. coalesce(cardinality(v_over), 0) LOOP  -- together they do not fit: one by one
         INSERT INTO owner_count (show_id, owner_id, seats, seats_max)

@@ -247,8 +247,8 @@ CREATE TABLE booking (
 
 CREATE INDEX lapsing ON booking (expires_at) WHERE state = 'held';
 
--- The last word. Redis decides quickly; this key decides for good. A row exists while its booking is
--- HELD, PAYING, CONFIRMED or BLOCKED (TAKES_SEATS in ledger/booking.py says the same) and is deleted when it lets go.
+-- The last word. Redis decides quickly; this key decides for good. A row exists while its booking is HELD,
+-- PAYING, CONFIRMED or BLOCKED, as TAKES_SEATS in ledger/booking.py says too, and is deleted when it lets go.
 CREATE TABLE taken_seat (
     show_id bigint NOT NULL,
     seat    int    NOT NULL,
@@ -300,7 +300,8 @@ BEGIN
         ('paying', 'held'), ('paying', 'confirmed'), ('paying', 'expired'), ('paying', 'failed'),
         ('expired', 'confirmed'), ('confirmed', 'refunded'), ('blocked', 'cancelled')
     ) THEN
-        RAISE EXCEPTION 'a booking does not move from % to %', OLD.state, NEW.state USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'a booking does not move from % to %', OLD.state, NEW.state
+            USING ERRCODE = 'check_violation';
     END IF;
     RETURN NEW;
 END $$;
@@ -326,8 +327,8 @@ CREATE INDEX kept_answer_by_age ON kept_answer (started_at);
 
 -- 0005_ledger_functions.sql: the moves of bookings, many at a time, each in one round trip.
 --
--- Order of locks in all of them, so that batches cannot deadlock: sale (shared) → bookings → seats → counters,
--- each in key order. A booking somebody else is closing at this moment is skipped, never waited for.
+-- Order of locks in all of them, so that no batches deadlock: sale (shared) → bookings → seats → counters,
+-- each in key order. A booking that somebody else is closing is skipped, never waited for.
 
 -- Audit row and fact of many bookings that have just moved.
 CREATE FUNCTION record_moves(p_show bigint[], p_number bigint[], p_move text, p_actor bigint) RETURNS void
@@ -348,7 +349,8 @@ $$;
 CREATE FUNCTION let_seats_go(p_show bigint[], p_number bigint[]) RETURNS void LANGUAGE sql AS $$
     DELETE FROM taken_seat
      USING (SELECT booking.show_id, booking.number, unnest(booking.seats) AS seat
-              FROM booking JOIN unnest(p_show, p_number) AS asked (show_id, number) USING (show_id, number)) AS gone
+              FROM booking
+              JOIN unnest(p_show, p_number) AS asked (show_id, number) USING (show_id, number)) AS gone
      WHERE taken_seat.show_id = gone.show_id
        AND taken_seat.seat = gone.seat
        AND taken_seat.number = gone.number;
@@ -398,13 +400,16 @@ BEGIN
     PERFORM let_seats_go(v_show, v_number);
     PERFORM count_down(v_show, v_number);
     PERFORM record_moves(v_show, v_number, 'expire', NULL);
-    RETURN QUERY SELECT booking.* FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
+    RETURN QUERY
+    SELECT booking.*
+      FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
 END $$;
 
 -- Owners cancel what they hold. A row that is not HELD any more, or whose fence has moved on, is left alone
 -- and is missing from the answer.
-CREATE FUNCTION cancel_holds(p_show bigint[], p_number bigint[], p_fence bigint[], p_from booking_state, p_actor bigint)
-RETURNS SETOF booking LANGUAGE plpgsql AS $$
+CREATE FUNCTION cancel_holds(
+    p_show bigint[], p_number bigint[], p_fence bigint[], p_from booking_state, p_actor bigint
+) RETURNS SETOF booking LANGUAGE plpgsql AS $$
 DECLARE
     v_show   bigint[];
     v_number bigint[];
@@ -428,8 +433,11 @@ BEGIN
     END IF;
     PERFORM let_seats_go(v_show, v_number);
     PERFORM count_down(v_show, v_number);
-    PERFORM record_moves(v_show, v_number, CASE p_from WHEN 'blocked' THEN 'unblock' ELSE 'cancel' END, p_actor);
-    RETURN QUERY SELECT booking.* FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
+    PERFORM record_moves(v_show, v_number,
+                         CASE p_from WHEN 'blocked' THEN 'unblock' ELSE 'cancel' END, p_actor);
+    RETURN QUERY
+    SELECT booking.*
+      FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
 END $$;
 
 -- Confirm many. A row that is not PAYING (or HELD with nothing to pay and time left), or whose owner or fence
@@ -456,7 +464,9 @@ BEGIN
         RETURN;
     END IF;
     PERFORM record_moves(v_show, v_number, 'confirm', NULL);
-    RETURN QUERY SELECT booking.* FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
+    RETURN QUERY
+    SELECT booking.*
+      FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
 END $$;
 
 -- Keep seats back under the same key as bookings. All of them, or none: who has one of them is in the answer.
@@ -470,14 +480,17 @@ BEGIN
     PERFORM 1 FROM sale WHERE show_id = p_show FOR SHARE;
     PERFORM expire_lapsed(array_agg(p_show), array_agg(t.number))
        FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
-    SELECT array_agg(t.seat ORDER BY t.seat) INTO v_taken FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
+    SELECT array_agg(t.seat ORDER BY t.seat) INTO v_taken
+      FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
     IF v_taken IS NULL THEN
-        INSERT INTO taken_seat (show_id, seat, number)
-        SELECT p_show, seat, v_number FROM unnest(p_seats) AS seat ORDER BY seat;  -- a race here is a 23505, asked again
-        INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats, prices_minor,
-                             amount_minor, currency, note, counts, opened_at, expires_at)
-        VALUES (p_show, v_number, p_actor, v_number, 'blocked', 'block:' || v_number, 0, 'block' || v_number, p_seats,
-                array_fill(0::bigint, ARRAY[cardinality(p_seats)]), 0, 'XXX', p_note, false, now(), now() + interval '100 years');
+        INSERT INTO taken_seat (show_id, seat, number)  -- a race here is a 23505, asked again
+        SELECT p_show, seat, v_number FROM unnest(p_seats) AS seat ORDER BY seat;
+        INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id,
+                             seats, prices_minor, amount_minor, currency,
+                             note, counts, opened_at, expires_at)
+        VALUES (p_show, v_number, p_actor, v_number, 'blocked', 'block:' || v_number, 0, 'block' || v_number,
+                p_seats, array_fill(0::bigint, ARRAY[cardinality(p_seats)]), 0, 'XXX',
+                p_note, false, now(), now() + interval '100 years');
         PERFORM record_moves(ARRAY[p_show], ARRAY[v_number], 'block', p_actor);
     END IF;
     RETURN QUERY SELECT CASE WHEN v_taken IS NULL THEN v_number END, v_taken;
@@ -489,14 +502,12 @@ END $$;
 --   held, confirmed (nothing to pay)  · same (this request id was answered before)
 --   taken (details: who has the seats) · limit · closed · stale (the catalogue has moved on) · unmarked
 --
--- The common case is six short statements over arrays. What goes wrong for somebody is found by counting rows,
--- and only then looked into: who lost, to whom, and what can still be saved.
+-- The common case is five short statements over arrays. Only when a key says no is it looked into: who lost,
+-- to whom, and what can still be saved.
 CREATE FUNCTION open_holds(
     p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[],
-    p_left_ms int[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[],
-    p_count int[],                          -- seats of each
-    p_ord int[], p_seat_show bigint[], p_seat int[],  -- one element a seat, in (show, seat) order
-    p_by_ledger boolean
+    p_left_ms int[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[],
+    p_amount bigint[], p_by_ledger boolean
 ) RETURNS TABLE (outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamptz, details jsonb)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -504,68 +515,62 @@ DECLARE
     v_outcome text[];
     v_epoch   bigint[];
     v_max     int[];
+    -- of the booking opened for each request, NULL where there is none
     v_number  bigint[] := ARRAY(SELECT nextval('ledger_number') FROM generate_series(1, cardinality(p_show)));
     v_lapsed_show   bigint[];
     v_lapsed_number bigint[];
     v_details jsonb;
-    v_asked   int;
-    v_got     int;
     v_lost    int[];
+    v_easy    boolean;
 BEGIN
     -- Shared with other holds, against whoever writes the map anew.
-    PERFORM 1 FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE;
-
-    SELECT array_agg(CASE WHEN sale.show_id IS NULL OR cancelled
-                            OR now() < opens_at - interval '500 ms' OR now() >= closes_at + interval '500 ms' THEN 'closed'
-                          WHEN sale.revision <> asked.revision THEN 'stale'
-                          WHEN p_by_ledger AND NOT map_stale THEN 'unmarked'
-                          WHEN asked.amount = 0 THEN 'confirmed'
-                          ELSE 'held' END ORDER BY asked.ord),
+    SELECT array_agg(sale_verdict(sale, asked.revision, asked.amount, p_by_ledger) ORDER BY asked.ord),
            array_agg(coalesce(sale.epoch, 0) ORDER BY asked.ord),
            array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY asked.ord)
       INTO v_outcome, v_epoch, v_max
       FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS asked (show_id, revision, amount, ord)
-      LEFT JOIN sale USING (show_id);
+      LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE) AS sale
+     USING (show_id);
 
-    -- The bookings. A request id that is known already inserts nothing, and is answered from its first booking.
-    INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats, prices_minor,
-                         amount_minor, currency, note, opened_at, expires_at, confirmed_at)
-    SELECT show_id, number, owner_id, number, outcome::booking_state, request_id, body_hash, claim_id, seats::int[], prices::bigint[],
-           amount, currency, note, now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END
-      FROM unnest(p_show, v_number, p_owner, v_outcome, p_request, p_hash, p_claim, p_seats, p_prices, p_amount, p_currency, p_note, p_left_ms)
-        AS a (show_id, number, owner_id, outcome, request_id, body_hash, claim_id, seats, prices, amount, currency, note, left_ms)
-     WHERE outcome IN ('held', 'confirmed')
-        ON CONFLICT (owner_id, show_id, request_id) DO NOTHING;
-    GET DIAGNOSTICS v_got = ROW_COUNT;
-    IF v_got < cardinality(p_show) THEN
-        SELECT array_agg(CASE WHEN a.outcome NOT IN ('held', 'confirmed') OR booking.number IS NOT NULL THEN a.outcome
-                              ELSE 'same' END ORDER BY ord),
-               array_agg(booking.number ORDER BY ord)
+    -- The easy way: nobody is in the way, as Redis has seen to. Seats in key order, so that two batches that
+    -- want the same ones cannot wait for each other.
+    v_easy := v_outcome <@ ARRAY['held', 'confirmed'];
+    IF v_easy THEN
+        BEGIN
+            INSERT INTO booking
+            SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+                                       p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount);
+            INSERT INTO taken_seat (show_id, seat, number)
+            SELECT show_id, seat, number FROM seats_asked(p_show, p_seats, v_number) ORDER BY show_id, seat;
+        EXCEPTION WHEN unique_violation THEN
+            v_easy := false;
+        END;
+    END IF;
+
+    IF NOT v_easy THEN
+        -- The careful way. A known request id inserts nothing, and is answered from its first booking.
+        INSERT INTO booking
+        SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+                                   p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount)
+            ON CONFLICT (owner_id, show_id, request_id) DO NOTHING;
+        SELECT array_agg(CASE WHEN booking.number IS NULL AND a.outcome IN ('held', 'confirmed') THEN 'same'
+                              ELSE a.outcome END ORDER BY a.ord),
+               array_agg(booking.number ORDER BY a.ord)
           INTO v_outcome, v_number
           FROM unnest(p_show, v_number, v_outcome) WITH ORDINALITY AS a (show_id, number, outcome, ord)
           LEFT JOIN booking USING (show_id, number);
-    END IF;
-
-    -- The seats, in key order: two batches that want the same ones cannot wait for each other.
-    SELECT count(*) INTO v_asked FROM unnest(p_ord) AS o WHERE v_number[o] IS NOT NULL;
-    INSERT INTO taken_seat (show_id, seat, number)
-    SELECT show_id, seat, v_number[ord]
-      FROM unnest(p_seat_show, p_seat, p_ord) AS s (show_id, seat, ord)
-     WHERE v_number[ord] IS NOT NULL
-        ON CONFLICT DO NOTHING;
-    GET DIAGNOSTICS v_got = ROW_COUNT;
-    IF v_got < v_asked THEN
-        -- Somebody has a seat. Let go what has lapsed, take what came free, and see who still lacks one.
+        INSERT INTO taken_seat (show_id, seat, number)
+        SELECT show_id, seat, number FROM seats_asked(p_show, p_seats, v_number) ORDER BY show_id, seat
+            ON CONFLICT DO NOTHING;
+        -- Let go what has lapsed, take what came free, and see who still lacks a seat.
         SELECT array_agg(show_id), array_agg(number) INTO v_lapsed_show, v_lapsed_number
-          FROM lapse_under(p_seat_show, p_seat, p_ord, v_number);
-        SELECT l.lost, l.details INTO v_lost, v_details FROM losers(p_seat_show, p_seat, p_ord, v_number) AS l;
-        IF v_lost IS NOT NULL THEN
-            PERFORM forget_openings(p_show, v_number, v_lost);
-            FOR i IN 1 .. cardinality(v_lost) LOOP
-                v_outcome[v_lost[i]] := 'taken';
-                v_number[v_lost[i]] := NULL;
-            END LOOP;
-        END IF;
+          FROM lapse_under(p_show, p_seats, v_number);
+        SELECT l.lost, l.details INTO v_lost, v_details FROM losers(p_show, p_seats, v_number) AS l;
+        PERFORM forget_openings(p_show, v_number, v_lost);
+        FOR i IN 1 .. coalesce(cardinality(v_lost), 0) LOOP
+            v_outcome[v_lost[i]] := 'taken';
+            v_number[v_lost[i]] := NULL;
+        END LOOP;
     END IF;
 
     -- The limits: counters last of all locks, and in key order. What lapsed above is counted down first.
@@ -573,7 +578,7 @@ BEGIN
         PERFORM count_down(v_lapsed_show, v_lapsed_number);
         PERFORM record_moves(v_lapsed_show, v_lapsed_number, 'expire', NULL);
     END IF;
-    v_lost := count_up(p_show, p_owner, v_number, p_count, v_max);
+    v_lost := count_up(p_show, p_owner, v_number, p_seats, v_max);
     IF v_lost IS NOT NULL THEN
         PERFORM forget_openings(p_show, v_number, v_lost);
         FOR i IN 1 .. cardinality(v_lost) LOOP
@@ -582,28 +587,65 @@ BEGIN
         END LOOP;
     END IF;
 
-    -- Audit row and fact; a booking with nothing to pay makes two moves at once.
-    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
-    SELECT show_id, number, 'hold', 'held', number, owner_id
-      FROM unnest(p_show, v_number, p_owner) AS a (show_id, number, owner_id) WHERE number IS NOT NULL;
-    INSERT INTO outbox (show_id, number, kind, ends_at)
-    SELECT show_id, number, 'booking.held', now() + left_ms * interval '1 ms'
-      FROM unnest(p_show, v_number, p_left_ms) AS a (show_id, number, left_ms) WHERE number IS NOT NULL;
-    IF 'confirmed' = ANY (v_outcome) THEN
+    -- Audit row and fact of each; a booking with nothing to pay makes a second move at once.
+    WITH opened AS (
+        SELECT * FROM unnest(p_show, v_number, p_owner, p_left_ms) AS a (show_id, number, owner_id, left_ms)
+         WHERE number IS NOT NULL
+    ), audit AS (
         INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
-        SELECT show_id, number, 'confirm', 'confirmed', number, owner_id
-          FROM unnest(p_show, v_number, p_owner, v_outcome) AS a (show_id, number, owner_id, outcome) WHERE outcome = 'confirmed';
-        INSERT INTO outbox (show_id, number, kind)
-        SELECT show_id, number, 'booking.confirmed'
-          FROM unnest(p_show, v_number, v_outcome) AS a (show_id, number, outcome) WHERE outcome = 'confirmed';
+        SELECT show_id, number, 'hold', 'held', number, owner_id FROM opened
+    )
+    INSERT INTO outbox (show_id, number, kind, ends_at)
+    SELECT show_id, number, 'booking.held', now() + left_ms * interval '1 ms' FROM opened;
+    IF 'confirmed' = ANY (v_outcome) THEN
+        PERFORM record_moves(array_agg(show_id), array_agg(number), 'confirm', NULL)
+           FROM unnest(p_show, v_number, v_outcome) AS a (show_id, number, outcome)
+          WHERE outcome = 'confirmed';
     END IF;
 
     RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
 END $$;
 
--- Lapsed bookings that stand on the asked seats become EXPIRED, and their seats go to who asked. Rows somebody
--- else is closing are skipped: their seats are not taken here, so nobody waits for anybody.
-CREATE FUNCTION lapse_under(p_seat_show bigint[], p_seat int[], p_ord int[], p_number bigint[])
+-- Half a second of grace at both ends of the window: Redis decided by its own clock.
+CREATE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_amount bigint, p_by_ledger boolean)
+RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN (p_sale).show_id IS NULL OR (p_sale).cancelled
+                  OR now() < (p_sale).opens_at - interval '500 ms'
+                  OR now() >= (p_sale).closes_at + interval '500 ms' THEN 'closed'
+                WHEN (p_sale).revision <> p_revision THEN 'stale'
+                WHEN p_by_ledger AND NOT (p_sale).map_stale THEN 'unmarked'
+                WHEN p_amount = 0 THEN 'confirmed'
+                ELSE 'held' END;
+$$;
+
+-- The rows of booking for those that may be opened; one with nothing to pay is confirmed from the start.
+CREATE FUNCTION booking_rows(
+    p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[],
+    p_claim text[], p_note text[], p_left_ms int[], p_currency text[], p_seats text[], p_prices text[],
+    p_amount bigint[]
+) RETURNS SETOF booking LANGUAGE sql STABLE AS $$
+    SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
+           claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
+           now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END
+      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
+                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount)
+        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
+              note, left_ms, currency, seats, prices, amount)
+     WHERE outcome IN ('held', 'confirmed');
+$$;
+
+-- The asked seats of those bookings that are still in the race, one row a seat.
+CREATE FUNCTION seats_asked(p_show bigint[], p_seats text[], p_number bigint[])
+RETURNS TABLE (show_id bigint, seat int, number bigint, ord int) LANGUAGE sql STABLE AS $$
+    SELECT a.show_id, seat, a.number, a.ord::int
+      FROM unnest(p_show, p_seats, p_number) WITH ORDINALITY AS a (show_id, seats, number, ord),
+           unnest(a.seats::int[]) AS seat
+     WHERE a.number IS NOT NULL;
+$$;
+
+-- Lapsed bookings that stand on the asked seats become EXPIRED, and their seats go to who asked. Rows that
+-- somebody else is closing are skipped: their seats are not taken here, so nobody waits for anybody.
+CREATE FUNCTION lapse_under(p_show bigint[], p_seats text[], p_number bigint[])
 RETURNS TABLE (show_id bigint, number bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -615,9 +657,7 @@ BEGIN
           FROM booking
          WHERE (booking.show_id, booking.number) IN (
                    SELECT taken_seat.show_id, taken_seat.number
-                     FROM unnest(p_seat_show, p_seat, p_ord) AS s (show_id, seat, ord)
-                     JOIN taken_seat USING (show_id, seat)
-                    WHERE p_number[s.ord] IS NOT NULL)
+                     FROM seats_asked(p_show, p_seats, p_number) JOIN taken_seat USING (show_id, seat))
            AND booking.state = 'held' AND booking.expires_at <= now()
       ORDER BY booking.show_id, booking.number
            FOR UPDATE SKIP LOCKED
@@ -632,59 +672,67 @@ BEGIN
     END IF;
     PERFORM let_seats_go(v_show, v_number);
     INSERT INTO taken_seat (show_id, seat, number)
-    SELECT freed.show_id, freed.seat, p_number[s.ord]
+    SELECT freed.show_id, freed.seat, s.number
       FROM (SELECT show_id, unnest(seats) AS seat FROM booking
               JOIN unnest(v_show, v_number) AS l (show_id, number) USING (show_id, number)) AS freed
-      JOIN unnest(p_seat_show, p_seat, p_ord) AS s (show_id, seat, ord) USING (show_id, seat)
-     WHERE p_number[s.ord] IS NOT NULL
+      JOIN seats_asked(p_show, p_seats, p_number) AS s USING (show_id, seat)
      ORDER BY freed.show_id, freed.seat, s.ord
         ON CONFLICT DO NOTHING;
     RETURN QUERY SELECT * FROM unnest(v_show, v_number);
 END $$;
 
 -- Who lacks a seat, and who has it: the map in Redis does not know of them, and is told.
-CREATE FUNCTION losers(p_seat_show bigint[], p_seat int[], p_ord int[], p_number bigint[])
+CREATE FUNCTION losers(p_show bigint[], p_seats text[], p_number bigint[])
 RETURNS TABLE (lost int[], details jsonb) LANGUAGE sql AS $$
     WITH missing AS (
-        SELECT s.ord, s.seat, booking.claim_id, booking.owner_id, booking.seats, booking.state, booking.expires_at
-          FROM unnest(p_seat_show, p_seat, p_ord) AS s (show_id, seat, ord)
+        SELECT s.ord, s.seat,
+               booking.claim_id, booking.owner_id, booking.seats, booking.state, booking.expires_at
+          FROM seats_asked(p_show, p_seats, p_number) AS s
           LEFT JOIN taken_seat USING (show_id, seat)
           LEFT JOIN booking ON booking.show_id = taken_seat.show_id AND booking.number = taken_seat.number
-         WHERE p_number[s.ord] IS NOT NULL AND taken_seat.number IS DISTINCT FROM p_number[s.ord]
+         WHERE taken_seat.number IS DISTINCT FROM s.number
     )
     SELECT array_agg(DISTINCT ord),
            jsonb_agg(jsonb_build_object(
-               'ord', ord, 'seat', seat, 'claim_id', claim_id, 'owner_id', owner_id, 'seats', seats, 'state', state,
+               'ord', ord, 'seat', seat,
+               'claim_id', claim_id, 'owner_id', owner_id, 'seats', seats, 'state', state,
                'left_ms', ceil(extract(epoch FROM expires_at - now()) * 1000)::bigint))
       FROM missing;
 $$;
 
 -- Of a loser nothing is committed: no booking, no seat.
-CREATE FUNCTION forget_openings(p_show bigint[], p_number bigint[], p_lost int[]) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION forget_openings(p_show bigint[], p_number bigint[], p_lost int[])
+RETURNS void LANGUAGE sql AS $$
     WITH lost AS (
-        SELECT p_show[i] AS show_id, p_number[i] AS number FROM unnest(p_lost) AS i WHERE p_number[i] IS NOT NULL
+        SELECT p_show[i] AS show_id, p_number[i] AS number
+          FROM unnest(p_lost) AS i
+         WHERE p_number[i] IS NOT NULL
     ), gone AS (
         DELETE FROM taken_seat
          USING (SELECT booking.show_id, booking.number, unnest(booking.seats) AS seat
                   FROM booking JOIN lost USING (show_id, number)) AS had
-         WHERE taken_seat.show_id = had.show_id AND taken_seat.seat = had.seat AND taken_seat.number = had.number
+         WHERE taken_seat.show_id = had.show_id
+           AND taken_seat.seat = had.seat
+           AND taken_seat.number = had.number
     )
     DELETE FROM booking USING lost WHERE booking.show_id = lost.show_id AND booking.number = lost.number;
 $$;
 
 -- Count the new seats of each owner. Returns the places of those over their limit: of an owner with several
 -- bookings in the batch the first ones that fit are kept.
-CREATE FUNCTION count_up(p_show bigint[], p_owner bigint[], p_number bigint[], p_count int[], p_max int[])
+CREATE FUNCTION count_up(p_show bigint[], p_owner bigint[], p_number bigint[], p_seats text[], p_max int[])
 RETURNS int[] LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    v_over int[];
-    v_lost int[];
+    v_count int[] := ARRAY(SELECT cardinality(seats::int[]) FROM unnest(p_seats) AS seats);
+    v_over  int[];
+    v_lost  int[];
 BEGIN
     WITH counted AS (
         INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
         SELECT show_id, owner_id, sum(seats)::int, max(seats_max)
-          FROM unnest(p_show, p_owner, p_number, p_count, p_max) AS a (show_id, owner_id, number, seats, seats_max)
+          FROM unnest(p_show, p_owner, p_number, v_count, p_max)
+            AS a (show_id, owner_id, number, seats, seats_max)
          WHERE number IS NOT NULL
       GROUP BY show_id, owner_id
         HAVING sum(seats) <= max(seats_max)
@@ -697,12 +745,13 @@ BEGIN
     SELECT array_agg(ord ORDER BY show_id, owner_id, ord) INTO v_over
       FROM unnest(p_show, p_owner, p_number) WITH ORDINALITY AS a (show_id, owner_id, number, ord)
      WHERE number IS NOT NULL
-       AND NOT EXISTS (SELECT 1 FROM counted WHERE counted.show_id = a.show_id AND counted.owner_id = a.owner_id);
+       AND NOT EXISTS (SELECT 1 FROM counted
+                        WHERE counted.show_id = a.show_id AND counted.owner_id = a.owner_id);
 
     FOR i IN 1 .. coalesce(cardinality(v_over), 0) LOOP  -- together they do not fit: one by one
         INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
-        SELECT p_show[v_over[i]], p_owner[v_over[i]], p_count[v_over[i]], p_max[v_over[i]]
-         WHERE p_count[v_over[i]] <= p_max[v_over[i]]
+        SELECT p_show[v_over[i]], p_owner[v_over[i]], v_count[v_over[i]], p_max[v_over[i]]
+         WHERE v_count[v_over[i]] <= p_max[v_over[i]]
             ON CONFLICT (show_id, owner_id) DO UPDATE
            SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max
          WHERE owner_count.seats + excluded.seats <= excluded.seats_max;
