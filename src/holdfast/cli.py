@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.processes import Cast, Opened
 
 Result = TypeVar("Result")
+AUDIT_WITHIN_S = 600  # for each of its statements: they read whole tables
 
 app = typer.Typer(
     help="A ticket box office that never sells a seat twice.",

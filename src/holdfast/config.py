@@ -66,6 +66,7 @@ class Config:
     def __post_init__(self) -> None:
         assert 1 <= self.hold_ttl_s <= self.hold_life_max_s <= 86_400
         assert 1 <= self.batch_max <= self.waiting_max
+        assert self.postgres_pool_max >= 2  # writing a map anew may want a second connection
         assert 1 <= self.order_seats_max <= 10
         assert 1 <= self.access_ttl_s <= 3600
         assert 1 <= self.revocations_refresh_s <= 60

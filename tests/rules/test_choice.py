@@ -117,7 +117,7 @@ def oracle(layout: Layout, states: bytes, want: Want) -> range | None:
                 bool(singles(after) - singles(letters)),
                 "r" in traits,
                 inner,
-                costs[seats[want.count // 2]],
+                costs[seats[(want.count - 1) // 2]],
                 left % 2,
                 seats[0],
             )

@@ -32,7 +32,7 @@ class Request:
     count: str  # how many effects there are, in SQL
     counted: Any
     says: str  # part of the answer
-    other_body: dict[str, Any] | None
+    other_body: dict[str, Any]  # an extension has none
 
     def raw(self) -> bytes:
         body = json.dumps(self.body).encode()
@@ -64,7 +64,7 @@ async def an_extension(stage: Office) -> Request:
     held = await fan.holds(await stage.a_show(seats=20), "A-1")
     booking_id = held.json()["booking_id"]
     return Request(
-        f"/bookings/{booking_id}/extend", {}, fan.headers, BOOKINGS, fan.account_id, "expires_at", None
+        f"/bookings/{booking_id}/extend", {}, fan.headers, BOOKINGS, fan.account_id, "expires_at", {}
     )
 
 
@@ -96,21 +96,43 @@ REQUESTS: dict[str, Callable[[Office], Awaitable[Request]]] = {
 async def test_a_retry_after_a_dropped_connection_has_one_effect_and_one_answer(
     stage: Office, name: str
 ) -> None:
-    request = await REQUESTS[name](stage)
-    keyed = replace(request, headers={**request.headers, "Idempotency-Key": secrets.token_hex(8)})
+    request = with_a_key(await REQUESTS[name](stage))
 
-    answers = await asyncio.gather(*(dropped_and_sent_again(stage, keyed, place) for place in range(AT_ONCE)))
+    answers = await asyncio.gather(*(dropped_and_sent_again(stage, request, n) for n in range(AT_ONCE)))
 
     said = {(answer.status_code, answer.content) for answer in answers}
     assert len(said) == 1, said
     assert answers[0].status_code in (200, 201), answers[0].text
-    assert request.says in answers[0].text
-    assert await stage.box.postgres.fetchval(keyed.count, keyed.counted) == 1
+    assert await stage.box.postgres.fetchval(request.count, request.counted) == 1
 
-    if keyed.other_body is not None:
-        other = await sent(stage, keyed, keyed.other_body)
-        assert (other.status_code, other.json()["code"]) == (422, "key_reused")
-        assert await stage.box.postgres.fetchval(keyed.count, keyed.counted) == 1
+
+@pytest.mark.parametrize("name", REQUESTS)
+async def test_a_retry_is_told_what_the_first_was_told(stage: Office, name: str) -> None:
+    request = with_a_key(await REQUESTS[name](stage))
+    first = await sent(stage, request, request.body)
+
+    answers = await asyncio.gather(*(dropped_and_sent_again(stage, request, n) for n in range(AT_ONCE)))
+
+    assert request.says in first.text
+    assert {(answer.status_code, answer.content) for answer in answers} == {
+        (first.status_code, first.content)
+    }
+    assert await stage.box.postgres.fetchval(request.count, request.counted) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in REQUESTS if name != "an extension"])
+async def test_a_key_is_good_for_one_body(stage: Office, name: str) -> None:
+    request = with_a_key(await REQUESTS[name](stage))
+    await sent(stage, request, request.body)
+
+    answers = await asyncio.gather(*(sent(stage, request, request.other_body) for _ in range(AT_ONCE)))
+
+    assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(422, "key_reused")}
+    assert await stage.box.postgres.fetchval(request.count, request.counted) == 1
+
+
+def with_a_key(request: Request) -> Request:
+    return replace(request, headers={**request.headers, "Idempotency-Key": secrets.token_hex(8)})
 
 
 async def dropped_and_sent_again(stage: Office, request: Request, place: int) -> httpx2.Response:

@@ -14,7 +14,7 @@ behind it, in that stretch. Of all windows that fit, the best is the lowest by, 
     2  single       left == 1 or right == 1: it would leave a single seat behind
     3  restricted   one of its seats has a restricted view (r)
     4  inner        prefer aisle only: it touches neither end of its run
-    5  cost         costs[start + count // 2] of the plan (costs.py) for the preference
+    5  cost         costs[start + (count - 1) // 2] of the plan (costs.py) for the preference
     6  odd          left is odd
     7  start        the lower seat number
 
@@ -139,7 +139,7 @@ def _windows(layout: Layout, states: bytes, want: Want, run: range, cost_max: in
     for stretch in stretches_of(count).finditer(states[run.start : run.stop]):
         for offset in range(stretch.start(), stretch.end() - count + 1):
             start, left, right = run.start + offset, offset - stretch.start(), stretch.end() - offset - count
-            cost = costs[start + count // 2]
+            cost = costs[start + (count - 1) // 2]
             if cost <= cost_max and _fits(layout, want, start):
                 yield Window(
                     spare=_spare(layout, want, start),

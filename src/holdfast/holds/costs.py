@@ -8,7 +8,7 @@ give first, 65535 the last. What a cost is made of, before it is scaled to 16 bi
     centre        distance to the axis (from the front through the middle of all seats), and a sixteenth of
                   the distance to the focal point. With seats all around the front, the axis points down.
 
-Seats 1 and 2 of a run (counted from 0), 3 and 4, and so on, share the mean of the two. Neighbouring windows
+Seats 0 and 1 of a run, 2 and 3, and so on, share the mean of the two. Neighbouring windows of two
 then cost the same, and the rule in choice.py takes the one with an even number of seats to its left: pairs
 fill a row of even length to the last seat instead of leaving a single at each end.
 """
@@ -83,7 +83,7 @@ def _axis(layout: Layout, farthest: float) -> tuple[float, float]:
 
 def _in_pairs(layout: Layout, wanted: list[float]) -> list[float]:
     for start, length in layout.runs:
-        for seat in range(start + 1, start + length - 1, 2):
+        for seat in range(start, start + length - 1, 2):
             wanted[seat] = wanted[seat + 1] = (wanted[seat] + wanted[seat + 1]) / 2
     return wanted
 

@@ -17,7 +17,7 @@ end
 -- nil if no n free seats side by side fit. A rank is spare, single, restricted, inner, cost and odd in one
 -- number, so that windows are compared without a table each; of equals the lower seat wins.
 local function best_in_run(wish, n, plan, run, letters)
-  local best, best_rank, middle, at = nil, nil, math.floor(n / 2), 1
+  local best, best_rank, middle, at = nil, nil, math.floor((n - 1) / 2), 1
   local traits = string.sub(plan.traits, run.start + 1, run.start + run.length)
   local is_plain = wish.category < 0 and not wish.accessible and not string.find(traits, "[rwc]")
   while true do

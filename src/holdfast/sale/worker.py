@@ -45,9 +45,16 @@ class SaleDuties:
         if await self._redis_is_away():
             return 0
         shows = await self._ledger.stale_sales(SHOWS_MAX)
+        done = 0
         for show_id in shows:
-            await self._seatmap.rebuild(show_id, "marked")
-        return len(shows)
+            try:
+                await self._seatmap.rebuild(show_id, "marked")
+                done += 1
+            except EngineDown:
+                raise
+            except Exception as error:  # one show that cannot be written must not keep the others from it
+                log.error("a map could not be written anew", show_id=show_id, error=repr(error))
+        return done
 
     async def compare(self) -> int:
         """Compare map and ledger of shows with traffic; what lasts is settled by a new map."""

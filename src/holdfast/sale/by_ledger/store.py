@@ -63,7 +63,8 @@ def chosen(order: Order, snapshot: Snapshot, taken: set[int]) -> Held:
         states[seat] = ord("H")
     match order.what:
         case Seats(seats, rule, _):
-            verdict = orphan_verdict(order.show.layout, bytes(states), seats)
+            is_free = all(states[seat] == ord("A") for seat in seats)  # else the ledger says who has them
+            verdict = orphan_verdict(order.show.layout, bytes(states), seats) if is_free else None
             better = getattr(verdict, "better", None) if rule != "off" else None
             if better and rule == "refuse":
                 raise LeavesOrphan(better=[order.show.layout.labels[seat] for seat in better])
