@@ -11,6 +11,7 @@ The parent only supervises. It imports nothing that serves, and stays small.
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -109,6 +110,8 @@ async def _start(supervisor: Supervisor, cast: Cast, folder: DataFolder) -> dict
     """Workers load their code while everything is prepared, and open when it is: with two cores that pays."""
     prepared = _prepared(folder)
     prepared.unlink(missing_ok=True)  # of a killed process that had our number
+    if _free_names(folder, "web", 1) == ["web-1"] and _free_names(folder, "work", 1) == ["work-1"]:
+        shutil.rmtree(folder.meter, ignore_errors=True)  # nobody else is here: the sums begin anew
     starting = asyncio.create_task(supervisor.start(*_recipes(cast, folder, prepared)))
     try:
         facts = await _prepare(cast.config, cast.is_demo)

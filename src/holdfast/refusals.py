@@ -150,7 +150,7 @@ class StillProcessing(Refusal):
 
 
 class BadKey(Refusal):
-    """The Idempotency-Key is empty, too long, starts with `~`, or has characters that cannot be seen.
+    """The Idempotency-Key is empty, too long, or has characters that cannot be seen.
 
     Send 1 to 255 visible ASCII characters; a random UUID is a good key. Use a new one for each new request.
     """

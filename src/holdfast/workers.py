@@ -13,6 +13,7 @@ from typing import Any
 
 from holdfast.config import Config
 from holdfast.engines.checks import check_engines, connect
+from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.migrate import migrate
 from holdfast.processes import DRAIN_S
 
@@ -66,20 +67,28 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue) -> None:
     import uvicorn
 
     from holdfast.app import asgi_app
+    from holdfast.engines.meter import meter
     from holdfast.web import log
     from holdfast.web.protocol import OneWriteProtocol
 
+    application = asgi_app(config)
+
     class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            application.is_draining = True  # /readyz says so on connections that are still open
+            super().handle_exit(sig, frame)
+
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
                 cue.tell()
 
     log.set_up()
+    meter.share(DataFolder(config.data_dir).meter)
     cue.wait()
     server = Server(
         uvicorn.Config(
-            asgi_app(config),
+            application,
             loop="uvloop",
             http=OneWriteProtocol,
             ws="none",
@@ -101,9 +110,11 @@ def work_here(config: Config, *, cue: Cue) -> None:
     import uvloop
 
     from holdfast.app import box_office, duties, running
+    from holdfast.engines.meter import meter
     from holdfast.web import log
 
     log.set_up()
+    meter.share(DataFolder(config.data_dir).meter)
 
     async def work() -> None:
         stop = asyncio.Event()

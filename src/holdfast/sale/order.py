@@ -160,9 +160,9 @@ def booking_page(booking: Booking, layout: Layout) -> BookingPage:
 def are_together(layout: Layout, seats: tuple[int, ...]) -> bool:
     """Side by side, or in the same standing area."""
     first, last = seats[0], seats[-1]
-    if (area := layout.area_at(first)) is not None:
-        return layout.area_at(last) == area
-    return last - first == len(seats) - 1 and layout.run_at(first) == layout.run_at(last)
+    if (run := layout.run_at(first)) is not None:
+        return last - first == len(seats) - 1 and last < run.start + run.length
+    return layout.area_at(last) == layout.area_at(first)
 
 
 def better_note(better: tuple[int, ...]) -> str:

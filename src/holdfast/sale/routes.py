@@ -30,9 +30,9 @@ from holdfast.refusals import (
 from holdfast.sale.order import BookingPage, HoldBody, Order, body_hash, booking_page, understood
 from holdfast.sale.store import Sales
 from holdfast.web.answers import answer, query, read
+from holdfast.web.keys import checked_key
 from holdfast.web.routing import Route
 
-KEY_LENGTH_MAX = 255
 PAGE_MAX = 100
 NUMBER_MAX = 2**62
 
@@ -135,9 +135,7 @@ def request_ids(key: bytes | None, owner_id: int) -> tuple[str, str]:
     if key is None:
         request_id = new_request_id()
         return request_id, request_id
-    text = key.decode("latin-1")
-    if not (0 < len(text) <= KEY_LENGTH_MAX and text.isascii() and text.isprintable()) or text[0] == "~":
-        raise BadKey()
+    text = checked_key(key)
     return text, claim_id(owner_id, text)
 
 

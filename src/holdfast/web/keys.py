@@ -68,8 +68,7 @@ class KeyUse:
 
     @classmethod
     def of(cls, key: bytes, *, caller: str, route: str, sent: bytes) -> "KeyUse":
-        if KEY.fullmatch(key) is None:
-            raise BadKey
+        checked_key(key)
         key_hash, body_hash = hashlib.sha256(key).digest(), hmac.digest(key, b"sent" + sent, "sha256")
         return cls(caller, route, key_hash, body_hash, AESGCM(hmac.digest(key, b"answer", "sha256")))
 
@@ -151,3 +150,10 @@ async def purge_keys(postgres: Postgres) -> int:
     """A duty: forget the answers of more than a day ago. Returns how many."""
     done = await postgres.execute(Q.purge_keys, KEPT_S, PURGE_MAX)
     return int(done.rsplit(" ", 1)[-1])
+
+
+def checked_key(key: bytes) -> str:
+    """The Idempotency-Key as text: 1 to 255 visible ASCII characters."""
+    if KEY.fullmatch(key) is None:
+        raise BadKey
+    return key.decode("ascii")

@@ -45,6 +45,7 @@ class DataFolder:
         self.valkey = self.path / "valkey"
         self.log = self.path / "log"
         self.run = self.path / "run"
+        self.meter = self.run / "meter"  # every process' sums, for /metrics
         self._lock = self.run / "lock"
         self._engines = self.run / "engines.json"
         self._sockets: Path | None = None
