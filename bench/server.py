@@ -19,8 +19,8 @@ from holdfast.ledger import State
 from holdfast.people import Role
 from holdfast.sale.order import BookingPage, HoldBody, SeatPage
 from holdfast.web.answers import answer, read
-from holdfast.web.protocol import OneWriteProtocol
 from holdfast.web.routing import Route
+from holdfast.workers import rarely_collect
 
 PAGES: dict[int, bytes] = {}
 
@@ -58,13 +58,14 @@ BARE = (
 
 def main() -> None:
     port, config = int(sys.argv[1]), Config.from_env(os.environ)
+    rarely_collect()
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     listener.bind(("127.0.0.1", port))
     settings = uvicorn.Config(
         asgi_app(config, BARE),
         loop="uvloop",
-        http=OneWriteProtocol,
+        http="httptools",
         access_log=False,
         log_level="warning",
         backlog=4096,

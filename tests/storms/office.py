@@ -8,9 +8,10 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,12 @@ from holdfast.config import Config
 from holdfast.engines.embedded import DataFolder
 from holdfast.engines.embedded.privilege import child_setup
 from tests.cast import Fan, a_show, fans
+from tests.patience import until
 from tests.storms.crowd import Plan, Progress, Report, Wish
 
 ROOT = Path(__file__).parents[2]
 START_WITHIN_S = 60
 STOP_WITHIN_S = 45
-LOOK_S = 0.02
 WORDS_MAX = 100  # lines of a log
 ACCESS_TTL_S = 3600
 ANSWER_BYTES_MAX = 2**26  # a crowd's report is one line
@@ -39,11 +40,18 @@ class Crowd:
 
     process: asyncio.subprocess.Process
     progress: Progress = field(default_factory=lambda: Progress(0, 0))
-    _report: Report | None = None
+    listening: "asyncio.Task[Report]" = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.listening = asyncio.create_task(self.listen())
 
     async def held(self, count: int, within_s: float = 30) -> None:
         """Wait until so many holds have been promised."""
-        await until(lambda: self.progress.held >= count or self.process.returncode is not None, within_s)
+
+        async def enough() -> bool:
+            return self.progress.held >= count or self.process.returncode is not None
+
+        await until(enough, within_s=within_s)
         assert self.progress.held >= count, f"the crowd ended with {self.progress.held} holds"
 
     def go_home(self) -> None:
@@ -52,18 +60,16 @@ class Crowd:
             self.process.terminate()
 
     async def report(self) -> Report:
-        await self.process.wait()
-        await until(lambda: self._report is not None, 5)
-        assert self._report is not None
-        return self._report
+        """Its last words."""
+        return await asyncio.shield(self.listening)
 
-    async def listen(self) -> None:
+    async def listen(self) -> Report:
         assert self.process.stdout is not None
         async for line in self.process.stdout:
-            if line.startswith(b'{"answers"'):
-                self.progress = msgspec.json.decode(line, type=Progress)
-            else:
-                self._report = msgspec.json.decode(line, type=Report)
+            if not line.startswith(b'{"answers"'):
+                return msgspec.json.decode(line, type=Report)
+            self.progress = msgspec.json.decode(line, type=Progress)
+        raise AssertionError("the crowd ended without a report")
 
 
 @dataclass(frozen=True)
@@ -91,22 +97,20 @@ class Office:
 
     async def back(self, name: str, after: int, within_s: float = 30) -> float:
         """Wait until the supervisor has started it anew and it is ready; when that was."""
-        await until(lambda: self.process_id(name) not in (0, after), within_s)
-        match name:
-            case "postgres":
-                await until(self._ledger_is_ready, within_s)
-            case "valkey":
-                await until(self._redis_is_ready, within_s)
-            case _:
-                ready = self.folder.run / f"{name}.ready"
-                await until(lambda: number_in(ready) == self.process_id(name), within_s)
+        probes = {"postgres": self._ledger_is_ready, "valkey": self._redis_is_ready}
+        is_ready = probes.get(name, partial(self._says_ready, name))
+
+        async def is_back() -> bool:
+            return self.process_id(name) not in (0, after) and await is_ready()
+
+        await until(is_back, within_s=within_s)
         return time.monotonic()
 
-    def _ledger_is_ready(self) -> bool:
-        try:
-            lines = (self.folder.postgres / "postmaster.pid").read_text().splitlines()
-        except FileNotFoundError:
-            return False
+    async def _says_ready(self, name: str) -> bool:
+        return number_in(self.folder.run / f"{name}.ready") == self.process_id(name)
+
+    async def _ledger_is_ready(self) -> bool:
+        lines = lines_in(self.folder.postgres / "postmaster.pid")
         return len(lines) > 7 and lines[0] == str(self.process_id("postgres")) and lines[7].strip() == "ready"
 
     async def _redis_is_ready(self) -> bool:
@@ -131,14 +135,13 @@ class Office:
             "-m", "tests.storms.crowd", str(file), stdout=asyncio.subprocess.PIPE, limit=ANSWER_BYTES_MAX
         )
         crowd = Crowd(process)
-        listening = asyncio.create_task(crowd.listen())
         try:
             yield crowd
         finally:
+            crowd.listening.cancel()
             if process.returncode is None:
                 process.kill()
             await process.wait()
-            await listening
 
     async def storm(self, fans: Sequence[Fan], wishes: Sequence[Wish], **plan: Any) -> Report:
         async with self.crowd(fans, wishes, **plan) as crowd:
@@ -165,6 +168,7 @@ class Office:
         give_up_at = time.monotonic() + within_s
         found = await self.violations()
         while found["total"] and time.monotonic() < give_up_at:
+            print("on its way:", found["violations"][0], f"and {found['total'] - 1} more")
             await asyncio.sleep(0.5)
             found = await self.violations()
         assert found["total"] == 0, found
@@ -244,22 +248,16 @@ def clean() -> dict[str, str]:
 
 
 def words_in(log: Path) -> str:
-    return "\n".join(log.read_text().splitlines()[-WORDS_MAX:])
+    return "\n".join(lines_in(log)[-WORDS_MAX:])
 
 
 def number_in(file: Path) -> int:
     """0 while there is none."""
+    return int("".join(lines_in(file)) or 0)
+
+
+def lines_in(file: Path) -> list[str]:
     try:
-        return int(file.read_text() or 0)
+        return file.read_text().splitlines()
     except FileNotFoundError:
-        return 0
-
-
-async def until(condition: Callable[[], bool | Awaitable[bool]], within_s: float) -> None:
-    give_up_at = time.monotonic() + within_s
-    while True:
-        found = condition()
-        if found if isinstance(found, bool) else await found:
-            return
-        assert time.monotonic() < give_up_at, f"not within {within_s} s"
-        await asyncio.sleep(LOOK_S)
+        return []

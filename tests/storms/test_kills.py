@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 from holdfast.engines.down import EngineDown
-from tests.storms.office import Office, until
+from tests.patience import until
+from tests.storms.office import Office
 from tests.storms.programme import (
     a_programme,
     assert_promises_kept,
@@ -21,15 +22,17 @@ AWAY_S = 4.0
 KILLS, KILLS_FULL = 2, 10
 
 
-@pytest.mark.parametrize("names", ["valkey", "web-1", "postgres", "valkey and postgres"])
-async def test_a_killed_process_takes_no_promise_with_it(stage: Office, names: str, is_full: bool) -> None:
+@pytest.mark.parametrize("who", ["valkey", "a web worker", "postgres", "valkey and postgres"])
+async def test_a_killed_process_takes_no_promise_with_it(stage: Office, who: str, is_full: bool) -> None:
     programme = await a_programme(stage)
     moments = []
 
     async with on_sale(stage, programme) as crowd:
-        for _ in range(KILLS_FULL if is_full else KILLS):
+        for round in range(KILLS_FULL if is_full else KILLS):
+            # Everybody has gone over to the worker that was not killed: the next one is that.
+            names = [f"web-{round % 2 + 1}"] if who == "a web worker" else who.split(" and ")
             killed_at = time.monotonic()
-            killed = {name: stage.kill(name) for name in names.split(" and ")}
+            killed = {name: stage.kill(name) for name in names}
             returned_at = max([await stage.back(name, after=before) for name, before in killed.items()])
             moments.append((killed_at, returned_at))
             await crowd.held(crowd.progress.held + 300)
@@ -38,7 +41,7 @@ async def test_a_killed_process_takes_no_promise_with_it(stage: Office, names: s
 
     for killed_at, returned_at in moments:
         print(
-            f"{names}: back {returned_at - killed_at:.2f} s after the kill, "
+            f"{who}: back {returned_at - killed_at:.2f} s after the kill, "
             f"next sale {first_sale_after(storm, returned_at):.2f} s later"
         )
     assert max(first_sale_after(storm, returned) for _, returned in moments) < SELLS_AGAIN_WITHIN_S
@@ -60,7 +63,7 @@ async def test_the_sale_goes_on_while_valkey_stays_away_and_returns_to_it_by_its
             switch.unlink()
         returned_at = await stage.back("valkey", after=killed)
         for show_id in programme.shows:
-            await until(partial(sells_from_redis, stage, show_id), SELLS_AGAIN_WITHIN_S)
+            await until(partial(sells_from_redis, stage, show_id), within_s=SELLS_AGAIN_WITHIN_S)
         await crowd.held(crowd.progress.held + 300)
         crowd.go_home()
         storm = await crowd.report()

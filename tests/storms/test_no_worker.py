@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from tests.cast import API, Fan
-from tests.storms.office import Office, duties, office, until
+from tests.patience import until
+from tests.storms.office import Office, duties, office
 
 TTL_S = 2.0
 LATE_S = 0.3
@@ -35,7 +36,7 @@ async def test_a_lapsed_seat_is_the_next_askers_at_once_and_the_map_says_so() ->
         handovers = await asyncio.gather(
             *(handed_over(alice, bob, show, seat, place * 0.1) for place, seat in enumerate(SEATS))
         )
-        await until(lambda: is_free(stage, show, LEFT_ALONE), SHOWN_WITHIN_S + TTL_S)
+        await until(lambda: is_free(stage, show, LEFT_ALONE), within_s=SHOWN_WITHIN_S + TTL_S)
         shown_s = time.monotonic() - left_at
 
         took = ", ".join(f"{one.least_s:.3f}-{one.most_s:.3f} s" for one in handovers)

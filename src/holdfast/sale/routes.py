@@ -70,6 +70,8 @@ async def post_hold(request: Request) -> Response:
     request_id, claim = request_ids(state["headers"].get(b"idempotency-key"), owner_id)
     order = Order(show, owner_id, request_id, claim, body_hash(raw), understood(body, show))
     booking = await box.sales.hold(order)
+    if booking.seats[-1] >= show.layout.seat_count:  # the hall has grown since we looked
+        show = await box.catalogue.show_on_sale(show_id)
     return answer(201, booking_page(booking, show.layout))
 
 

@@ -79,7 +79,9 @@ class Sales:
                 meter.add("holds_total", outcome="taken")
                 raise self._taken(order, outcome.seats)
             if isinstance(outcome, (Held, Again)):
-                booking = await self._open(order, outcome, claimed_at)
+                # Seats we have never heard of: the hall has grown, and Redis knows it already.
+                is_known = outcome.seats[-1] < order.show.layout.seat_count
+                booking = await self._open(order, outcome, claimed_at) if is_known else None
                 if booking is not None:
                     return booking
                 order = await self._refreshed(order)
