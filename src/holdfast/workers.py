@@ -75,9 +75,9 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue) -> None:
     application = asgi_app(config)
 
     class Server(uvicorn.Server):
-        def handle_exit(self, sig: int, frame: Any) -> None:
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             application.is_draining = True  # /readyz says so on connections that are still open
-            super().handle_exit(sig, frame)
+            await super().shutdown(sockets)
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
