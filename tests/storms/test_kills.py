@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from holdfast.engines.down import EngineDown
+from tests.cast import API, Fan
 from tests.patience import until
 from tests.storms.office import Office
 from tests.storms.programme import (
@@ -76,6 +77,35 @@ async def test_the_sale_goes_on_while_valkey_stays_away_and_returns_to_it_by_its
     )
     assert meanwhile > 50
     await assert_promises_kept(stage, programme, storm)
+
+
+async def test_a_retry_while_the_ledger_is_away_does_not_give_the_seat_away(stage: Office) -> None:
+    """The claim of the first try stays: its booking is in the ledger, though nobody can look."""
+    show = await stage.a_show(seats=20)
+    (fan,) = await stage.fans(1)
+    held = await fan.holds(show, "A-1", key="once")
+    switch = stage.folder.run / "postgres.hold"
+    switch.touch()
+    try:
+        killed = stage.kill("postgres")
+        retried = await fan.holds(show, "A-1", key="once")
+        other = await fan.holds(show, "A-2")
+        seats = await stage.api.get(f"{API}/shows/{show}/seats")
+    finally:
+        switch.unlink()
+    await stage.back("postgres", after=killed)
+    await until(partial(holds_again, fan, show), within_s=SELLS_AGAIN_WITHIN_S)
+    again = await fan.holds(show, "A-1", key="once")
+
+    assert (held.status_code, retried.status_code, other.status_code) == (201, 503, 503)
+    assert "retry-after" in retried.headers
+    assert (seats.status_code, seats.json()["states"][:3]) == (200, "HAA")
+    assert again.content == held.content
+    await stage.settled()
+
+
+async def holds_again(fan: Fan, show_id: int) -> bool:
+    return (await fan.holds(show_id, "B-1", key="first-to-come")).status_code == 201
 
 
 async def sells_from_redis(stage: Office, show_id: int) -> bool:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from holdfast.audit import audit
 from holdfast.catalogue import OrphanRule
 from holdfast.people import Role
 from tests.cast import API, a_layout, fans
@@ -129,6 +130,8 @@ async def test_a_key_is_good_for_one_body(stage: Office, name: str) -> None:
 
     assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(422, "key_reused")}
     assert await stage.box.postgres.fetchval(request.count, request.counted) == 1
+    found = await audit(stage.box.postgres, stage.box.ledger, stage.box.claims)
+    assert found.total == 0, found.violations
 
 
 def with_a_key(request: Request) -> Request:

@@ -164,15 +164,18 @@ class Sales:
                 await asyncio.sleep(max([rival.left_ms for rival in answer.rivals] + [0]) / 1000 + 0.02)
                 answer = await self._ledger.open(opening)
         except EngineDown as down:
-            if not down.unknown:
+            if not down.unknown and isinstance(held, Held):
                 await self._tell_map(order.show.show_id, Part("let_go", opening.claim))
-            raise  # unknown: the row may be there; the claim stays until its time or the next comparison
+            # Unknown, or the claim of an earlier try: the row may be there. The next comparison will tell.
+            raise
         if isinstance(answer, Opened):
             return await self._opened(order, opening, answer, held.epoch)
         if isinstance(answer, Same):
             if answer.booking.seats != held.seats or answer.booking.state not in TAKES_SEATS:
                 await self._tell_map(order.show.show_id, Part("let_go", opening.claim))
             return first_answer(answer.booking)
+        if isinstance(held, Again) and answer == Refused("key_reused"):
+            raise KeyReused()  # the claim is that of the booking the key was used for
         parts = [Part("let_go", opening.claim)]
         if isinstance(answer, Lost):
             parts += corrections(answer.rivals)
