@@ -11,7 +11,7 @@ import holdfast.people.routes
 import holdfast.sale.blocks.routes
 import holdfast.sale.routes
 import holdfast.seatmap.routes
-from holdfast.audit import audit
+from holdfast.audit import oversold
 from holdfast.catalogue import Catalogue
 from holdfast.claim import Claims
 from holdfast.config import Config
@@ -98,7 +98,7 @@ def duties(box: Box) -> list[tuple[float, Duty]]:
     sale = SaleDuties(box.ledger, box.claims, box.seatmap, box.config)
 
     async def count_oversold() -> int:
-        await audit(box.postgres, box.ledger)
+        await oversold(box.postgres)
         return 0
 
     async def forget_old_answers() -> int:

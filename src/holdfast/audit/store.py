@@ -46,6 +46,13 @@ async def audit(postgres: Postgres, ledger: Ledger, claims: Claims | None = None
     return report
 
 
+async def oversold(postgres: Postgres) -> int:
+    """Seats with two live owners, for the gauge that must be 0; the other checks are for whoever asks."""
+    count = len(await postgres.fetch(Q.one_owner_a_seat))
+    meter.set("oversold_seats", count)
+    return count
+
+
 async def _map_violations(postgres: Postgres, ledger: Ledger, claims: Claims) -> list[Violation]:
     """Shows without a map have nothing to compare: theirs is written from the ledger when somebody asks."""
     shows = [row["show_id"] for row in await postgres.fetch(Q.shows_on_the_map)]

@@ -21,7 +21,8 @@ BUCKETS_SIZE = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
 # What each name means, for whoever reads the graphs.
 HELP = {
-    "holds_total": "holds asked for, by outcome",
+    "holds_total": "holds asked of Redis, by outcome",
+    "openings_total": "holds made durable in the ledger, or not, by outcome",
     "bookings_total": "moves of bookings, by move",
     "hold_batch_size": "callers that travelled together to Redis",
     "hold_batch_seconds": "time of a batch of holds in Redis",

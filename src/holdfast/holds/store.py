@@ -1,5 +1,6 @@
 """The only file in holds/ that talks to Redis."""
 
+from collections import Counter
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
@@ -55,6 +56,8 @@ class Holds:
                     epoch, _, answers = unpack(reply)
                     for place, one in zip(places, answers, strict=True):
                         outcomes[place] = outcome(epoch, one)
+        for kind, count in Counter(map(type, outcomes)).items():
+            meter.add("holds_total", count, outcome=kind.__name__.lower())
         meter.observe("hold_batch_size", len(asks))
         meter.observe("hold_batch_seconds", perf_counter() - began)
         return outcomes

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -65,6 +66,8 @@ class Ledger:
                 await asyncio.sleep(0.01 * (attempt + 1))
         else:
             raise Busy(retry_after_s=1)
+        for outcome, count in Counter(row["outcomes"]).items():
+            meter.add("openings_total", count, outcome=outcome)
         meter.observe("open_batch_size", len(openings))
         meter.observe("open_batch_seconds", time.perf_counter() - began)
         rivals = _rivals(row["details"], _forgotten(openings, row["outcomes"]))

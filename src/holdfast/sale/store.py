@@ -76,7 +76,6 @@ class Sales:
                 return await self._hold_by_ledger(order)
             claimed_at = time.monotonic()
             if isinstance(outcome, Taken):
-                meter.add("holds_total", outcome="taken")
                 raise self._taken(order, outcome.seats)
             if isinstance(outcome, (Held, Again)):
                 # Seats we have never heard of: the hall has grown, and Redis knows it already.
@@ -186,7 +185,6 @@ class Sales:
 
     async def _opened(self, order: Order, opening: Opening, opened: Opened, map_epoch: int) -> Booking:
         booking = booking_of(opening, opened)
-        meter.add("holds_total", outcome=opened.state.value)
         is_behind = opened.epoch != map_epoch
         if is_behind or opened.state is State.CONFIRMED:
             if is_behind:
@@ -211,7 +209,6 @@ class Sales:
 
     def _refuse(self, order: Order, outcome: Orphan | Limit | Few | Shut) -> None:
         labels = order.show.layout.labels
-        meter.add("holds_total", outcome=type(outcome).__name__.lower())
         match outcome:
             case Few(free):
                 raise SoldOut(free=free)

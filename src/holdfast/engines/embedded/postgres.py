@@ -28,7 +28,7 @@ SETTINGS = {
     "synchronous_commit": "on",
     "full_page_writes": "on",
     # A small machine: everything of ours together stays under 400 MB.
-    "shared_buffers": "48MB",
+    "shared_buffers": "128MB",
     "work_mem": "4MB",
     "maintenance_work_mem": "32MB",
     "max_parallel_workers_per_gather": "0",
@@ -41,7 +41,7 @@ SETTINGS = {
     "max_logical_replication_workers": "0",
     "wal_buffers": "4MB",
     "min_wal_size": "80MB",
-    "max_wal_size": "512MB",
+    "max_wal_size": "2GB",
     "checkpoint_timeout": "10min",
     "log_checkpoints": "off",
     "log_min_messages": "warning",
