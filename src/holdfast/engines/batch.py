@@ -5,19 +5,20 @@
     caller ─┘   (≤ waiting_max)      └─► result
 
 While a batch is under way, new callers gather; when it is back, they go. Nobody waits for a timer:
-an idle batcher adds no latency, and a busy one fills its batches by itself. Where a batch mostly waits (for
-a disk), `senders` lets more than one be under way.
+an idle batcher adds no latency, and a busy one fills its batches by itself.
 
 Invariants
 - `send` gets between 1 and `batch_max` items and returns as many results, in the same order.
 - A caller who gives up does not stop the batch: the others are on it.
 - If `send` raises, every caller on that batch gets that exception, and nobody else does.
+- A result may be `Onward(item, to)`: the caller is not woken, and waits on for a batch of `to`.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from holdfast.refusals import Busy
 
@@ -25,31 +26,40 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+@dataclass(frozen=True, slots=True)
+class Onward:
+    """Not a result yet: the caller waits on as `item` in another batcher."""
+
+    item: Any
+    to: "Batcher[Any, Any]"
+
+
 class Batcher(Generic[Item, Result]):
     def __init__(
         self,
-        send: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]],
+        send: Callable[[Sequence[Item]], Awaitable[Sequence[Result | Onward]]],
         *,
         batch_max: int,
         waiting_max: int,
-        senders: int = 1,
     ) -> None:
         self._send = send
         self._batch_max = batch_max
         self._waiting_max = waiting_max
         self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
-        self._senders = senders
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sender: asyncio.Task[None] | None = None
 
     def __call__(self, item: Item) -> asyncio.Future[Result]:
         """A future of the result; await it. Not a coroutine: a future less per caller is worth it here."""
         if len(self._waiting) >= self._waiting_max:
             raise Busy(retry_after_s=1)
         place: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._waiting.append((item, place))
-        if len(self._sending) < self._senders:
-            self._sending.add(asyncio.create_task(self._send_until_empty()))
+        self._join(item, place)
         return place
+
+    def _join(self, item: Item, place: asyncio.Future[Result]) -> None:
+        self._waiting.append((item, place))
+        if self._sender is None:
+            self._sender = asyncio.create_task(self._send_until_empty())
 
     async def _send_until_empty(self) -> None:
         try:
@@ -57,9 +67,8 @@ class Batcher(Generic[Item, Result]):
                 size = min(len(self._waiting), self._batch_max)
                 await self._send_one([self._waiting.popleft() for _ in range(size)])
         finally:
-            # Before anybody else runs: a caller who came after the last look must start a sender, not wait
-            # for us.
-            self._sending.discard(asyncio.current_task())
+            # Before anybody else runs: who comes after the last look must start a sender, not wait for us.
+            self._sender = None
 
     async def _send_one(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
         try:
@@ -73,5 +82,9 @@ class Batcher(Generic[Item, Result]):
                 raise
         else:
             for (_, place), result in zip(batch, results, strict=True):
-                if not place.done():
+                if place.done():
+                    continue
+                if isinstance(result, Onward):
+                    result.to._join(result.item, place)
+                else:
                     place.set_result(result)

@@ -23,7 +23,6 @@ from holdfast.refusals import Busy
 
 Q = Queries("holdfast.ledger")
 
-SENDERS = 1
 TRIES_MAX = 4  # of a batch that met a deadlock or a lock time-out; nothing of it was committed
 UNKNOWN_PATIENCE_S = 4.0  # how long we go on asking what became of a batch whose answer was lost
 
@@ -33,7 +32,7 @@ class Ledger:
 
     def __init__(self, postgres: Postgres, *, batch_max: int, waiting_max: int) -> None:
         self._postgres = postgres
-        self.open = Batcher(self.open_many, batch_max=batch_max, waiting_max=waiting_max, senders=SENDERS)
+        self.open = Batcher(self.open_many, batch_max=batch_max, waiting_max=waiting_max)
 
     async def open_many(self, openings: Sequence[Opening]) -> list[Answer]:
         """All seats or none for each; every answer is durable before it is given.

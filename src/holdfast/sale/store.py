@@ -15,15 +15,16 @@ from collections.abc import Sequence
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from holdfast.catalogue import Catalogue
 from holdfast.claim import Claim, Claims, Part
 from holdfast.config import Config
-from holdfast.engines.batch import Batcher
+from holdfast.engines.batch import Batcher, Onward
 from holdfast.engines.down import EngineDown
 from holdfast.engines.meter import meter
-from holdfast.holds import Again, Ask, Few, Held, Holds, Limit, Orphan, Seats, Shut, Taken, Unbuilt
-from holdfast.ledger import TAKES_SEATS, Booking, Ledger, Lost, Opened, Opening, Refused, Same, State
+from holdfast.holds import Again, Ask, Few, Held, Holds, Limit, Orphan, Outcome, Seats, Shut, Taken, Unbuilt
+from holdfast.ledger import TAKES_SEATS, Answer, Booking, Ledger, Lost, Opened, Opening, Refused, Same, State
 from holdfast.refusals import (
     Busy,
     ExtensionCap,
@@ -48,6 +49,21 @@ TRIES_MAX = 4  # a map that is missing, a catalogue that has moved on: learnt an
 LAPSING_MS = 500  # a rival with less than this is about to be gone: worth one more try
 
 
+class Winner(Struct, frozen=True, gc=False):
+    """Somebody to whom Redis said yes: what the ledger is asked, and what Redis gave."""
+
+    opening: Opening
+    held: Held | Again
+
+
+class Sold(Struct, frozen=True, gc=False):
+    """What the ledger said to a winner; a dead ledger is an answer: the claim must be seen to."""
+
+    opening: Opening
+    held: Held | Again
+    answer: Answer | EngineDown
+
+
 class Sales:
     def __init__(
         self,
@@ -65,24 +81,26 @@ class Sales:
         self._seatmap = seatmap
         self._config = config
         self._by_ledger = ByLedger(ledger, seatmap, at_once_max=config.ledger_only_max)
+        batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
+        self._sell: Batcher[Order, Outcome | Sold] = Batcher(self._hold_many, **batches)
+        self._open: Batcher[Winner, Outcome | Sold] = Batcher(self._open_many, **batches)
         self._settle = Batcher(self._settle_many, batch_max=config.batch_max, waiting_max=config.waiting_max)
 
     async def hold(self, order: Order) -> Booking:
         """The booking, or a refusal."""
         for _ in range(TRIES_MAX):
             try:
-                outcome = await self._holds.hold(self._ask(order))
+                outcome = await self._sell(order)
             except EngineDown:
                 return await self._hold_by_ledger(order)
-            claimed_at = time.monotonic()
             if isinstance(outcome, Taken):
                 raise self._taken(order, outcome.seats)
-            if isinstance(outcome, (Held, Again)):
-                # Seats we have never heard of: the hall has grown, and Redis knows it already.
-                is_known = outcome.seats[-1] < order.show.layout.seat_count
-                booking = await self._open(order, outcome, claimed_at) if is_known else None
-                if booking is not None:
+            if isinstance(outcome, Sold):
+                if (booking := await self._settled(order, outcome)) is not None:
                     return booking
+                order = await self._refreshed(order)
+            elif isinstance(outcome, (Held, Again)):
+                # Seats we have never heard of: the hall has grown, and Redis knows it already.
                 order = await self._refreshed(order)
             elif isinstance(outcome, Unbuilt):
                 await self._build(order.show.show_id)
@@ -154,19 +172,36 @@ class Sales:
         life_ms = show.hold_ttl_s * 1000 + self._config.claim_grace_ms
         return Ask(show.show_id, order.owner_id, order.claim_id, life_ms, show.owner_seats_max, order.what)
 
-    async def _open(self, order: Order, held: Held | Again, claimed_at: float) -> Booking | None:
-        """Make it durable. None: the catalogue has moved on, ask again with what it says now."""
-        opening = opening_of(order, held, claimed_at)
+    async def _hold_many(self, orders: Sequence[Order]) -> list[Outcome | Onward]:
+        """Losers have their answer; winners go on to the ledger together, without being woken in between."""
+        outcomes = await self._holds.hold_many([self._ask(order) for order in orders])
+        claimed_at = time.monotonic()
+        return [
+            Onward(Winner(opening_of(order, outcome, claimed_at), outcome), self._open)
+            if isinstance(outcome, (Held, Again)) and outcome.seats[-1] < order.show.layout.seat_count
+            else outcome
+            for order, outcome in zip(orders, outcomes, strict=True)
+        ]
+
+    async def _open_many(self, winners: Sequence[Winner]) -> list[Sold]:
         try:
-            answer = await self._ledger.open(opening)
-            if isinstance(answer, Lost) and all(rival.left_ms <= LAPSING_MS for rival in answer.rivals):
-                await asyncio.sleep(max([rival.left_ms for rival in answer.rivals] + [0]) / 1000 + 0.02)
-                answer = await self._ledger.open(opening)
+            answers = await self._ledger.open_many([winner.opening for winner in winners])
         except EngineDown as down:
-            if not down.unknown and isinstance(held, Held):
+            return [Sold(winner.opening, winner.held, down) for winner in winners]
+        return [Sold(w.opening, w.held, answer) for w, answer in zip(winners, answers, strict=True)]
+
+    async def _settled(self, order: Order, sold: Sold) -> Booking | None:
+        """What the ledger said, told to the map. None: the catalogue has moved on, ask again."""
+        opening, held, answer = sold.opening, sold.held, sold.answer
+        if isinstance(answer, Lost) and all(rival.left_ms <= LAPSING_MS for rival in answer.rivals):
+            await asyncio.sleep(max([rival.left_ms for rival in answer.rivals] + [0]) / 1000 + 0.02)
+            (again,) = await self._open_many([Winner(opening, held)])
+            answer = again.answer
+        if isinstance(answer, EngineDown):
+            if not answer.unknown and isinstance(held, Held):
                 await self._tell_map(order.show.show_id, Part("let_go", opening.claim))
             # Unknown, or the claim of an earlier try: the row may be there. The next comparison will tell.
-            raise
+            raise EngineDown(answer.engine, unknown=answer.unknown) from answer
         if isinstance(answer, Opened):
             return await self._opened(order, opening, answer, held.epoch)
         if isinstance(answer, Same):
