@@ -71,6 +71,7 @@ async def run(cast: Cast, announce: Callable[[Opened], None]) -> None:
                     await asyncio.Event().wait()
                 finally:
                     await supervisor.stop()
+                    _forget_sums(folder)
                     _prepared(folder).unlink(missing_ok=True)
     except asyncio.CancelledError:  # told to stop, and everybody has
         return
@@ -110,8 +111,7 @@ async def _start(supervisor: Supervisor, cast: Cast, folder: DataFolder) -> dict
     """Workers load their code while everything is prepared, and open when it is: with two cores that pays."""
     prepared = _prepared(folder)
     prepared.unlink(missing_ok=True)  # of a killed process that had our number
-    if _free_names(folder, "web", 1) == ["web-1"] and _free_names(folder, "work", 1) == ["work-1"]:
-        shutil.rmtree(folder.meter, ignore_errors=True)  # nobody else is here: the sums begin anew
+    _forget_sums(folder)
     starting = asyncio.create_task(supervisor.start(*_recipes(cast, folder, prepared)))
     try:
         facts = await _prepare(cast.config, cast.is_demo)
@@ -165,6 +165,12 @@ def _recipes(cast: Cast, folder: DataFolder, prepared: Path) -> list[Recipe]:
         )
         for name, command in children.items()
     ]
+
+
+def _forget_sums(folder: DataFolder) -> None:
+    """If nobody else is here, the sums for /metrics begin anew."""
+    if _free_names(folder, "web", 1) == ["web-1"] and _free_names(folder, "work", 1) == ["work-1"]:
+        shutil.rmtree(folder.meter, ignore_errors=True)
 
 
 def _free_names(folder: DataFolder, kind: str, count: int) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.engines.batch import Batcher
+from holdfast.engines.batch import Batcher, Onward
 from holdfast.refusals import Busy
 
 
@@ -17,9 +17,11 @@ class Wire:
         self.under_way = 0
         self.open = asyncio.Event()
         self.open.set()
+        self.gone = asyncio.Event()
 
     async def send(self, items: Sequence[int]) -> list[int]:
         self.batches.append(list(items))
+        self.gone.set()
         self.under_way += 1
         assert self.under_way == 1, "two batches at once"
         await self.open.wait()
@@ -55,7 +57,7 @@ async def test_while_one_batch_is_under_way_the_next_one_gathers() -> None:
     ask = a_batcher(wire, batch_max=100)
     wire.open.clear()
     first = ask(0)
-    await asyncio.sleep(0)
+    await wire.gone.wait()
     rest = [ask(n) for n in range(1, 6)]
     wire.open.set()
     await asyncio.gather(first, *rest)
@@ -83,7 +85,7 @@ async def test_who_gives_up_does_not_stop_the_others() -> None:
     ask = a_batcher(wire)
     wire.open.clear()
     asked = [ask(n) for n in range(3)]
-    await asyncio.sleep(0)
+    await wire.gone.wait()
     asked[1].cancel()
     wire.open.set()
 
@@ -106,7 +108,7 @@ async def test_a_full_house_is_told_at_once() -> None:
     ask = a_batcher(wire, batch_max=2, waiting_max=3)
     wire.open.clear()
     first = ask(0)
-    await asyncio.sleep(0)
+    await wire.gone.wait()
     waiting = [ask(n) for n in (1, 2, 3)]
 
     with pytest.raises(Busy) as refused:
@@ -116,3 +118,17 @@ async def test_a_full_house_is_told_at_once() -> None:
     wire.open.set()
     assert await asyncio.gather(first, *waiting) == [0, 2, 4, 6]
     assert await ask(5) == 10, "and there is room again"
+
+
+async def test_who_is_sent_onward_waits_for_the_second_batch_alone() -> None:
+    """Losers of the first stage have their answer while winners wait on, each with the place they had."""
+
+    async def first(items: Sequence[int]) -> list[int | Onward]:
+        return [Onward(item * 10, second) if item % 2 else item for item in items]
+
+    wire = Wire()
+    second = a_batcher(wire)
+    ask: Batcher[int, int] = Batcher(first, batch_max=10, waiting_max=10)
+
+    assert await asyncio.gather(*(ask(n) for n in range(4))) == [0, 20, 2, 60]
+    assert wire.batches == [[10, 30]]

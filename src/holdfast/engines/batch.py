@@ -5,7 +5,8 @@
     caller ─┘   (≤ waiting_max)      └─► result
 
 While a batch is under way, new callers gather; when it is back, they go. Nobody waits for a timer:
-an idle batcher adds no latency, and a busy one fills its batches by itself.
+an idle batcher adds no latency, and a busy one fills its batches by itself. Before it goes, the loop turns
+twice, so that whoever has arrived already is on it too.
 
 Invariants
 - `send` gets between 1 and `batch_max` items and returns as many results, in the same order.
@@ -21,6 +22,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from holdfast.refusals import Busy
+
+GATHER_TURNS = 2
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -64,6 +67,8 @@ class Batcher(Generic[Item, Result]):
     async def _send_until_empty(self) -> None:
         try:
             while self._waiting:
+                for _ in range(GATHER_TURNS):
+                    await asyncio.sleep(0)
                 size = min(len(self._waiting), self._batch_max)
                 await self._send_one([self._waiting.popleft() for _ in range(size)])
         finally:

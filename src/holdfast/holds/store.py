@@ -39,7 +39,9 @@ class Holds:
 
     def __init__(self, redis: Redis, *, batch_max: int, waiting_max: int) -> None:
         self._redis = redis
-        self.hold = Batcher(self.hold_many, batch_max=batch_max, waiting_max=waiting_max)
+        self.hold: Batcher[Ask, Outcome] = Batcher(
+            self.hold_many, batch_max=batch_max, waiting_max=waiting_max
+        )
 
     async def hold_many(self, asks: Sequence[Ask]) -> list[Outcome]:
         """One script call a show; asks of one show travel together."""

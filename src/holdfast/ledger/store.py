@@ -32,7 +32,9 @@ class Ledger:
 
     def __init__(self, postgres: Postgres, *, batch_max: int, waiting_max: int) -> None:
         self._postgres = postgres
-        self.open = Batcher(self.open_many, batch_max=batch_max, waiting_max=waiting_max)
+        self.open: Batcher[Opening, Answer] = Batcher(
+            self.open_many, batch_max=batch_max, waiting_max=waiting_max
+        )
 
     async def open_many(self, openings: Sequence[Opening]) -> list[Answer]:
         """All seats or none for each; every answer is durable before it is given.
