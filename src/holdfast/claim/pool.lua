@@ -15,8 +15,8 @@ local changed = {}
 
 local function put(units, letter)
   local first = 1
+  changed[#changed + 1] = table.concat(units, letter .. ",") .. letter
   for i, unit in ipairs(units) do
-    changed[#changed + 1] = unit .. letter
     if units[i + 1] ~= unit + 1 then  -- the last of a stretch side by side: one write for all of it
       redis.call("SETRANGE", units_key, units[first], string.rep(letter, i - first + 1))
       first = i + 1

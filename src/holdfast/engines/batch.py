@@ -18,8 +18,9 @@ Invariants
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from holdfast.refusals import Busy
 
@@ -29,8 +30,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class Onward:
+class Onward(Struct, frozen=True, gc=False):
     """Not a result yet: the caller waits on as `item` in another batcher."""
 
     item: Any

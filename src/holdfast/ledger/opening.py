@@ -96,7 +96,9 @@ def numbers(values: Iterable[int]) -> str:
     return f"{{{','.join(map(str, values))}}}"
 
 
-def texts(values: Iterable[str]) -> str:
+def texts(values: Sequence[str]) -> str:
     """Every element in quotes; a backslash and a quote are escaped, so no text ends its element early."""
-    joined = '","'.join([value.replace("\\", "\\\\").replace('"', '\\"') for value in values])
+    joined = '","'.join(values)
+    if "\\" in joined or joined.count('"') != 2 * (len(values) - 1):
+        joined = '","'.join([value.replace("\\", "\\\\").replace('"', '\\"') for value in values])
     return f'{{"{joined}"}}'

@@ -23,6 +23,7 @@ from holdfast.refusals import Busy
 
 Q = Queries("holdfast.ledger")
 
+STATES = {state.value: state for state in State}
 TRIES_MAX = 4  # of a batch that met a deadlock or a lock time-out; nothing of it was committed
 UNKNOWN_PATIENCE_S = 4.0  # how long we go on asking what became of a batch whose answer was lost
 
@@ -71,21 +72,21 @@ class Ledger:
             meter.add("openings_total", count, outcome=outcome)
         meter.observe("open_batch_size", len(openings))
         meter.observe("open_batch_seconds", time.perf_counter() - began)
-        rivals = _rivals(row["details"], _forgotten(openings, row["outcomes"]))
-        return [
-            Opened(
-                number,
-                State(outcome),
-                epoch,
-                row["opened_at"],
-                row["opened_at"] + timedelta(milliseconds=left_ms),
-            )
+        outcomes, numbers, epochs, opened_at = (
+            row[i] for i in ("outcomes", "numbers", "epochs", "opened_at")
+        )
+        answers: list[Answer] = [
+            Opened(number, STATES[outcome], epoch, opened_at, opened_at + timedelta(milliseconds=left_ms))
             if number is not None
-            else await self._not_opened(opening, outcome, epoch, rivals.get(place, ()))
-            for place, (opening, outcome, number, epoch, left_ms) in enumerate(
-                zip(openings, row["outcomes"], row["numbers"], row["epochs"], sent.left_ms, strict=True), 1
-            )
+            else Refused(outcome)
+            for outcome, number, epoch, left_ms in zip(outcomes, numbers, epochs, sent.left_ms, strict=True)
         ]
+        if None in numbers:
+            rivals = _rivals(details, _forgotten(openings, outcomes))
+            for i in [i for i, number in enumerate(numbers) if number is None]:
+                known = rivals.get(i + 1, ())
+                answers[i] = await self._not_opened(openings[i], outcomes[i], epochs[i], known)
+        return answers
 
     async def _not_opened(
         self, opening: Opening, outcome: str, epoch: int, rivals: tuple[Rival, ...]
