@@ -28,7 +28,7 @@ async def web_figures(rounds: int, say: Say) -> list[Figure]:
         say("shows and people")
         people = on.folder / "tokens"
         people.write_text("\n".join(await tokens(on, PEOPLE)) + "\n")
-        small = await shows(on, a_layout(200), SHOWS_A_RUN * (2 * rounds + 1) + 1)
+        small = await shows(on, a_layout(200), SHOWS_A_RUN * (2 * rounds + 2) + 1)
         large = await shows(on, a_layout(BIG_SEATS, row=BIG_ROW), rounds)
         async with workers(on, 2) as url:
 
@@ -38,6 +38,9 @@ async def web_figures(rounds: int, say: Say) -> list[Figure]:
             lost, at = small[0], small[1]
             await asked("bare")
             await asked("lose", lost)
+            await asked("warm", at, shows=SHOWS_A_RUN)
+            await asked("win", at, shows=SHOWS_A_RUN)  # fills the ledger's log and plans, too
+            at += SHOWS_A_RUN
             for i in range(rounds):
                 say(f"round {i + 1} of {rounds}")
                 bare = (await asked("bare")).only(201)
@@ -54,7 +57,7 @@ async def web_figures(rounds: int, say: Say) -> list[Figure]:
                 size = len((await on.box.seatmap.snapshot(large[i])).text)
                 whole = (await asked(f"bytes{size}")).only(200)
                 read.add((await asked("seats", large[i])).only(200).per_second, whole.per_second)
-        await _many_shows(on, many, rounds, list(small[1 + SHOWS_A_RUN * rounds :]), say)
+        await _many_shows(on, many, rounds, list(small[1 + SHOWS_A_RUN * (rounds + 1) :]), say)
     return [win, lose, big, read, many]
 
 
