@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from holdfast.refusals import Busy
 
-# Of the loop, before a batch goes; idle, they are some microseconds. Five and ten were equal, two and none were
+# Of the loop, before a batch goes; idle, they are some microseconds. Five and ten were equal, two and none
 # five to eight hundredths slower (bench, 2026-11).
 GATHER_TURNS = 6
 

@@ -72,9 +72,7 @@ class Ledger:
             meter.add("openings_total", count, outcome=outcome)
         meter.observe("open_batch_size", len(openings))
         meter.observe("open_batch_seconds", time.perf_counter() - began)
-        outcomes, numbers, epochs, opened_at = (
-            row[i] for i in ("outcomes", "numbers", "epochs", "opened_at")
-        )
+        outcomes, numbers, epochs, opened_at, details = row
         answers: list[Answer] = [
             Opened(number, STATES[outcome], epoch, opened_at, opened_at + timedelta(milliseconds=left_ms))
             if number is not None
