@@ -69,7 +69,7 @@ def markdown(found: list[Figure]) -> str:
     for f in found:
         ratio = f"{f.ratio:.2f} ({min(f.ratios):.2f}–{max(f.ratios):.2f})"
         reference = f"{f.theirs:,.0f}, {f.reference}"
-        lines.append(f"| {f.name.strip()} | {f.ours:,.0f} {f.unit} | {reference} | {ratio} | {f.bar:.2f} |")
+        lines.append(f"| {f.name.strip()} | {f.ours:,.0f} a second | {reference} | {ratio} | {f.bar:.2f} |")
     return "\n".join(lines) + "\n"
 
 
