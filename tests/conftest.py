@@ -1,6 +1,7 @@
 """Real engines for the whole run: PostgreSQL and Valkey, embedded, on sockets in a temporary folder."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 import asyncpg
 import httpx2
 import pytest
+import uvicorn
 
 from holdfast.app import Box, asgi_app, box_office
 from holdfast.config import Config
@@ -17,9 +19,13 @@ from holdfast.engines.embedded import Engines, engines
 from holdfast.engines.migrate import migrate
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
+from holdfast.sandbox.worker import Setup, opened
 from holdfast.web.asgi import Application
 from tests import cast
 from tests.cast import Fan
+from tests.patience import until
+
+GATEWAY_SECRET = "whsec_of_the_tests"
 
 
 @pytest.fixture(scope="session")
@@ -32,10 +38,34 @@ async def running_engines(tmp_path_factory: pytest.TempPathFactory) -> AsyncIter
 
 
 @pytest.fixture(scope="session")
-def config(running_engines: Engines) -> Config:
+async def sandbox(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    """The address of a payment gateway that sends no notices: a test that wants them has its own."""
+    setup = Setup(folder=tmp_path_factory.mktemp("sandbox"), secret=GATEWAY_SECRET)
+    async with opened(setup) as application, served(application) as url:
+        yield url
+
+
+@asynccontextmanager
+async def served(application: Any) -> AsyncIterator[str]:
+    """On a free port, in the loop of the tests."""
+    with socket.socket() as port:
+        port.bind(("127.0.0.1", 0))
+        settings = uvicorn.Config(application, lifespan="off", log_config=None, timeout_graceful_shutdown=1)
+        server = uvicorn.Server(settings)
+        serving = asyncio.create_task(server.serve(sockets=[port]))
+        await until(lambda: asyncio.sleep(0, server.started))
+        yield f"http://127.0.0.1:{port.getsockname()[1]}"
+        server.should_exit = True
+        await serving
+
+
+@pytest.fixture(scope="session")
+def config(running_engines: Engines, sandbox: str) -> Config:
     return Config(
         database_url=running_engines.database_url,
         redis_url=running_engines.redis_url,
+        gateway_url=sandbox,
+        gateway_secret=GATEWAY_SECRET,
         requests_per_second_max=0,
         logins_per_minute_max=0,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import holdfast.catalogue.admin.routes
 import holdfast.catalogue.routes
+import holdfast.payments.routes
 import holdfast.people.routes
 import holdfast.sale.blocks.routes
 import holdfast.sale.routes
@@ -15,12 +16,17 @@ from holdfast.audit import oversold
 from holdfast.catalogue import Catalogue
 from holdfast.claim import Claims
 from holdfast.config import Config
+from holdfast.engines.crash import arm
 from holdfast.engines.loop import Duty, every
 from holdfast.engines.meter import meter
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.holds import Holds
 from holdfast.ledger import Ledger
+from holdfast.outbox import Consumer, Outbox
+from holdfast.outbox.worker import duties as fact_duties
+from holdfast.payments import Cashier, PaymentBook, gateway_of
+from holdfast.payments.worker import PaymentDuties
 from holdfast.people import People
 from holdfast.sale import Sales
 from holdfast.sale.worker import SaleDuties
@@ -31,6 +37,7 @@ from holdfast.web.routing import Route
 
 ROUTES: tuple[Route, ...] = (
     *holdfast.sale.routes.ROUTES,
+    *holdfast.payments.routes.ROUTES,
     *holdfast.seatmap.routes.ROUTES,
     *holdfast.catalogue.routes.ROUTES,
     *holdfast.sale.blocks.routes.ROUTES,
@@ -53,6 +60,9 @@ class Box:
     claims: Claims
     seatmap: SeatMap
     sales: Sales
+    payments: PaymentBook
+    cashier: Cashier
+    outbox: Outbox
 
 
 @asynccontextmanager
@@ -70,10 +80,30 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
     holds = Holds(redis, **batches)
     seatmap = SeatMap(catalogue, ledger, claims, postgres, fresh_s=config.map_fresh_ms / 1000)
     sales = Sales(catalogue, holds, claims, ledger, seatmap, config)
+    payments, gateway = PaymentBook(postgres, config), gateway_of(config)
+    cashier = Cashier(payments, sales, claims, catalogue, gateway, config)
+    outbox = Outbox(postgres, config)
+    arm(config.crash_at)
     try:
         await people.open()
-        yield Box(config, postgres, redis, catalogue, people, ledger, holds, claims, seatmap, sales)
+        yield Box(
+            config=config,
+            postgres=postgres,
+            redis=redis,
+            catalogue=catalogue,
+            people=people,
+            ledger=ledger,
+            holds=holds,
+            claims=claims,
+            seatmap=seatmap,
+            sales=sales,
+            payments=payments,
+            cashier=cashier,
+            outbox=outbox,
+        )
     finally:
+        await gateway.close()
+        await outbox.close()
         await people.close()
         await redis.close()
         await postgres.close()
@@ -93,9 +123,15 @@ def web_duties(box: Box) -> list[tuple[float, Duty]]:
     return [(box.config.revocations_refresh_s, box.people.catch_up), (1.0, meter.flush)]
 
 
+def consumers(box: Box) -> tuple[Consumer, ...]:
+    """Who hears of facts: docs/consumers.md."""
+    return ()
+
+
 def duties(box: Box) -> list[tuple[float, Duty]]:
     """What `holdfast work` does, in any number of processes."""
     sale = SaleDuties(box.ledger, box.claims, box.seatmap, box.config)
+    payments = PaymentDuties(box.payments, box.cashier)
 
     async def count_oversold() -> int:
         await oversold(box.postgres)
@@ -107,10 +143,12 @@ def duties(box: Box) -> list[tuple[float, Duty]]:
     return [
         (box.config.sweep_pause_ms / 1000, sale.sweep),
         (1.0, sale.rebuild_stale),
+        (0.5, payments.carry_on),
         (box.config.compare_pause_s, sale.compare),
         (60.0, count_oversold),
         (60.0, box.people.prune),
         (600.0, forget_old_answers),
+        *fact_duties(box.outbox, consumers(box), box.config),
         (1.0, meter.flush),
     ]
 

@@ -13,6 +13,11 @@ def setting(default: Any, why: str) -> Any:
     return field(default=default, metadata={"why": why})
 
 
+def secret(why: str) -> Any:
+    """Never in a repr: a config that is logged must not tell it."""
+    return field(default="", repr=False, metadata={"why": why})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Config:
     # engines
@@ -40,6 +45,33 @@ class Config:
     sweep_max: int = setting(500, "bookings one sweep closes")
     compare_pause_s: int = setting(5, "pause between two comparisons of map and ledger")
 
+    # payments
+    gateway: str = setting("sandbox", "who moves the money: sandbox, stripe or razorpay")
+    gateway_url: str = setting("", "the sandbox's address; empty: the one that is started beside the server")
+    gateway_secret: str = secret("signs the sandbox's webhooks and opens its API; several: the newest first")
+    gateway_timeout_ms: int = setting(5000, "a gateway without an answer for this long is unknown")
+    gateway_links_max: int = setting(64, "charges a process has under way at the gateway at once")
+    payment_buffer_s: int = setting(120, "a payment may take this long beyond the end of its hold")
+    payment_let_go_s: int = setting(60, "a silent gateway keeps seats this long beyond the payment's deadline")
+    webhook_bytes_max: int = setting(65_536, "a longer webhook is refused")
+    public_url: str = setting("", "where people reach us, for return addresses; empty: as they asked")
+    stripe_secret_key: str = secret("sk_… or rk_…; live or test is told by it")
+    stripe_publishable_key: str = setting("", "pk_…, for the page where people pay")
+    stripe_webhook_secrets: str = secret("whsec_…, comma-separated; two while one follows the other")
+    stripe_api_url: str = setting("", "where Stripe is; empty: api.stripe.com")
+    razorpay_key_id: str = setting("", "rzp_live_… or rzp_test_…; the page where people pay shows it")
+    razorpay_key_secret: str = secret("belongs to the key id; signs what Razorpay's page sends back")
+    razorpay_webhook_secrets: str = secret("as set in its dashboard, comma-separated; two while one follows")
+    razorpay_account: str = setting("", "acc_…: webhooks of any other are refused; empty: not compared")
+    razorpay_api_url: str = setting("", "where Razorpay is; empty: api.razorpay.com")
+
+    # facts
+    bus_url: str = setting("", "where facts are told: nats://… or kafka://…; empty: the Redis of the holds")
+    bus_messages_max: int = setting(20_000, "facts the bus keeps; older ones are read in the outbox")
+    relay_pause_ms: int = setting(100, "pause between two looks for facts to tell")
+    relay_max: int = setting(500, "facts told in one go")
+    facts_keep_h: int = setting(24, "a fact that everybody has heard can be told again for this long")
+
     # the web
     body_bytes_max: int = setting(65_536, "a longer request body is refused")
     request_timeout_s: int = setting(
@@ -62,6 +94,9 @@ class Config:
         0, "requests an address may send to a process; 0: no limit, as behind a proxy all have the proxy's"
     )
     addresses_max: int = setting(100_000, "addresses a process counts requests of")
+
+    # tests
+    crash_at: str = setting("", "a point at which the process kills itself: engines/crash.py; never set it")
 
     def __post_init__(self) -> None:
         assert 1 <= self.hold_ttl_s <= self.hold_life_max_s <= 86_400

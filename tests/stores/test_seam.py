@@ -20,10 +20,14 @@ from holdfast.catalogue.schedule.store import Schedule
 from holdfast.catalogue.store import store_layout
 from holdfast.claim import Part
 from holdfast.ledger import Booking, State
+from holdfast.payments.gateway import Answer, Charge
+from holdfast.payments.saga import Step
+from holdfast.payments.store import Came
 from holdfast.refusals import HoldGone, OverLimit, SeatsTaken
 from holdfast.sale.order import booking_page
 from tests.patience import until
 from tests.stores.stages import Stage, an_order, claims_of, hold, shown
+from tests.stores.test_payment_book import ask_for
 from tests.stores.tills import Till, an_owner
 
 
@@ -264,7 +268,7 @@ class TestRule11SeatNumbersOnlyGrow:
         await hold(stage.box, till.show, an_owner(), grown.index_of["Z-2"])
 
         after = await stage.box.catalogue.show_on_sale(till.show)
-        page = booking_page(await till.booking(booking.number), after.layout)
+        page = booking_page(await till.booking(booking.number), after, after.terms)
         assert [seat.label for seat in page.seats] == [label]
         assert len(section.rows) == 2
         assert await shown(stage.box, till.show) == "A" * 12 + "H" + "A" * 7 + "AHAA"
@@ -280,11 +284,22 @@ class TestRule12TheFence:
         await till.postgres.execute(change, till.show, State.HELD)
         assert await ledger.cancel(late, late.owner_id) is None
         assert await ledger.extend(late, ttl_s=600, life_max_s=1800) is None
-        await till.postgres.execute(change, till.show, State.PAYING)
-        assert await ledger.confirm_many([late]) == []
 
-        (now,) = await ledger.confirm_many([await till.booking(late.number)])
-        assert now.state is State.CONFIRMED
+    async def test_money_of_an_attempt_with_an_older_fence_confirms_nothing(self, stage: Stage) -> None:
+        """Its answer came when the payer had tried again: the second attempt decides, this one is late."""
+        till = await stage.till()
+        payments, booking = stage.box.payments, await till.opened(4)
+        first = (await payments.start(ask_for(booking))).payment
+        assert first is not None
+        await payments.give_back(first, Charge(answer=Answer.NO), Step.DECLINED)
+        second = (await payments.start(ask_for(booking))).payment
+        assert second is not None
+
+        came = Charge(answer=Answer.YES, reference="pay_1")
+        (late,) = await payments.confirm_many([Came(first, came, 0, 0)])
+        (paid,) = await payments.confirm_many([Came(second, came, 0, 0)])
+
+        assert (late.step, paid.step, paid.booking_state) == (Step.LATE, Step.PAID, State.CONFIRMED)
 
     async def test_the_number_after_a_lost_redis_is_still_a_later_one(self, stage: Stage) -> None:
         """A counter in Redis starts again when Redis does."""

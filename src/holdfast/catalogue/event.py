@@ -10,6 +10,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from holdfast.catalogue.policy import RefundPolicy
+
 
 class Kind(StrEnum):
     FILM = "film"
@@ -83,6 +85,7 @@ class Event(Struct, frozen=True, kw_only=True):
     poster: str
     people: list[str]
     featured: bool
+    refund_policy: RefundPolicy  # of shows made from now on
 
 
 def poster_of(event_id: int, poster: str) -> str:

@@ -4,11 +4,15 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 
 from holdfast.catalogue.event import City, Event, Hall, Kind, Slug, poster_of
 from holdfast.catalogue.layout import Layout
+from holdfast.catalogue.policy import RefundTerms, told_of
+from holdfast.catalogue.pricing import Lines
 from holdfast.catalogue.show import OrphanRule, SaleState, ShowOnSale, sale_state
+from holdfast.catalogue.terms import Terms
 
 Day = date  # `Asked.date` hides the name of its own type
 Counts = Mapping[str, int] | None  # letter of the seat map → seats; None: the seat map cannot be asked now
@@ -50,7 +54,9 @@ class ShowCard(Struct, frozen=True, kw_only=True):
     hall: str
     sale_state: SaleState
     currency: str
-    from_price_minor: int
+    from_price_minor: int  # all-in, as every price
+    from_lines: Lines  # what it is made of
+    refund: RefundTerms
     availability: Availability | None
 
 
@@ -134,11 +140,14 @@ class EventBrief(Struct, frozen=True, kw_only=True):
 
 
 class Price(Struct, frozen=True, kw_only=True):
-    """What one seat of a category costs, all fees and taxes in it."""
+    """What one seat of a category costs, all fees and taxes in it: base, fee and tax sum to the price."""
 
     category: str
     colour: str
     price_minor: int
+    base_minor: int
+    fee_minor: int
+    tax_minor: int
 
 
 class ShowPage(Struct, frozen=True, kw_only=True):
@@ -155,11 +164,14 @@ class ShowPage(Struct, frozen=True, kw_only=True):
     sale_state: SaleState
     currency: str
     prices: list[Price]
+    tax_bp: int  # of the tax in the prices, in 1/10 000
+    refund: RefundTerms
     layout_hash: str
     layout_url: str
     hold_ttl_s: int
     order_seats_max: int
     owner_seats_max: int
+    card_seats_max: int | None  # seats that one card may buy; null: no limit
     orphan_rule: OrphanRule
     availability: Availability | None
     revision: int
@@ -174,9 +186,14 @@ def availability(seats: int, counts: Counts) -> Availability | None:
     )
 
 
-def show_card(row: Mapping[str, Any], counts: Counts, now: datetime) -> ShowCard:
+def show_card(row: Mapping[str, Any], terms: Terms, counts: Counts, now: datetime) -> ShowCard:
     free = availability(row["seats"], counts)
-    told = dict(row) | {"availability": free, "sale_state": _state(row, free, now)}
+    told = dict(row) | {
+        "availability": free,
+        "sale_state": _state(row, free, now),
+        "from_lines": terms.lines(row["from_price_minor"]),
+        "refund": told_of(terms.refund_policy, row["starts_at"]),
+    }
     return ShowCard(**{name: told[name] for name in ShowCard.__struct_fields__})
 
 
@@ -208,7 +225,8 @@ def show_page(
         "event": EventBrief(**_brief(event)),
         "venue": venue,
         "sale_state": _state(row, free, now),
-        "prices": price_list(show.layout, show.prices),
+        "prices": price_list(show.layout, show.lines),
+        "refund": told_of(show.terms.refund_policy, row["starts_at"]),
         "layout_url": f"/api/v1/shows/{row['show_id']}/layout?v={row['layout_hash']}",
         "orphan_rule": OrphanRule(row["orphan_rule"]),
         "availability": free,
@@ -220,10 +238,10 @@ def venue_brief(row: Mapping[str, Any]) -> VenueBrief:
     return VenueBrief(**{name: row[name] for name in VenueBrief.__struct_fields__})
 
 
-def price_list(layout: Layout, prices: Iterable[int]) -> list[Price]:
+def price_list(layout: Layout, lines: Iterable[Lines]) -> list[Price]:
     return [
-        Price(category=category.name, colour=category.colour, price_minor=price_minor)
-        for category, price_minor in zip(layout.categories, prices, strict=True)
+        Price(category=category.name, colour=category.colour, **msgspec.structs.asdict(each))
+        for category, each in zip(layout.categories, lines, strict=True)
     ]
 
 

@@ -38,7 +38,7 @@ ORDER BY show_card.starts_at, show_card.show_id;
 
 -- name: events_by_id
 SELECT id, kind, title, description, language, genre, rating::float8 AS rating, duration_min, poster, people,
-       featured
+       featured, refund_policy
   FROM event
  WHERE id = ANY ($1::bigint[]);
 
@@ -106,11 +106,19 @@ ORDER BY hall.name;
 SELECT show.revision, show.layout_hash, show.currency, show.hold_ttl_s, show.owner_seats_max,
        show.order_seats_max, show.orphan_rule, show.opens_at, show.closes_at, show.starts_at, show.cancelled,
        event.title,
+       terms.fee_minor, terms.fee_bp, terms.tax_bp, terms.refund_policy, terms.card_seats_max,
        array(SELECT category FROM price WHERE show_id = show.id ORDER BY category) AS categories,
        array(SELECT price_minor FROM price WHERE show_id = show.id ORDER BY category) AS prices
   FROM show
   JOIN event ON event.id = show.event_id
+  JOIN show_terms AS terms ON terms.show_id = show.id AND terms.revision = show.revision
  WHERE show.id = $1;
+
+-- name: terms
+-- The terms of a show at a revision; no row at revision 0, which is older than terms.
+SELECT fee_minor, fee_bp, tax_bp, refund_policy, card_seats_max
+  FROM show_terms
+ WHERE show_id = $1 AND revision = $2;
 
 -- name: layout_body
 SELECT body

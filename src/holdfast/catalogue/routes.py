@@ -31,7 +31,7 @@ from holdfast.catalogue.pages import (
     venue_brief,
 )
 from holdfast.catalogue.poster import poster
-from holdfast.catalogue.store import CHOSEN_MAX
+from holdfast.catalogue.store import CHOSEN_MAX, terms_of
 from holdfast.engines.down import EngineDown
 from holdfast.engines.meter import meter
 from holdfast.refusals import NoSuchCity, NoSuchEvent, NoSuchShow, NoSuchVenue
@@ -194,7 +194,7 @@ async def _event_cards(box: Box, event_ids: Iterable[int], rows: list[Any]) -> l
 async def _show_cards(box: Box, rows: list[Any]) -> list[ShowCard]:
     counts = await _counts(box, [row["show_id"] for row in rows])
     now = datetime.now(UTC)
-    return [show_card(row, counts.get(row["show_id"]), now) for row in rows]
+    return [show_card(row, terms_of(row), counts.get(row["show_id"]), now) for row in rows]
 
 
 async def _counts(box: Box, show_ids: list[int]) -> dict[int, Counts]:

@@ -19,6 +19,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from holdfast.catalogue.layout import Layout
+from holdfast.catalogue.pricing import Lines
+from holdfast.catalogue.terms import Terms
 from holdfast.refusals import BadWindow, UnknownCategory, UnpricedCategory
 
 # A show outside these years is a slip of the pen, and some of their neighbours overflow in UTC.
@@ -56,6 +58,8 @@ class ShowOnSale:
     layout: Layout
     currency: str
     prices: tuple[int, ...]  # by category index, minor units, all-in
+    lines: tuple[Lines, ...]  # of those prices, by category index: worked out once, looked up by every hold
+    terms: Terms
     hold_ttl_s: int
     owner_seats_max: int
     order_seats_max: int

@@ -2,9 +2,10 @@
 
     show_on_sale  ≤ 2 s old   the hold path; peek() is its plain look-up, without waiting
     layout        for ever    its hash is its content; at most `layouts_cached_max`, shared by all their shows
+    terms         for ever    a revision's never change
     ready         ≤ 4 s old   whole answers as bytes with their ETag, made by routes.py
 
-While PostgreSQL cannot be reached, all three answer with what they have, however old: browsing goes on (R4).
+While PostgreSQL cannot be reached, all answer with what they have, however old: browsing goes on (R4).
 """
 
 import asyncio
@@ -20,7 +21,9 @@ from holdfast.catalogue.event import City, Event, Hall, Kind
 from holdfast.catalogue.layout import Layout, LayoutBody
 from holdfast.catalogue.layout_body import canonical
 from holdfast.catalogue.pages import Asked
+from holdfast.catalogue.policy import RefundPolicy
 from holdfast.catalogue.show import OrphanRule, ShowOnSale
+from holdfast.catalogue.terms import PLAIN, Terms
 from holdfast.engines.cache import Cache
 from holdfast.engines.down import EngineDown
 from holdfast.engines.postgres import Postgres
@@ -37,6 +40,7 @@ SHOW_STALE, PAGE_STALE = 2, 4
 SLOW_FRESH, SLOW_STALE = 30, 60
 PAGES_KEPT_MAX = 2_000
 LAYOUTS_CACHED_MAX = 32  # a stadium's is about 15 MB
+TERMS_CACHED_MAX = 10_000  # half a kilobyte each
 SHOWS_LISTED_MAX = 50  # of one event in a listing; its own page has more
 SHOWS_OF_PAGE_MAX = 500
 SELLING_MAX = 300  # shows looked at to see what is wanted most
@@ -66,6 +70,7 @@ class Catalogue:
         self._postgres = postgres
         self._fresh_s = fresh_s
         self._layouts = Cache(self._load_layout, fresh_s=float("inf"), size_max=layouts_cached_max)
+        self._terms = Cache(self._load_terms, fresh_s=float("inf"), size_max=TERMS_CACHED_MAX)
         self._shows = Cache(self._load_show, fresh_s=fresh_s, stale_max_s=fresh_s * SHOW_STALE)
         self.peek = self._shows.peek
         self._start_pages()
@@ -99,6 +104,12 @@ class Catalogue:
             self.forget(show_id)
             show = await self.show_on_sale(show_id)
         return show
+
+    async def terms(self, show: ShowOnSale, revision: int) -> Terms:
+        """What was promised to somebody who held seats of the show at this revision."""
+        if revision == show.revision:
+            return show.terms
+        return await _get(self._terms, (show.show_id, revision))
 
     async def layout(self, layout_hash: str) -> Layout:
         return await self._layouts.get(layout_hash)
@@ -192,14 +203,21 @@ class Catalogue:
             return None
         layout = await self.layout(row["layout_hash"])
         price_of = dict(zip(row["categories"], row["prices"], strict=True))
+        prices, terms = tuple(price_of[category.name] for category in layout.categories), terms_of(row)
         known = {
             "show_id": show_id,
             "layout": layout,
-            "prices": tuple(price_of[category.name] for category in layout.categories),
+            "prices": prices,
+            "lines": tuple(terms.lines(price) for price in prices),
+            "terms": terms,
             "orphan_rule": OrphanRule(row["orphan_rule"]),
         }
         told = dict(row) | known
         return ShowOnSale(**{f.name: told[f.name] for f in fields(ShowOnSale)})
+
+    async def _load_terms(self, of: tuple[int, int]) -> Terms:
+        row = await self._postgres.fetchrow(Q.terms, *of)
+        return PLAIN if row is None else terms_of(row)
 
     async def _load_layout(self, layout_hash: str) -> Layout:
         body = await self._postgres.fetchval(Q.layout_body, layout_hash)
@@ -214,9 +232,19 @@ async def store_layout(tx: Any, layout: Layout) -> None:
     await tx.execute(Q.add_layout, layout.hash, layout.name, body, layout.seat_count)
 
 
+def terms_of(row: Any) -> Terms:
+    """The terms in a row of show_terms, or of show_card."""
+    told = {name: row[name] for name in Terms.__struct_fields__}
+    return Terms(**told | {"refund_policy": policy_of(row)})
+
+
+def policy_of(row: Any) -> RefundPolicy:
+    return msgspec.json.decode(row["refund_policy"], type=RefundPolicy)
+
+
 def event_of(row: Any) -> Event:
     told = {name: row[name] for name in Event.__struct_fields__}
-    return Event(**told | {"kind": Kind(row["kind"])})
+    return Event(**told | {"kind": Kind(row["kind"]), "refund_policy": policy_of(row)})
 
 
 def _page_cache(fresh_s: float, stale_max_s: float) -> Cache[Page, Ready]:

@@ -2,11 +2,11 @@
 
     HELD ◄──► PAYING ──► CONFIRMED ──► REFUNDED          BLOCKED ──► CANCELLED
      ├─► CONFIRMED (nothing to pay)                      (seats an organiser keeps back)
-     ├─► EXPIRED  └───► EXPIRED, FAILED
-     └─► CANCELLED
+     ├─► CANCELLED  └─► EXPIRED ──► CONFIRMED (paid late, and every seat was still free)
+     └─► EXPIRED          └───────► FAILED (paid late, and it was not: the money goes back)
 
 Rule: everything that decides a transition is in this file. It does no I/O.
-docs/flows/booking.md is drawn from MOVES, by `make docs`; the trigger in 0003_ledger.sql says the same.
+docs/flows/booking.md is drawn from MOVES, by `make docs`; the trigger in 0008_payments.sql says the same.
 """
 
 from datetime import datetime
@@ -24,7 +24,7 @@ class State(StrEnum):
     CONFIRMED = "confirmed"  # paid for, or nothing to pay
     EXPIRED = "expired"  # time passed, nobody paid
     CANCELLED = "cancelled"  # the owner let go
-    FAILED = "failed"  # paid too late, or lost the race; money goes back
+    FAILED = "failed"  # paid too late; money goes back
     REFUNDED = "refunded"  # was confirmed; money went back
     BLOCKED = "blocked"  # kept back by an organiser
 
@@ -48,8 +48,8 @@ MOVES: dict[tuple[State, Move], State] = {
     (State.PAYING, Move.DECLINE): State.HELD,
     (State.PAYING, Move.CONFIRM): State.CONFIRMED,
     (State.PAYING, Move.EXPIRE): State.EXPIRED,
-    (State.PAYING, Move.FAIL): State.FAILED,
     (State.EXPIRED, Move.CONFIRM): State.CONFIRMED,  # paid late, and every seat was still free
+    (State.EXPIRED, Move.FAIL): State.FAILED,
     (State.CONFIRMED, Move.REFUND): State.REFUNDED,
     (State.BLOCKED, Move.UNBLOCK): State.CANCELLED,
 }
@@ -82,6 +82,7 @@ class Booking(Struct, frozen=True, gc=False):
     opened_at: datetime
     expires_at: datetime
     confirmed_at: datetime | None
+    revision: int  # of the show, at hold: its prices and terms; 0: a block
 
     @property
     def claim(self) -> Claim:

@@ -44,9 +44,6 @@ SELECT expired.show_id, expired.number
 -- name: cancel
 SELECT * FROM cancel_holds($1, $2, $3, $4, $5);
 
--- name: confirm
-SELECT * FROM confirm_bookings($1, $2, $3, $4);
-
 -- name: extension
 -- How long a hold may be made to last from now, in ms; no row: it is not held any more.
 -- Never less than it has: a claim that ended before its row would show a held seat as free.

@@ -1,4 +1,4 @@
-"""The only file in ledger/ that talks to PostgreSQL: open, confirm, extend, cancel, expire, block."""
+"""The only file in ledger/ that talks to PostgreSQL: open, extend, cancel, expire, block."""
 
 import asyncio
 import time
@@ -139,17 +139,6 @@ class Ledger:
         )
         return _booking(rows[0]) if rows else None
 
-    async def confirm_many(self, bookings: Sequence[Booking]) -> list[Booking]:
-        """Those that could be confirmed: the others have another state, owner or fence by now."""
-        rows = await self._postgres.fetch(
-            Q.confirm,
-            [b.show_id for b in bookings],
-            [b.number for b in bookings],
-            [b.owner_id for b in bookings],
-            [b.fence for b in bookings],
-        )
-        return [_booking(row) for row in rows]
-
     async def extension_ms(self, booking: Booking, *, ttl_s: int, life_max_s: int) -> int | None:
         """What the hold would have left if it were extended now; None: it is not held any more."""
         row = await self._postgres.fetchrow(
@@ -231,6 +220,7 @@ def _booking(row: Any) -> Booking:
         row["opened_at"],
         row["expires_at"],
         row["confirmed_at"],
+        row["revision"],
     )
 
 

@@ -761,3 +761,1227 @@ BEGIN
     END LOOP;
     RETURN v_lost;
 END $$;
+
+-- 0007_terms.sql: on what terms a show is sold, for ever known to who has held a seat under them.
+--
+-- A price is all-in: what is seen first is what is paid. Its lines (base, fee, tax) follow from it and from
+-- the terms, by catalogue/pricing.py; they are stored nowhere, so they cannot contradict each other.
+
+-- What comes back to who cancels, for shows made from now on; as RefundPolicy in catalogue/policy.py.
+ALTER TABLE event ADD COLUMN refund_policy jsonb NOT NULL
+    DEFAULT '{"steps": [{"hours_before": 24, "percent": 100}], "keep_fee": false}';
+
+-- One row for every revision of a show, written in the transaction that makes the revision.
+CREATE TABLE show_terms (
+    show_id        bigint NOT NULL REFERENCES show,
+    revision       bigint NOT NULL,
+    fee_minor      bigint NOT NULL,                      -- service fee of a seat: a fixed part
+    fee_bp         int    NOT NULL,                      -- and a share of its base, in 1/10 000
+    tax_bp         int    NOT NULL,                      -- tax on base and fee, in 1/10 000; in the price
+    refund_policy  jsonb  NOT NULL,
+    card_seats_max int,                                  -- seats that one card may buy; null: no limit
+    PRIMARY KEY (show_id, revision),
+    CONSTRAINT a_fee_is_not_negative CHECK (fee_minor BETWEEN 0 AND 1000000000),
+    CONSTRAINT a_fee_is_at_most_its_base CHECK (fee_bp BETWEEN 0 AND 10000),
+    CONSTRAINT a_tax_is_at_most_what_it_taxes CHECK (tax_bp BETWEEN 0 AND 10000),
+    CONSTRAINT a_card_may_buy_a_seat CHECK (card_seats_max BETWEEN 1 AND 1000),
+    CONSTRAINT a_policy_has_steps CHECK (jsonb_typeof(refund_policy -> 'steps') = 'array')
+);
+
+INSERT INTO show_terms (show_id, revision, fee_minor, fee_bp, tax_bp, refund_policy)
+SELECT show.id, show.revision, 0, 0, 0, event.refund_policy
+  FROM show
+  JOIN event ON event.id = show.event_id;
+
+CREATE FUNCTION terms_are_never_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'terms of show % at revision % are what somebody was promised', OLD.show_id, OLD.revision
+        USING ERRCODE = 'check_violation';
+END $$;
+
+CREATE TRIGGER terms_are_never_changed BEFORE UPDATE OR DELETE ON show_terms
+    FOR EACH ROW EXECUTE FUNCTION terms_are_never_changed();
+
+-- A show as listings tell it, now with its terms. LEFT, though every show has them: a query that does not ask
+-- for them is then planned without them.
+CREATE OR REPLACE VIEW show_card AS
+SELECT show.id AS show_id, show.event_id, show.hall_id, hall.venue_id, venue.city_id,
+       event.organiser_id, event.kind, event.title,
+       hall.name AS hall, venue.name AS venue, city.slug AS city, city.timezone,
+       show.starts_at, show.ends_at, show.opens_at, show.closes_at,
+       (show.starts_at AT TIME ZONE city.timezone)::date AS local_date,
+       show.currency, show.cancelled, show.layout_hash, layout.seats,
+       show.hold_ttl_s, show.owner_seats_max, show.order_seats_max, show.orphan_rule, show.revision,
+       (SELECT min(price.price_minor) FROM price WHERE price.show_id = show.id) AS from_price_minor,
+       terms.fee_minor, terms.fee_bp, terms.tax_bp, terms.refund_policy, terms.card_seats_max
+  FROM show
+  JOIN event ON event.id = show.event_id
+  JOIN hall ON hall.id = show.hall_id
+  JOIN venue ON venue.id = hall.venue_id
+  JOIN city ON city.id = venue.city_id
+  JOIN layout ON layout.hash = show.layout_hash
+  LEFT JOIN show_terms AS terms ON terms.show_id = show.id AND terms.revision = show.revision;
+
+-- The revision of the show under which the seats were held; 0: a block, or a booking older than this column.
+-- Last, because booking_rows gives its rows in the order of the table.
+ALTER TABLE booking ADD COLUMN revision bigint NOT NULL DEFAULT 0;
+
+DROP FUNCTION booking_rows(
+    bigint[], bigint[], text[], bigint[], text[], bigint[], text[], text[], int[], text[], text[], text[],
+    bigint[]
+);
+
+-- The rows of booking for those that may be opened; one with nothing to pay is confirmed from the start.
+CREATE FUNCTION booking_rows(
+    p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[],
+    p_claim text[], p_note text[], p_left_ms int[], p_currency text[], p_seats text[], p_prices text[],
+    p_amount bigint[], p_revision bigint[]
+) RETURNS SETOF booking LANGUAGE sql STABLE AS $$
+    SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
+           claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
+           now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END, revision
+      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
+                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
+        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
+              note, left_ms, currency, seats, prices, amount, revision)
+     WHERE outcome IN ('held', 'confirmed');
+$$;
+
+-- As in 0006_open_holds.sql, where it is explained; the rows now say under which revision they were opened.
+CREATE OR REPLACE FUNCTION open_holds(
+    p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[],
+    p_left_ms int[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[],
+    p_amount bigint[], p_by_ledger boolean
+) RETURNS TABLE (outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamptz, details jsonb)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_outcome text[];
+    v_epoch   bigint[];
+    v_max     int[];
+    -- of the booking opened for each request, NULL where there is none
+    v_number  bigint[] := ARRAY(SELECT nextval('ledger_number') FROM generate_series(1, cardinality(p_show)));
+    v_lapsed_show   bigint[];
+    v_lapsed_number bigint[];
+    v_details jsonb;
+    v_lost    int[];
+    v_easy    boolean;
+BEGIN
+    -- Shared with other holds, against whoever writes the map anew.
+    SELECT array_agg(sale_verdict(sale, asked.revision, asked.amount, p_by_ledger) ORDER BY asked.ord),
+           array_agg(coalesce(sale.epoch, 0) ORDER BY asked.ord),
+           array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY asked.ord)
+      INTO v_outcome, v_epoch, v_max
+      FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS asked (show_id, revision, amount, ord)
+      LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE) AS sale
+     USING (show_id);
+
+    -- The easy way: nobody is in the way, as Redis has seen to. Seats in key order, so that two batches that
+    -- want the same ones cannot wait for each other.
+    v_easy := v_outcome <@ ARRAY['held', 'confirmed'];
+    IF v_easy THEN
+        BEGIN
+            INSERT INTO booking
+            SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+                                       p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount,
+                                       p_revision);
+            INSERT INTO taken_seat (show_id, seat, number)
+            SELECT show_id, seat, number FROM seats_asked(p_show, p_seats, v_number) ORDER BY show_id, seat;
+        EXCEPTION WHEN unique_violation THEN
+            v_easy := false;
+        END;
+    END IF;
+
+    IF NOT v_easy THEN
+        -- The careful way. A known request id inserts nothing, and is answered from its first booking.
+        INSERT INTO booking
+        SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+                                   p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
+            ON CONFLICT (owner_id, show_id, request_id) DO NOTHING;
+        SELECT array_agg(CASE WHEN booking.number IS NULL AND a.outcome IN ('held', 'confirmed') THEN 'same'
+                              ELSE a.outcome END ORDER BY a.ord),
+               array_agg(booking.number ORDER BY a.ord)
+          INTO v_outcome, v_number
+          FROM unnest(p_show, v_number, v_outcome) WITH ORDINALITY AS a (show_id, number, outcome, ord)
+          LEFT JOIN booking USING (show_id, number);
+        INSERT INTO taken_seat (show_id, seat, number)
+        SELECT show_id, seat, number FROM seats_asked(p_show, p_seats, v_number) ORDER BY show_id, seat
+            ON CONFLICT DO NOTHING;
+        -- Let go what has lapsed, take what came free, and see who still lacks a seat.
+        SELECT array_agg(show_id), array_agg(number) INTO v_lapsed_show, v_lapsed_number
+          FROM lapse_under(p_show, p_seats, v_number);
+        SELECT l.lost, l.details INTO v_lost, v_details FROM losers(p_show, p_seats, v_number) AS l;
+        PERFORM forget_openings(p_show, v_number, v_lost);
+        FOR i IN 1 .. coalesce(cardinality(v_lost), 0) LOOP
+            v_outcome[v_lost[i]] := 'taken';
+            v_number[v_lost[i]] := NULL;
+        END LOOP;
+    END IF;
+
+    -- The limits: counters last of all locks, and in key order. What lapsed above is counted down first.
+    IF v_lapsed_show IS NOT NULL THEN
+        PERFORM count_down(v_lapsed_show, v_lapsed_number);
+        PERFORM record_moves(v_lapsed_show, v_lapsed_number, 'expire', NULL);
+    END IF;
+    v_lost := count_up(p_show, p_owner, v_number, p_seats, v_max);
+    IF v_lost IS NOT NULL THEN
+        PERFORM forget_openings(p_show, v_number, v_lost);
+        FOR i IN 1 .. cardinality(v_lost) LOOP
+            v_outcome[v_lost[i]] := 'limit';
+            v_number[v_lost[i]] := NULL;
+        END LOOP;
+    END IF;
+
+    -- Audit row and fact of each; a booking with nothing to pay makes a second move at once.
+    WITH opened AS (
+        SELECT * FROM unnest(p_show, v_number, p_owner, p_left_ms) AS a (show_id, number, owner_id, left_ms)
+         WHERE number IS NOT NULL
+    ), audit AS (
+        INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
+        SELECT show_id, number, 'hold', 'held', number, owner_id FROM opened
+    )
+    INSERT INTO outbox (show_id, number, kind, ends_at)
+    SELECT show_id, number, 'booking.held', now() + left_ms * interval '1 ms' FROM opened;
+    IF 'confirmed' = ANY (v_outcome) THEN
+        PERFORM record_moves(array_agg(show_id), array_agg(number), 'confirm', NULL)
+           FROM unnest(p_show, v_number, v_outcome) AS a (show_id, number, outcome)
+          WHERE outcome = 'confirmed';
+    END IF;
+
+    RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
+END $$;
+
+-- 0008_payments.sql: money for bookings. Every step is written before it is tried; what happens to a booking
+-- and what happens to its payment are one transaction.
+--
+-- show_id is in every key here too. Order of locks: sale (shared) → bookings → payments → seats → counters.
+
+CREATE TYPE payment_step AS ENUM (
+    'charge',      -- the gateway is being asked for the money
+    'look_up',     -- it was asked and has not said, or waits for the payer
+    'call_off',    -- it is being asked to forget it
+    'watch',       -- the seats are gone, the gateway is silent: is the money?
+    'late',        -- the money came, and its booking was not waiting any more
+    'paid', 'declined', 'called_off', 'expired', 'returned'  -- ends; returned: see refund
+);
+
+CREATE TYPE refund_state AS ENUM (
+    'asked',       -- decided; the gateway is being asked
+    'done',        -- it goes back
+    'by_hand'      -- the gateway will not: a person must look
+);
+
+CREATE TABLE payment (
+    show_id       bigint       NOT NULL,
+    number        bigint       NOT NULL,                  -- of the booking
+    attempt       int          NOT NULL,                -- 1, 2, …: each has its own key at the gateway
+    owner_id      bigint       NOT NULL,
+    fence         bigint       NOT NULL,                  -- the booking's, as of this attempt
+    request_id    text         NOT NULL,                  -- the asker's Idempotency-Key
+    body_hash     bigint       NOT NULL,
+    key           text         NOT NULL,                  -- the idempotency key at the gateway, our reference
+    gateway       text         NOT NULL,
+    method        text         NOT NULL,                  -- a token; empty: the payer confirms at the gateway
+    return_url    text         NOT NULL DEFAULT '',
+    step          payment_step NOT NULL,
+    amount_minor  bigint       NOT NULL,
+    fee_minor     bigint       NOT NULL DEFAULT 0,        -- of the amount: ours; known when it is paid
+    tax_minor     bigint       NOT NULL DEFAULT 0,                 -- of the amount: the state's
+    currency      text         NOT NULL,
+    refunds_minor bigint       NOT NULL DEFAULT 0,        -- asked for or done
+    reference     text,                                   -- the gateway's own id
+    card          text,                                   -- a fingerprint
+    action_url    text,                                   -- where the payer has to go
+    client_secret text,
+    reason        text,                                   -- why not, for the payer
+    code          text,
+    hold_ends_at  timestamptz  NOT NULL,                  -- what a decline gives back
+    deadline_at   timestamptz  NOT NULL,
+    turn          int          NOT NULL DEFAULT 0,        -- whose turn it is to carry it on: grows
+    tries         int          NOT NULL DEFAULT 0,        -- since the step was written
+    due_at        timestamptz,                            -- when somebody should look; NULL: it has ended
+    asked_at      timestamptz  NOT NULL DEFAULT now(),
+    ended_at      timestamptz,
+    PRIMARY KEY (show_id, number, attempt),
+    CONSTRAINT nobody_pays_nothing CHECK (amount_minor > 0),
+    CONSTRAINT fee_and_tax_are_part_of_it CHECK (fee_minor >= 0 AND tax_minor >= 0
+                                                 AND fee_minor + tax_minor <= amount_minor),
+    CONSTRAINT no_more_goes_back_than_came CHECK (refunds_minor BETWEEN 0 AND amount_minor),
+    CONSTRAINT ended_or_due CHECK ((due_at IS NULL) = (ended_at IS NOT NULL))
+);
+
+-- A key that failed may be used again; any other gives the first answer.
+CREATE UNIQUE INDEX one_payment_a_request ON payment (owner_id, show_id, request_id)
+    WHERE step NOT IN ('declined', 'called_off', 'expired');
+CREATE INDEX payments_due ON payment (due_at) WHERE due_at IS NOT NULL;
+
+-- Money on its way back. The key at the gateway is made of the row's own, so asking twice is asking once.
+CREATE TABLE refund (
+    show_id      bigint       NOT NULL,
+    number       bigint       NOT NULL,
+    attempt      int          NOT NULL,
+    id           int          NOT NULL,                   -- 1, 2, … of this payment
+    why          text         NOT NULL,                   -- late, owner, show, admin:<request>: once each
+    seats        int[]        NOT NULL DEFAULT '{}',      -- given back with it; empty: money alone
+    seats_minor  bigint       NOT NULL DEFAULT 0,         -- what those seats had cost
+    amount_minor bigint       NOT NULL,
+    fee_minor    bigint       NOT NULL DEFAULT 0,
+    tax_minor    bigint       NOT NULL DEFAULT 0,
+    state        refund_state NOT NULL DEFAULT 'asked',
+    reference    text,                                    -- the gateway's
+    reason       text,                                    -- why it would not
+    actor_id     bigint,                                  -- NULL: a rule did it
+    tries        int          NOT NULL DEFAULT 0,
+    due_at       timestamptz  DEFAULT now(),
+    asked_at     timestamptz  NOT NULL DEFAULT now(),
+    done_at      timestamptz,
+    PRIMARY KEY (show_id, number, attempt, id),
+    CONSTRAINT one_refund_a_reason UNIQUE (show_id, number, attempt, why),
+    CONSTRAINT a_refund_is_of_something CHECK (amount_minor > 0),
+    CONSTRAINT fee_and_tax_are_part_of_it CHECK (fee_minor >= 0 AND tax_minor >= 0
+                                                 AND fee_minor + tax_minor <= amount_minor)
+);
+
+CREATE INDEX refunds_due ON refund (due_at) WHERE state = 'asked';
+CREATE INDEX refunds_by_hand ON refund (asked_at) WHERE state = 'by_hand';
+
+-- The books. Lines of an entry add up to nothing: what one account gets, others give.
+--   gateway:<name>  what lies at the gateway for us     organiser  what we owe to the organiser
+--   fee             what is ours                        tax        what is the state's
+--   owed            what we owe to fans: money that came for nothing, refunds on their way
+CREATE TABLE journal (
+    show_id      bigint      NOT NULL,
+    entry        bigint      NOT NULL,                    -- from ledger_number
+    account      text        NOT NULL,
+    amount_minor bigint      NOT NULL,
+    currency     text        NOT NULL,
+    number       bigint      NOT NULL,
+    attempt      int         NOT NULL,
+    kind         text        NOT NULL,                    -- charge, late charge, late booking, refund, …
+    at           timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (show_id, entry, account),
+    CONSTRAINT no_empty_lines CHECK (amount_minor <> 0)
+);
+
+CREATE INDEX journal_of_a_booking ON journal (show_id, number);
+
+CREATE FUNCTION journal_balances() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM written GROUP BY show_id, entry
+                HAVING sum(amount_minor) <> 0 OR count(DISTINCT currency) > 1) THEN
+        RAISE EXCEPTION 'an entry of the journal does not balance' USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER journal_balances AFTER INSERT ON journal REFERENCING NEW TABLE AS written
+    FOR EACH STATEMENT EXECUTE FUNCTION journal_balances();
+
+-- One for each seat of a confirmed booking, from the transaction that confirmed it.
+CREATE TABLE ticket (
+    show_id   bigint      NOT NULL,
+    number    bigint      NOT NULL,
+    seat      int         NOT NULL,
+    serial    bigint      NOT NULL DEFAULT nextval('ledger_number'),
+    issued_at timestamptz NOT NULL DEFAULT now(),
+    voided_at timestamptz,                                -- given back
+    used_at   timestamptz,                                -- let in: never given back after that
+    PRIMARY KEY (show_id, number, seat),
+    CONSTRAINT a_voided_ticket_lets_nobody_in CHECK (voided_at IS NULL OR used_at IS NULL)
+);
+
+CREATE UNIQUE INDEX one_ticket_a_serial ON ticket (show_id, serial);
+
+-- Seats one card has in a show, where the show limits them.
+CREATE TABLE card_count (
+    show_id   bigint NOT NULL,
+    card      text   NOT NULL,
+    seats     int    NOT NULL,
+    seats_max int    NOT NULL,
+    PRIMARY KEY (show_id, card),
+    CONSTRAINT no_card_has_more_seats_than_allowed CHECK (seats BETWEEN 0 AND seats_max)
+);
+
+-- Webhooks, as they came, stored before they are answered.
+CREATE TABLE webhook (
+    gateway  text        NOT NULL,
+    event_id text        NOT NULL,                        -- the gateway's: copies share it
+    kind     text        NOT NULL,
+    show_id  bigint,                                      -- of the payment it is about; NULL: not ours
+    number   bigint,
+    attempt  int,
+    body     bytea       NOT NULL,
+    copies   int         NOT NULL DEFAULT 1,
+    tries    int         NOT NULL DEFAULT 0,
+    due_at   timestamptz DEFAULT now(),                   -- NULL: done, or dead
+    dead     boolean     NOT NULL DEFAULT false,          -- tried often enough: a person may replay it
+    reason   text,
+    came_at  timestamptz NOT NULL DEFAULT now(),
+    done_at  timestamptz,
+    PRIMARY KEY (gateway, event_id)
+);
+
+CREATE INDEX webhooks_due ON webhook (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX webhooks_dead ON webhook (came_at) WHERE dead;
+
+-- The drawing in ledger/booking.py: a booking fails when its money came after it had expired.
+CREATE OR REPLACE FUNCTION booking_moves_as_drawn() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (
+        ('held', 'paying'), ('held', 'confirmed'), ('held', 'expired'), ('held', 'cancelled'),
+        ('paying', 'held'), ('paying', 'confirmed'), ('paying', 'expired'),
+        ('expired', 'confirmed'), ('expired', 'failed'), ('confirmed', 'refunded'), ('blocked', 'cancelled')
+    ) THEN
+        RAISE EXCEPTION 'a booking does not move from % to %', OLD.state, NEW.state
+            USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
+-- Audit row and fact of many bookings that have just moved; of a confirmed one also its tickets. An actor
+-- of 0 is the owner of each.
+CREATE OR REPLACE FUNCTION record_moves(p_show bigint[], p_number bigint[], p_move text, p_actor bigint)
+RETURNS void LANGUAGE sql AS $$
+    WITH moved AS (
+        SELECT booking.*
+          FROM unnest(p_show, p_number) WITH ORDINALITY AS asked (show_id, number, ord)
+          JOIN booking USING (show_id, number)
+      ORDER BY ord
+    ), audit AS (
+        INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
+        SELECT show_id, number, p_move, state, fence, CASE p_actor WHEN 0 THEN owner_id ELSE p_actor END
+          FROM moved
+    ), tickets AS (
+        INSERT INTO ticket (show_id, number, seat)
+        SELECT show_id, number, unnest(seats) FROM moved WHERE p_move = 'confirm'
+    )
+    INSERT INTO outbox (show_id, number, kind) SELECT show_id, number, 'booking.' || state FROM moved;
+$$;
+
+-- 0009_outbox.sql: who has heard which facts. Nothing is added to outbox itself: its writers are in a hurry.
+
+-- One row. How far the outbox is settled: every fact up to there is written for good, and nothing can still
+-- appear among them. Ids are handed out before a commit, so "the highest id there is" would be no such place.
+CREATE TABLE fact_log (
+    is_only      boolean     PRIMARY KEY DEFAULT true,
+    -- Names the log on the bus: one that another database has left there is none of ours.
+    name         text        NOT NULL DEFAULT 'facts-' || left(replace(gen_random_uuid()::text, '-', ''), 12),
+    settled_id   bigint      NOT NULL DEFAULT 0,
+    purged_until timestamptz NOT NULL DEFAULT '-infinity',  -- facts from before then may be gone
+    CONSTRAINT there_is_one_log CHECK (is_only)
+);
+
+INSERT INTO fact_log DEFAULT VALUES;
+
+-- Everybody who hears facts, the relay to the bus among them. A fact stays until all have passed it.
+CREATE TABLE consumer_group (
+    name       text        PRIMARY KEY,
+    checkpoint bigint      NOT NULL,                        -- done with every fact up to this one
+    reader     text        NOT NULL DEFAULT '',             -- the process whose turn it is
+    turn_until timestamptz NOT NULL DEFAULT '-infinity',    -- after that it may be another's
+    moved_at   timestamptz NOT NULL DEFAULT now()
+);
+
+-- Facts that a group could not deal with yet. Later ones with the same key wait behind them; the rest goes on.
+CREATE TABLE parked_fact (
+    group_name text        NOT NULL REFERENCES consumer_group (name) ON DELETE CASCADE,
+    fact_id    bigint      NOT NULL,
+    key        text        NOT NULL,
+    fact       bytea       NOT NULL,                        -- whole, as it was told: it outlives its outbox row
+    tries      int         NOT NULL DEFAULT 0,
+    due_at     timestamptz NOT NULL DEFAULT now(),
+    reason     text        NOT NULL DEFAULT '',             -- why not, the last time
+    dead_at    timestamptz,                                 -- tried often enough: a person must look
+    PRIMARY KEY (group_name, fact_id)
+);
+
+CREATE INDEX parked_in_order ON parked_fact (group_name, key, fact_id) WHERE dead_at IS NULL;
+
+-- What a group has done, written in the transaction that did it: the same fact again does nothing.
+CREATE TABLE consumed_fact (
+    group_name text        NOT NULL,
+    fact_id    bigint      NOT NULL,
+    at         timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (group_name, fact_id)
+);
+
+-- 0010_door.sql: what becomes of a ticket after it was issued, and who may ask for it at the door.
+--
+-- One row decides: whoever lets somebody in, gives a ticket back or gives it away locks its row in `ticket`
+-- first. show_id is in every key here too.
+
+-- Keys that sign tickets. They stay: a ticket bought a year ahead must still be good.
+CREATE TABLE ticket_key (
+    id         smallint    PRIMARY KEY,                   -- a byte of every code
+    private    bytea       NOT NULL,                      -- Ed25519
+    secret     bytea       NOT NULL,                      -- where live codes come from
+    signs_from timestamptz NOT NULL,
+    CONSTRAINT a_key_id_is_a_byte CHECK (id BETWEEN 1 AND 255)
+);
+
+-- How a show's tickets are checked; no row: as the defaults say.
+CREATE TABLE door (
+    show_id bigint  PRIMARY KEY,
+    codes   text    NOT NULL DEFAULT 'fixed',
+    reentry boolean NOT NULL DEFAULT true,                -- who was scanned out may come in again
+    CONSTRAINT codes_are_fixed_or_live CHECK (codes IN ('fixed', 'live', 'live_or_paper'))
+);
+
+-- A ticket after it was issued; no row: nothing has happened to it.
+CREATE TABLE ticket_life (
+    show_id     bigint  NOT NULL,
+    serial      bigint  NOT NULL,
+    edition     int     NOT NULL DEFAULT 1,               -- raised when it changes hands
+    owner_id    bigint,                                   -- whose it is now; NULL: see owner_email, booking
+    owner_email text,                                     -- given to somebody without an account yet
+    phone       bytea,                                    -- hash of the name the phone goes by
+    binding     int     NOT NULL DEFAULT 0,               -- which phone that is: live codes are for it alone
+    is_inside   boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (show_id, serial),
+    CONSTRAINT a_ticket_has_one_owner CHECK (owner_id IS NULL OR owner_email IS NULL)
+);
+CREATE INDEX tickets_given_to ON ticket_life (owner_id) WHERE owner_id IS NOT NULL;
+CREATE INDEX tickets_waiting_for ON ticket_life (owner_email) WHERE owner_email IS NOT NULL;
+
+-- Every time a ticket was given away.
+CREATE TABLE ticket_transfer (
+    show_id    bigint      NOT NULL,
+    serial     bigint      NOT NULL,
+    edition    int         NOT NULL,                      -- the one it began
+    from_id    bigint      NOT NULL,
+    to_id      bigint,                                    -- NULL: nobody with this address has an account
+    email      text        NOT NULL,
+    taken_back boolean     NOT NULL DEFAULT false,        -- from nobody: back to who gave it
+    at         timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (show_id, serial, edition)
+);
+
+-- How often the tickets of a booking were sent again.
+CREATE TABLE ticket_resend (
+    show_id bigint      NOT NULL,
+    number  bigint      NOT NULL,
+    at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (show_id, number, at)
+);
+
+-- What lets a device ask at the door: of some shows, at one gate, for a day. Made and ended by the organiser.
+CREATE TABLE gate_pass (
+    id           bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    account_id   bigint      NOT NULL,                    -- who the device signs in as: of role gate
+    organiser_id bigint,                                  -- NULL: made by an admin
+    gate         text        NOT NULL,
+    name         text        NOT NULL,                    -- of the device or the person
+    code_hash    bytea,                                   -- signs it in; NULL: a password does
+    device_key   bytea,                                   -- X25519, the first to come: packs are for it
+    starts_at    timestamptz NOT NULL,
+    ends_at      timestamptz NOT NULL,
+    revoked_at   timestamptz,
+    made_at      timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT a_pass_ends_after_it_starts CHECK (starts_at < ends_at),
+    CONSTRAINT a_gate_has_a_name CHECK (char_length(gate) BETWEEN 1 AND 60)
+);
+CREATE INDEX passes_of_an_account ON gate_pass (account_id);
+CREATE UNIQUE INDEX one_pass_a_code ON gate_pass (code_hash) WHERE code_hash IS NOT NULL;
+
+CREATE TABLE gate_pass_show (
+    show_id bigint NOT NULL,
+    pass_id bigint NOT NULL REFERENCES gate_pass,
+    PRIMARY KEY (show_id, pass_id)
+);
+CREATE INDEX shows_of_a_pass ON gate_pass_show (pass_id);
+
+-- Every scan, for ever: rows are added and never changed.
+CREATE TABLE check_in (
+    show_id    bigint      NOT NULL,                      -- of the pass where the code is nobody's
+    id         bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
+    pass_id    bigint      NOT NULL,
+    scan_id    text        NOT NULL,                      -- the device's: the same id is the same scan
+    gate       text        NOT NULL,
+    way        text        NOT NULL,
+    verdict    text        NOT NULL,
+    serial     bigint,                                    -- NULL: no ticket of ours
+    edition    int,
+    undoes     bigint,                                    -- the id of the check-in that this one takes back
+    by_hand    boolean     NOT NULL DEFAULT false,        -- found by name or reference, not scanned
+    offline    boolean     NOT NULL DEFAULT false,        -- decided by the device, told later
+    scanned_at timestamptz NOT NULL,                      -- offline: by the device's clock
+    at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (show_id, id),
+    CONSTRAINT one_row_a_scan UNIQUE (show_id, pass_id, scan_id),
+    CONSTRAINT ways_at_a_door CHECK (way IN ('entry', 'exit', 'undo')),
+    CONSTRAINT verdicts_at_a_door CHECK (verdict IN
+        ('admitted', 'left', 'undone', 'unknown', 'wrong_show', 'void', 'transferred', 'used', 'stale_code',
+         'live_code_needed', 'not_inside'))
+);
+CREATE INDEX check_ins_of_a_ticket ON check_in (show_id, serial, id) WHERE serial IS NOT NULL;
+
+CREATE FUNCTION check_ins_stay() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'a check-in is never changed' USING ERRCODE = 'check_violation';
+END $$;
+
+CREATE TRIGGER check_ins_stay BEFORE UPDATE OR DELETE ON check_in
+    FOR EACH STATEMENT EXECUTE FUNCTION check_ins_stay();
+
+-- Two let in with one ticket, or one with a ticket that was worth nothing: found when a device without a
+-- network told of its scans. Both check-ins stay as they were.
+CREATE TABLE door_conflict (
+    show_id   bigint      NOT NULL,
+    id        bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
+    serial    bigint      NOT NULL,
+    why       text        NOT NULL,
+    first_id  bigint,                                     -- by the devices' clocks; NULL: there is none
+    second_id bigint      NOT NULL,
+    at        timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (show_id, id),
+    CONSTRAINT one_conflict_a_check_in UNIQUE (show_id, second_id),
+    CONSTRAINT conflicts_at_a_door CHECK (why IN ('used', 'void', 'transferred', 'unknown'))
+);
+
+-- Who looked people up, and when: the limit is counted here.
+CREATE TABLE gate_search (
+    pass_id bigint      NOT NULL,
+    at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (pass_id, at)
+);
+
+-- The pass that lets this account ask about a show now: one that covers the show, else any; none: no row.
+CREATE FUNCTION pass_now(p_account bigint, p_show bigint, p_grace interval DEFAULT '0')
+RETURNS TABLE (pass_id bigint, gate text, covers boolean, any_show bigint, starts_at timestamptz)
+LANGUAGE sql STABLE AS $$
+    SELECT gate_pass.id, gate_pass.gate, covered.show_id IS NOT NULL,
+           (SELECT min(s.show_id) FROM gate_pass_show AS s WHERE s.pass_id = gate_pass.id),
+           gate_pass.starts_at
+      FROM gate_pass
+      LEFT JOIN gate_pass_show AS covered ON covered.pass_id = gate_pass.id AND covered.show_id = p_show
+     WHERE gate_pass.account_id = p_account
+       AND gate_pass.revoked_at IS NULL
+       AND gate_pass.starts_at <= now()
+       AND gate_pass.ends_at + p_grace > now()
+  ORDER BY covered.show_id IS NULL, gate_pass.id DESC
+     LIMIT 1;
+$$;
+
+-- What the door says to a ticket whose row is locked: everything but whether the code itself is good.
+CREATE FUNCTION door_verdict(
+    p_ticket ticket, p_life ticket_life, p_door door, p_way text, p_edition int, p_binding int
+) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN (p_ticket).serial IS NULL THEN 'unknown'
+                WHEN (p_ticket).voided_at IS NOT NULL THEN 'void'
+                WHEN p_edition < coalesce((p_life).edition, 1) THEN 'transferred'
+                WHEN p_edition > coalesce((p_life).edition, 1) THEN 'unknown'
+                WHEN p_edition IS NOT NULL AND p_binding IS NULL AND (p_door).codes = 'live'
+                     THEN 'live_code_needed'
+                WHEN p_binding <> coalesce((p_life).binding, 0) THEN 'stale_code'
+                WHEN p_way = 'exit' THEN CASE WHEN (p_life).is_inside THEN 'left' ELSE 'not_inside' END
+                WHEN (p_ticket).used_at IS NULL THEN 'admitted'
+                WHEN (p_life).is_inside OR NOT coalesce((p_door).reentry, true) THEN 'used'
+                ELSE 'admitted' END;
+$$;
+
+-- What a verdict does to a ticket. One that refuses does nothing.
+CREATE FUNCTION move_through_door(p_show bigint, p_serial bigint, p_verdict text, p_at timestamptz)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_verdict NOT IN ('admitted', 'left') THEN
+        RETURN;
+    END IF;
+    INSERT INTO ticket_life (show_id, serial, is_inside) VALUES (p_show, p_serial, p_verdict = 'admitted')
+        ON CONFLICT (show_id, serial) DO UPDATE SET is_inside = excluded.is_inside;
+    IF p_verdict = 'admitted' THEN
+        UPDATE ticket SET used_at = coalesce(used_at, p_at) WHERE show_id = p_show AND serial = p_serial;
+    END IF;
+END $$;
+
+-- A fact about a ticket, for whoever wants to hear it. No names in it.
+CREATE FUNCTION tell_of_ticket(p_show bigint, p_number bigint, p_kind text, p_body jsonb) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO outbox (show_id, number, kind, body) VALUES (p_show, p_number, p_kind, p_body);
+$$;
+
+-- One scan at a gate with a network. p_serial NULL: the code is none of ours. p_edition NULL: found by hand.
+-- No row: no pass. The same scan again gets the first answer again.
+CREATE FUNCTION check_in_now(
+    p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition int, p_binding int
+) RETURNS TABLE (check_in_id bigint, verdict text, gate text, scanned_at timestamptz, seat int, number bigint,
+                 first_at timestamptz, first_gate text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_pass    record;
+    v_ticket  ticket;
+    v_life    ticket_life;
+    v_door    door;
+    v_show    bigint;
+    v_row     check_in;
+    v_verdict text;
+BEGIN
+    SELECT * INTO v_pass FROM pass_now(p_account, p_show);
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    v_show := CASE WHEN v_pass.covers THEN p_show ELSE v_pass.any_show END;
+    IF v_pass.covers THEN
+        SELECT * INTO v_ticket FROM ticket WHERE show_id = p_show AND serial = p_serial FOR UPDATE;
+        SELECT * INTO v_life FROM ticket_life WHERE show_id = p_show AND serial = p_serial;
+        SELECT * INTO v_door FROM door WHERE show_id = p_show;
+    END IF;
+    SELECT * INTO v_row FROM check_in
+     WHERE show_id = v_show AND pass_id = v_pass.pass_id AND scan_id = p_scan;
+    IF NOT FOUND THEN
+        v_verdict := CASE WHEN p_serial IS NULL THEN 'unknown'
+                          WHEN NOT v_pass.covers THEN 'wrong_show'
+                          ELSE door_verdict(v_ticket, v_life, v_door, p_way, p_edition, p_binding) END;
+        INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, by_hand,
+                              scanned_at)
+        VALUES (v_show, v_pass.pass_id, p_scan, v_pass.gate, p_way, v_verdict,
+                CASE WHEN v_pass.covers THEN p_serial END,
+                coalesce(p_edition, (v_life).edition, 1), p_serial IS NOT NULL AND p_edition IS NULL,
+                clock_timestamp())
+            ON CONFLICT (show_id, pass_id, scan_id) DO NOTHING
+        RETURNING * INTO v_row;
+        IF v_row.id IS NULL THEN  -- a twin of this request, at the same moment: both asked about nothing
+            SELECT * INTO v_row FROM check_in
+             WHERE show_id = v_show AND pass_id = v_pass.pass_id AND scan_id = p_scan;
+        ELSIF v_pass.covers THEN
+            PERFORM move_through_door(p_show, p_serial, v_verdict, v_row.scanned_at);
+            IF v_verdict IN ('admitted', 'left') THEN
+                PERFORM tell_of_ticket(p_show, v_ticket.number,
+                    CASE v_verdict WHEN 'admitted' THEN 'ticket.checked_in' ELSE 'ticket.checked_out' END,
+                    jsonb_build_object('serial', p_serial, 'seat', v_ticket.seat, 'gate', v_pass.gate,
+                                       'scanned_at', v_row.scanned_at));
+            END IF;
+        END IF;
+    END IF;
+    RETURN QUERY
+    SELECT v_row.id, v_row.verdict, v_row.gate, v_row.scanned_at, v_ticket.seat, v_ticket.number,
+           earlier.scanned_at, earlier.gate
+      FROM (SELECT 1) AS one
+      LEFT JOIN LATERAL (
+               SELECT c.scanned_at, c.gate FROM check_in AS c
+                WHERE v_row.verdict = 'used' AND c.show_id = p_show AND c.serial = p_serial
+                  AND c.id < v_row.id AND c.verdict = 'admitted'
+             ORDER BY c.id DESC LIMIT 1) AS earlier ON true;
+END $$;
+
+-- Take an admission back: the last thing that happened with the ticket, in this show, a short while ago.
+-- No row: there is no such check-in, or it is not the last one, or it is too old.
+CREATE FUNCTION undo_check_in(p_account bigint, p_show bigint, p_id bigint, p_scan text, p_within interval)
+RETURNS TABLE (check_in_id bigint, gate text, scanned_at timestamptz, seat int, number bigint)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_pass   record;
+    v_ticket ticket;
+    v_done   check_in;
+    v_row    check_in;
+BEGIN
+    SELECT * INTO v_pass FROM pass_now(p_account, p_show);
+    SELECT * INTO v_done FROM check_in WHERE show_id = p_show AND id = p_id AND verdict = 'admitted';
+    IF v_pass.covers IS NOT TRUE OR v_done.id IS NULL OR v_done.at < now() - p_within THEN
+        RETURN;
+    END IF;
+    SELECT * INTO v_ticket FROM ticket WHERE show_id = p_show AND serial = v_done.serial FOR UPDATE;
+    SELECT * INTO v_row FROM check_in
+     WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = p_scan AND undoes = p_id;
+    IF NOT FOUND THEN
+        IF EXISTS (SELECT 1 FROM check_in AS c WHERE c.show_id = p_show AND c.serial = v_done.serial
+                      AND c.id > p_id AND c.verdict IN ('admitted', 'left', 'undone')) THEN
+            RETURN;
+        END IF;
+        INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, undoes,
+                              scanned_at)
+        VALUES (p_show, v_pass.pass_id, p_scan, v_pass.gate, 'undo', 'undone', v_done.serial, v_done.edition,
+                p_id, clock_timestamp())
+        RETURNING * INTO v_row;
+        UPDATE ticket_life SET is_inside = false WHERE show_id = p_show AND serial = v_done.serial;
+        -- Unless somebody was inside with it before, it is as if it had never been used.
+        UPDATE ticket SET used_at = NULL
+         WHERE show_id = p_show AND serial = v_done.serial
+           AND NOT EXISTS (SELECT 1 FROM check_in AS c
+                            WHERE c.show_id = p_show AND c.serial = v_done.serial AND c.verdict = 'admitted'
+                              AND NOT EXISTS (SELECT 1 FROM check_in AS u
+                                               WHERE u.show_id = p_show AND u.undoes = c.id));
+        PERFORM tell_of_ticket(p_show, v_ticket.number, 'ticket.check_in_undone',
+                               jsonb_build_object('serial', v_done.serial, 'gate', v_pass.gate));
+    END IF;
+    RETURN QUERY SELECT v_row.id, v_row.gate, v_row.scanned_at, v_ticket.seat, v_ticket.number;
+END $$;
+
+-- One scan that a device decided without a network. It has happened: it is recorded as it was told, and what
+-- it contradicts is raised. Of two admissions the earlier by the devices' clocks is the first.
+CREATE FUNCTION check_in_later(
+    p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition int,
+    p_verdict text, p_scanned_at timestamptz, p_grace interval
+) RETURNS TABLE (check_in_id bigint, verdict text, why text) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_pass   record;
+    v_ticket ticket;
+    v_life   ticket_life;
+    v_row    check_in;
+    v_rival  check_in;
+    v_why    text;
+    -- A clock that is ahead of ours, or far behind, is put where it can have been.
+    v_at     timestamptz := least(p_scanned_at, clock_timestamp());
+BEGIN
+    SELECT * INTO v_pass FROM pass_now(p_account, p_show, p_grace);
+    IF v_pass.covers IS NOT TRUE THEN
+        RETURN;
+    END IF;
+    v_at := greatest(v_at, v_pass.starts_at);
+    SELECT * INTO v_ticket FROM ticket WHERE show_id = p_show AND serial = p_serial FOR UPDATE;
+    SELECT * INTO v_life FROM ticket_life WHERE show_id = p_show AND serial = p_serial;
+    SELECT * INTO v_row FROM check_in
+     WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = p_scan;
+    IF FOUND THEN
+        RETURN QUERY SELECT v_row.id, v_row.verdict,
+            (SELECT d.why FROM door_conflict AS d WHERE d.show_id = p_show AND d.second_id = v_row.id);
+        RETURN;
+    END IF;
+    INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, offline, scanned_at)
+    VALUES (p_show, v_pass.pass_id, p_scan, v_pass.gate, p_way, p_verdict, p_serial, p_edition, true, v_at)
+    RETURNING * INTO v_row;
+    IF p_verdict = 'admitted' THEN
+        -- Somebody else inside with it at that time: let in, and not scanned out or taken back in between.
+        SELECT c.* INTO v_rival FROM check_in AS c
+         WHERE c.show_id = p_show AND c.serial = p_serial AND c.id <> v_row.id AND c.verdict = 'admitted'
+           AND NOT EXISTS (SELECT 1 FROM check_in AS u WHERE u.show_id = p_show AND u.undoes = c.id)
+           AND NOT EXISTS (SELECT 1 FROM check_in AS o
+                            WHERE o.show_id = p_show AND o.serial = p_serial AND o.verdict = 'left'
+                              AND o.scanned_at > least(c.scanned_at, v_at)
+                              AND o.scanned_at <= greatest(c.scanned_at, v_at))
+      ORDER BY abs(extract(epoch FROM c.scanned_at - v_at)) LIMIT 1;
+        v_why := CASE WHEN v_ticket.serial IS NULL THEN 'unknown'
+                      WHEN v_ticket.voided_at IS NOT NULL THEN 'void'
+                      WHEN v_rival.id IS NOT NULL THEN 'used'
+                      WHEN p_edition <> coalesce((v_life).edition, 1) THEN 'transferred' END;
+    END IF;
+    IF v_why IS NOT NULL THEN
+        INSERT INTO door_conflict (show_id, serial, why, first_id, second_id)
+        SELECT p_show, p_serial, v_why,
+               CASE WHEN v_why = 'used' AND v_rival.scanned_at > v_at THEN v_row.id ELSE v_rival.id END,
+               CASE WHEN v_why = 'used' AND v_rival.scanned_at > v_at THEN v_rival.id ELSE v_row.id END
+            ON CONFLICT (show_id, second_id) DO NOTHING;
+        PERFORM tell_of_ticket(p_show, v_ticket.number, 'door.conflict_raised',
+                               jsonb_build_object('serial', p_serial, 'why', v_why));
+    END IF;
+    IF v_ticket.voided_at IS NULL AND v_ticket.serial IS NOT NULL THEN
+        -- Who came in before somebody went out elsewhere is not inside any more.
+        IF NOT EXISTS (SELECT 1 FROM check_in AS c
+                        WHERE c.show_id = p_show AND c.serial = p_serial AND c.id <> v_row.id
+                          AND c.verdict IN ('admitted', 'left') AND c.scanned_at > v_at) THEN
+            PERFORM move_through_door(p_show, p_serial, p_verdict, v_at);
+        ELSIF p_verdict = 'admitted' THEN
+            UPDATE ticket SET used_at = coalesce(used_at, v_at) WHERE show_id = p_show AND serial = p_serial;
+        END IF;
+        IF p_verdict = 'admitted' AND v_why IS NULL THEN
+            PERFORM tell_of_ticket(p_show, v_ticket.number, 'ticket.checked_in',
+                jsonb_build_object('serial', p_serial, 'seat', v_ticket.seat, 'gate', v_pass.gate,
+                                   'scanned_at', v_at));
+        END IF;
+    END IF;
+    RETURN QUERY SELECT v_row.id, v_row.verdict, v_why;
+END $$;
+
+-- 0011_payment_functions.sql: the moves of payments, many at a time, each in one round trip.
+
+-- A payment and as much of its booking as whoever carries it on must know. Durations, because the reader's
+-- clock is another.
+CREATE VIEW payment_card AS
+SELECT payment.*, booking.state AS booking_state, booking.claim_id, booking.seats, booking.prices_minor,
+       booking.revision,
+       floor(extract(epoch FROM payment.deadline_at - clock_timestamp()) * 1000)::bigint AS left_ms,
+       floor(extract(epoch FROM payment.hold_ends_at - clock_timestamp()) * 1000)::bigint AS hold_left_ms
+  FROM payment JOIN booking USING (show_id, number);
+
+-- Payments have the only way to confirm what costs something.
+DROP FUNCTION confirm_bookings(bigint[], bigint[], bigint[], bigint[]);
+
+-- Many HELD bookings become PAYING, each with a payment at its first step. Outcomes, one a request:
+--   charge (it goes on)  · same (this request was answered before: here is its payment)
+--   none (no such booking of this owner)  · card (this card has its seats already)
+--   or the state the booking is in (held: it has lapsed), with its latest payment
+CREATE FUNCTION start_payments(
+    p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_key text[],
+    p_method text[], p_return text[], p_card text[], p_card_max int[],
+    p_gateway text, p_buffer_s int, p_lease_ms int
+) RETURNS TABLE (outcome text, hash bigint, card payment_card)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_started int[];
+    v_over    int[];
+BEGIN
+    PERFORM 1 FROM booking JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
+      ORDER BY show_id, number FOR UPDATE OF booking;
+    IF p_card_max <> array_fill(0, ARRAY[cardinality(p_card_max)]) THEN
+        v_over := count_cards_up(p_show, p_number, p_owner, p_card, p_card_max);
+    END IF;
+
+    WITH asked AS (
+        SELECT *, row_number() OVER (PARTITION BY show_id, number ORDER BY ord) AS nth,
+               row_number() OVER (PARTITION BY owner_id, show_id, request_id ORDER BY ord) AS nth_of_key
+          FROM unnest(p_show, p_number, p_owner, p_request, p_hash, p_key, p_method, p_return, p_card)
+               WITH ORDINALITY AS a (show_id, number, owner_id, request_id, body_hash, key, method,
+                                     return_url, card, ord)
+    ), fit AS (
+        SELECT asked.*, booking.expires_at AS hold_ends_at
+          FROM asked JOIN booking USING (show_id, number, owner_id)
+         WHERE nth = 1 AND nth_of_key = 1
+           AND state = 'held' AND expires_at > now() AND amount_minor > 0
+           AND ord <> ALL (coalesce(v_over, '{}'))
+           AND NOT EXISTS (SELECT 1 FROM payment
+                            WHERE payment.owner_id = asked.owner_id AND payment.show_id = asked.show_id
+                              AND payment.request_id = asked.request_id
+                              AND payment.step NOT IN ('declined', 'called_off', 'expired'))
+    ), moved AS (
+        UPDATE booking
+           SET state = 'paying', fence = nextval('ledger_number'),
+               expires_at = greatest(booking.expires_at, now()) + p_buffer_s * interval '1 s'
+          FROM fit
+         WHERE booking.show_id = fit.show_id AND booking.number = fit.number
+     RETURNING fit.*, booking.fence, booking.expires_at, booking.amount_minor, booking.currency
+    ), started AS (
+        INSERT INTO payment (show_id, number, attempt, owner_id, fence, request_id, body_hash, key, gateway,
+                             method, return_url, step, amount_minor, currency, card,
+                             hold_ends_at, deadline_at, due_at)
+        SELECT show_id, number, n.attempt, owner_id, fence, request_id, body_hash, key || '_' || n.attempt,
+               p_gateway, method, return_url, 'charge', amount_minor, currency, nullif(card, ''),
+               hold_ends_at, expires_at, now() + p_lease_ms * interval '1 ms'
+          FROM moved,
+               LATERAL (SELECT coalesce(max(p.attempt), 0) + 1 AS attempt FROM payment AS p
+                         WHERE p.show_id = moved.show_id AND p.number = moved.number) AS n
+    )
+    SELECT array_agg(ord::int) INTO v_started FROM moved;
+    IF v_started IS NOT NULL THEN
+        PERFORM record_moves(array_agg(p_show[i]), array_agg(p_number[i]), 'pay', 0)
+           FROM unnest(v_started) AS i;
+    END IF;
+    RETURN QUERY SELECT * FROM payments_asked(p_show, p_number, p_owner, p_request, v_started, v_over);
+END $$;
+
+-- What the askers are told.
+CREATE FUNCTION payments_asked(
+    p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_started int[], p_over int[]
+) RETURNS TABLE (outcome text, hash bigint, card payment_card) LANGUAGE sql AS $$
+    SELECT CASE WHEN a.ord = ANY (p_started) THEN 'charge'
+                WHEN a.ord = ANY (p_over) THEN 'card'
+                WHEN same.attempt IS NOT NULL THEN 'same'
+                WHEN booking.owner_id IS DISTINCT FROM a.owner_id OR booking.state = 'blocked' THEN 'none'
+                ELSE booking.state::text END,
+           same.body_hash, c
+      FROM unnest(p_show, p_number, p_owner, p_request) WITH ORDINALITY
+           AS a (show_id, number, owner_id, request_id, ord)
+      LEFT JOIN booking ON booking.show_id = a.show_id AND booking.number = a.number
+      LEFT JOIN payment AS same
+             ON same.owner_id = a.owner_id AND same.show_id = a.show_id AND same.request_id = a.request_id
+            AND same.step NOT IN ('declined', 'called_off', 'expired')
+      LEFT JOIN payment_card AS c
+             ON c.show_id = a.show_id AND c.number = coalesce(same.number, a.number)
+            AND c.attempt = coalesce(same.attempt, (SELECT max(p.attempt) FROM payment AS p
+                                                     WHERE p.show_id = a.show_id AND p.number = a.number))
+  ORDER BY a.ord;
+$$;
+
+-- Seats of limited cards, counted before their bookings move. Returns the places of those over their limit.
+CREATE FUNCTION count_cards_up(
+    p_show bigint[], p_number bigint[], p_owner bigint[], p_card text[], p_max int[]
+) RETURNS int[] LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_over int[];
+    v_ask  record;
+BEGIN
+    FOR v_ask IN
+        SELECT a.ord, a.show_id, a.card, a.seats_max, cardinality(booking.seats) AS seats
+          FROM unnest(p_show, p_number, p_owner, p_card, p_max) WITH ORDINALITY
+               AS a (show_id, number, owner_id, card, seats_max, ord)
+          JOIN booking USING (show_id, number, owner_id)
+         WHERE a.seats_max > 0 AND a.card <> '' AND booking.state = 'held' AND booking.expires_at > now()
+      ORDER BY a.show_id, a.card, a.ord
+    LOOP
+        INSERT INTO card_count (show_id, card, seats, seats_max)
+        SELECT v_ask.show_id, v_ask.card, v_ask.seats, v_ask.seats_max WHERE v_ask.seats <= v_ask.seats_max
+            ON CONFLICT (show_id, card) DO UPDATE
+           SET seats = card_count.seats + excluded.seats, seats_max = excluded.seats_max
+         WHERE card_count.seats + excluded.seats <= excluded.seats_max;
+        IF NOT FOUND THEN
+            v_over := v_over || v_ask.ord::int;
+        END IF;
+    END LOOP;
+    RETURN v_over;
+END $$;
+
+-- Seats of cards whose payment came to nothing, or went back. Cards nobody counts have no row.
+CREATE FUNCTION count_cards_down(p_show bigint[], p_card text[], p_seats int[]) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE card_count SET seats = greatest(0, card_count.seats - gone.seats)
+      FROM (SELECT show_id, card, sum(seats)::int AS seats
+              FROM unnest(p_show, p_card, p_seats) AS a (show_id, card, seats)
+             WHERE card IS NOT NULL GROUP BY 1, 2) AS gone
+     WHERE card_count.show_id = gone.show_id AND card_count.card = gone.card;
+$$;
+
+-- The money has come. Bookings that still wait for it are confirmed, with their tickets, their audit row,
+-- their fact and the books; a payment whose booking waits no more is late. Said twice, it changes nothing.
+CREATE FUNCTION confirm_payments(
+    p_show bigint[], p_number bigint[], p_attempt int[], p_reference text[], p_card text[],
+    p_fee bigint[], p_tax bigint[]
+) RETURNS SETOF payment_card LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+BEGIN
+    PERFORM 1 FROM booking JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
+      ORDER BY show_id, number FOR UPDATE OF booking;
+    WITH moved AS (
+        UPDATE booking SET state = 'confirmed', confirmed_at = now()
+          FROM unnest(p_show, p_number, p_attempt) AS a (show_id, number, attempt)
+          JOIN payment USING (show_id, number, attempt)
+         WHERE booking.show_id = a.show_id AND booking.number = a.number
+           AND booking.state = 'paying' AND booking.fence = payment.fence
+     RETURNING booking.show_id, booking.number
+    )
+    SELECT array_agg(show_id), array_agg(number) INTO v_show, v_number FROM moved;
+
+    WITH changed AS (
+        UPDATE payment
+           SET step = CASE WHEN booking.fence = payment.fence AND booking.state = 'confirmed'
+                           THEN 'paid' ELSE 'late' END::payment_step,
+               reference = coalesce(a.reference, payment.reference), card = coalesce(payment.card, a.card),
+               fee_minor = a.fee, tax_minor = a.tax, method = '', client_secret = NULL, tries = 0,
+               -- Of one that had failed: its asker's key may have been used again since.
+               request_id = CASE WHEN payment.ended_at IS NULL THEN payment.request_id
+                                 ELSE '~' || payment.key END,
+               due_at = CASE WHEN booking.fence = payment.fence AND booking.state = 'confirmed'
+                             THEN NULL ELSE now() END,
+               ended_at = CASE WHEN booking.fence = payment.fence AND booking.state = 'confirmed'
+                               THEN now() END
+          FROM unnest(p_show, p_number, p_attempt, p_reference, p_card, p_fee, p_tax)
+               AS a (show_id, number, attempt, reference, card, fee, tax)
+          JOIN booking USING (show_id, number)
+         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
+           AND payment.step NOT IN ('paid', 'late', 'returned')
+     RETURNING payment.*
+    ), entries AS MATERIALIZED (
+        SELECT *, nextval('ledger_number') AS entry FROM changed
+    )
+    INSERT INTO journal (show_id, entry, account, amount_minor, currency, number, attempt, kind)
+    SELECT show_id, entry, account, amount, currency, number, attempt,
+           CASE step WHEN 'paid' THEN 'charge' ELSE 'late charge' END
+      FROM entries,
+           LATERAL (SELECT * FROM parts_of(gateway, amount_minor, fee_minor, tax_minor) WHERE step = 'paid'
+                     UNION ALL
+                    VALUES ('gateway:' || gateway, CASE step WHEN 'late' THEN amount_minor END),
+                           ('owed', CASE step WHEN 'late' THEN -amount_minor END)) AS l (account, amount)
+     WHERE amount <> 0;
+
+    IF v_show IS NOT NULL THEN
+        PERFORM record_moves(v_show, v_number, 'confirm', NULL);
+    END IF;
+    RETURN QUERY
+    SELECT c.*
+      FROM unnest(p_show, p_number, p_attempt) WITH ORDINALITY AS a (show_id, number, attempt, ord)
+      JOIN payment_card AS c USING (show_id, number, attempt)
+  ORDER BY a.ord;
+END $$;
+
+-- Who gets what of an amount that lies at the gateway.
+CREATE FUNCTION parts_of(p_gateway text, p_amount bigint, p_fee bigint, p_tax bigint)
+RETURNS TABLE (account text, amount bigint) LANGUAGE sql IMMUTABLE AS $$
+    VALUES ('gateway:' || p_gateway, p_amount), ('organiser', -(p_amount - p_fee - p_tax)),
+           ('fee', -p_fee), ('tax', -p_tax);
+$$;
+
+-- The gateway said no, or was told to forget it: the bookings are HELD again with the time they had left, or
+-- without any, and then the sweep has them. A payment that has ended, or whose money has come, stays as is.
+CREATE FUNCTION give_payments_back(
+    p_show bigint[], p_number bigint[], p_attempt int[], p_reason text[], p_code text[], p_step payment_step
+) RETURNS SETOF payment_card LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+BEGIN
+    PERFORM 1 FROM booking JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
+      ORDER BY show_id, number FOR UPDATE OF booking;
+    WITH ended AS (
+        UPDATE payment
+           SET step = p_step, reason = a.reason, code = a.code, method = '', client_secret = NULL,
+               due_at = NULL, ended_at = now()
+          FROM unnest(p_show, p_number, p_attempt, p_reason, p_code)
+               AS a (show_id, number, attempt, reason, code)
+         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
+           AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
+     RETURNING payment.*
+    ), facts AS (
+        INSERT INTO outbox (show_id, number, kind, body)
+        SELECT show_id, number, 'payment.' || p_step,
+               jsonb_build_object('attempt', attempt, 'reason', reason, 'code', code,
+                                  'amount_minor', amount_minor, 'currency', currency)
+          FROM ended
+    ), moved AS (
+        UPDATE booking SET state = 'held', expires_at = ended.hold_ends_at
+          FROM ended
+         WHERE booking.show_id = ended.show_id AND booking.number = ended.number
+           AND booking.state = 'paying' AND booking.fence = ended.fence
+     RETURNING booking.show_id, booking.number, booking.seats, ended.card
+    ), counted AS (
+        SELECT count_cards_down(array_agg(show_id), array_agg(card), array_agg(cardinality(seats)))
+          FROM moved
+        HAVING count(card) > 0
+    )
+    SELECT array_agg(show_id), array_agg(number) INTO v_show, v_number
+      FROM moved LEFT JOIN counted ON true;
+    IF v_show IS NOT NULL THEN
+        PERFORM record_moves(v_show, v_number, 'decline', 0);
+    END IF;
+    RETURN QUERY
+    SELECT c.*
+      FROM unnest(p_show, p_number, p_attempt) WITH ORDINALITY AS a (show_id, number, attempt, ord)
+      JOIN payment_card AS c USING (show_id, number, attempt)
+  ORDER BY a.ord;
+END $$;
+
+-- The time is up and the gateway has been told, or is silent: the seats go. `expired`: no money will come;
+-- `watch`: it may still, and is asked after.
+CREATE FUNCTION let_payments_go(
+    p_show bigint[], p_number bigint[], p_attempt int[], p_step payment_step, p_due_ms int
+) RETURNS SETOF payment_card LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+BEGIN
+    PERFORM 1 FROM booking JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
+      ORDER BY show_id, number FOR UPDATE OF booking;
+    WITH ended AS (
+        UPDATE payment
+           SET step = p_step, method = '', client_secret = NULL, tries = 0,
+               due_at = CASE p_step WHEN 'watch' THEN now() + p_due_ms * interval '1 ms' END,
+               ended_at = CASE p_step WHEN 'watch' THEN NULL ELSE now() END
+          FROM unnest(p_show, p_number, p_attempt) AS a (show_id, number, attempt)
+         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
+           AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
+     RETURNING payment.*
+    ), moved AS (
+        UPDATE booking SET state = 'expired'
+          FROM ended
+         WHERE booking.show_id = ended.show_id AND booking.number = ended.number
+           AND booking.state = 'paying' AND booking.fence = ended.fence
+     RETURNING booking.show_id, booking.number, booking.seats, ended.card
+    ), counted AS (
+        SELECT count_cards_down(array_agg(show_id), array_agg(card), array_agg(cardinality(seats)))
+          FROM moved
+        HAVING count(card) > 0
+    )
+    SELECT array_agg(show_id), array_agg(number) INTO v_show, v_number
+      FROM moved LEFT JOIN counted ON true;
+    IF v_show IS NOT NULL THEN
+        PERFORM let_seats_go(v_show, v_number);
+        PERFORM count_down(v_show, v_number);
+        PERFORM record_moves(v_show, v_number, 'expire', NULL);
+    END IF;
+    RETURN QUERY
+    SELECT c.*
+      FROM unnest(p_show, p_number, p_attempt) WITH ORDINALITY AS a (show_id, number, attempt, ord)
+      JOIN payment_card AS c USING (show_id, number, attempt)
+  ORDER BY a.ord;
+END $$;
+
+-- 0012_late_payments.sql: money that comes when its booking does not wait for it any more.
+
+-- Book it if every seat is still free, else send all of it back: exactly one of the two, decided here once.
+-- Its seats may be its own still (HELD again after a decline, or lapsed and not swept yet).
+CREATE FUNCTION book_late(p_show bigint, p_number bigint, p_attempt int, p_may_book boolean)
+RETURNS SETOF payment_card LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_booking booking;
+    v_payment payment;
+    v_booked  boolean := false;
+BEGIN
+    PERFORM 1 FROM sale WHERE show_id = p_show FOR SHARE;
+    SELECT * INTO STRICT v_booking FROM booking WHERE show_id = p_show AND number = p_number FOR UPDATE;
+    SELECT * INTO STRICT v_payment FROM payment
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt FOR UPDATE;
+    IF v_payment.step = 'late' THEN
+        IF p_may_book AND v_payment.amount_minor = v_booking.amount_minor
+           AND EXISTS (SELECT 1 FROM sale WHERE show_id = p_show AND NOT cancelled) THEN
+            v_booked := v_booking.state = 'held' OR (v_booking.state = 'expired' AND take_again(v_booking));
+        END IF;
+        UPDATE payment SET step = CASE WHEN v_booked THEN 'paid' ELSE 'returned' END::payment_step,
+                           fence = CASE WHEN v_booked THEN nextval('ledger_number') ELSE fence END,
+                           refunds_minor = CASE WHEN v_booked THEN 0 ELSE amount_minor END,
+                           due_at = NULL, ended_at = now()
+         WHERE show_id = p_show AND number = p_number AND attempt = p_attempt
+     RETURNING * INTO v_payment;
+        IF v_booked THEN
+            PERFORM book_it(v_payment);
+        ELSE
+            PERFORM send_it_back(v_payment, v_booking.state);
+        END IF;
+        INSERT INTO outbox (show_id, number, kind, body)
+        VALUES (p_show, p_number, 'payment.late',
+                jsonb_build_object('attempt', p_attempt, 'booked', v_booked,
+                                   'amount_minor', v_payment.amount_minor, 'currency', v_payment.currency));
+    END IF;
+    RETURN QUERY
+    SELECT * FROM payment_card WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
+END $$;
+
+-- All seats of an expired booking, or none of them; the limits hold for it as for everybody.
+CREATE FUNCTION take_again(p_booking booking) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_got int;
+BEGIN
+    PERFORM expire_lapsed(array_agg(t.show_id), array_agg(t.number))
+       FROM taken_seat AS t WHERE t.show_id = p_booking.show_id AND t.seat = ANY (p_booking.seats);
+    WITH got AS (
+        INSERT INTO taken_seat (show_id, seat, number)
+        SELECT p_booking.show_id, seat, p_booking.number FROM unnest(p_booking.seats) AS seat ORDER BY seat
+            ON CONFLICT DO NOTHING
+     RETURNING 1
+    )
+    SELECT count(*) INTO v_got FROM got;
+    IF v_got = cardinality(p_booking.seats) THEN
+        UPDATE owner_count SET seats = seats + v_got
+         WHERE show_id = p_booking.show_id AND owner_id = p_booking.owner_id AND seats + v_got <= seats_max;
+        IF FOUND THEN
+            RETURN true;
+        END IF;
+    END IF;
+    DELETE FROM taken_seat
+     WHERE show_id = p_booking.show_id AND seat = ANY (p_booking.seats) AND number = p_booking.number;
+    RETURN false;
+END $$;
+
+CREATE FUNCTION book_it(p_payment payment) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE booking SET state = 'confirmed', confirmed_at = now(), fence = p_payment.fence
+     WHERE show_id = p_payment.show_id AND number = p_payment.number;
+    PERFORM record_moves(ARRAY[p_payment.show_id], ARRAY[p_payment.number], 'confirm', NULL);
+    INSERT INTO journal (show_id, entry, account, amount_minor, currency, number, attempt, kind)
+    SELECT p_payment.show_id, e.entry, CASE WHEN l.amount > 0 THEN 'owed' ELSE l.account END, l.amount,
+           p_payment.currency, p_payment.number, p_payment.attempt, 'late booking'
+      FROM (SELECT nextval('ledger_number') AS entry) AS e,
+           parts_of('', p_payment.amount_minor, p_payment.fee_minor, p_payment.tax_minor) AS l
+     WHERE l.amount <> 0;
+END $$;
+
+-- The fan is told by the state of the booking, and by the fact.
+CREATE FUNCTION send_it_back(p_payment payment, p_state booking_state) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO refund (show_id, number, attempt, id, why, amount_minor)
+    SELECT p_payment.show_id, p_payment.number, p_payment.attempt, coalesce(max(id), 0) + 1, 'late',
+           p_payment.amount_minor
+      FROM refund
+     WHERE show_id = p_payment.show_id AND number = p_payment.number AND attempt = p_payment.attempt;
+    IF p_state = 'expired' THEN
+        UPDATE booking SET state = 'failed'
+         WHERE show_id = p_payment.show_id AND number = p_payment.number;
+        PERFORM record_moves(ARRAY[p_payment.show_id], ARRAY[p_payment.number], 'fail', NULL);
+    END IF;
+END $$;

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from holdfast.catalogue import Layout, OrphanRule, ShowOnSale
+from holdfast.catalogue import Layout, Lines, OrphanRule, ShowOnSale, Terms
 from holdfast.holds import Best, Places, Prefer, Seats, What, runs_of
 from holdfast.ledger import Booking, State, public_id, reference
 from holdfast.refusals import Invalid, UnknownSeat
@@ -44,9 +44,14 @@ class HoldBody(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class SeatPage(Struct, frozen=True):
+    """What the seat costs, and what that is made of: base, fee and tax sum to the price."""
+
     label: str
     category: str
     price_minor: int
+    base_minor: int
+    fee_minor: int
+    tax_minor: int
 
 
 class BookingPage(Struct, frozen=True, kw_only=True):
@@ -55,7 +60,10 @@ class BookingPage(Struct, frozen=True, kw_only=True):
     show_id: int
     state: State
     seats: list[SeatPage]
-    amount: int  # minor units of the currency
+    amount: int  # minor units of the currency, all-in; it is base, fee and tax together
+    base_minor: int
+    fee_minor: int
+    tax_minor: int
     currency: str
     together: bool  # side by side, or in the same standing area
     why: str | None = None
@@ -132,9 +140,12 @@ def body_hash(raw: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big") >> 1
 
 
-def booking_page(booking: Booking, layout: Layout) -> BookingPage:
-    """A booking as it is shown: all of it from the ledger, so that a retry is told what the first try was."""
-    better = better_of(booking.note)
+def booking_page(booking: Booking, show: ShowOnSale, terms: Terms) -> BookingPage:
+    """A booking as it is shown: all of it from the ledger, so that a retry is told what the first try was.
+
+    `terms` are those of the booking's revision, whatever the show is sold on today.
+    """
+    better, layout, lines = better_of(booking.note), show.layout, seat_lines(booking, show, terms)
     labels, categories, of = layout.labels, layout.categories, layout.category_of
     return BookingPage(
         booking_id=public_id(booking.show_id, booking.number),
@@ -142,10 +153,20 @@ def booking_page(booking: Booking, layout: Layout) -> BookingPage:
         show_id=booking.show_id,
         state=booking.state,
         seats=[
-            SeatPage(labels[seat], categories[of[seat]].name, price)
-            for seat, price in zip(booking.seats, booking.prices_minor, strict=True)
+            SeatPage(
+                labels[seat],
+                categories[of[seat]].name,
+                line.price_minor,
+                line.base_minor,
+                line.fee_minor,
+                line.tax_minor,
+            )
+            for seat, line in zip(booking.seats, lines, strict=True)
         ],
         amount=booking.amount_minor,
+        base_minor=sum([line.base_minor for line in lines]),
+        fee_minor=sum([line.fee_minor for line in lines]),
+        tax_minor=sum([line.tax_minor for line in lines]),
         currency=booking.currency,
         together=are_together(layout, booking.seats),
         why=booking.note or None if better is None else None,
@@ -155,6 +176,17 @@ def booking_page(booking: Booking, layout: Layout) -> BookingPage:
         expires_at=booking.expires_at if booking.state in (State.HELD, State.PAYING) else None,
         confirmed_at=booking.confirmed_at,
     )
+
+
+def seat_lines(booking: Booking, show: ShowOnSale, terms: Terms) -> list[Lines]:
+    """Of each seat, as of its hold. Every hold comes by here: looked up, unless terms or price are others."""
+    if terms is not show.terms:
+        return [terms.lines(price) for price in booking.prices_minor]
+    of, lines = show.layout.category_of, show.lines
+    return [
+        line if (line := lines[of[seat]]).price_minor == price else terms.lines(price)
+        for seat, price in zip(booking.seats, booking.prices_minor, strict=True)
+    ]
 
 
 def are_together(layout: Layout, seats: tuple[int, ...]) -> bool:

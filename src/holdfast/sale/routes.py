@@ -72,7 +72,7 @@ async def post_hold(request: Request) -> Response:
     booking = await box.sales.hold(order)
     if booking.seats[-1] >= show.layout.seat_count:  # the hall has grown since we looked
         show = await box.catalogue.show_on_sale(show_id)
-    return answer(201, booking_page(booking, show.layout))
+    return answer(201, booking_page(booking, show, await box.catalogue.terms(show, booking.revision)))
 
 
 async def get_bookings(request: Request) -> Response:
@@ -81,10 +81,7 @@ async def get_bookings(request: Request) -> Response:
     asked = query(BookingsAsked, request)
     before = from_public_id(asked.before)[1] if asked.before else NUMBER_MAX
     found = await box.ledger.bookings_of(caller.account_id, before=before, limit=asked.size + 1)
-    pages = []
-    for booking in found[: asked.size]:
-        show = await box.catalogue.show_on_sale(booking.show_id)
-        pages.append(booking_page(booking, show.layout))
+    pages = [await _page(request, booking) for booking in found[: asked.size]]
     more = len(found) > asked.size
     return answer(
         200, BookingList(pages, pages[-1].booking_id if more else None), {"Cache-Control": "no-store"}
@@ -93,10 +90,8 @@ async def get_bookings(request: Request) -> Response:
 
 async def get_booking(request: Request) -> Response:
     """One of my bookings."""
-    box = request.state.box
-    booking = await own_booking(request)
-    show = await box.catalogue.show_on_sale(booking.show_id)
-    return answer(200, booking_page(booking, show.layout), {"Cache-Control": "no-store"})
+    page = await _page(request, await own_booking(request))
+    return answer(200, page, {"Cache-Control": "no-store"})
 
 
 async def extend_booking(request: Request) -> Response:
@@ -110,21 +105,25 @@ async def extend_booking(request: Request) -> Response:
     booking = await own_booking(request)
     show = await box.catalogue.show_on_sale(booking.show_id)
     extended = await box.sales.extend(booking, show.hold_ttl_s)
-    return answer(200, booking_page(extended, show.layout))
+    return answer(200, await _page(request, extended))
 
 
 async def cancel_booking(request: Request) -> Response:
     """Let a hold go. Its seats are free at once."""
-    box = request.state.box
-    booking = await box.sales.cancel(await own_booking(request))
-    show = await box.catalogue.show_on_sale(booking.show_id)
-    return answer(200, booking_page(booking, show.layout))
+    booking = await request.state.box.sales.cancel(await own_booking(request))
+    return answer(200, await _page(request, booking))
 
 
 async def own_booking(request: Request) -> Booking:
     show_id, number = from_public_id(request.path_params["booking"])
     sales: Sales = request.state.box.sales
     return await sales.booking(request.state.caller.account_id, show_id, number)
+
+
+async def _page(request: Request, booking: Booking) -> BookingPage:
+    catalogue = request.state.box.catalogue
+    show = await catalogue.show_on_sale(booking.show_id)
+    return booking_page(booking, show, await catalogue.terms(show, booking.revision))
 
 
 def new_request_id() -> str:

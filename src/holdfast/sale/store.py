@@ -127,7 +127,7 @@ class Sales:
         if cancelled is None:
             return await self.cancel(await self.booking(booking.owner_id, booking.show_id, booking.number))
         meter.add("bookings_total", move="cancel")
-        await self._tell_map(booking.show_id, Part("let_go", booking.claim))
+        await self.tell_map(booking.show_id, Part("let_go", booking.claim))
         return cancelled
 
     async def extend(self, booking: Booking, ttl_s: int) -> Booking:
@@ -138,14 +138,14 @@ class Sales:
             raise HoldGone(state=booking.state)
         if left_ms < 1000:
             raise ExtensionCap(expires_at=booking.expires_at)
-        await self._tell_map(
+        await self.tell_map(
             booking.show_id, Part("extend", booking.claim, left_ms + self._config.claim_grace_ms)
         )
         extended = await self._ledger.extend(booking, ttl_s=ttl_s, life_max_s=life_max_s)
         if extended is None:
             raise HoldGone(state=booking.state)
         # Only if the claim was lost before its row: now the ledger has said that the seats are still theirs.
-        await self._tell_map(
+        await self.tell_map(
             booking.show_id, Part("adopt", booking.claim, left_ms + self._config.claim_grace_ms)
         )
         meter.add("bookings_total", move="extend")
@@ -156,7 +156,7 @@ class Sales:
     ) -> int | tuple[int, ...]:
         found = await self._ledger.block(show_id, seats, note, actor_id)
         if isinstance(found, int):
-            await self._tell_map(
+            await self.tell_map(
                 show_id, Part("block", Claim(f"block{found}", actor_id, tuple(sorted(seats))))
             )
         return found
@@ -164,7 +164,7 @@ class Sales:
     async def unblock(self, block: Booking, actor_id: int) -> Booking | None:
         gone = await self._ledger.cancel(block, actor_id)
         if gone is not None:
-            await self._tell_map(block.show_id, Part("unblock", block.claim))
+            await self.tell_map(block.show_id, Part("unblock", block.claim))
         return gone
 
     def _ask(self, order: Order) -> Ask:
@@ -199,14 +199,14 @@ class Sales:
             answer = again.answer
         if isinstance(answer, EngineDown):
             if not answer.unknown and isinstance(held, Held):
-                await self._tell_map(order.show.show_id, Part("let_go", opening.claim))
+                await self.tell_map(order.show.show_id, Part("let_go", opening.claim))
             # Unknown, or the claim of an earlier try: the row may be there. The next comparison will tell.
             raise EngineDown(answer.engine, unknown=answer.unknown) from answer
         if isinstance(answer, Opened):
             return await self._opened(order, opening, answer, held.epoch)
         if isinstance(answer, Same):
             if answer.booking.seats != held.seats or answer.booking.state not in TAKES_SEATS:
-                await self._tell_map(order.show.show_id, Part("let_go", opening.claim))
+                await self.tell_map(order.show.show_id, Part("let_go", opening.claim))
             return first_answer(answer.booking)
         if isinstance(held, Again) and answer == Refused("key_reused"):
             raise KeyReused()  # the claim is that of the booking the key was used for
@@ -214,7 +214,7 @@ class Sales:
         if isinstance(answer, Lost):
             parts += corrections(answer.rivals)
             meter.add("map_corrections_total", len(answer.rivals), kind="taken in the ledger")
-        await self._tell_map(order.show.show_id, *parts)
+        await self.tell_map(order.show.show_id, *parts)
         self._refuse_unless_stale(order, answer)
         return None
 
@@ -226,7 +226,7 @@ class Sales:
                 await self._catch_up(order.show.show_id, opened.epoch)
             left_ms = order.show.hold_ttl_s * 1000 + self._config.claim_grace_ms
             what = "commit" if opened.state is State.CONFIRMED else "adopt"
-            await self._tell_map(order.show.show_id, Part(what, booking.claim, left_ms))
+            await self.tell_map(order.show.show_id, Part(what, booking.claim, left_ms))
         return booking
 
     def _refuse_unless_stale(self, order: Order, answer: Lost | Refused) -> None:
@@ -297,7 +297,7 @@ class Sales:
         except EngineDown:
             log.info("Redis went away; its map is written anew when it is back", show_id=show_id)
 
-    async def _tell_map(self, show_id: int, *parts: Part) -> None:
+    async def tell_map(self, show_id: int, *parts: Part) -> None:
         """The ledger has decided; the map follows. One that cannot be told is put right by the comparison."""
         try:
             await self._settle((show_id, parts))

@@ -63,6 +63,7 @@ def booking_of(opening: Opening, opened: Opened) -> Booking:
         opened_at=opened.opened_at,
         expires_at=opened.expires_at,
         confirmed_at=opened.opened_at if opened.state is State.CONFIRMED else None,
+        revision=opening.revision,
     )
 
 

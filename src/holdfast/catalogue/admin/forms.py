@@ -31,6 +31,7 @@ from holdfast.catalogue.event import (
     Venue,
     Word,
 )
+from holdfast.catalogue.policy import USUAL, RefundPolicy
 
 LayoutHash = Annotated[str, Meta(pattern=r"^[0-9a-f]{8,128}$(?!\n)")]
 
@@ -116,9 +117,12 @@ class NewEvent(Form, frozen=True, kw_only=True):
     poster: PosterUrl = ""
     people: People = []
     featured: bool = False
+    refund_policy: RefundPolicy = USUAL
 
 
 class EventChange(Form, frozen=True, kw_only=True):
+    """Another `refund_policy` is for shows made from now on; those there are keep theirs."""
+
     kind: Kind | UnsetType = UNSET
     title: Title | UnsetType = UNSET
     description: Description | UnsetType = UNSET
@@ -129,6 +133,7 @@ class EventChange(Form, frozen=True, kw_only=True):
     poster: PosterUrl | UnsetType = UNSET
     people: People | UnsetType = UNSET
     featured: bool | UnsetType = UNSET
+    refund_policy: RefundPolicy | UnsetType = UNSET
 
 
 class KeptVenue(Venue, frozen=True, kw_only=True):

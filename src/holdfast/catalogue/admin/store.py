@@ -24,7 +24,7 @@ from holdfast.catalogue.admin.forms import (
 from holdfast.catalogue.admin.keeper import Keeper
 from holdfast.catalogue.event import City, Hall, Kind
 from holdfast.catalogue.layout import Layout
-from holdfast.catalogue.store import store_layout
+from holdfast.catalogue.store import policy_of, store_layout
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.refusals import (
@@ -140,7 +140,7 @@ class BackOffice:
     async def add_event(self, new: NewEvent) -> KeptEvent:
         self._refuse_featuring(new.featured)
         owner = self._keeper.account_id
-        event_id = await self._postgres.fetchval(Q.add_event, owner, *values(new))
+        event_id = await self._postgres.fetchval(Q.add_event, owner, *_columns(new))
         return KeptEvent(id=event_id, organiser_id=owner, **new.given())
 
     async def change_event(self, event_id: int, change: EventChange) -> KeptEvent:
@@ -148,8 +148,7 @@ class BackOffice:
             before = await self._event(tx, event_id)
             event = changed(before, change)
             self._refuse_featuring(event.featured and not before.featured)
-            columns = (getattr(event, name) for name in NewEvent.__struct_fields__)
-            await tx.execute(Q.change_event, event_id, *columns)
+            await tx.execute(Q.change_event, event_id, *_columns(event))
         return event
 
     async def event(self, event_id: int) -> KeptEvent:
@@ -218,4 +217,10 @@ def values(form: msgspec.Struct) -> list[Any]:
 
 
 def _event(row: Any) -> KeptEvent:
-    return msgspec.structs.replace(told(KeptEvent, row), kind=Kind(row["kind"]))
+    return msgspec.structs.replace(told(KeptEvent, row), kind=Kind(row["kind"]), refund_policy=policy_of(row))
+
+
+def _columns(event: NewEvent | KeptEvent) -> list[Any]:
+    """What an organiser may say of an event, in the order of the queries' parameters."""
+    *plain, policy = (getattr(event, name) for name in NewEvent.__struct_fields__)
+    return [*plain, msgspec.json.encode(policy).decode()]

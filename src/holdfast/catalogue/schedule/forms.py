@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.catalogue.admin.forms import Form, LayoutHash, Paging
 from holdfast.catalogue.event import Id, Name
+from holdfast.catalogue.policy import RefundPolicy
 from holdfast.catalogue.show import (
     Currency,
     HoldTtl,
@@ -18,6 +19,7 @@ from holdfast.catalogue.show import (
     SaleState,
     Times,
 )
+from holdfast.catalogue.terms import BasisPoints, CardSeats, FeeMinor, Terms
 
 Prices = Annotated[dict[Name, PriceMinor], Meta(min_length=1, max_length=64)]
 
@@ -27,7 +29,10 @@ class ShowsAsked(Paging, frozen=True, kw_only=True):
 
 
 class NewShow(Form, frozen=True, kw_only=True):
-    """Without `ends_at` it lasts as long as its event; its sale opens at once and closes when it starts."""
+    """Without `ends_at` it lasts as long as its event; its sale opens at once and closes when it starts.
+
+    Prices are all-in: fee and tax are parts of them. Without a `refund_policy` it has that of its event now.
+    """
 
     event_id: Id
     hall_id: Id
@@ -41,6 +46,20 @@ class NewShow(Form, frozen=True, kw_only=True):
     owner_seats_max: OwnerSeats | None = None
     order_seats_max: OrderSeats | None = None
     orphan_rule: OrphanRule = OrphanRule.WARN
+    fee_minor: FeeMinor = 0
+    fee_bp: BasisPoints = 0
+    tax_bp: BasisPoints = 0
+    card_seats_max: CardSeats | None = None
+    refund_policy: RefundPolicy | None = None
+
+    def terms(self, of_event: RefundPolicy) -> Terms:
+        return Terms(
+            fee_minor=self.fee_minor,
+            fee_bp=self.fee_bp,
+            tax_bp=self.tax_bp,
+            refund_policy=self.refund_policy or of_event,
+            card_seats_max=self.card_seats_max,
+        )
 
     def times(self, duration_min: int, now: datetime) -> Times:
         try:
@@ -56,7 +75,10 @@ class NewShow(Form, frozen=True, kw_only=True):
 
 
 class ShowChange(Form, frozen=True, kw_only=True):
-    """`prices` replaces the price of each category it names. `cancelled` can be set, and never taken back."""
+    """`prices` replaces the price of each category it names. `cancelled` can be set, and never taken back.
+
+    A `refund_policy` of null is that of its event now. Seats held before keep the price and terms they have.
+    """
 
     starts_at: Moment | UnsetType = UNSET
     ends_at: Moment | UnsetType = UNSET
@@ -67,6 +89,11 @@ class ShowChange(Form, frozen=True, kw_only=True):
     owner_seats_max: OwnerSeats | UnsetType = UNSET
     order_seats_max: OrderSeats | UnsetType = UNSET
     orphan_rule: OrphanRule | UnsetType = UNSET
+    fee_minor: FeeMinor | UnsetType = UNSET
+    fee_bp: BasisPoints | UnsetType = UNSET
+    tax_bp: BasisPoints | UnsetType = UNSET
+    card_seats_max: CardSeats | UnsetType | None = UNSET
+    refund_policy: RefundPolicy | UnsetType | None = UNSET
     layout_hash: LayoutHash | UnsetType = UNSET
     cancelled: bool | UnsetType = UNSET
 
@@ -89,12 +116,21 @@ class ShowRow(Struct, frozen=True, kw_only=True):
     orphan_rule: OrphanRule
     cancelled: bool
     revision: int
+    fee_minor: int
+    fee_bp: int
+    tax_bp: int
+    card_seats_max: int | None
+    refund_policy: RefundPolicy
 
     @property
     def times(self) -> Times:
         return Times(
             starts_at=self.starts_at, ends_at=self.ends_at, opens_at=self.opens_at, closes_at=self.closes_at
         )
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(**{name: getattr(self, name) for name in Terms.__struct_fields__})
 
 
 class KeptShow(ShowRow, frozen=True, kw_only=True):

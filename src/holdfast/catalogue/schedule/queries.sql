@@ -36,13 +36,21 @@ INSERT INTO price (show_id, category, price_minor)
 ON CONFLICT (show_id, category) DO UPDATE
         SET price_minor = excluded.price_minor;
 
+-- name: put_terms
+-- A revision's terms are written once: a second time is a bug, and fails.
+INSERT INTO show_terms (show_id, revision, fee_minor, fee_bp, tax_bp, refund_policy, card_seats_max)
+     SELECT show_id, revision, fee_minor, fee_bp, tax_bp, refund_policy::jsonb, card_seats_max
+       FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::int[], $5::int[], $6::text[], $7::int[])
+         AS asked (show_id, revision, fee_minor, fee_bp, tax_bp, refund_policy, card_seats_max);
+
 -- name: prices
 SELECT category, price_minor
   FROM price
  WHERE show_id = $1;
 
 -- name: show
--- One show of this organiser's event.
+-- One show of this organiser's event. Its terms are read after its lock, in a statement of their own: here they
+-- would be those of the revision it had before whoever we waited for.
 SELECT show.id, show.event_id, show.hall_id, show.layout_hash, show.starts_at, show.ends_at, show.opens_at,
        show.closes_at, show.currency, show.hold_ttl_s, show.owner_seats_max, show.order_seats_max,
        show.orphan_rule, show.cancelled, show.revision
@@ -51,6 +59,11 @@ SELECT show.id, show.event_id, show.hall_id, show.layout_hash, show.starts_at, s
  WHERE show.id = $1
    AND ($2::bigint IS NULL OR event.organiser_id = $2)
    FOR UPDATE OF show;
+
+-- name: policy_of_event
+SELECT refund_policy
+  FROM event
+ WHERE id = $1;
 
 -- name: change_show
    UPDATE show
@@ -65,6 +78,7 @@ RETURNING revision;
          card.opens_at, card.closes_at, card.currency, card.hold_ttl_s, card.owner_seats_max,
          card.order_seats_max, card.orphan_rule, card.cancelled, card.revision, card.title, card.venue,
          card.hall, card.seats,
+         card.fee_minor, card.fee_bp, card.tax_bp, card.refund_policy, card.card_seats_max,
          array(SELECT category FROM price WHERE show_id = card.show_id ORDER BY category) AS categories,
          array(SELECT price_minor FROM price WHERE show_id = card.show_id ORDER BY category) AS prices,
          count(*) OVER () AS total

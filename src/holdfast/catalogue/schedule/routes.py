@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.catalogue.admin.keeper import Keeper
+from holdfast.catalogue.refusals import FeeTooHigh
 from holdfast.catalogue.schedule.forms import KeptShow, NewShow, ShowChange, ShowList, ShowsAsked
 from holdfast.catalogue.schedule.store import Schedule
 from holdfast.engines.down import EngineDown
@@ -68,7 +69,7 @@ class Desk:
 async def post_show(request: Request) -> Response:
     """Put an event on in a hall, with a price for every category of its layout.
 
-    The sale opens and closes by itself.
+    Prices are all-in; fee and tax are parts of them. The sale opens and closes by itself.
     """
     show = await _schedule(request).add_show(read(NewShow, await request.body()))
     request.state.box.catalogue.forget_pages()
@@ -76,9 +77,10 @@ async def post_show(request: Request) -> Response:
 
 
 async def patch_show(request: Request) -> Response:
-    """Change a show: its times, its sale window, prices, limits, the rule about single seats; or cancel it.
+    """Change a show: its times, its sale window, prices, terms, limits; or cancel it.
 
-    Seats already held or booked keep their price. The layout can be replaced by one that grows from it.
+    Seats already held or booked keep the price and the terms they have. The layout can be replaced by one
+    that grows from it.
     """
     change = read(ShowChange, await request.body())
     show = await _schedule(request).change_show(request.path_params["show"], change)
@@ -105,7 +107,7 @@ def _schedule(request: Request) -> Schedule:
     return Schedule(box.postgres, box.catalogue, box.config, Keeper.of(request.state.caller))
 
 
-MAKING = (NoSuchEvent, NoSuchHall, HallBusy, BadWindow, UnknownCategory, UnpricedCategory)
+MAKING = (NoSuchEvent, NoSuchHall, HallBusy, BadWindow, UnknownCategory, UnpricedCategory, FeeTooHigh)
 CHANGING = (NoSuchShow, NoSuchLayout, LayoutInUse, ShowCancelled)
 SHOWS = Desk(path="shows", refusals=MAKING + CHANGING)
 

@@ -16,7 +16,8 @@ from holdfast.catalogue.admin.store import page_of, told
 from holdfast.catalogue.layout import Layout
 from holdfast.catalogue.schedule.forms import KeptShow, NewShow, ShowChange, ShowRow, ShowsAsked
 from holdfast.catalogue.show import OrphanRule, Times, prices_by_category, sale_state
-from holdfast.catalogue.store import Catalogue
+from holdfast.catalogue.store import Catalogue, policy_of
+from holdfast.catalogue.terms import PLAIN, Terms
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
@@ -32,9 +33,11 @@ from holdfast.refusals import (
     ShowCancelled,
 )
 
+SHOP = Queries("holdfast.catalogue")
 OFFICE = Queries("holdfast.catalogue.admin")
 Q = Queries("holdfast.catalogue.schedule")
 NEW = 0  # the number of a show that has none yet
+FIRST = 1  # revision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,7 @@ class PlannedShow:
     times: Times
     currency: str
     prices: Mapping[str, int]
+    terms: Terms = PLAIN
     hold_ttl_s: int = 600
     owner_seats_max: int = 10
     order_seats_max: int = 10
@@ -76,6 +80,7 @@ async def add_shows(tx: Any, shows: Sequence[PlannedShow]) -> list[int]:
     show_ids = sorted(row["id"] for row in rows)
     prices = [(i, *price) for i, show in zip(show_ids, shows, strict=True) for price in show.prices.items()]
     await tx.execute(Q.put_prices, *(list(column) for column in zip(*prices, strict=True)))
+    await put_terms(tx, [(i, FIRST, show.terms) for i, show in zip(show_ids, shows, strict=True)])
     for show_id, show in zip(show_ids, shows, strict=True):
         await set_sale(
             tx,
@@ -84,9 +89,26 @@ async def add_shows(tx: Any, shows: Sequence[PlannedShow]) -> list[int]:
             closes_at=show.times.closes_at,
             cancelled=False,
             owner_seats_max=show.owner_seats_max,
-            revision=1,
+            revision=FIRST,
         )
     return show_ids
+
+
+async def put_terms(tx: Any, terms: Sequence[tuple[int, int, Terms]]) -> None:
+    """Show, revision and terms of each, in one statement."""
+    rows = [
+        (
+            show_id,
+            revision,
+            each.fee_minor,
+            each.fee_bp,
+            each.tax_bp,
+            msgspec.json.encode(each.refund_policy).decode(),
+            each.card_seats_max,
+        )
+        for show_id, revision, each in terms
+    ]
+    await tx.execute(Q.put_terms, *(list(column) for column in zip(*rows, strict=True)))
 
 
 class Schedule:
@@ -106,12 +128,14 @@ class Schedule:
             hall = await self._hall(tx, new.hall_id)
         times = new.times(event["duration_min"], datetime.now(UTC))
         times.check()
+        terms = new.terms(policy_of(event))
+        terms.check(new.prices.values())
         # Laid out between the transactions: it may take a connection of its own.
         prices_by_category(await self._catalogue.layout(hall["layout_hash"]), new.prices)
         async with self._postgres.transaction() as tx:
             await self._hall(tx, new.hall_id)
             await _refuse_busy_hall(tx, new.hall_id, times, NEW)
-            [show_id] = await add_shows(tx, [self._planned(new, times, hall["layout_hash"])])
+            [show_id] = await add_shows(tx, [self._planned(new, times, terms, hall["layout_hash"])])
         return await self.show(show_id)
 
     async def change_show(self, show_id: int, change: ShowChange) -> KeptShow:
@@ -145,6 +169,8 @@ class Schedule:
     async def _apply(self, tx: Any, show: ShowRow, change: ShowChange, layout: Layout) -> None:
         given = change.given()
         prices = given.pop("prices", {})
+        if given.get("refund_policy", show) is None:
+            given["refund_policy"] = policy_of(await tx.fetchrow(Q.policy_of_event, show.event_id))
         after = msgspec.structs.replace(show, **given)
         if after == show and not prices:
             return
@@ -153,7 +179,7 @@ class Schedule:
             await self._hall(tx, show.hall_id)
             await _refuse_busy_hall(tx, show.hall_id, after.times, show.id)
         old_prices = {row["category"]: row["price_minor"] for row in await tx.fetch(Q.prices, show.id)}
-        prices_by_category(layout, old_prices | prices)
+        after.terms.check(prices_by_category(layout, old_prices | prices))
         if prices:
             await tx.execute(Q.put_prices, [show.id] * len(prices), list(prices), list(prices.values()))
         revision = await tx.fetchval(
@@ -170,6 +196,7 @@ class Schedule:
             after.orphan_rule,
             after.cancelled,
         )
+        await put_terms(tx, [(show.id, revision, after.terms)])
         await set_sale(
             tx,
             show_id=show.id,
@@ -201,9 +228,11 @@ class Schedule:
         row = await tx.fetchrow(Q.show, show_id, self._organiser_id)
         if row is None:
             raise NoSuchShow(show_id=show_id)
-        return ShowRow(**{**row, "orphan_rule": OrphanRule(row["orphan_rule"])})
+        terms = await tx.fetchrow(SHOP.terms, show_id, row["revision"])
+        rule, policy = OrphanRule(row["orphan_rule"]), policy_of(terms)
+        return ShowRow(**{**row, **terms, "orphan_rule": rule, "refund_policy": policy})
 
-    def _planned(self, new: NewShow, times: Times, layout_hash: str) -> PlannedShow:
+    def _planned(self, new: NewShow, times: Times, terms: Terms, layout_hash: str) -> PlannedShow:
         return PlannedShow(
             event_id=new.event_id,
             hall_id=new.hall_id,
@@ -211,6 +240,7 @@ class Schedule:
             times=times,
             currency=new.currency,
             prices=new.prices,
+            terms=terms,
             hold_ttl_s=new.hold_ttl_s or self._config.hold_ttl_s,
             owner_seats_max=new.owner_seats_max or self._config.owner_seats_max,
             order_seats_max=new.order_seats_max or self._config.order_seats_max,
@@ -231,4 +261,5 @@ def _kept(row: Any) -> KeptShow:
     )
     prices = dict(zip(row["categories"], row["prices"], strict=True))
     rule = OrphanRule(row["orphan_rule"])
-    return told(KeptShow, dict(row) | {"sale_state": state, "prices": prices, "orphan_rule": rule})
+    known = {"sale_state": state, "prices": prices, "orphan_rule": rule, "refund_policy": policy_of(row)}
+    return told(KeptShow, dict(row) | known)

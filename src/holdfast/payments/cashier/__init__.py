@@ -1,0 +1,1 @@
+"""Carries payments on: the only place that asks a gateway for money."""

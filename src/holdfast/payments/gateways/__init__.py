@@ -1,0 +1,45 @@
+"""Whoever moves the money, each behind the same protocol. Their SDKs are imported where one is chosen."""
+
+from holdfast.config import Config
+from holdfast.engines.trouble import Trouble
+from holdfast.payments.gateway import Gateway
+
+EXTRAS = {"stripe": {"stripe"}, "razorpay": {"razorpay", "requests"}}  # modules that come with the extra
+
+
+def gateway_of(config: Config) -> Gateway:
+    """The gateway of this configuration; Trouble says what to set or to install."""
+    _check(config)
+    try:
+        return _adapter(config)
+    except ModuleNotFoundError as missing:
+        if missing.name not in EXTRAS.get(config.gateway, ()):
+            raise
+        name = config.gateway
+        raise Trouble(f"the gateway {name} needs its SDK: pip install 'holdfast[{name}]'") from None
+
+
+def _adapter(config: Config) -> Gateway:
+    match config.gateway:
+        case "sandbox":
+            from holdfast.payments.gateways.sandbox import Sandbox
+
+            return Sandbox(config)
+        case "stripe":
+            from holdfast.payments.gateways.stripe import Stripe
+
+            return Stripe(config)
+        case "razorpay":
+            from holdfast.payments.gateways.razorpay import Razorpay
+
+            return Razorpay(config)
+    raise Trouble(f"HOLDFAST_GATEWAY is {config.gateway!r}: it can be sandbox, stripe or razorpay")
+
+
+def _check(config: Config) -> None:
+    if config.gateway == "stripe" and not config.stripe_secret_key.startswith(("sk_", "rk_")):
+        raise Trouble("HOLDFAST_STRIPE_SECRET_KEY is not set, or is none: it begins with sk_ or rk_")
+    if config.gateway == "razorpay" and not config.razorpay_key_id.startswith("rzp_"):
+        raise Trouble("HOLDFAST_RAZORPAY_KEY_ID is not set, or is none: it begins with rzp_")
+    if config.gateway == "razorpay" and not config.razorpay_key_secret:
+        raise Trouble("HOLDFAST_RAZORPAY_KEY_SECRET is not set: it was shown when the key was made")

@@ -1,0 +1,296 @@
+"""Razorpay, on its own SDK: one order a key. Imported only where Razorpay is the gateway.
+
+The payer pays on Razorpay's page, never through us: a token is refused. What is authorised there is captured
+by us, exactly, when we look; what we called off is never captured and goes back by itself. An order whose
+reply was lost can cost nobody anything, because nobody knows its id: "absent" is always safe to say.
+
+What goes wrong, and what we say:
+
+    400, understood and refused   NO       nothing was tried; of an id: there is no such thing
+    409, the key is in use        UNKNOWN  the first try is still under way
+    429, too many                 UNKNOWN
+    401, 403, our key is bad      UNKNOWN  somebody has to mend the key: an error in the log
+    5xx, not JSON, no connection  UNKNOWN
+    time-out, at any byte         UNKNOWN
+
+The SDK waits in `requests`, so each call has a thread, and there are only so many of them.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+import razorpay  # type: ignore[import-untyped]
+import requests
+import structlog
+
+from holdfast.config import Config
+from holdfast.payments.gateway import Answer, Charge, GatewayDown, Notice, Refunded, Seen
+from holdfast.payments.gateway import Order as Asked
+from holdfast.payments.gateways.razorpay_objects import (
+    CALLED_OFF,
+    KEY,
+    REFUND_KEY,
+    Notices,
+    Order,
+    Orders,
+    Payment,
+    Payments,
+    Refund,
+    Refunds,
+    charge_of,
+    is_signed,
+    receipt_of,
+    refund_token,
+    refunded_of,
+    seen_of,
+    taken,
+    to_capture,
+)
+
+log = structlog.get_logger(__name__)
+R = TypeVar("R", bound=msgspec.Struct)
+
+PAGE = 100  # the most that Razorpay lists at once
+THREADS_MAX = 16
+UNDECIDED = {408, 409, 425, 429}
+DENIED = {401, 403}
+
+
+class _Silent(Exception):
+    """No answer that decides anything."""
+
+
+class _Refused(Exception):
+    """Understood, and refused."""
+
+    def __init__(self, status: int, error: Mapping[str, Any]) -> None:
+        super().__init__(status)
+        self.description = str(error.get("description") or "")
+        self.traits = {"status": status, "code": error.get("code"), "why": error.get("reason")}
+        self.is_absent = status == 404 or "does not exist" in self.description
+
+
+class _Session(requests.Session):
+    """Tells refusals from silence by the status, which the SDK's errors leave out; never waits for ever."""
+
+    def __init__(self, timeout_s: float) -> None:
+        super().__init__()
+        self._timeout_s = timeout_s
+
+    def request(self, *args: Any, **options: Any) -> requests.Response:
+        try:
+            response = super().request(*args, **{**options, "timeout": self._timeout_s})
+            said = response.json()
+        except (requests.RequestException, ValueError) as failed:
+            raise _Silent(type(failed).__name__) from None
+        status = response.status_code
+        if status in DENIED:
+            log.error("the gateway does not take our key", gateway="razorpay", status=status)
+        if status in UNDECIDED | DENIED or status >= 500 or not isinstance(said, dict):
+            raise _Silent(str(status))
+        if status >= 300:
+            error = said.get("error")
+            if not isinstance(error, dict) or "code" not in error:
+                raise _Silent(str(status))  # of a proxy, perhaps: only Razorpay can say no
+            raise _Refused(status, error)
+        return response
+
+
+class Razorpay:
+    name = "razorpay"
+
+    def __init__(self, config: Config) -> None:
+        self.mode = "live" if config.razorpay_key_id.startswith("rzp_live_") else "test"
+        secrets = tuple(one.strip() for one in config.razorpay_webhook_secrets.split(",") if one.strip())
+        account, bytes_max = config.razorpay_account, config.webhook_bytes_max
+        self._notices = Notices(secrets, self.mode, account, bytes_max)
+        self._auth = (config.razorpay_key_id, config.razorpay_key_secret)
+        self._url = config.razorpay_api_url
+        self._timeout_s = config.gateway_timeout_ms / 1000
+        count = min(THREADS_MAX, config.gateway_links_max)
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="razorpay")
+        self._free = asyncio.Semaphore(count)
+        self._own = threading.local()  # a session is for one thread
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+
+    async def charge(self, order: Asked) -> Charge:
+        if order.method:
+            reason = "Razorpay takes payments on its own page only: choose how to pay there."
+            return Charge(answer=Answer.NO, code="method_unsupported", reason=reason)
+        try:
+            if (earlier := await self._find(order.key, None)) is not None:
+                return await self._settled(earlier)
+            return charge_of(await self._order(order), [])
+        except _Refused as refused:
+            log.error("the gateway does not understand us", gateway=self.name, **refused.traits)
+            reason = "The payment could not be made. You have not been charged."
+            return Charge(answer=Answer.NO, code="request_refused", reason=reason)
+        except _Silent:
+            return Charge(answer=Answer.UNKNOWN)
+
+    async def look_up(self, *, key: str, reference: str | None) -> Charge:
+        try:
+            order = await self._find(key, reference)
+            return Charge(answer=Answer.ABSENT) if order is None else await self._settled(order)
+        except (_Silent, _Refused):
+            return Charge(answer=Answer.UNKNOWN, reference=reference)
+
+    async def call_off(self, *, key: str, reference: str | None) -> Charge:
+        """An order cannot be cancelled; it is marked, and then nobody captures what is paid on it."""
+        try:
+            if (order := await self._find(key, reference)) is None:
+                return Charge(answer=Answer.ABSENT)
+            if not order.is_called_off:
+                notes = {"notes": {KEY: key, CALLED_OFF: "1"}}
+                await self._ask(Order, lambda client: client.order.edit(order.id, notes))
+            if taken(await self._payments(order.id)) is None:
+                return Charge(answer=Answer.YES, reference=order.id)
+            reason = "The payment has been taken already."
+            return Charge(answer=Answer.NO, reference=order.id, code="already_taken", reason=reason)
+        except (_Silent, _Refused):
+            return Charge(answer=Answer.UNKNOWN, reference=reference)
+
+    async def refund(self, *, key: str, reference: str, amount_minor: int, currency: str) -> Refunded:
+        try:
+            if (payment := taken(await self._payments(reference))) is None:
+                return Refunded(answer=Answer.NO, reason="Nothing was paid.")
+            if (earlier := await self._refund_made(key, payment)) is not None:
+                return refunded_of(earlier)
+            asked = {"amount": amount_minor, "speed": "normal", "notes": {REFUND_KEY: key}}
+            headers = {"X-Refund-Idempotency": refund_token(key)}
+            made = await self._ask(
+                Refund, lambda client: client.payment.refund(payment.id, asked, headers=headers)
+            )
+            return refunded_of(made)
+        except _Refused as refused:
+            log.error("refund refused", gateway=self.name, key=key, reference=reference, **refused.traits)
+            reason = refused.description or "The gateway refused the refund."
+            return Refunded(answer=Answer.NO, reason=reason)
+        except _Silent:
+            return Refunded(answer=Answer.UNKNOWN)
+
+    async def card_of(self, method: str) -> str | None:
+        return None  # there are no tokens, and cards are seen on Razorpay's page only
+
+    async def recent(self, *, since: datetime, after: str | None = None) -> tuple[Sequence[Seen], str | None]:
+        # Newest first: without an end, orders made while we turn pages would push others past us.
+        until, skip = map(int, after.split(":")) if after else (int(time.time()), 0)
+        asked = {
+            "from": int(since.timestamp()),
+            "to": until,
+            "skip": skip,
+            "count": PAGE,
+            "expand[]": "payments",
+        }
+        try:
+            page = await self._ask(Orders, lambda client: client.order.all(asked))
+        except (_Silent, _Refused) as silent:
+            raise GatewayDown("razorpay lists nothing") from silent
+        is_more = len(page.items) == PAGE
+        return [seen_of(order) for order in page.items], f"{until}:{skip + PAGE}" if is_more else None
+
+    def notice(self, raw: bytes, headers: Mapping[bytes, bytes], now: float) -> Notice:
+        return self._notices.read(raw, headers, now)
+
+    def is_return(self, *, order_id: str, payment_id: str, signature: str) -> bool:
+        """Whether Razorpay's page has sent the payer back with this. Then look up; it proves no capture."""
+        return is_signed(f"{order_id}|{payment_id}".encode(), signature.encode(), self._auth[1:])
+
+    async def _order(self, order: Asked) -> Order:
+        asked: dict[str, Any] = {
+            "amount": order.amount_minor,
+            "currency": order.currency.upper(),
+            "receipt": receipt_of(order.key),
+            "notes": {KEY: order.key, "description": order.description[:250]},
+            # Ours to capture, whatever the dashboard says: what is called off must not be taken.
+            "payment": {"capture": "manual", "capture_options": {"refund_speed": "normal"}},
+            "unique_receipt": True,  # a second try is given the first one's order
+        }
+        try:
+            return await self._ask(Order, lambda client: client.order.create(asked))
+        except _Refused as refused:
+            if "unique_receipt" not in refused.description:
+                raise
+            asked.pop("unique_receipt")  # not every country's Razorpay knows it
+            return await self._ask(Order, lambda client: client.order.create(asked))
+
+    async def _find(self, key: str, reference: str | None) -> Order | None:
+        if reference is None:
+            asked = {"receipt": receipt_of(key), "count": PAGE}
+            page = await self._ask(Orders, lambda client: client.order.all(asked))
+            ours = [order for order in page.items if order.key == key]
+            # Of two for one key, the one that somebody has paid on, or the one that the payer was given last.
+            ours.sort(key=lambda order: (order.status != "paid", order.status != "attempted"))
+            return ours[0] if ours else None
+        try:
+            order = await self._ask(Order, lambda client: client.order.fetch(reference))
+        except _Refused as refused:
+            if refused.is_absent:
+                return None
+            raise
+        if order.key != key:
+            log.error("a payment with another key", gateway=self.name, key=key, reference=reference)
+            raise _Silent
+        return order
+
+    async def _settled(self, order: Order) -> Charge:
+        """What became of an order, after taking what waits to be taken."""
+        payments = await self._payments(order.id)
+        if (waiting := to_capture(order, payments)) is not None:
+            asked = {"currency": waiting.currency}
+            try:
+                done = await self._ask(
+                    Payment, lambda client: client.payment.capture(waiting.id, waiting.amount, asked)
+                )
+                payments = [done]
+            except _Refused as refused:  # somebody else has just taken it, or it is too late
+                log.warning("capture refused", gateway=self.name, reference=order.id, **refused.traits)
+                payments = await self._payments(order.id)
+        return charge_of(order, payments)
+
+    async def _payments(self, order_id: str) -> list[Payment]:
+        return (await self._ask(Payments, lambda client: client.order.payments(order_id))).items
+
+    async def _refund_made(self, key: str, payment: Payment) -> Refund | None:
+        asked = {"count": PAGE}
+        made = await self._ask(
+            Refunds, lambda client: client.payment.fetch_multiple_refund(payment.id, asked)
+        )
+        ours = (one for one in made.items if isinstance(one.notes, dict) and one.notes.get(REFUND_KEY) == key)
+        return next(ours, None)
+
+    async def _ask(self, kind: type[R], call: Callable[[Any], Any]) -> R:
+        """In a thread of its own, for so long and no longer. Raises _Refused or _Silent."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._free.acquire()
+            working = self._threads.submit(lambda: call(self._client()))
+            # The place is free when the thread is, which may be later than we lose patience.
+            working.add_done_callback(lambda _: loop.call_soon_threadsafe(self._free.release))
+            async with asyncio.timeout(self._timeout_s):
+                return msgspec.convert(await asyncio.wrap_future(working), kind)
+        except TimeoutError:
+            log.warning("no answer of the gateway", gateway=self.name, error="TimeoutError")
+            raise _Silent from None
+        except _Silent as silent:
+            log.warning("no answer of the gateway", gateway=self.name, error=str(silent))
+            raise
+        except msgspec.ValidationError as odd:  # not what their documents say: then we do not know
+            log.error("an odd answer of the gateway", gateway=self.name, why=str(odd))
+            raise _Silent from None
+
+    def _client(self) -> Any:
+        if not hasattr(self._own, "client"):
+            options = {"base_url": self._url} if self._url else {}
+            session = _Session(self._timeout_s)
+            self._own.client = razorpay.Client(session=session, auth=self._auth, **options)
+        return self._own.client

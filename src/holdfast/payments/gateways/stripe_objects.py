@@ -1,0 +1,244 @@
+"""What Stripe says, read into our words: intents, refunds, webhooks. Computes, and nothing else.
+
+An intent's status and what we make of it:
+
+    succeeded                 YES      the amount received, less what has gone back
+    canceled                  NO       nobody can confirm it any more
+    processing                UNKNOWN  a bank debit takes days
+    requires_action           UNKNOWN  the payer is at 3-D Secure
+    requires_confirmation     UNKNOWN  the payer's browser has not confirmed yet
+    requires_capture          UNKNOWN  never asked for by us
+    requires_payment_method   UNKNOWN  who has its client secret may try another card, until it is cancelled
+"""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from holdfast.payments.gateway import Answer, BadNotice, Charge, Notice, Refunded, Seen
+
+KEY = "holdfast_key"  # in an intent's metadata; Stripe copies it to the charge
+REFUND_KEY = "holdfast_refund"  # in a refund's metadata
+FLOW = (
+    "holdfast_flow"  # "token": we confirmed it; "page": the payer's browser does, and may try several cards
+)
+TOLERANCE_S = 300
+
+
+class Failure(msgspec.Struct):
+    code: str | None = None
+    decline_code: str | None = None
+    message: str | None = None
+
+
+class Redirect(msgspec.Struct):
+    url: str | None = None
+
+
+class NextAction(msgspec.Struct):
+    redirect_to_url: Redirect | None = None
+
+
+class Instrument(msgspec.Struct):
+    fingerprint: str | None = None
+
+
+class Instruments(msgspec.Struct):
+    """A payment method, or the details of one: the fingerprint is within the part named after its type."""
+
+    card: Instrument | None = None
+    sepa_debit: Instrument | None = None
+    us_bank_account: Instrument | None = None
+
+    @property
+    def fingerprint(self) -> str | None:
+        known = (self.card, self.sepa_debit, self.us_bank_account)
+        return next((one.fingerprint for one in known if one is not None and one.fingerprint), None)
+
+
+class Taken(msgspec.Struct):
+    """Stripe's word is charge, which is another thing here: one try to take an intent's money."""
+
+    amount_refunded: int = 0
+    payment_method_details: Instruments | None = None
+
+
+class Intent(msgspec.Struct):
+    id: str
+    status: str
+    amount: int
+    currency: str
+    created: int
+    amount_received: int | None = None
+    client_secret: str | None = None
+    metadata: dict[str, str] = {}
+    last_payment_error: Failure | None = None
+    next_action: NextAction | None = None
+    latest_charge: Taken | str | None = None
+
+    @property
+    def key(self) -> str | None:
+        return self.metadata.get(KEY)
+
+    @property
+    def is_refused(self) -> bool:
+        """Tried by us, and refused. One that the payer's browser tries may still succeed."""
+        tried = self.status == "requires_payment_method" and self.last_payment_error is not None
+        return tried and self.metadata.get(FLOW) == "token"
+
+
+class Refund(msgspec.Struct):
+    id: str
+    status: str
+    metadata: dict[str, str] = {}
+
+
+ANSWERS = {"succeeded": Answer.YES, "canceled": Answer.NO}
+
+# Banks' codes that help the payer. The others ("stolen", "fraudulent") are not for whoever has the card.
+TELLABLE = {"insufficient_funds", "expired_card", "incorrect_cvc", "incorrect_number", "invalid_expiry_year"}
+TELLABLE |= {"invalid_expiry_month", "card_velocity_exceeded", "currency_not_supported", "processing_error"}
+TELLABLE |= {"authentication_required", "card_not_supported", "withdrawal_count_limit_exceeded"}
+ABANDONED = "payment_intent_authentication_failure"
+
+
+def charge_of(intent: Intent) -> Charge:
+    answer = ANSWERS.get(intent.status, Answer.UNKNOWN)
+    if answer is Answer.NO:
+        return Charge(
+            answer=answer, reference=intent.id, code="cancelled", reason="The payment was cancelled."
+        )
+    if answer is Answer.UNKNOWN:
+        redirect = intent.next_action and intent.next_action.redirect_to_url
+        return Charge(
+            answer=answer,
+            reference=intent.id,
+            action_url=redirect.url if redirect else None,
+            client_secret=intent.client_secret if intent.status.startswith("requires_") else None,
+        )
+    taken = intent.latest_charge if isinstance(intent.latest_charge, Taken) else Taken()
+    details = taken.payment_method_details
+    return Charge(
+        answer=answer,
+        reference=intent.id,
+        amount_minor=intent.amount if intent.amount_received is None else intent.amount_received,
+        currency=intent.currency.upper(),
+        refunded_minor=taken.amount_refunded,
+        card=details.fingerprint if details else None,
+    )
+
+
+def refusal_of(failure: Failure, reference: str | None) -> Charge:
+    """A NO of the bank, with a code that stays the same and Stripe's sentence, which is made for payers."""
+    said = failure.decline_code or failure.code or ""
+    code = "authentication_failed" if said == ABANDONED else said if said in TELLABLE else "card_declined"
+    reason = failure.message or "Your card was declined."
+    return Charge(answer=Answer.NO, reference=reference, code=code, reason=reason)
+
+
+def seen_of(intent: Intent) -> Seen:
+    at = datetime.fromtimestamp(intent.created, UTC)
+    return Seen(key=intent.key, reference=intent.id, charge=charge_of(intent), at=at)
+
+
+# pending is a yes: the money is on its way, and Stripe says refund.failed if it should come back.
+REFUND_ANSWERS = {"succeeded": Answer.YES, "pending": Answer.YES, "failed": Answer.NO, "canceled": Answer.NO}
+
+
+def refunded_of(refund: Refund) -> Refunded:
+    answer = REFUND_ANSWERS.get(refund.status, Answer.UNKNOWN)
+    reason = "The bank did not take the refund." if answer is Answer.NO else None
+    return Refunded(answer=answer, reference=refund.id, reason=reason)
+
+
+class Subject(msgspec.Struct):
+    """What an event is about: an intent, or something that names one."""
+
+    object: str = ""
+    id: str | None = None
+    payment_intent: str | None = None
+    amount: int | None = None
+    currency: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Data(msgspec.Struct):
+    object: Subject
+
+
+class Envelope(msgspec.Struct):
+    id: str
+    type: str
+    object: str
+    livemode: bool
+    data: Data
+    account: str | None = None
+    created: int = 0
+
+
+ENVELOPE = msgspec.json.Decoder(Envelope)
+
+
+@dataclass(frozen=True, repr=False)  # no repr: it would tell the secrets
+class Notices:
+    secrets: tuple[str, ...]  # several while one follows another
+    mode: str
+    bytes_max: int
+
+    def read(self, raw: bytes, headers: Mapping[bytes, bytes], now: float) -> Notice:
+        if len(raw) > self.bytes_max:
+            raise BadNotice("oversize")
+        self._check_signature(raw, headers.get(b"stripe-signature", b""), now)
+        try:
+            envelope = ENVELOPE.decode(raw)
+        except (msgspec.MsgspecError, ValueError, RecursionError):  # not JSON, not UTF-8, bottomless
+            raise BadNotice("malformed") from None
+        if envelope.object != "event":
+            raise BadNotice("malformed")
+        if envelope.livemode != (self.mode == "live"):
+            raise BadNotice("mode")
+        if (
+            envelope.account is not None
+        ):  # of an account connected to ours: none is, and its money is not ours
+            raise BadNotice("account")
+        return notice_of(envelope, self.mode)
+
+    def _check_signature(self, raw: bytes, header: bytes, now: float) -> None:
+        """t=<seconds>,v1=<hex>[,v1=<hex>]: a signature over the seconds, a dot and the body as it came."""
+        parts = [part.strip().partition(b"=") for part in header.split(b",")]
+        times = [value for name, _, value in parts if name == b"t"]
+        given = [value for name, _, value in parts if name == b"v1"]
+        if len(times) != 1 or not times[0].isdigit() or len(times[0]) > 12:
+            raise BadNotice("signature")
+        text = times[0] + b"." + raw
+        good = [
+            hmac.new(secret.encode(), text, hashlib.sha256).hexdigest().encode() for secret in self.secrets
+        ]
+        if not any(hmac.compare_digest(one, other) for one in good for other in given):
+            raise BadNotice("signature")
+        if int(times[0]) < now - TOLERANCE_S:
+            raise BadNotice("stale")
+        if int(times[0]) > now + TOLERANCE_S:
+            raise BadNotice("future")
+
+
+def notice_of(envelope: Envelope, mode: str) -> Notice:
+    about = envelope.data.object
+    is_intent = about.object == "payment_intent"
+    # A refund's amount is not the payment's, and its metadata name the refund.
+    is_payment = is_intent or about.object == "charge"
+    key = (about.metadata or {}).get(KEY)
+    return Notice(
+        event_id=envelope.id,
+        kind=envelope.type,
+        key=key if is_payment and isinstance(key, str) else None,
+        reference=about.id if is_intent else about.payment_intent,
+        amount_minor=about.amount if is_payment else None,
+        currency=about.currency.upper() if is_payment and about.currency else None,
+        mode=mode,
+    )

@@ -1,0 +1,139 @@
+"""A payment: our effort to get a booking paid, one attempt. No I/O."""
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from holdfast.claim import Claim
+from holdfast.ledger import State, from_public_id, public_id, reference
+from holdfast.payments.saga import ENDS, Step, Time
+from holdfast.refusals import NoSuchBooking
+
+KEY_FORM = "{booking}_{nonce}"  # and _{attempt}, which the ledger adds
+
+Token = Annotated[str, Meta(max_length=255)]
+# A path of ours: nobody is sent anywhere else.
+ReturnPath = Annotated[str, Meta(max_length=500, pattern=r"^/([^/\\].*)?$")]
+
+
+class PayBody(Struct, forbid_unknown_fields=True, frozen=True):
+    """With a `method` it is charged at once; without, the payer confirms with the gateway."""
+
+    method: Token = ""  # the gateway's token for a card or an account; never a card number
+    return_path: ReturnPath = "/"  # where the payer comes back to, if the gateway has to see them
+
+
+class PayPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a payment is. All of it is of the payment, so that the same key gives the same answer later."""
+
+    booking_id: str
+    reference: str
+    show_id: int
+    state: State
+    amount: int  # minor units of the currency
+    currency: str
+    attempt: int
+    gateway: str
+    paid_at: datetime | None = None
+    expires_at: datetime | None = None  # while it is under way: until when
+    action_url: str | None = None  # the payer has to go here
+    client_secret: str | None = None  # or their browser confirms with this
+
+
+class Ask(Struct, frozen=True, gc=False, kw_only=True):
+    """Somebody wants to pay for a booking."""
+
+    show_id: int
+    number: int
+    owner_id: int
+    request_id: str
+    body_hash: int
+    method: str
+    return_url: str
+    nonce: str  # makes the gateway's key one of its own, whatever another box office did there before
+    card: str = ""  # fingerprint, where the show limits cards
+    card_seats_max: int = 0
+
+    @property
+    def key(self) -> str:
+        return KEY_FORM.format(booking=public_id(self.show_id, self.number), nonce=self.nonce)
+
+
+class Payment(Struct, frozen=True, gc=False, kw_only=True):
+    """As the ledger has it: the row, and of its booking what is needed to carry on (payment_card)."""
+
+    show_id: int
+    number: int
+    attempt: int
+    owner_id: int
+    fence: int
+    key: str
+    gateway: str
+    method: str
+    return_url: str
+    step: Step
+    amount_minor: int
+    currency: str
+    refunds_minor: int
+    reference: str | None
+    action_url: str | None
+    client_secret: str | None
+    reason: str | None
+    code: str | None
+    deadline_at: datetime
+    ended_at: datetime | None
+    turn: int
+    tries: int
+    booking_state: State
+    claim_id: str
+    seats: tuple[int, ...]
+    prices_minor: tuple[int, ...]
+    revision: int
+    left_ms: int  # to the deadline, when it was read
+    hold_left_ms: int  # of the hold, when it was read
+    read_at_s: float  # monotonic
+
+    @property
+    def claim(self) -> Claim:
+        return Claim(self.claim_id, self.owner_id, self.seats)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.step in ENDS
+
+    def time(self, now_s: float, let_go_s: int) -> Time:
+        left_s = self.left_ms / 1000 - (now_s - self.read_at_s)
+        if left_s > 0:
+            return Time.LEFT
+        return Time.UP if left_s > -let_go_s else Time.LONG_UP
+
+
+def booking_of_key(key: str) -> tuple[int, int, int] | None:
+    """(show, number, attempt) of a gateway's reference; None: not one of ours."""
+    booking, _, rest = key.partition("_")
+    _, _, attempt = rest.partition("_")
+    if not (attempt.isascii() and attempt.isdigit() and len(attempt) < 10):
+        return None
+    try:
+        return (*from_public_id(booking), int(attempt))
+    except NoSuchBooking:
+        return None
+
+
+def pay_page(payment: Payment) -> PayPage:
+    is_paid = payment.step is Step.PAID
+    return PayPage(
+        booking_id=public_id(payment.show_id, payment.number),
+        reference=reference(payment.show_id, payment.number),
+        show_id=payment.show_id,
+        state=State.CONFIRMED if is_paid else payment.booking_state,
+        amount=payment.amount_minor,
+        currency=payment.currency,
+        attempt=payment.attempt,
+        gateway=payment.gateway,
+        paid_at=payment.ended_at if is_paid else None,
+        expires_at=None if payment.has_ended else payment.deadline_at,
+        action_url=None if payment.has_ended else payment.action_url,
+        client_secret=None if payment.has_ended else payment.client_secret,
+    )

@@ -1,0 +1,67 @@
+-- name: start
+-- Many holds begin to be paid for: 0011_payment_functions.sql.
+SELECT * FROM start_payments($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+
+-- name: confirm
+SELECT * FROM confirm_payments($1, $2, $3, $4, $5, $6, $7);
+
+-- name: give_back
+SELECT * FROM give_payments_back($1, $2, $3, $4, $5, $6);
+
+-- name: let_go
+SELECT * FROM let_payments_go($1, $2, $3, $4, $5);
+
+-- name: book_late
+SELECT * FROM book_late($1, $2, $3, $4);
+
+-- name: advance
+-- The next step, before it is tried. Whoever has lost their turn changes nothing and gets no row.
+WITH advanced AS (
+       UPDATE payment
+          SET step = $6, tries = CASE WHEN step = $6 THEN tries ELSE 0 END,
+              due_at = now() + $7 * interval '1 ms',
+              reference = coalesce($8, reference), action_url = coalesce($9, action_url),
+              client_secret = coalesce($10, client_secret)
+        WHERE show_id = $1 AND number = $2 AND attempt = $3 AND turn = $4 AND step = $5
+    RETURNING show_id, number, attempt
+)
+SELECT true FROM advanced;
+
+-- name: payment
+SELECT * FROM payment_card WHERE show_id = $1 AND number = $2 AND attempt = $3;
+
+-- name: latest
+-- The latest attempt of a booking.
+  SELECT *
+    FROM payment_card
+   WHERE show_id = $1 AND number = $2
+ORDER BY attempt DESC
+   LIMIT 1;
+
+-- name: take_due
+-- Payments that somebody should look at, oldest first, now ours for a while; those others have are skipped.
+WITH due AS (
+      SELECT show_id, number, attempt
+        FROM payment
+       WHERE due_at <= now()
+    ORDER BY due_at
+       LIMIT $1
+         FOR UPDATE SKIP LOCKED
+)
+   UPDATE payment
+      SET turn = turn + 1, tries = tries + 1, due_at = now() + $2 * interval '1 ms'
+     FROM due
+    WHERE payment.show_id = due.show_id AND payment.number = due.number AND payment.attempt = due.attempt
+RETURNING payment.show_id, payment.number, payment.attempt;
+
+-- name: take_turn
+-- This payment, if it has not ended: ours for a while, whoever had it.
+   UPDATE payment
+      SET turn = turn + 1, due_at = now() + $4 * interval '1 ms'
+    WHERE show_id = $1 AND number = $2 AND attempt = $3 AND due_at IS NOT NULL
+RETURNING turn;
+
+-- name: taken
+SELECT c.*
+  FROM unnest($1::bigint[], $2::bigint[], $3::int[]) AS a (show_id, number, attempt)
+  JOIN payment_card AS c USING (show_id, number, attempt);

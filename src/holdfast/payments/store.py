@@ -1,0 +1,181 @@
+"""The payments in the ledger: start, confirm, give back, let go. The gateway is asked elsewhere."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+
+from holdfast.config import Config
+from holdfast.engines.batch import Batcher
+from holdfast.engines.meter import meter
+from holdfast.engines.postgres import AGAIN, Postgres
+from holdfast.engines.sql import Queries
+from holdfast.ledger import State
+from holdfast.payments.gateway import Charge
+from holdfast.payments.payment import Ask, Payment
+from holdfast.payments.saga import Step
+from holdfast.refusals import Busy
+
+Q = Queries("holdfast.payments")
+
+TRIES_MAX = 4  # of a batch that met a deadlock, or a key that another process has just written
+LEASE_SPARE_MS = 3000  # beyond the gateway's time-out: whoever is slower than this is taken to be dead
+STEPS = {step.value: step for step in Step}
+STATES = {state.value: state for state in State}
+COPIED = [
+    name
+    for name in Payment.__struct_fields__
+    if name not in ("step", "booking_state", "seats", "prices_minor", "read_at_s")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """`outcome`: charge, same, none, card, or the state the booking is in; 0011_payment_functions.sql."""
+
+    outcome: str
+    body_hash: int | None  # of the request that was the same
+    payment: Payment | None
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """Money that has come."""
+
+    payment: Payment
+    charge: Charge
+    fee_minor: int
+    tax_minor: int
+
+
+class PaymentBook:
+    """start() and confirm() for a caller, start_many() and confirm_many() for the wire."""
+
+    def __init__(self, postgres: Postgres, config: Config) -> None:
+        self._postgres = postgres
+        self._config = config
+        batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
+        self.start: Batcher[Ask, Started] = Batcher(self.start_many, **batches)
+        self.confirm: Batcher[Came, Payment] = Batcher(self.confirm_many, **batches)
+
+    @property
+    def lease_ms(self) -> int:
+        return self._config.gateway_timeout_ms + LEASE_SPARE_MS
+
+    async def start_many(self, asks: Sequence[Ask]) -> list[Started]:
+        """Each booking that can be paid for is PAYING when this returns, and its charge written down."""
+        rows = await self._fetch(
+            Q.start,
+            [ask.show_id for ask in asks],
+            [ask.number for ask in asks],
+            [ask.owner_id for ask in asks],
+            [ask.request_id for ask in asks],
+            [ask.body_hash for ask in asks],
+            [ask.key for ask in asks],
+            [ask.method for ask in asks],
+            [ask.return_url for ask in asks],
+            [ask.card for ask in asks],
+            [ask.card_seats_max for ask in asks],
+            self._config.gateway,
+            self._config.payment_buffer_s,
+            self.lease_ms,
+        )
+        meter.observe("pay_batch_size", len(asks))
+        return [
+            Started(row["outcome"], row["hash"], _payment(row["card"]) if row["card"] else None)
+            for row in rows
+        ]
+
+    async def confirm_many(self, came: Sequence[Came]) -> list[Payment]:
+        """PAID, or LATE: its booking was not waiting any more. Said twice, the same answer."""
+        rows = await self._fetch(
+            Q.confirm,
+            *_keys([one.payment for one in came]),
+            [one.charge.reference for one in came],
+            [one.charge.card for one in came],
+            [one.fee_minor for one in came],
+            [one.tax_minor for one in came],
+        )
+        meter.observe("confirm_batch_size", len(came))
+        return [_payment(row) for row in rows]
+
+    async def give_back(self, payment: Payment, charge: Charge, end: Step) -> Payment:
+        """The hold has its time again. `end`: DECLINED or CALLED_OFF."""
+        rows = await self._fetch(Q.give_back, *_keys([payment]), [charge.reason], [charge.code], end)
+        return _payment(rows[0])
+
+    async def let_go(self, payment: Payment, *, is_sure: bool, due_ms: int = 0) -> Payment:
+        """The seats go. Sure: no money will come. Else it is watched."""
+        end = Step.EXPIRED if is_sure else Step.WATCH
+        return _payment((await self._fetch(Q.let_go, *_keys([payment]), end, due_ms))[0])
+
+    async def book_late(self, payment: Payment, *, may_book: bool) -> Payment:
+        """PAID with all its seats, or RETURNED with a refund that has been asked for."""
+        key = (payment.show_id, payment.number, payment.attempt)
+        return _payment((await self._fetch(Q.book_late, *key, may_book))[0])
+
+    async def advance(self, payment: Payment, step: Step, charge: Charge | None, due_ms: int) -> bool:
+        """Write the next step down, before it is tried. False: it is somebody else's turn."""
+        return bool(
+            await self._postgres.fetchval(
+                Q.advance,
+                payment.show_id,
+                payment.number,
+                payment.attempt,
+                payment.turn,
+                payment.step,
+                step,
+                due_ms,
+                charge and charge.reference,
+                charge and charge.action_url,
+                charge and charge.client_secret,
+            )
+        )
+
+    async def payment(self, show_id: int, number: int, attempt: int) -> Payment | None:
+        row = await self._postgres.fetchrow(Q.payment, show_id, number, attempt)
+        return _payment(row) if row else None
+
+    async def latest(self, show_id: int, number: int) -> Payment | None:
+        row = await self._postgres.fetchrow(Q.latest, show_id, number)
+        return _payment(row) if row else None
+
+    async def take_due(self, limit: int) -> list[Payment]:
+        """Payments nobody has looked at in time: now it is our turn."""
+        rows = await self._postgres.fetch(Q.take_due, limit, self.lease_ms)
+        if not rows:
+            return []
+        keys = ([row[name] for row in rows] for name in ("show_id", "number", "attempt"))
+        return [_payment(row) for row in await self._postgres.fetch(Q.taken, *keys)]
+
+    async def take_turn(self, payment: Payment) -> Payment | None:
+        """This one, whoever has it; None: it has ended."""
+        key = (payment.show_id, payment.number, payment.attempt)
+        if await self._postgres.fetchval(Q.take_turn, *key, self.lease_ms) is None:
+            return None
+        return await self.payment(*key)
+
+    async def _fetch(self, sql: str, *args: object) -> list[Any]:
+        for _ in range(TRIES_MAX):
+            try:
+                return await self._postgres.fetch(sql, *args)
+            except (*AGAIN, asyncpg.UniqueViolationError):
+                meter.add("ledger_retries_total")
+        raise Busy(retry_after_s=1)
+
+
+def _keys(payments: Sequence[Payment]) -> tuple[list[int], list[int], list[int]]:
+    return [p.show_id for p in payments], [p.number for p in payments], [p.attempt for p in payments]
+
+
+def _payment(row: Any) -> Payment:
+    return Payment(
+        step=STEPS[row["step"]],
+        booking_state=STATES[row["booking_state"]],
+        seats=tuple(row["seats"]),
+        prices_minor=tuple(row["prices_minor"]),
+        read_at_s=time.monotonic(),
+        **{name: row[name] for name in COPIED},
+    )

@@ -1,0 +1,1 @@
+"""The page where a payer pays, or does whatever a test wants them to do."""

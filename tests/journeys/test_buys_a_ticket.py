@@ -1,0 +1,174 @@
+"""Somebody pays: confirmed, declined and tried again, too late, twice, in two tabs."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx2
+import pytest
+
+from holdfast.app import Box
+from holdfast.payments.worker import PaymentDuties
+from tests.cast import Fan, problem
+from tests.patience import until
+
+Show = Callable[..., Awaitable[int]]
+
+
+async def held(fan: Fan, show_id: int, *seats: str) -> str:
+    response = await fan.holds(show_id, *(seats or ("A-1", "A-2")))
+    assert response.status_code == 201, response.text
+    return str(response.json()["booking_id"])
+
+
+async def pays(fan: Fan, booking: str, method: str = "tok_ok", key: str | None = None) -> httpx2.Response:
+    return await fan.post(f"/bookings/{booking}/pay", {"method": method}, key=key)
+
+
+async def state_of(fan: Fan, booking: str) -> Any:
+    return (await fan.get(f"/bookings/{booking}")).json()["state"]
+
+
+async def test_a_good_method_confirms_the_booking(a_show: Show, alice: Fan) -> None:
+    show_id = await a_show()
+    booking = await held(alice, show_id)
+
+    response = await pays(alice, booking)
+
+    assert response.status_code == 200, response.text
+    page = response.json()
+    assert (page["state"], page["amount"], page["currency"]) == ("confirmed", 3000, "EUR")
+    assert await state_of(alice, booking) == "confirmed"
+    states = (await alice.get(f"/shows/{show_id}/seats")).json()["states"]
+    assert states[:3] == "BBA"
+
+
+async def test_a_declined_method_leaves_the_hold_and_another_may_be_tried(a_show: Show, alice: Fan) -> None:
+    booking = await held(alice, await a_show())
+
+    declined = await pays(alice, booking, "tok_declined")
+    between = await state_of(alice, booking)
+    good = await pays(alice, booking)
+
+    assert declined.status_code == 402
+    assert problem(declined)["code"] == "declined"
+    assert (between, good.status_code) == ("held", 200)
+
+
+async def test_the_same_key_pays_once_and_gives_the_same_answer(a_show: Show, alice: Fan) -> None:
+    booking = await held(alice, await a_show())
+
+    first = await pays(alice, booking, key="k1")
+    again = await pays(alice, booking, key="k1")
+    other = await pays(alice, booking, "tok_slow", key="k1")
+
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert first.content == again.content
+    assert (other.status_code, problem(other)["code"]) == (422, "key_reused")
+
+
+async def test_a_key_whose_payment_was_declined_may_be_used_again(a_show: Show, alice: Fan) -> None:
+    booking = await held(alice, await a_show())
+
+    declined = await pays(alice, booking, "tok_declined", key="k2")
+    good = await pays(alice, booking, "tok_ok", key="k2")
+
+    assert (declined.status_code, good.status_code) == (402, 200)
+
+
+async def test_of_two_tabs_one_pays(a_show: Show, alice: Fan) -> None:
+    booking = await held(alice, await a_show())
+
+    answers = await asyncio.gather(*(pays(alice, booking) for _ in range(5)))
+
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409, 409]
+    codes = {problem(answer)["code"] for answer in answers if answer.status_code == 409}
+    assert codes <= {"payment_under_way", "wrong_move"}
+
+
+async def test_somebody_elses_booking_cannot_be_paid_for_or_looked_at(
+    a_show: Show, alice: Fan, bob: Fan
+) -> None:
+    booking = await held(alice, await a_show())
+    await pays(alice, booking)
+
+    assert (await pays(bob, booking)).status_code == 404
+    assert (await bob.get(f"/bookings/{booking}/payment")).status_code == 404
+    assert (await bob.delete(f"/bookings/{booking}/payment")).status_code == 404
+
+
+async def test_a_gateway_that_wants_to_see_the_payer_says_where(a_show: Show, alice: Fan) -> None:
+    booking = await held(alice, await a_show())
+
+    response = await alice.post(f"/bookings/{booking}/pay", {"return_path": "/thanks"})
+
+    page = response.json()
+    assert (response.status_code, page["state"]) == (202, "paying")
+    assert page["action_url"].startswith("http://127.0.0.1:")
+    assert "expires_at" in page
+
+
+async def test_a_payment_that_is_called_off_gives_the_hold_back(a_show: Show, alice: Fan) -> None:
+    booking = await held(alice, await a_show())
+    await alice.post(f"/bookings/{booking}/pay", {})
+
+    response = await alice.delete(f"/bookings/{booking}/payment")
+
+    assert response.status_code == 200, response.text
+    assert await state_of(alice, booking) == "held"
+    assert (await pays(alice, booking)).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["//evil.example", "https://evil.example", "/\\evil.example", "thanks"])
+async def test_nobody_is_sent_to_another_site(a_show: Show, alice: Fan, path: str) -> None:
+    booking = await held(alice, await a_show())
+
+    response = await alice.post(f"/bookings/{booking}/pay", {"return_path": path})
+
+    assert (response.status_code, await state_of(alice, booking)) == (422, "held")
+
+
+async def test_a_lapsed_hold_cannot_be_paid_for(a_show: Show, alice: Fan, box: Box) -> None:
+    show_id = await a_show()
+    booking = await held(alice, show_id)
+    await box.postgres.execute("UPDATE booking SET expires_at = now() WHERE show_id = $1", show_id)
+
+    response = await pays(alice, booking)
+
+    assert (response.status_code, problem(response)["code"]) == (410, "hold_gone")
+
+
+async def test_what_a_silent_gateway_leaves_is_carried_on_by_the_duty(
+    a_show: Show, alice: Fan, box: Box
+) -> None:
+    """The answer to a charge was lost, and the money was taken: the duty finds out and confirms."""
+    show_id = await a_show()
+    booking = await held(alice, show_id)
+    duties = PaymentDuties(box.payments, box.cashier)
+
+    response = await pays(alice, booking, "tok_3ds")
+    assert response.status_code == 202
+    await box.postgres.execute("UPDATE payment SET due_at = now() WHERE show_id = $1", show_id)
+    assert await duties.carry_on() >= 1
+
+    await until(lambda: _is(alice, booking, "paying"))
+
+
+async def test_time_up_is_called_off_at_the_gateway_and_the_seats_go(
+    a_show: Show, alice: Fan, bob: Fan, box: Box
+) -> None:
+    show_id = await a_show()
+    booking = await held(alice, show_id)
+    response = await alice.post(f"/bookings/{booking}/pay", {})
+    assert response.status_code == 202
+    past = "UPDATE payment SET due_at = now(), deadline_at = now() - interval '1 s' WHERE show_id = $1"
+    await box.postgres.execute(past, show_id)
+
+    await PaymentDuties(box.payments, box.cashier).carry_on()
+
+    await until(lambda: _is(alice, booking, "expired"))
+    assert (await bob.holds(show_id, "A-1", "A-2")).status_code == 201
+
+
+async def _is(fan: Fan, booking: str, state: str) -> bool:
+    return bool(await state_of(fan, booking) == state)
