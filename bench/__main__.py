@@ -1,4 +1,4 @@
-"""python -m bench [--rounds N] [--only web,ledger,claims]: a table, a plot, and the figures as JSON."""
+"""python -m bench [--rounds N] [--only web,purchases,…]: a table, a plot, and the figures as JSON."""
 
 import argparse
 import asyncio
@@ -16,9 +16,15 @@ from bench.in_ledger import ledger_figures
 from bench.in_redis import claim_figures
 from bench.over_http import web_figures
 from bench.plot import plot
+from bench.purchases import purchase_figures
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = {"web": web_figures, "ledger": ledger_figures, "claims": claim_figures}
+PARTS = {
+    "web": web_figures,
+    "ledger": ledger_figures,
+    "claims": claim_figures,
+    "purchases": purchase_figures,
+}
 
 
 def main() -> None:

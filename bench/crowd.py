@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from itertools import count
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 import uvloop
@@ -21,8 +22,7 @@ class Caller(asyncio.Protocol):
         self._asked_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by descent
         self._ask()
 
     def _ask(self) -> None:

@@ -32,3 +32,24 @@ def plot(found: Sequence[Figure], *targets: Path) -> None:
     for target in targets:
         picture.savefig(target, dpi=150)
     pyplot.close(picture)
+
+
+def plot_sold_out(at_s: Sequence[float], seats: int, *targets: Path) -> None:
+    """Seats that are paid for, over the time since the sale opened."""
+    picture, axis = pyplot.subplots(figsize=(9, 4), layout="constrained")
+    ends = sorted(at_s)
+    axis.plot([0, *ends], [0, *(2 * (i + 1) for i in range(len(ends)))], color=OURS, linewidth=2)
+    axis.axhline(seats, color=GOAL, linewidth=1)
+    axis.annotate(
+        f"sold out after {ends[-1]:.1f} s",
+        (ends[-1], seats),
+        xytext=(-8, -16),
+        textcoords="offset points",
+        ha="right",
+    )
+    axis.set_xlabel("seconds since the sale opened")
+    axis.set_ylabel("seats held, paid for and confirmed")
+    axis.spines[["top", "right"]].set_visible(False)
+    for target in targets:
+        picture.savefig(target, dpi=150)
+    pyplot.close(picture)

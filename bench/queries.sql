@@ -13,6 +13,12 @@ SELECT copy, category, price_minor
   FROM price, unnest($2::bigint[]) AS copy
  WHERE show_id = $1 AND copy <> $1;
 
+-- name: copy_terms
+INSERT INTO show_terms (show_id, revision, fee_minor, fee_bp, tax_bp, refund_policy, card_seats_max)
+SELECT copy, revision, fee_minor, fee_bp, tax_bp, refund_policy, card_seats_max
+  FROM show_terms, unnest($2::bigint[]) AS copy
+ WHERE show_id = $1 AND copy <> $1;
+
 -- name: copy_sales
 INSERT INTO sale (show_id, opens_at, closes_at, cancelled, owner_seats_max, revision)
 SELECT copy, opens_at, closes_at, cancelled, owner_seats_max, revision
@@ -55,3 +61,13 @@ ORDER BY seat
 
 -- name: take_seats
 UPDATE seat_row SET number = $3 WHERE show_id = $1 AND seat = ANY ($2::int[]);
+
+-- name: seats_confirmed
+SELECT coalesce(sum(cardinality(seats)), 0)::int FROM booking WHERE show_id = $1 AND state = 'confirmed';
+
+-- name: payments_under_way
+SELECT count(*)::int FROM payment WHERE due_at IS NOT NULL;
+
+-- name: commits
+-- Of everybody; a statement of ours outside a transaction is one.
+SELECT xact_commit FROM pg_stat_database WHERE datname = current_database();

@@ -53,12 +53,18 @@ async def stage(batch_max: int = 128) -> AsyncIterator[Stage]:
                 yield Stage(both, replace(config, batch_max=batch_max), box, Path(folder))
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 @asynccontextmanager
-async def workers(on: Stage, how_many: int) -> AsyncIterator[str]:
+async def workers(on: Stage, how_many: int, port: int = 0) -> AsyncIterator[str]:
     """The address of `how_many` web workers that share a port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        probe.bind(("127.0.0.1", 0))
+        probe.bind(("127.0.0.1", port))
         port = probe.getsockname()[1]
         env = os.environ | {
             "HOLDFAST_DATABASE_URL": on.config.database_url,
@@ -66,6 +72,8 @@ async def workers(on: Stage, how_many: int) -> AsyncIterator[str]:
             "HOLDFAST_REQUESTS_PER_SECOND_MAX": "0",
             "HOLDFAST_ACCESS_TTL_S": str(ACCESS_TTL_S),
             "HOLDFAST_BATCH_MAX": str(on.config.batch_max),
+            "HOLDFAST_GATEWAY_URL": on.config.gateway_url,
+            "HOLDFAST_GATEWAY_SECRET": on.config.gateway_secret,
         }
         started = [
             await asyncio.create_subprocess_exec(sys.executable, "-m", "bench.server", str(port), env=env)
@@ -103,7 +111,7 @@ async def shows(on: Stage, layout: Layout, how_many: int, *, built: bool = True)
     """So many shows on sale, numbered consecutively; their maps are built unless nobody will ask."""
     first = await a_show(on.box, layout=layout, owner_seats_max=1000)
     ids = list(range(first, first + how_many))
-    for query in (Q.copy_shows, Q.copy_prices, Q.copy_sales):
+    for query in (Q.copy_shows, Q.copy_prices, Q.copy_terms, Q.copy_sales):
         await on.box.postgres.execute(query, first, ids)
     if built:
         for show_id in ids:

@@ -8,12 +8,14 @@ from typing import Any
 import httpx2
 import msgspec
 
+from holdfast import catalogue
 from holdfast.app import Box
 from holdfast.catalogue import Layout, LayoutBody, OrphanRule
 from holdfast.catalogue.layout_body import AreaBody, CategoryBody, RowBody, SectionBody
 from holdfast.catalogue.schedule.store import PlannedShow, add_shows
 from holdfast.catalogue.show import Times
 from holdfast.catalogue.store import store_layout
+from holdfast.catalogue.terms import PLAIN
 from holdfast.people import Caller, NewAccount, Role
 
 API = "/api/v1"
@@ -88,6 +90,7 @@ class Terms:
     orphan_rule: OrphanRule = OrphanRule.OFF
     opens_in_s: float = -3600
     closes_in_s: float = 86_400
+    sold_on: catalogue.Terms = PLAIN
 
 
 async def a_show(box: Box, seats: int = 50, layout: Layout | None = None, **terms: Any) -> int:
@@ -135,6 +138,7 @@ async def a_show(box: Box, seats: int = 50, layout: Layout | None = None, **term
             owner_seats_max=agreed.owner_seats_max,
             order_seats_max=agreed.order_seats_max,
             orphan_rule=agreed.orphan_rule,
+            terms=agreed.sold_on,
         )
         (show_id,) = await add_shows(tx, [planned])
     return show_id

@@ -4,6 +4,8 @@ config.py            ─► docs/operating/settings.md
 cli.py               ─► docs/operating/commands.md
 refusals.py          ─► docs/problems.md
 ledger/booking.py    ─► docs/flows/booking.md
+payments/saga.py     ─► docs/flows/payment.md
+outbox/fact.py       ─► docs/facts.md
 routes of subjects   ─► docs/api.md
 migrations/NNNN_*    ─► migrations/schema.sql
 """
@@ -15,12 +17,15 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import typer
 
 from holdfast import config
 from holdfast.app import ROUTES
 from holdfast.cli import app as commands
 from holdfast.ledger import booking
+from holdfast.outbox import fact
+from holdfast.payments import saga
 from holdfast.web import problems
 
 ROOT = Path(__file__).parents[1]
@@ -35,7 +40,9 @@ def pages() -> dict[Path, str]:
         docs / "operating" / "commands.md": command_line(),
         docs / "problems.md": refusals(),
         docs / "flows" / "booking.md": booking_flow(),
+        docs / "flows" / "payment.md": payment_flow(),
         docs / "api.md": api(),
+        docs / "facts.md": facts(),
         MIGRATIONS / "schema.sql": schema(),
     }
 
@@ -70,9 +77,13 @@ def setting_groups() -> Iterator[tuple[str, list[str]]]:
                 if names:
                     yield group, names
                 group, names = title, []
-            case [name, rest] if line.startswith("    ") and name.endswith(":") and "setting(" in rest:
+            case [name, rest] if line.startswith("    ") and name.endswith(":") and is_setting(rest):
                 names.append(name[:-1])
     yield group, names
+
+
+def is_setting(text: str) -> bool:
+    return "setting(" in text or "secret(" in text
 
 
 def setting_row(one: Field[Any]) -> str:
@@ -120,14 +131,79 @@ def booking_flow() -> str:
     return "\n".join(lines) + "\n"
 
 
-def comments_beside(states: type) -> dict[str, str]:
-    """The phrase after `#` on the line of each member."""
+def payment_flow() -> str:
+    comments = comments_beside(saga.Step)
+    lines = [
+        "# The way of a payment",
+        "",
+        "Drawn from `NEXT` in `src/holdfast/payments/saga.py` by `make docs`: a step, its answer, the step",
+        "after that. An answer of *unknown* to anything but a charge means that the same is asked again.",
+        "",
+        "```mermaid",
+        "stateDiagram-v2",
+        *(f"    {before.name} --> {after.name}: {answer}" for (before, answer), after in saga.NEXT.items()),
+        *(
+            f"    {before.name} --> {after.name}: time is {time.replace('_', ' ')}"
+            for (before, time), after in saga.OVERTAKEN.items()
+        ),
+        "```",
+        "",
+        "| step | means | an end |",
+        "|---|---|---|",
+    ]
+    for step in saga.Step:
+        lines.append(
+            f"| {step.name} | {comments.get(step.name, '')} | {'yes' if step in saga.ENDS else ''} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def comments_beside(states: type, mark: str = "=") -> dict[str, str]:
+    """The phrase after `#` on the line of each member; of a struct's field, the mark is a colon."""
     found = {}
     for line in inspect.getsource(states).splitlines():
         name, _, phrase = line.partition("#")
-        if "=" in name and phrase:
-            found[name.split("=")[0].strip()] = phrase.strip()
+        if mark in name and phrase:
+            found[name.split(mark)[0].strip()] = phrase.strip()
     return found
+
+
+def facts() -> str:
+    lines = [
+        "# Facts",
+        "",
+        "What is told to the rest of the world, once it is durable. Written from `outbox/fact.py` by",
+        "`make docs`. How to hear of them: [consumers.md](consumers.md).",
+        "",
+        "Every fact is an envelope with a body. Bodies only grow: fields are added, never taken away.",
+        *("", "| envelope | | |", "|---|---|---|", *field_rows(fact.Fact)),
+    ]
+    for kind, body in fact.KINDS.items():
+        lines += ["", f"## {kind}", "", f"Version {body.VERSION}. {inspect.getdoc(body)}"]
+        if rows := field_rows(body):
+            lines += ["", "| body | | |", "|---|---|---|", *rows]
+    return "\n".join(lines) + "\n"
+
+
+def field_rows(struct: type[msgspec.Struct]) -> list[str]:
+    notes: dict[str, str] = {}
+    for one in reversed([one for one in struct.__mro__ if one.__module__ == struct.__module__]):
+        notes |= comments_beside(one, ":")
+    return [
+        f"| `{one.name}` | {type_name(one.type)} | {notes.get(one.name, '')} |"
+        for one in msgspec.structs.fields(struct)
+    ]
+
+
+def type_name(kind: Any) -> str:
+    """tuple[int, ...] → list of int; str | None → str or null"""
+    if kind is fact.Body:
+        return "object"
+    if inside := getattr(kind, "__args__", None):
+        if getattr(kind, "__origin__", None) is tuple:
+            return f"list of {type_name(inside[0])}"
+        return " or ".join(type_name(one) for one in inside)
+    return {"NoneType": "null", "datetime": "time"}.get(kind.__name__, str(kind.__name__))
 
 
 def api() -> str:

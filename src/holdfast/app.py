@@ -7,13 +7,21 @@ from dataclasses import dataclass
 
 import holdfast.catalogue.admin.routes
 import holdfast.catalogue.routes
+import holdfast.gate.passes.routes
+import holdfast.gate.routes
+import holdfast.payments.books.routes
+import holdfast.payments.refunds.desk.routes
+import holdfast.payments.refunds.routes
 import holdfast.payments.routes
+import holdfast.payments.webhooks.routes
 import holdfast.people.routes
 import holdfast.sale.blocks.routes
 import holdfast.sale.routes
+import holdfast.search.routes
 import holdfast.seatmap.routes
+import holdfast.tickets.routes
 from holdfast.audit import oversold
-from holdfast.catalogue import Catalogue
+from holdfast.catalogue import Catalogue, Programme
 from holdfast.claim import Claims
 from holdfast.config import Config
 from holdfast.engines.crash import arm
@@ -21,16 +29,29 @@ from holdfast.engines.loop import Duty, every
 from holdfast.engines.meter import meter
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
+from holdfast.gate import Gate
+from holdfast.gate.passes.store import Passes
 from holdfast.holds import Holds
 from holdfast.ledger import Ledger
 from holdfast.outbox import Consumer, Outbox
 from holdfast.outbox.worker import duties as fact_duties
-from holdfast.payments import Cashier, PaymentBook, gateway_of
+from holdfast.payments import Books, Cashier, PaymentBook, Webhooks, gateway_of
+from holdfast.payments.books.worker import BookDuties
+from holdfast.payments.refunds.returns.store import Refunds
+from holdfast.payments.refunds.store import RefundBook
+from holdfast.payments.refunds.worker import RefundDuties
+from holdfast.payments.webhooks.worker import WebhookDuties
 from holdfast.payments.worker import PaymentDuties
 from holdfast.people import People
 from holdfast.sale import Sales
 from holdfast.sale.worker import SaleDuties
+from holdfast.search import Finder, Index
+from holdfast.search.worker import consumer as search_consumer
+from holdfast.search.worker import duties as search_duties
 from holdfast.seatmap import SeatMap
+from holdfast.tickets import Tickets
+from holdfast.tickets.fonts.store import Printer
+from holdfast.tickets.transfers.store import Transfers
 from holdfast.web.asgi import Application
 from holdfast.web.keys import purge_keys
 from holdfast.web.routing import Route
@@ -38,9 +59,17 @@ from holdfast.web.routing import Route
 ROUTES: tuple[Route, ...] = (
     *holdfast.sale.routes.ROUTES,
     *holdfast.payments.routes.ROUTES,
+    *holdfast.payments.webhooks.routes.ROUTES,
+    *holdfast.payments.books.routes.ROUTES,
+    *holdfast.payments.refunds.routes.ROUTES,
+    *holdfast.payments.refunds.desk.routes.ROUTES,
+    *holdfast.tickets.routes.ROUTES,
+    *holdfast.gate.routes.ROUTES,
     *holdfast.seatmap.routes.ROUTES,
     *holdfast.catalogue.routes.ROUTES,
+    *holdfast.search.routes.ROUTES,
     *holdfast.sale.blocks.routes.ROUTES,
+    *holdfast.gate.passes.routes.ROUTES,
     *holdfast.catalogue.admin.routes.ROUTES,
     *holdfast.people.routes.ROUTES,
 )
@@ -62,7 +91,18 @@ class Box:
     sales: Sales
     payments: PaymentBook
     cashier: Cashier
+    webhooks: Webhooks
+    books: Books
+    refund_book: RefundBook
+    refunds: Refunds
     outbox: Outbox
+    search: Finder
+    index: Index
+    tickets: Tickets
+    transfers: Transfers
+    printer: Printer
+    gate: Gate
+    passes: Passes
 
 
 @asynccontextmanager
@@ -82,10 +122,15 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
     sales = Sales(catalogue, holds, claims, ledger, seatmap, config)
     payments, gateway = PaymentBook(postgres, config), gateway_of(config)
     cashier = Cashier(payments, sales, claims, catalogue, gateway, config)
+    webhooks = Webhooks(postgres, payments, cashier, config)
+    refund_book = RefundBook(postgres, config)
     outbox = Outbox(postgres, config)
+    tickets, printer = Tickets(postgres, catalogue), Printer()
+    search = Finder(config)
     arm(config.crash_at)
     try:
         await people.open()
+        await tickets.open()
         yield Box(
             config=config,
             postgres=postgres,
@@ -99,11 +144,25 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
             sales=sales,
             payments=payments,
             cashier=cashier,
+            webhooks=webhooks,
+            books=Books(postgres, payments, cashier),
+            refund_book=refund_book,
+            refunds=Refunds(refund_book, payments, cashier, sales, catalogue),
             outbox=outbox,
+            search=search,
+            index=Index(postgres, Programme(postgres), seatmap),
+            tickets=tickets,
+            transfers=Transfers(postgres),
+            printer=printer,
+            gate=Gate(postgres, catalogue, tickets),
+            passes=Passes(postgres, people),
         )
     finally:
+        await webhooks.close()
         await gateway.close()
         await outbox.close()
+        await search.close()
+        printer.close()
         await people.close()
         await redis.close()
         await postgres.close()
@@ -125,13 +184,15 @@ def web_duties(box: Box) -> list[tuple[float, Duty]]:
 
 def consumers(box: Box) -> tuple[Consumer, ...]:
     """Who hears of facts: docs/consumers.md."""
-    return ()
+    return (search_consumer(box.index),)
 
 
 def duties(box: Box) -> list[tuple[float, Duty]]:
     """What `holdfast work` does, in any number of processes."""
     sale = SaleDuties(box.ledger, box.claims, box.seatmap, box.config)
     payments = PaymentDuties(box.payments, box.cashier)
+    webhooks, books = WebhookDuties(box.webhooks), BookDuties(box.books, box.config)
+    refunds = RefundDuties(box.refund_book, box.refunds, box.config.refunds_at_once_max)
 
     async def count_oversold() -> int:
         await oversold(box.postgres)
@@ -144,11 +205,19 @@ def duties(box: Box) -> list[tuple[float, Duty]]:
         (box.config.sweep_pause_ms / 1000, sale.sweep),
         (1.0, sale.rebuild_stale),
         (0.5, payments.carry_on),
+        (0.5, webhooks.look),
+        (600.0, webhooks.forget),
+        (box.config.reconcile_pause_s, books.compare),
+        (10.0, books.count),
+        (0.5, refunds.carry_out),
+        (2.0, refunds.refund_shows),
+        (10.0, refunds.count),
         (box.config.compare_pause_s, sale.compare),
         (60.0, count_oversold),
         (60.0, box.people.prune),
         (600.0, forget_old_answers),
         *fact_duties(box.outbox, consumers(box), box.config),
+        *search_duties(box.index),
         (1.0, meter.flush),
     ]
 

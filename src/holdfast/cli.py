@@ -1,4 +1,4 @@
-"""holdfast demo | serve | work | migrate | rebuild | audit | doctor | venue import
+"""holdfast demo, serve, work, sandbox, migrate, rebuild, audit, doctor, reconcile; venue, facts, webhooks …
 
 A command is a function; its docstring is its help. It calls a subject and prints; there is no logic here.
 What a command needs it imports itself, so that `--help` is quick and a supervising process stays small.
@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
+from holdfast.cli_facts import facts
+from holdfast.cli_payments import reconcile, webhooks
 from holdfast.config import Config
+from holdfast.door import gate
 from holdfast.engines.down import EngineDown
 from holdfast.engines.trouble import Trouble
 from holdfast.processes import EXPECTED
@@ -41,6 +44,9 @@ app = typer.Typer(
 )
 venue = typer.Typer(help="Halls and their seats.", no_args_is_help=True)
 app.add_typer(venue, name="venue")
+app.command()(gate)
+app.add_typer(facts, name="facts", context_settings={"obj": lambda data, act: _act(data, act)})
+app.add_typer(webhooks, name="webhooks", context_settings={"obj": lambda data, act: _act(data, act)})
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
@@ -48,6 +54,8 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0:
 Workers = Annotated[int, typer.Option(min=1, max=64, help="Web worker processes.")]
 Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
 After = Annotated[Path | None, typer.Option(help="File to wait for before we open.")]
+Books = Annotated[Path, typer.Option(help="Folder of the sandbox's books.")]
+Notify = Annotated[str, typer.Option(help="Address its webhooks are sent to; none: they are not.")]
 Ready = Annotated[Path | None, typer.Option(help="File to write our process id to once we are ready.")]
 
 
@@ -86,6 +94,28 @@ def work(data: Data = None, as_json: AsJson = False) -> None:
     from holdfast.processes import Cast
 
     _run(Cast(config=_config(data), work=1), as_json)
+
+
+@app.command()
+def sandbox(
+    port: Port = 8420,
+    host: Host = "127.0.0.1",
+    data: Books = Path(".holdfast/sandbox"),
+    notify: Notify = "",
+    secret: Annotated[str, typer.Option(help="Shared with the shop. [default: one it keeps]")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """A payment gateway that misbehaves to order, for demos and tests. It moves no money."""
+    from holdfast.sandbox.worker import Setup, serve_here
+
+    def announce(url: str) -> None:
+        if as_json:
+            _print_json({"url": url, "data": str(data)})
+        else:
+            print(f"The sandbox gateway is at {url}; its books and its secret are in {data}.", flush=True)
+
+    setup = Setup(folder=data, secret=_sandbox_secret(secret, data), notify_url=notify)
+    serve_here(setup, host, port, announce)
 
 
 @app.command()
@@ -172,6 +202,9 @@ def venue_import(
         print(f"{layout.name}: {layout.seat_count} seats; {done}")
 
 
+app.command(context_settings={"obj": lambda data, act: _act(data, act)})(reconcile)
+
+
 # ── inside child processes ────────────────────────────────────────────────────────────
 
 
@@ -191,6 +224,15 @@ def web_worker(host: Host, port: Port, after: After = None, ready: Ready = None)
     from holdfast import workers
 
     workers.serve_here(_config(None), host=host, port=port, cue=workers.Cue(after, ready))
+
+
+@app.command("sandbox-worker", hidden=True)
+def sandbox_worker(host: Host, port: Port, data: Books, notify: Notify, ready: Ready = None) -> None:
+    """The sandbox gateway beside the web workers; its secret is in the environment."""
+    from holdfast.sandbox.worker import Setup, serve_here, tell_ready
+
+    setup = Setup(folder=data, secret=_sandbox_secret("", data), notify_url=notify)
+    serve_here(setup, host, port, lambda _url: tell_ready(ready) if ready else None)
 
 
 @app.command(hidden=True)
@@ -233,6 +275,12 @@ def _refuse(line: str) -> NoReturn:
 def _config(data: Path | None) -> Config:
     config = Config.from_env(os.environ)
     return replace(config, data_dir=str(data)) if data else config
+
+
+def _sandbox_secret(given: str, folder: Path) -> str:
+    from holdfast.sandbox.folder import secret_in
+
+    return given or _config(None).gateway_secret or secret_in(folder)
 
 
 def _run(cast: "Cast", as_json: bool) -> None:
@@ -279,6 +327,10 @@ async def _with_box(config: Config, act: Callable[["Box"], Awaitable[Result]]) -
             await connection.close()
         async with box_office(config) as box:
             return await act(box)
+
+
+def _act(data: Path | None, act: Callable[["Box"], Awaitable[Result]]) -> Result:
+    return asyncio.run(_with_box(_config(data), act))
 
 
 async def _rebuild(box: "Box", asked: list[int]) -> int:

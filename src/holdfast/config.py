@@ -52,8 +52,12 @@ class Config:
     gateway_timeout_ms: int = setting(5000, "a gateway without an answer for this long is unknown")
     gateway_links_max: int = setting(64, "charges a process has under way at the gateway at once")
     payment_buffer_s: int = setting(120, "a payment may take this long beyond the end of its hold")
-    payment_let_go_s: int = setting(60, "a silent gateway keeps seats this long beyond the payment's deadline")
+    payment_let_go_s: int = setting(
+        60, "a silent gateway keeps seats this long beyond the payment's deadline"
+    )
+    refunds_at_once_max: int = setting(16, "refunds a worker asks the gateway for at the same time")
     webhook_bytes_max: int = setting(65_536, "a longer webhook is refused")
+    reconcile_pause_s: int = setting(60, "pause between two comparisons with the gateway's books")
     public_url: str = setting("", "where people reach us, for return addresses; empty: as they asked")
     stripe_secret_key: str = secret("sk_… or rk_…; live or test is told by it")
     stripe_publishable_key: str = setting("", "pk_…, for the page where people pay")
@@ -71,6 +75,10 @@ class Config:
     relay_pause_ms: int = setting(100, "pause between two looks for facts to tell")
     relay_max: int = setting(500, "facts told in one go")
     facts_keep_h: int = setting(24, "a fact that everybody has heard can be told again for this long")
+
+    # search
+    search_pool_max: int = setting(2, "connections a process keeps for searches, so that none is a hold's")
+    search_timeout_ms: int = setting(1000, "a search that takes longer is stopped and refused")
 
     # the web
     body_bytes_max: int = setting(65_536, "a longer request body is refused")
@@ -96,7 +104,7 @@ class Config:
     addresses_max: int = setting(100_000, "addresses a process counts requests of")
 
     # tests
-    crash_at: str = setting("", "a point at which the process kills itself: engines/crash.py; never set it")
+    crash_at: str = setting("", "a file that names a point to die at: engines/crash.py; not for you")
 
     def __post_init__(self) -> None:
         assert 1 <= self.hold_ttl_s <= self.hold_life_max_s <= 86_400

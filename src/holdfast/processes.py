@@ -1,6 +1,7 @@
 """Which processes a command is made of.
 
     holdfast demo ─┬─ postgres, valkey      unless the operator has their own
+                   ├─ sandbox               the payment gateway, unless the operator has one
                    ├─ prepare               checks, migrations, demo data; ends before the others open
                    ├─ web-1 … web-N         all on one port; the kernel deals the connections out
                    └─ work-1                the duties
@@ -25,6 +26,7 @@ from holdfast.config import Config
 from holdfast.engines.embedded import CONNECTIONS_MAX, DataFolder, Supervisor, engines
 from holdfast.engines.embedded.supervise import Recipe
 from holdfast.engines.trouble import Trouble
+from holdfast.sandbox.folder import is_in_use, secret_in
 
 DRAIN_S = 30  # for requests under way when a web worker is told to stop
 SERVES_WITHIN_S = 60.0
@@ -42,6 +44,7 @@ class Cast:
     web: int = 0
     work: int = 0
     is_demo: bool = False  # demo data, words to log files, engines of its own or none
+    sandbox_port: int = 0  # of the payment gateway beside us; 0: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +62,19 @@ async def run(cast: Cast, announce: Callable[[Opened], None]) -> None:
     folder.make()
     supervisor = Supervisor(folder)
     try:
-        with _port(cast) as port, _told_to_stop(supervisor):
-            cast = replace(cast, port=port)
+        with (
+            _port(cast) as port,
+            _sandbox(replace(cast, port=port), folder) as cast,
+            _told_to_stop(supervisor),
+        ):
             wanted = CONNECTIONS_MAX + max(0, cast.web - 4) * cast.config.postgres_pool_max
             async with engines_of(cast.config, may_join=not cast.is_demo, connections_max=wanted) as config:
                 try:
                     facts = await _start(supervisor, replace(cast, config=config), folder)
                     if cast.web:
                         await _serves(cast.host, port)
+                    if cast.sandbox_port:
+                        facts["sandbox"] = cast.config.gateway_url
                     announce(Opened(_url(cast.host, port) if cast.web else "", str(folder.path), facts))
                     await asyncio.Event().wait()
                 finally:
@@ -112,14 +120,18 @@ async def _start(supervisor: Supervisor, cast: Cast, folder: DataFolder) -> dict
     prepared = _prepared(folder)
     prepared.unlink(missing_ok=True)  # of a killed process that had our number
     _forget_sums(folder)
-    starting = asyncio.create_task(supervisor.start(*_recipes(cast, folder, prepared)))
+    # The sandbox is a group of its own, and the first: it stops when nobody needs it any more.
+    groups = ([_sandbox_recipe(cast, folder)] if cast.sandbox_port else [], _recipes(cast, folder, prepared))
+    starting = [asyncio.create_task(supervisor.start(*group)) for group in groups]
     try:
         facts = await _prepare(cast.config, cast.is_demo)
         prepared.touch()
-        await starting
+        for group in starting:
+            await group
     finally:
-        starting.cancel()
-        await asyncio.gather(starting, return_exceptions=True)
+        for group in starting:
+            group.cancel()
+        await asyncio.gather(*starting, return_exceptions=True)
     return facts
 
 
@@ -145,6 +157,47 @@ async def _prepare(config: Config, is_demo: bool) -> dict[str, Any]:
         raise Trouble("" if has_said_why else f"the preparation ended with code {process.returncode}")
     facts: dict[str, Any] = json.loads(output)
     return facts
+
+
+@contextmanager
+def _sandbox(cast: Cast, folder: DataFolder) -> Iterator[Cast]:
+    """The cast with a payment gateway: the operator's, one that runs in this folder, or a new one of ours.
+
+    Its port is reserved here, so that everybody knows its address before it is up.
+    """
+    config = cast.config
+    if config.gateway != "sandbox" or config.gateway_url:
+        yield cast
+        return
+    place = folder.path / "sandbox"
+    secret = config.gateway_secret or secret_in(place)
+    told = folder.run / "sandbox.url"
+    if is_in_use(place) or not cast.web:
+        url = told.read_text() if told.exists() else ""
+        yield replace(cast, config=replace(config, gateway_url=url, gateway_secret=secret))
+        return
+    with _port(replace(cast, port=0)) as port:
+        url = _url(cast.host, port)
+        folder.write(told.name, url)
+        try:
+            config = replace(config, gateway_url=url, gateway_secret=secret)
+            yield replace(cast, config=config, sandbox_port=port)
+        finally:
+            told.unlink(missing_ok=True)
+
+
+def _sandbox_recipe(cast: Cast, folder: DataFolder) -> Recipe:
+    ready = folder.run / "sandbox.ready"
+    place = ("--host", cast.host, "--port", str(cast.sandbox_port), "--data", str(folder.path / "sandbox"))
+    notify = ("--notify", f"{_url(cast.host, cast.port)}/webhooks/sandbox")
+    return Recipe(
+        name="sandbox",
+        command=_command("sandbox-worker", *place, *notify, "--ready", str(ready)),
+        env=_environment(cast.config),
+        ready=_says_ready(ready),
+        stop_within_s=10.0,
+        speaks=not cast.is_demo,
+    )
 
 
 def _recipes(cast: Cast, folder: DataFolder, prepared: Path) -> list[Recipe]:
@@ -217,6 +270,8 @@ def _environment(config: Config) -> dict[str, str]:
         "HOLDFAST_DATABASE_URL": config.database_url,
         "HOLDFAST_REDIS_URL": config.redis_url,
         "HOLDFAST_DATA_DIR": str(Path(config.data_dir).absolute()),
+        **({"HOLDFAST_GATEWAY_URL": config.gateway_url} if config.gateway_url else {}),
+        **({"HOLDFAST_GATEWAY_SECRET": config.gateway_secret} if config.gateway_secret else {}),
         # A worker has few threads; without this each costs an arena of its own.
         "MALLOC_ARENA_MAX": "2",
     }

@@ -29,6 +29,8 @@ def welcome(opened: "Opened") -> None:
         )
     for show in opened.facts.get("shows", [])[:SHOWS_MAX]:
         grid.add_row("[bold]on sale[/]", escape(f"show {show['id']}: {show['title']}, {show['seats']} seats"))
+    if "sandbox" in opened.facts:
+        grid.add_row("[bold]payments[/]", f"{opened.facts['sandbox']} (test gateway; no money moves)")
     grid.add_row("[bold]data[/]", escape(opened.data))
     grid.add_row("[bold]stop[/]", "Ctrl-C")
     Console().print(Panel(grid, title="Holdfast", expand=False))

@@ -48,5 +48,6 @@ async def test_the_booking_by_curl_works_when_pasted(tmp_path: Path) -> None:
         await closed(demo)
 
     for output in outputs:
-        booked, held, *_ = re.findall(r'"state": "(\w+)"', output)
-        assert (booked, held) == ("confirmed", "held"), output
+        booked, held, *_, paid, _ = re.findall(r'"state": "(\w+)"', output)
+        assert (booked, held, paid) == ("confirmed", "held", "confirmed"), output
+        assert '"code": "declined"' in output

@@ -140,7 +140,7 @@ def test_every_status_that_can_happen_is_there() -> None:
 def test_a_status_lists_the_codes_it_may_carry() -> None:
     assert codes(POST, "404") == {"no_such_show", "no_such_route"}
     assert codes(POST, "409") == {"seats_taken", "still_processing"}
-    assert codes(POST, "422") == {"invalid", "key_reused"}
+    assert codes(POST, "422") == {"invalid", "key_reused", "card_number"}
     assert codes(POST, "503") == {"busy", "timed_out", "engine_down"}
     assert codes(POST, "503") <= set(pages())
 

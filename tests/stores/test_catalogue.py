@@ -179,6 +179,21 @@ async def test_the_demo_names_its_five_shows_first(box: Box, facts: DemoFacts) -
     assert 150 <= small["seats"] <= 250
 
 
+async def test_the_demo_sells_in_several_currencies_on_terms_its_prices_can_bear(
+    box: Box, facts: DemoFacts
+) -> None:
+    one_of_each = {(show["currency"], show["price"] > 0): show["id"] for show in facts.shows}
+
+    shows = [await box.catalogue.show_on_sale(show_id) for show_id in one_of_each.values()]
+
+    assert {show.currency for show in shows} == {"EUR", "GBP", "INR", "JPY"}
+    for show in shows:
+        show.terms.check(show.prices)
+        assert show.terms.tax_bp > 0
+        assert all(line.fee_minor > 0 for line in show.lines if line.price_minor > 0)
+        assert show.terms.refund_policy.steps
+
+
 async def test_starting_the_demo_again_adds_nothing(box: Box, facts: DemoFacts) -> None:
     again = await populate(box, lambda what, done, of: None)
 

@@ -45,8 +45,8 @@ async def paying(box: Box, show_id: int, *seats: int) -> Payment:
     return started.payment
 
 
-async def confirmed(box: Box, payment: Payment) -> Payment:
-    (after,) = await box.payments.confirm_many([Came(payment, YES, 100, 50)])
+async def confirmed(box: Box, payment: Payment, charge: Charge = YES) -> Payment:
+    (after,) = await box.payments.confirm_many([Came(payment, charge, 100, 50)])
     return after
 
 
@@ -124,7 +124,9 @@ async def test_money_that_came_confirms_with_tickets_books_and_a_fact(either_box
     lines = await postgres.fetch("SELECT account, amount_minor FROM journal WHERE show_id = $1", show_id)
     expected = {"gateway:sandbox": 3000, "organiser": -2850, "fee": -100, "tax": -50}
     assert {row["account"]: row["amount_minor"] for row in lines} == expected
-    kinds = await postgres.fetch("SELECT kind FROM outbox WHERE show_id = $1 ORDER BY id", show_id)
+    kinds = await postgres.fetch(
+        "SELECT kind FROM outbox WHERE number > 0 AND show_id = $1 ORDER BY id", show_id
+    )
     assert [row["kind"] for row in kinds] == ["booking.held", "booking.paying", "booking.confirmed"]
 
 

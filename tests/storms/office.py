@@ -22,6 +22,7 @@ from holdfast.app import Box, box_office
 from holdfast.config import Config
 from holdfast.engines.embedded import DataFolder
 from holdfast.engines.embedded.privilege import child_setup
+from holdfast.sandbox.folder import secret_in
 from tests.cast import Fan, a_show, fans
 from tests.patience import until
 from tests.storms.crowd import Plan, Progress, Report, Wish
@@ -175,7 +176,7 @@ class Office:
 
 
 @asynccontextmanager
-async def office(*, web: int = 2, work: bool = True, **settings: int) -> AsyncIterator[Office]:
+async def office(*, web: int = 2, work: bool = True, **settings: int | str) -> AsyncIterator[Office]:
     """`holdfast serve` and, with `work`, `holdfast work` on one folder; stopped and removed at the end."""
     path = Path(tempfile.mkdtemp(prefix="holdfast-storm-"))
     async with AsyncExitStack() as stack:
@@ -189,7 +190,11 @@ async def office(*, web: int = 2, work: bool = True, **settings: int) -> AsyncIt
         engines = folder.running()
         assert engines is not None
         config = Config(
-            database_url=engines.database_url, redis_url=engines.redis_url, access_ttl_s=ACCESS_TTL_S
+            database_url=engines.database_url,
+            redis_url=engines.redis_url,
+            gateway_url=(folder.run / "sandbox.url").read_text(),
+            gateway_secret=secret_in(folder.path / "sandbox"),
+            access_ttl_s=ACCESS_TTL_S,
         )
         box = await stack.enter_async_context(box_office(config))
         api = await stack.enter_async_context(httpx2.AsyncClient(base_url=facts["url"], timeout=30))
@@ -197,7 +202,7 @@ async def office(*, web: int = 2, work: bool = True, **settings: int) -> AsyncIt
 
 
 @asynccontextmanager
-async def duties(folder: DataFolder, **settings: int) -> AsyncIterator[None]:
+async def duties(folder: DataFolder, **settings: int | str) -> AsyncIterator[None]:
     """`holdfast work` beside a server that is up."""
     words = ("work", "--data", str(folder.path), "--json")
     async with running(folder.path.parent / "work.log", words, settings):
@@ -206,7 +211,7 @@ async def duties(folder: DataFolder, **settings: int) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def running(
-    log: Path, words: tuple[str, ...], settings: Mapping[str, int]
+    log: Path, words: tuple[str, ...], settings: Mapping[str, int | str]
 ) -> AsyncIterator[dict[str, Any]]:
     """A holdfast process that has said it is ready."""
     given = {"access_ttl_s": ACCESS_TTL_S, **settings}

@@ -5,12 +5,15 @@ Storm tests, the demo and operators run this same function (`holdfast audit`).
 
 import asyncio
 
+from holdfast.audit.money.store import MONEY_CHECKS, gateway_violations, money_violations
 from holdfast.audit.report import Report, Violation
+from holdfast.audit.statement import CHECK as GATEWAY_CHECK
 from holdfast.claim import Claims, PoolMap
 from holdfast.engines.meter import meter
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.ledger import Ledger
+from holdfast.payments import Gateway
 from holdfast.sale import Difference, differences
 
 Q = Queries("holdfast.audit")
@@ -22,7 +25,6 @@ CHECKS = (
     "every_move_recorded",
     "moves_as_drawn",
     "a_fact_for_every_move",
-    "free_means_free",
     "amounts_add_up",
 )
 SWEPT_WITHIN_S = 10
@@ -30,8 +32,13 @@ SETTLE_S = 1.0  # between two looks at a map: what differs in both is not just o
 LOOKS_MAX = 2
 
 
-async def audit(postgres: Postgres, ledger: Ledger, claims: Claims | None = None) -> Report:
-    """With `claims`, the map of every show with something on it is compared with the ledger too."""
+async def audit(
+    postgres: Postgres, ledger: Ledger, claims: Claims | None = None, gateway: Gateway | None = None
+) -> Report:
+    """With `claims`, the map of every show with something on it is compared with the ledger too.
+
+    With a `gateway`, its books are held against ours: every payment and what went back of it.
+    """
     report = Report()
     for check in CHECKS:
         rows = await postgres.fetch(getattr(Q, check))
@@ -40,6 +47,10 @@ async def audit(postgres: Postgres, ledger: Ledger, claims: Claims | None = None
     report.note(
         "nothing_lapsed_stays", [Violation("nothing_lapsed_stays", r["show_id"], r["what"]) for r in rows]
     )
+    for check in MONEY_CHECKS:
+        report.note(check, await money_violations(postgres, check))
+    if gateway is not None:
+        report.note(GATEWAY_CHECK, await gateway_violations(postgres, gateway))
     if claims is not None:
         report.note("map_equals_ledger", await _map_violations(postgres, ledger, claims))
     meter.set("oversold_seats", report.checks["one_owner_a_seat"])

@@ -5,35 +5,29 @@ of a page is one question to the seat map.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable
 from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.catalogue.cards.store import counts_of, event_cards, show_cards
 from holdfast.catalogue.event import Event
 from holdfast.catalogue.pages import (
     Asked,
     ChosenEvents,
     CitiesPage,
-    Counts,
-    EventCard,
     EventPage,
     EventsPage,
-    ShowCard,
     ShowPage,
     VenuePage,
-    event_card,
     event_page,
-    show_card,
     show_page,
     venue_brief,
 )
 from holdfast.catalogue.poster import poster
-from holdfast.catalogue.store import CHOSEN_MAX, terms_of
-from holdfast.engines.down import EngineDown
-from holdfast.engines.meter import meter
+from holdfast.catalogue.store import CHOSEN_MAX
 from holdfast.refusals import NoSuchCity, NoSuchEvent, NoSuchShow, NoSuchVenue
 from holdfast.web.answers import answer, query, unchanged
 from holdfast.web.routing import Route
@@ -71,7 +65,7 @@ async def get_events(request: Request) -> Response:
         event_ids = await box.catalogue.events_playing(asked)
         chosen = event_ids[(asked.page - 1) * asked.size : asked.page * asked.size]
         rows = await box.catalogue.shows_playing(chosen, city=asked.city, day=asked.date)
-        events = await _event_cards(box, chosen, rows)
+        events = await event_cards(box, chosen, rows)
         return EventsPage(total=len(event_ids), page=asked.page, size=asked.size, events=events)
 
     return await _ready(request, ("events", asked), make)
@@ -93,7 +87,7 @@ async def get_trending_events(request: Request) -> Response:
 
     async def make() -> ChosenEvents:
         selling = await box.catalogue.shows_selling()
-        counts = await _counts(box, [show_id for show_id, _ in selling])
+        counts = await counts_of(box, [show_id for show_id, _ in selling])
         wanted: Counter[int] = Counter()
         for show_id, event_id in selling:
             seen = counts.get(show_id) or {}
@@ -110,7 +104,7 @@ async def get_event(request: Request) -> Response:
     async def make() -> EventPage:
         event = await box.catalogue.event(event_id)
         rows = await box.catalogue.shows_of_event(event_id)
-        return event_page(event, await _show_cards(box, rows), _total(rows))
+        return event_page(event, await show_cards(box, rows), _total(rows))
 
     return await _ready(request, ("event", event_id), make)
 
@@ -127,7 +121,7 @@ async def get_show(request: Request) -> Response:
         show = await box.catalogue.show_on_sale(show_id)
         event = await box.catalogue.event(row["event_id"])
         venue = venue_brief(await box.catalogue.venue(row["venue_id"]))
-        counts = (await _counts(box, [show_id])).get(show_id)
+        counts = (await counts_of(box, [show_id])).get(show_id)
         return show_page(row, show, event=event, venue=venue, counts=counts, now=datetime.now(UTC))
 
     return await _ready(request, ("show", show_id), make)
@@ -143,7 +137,7 @@ async def get_venue(request: Request) -> Response:
         told = ("id", "city", "timezone", "name", "address", "postal_code", "lat", "lon")
         return VenuePage(
             halls=await box.catalogue.halls_of_venue(venue_id),
-            shows=await _show_cards(box, rows),
+            shows=await show_cards(box, rows),
             shows_total=_total(rows),
             **{name: venue[name] for name in told},
         )
@@ -173,40 +167,7 @@ async def _ready_slow(request: Request, key: tuple[Hashable, ...], make: Make) -
 
 async def _chosen(box: Box, event_ids: list[int]) -> ChosenEvents:
     rows = await box.catalogue.shows_playing(event_ids, each_max=SHOWS_OF_CHOSEN_MAX)
-    return ChosenEvents(events=await _event_cards(box, event_ids, rows))
-
-
-async def _event_cards(box: Box, event_ids: Iterable[int], rows: list[Any]) -> list[EventCard]:
-    """The events in this order, each with its shows among `rows`."""
-    event_ids = list(event_ids)
-    events = await box.catalogue.events(event_ids)
-    cards: dict[int, list[ShowCard]] = {event_id: [] for event_id in event_ids}
-    for card in await _show_cards(box, rows):
-        cards[card.event_id].append(card)
-    totals = {row["event_id"]: row["shows_total"] for row in rows}
-    return [
-        event_card(events[event_id], cards[event_id], totals.get(event_id, 0))
-        for event_id in event_ids
-        if event_id in events
-    ]
-
-
-async def _show_cards(box: Box, rows: list[Any]) -> list[ShowCard]:
-    counts = await _counts(box, [row["show_id"] for row in rows])
-    now = datetime.now(UTC)
-    return [show_card(row, terms_of(row), counts.get(row["show_id"]), now) for row in rows]
-
-
-async def _counts(box: Box, show_ids: list[int]) -> dict[int, Counts]:
-    """Seats by state for many shows in one call. Without the seat map a page is told without availability."""
-    if not show_ids:
-        return {}
-    try:
-        counts: dict[int, Counts] = await box.seatmap.counts_many(show_ids)
-    except EngineDown:
-        meter.add("availability_unknown_total")
-        return {}
-    return counts
+    return ChosenEvents(events=await event_cards(box, event_ids, rows))
 
 
 async def _refuse_unknown_city(box: Box, slug: str | None) -> None:

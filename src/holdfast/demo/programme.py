@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
+import msgspec
+
 from holdfast.catalogue.event import Kind
+from holdfast.catalogue.policy import RefundPolicy, RefundStep
+from holdfast.catalogue.terms import Terms
 
 DAYS = 14
 SALE_OPENS_DAYS = 11  # before the show: what plays later than that is not on sale yet
@@ -113,6 +117,7 @@ CITIES = (
         1_250,
         ("English", "Hindi", "French"),
     ),
+    DemoCity("tokyo", "Tokyo", "JP", "Asia/Tokyo", 35.6762, 139.6503, "JPY", 1_900, ("Japanese", "English")),
 )
 
 TWO_SCREENS = (("Hall 1", "cinema"), ("Hall 2", "cinema"))
@@ -169,6 +174,7 @@ VENUES = (
         -0.0952,
         (("Auditorium", "theatre"),),
     ),
+    DemoVenue("tokyo", "Kawabe Eigakan", "3-14 Kagurazaka", "162-0825", 35.7017, 139.7410, TWO_SCREENS),
 )
 
 # What a seat of each category costs, in ordinary cinema seats.
@@ -187,7 +193,27 @@ PRICE_OF = {
     "Category 2": 3.5,
     "Category 3": 2.0,
 }
-ROUND_TO = {"INR": 1_000, "EUR": 50, "GBP": 50}
+ROUND_TO = {"INR": 1_000, "EUR": 50, "GBP": 50, "JPY": 100}
+
+# Fee and tax as they are usual where the currency is; both are in the price.
+TERMS = {
+    "EUR": Terms(fee_minor=150, tax_bp=700),
+    "GBP": Terms(fee_minor=125, tax_bp=2000),
+    "INR": Terms(fee_bp=500, tax_bp=1800),
+    "JPY": Terms(fee_minor=110, tax_bp=1000),
+}
+# What comes back, by what is seen: a cinema is full again by the evening, a concert hall is not.
+POLICIES = {
+    Kind.FILM: RefundPolicy(steps=(RefundStep(hours_before=2, percent=100),)),
+    Kind.CONCERT: RefundPolicy(
+        steps=(RefundStep(hours_before=48, percent=100), RefundStep(hours_before=2, percent=50))
+    ),
+    Kind.MATCH: RefundPolicy(
+        steps=(RefundStep(hours_before=168, percent=100), RefundStep(hours_before=24, percent=50)),
+        keep_fee=True,
+    ),
+}
+MATCH_CARD_SEATS_MAX = 6  # against those who buy to sell again
 
 # On the shows that the demo's welcome names first.
 FREE_TITLE, FREE_AT = "Lunchtime Ragas", time(12, 30)
@@ -240,6 +266,14 @@ def _films(
     for place, at in enumerate(times):
         film = films[(turn + second + place * 3) % len(films)]
         yield Slated(venue.name, hall, film, datetime.combine(day, at))
+
+
+def terms_of(city: DemoCity, kind: Kind) -> Terms:
+    return msgspec.structs.replace(
+        TERMS[city.currency],
+        refund_policy=POLICIES[kind],
+        card_seats_max=MATCH_CARD_SEATS_MAX if kind is Kind.MATCH else None,
+    )
 
 
 def price_minor(city: DemoCity, category: str) -> int:

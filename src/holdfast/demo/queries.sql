@@ -36,11 +36,13 @@ ON CONFLICT (venue_id, name) DO NOTHING;
 ORDER BY hall.id;
 
 -- name: add_events
-INSERT INTO event (organiser_id, kind, title, genre, language, duration_min, rating, description, featured)
-     SELECT $1, asked.*
+INSERT INTO event (organiser_id, kind, title, genre, language, duration_min, rating, description, featured,
+                   refund_policy)
+     SELECT $1, kind, title, genre, language, duration_min, rating, description, featured,
+            refund_policy::jsonb
        FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::float8[], $8::text[],
-                   $9::boolean[])
-         AS asked (kind, title, genre, language, duration_min, rating, description, featured)
+                   $9::boolean[], $10::text[])
+         AS asked (kind, title, genre, language, duration_min, rating, description, featured, refund_policy)
       WHERE NOT EXISTS (SELECT FROM event WHERE event.organiser_id = $1 AND event.title = asked.title);
 
 -- name: events

@@ -81,6 +81,10 @@ EVENTS = (
         "A projectionist shows one last film in a hall that has already been sold.",
     ),
     DemoEvent(
+        FILM, "Ame no Jikokuhyo", "Drama", "Japanese", 118, 8.1,
+        "The timetable of the rain: a stationmaster keeps one for a line that closed ten years ago.",
+    ),
+    DemoEvent(
         CONCERT, OPENING_SOON_TITLE, "Indie rock", "English", 130, 8.8,
         "Four people, one van, eleven cities. The new record, first track to last, and all you shout for.",
         featured=True,

@@ -12,6 +12,8 @@ from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from holdfast.catalogue import Layout
 from holdfast.catalogue.admin.keeper import Keeper
 from holdfast.catalogue.schedule.forms import ShowChange
@@ -27,10 +29,12 @@ from holdfast.demo.programme import (
     NEARLY_SOLD_OUT_TITLE,
     OPENING_SOON_HALL,
     OPENING_SOON_TITLE,
+    POLICIES,
     SALE_OPENS_DAYS,
     VENUES,
     Slated,
     price_minor,
+    terms_of,
     timetable,
 )
 from holdfast.demo.repertoire import EVENTS
@@ -53,6 +57,7 @@ ACCOUNTS = (
     ("admin@holdfast.example", "Ada Admin", Role.ADMIN),
 )
 STEPS = ("accounts", "cities, venues and halls", "events", "shows", "shows to try first")
+KINDS = {event.title: event.kind for event in EVENTS}
 SOON = timedelta(minutes=30)  # nothing is added that starts before this
 OPENS_IN = timedelta(minutes=2)
 SEATS_LEFT = 4
@@ -144,7 +149,9 @@ async def _events(box: Box, organiser_id: int) -> dict[str, tuple[int, timedelta
     """Number and length of every event by its title."""
     async with box.postgres.transaction() as tx:
         await tx.execute(Q.lock_demo)
-        await tx.execute(Q.add_events, organiser_id, *_columns(astuple(event) for event in EVENTS))
+        policies = {kind: msgspec.json.encode(policy).decode() for kind, policy in POLICIES.items()}
+        events = [(*astuple(event), policies[event.kind]) for event in EVENTS]
+        await tx.execute(Q.add_events, organiser_id, *_columns(events))
         rows = await tx.fetch(Q.events, organiser_id)
     return {row["title"]: (row["id"], timedelta(minutes=row["duration_min"])) for row in rows}
 
@@ -284,6 +291,7 @@ class Seed:
             ),
             currency=city.currency,
             prices={name: 0 if free else price_minor(city, name) for name in where.categories},
+            terms=terms_of(city, KINDS[title]),
         )
 
     async def _to_come(self, tx: Any) -> list[Any]:

@@ -1,37 +1,47 @@
 """Points at which a process can be told to die, so that what happens then is tested and not hoped for.
 
-A point has a name. `HOLDFAST_CRASH_AT=gateway.charge:after` makes a process kill itself, with -9, when it comes
-there the first time; `…:after#3` the third time. Never set, it costs one comparison.
+`HOLDFAST_CRASH_AT` names a file. Whoever comes to the point that is written in it removes the file and kills
+itself, with -9: so of many processes one dies, once. Never set, a point costs one comparison.
 
     before   nothing has happened yet
-    after    it has happened, and nobody has looked at the answer: the reply is lost
+    during   the engine or the gateway has been asked, and its reply is lost with us
+    after    it has happened, and nothing has been made of the answer
 """
 
 import os
 import signal
+import threading
+from pathlib import Path
 from types import TracebackType
 
-_armed = ""
-_passes_left = 0
+MOMENT_S = 0.001  # for a request to leave us
+
+_orders: Path | None = None
 
 
-def arm(where: str) -> None:
-    global _armed, _passes_left
-    _armed, _, nth = where.partition("#")
-    _passes_left = int(nth or 1)
+def arm(file: str) -> None:
+    global _orders
+    _orders = Path(file) if file else None
 
 
-def at(point: str) -> None:
-    if not _armed or point != _armed:
-        return
-    global _passes_left
-    _passes_left -= 1
-    if _passes_left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
+def ordered(point: str) -> bool:
+    """Whether it is us, here and now; asked once."""
+    assert _orders is not None
+    try:
+        if _orders.read_text().strip() != point:
+            return False
+        _orders.unlink()
+    except FileNotFoundError:  # nobody is to die, or somebody was faster
+        return False
+    return True
 
 
-class crash_points:  # noqa: N801 (reads as a verb in `with`)
-    """Around one effect: `name:before`, `name:after`."""
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class crash_points:
+    """Around one effect: `name:before`, `name:during`, `name:after`."""
 
     __slots__ = ("_name",)
 
@@ -39,11 +49,15 @@ class crash_points:  # noqa: N801 (reads as a verb in `with`)
         self._name = name
 
     def __enter__(self) -> None:
-        if _armed:
-            at(self._name + ":before")
+        if _orders is None:
+            return
+        if ordered(f"{self._name}:before"):
+            die()
+        if ordered(f"{self._name}:during"):
+            threading.Timer(MOMENT_S, die).start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if _armed:
-            at(self._name + ":after")
+        if _orders is not None and ordered(f"{self._name}:after"):
+            die()

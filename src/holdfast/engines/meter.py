@@ -6,6 +6,7 @@ counter never goes back while the service runs.
 """
 
 import os
+import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -33,6 +34,30 @@ HELP = {
     "map_corrections_total": "differences between map and ledger that were settled, by kind",
     "map_rebuilds_total": "maps written anew from the ledger, by reason",
     "ledger_only_total": "holds decided by the ledger alone, because Redis could not be reached",
+    "facts_told_total": "facts handed on to the bus",
+    "facts_heard_total": "facts that a group is done with, by group",
+    "facts_died_total": "facts that a group gave up after many tries, by group",
+    "facts_lag_seconds": "age of the oldest fact that a group has not heard, by group",
+    "facts_behind": "facts that a group has not heard, by group; counted up to 100 000",
+    "facts_parked": "facts that will be tried again, by group",
+    "facts_dead": "facts that a person must look at, by group",
+    "bus_away_total": "times the bus could not be reached",
+    "bus_forgot_total": "times the bus had lost facts, which were told again",
+    "webhooks_total": "webhooks of the gateway, by outcome; copy: it had come before",
+    "webhooks_refused_total": "webhooks that are not the gateway's, or not about what we asked for, by why",
+    "webhooks_dead_total": "webhooks given up after many tries",
+    "webhook_batch_size": "webhooks that travelled together to the ledger",
+    "webhooks_due": "webhooks somebody has to look into",
+    "webhooks_dead": "webhooks that a person must look at",
+    "payments_under_way": "payments that have not come to an end",
+    "payments_watched": "payments whose seats are gone and whose gateway is silent",
+    "payments_settled_by_books_total": "payments settled because the gateway's books said so",
+    "payment_differences": "differences between the gateway's books and ours that people must settle",
+    "payment_differences_total": "the same, each time they were found, by kind",
+    "refunds_decided_total": "refunds that somebody asked for, by what was decided",
+    "refunds_total": "refunds the gateway was asked for, by the state they are in then",
+    "refunds_by_hand": "refunds that a person must pay, because the gateway would not; should be 0",
+    "refunds_waiting": "refunds that are owed and that the gateway has not answered yet",
     "oversold_seats": "seats with two live owners; anything but 0 is a broken ledger",
 }
 
@@ -45,6 +70,7 @@ class Sums(msgspec.Struct):
     counters: dict[str, float] = {}
     gauges: dict[str, float] = {}
     histograms: dict[str, list[float]] = {}  # one slot a bucket, one beyond the last, then the sum
+    measures: dict[str, tuple[float, float]] = {}  # when, and what it was then
 
 
 class Meter:
@@ -52,6 +78,7 @@ class Meter:
         self._counters: dict[tuple[str, Labels], float] = defaultdict(float)
         self._gauges: dict[tuple[str, Labels], float] = {}
         self._histograms: dict[tuple[str, Labels], list[float]] = {}
+        self._measures: dict[tuple[str, Labels], tuple[float, float]] = {}
         self._folder: Path | None = None
 
     def add(self, name: str, amount: float = 1, **labels: str) -> None:
@@ -59,6 +86,10 @@ class Meter:
 
     def set(self, name: str, value: float, **labels: str) -> None:
         self._gauges[name, tuple(labels.items())] = value
+
+    def measure(self, name: str, value: float, **labels: str) -> None:
+        """Something that all processes see the same of: the newest look counts, not the sum of them."""
+        self._measures[name, tuple(labels.items())] = (time.time(), value)
 
     def observe(self, name: str, value: float, **labels: str) -> None:
         slots = self._histograms.get(key := (name, tuple(labels.items())))
@@ -100,6 +131,7 @@ class Meter:
             counters={_flat(key): value for key, value in self._counters.items()},
             gauges={_flat(key): value for key, value in self._gauges.items()},
             histograms={_flat(key): list(value) for key, value in self._histograms.items()},
+            measures={_flat(key): value for key, value in self._measures.items()},
         )
 
 
@@ -115,7 +147,8 @@ class _Families(Collector):
             for labels, value in rows.items():
                 counter.add_metric([text for _, text in labels], value)
             yield counter
-        for name, rows in _added_up(s.gauges for s in self._everybody).items():
+        newest = _newest(s.measures for s in self._everybody)
+        for name, rows in _added_up([*(s.gauges for s in self._everybody), newest]).items():
             gauge = GaugeMetricFamily(f"holdfast_{name}", HELP.get(name, name), labels=_names(rows))
             for labels, value in rows.items():
                 gauge.add_metric([text for _, text in labels], value)
@@ -150,6 +183,14 @@ def _added_up(parts: Iterable[dict[str, float]]) -> dict[str, dict[Labels, float
             name, labels = _unflat(flat)
             total[name][labels] += value
     return total
+
+
+def _newest(parts: Iterable[dict[str, tuple[float, float]]]) -> dict[str, float]:
+    found: dict[str, tuple[float, float]] = {}
+    for part in parts:
+        for flat, measure in part.items():
+            found[flat] = max(measure, found.get(flat, measure))
+    return {flat: value for flat, (_at, value) in found.items()}
 
 
 def _names(rows: Iterable[Labels]) -> list[str]:

@@ -6,7 +6,7 @@ have been carried out (EngineDown.unknown), and who needs to know asks again wit
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -37,8 +37,12 @@ AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.Lock
 
 
 class Postgres:
-    def __init__(self, url: str, *, pool_max: int, timeout_s: float) -> None:
+    def __init__(
+        self, url: str, *, pool_max: int, timeout_s: float, settings: Mapping[str, str] | None = None
+    ) -> None:
+        """`settings`: of the server, for these connections alone."""
         self._url = url
+        self._settings = {"application_name": "holdfast", "jit": "off", **(settings or {})}
         self._pool_max = pool_max
         self._timeout_s = timeout_s
         self._pool: asyncpg.Pool | None = None
@@ -118,7 +122,7 @@ class Postgres:
                 command_timeout=self._timeout_s,
                 max_inactive_connection_lifetime=60,
                 reset=_nothing_to_reset,
-                server_settings={"application_name": "holdfast", "jit": "off"},
+                server_settings=self._settings,
             )
         except (*LOST, asyncpg.PostgresError) as error:
             self._down_until = time.monotonic() + DOWN_FOR_S

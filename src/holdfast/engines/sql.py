@@ -1,4 +1,4 @@
-"""Named queries from a package's queries.sql, as attributes: Q.confirm_bookings."""
+"""Named queries from a package's queries.sql, as attributes: Q.open_holds."""
 
 import re
 from importlib import resources

@@ -1,6 +1,15 @@
 """What is sold: PostgreSQL has the last word (R15–R19, R25)."""
 
-from holdfast.ledger.booking import TAKES_SEATS, Booking, Move, State, from_public_id, public_id, reference
+from holdfast.ledger.booking import (
+    TAKES_SEATS,
+    Booking,
+    Move,
+    State,
+    from_public_id,
+    from_reference,
+    public_id,
+    reference,
+)
 from holdfast.ledger.opening import Answer, Lost, Opened, Opening, Refused, Rival, Same
 from holdfast.ledger.sale import LETTER, VERSIONS_AN_EPOCH, LiveBooking, Sale, letters
 from holdfast.ledger.store import Ledger, live_booking, set_sale
@@ -23,6 +32,7 @@ __all__ = [
     "Same",
     "State",
     "from_public_id",
+    "from_reference",
     "letters",
     "live_booking",
     "public_id",

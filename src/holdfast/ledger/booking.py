@@ -102,6 +102,7 @@ ODD = 0x9E37_79B9_7F4A_7C15_F39C_C061
 ODD_BACK = pow(ODD, -1, 1 << ID_BITS)
 REFERENCE_ODD = 0x9E37_79B9_7F
 REFERENCE_MASK = (1 << 40) - 1
+REFERENCE_ODD_BACK = pow(REFERENCE_ODD, -1, 1 << 40)
 
 
 def public_id(show_id: int, number: int) -> str:
@@ -131,6 +132,17 @@ def reference(show_id: int, number: int) -> str:
     """Short enough to say on the phone."""
     mixed = (number * REFERENCE_ODD + show_id * 0x5851_F42D_4D) & REFERENCE_MASK
     return _ten_letters(mixed << 10)[:8].upper()
+
+
+def from_reference(show_id: int, text: str) -> int | None:
+    """The number a booking of this show must have to be called so; None: nothing is."""
+    mixed = 0
+    for letter in text.strip().lower() if len(text.strip()) == 8 else "?":
+        digit = ALPHABET.find(letter)
+        if digit < 0:
+            return None
+        mixed = mixed << 5 | digit
+    return (mixed - show_id * 0x5851_F42D_4D) * REFERENCE_ODD_BACK & REFERENCE_MASK
 
 
 def _ten_letters(bits: int) -> str:

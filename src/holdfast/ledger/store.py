@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.claim import Claim
 from holdfast.engines.batch import Batcher
+from holdfast.engines.crash import crash_points
 from holdfast.engines.down import EngineDown
 from holdfast.engines.meter import meter
 from holdfast.engines.postgres import AGAIN, Postgres
@@ -61,7 +62,8 @@ class Ledger:
                 async with self._postgres.lease() as connection:
                     # With the connection in hand: a row that waited for one has lost that time.
                     sent = asked(openings, time.monotonic())
-                    row = await connection.fetchrow(Q.open_holds, *sent.arguments)
+                    with crash_points("ledger.open"):
+                        row = await connection.fetchrow(Q.open_holds, *sent.arguments)
                 break
             except AGAIN:
                 meter.add("ledger_retries_total")
@@ -134,9 +136,10 @@ class Ledger:
 
     async def cancel(self, booking: Booking, actor_id: int) -> Booking | None:
         """None: it is not in that state any more, or its fence has moved on."""
-        rows = await self._postgres.fetch(
-            Q.cancel, [booking.show_id], [booking.number], [booking.fence], booking.state, actor_id
-        )
+        with crash_points("ledger.cancel"):
+            rows = await self._postgres.fetch(
+                Q.cancel, [booking.show_id], [booking.number], [booking.fence], booking.state, actor_id
+            )
         return _booking(rows[0]) if rows else None
 
     async def extension_ms(self, booking: Booking, *, ttl_s: int, life_max_s: int) -> int | None:
@@ -154,7 +157,9 @@ class Ledger:
 
     async def sweep(self, limit: int) -> list[tuple[int, int]]:
         """Close bookings whose time has passed: (show, number) of each."""
-        return [(row["show_id"], row["number"]) for row in await self._postgres.fetch(Q.sweep, limit)]
+        with crash_points("ledger.sweep"):
+            rows = await self._postgres.fetch(Q.sweep, limit)
+        return [(row["show_id"], row["number"]) for row in rows]
 
     async def block(
         self, show_id: int, seats: Sequence[int], note: str, actor_id: int

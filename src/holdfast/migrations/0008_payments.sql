@@ -75,16 +75,20 @@ CREATE TABLE refund (
     fee_minor    bigint       NOT NULL DEFAULT 0,
     tax_minor    bigint       NOT NULL DEFAULT 0,
     state        refund_state NOT NULL DEFAULT 'asked',
+    note         text         NOT NULL DEFAULT '',        -- what whoever decided it said
     reference    text,                                    -- the gateway's
     reason       text,                                    -- why it would not
+    settled_note text,                                    -- how a person paid it: not through the gateway
     actor_id     bigint,                                  -- NULL: a rule did it
-    tries        int          NOT NULL DEFAULT 0,
-    due_at       timestamptz  DEFAULT now(),
+    round        int          NOT NULL DEFAULT 1,         -- of asking: after a no, a person may have it asked
+    tries        int          NOT NULL DEFAULT 0,         --   anew, under another key
+    due_at       timestamptz  DEFAULT now(),              -- when somebody should ask; NULL: nobody has to
     asked_at     timestamptz  NOT NULL DEFAULT now(),
     done_at      timestamptz,
     PRIMARY KEY (show_id, number, attempt, id),
     CONSTRAINT one_refund_a_reason UNIQUE (show_id, number, attempt, why),
-    CONSTRAINT a_refund_is_of_something CHECK (amount_minor > 0),
+    CONSTRAINT a_refund_is_of_something CHECK (amount_minor > 0 OR (amount_minor = 0 AND seats <> '{}')),
+    CONSTRAINT asked_is_due CHECK ((state = 'asked') = (due_at IS NOT NULL)),
     CONSTRAINT fee_and_tax_are_part_of_it CHECK (fee_minor >= 0 AND tax_minor >= 0
                                                  AND fee_minor + tax_minor <= amount_minor)
 );
@@ -96,6 +100,7 @@ CREATE INDEX refunds_by_hand ON refund (asked_at) WHERE state = 'by_hand';
 --   gateway:<name>  what lies at the gateway for us     organiser  what we owe to the organiser
 --   fee             what is ours                        tax        what is the state's
 --   owed            what we owe to fans: money that came for nothing, refunds on their way
+--   by_hand         what a person paid back by another way than the gateway
 CREATE TABLE journal (
     show_id      bigint      NOT NULL,
     entry        bigint      NOT NULL,                    -- from ledger_number
@@ -151,25 +156,28 @@ CREATE TABLE card_count (
 
 -- Webhooks, as they came, stored before they are answered.
 CREATE TABLE webhook (
-    gateway  text        NOT NULL,
-    event_id text        NOT NULL,                        -- the gateway's: copies share it
-    kind     text        NOT NULL,
-    show_id  bigint,                                      -- of the payment it is about; NULL: not ours
-    number   bigint,
-    attempt  int,
-    body     bytea       NOT NULL,
-    copies   int         NOT NULL DEFAULT 1,
-    tries    int         NOT NULL DEFAULT 0,
-    due_at   timestamptz DEFAULT now(),                   -- NULL: done, or dead
-    dead     boolean     NOT NULL DEFAULT false,          -- tried often enough: a person may replay it
-    reason   text,
-    came_at  timestamptz NOT NULL DEFAULT now(),
-    done_at  timestamptz,
-    PRIMARY KEY (gateway, event_id)
+    gateway   text        NOT NULL,
+    event_id  text        NOT NULL,                       -- the gateway's: copies share it
+    kind      text        NOT NULL,                       -- the gateway's word
+    show_id   bigint      NOT NULL,                       -- of the payment it is about
+    number    bigint      NOT NULL,
+    attempt   int         NOT NULL,
+    reference text,                                       -- the gateway's id of it, where it says
+    body      bytea       NOT NULL,
+    copies    int         NOT NULL DEFAULT 1,
+    tries     int         NOT NULL DEFAULT 0,
+    due_at    timestamptz,                                -- when somebody should look; NULL: done, or dead
+    dead      boolean     NOT NULL DEFAULT false,         -- tried often enough: a person may replay it
+    reason    text,                                       -- why it could not be settled
+    came_at   timestamptz NOT NULL DEFAULT now(),
+    done_at   timestamptz,
+    PRIMARY KEY (gateway, event_id),
+    CONSTRAINT due_done_or_dead CHECK (num_nonnulls(due_at, done_at) + dead::int = 1)
 );
 
 CREATE INDEX webhooks_due ON webhook (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX webhooks_dead ON webhook (came_at) WHERE dead;
+CREATE INDEX webhooks_by_age ON webhook (came_at);
 
 -- The drawing in ledger/booking.py: a booking fails when its money came after it had expired.
 CREATE OR REPLACE FUNCTION booking_moves_as_drawn() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -22,12 +22,12 @@ CREATE TABLE consumer_group (
     moved_at   timestamptz NOT NULL DEFAULT now()
 );
 
--- Facts that a group could not deal with yet. Later ones with the same key wait behind them; the rest goes on.
+-- Facts that a group could not deal with yet. Later ones with the same key wait behind; the rest goes on.
 CREATE TABLE parked_fact (
     group_name text        NOT NULL REFERENCES consumer_group (name) ON DELETE CASCADE,
     fact_id    bigint      NOT NULL,
     key        text        NOT NULL,
-    fact       bytea       NOT NULL,                        -- whole, as it was told: it outlives its outbox row
+    fact       bytea       NOT NULL,                        -- whole: it outlives its outbox row
     tries      int         NOT NULL DEFAULT 0,
     due_at     timestamptz NOT NULL DEFAULT now(),
     reason     text        NOT NULL DEFAULT '',             -- why not, the last time
@@ -44,3 +44,17 @@ CREATE TABLE consumed_fact (
     at         timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (group_name, fact_id)
 );
+
+-- What the programme says of a show is told where it is decided: no way of changing a show goes round it.
+CREATE FUNCTION tell_of_show() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO outbox (show_id, kind, body)
+    VALUES (NEW.show_id, CASE TG_OP WHEN 'INSERT' THEN 'show.on_sale' ELSE 'show.changed' END,
+            jsonb_build_object('opens_at', NEW.opens_at, 'closes_at', NEW.closes_at,
+                               'revision', NEW.revision));
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER tell_of_new_show AFTER INSERT ON sale FOR EACH ROW EXECUTE FUNCTION tell_of_show();
+CREATE TRIGGER tell_of_changed_show AFTER UPDATE OF revision ON sale
+    FOR EACH ROW WHEN (NEW.revision <> OLD.revision AND NOT NEW.cancelled) EXECUTE FUNCTION tell_of_show();

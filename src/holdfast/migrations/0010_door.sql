@@ -209,8 +209,8 @@ $$;
 -- No row: no pass. The same scan again gets the first answer again.
 CREATE FUNCTION check_in_now(
     p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition int, p_binding int
-) RETURNS TABLE (check_in_id bigint, verdict text, gate text, scanned_at timestamptz, seat int, number bigint,
-                 first_at timestamptz, first_gate text)
+) RETURNS TABLE (check_in_id bigint, show_id bigint, verdict text, gate text, scanned_at timestamptz,
+                 seat int, number bigint, first_at timestamptz, first_gate text)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -260,7 +260,7 @@ BEGIN
         END IF;
     END IF;
     RETURN QUERY
-    SELECT v_row.id, v_row.verdict, v_row.gate, v_row.scanned_at, v_ticket.seat, v_ticket.number,
+    SELECT v_row.id, v_show, v_row.verdict, v_row.gate, v_row.scanned_at, v_ticket.seat, v_ticket.number,
            earlier.scanned_at, earlier.gate
       FROM (SELECT 1) AS one
       LEFT JOIN LATERAL (
@@ -328,6 +328,7 @@ DECLARE
     v_row    check_in;
     v_rival  check_in;
     v_why    text;
+    v_scan   text := p_scan;
     -- A clock that is ahead of ours, or far behind, is put where it can have been.
     v_at     timestamptz := least(p_scanned_at, clock_timestamp());
 BEGIN
@@ -339,14 +340,20 @@ BEGIN
     SELECT * INTO v_ticket FROM ticket WHERE show_id = p_show AND serial = p_serial FOR UPDATE;
     SELECT * INTO v_life FROM ticket_life WHERE show_id = p_show AND serial = p_serial;
     SELECT * INTO v_row FROM check_in
-     WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = p_scan;
+     WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = v_scan;
+    -- We had answered, the answer was lost, and the device decided otherwise: that happened, too.
+    IF FOUND AND v_row.verdict <> p_verdict THEN
+        v_scan := p_scan || '~';
+        SELECT * INTO v_row FROM check_in
+         WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = v_scan;
+    END IF;
     IF FOUND THEN
         RETURN QUERY SELECT v_row.id, v_row.verdict,
             (SELECT d.why FROM door_conflict AS d WHERE d.show_id = p_show AND d.second_id = v_row.id);
         RETURN;
     END IF;
     INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, offline, scanned_at)
-    VALUES (p_show, v_pass.pass_id, p_scan, v_pass.gate, p_way, p_verdict, p_serial, p_edition, true, v_at)
+    VALUES (p_show, v_pass.pass_id, v_scan, v_pass.gate, p_way, p_verdict, p_serial, p_edition, true, v_at)
     RETURNING * INTO v_row;
     IF p_verdict = 'admitted' THEN
         -- Somebody else inside with it at that time: let in, and not scanned out or taken back in between.

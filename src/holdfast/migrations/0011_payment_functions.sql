@@ -1,4 +1,7 @@
 -- 0011_payment_functions.sql: the moves of payments, many at a time, each in one round trip.
+--
+-- Every row is found by its key, whatever the statistics say: they know nothing of a sale that has just
+-- opened, and a plan made then would read whole tables until the next ANALYZE.
 
 -- A payment and as much of its booking as whoever carries it on must know. Durations, because the reader's
 -- clock is another.
@@ -21,7 +24,7 @@ CREATE FUNCTION start_payments(
     p_method text[], p_return text[], p_card text[], p_card_max int[],
     p_gateway text, p_buffer_s int, p_lease_ms int
 ) RETURNS TABLE (outcome text, hash bigint, card payment_card)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
     v_started int[];
@@ -84,17 +87,19 @@ CREATE FUNCTION payments_asked(
                 WHEN same.attempt IS NOT NULL THEN 'same'
                 WHEN booking.owner_id IS DISTINCT FROM a.owner_id OR booking.state = 'blocked' THEN 'none'
                 ELSE booking.state::text END,
-           same.body_hash, c
+           same.body_hash, latest.card
       FROM unnest(p_show, p_number, p_owner, p_request) WITH ORDINALITY
            AS a (show_id, number, owner_id, request_id, ord)
       LEFT JOIN booking ON booking.show_id = a.show_id AND booking.number = a.number
-      LEFT JOIN payment AS same
-             ON same.owner_id = a.owner_id AND same.show_id = a.show_id AND same.request_id = a.request_id
-            AND same.step NOT IN ('declined', 'called_off', 'expired')
-      LEFT JOIN payment_card AS c
-             ON c.show_id = a.show_id AND c.number = coalesce(same.number, a.number)
-            AND c.attempt = coalesce(same.attempt, (SELECT max(p.attempt) FROM payment AS p
-                                                     WHERE p.show_id = a.show_id AND p.number = a.number))
+      LEFT JOIN LATERAL (SELECT payment.number, payment.attempt, payment.body_hash FROM payment
+                          WHERE payment.owner_id = a.owner_id AND payment.show_id = a.show_id
+                            AND payment.request_id = a.request_id
+                            AND payment.step NOT IN ('declined', 'called_off', 'expired')
+                          LIMIT 1) AS same ON true
+      LEFT JOIN LATERAL (SELECT c AS card FROM payment_card AS c
+                          WHERE c.show_id = a.show_id AND c.number = coalesce(same.number, a.number)
+                            AND c.attempt = coalesce(same.attempt, c.attempt)
+                       ORDER BY c.attempt DESC LIMIT 1) AS latest ON true
   ORDER BY a.ord;
 $$;
 
@@ -142,7 +147,8 @@ $$;
 CREATE FUNCTION confirm_payments(
     p_show bigint[], p_number bigint[], p_attempt int[], p_reference text[], p_card text[],
     p_fee bigint[], p_tax bigint[]
-) RETURNS SETOF payment_card LANGUAGE plpgsql AS $$
+) RETURNS SETOF payment_card
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
     v_show   bigint[];
@@ -213,7 +219,8 @@ $$;
 -- without any, and then the sweep has them. A payment that has ended, or whose money has come, stays as is.
 CREATE FUNCTION give_payments_back(
     p_show bigint[], p_number bigint[], p_attempt int[], p_reason text[], p_code text[], p_step payment_step
-) RETURNS SETOF payment_card LANGUAGE plpgsql AS $$
+) RETURNS SETOF payment_card
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
     v_show   bigint[];
@@ -263,7 +270,8 @@ END $$;
 -- `watch`: it may still, and is asked after.
 CREATE FUNCTION let_payments_go(
     p_show bigint[], p_number bigint[], p_attempt int[], p_step payment_step, p_due_ms int
-) RETURNS SETOF payment_card LANGUAGE plpgsql AS $$
+) RETURNS SETOF payment_card
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
     v_show   bigint[];

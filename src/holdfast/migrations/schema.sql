@@ -1028,16 +1028,20 @@ CREATE TABLE refund (
     fee_minor    bigint       NOT NULL DEFAULT 0,
     tax_minor    bigint       NOT NULL DEFAULT 0,
     state        refund_state NOT NULL DEFAULT 'asked',
+    note         text         NOT NULL DEFAULT '',        -- what whoever decided it said
     reference    text,                                    -- the gateway's
     reason       text,                                    -- why it would not
+    settled_note text,                                    -- how a person paid it: not through the gateway
     actor_id     bigint,                                  -- NULL: a rule did it
-    tries        int          NOT NULL DEFAULT 0,
-    due_at       timestamptz  DEFAULT now(),
+    round        int          NOT NULL DEFAULT 1,         -- of asking: after a no, a person may have it asked
+    tries        int          NOT NULL DEFAULT 0,         --   anew, under another key
+    due_at       timestamptz  DEFAULT now(),              -- when somebody should ask; NULL: nobody has to
     asked_at     timestamptz  NOT NULL DEFAULT now(),
     done_at      timestamptz,
     PRIMARY KEY (show_id, number, attempt, id),
     CONSTRAINT one_refund_a_reason UNIQUE (show_id, number, attempt, why),
-    CONSTRAINT a_refund_is_of_something CHECK (amount_minor > 0),
+    CONSTRAINT a_refund_is_of_something CHECK (amount_minor > 0 OR (amount_minor = 0 AND seats <> '{}')),
+    CONSTRAINT asked_is_due CHECK ((state = 'asked') = (due_at IS NOT NULL)),
     CONSTRAINT fee_and_tax_are_part_of_it CHECK (fee_minor >= 0 AND tax_minor >= 0
                                                  AND fee_minor + tax_minor <= amount_minor)
 );
@@ -1049,6 +1053,7 @@ CREATE INDEX refunds_by_hand ON refund (asked_at) WHERE state = 'by_hand';
 --   gateway:<name>  what lies at the gateway for us     organiser  what we owe to the organiser
 --   fee             what is ours                        tax        what is the state's
 --   owed            what we owe to fans: money that came for nothing, refunds on their way
+--   by_hand         what a person paid back by another way than the gateway
 CREATE TABLE journal (
     show_id      bigint      NOT NULL,
     entry        bigint      NOT NULL,                    -- from ledger_number
@@ -1104,25 +1109,28 @@ CREATE TABLE card_count (
 
 -- Webhooks, as they came, stored before they are answered.
 CREATE TABLE webhook (
-    gateway  text        NOT NULL,
-    event_id text        NOT NULL,                        -- the gateway's: copies share it
-    kind     text        NOT NULL,
-    show_id  bigint,                                      -- of the payment it is about; NULL: not ours
-    number   bigint,
-    attempt  int,
-    body     bytea       NOT NULL,
-    copies   int         NOT NULL DEFAULT 1,
-    tries    int         NOT NULL DEFAULT 0,
-    due_at   timestamptz DEFAULT now(),                   -- NULL: done, or dead
-    dead     boolean     NOT NULL DEFAULT false,          -- tried often enough: a person may replay it
-    reason   text,
-    came_at  timestamptz NOT NULL DEFAULT now(),
-    done_at  timestamptz,
-    PRIMARY KEY (gateway, event_id)
+    gateway   text        NOT NULL,
+    event_id  text        NOT NULL,                       -- the gateway's: copies share it
+    kind      text        NOT NULL,                       -- the gateway's word
+    show_id   bigint      NOT NULL,                       -- of the payment it is about
+    number    bigint      NOT NULL,
+    attempt   int         NOT NULL,
+    reference text,                                       -- the gateway's id of it, where it says
+    body      bytea       NOT NULL,
+    copies    int         NOT NULL DEFAULT 1,
+    tries     int         NOT NULL DEFAULT 0,
+    due_at    timestamptz,                                -- when somebody should look; NULL: done, or dead
+    dead      boolean     NOT NULL DEFAULT false,         -- tried often enough: a person may replay it
+    reason    text,                                       -- why it could not be settled
+    came_at   timestamptz NOT NULL DEFAULT now(),
+    done_at   timestamptz,
+    PRIMARY KEY (gateway, event_id),
+    CONSTRAINT due_done_or_dead CHECK (num_nonnulls(due_at, done_at) + dead::int = 1)
 );
 
 CREATE INDEX webhooks_due ON webhook (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX webhooks_dead ON webhook (came_at) WHERE dead;
+CREATE INDEX webhooks_by_age ON webhook (came_at);
 
 -- The drawing in ledger/booking.py: a booking fails when its money came after it had expired.
 CREATE OR REPLACE FUNCTION booking_moves_as_drawn() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -1182,12 +1190,12 @@ CREATE TABLE consumer_group (
     moved_at   timestamptz NOT NULL DEFAULT now()
 );
 
--- Facts that a group could not deal with yet. Later ones with the same key wait behind them; the rest goes on.
+-- Facts that a group could not deal with yet. Later ones with the same key wait behind; the rest goes on.
 CREATE TABLE parked_fact (
     group_name text        NOT NULL REFERENCES consumer_group (name) ON DELETE CASCADE,
     fact_id    bigint      NOT NULL,
     key        text        NOT NULL,
-    fact       bytea       NOT NULL,                        -- whole, as it was told: it outlives its outbox row
+    fact       bytea       NOT NULL,                        -- whole: it outlives its outbox row
     tries      int         NOT NULL DEFAULT 0,
     due_at     timestamptz NOT NULL DEFAULT now(),
     reason     text        NOT NULL DEFAULT '',             -- why not, the last time
@@ -1204,6 +1212,20 @@ CREATE TABLE consumed_fact (
     at         timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (group_name, fact_id)
 );
+
+-- What the programme says of a show is told where it is decided: no way of changing a show goes round it.
+CREATE FUNCTION tell_of_show() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO outbox (show_id, kind, body)
+    VALUES (NEW.show_id, CASE TG_OP WHEN 'INSERT' THEN 'show.on_sale' ELSE 'show.changed' END,
+            jsonb_build_object('opens_at', NEW.opens_at, 'closes_at', NEW.closes_at,
+                               'revision', NEW.revision));
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER tell_of_new_show AFTER INSERT ON sale FOR EACH ROW EXECUTE FUNCTION tell_of_show();
+CREATE TRIGGER tell_of_changed_show AFTER UPDATE OF revision ON sale
+    FOR EACH ROW WHEN (NEW.revision <> OLD.revision AND NOT NEW.cancelled) EXECUTE FUNCTION tell_of_show();
 
 -- 0010_door.sql: what becomes of a ticket after it was issued, and who may ask for it at the door.
 --
@@ -1242,6 +1264,19 @@ CREATE TABLE ticket_life (
 );
 CREATE INDEX tickets_given_to ON ticket_life (owner_id) WHERE owner_id IS NOT NULL;
 CREATE INDEX tickets_waiting_for ON ticket_life (owner_email) WHERE owner_email IS NOT NULL;
+
+-- A ticket with all that is known of it.
+CREATE VIEW issued_ticket AS
+SELECT ticket.show_id, ticket.number, ticket.seat, ticket.serial,
+       coalesce(ticket_life.edition, 1) AS edition, coalesce(ticket_life.binding, 0) AS binding,
+       coalesce(door.codes, 'fixed') AS codes,
+       booking.owner_id AS booked_by, ticket_life.owner_id, ticket_life.owner_email,
+       ticket.issued_at, ticket.voided_at, ticket.used_at,
+       coalesce(ticket_life.is_inside, false) AS is_inside
+  FROM ticket
+  JOIN booking USING (show_id, number)
+  LEFT JOIN ticket_life USING (show_id, serial)
+  LEFT JOIN door USING (show_id);
 
 -- Every time a ticket was given away.
 CREATE TABLE ticket_transfer (
@@ -1403,8 +1438,8 @@ $$;
 -- No row: no pass. The same scan again gets the first answer again.
 CREATE FUNCTION check_in_now(
     p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition int, p_binding int
-) RETURNS TABLE (check_in_id bigint, verdict text, gate text, scanned_at timestamptz, seat int, number bigint,
-                 first_at timestamptz, first_gate text)
+) RETURNS TABLE (check_in_id bigint, show_id bigint, verdict text, gate text, scanned_at timestamptz,
+                 seat int, number bigint, first_at timestamptz, first_gate text)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -1454,7 +1489,7 @@ BEGIN
         END IF;
     END IF;
     RETURN QUERY
-    SELECT v_row.id, v_row.verdict, v_row.gate, v_row.scanned_at, v_ticket.seat, v_ticket.number,
+    SELECT v_row.id, v_show, v_row.verdict, v_row.gate, v_row.scanned_at, v_ticket.seat, v_ticket.number,
            earlier.scanned_at, earlier.gate
       FROM (SELECT 1) AS one
       LEFT JOIN LATERAL (
@@ -1522,6 +1557,7 @@ DECLARE
     v_row    check_in;
     v_rival  check_in;
     v_why    text;
+    v_scan   text := p_scan;
     -- A clock that is ahead of ours, or far behind, is put where it can have been.
     v_at     timestamptz := least(p_scanned_at, clock_timestamp());
 BEGIN
@@ -1533,14 +1569,20 @@ BEGIN
     SELECT * INTO v_ticket FROM ticket WHERE show_id = p_show AND serial = p_serial FOR UPDATE;
     SELECT * INTO v_life FROM ticket_life WHERE show_id = p_show AND serial = p_serial;
     SELECT * INTO v_row FROM check_in
-     WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = p_scan;
+     WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = v_scan;
+    -- We had answered, the answer was lost, and the device decided otherwise: that happened, too.
+    IF FOUND AND v_row.verdict <> p_verdict THEN
+        v_scan := p_scan || '~';
+        SELECT * INTO v_row FROM check_in
+         WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = v_scan;
+    END IF;
     IF FOUND THEN
         RETURN QUERY SELECT v_row.id, v_row.verdict,
             (SELECT d.why FROM door_conflict AS d WHERE d.show_id = p_show AND d.second_id = v_row.id);
         RETURN;
     END IF;
     INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, offline, scanned_at)
-    VALUES (p_show, v_pass.pass_id, p_scan, v_pass.gate, p_way, p_verdict, p_serial, p_edition, true, v_at)
+    VALUES (p_show, v_pass.pass_id, v_scan, v_pass.gate, p_way, p_verdict, p_serial, p_edition, true, v_at)
     RETURNING * INTO v_row;
     IF p_verdict = 'admitted' THEN
         -- Somebody else inside with it at that time: let in, and not scanned out or taken back in between.
@@ -1585,6 +1627,9 @@ BEGIN
 END $$;
 
 -- 0011_payment_functions.sql: the moves of payments, many at a time, each in one round trip.
+--
+-- Every row is found by its key, whatever the statistics say: they know nothing of a sale that has just
+-- opened, and a plan made then would read whole tables until the next ANALYZE.
 
 -- A payment and as much of its booking as whoever carries it on must know. Durations, because the reader's
 -- clock is another.
@@ -1607,7 +1652,7 @@ CREATE FUNCTION start_payments(
     p_method text[], p_return text[], p_card text[], p_card_max int[],
     p_gateway text, p_buffer_s int, p_lease_ms int
 ) RETURNS TABLE (outcome text, hash bigint, card payment_card)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
     v_started int[];
@@ -1670,17 +1715,19 @@ CREATE FUNCTION payments_asked(
                 WHEN same.attempt IS NOT NULL THEN 'same'
                 WHEN booking.owner_id IS DISTINCT FROM a.owner_id OR booking.state = 'blocked' THEN 'none'
                 ELSE booking.state::text END,
-           same.body_hash, c
+           same.body_hash, latest.card
       FROM unnest(p_show, p_number, p_owner, p_request) WITH ORDINALITY
            AS a (show_id, number, owner_id, request_id, ord)
       LEFT JOIN booking ON booking.show_id = a.show_id AND booking.number = a.number
-      LEFT JOIN payment AS same
-             ON same.owner_id = a.owner_id AND same.show_id = a.show_id AND same.request_id = a.request_id
-            AND same.step NOT IN ('declined', 'called_off', 'expired')
-      LEFT JOIN payment_card AS c
-             ON c.show_id = a.show_id AND c.number = coalesce(same.number, a.number)
-            AND c.attempt = coalesce(same.attempt, (SELECT max(p.attempt) FROM payment AS p
-                                                     WHERE p.show_id = a.show_id AND p.number = a.number))
+      LEFT JOIN LATERAL (SELECT payment.number, payment.attempt, payment.body_hash FROM payment
+                          WHERE payment.owner_id = a.owner_id AND payment.show_id = a.show_id
+                            AND payment.request_id = a.request_id
+                            AND payment.step NOT IN ('declined', 'called_off', 'expired')
+                          LIMIT 1) AS same ON true
+      LEFT JOIN LATERAL (SELECT c AS card FROM payment_card AS c
+                          WHERE c.show_id = a.show_id AND c.number = coalesce(same.number, a.number)
+                            AND c.attempt = coalesce(same.attempt, c.attempt)
+                       ORDER BY c.attempt DESC LIMIT 1) AS latest ON true
   ORDER BY a.ord;
 $$;
 
@@ -1728,7 +1775,8 @@ $$;
 CREATE FUNCTION confirm_payments(
     p_show bigint[], p_number bigint[], p_attempt int[], p_reference text[], p_card text[],
     p_fee bigint[], p_tax bigint[]
-) RETURNS SETOF payment_card LANGUAGE plpgsql AS $$
+) RETURNS SETOF payment_card
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
     v_show   bigint[];
@@ -1799,7 +1847,8 @@ $$;
 -- without any, and then the sweep has them. A payment that has ended, or whose money has come, stays as is.
 CREATE FUNCTION give_payments_back(
     p_show bigint[], p_number bigint[], p_attempt int[], p_reason text[], p_code text[], p_step payment_step
-) RETURNS SETOF payment_card LANGUAGE plpgsql AS $$
+) RETURNS SETOF payment_card
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
     v_show   bigint[];
@@ -1849,7 +1898,8 @@ END $$;
 -- `watch`: it may still, and is asked after.
 CREATE FUNCTION let_payments_go(
     p_show bigint[], p_number bigint[], p_attempt int[], p_step payment_step, p_due_ms int
-) RETURNS SETOF payment_card LANGUAGE plpgsql AS $$
+) RETURNS SETOF payment_card
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
     v_show   bigint[];
@@ -1985,3 +2035,416 @@ BEGIN
         PERFORM record_moves(ARRAY[p_payment.show_id], ARRAY[p_payment.number], 'fail', NULL);
     END IF;
 END $$;
+
+-- 0013_books.sql: the gateway's books held against ours, and what a webhook finds its payment by.
+
+-- Webhooks about refunds, and some gateways' about payments, name the gateway's id and not our key.
+CREATE INDEX payments_by_reference ON payment (reference) WHERE reference IS NOT NULL;
+-- Read by time once a minute, written with every payment: the cheapest kind there is.
+CREATE INDEX payments_by_time ON payment USING brin (asked_at);
+
+-- How far the comparison is, one row a gateway.
+CREATE TABLE books_compared (
+    gateway  text        PRIMARY KEY,
+    since_at timestamptz NOT NULL,                        -- payments since then were compared
+    began_at timestamptz NOT NULL,
+    ended_at timestamptz NOT NULL,
+    seen     bigint      NOT NULL,                        -- payments of ours the gateway has
+    settled  bigint      NOT NULL                         -- differences that are none any more
+);
+
+-- What the latest comparison could not settle. Each stays until a later one finds nothing.
+CREATE TABLE payment_difference (
+    gateway   text        NOT NULL,
+    key       text        NOT NULL,                       -- our reference at the gateway
+    kind      text        NOT NULL,
+    reference text        NOT NULL,                       -- the gateway's own id; empty: it has none
+    ours      text        NOT NULL,
+    theirs    text        NOT NULL,
+    found_at  timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (gateway, key, kind)
+);
+
+-- 0014_refunds.sql: money goes back, and with it seats. Decided in one transaction, carried out afterwards.
+--
+-- Order of locks as in 0008_payments.sql; tickets come between payments and seats. Whoever lets somebody in
+-- locks the ticket, too: a ticket is used or given back, never both.
+
+-- A refund and as much of its payment as whoever carries it out must know.
+CREATE VIEW refund_card AS
+SELECT refund.*, payment.owner_id, payment.key, payment.gateway, payment.currency,
+       payment.reference AS payment_reference
+  FROM refund JOIN payment USING (show_id, number, attempt);
+
+CREATE INDEX sales_cancelled ON sale (show_id) WHERE cancelled;
+
+-- How an amount is taken from what is left of a payment: from each share its part, and to the last minor unit
+-- no more than there is. With p_keep_fee our fee is touched last.
+CREATE FUNCTION refund_split(
+    p_amount bigint, p_left bigint, p_fee_left bigint, p_tax_left bigint, p_keep_fee boolean
+) RETURNS TABLE (fee bigint, tax bigint) LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    v_from      bigint := p_left - CASE WHEN p_keep_fee THEN p_fee_left ELSE 0 END;
+    v_organiser bigint := p_left - p_fee_left - p_tax_left;
+    v_fee       bigint := 0;
+    v_tax       bigint := 0;
+BEGIN
+    IF p_amount >= v_from THEN
+        v_tax := p_tax_left;
+        v_fee := p_amount - v_tax - v_organiser;
+    ELSIF v_from > 0 THEN
+        v_fee := CASE WHEN p_keep_fee THEN 0 ELSE p_fee_left * p_amount / v_from END;
+        v_tax := p_tax_left * p_amount / v_from;
+        -- What rounding has left over, if the organiser has no more to give.
+        v_tax := v_tax + least(p_tax_left - v_tax, greatest(0, p_amount - v_fee - v_tax - v_organiser));
+        v_fee := v_fee + greatest(0, p_amount - v_fee - v_tax - v_organiser);
+    END IF;
+    RETURN QUERY SELECT v_fee, v_tax;
+END $$;
+
+-- The books and the row of one refund. p_due_ms: from when on a duty should ask the gateway.
+CREATE FUNCTION ask_refund(p_payment payment, p_refund refund, p_keep_fee boolean, p_due_ms int)
+RETURNS refund LANGUAGE plpgsql AS $$
+DECLARE
+    v_refund refund := p_refund;
+BEGIN
+    SELECT coalesce(max(r.id), 0) + 1, split.fee, split.tax
+      INTO v_refund.id, v_refund.fee_minor, v_refund.tax_minor
+      FROM (SELECT p_payment.fee_minor - coalesce(sum(done.fee_minor), 0)::bigint AS fee,
+                   p_payment.tax_minor - coalesce(sum(done.tax_minor), 0)::bigint AS tax
+              FROM refund AS done
+             WHERE done.show_id = p_payment.show_id AND done.number = p_payment.number
+               AND done.attempt = p_payment.attempt) AS shares,
+           refund_split(p_refund.amount_minor, p_payment.amount_minor - p_payment.refunds_minor,
+                        shares.fee, shares.tax, p_keep_fee) AS split
+      LEFT JOIN refund AS r ON r.show_id = p_payment.show_id AND r.number = p_payment.number
+                           AND r.attempt = p_payment.attempt
+     GROUP BY split.fee, split.tax;
+    INSERT INTO refund (show_id, number, attempt, id, why, seats, seats_minor, amount_minor, fee_minor,
+                        tax_minor, state, note, actor_id, due_at, done_at)
+    VALUES (p_payment.show_id, p_payment.number, p_payment.attempt, v_refund.id, v_refund.why, v_refund.seats,
+            v_refund.seats_minor, v_refund.amount_minor, v_refund.fee_minor, v_refund.tax_minor,
+            CASE v_refund.amount_minor WHEN 0 THEN 'done' ELSE 'asked' END::refund_state,
+            v_refund.note, v_refund.actor_id,
+            CASE v_refund.amount_minor WHEN 0 THEN NULL ELSE now() + p_due_ms * interval '1 ms' END,
+            CASE v_refund.amount_minor WHEN 0 THEN now() END)
+ RETURNING * INTO v_refund;
+    UPDATE payment SET refunds_minor = refunds_minor + v_refund.amount_minor
+     WHERE show_id = p_payment.show_id AND number = p_payment.number AND attempt = p_payment.attempt;
+    INSERT INTO journal (show_id, entry, account, amount_minor, currency, number, attempt, kind)
+    SELECT v_refund.show_id, e.entry, l.account, l.amount, p_payment.currency, v_refund.number,
+           v_refund.attempt, 'refund'
+      FROM (SELECT nextval('ledger_number') AS entry) AS e,
+           (VALUES ('organiser', v_refund.amount_minor - v_refund.fee_minor - v_refund.tax_minor),
+                   ('fee', v_refund.fee_minor), ('tax', v_refund.tax_minor),
+                   ('owed', -v_refund.amount_minor)) AS l (account, amount)
+     WHERE l.amount <> 0;
+    PERFORM tell_of_refund(v_refund, p_payment.currency);
+    RETURN v_refund;
+END $$;
+
+CREATE FUNCTION tell_of_refund(p_refund refund, p_currency text) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO outbox (show_id, number, kind, body)
+    SELECT p_refund.show_id, p_refund.number, 'refund.' || p_refund.state,
+           jsonb_build_object('attempt', p_refund.attempt, 'refund', p_refund.id,
+                              'why', split_part(p_refund.why, ':', 1),
+                              'amount_minor', p_refund.amount_minor, 'currency', p_currency,
+                              'seats', p_refund.seats, 'reason', p_refund.reason)
+     WHERE p_refund.amount_minor > 0;
+$$;
+
+-- A confirmed booking gives up all its seats and is REFUNDED. The ticket of who was let in stays as it was.
+CREATE FUNCTION give_up_booking(p_booking booking, p_actor bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE booking SET state = 'refunded' WHERE show_id = p_booking.show_id AND number = p_booking.number;
+    UPDATE ticket SET voided_at = now()
+     WHERE show_id = p_booking.show_id AND number = p_booking.number
+       AND voided_at IS NULL AND used_at IS NULL;
+    DELETE FROM taken_seat
+     WHERE show_id = p_booking.show_id AND seat = ANY (p_booking.seats) AND number = p_booking.number;
+    PERFORM record_moves(ARRAY[p_booking.show_id], ARRAY[p_booking.number], 'refund', p_actor);
+END $$;
+
+-- A confirmed booking gives up some of its seats, and keeps the others.
+CREATE FUNCTION give_up_seats(p_booking booking, p_seats int[], p_actor bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_after booking;
+BEGIN
+    -- Facts that nobody has read yet speak of the booking as it was.
+    UPDATE outbox
+       SET body = coalesce(body, '{}') || jsonb_build_object(
+               'seats', p_booking.seats, 'prices_minor', p_booking.prices_minor,
+               'amount_minor', p_booking.amount_minor)
+     WHERE show_id = p_booking.show_id AND number = p_booking.number AND kind LIKE 'booking.%'
+       AND NOT coalesce(body, '{}') ? 'seats';
+    UPDATE booking
+       SET seats = kept.seats, prices_minor = kept.prices, amount_minor = kept.amount
+      FROM (SELECT array_agg(seat ORDER BY ord) AS seats, array_agg(price ORDER BY ord) AS prices,
+                   sum(price)::bigint AS amount
+              FROM unnest(p_booking.seats, p_booking.prices_minor) WITH ORDINALITY AS a (seat, price, ord)
+             WHERE seat <> ALL (p_seats)) AS kept
+     WHERE show_id = p_booking.show_id AND number = p_booking.number
+ RETURNING booking.* INTO v_after;
+    UPDATE ticket SET voided_at = now()
+     WHERE show_id = p_booking.show_id AND number = p_booking.number AND seat = ANY (p_seats)
+       AND voided_at IS NULL AND used_at IS NULL;
+    DELETE FROM taken_seat
+     WHERE show_id = p_booking.show_id AND seat = ANY (p_seats) AND number = p_booking.number;
+    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
+    VALUES (v_after.show_id, v_after.number, 'reduce', v_after.state, v_after.fence, p_actor);
+    INSERT INTO outbox (show_id, number, kind, body)
+    VALUES (v_after.show_id, v_after.number, 'booking.reduced', jsonb_build_object(
+               'seats', v_after.seats, 'prices_minor', v_after.prices_minor,
+               'amount_minor', v_after.amount_minor, 'given_back', p_seats));
+END $$;
+
+-- What is asked of decide_refunds, for one booking.
+CREATE TYPE refund_ask AS (
+    show_id bigint, number bigint, why text,
+    what text,              -- whole, seats, money
+    seats int[],            -- of seats: which
+    seen int[],             -- the seats it had when the amount was worked out
+    amount_minor bigint,    -- NULL: what those seats had cost
+    keep_fee boolean, note text, actor_id bigint
+);
+
+-- Why not, or NULL; with the seats that are in the way. The caller has locked the booking and its tickets.
+CREATE FUNCTION refund_refusal(p_ask refund_ask, p_booking booking, p_payment payment)
+RETURNS TABLE (outcome text, seats int[]) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_seats int[] := CASE p_ask.what WHEN 'whole' THEN p_booking.seats WHEN 'seats' THEN p_ask.seats
+                                     ELSE '{}' END;
+    v_gone  int[];
+    v_used  int[];
+    v_given int[];
+BEGIN
+    SELECT coalesce(array_agg(ticket.seat) FILTER (WHERE ticket.voided_at IS NOT NULL), '{}'),
+           array_agg(ticket.seat ORDER BY ticket.seat)
+               FILTER (WHERE ticket.used_at IS NOT NULL AND p_ask.why <> 'show'),
+           array_agg(ticket.seat ORDER BY ticket.seat)
+               FILTER (WHERE p_ask.why LIKE 'owner%' AND ticket.voided_at IS NULL
+                         AND (life.owner_email IS NOT NULL OR life.owner_id <> p_booking.owner_id))
+      INTO v_gone, v_used, v_given
+      FROM ticket
+      LEFT JOIN ticket_life AS life ON life.show_id = ticket.show_id AND life.serial = ticket.serial
+     WHERE ticket.show_id = p_booking.show_id AND ticket.number = p_booking.number
+       AND ticket.seat = ANY (v_seats);
+    RETURN QUERY SELECT CASE
+        WHEN p_booking.state IS NULL OR p_booking.state = 'blocked' THEN 'none'
+        WHEN p_ask.what = 'seats' AND p_ask.seats <@ v_gone THEN 'gone'
+        WHEN p_ask.what = 'money' AND p_booking.state NOT IN ('confirmed', 'refunded')
+          OR p_ask.what <> 'money' AND p_booking.state <> 'confirmed' THEN p_booking.state::text
+        WHEN p_ask.what <> 'money' AND p_ask.seen <> p_booking.seats THEN 'changed'
+        WHEN NOT v_seats <@ p_booking.seats THEN 'seats'
+        WHEN v_used IS NOT NULL THEN 'used'
+        WHEN v_given IS NOT NULL THEN 'given'
+        WHEN p_ask.what = 'money'
+         AND p_ask.amount_minor > coalesce(p_payment.amount_minor - p_payment.refunds_minor, 0) THEN 'much'
+    END, coalesce(v_used, v_given);
+END $$;
+
+-- One refund, decided and written. `same`: this reason has had its refund.
+CREATE FUNCTION decide_refund(
+    p_ask refund_ask, p_due_ms int,
+    OUT outcome text, OUT refund refund, OUT seats int[], OUT payment payment, OUT freed int[]
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_booking booking;
+    v_worth   bigint;
+    v_open    bigint;
+BEGIN
+    SELECT * INTO v_booking FROM booking AS b WHERE b.show_id = p_ask.show_id AND b.number = p_ask.number;
+    SELECT * INTO payment FROM payment AS p
+     WHERE p.show_id = p_ask.show_id AND p.number = p_ask.number AND p.step = 'paid';
+    SELECT * INTO refund FROM refund AS r
+     WHERE r.show_id = p_ask.show_id AND r.number = p_ask.number AND r.attempt = payment.attempt
+       AND r.why = p_ask.why;
+    IF FOUND THEN
+        outcome := 'same';
+        RETURN;
+    END IF;
+    SELECT r.outcome, r.seats INTO outcome, seats FROM refund_refusal(p_ask, v_booking, payment) AS r;
+    IF outcome IS NOT NULL THEN
+        RETURN;
+    END IF;
+
+    outcome := 'decided';
+    freed := CASE p_ask.what WHEN 'whole' THEN v_booking.seats WHEN 'seats' THEN p_ask.seats ELSE '{}' END;
+    IF payment.attempt IS NOT NULL THEN
+        SELECT coalesce(sum(price), 0)::bigint INTO v_worth
+          FROM unnest(v_booking.seats, v_booking.prices_minor) AS a (seat, price)
+         WHERE seat = ANY (freed);
+        -- Money that went back alone was part of the price of the seats that are left.
+        SELECT least(payment.amount_minor - payment.refunds_minor,
+                     greatest(0, v_booking.amount_minor - coalesce(sum(r.amount_minor), 0)))
+          INTO v_open
+          FROM refund AS r
+         WHERE r.show_id = payment.show_id AND r.number = payment.number AND r.attempt = payment.attempt
+           AND r.seats = '{}';
+        refund.why := p_ask.why;
+        refund.seats := freed;
+        refund.seats_minor := v_worth;
+        refund.amount_minor := CASE p_ask.what WHEN 'money' THEN p_ask.amount_minor
+                                    ELSE least(coalesce(p_ask.amount_minor, v_worth), v_open) END;
+        refund.note := p_ask.note;
+        refund.actor_id := p_ask.actor_id;
+        refund := ask_refund(payment, refund, p_ask.keep_fee, p_due_ms);
+    END IF;
+    IF freed <> '{}' AND freed @> v_booking.seats THEN
+        PERFORM give_up_booking(v_booking, p_ask.actor_id);
+    ELSIF freed <> '{}' THEN
+        PERFORM give_up_seats(v_booking, freed, p_ask.actor_id);
+    END IF;
+END $$;
+
+-- Many refunds, each decided for itself. Outcomes:
+--   decided  · same (this reason has had its refund: here it is)  · gone (these seats have been given back)
+--   none (no such booking)  · seats (it has not got them)  · changed (it has other seats than were seen)
+--   used, given (tickets of `seats` let somebody in, or are another's)  · much (more than is left)
+--   or the state the booking is in, where that does not allow it
+CREATE FUNCTION decide_refunds(
+    p_show bigint[], p_number bigint[], p_why text[], p_what text[], p_seats text[], p_seen text[],
+    p_amount bigint[], p_keep_fee boolean[], p_note text[], p_actor bigint[], p_due_ms int
+) RETURNS TABLE (outcome text, refund refund_card, seats int[], left_minor bigint, booking booking)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_ask     record;
+    v_done    record;
+    v_outcome text[] := array_fill(NULL::text, ARRAY[cardinality(p_show)]);
+    v_attempt int[] := array_fill(NULL::int, ARRAY[cardinality(p_show)]);
+    v_id      int[] := array_fill(NULL::int, ARRAY[cardinality(p_show)]);
+    v_seats   text[] := array_fill(NULL::text, ARRAY[cardinality(p_show)]);
+    v_freed   int[] := array_fill(0, ARRAY[cardinality(p_show)]);
+    v_card    text[] := array_fill(NULL::text, ARRAY[cardinality(p_show)]);
+BEGIN
+    -- Shared, against whoever writes the map anew: what they read of these bookings must still be so.
+    PERFORM 1 FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE;
+    PERFORM 1 FROM booking AS b JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
+      ORDER BY b.show_id, b.number FOR UPDATE OF b;
+    PERFORM 1 FROM payment AS p JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
+      ORDER BY p.show_id, p.number, p.attempt FOR UPDATE OF p;
+    PERFORM 1 FROM ticket AS t JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
+      ORDER BY t.show_id, t.number, t.seat FOR UPDATE OF t;
+
+    FOR v_ask IN
+        SELECT ord, ROW(a.show_id, a.number, a.why, a.what, a.seats::int[], a.seen::int[], a.amount,
+                        a.keep_fee, a.note, a.actor_id)::refund_ask AS one
+          FROM unnest(p_show, p_number, p_why, p_what, p_seats, p_seen, p_amount, p_keep_fee, p_note, p_actor)
+               WITH ORDINALITY AS a (show_id, number, why, what, seats, seen, amount, keep_fee, note,
+                                     actor_id, ord)
+      ORDER BY a.show_id, a.number, a.ord
+    LOOP
+        SELECT * INTO v_done FROM decide_refund(v_ask.one, p_due_ms);
+        v_outcome[v_ask.ord] := v_done.outcome;
+        v_attempt[v_ask.ord] := (v_done.payment).attempt;
+        v_id[v_ask.ord] := (v_done.refund).id;
+        v_seats[v_ask.ord] := v_done.seats::text;
+        IF v_done.outcome = 'decided' THEN
+            v_freed[v_ask.ord] := cardinality(v_done.freed);
+            v_card[v_ask.ord] := (v_done.payment).card;
+        END IF;
+    END LOOP;
+
+    -- Counters last of all locks, and in key order.
+    PERFORM count_owners_down(p_show, p_number, v_freed);
+    PERFORM count_cards_down(p_show, v_card, v_freed);
+    RETURN QUERY
+    SELECT a.outcome, c, a.seats::int[],
+           (SELECT p.amount_minor - p.refunds_minor FROM payment AS p
+             WHERE p.show_id = a.show_id AND p.number = a.number AND p.step = 'paid'), b
+      FROM unnest(p_show, p_number, v_outcome, v_attempt, v_id, v_seats) WITH ORDINALITY
+           AS a (show_id, number, outcome, attempt, id, seats, ord)
+      LEFT JOIN booking AS b ON b.show_id = a.show_id AND b.number = a.number
+      LEFT JOIN refund_card AS c
+             ON c.show_id = a.show_id AND c.number = a.number AND c.attempt = a.attempt AND c.id = a.id
+  ORDER BY a.ord;
+END $$;
+
+-- Seats that owners have less, by their bookings.
+CREATE FUNCTION count_owners_down(p_show bigint[], p_number bigint[], p_seats int[]) RETURNS void
+LANGUAGE sql AS $$
+    WITH gone AS (
+        SELECT booking.show_id, booking.owner_id, sum(a.seats)::int AS seats
+          FROM unnest(p_show, p_number, p_seats) AS a (show_id, number, seats)
+          JOIN booking USING (show_id, number)
+         WHERE booking.counts AND a.seats > 0
+         GROUP BY 1, 2
+    ), locked AS (
+        SELECT owner_count.show_id, owner_count.owner_id, gone.seats
+          FROM owner_count JOIN gone USING (show_id, owner_id)
+      ORDER BY owner_count.show_id, owner_count.owner_id
+           FOR UPDATE OF owner_count
+    )
+    UPDATE owner_count SET seats = owner_count.seats - locked.seats
+      FROM locked
+     WHERE owner_count.show_id = locked.show_id AND owner_count.owner_id = locked.owner_id;
+$$;
+
+-- What the gateway said to a refund that was asked for: done, or by_hand. Said twice, it changes nothing.
+-- With a note a person has paid one that is by_hand, by another way.
+CREATE FUNCTION settle_refund(
+    p_show bigint, p_number bigint, p_attempt int, p_id int, p_state refund_state,
+    p_reference text, p_reason text, p_note text
+) RETURNS SETOF refund_card LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_refund  refund;
+    v_payment payment;
+BEGIN
+    UPDATE refund
+       SET state = p_state, reference = coalesce(p_reference, reference), reason = coalesce(p_reason, reason),
+           settled_note = p_note, due_at = NULL, done_at = CASE p_state WHEN 'done' THEN now() END
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt AND id = p_id
+       AND state = CASE WHEN p_note IS NULL THEN 'asked' ELSE 'by_hand' END::refund_state
+ RETURNING * INTO v_refund;
+    IF FOUND THEN
+        SELECT * INTO STRICT v_payment FROM payment
+         WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
+        INSERT INTO journal (show_id, entry, account, amount_minor, currency, number, attempt, kind)
+        SELECT p_show, e.entry, l.account, l.amount, v_payment.currency, p_number, p_attempt, 'refund done'
+          FROM (SELECT nextval('ledger_number') AS entry) AS e,
+               (VALUES ('owed', v_refund.amount_minor),
+                       (CASE WHEN p_note IS NULL THEN 'gateway:' || v_payment.gateway ELSE 'by_hand' END,
+                        -v_refund.amount_minor)) AS l (account, amount)
+         WHERE p_state = 'done';
+        PERFORM tell_of_refund(v_refund, v_payment.currency);
+    END IF;
+    RETURN QUERY
+    SELECT * FROM refund_card
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt AND id = p_id;
+END $$;
+
+-- As in 0012_late_payments.sql; it is told, too.
+CREATE OR REPLACE FUNCTION send_it_back(p_payment payment, p_state booking_state) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_refund refund;
+BEGIN
+    INSERT INTO refund (show_id, number, attempt, id, why, amount_minor)
+    SELECT p_payment.show_id, p_payment.number, p_payment.attempt, coalesce(max(id), 0) + 1, 'late',
+           p_payment.amount_minor
+      FROM refund
+     WHERE show_id = p_payment.show_id AND number = p_payment.number AND attempt = p_payment.attempt
+ RETURNING * INTO v_refund;
+    PERFORM tell_of_refund(v_refund, p_payment.currency);
+    IF p_state = 'expired' THEN
+        UPDATE booking SET state = 'failed'
+         WHERE show_id = p_payment.show_id AND number = p_payment.number;
+        PERFORM record_moves(ARRAY[p_payment.show_id], ARRAY[p_payment.number], 'fail', NULL);
+    END IF;
+END $$;
+
+-- A show that will not take place is told of once, in the transaction that decides it.
+CREATE FUNCTION tell_of_cancelled_show() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO outbox (show_id, kind, body)
+    VALUES (NEW.show_id, 'show.cancelled', jsonb_build_object('revision', NEW.revision));
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER tell_of_cancelled_show AFTER UPDATE OF cancelled ON sale
+    FOR EACH ROW WHEN (NEW.cancelled AND NOT OLD.cancelled) EXECUTE FUNCTION tell_of_cancelled_show();

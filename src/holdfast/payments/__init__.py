@@ -1,7 +1,21 @@
 """From a hold to money, surviving a crash at every line (R20–R24)."""
 
+from holdfast.payments.books.store import Books
 from holdfast.payments.cashier.store import Cashier
+from holdfast.payments.gateway import Answer, Charge, Gateway
 from holdfast.payments.gateways import gateway_of
+from holdfast.payments.payment import booking_of_key
 from holdfast.payments.store import PaymentBook
+from holdfast.payments.webhooks.store import Webhooks
 
-__all__ = ["Cashier", "PaymentBook", "gateway_of"]
+__all__ = [
+    "Answer",
+    "Books",
+    "Cashier",
+    "Charge",
+    "Gateway",
+    "PaymentBook",
+    "Webhooks",
+    "booking_of_key",
+    "gateway_of",
+]

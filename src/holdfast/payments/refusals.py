@@ -5,7 +5,8 @@ Refusal
 ├── PaymentUnderWay     409  the booking is being paid for already
 ├── NoPayment           404  nobody has tried to pay for this booking; also for somebody else's
 ├── CardLimit           409  this card has as many seats of the show as one card may
-└── BadGatewayNotice    400  a webhook that is not the gateway's, or not about what we asked for
+├── BadGatewayNotice    400  a webhook that is not the gateway's, or not about what we asked for
+└── NoSuchWebhook       404  no webhook of this name has come
 """
 
 from holdfast.refusals import Refusal
@@ -54,3 +55,12 @@ class BadGatewayNotice(Refusal):
     """
 
     code, status, title = "bad_webhook", 400, "Not a webhook of the gateway"
+
+
+class NoSuchWebhook(Refusal):
+    """No webhook of this gateway with this name has come, or it was done and forgotten long ago.
+
+    GET /admin/webhooks?state=all lists those that are kept.
+    """
+
+    code, status, title = "no_such_webhook", 404, "No such webhook"

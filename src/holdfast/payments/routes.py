@@ -5,6 +5,7 @@ import secrets
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.engines.crash import crash_points
 from holdfast.ledger import from_public_id
 from holdfast.payments.cashier.store import Cashier
 from holdfast.payments.payment import Ask, PayBody, Payment, PayPage, pay_page
@@ -56,7 +57,9 @@ async def pay(request: Request) -> Response:
         card=card,
         card_seats_max=card_max,
     )
-    return _told(_understood(await cashier.pay(ask), ask))
+    with crash_points("pay"):
+        started = await cashier.pay(ask)
+    return _told(_understood(started, ask))
 
 
 async def get_payment(request: Request) -> Response:

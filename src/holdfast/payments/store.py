@@ -9,6 +9,7 @@ import asyncpg
 
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
+from holdfast.engines.crash import crash_points
 from holdfast.engines.meter import meter
 from holdfast.engines.postgres import AGAIN, Postgres
 from holdfast.engines.sql import Queries
@@ -67,7 +68,7 @@ class PaymentBook:
     async def start_many(self, asks: Sequence[Ask]) -> list[Started]:
         """Each booking that can be paid for is PAYING when this returns, and its charge written down."""
         rows = await self._fetch(
-            Q.start,
+            "start",
             [ask.show_id for ask in asks],
             [ask.number for ask in asks],
             [ask.owner_id for ask in asks],
@@ -91,7 +92,7 @@ class PaymentBook:
     async def confirm_many(self, came: Sequence[Came]) -> list[Payment]:
         """PAID, or LATE: its booking was not waiting any more. Said twice, the same answer."""
         rows = await self._fetch(
-            Q.confirm,
+            "confirm",
             *_keys([one.payment for one in came]),
             [one.charge.reference for one in came],
             [one.charge.card for one in came],
@@ -103,36 +104,29 @@ class PaymentBook:
 
     async def give_back(self, payment: Payment, charge: Charge, end: Step) -> Payment:
         """The hold has its time again. `end`: DECLINED or CALLED_OFF."""
-        rows = await self._fetch(Q.give_back, *_keys([payment]), [charge.reason], [charge.code], end)
+        rows = await self._fetch("give_back", *_keys([payment]), [charge.reason], [charge.code], end)
         return _payment(rows[0])
 
     async def let_go(self, payment: Payment, *, is_sure: bool, due_ms: int = 0) -> Payment:
         """The seats go. Sure: no money will come. Else it is watched."""
         end = Step.EXPIRED if is_sure else Step.WATCH
-        return _payment((await self._fetch(Q.let_go, *_keys([payment]), end, due_ms))[0])
+        return _payment((await self._fetch("let_go", *_keys([payment]), end, due_ms))[0])
 
     async def book_late(self, payment: Payment, *, may_book: bool) -> Payment:
         """PAID with all its seats, or RETURNED with a refund that has been asked for."""
         key = (payment.show_id, payment.number, payment.attempt)
-        return _payment((await self._fetch(Q.book_late, *key, may_book))[0])
+        return _payment((await self._fetch("book_late", *key, may_book))[0])
 
     async def advance(self, payment: Payment, step: Step, charge: Charge | None, due_ms: int) -> bool:
         """Write the next step down, before it is tried. False: it is somebody else's turn."""
-        return bool(
-            await self._postgres.fetchval(
-                Q.advance,
-                payment.show_id,
-                payment.number,
-                payment.attempt,
-                payment.turn,
-                payment.step,
-                step,
-                due_ms,
-                charge and charge.reference,
-                charge and charge.action_url,
-                charge and charge.client_secret,
+        told = charge and (charge.reference, charge.action_url, charge.client_secret)
+        key = (payment.show_id, payment.number, payment.attempt)
+        with crash_points(f"ledger.{step}"):
+            return bool(
+                await self._postgres.fetchval(
+                    Q.advance, *key, payment.turn, payment.step, step, due_ms, *(told or (None, None, None))
+                )
             )
-        )
 
     async def payment(self, show_id: int, number: int, attempt: int) -> Payment | None:
         row = await self._postgres.fetchrow(Q.payment, show_id, number, attempt)
@@ -144,7 +138,8 @@ class PaymentBook:
 
     async def take_due(self, limit: int) -> list[Payment]:
         """Payments nobody has looked at in time: now it is our turn."""
-        rows = await self._postgres.fetch(Q.take_due, limit, self.lease_ms)
+        with crash_points("ledger.take_due"):
+            rows = await self._postgres.fetch(Q.take_due, limit, self.lease_ms)
         if not rows:
             return []
         keys = ([row[name] for row in rows] for name in ("show_id", "number", "attempt"))
@@ -157,10 +152,11 @@ class PaymentBook:
             return None
         return await self.payment(*key)
 
-    async def _fetch(self, sql: str, *args: object) -> list[Any]:
+    async def _fetch(self, effect: str, *args: object) -> list[Any]:
         for _ in range(TRIES_MAX):
             try:
-                return await self._postgres.fetch(sql, *args)
+                with crash_points(f"ledger.{effect}"):
+                    return await self._postgres.fetch(getattr(Q, effect), *args)
             except (*AGAIN, asyncpg.UniqueViolationError):
                 meter.add("ledger_retries_total")
         raise Busy(retry_after_s=1)

@@ -1,6 +1,7 @@
 """What a fan sends to hold seats, and the booking as it is shown. No I/O."""
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -54,6 +55,14 @@ class SeatPage(Struct, frozen=True):
     tax_minor: int
 
 
+class RefundShown(Struct, frozen=True):
+    """Money of this booking that goes back."""
+
+    amount: int  # minor units of the booking's currency
+    state: str  # asked: on its way; done; by_hand: a person sees to it
+    asked_at: datetime
+
+
 class BookingPage(Struct, frozen=True, kw_only=True):
     booking_id: str
     reference: str
@@ -72,6 +81,7 @@ class BookingPage(Struct, frozen=True, kw_only=True):
     opened_at: datetime
     expires_at: datetime | None = None  # only while it is held
     confirmed_at: datetime | None = None
+    refunds: Sequence[RefundShown] = ()
 
 
 class Order(Struct, frozen=True, gc=False):
@@ -140,7 +150,9 @@ def body_hash(raw: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big") >> 1
 
 
-def booking_page(booking: Booking, show: ShowOnSale, terms: Terms) -> BookingPage:
+def booking_page(
+    booking: Booking, show: ShowOnSale, terms: Terms, refunds: Sequence[RefundShown] = ()
+) -> BookingPage:
     """A booking as it is shown: all of it from the ledger, so that a retry is told what the first try was.
 
     `terms` are those of the booking's revision, whatever the show is sold on today.
@@ -175,6 +187,7 @@ def booking_page(booking: Booking, show: ShowOnSale, terms: Terms) -> BookingPag
         opened_at=booking.opened_at,
         expires_at=booking.expires_at if booking.state in (State.HELD, State.PAYING) else None,
         confirmed_at=booking.confirmed_at,
+        refunds=refunds,
     )
 
 

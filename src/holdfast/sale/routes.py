@@ -1,6 +1,7 @@
-"""Hold seats, keep them a little longer, let them go; my bookings."""
+"""Hold seats, keep them a little longer; my bookings. To cancel them is in payments: money may go back."""
 
 import secrets
+from collections.abc import Sequence
 from itertools import count
 from typing import Annotated
 
@@ -25,9 +26,8 @@ from holdfast.refusals import (
     SeatsTaken,
     SoldOut,
     UnknownSeat,
-    WrongMove,
 )
-from holdfast.sale.order import BookingPage, HoldBody, Order, body_hash, booking_page, understood
+from holdfast.sale.order import BookingPage, HoldBody, Order, RefundShown, body_hash, booking_page, understood
 from holdfast.sale.store import Sales
 from holdfast.web.answers import answer, query, read
 from holdfast.web.keys import checked_key
@@ -81,7 +81,11 @@ async def get_bookings(request: Request) -> Response:
     asked = query(BookingsAsked, request)
     before = from_public_id(asked.before)[1] if asked.before else NUMBER_MAX
     found = await box.ledger.bookings_of(caller.account_id, before=before, limit=asked.size + 1)
-    pages = [await _page(request, booking) for booking in found[: asked.size]]
+    refunds = await box.refunds.shown_many(found[: asked.size])
+    pages = [
+        await _page(request, booking, of_it)
+        for booking, of_it in zip(found[: asked.size], refunds, strict=True)
+    ]
     more = len(found) > asked.size
     return answer(
         200, BookingList(pages, pages[-1].booking_id if more else None), {"Cache-Control": "no-store"}
@@ -90,8 +94,9 @@ async def get_bookings(request: Request) -> Response:
 
 async def get_booking(request: Request) -> Response:
     """One of my bookings."""
-    page = await _page(request, await own_booking(request))
-    return answer(200, page, {"Cache-Control": "no-store"})
+    booking = await own_booking(request)
+    (refunds,) = await request.state.box.refunds.shown_many([booking])
+    return answer(200, await _page(request, booking, refunds), {"Cache-Control": "no-store"})
 
 
 async def extend_booking(request: Request) -> Response:
@@ -108,22 +113,16 @@ async def extend_booking(request: Request) -> Response:
     return answer(200, await _page(request, extended))
 
 
-async def cancel_booking(request: Request) -> Response:
-    """Let a hold go. Its seats are free at once."""
-    booking = await request.state.box.sales.cancel(await own_booking(request))
-    return answer(200, await _page(request, booking))
-
-
 async def own_booking(request: Request) -> Booking:
     show_id, number = from_public_id(request.path_params["booking"])
     sales: Sales = request.state.box.sales
     return await sales.booking(request.state.caller.account_id, show_id, number)
 
 
-async def _page(request: Request, booking: Booking) -> BookingPage:
+async def _page(request: Request, booking: Booking, refunds: Sequence[RefundShown] = ()) -> BookingPage:
     catalogue = request.state.box.catalogue
     show = await catalogue.show_on_sale(booking.show_id)
-    return booking_page(booking, show, await catalogue.terms(show, booking.revision))
+    return booking_page(booking, show, await catalogue.terms(show, booking.revision), refunds)
 
 
 def new_request_id() -> str:
@@ -192,14 +191,5 @@ ROUTES = (
         refusals=(NoSuchBooking, HoldGone, ExtensionCap),
         role=Role.FAN,
         keyed=True,
-    ),
-    Route(
-        method="DELETE",
-        path="/bookings/{booking}",
-        call=cancel_booking,
-        tag="sale",
-        answers={200: BookingPage},
-        refusals=(NoSuchBooking, HoldGone, WrongMove),
-        role=Role.FAN,
     ),
 )

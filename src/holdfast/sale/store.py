@@ -21,6 +21,7 @@ from holdfast.catalogue import Catalogue
 from holdfast.claim import Claim, Claims, Part
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher, Onward
+from holdfast.engines.crash import crash_points
 from holdfast.engines.down import EngineDown
 from holdfast.engines.meter import meter
 from holdfast.holds import Again, Ask, Few, Held, Holds, Limit, Orphan, Outcome, Seats, Shut, Taken, Unbuilt
@@ -174,7 +175,8 @@ class Sales:
 
     async def _hold_many(self, orders: Sequence[Order]) -> list[Outcome | Onward]:
         """Losers have their answer; winners go on to the ledger together, without being woken in between."""
-        outcomes = await self._holds.hold_many([self._ask(order) for order in orders])
+        with crash_points("map.hold"):
+            outcomes = await self._holds.hold_many([self._ask(order) for order in orders])
         claimed_at = time.monotonic()
         return [
             Onward(Winner(opening_of(order, outcome, claimed_at), outcome), self._open)
@@ -300,7 +302,8 @@ class Sales:
     async def tell_map(self, show_id: int, *parts: Part) -> None:
         """The ledger has decided; the map follows. One that cannot be told is put right by the comparison."""
         try:
-            await self._settle((show_id, parts))
+            with crash_points(f"map.{parts[0].what}"):
+                await self._settle((show_id, parts))
         except EngineDown:
             meter.add("map_not_told_total", len(parts))
 

@@ -1,10 +1,10 @@
 """A payment gateway of our own that misbehaves to order. It moves no money; everything else about it is real.
 
-    shop ── POST /v1/payments ──► routes ─► till ─► books      SQLite: an answer is given after its commit
-    payer ─ GET  /pay/… ────────► pages ──┘           │
-    shop ◄─ POST /webhooks/… ──── post ◄──────────────┘        signed notices, sent until they are taken
+    shop ── POST /v1/payments ──► wires ─► till ─► books       SQLite: an answer is given after its commit
+    payer ─ GET  /pay/… ────────► pages ──┘          │
+    shop ◄─ POST /webhooks/… ──── post ◄─────────────┘         signed notices, sent until they are taken
 
 `payment.py` has the states, `behaviour.py` what each test token does. `till` is the gateway without any HTTP:
-the native wire (`routes.py`), the payment page (`pages`) and the wires of other gateways (`wires`) stand on
-it. `worker.py` is the process. docs/operating/sandbox.md tells how to use it.
+our own wire and those of other gateways (`wires`), and the payment page (`pages`), stand on it. `worker.py`
+is the process. docs/operating/sandbox.md tells how to use it.
 """

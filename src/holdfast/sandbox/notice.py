@@ -2,10 +2,15 @@
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+
+from holdfast.sandbox.payment import Notice, Payment
+
+# Headers and body of a notice about this payment, signed with these secrets at this time.
+Letter = Callable[[Notice, Payment, Sequence[bytes], int], tuple[bytes, bytes]]
 
 MODE = "test"
 HEADER = "Holdfast-Signature"

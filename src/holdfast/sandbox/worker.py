@@ -21,9 +21,9 @@ from holdfast.sandbox.folder import alone
 from holdfast.sandbox.notice import secrets_of
 from holdfast.sandbox.pages.routes import pages
 from holdfast.sandbox.post import Post
-from holdfast.sandbox.routes import Application
 from holdfast.sandbox.till import Till
-from holdfast.sandbox.wires import WIRES, Shop
+from holdfast.sandbox.wires import LETTERS, WIRES, Shop
+from holdfast.sandbox.wires.native.routes import Application
 from holdfast.web import log
 
 ACCOUNT = "acct_sandbox"
@@ -53,7 +53,9 @@ async def opened(setup: Setup) -> AsyncIterator[Application]:
         till = Till(books)
         shop = Shop(till, setup.merchant, secrets, setup.public_url)
         async with AsyncExitStack() as stack:
-            post = Post(books, till, setup.notify_url, secrets) if setup.notify_url else None
+            # Who listens at …/stripe expects Stripe's words.
+            letter = LETTERS.get(setup.notify_url.rpartition("/")[2])
+            post = Post(books, till, setup.notify_url, secrets, letter=letter) if setup.notify_url else None
             if post is not None:
                 books.on_told, till.send_now = post.put, post.send_now
                 await stack.enter_async_context(post.open())

@@ -24,6 +24,7 @@ from holdfast.engines.down import EngineDown
 from holdfast.engines.meter import meter
 from holdfast.refusals import MethodNotAllowed, NoSuchRoute, Refusal, TimedOut
 from holdfast.web.answers import Answer
+from holdfast.web.card_number import refuse_card_numbers
 from holdfast.web.cors import Cors
 from holdfast.web.deadline import Deadlines
 from holdfast.web.docs import docs_routes
@@ -87,7 +88,7 @@ class Application:
         self._guards = Guards(box.people, box.config)
         self._keys = Keys(box.postgres)
         self._cors = Cors(box.config.cors_origins)
-        self._body_bytes_max: int = box.config.body_bytes_max
+        self._config = box.config
         self._deadlines = Deadlines(box.config.request_timeout_s)
         self._slow_s: float = box.config.slow_request_ms / 1000
         self._logs_access = bool(box.config.access_log)
@@ -142,7 +143,9 @@ class Application:
             if route.body is not None:
                 refuse_unless_json(headers)
             # Starlette's own place for a body that has been read, so that the call finds it there.
-            request._body = await read_body(receive, headers, route.body_bytes_max or self._body_bytes_max)
+            request._body = body = await read_body(receive, headers, self._bytes_max(route))
+            if route.body is not None and not route.long_numbers:
+                refuse_card_numbers(body)
         if route.keyed and (key := headers.get(b"idempotency-key")) is not None:
             return await self._keyed(request, route, key)
         return await route.call(request)
@@ -223,6 +226,10 @@ class Application:
                 status=status,
                 took_ms=round(took_s * 1000, 1),
             )
+
+    def _bytes_max(self, route: Route) -> int:
+        limit: int = route.body_bytes_max or getattr(self._config, route.body_limit)
+        return limit
 
     def _request_id(self, asked: bytes | None) -> str:
         if asked is not None and SANE_ID.fullmatch(asked):

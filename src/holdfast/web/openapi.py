@@ -32,6 +32,7 @@ from holdfast.refusals import (
     TooManyRequests,
     WrongMediaType,
 )
+from holdfast.web.card_number import CardNumber
 from holdfast.web.examples import Examples
 from holdfast.web.problems import ENGINE_DOWN, PROBLEM_JSON, Page, Problem, page_of
 from holdfast.web.routing import API, BIGINT_MAX, Route, params_of
@@ -239,10 +240,11 @@ def always_possible(route: Route) -> list[type[Refusal]]:
         found += [NotAllowed] if route.role is not Role.FAN else []
     if route.body:
         found += [Malformed, Invalid, BodyTooLarge, WrongMediaType]
+        found += [] if route.long_numbers else [CardNumber]
     elif route.method not in ("GET", "DELETE"):
         found.append(BodyTooLarge)
     if route.query:
-        found.append(Invalid)
+        found += [Invalid, CardNumber]
     if route.keyed or route.takes_key:
         found += [BadKey, KeyReused, StillProcessing]
     return found

@@ -46,6 +46,8 @@ class Route:
     takes_key: bool = False  # the call itself keeps the promise of the Idempotency-Key; only documented
     media_types: tuple[str, ...] = ("application/json",)  # what a 2xx answer may come as
     body_bytes_max: int = 0  # for the few that take more than the setting allows; 0: the setting
+    body_limit: str = "body_bytes_max"  # the setting
+    long_numbers: bool = False  # it is full of coordinates: nobody looks for card numbers in it
     bare: bool = False  # served at `path` itself; not part of the API document
 
     name: str = field(init=False)  # for logs and meters, and the operationId of the API document

@@ -49,8 +49,8 @@ SELECT category, price_minor
  WHERE show_id = $1;
 
 -- name: show
--- One show of this organiser's event. Its terms are read after its lock, in a statement of their own: here they
--- would be those of the revision it had before whoever we waited for.
+-- One show of this organiser's event. Its terms are read after its lock, in a statement of their own: joined
+-- here they would be those of the revision before whoever we waited for, or none.
 SELECT show.id, show.event_id, show.hall_id, show.layout_hash, show.starts_at, show.ends_at, show.opens_at,
        show.closes_at, show.currency, show.hold_ttl_s, show.owner_seats_max, show.order_seats_max,
        show.orphan_rule, show.cancelled, show.revision

@@ -63,6 +63,7 @@ class Desk:
             body=takes.get("body"),
             query=takes.get("query"),
             body_bytes_max=bytes_max,
+            long_numbers=bytes_max > 0,  # a layout, full of coordinates
         )
 
 

@@ -211,7 +211,8 @@ class Cashier:
         """Whoever holds one of the seats on the map, and has not reached the ledger yet, is not robbed."""
         wish = Wish(payment.claim_id, payment.owner_id, LATE_CLAIM_MS, NO_LIMIT, payment.seats)
         try:
-            (outcome,) = await self._claims.claim_many(payment.show_id, [wish])
+            with crash_points("map.claim_again"):
+                (outcome,) = await self._claims.claim_many(payment.show_id, [wish])
         except EngineDown:
             return True  # the ledger decides alone
         return not isinstance(outcome, Taken)

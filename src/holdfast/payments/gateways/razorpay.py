@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -119,7 +120,7 @@ class Razorpay:
         self._own = threading.local()  # a session is for one thread
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)  # whoever waits in one has been answered
 
     async def charge(self, order: Asked) -> Charge:
         if order.method:
@@ -275,7 +276,7 @@ class Razorpay:
                 await self._free.acquire()
             working = self._threads.submit(lambda: call(self._client()))
             # The place is free when the thread is, which may be later than we lose patience.
-            working.add_done_callback(lambda _: loop.call_soon_threadsafe(self._free.release))
+            working.add_done_callback(lambda _: self._release(loop))
             async with asyncio.timeout(self._timeout_s):
                 return msgspec.convert(await asyncio.wrap_future(working), kind)
         except TimeoutError:
@@ -287,6 +288,11 @@ class Razorpay:
         except msgspec.ValidationError as odd:  # not what their documents say: then we do not know
             log.error("an odd answer of the gateway", gateway=self.name, why=str(odd))
             raise _Silent from None
+
+    def _release(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From the thread; when it ends after us, nobody waits for its place."""
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(self._free.release)
 
     def _client(self) -> Any:
         if not hasattr(self._own, "client"):

@@ -33,7 +33,7 @@ SCHEMA = (resources.files("holdfast.sandbox.books") / "schema.sql").read_text()
 
 BATCH_MAX = 256
 WAITING_MAX = 20_000
-CACHE_KB = 32_000  # of SQLite's pages, for each of the two connections
+CACHE_KB = 8_000  # of SQLite's pages, for each of the two connections
 LOCKED_WAIT_S = 5.0
 FORGET_AT_ONCE_MAX = 2000
 

@@ -19,7 +19,7 @@ import structlog
 from msgspec.structs import replace
 
 from holdfast.sandbox.books import Books
-from holdfast.sandbox.notice import HEADER, signature
+from holdfast.sandbox.notice import HEADER, Letter, signature
 from holdfast.sandbox.payment import Notice
 from holdfast.sandbox.post.link import Link, Target, Unreachable
 from holdfast.sandbox.till import Till
@@ -28,8 +28,6 @@ log = structlog.get_logger(__name__)
 
 COURIERS = 16  # connections
 READY_MAX = 4000  # notices in memory; more stay in the books until there is room
-REFILL_BELOW = 500
-REFILL_MAX = 1000
 LOOK_S = 0.05  # between two looks at what is due
 NOTE_DOWN_S = 0.05  # what arrived is noted down together
 DOOR_PAUSE_FIRST_S = 0.1
@@ -37,11 +35,22 @@ DOOR_PAUSE_MAX_S = 2.0
 
 
 class Post:
-    def __init__(self, books: Books, till: Till, url: str, secrets: Sequence[str]) -> None:
+    def __init__(
+        self,
+        books: Books,
+        till: Till,
+        url: str,
+        secrets: Sequence[str],
+        *,
+        ready_max: int = READY_MAX,
+        letter: Letter | None = None,
+    ) -> None:
+        self._letter = letter
         self._books = books
         self._till = till
         self._target = Target.of(url)
         self._secrets = [secret.encode() for secret in secrets]
+        self._ready_max = ready_max
         self.counts: Counter[str] = Counter()
         self._ready: deque[Notice] = deque()
         self._has_ready = asyncio.Event()
@@ -71,7 +80,7 @@ class Post:
             assert notice.due_at is not None
             if notice.due_at > now + LOOK_S:
                 self._next_due = min(self._next_due, notice.due_at)
-            elif len(self._ready) < READY_MAX and not self._is_behind:
+            elif len(self._ready) < self._ready_max and not self._is_behind:
                 self._hold(notice)
             else:
                 self._is_behind = True
@@ -81,7 +90,7 @@ class Post:
         link = Link(self._target)
         self._held.add(notice.seq)
         try:
-            status = await link.post(self._headers(notice), notice.body)
+            status = await link.post(*self._sealed(notice))
         except Unreachable:
             status = 0
         finally:
@@ -105,7 +114,7 @@ class Post:
             while True:
                 notice = await self._next()
                 try:
-                    await self._sent(notice, await link.post(self._headers(notice), notice.body))
+                    await self._sent(notice, await link.post(*self._sealed(notice)))
                 except Unreachable as why:
                     self._ready.appendleft(notice)
                     self._shut_door(str(why))
@@ -161,8 +170,12 @@ class Post:
         self._door_pause_s = min(max(self._door_pause_s * 2, DOOR_PAUSE_FIRST_S), DOOR_PAUSE_MAX_S)
         self._door_opens_at = time() + self._door_pause_s
 
-    def _headers(self, notice: Notice) -> bytes:
-        return f"{HEADER}: {signature(self._secrets, notice.body, int(time()))}\r\n".encode()
+    def _sealed(self, notice: Notice) -> tuple[bytes, bytes]:
+        """Headers and body, in our own words or another gateway's."""
+        at = int(time())
+        if self._letter is not None and (payment := self._books.payment(notice.payment_id)) is not None:
+            return self._letter(notice, payment, self._secrets, at)
+        return f"{HEADER}: {signature(self._secrets, notice.body, at)}\r\n".encode(), notice.body
 
     # ── what is ready, and what has arrived ───────────────────────────────────────────
 
@@ -180,11 +193,11 @@ class Post:
         while True:
             await asyncio.sleep(LOOK_S)
             now = time()
-            if len(self._ready) < REFILL_BELOW and (self._is_behind or now >= self._next_due):
+            if len(self._ready) < self._ready_max // 4 and (self._is_behind or now >= self._next_due):
                 self._take_due(now)
 
     def _take_due(self, now: float) -> None:
-        limit = len(self._held) + REFILL_MAX
+        limit = len(self._held) + self._ready_max // 2
         found = self._books.notices_due(now, limit)
         for notice in found:
             self._hold(notice)

@@ -5,11 +5,13 @@ Thin on purpose: notices are sent as often as payments are made, on the cores th
 
 import asyncio
 import ssl
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httptools
 from msgspec import Struct
+
+from holdfast.engines.trouble import Trouble
 
 CONNECT_WITHIN_S = 3.0
 ANSWER_WITHIN_S = 10.0
@@ -29,7 +31,7 @@ class Target(Struct, frozen=True):
     def of(cls, url: str) -> "Target":
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"not an http address: {url}")
+            raise Trouble(f"notices cannot be sent to {url}: it is no http or https address")
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         head = (
             f"POST {path} HTTP/1.1\r\nHost: {parts.netloc.rpartition('@')[2]}\r\n"
@@ -86,8 +88,7 @@ class Link(asyncio.Protocol):
     # ── the protocol's side ───────────────────────────────────────────────────────────
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one without saying so
         self._parser = httptools.HttpResponseParser(self)
 
     def data_received(self, data: bytes) -> None:

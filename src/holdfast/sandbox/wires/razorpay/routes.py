@@ -13,6 +13,7 @@ The payer pays on the sandbox's own page, whose address is in the order. What a 
 down is kept in memory: a sandbox that was started anew has only the orders and what was paid on them.
 """
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -85,6 +86,7 @@ class _Wire:
     def __init__(self, shop: Shop) -> None:
         self._shop = shop
         self._till = shop.till
+        self._one_by_one = asyncio.Lock()  # between looking for a receipt and using it
         self._captured: set[str] = set()
         self._notes: dict[str, Mapping[str, Any]] = {}  # of orders that were changed, and of refunds
 
@@ -118,13 +120,14 @@ class _Wire:
 
     async def _create(self, body: Body, url: str) -> Done:
         order = order_of(body)
-        if body.get("unique_receipt") and (earlier := self._till.find_by_reference(order.reference)):
-            return Done(200, _encode(self._order(earlier[0], url)))
 
         def render(made: Made) -> tuple[int, bytes]:
             return (200, _encode(self._order(made, url))) if isinstance(made, Payment) else _no(made)
 
-        return await self._till.create(order, Call(None, b"", render))
+        async with self._one_by_one:
+            if body.get("unique_receipt") and (earlier := self._till.find_by_reference(order.reference)):
+                return Done(*render(earlier[0]))
+            return await self._till.create(order, Call(None, b"", render))
 
     def _capture(self, payment: Payment, body: Body) -> Body:
         if payment.state != State.CAPTURED:

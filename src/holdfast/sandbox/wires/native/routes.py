@@ -29,11 +29,18 @@ import structlog
 from holdfast.refusals import Busy
 from holdfast.sandbox.behaviour import Settings, card_of
 from holdfast.sandbox.books import Books
-from holdfast.sandbox.forms import Confirmation, NewPayment, NewRefund, check, error_body, rendered
 from holdfast.sandbox.payment import Notice, payment_page, refund_page
 from holdfast.sandbox.post import Post
 from holdfast.sandbox.refusal import Refused
 from holdfast.sandbox.till import Call
+from holdfast.sandbox.wires.native.forms import (
+    Confirmation,
+    NewPayment,
+    NewRefund,
+    check,
+    error_body,
+    rendered,
+)
 from holdfast.sandbox.wires.routes import (
     ASGI,
     Receive,

@@ -1,0 +1,1 @@
+"""Events and shows as every listing tells them."""

@@ -1,0 +1,1 @@
+"""The whole programme, for whoever keeps a copy of it."""

@@ -1,0 +1,63 @@
+-- Everything that is on, for who keeps a copy of it. Nobody waits for these.
+
+-- name: event_ids_after
+  SELECT id
+    FROM event
+   WHERE id > $1
+ORDER BY id
+   LIMIT $2;
+
+-- name: event_count
+SELECT count(*) FROM event;
+
+-- name: events
+SELECT id AS event_id, title, kind, language, genre, rating::float8 AS rating, people, description
+  FROM event
+ WHERE id = ANY ($1::bigint[]);
+
+-- name: shows
+-- Shows to come of these events; cancelled ones are left out. A layout is looked into once, not for each show.
+WITH asked AS MATERIALIZED (
+    SELECT show.*, hall.venue_id
+      FROM show
+      JOIN hall ON hall.id = show.hall_id
+     WHERE show.event_id = ANY ($1::bigint[])
+       AND NOT show.cancelled
+       AND show.ends_at > now()
+), layouts AS MATERIALIZED (
+    SELECT hash, seats,
+           jsonb_path_exists(body, '$.sections[*].rows[*].wheelchair ? (@ != null)') AS accessible
+      FROM layout
+     WHERE hash IN (SELECT layout_hash FROM asked)
+)
+  SELECT asked.id AS show_id, asked.event_id, asked.venue_id, city.slug AS city,
+         (asked.starts_at AT TIME ZONE city.timezone)::date AS local_date,
+         asked.starts_at, asked.ends_at, asked.opens_at, asked.closes_at, asked.currency,
+         coalesce((SELECT min(price_minor) FROM price WHERE price.show_id = asked.id), 0) AS from_price_minor,
+         layouts.seats, layouts.accessible
+    FROM asked
+    JOIN venue ON venue.id = asked.venue_id
+    JOIN city ON city.id = venue.city_id
+    JOIN layouts ON layouts.hash = asked.layout_hash
+ORDER BY asked.starts_at, asked.id;
+
+-- name: venues
+SELECT venue.id AS venue_id, venue.name, venue.postal_code, venue.lat, venue.lon, city.slug AS city,
+       city.name AS city_name
+  FROM venue
+  JOIN city ON city.id = venue.city_id
+ WHERE venue.id = ANY ($1::bigint[]);
+
+-- name: event_of_show
+SELECT event_id
+  FROM show
+ WHERE id = $1;
+
+-- name: events_at
+-- Events with shows to come at a venue ($1), or anywhere in a city ($2); the other one is 0.
+SELECT DISTINCT show.event_id
+  FROM venue
+  JOIN hall ON hall.venue_id = venue.id
+  JOIN show ON show.hall_id = hall.id
+ WHERE (venue.id = $1 OR venue.city_id = $2)
+   AND show.ends_at > now();

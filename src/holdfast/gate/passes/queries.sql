@@ -1,0 +1,48 @@
+-- Passes of devices and people at the door.
+
+-- name: gate_account
+SELECT id FROM account WHERE email = $1 AND role = 'gate';
+
+-- name: show_times
+SELECT count(*) AS known, min(starts_at) AS starts_at, max(ends_at) AS ends_at
+  FROM show_card
+ WHERE show_id = ANY ($1)
+   AND ($2::bigint IS NULL OR organiser_id = $2);
+
+-- name: add_pass
+INSERT INTO gate_pass (account_id, organiser_id, gate, name, code_hash, starts_at, ends_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7)
+  RETURNING id;
+
+-- name: add_shows
+INSERT INTO gate_pass_show (show_id, pass_id) SELECT show_id, $1 FROM unnest($2::bigint[]) AS show_id;
+
+-- name: passes
+-- Of an organiser, or of all (NULL), of one show where it says; newest first.
+SELECT gate_pass.*, array(SELECT show_id FROM gate_pass_show WHERE pass_id = gate_pass.id ORDER BY 1) AS shows
+  FROM gate_pass
+ WHERE ($1::bigint IS NULL OR organiser_id = $1)
+   AND ($2::bigint IS NULL
+        OR EXISTS (SELECT FROM gate_pass_show WHERE pass_id = gate_pass.id AND show_id = $2))
+   AND ($3::bigint IS NULL OR gate_pass.id = $3)
+ ORDER BY gate_pass.id DESC
+ LIMIT $4;
+
+-- name: revoke
+-- A pass that was revoked keeps its first time.
+UPDATE gate_pass SET revoked_at = coalesce(revoked_at, now())
+ WHERE id = $1 AND ($2::bigint IS NULL OR organiser_id = $2)
+RETURNING id;
+
+-- name: sign_in
+-- With the code, on the device that came first. No row: no such code, over, revoked, or another device.
+UPDATE gate_pass SET device_key = coalesce(device_key, $2)
+ WHERE code_hash = $1 AND revoked_at IS NULL AND ends_at > now()
+   AND (device_key IS NULL OR device_key = $2)
+RETURNING id, account_id;
+
+-- name: bind_device
+-- The first device to come has the pass. No row: another one has.
+UPDATE gate_pass SET device_key = coalesce(device_key, $2)
+ WHERE id = $1 AND (device_key IS NULL OR device_key = $2)
+RETURNING id;

@@ -1,0 +1,97 @@
+-- The door: one statement a scan. Functions are in migrations/0010_door.sql.
+
+-- name: check_in
+SELECT * FROM check_in_now($1, $2, $3, $4, $5, $6, $7);
+
+-- name: undo
+SELECT * FROM undo_check_in($1, $2, $3, $4, make_interval(secs => $5));
+
+-- name: check_in_later
+SELECT * FROM check_in_later($1, $2, $3, $4, $5, $6, $7, $8, make_interval(secs => $9));
+
+-- name: shows_of_pass
+-- The shows this account may ask about now; the newest pass names the gate. No row: no pass.
+SELECT gate_pass.id AS pass_id, gate_pass.gate, gate_pass.device_key, gate_pass.ends_at,
+       gate_pass_show.show_id
+  FROM gate_pass
+  JOIN gate_pass_show ON gate_pass_show.pass_id = gate_pass.id
+ WHERE gate_pass.account_id = $1
+   AND gate_pass.revoked_at IS NULL
+   AND gate_pass.starts_at <= now()
+   AND gate_pass.ends_at > now()
+ ORDER BY gate_pass.id DESC, gate_pass_show.show_id;
+
+-- name: count_tickets
+SELECT show_id, count(*) FILTER (WHERE voided_at IS NULL)::int AS tickets,
+       count(*) FILTER (WHERE used_at IS NOT NULL)::int AS used,
+       count(*) FILTER (WHERE is_inside)::int AS inside
+  FROM issued_ticket
+ WHERE show_id = ANY ($1)
+ GROUP BY show_id;
+
+-- name: count_scans
+SELECT show_id, gate,
+       count(*) FILTER (WHERE verdict = 'admitted')::int AS admitted,
+       count(*) FILTER (WHERE verdict = 'left')::int AS left,
+       count(*) FILTER (WHERE verdict = 'undone')::int AS undone,
+       count(*) FILTER (WHERE verdict NOT IN ('admitted', 'left', 'undone'))::int AS refused
+  FROM check_in
+ WHERE show_id = ANY ($1)
+ GROUP BY show_id, gate
+ ORDER BY gate;
+
+-- name: count_conflicts
+SELECT show_id, count(*)::int AS conflicts FROM door_conflict WHERE show_id = ANY ($1) GROUP BY show_id;
+
+-- name: conflicts
+SELECT door_conflict.id, door_conflict.serial, door_conflict.why, door_conflict.at,
+       ticket.seat, ticket.number,
+       first.gate AS first_gate, first.scanned_at AS first_at,
+       second.gate AS second_gate, second.scanned_at AS second_at
+  FROM door_conflict
+  LEFT JOIN ticket USING (show_id, serial)
+  LEFT JOIN check_in AS first ON first.show_id = door_conflict.show_id AND first.id = door_conflict.first_id
+  JOIN check_in AS second ON second.show_id = door_conflict.show_id AND second.id = door_conflict.second_id
+ WHERE door_conflict.show_id = $1
+ ORDER BY door_conflict.id DESC
+ LIMIT $2;
+
+-- name: note_search
+-- No row: looked people up $2 times in the last minute.
+INSERT INTO gate_search (pass_id)
+SELECT $1 WHERE (SELECT count(*) FROM gate_search
+                  WHERE pass_id = $1 AND at > now() - interval '1 minute') < $2
+RETURNING at;
+
+-- name: search_by_name
+-- By the beginning of any word of the name of who has the ticket now.
+SELECT issued_ticket.*, account.name
+  FROM issued_ticket
+  JOIN account ON account.id = coalesce(issued_ticket.owner_id, issued_ticket.booked_by)
+ WHERE issued_ticket.show_id = ANY ($1)
+   AND issued_ticket.owner_email IS NULL
+   AND (starts_with(lower(account.name), lower($2))
+        OR position(' ' || lower($2) IN lower(account.name)) > 0)
+ ORDER BY issued_ticket.show_id, issued_ticket.seat
+ LIMIT $3;
+
+-- name: search_by_number
+SELECT issued_ticket.*, account.name
+  FROM unnest($1::bigint[], $2::bigint[]) AS asked (show_id, number)
+  JOIN issued_ticket USING (show_id, number)
+  LEFT JOIN account ON account.id = coalesce(issued_ticket.owner_id, issued_ticket.booked_by)
+ ORDER BY issued_ticket.seat
+ LIMIT $3;
+
+-- name: pack_tickets
+-- Everything of a show in the order of issue; read in one statement, so that it is of one moment.
+SELECT serial, edition, binding, seat, voided_at IS NOT NULL AS is_void, used_at IS NOT NULL AS is_used,
+       is_inside
+  FROM issued_ticket
+ WHERE show_id = $1
+ ORDER BY serial;
+
+-- name: may_upload
+SELECT EXISTS (SELECT FROM gate_pass
+                WHERE account_id = $1 AND revoked_at IS NULL AND starts_at <= now()
+                  AND ends_at + make_interval(secs => $2) > now());

@@ -1,0 +1,148 @@
+"""What is asked at the door, and what is said. No I/O."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+SCANS_MAX = 200  # in one upload
+
+
+class Way(StrEnum):
+    ENTRY = "entry"
+    EXIT = "exit"
+
+
+class Verdict(StrEnum):
+    """Of one scan. The same words are in 0010_door.sql."""
+
+    ADMITTED = "admitted"
+    LEFT = "left"  # scanned out; may come in again, if the show lets them
+    UNKNOWN = "unknown"  # not a ticket of ours
+    WRONG_SHOW = "wrong_show"
+    VOID = "void"  # given back
+    TRANSFERRED = "transferred"  # somebody else has it now
+    USED = "used"  # somebody is inside with it
+    STALE_CODE = "stale_code"  # a picture of a live code, or another phone's
+    LIVE_CODE_NEEDED = "live_code_needed"  # on paper, where the show wants phones
+    NOT_INSIDE = "not_inside"  # scanned out, and never in
+    UNDONE = "undone"
+
+
+WORDS = {
+    Verdict.ADMITTED: "Welcome",
+    Verdict.LEFT: "Scanned out",
+    Verdict.UNKNOWN: "Not a ticket of ours",
+    Verdict.WRONG_SHOW: "For another show",
+    Verdict.VOID: "Given back",
+    Verdict.TRANSFERRED: "Given to somebody else",
+    Verdict.USED: "Used already",
+    Verdict.STALE_CODE: "An old picture, or another phone's",
+    Verdict.LIVE_CODE_NEEDED: "Only the live code on a phone",
+    Verdict.NOT_INSIDE: "Nobody is inside with it",
+    Verdict.UNDONE: "Undone",
+}
+OPEN = (Verdict.ADMITTED, Verdict.LEFT)
+
+ScanId = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]
+CodeText = Annotated[str, Meta(max_length=500)]
+TicketId = Annotated[str, Meta(max_length=40)]
+Moment = Annotated[datetime, Meta(tz=True)]
+
+
+class CheckInBody(Struct, forbid_unknown_fields=True, frozen=True):
+    """Either `code`, as scanned, or `ticket`, found by name or reference."""
+
+    scan_id: ScanId  # made up by the device: the same id is the same scan, and gets the same answer
+    code: CodeText | None = None
+    ticket: TicketId | None = None
+    way: Way = Way.ENTRY
+
+
+class UndoBody(Struct, forbid_unknown_fields=True, frozen=True):
+    scan_id: ScanId
+
+
+class CheckInPage(Struct, frozen=True, omit_defaults=True):
+    """`verdict` is admitted, left, undone or refused; `reason` says why, `first_at` who was before."""
+
+    verdict: str
+    words: str
+    check_in_id: str
+    gate: str
+    scanned_at: datetime
+    reason: Verdict | None = None
+    show_id: int | None = None
+    seat: str | None = None
+    section: str | None = None
+    category: str | None = None
+    reference: str | None = None
+    first_at: datetime | None = None  # of who came in with this ticket before
+    first_gate: str | None = None
+    other_show: str | None = None  # what the ticket is for, when it is not for here
+
+
+class OfflineScan(Struct, forbid_unknown_fields=True, frozen=True):
+    scan_id: ScanId
+    code: CodeText
+    verdict: Verdict  # what the device said
+    scanned_at: Moment  # by the device's clock
+    way: Way = Way.ENTRY
+
+
+class UploadBody(Struct, forbid_unknown_fields=True, frozen=True):
+    scans: Annotated[list[OfflineScan], Meta(min_length=1, max_length=SCANS_MAX)]
+
+
+class UploadedScan(Struct, frozen=True, omit_defaults=True):
+    scan_id: str
+    recorded: bool
+    conflict: str | None = None  # used, void, transferred, unknown: it should not have been let in
+
+
+class UploadPage(Struct, frozen=True):
+    scans: list[UploadedScan]  # as they were sent
+    conflicts: int
+
+
+class GateCount(Struct, frozen=True):
+    gate: str
+    admitted: int
+    left: int
+    undone: int
+    refused: int
+
+
+class ShowCount(Struct, frozen=True):
+    show_id: int
+    title: str
+    tickets: int
+    used: int
+    inside: int
+    conflicts: int
+    gates: list[GateCount]
+
+
+class CountPage(Struct, frozen=True):
+    shows: list[ShowCount]
+
+
+class FoundTicket(Struct, frozen=True):
+    """As little as tells two people apart."""
+
+    ticket_id: str
+    show_id: int
+    reference: str
+    seat: str
+    initials: str
+    standing: str
+
+
+class FoundPage(Struct, frozen=True):
+    tickets: list[FoundTicket]
+
+
+def initials(name: str) -> str:
+    """Ann Mary Kumar → A. M. K."""
+    return " ".join(f"{word[0].upper()}." for word in name.split()[:3])

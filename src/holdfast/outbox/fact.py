@@ -1,0 +1,368 @@
+"""Every fact there is: the contract with whoever listens. No I/O. docs/facts.md is written from this file.
+
+A fact is something that happened, in the past tense, and never changes. Its envelope says which one it is,
+its body what there is to know. Bodies only grow: a new field has a default and raises VERSION; none is taken
+away, renamed or given another meaning. So a consumer of today reads facts of yesterday and of tomorrow:
+fields it does not know are left aside, a kind it does not know is an `Other`.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.ledger import public_id
+
+
+class Body(Struct, frozen=True, kw_only=True):
+    KIND: ClassVar[str] = ""
+    VERSION: ClassVar[int] = 1
+
+
+class Other(Body, frozen=True, kw_only=True):
+    """A kind or a body that this program does not know: written by a newer one."""
+
+    values: dict[str, Any]
+
+
+class OfBooking(Body, frozen=True, kw_only=True):
+    owner_id: int
+    seats: tuple[int, ...]  # numbers in the show's layout
+    prices_minor: tuple[int, ...]  # of each seat, as of the hold
+    amount_minor: int
+    currency: str
+    is_block: bool = False  # kept back by an organiser: nobody's booking
+
+
+class BookingHeld(OfBooking, frozen=True, kw_only=True):
+    """Seats are somebody's for a time; or they are again, after a payment that was declined."""
+
+    KIND = "booking.held"
+    expires_at: datetime  # unless it is extended
+
+
+class BookingPaying(OfBooking, frozen=True, kw_only=True):
+    """A payment is under way; the seats stay until it is settled."""
+
+    KIND = "booking.paying"
+
+
+class BookingConfirmed(OfBooking, frozen=True, kw_only=True):
+    """Paid for, or nothing to pay. Its tickets exist."""
+
+    KIND = "booking.confirmed"
+
+
+class BookingExpired(OfBooking, frozen=True, kw_only=True):
+    """Time passed and nobody paid; the seats are free."""
+
+    KIND = "booking.expired"
+
+
+class BookingCancelled(OfBooking, frozen=True, kw_only=True):
+    """The owner let go before paying, or an organiser gave a block back; the seats are free."""
+
+    KIND = "booking.cancelled"
+
+
+class BookingFailed(OfBooking, frozen=True, kw_only=True):
+    """Paid too late, and somebody else has the seats; the money goes back."""
+
+    KIND = "booking.failed"
+
+
+class BookingRefunded(OfBooking, frozen=True, kw_only=True):
+    """It was confirmed and is no more; the seats are free."""
+
+    KIND = "booking.refunded"
+
+
+class BookingReduced(OfBooking, frozen=True, kw_only=True):
+    """It has fewer seats than before: `given_back` are free, `seats` and the amount are what it keeps."""
+
+    KIND = "booking.reduced"
+    given_back: tuple[int, ...] = ()
+
+
+class BookingBlocked(OfBooking, frozen=True, kw_only=True):
+    """An organiser keeps these seats back."""
+
+    KIND = "booking.blocked"
+    note: str = ""  # its name
+
+
+class OfPayment(Body, frozen=True, kw_only=True):
+    attempt: int  # 1, 2, …: of this booking
+    amount_minor: int
+    currency: str
+    owner_id: int | None = None
+
+
+class PaymentDeclined(OfPayment, frozen=True, kw_only=True):
+    """The gateway said no; another method may be tried while the hold lasts."""
+
+    KIND = "payment.declined"
+    reason: str | None = None  # for the payer
+    code: str | None = None  # card_declined, insufficient_funds, …
+
+
+class PaymentCalledOff(OfPayment, frozen=True, kw_only=True):
+    """We told the gateway to forget it; no money moved."""
+
+    KIND = "payment.called_off"
+    reason: str | None = None
+    code: str | None = None
+
+
+class PaymentExpired(OfPayment, frozen=True, kw_only=True):
+    """It came to nothing in its time."""
+
+    KIND = "payment.expired"
+    reason: str | None = None
+    code: str | None = None
+
+
+class PaymentLate(OfPayment, frozen=True, kw_only=True):
+    """Money came for a booking that had stopped waiting."""
+
+    KIND = "payment.late"
+    booked: bool = False  # the seats were still free: it is confirmed. Otherwise the money goes back
+
+
+class OfRefund(Body, frozen=True, kw_only=True):
+    attempt: int  # of the payment it is a refund of
+    refund: int  # 1, 2, … of this payment
+    amount_minor: int
+    currency: str
+    why: str = ""  # late, owner, show, admin
+    seats: tuple[int, ...] = ()  # given back with it; none: money alone
+    reason: str | None = None  # why the gateway would not
+    owner_id: int | None = None
+
+
+class RefundAsked(OfRefund, frozen=True, kw_only=True):
+    """It was decided that money goes back; the gateway is being asked."""
+
+    KIND = "refund.asked"
+
+
+class RefundDone(OfRefund, frozen=True, kw_only=True):
+    """The gateway says that it goes back."""
+
+    KIND = "refund.done"
+
+
+class RefundByHand(OfRefund, frozen=True, kw_only=True):
+    """The gateway will not: a person must look."""
+
+    KIND = "refund.by_hand"
+
+
+class ShowOnSale(Body, frozen=True, kw_only=True):
+    """A show was added to the programme; it sells in this window."""
+
+    KIND = "show.on_sale"
+    opens_at: datetime
+    closes_at: datetime
+    revision: int
+
+
+class ShowChanged(Body, frozen=True, kw_only=True):
+    """Its times, prices, limits or layout are others now."""
+
+    KIND = "show.changed"
+    opens_at: datetime
+    closes_at: datetime
+    revision: int  # grows with every change
+
+
+class ShowCancelled(Body, frozen=True, kw_only=True):
+    """It will not take place."""
+
+    KIND = "show.cancelled"
+    revision: int = 0
+
+
+class EventChanged(Body, frozen=True, kw_only=True):
+    """Its title, description, people or another of its own fields. It is about no show: `show_id` is 0."""
+
+    KIND = "event.changed"
+    event_id: int
+
+
+class VenueChanged(Body, frozen=True, kw_only=True):
+    """Its name, address or place. It is about no show: `show_id` is 0."""
+
+    KIND = "venue.changed"
+    venue_id: int
+
+
+class CityChanged(Body, frozen=True, kw_only=True):
+    """Its name, slug, time zone or place. It is about no show: `show_id` is 0."""
+
+    KIND = "city.changed"
+    city_id: int
+
+
+class OfTicket(Body, frozen=True, kw_only=True):
+    serial: int  # of the ticket
+    owner_id: int | None = None  # of the booking; the ticket may be another's
+
+
+class TicketCheckedIn(OfTicket, frozen=True, kw_only=True):
+    """Somebody walked in with it."""
+
+    KIND = "ticket.checked_in"
+    seat: int
+    gate: str = ""
+    scanned_at: datetime | None = None  # by the gate's clock, if it was offline
+
+
+class TicketCheckedOut(OfTicket, frozen=True, kw_only=True):
+    """Somebody went out with it, and may come back."""
+
+    KIND = "ticket.checked_out"
+    seat: int
+    gate: str = ""
+    scanned_at: datetime | None = None
+
+
+class TicketCheckInUndone(OfTicket, frozen=True, kw_only=True):
+    """The gate took it back: it lets somebody in again."""
+
+    KIND = "ticket.check_in_undone"
+    gate: str = ""
+
+
+class TicketTransferred(OfTicket, frozen=True, kw_only=True):
+    """It is another person's now. Told twice, once for each side."""
+
+    KIND = "ticket.transferred"
+    edition: int  # older ones let nobody in
+    side: str  # given, got: whom this telling is for
+    from_id: int
+    to_id: int | None = None  # nobody has signed up by that address yet
+
+
+class TicketTakenBack(OfTicket, frozen=True, kw_only=True):
+    """Nobody had signed up for it: it is its giver's again."""
+
+    KIND = "ticket.taken_back"
+    edition: int
+    to_id: int
+
+
+class TicketsSentAgain(Body, frozen=True, kw_only=True):
+    """Somebody asked for the tickets of a booking once more."""
+
+    KIND = "tickets.sent_again"
+    account_id: int
+    owner_id: int | None = None
+
+
+BOOKING_KINDS = (
+    BookingHeld,
+    BookingPaying,
+    BookingConfirmed,
+    BookingExpired,
+    BookingCancelled,
+    BookingFailed,
+    BookingRefunded,
+    BookingReduced,
+    BookingBlocked,
+)
+KINDS: dict[str, type[Body]] = {
+    body.KIND: body
+    for body in (
+        *BOOKING_KINDS,
+        *(PaymentDeclined, PaymentCalledOff, PaymentExpired, PaymentLate),
+        *(RefundAsked, RefundDone, RefundByHand),
+        *(ShowOnSale, ShowChanged, ShowCancelled),
+        *(EventChanged, VenueChanged, CityChanged),
+        *(TicketCheckedIn, TicketCheckedOut, TicketCheckInUndone),
+        *(TicketTransferred, TicketTakenBack, TicketsSentAgain),
+    )
+}
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """The envelope."""
+
+    id: int  # grows; the same fact has the same id however often it is told
+    kind: str  # booking.confirmed
+    version: int  # of the body: it has at least the fields of that version
+    at: datetime  # when it became true
+    show_id: int
+    number: int | None = None  # of the booking it is about
+    booking_id: str | None = None  # the same, as the API calls it
+    body: Body
+
+    @property
+    def key(self) -> str:
+        """Facts with the same key are told in the order in which they happened."""
+        return f"{self.show_id}:{self.number or ''}"
+
+
+class _Wire(Struct):
+    id: int
+    kind: str
+    version: int
+    at: datetime
+    show_id: int
+    number: int | None = None
+    booking_id: str | None = None
+    body: dict[str, Any] = {}
+
+
+def fact_of(row: Mapping[str, Any]) -> Fact:
+    """From a row of the outbox with its booking's: what the outbox does not carry is read there."""
+    kind, number = row["kind"], row["number"]
+    values = msgspec.json.decode(row["body"]) if row["body"] else {}
+    body = _body(kind, {**_of_booking(kind, row), **values})
+    return Fact(
+        id=row["id"],
+        kind=kind,
+        version=body.VERSION,
+        at=row["at"],
+        show_id=row["show_id"],
+        number=number,
+        booking_id=None if number is None else public_id(row["show_id"], number),
+        body=body,
+    )
+
+
+def to_json(fact: Fact) -> bytes:
+    body = fact.body.values if isinstance(fact.body, Other) else msgspec.to_builtins(fact.body)
+    return msgspec.json.encode(_Wire(**{**_fields(fact), "body": body}))
+
+
+def from_json(text: bytes | str) -> Fact:
+    """Whatever a newer program added to it is left aside. Raises msgspec.DecodeError for what is no fact."""
+    wire = msgspec.json.decode(text, type=_Wire)
+    return Fact(**{**_fields(wire), "body": _body(wire.kind, wire.body)})
+
+
+def _fields(envelope: Fact | _Wire) -> dict[str, Any]:
+    return {name: getattr(envelope, name) for name in envelope.__struct_fields__ if name != "body"}
+
+
+def _of_booking(kind: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    if row["owner_id"] is None:
+        return {}
+    if not kind.startswith("booking."):
+        return {"owner_id": row["owner_id"]}
+    names = ("owner_id", "seats", "prices_minor", "amount_minor", "currency", "note", "is_block")
+    return {name: row[name] for name in names} | {"expires_at": row["ends_at"]}
+
+
+def _body(kind: str, values: dict[str, Any]) -> Body:
+    """A body that does not fit is handed on as it is: one strange row must not keep the others waiting."""
+    known = KINDS.get(kind)
+    if known is None:
+        return Other(values=values)
+    try:
+        return msgspec.convert(values, type=known)
+    except msgspec.ValidationError:
+        return Other(values=values)

@@ -1,0 +1,203 @@
+"""The only file in outbox/ that talks to PostgreSQL and opens the bus.
+
+outbox ──settle──► relay ──► bus ──► consumer ──► checkpoint
+   └────────── what the bus has forgotten ──────────┘
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from holdfast.config import Config
+from holdfast.engines.bus import Bus, BusPlace, open_bus
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.engines.trouble import Trouble
+from holdfast.outbox.consumer import Consumer, Parked, Turn, pause_s
+from holdfast.outbox.fact import Body, Fact, fact_of, from_json, to_json
+from holdfast.outbox.order import run_from
+
+Q = Queries("holdfast.outbox")
+
+RELAY = "relay"  # the group that hands facts on to the bus
+TURN_S = 5.0  # a dead process keeps its turn this long
+RENEW_S = 2.0  # a turn with less left is renewed
+SETTLE_WITHIN_S = 1.0  # for a transaction that has an id in hand; then we look again at the next run
+SETTLE_LOOK_S = 0.005
+
+
+async def tell(tx: Any, show_id: int, body: Body, number: int | None = None) -> None:
+    """Part of the transaction that makes the fact true."""
+    await tx.execute(Q.tell, show_id, number, body.KIND, msgspec.json.encode(body).decode())
+
+
+async def consume_once(tx: Any, group: str, fact_id: int) -> bool:
+    """Part of the transaction that acts on the fact. False: that was done before, do nothing."""
+    return await tx.fetchval(Q.consume_once, group, fact_id) is not None
+
+
+class Outbox:
+    def __init__(self, postgres: Postgres, config: Config) -> None:
+        self._postgres = postgres
+        self._config = config
+        self._bus: Bus | None = None
+
+    async def bus(self) -> Bus:
+        """The log of this ledger's facts, wherever the operator wants it."""
+        if self._bus is None:
+            config, row = self._config, await self._postgres.fetchrow(Q.log)
+            self._bus = open_bus(
+                BusPlace(
+                    url=config.bus_url or config.redis_url,
+                    name=row["name"],
+                    messages_max=config.bus_messages_max,
+                    timeout_s=config.redis_timeout_ms / 1000,
+                )
+            )
+        return self._bus
+
+    async def close(self) -> None:
+        if self._bus is not None:
+            bus, self._bus = self._bus, None
+            await bus.close()
+
+    # ── facts ──────────────────────────────────────────────────────────────────
+
+    async def settle(self, limit: int) -> int:
+        """Find out how far nothing can appear in between any more, and write it down."""
+        settled = int((await self._postgres.fetchrow(Q.log))["settled_id"])
+        ids = [row["id"] for row in await self._postgres.fetch(Q.ids_after, settled, limit)]
+        until = run_from(settled, ids)
+        if ids and until == settled and await self._writers_have_ended():
+            until = ids[-1]
+        if until > settled:
+            await self._postgres.execute(Q.settle, until)
+        return until
+
+    async def _writers_have_ended(self) -> bool:
+        """The next id is missing: being written, or never to come?
+
+        Whoever drew an id below one that we have seen did so before we saw it, and is in this list until its
+        end. When all of them have ended, what is missing was rolled back.
+        """
+        give_up_at = time.monotonic() + SETTLE_WITHIN_S
+        writers = await self._writers()
+        while writers:
+            if time.monotonic() > give_up_at:
+                return False
+            await asyncio.sleep(SETTLE_LOOK_S)
+            writers &= await self._writers()
+        return True
+
+    async def _writers(self) -> set[str]:
+        return {row["virtualtransaction"] for row in await self._postgres.fetch(Q.writers)}
+
+    async def facts_after(self, position: int, limit: int) -> list[Fact]:
+        """In order, as far as they are settled."""
+        return [fact_of(row) for row in await self._postgres.fetch(Q.facts_after, position, limit)]
+
+    # ── turns and checkpoints ──────────────────────────────────────────────────
+
+    async def add_group(self, name: str, *, from_oldest: bool) -> None:
+        await self._postgres.execute(Q.add_group, name, from_oldest)
+
+    async def turn(self, group: str, reader: str) -> Turn | None:
+        """Ours for some seconds; None: another process reads for this group."""
+        row = await self._postgres.fetchrow(Q.look, group, reader, RENEW_S)
+        if row is None:
+            raise LookupError(f"no such group: {group}")
+        if not row["is_mine"]:
+            if not row["is_free"]:
+                return None
+            checkpoint = await self._postgres.fetchval(Q.take_turn, group, reader, TURN_S)
+            return None if checkpoint is None else Turn(group, reader, checkpoint, row["settled_id"])
+        return Turn(group, reader, row["checkpoint"], row["settled_id"])
+
+    async def move(self, turn: Turn, checkpoint: int, parked: Sequence[Parked] = ()) -> bool:
+        """Everything up to there is done or parked. False: the turn was lost, and nothing is written."""
+        async with self._postgres.transaction() as tx:
+            moved = await tx.fetchval(Q.move_checkpoint, turn.group, turn.reader, turn.checkpoint, checkpoint)
+            if moved is not None and parked:
+                await tx.execute(
+                    Q.park,
+                    turn.group,
+                    [one.fact.id for one in parked],
+                    [one.fact.key for one in parked],
+                    [to_json(one.fact) for one in parked],
+                    [one.tries for one in parked],
+                    [one.reason for one in parked],
+                    [pause_s(one.tries) for one in parked],
+                )
+        return moved is not None
+
+    async def oldest_checkpoint(self) -> int | None:
+        return await self._postgres.fetchval(Q.oldest_checkpoint, RELAY)  # type: ignore[no-any-return]
+
+    # ── what has to wait ───────────────────────────────────────────────────────
+
+    async def keys_waiting(self, group: str, keys: Sequence[str]) -> set[str]:
+        return {row["key"] for row in await self._postgres.fetch(Q.keys_waiting, group, list(keys))}
+
+    async def parked_due(self, group: str, limit: int) -> list[Parked]:
+        rows = await self._postgres.fetch(Q.parked_due, group, limit)
+        return [Parked(from_json(row["fact"]), row["tries"]) for row in rows]
+
+    async def unpark(self, group: str, fact_id: int) -> None:
+        await self._postgres.execute(Q.unpark, group, fact_id)
+
+    async def park_again(self, consumer: Consumer, parked: Parked) -> bool:
+        """True: that was its last try."""
+        is_dead = parked.tries >= consumer.tries_max
+        pause = pause_s(parked.tries)
+        await self._postgres.execute(
+            Q.park_again, consumer.group, parked.fact.id, parked.tries, parked.reason, pause, is_dead
+        )
+        return is_dead
+
+    # ── for operators ──────────────────────────────────────────────────────────
+
+    async def groups(self) -> list[dict[str, Any]]:
+        return [dict(row) for row in await self._postgres.fetch(Q.groups)]
+
+    async def dead(self, group: str = "", limit: int = 1000) -> list[dict[str, Any]]:
+        return [dict(row) for row in await self._postgres.fetch(Q.dead, group, limit)]
+
+    async def retry_dead(self, group: str, fact_id: int | None = None) -> int:
+        return _count(await self._postgres.execute(Q.retry_dead, group, fact_id))
+
+    async def first_since(self, moment: datetime) -> int | None:
+        return await self._postgres.fetchval(Q.first_since, moment)  # type: ignore[no-any-return]
+
+    async def replay(self, group: str, fact_id: int) -> int:
+        """Tell the group everything from that fact on once more; how many facts that is."""
+        oldest = await self._postgres.fetchval(Q.oldest)
+        if oldest is None or fact_id < oldest:
+            raise Trouble(f"facts before {oldest} are gone: replay from {oldest}")
+        async with self._postgres.transaction() as tx:
+            count = await tx.fetchval(Q.rewind, group, fact_id - 1)
+            if count is None:
+                raise Trouble(
+                    f"no group {group!r} has got as far as fact {fact_id}: see `holdfast facts groups`"
+                )
+            await tx.execute(Q.forget_consumed_after, group, fact_id - 1)
+            await tx.execute(Q.forget_parked_after, group, fact_id - 1)
+        return int(count)
+
+    async def forget_group(self, group: str) -> bool:
+        async with self._postgres.transaction() as tx:
+            await tx.execute(Q.forget_consumed_after, group, 0)
+            return _count(await tx.execute(Q.forget_group, group)) > 0
+
+    async def purge(self, keep_h: int, limit: int) -> int:
+        """What everybody has heard and nobody wants to hear again; how many rows went."""
+        facts = _count(await self._postgres.execute(Q.purge_facts, keep_h, limit))
+        return facts + _count(await self._postgres.execute(Q.purge_consumed, keep_h, limit))
+
+
+def _count(status: str) -> int:
+    """DELETE 7 → 7"""
+    return int(status.rsplit(" ", 1)[-1])

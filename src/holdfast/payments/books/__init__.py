@@ -1,0 +1,1 @@
+"""The gateway's books held against ours."""

@@ -1,0 +1,74 @@
+-- name: ours
+-- Payments by their keys, with what has gone back of them through the gateway. A key nobody has is missing.
+   SELECT payment.key, payment.show_id, payment.number, payment.attempt, payment.step, payment.amount_minor,
+          payment.currency, payment.reference, back.back_minor, back.asked_minor,
+          extract(epoch FROM clock_timestamp() - payment.asked_at)::float8 AS age_s
+     FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::text[]) AS a (show_id, number, attempt, key)
+     JOIN payment USING (show_id, number, attempt, key),
+          LATERAL (SELECT coalesce(sum(amount_minor) FILTER (WHERE state = 'done' AND settled_note IS NULL),
+                                   0)::bigint AS back_minor,
+                          coalesce(sum(amount_minor) FILTER (WHERE state = 'asked'), 0)::bigint AS asked_minor
+                     FROM refund
+                    WHERE refund.show_id = payment.show_id AND refund.number = payment.number
+                      AND refund.attempt = payment.attempt) AS back
+    WHERE payment.gateway = $1;
+
+-- name: unseen
+-- Paid here since then, and not among the keys the gateway has told.
+  SELECT payment.key
+    FROM payment
+   WHERE payment.gateway = $1 AND payment.asked_at >= $2 AND payment.step IN ('paid', 'returned')
+     AND NOT EXISTS (SELECT 1 FROM unnest($3::text[]) AS seen (key) WHERE seen.key = payment.key)
+ORDER BY payment.asked_at
+   LIMIT $4;
+
+-- name: watched
+-- Payments whose gateway has been silent for long.
+SELECT key
+  FROM payment
+ WHERE gateway = $1 AND due_at IS NOT NULL AND step = 'watch' AND asked_at < now() - $2 * interval '1 s'
+ LIMIT $3;
+
+-- name: left_over
+-- What an earlier comparison could not settle.
+SELECT * FROM payment_difference WHERE gateway = $1 ORDER BY found_at, key LIMIT $2;
+
+-- name: forget
+DELETE FROM payment_difference
+ WHERE gateway = $1 AND (key, kind) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]));
+
+-- name: keep
+-- Found again: it is as old as it was.
+INSERT INTO payment_difference (gateway, key, kind, reference, ours, theirs)
+SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+    ON CONFLICT (gateway, key, kind) DO UPDATE
+   SET reference = excluded.reference, ours = excluded.ours, theirs = excluded.theirs;
+
+-- name: note
+-- How far we are; a shorter look back than last time does not move the mark.
+INSERT INTO books_compared (gateway, since_at, began_at, ended_at, seen, settled)
+VALUES ($1, $2, $3, now(), $4, $5)
+    ON CONFLICT (gateway) DO UPDATE
+   SET since_at = excluded.since_at, began_at = excluded.began_at, ended_at = excluded.ended_at,
+       seen = excluded.seen, settled = excluded.settled;
+
+-- name: compared
+SELECT *, now() AS now FROM books_compared WHERE gateway = $1;
+
+-- name: now
+SELECT now();
+
+-- name: try_alone
+-- One comparison at a time, whoever asks. The lock is this connection's, and goes with it.
+SELECT pg_try_advisory_lock(hashtext('holdfast books'), hashtext($1));
+
+-- name: end_alone
+SELECT pg_advisory_unlock(hashtext('holdfast books'), hashtext($1));
+
+-- name: figures
+-- For the gauges: what waits, and what waits for people.
+SELECT (SELECT count(*) FROM payment WHERE due_at IS NOT NULL) AS payments_under_way,
+       (SELECT count(*) FROM payment WHERE due_at IS NOT NULL AND step = 'watch') AS payments_watched,
+       (SELECT count(*) FROM webhook WHERE due_at IS NOT NULL) AS webhooks_due,
+       (SELECT count(*) FROM webhook WHERE dead) AS webhooks_dead,
+       (SELECT count(*) FROM payment_difference) AS payment_differences;

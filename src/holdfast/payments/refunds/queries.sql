@@ -1,0 +1,115 @@
+-- name: decide
+-- Many refunds, each decided for itself: 0014_refunds.sql.
+SELECT * FROM decide_refunds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+
+-- name: settle
+SELECT * FROM settle_refund($1, $2, $3, $4, $5, $6, $7, $8);
+
+-- name: take_due
+-- Refunds that somebody should ask the gateway for, oldest first, now ours for a while; those others have are
+-- skipped.
+WITH due AS (
+      SELECT show_id, number, attempt, id
+        FROM refund
+       WHERE state = 'asked' AND due_at <= now()
+    ORDER BY due_at
+       LIMIT $1
+         FOR UPDATE SKIP LOCKED
+), taken AS (
+       UPDATE refund
+          SET tries = tries + 1, due_at = now() + $2 * interval '1 ms'
+         FROM due
+        WHERE refund.show_id = due.show_id AND refund.number = due.number
+          AND refund.attempt = due.attempt AND refund.id = due.id
+    RETURNING refund.show_id, refund.number, refund.attempt, refund.id
+)
+SELECT refund_card.* FROM refund_card JOIN taken USING (show_id, number, attempt, id);
+
+-- name: wait
+-- Asked again later. One that is settled by now is left alone.
+UPDATE refund
+   SET due_at = now() + $5 * interval '1 ms'
+ WHERE show_id = $1 AND number = $2 AND attempt = $3 AND id = $4 AND state = 'asked';
+
+-- name: ask_anew
+-- A person wants the gateway asked again. One that is not by_hand is left alone: no row.
+   UPDATE refund
+      SET state = 'asked', round = round + 1, tries = 0, due_at = now() + $5 * interval '1 ms'
+    WHERE show_id = $1 AND number = $2 AND attempt = $3 AND id = $4 AND state = 'by_hand'
+RETURNING id;
+
+-- name: refund
+SELECT * FROM refund_card WHERE show_id = $1 AND number = $2 AND attempt = $3 AND id = $4;
+
+-- name: refunds_of
+-- Of many bookings, in the order in which they were decided.
+  SELECT refund_card.*
+    FROM refund_card
+    JOIN unnest($1::bigint[], $2::bigint[]) AS a (show_id, number) USING (show_id, number)
+ORDER BY asked_at, attempt, id;
+
+-- name: attempts_of
+  SELECT attempt, step::text AS step, amount_minor, currency, gateway, reason, asked_at, ended_at
+    FROM payment
+   WHERE show_id = $1 AND number = $2
+ORDER BY attempt;
+
+-- name: refunds
+-- Newest first, of shows of this organiser; of all when it is null. A page starts before a time.
+  SELECT *
+    FROM refund_card AS c
+   WHERE ($1::bigint IS NULL
+          OR EXISTS (SELECT 1 FROM show_card AS s WHERE s.show_id = c.show_id AND s.organiser_id = $1))
+     AND ($2::text IS NULL OR c.state = $2::refund_state)
+     AND ($3::bigint IS NULL OR c.show_id = $3)
+     AND (c.asked_at, c.show_id, c.number, c.attempt, c.id) < ($4, $5, $6, $7, $8)
+ORDER BY c.asked_at DESC, c.show_id DESC, c.number DESC, c.attempt DESC, c.id DESC
+   LIMIT $9;
+
+-- name: waiting
+-- For the gauges.
+SELECT count(*) FILTER (WHERE state = 'by_hand') AS by_hand, count(*) FILTER (WHERE state = 'asked') AS asked
+  FROM refund
+ WHERE state IN ('asked', 'by_hand');
+
+-- name: ledger_now
+SELECT now();
+
+-- name: shows_to_refund
+-- Cancelled shows in which somebody still has seats. What an organiser keeps back stays.
+SELECT show_id
+  FROM sale
+ WHERE cancelled
+   AND EXISTS (SELECT 1 FROM taken_seat JOIN booking USING (show_id, number)
+                WHERE taken_seat.show_id = sale.show_id AND booking.state <> 'blocked')
+ LIMIT $1;
+
+-- name: bookings_left
+-- Of a cancelled show: the next ones to be let go or refunded.
+  SELECT *
+    FROM booking
+   WHERE show_id = $1
+     AND number = ANY (ARRAY(SELECT DISTINCT number FROM taken_seat WHERE show_id = $1))
+     AND state IN ('held', 'confirmed')
+ORDER BY number
+   LIMIT $2;
+
+-- name: payments_left
+-- Of a cancelled show: those that nobody has called off yet.
+  SELECT payment.number, payment.attempt
+    FROM payment JOIN booking USING (show_id, number)
+   WHERE payment.show_id = $1 AND booking.state = 'paying' AND payment.step IN ('charge', 'look_up')
+ORDER BY payment.number
+   LIMIT $2;
+
+-- name: let_holds_go
+SELECT show_id, number, owner_id, claim_id, seats FROM cancel_holds($1, $2, $3, 'held', NULL);
+
+-- name: cancellation
+-- A rule has no actor: what was refunded without one was refunded because the show was cancelled.
+SELECT (SELECT count(*) FROM booking_move
+         WHERE show_id = $1 AND move = 'refund' AND actor_id IS NULL) AS given_up,
+       (SELECT count(*) FROM refund WHERE show_id = $1 AND why = 'show' AND state = 'asked') AS asked,
+       (SELECT count(*) FROM refund WHERE show_id = $1 AND why = 'show' AND state = 'by_hand') AS by_hand,
+       (SELECT count(DISTINCT number) FROM taken_seat JOIN booking USING (show_id, number)
+         WHERE show_id = $1 AND booking.state <> 'blocked') AS left_over;

@@ -1,0 +1,1 @@
+"""What is given back to whom, and the gateway asked for it."""

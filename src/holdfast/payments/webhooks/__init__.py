@@ -1,0 +1,1 @@
+"""What gateways tell us of their own accord: stored before it is answered, then looked into."""

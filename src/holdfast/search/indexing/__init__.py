@@ -1,0 +1,1 @@
+"""Keeping search's copy of the catalogue."""

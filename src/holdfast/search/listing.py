@@ -1,0 +1,139 @@
+"""An event as search keeps it: its words with their weight, where and when it plays, from what price. No I/O.
+
+A  its title, also with neighbours written as one      B  people
+C  city, venue, genre, language, kind                  D  description
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.search.spelling import joined
+from holdfast.search.word import folded, words_of
+
+Row = Mapping[str, Any]
+
+KIND_WORDS = {"film": "film movie cinema", "concert": "concert gig music", "match": "match game sport"}
+PLACES_NAMED_MAX = 200  # venues and cities of one event whose names are found
+POSITION_MAX = 16_000  # PostgreSQL knows no higher ones
+RATING_MAX = 10.0
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """A row of listing; lists are words with spaces in between, as none of theirs has one."""
+
+    event_id: int
+    title: str
+    kind: str
+    language: str
+    genre: str
+    language_name: str
+    genre_name: str
+    cities: str
+    dates: str
+    currency: str
+    from_price_minor: int
+    ends_at: datetime
+    soonest_s: float
+    unrated: float
+    unpopular: float
+    doc: str
+    words: str
+
+
+class ListedVenue(Struct, frozen=True, kw_only=True):
+    venue_id: int
+    name: str
+    city: str
+    postal_code: str
+    lat: float
+    lon: float
+    doc: str
+
+
+class ListedShow(Struct, frozen=True, kw_only=True):
+    show_id: int
+    event_id: int
+    venue_id: int
+    city: str
+    local_date: date
+    starts_at: datetime
+    ends_at: datetime
+    opens_at: datetime
+    closes_at: datetime
+    currency: str
+    from_price_minor: int
+    seats: int
+    taken: int
+    wanted: int
+    accessible: bool
+
+
+def listing_of(event: Row, shows: Sequence[ListedShow], venues: Mapping[int, Row]) -> Listing:
+    """`shows` are to come, the soonest first, and at least one."""
+    places = list(dict.fromkeys(show.venue_id for show in shows))[:PLACES_NAMED_MAX]
+    fields = fields_of(event, [venues[venue_id] for venue_id in places])
+    counted = {word for weight in "ABC" for word in fields[weight]}
+    next_one = shows[0]
+    return Listing(
+        event_id=event["event_id"],
+        title=event["title"],
+        kind=event["kind"],
+        language=folded(event["language"]).strip(),
+        genre=folded(event["genre"]).strip(),
+        language_name=event["language"],
+        genre_name=event["genre"],
+        cities=" ".join(sorted({show.city for show in shows})),
+        dates=" ".join(sorted({show.local_date.isoformat() for show in shows})),
+        currency=next_one.currency,
+        from_price_minor=min(s.from_price_minor for s in shows if s.currency == next_one.currency),
+        ends_at=max(show.ends_at for show in shows),
+        soonest_s=next_one.starts_at.timestamp(),
+        unrated=RATING_MAX - (event["rating"] or 0.0),
+        unpopular=-float(sum(show.wanted for show in shows)),
+        doc=doc_of({**fields, "A": [*fields["A"], *joined(fields["A"])]}),
+        words=" ".join(sorted(counted)),
+    )
+
+
+def listed_show(row: Row, counts: Mapping[str, int]) -> ListedShow:
+    wanted = counts.get("H", 0) + counts.get("B", 0)
+    told = {name: row[name] for name in ListedShow.__struct_fields__ if name not in ("taken", "wanted")}
+    return ListedShow(taken=wanted + counts.get("X", 0), wanted=wanted, **told)
+
+
+def listed_venue(row: Row) -> ListedVenue:
+    plain = {name: row[name] for name in ("venue_id", "name", "city", "lat", "lon")}
+    names = [*words_of(row["name"]), *words_of(row["city_name"])]
+    return ListedVenue(postal_code=postal_code_of(row["postal_code"]), doc=doc_of({"A": names}), **plain)
+
+
+def fields_of(event: Row, venues: Iterable[Row]) -> dict[str, list[str]]:
+    """Its words by weight."""
+    places = [name for venue in venues for name in (venue["city_name"], venue["name"])]
+    what = (KIND_WORDS.get(event["kind"], event["kind"]), event["genre"], event["language"])
+    return {
+        "A": words_of(event["title"]),
+        "B": [word for name in event["people"] for word in words_of(name)],
+        "C": [word for name in (*what, *dict.fromkeys(places)) for word in words_of(name)],
+        "D": words_of(event["description"]),
+    }
+
+
+def doc_of(fields: Mapping[str, Sequence[str]]) -> str:
+    """In the notation of a tsvector. No word has a letter that means something there."""
+    places: dict[str, list[str]] = defaultdict(list)
+    position = 0
+    for weight in sorted(fields):
+        for word in fields[weight]:
+            position += 1
+            places[word].append(f"{min(position, POSITION_MAX)}{weight}")
+        position += 10  # words of two fields do not stand beside each other
+    return " ".join(f"'{word}':{','.join(at)}" for word, at in places.items())
+
+
+def postal_code_of(text: str) -> str:
+    return "".join(words_of(text))

@@ -1,0 +1,159 @@
+-- Reading. Every statement runs on connections of search's own, where it is planned for its parameters and
+-- stopped after a second. $1 is a tsquery as text, NULL: whatever the words.
+
+-- name: hits
+-- Events by themselves, in this order, after a place in it or from an offset on.
+  SELECT event_id, key
+    FROM (SELECT event_id,
+                 CASE $6::text
+                      WHEN 'showtime' THEN soonest_s
+                      WHEN 'rating' THEN unrated
+                      WHEN 'popularity' THEN unpopular
+                      WHEN 'price' THEN from_price_minor::float8
+                      -- Equally good ones: the one that more people want.
+                      ELSE greatest(unpopular, -1e5) * 1e-9 - ts_rank(doc, $1::text::tsquery)::float8
+                 END AS key
+            FROM listings_asked($1::text::tsquery, $2, $3, $4)
+           WHERE $5::text IS NULL OR $5 = ANY (cities)) AS found
+   WHERE $7::float8 IS NULL OR (key, event_id) > ($7, $8::bigint)
+ORDER BY key, event_id
+   LIMIT $9 OFFSET $10;
+
+-- name: hits_by_show
+-- Events that have a show which is all that is asked for. $19, $20: venues and how far they are, in km.
+  SELECT event_id, key
+    FROM (SELECT listing.event_id,
+                 CASE $5::text
+                      WHEN 'showtime' THEN min(extract(epoch FROM show.starts_at))::float8
+                      WHEN 'rating' THEN listing.unrated
+                      WHEN 'popularity' THEN listing.unpopular
+                      WHEN 'price' THEN min(show.from_price_minor)::float8
+                      WHEN 'distance' THEN min(near.km)
+                      ELSE greatest(listing.unpopular, -1e5) * 1e-9
+                           - ts_rank(listing.doc, $1::text::tsquery)::float8
+                 END AS key
+            FROM listed_shows_asked($6, $7, $8, $9, $10, $11, $12, $13, $14) AS show
+            JOIN listings_asked($1::text::tsquery, $2, $3, $4) AS listing USING (event_id)
+            LEFT JOIN unnest($19::bigint[], $20::float8[]) AS near (venue_id, km) USING (venue_id)
+        GROUP BY listing.event_id, listing.unrated, listing.unpopular, listing.doc) AS found
+   WHERE $15::float8 IS NULL OR (key, event_id) > ($15, $16::bigint)
+ORDER BY key, event_id
+   LIMIT $17 OFFSET $18;
+
+-- name: shows_of_hits
+-- At most $3 shows of each event: first those at a place that was named ($1), then the soonest.
+WITH asked AS (
+  SELECT show.show_id, show.event_id, show.venue_id,
+         count(*) OVER (PARTITION BY show.event_id) AS shows_total,
+         row_number() OVER (PARTITION BY show.event_id
+                            ORDER BY (venue.doc @@ $1::text::tsquery) IS NOT TRUE, show.starts_at, show.show_id)
+             AS place
+    FROM listed_shows_asked($4, $5, $6, $7, $8, $9, $10, $11, $12) AS show
+    JOIN listing_venue AS venue USING (venue_id)
+   WHERE show.event_id = ANY ($2::bigint[])
+)
+SELECT show_id, event_id, venue_id, shows_total
+  FROM asked
+ WHERE place <= $3;
+
+-- name: facets
+-- How many events there are, by sort. A filter does not narrow its own facet, so that one sees what else is on.
+WITH base AS MATERIALIZED (
+  SELECT kind, language, language_name, genre, genre_name, cities, dates, currency, from_price_minor AS price,
+         $2::text IS NULL OR kind = $2 AS k,
+         $3::text IS NULL OR language = $3 AS l,
+         $4::text IS NULL OR genre = $4 AS g
+    FROM (SELECT kind, language, language_name, genre, genre_name, cities, dates, currency, from_price_minor
+            FROM listings_asked($1::text::tsquery, NULL, NULL, NULL)
+           WHERE NOT $14::boolean
+       UNION ALL
+          SELECT kind, language, language_name, genre, genre_name, show.cities, show.dates, show.currency,
+                 show.price
+            FROM (SELECT event_id, array_agg(DISTINCT city) AS cities, array_agg(DISTINCT local_date) AS dates,
+                         min(currency) AS currency, min(from_price_minor) AS price
+                    FROM listed_shows_asked($5, $6, $7, $8, $9, $10, $11, $12, $13)
+                GROUP BY event_id) AS show
+            JOIN listings_asked($1::text::tsquery, NULL, NULL, NULL) AS listing USING (event_id)
+           WHERE $14::boolean) AS matching
+)
+   SELECT 'total' AS facet, '' AS value, '' AS name, count(*) AS events FROM base WHERE k AND l AND g
+UNION ALL
+   SELECT 'kind', kind, kind, count(*) FROM base WHERE l AND g GROUP BY kind
+UNION ALL
+   SELECT 'language', language, min(language_name), count(*) FROM base WHERE k AND g AND language <> ''
+ GROUP BY language
+UNION ALL
+   SELECT 'genre', genre, min(genre_name), count(*) FROM base WHERE k AND l AND genre <> '' GROUP BY genre
+UNION ALL
+   SELECT 'city', city, city, count(*) FROM base, unnest(cities) AS city WHERE k AND l AND g GROUP BY city
+UNION ALL
+   SELECT 'date', day::text, '', count(*) FROM base, unnest(dates) AS day WHERE k AND l AND g GROUP BY day
+UNION ALL
+   SELECT 'price', width_bucket(price, $15::bigint[])::text, currency, count(*) FROM base WHERE k AND l AND g
+ GROUP BY currency, width_bucket(price, $15::bigint[]);
+
+-- name: venues_near
+-- Venues within a radius, by haversine; the range of latitudes is what the index can use.
+SELECT venue_id, km
+  FROM (SELECT venue_id,
+               2 * 6371.0088 * asin(least(1, sqrt(
+                   sin(radians(lat - $1) / 2) ^ 2
+                   + cos(radians($1)) * cos(radians(lat)) * sin(radians(lon - $2) / 2) ^ 2))) AS km
+          FROM listing_venue
+         WHERE lat BETWEEN $1 - $3 / 110.0 AND $1 + $3 / 110.0) AS found
+ WHERE km <= $3
+ORDER BY km, venue_id
+ LIMIT $4;
+
+-- name: place_of_postal_code
+-- The middle of the venues with this postal code, or else of those whose code begins like it: $1 are its
+-- beginnings, the longest first.
+SELECT avg(venue.lat)::float8 AS lat, avg(venue.lon)::float8 AS lon
+  FROM (SELECT beginning
+          FROM unnest($1::text[]) WITH ORDINALITY AS asked (beginning, place)
+         WHERE EXISTS (SELECT FROM listing_venue AS one
+                        WHERE one.postal_code COLLATE "C" >= beginning
+                          AND one.postal_code COLLATE "C" < beginning || U&'\+10FFFF')
+      ORDER BY place
+         LIMIT 1) AS longest
+  JOIN listing_venue AS venue
+    ON venue.postal_code COLLATE "C" >= longest.beginning
+   AND venue.postal_code COLLATE "C" < longest.beginning || U&'\+10FFFF'
+HAVING count(*) > 0;
+
+-- name: found
+-- Whether any listing has these words: for each tsquery, in order.
+  SELECT EXISTS (SELECT FROM listing WHERE doc @@ asked.words::tsquery) AS found
+    FROM unnest($1::text[]) WITH ORDINALITY AS asked (words, place)
+ORDER BY place;
+
+-- name: words_known
+SELECT word, uses FROM listing_word WHERE word = ANY ($1::text[]);
+
+-- name: words_near
+-- Words that share a key with these: few, whatever the number of words. See search/spelling.py.
+SELECT word, uses FROM listing_word WHERE keys && $1::text[] COLLATE "C";
+
+-- name: words_beginning
+-- The most used words that begin so.
+  SELECT word
+    FROM listing_word
+   WHERE word >= $1 AND word < $1 || U&'\+10FFFF'
+ORDER BY uses DESC, word
+   LIMIT $2;
+
+-- name: events_suggested
+  SELECT event_id, title, kind, cities
+    FROM listing
+   WHERE doc @@ $1::text::tsquery
+     AND ends_at > now()
+ORDER BY unpopular, event_id
+   LIMIT $2;
+
+-- name: venues_suggested
+  SELECT venue_id, name, city
+    FROM listing_venue AS venue
+   WHERE doc @@ $1::text::tsquery
+     AND EXISTS (SELECT FROM listing_show AS show WHERE show.venue_id = venue.venue_id)
+ORDER BY name, venue_id
+   LIMIT $2;

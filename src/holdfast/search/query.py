@@ -1,0 +1,255 @@
+"""A search as somebody asked for it, checked: words, filters, order, page. No I/O.
+
+Whatever is strange in it is refused here, with the field. Words and filters go to the ledger as parameters;
+of what was typed, only what search/word.py takes for a word ever gets into a tsquery.
+"""
+
+import hashlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from enum import StrEnum
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from holdfast.catalogue import Currency, Id, Kind, PostalCode, PriceMinor, Slug, Word
+from holdfast.refusals import Invalid
+from holdfast.search.refusals import PageTooDeep
+from holdfast.search.word import folded, words_of
+
+Q_LETTERS_MAX = 200
+WORDS_MAX = 12  # of a longer query the beginning counts
+SIZE_MAX = 50
+DEPTH_MAX = 1000  # results that pages by number lead to; a cursor leads to the end
+RADIUS_KM_MAX = 500.0
+CURSOR_LETTERS_MAX = 120
+
+Text = Annotated[str, Meta(max_length=Q_LETTERS_MAX)]
+
+
+class Sort(StrEnum):
+    RELEVANCE = "relevance"
+    SHOWTIME = "showtime"
+    RATING = "rating"
+    DISTANCE = "distance"
+    PRICE = "price"
+    POPULARITY = "popularity"
+
+
+class SearchAsked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The query parameters of GET /search."""
+
+    q: Text = ""
+    city: Slug | None = None
+    venue: Id | None = None
+    kind: Kind | None = None
+    language: Word | None = None
+    genre: Word | None = None
+    date_from: date | None = None
+    date_to: date | None = None
+    currency: Currency | None = None
+    price_min_minor: PriceMinor | None = None
+    price_max_minor: PriceMinor | None = None
+    only_available: bool = False
+    accessible: bool = False
+    near: Annotated[str, Meta(max_length=60)] | None = None
+    postal_code: PostalCode | None = None
+    radius_km: Annotated[float, Meta(gt=0, le=RADIUS_KM_MAX)] = 25.0
+    sort: Sort | None = None
+    page: Annotated[int, Meta(ge=1, le=DEPTH_MAX)] = 1
+    size: Annotated[int, Meta(ge=1, le=SIZE_MAX)] = 20
+    cursor: Annotated[str, Meta(max_length=CURSOR_LETTERS_MAX)] | None = None
+
+
+class SuggestionsAsked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    q: Text = ""
+    size: Annotated[int, Meta(ge=1, le=20)] = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    lat: float
+    lon: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What of the programme is looked through. Venues and their distances are known once a point is."""
+
+    city: str | None = None
+    kind: str | None = None
+    language: str | None = None
+    genre: str | None = None
+    date_from: date | None = None
+    date_to: date | None = None
+    currency: str | None = None
+    price_min_minor: int | None = None
+    price_max_minor: int | None = None
+    only_available: bool = False
+    accessible: bool = False
+    venues: tuple[int, ...] | None = None
+    distances_km: tuple[float, ...] = ()
+
+    @property
+    def look_at_shows(self) -> bool:
+        """An event alone cannot tell whether one of its shows is what is asked for."""
+        plain = Filters(city=self.city, kind=self.kind, language=self.language, genre=self.genre)
+        return self != plain
+
+    @property
+    def of_shows(self) -> tuple[Any, ...]:
+        """In the order of listed_shows_asked()."""
+        return (
+            self.city,
+            None if self.venues is None else list(self.venues),
+            self.date_from,
+            self.date_to,
+            self.currency,
+            self.price_min_minor,
+            self.price_max_minor,
+            self.only_available,
+            self.accessible,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The result after which a page begins."""
+
+    key: float
+    event_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """A search, understood as far as one can without looking."""
+
+    words: tuple[str, ...]
+    filters: Filters
+    near: Point | None
+    postal_code: str | None
+    radius_km: float
+    sort: Sort
+    after: Place | None
+    offset: int
+    size: int
+    fingerprint: str  # of all but the page: a cursor belongs to the search it came from
+
+    def at(self, venues: Sequence[tuple[int, float]]) -> "Search":
+        """The same, at these venues and distances."""
+        asked = self.filters.venues
+        kept = [(venue, km) for venue, km in venues if asked is None or venue in asked]
+        ids, distances = tuple(venue for venue, _ in kept), tuple(km for _, km in kept)
+        return replace(self, filters=replace(self.filters, venues=ids, distances_km=distances))
+
+    def cursor(self, place: Place) -> str:
+        text = f"{self.fingerprint}:{place.key.hex()}:{place.event_id}"
+        return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def understood(asked: SearchAsked) -> Search:
+    """Raises Invalid with the field, or PageTooDeep."""
+    near = None if asked.near is None else point_of(asked.near)
+    _refuse_contradictions(asked, near)
+    words = tuple(words_of(asked.q)[:WORDS_MAX])
+    sort = asked.sort or (Sort.RELEVANCE if words else Sort.SHOWTIME)
+    if sort is Sort.RELEVANCE and not words:
+        sort = Sort.POPULARITY
+    everything = msgspec.structs.replace(asked, page=1, size=1, cursor=None, sort=sort)
+    mark = hashlib.blake2b(msgspec.json.encode(everything), digest_size=6).hexdigest()
+    return Search(
+        words=words,
+        filters=_filters(asked),
+        near=near,
+        postal_code="".join(words_of(asked.postal_code)) if asked.postal_code is not None else None,
+        radius_km=asked.radius_km,
+        sort=sort,
+        after=None if asked.cursor is None else _place(asked.cursor, mark),
+        offset=(asked.page - 1) * asked.size,
+        size=asked.size,
+        fingerprint=mark,
+    )
+
+
+def _filters(asked: SearchAsked) -> Filters:
+    return Filters(
+        city=asked.city,
+        kind=asked.kind,
+        language=_folded(asked.language),
+        genre=_folded(asked.genre),
+        date_from=asked.date_from,
+        date_to=asked.date_to,
+        currency=asked.currency,
+        price_min_minor=asked.price_min_minor,
+        price_max_minor=asked.price_max_minor,
+        only_available=asked.only_available,
+        accessible=asked.accessible,
+        venues=None if asked.venue is None else (asked.venue,),
+    )
+
+
+def _refuse_contradictions(asked: SearchAsked, near: Point | None) -> None:
+    if asked.date_from and asked.date_to and asked.date_to < asked.date_from:
+        raise Invalid(field="date_to", detail="Expected a date that is not before date_from.")
+    low, high = asked.price_min_minor, asked.price_max_minor
+    if low is not None and high is not None and high < low:
+        raise Invalid(field="price_max_minor", detail="Expected at least price_min_minor.")
+    if near is not None and asked.postal_code is not None:
+        raise Invalid(field="postal_code", detail="Expected a point or a postal code, not both.")
+    if asked.postal_code is not None and not words_of(asked.postal_code):
+        raise Invalid(field="postal_code", detail="Expected letters or digits.")
+    if asked.sort is Sort.DISTANCE and near is None and asked.postal_code is None:
+        raise Invalid(field="sort", detail="Expected near or postal_code with this order.")
+    if asked.cursor is not None and asked.page > 1:
+        raise Invalid(field="page", detail="Expected a page or a cursor, not both.")
+    if asked.page * asked.size > DEPTH_MAX:
+        raise PageTooDeep(field="page", limit=DEPTH_MAX)
+
+
+def point_of(text: str) -> Point:
+    lat, comma, lon = text.partition(",")
+    try:
+        point = Point(float(lat), float(lon))
+    except ValueError:
+        raise Invalid(field="near", detail="Expected a latitude and a longitude: 48.86,2.35.") from None
+    if not (comma and -90 <= point.lat <= 90 and -180 <= point.lon <= 180):
+        raise Invalid(field="near", detail="Expected a latitude to ±90 and a longitude to ±180.")
+    return point
+
+
+def _place(cursor: str, mark: str) -> Place:
+    try:
+        text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
+        found, key, event_id = text.split(":")
+        place = Place(float.fromhex(key), int(event_id))
+    except (ValueError, OverflowError):
+        raise Invalid(field="cursor", detail="Expected a next_cursor of ours.") from None
+    if found != mark:
+        raise Invalid(field="cursor", detail="Expected a next_cursor of this very search.")
+    if place.key != place.key or not 0 <= place.event_id < 2**63:
+        raise Invalid(field="cursor", detail="Expected a next_cursor of ours.")
+    return place
+
+
+def _folded(text: str | None) -> str | None:
+    return None if text is None else folded(text).strip()
+
+
+def all_of(words: Sequence[str], weights: str = "") -> str | None:
+    """Every word, and the last may go on: people are still typing it. In the notation of a tsquery."""
+    if not words:
+        return None
+    *whole, last = words
+    return " & ".join([*(_lexeme(word, weights) for word in whole), _lexeme(last, f"*{weights}")])
+
+
+def any_of(words: Sequence[str], weights: str = "") -> str:
+    return " | ".join(_lexeme(word, weights) for word in words)
+
+
+def _lexeme(word: str, marks: str) -> str:
+    assert not {"'", "\\"} & set(word), word
+    return f"'{word}':{marks}" if marks else f"'{word}'"

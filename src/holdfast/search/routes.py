@@ -1,0 +1,143 @@
+"""GET /search and its suggestions: anybody may ask, and no lock path is touched (R2, R4)."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.catalogue import City, Kind, event_cards, shows_by_id
+from holdfast.refusals import NoSuchCity
+from holdfast.search.pages import (
+    Nearby,
+    SearchPage,
+    SuggestedCity,
+    SuggestedEvent,
+    SuggestedVenue,
+    SuggestionsPage,
+)
+from holdfast.search.query import Point, Search, SearchAsked, SuggestionsAsked, understood
+from holdfast.search.refusals import NoSuchPostalCode, PageTooDeep, SearchTooSlow
+from holdfast.search.store import Hit, Meaning
+from holdfast.search.word import words_of
+from holdfast.web.answers import answer, query, unchanged
+from holdfast.web.routing import Route
+
+Box = Any  # holdfast.app.Box, which imports us
+
+SECONDS = {"Cache-Control": "public, max-age=1, stale-while-revalidate=2"}
+PLACES_SUGGESTED_MAX = 4
+
+
+async def get_search(request: Request) -> Response:
+    """Events by words, place, time and price, with the shows that fit, and counts by facet.
+
+    Words are looked for in titles, people, places, genres and descriptions, without case and accents; the
+    last one may be unfinished. When nothing has them as typed, misspelt ones are corrected (`q_used`); when
+    nothing has all of them, results have some (`match`).
+
+    `language` and `genre` are names as the facets tell them. Dates are those of each city. `near` is
+    `latitude,longitude`; a `postal_code` stands for the venues that have it. Prices are all-in, in minor
+    units; those of several currencies are compared as numbers, so filter by `currency` or `city` with them.
+
+    Follow `next_cursor` to read on: nothing is told twice or missed because something was added meanwhile.
+    `page` goes as far as the first 1000 results.
+    """
+    box, asked = request.state.box, query(SearchAsked, request)
+    search = understood(asked)
+
+    async def make() -> SearchPage:
+        return await _page(box, search, asked.page if asked.cursor is None else None)
+
+    page = await box.catalogue.ready(("search", asked), make)
+    return unchanged(request, page.etag) or answer(200, page.body, {"ETag": page.etag, **SECONDS})
+
+
+async def get_suggestions(request: Request) -> Response:
+    """What somebody who has typed this much may be looking for: events, venues and cities."""
+    box, asked = request.state.box, query(SuggestionsAsked, request)
+
+    async def make() -> SuggestionsPage:
+        words = words_of(asked.q)
+        return await _suggestions(box, words, asked.size) if words else _nothing()
+
+    page = await box.catalogue.ready(("suggestions", asked), make)
+    return unchanged(request, page.etag) or answer(200, page.body, {"ETag": page.etag, **SECONDS})
+
+
+async def _page(box: Box, search: Search, number: int | None) -> SearchPage:
+    city = search.filters.city
+    if city is not None and city not in {known.slug for known in await box.catalogue.cities()}:
+        raise NoSuchCity(field="city", city=city)
+    point = await box.search.point(search)
+    search = await box.search.at(search, point)
+    meaning: Meaning = await box.search.meaning(search.words)
+    hits: list[Hit] = [] if meaning.is_hopeless else await box.search.hits(search, meaning)
+    shown = hits[: search.size]
+    shows = await box.search.shows([hit.event_id for hit in shown], search, meaning) if shown else []
+    rows = await shows_by_id(box, [show.show_id for show in shows])
+    totals = {show.event_id: show.shows_total for show in shows}
+    tally = await box.search.tally(search.filters, meaning) if not meaning.is_hopeless else None
+    far = dict(zip(search.filters.venues or (), search.filters.distances_km, strict=False))
+    return SearchPage(
+        total=0 if meaning.is_hopeless else tally.total if tally else None,
+        page=number,
+        size=search.size,
+        next_cursor=search.cursor(shown[-1].place) if len(hits) > search.size else None,
+        sort=search.sort,
+        q_used=" ".join(meaning.words) if meaning.is_corrected or meaning.match == "any" else None,
+        match=meaning.match,
+        near=_nearby(point, search.radius_km),
+        events=await event_cards(box, [hit.event_id for hit in shown], rows, totals),
+        distances_km={
+            str(show.show_id): round(far[show.venue_id], 2) for show in shows if show.venue_id in far
+        },
+        facets=tally.facets if tally else None,
+    )
+
+
+async def _suggestions(box: Box, words: list[str], size: int) -> SuggestionsPage:
+    events = await box.search.suggested_events(words, size)
+    venues = await box.search.suggested_venues(words, PLACES_SUGGESTED_MAX)
+    cities: list[City] = await box.catalogue.cities()
+    beginning = [
+        SuggestedCity(slug=city.slug, name=city.name)
+        for city in cities
+        if " ".join(words_of(city.name)).startswith(" ".join(words))
+    ]
+    return SuggestionsPage(
+        events=[SuggestedEvent(**{**row, "kind": Kind(row["kind"])}) for row in events],
+        venues=[SuggestedVenue(**row) for row in venues],
+        cities=beginning[:PLACES_SUGGESTED_MAX],
+    )
+
+
+def _nothing() -> SuggestionsPage:
+    return SuggestionsPage(events=[], venues=[], cities=[])
+
+
+def _nearby(point: Point | None, radius_km: float) -> Nearby | None:
+    return None if point is None else Nearby(lat=point.lat, lon=point.lon, radius_km=radius_km)
+
+
+TAG = "search"
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="GET",
+        path="/search",
+        tag=TAG,
+        call=get_search,
+        query=SearchAsked,
+        answers={200: SearchPage, 304: None},
+        refusals=(NoSuchCity, NoSuchPostalCode, PageTooDeep, SearchTooSlow),
+    ),
+    Route(
+        method="GET",
+        path="/search/suggestions",
+        tag=TAG,
+        call=get_suggestions,
+        query=SuggestionsAsked,
+        answers={200: SuggestionsPage, 304: None},
+        refusals=(SearchTooSlow,),
+    ),
+)

@@ -1,0 +1,70 @@
+"""Misspelt words and the known ones they were meant to be. No I/O.
+
+Two words are near when few letters have to be added, left out, exchanged or swapped with their neighbour.
+Whoever looks for near words does not compare with all of them: a known word is kept under itself and under
+everything that is left of its beginning when one or two letters are missing. A misspelt word has such
+remainders, too, and if the words are near, they share one. So a look-up is a few dozen exact keys in an
+index, however many words there are, in any script and under any locale.
+
+    monsoon  →  monsoon onsoon mnsoon mosoon … nsoon msoon …
+    mosnoon  →  mosnoon osnoon … mosoon …          the same: near
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import combinations, pairwise
+
+BEGINNING = 7  # letters of a word that its keys are made of; an edit further back is found all the same
+SHORT, LONG = 3, 6  # letters: below the first nothing is corrected, from the second on two edits are allowed
+JOINED_MIN = 5
+
+
+def edits_max(word: str) -> int:
+    """How wrong a word of this length may be. Numbers are meant as they are."""
+    if len(word) < SHORT or any(letter.isdigit() for letter in word):
+        return 0
+    return 1 if len(word) < LONG else 2
+
+
+def keys_of(word: str) -> list[str]:
+    beginning = word[:BEGINNING]
+    keys = {beginning}
+    for missing in range(1, edits_max(word) + 1):
+        for places in combinations(range(len(beginning)), missing):
+            keys.add("".join(letter for place, letter in enumerate(beginning) if place not in places))
+    return sorted(keys)
+
+
+def nearest(word: str, known: Mapping[str, int]) -> str | None:
+    """The known word (with how often it is used) that was most likely meant."""
+    best: tuple[int, bool, int, str] | None = None
+    for other, uses in known.items():
+        edits = distance(word, other, edits_max(word))
+        if edits is not None:
+            # Few people get the first letter wrong.
+            rank = (edits, word[:1] != other[:1], -uses, other)
+            best = rank if best is None else min(best, rank)
+    return best[-1] if best else None
+
+
+def distance(a: str, b: str, edits_max: int) -> int | None:
+    """Letters to add, leave out, exchange or swap with a neighbour; None: more than `edits_max`."""
+    if abs(len(a) - len(b)) > edits_max:
+        return None
+    before: list[int] = []
+    last = list(range(len(b) + 1))
+    for i, letter in enumerate(a, 1):
+        row = [i]
+        for j, other in enumerate(b, 1):
+            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != other))
+            if i > 1 and j > 1 and letter == b[j - 2] and a[i - 2] == other:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        if min(row) > edits_max:
+            return None
+        before, last = last, row
+    return last[-1] if last[-1] <= edits_max else None
+
+
+def joined(words: Iterable[str]) -> list[str]:
+    """Neighbours written as one: “paperboats” is how some people write “Paper Boats”."""
+    return [pair for a, b in pairwise(words) if len(pair := a + b) >= JOINED_MIN]

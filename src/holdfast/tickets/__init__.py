@@ -1,0 +1,41 @@
+"""Tickets: what is shown at the door (R30).
+
+ticket.py    the signed code             link.py      the address of a ticket's page
+issued.py    a ticket, and its pages     qr.py        the code as a picture
+pdf.py       on paper                    calendar.py  in a calendar
+store.py     keys, codes, phones         transfers/   given to somebody else
+"""
+
+from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, Standing
+from holdfast.tickets.qr import svg_url
+from holdfast.tickets.refusals import BadCode, NoSuchTicket
+from holdfast.tickets.store import Door, Tickets, issued
+from holdfast.tickets.ticket import (
+    Code,
+    Ticket,
+    TicketKey,
+    is_live,
+    phone_secret,
+    read_code,
+    show_secret,
+)
+
+__all__ = [
+    "BadCode",
+    "Code",
+    "Codes",
+    "Door",
+    "IssuedTicket",
+    "NoSuchTicket",
+    "Occasion",
+    "Standing",
+    "Ticket",
+    "TicketKey",
+    "Tickets",
+    "is_live",
+    "issued",
+    "phone_secret",
+    "read_code",
+    "show_secret",
+    "svg_url",
+]

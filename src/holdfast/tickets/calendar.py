@@ -1,0 +1,43 @@
+"""Tickets as an entry of somebody's calendar (RFC 5545). No I/O.
+
+The UID is the booking's and never changes; SEQUENCE is the show's revision, so that a calendar that reads the
+file again moves the entry instead of adding one, and strikes it out when the show is off.
+"""
+
+from datetime import datetime, timedelta
+
+from icalendar import Alarm, Calendar, Event
+
+from holdfast.tickets.issued import Occasion
+
+REMIND_BEFORE = timedelta(hours=3)
+
+
+def calendar_file(
+    occasion: Occasion, booking_id: str, seats: list[str], *, is_off: bool, now: datetime
+) -> bytes:
+    """`is_off`: the show was cancelled, or every ticket given back."""
+    entry = Event()
+    entry.add("uid", f"{booking_id}@holdfast")
+    entry.add("dtstamp", now)
+    entry.add("sequence", occasion.revision + (1 if is_off else 0))
+    entry.add("summary", occasion.title)
+    entry.add("dtstart", occasion.starts_at)
+    entry.add("dtend", occasion.ends_at)
+    where = [occasion.hall, occasion.venue, occasion.address, occasion.city]
+    entry.add("location", ", ".join(part for part in where if part))
+    entry.add("description", f"Seats: {', '.join(seats)}\nBooking: {booking_id}")
+    entry.add("status", "CANCELLED" if is_off else "CONFIRMED")
+    if not is_off:
+        alarm = Alarm()
+        alarm.add("action", "DISPLAY")
+        alarm.add("description", occasion.title)
+        alarm.add("trigger", -REMIND_BEFORE)
+        entry.add_component(alarm)
+    calendar = Calendar()
+    calendar.add("prodid", "-//Holdfast//Tickets//EN")
+    calendar.add("version", "2.0")
+    calendar.add("calscale", "GREGORIAN")
+    calendar.add("method", "CANCEL" if is_off else "PUBLISH")
+    calendar.add_component(entry)
+    return bytes(calendar.to_ical())

@@ -1,0 +1,160 @@
+"""A ticket as the ledger has it, what it is worth now, and the page of it. No I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+from holdfast.ledger import public_id
+from holdfast.tickets.ticket import Ticket
+
+
+class Codes(StrEnum):
+    """How a show's tickets are checked."""
+
+    FIXED = "fixed"  # one code, good until it is used
+    LIVE = "live"  # a code that changes every half minute, on one phone
+    LIVE_OR_PAPER = "live_or_paper"  # the same, and a fixed one for who prints it
+
+
+class Standing(StrEnum):
+    """What a ticket is worth."""
+
+    GOOD = "good"
+    INSIDE = "inside"  # somebody is in with it
+    USED = "used"  # somebody was
+    GIVEN_AWAY = "given_away"  # to its present owner or, until they sign up, to an address
+    VOID = "void"  # given back
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedTicket:
+    show_id: int
+    number: int  # of the booking
+    seat: int
+    serial: int
+    edition: int
+    binding: int
+    codes: Codes
+    booked_by: int
+    owner_id: int | None  # who it was given to
+    owner_email: str | None  # or to which address, until somebody signs up with it
+    issued_at: datetime
+    voided_at: datetime | None
+    used_at: datetime | None
+    is_inside: bool
+
+    @property
+    def ticket(self) -> Ticket:
+        return Ticket(self.show_id, self.serial, self.edition)
+
+    @property
+    def ticket_id(self) -> str:
+        return public_id(self.show_id, self.serial)
+
+    @property
+    def is_given_away(self) -> bool:
+        return self.owner_id not in (None, self.booked_by) or self.owner_email is not None
+
+    def is_of(self, account_id: int, email: str) -> bool:
+        """Whether it is theirs now."""
+        if self.owner_email is not None:
+            return self.owner_email == email
+        return account_id == (self.booked_by if self.owner_id is None else self.owner_id)
+
+    @property
+    def worth(self) -> Standing:
+        """To who has it."""
+        if self.voided_at is not None:
+            return Standing.VOID
+        if self.used_at is None:
+            return Standing.GOOD
+        return Standing.INSIDE if self.is_inside else Standing.USED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occasion:
+    """The show a ticket is for, as it is printed."""
+
+    show_id: int
+    title: str
+    hall: str
+    venue: str
+    address: str
+    city: str
+    starts_at: datetime
+    ends_at: datetime
+    starts_local: datetime  # in the venue's zone
+    timezone: str
+    cancelled: bool
+    revision: int
+
+    @property
+    def when(self) -> str:
+        """Fri 20 November 2026, 19:30"""
+        local = self.starts_local
+        return f"{local:%a} {local.day} {local:%B %Y, %H:%M}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """One ticket with everything that is on it. `code` is None where a fixed one would open no door."""
+
+    ticket_id: str
+    reference: str
+    seat: str
+    section: str
+    row: str
+    seat_number: str
+    category: str
+    trait: str
+    price: str
+    worth: Standing
+    code: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Typeface:
+    """Paths of font files, and spellings of letters that none of them has."""
+
+    regular: str
+    bold: str
+    fallbacks: tuple[str, ...]
+    spelling: Mapping[int, str]
+
+
+class TicketPage(Struct, frozen=True, omit_defaults=True):
+    ticket_id: str
+    show_id: int
+    reference: str
+    seat: str
+    section: str
+    category: str
+    standing: Standing
+    codes: Codes
+    issued_at: datetime
+    used_at: datetime | None = None
+    code: str | None = (
+        None  # what the QR says; absent: bind a phone, or the ticket is not yours to use any more
+    )
+    qr_svg: str | None = None  # the QR as a picture: a data URL
+    page_url: str | None = None  # the ticket as a page that works offline once opened
+
+
+class TicketList(Struct, frozen=True):
+    tickets: list[TicketPage]
+
+
+class LiveTicket(Struct, frozen=True):
+    ticket_id: str
+    code: str
+    qr_svg: str
+    secret: str  # base 32: with it a wallet makes the next codes by itself
+
+
+class LiveTicketList(Struct, frozen=True):
+    step_s: int  # a code is good for its step, and for the one beside it
+    changes_at: datetime  # when the next one begins
+    tickets: list[LiveTicket]

@@ -1,0 +1,63 @@
+-- Tickets, the keys that sign them, and the phones their live codes are for.
+
+-- name: lock_ticket_keys
+-- Two processes that start at once must not make a first key each.
+LOCK TABLE ticket_key IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: ticket_keys
+  SELECT id AS key_id, private, secret, extract(epoch FROM signs_from)::float8 AS signs_from
+    FROM ticket_key
+ORDER BY id;
+
+-- name: add_ticket_key
+-- It signs $3 seconds from now, when every process has read it. The 256th is refused: a key id is a byte.
+INSERT INTO ticket_key (id, private, secret, signs_from)
+     SELECT coalesce(max(id), 0) + 1, $1, $2, now() + make_interval(secs => $3) FROM ticket_key;
+
+-- name: tickets_of_booking
+SELECT * FROM issued_ticket WHERE show_id = $1 AND number = $2 ORDER BY seat;
+
+-- name: ticket
+SELECT * FROM issued_ticket WHERE show_id = $1 AND serial = $2;
+
+-- name: tickets_of_owner
+-- Those they booked and kept, those they were given, those waiting for their address; newest first.
+SELECT * FROM (
+    SELECT issued_ticket.* FROM issued_ticket
+     WHERE booked_by = $1 AND owner_id IS NULL AND owner_email IS NULL
+     UNION ALL
+    SELECT issued_ticket.* FROM issued_ticket WHERE owner_id = $1
+     UNION ALL
+    SELECT issued_ticket.* FROM issued_ticket WHERE owner_email = $2
+) AS mine
+ WHERE voided_at IS NULL AND serial < $3
+ ORDER BY serial DESC
+ LIMIT $4;
+
+-- name: bind_phone
+-- The phone that asked last is the one; the number of its binding changes only when it is another one.
+INSERT INTO ticket_life AS life (show_id, serial, phone, binding)
+     SELECT $1, serial, $3, 1 FROM unnest($2::bigint[]) AS serial ORDER BY serial
+ON CONFLICT (show_id, serial) DO UPDATE
+        SET phone = excluded.phone,
+            binding = life.binding + (life.phone IS DISTINCT FROM excluded.phone)::int;
+
+-- name: resend
+-- Nothing is sent, and no row comes back, when it was sent $3 times in the last hour.
+WITH noted AS (
+    INSERT INTO ticket_resend (show_id, number)
+    SELECT $1, $2
+     WHERE (SELECT count(*) FROM ticket_resend
+             WHERE show_id = $1 AND number = $2 AND at > now() - interval '1 hour') < $3
+    RETURNING at
+)
+INSERT INTO outbox (show_id, number, kind, body)
+SELECT $1, $2, 'tickets.sent_again', jsonb_build_object('account_id', $4::bigint) FROM noted
+RETURNING id;
+
+-- name: door
+SELECT codes, reentry FROM door WHERE show_id = $1;
+
+-- name: set_door
+INSERT INTO door (show_id, codes, reentry) VALUES ($1, $2, $3)
+ON CONFLICT (show_id) DO UPDATE SET codes = excluded.codes, reentry = excluded.reentry;

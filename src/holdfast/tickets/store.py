@@ -1,0 +1,183 @@
+"""The only file in tickets/ that reads the ledger's tickets: keys, codes, phones, sending again."""
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from holdfast.catalogue import Catalogue
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.tickets.issued import Codes, IssuedTicket, Occasion
+from holdfast.tickets.link import link_of, read_link
+from holdfast.tickets.refusals import BadCode, NoSuchTicket, ResendMax
+from holdfast.tickets.ticket import (
+    SECRET_BYTES,
+    Code,
+    TicketKey,
+    fixed_code,
+    is_live,
+    live_code,
+    phone_secret,
+    read_code,
+    show_secret,
+    signing_key,
+)
+
+Q = Queries("holdfast.tickets")
+
+KEYS_FRESH_S = 30.0
+KEYS_RETRY_S = (
+    1.0  # a code may name a key we have not read yet; a stranger's may name any, as often as they like
+)
+KEY_KNOWN_AFTER_S = 120  # every process has read a new key by then
+RESENDS_AN_HOUR_MAX = 5
+LISTED_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """How a show's tickets are checked."""
+
+    codes: Codes = Codes.FIXED
+    reentry: bool = True
+
+
+class Tickets:
+    def __init__(
+        self, postgres: Postgres, catalogue: Catalogue, *, wall: Callable[[], float] = time.time
+    ) -> None:
+        self._postgres = postgres
+        self._catalogue = catalogue
+        self._wall = wall
+        self._keys: dict[int, TicketKey] = {}
+        self._public: dict[int, bytes] = {}
+        self._read_at = -KEYS_FRESH_S
+
+    async def open(self) -> None:
+        """Make the first key if there is none."""
+        async with self._postgres.transaction() as tx:
+            await tx.execute(Q.lock_ticket_keys)
+            if not await tx.fetch(Q.ticket_keys):
+                await tx.execute(Q.add_ticket_key, *_new_key(), 0)
+        await self._read_keys()
+
+    async def rotate_key(self) -> None:
+        """A new key. It signs once every process knows it; what older ones have signed stays good."""
+        async with self._postgres.transaction() as tx:
+            await tx.execute(Q.lock_ticket_keys)
+            await tx.execute(Q.add_ticket_key, *_new_key(), KEY_KNOWN_AFTER_S)
+        await self._read_keys()
+
+    async def keys(self) -> dict[int, TicketKey]:
+        if time.monotonic() - self._read_at > KEYS_FRESH_S:
+            await self._read_keys()
+        return self._keys
+
+    async def signing_key(self) -> TicketKey:
+        return signing_key(await self.keys(), self._wall())
+
+    async def read(self, text: str) -> Code:
+        """The code, if we signed it; BadCode otherwise."""
+        await self.keys()
+        known_at = self._read_at
+        try:
+            return read_code(text, self._public)
+        except BadCode:
+            if time.monotonic() - known_at < KEYS_RETRY_S:
+                raise
+            await self._read_keys()
+            return read_code(text, self._public)
+
+    async def is_live(self, code: Code, binding: int) -> bool:
+        """Whether the tag is this phone's, of this half minute."""
+        key = (await self.keys())[code.key_id]
+        secret = phone_secret(show_secret(key.secret, code.ticket.show_id), code.ticket, binding)
+        return is_live(code, secret, self._wall())
+
+    async def fixed_code(self, ticket: IssuedTicket) -> str:
+        return fixed_code(await self.signing_key(), ticket.ticket)
+
+    async def live_code(self, ticket: IssuedTicket) -> tuple[str, bytes]:
+        """The code of this half minute, and the secret it is made with."""
+        key = await self.signing_key()
+        secret = phone_secret(show_secret(key.secret, ticket.show_id), ticket.ticket, ticket.binding)
+        return live_code(key, ticket.ticket, secret, self._wall()), secret
+
+    async def link(self, ticket: IssuedTicket) -> str:
+        return link_of(await self.signing_key(), ticket.ticket)
+
+    async def ticket_at(self, link: str) -> IssuedTicket:
+        """The ticket behind a link, unless it has changed hands since."""
+        named = read_link(link, await self.keys())
+        found = await self.find(named.show_id, named.serial)
+        if found is None or found.edition != named.edition:
+            raise NoSuchTicket
+        return found
+
+    async def find(self, show_id: int, serial: int) -> IssuedTicket | None:
+        row = await self._postgres.fetchrow(Q.ticket, show_id, serial)
+        return issued(row) if row else None
+
+    async def of_booking(self, show_id: int, number: int) -> list[IssuedTicket]:
+        return [issued(row) for row in await self._postgres.fetch(Q.tickets_of_booking, show_id, number)]
+
+    async def of_owner(self, account_id: int, email: str, *, before: int, limit: int) -> list[IssuedTicket]:
+        rows = await self._postgres.fetch(Q.tickets_of_owner, account_id, email, before, limit)
+        return [issued(row) for row in rows]
+
+    async def bind_phone(self, tickets: Sequence[IssuedTicket], phone: str) -> None:
+        """From now on the live codes of these tickets, all of one show, are this phone's."""
+        serials = [ticket.serial for ticket in tickets]
+        digest = hashlib.sha256(phone.encode()).digest()
+        await self._postgres.execute(Q.bind_phone, tickets[0].show_id, serials, digest)
+
+    async def resend(self, show_id: int, number: int, account_id: int) -> None:
+        told = await self._postgres.fetchval(Q.resend, show_id, number, RESENDS_AN_HOUR_MAX, account_id)
+        if told is None:
+            raise ResendMax(limit=RESENDS_AN_HOUR_MAX, retry_after_s=3600)
+
+    async def occasion(self, show_id: int) -> Occasion:
+        card = await self._catalogue.show_card(show_id)
+        venue = await self._catalogue.venue(card["venue_id"])
+        cities = {city.slug: city.name for city in await self._catalogue.cities()}
+        return Occasion(
+            show_id=show_id,
+            title=card["title"],
+            hall=card["hall"],
+            venue=card["venue"],
+            address=venue["address"],
+            city=cities.get(card["city"], card["city"]),
+            starts_at=card["starts_at"],
+            ends_at=card["ends_at"],
+            starts_local=card["starts_at"].astimezone(ZoneInfo(card["timezone"])),
+            timezone=card["timezone"],
+            cancelled=card["cancelled"],
+            revision=card["revision"],
+        )
+
+    async def door(self, show_id: int) -> Door:
+        row = await self._postgres.fetchrow(Q.door, show_id)
+        return Door(Codes(row["codes"]), row["reentry"]) if row else Door()
+
+    async def set_door(self, show_id: int, door: Door) -> None:
+        await self._postgres.execute(Q.set_door, show_id, door.codes, door.reentry)
+
+    async def _read_keys(self) -> None:
+        rows = await self._postgres.fetch(Q.ticket_keys)
+        self._keys = {row["key_id"]: TicketKey(**row) for row in rows}
+        self._public = {key_id: key.public for key_id, key in self._keys.items()}
+        self._read_at = time.monotonic()
+
+
+def issued(row: Any) -> IssuedTicket:
+    return IssuedTicket(**dict(row) | {"codes": Codes(row["codes"])})
+
+
+def _new_key() -> tuple[bytes, bytes]:
+    return Ed25519PrivateKey.generate().private_bytes_raw(), secrets.token_bytes(SECRET_BYTES)

@@ -1,0 +1,1 @@
+"""Tickets that change hands (R30)."""

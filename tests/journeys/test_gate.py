@@ -1,0 +1,448 @@
+"""A night at the door, over HTTP: passes, scans, a flat phone, no network, a stolen device (R30)."""
+
+import asyncio
+import os
+import sys
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+import uvicorn
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from holdfast.app import Box, asgi_app
+from holdfast.config import Config
+from holdfast.gate.offline import OfflineGate
+from holdfast.gate.pack import opened
+from holdfast.gate.verdict import Verdict, Way
+from holdfast.people import Role
+from tests import cast
+from tests.cast import API, Fan, problem
+from tests.journeys.test_schemathesis import Server
+from tests.patience import until
+
+DEVICE = X25519PrivateKey.generate()
+PUBLIC = b64encode(DEVICE.public_key().public_bytes_raw()).decode()
+_scans = count(1)
+
+
+@pytest.fixture
+async def show(a_show: Callable[..., Any]) -> int:
+    return int(await a_show(30, price_minor=0, owner_seats_max=30))
+
+
+@pytest.fixture
+async def admin(box: Box, api: httpx2.AsyncClient) -> Fan:
+    return (await cast.fans(box, api, 1, Role.ADMIN))[0]
+
+
+def a_pass(show: int, gate: str = "North", **other: Any) -> dict[str, Any]:
+    now = datetime.now(UTC)
+    times = {
+        "starts_at": (now - timedelta(hours=1)).isoformat(),
+        "ends_at": (now + timedelta(hours=5)).isoformat(),
+    }
+    return {"shows": [show], "gate": gate, **times, **other}
+
+
+async def made(admin: Fan, body: dict[str, Any]) -> dict[str, Any]:
+    answer = await admin.post("/admin/gate-passes", body)
+    assert answer.status_code == 201, answer.text
+    return msgspec.json.decode(answer.content, type=dict[str, Any])
+
+
+async def a_device(admin: Fan, show: int, gate: str = "North", key: str = PUBLIC) -> Fan:
+    """A device that has signed in with the code of its pass."""
+    code = (await made(admin, a_pass(show, gate)))["code"]
+    answer = await admin.api.post(f"{API}/gate/login", json={"code": code, "device_key": key})
+    assert answer.status_code == 200, answer.text
+    return Fan(0, answer.json()["access_token"], admin.api)
+
+
+async def a_ticket(fan: Fan, show: int, seat: str) -> dict[str, Any]:
+    booking = (await fan.holds(show, seat)).json()
+    (ticket,) = (await fan.get(f"/bookings/{booking['booking_id']}/tickets")).json()["tickets"]
+    return {**ticket, "reference": booking["reference"]}
+
+
+async def scan(device: Fan, **body: Any) -> dict[str, Any]:
+    answer = await device.post("/gate/check-ins", {"scan_id": f"s{next(_scans)}", **body})
+    assert answer.status_code == 200, answer.text
+    return msgspec.json.decode(answer.content, type=dict[str, Any])
+
+
+class TestAtTheDoor:
+    async def test_in_once_and_the_second_is_told_when_and_where(
+        self, admin: Fan, alice: Fan, show: int
+    ) -> None:
+        north, south = await a_device(admin, show), await a_device(admin, show, "South")
+        ticket = await a_ticket(alice, show, "A-4")
+
+        first, second = await scan(north, code=ticket["code"]), await scan(south, code=ticket["code"])
+
+        assert (first["verdict"], first["seat"], first["gate"]) == ("admitted", "A-4", "North")
+        assert first["reference"] == ticket["reference"]
+        assert (second["verdict"], second["reason"]) == ("refused", "used")
+        assert (second["first_gate"], second["first_at"]) == ("North", first["scanned_at"])
+
+    async def test_a_ticket_for_another_show_says_which(
+        self, admin: Fan, alice: Fan, show: int, a_show: Callable[..., Any]
+    ) -> None:
+        ticket = await a_ticket(alice, show, "A-4")
+        elsewhere = await a_device(admin, await a_show(20, price_minor=0))
+
+        said = await scan(elsewhere, code=ticket["code"])
+
+        assert (said["verdict"], said["reason"]) == ("refused", "wrong_show")
+        assert said["other_show"].startswith("Test ")
+        assert "seat" not in said
+
+    async def test_a_transferred_ticket_is_dead_at_once(
+        self, admin: Fan, alice: Fan, bob: Fan, show: int
+    ) -> None:
+        """30 of the attacks: it reaches a gate with a network at the next scan."""
+        device = await a_device(admin, show)
+        ticket = await a_ticket(alice, show, "A-4")
+        email = (await bob.get("/me")).json()["email"]
+        await alice.post(f"/tickets/{ticket['ticket_id']}/transfer", {"email": email})
+
+        old = await scan(device, code=ticket["code"])
+        new = await scan(device, code=(await bob.get("/tickets")).json()["tickets"][0]["code"])
+
+        assert (old["reason"], new["verdict"]) == ("transferred", "admitted")
+
+    async def test_undone_it_lets_in_again(self, admin: Fan, alice: Fan, show: int) -> None:
+        device = await a_device(admin, show)
+        ticket = await a_ticket(alice, show, "A-4")
+        done = await scan(device, code=ticket["code"])
+
+        path = f"/gate/check-ins/{done['check_in_id']}/undo"
+        undone = await device.post(path, {"scan_id": "undo-1"})
+        again = await device.post(path, {"scan_id": "undo-2"})
+
+        assert (undone.status_code, undone.json()["verdict"]) == (200, "undone")
+        assert problem(again)["code"] == "nothing_to_undo"
+        assert (await scan(device, code=ticket["code"]))["verdict"] == "admitted"
+
+    async def test_a_flat_phone_is_found_by_reference_or_name_and_let_in_by_hand(
+        self, admin: Fan, alice: Fan, show: int
+    ) -> None:
+        device = await a_device(admin, show)
+        ticket = await a_ticket(alice, show, "A-4")
+        name = (await alice.get("/me")).json()["name"]
+
+        by_reference = (await device.get("/gate/search", q=ticket["reference"])).json()["tickets"]
+        by_name = (await device.get("/gate/search", q=name[:12])).json()["tickets"]
+        said = await scan(device, ticket=by_reference[0]["ticket_id"])
+
+        assert by_reference == by_name
+        assert set(by_reference[0]) == {
+            "ticket_id",
+            "show_id",
+            "reference",
+            "seat",
+            "initials",
+            "standing",
+        }
+        assert by_reference[0]["initials"] == name[0].upper() + "."
+        assert said["verdict"] == "admitted"
+
+    async def test_counts_by_gate(self, admin: Fan, alice: Fan, show: int) -> None:
+        north, south = await a_device(admin, show), await a_device(admin, show, "South")
+        codes = [(await a_ticket(alice, show, f"A-{n}"))["code"] for n in (1, 2, 3)]
+        for code in codes[:2]:
+            await scan(north, code=code)
+        await scan(south, code=codes[0])
+        await scan(south, code=codes[0], way="exit")
+
+        (counted,) = (await north.get("/gate/counts")).json()["shows"]
+        organisers = (await admin.get(f"/admin/shows/{show}/door/counts")).json()
+
+        assert counted == organisers
+        assert (counted["tickets"], counted["used"], counted["inside"]) == (3, 2, 1)
+        assert counted["gates"] == [
+            {"gate": "North", "admitted": 2, "left": 0, "undone": 0, "refused": 0},
+            {"gate": "South", "admitted": 0, "left": 1, "undone": 0, "refused": 1},
+        ]
+
+
+class TestPasses:
+    async def test_only_for_shows_of_ones_own(self, box: Box, api: httpx2.AsyncClient, show: int) -> None:
+        (stranger,) = await cast.fans(box, api, 1, Role.ORGANISER)
+
+        refused = await stranger.post("/admin/gate-passes", a_pass(show))
+
+        assert (refused.status_code, problem(refused)["code"]) == (404, "no_such_show")
+        assert (await stranger.get(f"/admin/shows/{show}/door")).status_code == 404
+
+    async def test_a_stolen_device_is_shut_out_at_once_and_never_knew_anybody(
+        self, admin: Fan, alice: Fan, show: int
+    ) -> None:
+        """31 of the attacks."""
+        body = await made(admin, a_pass(show))
+        login = {"code": body["code"], "device_key": PUBLIC}
+        token = (await admin.api.post(f"{API}/gate/login", json=login)).json()["access_token"]
+        device = Fan(0, token, admin.api)
+        ticket = await a_ticket(alice, show, "A-4")
+
+        for path in ("/bookings", "/tickets"):
+            assert (await device.get(path)).json() in ({"bookings": [], "next": None}, {"tickets": []})
+        for path in ("/admin/events", f"/admin/shows/{show}/blocks", f"/admin/shows/{show}/door/conflicts"):
+            assert (await device.get(path)).status_code == 403
+        revoked = await admin.delete(f"/admin/gate-passes/{body['gate_pass']['pass_id']}")
+
+        assert revoked.json()["revoked_at"] is not None
+        for refused in (
+            await device.post("/gate/check-ins", {"scan_id": "x", "code": ticket["code"]}),
+            await device.get("/gate/pack"),
+            await device.get("/gate/search", q="alice"),
+            await device.get("/gate/counts"),
+        ):
+            assert (refused.status_code, problem(refused)["code"]) == (403, "no_gate_pass")
+        assert (await admin.api.post(f"{API}/gate/login", json=login)).status_code == 401
+
+    async def test_a_code_signs_one_device_in(self, admin: Fan, show: int) -> None:
+        code = (await made(admin, a_pass(show)))["code"]
+        other = b64encode(X25519PrivateKey.generate().public_key().public_bytes_raw()).decode()
+
+        said = [
+            (await admin.api.post(f"{API}/gate/login", json={"code": code, "device_key": key})).status_code
+            for key in (PUBLIC, PUBLIC, other)
+        ]
+
+        assert said == [200, 200, 401]
+
+    async def test_somebody_of_the_gate_asks_with_their_own_account(
+        self, box: Box, api: httpx2.AsyncClient, admin: Fan, alice: Fan, show: int
+    ) -> None:
+        (gita,) = await cast.fans(box, api, 1, Role.GATE)
+        email = (await gita.get("/me")).json()["email"]
+        body = await made(admin, a_pass(show, email=email))
+        ticket = await a_ticket(alice, show, "A-4")
+
+        bound = await gita.post("/gate/device", {"device_key": PUBLIC})
+        said = await scan(gita, code=ticket["code"])
+
+        assert body["code"] is None
+        assert bound.json()["pass_id"] == body["gate_pass"]["pass_id"]
+        assert said["verdict"] == "admitted"
+
+    async def test_a_fan_has_no_business_here(self, admin: Fan, alice: Fan, show: int) -> None:
+        email = (await alice.get("/me")).json()["email"]
+
+        for path in ("/gate/check-ins", "/gate/uploads", "/gate/device"):
+            assert (await alice.post(path, {})).status_code == 403
+        for path in ("/gate/pack", "/gate/search", "/gate/counts", "/admin/gate-passes"):
+            assert (await alice.get(path)).status_code == 403
+        refused = await admin.post("/admin/gate-passes", a_pass(show, email=email))
+        assert problem(refused)["code"] == "not_a_gate_account"
+
+    @pytest.mark.parametrize("key", ["A" * 44, b64encode(bytes(32)).decode(), "!" * 44])
+    async def test_a_device_key_is_one(self, admin: Fan, show: int, key: str) -> None:
+        code = (await made(admin, a_pass(show)))["code"]
+
+        refused = await admin.api.post(f"{API}/gate/login", json={"code": code, "device_key": key})
+
+        assert (refused.status_code, problem(refused)["field"]) == (422, "device_key")
+
+
+class TestLive:
+    async def test_a_picture_sent_to_ten_friends_opens_nothing(
+        self, admin: Fan, alice: Fan, show: int
+    ) -> None:
+        """28 of the attacks: the owner's phone makes the next code, and the picture is of another phone's."""
+        assert (
+            await admin.api.put(f"{API}/admin/shows/{show}/door", json={"codes": "live"})
+        ).status_code == 401
+        put = await admin.api.put(
+            f"{API}/admin/shows/{show}/door", json={"codes": "live"}, headers=admin.headers
+        )
+        assert put.json() == {"codes": "live", "reentry": True}
+        device = await a_device(admin, show)
+        ticket = await a_ticket(alice, show, "A-4")
+        path = f"/tickets/{ticket['ticket_id']}/codes"
+        picture = (await alice.post(path, {"phone": "phone-one"})).json()["tickets"][0]["code"]
+        code = (await alice.post(path, {"phone": "phone-two"})).json()["tickets"][0]["code"]
+
+        assert (await scan(device, code=picture))["reason"] == "stale_code"
+        assert (await scan(device, code=code))["verdict"] == "admitted"
+
+
+class TestWithoutANetwork:
+    async def test_a_pack_decides_and_uploads_raise_what_contradicts(
+        self, admin: Fan, alice: Fan, show: int
+    ) -> None:
+        north, south = await a_device(admin, show), await a_device(admin, show, "South")
+        code = (await a_ticket(alice, show, "A-4"))["code"]
+        keys = (await admin.api.post(f"{API}/gate/login", json=await self._login(admin, show))).json()["keys"]
+        trusted = {int(key_id): b64decode(key) for key_id, key in keys.items()}
+        raw = b64decode((await north.get("/gate/pack")).json()["pack"])
+        gate = OfflineGate(opened(raw, DEVICE.private_bytes_raw(), trusted))
+        at = datetime.now(UTC)
+
+        assert gate.decide(code, Way.ENTRY, at.timestamp()).verdict is Verdict.ADMITTED
+        assert (await scan(south, code=code))["verdict"] == "admitted"
+        body = {
+            "scans": [{"scan_id": "off-1", "code": code, "verdict": "admitted", "scanned_at": at.isoformat()}]
+        }
+        told = (await north.post("/gate/uploads", body)).json()
+        again = (await north.post("/gate/uploads", body)).json()
+
+        assert (
+            told
+            == again
+            == {
+                "scans": [{"scan_id": "off-1", "recorded": True, "conflict": "used"}],
+                "conflicts": 1,
+            }
+        )
+        (conflict,) = (await admin.get(f"/admin/shows/{show}/door/conflicts")).json()["conflicts"]
+        assert (conflict["first_gate"], conflict["second_gate"]) == ("North", "South")
+        assert conflict["seat"] == "A-4"
+
+    async def _login(self, admin: Fan, show: int) -> dict[str, str]:
+        return {"code": (await made(admin, a_pass(show)))["code"], "device_key": PUBLIC}
+
+
+class TestTheCommand:
+    """`holdfast gate`, as a steward runs it: a scanner that types, and a network that comes and goes."""
+
+    @pytest.fixture
+    async def server(self, config: Config) -> AsyncIterator["Switch"]:
+        switch = Switch(config)
+        await switch.on()
+        yield switch
+        await switch.off()
+
+    async def test_it_goes_on_without_a_network_and_tells_later(
+        self, server: "Switch", admin: Fan, alice: Fan, show: int, tmp_path: Path
+    ) -> None:
+        code = (await made(admin, a_pass(show)))["code"]
+        tickets = [(await a_ticket(alice, show, f"A-{n}"))["code"] for n in (1, 2, 3)]
+        steward = Steward(tmp_path, server.url)
+        await steward.start("--code", code)
+
+        online = [await steward.scans(one) for one in (tickets[0], tickets[0], "HELLO")]
+        await server.off()
+        alone = [await steward.scans(one) for one in (tickets[0], tickets[1], tickets[1])]
+        await steward.killed()
+        await steward.start()
+        restarted = [await steward.scans(one) for one in (tickets[1], tickets[2])]
+        await server.on()
+
+        async def told() -> bool:
+            return (await admin.get(f"/admin/shows/{show}/door/counts")).json()["inside"] == 3
+
+        await until(told, within_s=20)
+        back = await steward.scans(tickets[2])
+        await steward.ends()
+
+        assert [(one["verdict"], one["offline"]) for one in online] == [
+            ("admitted", False),
+            ("used", False),
+            ("unknown", False),
+        ]
+        assert [(one["verdict"], one["offline"]) for one in alone] == [
+            ("used", True),
+            ("admitted", True),
+            ("used", True),
+        ]
+        assert [one["verdict"] for one in restarted] == ["used", "admitted"]
+        assert (back["verdict"], back["offline"]) == ("used", False)
+        assert (await admin.get(f"/admin/shows/{show}/door/conflicts")).json()["conflicts"] == []
+
+    async def test_without_a_pass_it_says_so(self, server: "Switch", tmp_path: Path) -> None:
+        steward = Steward(tmp_path, server.url)
+
+        await steward.start("--code", "A" * 32)
+
+        assert await steward.ends() == 2
+        assert "Not a pass of ours" in steward.complaint
+
+
+class Switch:
+    """A server on a port of its own, that can be switched off and on."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._port = 0
+        self._running: Server | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    async def on(self) -> None:
+        application = asgi_app(self._config)
+        made_by = uvicorn.Config(
+            application, host="127.0.0.1", port=self._port, log_config=None, access_log=False, ws="none"
+        )
+        self._running = Server(made_by)
+        self._serving = asyncio.create_task(self._running.serve())
+        running = self._running
+
+        async def started() -> bool:
+            return running.started
+
+        await until(started, within_s=10)
+        self._port = running.servers[0].sockets[0].getsockname()[1]
+
+    async def off(self) -> None:
+        if self._running is not None and self._serving is not None:
+            self._running.should_exit = self._running.force_exit = True
+            await self._serving
+            self._running = None
+
+
+class Steward:
+    """Somebody with `holdfast gate --json`."""
+
+    def __init__(self, folder: Path, server: str) -> None:
+        self._folder = folder
+        self._server = server
+        self._process: asyncio.subprocess.Process | None = None
+        self.complaint = ""
+
+    async def start(self, *options: str) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            str(Path(sys.executable).with_name("holdfast")),
+            "gate",
+            "--json",
+            f"--server={self._server}",
+            f"--folder={self._folder / 'gate'}",
+            *options,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={"PATH": os.environ.get("PATH", "")},
+        )
+
+    async def scans(self, code: str) -> dict[str, Any]:
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(code.encode() + b"\n")
+        async with asyncio.timeout(20):
+            line = await process.stdout.readline()
+        return msgspec.json.decode(line, type=dict[str, Any])
+
+    async def killed(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        await self._process.communicate()
+
+    async def ends(self) -> int:
+        assert self._process is not None
+        async with asyncio.timeout(20):
+            _, complaint = await self._process.communicate(b"")
+        self.complaint = complaint.decode()
+        assert self._process.returncode is not None
+        return self._process.returncode

@@ -1,0 +1,96 @@
+"""A booking is paid through Stripe and through Razorpay: their SDKs, and our sandbox behind (R20, R23)."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import httpx2
+import pytest
+
+from holdfast.app import Box, asgi_app
+from holdfast.config import Config
+from holdfast.payments.gateway import Answer, Charge
+from holdfast.sandbox.worker import Setup, opened
+from holdfast.web.asgi import Application
+from tests import cast
+from tests.cast import Fan
+from tests.conftest import served, started
+from tests.patience import until
+from tests.stores.counters import PAGES, SECRET, settings
+
+
+@asynccontextmanager
+async def an_office(name: str, config: Config, folder: Path) -> AsyncIterator[tuple[str, str]]:
+    """A box office with that gateway, and the gateway's address; each tells the other over HTTP."""
+    box: list[Application] = []
+
+    # The gateway has to know our address before we are there.
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        await box[0](scope, receive, send)
+
+    async with served(late) as url:
+        setup = Setup(folder=folder, secret=SECRET, notify_url=f"{url}/webhooks/{name}")
+        async with opened(setup) as sandbox, served(sandbox) as gateway_url:
+            there = settings(name, gateway_url, gateway_timeout_ms=2000)
+            changes = {
+                field: getattr(there, field) for field in vars(there) if field.startswith((name, "gateway"))
+            }
+            box.append(asgi_app(replace(config, **changes)))
+            async with started(box[0]):
+                yield url, gateway_url
+
+
+@asynccontextmanager
+async def a_fan(box: Box, url: str) -> AsyncIterator[Fan]:
+    async with httpx2.AsyncClient(base_url=url) as client:
+        [fan] = await cast.fans(box, client, 1)
+        yield fan
+
+
+async def choose(name: str, gateway_url: str, page: dict[str, Any], choice: str) -> None:
+    charge = Charge(
+        answer=Answer.UNKNOWN, action_url=page.get("action_url"), client_secret=page.get("client_secret")
+    )
+    async with aiohttp.ClientSession() as session:
+        address = await PAGES[name](gateway_url, charge)
+        async with session.post(address, data={"choice": choice}, allow_redirects=False) as answer:
+            assert answer.status == 303
+
+
+async def is_confirmed(fan: Fan, booking: str) -> bool:
+    return bool((await fan.get(f"/bookings/{booking}")).json()["state"] == "CONFIRMED")
+
+
+@pytest.mark.parametrize("name", ["stripe", "razorpay"])
+async def test_who_pays_on_the_gateways_page_has_the_seats_when_its_webhook_comes(
+    name: str, box: Box, config: Config, a_show: Callable[..., Any], tmp_path: Path
+) -> None:
+    show = await a_show(seats=4)
+    async with an_office(name, config, tmp_path) as (url, gateway_url), a_fan(box, url) as fan:
+        booking = (await fan.holds(show, "A-1", "A-2")).json()["id"]
+
+        asked = await fan.post(f"/bookings/{booking}/pay", {})
+        assert asked.status_code == 202, asked.text
+        await choose(name, gateway_url, asked.json(), "pay")
+
+        await until(lambda: is_confirmed(fan, booking))
+        paid = (await fan.get(f"/bookings/{booking}/payment")).json()
+
+    assert (paid["gateway"], paid["state"]) == (name, "CONFIRMED")
+
+
+async def test_a_token_of_stripes_is_charged_at_once_and_a_declined_one_leaves_the_hold(
+    box: Box, config: Config, a_show: Callable[..., Any], tmp_path: Path
+) -> None:
+    show = await a_show(seats=4)
+    async with an_office("stripe", config, tmp_path) as (url, _), a_fan(box, url) as fan:
+        booking = (await fan.holds(show, "A-1")).json()["id"]
+
+        declined = await fan.post(f"/bookings/{booking}/pay", {"method": "tok_insufficient"})
+        paid = await fan.post(f"/bookings/{booking}/pay", {"method": "tok_ok"})
+
+    assert (declined.status_code, paid.status_code) == (402, 200), (declined.text, paid.text)
+    assert paid.json()["state"] == "CONFIRMED"

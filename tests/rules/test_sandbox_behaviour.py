@@ -1,0 +1,139 @@
+"""What the sandbox does with a charge is decided by its token, its key and the settings alone (R20)."""
+
+from collections import Counter
+
+import pytest
+
+from holdfast.sandbox.behaviour import (
+    TOKENS,
+    Notices,
+    Refunds,
+    Reply,
+    Settings,
+    card_of,
+    plan_of,
+    refunds_of,
+)
+from holdfast.sandbox.pages.page import amount_text, origin
+from holdfast.sandbox.payment import MOVES, Move, State
+from holdfast.sandbox.refusal import Refused
+from holdfast.sandbox.wires.native.forms import check_return_url
+
+CALM = Settings()
+KEYS = [f"key-{number}" for number in range(4000)]
+
+
+def test_in_calm_weather_the_good_token_is_good_whatever_the_key() -> None:
+    assert {plan_of("tok_ok", key, CALM) for key in KEYS[:50]} == {TOKENS["tok_ok"]}
+
+
+def test_a_token_nobody_knows_is_refused() -> None:
+    with pytest.raises(Refused, match="no_such_method"):
+        plan_of("tok_unheard_of", "key", CALM)
+
+
+def test_a_suffix_is_another_card_and_the_same_behaviour() -> None:
+    assert plan_of("tok_declined:card-7", "key", CALM) == TOKENS["tok_declined"]
+    assert card_of("tok_ok:card-7") == card_of("tok_slow:card-7")
+    assert len({card_of(method) for method in ("tok_ok", "tok_ok:card-7", "tok_ok:card-8", "tok_slow")}) == 4
+    assert card_of("tok_unheard_of:card-7") is None
+
+
+def test_a_storm_has_the_rates_that_were_asked_for() -> None:
+    storm = Settings(timeout_paid=0.05, timeout_unpaid=0.05, decline=0.10, duplicate_notice=0.05)
+
+    plans = [plan_of("tok_ok", key, storm) for key in KEYS]
+
+    counted = Counter((plan.reply, plan.is_made, plan.move) for plan in plans)
+    assert counted[Reply.LOST, True, Move.CAPTURE] == pytest.approx(200, abs=60)
+    assert counted[Reply.LOST, False, Move.CAPTURE] == pytest.approx(200, abs=60)
+    assert counted[Reply.NORMAL, True, Move.DECLINE] == pytest.approx(400, abs=80)
+    assert sum(plan.notices is Notices.TWICE for plan in plans) == pytest.approx(200, abs=60)
+
+
+def test_the_same_seed_is_the_same_storm_and_another_is_not() -> None:
+    first, same, other = (Settings(decline=0.5, seed=seed) for seed in (1, 1, 2))
+
+    storms = [[plan_of("tok_ok", key, one) for key in KEYS[:100]] for one in (first, same, other)]
+
+    assert storms[0] == storms[1] != storms[2]
+
+
+def test_a_storm_bends_the_good_token_only() -> None:
+    assert plan_of("tok_slow", "key", Settings(decline=1.0)) == TOKENS["tok_slow"]
+    assert plan_of("tok_ok:card-7", "key", Settings(decline=1.0)).move is Move.DECLINE
+
+
+def test_a_request_lost_in_a_storm_may_get_through_the_next_time() -> None:
+    storm = Settings(timeout_unpaid=0.5)
+
+    outcomes = [
+        (plan_of("tok_ok", key, storm).is_made, plan_of("tok_ok", key, storm, lost=1).is_made)
+        for key in KEYS[:200]
+    ]
+
+    assert {second for first, second in outcomes if not first} == {True, False}
+
+
+def test_refunds_go_by_the_token_of_the_payment_and_by_the_storm() -> None:
+    assert refunds_of("tok_refund_refused:card-7", "key", CALM) is Refunds.REFUSED
+    assert refunds_of("tok_ok", "key", CALM) is Refunds.GIVEN
+    assert refunds_of("tok_ok", "key", Settings(refund_timeout=1.0)) is Refunds.LOST_ONCE
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"decline": 1.1}, {"decline": -0.1}, {"decline": 0.6, "timeout_paid": 0.6}, {"late_s": -1.0}],
+)
+def test_settings_that_cannot_be_are_told(changes: dict[str, float]) -> None:
+    assert Settings(**changes).problem()  # type: ignore[arg-type]
+    assert not CALM.problem()
+
+
+def test_no_move_leads_out_of_an_end() -> None:
+    ends = {State.CAPTURED, State.DECLINED, State.CANCELLED}
+
+    assert not {state for state, _ in MOVES} & ends
+    assert set(MOVES.values()) | {State.REQUIRES_PAYER} == set(State)
+
+
+@pytest.mark.parametrize(
+    ("amount_minor", "currency", "text"),
+    [
+        (4500, "EUR", "€ 45.00"),
+        (5, "USD", "$ 0.05"),
+        (1500, "JPY", "¥ 1 500"),
+        (1250, "KWD", "KWD 1.250"),
+        (123456789, "INR", "₹ 1 234 567.89"),
+    ],
+)
+def test_amounts_are_written_by_the_currencys_exponent(amount_minor: int, currency: str, text: str) -> None:
+    written = amount_text(amount_minor, currency)
+
+    assert written.replace("\N{NO-BREAK SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ") == text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "//shop.example/back",
+        "/back",
+        "https://",
+        "https://shop.example/\r\nSet-Cookie: a=b",
+        "https://shop.example\\@evil.example/",
+        "https://[half",
+        "ftp://shop.example/",
+        "https://shop.example/" + "a" * 3000,
+    ],
+)
+def test_a_payer_is_sent_back_to_the_web_only(url: str) -> None:
+    with pytest.raises(Refused, match="invalid_request"):
+        check_return_url(url)
+
+
+def test_the_way_back_is_named_without_a_password() -> None:
+    check_return_url("https://shop.example:8443/back?booking=7#seats")
+
+    assert origin("https://ann:secret@shop.example:8443/back") == "https://shop.example:8443"

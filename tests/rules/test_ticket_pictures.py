@@ -1,0 +1,244 @@
+"""What is drawn is read: by decoders that are not ours, from a page, a picture and a printed sheet (R30)."""
+
+import io
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from string import Template
+from typing import Any
+from xml.etree import ElementTree
+
+import pypdfium2  # type: ignore[import-untyped]
+import pytest
+import zxingcpp
+from icalendar import Calendar
+from PIL import Image, ImageDraw
+
+from holdfast.tickets import Codes, Occasion, Standing, Ticket, TicketKey
+from holdfast.tickets.calendar import calendar_file
+from holdfast.tickets.fonts.store import letters_of, printed, typeface_for
+from holdfast.tickets.issued import Printed
+from holdfast.tickets.pages import policy, ticket_html
+from holdfast.tickets.pdf import texts_of
+from holdfast.tickets.qr import matrix, png, svg
+from holdfast.tickets.routes import SHELL, STYLE
+from holdfast.tickets.ticket import fixed_code, live_code
+
+KEY = TicketKey(1, bytes(32), bytes(32), 0.0)
+CODE = fixed_code(KEY, Ticket(7, 123_456, 1))
+STARTS_AT = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
+OCCASION = Occasion(
+    show_id=7,
+    title="Crème Brûlée in Łódź",
+    hall="Grand Hall",
+    venue="Théâtre de l'Œuvre",
+    address="12 rue de Clichy",
+    city="Mumbai",
+    starts_at=STARTS_AT,
+    ends_at=STARTS_AT + timedelta(hours=2),
+    starts_local=STARTS_AT.astimezone(timezone(timedelta(hours=5, minutes=30))),
+    timezone="Asia/Kolkata",
+    cancelled=False,
+    revision=3,
+)
+TICKET = Printed(
+    ticket_id="abcdefghijklmnopqrst",
+    reference="ABCD2345",
+    seat="J-12",
+    section="Stalls",
+    row="J",
+    seat_number="12",
+    category="Gold",
+    trait="n",
+    price="₹500.00",
+    worth=Standing.GOOD,
+    code=CODE,
+)
+
+
+def decoded(image: Image.Image) -> set[str]:
+    return {found.text for found in zxingcpp.read_barcodes(image)}
+
+
+def sheets(pdf: bytes) -> list[Image.Image]:
+    return [page.render(scale=2).to_pil() for page in pypdfium2.PdfDocument(pdf)]
+
+
+def words(pdf: bytes) -> str:
+    return " ".join(page.get_textpage().get_text_range() for page in pypdfium2.PdfDocument(pdf))
+
+
+class TestQr:
+    @pytest.mark.parametrize("code", [CODE, live_code(KEY, Ticket(7, 9, 2), bytes(32), 0.0)])
+    def test_a_png_is_read_by_another_decoder(self, code: str) -> None:
+        assert decoded(Image.open(io.BytesIO(png(code)))) == {code}
+
+    def test_an_svg_draws_the_same_modules(self) -> None:
+        """Its strokes, laid on paper by hand and read."""
+        tree = ElementTree.fromstring(svg(CODE))
+        side = int(tree.attrib["viewBox"].split()[-1])
+        strokes = tree.findall(".//{http://www.w3.org/2000/svg}path")[-1].attrib["d"]
+
+        assert decoded(drawn(strokes, side)) == {CODE}
+
+    def test_a_ticket_is_37_modules_wide(self) -> None:
+        assert len(matrix(CODE)) == 37
+
+
+def drawn(strokes: str, side: int, scale: int = 8) -> Image.Image:
+    """M4 4.5h7m2 0h1…: pen to a place, then strokes of one module's height."""
+    image = Image.new("L", (side * scale, side * scale), 255)
+    pen, x, y = ImageDraw.Draw(image), 0.0, 0.0
+    for command in strokes.replace("M", " M").replace("m", " m").replace("h", " h").split(" "):
+        if not command:
+            continue
+        if command[0] in "Mm":
+            kind, start = command[0], float(command[1:])
+            continue
+        if command[0] == "h":
+            width = float(command[1:])
+            pen.rectangle((x * scale, (y - 0.5) * scale, (x + width) * scale - 1, (y + 0.5) * scale - 1), 0)
+            x += width
+        else:
+            x, y = (start, float(command)) if kind == "M" else (x + start, y + float(command))
+    return image
+
+
+class TestPdf:
+    def test_every_code_of_a_sheet_is_read_by_another_decoder(self) -> None:
+        codes = [fixed_code(KEY, Ticket(7, serial, 1)) for serial in range(100, 107)]
+
+        pages = sheets(printed(OCCASION, [replace(TICKET, code=code) for code in codes]))
+
+        assert len(pages) == 3
+        assert set.union(*map(decoded, pages)) == set(codes)
+
+    def test_it_says_what_where_when_and_which_seat(self) -> None:
+        text = words(printed(OCCASION, [TICKET]))
+
+        for part in ("Crème Brûlée in Łódź", "Grand Hall", "Théâtre de l'Œuvre", "12 rue de Clichy"):
+            assert part in text
+        for part in ("Fri 20 November 2026, 19:30 (Asia/Kolkata)", "row J", "seat 12", "₹500.00", "ABCD2345"):
+            assert part in text
+
+    @pytest.mark.parametrize("title", ["हिन्दी क्षत्रिय", "தமிழ் நாட்டு", "తెలుగు", "Война и мир", "Αθήνα"])
+    def test_a_title_in_another_script_has_letters_to_be_printed_with(self, title: str) -> None:
+        occasion = replace(OCCASION, title=title)
+
+        typeface = typeface_for(texts_of(occasion, [TICKET]))
+        image = sheets(printed(occasion, [TICKET]))[0]
+
+        assert typeface.spelling == {}
+        assert decoded(image) == {CODE}
+
+    def test_letters_join_as_their_script_wants(self) -> None:
+        """क् + ष is one letter: shaped, the word is narrower than its parts side by side."""
+        joined, apart = inked(replace(OCCASION, title="क्ष" * 6)), inked(replace(OCCASION, title="क ष" * 6))
+
+        assert joined < apart * 0.8
+
+    def test_a_script_no_font_has_is_spelt_or_marked_and_the_rest_is_right(self, tmp_path: object) -> None:
+        occasion = replace(OCCASION, title="ﬁlm 漢字")
+
+        pdf = printed(occasion, [TICKET])
+
+        assert "film" in words(pdf).lower()
+        assert decoded(sheets(pdf)[0]) == {CODE}
+
+    def test_where_paper_does_not_do_it_says_so_and_prints_no_code(self) -> None:
+        pdf = printed(OCCASION, [replace(TICKET, code=None)])
+
+        assert decoded(sheets(pdf)[0]) == set()
+        assert "show your ticket on your phone" in " ".join(words(pdf).split())
+
+    def test_a_title_without_end_stays_in_its_frame(self) -> None:
+        pdf = printed(replace(OCCASION, title="Endless " * 20, venue="V" * 120), [TICKET] * 3)
+
+        assert len(sheets(pdf)) == 1
+        assert "…" in words(pdf)
+
+
+def inked(occasion: Occasion) -> int:
+    """Width of the title in pixels."""
+    title = sheets(printed(occasion, [TICKET]))[0].convert("L").crop((100, 95, 720, 145))
+    box = title.point(lambda shade: 255 if shade < 128 else 0).getbbox()
+    assert box is not None
+    return int(box[2] - box[0])
+
+
+def test_the_first_font_has_every_letter_of_europe_and_of_hindi() -> None:
+    typeface = typeface_for(["ÀÉÎÕÜßŒŁŠŽŐŰĞİŞțș", "अआइईउऊएकखगघचछजझटठडढणतथदधनपफबभमयरलवशषसह₹€"])
+
+    assert (typeface.fallbacks, typeface.spelling) == ((), {})
+
+
+def test_fonts_are_found_once() -> None:
+    typeface_for(["Ж"])
+    before = letters_of.cache_info().misses
+    typeface_for(["Ж"])
+
+    assert letters_of.cache_info().misses == before
+
+
+def said(entry: Any, name: str) -> str:
+    return str(entry[name].to_ical().decode())
+
+
+class TestCalendar:
+    def entry(self, **other: object) -> tuple[Calendar, dict[str, str]]:
+        told = {"is_off": False, "now": STARTS_AT, **other}
+        occasion = told.pop("occasion", OCCASION)
+        raw = calendar_file(occasion, "abcdefghijklmnopqrst", ["J-12", "J-13"], **told)  # type: ignore[arg-type]
+        calendar = Calendar.from_ical(raw)
+        (event,) = calendar.walk("VEVENT")
+        return calendar, {name: said(event, name) for name in event}
+
+    def test_another_program_reads_when_and_where(self) -> None:
+        calendar, entry = self.entry()
+
+        assert calendar["METHOD"] == "PUBLISH"
+        assert (entry["DTSTART"], entry["DTEND"]) == ("20261120T140000Z", "20261120T160000Z")
+        assert entry["LOCATION"].startswith("Grand Hall\\, Théâtre de l'Œuvre")
+        assert "J-12\\, J-13" in entry["DESCRIPTION"]
+
+    def test_a_change_is_the_same_entry_with_a_higher_number(self) -> None:
+        _, before = self.entry()
+        _, after = self.entry(occasion=replace(OCCASION, revision=4))
+
+        assert before["UID"] == after["UID"]
+        assert int(before["SEQUENCE"]) < int(after["SEQUENCE"])
+
+    def test_a_show_that_is_off_is_struck_out(self) -> None:
+        calendar, entry = self.entry(is_off=True)
+
+        assert (calendar["METHOD"], entry["STATUS"]) == ("CANCEL", "CANCELLED")
+
+
+class TestPage:
+    def test_the_code_is_in_the_page_itself(self) -> None:
+        page = ticket_html(SHELL, STYLE, OCCASION, TICKET, Codes.FIXED)
+
+        assert svg(CODE) in page
+        assert page.count("src=") == 1  # the script, without which it works as well
+
+    def test_what_somebody_typed_is_never_markup(self) -> None:
+        evil = '<script>alert("x")</script>'
+        occasion = replace(OCCASION, title=evil, venue=evil, hall=evil)
+
+        page = ticket_html(SHELL, STYLE, occasion, replace(TICKET, section=evil), Codes.FIXED)
+
+        assert evil not in page
+        assert page.count("&lt;script&gt;") >= 4
+
+    def test_a_void_ticket_says_so(self) -> None:
+        void = replace(TICKET, worth=Standing.VOID, code=None)
+
+        assert "opens no door" in ticket_html(SHELL, STYLE, OCCASION, void, Codes.FIXED)
+
+    def test_the_policy_lets_in_nothing_but_ours(self) -> None:
+        assert "unsafe" not in policy(STYLE)
+        assert "default-src 'none'" in policy(STYLE)
+        assert policy(STYLE) != policy(STYLE + " ")
+
+    def test_the_shell_has_a_place_for_everything(self) -> None:
+        assert isinstance(SHELL, Template)
+        assert "$" not in ticket_html(SHELL, "", OCCASION, TICKET, Codes.LIVE)

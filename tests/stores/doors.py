@@ -1,0 +1,92 @@
+"""A door: a free show, its tickets, and gates with passes, as the stores see them."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+from holdfast.app import Box
+from holdfast.gate.passport import NewPass
+from holdfast.gate.store import CheckIn
+from holdfast.gate.verdict import Verdict, Way
+from holdfast.tickets import IssuedTicket
+from tests.stores.tills import Till, a_till, an_owner
+
+_scans = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """One gate: an account with a pass."""
+
+    box: Box
+    account_id: int
+    pass_id: int
+    gate: str
+
+    async def scans(self, code: str, way: Way = Way.ENTRY, scan_id: str = "") -> CheckIn:
+        found, _ = await self.box.gate.scan(self.account_id, scan_id or a_scan(), way, code)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Doorway:
+    till: Till
+
+    @property
+    def box(self) -> Box:
+        return self.till.box
+
+    async def tickets(self, *seats: int, owner_id: int | None = None) -> list[IssuedTicket]:
+        booking = await self.till.opened(*seats, price_minor=0, owner_id=owner_id or an_owner())
+        return await self.box.tickets.of_booking(self.till.show, booking.number)
+
+    async def ticket(self, seat: int, **other: Any) -> tuple[IssuedTicket, str]:
+        """A ticket and its code."""
+        (ticket,) = await self.tickets(seat, **other)
+        return ticket, await self.box.tickets.fixed_code(ticket)
+
+    async def again(self, ticket: IssuedTicket) -> IssuedTicket:
+        found = await self.box.tickets.find(ticket.show_id, ticket.serial)
+        assert found is not None
+        return found
+
+    async def stand(self, gate: str = "North", *shows: int, **other: Any) -> Stand:
+        now = datetime.now(UTC)
+        times = {"starts_at": now - timedelta(hours=1), "ends_at": now + timedelta(hours=5), **other}
+        new = NewPass(shows=list(shows) or [self.till.show], gate=gate, **times)
+        made, code = await self.box.passes.make(None, new)
+        assert code is not None
+        account_id = await self.box.postgres.fetchval(
+            "SELECT account_id FROM gate_pass WHERE id = $1", made.pass_id
+        )
+        return Stand(self.box, account_id, made.pass_id, gate)
+
+    async def gives_back(self, ticket: IssuedTicket) -> bool:
+        """As a refund does it: the row is locked, and void unless somebody was let in."""
+        done = await self.box.postgres.execute(
+            "UPDATE ticket SET voided_at = now()"
+            " WHERE show_id = $1 AND serial = $2 AND used_at IS NULL AND voided_at IS NULL",
+            ticket.show_id,
+            ticket.serial,
+        )
+        return bool(done == "UPDATE 1")
+
+    async def verdicts(self, ticket: IssuedTicket) -> list[Verdict]:
+        rows = await self.box.postgres.fetch(
+            "SELECT verdict FROM check_in WHERE show_id = $1 AND serial = $2 ORDER BY id",
+            ticket.show_id,
+            ticket.serial,
+        )
+        return [Verdict(row["verdict"]) for row in rows]
+
+    async def facts(self, ticket: IssuedTicket) -> list[str]:
+        return [kind for kind in await self.till.facts(ticket.number) if not kind.startswith("booking.")]
+
+
+async def a_doorway(box: Box, seats: int = 50) -> Doorway:
+    return Doorway(await a_till(box, seats, price_minor=0, owner_seats_max=50))
+
+
+def a_scan() -> str:
+    return f"scan-{next(_scans)}"

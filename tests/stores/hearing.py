@@ -1,0 +1,111 @@
+"""Somebody who hears facts and remembers them, and the duties of a worker, run by hand."""
+
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import asyncpg
+
+from holdfast.app import Box
+from holdfast.outbox import Consumer, Fact, Outbox
+from holdfast.outbox.worker import Listener, Relay
+
+OURS = "booking.%"
+
+
+@dataclass
+class Ears:
+    """A group of its own; `fails` says for a fact whether its call goes wrong."""
+
+    box: Box
+    group: str = field(default_factory=lambda: f"ears-{secrets.token_hex(4)}")
+    kinds: tuple[str, ...] = ()
+    fails: Callable[[Fact], bool] = lambda _fact: False
+    heard: list[Fact] = field(default_factory=list)
+    tried: list[int] = field(default_factory=list)
+    tries_max: int = 3
+    meanwhile: Callable[[Fact], Awaitable[None]] | None = None  # before it is heard
+
+    def __post_init__(self) -> None:
+        self.listener = self.another()
+
+    def another(self, outbox: Outbox | None = None) -> Listener:
+        """The same consumer in another process."""
+        consumer = Consumer(
+            group=self.group,
+            kinds=self.kinds,
+            call=self.hear,
+            from_oldest=False,
+            tries_max=self.tries_max,
+        )
+        return Listener(outbox or self.box.outbox, consumer, self.box.config, wait_s=0.02)
+
+    async def hear(self, fact: Fact) -> None:
+        self.tried.append(fact.id)
+        if self.meanwhile is not None:
+            await self.meanwhile(fact)
+        if self.fails(fact):
+            raise ValueError("not today")
+        self.heard.append(fact)
+
+    async def open(self) -> "Ears":
+        """From now on: facts of tests before this one are of no interest."""
+        await self.box.outbox.settle(1_000_000)
+        await self.box.outbox.add_group(self.group, from_oldest=False)
+        return self
+
+    async def listen(self, listener: Listener | None = None) -> None:
+        """Until nothing comes any more."""
+        while await (listener or self.listener).listen():
+            pass
+
+    def of(self, number: int) -> list[str]:
+        return [fact.kind for fact in self.heard if fact.number == number]
+
+    @property
+    def ids(self) -> list[int]:
+        return [fact.id for fact in self.heard]
+
+    async def retry_now(self) -> None:
+        """The pause before the next try is over."""
+        await self.box.postgres.execute(
+            "UPDATE parked_fact SET due_at = now() WHERE group_name = $1", self.group
+        )
+
+
+async def relayed(box: Box, relay: Relay | None = None) -> Relay:
+    """Everything there is, handed on to the bus."""
+    relay = relay or Relay(box.outbox, box.config)
+    await turns_are_free(box)
+    while await relay.relay():
+        pass
+    return relay
+
+
+async def turns_are_free(box: Box) -> None:
+    """Whoever had a turn is dead, and its time has passed."""
+    await box.postgres.execute("UPDATE consumer_group SET turn_until = '-infinity'")
+
+
+async def checkpoint(box: Box, group: str) -> int:
+    query = "SELECT checkpoint FROM consumer_group WHERE name = $1"
+    return int(await box.postgres.fetchval(query, group))
+
+
+@asynccontextmanager
+async def open_transaction(box: Box) -> AsyncIterator[tuple[Any, Callable[[], Awaitable[None]]]]:
+    """A connection in a transaction, and how to commit it."""
+    connection = await asyncpg.connect(box.config.database_url)
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        yield connection, transaction.commit
+    finally:
+        await connection.close()
+
+
+def other_outbox(box: Box, **config: Any) -> Outbox:
+    """The outbox as another process has it. Close it."""
+    return Outbox(box.postgres, replace(box.config, **config))

@@ -1,0 +1,64 @@
+"""A server that answers as it is told to, and remembers what it was asked: for what no sandbox would say."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+DRIP = object()  # a body that comes byte by byte, and never ends
+
+
+@dataclass
+class Oracle:
+    url: str = ""
+    asked: list[tuple[str, str, bytes]] = field(default_factory=list)  # method, path, body
+    heard: list[tuple[bytes, dict[bytes, bytes]]] = field(default_factory=list)  # body and headers
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    says: Callable[[str, str], tuple[int, Any]] = lambda method, path: (200, {})  # status, and JSON or text
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        self.asked.append((request.method, request.path, body))
+        self.heard.append((body, {name.lower(): value for name, value in request.raw_headers}))
+        status, said = self.says(request.method, request.path)
+        if said is DRIP:
+            response = web.StreamResponse(
+                headers={"Content-Type": "application/json", "Content-Length": "999"}
+            )
+            await response.prepare(request)
+            await response.write(b'{"id":')
+            await self.ended.wait()
+            return response
+        if isinstance(said, str):
+            return web.Response(status=status, text=said)
+        return web.json_response(said, status=status)
+
+    async def _drip(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            while not self.ended.is_set():  # quicker than anybody's patience with a silent connection
+                await response.write(b" ")
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self.ended.wait(), 0.05)
+        return response
+
+
+@asynccontextmanager
+async def an_oracle() -> AsyncIterator[Oracle]:
+    oracle = Oracle()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", oracle.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    oracle.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield oracle
+    finally:
+        oracle.ended.set()
+        await runner.cleanup()

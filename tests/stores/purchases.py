@@ -1,0 +1,71 @@
+"""Bookings that were paid for, through the cashier and a real gateway, and what is known of them afterwards."""
+
+from itertools import count
+from typing import Any
+
+from holdfast.app import Box
+from holdfast.audit import audit
+from holdfast.ledger import Booking
+from holdfast.payments.payment import Ask
+from holdfast.payments.refunds.refund import Refund, RefundAsk
+from holdfast.payments.refunds.worker import RefundDuties
+from holdfast.payments.saga import Step
+from tests.stores.stages import hold
+from tests.stores.tills import an_owner
+
+_keys = count(1)
+
+
+def an_ask(booking: Booking, method: str = "tok_ok") -> Ask:
+    return Ask(
+        show_id=booking.show_id,
+        number=booking.number,
+        owner_id=booking.owner_id,
+        request_id=f"purchase {next(_keys)}",
+        body_hash=1,
+        method=method,
+        return_url="",
+        nonce="n",
+    )
+
+
+async def bought(
+    box: Box, show_id: int, *seats: int, method: str = "tok_ok", owner: int | None = None
+) -> Booking:
+    booking = await hold(box, show_id, owner or an_owner(), *seats)
+    started = await box.cashier.pay(an_ask(booking, method))
+    assert started.payment is not None
+    assert started.payment.step is Step.PAID, started
+    return await now_of(box, booking)
+
+
+async def now_of(box: Box, booking: Booking) -> Booking:
+    found = await box.ledger.booking(booking.show_id, booking.number)
+    assert found is not None
+    return found
+
+
+async def refunds_of(box: Box, booking: Booking) -> list[Refund]:
+    key = (booking.show_id, booking.number)
+    return (await box.refund_book.refunds_of([key]))[key]
+
+
+def a_refund(booking: Booking, **asked: Any) -> RefundAsk:
+    return RefundAsk(
+        booking=booking, **{"why": f"admin:1:{next(_keys)}", "note": "test", "actor_id": 1, **asked}
+    )
+
+
+def refund_duties(box: Box) -> RefundDuties:
+    return RefundDuties(box.refund_book, box.refunds, at_once_max=8)
+
+
+async def account(box: Box, show_id: int, account: str) -> int:
+    sql = "SELECT coalesce(sum(amount_minor), 0)::bigint FROM journal WHERE show_id = $1 AND account = $2"
+    return int(await box.postgres.fetchval(sql, show_id, account))
+
+
+async def violations(box: Box, *show_ids: int) -> list[str]:
+    """What an audit finds wrong with these shows: in the ledger, on the map, at the gateway."""
+    report = await audit(box.postgres, box.ledger, box.claims, box.cashier.gateway)
+    return [f"{v.check}: {v.what}" for v in report.violations if v.show_id in show_ids]

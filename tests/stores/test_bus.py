@@ -1,0 +1,199 @@
+"""Every log that can be a bus keeps the same promises: order, one place for each message, no silent holes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+
+from holdfast.engines.bus import Bus, Message, OutOfStep, in_step
+from holdfast.engines.down import EngineDown
+from tests.patience import until
+from tests.stores.buses import (
+    Server,
+    ValkeyServer,
+    a_nats_server,
+    a_place,
+    chain,
+    opened,
+    positions,
+)
+from tests.stores.stages import Stage
+
+
+@pytest.fixture(scope="module", params=["valkey", "nats"])
+async def server(
+    request: pytest.FixtureRequest, stage: Stage, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Server]:
+    if request.param == "valkey":
+        yield ValkeyServer(stage.engines)
+        return
+    async with a_nats_server(tmp_path_factory.mktemp("nats")) as started:
+        yield started
+
+
+@pytest.fixture
+async def bus(server: Server) -> AsyncIterator[Bus]:
+    async with opened(a_place(server.url)) as one:
+        yield one
+
+
+async def all_of(bus: Bus, after: int = 0) -> list[int]:
+    return positions(await messages_of(bus, after))
+
+
+async def messages_of(bus: Bus, after: int = 0) -> list[Message]:
+    """A read may bring less than there is."""
+    reader = bus.reader()
+    found: list[Message] = []
+    while batch := await reader.read(found[-1].position if found else after, 1000, 0.2):
+        found += batch
+    await reader.close()
+    return found
+
+
+async def test_what_is_appended_is_read_in_order_as_it_was(bus: Bus) -> None:
+    told = [*chain(3, 4, 9), *chain(10, after=9)]
+    await bus.append(told[:3], 0)
+    await bus.append(told[3:], 9)
+
+    assert await messages_of(bus) == told
+    assert await bus.last() == 10
+
+
+async def test_an_empty_log_ends_at_nothing_and_has_nothing(bus: Bus) -> None:
+    assert await bus.last() == 0
+    assert await bus.reader().read(0, 100, 0.05) == []
+
+
+async def test_a_reader_goes_on_from_any_position(bus: Bus) -> None:
+    await bus.append(chain(2, 3, 5, 8), 0)
+    reader = bus.reader()
+
+    assert positions(await reader.read(3, 1, 0.5)) == [5]
+    assert positions(await reader.read(5, 100, 0.5)) == [8]
+    assert positions(await reader.read(2, 100, 0.5)) == [3, 5, 8]
+    assert positions(await reader.read(4, 100, 0.5)) == [5, 8]
+    assert await reader.read(8, 100, 0.05) == []
+
+
+async def test_readers_do_not_take_anything_from_each_other(bus: Bus) -> None:
+    await bus.append(chain(1, 2), 0)
+    readers = [bus.reader(), bus.reader()]
+
+    found = await asyncio.gather(*(reader.read(0, 100, 0.5) for reader in readers))
+
+    assert [positions(one) for one in found] == [[1, 2], [1, 2]]
+
+
+async def test_a_reader_that_waits_hears_at_once(bus: Bus) -> None:
+    await bus.append(chain(1), 0)
+    reader = bus.reader()
+    await reader.read(0, 100, 0.5)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    waiting = asyncio.create_task(reader.read(1, 100, 5.0))
+    await asyncio.sleep(0.1)
+    await bus.append(chain(2, after=1), 1)
+
+    assert positions(await waiting) == [2]
+    assert loop.time() - began < 1.0
+
+
+async def test_a_message_has_one_place_whoever_appends_it(bus: Bus, server: Server) -> None:
+    await bus.append(chain(1, 2), 0)
+
+    with pytest.raises(OutOfStep) as twice:
+        await bus.append(chain(1, 2), 0)
+    with pytest.raises(OutOfStep) as too_far:
+        await bus.append(chain(5, after=4), 4)
+
+    assert (twice.value.last, too_far.value.last) == (2, 2)
+    assert await all_of(bus) == [1, 2]
+
+
+async def test_two_that_append_at_once_shuffle_nothing(server: Server) -> None:
+    place = a_place(server.url)
+    async with opened(place) as one, opened(place) as two:
+        await one.append(chain(1), 0)
+        refused = 0
+
+        async def keep_appending(bus: Bus) -> None:
+            nonlocal refused
+            while (last := await bus.last()) < 60:
+                try:
+                    await bus.append(chain(*range(last + 1, last + 6), after=last), last)
+                except OutOfStep:
+                    refused += 1
+
+        await asyncio.gather(keep_appending(one), keep_appending(two))
+
+        found = await messages_of(one)
+        assert positions(found) == list(range(1, found[-1].position + 1))
+        assert [m.after for m in found] == list(range(found[-1].position))
+
+
+async def test_it_is_bounded_and_a_hole_is_seen(server: Server) -> None:
+    """Valkey trims whole nodes of a hundred entries: about so many."""
+    async with opened(a_place(server.url, messages_max=100)) as bus:
+        for begin in range(0, 1000, 100):
+            await bus.append(chain(*range(begin + 1, begin + 101), after=begin), begin)
+        found = await messages_of(bus, 5)
+
+    assert 100 <= len(found) <= 200
+    assert found[-1].position == 1000
+    assert in_step(5, found) == []
+    assert in_step(found[0].after, found) == found
+
+
+async def test_cleared_it_begins_anew(bus: Bus) -> None:
+    await bus.append(chain(7, 8), 0)
+    reader = bus.reader()
+    await reader.read(0, 100, 0.5)
+    await bus.clear()
+
+    assert await bus.last() == 0
+    await bus.append(chain(3, 4, after=2), 0)
+    assert await all_of(bus) == [3, 4]
+    assert positions(await reader.read(2, 100, 0.5)) == [3, 4]
+
+
+async def test_away_it_says_so_and_back_it_goes_on(bus: Bus, server: Server) -> None:
+    await bus.append(chain(1, 2), 0)
+    reader = bus.reader()
+    await reader.read(0, 100, 0.5)
+    await server.kill()
+    try:
+        with pytest.raises(EngineDown):
+            await bus.append(chain(3, after=2), 2)
+        with pytest.raises(EngineDown):
+            await reader.read(2, 100, 0.05)
+    finally:
+        await server.start()
+
+    await until(partial(answers, bus), within_s=15)
+    last = await bus.last()
+    await bus.append(chain(3, after=2), last)
+    assert positions(await reader.read(2, 100, 1.0)) == [3]
+    # What Valkey keeps is gone, what NATS keeps is on disk: both know which.
+    assert last == (0 if isinstance(server, ValkeyServer) else 2)
+
+
+async def test_a_server_that_forgot_everything_is_seen_through(bus: Bus, server: Server) -> None:
+    await bus.append(chain(1, 2, 3), 0)
+    reader = bus.reader()
+    await reader.read(0, 100, 0.5)
+    await server.forget()
+    await until(partial(answers, bus), within_s=15)
+
+    assert await bus.last() == 0
+    await bus.append(chain(3, 4, after=2), 0)
+    assert positions(await reader.read(3, 100, 1.0)) == [4]
+
+
+async def answers(bus: Bus) -> bool:
+    try:
+        await bus.last()
+    except EngineDown:
+        return False
+    return True

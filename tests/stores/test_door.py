@@ -1,0 +1,322 @@
+"""One row decides who comes in: once, with this edition, of this show, while it is worth it (R30, S11)."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import pytest
+
+from holdfast.app import Box
+from holdfast.gate.refusals import NoGatePass, NothingToUndo, SearchMax
+from holdfast.gate.store import SEARCHES_A_MINUTE_MAX
+from holdfast.gate.verdict import Verdict, Way
+from holdfast.ledger import reference
+from holdfast.tickets import Codes, Door
+from holdfast.tickets.transfer import Giver
+from tests.stores.doors import Doorway, a_doorway, a_scan
+
+RACES = 200
+
+
+@pytest.fixture
+async def doorway(box: Box) -> Doorway:
+    return await a_doorway(box)
+
+
+class TestOneTicket:
+    async def test_is_admitted_once_and_then_told_when_and_where(self, doorway: Doorway) -> None:
+        north, south = await doorway.stand("North"), await doorway.stand("South")
+        ticket, code = await doorway.ticket(3)
+
+        first, second = await north.scans(code), await south.scans(code)
+
+        assert (first.verdict, first.seat, first.number) == (Verdict.ADMITTED, 3, ticket.number)
+        assert (second.verdict, second.first_gate) == (Verdict.USED, "North")
+        assert second.first_at == first.scanned_at
+        assert (await doorway.again(ticket)).used_at == first.scanned_at
+        assert await doorway.facts(ticket) == ["ticket.checked_in"]
+
+    async def test_the_same_scan_again_gets_the_same_answer(self, doorway: Doorway) -> None:
+        north = await doorway.stand()
+        ticket, code = await doorway.ticket(3)
+
+        first = await north.scans(code, scan_id="once")
+        again = await north.scans(code, scan_id="once")
+
+        assert (again.verdict, again.check_in_id) == (Verdict.ADMITTED, first.check_in_id)
+        assert await doorway.verdicts(ticket) == [Verdict.ADMITTED]
+
+    async def test_a_stranger_s_code_is_unknown_and_written_down(self, doorway: Doorway) -> None:
+        north = await doorway.stand()
+
+        found = await north.scans("HELLO")
+
+        assert (found.verdict, found.seat, found.number) == (Verdict.UNKNOWN, None, None)
+        (count,) = await doorway.box.gate.counts([doorway.till.show])
+        assert [(gate.gate, gate.refused) for gate in count.gates] == [("North", 1)]
+
+    async def test_of_another_show_is_refused_there_and_good_here(self, box: Box, doorway: Doorway) -> None:
+        elsewhere = await a_doorway(box)
+        _, code = await doorway.ticket(3)
+
+        wrong = await (await elsewhere.stand()).scans(code)
+        right = await (await doorway.stand()).scans(code)
+
+        assert (wrong.verdict, wrong.seat) == (Verdict.WRONG_SHOW, None)
+        assert right.verdict is Verdict.ADMITTED
+
+    async def test_given_back_is_void(self, doorway: Doorway) -> None:
+        ticket, code = await doorway.ticket(3)
+        assert await doorway.gives_back(ticket)
+
+        found = await (await doorway.stand()).scans(code)
+
+        assert found.verdict is Verdict.VOID
+        assert (await doorway.again(ticket)).used_at is None
+
+    async def test_given_away_opens_nothing_and_the_new_code_does(self, doorway: Doorway) -> None:
+        north = await doorway.stand()
+        ticket, old = await doorway.ticket(3)
+        giver = Giver(ticket.booked_by, "giver@example.com")
+        given = await doorway.box.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
+
+        refused = await north.scans(old)
+        admitted = await north.scans(await doorway.box.tickets.fixed_code(given))
+
+        assert refused.verdict is Verdict.TRANSFERRED
+        assert admitted.verdict is Verdict.ADMITTED
+
+    async def test_a_code_of_an_edition_that_is_not_there_yet_is_unknown(self, doorway: Doorway) -> None:
+        """Signed by us and still not issued: a restored backup must not let somebody in."""
+        ticket, _ = await doorway.ticket(3)
+        giver = Giver(ticket.booked_by, "giver@example.com")
+        given = await doorway.box.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
+        later = await doorway.box.tickets.fixed_code(given)
+        await doorway.box.postgres.execute("DELETE FROM ticket_life WHERE serial = $1", ticket.serial)
+
+        assert (await (await doorway.stand()).scans(later)).verdict is Verdict.UNKNOWN
+
+
+class TestInAndOut:
+    async def test_who_was_scanned_out_may_come_in_again_once(self, doorway: Doorway) -> None:
+        north = await doorway.stand()
+        _, code = await doorway.ticket(3)
+
+        said = [
+            (await north.scans(code, way)).verdict
+            for way in (Way.EXIT, Way.ENTRY, Way.EXIT, Way.EXIT, Way.ENTRY, Way.ENTRY)
+        ]
+
+        assert said == [
+            Verdict.NOT_INSIDE,
+            Verdict.ADMITTED,
+            Verdict.LEFT,
+            Verdict.NOT_INSIDE,
+            Verdict.ADMITTED,
+            Verdict.USED,
+        ]
+
+    async def test_unless_the_show_says_no(self, doorway: Doorway) -> None:
+        north = await doorway.stand()
+        await doorway.box.tickets.set_door(doorway.till.show, Door(reentry=False))
+        _, code = await doorway.ticket(3)
+
+        said = [(await north.scans(code, way)).verdict for way in (Way.ENTRY, Way.EXIT, Way.ENTRY)]
+
+        assert said == [Verdict.ADMITTED, Verdict.LEFT, Verdict.USED]
+
+    async def test_who_left_cannot_give_the_ticket_back(self, doorway: Doorway) -> None:
+        north = await doorway.stand()
+        ticket, code = await doorway.ticket(3)
+        await north.scans(code)
+        await north.scans(code, Way.EXIT)
+
+        assert not await doorway.gives_back(ticket)
+
+
+class TestUndo:
+    async def test_it_is_as_if_the_ticket_had_never_been_used(self, doorway: Doorway) -> None:
+        north = await doorway.stand()
+        ticket, code = await doorway.ticket(3)
+        done = await north.scans(code)
+
+        await doorway.box.gate.undo(north.account_id, done.show_id, done.check_in_id, a_scan())
+
+        assert (await doorway.again(ticket)).used_at is None
+        assert (await north.scans(code)).verdict is Verdict.ADMITTED
+        assert await doorway.verdicts(ticket) == [Verdict.ADMITTED, Verdict.UNDONE, Verdict.ADMITTED]
+        assert await doorway.facts(ticket) == [
+            "ticket.checked_in",
+            "ticket.check_in_undone",
+            "ticket.checked_in",
+        ]
+
+    async def test_only_the_last_thing_that_happened(self, doorway: Doorway) -> None:
+        north = await doorway.stand()
+        _, code = await doorway.ticket(3)
+        first = await north.scans(code)
+        await north.scans(code, Way.EXIT)
+
+        with pytest.raises(NothingToUndo):
+            await doorway.box.gate.undo(north.account_id, first.show_id, first.check_in_id, a_scan())
+
+    async def test_a_refusal_cannot_be_undone(self, doorway: Doorway) -> None:
+        north = await doorway.stand()
+        _, code = await doorway.ticket(3)
+        await north.scans(code)
+        refused = await north.scans(code)
+
+        with pytest.raises(NothingToUndo):
+            await doorway.box.gate.undo(north.account_id, refused.show_id, refused.check_in_id, a_scan())
+
+    async def test_by_a_gate_of_this_show_only(self, box: Box, doorway: Doorway) -> None:
+        done = await (await doorway.stand()).scans((await doorway.ticket(3))[1])
+        stranger = await (await a_doorway(box)).stand()
+
+        with pytest.raises(NothingToUndo):
+            await box.gate.undo(stranger.account_id, done.show_id, done.check_in_id, a_scan())
+
+
+class TestPasses:
+    async def test_a_revoked_pass_asks_nothing_from_the_next_scan_on(self, doorway: Doorway) -> None:
+        north = await doorway.stand()
+        _, code = await doorway.ticket(3)
+        await doorway.box.passes.revoke(north.pass_id, None)
+
+        with pytest.raises(NoGatePass):
+            await north.scans(code)
+        with pytest.raises(NoGatePass):
+            await doorway.box.gate.standby(north.account_id)
+
+    async def test_a_pass_is_good_on_its_day(self, doorway: Doorway) -> None:
+        now = datetime.now(UTC)
+        _, code = await doorway.ticket(3)
+        tomorrow = await doorway.stand(
+            "North", starts_at=now + timedelta(days=1), ends_at=now + timedelta(days=2)
+        )
+        yesterday = await doorway.stand(
+            "North", starts_at=now - timedelta(days=2), ends_at=now - timedelta(days=1)
+        )
+
+        for stand in (tomorrow, yesterday):
+            with pytest.raises(NoGatePass):
+                await stand.scans(code)
+
+    async def test_unless_said_it_lasts_from_before_the_doors_open_until_after_the_show(
+        self, doorway: Doorway
+    ) -> None:
+        stand = await doorway.stand("North", starts_at=None, ends_at=None)
+
+        made = await doorway.box.passes.find(stand.pass_id, None)
+        occasion = await doorway.box.tickets.occasion(doorway.till.show)
+
+        assert made.starts_at == occasion.starts_at - timedelta(hours=6)
+        assert made.ends_at == occasion.ends_at + timedelta(hours=2)
+
+
+class TestLiveCodes:
+    @pytest.fixture
+    async def live(self, doorway: Doorway) -> Doorway:
+        await doorway.box.tickets.set_door(doorway.till.show, Door(codes=Codes.LIVE))
+        return doorway
+
+    async def test_the_code_of_the_phone_opens_and_paper_does_not(self, live: Doorway) -> None:
+        north = await live.stand()
+        ticket, paper = await live.ticket(3)
+        await live.box.tickets.bind_phone([ticket], "phone-one")
+        code, _ = await live.box.tickets.live_code(await live.again(ticket))
+
+        on_paper, on_the_phone = await north.scans(paper), await north.scans(code)
+
+        assert on_paper.verdict is Verdict.LIVE_CODE_NEEDED
+        assert on_the_phone.verdict is Verdict.ADMITTED
+
+    async def test_another_phone_makes_the_first_one_stale(self, live: Doorway) -> None:
+        north = await live.stand()
+        ticket, _ = await live.ticket(3)
+        await live.box.tickets.bind_phone([ticket], "phone-one")
+        old, _ = await live.box.tickets.live_code(await live.again(ticket))
+        await live.box.tickets.bind_phone([ticket], "phone-two")
+
+        assert (await north.scans(old)).verdict is Verdict.STALE_CODE
+
+    async def test_the_same_phone_stays_the_same(self, live: Doorway) -> None:
+        ticket, _ = await live.ticket(3)
+        for _ in range(3):
+            await live.box.tickets.bind_phone([ticket], "phone-one")
+
+        assert (await live.again(ticket)).binding == 1
+
+    async def test_paper_is_good_where_the_show_lets_it(self, live: Doorway) -> None:
+        await live.box.tickets.set_door(live.till.show, Door(codes=Codes.LIVE_OR_PAPER))
+        _, paper = await live.ticket(3)
+
+        assert (await (await live.stand()).scans(paper)).verdict is Verdict.ADMITTED
+
+
+class TestSearch:
+    async def test_by_reference_in_any_case(self, doorway: Doorway) -> None:
+        ticket, _ = await doorway.ticket(3)
+        standby = await doorway.box.gate.standby((await doorway.stand()).account_id)
+
+        found = await doorway.box.gate.search(standby, reference(ticket.show_id, ticket.number).lower())
+
+        assert [one.serial for one, _ in found] == [ticket.serial]
+
+    async def test_only_in_the_shows_of_the_pass(self, box: Box, doorway: Doorway) -> None:
+        ticket, _ = await doorway.ticket(3)
+        stranger = await box.gate.standby((await (await a_doorway(box)).stand()).account_id)
+
+        assert await box.gate.search(stranger, reference(ticket.show_id, ticket.number)) == []
+
+    async def test_not_more_often_than_the_limit(self, doorway: Doorway) -> None:
+        standby = await doorway.box.gate.standby((await doorway.stand()).account_id)
+        for _ in range(SEARCHES_A_MINUTE_MAX):
+            await doorway.box.gate.search(standby, "nobody")
+
+        with pytest.raises(SearchMax):
+            await doorway.box.gate.search(standby, "nobody")
+
+
+async def test_what_was_scanned_is_never_changed(doorway: Doorway) -> None:
+    await (await doorway.stand()).scans((await doorway.ticket(3))[1])
+
+    for change in ("UPDATE check_in SET verdict = 'used'", "DELETE FROM check_in"):
+        with pytest.raises(asyncpg.CheckViolationError):
+            await doorway.box.postgres.execute(change)
+
+
+async def test_the_same_code_at_two_gates_at_once_lets_one_in(box: Box) -> None:
+    """24 of the cases: G1 at two gates within 50 ms, two hundred times."""
+    doorway = await a_doorway(box, RACES)
+    north, south = await doorway.stand("North"), await doorway.stand("South")
+
+    for seat in range(RACES):
+        _, code = await doorway.ticket(seat)
+        found = await asyncio.gather(north.scans(code), south.scans(code))
+
+        by_verdict = {one.verdict: one for one in found}
+        assert set(by_verdict) == {Verdict.ADMITTED, Verdict.USED}
+        won, lost = by_verdict[Verdict.ADMITTED], by_verdict[Verdict.USED]
+        assert (lost.first_gate, lost.first_at) == (won.gate, won.scanned_at)
+    assert (await box.gate.counts([doorway.till.show]))[0].inside == RACES
+
+
+async def test_a_ticket_is_used_or_given_back_and_never_both(box: Box) -> None:
+    """27 of the cases: a refund racing the door. Whichever comes first, the other finds it so."""
+    doorway = await a_doorway(box, RACES)
+    north = await doorway.stand()
+    outcomes = set()
+
+    for seat in range(RACES):
+        ticket, code = await doorway.ticket(seat)
+        if seat % 2:
+            scanned, is_void = await asyncio.gather(north.scans(code), doorway.gives_back(ticket))
+        else:
+            is_void, scanned = await asyncio.gather(doorway.gives_back(ticket), north.scans(code))
+
+        now = await doorway.again(ticket)
+        assert (now.used_at is None) != (now.voided_at is None)
+        assert (scanned.verdict is Verdict.ADMITTED) != is_void
+        outcomes.add(scanned.verdict)
+    assert outcomes <= {Verdict.ADMITTED, Verdict.VOID}

@@ -1,0 +1,238 @@
+"""What gates decided without a network, told later: recorded as it was; contradictions are raised (G2)."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from holdfast.app import Box
+from holdfast.gate.offline import OfflineGate
+from holdfast.gate.pack import opened
+from holdfast.gate.refusals import BadPassCode, DeviceTaken, NoDevice, NoGatePass
+from holdfast.gate.verdict import OfflineScan, UploadedScan, Verdict, Way
+from holdfast.tickets import Codes, Door, IssuedTicket
+from holdfast.tickets.transfer import Giver
+from tests.stores.doors import Doorway, Stand, a_doorway, a_scan
+
+DEVICE = X25519PrivateKey.generate()
+PUBLIC = DEVICE.public_key().public_bytes_raw()
+
+
+@pytest.fixture
+async def doorway(box: Box) -> Doorway:
+    return await a_doorway(box)
+
+
+def ago(minutes: float) -> datetime:
+    return datetime.now(UTC) - timedelta(minutes=minutes)
+
+
+def a_scan_of(code: str, minutes_ago: float, way: Way = Way.ENTRY) -> OfflineScan:
+    verdict = Verdict.ADMITTED if way is Way.ENTRY else Verdict.LEFT
+    return OfflineScan(a_scan(), code, verdict, ago(minutes_ago), way)
+
+
+async def told(stand: Stand, *scans: OfflineScan) -> list[UploadedScan]:
+    return await stand.box.gate.upload(stand.account_id, scans)
+
+
+async def raised(doorway: Doorway) -> list[tuple[str, str | None, str]]:
+    """(why, gate of the first, gate of the second)"""
+    rows = await doorway.box.gate.conflicts(doorway.till.show)
+    return [(row["why"], row["first_gate"], row["second_gate"]) for row in rows]
+
+
+class TestTold:
+    async def test_what_contradicts_nothing_is_simply_so(self, doorway: Doorway) -> None:
+        north = await doorway.stand("North")
+        ticket, code = await doorway.ticket(3)
+
+        (one,) = await told(north, a_scan_of(code, 5))
+
+        assert (one.recorded, one.conflict) == (True, None)
+        now = await doorway.again(ticket)
+        assert now.is_inside
+        assert now.used_at is not None
+        assert now.used_at < ago(4)
+        assert await doorway.facts(ticket) == ["ticket.checked_in"]
+
+    async def test_told_twice_it_happened_once(self, doorway: Doorway) -> None:
+        north = await doorway.stand("North")
+        ticket, code = await doorway.ticket(3)
+        scan = a_scan_of(code, 5)
+
+        first, again = await told(north, scan), await told(north, scan)
+
+        assert first == again
+        assert await doorway.verdicts(ticket) == [Verdict.ADMITTED]
+        assert await raised(doorway) == []
+
+    @pytest.mark.parametrize("first_to_tell", ["North", "South"])
+    async def test_the_first_by_the_devices_clocks_is_the_first(
+        self, doorway: Doorway, first_to_tell: str
+    ) -> None:
+        """25 of the cases: whoever has a network sooner, North was first at the door."""
+        north, south = await doorway.stand("North"), await doorway.stand("South")
+        ticket, code = await doorway.ticket(3)
+        acts = [(north, a_scan_of(code, 9)), (south, a_scan_of(code, 5))]
+        if first_to_tell == "South":
+            acts.reverse()
+
+        for stand, scan in acts:
+            await told(stand, scan)
+
+        assert await raised(doorway) == [("used", "North", "South")]
+        assert await doorway.verdicts(ticket) == [Verdict.ADMITTED, Verdict.ADMITTED]
+        assert "door.conflict_raised" in await doorway.facts(ticket)
+
+    async def test_somebody_let_in_with_a_network_counts_too(self, doorway: Doorway) -> None:
+        north, south = await doorway.stand("North"), await doorway.stand("South")
+        _, code = await doorway.ticket(3)
+        await north.scans(code)
+
+        (one,) = await told(south, a_scan_of(code, 5))
+
+        assert one.conflict == "used"
+        assert await raised(doorway) == [("used", "South", "North")]
+
+    async def test_in_out_in_is_no_conflict_in_whatever_order_it_is_told(self, doorway: Doorway) -> None:
+        north = await doorway.stand("North")
+        ticket, code = await doorway.ticket(3)
+        scans = [a_scan_of(code, 9), a_scan_of(code, 6, Way.EXIT), a_scan_of(code, 3)]
+
+        done = await told(north, scans[2], scans[0], scans[1])
+
+        assert [one.scan_id for one in done] == [scans[2].scan_id, scans[0].scan_id, scans[1].scan_id]
+        assert await raised(doorway) == []
+        assert (await doorway.again(ticket)).is_inside
+
+    async def test_who_left_elsewhere_since_is_not_inside(self, doorway: Doorway) -> None:
+        north, south = await doorway.stand("North"), await doorway.stand("South")
+        ticket, code = await doorway.ticket(3)
+        await south.scans(code)
+        await south.scans(code, Way.EXIT)
+
+        await told(north, a_scan_of(code, 9))
+
+        assert not (await doorway.again(ticket)).is_inside
+
+    async def test_a_ticket_given_back_is_raised_and_stays_given_back(self, doorway: Doorway) -> None:
+        ticket, code = await doorway.ticket(3)
+        await doorway.gives_back(ticket)
+
+        (one,) = await told(await doorway.stand("North"), a_scan_of(code, 5))
+
+        assert one.conflict == "void"
+        assert await raised(doorway) == [("void", None, "North")]
+        assert (await doorway.again(ticket)).used_at is None
+
+    async def test_a_ticket_given_away_is_raised(self, doorway: Doorway) -> None:
+        ticket, code = await doorway.ticket(3)
+        giver = Giver(ticket.booked_by, "giver@example.com")
+        await doorway.box.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
+
+        (one,) = await told(await doorway.stand("North"), a_scan_of(code, 5))
+
+        assert one.conflict == "transferred"
+
+    async def test_a_clock_that_is_ahead_is_put_back(self, doorway: Doorway) -> None:
+        ticket, code = await doorway.ticket(3)
+
+        await told(await doorway.stand("North"), a_scan_of(code, -600))
+
+        used_at = (await doorway.again(ticket)).used_at
+        assert used_at is not None
+        assert used_at <= datetime.now(UTC)
+
+    async def test_our_lost_no_and_the_device_s_yes_are_both_on_record(self, doorway: Doorway) -> None:
+        """The answer to a scan was lost, so the device decided alone: same scan, other verdict."""
+        north, south = await doorway.stand("North"), await doorway.stand("South")
+        ticket, code = await doorway.ticket(3)
+        await south.scans(code)
+        refused = await north.scans(code, scan_id="lost")
+        scan = OfflineScan("lost", code, Verdict.ADMITTED, datetime.now(UTC))
+
+        first, again = await told(north, scan), await told(north, scan)
+
+        assert refused.verdict is Verdict.USED
+        assert [one.conflict for one in (*first, *again)] == ["used", "used"]
+        assert await doorway.verdicts(ticket) == [Verdict.ADMITTED, Verdict.USED, Verdict.ADMITTED]
+
+    async def test_our_lost_yes_and_the_device_s_yes_are_one(self, doorway: Doorway) -> None:
+        north = await doorway.stand("North")
+        ticket, code = await doorway.ticket(3)
+        await north.scans(code, scan_id="lost")
+
+        (one,) = await told(north, OfflineScan("lost", code, Verdict.ADMITTED, datetime.now(UTC)))
+
+        assert (one.recorded, one.conflict) == (True, None)
+        assert await doorway.verdicts(ticket) == [Verdict.ADMITTED]
+
+    async def test_a_forged_code_is_not_recorded(self, doorway: Doorway) -> None:
+        (one,) = await told(await doorway.stand("North"), a_scan_of("HELLO", 5))
+
+        assert not one.recorded
+
+    async def test_a_pass_that_is_over_may_tell_and_a_revoked_one_may_not(self, doorway: Doorway) -> None:
+        over = await doorway.stand("North", starts_at=ago(600), ends_at=ago(5))
+        revoked = await doorway.stand("South")
+        _, code = await doorway.ticket(3)
+        await doorway.box.passes.revoke(revoked.pass_id, None)
+
+        assert (await told(over, a_scan_of(code, 10)))[0].recorded
+        with pytest.raises(NoGatePass):
+            await told(revoked, a_scan_of(code, 10))
+
+
+class TestPack:
+    async def test_a_device_reads_its_pack_and_decides_as_the_ledger_would(self, doorway: Doorway) -> None:
+        north = await doorway.stand("North")
+        _, code_inside = await doorway.ticket(3)
+        void, code_void = await doorway.ticket(4)
+        _, code_good = await doorway.ticket(5)
+        await north.scans(code_inside)
+        await doorway.gives_back(void)
+
+        gate = await self.a_gate(doorway, north)
+        _, sold_since = await doorway.ticket(6)
+
+        assert self.says(gate, code_inside) is Verdict.USED
+        assert self.says(gate, code_void) is Verdict.VOID
+        assert self.says(gate, code_good) is Verdict.ADMITTED
+        assert self.says(gate, sold_since) is Verdict.ADMITTED
+
+    async def test_live_codes_are_checked_without_a_network(self, doorway: Doorway) -> None:
+        await doorway.box.tickets.set_door(doorway.till.show, Door(codes=Codes.LIVE))
+        ticket, paper = await doorway.ticket(3)
+        await doorway.box.tickets.bind_phone([ticket], "phone-one")
+        code, _ = await doorway.box.tickets.live_code(await doorway.again(ticket))
+
+        gate = await self.a_gate(doorway, await doorway.stand("North"))
+
+        assert self.says(gate, paper) is Verdict.LIVE_CODE_NEEDED
+        assert self.says(gate, code) is Verdict.ADMITTED
+
+    async def test_it_is_for_the_first_device_alone(self, doorway: Doorway) -> None:
+        north = await doorway.stand("North")
+        with pytest.raises(NoDevice):
+            await doorway.box.gate.pack(await doorway.box.gate.standby(north.account_id))
+        await doorway.box.passes.bind_device(north.pass_id, PUBLIC)
+        await doorway.box.passes.bind_device(north.pass_id, PUBLIC)
+
+        with pytest.raises(DeviceTaken):
+            await doorway.box.passes.bind_device(north.pass_id, b"x" * 32)
+        with pytest.raises(BadPassCode):
+            await doorway.box.passes.sign_in("A" * 32, PUBLIC)
+
+    async def a_gate(self, doorway: Doorway, stand: Stand) -> OfflineGate:
+        await doorway.box.passes.bind_device(stand.pass_id, PUBLIC)
+        raw = await doorway.box.gate.pack(await doorway.box.gate.standby(stand.account_id))
+        trusted = {key.key_id: key.public for key in (await doorway.box.tickets.keys()).values()}
+        return OfflineGate(opened(raw, DEVICE.private_bytes_raw(), trusted))
+
+    def says(self, gate: OfflineGate, code: str) -> Verdict:
+        return gate.decide(code, Way.ENTRY, datetime.now(UTC).timestamp()).verdict
+
+
+def test_a_ticket_has_no_name_in_it() -> None:
+    assert "name" not in IssuedTicket.__dataclass_fields__

@@ -1,0 +1,74 @@
+"""Webhooks of the sandbox in the words of other gateways, read by their adapters (R23)."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast.payments.gateway import Answer, Notice
+from tests.patience import until
+from tests.stores.counters import Counter, a_counter, a_sandbox
+from tests.stores.oracles import Oracle, an_oracle
+
+# What is done there, and the kind of notice that comes of it.
+STRIPE = {
+    "paid": "payment_intent.succeeded",
+    "declined": "payment_intent.payment_failed",
+    "called off": "payment_intent.canceled",
+    "refunded": "charge.refunded",
+}
+RAZORPAY = {"paid": "payment.authorized", "declined": "payment.failed", "refunded": "refund.processed"}
+
+
+async def told(oracle: Oracle, counter: Counter, kind: str) -> Notice:
+    """The notice of that kind, once it has come."""
+    found: list[Notice] = []
+
+    async def has_come() -> bool:
+        heard = [counter.gateway.notice(raw, headers, time.time()) for raw, headers in oracle.heard]
+        found[:] = [notice for notice in heard if notice.kind == kind]
+        return bool(found)
+
+    await until(has_come)
+    return found[0]
+
+
+async def made(counter: Counter, what: str) -> tuple[str, str | None]:
+    """Key and reference of a payment to which that was done."""
+    gateway, order = counter.gateway, counter.order("")
+    charge = await gateway.charge(order)
+    assert charge.reference is not None
+    if what == "called off":
+        await gateway.call_off(key=order.key, reference=charge.reference)
+    else:
+        await counter.choose(charge, "decline" if what == "declined" else "pay")
+    if what == "refunded":
+        assert (await gateway.look_up(key=order.key, reference=charge.reference)).answer is Answer.YES
+        await gateway.refund(key="back-of-it", reference=charge.reference, amount_minor=4500, currency="EUR")
+    return order.key, charge.reference
+
+
+@pytest.mark.parametrize(
+    "name, what, kind",
+    [
+        *(("stripe", what, kind) for what, kind in STRIPE.items()),
+        *(("razorpay", what, kind) for what, kind in RAZORPAY.items()),
+    ],
+)
+async def test_what_happens_is_told_in_the_gateways_own_words(
+    name: str, what: str, kind: str, tmp_path: Path
+) -> None:
+    async with (
+        an_oracle() as oracle,
+        a_sandbox(tmp_path, f"{oracle.url}/webhooks/{name}") as url,
+        a_counter(name, url) as counter,
+    ):
+        key, reference = await made(counter, what)
+
+        notice = await told(oracle, counter, kind)
+
+    assert (notice.reference, notice.amount_minor, notice.currency) == (reference, 4500, "EUR")
+    assert notice.key == (
+        key if name == "stripe" else None
+    )  # Razorpay's payments do not carry the order's notes
+    assert notice.mode == "test"

@@ -1,0 +1,179 @@
+"""The Stripe adapter, on its SDK, against a Stripe that somebody else has written (R20–R24)."""
+
+import secrets
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from holdfast.config import Config
+from holdfast.payments.gateway import Answer, Charge, Order
+from holdfast.payments.gateways import gateway_of
+from holdfast.payments.gateways.stripe import Stripe
+from tests.patience import until
+from tests.stores.localstripe import KEY, LocalStripe, local_stripe
+
+GOOD, FAILS = "pm_card_visa", "pm_card_chargeCustomerFail"
+WEBHOOK_SECRET = "whsec_of_this_test"
+
+
+@pytest.fixture(scope="module")
+async def there() -> AsyncIterator[LocalStripe]:
+    async with local_stripe() as it:
+        yield it
+
+
+@pytest.fixture
+async def stripe(there: LocalStripe) -> AsyncIterator[Stripe]:
+    config = Config(
+        gateway="stripe",
+        stripe_secret_key=KEY,
+        stripe_api_url=there.url,
+        stripe_webhook_secrets=WEBHOOK_SECRET,
+    )
+    gateway = gateway_of(config)
+    assert isinstance(gateway, Stripe)
+    yield gateway
+    await gateway.close()
+
+
+def order(method: str = GOOD, key: str | None = None) -> Order:
+    return Order(
+        key=key or f"pay-{secrets.token_hex(6)}",
+        amount_minor=4500,
+        currency="EUR",
+        method=method,
+        description="2 seats, Hamlet",
+    )
+
+
+async def made(stripe: Stripe, key: str) -> list[Charge]:
+    since = datetime.now(UTC) - timedelta(minutes=5)
+    seen, _ = await stripe.recent(since=since)
+    return [one.charge for one in seen if one.key == key]
+
+
+async def test_a_good_card_is_charged(stripe: Stripe) -> None:
+    charge = await stripe.charge(order())
+
+    assert (charge.answer, charge.amount_minor, charge.currency) == (Answer.YES, 4500, "EUR")
+    assert charge.reference is not None
+    assert charge.reference.startswith("pi_")
+
+
+async def test_a_payment_is_found_by_its_reference_and_by_its_key_alone(stripe: Stripe) -> None:
+    asked = order()
+    charge = await stripe.charge(asked)
+
+    assert await stripe.look_up(key=asked.key, reference=charge.reference) == charge
+    assert await stripe.look_up(key=asked.key, reference=None) == charge
+
+
+async def test_a_key_nobody_used_is_absent(stripe: Stripe) -> None:
+    assert await stripe.look_up(key="pay-none", reference=None) == Charge(answer=Answer.ABSENT)
+    assert await stripe.look_up(key="pay-none", reference="pi_none") == Charge(answer=Answer.ABSENT)
+    assert await stripe.call_off(key="pay-none", reference=None) == Charge(answer=Answer.ABSENT)
+
+
+async def test_the_reference_of_another_key_says_nothing(stripe: Stripe) -> None:
+    charge = await stripe.charge(order())
+
+    assert (await stripe.look_up(key="pay-mine", reference=charge.reference)).answer is Answer.UNKNOWN
+
+
+async def test_a_refused_card_is_a_no_and_its_intent_cannot_be_tried_again(stripe: Stripe) -> None:
+    asked = order(FAILS)
+
+    charge = await stripe.charge(asked)
+    after = await stripe.look_up(key=asked.key, reference=None)
+
+    assert (charge.answer, charge.code) == (Answer.NO, "card_declined")
+    assert charge.reason == "Your card was declined."
+    assert (after.answer, after.code) == (Answer.NO, "card_declined")
+    assert (await stripe.look_up(key=asked.key, reference=None)).code == "cancelled"
+
+
+async def test_a_token_nobody_knows_is_a_no(stripe: Stripe) -> None:
+    charge = await stripe.charge(order("pm_nobody"))
+
+    assert (charge.answer, charge.code) == (Answer.NO, "request_refused")
+
+
+async def test_without_a_token_the_payers_browser_gets_a_secret(stripe: Stripe) -> None:
+    asked = order("")
+    charge = await stripe.charge(asked)
+
+    assert charge.answer is Answer.UNKNOWN
+    assert charge.client_secret is not None
+    assert charge.client_secret.startswith(f"{charge.reference}_secret_")
+    assert (await stripe.look_up(key=asked.key, reference=None)).client_secret == charge.client_secret
+
+
+async def test_what_is_called_off_is_never_paid(stripe: Stripe) -> None:
+    asked = order("")
+    charge = await stripe.charge(asked)
+
+    off = await stripe.call_off(key=asked.key, reference=charge.reference)
+
+    assert off == Charge(answer=Answer.YES, reference=charge.reference)
+    assert await stripe.call_off(key=asked.key, reference=None) == off
+    assert (await stripe.look_up(key=asked.key, reference=None)).answer is Answer.NO
+
+
+async def test_what_was_paid_cannot_be_called_off(stripe: Stripe) -> None:
+    asked = order()
+    charge = await stripe.charge(asked)
+
+    off = await stripe.call_off(key=asked.key, reference=charge.reference)
+
+    assert (off.answer, off.code) == (Answer.NO, "already_taken")
+
+
+async def test_a_refund_is_made_once_a_key_though_stripe_has_forgotten_the_key(stripe: Stripe) -> None:
+    # localstripe never remembers keys: this is Stripe a day later.
+    asked = order()
+    charge = await stripe.charge(asked)
+    assert charge.reference is not None
+
+    given = [
+        await stripe.refund(key=key, reference=charge.reference, amount_minor=1000, currency="EUR")
+        for key in ("back-1", "back-1", "back-2")
+    ]
+
+    assert [one.answer for one in given] == [Answer.YES] * 3
+    assert given[0] == given[1] != given[2]
+    assert (await stripe.look_up(key=asked.key, reference=charge.reference)).refunded_minor == 2000
+
+
+async def test_the_card_behind_a_token_has_a_fingerprint(stripe: Stripe) -> None:
+    card = await stripe.card_of(GOOD)
+
+    assert card is not None
+    assert card == await stripe.card_of(GOOD) != await stripe.card_of(FAILS)
+    assert await stripe.card_of("pm_nobody") is None
+
+
+async def test_payments_are_listed_with_their_keys(stripe: Stripe) -> None:
+    asked = order()
+    charge = await stripe.charge(asked)
+
+    assert await made(stripe, asked.key) == [charge]
+
+
+async def test_a_webhook_they_signed_is_believed(stripe: Stripe, there: LocalStripe) -> None:
+    await there.post("/_config/webhooks/ours", url=f"{there.url}/hook", secret=WEBHOOK_SECRET)
+    asked = order()
+    charge = await stripe.charge(asked)
+
+    def heard() -> list[tuple[bytes, dict[bytes, bytes]]]:
+        return [hook for hook in there.hooks if asked.key.encode() in hook[0]]
+
+    async def is_there() -> bool:
+        return bool(heard())
+
+    await until(is_there)
+    notice = stripe.notice(*heard()[0], time.time())
+
+    assert (notice.kind, notice.key) == ("payment_intent.succeeded", asked.key)
+    assert (notice.reference, notice.amount_minor, notice.currency) == (charge.reference, 4500, "EUR")

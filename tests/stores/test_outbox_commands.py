@@ -1,0 +1,110 @@
+"""An operator asks who has heard what, and has it told again: `holdfast facts` (R28)."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.app import Box
+from tests.stores.hearing import Ears, relayed, turns_are_free
+from tests.stores.stages import Stage, hold
+from tests.stores.tills import Till, an_owner
+from tests.storms.office import clean, started
+
+
+@pytest.fixture
+def box(stage: Stage) -> Box:
+    return stage.box
+
+
+@pytest.fixture
+async def till(stage: Stage) -> Till:
+    return await stage.till(20)
+
+
+@pytest.fixture
+async def ears(box: Box) -> Ears:
+    await turns_are_free(box)
+    return await Ears(box).open()
+
+
+async def facts(box: Box, *words: str) -> tuple[int, str, str]:
+    env = {"HOLDFAST_DATABASE_URL": box.config.database_url, "HOLDFAST_REDIS_URL": box.config.redis_url}
+    process = await started(
+        *("-m", "holdfast", "facts", *words),
+        env={**clean(), **env},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    output, errors = await process.communicate()
+    return process.returncode or 0, output.decode(), errors.decode()
+
+
+async def group_of(box: Box, ears: Ears) -> dict[str, Any]:
+    _code, output, _ = await facts(box, "groups", "--json")
+    [found] = [row for row in json.loads(output) if row["name"] == ears.group]
+    return dict(found)
+
+
+async def test_a_dead_fact_is_shown_and_tried_again(box: Box, till: Till, ears: Ears) -> None:
+    booking = await hold(box, till.show, an_owner(), 1)
+    ears.fails = lambda _fact: True
+    await relayed(box)
+    for _ in range(ears.tries_max):
+        await ears.listen()
+        await ears.retry_now()
+    assert (await group_of(box, ears))["dead"] == 1
+
+    _code, output, _ = await facts(box, "dead", "--group", ears.group, "--json")
+    [dead] = json.loads(output)
+    code, said, _ = await facts(box, "retry", "--group", ears.group)
+    ears.fails = lambda _fact: False
+    await ears.listen()
+
+    assert (dead["fact"]["kind"], dead["reason"]) == ("booking.held", "ValueError('not today')")
+    assert (code, said) == (0, "1 will be tried again\n")
+    assert ears.of(booking.number) == ["booking.held"]
+    assert (await group_of(box, ears))["dead"] == 0
+
+
+async def test_facts_are_listed_and_told_again(box: Box, till: Till, ears: Ears) -> None:
+    await till.opened(1)
+    await till.opened(2, price_minor=0)
+    await relayed(box)
+    await ears.listen()
+    first = ears.ids[0]
+
+    _code, listed, _ = await facts(box, "list", "--from", str(first), "--kind", "booking.confirmed")
+    code, said, _ = await facts(box, "replay", "--group", ears.group, "--from", str(first))
+    await ears.listen()
+
+    assert [json.loads(line)["kind"] for line in listed.splitlines()] == ["booking.confirmed"]
+    assert (code, said) == (0, "3 facts will be told again\n")
+    assert len(ears.heard) == 6
+    at = ears.heard[0].at.isoformat()
+    assert (await facts(box, "replay", "--group", ears.group, "--from", at))[:2] == (0, said)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("replay", "--group", "nobody", "--from", "1"), "no group|are gone"),
+        (("replay", "--group", "nobody", "--from", "yesterday"), "neither the number of a fact nor a time"),
+        (("forget", "--group", "nobody"), "no such group"),
+    ],
+)
+async def test_what_cannot_be_done_is_said_in_one_line(
+    box: Box, till: Till, words: tuple[str, ...], why: str
+) -> None:
+    code, output, errors = await facts(box, *words)
+
+    assert (code, output) == (2, "")
+    assert any(part in errors for part in why.split("|")), errors
+    assert len(errors.strip().splitlines()) == 1
+
+
+async def test_a_group_that_is_forgotten_keeps_nothing(box: Box, ears: Ears) -> None:
+    assert (await facts(box, "forget", "--group", ears.group))[0] == 0
+
+    assert ears.group not in {row["name"] for row in await box.outbox.groups()}

@@ -1,0 +1,142 @@
+"""Relay and consumer on every bus there is: in order, once, and nothing lost with the bus (R28)."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+
+from holdfast.app import Box
+from holdfast.engines.down import EngineDown
+from holdfast.outbox import Outbox
+from holdfast.outbox.store import RELAY
+from holdfast.outbox.worker import Listener, Relay
+from tests.patience import until
+from tests.stores.buses import Server, ValkeyServer, a_nats_server
+from tests.stores.hearing import Ears, checkpoint, other_outbox, relayed, turns_are_free
+from tests.stores.stages import Stage
+from tests.stores.tills import Till, an_owner
+
+
+@dataclass
+class Scene:
+    """A show, a bus, and somebody who hears through it."""
+
+    till: Till
+    server: Server
+    outbox: Outbox
+    ears: Ears
+    listener: Listener
+
+    @property
+    def box(self) -> Box:
+        return self.till.box
+
+    async def sell(self, *seats: int) -> list[int]:
+        """Numbers of bookings that were opened and cancelled."""
+        bookings = [await self.till.opened(seat, owner_id=an_owner()) for seat in seats]
+        for booking in bookings:
+            await self.till.ledger.cancel(booking, booking.owner_id)
+        return [booking.number for booking in bookings]
+
+    async def relay(self) -> None:
+        await relayed(self.box, Relay(self.outbox, self.box.config))
+
+    async def bus_ends_at(self) -> int:
+        return await (await self.outbox.bus()).last()
+
+    async def bus_is_back(self) -> bool:
+        try:
+            await self.bus_ends_at()
+        except EngineDown:
+            return False
+        return True
+
+
+@pytest.fixture(scope="module", params=["valkey", "nats"])
+async def server(
+    request: pytest.FixtureRequest, stage: Stage, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Server]:
+    if request.param == "valkey":
+        yield ValkeyServer(stage.engines)
+        return
+    async with a_nats_server(tmp_path_factory.mktemp("nats")) as started:
+        yield started
+
+
+@pytest.fixture
+async def scene(stage: Stage, server: Server) -> AsyncIterator[Scene]:
+    till = await stage.till(20)
+    await turns_are_free(stage.box)
+    outbox = other_outbox(stage.box, bus_url=server.url)
+    ears = await Ears(stage.box).open()
+    yield Scene(till, server, outbox, ears, ears.another(outbox))
+    await outbox.close()
+
+
+TOLD = ["booking.held", "booking.cancelled"]
+
+
+async def test_everything_is_heard_in_order_and_once(scene: Scene) -> None:
+    numbers = await scene.sell(1, 2, 3)
+    await scene.relay()
+    await scene.ears.listen(scene.listener)
+
+    assert [scene.ears.of(number) for number in numbers] == [TOLD] * 3
+    assert len(scene.ears.ids) == len(set(scene.ears.ids)) == 6
+
+
+async def test_while_the_bus_is_away_facts_wait_and_back_it_has_them_in_order(scene: Scene) -> None:
+    await scene.sell(1)
+    await scene.relay()
+    before = await checkpoint(scene.box, RELAY)
+    await scene.server.kill()
+    try:
+        numbers = await scene.sell(2, 3)
+        await scene.relay()
+        waiting_from = await checkpoint(scene.box, RELAY)
+    finally:
+        await scene.server.start()
+    await until(scene.bus_is_back, within_s=15)
+    await scene.relay()
+    await scene.relay()
+    await scene.ears.listen(scene.listener)
+
+    assert waiting_from == before
+    assert await scene.bus_ends_at() == await checkpoint(scene.box, RELAY) == scene.ears.ids[-1]
+    assert [scene.ears.of(number) for number in numbers] == [TOLD] * 2
+
+
+async def test_what_a_new_and_empty_server_does_not_have_is_told_again(scene: Scene) -> None:
+    await scene.sell(1)
+    await scene.relay()
+    await scene.server.forget()
+    await until(scene.bus_is_back, within_s=15)
+    await scene.sell(2)
+    await scene.relay()
+    await scene.relay()
+
+    reader = (await scene.outbox.bus()).reader()
+    on_the_bus = await reader.read(0, 100_000, 1.0)
+    await scene.ears.listen(scene.listener)
+
+    assert len(scene.ears.heard) == 4
+    assert {message.position for message in on_the_bus} >= set(scene.ears.ids)
+
+
+async def test_a_bus_that_has_been_elsewhere_is_filled_from_the_oldest_checkpoint(scene: Scene) -> None:
+    """As when an operator moves from one bus to another: HOLDFAST_BUS_URL is all there is to change."""
+    await scene.sell(1)
+    await relayed(scene.box)
+    await scene.relay()
+    await scene.relay()
+    await until(partial(is_level, scene))
+
+    await scene.ears.listen(scene.listener)
+
+    assert len(scene.ears.heard) == 2
+
+
+async def is_level(scene: Scene) -> bool:
+    await scene.relay()
+    return await scene.bus_ends_at() == await checkpoint(scene.box, RELAY)

@@ -1,0 +1,210 @@
+"""Consumers that fail, processes that die, a bus that is away or forgets: nobody else notices (R28)."""
+
+import asyncio
+
+import pytest
+
+from holdfast.app import Box
+from holdfast.engines.bus import Message
+from holdfast.engines.down import EngineDown
+from holdfast.outbox import Fact
+from holdfast.outbox.worker import Relay
+from tests.stores.hearing import Ears, checkpoint, other_outbox, relayed, turns_are_free
+from tests.stores.stages import Stage, hold
+from tests.stores.tills import Till, an_owner
+
+NOWHERE = "redis://127.0.0.1:1"
+
+
+@pytest.fixture
+async def till(stage: Stage) -> Till:
+    return await stage.till(20)
+
+
+@pytest.fixture
+def box(stage: Stage) -> Box:
+    return stage.box
+
+
+@pytest.fixture
+async def ears(box: Box) -> Ears:
+    await turns_are_free(box)
+    return await Ears(box).open()
+
+
+async def test_a_fact_that_fails_keeps_only_its_own_booking_waiting(box: Box, till: Till, ears: Ears) -> None:
+    unlucky = await hold(box, till.show, an_owner(), 1)
+    ears.fails = lambda fact: fact.number == unlucky.number
+    lucky = await hold(box, till.show, an_owner(), 2)
+    await box.sales.cancel(unlucky)
+    await relayed(box)
+    await ears.listen()
+
+    assert ears.of(lucky.number) == ["booking.held"]
+    assert ears.of(unlucky.number) == []
+
+    ears.fails = lambda _fact: False
+    for _ in range(2):
+        await ears.retry_now()
+        await ears.listen()
+
+    assert ears.of(unlucky.number) == ["booking.held", "booking.cancelled"]
+
+
+async def test_after_many_tries_a_fact_is_dead_and_those_behind_it_go_on(
+    box: Box, till: Till, ears: Ears
+) -> None:
+    booking = await hold(box, till.show, an_owner(), 1)
+    await box.sales.cancel(booking)
+    ears.fails = lambda fact: fact.kind == "booking.held"
+    await relayed(box)
+    for _ in range(ears.tries_max + 1):
+        await ears.listen()
+        await ears.retry_now()
+
+    assert ears.of(booking.number) == ["booking.cancelled"]
+    [dead] = await box.outbox.dead(ears.group)
+    assert (dead["tries"], dead["reason"]) == (ears.tries_max, "ValueError('not today')")
+
+    ears.fails = lambda _fact: False
+    assert await box.outbox.retry_dead(ears.group) == 1
+    await ears.listen()
+
+    assert ears.of(booking.number) == ["booking.cancelled", "booking.held"]
+    assert await box.outbox.dead(ears.group) == []
+
+
+async def test_an_engine_that_is_down_is_nobodys_fault(box: Box, till: Till, ears: Ears) -> None:
+    numbers = [(await till.opened(seat, owner_id=an_owner())).number for seat in range(4)]
+
+    def is_away(fact: Fact) -> bool:
+        if fact.number == numbers[2]:
+            raise EngineDown("mail")
+        return False
+
+    ears.fails = is_away
+    await relayed(box)
+    with pytest.raises(EngineDown):
+        await ears.listen()
+    ears.fails = lambda _fact: False
+    await ears.listen()
+
+    assert sorted({fact.number or 0 for fact in ears.heard}) == sorted(numbers)
+    assert ears.ids[:2] == sorted(ears.ids)[:2]
+    assert await box.outbox.parked_due(ears.group, 10) == []
+
+
+async def test_what_a_killed_consumer_had_in_hand_is_heard_by_the_next(
+    box: Box, till: Till, ears: Ears
+) -> None:
+    await till.opened(1)
+    await relayed(box)
+    is_stuck = asyncio.Event()
+
+    async def never_ends(_fact: Fact) -> None:
+        is_stuck.set()
+        await asyncio.Event().wait()
+
+    stuck = Ears(box, ears.group, meanwhile=never_ends)
+    killed = asyncio.create_task(stuck.another().listen())
+    await is_stuck.wait()
+    assert await ears.listener.listen() == 0  # its turn has not passed yet
+    killed.cancel()
+    await turns_are_free(box)
+    await ears.listen()
+
+    assert len(ears.heard) == 1
+
+
+async def test_a_consumer_that_was_paused_does_not_move_the_checkpoint_of_the_next(
+    box: Box, till: Till, ears: Ears
+) -> None:
+    await till.opened(1)
+    await relayed(box)
+    paused, go_on = asyncio.Event(), asyncio.Event()
+
+    async def pause(_fact: Fact) -> None:
+        paused.set()
+        await go_on.wait()
+
+    ears.meanwhile = pause
+    first = asyncio.create_task(ears.another().listen())
+    await paused.wait()
+    ears.meanwhile = None
+    await turns_are_free(box)
+    await ears.listen(next_one := ears.another())
+    await till.opened(2)
+    await relayed(box)
+    await ears.listen(next_one)
+    reached = await checkpoint(box, ears.group)
+    go_on.set()
+    await first
+
+    assert await checkpoint(box, ears.group) == reached
+
+
+async def test_without_a_bus_seats_are_sold_and_facts_are_heard_all_the_same(
+    box: Box, till: Till, ears: Ears
+) -> None:
+    cut_off = other_outbox(box, bus_url=NOWHERE)
+    relay, listener = Relay(cut_off, box.config), ears.another(cut_off)
+    before = await checkpoint(box, "relay") if await relayed(box) else 0
+    await turns_are_free(box)
+    bookings = [await hold(box, till.show, an_owner(), seat) for seat in range(5)]
+    for booking in bookings:
+        await box.sales.cancel(booking)
+
+    assert await relay.relay() == 0
+    await ears.listen(listener)
+    behind = await checkpoint(box, "relay")
+    await relayed(box)
+
+    assert [ears.of(booking.number) for booking in bookings] == [["booking.held", "booking.cancelled"]] * 5
+    assert behind == before
+    assert await (await box.outbox.bus()).last() == await checkpoint(box, "relay") == ears.ids[-1]
+    await cut_off.close()
+
+
+async def test_what_an_emptied_bus_has_forgotten_is_told_again(box: Box, till: Till, ears: Ears) -> None:
+    await till.opened(1)
+    relay = await relayed(box)
+    await box.redis.call("FLUSHALL")
+    await till.opened(2)
+    await relayed(box, relay)
+
+    bus = await box.outbox.bus()
+    told = [message.position for message in await bus.reader().read(0, 100_000, 0)]
+    await ears.listen()
+
+    assert len(ears.heard) == 2
+    assert set(ears.ids) <= set(told)
+    assert told == sorted(told)
+
+
+async def test_an_idle_bus_that_forgets_is_told_again_too(box: Box, till: Till, ears: Ears) -> None:
+    await till.opened(1)
+    await relayed(box)
+    await box.redis.call("FLUSHALL")
+
+    await relayed(box, Relay(box.outbox, box.config))
+    await relayed(box)
+
+    assert await (await box.outbox.bus()).last() == await checkpoint(box, "relay")
+    await ears.listen()
+    assert len(ears.heard) == 1
+
+
+async def test_a_log_of_a_ledger_that_was_put_back_is_cleared(box: Box, till: Till, ears: Ears) -> None:
+    await till.opened(1)
+    await relayed(box)
+    bus = await box.outbox.bus()
+    last = await bus.last()
+    await bus.append([Message(last + 1000, last, b"{}")], last)
+    await till.opened(2)
+
+    await relayed(box)
+    await relayed(box)
+
+    assert await bus.last() == await checkpoint(box, "relay")
+    await ears.listen()
+    assert len(ears.heard) == 2

@@ -1,0 +1,243 @@
+"""What the Razorpay adapter makes of every way in which Razorpay can fail, and of its page (R20–R24)."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import structlog
+
+from holdfast.payments.gateway import Answer
+from holdfast.payments.gateways.razorpay import Razorpay
+from holdfast.payments.gateways.razorpay_objects import receipt_of, refund_token
+from tests.stores.counters import Counter, a_counter, a_sandbox
+from tests.stores.oracles import DRIP, Oracle, an_oracle
+
+SECRET = "never to be told"
+BAD_REQUEST = {"error": {"code": "BAD_REQUEST_ERROR", "description": "The amount must be at least INR 1.00"}}
+TABLE: dict[str, tuple[int, Any, Answer]] = {
+    "a parameter is wrong": (400, BAD_REQUEST, Answer.NO),
+    "our key is not theirs": (401, BAD_REQUEST, Answer.UNKNOWN),
+    "our key may not do that": (403, BAD_REQUEST, Answer.UNKNOWN),
+    "the key is in use": (409, BAD_REQUEST, Answer.UNKNOWN),
+    "too many requests": (429, BAD_REQUEST, Answer.UNKNOWN),
+    "their fault": (500, {"error": {"code": "SERVER_ERROR"}}, Answer.UNKNOWN),
+    "a bank's fault": (502, {"error": {"code": "GATEWAY_ERROR"}}, Answer.UNKNOWN),
+    "a proxy's fault": (502, "<html>Bad Gateway</html>", Answer.UNKNOWN),
+    "a proxy that knows no such page": (404, "<html>Not Found</html>", Answer.UNKNOWN),
+    "a proxy that speaks JSON": (404, {"message": "no route"}, Answer.UNKNOWN),
+    "not JSON": (200, "OK", Answer.UNKNOWN),
+    "a list": (200, [], Answer.UNKNOWN),
+    "an answer without a status": (200, {"id": "order_1"}, Answer.UNKNOWN),
+    "a body that does not end": (200, DRIP, Answer.UNKNOWN),
+}
+
+
+@pytest.fixture
+async def oracle() -> AsyncIterator[Oracle]:
+    async with an_oracle() as there:
+        yield there
+
+
+@pytest.fixture
+async def counter(oracle: Oracle) -> AsyncIterator[Counter]:
+    changes = {"razorpay_key_secret": SECRET, "razorpay_api_url": oracle.url, "gateway_timeout_ms": 700}
+    async with a_counter("razorpay", oracle.url, **changes) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+async def sandbox_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    async with a_sandbox(tmp_path_factory.mktemp("razorpay")) as url:
+        yield url
+
+
+@pytest.fixture
+async def shop(sandbox_url: str) -> AsyncIterator[Counter]:
+    async with a_counter("razorpay", sandbox_url) as opened:
+        yield opened
+
+
+def order(**changes: Any) -> dict[str, Any]:
+    whole = {"id": "order_1", "entity": "order", "status": "attempted", "amount": 4500, "currency": "INR"}
+    return whole | {"created_at": 1, "notes": {"holdfast_key": "pay-7"}} | changes
+
+
+def payment(**changes: Any) -> dict[str, Any]:
+    whole = {"id": "pay_1", "entity": "payment", "status": "authorized", "amount": 4500, "currency": "INR"}
+    return whole | {"order_id": "order_1", "captured": False} | changes
+
+
+@pytest.mark.parametrize("name", TABLE)
+async def test_every_failure_has_its_answer_and_nothing_tells_our_secret(
+    name: str, oracle: Oracle, counter: Counter, capfd: pytest.CaptureFixture[str]
+) -> None:
+    status, said, answer = TABLE[name]
+    # An empty list of orders first: it is making the order that fails.
+    oracle.says = lambda method, path: (200, {"items": []}) if method == "GET" else (status, said)
+
+    with structlog.testing.capture_logs() as lines:
+        charge = await counter.gateway.charge(counter.order())
+
+    assert charge.answer is answer
+    assert [method for method, _, _ in oracle.asked] == ["GET", "POST"]
+    assert lines
+    assert SECRET not in f"{lines} {charge} {counter.gateway!r}"
+    assert capfd.readouterr().out == "", "the SDK prints what went wrong"
+
+
+async def test_a_token_is_refused_in_words_and_nobody_is_asked(oracle: Oracle, counter: Counter) -> None:
+    charge = await counter.gateway.charge(counter.order("token_1"))
+
+    assert (charge.answer, charge.code) == (Answer.NO, "method_unsupported")
+    assert not oracle.asked
+
+
+async def test_what_is_paid_after_it_was_called_off_is_never_taken(shop: Counter) -> None:
+    asked = shop.order()
+    charge = await shop.gateway.charge(asked)
+    off = await shop.gateway.call_off(key=asked.key, reference=charge.reference)
+
+    await shop.choose(charge, "pay")
+
+    after = await shop.gateway.look_up(key=asked.key, reference=charge.reference)
+    assert (off.answer, after.answer, after.code) == (Answer.YES, Answer.NO, "cancelled")
+    # Now it is authorised, and still not captured.
+    assert (await shop.gateway.call_off(key=asked.key, reference=charge.reference)).answer is Answer.YES
+
+
+async def test_the_reference_of_another_key_says_nothing(shop: Counter) -> None:
+    charge = await shop.paid(shop.order())
+
+    assert (await shop.gateway.look_up(key="pay-mine", reference=charge.reference)).answer is Answer.UNKNOWN
+    assert (await shop.gateway.call_off(key="pay-mine", reference=charge.reference)).answer is Answer.UNKNOWN
+
+
+async def test_a_payer_who_was_refused_may_try_again(shop: Counter) -> None:
+    asked = shop.order()
+    charge = await shop.gateway.charge(asked)
+
+    await shop.choose(charge, "decline")
+
+    after = await shop.gateway.look_up(key=asked.key, reference=charge.reference)
+    assert (after.answer, after.client_secret) == (Answer.UNKNOWN, charge.client_secret)
+
+
+@pytest.mark.parametrize("change", [{"amount": 4400}, {"currency": "USD"}])
+async def test_only_the_whole_amount_is_captured(
+    oracle: Oracle, counter: Counter, change: dict[str, Any]
+) -> None:
+    def says(method: str, path: str) -> tuple[int, Any]:
+        return 200, {"items": [payment(**change)]} if path.endswith("payments") else order()
+
+    oracle.says = says
+
+    assert (await counter.gateway.look_up(key="pay-7", reference="order_1")).answer is Answer.UNKNOWN
+    assert {method for method, _, _ in oracle.asked} == {"GET"}
+
+
+async def test_a_capture_whose_answer_is_lost_is_unknown_until_it_is_seen(
+    oracle: Oracle, counter: Counter
+) -> None:
+    payments = [payment()]
+
+    def says(method: str, path: str) -> tuple[int, Any]:
+        if method == "POST":
+            payments[0] = payment(status="captured", captured=True)
+            return 200, DRIP
+        return 200, {"items": payments} if path.endswith("payments") else order()
+
+    oracle.says = says
+    first = await counter.gateway.look_up(key="pay-7", reference="order_1")
+    second = await counter.gateway.look_up(key="pay-7", reference="order_1")
+
+    assert (first.answer, second.answer, second.amount_minor) == (Answer.UNKNOWN, Answer.YES, 4500)
+    [captured] = [body for method, _, body in oracle.asked if method == "POST"]
+    assert json.loads(captured) == {"amount": 4500, "currency": "INR"}
+
+
+async def test_who_loses_the_race_to_capture_sees_that_it_was_taken(oracle: Oracle, counter: Counter) -> None:
+    payments = [payment()]
+
+    def says(method: str, path: str) -> tuple[int, Any]:
+        if method == "POST":
+            payments[0] = payment(status="captured", captured=True)
+            description = "This payment has already been captured"
+            return 400, {"error": {"code": "BAD_REQUEST_ERROR", "description": description}}
+        return 200, {"items": payments} if path.endswith("payments") else order()
+
+    oracle.says = says
+
+    assert (await counter.gateway.look_up(key="pay-7", reference="order_1")).answer is Answer.YES
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+async def test_a_refund_carries_its_key_and_is_looked_for_before_it_is_made(
+    oracle: Oracle, counter: Counter, is_made: bool
+) -> None:
+    refund = {"id": "rfnd_1", "status": "processed", "notes": {"holdfast_refund": "back-0123456789"}}
+
+    def says(method: str, path: str) -> tuple[int, Any]:
+        if path.endswith("payments"):
+            return 200, {"items": [payment(status="captured", captured=True)]}
+        return 200, refund if method == "POST" else {"items": [refund] if is_made else []}
+
+    oracle.says = says
+    refunded = await counter.gateway.refund(
+        key="back-0123456789", reference="order_1", amount_minor=4500, currency="INR"
+    )
+
+    sent = [
+        headers for (_, headers), asked in zip(oracle.heard, oracle.asked, strict=True) if asked[0] == "POST"
+    ]
+    assert (refunded.answer, refunded.reference) == (Answer.YES, "rfnd_1")
+    keys = [headers[b"x-refund-idempotency"] for headers in sent]
+    assert keys == ([] if is_made else [b"back-0123456789"])
+
+
+async def test_where_receipts_cannot_be_unique_the_order_is_made_without(
+    oracle: Oracle, counter: Counter
+) -> None:
+    def says(method: str, path: str) -> tuple[int, Any]:
+        if method == "GET":
+            return 200, {"items": []}
+        if b"unique_receipt" not in oracle.asked[-1][2]:
+            return 200, order(status="created")
+        description = "unique_receipt is/are not required and should not be sent"
+        return 400, {"error": {"code": "BAD_REQUEST_ERROR", "description": description}}
+
+    oracle.says = says
+
+    charge = await counter.gateway.charge(counter.order())
+
+    assert (charge.answer, charge.client_secret) == (Answer.UNKNOWN, "order_1")
+
+
+async def test_a_charge_waits_for_a_thread_no_longer_than_for_an_answer(oracle: Oracle) -> None:
+    oracle.says = lambda method, path: (200, DRIP)
+    changes = {"razorpay_api_url": oracle.url, "gateway_timeout_ms": 150, "gateway_links_max": 1}
+    async with a_counter("razorpay", oracle.url, **changes) as narrow:
+        charges = await asyncio.gather(*(narrow.gateway.charge(narrow.order()) for _ in range(4)))
+
+    assert {charge.answer for charge in charges} == {Answer.UNKNOWN}
+
+
+async def test_what_the_page_sends_back_is_believed_if_it_is_signed(counter: Counter) -> None:
+    assert isinstance(counter.gateway, Razorpay)
+    is_return = counter.gateway.is_return
+    mark = hmac.new(SECRET.encode(), b"order_1|pay_1", hashlib.sha256).hexdigest()
+
+    assert is_return(order_id="order_1", payment_id="pay_1", signature=mark)
+    assert not is_return(order_id="order_1", payment_id="pay_2", signature=mark)
+    assert not is_return(order_id="order_1", payment_id="pay_1", signature="ä" * 64)
+    assert not is_return(order_id="order_1", payment_id="pay_1", signature="")
+
+
+@pytest.mark.parametrize("key", ["short", "with:colons:of-some-length", "k" * 65, "pay-0123456789"])
+def test_any_key_fits_razorpays_fields(key: str) -> None:
+    assert len(receipt_of(key)) <= 40
+    assert len(refund_token(key)) >= 10
+    assert refund_token(key).replace("-", "").replace("_", "").isalnum()

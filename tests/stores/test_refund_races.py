@@ -1,0 +1,269 @@
+"""Two things at once about the same money: one outcome, and the money follows it (R24, R33).
+
+30 times each; 200 times with `pytest tests/storms tests/stores/test_refund_races.py --full`.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+import pytest
+
+from holdfast.app import Box, box_office
+from holdfast.config import Config
+from holdfast.engines.loop import Duty
+from holdfast.ledger import Booking, State
+from holdfast.payments.refunds.refund import RefundState, What
+from holdfast.payments.saga import Step
+from holdfast.payments.worker import PaymentDuties
+from holdfast.refusals import HoldGone, Refusal, WrongMove
+from tests.patience import until
+from tests.stores.purchases import a_refund, an_ask, bought, now_of, refund_duties, refunds_of, violations
+from tests.stores.stages import hold
+from tests.stores.tills import an_owner
+
+Show = Callable[..., Awaitable[int]]
+AT_ONCE = 10
+STAGGER_S = 0.03  # longer than any of them takes: each may be the first
+
+
+@pytest.fixture(scope="session")
+def rounds(pytestconfig: pytest.Config) -> int:
+    return 200 if pytestconfig.getoption("--full", default=False) else 30
+
+
+@pytest.fixture(scope="session")
+async def other(config: Config) -> AsyncIterator[Box]:
+    """Another process of the same box office: connections and batches of its own."""
+    async with box_office(config) as opened:
+        yield opened
+
+
+async def at_about_the_same_time(*acts: Awaitable[object]) -> list[object]:
+    async def act(one: Awaitable[object]) -> object:
+        await asyncio.sleep(random.uniform(0, STAGGER_S))
+        return await one
+
+    return await asyncio.gather(*(act(one) for one in acts), return_exceptions=True)
+
+
+async def repeated(rounds: int, race: Callable[[int], Awaitable[str]]) -> Counter[str]:
+    """How often each outcome was seen; several races run beside each other."""
+    outcomes: Counter[str] = Counter()
+    for start in range(0, rounds, AT_ONCE):
+        outcomes.update(await asyncio.gather(*(race(n) for n in range(start, min(start + AT_ONCE, rounds)))))
+    return outcomes
+
+
+async def settled(box: Box, show_id: int) -> None:
+    """Whatever is under way in this show is carried on until nothing is."""
+    payments, refunds = PaymentDuties(box.payments, box.cashier), refund_duties(box)
+    duties: Sequence[Duty] = (payments.carry_on, refunds.carry_out)
+
+    async def nothing_is_under_way() -> bool:
+        for duty in duties:
+            await duty()
+        await box.ledger.sweep(500)
+        return not await box.postgres.fetchval(
+            "SELECT (SELECT count(*) FROM payment WHERE show_id = $1 AND due_at IS NOT NULL)"
+            " + (SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'asked')",
+            show_id,
+        )
+
+    await until(nothing_is_under_way, within_s=60)
+    await box.ledger.mark(show_id)  # a map that was told in another order is written anew by the comparison
+    await box.seatmap.rebuild(show_id, "test")
+
+
+async def kept_minor(box: Box, booking: Booking) -> int:
+    """What was paid for a booking and has not gone back."""
+    return int(
+        await box.postgres.fetchval(
+            "SELECT coalesce(sum(amount_minor - refunds_minor), 0) FROM payment"
+            " WHERE show_id = $1 AND number = $2 AND step IN ('paid', 'late', 'returned')",
+            booking.show_id,
+            booking.number,
+        )
+    )
+
+
+async def test_of_refunds_at_once_one_is_made(box: Box, other: Box, a_show: Show, rounds: int) -> None:
+    show_id = await a_show(seats=rounds)
+
+    async def race(n: int) -> str:
+        booking = await bought(box, show_id, n)
+        decisions = await at_about_the_same_time(
+            *(one.refunds.decide(a_refund(booking)) for one in (box, other, box, other))
+        )
+        return ", ".join(sorted(decision.outcome for decision in decisions))  # type: ignore[attr-defined]
+
+    assert set(await repeated(rounds, race)) == {"decided, refunded, refunded, refunded"}
+    assert await violations(box, show_id) == []
+
+
+async def test_of_refunds_of_the_same_reason_one_is_made(
+    box: Box, other: Box, a_show: Show, rounds: int
+) -> None:
+    show_id = await a_show(seats=rounds)
+
+    async def race(n: int) -> str:
+        ask = a_refund(await bought(box, show_id, n), what=What.MONEY, amount_minor=100)
+        decisions = await at_about_the_same_time(
+            *(one.refunds.decide(ask) for one in (box, other, box, other))
+        )
+        return ", ".join(sorted(decision.outcome for decision in decisions))  # type: ignore[attr-defined]
+
+    assert set(await repeated(rounds, race)) == {"decided, same, same, same"}
+    assert await violations(box, show_id) == []
+
+
+async def test_an_owner_who_cancels_while_the_organiser_refunds_gets_it_once(
+    box: Box, other: Box, a_show: Show, rounds: int
+) -> None:
+    show_id = await a_show(seats=rounds)
+
+    async def race(n: int) -> str:
+        booking = await bought(box, show_id, n)
+        await at_about_the_same_time(
+            box.refunds.cancel(booking, None),
+            other.refunds.decide(a_refund(booking)),
+            other.refunds.cancel(booking, None),
+        )
+        (refund,) = await refunds_of(box, booking)
+        assert (refund.amount_minor, refund.state) == (1500, RefundState.DONE)
+        return refund.rule
+
+    assert set(await repeated(rounds, race)) <= {"owner", "admin"}
+    assert await violations(box, show_id) == []
+
+
+async def test_a_ticket_is_used_or_given_back_and_never_both(
+    box: Box, other: Box, a_show: Show, rounds: int
+) -> None:
+    show_id = await a_show(seats=rounds)
+
+    async def let_in(booking: Booking) -> bool:
+        """As the door does it: the row of the ticket, locked."""
+        async with other.postgres.transaction() as tx:
+            key = (booking.show_id, booking.number)
+            voided_at = await tx.fetchval(
+                "SELECT voided_at FROM ticket WHERE show_id = $1 AND number = $2 FOR UPDATE", *key
+            )
+            if voided_at is None:
+                await tx.execute("UPDATE ticket SET used_at = now() WHERE show_id = $1 AND number = $2", *key)
+            return voided_at is None
+
+    async def race(n: int) -> str:
+        booking = await bought(box, show_id, n)
+        _, was_let_in = await at_about_the_same_time(box.refunds.decide(a_refund(booking)), let_in(booking))
+        is_refunded = (await now_of(box, booking)).state is State.REFUNDED
+        assert was_let_in is not is_refunded
+        assert len(await refunds_of(box, booking)) == is_refunded
+        return "refunded" if is_refunded else "used"
+
+    outcomes = await repeated(rounds, race)
+    assert set(outcomes) <= {"refunded", "used"}
+    assert await violations(box, show_id) == []
+
+
+@pytest.mark.parametrize("method", ["tok_ok", "tok_slow", "tok_late_open"])
+async def test_who_pays_and_cancels_at_once_has_the_seats_or_the_money(
+    box: Box, other: Box, a_show: Show, rounds: int, method: str
+) -> None:
+    show_id = await a_show(seats=rounds)
+    bookings = []
+
+    async def race(n: int) -> str:
+        booking = await hold(box, show_id, an_owner(), n)
+        bookings.append(booking)
+        _, cancelled = await at_about_the_same_time(
+            box.cashier.pay(an_ask(booking, method)), cancel(other, booking)
+        )
+        return str(cancelled)
+
+    outcomes = await repeated(rounds, race)
+    await settled(box, show_id)
+
+    assert set(outcomes) <= {"cancelled", "refunded", "paying", "too late", "gone"}
+    for booking in bookings:
+        state = (await now_of(box, booking)).state
+        assert (state is State.CONFIRMED) == (await kept_minor(box, booking) == 1500), state
+        assert state in (State.CONFIRMED, State.REFUNDED, State.CANCELLED, State.HELD, State.EXPIRED)
+    assert await violations(box, show_id) == []
+
+
+async def cancel(box: Box, booking: Booking) -> str:
+    """What the owner was told."""
+    try:
+        after, _ = await box.refunds.cancel(
+            await box.sales.booking(booking.owner_id, booking.show_id, booking.number), None
+        )
+    except WrongMove:
+        return "too late"
+    except HoldGone:
+        return "gone"
+    return after.state
+
+
+@pytest.mark.parametrize("method", ["tok_ok", "tok_late_open"])
+async def test_a_payment_that_meets_the_end_of_its_time_has_the_seats_or_the_money_back(
+    box: Box, other: Box, a_show: Show, rounds: int, method: str
+) -> None:
+    """The hold lapses while somebody begins to pay; or the deadline passes while the gateway is asked."""
+    show_id = await a_show(seats=rounds)
+    bookings = []
+
+    async def time_is_up(booking: Booking) -> None:
+        key = (booking.show_id, booking.number)
+        await other.postgres.execute(
+            "UPDATE booking SET expires_at = now() WHERE show_id = $1 AND number = $2"
+            " AND state IN ('held', 'paying')",
+            *key,
+        )
+        await other.postgres.execute(
+            "UPDATE payment SET deadline_at = now() WHERE show_id = $1 AND number = $2", *key
+        )
+        await other.ledger.sweep(500)
+        await PaymentDuties(other.payments, other.cashier).carry_on()
+
+    async def race(n: int) -> str:
+        booking = await hold(box, show_id, an_owner(), n)
+        bookings.append(booking)
+        await at_about_the_same_time(box.cashier.pay(an_ask(booking, method)), time_is_up(booking))
+        return (await now_of(box, booking)).state
+
+    await repeated(rounds, race)
+    await settled(box, show_id)
+
+    for booking in bookings:
+        state = (await now_of(box, booking)).state
+        assert (state is State.CONFIRMED) == (await kept_minor(box, booking) == 1500), state
+        assert state in (State.CONFIRMED, State.EXPIRED, State.FAILED, State.HELD)
+    assert await violations(box, show_id) == []
+
+
+@pytest.mark.parametrize("method", ["tok_ok", "tok_slow", "tok_declined"])
+async def test_two_tabs_that_pay_are_one_payment(
+    box: Box, other: Box, a_show: Show, rounds: int, method: str
+) -> None:
+    show_id = await a_show(seats=rounds)
+
+    async def race(n: int) -> str:
+        booking = await hold(box, show_id, an_owner(), n)
+        tabs = await at_about_the_same_time(
+            box.cashier.pay(an_ask(booking, method)), other.cashier.pay(an_ask(booking, "tok_ok"))
+        )
+        assert not [tab for tab in tabs if isinstance(tab, Exception) and not isinstance(tab, Refusal)]
+        steps = await box.postgres.fetch(
+            "SELECT step::text AS step FROM payment WHERE show_id = $1 AND number = $2",
+            show_id,
+            booking.number,
+        )
+        return str([row["step"] for row in steps].count(Step.PAID))
+
+    outcomes = await repeated(rounds, race)
+    await settled(box, show_id)
+
+    assert set(outcomes) <= {"0", "1"}
+    assert await violations(box, show_id) == []

@@ -1,0 +1,122 @@
+"""A sandbox that is killed with -9 has forgotten nothing that it said (R20)."""
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+
+from holdfast.payments.gateway import Answer
+from holdfast.sandbox.folder import secret_in
+from tests.patience import until
+from tests.stores.sandboxes import QUICK, Desk, Process, Shop, a_desk, a_process, a_shop, an_order
+
+
+async def answered(desk: Desk, keys: list[str], done: dict[str, tuple[int, object]]) -> None:
+    for key in keys:
+        status, page = await desk.charge(key=key)
+        if status == 0:
+            return  # it was killed, and this one was told nothing
+        done[key] = status, page
+
+
+async def test_every_answer_is_still_there_and_so_is_its_key(tmp_path: Path) -> None:
+    async with a_process(tmp_path) as process, a_desk(process.url) as desk:
+        done: dict[str, tuple[int, object]] = {}
+        crowd = [
+            asyncio.create_task(answered(desk, [f"{n}-{m}" for m in range(1000)], done)) for n in range(8)
+        ]
+
+        async def under_way() -> bool:
+            return len(done) > 100
+
+        await until(under_way)
+        await process.kill()
+        await asyncio.gather(*crowd)
+        await process.start()
+
+        before = dict(done)
+        for key, answer in list(before.items())[-60:]:
+            assert await desk.charge(key=key) == answer
+        _, page = await desk.ask("GET", "/v1/control")
+        [total] = page["totals"]
+        assert total["count"] >= len(before)
+        for key in before:
+            found = await desk.gateway.look_up(key=key, reference=None)
+            assert found.answer is Answer.YES
+
+
+async def test_what_was_under_way_comes_to_its_end(tmp_path: Path) -> None:
+    async with a_process(tmp_path) as process, a_desk(process.url) as desk:
+        await desk.control(**{**QUICK, "slow_s": 0.4, "late_s": 0.8})
+        slow, late = an_order("tok_slow"), an_order("tok_late")
+        charging = asyncio.create_task(desk.gateway.charge(slow))
+
+        async def is_begun() -> bool:
+            return (await desk.gateway.look_up(key=slow.key, reference=None)).reference is not None
+
+        await until(is_begun)
+        pending = await desk.gateway.charge(late)
+        await process.kill()
+        assert (await charging).answer is Answer.UNKNOWN
+        await process.start()
+
+        again = await desk.gateway.charge(slow)
+        assert again.answer in (Answer.UNKNOWN, Answer.YES)
+        assert again.reference is not None
+        assert pending.reference is not None
+        await desk.becomes(again.reference, "captured")
+        await desk.becomes(pending.reference, "captured")
+        assert len((await desk.ask("GET", "/v1/payments"))[1]["payments"]) == 2
+
+
+async def notice_of_every_payment(shop: Shop, keys: list[str]) -> None:
+    async def told() -> bool:
+        return {notice.key for notice in shop.taken} == set(keys)
+
+    await until(told, within_s=10)
+
+
+async def test_notices_that_were_not_taken_are_sent_by_the_next_life(tmp_path: Path) -> None:
+    async with a_shop() as shop, a_process(tmp_path, shop.url) as process, a_desk(process.url) as desk:
+        await shop.close()
+        orders = [an_order() for _ in range(10)]
+        charges = await asyncio.gather(*(desk.gateway.charge(order) for order in orders))
+        assert {charge.answer for charge in charges} == {Answer.YES}
+        await process.kill()
+        await shop.open()
+
+        await process.start()
+
+        await notice_of_every_payment(shop, [order.key for order in orders])
+
+
+async def test_a_storm_goes_on_after_a_restart(tmp_path: Path) -> None:
+    async with a_process(tmp_path) as process, a_desk(process.url) as desk:
+        await desk.control(decline=1.0)
+        await process.kill()
+        await process.start()
+
+        assert (await desk.gateway.charge(an_order())).answer is Answer.NO
+
+
+async def test_it_stops_when_it_is_told_to_and_two_do_not_share_a_folder(tmp_path: Path) -> None:
+    async with a_process(tmp_path) as process:
+        second = Process(tmp_path)
+        try:
+            await second.start()
+        except ValueError:  # it said no address
+            code = await second.end()
+        else:
+            raise AssertionError("a second sandbox runs in the folder of the first")
+
+        assert code == 2
+        assert await process.end() == 0
+
+
+def test_the_secret_is_drawn_once_and_for_its_owner_alone(tmp_path: Path) -> None:
+    first, again, other = secret_in(tmp_path / "a"), secret_in(tmp_path / "a"), secret_in(tmp_path / "b")
+
+    assert first == again != other
+    assert len(first) > 40
+    assert stat.S_IMODE(os.stat(tmp_path / "a" / "secret").st_mode) == 0o600
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["secret"]

@@ -1,0 +1,170 @@
+"""The sandbox's notices: signed, sent until they are taken, and misbehaving where that was ordered (R22)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.payments.gateway import Answer
+from holdfast.sandbox.books import Books
+from holdfast.sandbox.payment import Order
+from holdfast.sandbox.post import Post
+from holdfast.sandbox.till import Call, Till
+from holdfast.sandbox.wires.native.forms import rendered
+from tests.patience import until
+from tests.stores.sandboxes import SECRET, Desk, Shop, a_sandbox, a_shop, an_order
+
+
+@pytest.fixture
+async def shop() -> AsyncIterator[Shop]:
+    async with a_shop() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, shop: Shop) -> AsyncIterator[Desk]:
+    async with a_sandbox(tmp_path, shop.url) as opened:
+        yield opened
+
+
+async def waiting(desk: Desk) -> int:
+    _, page = await desk.ask("GET", "/v1/control")
+    return int(page["notices"]["waiting"])
+
+
+async def nothing_waits(desk: Desk) -> None:
+    async def is_so() -> bool:
+        return await waiting(desk) == 0
+
+    await until(is_so)
+
+
+async def test_what_became_of_a_payment_is_told_once(desk: Desk, shop: Shop) -> None:
+    order, refused, given_up = an_order(), an_order("tok_declined"), an_order("")
+    charge = await desk.gateway.charge(order)
+    await desk.gateway.charge(refused)
+    await desk.gateway.charge(given_up)
+    await desk.gateway.call_off(key=given_up.key, reference=None)
+    assert charge.reference is not None
+    await desk.gateway.refund(key="r-1", reference=charge.reference, amount_minor=500, currency="EUR")
+
+    await shop.hears(order.key, "payment.captured", "refund.succeeded")
+    await shop.hears(refused.key, "payment.declined")
+    await shop.hears(given_up.key, "payment.cancelled")
+    await nothing_waits(desk)
+    assert {(notice.amount_minor, notice.currency) for notice in shop.taken} == {(4500, "EUR")}
+    assert len({notice.event_id for notice in shop.taken}) == 4
+
+
+async def test_twice_is_twice_the_same_notice(desk: Desk, shop: Shop) -> None:
+    order = an_order("tok_twice")
+    await desk.gateway.charge(order)
+
+    await shop.hears(order.key, "payment.captured", "payment.captured")
+    await nothing_waits(desk)
+    assert len({notice.event_id for notice in shop.taken}) == 1
+
+
+async def test_a_refund_that_is_refused_is_told(desk: Desk, shop: Shop) -> None:
+    order = an_order("tok_refund_refused")
+    charge = await desk.gateway.charge(order)
+    assert charge.reference is not None
+    await desk.gateway.refund(key="r-1", reference=charge.reference, amount_minor=500, currency="EUR")
+
+    await shop.hears(order.key, "payment.captured", "refund.failed")
+
+
+async def test_the_notice_comes_before_the_reply(desk: Desk, shop: Shop) -> None:
+    order = an_order("tok_notice_first")
+
+    charge = await desk.gateway.charge(order)
+
+    assert charge.answer is Answer.YES
+    assert shop.about(order.key) == ["payment.captured"]
+
+
+async def test_the_late_notice_comes_after_the_late_money(desk: Desk, shop: Shop) -> None:
+    late, late_notice = an_order("tok_late"), an_order("tok_late_notice")
+    await desk.gateway.charge(late)
+    await desk.gateway.charge(late_notice)
+
+    assert shop.taken == []
+    await shop.hears(late.key, "payment.captured")
+    await shop.hears(late_notice.key, "payment.captured")
+
+
+async def test_an_older_notice_after_a_newer_one(desk: Desk, shop: Shop) -> None:
+    order = an_order("tok_out_of_order")
+    await desk.gateway.charge(order)
+
+    await shop.hears(order.key, "payment.captured", "payment.processing")
+
+
+async def test_a_notice_that_never_comes_is_in_the_books_all_the_same(desk: Desk, shop: Shop) -> None:
+    silent, pending, order = an_order("tok_no_notice"), an_order("tok_never"), an_order()
+    for one in (silent, pending, order):
+        await desk.gateway.charge(one)
+
+    await shop.hears(order.key, "payment.captured")
+    await nothing_waits(desk)
+    assert len(shop.taken) == 1
+    _, page = await desk.ask("GET", "/v1/notices?limit=1")
+    _, rest = await desk.ask("GET", f"/v1/notices?after={page['next']}")
+    kinds = [(one["body"]["kind"], one["is_waiting"]) for one in page["notices"] + rest["notices"]]
+    assert kinds == [("payment.captured", False)] * 2
+
+
+async def test_a_notice_that_is_refused_is_sent_again_and_then_given_up(desk: Desk, shop: Shop) -> None:
+    patient, unlucky = an_order(), an_order()
+    shop.answers = [500, 503, 429]
+    await desk.gateway.charge(patient)
+    await shop.hears(patient.key, "payment.captured")
+
+    shop.answers = [500] * 4  # one more than it is tried again
+    await desk.gateway.charge(unlucky)
+    await nothing_waits(desk)
+
+    assert shop.about(unlucky.key) == []
+    _, page = await desk.ask("GET", "/v1/control")
+    assert page["notices"]["given_up"] == 1
+
+
+async def test_while_the_shop_is_away_nothing_is_lost_and_nobody_waits(desk: Desk, shop: Shop) -> None:
+    await shop.close()
+    orders = [an_order() for _ in range(50)]
+
+    charges = [await desk.gateway.charge(order) for order in orders]
+    assert {charge.answer for charge in charges} == {Answer.YES}
+    assert await waiting(desk) == 50
+
+    await shop.open()
+    for order in orders:
+        await shop.hears(order.key, "payment.captured")
+    await nothing_waits(desk)
+
+
+async def test_more_than_fits_in_memory_waits_in_the_books(tmp_path: Path, shop: Shop) -> None:
+    books = Books(tmp_path, account="acct_sandbox", sends=True)
+    till = Till(books)
+    post = Post(books, till, shop.url, [SECRET], ready_max=16)
+    books.on_told = post.put
+    await shop.close()
+    async with post.open():
+        keys = [f"many-{number}" for number in range(200)]
+        await asyncio.gather(*(till.create(a_payment(key), A_CALL) for key in keys))
+        assert post.waiting == 200
+        await shop.open()
+
+        for key in keys:
+            await shop.hears(key, "payment.captured")
+    assert post.waiting == 0
+    assert len(shop.taken) == 200
+    await books.close()
+
+
+A_CALL = Call(None, b"", lambda made: rendered(made, ""))
+
+
+def a_payment(key: str) -> Order:
+    return Order(amount_minor=4500, currency="EUR", reference=key, description="", method="tok_ok")

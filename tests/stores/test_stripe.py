@@ -1,0 +1,186 @@
+"""What the Stripe adapter makes of every way in which Stripe can fail (R20–R24)."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import structlog
+
+from holdfast.payments.gateway import Answer
+from holdfast.payments.gateways.stripe_objects import Failure, Intent, charge_of, refusal_of
+from tests.stores.counters import Counter, a_counter
+from tests.stores.oracles import DRIP, Oracle, an_oracle
+
+KEY = "sk_test_never_to_be_told"
+TABLE: dict[str, tuple[int, Any, Answer]] = {
+    "the bank refuses": (402, {"error": {"type": "card_error", "code": "card_declined"}}, Answer.NO),
+    "a parameter is wrong": (400, {"error": {"type": "invalid_request_error", "param": "x"}}, Answer.NO),
+    "the token is nobody's": (
+        404,
+        {"error": {"type": "invalid_request_error", "code": "resource_missing", "param": "payment_method"}},
+        Answer.NO,
+    ),
+    "the key is in use": (409, {"error": {"type": "idempotency_error"}}, Answer.UNKNOWN),
+    "too many requests": (429, {"error": {"type": "invalid_request_error"}}, Answer.UNKNOWN),
+    "too many, as it was said once": (400, {"error": {"code": "rate_limit"}}, Answer.UNKNOWN),
+    "our key is not theirs": (401, {"error": {"type": "invalid_request_error"}}, Answer.UNKNOWN),
+    "our key may not do that": (403, {"error": {"type": "invalid_request_error"}}, Answer.UNKNOWN),
+    "their fault": (500, {"error": {"type": "api_error"}}, Answer.UNKNOWN),
+    "a proxy's fault": (502, "<html>Bad Gateway</html>", Answer.UNKNOWN),
+    "a proxy that knows no such page": (404, "<html>Not Found</html>", Answer.UNKNOWN),
+    "a proxy that speaks JSON": (404, {"message": "no route"}, Answer.UNKNOWN),
+    "not JSON": (200, "OK", Answer.UNKNOWN),
+    "an answer without a status": (200, {"id": "pi_1", "object": "payment_intent"}, Answer.UNKNOWN),
+    "a body that does not end": (200, DRIP, Answer.UNKNOWN),
+}
+
+
+@pytest.fixture
+async def oracle() -> AsyncIterator[Oracle]:
+    async with an_oracle() as there:
+        yield there
+
+
+@pytest.fixture
+async def counter(oracle: Oracle) -> AsyncIterator[Counter]:
+    changes = {"stripe_secret_key": KEY, "stripe_api_url": oracle.url, "gateway_timeout_ms": 700}
+    async with a_counter("stripe", oracle.url, **changes) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", TABLE)
+async def test_every_failure_has_its_answer_and_no_log_tells_our_key(
+    name: str, oracle: Oracle, counter: Counter
+) -> None:
+    status, said, answer = TABLE[name]
+    oracle.says = lambda method, path: (status, said)
+
+    with structlog.testing.capture_logs() as lines:
+        charge = await counter.gateway.charge(counter.order())
+
+    assert charge.answer is answer
+    assert len(oracle.asked) == 1, "the SDK must not try again by itself"
+    assert lines or answer is Answer.NO
+    assert KEY not in f"{lines} {charge} {counter.gateway!r}"
+
+
+def intent(**changes: Any) -> dict[str, Any]:
+    whole = {"id": "pi_1", "object": "payment_intent", "status": "succeeded", "amount": 4500, "created": 1}
+    whole |= {"currency": "eur", "metadata": {"holdfast_key": "pay-7", "holdfast_flow": "token"}}
+    return whole | changes
+
+
+def page(*intents: dict[str, Any], is_more: bool = False) -> tuple[int, Any]:
+    return 200, {"object": "list", "has_more": is_more, "data": list(intents)}
+
+
+async def test_an_order_that_differs_under_the_same_key_is_looked_up_and_never_a_no(
+    oracle: Oracle, counter: Counter
+) -> None:
+    # The first may have been paid: "no" would have the fan pay again.
+    def says(method: str, path: str) -> tuple[int, Any]:
+        if method == "POST":
+            return 400, {"error": {"type": "idempotency_error", "message": "other parameters"}}
+        return page()
+
+    oracle.says = says
+
+    assert (await counter.gateway.charge(counter.order(key="pay-7"))).answer is Answer.UNKNOWN
+    assert [path for _, path, _ in oracle.asked[1:]] == ["/v1/payment_intents/search", "/v1/payment_intents"]
+
+
+async def test_what_search_has_not_heard_of_yet_is_found_in_the_list(
+    oracle: Oracle, counter: Counter
+) -> None:
+    def says(method: str, path: str) -> tuple[int, Any]:
+        return page() if path.endswith("search") else page(intent(id="pi_0", metadata={}), intent())
+
+    oracle.says = says
+
+    found = await counter.gateway.look_up(key="pay-7", reference=None)
+
+    assert (found.answer, found.reference) == (Answer.YES, "pi_1")
+
+
+async def test_a_list_that_does_not_end_proves_nothing(oracle: Oracle, counter: Counter) -> None:
+    def says(method: str, path: str) -> tuple[int, Any]:
+        return page() if path.endswith("search") else page(intent(metadata={}), is_more=True)
+
+    oracle.says = says
+
+    assert (await counter.gateway.look_up(key="pay-7", reference=None)).answer is Answer.UNKNOWN
+    assert len(oracle.asked) < 20
+
+
+async def test_a_search_that_fails_proves_nothing(oracle: Oracle, counter: Counter) -> None:
+    oracle.says = lambda method, path: (500, {}) if path.endswith("search") else page()
+
+    assert (await counter.gateway.look_up(key="pay-7", reference=None)).answer is Answer.UNKNOWN
+
+
+async def test_a_look_that_is_not_understood_proves_nothing(oracle: Oracle, counter: Counter) -> None:
+    oracle.says = lambda method, path: (400, {"error": {"type": "invalid_request_error"}})
+    asked = {"key": "pay-7", "reference": "pi_1"}
+
+    assert (await counter.gateway.look_up(**asked)).answer is Answer.UNKNOWN
+    assert (await counter.gateway.call_off(**asked)).answer is Answer.UNKNOWN
+
+
+async def test_no_is_said_when_the_intent_cannot_be_tried_again(oracle: Oracle, counter: Counter) -> None:
+    refused = intent(status="requires_payment_method", last_payment_error={"code": "expired_card"})
+    states = {"POST": (500, {}), "GET": (200, refused)}
+    oracle.says = lambda method, path: states[method]
+    asked = {"key": "pay-7", "reference": "pi_1"}
+
+    assert (await counter.gateway.look_up(**asked)).answer is Answer.UNKNOWN
+
+    states["POST"] = (200, intent(status="canceled"))
+    assert (await counter.gateway.look_up(**asked)).code == "expired_card"
+
+
+async def test_who_pays_in_the_browser_may_try_another_card(oracle: Oracle, counter: Counter) -> None:
+    metadata = {"holdfast_key": "pay-7", "holdfast_flow": "page"}
+    failure = {"code": "card_declined"}
+    waiting = intent(status="requires_payment_method", last_payment_error=failure, metadata=metadata)
+    oracle.says = lambda method, path: (200, waiting | {"client_secret": "pi_1_secret_2"})
+
+    charge = await counter.gateway.look_up(key="pay-7", reference="pi_1")
+
+    assert (charge.answer, charge.client_secret) == (Answer.UNKNOWN, "pi_1_secret_2")
+    assert len(oracle.asked) == 1
+
+
+async def test_a_payment_that_succeeds_while_it_is_called_off_is_told(
+    oracle: Oracle, counter: Counter
+) -> None:
+    states = iter([intent(status="requires_action"), intent()])
+
+    def says(method: str, path: str) -> tuple[int, Any]:
+        if method == "POST":
+            code = "payment_intent_unexpected_state"
+            return 400, {"error": {"type": "invalid_request_error", "code": code}}
+        return 200, next(states)
+
+    oracle.says = says
+
+    assert (await counter.gateway.call_off(key="pay-7", reference="pi_1")).answer is Answer.NO
+
+
+@pytest.mark.parametrize("status", ["processing", "requires_capture", "requires_confirmation", "a_new_word"])
+def test_what_is_not_decided_is_unknown(status: str) -> None:
+    asked = Intent(id="pi_1", status=status, amount=1, currency="eur", created=1)
+
+    assert charge_of(asked).answer is Answer.UNKNOWN
+
+
+@pytest.mark.parametrize("said", ["stolen_card", "lost_card", "fraudulent", "pickup_card", None])
+def test_who_has_a_stolen_card_is_told_no_more_than_that_it_was_declined(said: str | None) -> None:
+    charge = refusal_of(Failure(code="card_declined", decline_code=said), "pi_1")
+
+    assert (charge.answer, charge.code) == (Answer.NO, "card_declined")
+
+
+def test_what_was_received_counts_and_not_what_was_asked_for() -> None:
+    said = Intent(id="pi_1", status="succeeded", amount=4500, amount_received=4400, currency="eur", created=1)
+
+    assert charge_of(said).amount_minor == 4400

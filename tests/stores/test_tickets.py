@@ -1,0 +1,222 @@
+"""Keys, owners, phones: what the ledger knows of tickets, and how they change hands (R30, T1)."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.app import Box
+from holdfast.people import NewAccount
+from holdfast.tickets import BadCode, IssuedTicket, NoSuchTicket, Tickets
+from holdfast.tickets.refusals import (
+    NothingToTakeBack,
+    ResendMax,
+    TicketUsed,
+    TicketVoid,
+    ToYourself,
+    TransferMax,
+)
+from holdfast.tickets.store import KEY_KNOWN_AFTER_S, RESENDS_AN_HOUR_MAX
+from holdfast.tickets.transfer import TRANSFERS_MAX, Giver
+from tests.stores.doors import Doorway, a_doorway
+from tests.stores.offices import Clock
+from tests.stores.tills import an_owner
+
+
+@pytest.fixture
+async def doorway(box: Box) -> Doorway:
+    return await a_doorway(box)
+
+
+@pytest.fixture
+def address() -> Callable[[], str]:
+    return lambda: f"somebody{an_owner()}@example.com"
+
+
+async def test_every_seat_of_a_confirmed_booking_has_one_ticket(doorway: Doorway) -> None:
+    tickets = await doorway.tickets(3, 4, 5)
+
+    assert [ticket.seat for ticket in tickets] == [3, 4, 5]
+    assert len({ticket.serial for ticket in tickets}) == 3
+    assert await doorway.box.tickets.of_booking(doorway.till.show, 10**12) == []
+
+
+class TestKeys:
+    async def test_two_first_starts_at_once_make_one_key(self, box: Box) -> None:
+        offices = [Tickets(box.postgres, box.catalogue) for _ in range(5)]
+
+        await asyncio.gather(*(office.open() for office in offices))
+
+        assert {frozenset(await office.keys()) for office in offices} == {frozenset(await box.tickets.keys())}
+
+    async def test_a_key_is_rotated_and_old_tickets_stay_good(self, box: Box, doorway: Doorway) -> None:
+        clock = Clock()
+        here, there = (Tickets(box.postgres, box.catalogue, wall=clock.wall) for _ in range(2))
+        await asyncio.gather(here.open(), there.open())
+        ticket, _ = await doorway.ticket(3)
+        old, old_key = await here.fixed_code(ticket), (await here.signing_key()).key_id
+
+        await here.rotate_key()
+        same = (await here.signing_key()).key_id
+        clock.ahead_s += KEY_KNOWN_AFTER_S + 1
+        new = await here.fixed_code(ticket)
+        there._read_at -= 2  # a process that read its keys two seconds ago, and not the new one
+
+        assert same == old_key
+        assert (await there.read(old)).key_id == old_key
+        assert (await there.read(new)).key_id == (await here.signing_key()).key_id != old_key
+        assert (await there.read(new)).ticket == (await there.read(old)).ticket
+
+    async def test_a_stranger_s_code_is_refused(self, box: Box) -> None:
+        with pytest.raises(BadCode):
+            await box.tickets.read("A" * 116)
+
+
+class TestLink:
+    async def test_it_leads_to_the_ticket_until_it_changes_hands(
+        self, doorway: Doorway, address: Callable[[], str]
+    ) -> None:
+        ticket, _ = await doorway.ticket(3)
+        link = await doorway.box.tickets.link(ticket)
+
+        found = await doorway.box.tickets.ticket_at(link)
+        await give(doorway, ticket, address())
+
+        assert found == ticket
+        with pytest.raises(NoSuchTicket):
+            await doorway.box.tickets.ticket_at(link)
+
+    async def test_nobody_finds_one_by_changing_a_letter(self, doorway: Doorway) -> None:
+        link = await doorway.box.tickets.link((await doorway.ticket(3))[0])
+
+        for at in range(len(link)):
+            other = link[:at] + ("A" if link[at] != "A" else "B") + link[at + 1 :]
+            with pytest.raises(NoSuchTicket):
+                await doorway.box.tickets.ticket_at(other)
+
+
+async def give(
+    doorway: Doorway, ticket: IssuedTicket, email: str, giver: Giver | None = None
+) -> IssuedTicket:
+    giver = giver or Giver(ticket.booked_by, "giver@example.com")
+    return await doorway.box.transfers.give(ticket.show_id, ticket.serial, giver, email)
+
+
+class TestTransfer:
+    async def test_somebody_with_an_account_has_it_at_once(
+        self, doorway: Doorway, address: Callable[[], str]
+    ) -> None:
+        ticket, _ = await doorway.ticket(3)
+        email = address()
+        (bob,) = await doorway.box.people.add_many([NewAccount(email, "Bob")])
+
+        given = await give(doorway, ticket, email)
+
+        assert (given.edition, given.owner_id, given.owner_email) == (2, bob, None)
+        assert given.is_of(bob, email)
+        assert not given.is_of(ticket.booked_by, "giver@example.com")
+        assert await doorway.facts(ticket) == ["ticket.transferred", "ticket.transferred"]
+        mine = await doorway.box.tickets.of_owner(bob, email, before=2**62, limit=10)
+        assert [one.serial for one in mine] == [ticket.serial]
+
+    async def test_somebody_without_one_has_it_by_signing_up(
+        self, doorway: Doorway, address: Callable[[], str]
+    ) -> None:
+        ticket, _ = await doorway.ticket(3)
+        email = address()
+
+        waiting = await give(doorway, ticket, email)
+        (bob,) = await doorway.box.people.add_many([NewAccount(email, "Bob")])
+
+        assert (waiting.owner_id, waiting.owner_email) == (None, email)
+        mine = await doorway.box.tickets.of_owner(bob, email, before=2**62, limit=10)
+        assert [one.serial for one in mine] == [ticket.serial]
+        onward = await give(doorway, ticket, address(), Giver(bob, email))
+        assert onward.edition == 3
+
+    async def test_what_waits_may_be_taken_back_and_what_has_arrived_may_not(
+        self, doorway: Doorway, address: Callable[[], str]
+    ) -> None:
+        ticket, _ = await doorway.ticket(3)
+        giver = Giver(ticket.booked_by, "giver@example.com")
+        place = (ticket.show_id, ticket.serial)
+        await give(doorway, ticket, address())
+
+        back = await doorway.box.transfers.take_back(*place, giver)
+
+        assert (back.edition, back.owner_id) == (3, ticket.booked_by)
+        with pytest.raises(NothingToTakeBack):
+            await doorway.box.transfers.take_back(*place, giver)
+        email = address()
+        await doorway.box.people.add_many([NewAccount(email, "Bob")])
+        await give(doorway, ticket, email)
+        with pytest.raises(NothingToTakeBack):
+            await doorway.box.transfers.take_back(*place, giver)
+
+    async def test_only_the_owner_gives_and_never_to_themselves(
+        self, doorway: Doorway, address: Callable[[], str]
+    ) -> None:
+        ticket, _ = await doorway.ticket(3)
+
+        with pytest.raises(NoSuchTicket):
+            await give(doorway, ticket, address(), Giver(an_owner(), "thief@example.com"))
+        with pytest.raises(ToYourself):
+            await give(doorway, ticket, "giver@example.com")
+
+    async def test_what_was_used_or_given_back_stays_where_it_is(
+        self, doorway: Doorway, address: Callable[[], str]
+    ) -> None:
+        used, code = await doorway.ticket(3)
+        void, _ = await doorway.ticket(4)
+        await (await doorway.stand()).scans(code)
+        await doorway.gives_back(void)
+
+        with pytest.raises(TicketUsed):
+            await give(doorway, used, address())
+        with pytest.raises(TicketVoid):
+            await give(doorway, void, address())
+
+    async def test_as_often_as_the_limit_says(self, doorway: Doorway, address: Callable[[], str]) -> None:
+        ticket, _ = await doorway.ticket(3)
+        giver = Giver(ticket.booked_by, "giver@example.com")
+        for _ in range(TRANSFERS_MAX):
+            email = address()
+            (account_id,) = await doorway.box.people.add_many([NewAccount(email, "Next")])
+            await give(doorway, ticket, email, giver)
+            giver = Giver(account_id, email)
+
+        with pytest.raises(TransferMax):
+            await give(doorway, ticket, address(), giver)
+
+    async def test_two_at_once_give_it_to_one(self, doorway: Doorway, address: Callable[[], str]) -> None:
+        for seat in range(20):
+            ticket, _ = await doorway.ticket(seat)
+            done = await asyncio.gather(
+                give(doorway, ticket, address()), give(doorway, ticket, address()), return_exceptions=True
+            )
+            assert [type(one) for one in done if isinstance(one, Exception)] == [NoSuchTicket]
+            assert (await doorway.again(ticket)).edition == 2
+
+    async def test_a_gate_and_a_transfer_at_once_agree(
+        self, doorway: Doorway, address: Callable[[], str]
+    ) -> None:
+        """Whoever walked in had the ticket; whoever was given it has one that nobody used."""
+        stand = await doorway.stand()
+        for seat in range(30):
+            ticket, code = await doorway.ticket(seat)
+            scanned, given = await asyncio.gather(
+                stand.scans(code), give(doorway, ticket, address()), return_exceptions=True
+            )
+            assert not isinstance(scanned, BaseException)
+            assert (scanned.verdict == "admitted") == isinstance(given, TicketUsed)
+            assert (scanned.verdict == "transferred") == isinstance(given, IssuedTicket)
+
+
+async def test_tickets_are_sent_again_a_few_times_an_hour(doorway: Doorway) -> None:
+    ticket, _ = await doorway.ticket(3)
+    for _ in range(RESENDS_AN_HOUR_MAX):
+        await doorway.box.tickets.resend(ticket.show_id, ticket.number, ticket.booked_by)
+
+    with pytest.raises(ResendMax):
+        await doorway.box.tickets.resend(ticket.show_id, ticket.number, ticket.booked_by)
+    assert await doorway.facts(ticket) == ["tickets.sent_again"] * RESENDS_AN_HOUR_MAX

@@ -1,0 +1,328 @@
+"""Webhooks in the ledger: stored once, settled by looking, tried again, dead, replayed."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from holdfast.app import Box, box_office
+from holdfast.claim import Part
+from holdfast.config import Config
+from holdfast.ledger import State
+from holdfast.payments.gateway import Answer, BadNotice, Charge
+from holdfast.payments.payment import Payment
+from holdfast.payments.refusals import NoSuchWebhook
+from holdfast.payments.saga import Step
+from holdfast.payments.webhooks.webhook import Told, Verdict, WebhooksAsked
+from holdfast.payments.webhooks.worker import WebhookDuties
+from tests.letters import Letter, a_letter, charged
+from tests.stores.stages import hold
+from tests.stores.test_payment_book import NO, confirmed, paying
+from tests.stores.tills import an_owner
+
+Show = Callable[..., Awaitable[int]]
+
+
+@pytest.fixture
+async def cut_off(config: Config) -> AsyncIterator[Box]:
+    """A box office whose gateway cannot be reached."""
+    async with box_office(replace(config, gateway_url="http://127.0.0.1:9")) as opened:
+        yield opened
+
+
+async def told(box: Box, letter: Letter) -> Verdict:
+    return await box.webhooks.take_in(letter.raw, letter.raw_headers)
+
+
+async def row_of(box: Box, letter: Letter) -> Any:
+    return await box.postgres.fetchrow("SELECT * FROM webhook WHERE event_id = $1", letter.event_id)
+
+
+async def step_of(box: Box, payment: Payment) -> Step:
+    found = await box.payments.payment(payment.show_id, payment.number, payment.attempt)
+    assert found is not None
+    return found.step
+
+
+async def waiting(box: Box, show_id: int, *seats: int) -> Payment:
+    """A payment nobody is charging at this moment: its payer has to do something."""
+    payment = await paying(box, show_id, *seats)
+    assert await box.payments.advance(payment, Step.LOOK_UP, Charge(answer=Answer.UNKNOWN), 60_000)
+    return payment
+
+
+async def turn_clock(box: Box, letter: Letter) -> None:
+    """It is due now."""
+    sql = "UPDATE webhook SET due_at = now() WHERE event_id = $1 AND due_at IS NOT NULL"
+    await box.postgres.execute(sql, letter.event_id)
+
+
+async def work(box: Box, letter: Letter) -> Any:
+    """The duty, once, when it is due; the row afterwards."""
+    await turn_clock(box, letter)
+    await WebhookDuties(box.webhooks).look()
+    return await row_of(box, letter)
+
+
+async def test_one_about_a_payment_that_is_settled_is_done_at_once(either_box: Box, a_show: Show) -> None:
+    payment = await confirmed(either_box, await paying(either_box, await a_show(), 1))
+    letter = a_letter(payment)
+
+    verdict = await told(either_box, letter)
+
+    row = await row_of(either_box, letter)
+    assert verdict is Verdict.DONE
+    assert (row["tries"], row["copies"], row["due_at"], row["done_at"] is not None) == (0, 1, None, True)
+    assert bytes(row["body"]) == letter.raw
+
+
+async def test_one_that_overtakes_us_is_found_by_our_key_and_confirms(either_box: Box, a_show: Show) -> None:
+    payment = await waiting(either_box, await a_show(), 1, 2)
+    charge = await charged(either_box, payment)
+    letter = a_letter(payment, str(charge.reference))
+
+    verdict = await told(either_box, letter)
+
+    booking = await either_box.ledger.booking(payment.show_id, payment.number)
+    assert verdict is Verdict.LOOK
+    assert (await step_of(either_box, payment), booking and booking.state) == (Step.PAID, State.CONFIRMED)
+    assert (await row_of(either_box, letter))["done_at"] is not None
+
+
+async def test_whoever_is_charging_hears_first_and_then_nobody_has_to_look(box: Box, a_show: Show) -> None:
+    payment = await paying(box, await a_show(), 1)
+    letter = a_letter(payment)
+
+    verdict = await told(box, letter)
+    before = await row_of(box, letter)
+    await confirmed(box, payment)
+    after = await work(box, letter)
+
+    assert (verdict, before["done_at"], before["tries"]) == (Verdict.WAIT, None, 0)
+    assert (after["done_at"] is not None, after["tries"]) == (True, 0)
+
+
+async def test_what_a_dead_process_was_charging_is_carried_on(box: Box, a_show: Show) -> None:
+    payment = await paying(box, await a_show(), 1)
+    charge = await charged(box, payment)
+    letter = a_letter(payment, str(charge.reference))
+
+    assert await told(box, letter) is Verdict.WAIT
+    row = await work(box, letter)
+
+    assert await step_of(box, payment) is Step.PAID
+    assert (row["done_at"] is not None, row["tries"]) == (True, 1)
+
+
+async def test_a_hundred_copies_at_once_are_one(either_box: Box, a_show: Show) -> None:
+    payment = await waiting(either_box, await a_show(), 1, 2)
+    letter = a_letter(payment, str((await charged(either_box, payment)).reference))
+
+    await asyncio.gather(*(told(either_box, letter) for _ in range(100)))
+
+    postgres, show_id = either_box.postgres, payment.show_id
+    row = await row_of(either_box, letter)
+    assert (row["copies"], row["done_at"] is not None) == (100, True)
+    assert await postgres.fetchval("SELECT count(*) FROM ticket WHERE show_id = $1", show_id) == 2
+    kinds = await postgres.fetch("SELECT kind FROM outbox WHERE show_id = $1 ORDER BY id", show_id)
+    assert [fact["kind"] for fact in kinds].count("booking.confirmed") == 1
+
+
+async def test_verdicts_come_in_order_whatever_travels_together(box: Box, a_show: Show) -> None:
+    show_id = await a_show()
+    settled = await confirmed(box, await paying(box, show_id, 1))
+    open_one = await waiting(box, show_id, 2)
+    letters = [
+        a_letter(settled),
+        a_letter(open_one, amount_minor=1),
+        a_letter(open_one, currency="USD"),
+        a_letter(open_one, "pay_2"),
+        a_letter(settled, reference="somebody else's"),
+        a_letter(settled, "pay_other"),
+    ]
+    read = [
+        Told(box.webhooks.gateway.notice(one.raw, one.raw_headers, time.time()), one.raw) for one in letters
+    ]
+
+    stored = await box.webhooks.store_many([*read, read[0]])
+
+    assert [one.verdict for one in stored] == [
+        "done",
+        "amount",
+        "currency",
+        "look",
+        "foreign",
+        "look",
+        "done",
+    ]
+    assert [one.is_first for one in stored] == [True, False, False, True, False, True, False]
+
+
+@pytest.mark.parametrize("change", [{"amount_minor": 2999}, {"currency": "USD"}])
+async def test_another_sum_is_refused_and_nothing_is_stored(
+    box: Box, a_show: Show, change: dict[str, Any]
+) -> None:
+    payment = await waiting(box, await a_show(), 1, 2)
+    letter = a_letter(payment, **change)
+
+    with pytest.raises(BadNotice):
+        await told(box, letter)
+
+    assert await row_of(box, letter) is None
+    assert await step_of(box, payment) is Step.LOOK_UP
+
+
+async def test_one_about_nothing_of_ours_is_taken_and_not_kept(box: Box, a_show: Show) -> None:
+    payment = await paying(box, await a_show(), 1)
+    letter = a_letter(payment, reference="order 7 of another shop")
+
+    assert await told(box, letter) is Verdict.FOREIGN
+    assert await row_of(box, letter) is None
+
+
+async def test_one_without_our_key_is_found_by_the_gateways(box: Box, a_show: Show) -> None:
+    payment = await paying(box, await a_show(), 1)
+    charge = await charged(box, payment)
+    assert await box.payments.advance(payment, Step.LOOK_UP, charge, 60_000)
+    notice = replace(box.webhooks.gateway.notice(*_parts(a_letter(payment)), time.time()), key=None)
+
+    (stored,) = await box.webhooks.store_many([Told(replace(notice, reference=charge.reference), b"{}")])
+    (stranger,) = await box.webhooks.store_many([Told(replace(notice, reference="pay_nobody"), b"{}")])
+
+    assert stored.place == (payment.show_id, payment.number, payment.attempt)
+    assert stranger.verdict is Verdict.FOREIGN
+
+
+def _parts(letter: Letter) -> tuple[bytes, dict[bytes, bytes]]:
+    return letter.raw, letter.raw_headers
+
+
+class TestAfterTheEnd:
+    """Money for a payment that had come to nothing: the end is the one the gateway has (cell 13)."""
+
+    async def test_taken_after_it_was_declined_confirms_if_the_seats_are_held(
+        self, box: Box, a_show: Show
+    ) -> None:
+        payment = await paying(box, await a_show(), 1)
+        await box.payments.give_back(payment, NO, Step.DECLINED)
+        letter = a_letter(payment, str((await charged(box, payment)).reference))
+
+        await told(box, letter)
+
+        assert await step_of(box, payment) is Step.PAID
+        assert (await row_of(box, letter))["done_at"] is not None
+
+    async def test_taken_after_the_seats_were_sold_goes_back(self, box: Box, a_show: Show) -> None:
+        show_id = await a_show()
+        payment = await paying(box, show_id, 1)
+        await box.payments.let_go(payment, is_sure=True)
+        await box.sales.tell_map(show_id, Part("let_go", payment.claim))
+        await hold(box, show_id, an_owner(), 1)
+        letter = a_letter(payment, str((await charged(box, payment)).reference))
+
+        await told(box, letter)
+
+        assert await step_of(box, payment) is Step.RETURNED
+
+    async def test_one_that_was_declined_there_too_changes_nothing(self, box: Box, a_show: Show) -> None:
+        payment = await paying(box, await a_show(), 1)
+        charge = await charged(box, payment, "tok_declined")
+        await box.payments.give_back(payment, charge, Step.DECLINED)
+        letter = a_letter(payment, str(charge.reference), "payment.declined")
+
+        await told(box, letter)
+
+        assert await step_of(box, payment) is Step.DECLINED
+        assert (await row_of(box, letter))["done_at"] is not None
+
+    async def test_a_second_payment_with_the_same_key_is_for_a_person(self, box: Box, a_show: Show) -> None:
+        payment = await confirmed(box, await paying(box, await a_show(), 1))
+        letter = a_letter(payment, "pay_other")
+
+        await told(box, letter)
+
+        assert "another payment" in (await row_of(box, letter))["reason"]
+
+
+class TestTriedAgain:
+    async def ended(self, box: Box, a_show: Show) -> Payment:
+        """Declined here; whether money was taken only the gateway knows."""
+        payment = await paying(box, await a_show(), 1)
+        return await box.payments.give_back(payment, NO, Step.DECLINED)
+
+    async def test_after_one_five_and_thirty_minutes_and_then_it_is_dead(
+        self, box: Box, cut_off: Box, a_show: Show
+    ) -> None:
+        letter = a_letter(await self.ended(box, a_show))
+        sql = "SELECT extract(epoch FROM due_at - now())::int FROM webhook WHERE event_id = $1"
+        pauses = []
+
+        await told(cut_off, letter)
+        for _ in range(3):
+            pauses.append(await box.postgres.fetchval(sql, letter.event_id))
+            row = await work(cut_off, letter)
+            assert "gateway" in row["reason"]
+
+        assert [round(pause / 60) for pause in pauses] == [1, 5, 30]
+        assert (row["dead"], row["due_at"], row["done_at"], row["tries"]) == (True, None, None, 4)
+        assert await WebhookDuties(cut_off.webhooks).look() == 0
+
+    async def test_a_gateway_that_is_back_settles_it(self, box: Box, cut_off: Box, a_show: Show) -> None:
+        payment = await self.ended(box, a_show)
+        letter = a_letter(payment, str((await charged(box, payment)).reference))
+
+        await told(cut_off, letter)
+        before = await step_of(box, payment)
+        row = await work(box, letter)
+
+        assert (before, await step_of(box, payment)) == (Step.DECLINED, Step.PAID)
+        assert (row["done_at"] is not None, row["reason"]) == (True, None)
+
+    async def test_a_dead_one_is_replayed(self, box: Box, cut_off: Box, a_show: Show) -> None:
+        payment = await self.ended(box, a_show)
+        letter = a_letter(payment, str((await charged(box, payment)).reference))
+        await told(cut_off, letter)
+        for _ in range(3):
+            await work(cut_off, letter)
+
+        assert ("sandbox", letter.event_id) in await box.webhooks.dead()
+        listed = await box.webhooks.newest(WebhooksAsked(state="dead", size=200))
+        page = await box.webhooks.replay("sandbox", letter.event_id)
+        again = await box.webhooks.replay("sandbox", letter.event_id)
+
+        assert letter.event_id in [one.event_id for one in listed.webhooks]
+        assert (page.state, again.state) == ("done", "done")
+        assert await step_of(box, payment) is Step.PAID
+
+    async def test_nobody_replays_what_never_came(self, box: Box) -> None:
+        with pytest.raises(NoSuchWebhook):
+            await box.webhooks.replay("sandbox", "evt_nobody")
+
+    async def test_a_copy_that_finds_it_settled_closes_it(self, box: Box, cut_off: Box, a_show: Show) -> None:
+        payment = await self.ended(box, a_show)
+        letter = a_letter(payment)
+        await told(cut_off, letter)
+        await box.payments.book_late(await confirmed(box, payment), may_book=True)
+
+        await told(box, letter)
+
+        row = await row_of(box, letter)
+        assert (row["copies"], row["due_at"], row["done_at"] is not None) == (2, None, True)
+
+
+async def test_what_is_long_done_is_forgotten_and_what_is_not_done_is_kept(box: Box, a_show: Show) -> None:
+    show_id = await a_show()
+    done = a_letter(await confirmed(box, await paying(box, show_id, 1)))
+    due = a_letter(await paying(box, show_id, 2))
+    for letter in (done, due):
+        await told(box, letter)
+        sql = "UPDATE webhook SET came_at = now() - interval '91 days' WHERE event_id = $1"
+        await box.postgres.execute(sql, letter.event_id)
+
+    await WebhookDuties(box.webhooks).forget()
+
+    assert await row_of(box, done) is None
+    assert await row_of(box, due) is not None

@@ -1,0 +1,75 @@
+"""The payment gateway as the tests see it: what it took, what it gave back, how it is told to misbehave."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import msgspec
+from msgspec import Struct
+
+from holdfast.config import Config
+from holdfast.sandbox.notice import api_key
+
+
+class Taken(Struct, frozen=True):
+    """A payment as the gateway has it."""
+
+    id: str
+    reference: str  # ours: booking_nonce_attempt
+    amount_minor: int
+    state: str
+    refunded_minor: int
+
+    @property
+    def booking_id(self) -> str:
+        return self.reference.partition("_")[0]
+
+    @property
+    def is_captured(self) -> bool:
+        return self.state == "captured"
+
+    @property
+    def kept_minor(self) -> int:
+        return self.amount_minor - self.refunded_minor if self.is_captured else 0
+
+
+class Bank:
+    def __init__(self, client: httpx2.AsyncClient) -> None:
+        self._client = client
+
+    async def payments(self, since_s: float = 0.0) -> list[Taken]:
+        """All there are, oldest first."""
+        found: list[Taken] = []
+        after: str | None = None
+        while True:
+            asked: dict[str, float | str] = {
+                "since": since_s,
+                "limit": 100,
+                **({"after": after} if after else {}),
+            }
+            page = (await self._client.get("/v1/payments", params=asked)).json()
+            found += msgspec.convert(page["payments"], list[Taken])
+            if (after := page["next"]) is None:
+                return found
+
+    async def of(self, booking_id: str, since_s: float = 0.0) -> list[Taken]:
+        return [one for one in await self.payments(since_s) if one.booking_id == booking_id]
+
+    async def takes(self, payment: Taken, method: str = "tok_ok") -> None:
+        """A payment the bank was still thinking about is captured now."""
+        answer = await self._client.post(f"/v1/payments/{payment.id}/confirm", json={"method": method})
+        assert answer.status_code == 200, answer.text
+
+    async def behaves(self, **settings: Any) -> None:
+        answer = await self._client.post("/v1/control", json=settings)
+        assert answer.status_code == 200, answer.text
+
+
+@asynccontextmanager
+async def bank_of(config: Config) -> AsyncIterator[Bank]:
+    key = api_key(config.gateway_secret.partition(",")[0].strip())
+    async with httpx2.AsyncClient(
+        base_url=config.gateway_url, headers={"Authorization": f"Bearer {key}"}, timeout=30
+    ) as client:
+        yield Bank(client)

@@ -1,0 +1,191 @@
+"""`kill -9` at every point of paying: before something happens, while its answer is under way, after it.
+
+One office for all of them. After each death the client asks again with the same key, a process that is left
+or the next one carries on, and the booking has one end: confirmed and paid for once, or not and nothing kept.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from holdfast.audit import audit
+from holdfast.people import Role
+from tests.cast import fans
+from tests.patience import until
+from tests.storms import stories
+from tests.storms.bank import Bank, bank_of
+from tests.storms.office import Office, office
+from tests.storms.payer import Payer
+from tests.storms.scene import Scene
+from tests.storms.stories import Story
+from tests.tidy.tree import package
+
+MOMENTS = ("before", "during", "after")
+POINTS_MIN = 45
+SETTLES_WITHIN_S = 30.0
+
+# Who comes by where. The first story of a name is in every run, the others with --full.
+TABLE: dict[Story, tuple[str, ...]] = {
+    stories.pays: (
+        "map.hold",
+        "ledger.open",
+        "pay",
+        "ledger.start",
+        "map.extend",
+        "gateway.charge",
+        "ledger.confirm",
+        "map.commit",
+        "ledger.take_due",
+    ),
+    stories.keeps_it_longer_and_pays: ("map.adopt", "map.extend"),
+    stories.is_declined_and_pays_another_way: ("ledger.give_back",),
+    stories.is_paid_and_hears_late: ("ledger.look_up", "gateway.look_up", "ledger.confirm"),
+    stories.is_never_heard_of: ("ledger.charge",),
+    stories.runs_out_of_time: ("ledger.call_off", "gateway.call_off", "ledger.let_go", "map.let_go"),
+    stories.calls_it_off_and_pays_another_way: ("ledger.call_off", "gateway.call_off", "ledger.give_back"),
+    stories.lets_the_hold_go: ("ledger.cancel", "map.let_go"),
+    stories.does_not_pay: ("ledger.sweep",),
+    stories.waits_for_a_silent_gateway: ("gateway.watch", "ledger.watch", "ledger.let_go"),
+    stories.pays_late_while_the_seats_are_free: ("map.claim_again", "ledger.book_late", "ledger.confirm"),
+    stories.pays_late_and_the_seats_are_gone: (
+        "gateway.refund",
+        "refund.settle",
+        "ledger.book_late",
+        "map.claim_again",
+    ),
+    stories.gives_it_back: ("refund.decide", "map.free", "gateway.refund", "refund.settle"),
+    stories.bought_for_a_show_that_is_cancelled: ("refund.decide", "gateway.refund"),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    point: str
+    story: Story
+
+    @property
+    def title(self) -> str:
+        return self.story.__name__.replace("_", " ")
+
+
+def rows(*, is_full: bool) -> list[Row]:
+    """All of them; or one moment of each name, another one each time."""
+    if is_full:
+        return [
+            Row(f"{name}:{moment}", story)
+            for story, names in TABLE.items()
+            for name in names
+            for moment in MOMENTS
+        ]
+    first = {name: story for story, names in reversed(TABLE.items()) for name in names}
+    return [Row(f"{name}:{MOMENTS[n % 3]}", story) for n, (name, story) in enumerate(sorted(first.items()))]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "row" in metafunc.fixturenames:
+        chosen = rows(is_full=bool(metafunc.config.getoption("--full", default=False)))
+        metafunc.parametrize("row", chosen, ids=[f"{row.point} {row.title}" for row in chosen])
+
+
+@dataclass(frozen=True)
+class Stage:
+    office: Office
+    bank: Bank
+    orders: Path
+    done: list[tuple[Row, Scene, str, float]] = field(default_factory=list)
+    settling: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def scene(self, row: Row) -> Scene:
+        payer, rival = await self.office.fans(2)
+        (admin,) = await fans(self.office.box, self.office.api, 1, Role.ADMIN)
+        show_id = await self.office.a_show(seats=20)
+        return Scene(
+            self.office, self.bank, self.orders, row.point, show_id, Payer(payer), Payer(rival), admin
+        )
+
+
+@pytest.fixture(scope="module")
+async def mortal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+    """Everybody reads the same orders. The comparison of map and ledger comes by often."""
+    orders = tmp_path_factory.mktemp("orders") / "die-at"
+    async with (
+        office(crash_at=str(orders), gateway_timeout_ms=700, compare_pause_s=1) as opened,
+        bank_of(opened.box.config) as bank,
+    ):
+        yield Stage(opened, bank, orders)
+
+
+async def test_the_booking_has_one_end_and_the_fan_hears_it(mortal: Stage, row: Row) -> None:
+    began = time.monotonic()
+    scene = await mortal.scene(row)
+
+    booking, end = await row.story(scene)
+    await scene.over()
+
+    await scene.assert_one_outcome(booking, end)
+    mortal.done.append((row, scene, end, time.monotonic() - began))
+    mortal.settling.append(asyncio.create_task(settled(scene)))
+
+
+async def test_the_books_are_right_after_all_of_them(mortal: Stage) -> None:
+    await asyncio.gather(*mortal.settling)
+    await mortal.office.settled()
+
+    show(mortal.done)
+    assert len(rows(is_full=True)) >= POINTS_MIN
+
+
+async def settled(scene: Scene) -> None:
+    """The audit finds nothing in this show, and its map is the ledger's."""
+    box = scene.office.box
+
+    async def is_so() -> bool:
+        found = await audit(box.postgres, box.ledger, box.claims, box.cashier.gateway)
+        return all(one.show_id != scene.show_id for one in found.violations)
+
+    await until(is_so, within_s=SETTLES_WITHIN_S)
+
+
+def show(done: list[tuple[Row, Scene, str, float]]) -> None:
+    table = Table("#", "dies at", "who", "what was going on", "end", "s", title="kill -9")
+    for number, (row, scene, end, seconds) in enumerate(done, 1):
+        table.add_row(str(number), row.point, scene.died, row.title, end, f"{seconds:.1f}")
+    Console(width=120).print(table)
+
+
+def test_every_effect_has_a_story_in_which_somebody_dies_at_it() -> None:
+    told = {name for names in TABLE.values() for name in names}
+
+    assert effects() - told == set()
+
+
+def effects() -> set[str]:
+    """The names of crash_points("…") in the package; names made at run time, from what they are made of."""
+    found: set[str] = set()
+    for module in package().values():
+        for name in re.findall(r'crash_points\(f?"([^"]+)"\)', module.text):
+            found |= MADE[name]() if "{" in name else {name}
+    return found
+
+
+def words(pattern: str, *modules: str) -> set[str]:
+    texts = [package()[name].text for name in modules] if modules else [m.text for m in package().values()]
+    return {word for text in texts for word in re.findall(pattern, text)}
+
+
+MADE = {
+    "ledger.{effect}": lambda: {f"ledger.{one}" for one in words(r'_fetch\(\s*"(\w+)"', "payments.store")},
+    "ledger.{step}": lambda: {f"ledger.{one}" for one in ("charge", "look_up", "call_off", "watch")},
+    "gateway.{step}": lambda: {f"gateway.{one}" for one in ("charge", "look_up", "call_off", "watch")},
+    # What an organiser keeps back is nobody's money.
+    "map.{parts[0].what}": lambda: (
+        {f"map.{one}" for one in words(r'Part\("(\w+)"')} - {"map.block", "map.unblock"}
+    ),
+}
