@@ -193,7 +193,7 @@ async def _paying(on: Stage, show: int, how_many: int) -> list[Payment]:
                 body_hash=1,
                 method="tok_ok",
                 return_url="",
-                nonce="bench",
+                salt="bench",
             )
             for one, opening in zip(opened, openings, strict=True)
         ]

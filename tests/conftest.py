@@ -54,9 +54,11 @@ async def served(application: Any) -> AsyncIterator[str]:
         server = uvicorn.Server(settings)
         serving = asyncio.create_task(server.serve(sockets=[port]))
         await until(lambda: asyncio.sleep(0, server.started))
-        yield f"http://127.0.0.1:{port.getsockname()[1]}"
-        server.should_exit = True
-        await serving
+        try:
+            yield f"http://127.0.0.1:{port.getsockname()[1]}"
+        finally:  # a server that outlives its socket would answer for whoever is given its number next
+            server.should_exit = True
+            await serving
 
 
 @pytest.fixture(scope="session")

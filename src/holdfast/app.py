@@ -19,7 +19,9 @@ import holdfast.sale.blocks.routes
 import holdfast.sale.routes
 import holdfast.search.routes
 import holdfast.seatmap.routes
+import holdfast.tickets.phone.routes
 import holdfast.tickets.routes
+import holdfast.tickets.transfers.routes
 from holdfast.audit import oversold
 from holdfast.catalogue import Catalogue, Programme
 from holdfast.claim import Claims
@@ -30,7 +32,6 @@ from holdfast.engines.meter import meter
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.gate import Gate
-from holdfast.gate.passes.store import Passes
 from holdfast.holds import Holds
 from holdfast.ledger import Ledger
 from holdfast.outbox import Consumer, Outbox
@@ -50,8 +51,6 @@ from holdfast.search.worker import consumer as search_consumer
 from holdfast.search.worker import duties as search_duties
 from holdfast.seatmap import SeatMap
 from holdfast.tickets import Tickets
-from holdfast.tickets.fonts.store import Printer
-from holdfast.tickets.transfers.store import Transfers
 from holdfast.web.asgi import Application
 from holdfast.web.keys import purge_keys
 from holdfast.web.routing import Route
@@ -64,6 +63,8 @@ ROUTES: tuple[Route, ...] = (
     *holdfast.payments.refunds.routes.ROUTES,
     *holdfast.payments.refunds.desk.routes.ROUTES,
     *holdfast.tickets.routes.ROUTES,
+    *holdfast.tickets.transfers.routes.ROUTES,
+    *holdfast.tickets.phone.routes.ROUTES,
     *holdfast.gate.routes.ROUTES,
     *holdfast.seatmap.routes.ROUTES,
     *holdfast.catalogue.routes.ROUTES,
@@ -99,10 +100,7 @@ class Box:
     search: Finder
     index: Index
     tickets: Tickets
-    transfers: Transfers
-    printer: Printer
     gate: Gate
-    passes: Passes
 
 
 @asynccontextmanager
@@ -122,10 +120,11 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
     sales = Sales(catalogue, holds, claims, ledger, seatmap, config)
     payments, gateway = PaymentBook(postgres, config), gateway_of(config)
     cashier = Cashier(payments, sales, claims, catalogue, gateway, config)
-    webhooks = Webhooks(postgres, payments, cashier, config)
-    refund_book = RefundBook(postgres, config)
+    refunds = Refunds(refund_book := RefundBook(postgres, config), payments, cashier, sales, catalogue)
+    books = Books(postgres, payments, cashier)
+    webhooks = Webhooks(postgres, payments, cashier, books, refunds.hear, config)
     outbox = Outbox(postgres, config)
-    tickets, printer = Tickets(postgres, catalogue), Printer()
+    tickets = Tickets(postgres, catalogue)
     search = Finder(config)
     arm(config.crash_at)
     try:
@@ -145,24 +144,21 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
             payments=payments,
             cashier=cashier,
             webhooks=webhooks,
-            books=Books(postgres, payments, cashier),
+            books=books,
             refund_book=refund_book,
-            refunds=Refunds(refund_book, payments, cashier, sales, catalogue),
+            refunds=refunds,
             outbox=outbox,
             search=search,
             index=Index(postgres, Programme(postgres), seatmap),
             tickets=tickets,
-            transfers=Transfers(postgres),
-            printer=printer,
             gate=Gate(postgres, catalogue, tickets),
-            passes=Passes(postgres, people),
         )
     finally:
         await webhooks.close()
         await gateway.close()
         await outbox.close()
         await search.close()
-        printer.close()
+        tickets.close()
         await people.close()
         await redis.close()
         await postgres.close()

@@ -11,16 +11,17 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
 from holdfast.cli_facts import facts
+from holdfast.cli_gate import gate, tickets
 from holdfast.cli_payments import reconcile, webhooks
+from holdfast.cli_refunds import refunds, show, show_report
 from holdfast.config import Config
-from holdfast.door import gate
 from holdfast.engines.down import EngineDown
 from holdfast.engines.trouble import Trouble
 from holdfast.processes import EXPECTED
@@ -45,8 +46,11 @@ app = typer.Typer(
 venue = typer.Typer(help="Halls and their seats.", no_args_is_help=True)
 app.add_typer(venue, name="venue")
 app.command()(gate)
+app.add_typer(tickets, name="tickets", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(facts, name="facts", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(webhooks, name="webhooks", context_settings={"obj": lambda data, act: _act(data, act)})
+app.add_typer(refunds, name="refunds", context_settings={"obj": lambda data, act: _act(data, act)})
+app.add_typer(show, name="show", context_settings={"obj": lambda data, act: _act(data, act)})
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
@@ -154,21 +158,16 @@ def rebuild(
 @app.command()
 def audit(
     with_map: Annotated[bool, typer.Option("--map", help="Compare Redis with the ledger, too.")] = False,
+    with_gateway: Annotated[
+        bool, typer.Option("--gateway", help="Ask the gateway about every payment, too.")
+    ] = False,
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count what must never be: seats with two owners, bookings without a history, limits exceeded."""
+    """Count what must never be: seats with two owners, money without a booking, limits exceeded."""
     config = replace(_config(data), postgres_timeout_s=AUDIT_WITHIN_S)
-    report = asyncio.run(_with_box(config, lambda box: _audit(box, with_map)))
-    violations = [asdict(violation) for violation in report.violations]
-    if as_json:
-        _print_json({"total": report.total, "checks": report.checks, "violations": violations})
-    else:
-        for check, count in report.checks.items():
-            print(f"{count:>6}  {check.replace('_', ' ')}")
-        for found in report.violations:
-            print(f"violation: {found.check}, show {found.show_id}: {found.what}")
-        print(f"{report.total} violations")
+    report = asyncio.run(_with_box(config, lambda box: _audit(box, with_map, with_gateway)))
+    show_report(report, as_json)
     if report.total:
         raise typer.Exit(1)
 
@@ -316,7 +315,7 @@ async def _with_box(config: Config, act: Callable[["Box"], Awaitable[Result]]) -
     """`act` on an open box office whose schema is up to date."""
     from holdfast.app import box_office
     from holdfast.engines import checks, migrate
-    from holdfast.processes import engines_of
+    from holdfast.processes import engines_of, with_gateway
 
     async with engines_of(config, must_exist=True) as config:
         connection = await checks.connect(config.database_url)
@@ -325,7 +324,7 @@ async def _with_box(config: Config, act: Callable[["Box"], Awaitable[Result]]) -
                 raise Trouble("the schema is not up to date: run `holdfast migrate` first")
         finally:
             await connection.close()
-        async with box_office(config) as box:
+        async with box_office(with_gateway(config)) as box:
             return await act(box)
 
 
@@ -347,10 +346,11 @@ async def _rebuild(box: "Box", asked: list[int]) -> int:
     return len(shows)
 
 
-async def _audit(box: "Box", with_map: bool) -> "Report":
+async def _audit(box: "Box", with_map: bool, with_gateway: bool) -> "Report":
     from holdfast.audit import audit
 
-    return await audit(box.postgres, box.ledger, box.claims if with_map else None)
+    claims, gateway = box.claims if with_map else None, box.cashier.gateway if with_gateway else None
+    return await audit(box.postgres, box.ledger, claims, gateway)
 
 
 async def _doctor(config: Config, as_json: bool) -> bool:

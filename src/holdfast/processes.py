@@ -32,6 +32,7 @@ DRAIN_S = 30  # for requests under way when a web worker is told to stop
 SERVES_WITHIN_S = 60.0
 PREPARED_WITHIN_S = 600.0
 EXPECTED = 2  # exit code of trouble that the operator can put right
+SANDBOX_URL = "sandbox.url"  # in the folder of what runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,25 +166,30 @@ def _sandbox(cast: Cast, folder: DataFolder) -> Iterator[Cast]:
 
     Its port is reserved here, so that everybody knows its address before it is up.
     """
-    config = cast.config
-    if config.gateway != "sandbox" or config.gateway_url:
+    if cast.config.gateway != "sandbox" or cast.config.gateway_url:
         yield cast
         return
-    place = folder.path / "sandbox"
-    secret = config.gateway_secret or secret_in(place)
-    told = folder.run / "sandbox.url"
-    if is_in_use(place) or not cast.web:
-        url = told.read_text() if told.exists() else ""
-        yield replace(cast, config=replace(config, gateway_url=url, gateway_secret=secret))
+    config = with_gateway(cast.config)
+    if is_in_use(folder.path / "sandbox") or not cast.web:
+        yield replace(cast, config=config)
         return
     with _port(replace(cast, port=0)) as port:
         url = _url(cast.host, port)
-        folder.write(told.name, url)
+        folder.write(SANDBOX_URL, url)
         try:
-            config = replace(config, gateway_url=url, gateway_secret=secret)
-            yield replace(cast, config=config, sandbox_port=port)
+            yield replace(cast, config=replace(config, gateway_url=url), sandbox_port=port)
         finally:
-            told.unlink(missing_ok=True)
+            (folder.run / SANDBOX_URL).unlink(missing_ok=True)
+
+
+def with_gateway(config: Config) -> Config:
+    """The config with the address and the secret of the sandbox in its folder, if it has no gateway."""
+    if config.gateway != "sandbox" or config.gateway_url:
+        return config
+    folder = DataFolder(config.data_dir)
+    told = folder.run / SANDBOX_URL
+    secret = config.gateway_secret or secret_in(folder.path / "sandbox")
+    return replace(config, gateway_url=told.read_text() if told.exists() else "", gateway_secret=secret)
 
 
 def _sandbox_recipe(cast: Cast, folder: DataFolder) -> Recipe:

@@ -39,12 +39,16 @@ async def test_it_stays_booked_when_its_hold_would_have_ended(
     assert (refused.status_code, problem(refused)["code"]) == (409, "seats_taken")
 
 
-async def test_what_is_booked_is_not_cancelled_like_a_hold(alice: Fan, a_show: Callable[..., Any]) -> None:
-    booked = (await alice.holds(await a_show(20, price_minor=0), "A-4")).json()
+async def test_what_was_free_is_given_back_and_others_may_have_it(
+    alice: Fan, bob: Fan, a_show: Callable[..., Any]
+) -> None:
+    show = await a_show(20, price_minor=0)
+    booked = (await alice.holds(show, "A-4")).json()
 
-    refused = await alice.delete(f"/bookings/{booked['booking_id']}")
+    given_back = await alice.delete(f"/bookings/{booked['booking_id']}")
 
-    assert (refused.status_code, problem(refused)["code"]) == (409, "wrong_move")
+    assert (given_back.status_code, given_back.json()["state"]) == (200, "refunded")
+    assert (await bob.holds(show, "A-4")).status_code == 201
 
 
 async def test_the_limit_counts_booked_seats(alice: Fan, a_show: Callable[..., Any]) -> None:

@@ -61,7 +61,7 @@ async def choose(name: str, gateway_url: str, page: dict[str, Any], choice: str)
 
 
 async def is_confirmed(fan: Fan, booking: str) -> bool:
-    return bool((await fan.get(f"/bookings/{booking}")).json()["state"] == "CONFIRMED")
+    return bool((await fan.get(f"/bookings/{booking}")).json()["state"] == "confirmed")
 
 
 @pytest.mark.parametrize("name", ["stripe", "razorpay"])
@@ -70,7 +70,7 @@ async def test_who_pays_on_the_gateways_page_has_the_seats_when_its_webhook_come
 ) -> None:
     show = await a_show(seats=4)
     async with an_office(name, config, tmp_path) as (url, gateway_url), a_fan(box, url) as fan:
-        booking = (await fan.holds(show, "A-1", "A-2")).json()["id"]
+        booking = (await fan.holds(show, "A-1", "A-2")).json()["booking_id"]
 
         asked = await fan.post(f"/bookings/{booking}/pay", {})
         assert asked.status_code == 202, asked.text
@@ -79,7 +79,7 @@ async def test_who_pays_on_the_gateways_page_has_the_seats_when_its_webhook_come
         await until(lambda: is_confirmed(fan, booking))
         paid = (await fan.get(f"/bookings/{booking}/payment")).json()
 
-    assert (paid["gateway"], paid["state"]) == (name, "CONFIRMED")
+    assert (paid["gateway"], paid["state"]) == (name, "confirmed")
 
 
 async def test_a_token_of_stripes_is_charged_at_once_and_a_declined_one_leaves_the_hold(
@@ -87,10 +87,10 @@ async def test_a_token_of_stripes_is_charged_at_once_and_a_declined_one_leaves_t
 ) -> None:
     show = await a_show(seats=4)
     async with an_office("stripe", config, tmp_path) as (url, _), a_fan(box, url) as fan:
-        booking = (await fan.holds(show, "A-1")).json()["id"]
+        booking = (await fan.holds(show, "A-1")).json()["booking_id"]
 
         declined = await fan.post(f"/bookings/{booking}/pay", {"method": "tok_insufficient"})
         paid = await fan.post(f"/bookings/{booking}/pay", {"method": "tok_ok"})
 
     assert (declined.status_code, paid.status_code) == (402, 200), (declined.text, paid.text)
-    assert paid.json()["state"] == "CONFIRMED"
+    assert paid.json()["state"] == "confirmed"

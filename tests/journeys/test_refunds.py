@@ -1,4 +1,4 @@
-"""A booking is given back: by its owner as the terms promise, by the organiser as they decide (R24, R31, R33)."""
+"""A booking is given back: by its owner by the terms, by the organiser as they decide (R24, R31, R33)."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -13,7 +13,7 @@ from holdfast.ledger import from_public_id
 from holdfast.people import Role
 from tests.cast import Fan, fans, problem
 from tests.journeys.organising import Desk, a_desk
-from tests.stores.purchases import violations
+from tests.stores.paid import violations
 
 Show = Callable[..., Awaitable[int]]
 HALF = Terms(
@@ -128,7 +128,7 @@ class TestAnOwner:
 
         refused = await alice.delete(f"/bookings/{booking['booking_id']}")
 
-        assert (refused.status_code, problem(refused)["code"]) == (409, "ticket_used")
+        assert (refused.status_code, problem(refused)["code"]) == (409, "seats_used")
         assert problem(refused)["seats"] == ["A-2"]
 
     async def test_who_cancels_while_paying_has_called_it_off(
@@ -282,7 +282,7 @@ class TestAnOrganiser:
         show_id = await a_show()
         booking = await buys(alice, show_id, "A-1")
         for n in range(5):
-            await self.refunds(admin, booking, f"page {n}", amount=1 + n)
+            await self.refunds(admin, booking, f"page-{n}", amount=1 + n)
 
         amounts, before = [], ""
         while True:

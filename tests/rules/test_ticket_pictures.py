@@ -19,8 +19,8 @@ from holdfast.tickets.fonts.store import letters_of, printed, typeface_for
 from holdfast.tickets.issued import Printed
 from holdfast.tickets.pages import policy, ticket_html
 from holdfast.tickets.pdf import texts_of
+from holdfast.tickets.phone.routes import SHELL, STYLE
 from holdfast.tickets.qr import matrix, png, svg
-from holdfast.tickets.routes import SHELL, STYLE
 from holdfast.tickets.ticket import fixed_code, live_code
 
 KEY = TicketKey(1, bytes(32), bytes(32), 0.0)
@@ -187,7 +187,8 @@ class TestCalendar:
     def entry(self, **other: object) -> tuple[Calendar, dict[str, str]]:
         told = {"is_off": False, "now": STARTS_AT, **other}
         occasion = told.pop("occasion", OCCASION)
-        raw = calendar_file(occasion, "abcdefghijklmnopqrst", ["J-12", "J-13"], **told)  # type: ignore[arg-type]
+        booking_id, seats = "abcdefghijklmnopqrst", ["J-12", "J-13"]
+        raw = calendar_file(occasion, booking_id, seats, **told)  # type: ignore[arg-type]
         calendar = Calendar.from_ical(raw)
         (event,) = calendar.walk("VEVENT")
         return calendar, {name: said(event, name) for name in event}

@@ -11,16 +11,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.engines.bus import Bus, BusPlace, Message, open_bus
-from holdfast.engines.embedded import Engines
+from holdfast.engines.bus import Bus, BusPlace, Message
+from holdfast.engines.buses import open_bus
 from holdfast.engines.embedded.privilege import child_setup
 from tests.patience import until
+from tests.stores.stages import Stage
 
 NATS = Path(sys.executable).parent / "nats-server"
 
 
 def a_place(url: str, messages_max: int = 1000) -> BusPlace:
-    return BusPlace(url=url, name=f"log-{secrets.token_hex(4)}", messages_max=messages_max, timeout_s=2)
+    return BusPlace(url=url, name=f"log-{secrets.token_hex(4)}", messages_max=messages_max, timeout_s=5)
 
 
 def chain(*positions: int, after: int = 0) -> list[Message]:
@@ -83,17 +84,17 @@ class NatsServer:
 class ValkeyServer:
     """The one of the stage."""
 
-    engines: Engines
+    stage: Stage
 
     @property
     def url(self) -> str:
-        return self.engines.redis_url
+        return self.stage.engines.redis_url
 
     async def kill(self) -> None:
-        await self.engines.valkey.hold()
+        await self.stage.engines.valkey.hold()
 
     async def start(self) -> None:
-        await self.engines.valkey.release()
+        await self.stage.bring_valkey_back()
 
     async def forget(self) -> None:
         await self.kill()

@@ -6,10 +6,12 @@ from itertools import count
 from typing import Any
 
 from holdfast.app import Box
+from holdfast.gate.passes.store import Passes
 from holdfast.gate.passport import NewPass
 from holdfast.gate.store import CheckIn
 from holdfast.gate.verdict import Verdict, Way
 from holdfast.tickets import IssuedTicket
+from holdfast.tickets.transfers.store import Transfers
 from tests.stores.tills import Till, a_till, an_owner
 
 _scans = count(1)
@@ -37,6 +39,14 @@ class Doorway:
     def box(self) -> Box:
         return self.till.box
 
+    @property
+    def passes(self) -> Passes:
+        return Passes(self.box.postgres, self.box.people)
+
+    @property
+    def transfers(self) -> Transfers:
+        return Transfers(self.box.postgres)
+
     async def tickets(self, *seats: int, owner_id: int | None = None) -> list[IssuedTicket]:
         booking = await self.till.opened(*seats, price_minor=0, owner_id=owner_id or an_owner())
         return await self.box.tickets.of_booking(self.till.show, booking.number)
@@ -55,7 +65,7 @@ class Doorway:
         now = datetime.now(UTC)
         times = {"starts_at": now - timedelta(hours=1), "ends_at": now + timedelta(hours=5), **other}
         new = NewPass(shows=list(shows) or [self.till.show], gate=gate, **times)
-        made, code = await self.box.passes.make(None, new)
+        made, code = await self.passes.make(None, new)
         assert code is not None
         account_id = await self.box.postgres.fetchval(
             "SELECT account_id FROM gate_pass WHERE id = $1", made.pass_id

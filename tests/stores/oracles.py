@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+SILENCE = object()  # not a byte
 DRIP = object()  # a body that comes byte by byte, and never ends
 
 
@@ -25,13 +26,10 @@ class Oracle:
         self.heard.append((body, {name.lower(): value for name, value in request.raw_headers}))
         status, said = self.says(request.method, request.path)
         if said is DRIP:
-            response = web.StreamResponse(
-                headers={"Content-Type": "application/json", "Content-Length": "999"}
-            )
-            await response.prepare(request)
-            await response.write(b'{"id":')
+            return await self._drip(request)
+        if said is SILENCE:
             await self.ended.wait()
-            return response
+            return web.Response()
         if isinstance(said, str):
             return web.Response(status=status, text=said)
         return web.json_response(said, status=status)

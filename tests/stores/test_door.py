@@ -78,7 +78,7 @@ class TestOneTicket:
         north = await doorway.stand()
         ticket, old = await doorway.ticket(3)
         giver = Giver(ticket.booked_by, "giver@example.com")
-        given = await doorway.box.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
+        given = await doorway.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
 
         refused = await north.scans(old)
         admitted = await north.scans(await doorway.box.tickets.fixed_code(given))
@@ -90,7 +90,7 @@ class TestOneTicket:
         """Signed by us and still not issued: a restored backup must not let somebody in."""
         ticket, _ = await doorway.ticket(3)
         giver = Giver(ticket.booked_by, "giver@example.com")
-        given = await doorway.box.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
+        given = await doorway.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
         later = await doorway.box.tickets.fixed_code(given)
         await doorway.box.postgres.execute("DELETE FROM ticket_life WHERE serial = $1", ticket.serial)
 
@@ -181,7 +181,7 @@ class TestPasses:
     async def test_a_revoked_pass_asks_nothing_from_the_next_scan_on(self, doorway: Doorway) -> None:
         north = await doorway.stand()
         _, code = await doorway.ticket(3)
-        await doorway.box.passes.revoke(north.pass_id, None)
+        await doorway.passes.revoke(north.pass_id, None)
 
         with pytest.raises(NoGatePass):
             await north.scans(code)
@@ -207,7 +207,7 @@ class TestPasses:
     ) -> None:
         stand = await doorway.stand("North", starts_at=None, ends_at=None)
 
-        made = await doorway.box.passes.find(stand.pass_id, None)
+        made = await doorway.passes.find(stand.pass_id, None)
         occasion = await doorway.box.tickets.occasion(doorway.till.show)
 
         assert made.starts_at == occasion.starts_at - timedelta(hours=6)

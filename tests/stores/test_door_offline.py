@@ -129,7 +129,7 @@ class TestTold:
     async def test_a_ticket_given_away_is_raised(self, doorway: Doorway) -> None:
         ticket, code = await doorway.ticket(3)
         giver = Giver(ticket.booked_by, "giver@example.com")
-        await doorway.box.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
+        await doorway.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
 
         (one,) = await told(await doorway.stand("North"), a_scan_of(code, 5))
 
@@ -177,7 +177,7 @@ class TestTold:
         over = await doorway.stand("North", starts_at=ago(600), ends_at=ago(5))
         revoked = await doorway.stand("South")
         _, code = await doorway.ticket(3)
-        await doorway.box.passes.revoke(revoked.pass_id, None)
+        await doorway.passes.revoke(revoked.pass_id, None)
 
         assert (await told(over, a_scan_of(code, 10)))[0].recorded
         with pytest.raises(NoGatePass):
@@ -216,16 +216,16 @@ class TestPack:
         north = await doorway.stand("North")
         with pytest.raises(NoDevice):
             await doorway.box.gate.pack(await doorway.box.gate.standby(north.account_id))
-        await doorway.box.passes.bind_device(north.pass_id, PUBLIC)
-        await doorway.box.passes.bind_device(north.pass_id, PUBLIC)
+        await doorway.passes.bind_device(north.pass_id, PUBLIC)
+        await doorway.passes.bind_device(north.pass_id, PUBLIC)
 
         with pytest.raises(DeviceTaken):
-            await doorway.box.passes.bind_device(north.pass_id, b"x" * 32)
+            await doorway.passes.bind_device(north.pass_id, b"x" * 32)
         with pytest.raises(BadPassCode):
-            await doorway.box.passes.sign_in("A" * 32, PUBLIC)
+            await doorway.passes.sign_in("A" * 32, PUBLIC)
 
     async def a_gate(self, doorway: Doorway, stand: Stand) -> OfflineGate:
-        await doorway.box.passes.bind_device(stand.pass_id, PUBLIC)
+        await doorway.passes.bind_device(stand.pass_id, PUBLIC)
         raw = await doorway.box.gate.pack(await doorway.box.gate.standby(stand.account_id))
         trusted = {key.key_id: key.public for key in (await doorway.box.tickets.keys()).values()}
         return OfflineGate(opened(raw, DEVICE.private_bytes_raw(), trusted))

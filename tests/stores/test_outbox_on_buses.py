@@ -58,7 +58,7 @@ async def server(
     request: pytest.FixtureRequest, stage: Stage, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Server]:
     if request.param == "valkey":
-        yield ValkeyServer(stage.engines)
+        yield ValkeyServer(stage)
         return
     async with a_nats_server(tmp_path_factory.mktemp("nats")) as started:
         yield started

@@ -33,7 +33,7 @@ def ask_for(booking: Booking, **change: Any) -> Ask:
         body_hash=1,
         method="tok_ok",
         return_url="",
-        nonce="n",
+        salt="n",
     )
     return msgspec.structs.replace(ask, **change)
 

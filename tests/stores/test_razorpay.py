@@ -13,8 +13,9 @@ import structlog
 from holdfast.payments.gateway import Answer
 from holdfast.payments.gateways.razorpay import Razorpay
 from holdfast.payments.gateways.razorpay_objects import receipt_of, refund_token
+from tests.patience import until
 from tests.stores.counters import Counter, a_counter, a_sandbox
-from tests.stores.oracles import DRIP, Oracle, an_oracle
+from tests.stores.oracles import DRIP, SILENCE, Oracle, an_oracle
 
 SECRET = "never to be told"
 BAD_REQUEST = {"error": {"code": "BAD_REQUEST_ERROR", "description": "The amount must be at least INR 1.00"}}
@@ -223,6 +224,20 @@ async def test_a_charge_waits_for_a_thread_no_longer_than_for_an_answer(oracle: 
         charges = await asyncio.gather(*(narrow.gateway.charge(narrow.order()) for _ in range(4)))
 
     assert {charge.answer for charge in charges} == {Answer.UNKNOWN}
+
+
+async def test_a_thread_that_waited_in_vain_is_there_for_the_next(oracle: Oracle) -> None:
+    oracle.says = lambda method, path: (200, SILENCE if len(oracle.asked) == 1 else {"items": []})
+    changes = {"razorpay_api_url": oracle.url, "gateway_timeout_ms": 300, "gateway_links_max": 1}
+    async with a_counter("razorpay", oracle.url, **changes) as narrow:
+        first = await narrow.gateway.look_up(key="pay-7", reference=None)
+
+        async def is_answered() -> bool:
+            return (await narrow.gateway.look_up(key="pay-7", reference=None)).answer is Answer.ABSENT
+
+        await until(is_answered)
+
+    assert first.answer is Answer.UNKNOWN
 
 
 async def test_what_the_page_sends_back_is_believed_if_it_is_signed(counter: Counter) -> None:

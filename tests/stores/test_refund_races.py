@@ -19,7 +19,7 @@ from holdfast.payments.saga import Step
 from holdfast.payments.worker import PaymentDuties
 from holdfast.refusals import HoldGone, Refusal, WrongMove
 from tests.patience import until
-from tests.stores.purchases import a_refund, an_ask, bought, now_of, refund_duties, refunds_of, violations
+from tests.stores.paid import a_refund, an_ask, bought, now_of, refund_duties, refunds_of, violations
 from tests.stores.stages import hold
 from tests.stores.tills import an_owner
 

@@ -10,7 +10,7 @@ from holdfast.catalogue import Terms
 from holdfast.config import Config
 from holdfast.ledger import State
 from holdfast.payments.refunds.refund import RefundState, What
-from tests.stores.purchases import (
+from tests.stores.paid import (
     a_refund,
     account,
     bought,
@@ -89,8 +89,8 @@ async def test_facts_from_before_speak_of_the_booking_as_it_was(box: Box, a_show
     await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=(2,)))
 
     rows = await box.postgres.fetch(
-        "SELECT kind, (body -> 'seats')::text AS seats FROM outbox WHERE show_id = $1 AND kind LIKE 'booking.%'"
-        " ORDER BY id",
+        "SELECT kind, (body -> 'seats')::text AS seats FROM outbox"
+        " WHERE show_id = $1 AND kind LIKE 'booking.%' ORDER BY id",
         booking.show_id,
     )
     assert [(row["kind"], row["seats"]) for row in rows][-2:] == [
@@ -127,6 +127,18 @@ async def test_what_went_back_alone_does_not_go_back_again_with_the_seats(box: B
 
     assert decision.refund is not None
     assert decision.refund.amount_minor == 2500
+    assert await violations(box, booking.show_id) == []
+
+
+async def test_what_a_policy_kept_of_other_seats_does_not_make_up_for_it(box: Box, a_show: Show) -> None:
+    booking = await bought(box, await a_show(seats=4), 1, 2)
+    await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,), amount_minor=750))
+    await box.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=500))
+
+    decision = await box.refunds.decide(a_refund(await now_of(box, booking)))
+
+    assert decision.refund is not None
+    assert (decision.refund.amount_minor, decision.left_minor) == (1000, 750)
     assert await violations(box, booking.show_id) == []
 
 
@@ -184,9 +196,10 @@ async def test_an_owner_does_not_give_back_a_ticket_that_is_anothers(box: Box, a
 async def test_a_gateway_that_says_nothing_is_asked_again_under_the_same_key(
     hasty: Box, a_show: Show
 ) -> None:
+    """A part of what was paid: under another key the gateway would give it twice."""
     booking = await bought(hasty, await a_show(seats=4), 1, method="tok_refund_timeout")
 
-    first = await hasty.refunds.decide(a_refund(booking))
+    first = await hasty.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=500))
     before = await account(hasty, booking.show_id, "owed")
     await due_now(hasty, booking.show_id)
     duties = refund_duties(hasty)
@@ -195,7 +208,7 @@ async def test_a_gateway_that_says_nothing_is_asked_again_under_the_same_key(
 
     (refund,) = await refunds_of(hasty, booking)
     assert first.refund is not None
-    assert (first.refund.state, before) == (RefundState.ASKED, -1500)
+    assert (first.refund.state, before) == (RefundState.ASKED, -500)
     assert (refund.state, refund.tries) == (RefundState.DONE, 1)
     assert await account(hasty, booking.show_id, "owed") == 0
     assert await violations(hasty, booking.show_id) == []

@@ -257,6 +257,13 @@ class TestKeys:
         assert second[1]["error"]["code"] == "key_in_flight"
         assert await desk.charge("tok_slow", key="way-1") == first
 
+    async def test_a_key_under_way_is_unknown_to_the_adapter_and_not_a_no(self, desk: Desk) -> None:
+        order = an_order("tok_slow")
+
+        charges = await asyncio.gather(desk.gateway.charge(order), desk.gateway.charge(order))
+
+        assert sorted(charge.answer for charge in charges) == [Answer.UNKNOWN, Answer.YES]
+
     async def test_a_refusal_once_begun_is_kept_and_one_of_the_form_is_not(self, desk: Desk) -> None:
         _, payment = await desk.charge()
         path = f"/v1/payments/{payment['id']}/refunds"

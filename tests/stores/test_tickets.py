@@ -99,7 +99,7 @@ async def give(
     doorway: Doorway, ticket: IssuedTicket, email: str, giver: Giver | None = None
 ) -> IssuedTicket:
     giver = giver or Giver(ticket.booked_by, "giver@example.com")
-    return await doorway.box.transfers.give(ticket.show_id, ticket.serial, giver, email)
+    return await doorway.transfers.give(ticket.show_id, ticket.serial, giver, email)
 
 
 class TestTransfer:
@@ -142,16 +142,16 @@ class TestTransfer:
         place = (ticket.show_id, ticket.serial)
         await give(doorway, ticket, address())
 
-        back = await doorway.box.transfers.take_back(*place, giver)
+        back = await doorway.transfers.take_back(*place, giver)
 
         assert (back.edition, back.owner_id) == (3, ticket.booked_by)
         with pytest.raises(NothingToTakeBack):
-            await doorway.box.transfers.take_back(*place, giver)
+            await doorway.transfers.take_back(*place, giver)
         email = address()
         await doorway.box.people.add_many([NewAccount(email, "Bob")])
         await give(doorway, ticket, email)
         with pytest.raises(NothingToTakeBack):
-            await doorway.box.transfers.take_back(*place, giver)
+            await doorway.transfers.take_back(*place, giver)
 
     async def test_only_the_owner_gives_and_never_to_themselves(
         self, doorway: Doorway, address: Callable[[], str]

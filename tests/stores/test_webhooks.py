@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
+import httpx2
 import pytest
 
-from holdfast.app import Box, box_office
+from holdfast.app import Box, asgi_app, box_office
 from holdfast.claim import Part
 from holdfast.config import Config
 from holdfast.ledger import State
@@ -18,8 +19,10 @@ from holdfast.payments.refusals import NoSuchWebhook
 from holdfast.payments.saga import Step
 from holdfast.payments.webhooks.webhook import Told, Verdict, WebhooksAsked
 from holdfast.payments.webhooks.worker import WebhookDuties
+from tests.conftest import GATEWAY_SECRET, started
 from tests.letters import Letter, a_letter, charged
-from tests.stores.stages import hold
+from tests.patience import until
+from tests.stores.stages import Stage, hold
 from tests.stores.test_payment_book import NO, confirmed, paying
 from tests.stores.tills import an_owner
 
@@ -326,3 +329,59 @@ async def test_what_is_long_done_is_forgotten_and_what_is_not_done_is_kept(box: 
 
     assert await row_of(box, done) is None
     assert await row_of(box, due) is not None
+
+
+class TestRefunds:
+    async def test_one_without_an_answer_is_asked_for_when_the_gateway_tells(
+        self, box: Box, a_show: Show
+    ) -> None:
+        payment = await paying(box, await a_show(), 1)
+        charge = await charged(box, payment)
+        await box.payments.let_go(payment, is_sure=True)
+        late = await confirmed(box, payment, charge)
+        await box.payments.book_late(late, may_book=False)
+        letter = a_letter(payment, str(charge.reference), "refund.succeeded")
+
+        await told(box, letter)
+
+        sql = "SELECT state::text FROM refund WHERE show_id = $1"
+        assert await box.postgres.fetchval(sql, payment.show_id) == "done"
+        assert (await row_of(box, letter))["done_at"] is not None
+
+    async def test_money_that_went_back_without_us_is_written_down(self, box: Box, a_show: Show) -> None:
+        payment = await paying(box, await a_show(), 1)
+        charge = await charged(box, payment)
+        await confirmed(box, payment, charge)
+        gateway, reference = box.cashier.gateway, str(charge.reference)
+        await gateway.refund(key=f"{payment.key}_x", reference=reference, amount_minor=700, currency="EUR")
+
+        await told(box, a_letter(payment, reference, "refund.succeeded"))
+
+        found = [one for one in (await box.books.latest()).differences if one.key == payment.key]
+        assert [(one.kind, one.theirs) for one in found] == [("refunded", "taken 15.00 EUR, 7.00 EUR back")]
+
+
+async def test_while_the_ledger_is_away_the_gateway_is_told_to_come_again(stage: Stage) -> None:
+    """Cell 15: never 2xx before the commit."""
+    till = await stage.till()
+    config = replace(stage.box.config, gateway_secret=GATEWAY_SECRET)
+    application = asgi_app(config)
+    payment = await confirmed(stage.box, await paying(stage.box, till.show, 1))
+    letter = a_letter(payment)
+
+    async with started(application):
+        transport = httpx2.ASGITransport(application)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://box.office") as client:
+            await stage.engines.postgres.hold()
+            refused = await client.post("/webhooks/sandbox", content=letter.raw, headers=letter.headers)
+            await stage.engines.postgres.release()
+
+            async def is_taken() -> bool:
+                again = await client.post("/webhooks/sandbox", content=letter.raw, headers=letter.headers)
+                return again.status_code == 200
+
+            await until(is_taken, within_s=15)
+
+    assert refused.status_code == 503
+    assert "retry-after" in refused.headers
+    assert (await row_of(stage.box, letter))["done_at"] is not None

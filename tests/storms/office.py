@@ -149,9 +149,9 @@ class Office:
             return await crowd.report()
 
     async def violations(self) -> dict[str, Any]:
-        """`holdfast audit --map`."""
+        """`holdfast audit --map --gateway`."""
         process = await started(
-            *("-m", "holdfast", "audit", "--map", "--json", "--data", str(self.folder.path)),
+            *("-m", "holdfast", "audit", "--map", "--gateway", "--json", "--data", str(self.folder.path)),
             stdout=asyncio.subprocess.PIPE,
         )
         output, _ = await process.communicate()

@@ -20,7 +20,7 @@ from tests.storms.payer import Payer
 DIES_WITHIN_S = 20.0
 OVER_WITHIN_S = 30.0
 HURRY_S = 1.0
-MORTALS = ("web-1", "web-2", "work-1")
+MORTALS = ("web-1", "web-2", "work-1", "work-2")
 
 PAYMENTS = "SELECT * FROM payment WHERE show_id = $1 AND number = $2 ORDER BY attempt"
 BOOKING = "SELECT * FROM booking WHERE show_id = $1 AND number = $2"
@@ -61,7 +61,8 @@ class Scene:
 
     def arm(self) -> None:
         """From here on whoever comes to the point dies."""
-        self.ids = {name: self.office.process_id(name) for name in MORTALS}
+        ids = {name: self.office.process_id(name) for name in MORTALS}
+        self.ids = {name: process_id for name, process_id in ids.items() if is_alive(process_id)}
         draft = self.orders.with_suffix(".draft")
         draft.write_text(self.point)
         draft.rename(self.orders)

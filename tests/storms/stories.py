@@ -23,7 +23,7 @@ async def keeps_it_longer_and_pays(scene: Scene) -> End:
     booking = await scene.payer.holds(scene.show_id, *SEATS)
     scene.arm()
     path = f"/bookings/{booking}/extend"
-    extended = await scene.payer.asks(lambda: scene.payer.fan.post(path, key="longer"))
+    extended = await scene.payer.asks(lambda: scene.payer.fan.post(path))
     assert extended.status_code == 200, extended.text
     return await _paid(scene, booking)
 
@@ -101,7 +101,7 @@ async def waits_for_a_silent_gateway(scene: Scene) -> End:
     await scene.death()
     await scene.becomes(booking, "expired")
     (payment,) = await scene.taken(booking)
-    await scene.bank.takes(payment, "tok_declined")
+    await scene.bank.decides(payment, "tok_declined")
     await scene.over()
     return booking, "expired"
 
@@ -110,7 +110,7 @@ async def pays_late_while_the_seats_are_free(scene: Scene) -> End:
     booking = await _watched(scene)
     (payment,) = await scene.taken(booking)
     scene.arm()
-    await scene.bank.takes(payment)
+    await scene.bank.decides(payment)
     await scene.hurry()
     await scene.death()
     await scene.becomes(booking, "confirmed")
@@ -123,7 +123,7 @@ async def pays_late_and_the_seats_are_gone(scene: Scene) -> End:
     (payment,) = await scene.taken(booking)
     other = await scene.rival.holds(scene.show_id, *SEATS)
     scene.arm()
-    await scene.bank.takes(payment)
+    await scene.bank.decides(payment)
     await scene.hurry()
     await scene.death()
     await scene.becomes(booking, "failed")
@@ -166,7 +166,7 @@ async def pays_at_the_gateway_and_it_tells_us(scene: Scene) -> End:
     booking = await _waiting(scene, "tok_3ds")
     (payment,) = await scene.taken(booking)
     scene.arm()
-    await scene.bank.takes(payment)
+    await scene.bank.decides(payment)
     await scene.death()
     await scene.becomes(booking, "confirmed")
     return await _paid(scene, booking, "tok_3ds")

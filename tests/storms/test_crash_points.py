@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -21,7 +22,7 @@ from tests.cast import fans
 from tests.patience import until
 from tests.storms import stories
 from tests.storms.bank import Bank, bank_of
-from tests.storms.office import Office, office
+from tests.storms.office import Office, duties, office
 from tests.storms.payer import Payer
 from tests.storms.scene import Scene
 from tests.storms.stories import Story
@@ -62,6 +63,18 @@ TABLE: dict[Story, tuple[str, ...]] = {
     ),
     stories.gives_it_back: ("refund.decide", "map.free", "gateway.refund", "refund.settle"),
     stories.bought_for_a_show_that_is_cancelled: ("refund.decide", "gateway.refund"),
+    stories.pays_and_the_gateway_tells_us_first: (
+        "webhook.store",
+        "webhook.take_due",
+        "webhook.settle_due",
+        "gateway.charge",
+    ),
+    stories.pays_at_the_gateway_and_it_tells_us: (
+        "webhook.settle",
+        "webhook.store",
+        "gateway.look_up",
+        "ledger.confirm",
+    ),
 }
 
 
@@ -115,8 +128,11 @@ class Stage:
 async def mortal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
     """Everybody reads the same orders. The comparison of map and ledger comes by often."""
     orders = tmp_path_factory.mktemp("orders") / "die-at"
+    often: dict[str, Any] = {"crash_at": str(orders), "gateway_timeout_ms": 700, "compare_pause_s": 1}
     async with (
-        office(crash_at=str(orders), gateway_timeout_ms=700, compare_pause_s=1) as opened,
+        office(work=False, **often) as opened,
+        duties(opened.folder, **often),
+        duties(opened.folder, **often),
         bank_of(opened.box.config) as bank,
     ):
         yield Stage(opened, bank, orders)
@@ -181,6 +197,9 @@ def words(pattern: str, *modules: str) -> set[str]:
 
 
 MADE = {
+    "webhook.{effect}": lambda: {
+        f"webhook.{one}" for one in words(r'_fetch\(\s*"(\w+)"', "payments.webhooks.store")
+    },
     "ledger.{effect}": lambda: {f"ledger.{one}" for one in words(r'_fetch\(\s*"(\w+)"', "payments.store")},
     "ledger.{step}": lambda: {f"ledger.{one}" for one in ("charge", "look_up", "call_off", "watch")},
     "gateway.{step}": lambda: {f"gateway.{one}" for one in ("charge", "look_up", "call_off", "watch")},

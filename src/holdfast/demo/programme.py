@@ -48,6 +48,7 @@ class DemoEvent:
     rating: float
     description: str
     featured: bool = False
+    people: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,12 +37,13 @@ ORDER BY hall.id;
 
 -- name: add_events
 INSERT INTO event (organiser_id, kind, title, genre, language, duration_min, rating, description, featured,
-                   refund_policy)
+                   people, refund_policy)
      SELECT $1, kind, title, genre, language, duration_min, rating, description, featured,
-            refund_policy::jsonb
+            string_to_array(people, '|'), refund_policy::jsonb
        FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::float8[], $8::text[],
-                   $9::boolean[], $10::text[])
-         AS asked (kind, title, genre, language, duration_min, rating, description, featured, refund_policy)
+                   $9::boolean[], $10::text[], $11::text[])
+         AS asked (kind, title, genre, language, duration_min, rating, description, featured, people,
+                   refund_policy)
       WHERE NOT EXISTS (SELECT FROM event WHERE event.organiser_id = $1 AND event.title = asked.title);
 
 -- name: events

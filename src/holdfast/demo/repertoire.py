@@ -15,12 +15,12 @@ EVENTS = (
         FILM, "The Lighthouse Keeper's Daughter", "Drama", "English", 128, 8.4,
         "On the last manned lighthouse of the northern coast, a girl learns morse from her father and "
         "a secret from the sea.",
-        featured=True,
+        featured=True, people=("Ingrid Solheim", "Tomas Varga"),
     ),
     DemoEvent(
         FILM, "Monsoon Arithmetic", "Comedy", "Hindi", 141, 7.9,
         "A maths teacher bets his savings on the day the rains will come. The village bets against him.",
-        featured=True,
+        featured=True, people=("Raghav Deshmukh", "Meenakshi Pillai"),
     ),
     DemoEvent(
         FILM, "Nine Minutes to Dadar", "Thriller", "Hindi", 117, 8.1,
@@ -42,7 +42,7 @@ EVENTS = (
     DemoEvent(
         FILM, "Les Heures Bleues", "Romance", "French", 108, 7.8,
         "Elle travaille la nuit, lui le matin. Pendant un an, ils ne se croisent qu'à l'aube.",
-        featured=True,
+        featured=True, people=("Hélène Guérin", "François Lemaître"),
     ),
     DemoEvent(
         FILM, "Le Dernier Tram", "Comedy", "French", 96, 7.1,
@@ -71,6 +71,7 @@ EVENTS = (
     DemoEvent(
         FILM, "Orbit of Small Things", "Science fiction", "English", 137, 8.3,
         "A botanist, a greenhouse, two hundred days without a window. Then a seed arrives that nobody sent.",
+        people=("Siobhán O'Reilly",),
     ),
     DemoEvent(
         FILM, "Chai for Two", "Romance", "Hindi", 124, 6.9,
@@ -79,6 +80,33 @@ EVENTS = (
     DemoEvent(
         FILM, "Dhoop Chhaon", "Drama", "Hindi", 146, 8.0,
         "A projectionist shows one last film in a hall that has already been sold.",
+    ),
+    DemoEvent(
+        FILM, "आख़िरी स्टेशन", "Thriller", "Hindi", 119, 7.8,
+        "रात की आख़िरी गाड़ी, एक भूला हुआ सूटकेस और एक स्टेशन मास्टर जो सब जानता है।",
+        people=("मीरा कुलकर्णी", "Arjun Sathe"),
+    ),
+    DemoEvent(
+        FILM, "बारिश का गणित", "Family", "Hindi", 132, 7.4,
+        "एक गाँव, एक अध्यापक और वह दिन जब बादल समय पर आए।",
+    ),
+    DemoEvent(
+        FILM, "நீலக் குடை", "Family", "Tamil", 121, 7.9,
+        "மழையில்லாத ஊரில் ஒரு குடைத் தொழிற்சாலை.",
+        people=("கவிதா ராஜன்",),
+    ),
+    DemoEvent(
+        FILM, "மழைக்கால ரயில்", "Thriller", "Tamil", 127, 8.0,
+        "கடைசி ரயில் நிற்கவில்லை. ஏன் என்று ஒருவருக்கு மட்டும் தெரியும்.",
+    ),
+    DemoEvent(
+        FILM, "L'Été à Saint-Malo", "Comedy", "French", 101, 7.3,
+        "Trois cousins, une cabine de plage, et la marée qui n'attend personne.",
+        people=("Zoé Lefèvre",),
+    ),
+    DemoEvent(
+        FILM, "Le Cœur à l'ouvrage", "Drama", "French", 113, 7.6,
+        "Une fonderie ferme. Ses ouvriers décident de couler une dernière cloche.",
     ),
     DemoEvent(
         FILM, "Ame no Jikokuhyo", "Drama", "Japanese", 118, 8.1,
@@ -96,7 +124,7 @@ EVENTS = (
     DemoEvent(
         CONCERT, "Ritu Collective", "Fusion", "Hindi", 120, 8.5,
         "Six seasons, six ragas, one modular synthesiser.",
-        featured=True,
+        featured=True, people=("Ananya Krishnamurthy",),
     ),
     DemoEvent(
         CONCERT, "Kadal Brass Orchestra", "Brass", "Tamil", 110, 8.0,

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.gate.passes.store import Passes
 from holdfast.gate.passport import (
     DeviceBody,
     DeviceBound,
@@ -62,7 +63,7 @@ async def post_gate_login(request: Request) -> Response:
     the same key before `expires_in` seconds are over. `keys` are ours: keep them to check packs with.
     """
     body = read(SignInBody, await request.body())
-    device = await request.state.box.passes.sign_in(body.code, device_key(body.device_key))
+    device = await _passes(request).sign_in(body.code, device_key(body.device_key))
     page = SignedInDevice(
         access_token=device.access_token,
         token_type="Bearer",
@@ -77,7 +78,7 @@ async def post_device(request: Request) -> Response:
     """Say which device this is, when somebody asks with an account of their own. Packs are sealed for it."""
     body = read(DeviceBody, await request.body())
     standby = await _gate(request).standby(request.state.caller.account_id)
-    await request.state.box.passes.bind_device(standby.pass_id, device_key(body.device_key))
+    await _passes(request).bind_device(standby.pass_id, device_key(body.device_key))
     return answer(200, DeviceBound(standby.pass_id, await _keys(request)), NO_STORE)
 
 
@@ -162,6 +163,11 @@ async def get_pack(request: Request) -> Response:
 def _gate(request: Request) -> Gate:
     store: Gate = request.state.box.gate
     return store
+
+
+def _passes(request: Request) -> Passes:
+    box = request.state.box
+    return Passes(box.postgres, box.people)
 
 
 async def _keys(request: Request) -> dict[str, str]:

@@ -349,7 +349,8 @@ BEGIN
     END IF;
     IF FOUND THEN
         RETURN QUERY SELECT v_row.id, v_row.verdict,
-            (SELECT d.why FROM door_conflict AS d WHERE d.show_id = p_show AND d.second_id = v_row.id);
+            (SELECT min(d.why) FROM door_conflict AS d
+              WHERE d.show_id = p_show AND v_row.id IN (d.first_id, d.second_id));
         RETURN;
     END IF;
     INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, offline, scanned_at)

@@ -48,6 +48,7 @@ BEGIN
          WHERE nth = 1 AND nth_of_key = 1
            AND state = 'held' AND expires_at > now() AND amount_minor > 0
            AND ord <> ALL (coalesce(v_over, '{}'))
+           AND NOT EXISTS (SELECT 1 FROM sale WHERE sale.show_id = asked.show_id AND sale.cancelled)
            AND NOT EXISTS (SELECT 1 FROM payment
                             WHERE payment.owner_id = asked.owner_id AND payment.show_id = asked.show_id
                               AND payment.request_id = asked.request_id

@@ -254,6 +254,13 @@ class TicketTakenBack(OfTicket, frozen=True, kw_only=True):
     to_id: int
 
 
+class DoorConflictRaised(OfTicket, frozen=True, kw_only=True):
+    """A gate without a network let somebody in and should not have: it came out when it told of it."""
+
+    KIND = "door.conflict_raised"
+    why: str  # used, void, transferred, unknown
+
+
 class TicketsSentAgain(Body, frozen=True, kw_only=True):
     """Somebody asked for the tickets of a booking once more."""
 
@@ -282,7 +289,7 @@ KINDS: dict[str, type[Body]] = {
         *(ShowOnSale, ShowChanged, ShowCancelled),
         *(EventChanged, VenueChanged, CityChanged),
         *(TicketCheckedIn, TicketCheckedOut, TicketCheckInUndone),
-        *(TicketTransferred, TicketTakenBack, TicketsSentAgain),
+        *(TicketTransferred, TicketTakenBack, TicketsSentAgain, DoorConflictRaised),
     )
 }
 

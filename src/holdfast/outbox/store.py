@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from holdfast.config import Config
-from holdfast.engines.bus import Bus, BusPlace, open_bus
+from holdfast.engines.bus import Bus, BusPlace
+from holdfast.engines.buses import open_bus
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.engines.trouble import Trouble

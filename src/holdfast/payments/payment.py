@@ -10,7 +10,7 @@ from holdfast.ledger import State, from_public_id, public_id, reference
 from holdfast.payments.saga import ENDS, Step, Time
 from holdfast.refusals import NoSuchBooking
 
-KEY_FORM = "{booking}_{nonce}"  # and _{attempt}, which the ledger adds
+KEY_FORM = "{booking}_{salt}"  # and _{attempt}, which the ledger adds
 
 Token = Annotated[str, Meta(max_length=255)]
 # A path of ours: nobody is sent anywhere else.
@@ -51,13 +51,13 @@ class Ask(Struct, frozen=True, gc=False, kw_only=True):
     body_hash: int
     method: str
     return_url: str
-    nonce: str  # makes the gateway's key one of its own, whatever another box office did there before
+    salt: str  # makes the gateway's key one of its own, whatever another box office did there before
     card: str = ""  # fingerprint, where the show limits cards
     card_seats_max: int = 0
 
     @property
     def key(self) -> str:
-        return KEY_FORM.format(booking=public_id(self.show_id, self.number), nonce=self.nonce)
+        return KEY_FORM.format(booking=public_id(self.show_id, self.number), salt=self.salt)
 
 
 class Payment(Struct, frozen=True, gc=False, kw_only=True):

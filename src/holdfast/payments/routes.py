@@ -43,17 +43,17 @@ async def pay(request: Request) -> Response:
     cashier: Cashier = request.state.box.cashier
     show_id, number = from_public_id(request.path_params["booking"])
     key = request.state.headers.get(b"idempotency-key")
-    nonce = secrets.token_hex(5)
+    salt = secrets.token_hex(5)
     card, card_max = await _card(request, show_id, body.method)
     ask = Ask(
         show_id=show_id,
         number=number,
         owner_id=request.state.caller.account_id,
-        request_id=checked_key(key) if key is not None else f"~{nonce}{secrets.token_hex(5)}",
+        request_id=checked_key(key) if key is not None else f"~{salt}{secrets.token_hex(5)}",
         body_hash=body_hash(b"%d %b" % (number, raw)),
         method=body.method,
         return_url=_site(request) + body.return_path,
-        nonce=nonce,
+        salt=salt,
         card=card,
         card_seats_max=card_max,
     )

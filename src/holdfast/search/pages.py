@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from holdfast.catalogue import EventCard, Kind
@@ -42,6 +43,11 @@ class Facets(Struct, frozen=True, kw_only=True):
     genre: list[Count]
     date: list[DateCount]
     price: list[PriceCount]
+
+    def with_cities(self, names: Mapping[str, str]) -> "Facets":
+        """Cities by what they are called now."""
+        named = [msgspec.structs.replace(one, name=names.get(one.value, one.value)) for one in self.city]
+        return msgspec.structs.replace(self, city=named)
 
 
 class Tally(Struct, frozen=True, kw_only=True):

@@ -131,8 +131,11 @@ ORDER BY place;
 SELECT word, uses FROM listing_word WHERE word = ANY ($1::text[]);
 
 -- name: words_near
--- Words that share a key with these: few, whatever the number of words. See search/spelling.py.
-SELECT word, uses FROM listing_word WHERE keys && $1::text[] COLLATE "C";
+-- Words that share a key with these: few, whatever the number of words (search/spelling.py). Key by key, because
+-- for an overlap of many keys the planner may prefer to read every word there is.
+SELECT DISTINCT word, uses
+  FROM unnest($1::text[]) AS key
+  JOIN listing_word ON keys @> ARRAY[key] COLLATE "C";
 
 -- name: words_beginning
 -- The most used words that begin so.

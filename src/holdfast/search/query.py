@@ -238,16 +238,23 @@ def _folded(text: str | None) -> str | None:
     return None if text is None else folded(text).strip()
 
 
-def all_of(words: Sequence[str], weights: str = "") -> str | None:
+def all_of(words: Sequence[str]) -> str | None:
     """Every word, and the last may go on: people are still typing it. In the notation of a tsquery."""
-    if not words:
-        return None
-    *whole, last = words
-    return " & ".join([*(_lexeme(word, weights) for word in whole), _lexeme(last, f"*{weights}")])
+    return " & ".join(_going_on(words)) or None
+
+
+def some_of(words: Sequence[str]) -> str:
+    """At least one of them, and the last may go on."""
+    return " | ".join(_going_on(words))
 
 
 def any_of(words: Sequence[str], weights: str = "") -> str:
+    """At least one of them, as it is. With weights: where it stands there."""
     return " | ".join(_lexeme(word, weights) for word in words)
+
+
+def _going_on(words: Sequence[str]) -> list[str]:
+    return [*(_lexeme(word, "") for word in words[:-1]), *(_lexeme(word, "*") for word in words[-1:])]
 
 
 def _lexeme(word: str, marks: str) -> str:

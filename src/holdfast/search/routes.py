@@ -65,8 +65,8 @@ async def get_suggestions(request: Request) -> Response:
 
 
 async def _page(box: Box, search: Search, number: int | None) -> SearchPage:
-    city = search.filters.city
-    if city is not None and city not in {known.slug for known in await box.catalogue.cities()}:
+    city, names = search.filters.city, {known.slug: known.name for known in await box.catalogue.cities()}
+    if city is not None and city not in names:
         raise NoSuchCity(field="city", city=city)
     point = await box.search.point(search)
     search = await box.search.at(search, point)
@@ -91,7 +91,7 @@ async def _page(box: Box, search: Search, number: int | None) -> SearchPage:
         distances_km={
             str(show.show_id): round(far[show.venue_id], 2) for show in shows if show.venue_id in far
         },
-        facets=tally.facets if tally else None,
+        facets=tally.facets.with_cities(names) if tally else None,
     )
 
 

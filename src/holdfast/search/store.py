@@ -15,7 +15,7 @@ from holdfast.engines.cache import Cache
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.search.pages import PRICE_EDGES, Tally, tally_of
-from holdfast.search.query import Filters, Place, Point, Search, Sort, all_of, any_of
+from holdfast.search.query import Filters, Place, Point, Search, Sort, all_of, any_of, some_of
 from holdfast.search.refusals import NoSuchPostalCode, SearchTooSlow
 from holdfast.search.spelling import edits_max, joined, keys_of, nearest
 
@@ -68,7 +68,8 @@ class Finder:
             timeout_s=config.postgres_timeout_s,
             settings={
                 "statement_timeout": str(config.search_timeout_ms),
-                "plan_cache_mode": "force_custom_plan",
+                "plan_cache_mode": "force_custom_plan",  # what is asked for decides how it is best looked for
+                "random_page_cost": "1.1",  # what is searched is in memory
             },
         )
         self._meanings = Cache(self._understand, fresh_s=WORDS_FRESH_S, stale_max_s=0, size_max=KEPT_MAX)
@@ -97,18 +98,24 @@ class Finder:
         uses = await self._uses(corrected)
         telling = [word for word in corrected if uses.get(word, 0) <= COMMON_USES]
         chosen = tuple(telling) or (min(corrected, key=lambda word: uses.get(word, 0)),)
-        return Meaning(chosen, any_of(chosen), "any", is_corrected)
+        return Meaning(chosen, some_of(chosen), "any", is_corrected)
 
     async def _corrected(self, words: tuple[str, ...]) -> tuple[str, ...]:
         """Words that we know as they are, the nearest one for others; what nothing comes near is left out."""
         uses = await self._uses([*words, *joined(words)])
-        if whole := [pair for pair in joined(words) if pair in uses]:
-            words = _with_pair(words, whole[0])
-        has_it = await self._found([all_of([word]) for word in words])
+        if pairs := [pair for pair in joined(words) if pair in uses]:
+            words = _with_pair(words, pairs[0])
+        *whole, last = words
+        has_it = await self._found([*(any_of([word]) for word in whole), all_of([last])])
         unknown = [word for word, known in zip(words, has_it, strict=True) if not known]
         near = await self._near(unknown)
-        found = {word: word if word not in unknown else nearest(word, near) for word in words}
-        return tuple(meant for word in words if (meant := found[word]))
+        found = {word: nearest(word, near) or await self._completed(word) for word in unknown}
+        return tuple(meant for word in words if (meant := found.get(word, word)))
+
+    async def _completed(self, word: str) -> str | None:
+        """The most used word that begins so: “orch” is short for something."""
+        rows = await self._fetch(Q.words_beginning, word, 1)
+        return rows[0]["word"] if rows else None
 
     async def _near(self, words: Sequence[str]) -> dict[str, int]:
         keys = {key for word in words if edits_max(word) for key in keys_of(word)}

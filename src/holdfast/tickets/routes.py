@@ -1,10 +1,7 @@
 """My tickets: codes, pictures, paper, calendar, the page on a phone; given to somebody else."""
 
-import hashlib
 from base64 import b32encode
 from datetime import UTC, datetime
-from importlib import resources
-from string import Template
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -13,8 +10,8 @@ from starlette.responses import Response
 
 from holdfast.ledger import Booking, from_public_id, public_id, reference
 from holdfast.money import spelt
-from holdfast.people import Role, normal_email
-from holdfast.refusals import Busy, NoSuchBooking, NoSuchRoute, TokenInvalid
+from holdfast.people import Role
+from holdfast.refusals import Busy, NoSuchBooking, TokenInvalid
 from holdfast.tickets.calendar import calendar_file
 from holdfast.tickets.issued import (
     Codes,
@@ -26,37 +23,21 @@ from holdfast.tickets.issued import (
     TicketList,
     TicketPage,
 )
-from holdfast.tickets.pages import policy, ticket_html
 from holdfast.tickets.qr import svg_url
 from holdfast.tickets.refusals import (
     FixedCode,
     NoSuchTicket,
-    NothingToTakeBack,
     NoTickets,
     ResendMax,
-    TicketUsed,
     TicketVoid,
-    ToYourself,
-    TransferMax,
-    TransferTooLate,
 )
 from holdfast.tickets.store import LISTED_MAX, Tickets
 from holdfast.tickets.ticket import STEP_S
-from holdfast.tickets.transfer import Giver, TransferBody, TransferPage
+from holdfast.tickets.transfer import Giver
 from holdfast.web.answers import answer, query, read
 from holdfast.web.routing import BIGINT_MAX, Route
 
 NO_STORE = {"Cache-Control": "no-store"}
-STATIC = resources.files("holdfast.tickets") / "static"
-SHELL = Template((STATIC / "ticket.html").read_text())
-STYLE = (STATIC / "ticket.css").read_text()
-SAFE = {
-    "Content-Security-Policy": policy(STYLE),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-}
-SCRIPTS = {name: (STATIC / name).read_bytes() for name in ("ticket.js", "worker.js")}
 
 
 class PhoneBody(Struct, forbid_unknown_fields=True, frozen=True):
@@ -75,22 +56,22 @@ async def get_tickets(request: Request) -> Response:
     Where the show's codes are live, ask for them with `POST …/tickets/codes`.
     """
     _, found = await _of_booking(request)
-    me = await _me(request)
-    return answer(200, TicketList([await _page(request, one, me) for one in found]), NO_STORE)
+    me = await me_of(request)
+    return answer(200, TicketList([await page_of(request, one, me) for one in found]), NO_STORE)
 
 
 async def get_tickets_pdf(request: Request) -> Response:
     """The tickets of my booking, to print: three to a sheet."""
     booking, found = await _of_booking(request)
-    me = await _me(request)
-    own = [one for one in found if one.is_of(me.account_id, me.email)]
+    me = await me_of(request)
+    own = [one for one in found if one.is_of(me.account_id, me.email) and one.voided_at is None]
     return await _pdf(request, own, booking)
 
 
 async def get_tickets_ics(request: Request) -> Response:
     """The show as an entry of a calendar. Read again, it moves the entry, or strikes it out."""
     booking, found = await _of_booking(request)
-    occasion = await _tickets(request).occasion(booking.show_id)
+    occasion = await tickets_of(request).occasion(booking.show_id)
     layout = (await request.state.box.catalogue.show_on_sale(booking.show_id)).layout
     seats = [layout.labels[one.seat] for one in found if one.voided_at is None]
     file = calendar_file(
@@ -111,29 +92,29 @@ async def post_ticket_codes(request: Request) -> Response:
     """
     body = read(PhoneBody, await request.body())
     _, found = await _of_booking(request)
-    me = await _me(request)
+    me = await me_of(request)
     return await _live(request, [one for one in found if one.is_of(me.account_id, me.email)], body.phone)
 
 
 async def post_resend(request: Request) -> Response:
     """Send me my tickets again."""
     booking, _ = await _of_booking(request)
-    await _tickets(request).resend(booking.show_id, booking.number, request.state.caller.account_id)
+    await tickets_of(request).resend(booking.show_id, booking.number, request.state.caller.account_id)
     return answer(204)
 
 
 async def list_my_tickets(request: Request) -> Response:
     """My tickets, newest first: those I booked, and those I was given."""
-    asked, me = query(TicketsAsked, request), await _me(request)
-    before = _serial(asked.before)[1] if asked.before else BIGINT_MAX
-    found = await _tickets(request).of_owner(me.account_id, me.email, before=before, limit=asked.size)
-    return answer(200, TicketList([await _page(request, one, me) for one in found]), NO_STORE)
+    asked, me = query(TicketsAsked, request), await me_of(request)
+    before = place_of(asked.before)[1] if asked.before else BIGINT_MAX
+    found = await tickets_of(request).of_owner(me.account_id, me.email, before=before, limit=asked.size)
+    return answer(200, TicketList([await page_of(request, one, me) for one in found]), NO_STORE)
 
 
 async def get_ticket(request: Request) -> Response:
     """One of my tickets."""
     ticket, me = await _own_ticket(request)
-    return answer(200, await _page(request, ticket, me), NO_STORE)
+    return answer(200, await page_of(request, ticket, me), NO_STORE)
 
 
 async def get_ticket_pdf(request: Request) -> Response:
@@ -149,72 +130,12 @@ async def post_ticket_code(request: Request) -> Response:
     return await _live(request, [ticket], body.phone)
 
 
-async def post_transfer(request: Request) -> Response:
-    """Give a ticket to somebody else.
-
-    Its code is dead at once. Who has an account by this address has the ticket; who has none gets it by
-    signing up, and until then you may take it back.
-    """
-    email = normal_email(read(TransferBody, await request.body()).email)
-    place, me = _serial(request.path_params["ticket"]), await _me(request)
-    given = await request.state.box.transfers.give(*place, me, email)
-    return answer(200, TransferPage(given.ticket_id, email, given.owner_email is None))
-
-
-async def delete_transfer(request: Request) -> Response:
-    """Take a ticket back that waits for somebody to sign up."""
-    place, me = _serial(request.path_params["ticket"]), await _me(request)
-    ticket = await request.state.box.transfers.take_back(*place, me)
-    return answer(200, await _page(request, ticket, me))
-
-
-# ── the page on a phone ───────────────────────────────────────────────────────────────
-
-
-async def get_ticket_page(request: Request) -> Response:
-    """A ticket for a phone; its address is the key to it."""
-    ticket = await _tickets(request).ticket_at(request.path_params["link"])
-    occasion = await _tickets(request).occasion(ticket.show_id)
-    printed = await _printed(request, ticket, None, is_paper=False)
-    text = ticket_html(SHELL, STYLE, occasion, printed, ticket.codes)
-    return Response(text, 200, {**NO_STORE, **SAFE}, "text/html")
-
-
-async def post_page_code(request: Request) -> Response:
-    """The live code of the ticket on this page, for this phone."""
-    body = read(PhoneBody, await request.body())
-    ticket = await _tickets(request).ticket_at(request.path_params["link"])
-    code, secret = await _bound(request, [ticket], body.phone)
-    return answer(200, _live_ticket(ticket, code, secret), NO_STORE)
-
-
-async def get_ticket_script(request: Request) -> Response:
-    name = request.path_params["file"]
-    if name != "ticket.js":
-        raise NoSuchRoute
-    return _script(name)
-
-
-async def get_ticket_worker(request: Request) -> Response:
-    """The service worker: here, because one rules over what is beneath its own address."""
-    return _script("worker.js")
-
-
-def _script(name: str) -> Response:
-    etag = f'"{hashlib.sha256(SCRIPTS[name]).hexdigest()[:20]}"'
-    headers = {**SAFE, "Cache-Control": "no-cache", "ETag": etag}
-    return Response(SCRIPTS[name], 200, headers, "text/javascript")
-
-
-# ── beneath the routes ────────────────────────────────────────────────────────────────
-
-
-def _tickets(request: Request) -> Tickets:
+def tickets_of(request: Request) -> Tickets:
     store: Tickets = request.state.box.tickets
     return store
 
 
-async def _me(request: Request) -> Giver:
+async def me_of(request: Request) -> Giver:
     account = await request.state.box.people.account(request.state.caller.account_id)
     if account is None:
         raise TokenInvalid
@@ -225,31 +146,31 @@ async def _of_booking(request: Request) -> tuple[Booking, list[IssuedTicket]]:
     """The caller's own booking and its tickets; to everybody else there is no such booking."""
     show_id, number = from_public_id(request.path_params["booking"])
     booking = await request.state.box.sales.booking(request.state.caller.account_id, show_id, number)
-    found = await _tickets(request).of_booking(show_id, number)
+    found = await tickets_of(request).of_booking(show_id, number)
     if not found:
         raise NoTickets(state=booking.state)
     return booking, found
 
 
 async def _own_ticket(request: Request) -> tuple[IssuedTicket, Giver]:
-    me = await _me(request)
-    ticket = await _tickets(request).find(*_serial(request.path_params["ticket"]))
+    me = await me_of(request)
+    ticket = await tickets_of(request).find(*place_of(request.path_params["ticket"]))
     if ticket is None or not ticket.is_of(me.account_id, me.email):
         raise NoSuchTicket
     return ticket, me
 
 
-def _serial(text: str) -> tuple[int, int]:
+def place_of(text: str) -> tuple[int, int]:
     try:
         return from_public_id(text)
     except NoSuchBooking:
         raise NoSuchTicket from None
 
 
-async def _page(request: Request, ticket: IssuedTicket, me: Giver) -> TicketPage:
+async def page_of(request: Request, ticket: IssuedTicket, me: Giver) -> TicketPage:
     is_mine = ticket.is_of(me.account_id, me.email)
-    printed = await _printed(request, ticket, None, is_paper=False, is_mine=is_mine)
-    link = await _tickets(request).link(ticket) if is_mine else None
+    printed = await printed_of(request, ticket, None, is_paper=False, is_mine=is_mine)
+    link = await tickets_of(request).link(ticket) if is_mine else None
     return TicketPage(
         ticket_id=ticket.ticket_id,
         show_id=ticket.show_id,
@@ -267,7 +188,7 @@ async def _page(request: Request, ticket: IssuedTicket, me: Giver) -> TicketPage
     )
 
 
-async def _printed(
+async def printed_of(
     request: Request, ticket: IssuedTicket, booking: Booking | None, *, is_paper: bool, is_mine: bool = True
 ) -> Printed:
     layout = (await request.state.box.catalogue.show_on_sale(ticket.show_id)).layout
@@ -275,7 +196,7 @@ async def _printed(
     good_for = (Codes.FIXED, Codes.LIVE_OR_PAPER) if is_paper else (Codes.FIXED,)
     has_code = is_mine and ticket.voided_at is None and ticket.codes in good_for
     price = ""
-    if booking is not None:
+    if booking is not None and ticket.seat in booking.seats:  # one that was given back has no price any more
         price = spelt(booking.prices_minor[booking.seats.index(ticket.seat)], booking.currency)
     return Printed(
         ticket_id=ticket.ticket_id,
@@ -288,16 +209,16 @@ async def _printed(
         trait=seat.trait,
         price=price,
         worth=ticket.worth,
-        code=await _tickets(request).fixed_code(ticket) if has_code else None,
+        code=await tickets_of(request).fixed_code(ticket) if has_code else None,
     )
 
 
 async def _pdf(request: Request, tickets: list[IssuedTicket], booking: Booking | None) -> Response:
     if not tickets:
         raise NoTickets
-    occasion = await _tickets(request).occasion(tickets[0].show_id)
-    sheets = [await _printed(request, one, booking, is_paper=True) for one in tickets]
-    file = await request.state.box.printer.print(occasion, sheets)
+    occasion = await tickets_of(request).occasion(tickets[0].show_id)
+    sheets = [await printed_of(request, one, booking, is_paper=True) for one in tickets]
+    file = await tickets_of(request).printer.print(occasion, sheets)
     return Response(file, 200, {**NO_STORE, **_attached("tickets.pdf")}, "application/pdf")
 
 
@@ -307,27 +228,27 @@ async def _live(request: Request, tickets: list[IssuedTicket], phone: str) -> Re
         raise NoTickets
     made = []
     for one in good:
-        code, secret = await _bound(request, [one], phone)
-        made.append(_live_ticket(one, code, secret))
+        code, secret = await bound(request, [one], phone)
+        made.append(live_ticket(one, code, secret))
     now = datetime.now(UTC).timestamp()
     changes_at = datetime.fromtimestamp((now // STEP_S + 1) * STEP_S, UTC)
     return answer(200, LiveTicketList(STEP_S, changes_at, made), NO_STORE)
 
 
-async def _bound(request: Request, tickets: list[IssuedTicket], phone: str) -> tuple[str, bytes]:
+async def bound(request: Request, tickets: list[IssuedTicket], phone: str) -> tuple[str, bytes]:
     (ticket,) = tickets
     if ticket.codes is Codes.FIXED:
         raise FixedCode
-    await _tickets(request).bind_phone(tickets, phone)
-    again = await _tickets(request).find(ticket.show_id, ticket.serial)
+    await tickets_of(request).bind_phone(tickets, phone)
+    again = await tickets_of(request).find(ticket.show_id, ticket.serial)
     if again is None or again.edition != ticket.edition:
         raise NoSuchTicket
     if again.voided_at is not None:
         raise TicketVoid
-    return await _tickets(request).live_code(again)
+    return await tickets_of(request).live_code(again)
 
 
-def _live_ticket(ticket: IssuedTicket, code: str, secret: bytes) -> LiveTicket:
+def live_ticket(ticket: IssuedTicket, code: str, secret: bytes) -> LiveTicket:
     return LiveTicket(ticket.ticket_id, code, svg_url(code), b32encode(secret).decode().rstrip("="))
 
 
@@ -401,32 +322,5 @@ ROUTES = (
         body=PhoneBody,
         answers={200: LiveTicketList},
         refusals=(NoSuchTicket, NoTickets, FixedCode, TicketVoid),
-    ),
-    _route(
-        "POST",
-        ONE + "/transfer",
-        call=post_transfer,
-        body=TransferBody,
-        answers={200: TransferPage},
-        refusals=(NoSuchTicket, TicketUsed, TicketVoid, ToYourself, TransferMax, TransferTooLate),
-        keyed=True,
-    ),
-    _route(
-        "DELETE",
-        ONE + "/transfer",
-        call=delete_transfer,
-        answers={200: TicketPage},
-        refusals=(NoSuchTicket, NothingToTakeBack, TicketUsed, TicketVoid),
-    ),
-    Route(method="GET", path="/tickets/worker.js", call=get_ticket_worker, tag="pages", bare=True),
-    Route(method="GET", path="/tickets/files/{file}", call=get_ticket_script, tag="pages", bare=True),
-    Route(method="GET", path="/tickets/{link}", call=get_ticket_page, tag="pages", bare=True),
-    Route(
-        method="POST",
-        path="/tickets/{link}/code",
-        call=post_page_code,
-        tag="pages",
-        body=PhoneBody,
-        bare=True,
     ),
 )

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from holdfast.catalogue import Catalogue
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
+from holdfast.tickets.fonts.store import Printer
 from holdfast.tickets.issued import Codes, IssuedTicket, Occasion
 from holdfast.tickets.link import link_of, read_link
 from holdfast.tickets.refusals import BadCode, NoSuchTicket, ResendMax
@@ -55,6 +56,7 @@ class Tickets:
         self._postgres = postgres
         self._catalogue = catalogue
         self._wall = wall
+        self.printer = Printer()
         self._keys: dict[int, TicketKey] = {}
         self._public: dict[int, bytes] = {}
         self._read_at = -KEYS_FRESH_S
@@ -66,6 +68,9 @@ class Tickets:
             if not await tx.fetch(Q.ticket_keys):
                 await tx.execute(Q.add_ticket_key, *_new_key(), 0)
         await self._read_keys()
+
+    def close(self) -> None:
+        self.printer.close()
 
     async def rotate_key(self) -> None:
         """A new key. It signs once every process knows it; what older ones have signed stays good."""

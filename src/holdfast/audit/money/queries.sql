@@ -5,10 +5,11 @@ GROUP BY show_id, entry
   HAVING sum(amount_minor) <> 0 OR count(DISTINCT currency) > 1 OR count(DISTINCT (number, attempt)) > 1;
 
 -- name: the_journal_tells_the_payments
--- S3, S10. Of each payment: what lies at the gateway is what came less what went back, what is owed is what is
--- on its way, and the shares are the rest.
-SELECT show_id, format('payment %s/%s: books say %s at the gateway, %s owed, %s shared, %s by hand; it has %s,'
-                       ' %s, %s, %s', number, attempt, books.gateway, books.owed, books.shares, books.by_hand,
+-- S3, S10. Of each payment: what lies at the gateway is what came less what went back, what is owed is what
+-- is on its way, and the shares are the rest.
+SELECT show_id, format('payment %s/%s: books say %s at the gateway, %s owed, %s shared, %s by hand; it has '
+                       '%s, %s, %s, %s', number, attempt,
+                       books.gateway, books.owed, books.shares, books.by_hand,
                        has.gateway, has.owed, has.shares, has.by_hand) AS what
   FROM (SELECT p.show_id, p.number, p.attempt,
                CASE WHEN came THEN p.amount_minor ELSE 0 END - r.done AS gateway,
@@ -39,10 +40,11 @@ SELECT show_id, format('payment %s/%s: books say %s at the gateway, %s owed, %s 
         coalesce(books.by_hand, 0));
 
 -- name: paid_what_it_costs
--- S5. Whoever is confirmed has paid exactly once, in its currency, what its seats cost, and those it has given
--- back since; whoever had nothing to pay has paid nothing.
-SELECT booking.show_id, format('booking %s is confirmed for %s %s, given back %s; payments: %s', booking.number,
-                               booking.amount_minor, booking.currency, gone.minor, paid.list) AS what
+-- S5. Whoever is confirmed has paid exactly once, in its currency, what its seats cost, and those it has
+-- given back since; whoever had nothing to pay has paid nothing.
+SELECT booking.show_id, format('booking %s is confirmed for %s %s, given back %s; payments: %s',
+                               booking.number, booking.amount_minor, booking.currency, gone.minor, paid.list)
+           AS what
   FROM booking,
        LATERAL (SELECT coalesce(sum(seats_minor), 0) AS minor FROM refund
                  WHERE refund.show_id = booking.show_id AND refund.number = booking.number
@@ -75,8 +77,8 @@ SELECT show_id, format('payment %s/%s of %s is %s: %s went back, %s of it in ref
     OR (step NOT IN ('paid', 'returned') AND r.minor > 0);
 
 -- name: a_ticket_for_every_seat
--- S11. Tickets that let somebody in are those of the seats of confirmed bookings. Of a cancelled show, tickets
--- that were used before stay as they were.
+-- S11. Tickets that let somebody in are those of the seats of confirmed bookings. Of a cancelled show,
+-- tickets that were used before stay as they were.
 SELECT coalesce(live.show_id, ticket.show_id) AS show_id,
        format('seat %s: booking %s, ticket of %s', coalesce(live.seat, ticket.seat), live.number,
               ticket.number) AS what

@@ -91,8 +91,8 @@ async def list_conflicts(request: Request) -> Response:
 
 
 def _passes(request: Request) -> Passes:
-    store: Passes = request.state.box.passes
-    return store
+    box = request.state.box
+    return Passes(box.postgres, box.people)
 
 
 def _organiser_id(request: Request) -> int | None:

@@ -34,8 +34,10 @@ SELECT key
 SELECT * FROM payment_difference WHERE gateway = $1 ORDER BY found_at, key LIMIT $2;
 
 -- name: forget
+-- Those that were found none. What somebody found while we compared stays for the next comparison.
 DELETE FROM payment_difference
- WHERE gateway = $1 AND (key, kind) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]));
+ WHERE gateway = $1 AND found_at < $4
+   AND (key, kind) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]));
 
 -- name: keep
 -- Found again: it is as old as it was.

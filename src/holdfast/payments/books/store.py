@@ -82,6 +82,14 @@ class Books:
         await self._write_down(since, began, outcome)
         return outcome
 
+    async def look_into(self, key: str) -> Difference | None:
+        """One payment, whenever it was made; what is left of it is written down, too."""
+        found, _ = await self._settled(key, None)
+        if found is not None:
+            async with self._postgres.transaction() as tx:
+                await self._keep(tx, [found])
+        return found
+
     async def latest(self) -> Comparison:
         row = await self._postgres.fetchrow(Q.compared, self.gateway.name)
         left = await self._postgres.fetch(Q.left_over, self.gateway.name, IN_DOUBT_MAX)
@@ -169,15 +177,16 @@ class Books:
         return {row["key"]: _ours(row) for row in rows}
 
     async def _write_down(self, since: datetime, began: datetime, outcome: Outcome) -> None:
-        left = {(one.key, one.kind): one for one in outcome.differences}.values()
-        keys, kinds = [one.key for one in left], [one.kind for one in left]
-        words = [one.reference for one in left], [one.ours for one in left], [one.theirs for one in left]
-        name = self.gateway.name
+        left, name = outcome.differences, self.gateway.name
         async with self._postgres.transaction() as tx:
-            await tx.execute(Q.forget, name, keys, kinds)
-            await tx.execute(Q.keep, name, keys, kinds, *words)
+            await tx.execute(Q.forget, name, [one.key for one in left], [one.kind for one in left], began)
+            await self._keep(tx, left)
             await tx.execute(Q.note, name, since, began, outcome.seen, outcome.settled)
         meter.add("payments_settled_by_books_total", outcome.settled)
+
+    async def _keep(self, tx: Any, left: Sequence[Difference]) -> None:
+        columns = ([getattr(one, name) for one in left] for name in KEPT)
+        await tx.execute(Q.keep, self.gateway.name, *columns)
         for one in left:
             meter.add("payment_differences_total", kind=one.kind)
             log.error("the books differ", kind=one.kind, key=one.key, ours=one.ours, theirs=one.theirs)
@@ -196,6 +205,7 @@ def _ours(row: Any) -> Ours:
     )
 
 
+KEPT = ("key", "kind", "reference", "ours", "theirs")
 OURS: Sequence[str] = (
     *("key", "amount_minor", "currency", "reference"),
     *("back_minor", "asked_minor", "age_s"),

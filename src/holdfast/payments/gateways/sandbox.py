@@ -15,7 +15,6 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.config import Config
-from holdfast.config import Config
 from holdfast.payments.gateway import (
     Answer,
     BadNotice,

@@ -2,7 +2,7 @@
 
 Refusal
 ├── NotRefundable       409  the policy gives nothing back at this time; with the quote
-├── TicketUsed          409  somebody was let in with one of the tickets
+├── SeatsUsed           409  somebody was let in with one of the tickets
 ├── TicketGiven         409  one of the tickets is another person's now
 ├── RefundTooMuch       409  more than is left of what was paid
 ├── SeatsNotYours       422  seats that the booking has not got
@@ -21,14 +21,14 @@ class NotRefundable(Refusal):
     code, status, title = "not_refundable", 409, "Nothing comes back any more"
 
 
-class TicketUsed(Refusal):
+class SeatsUsed(Refusal):
     """Somebody was let in with one of these tickets: `seats` says with which.
 
     Seats that were used are not given back. The others of the booking can be, one by one; money alone can
     be given back by the organiser.
     """
 
-    code, status, title = "ticket_used", 409, "A ticket has been used"
+    code, status, title = "seats_used", 409, "A ticket has been used"
 
 
 class TicketGiven(Refusal):

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from holdfast.catalogue import ShowOnSale
 from holdfast.ledger import Booking, State, from_public_id, public_id
 from holdfast.payments.refunds.refund import AttemptLine, RefundQuote, Timeline, refund_line
-from holdfast.payments.refunds.refusals import NotRefundable, SeatsNotYours, TicketGiven, TicketUsed
+from holdfast.payments.refunds.refusals import NotRefundable, SeatsNotYours, SeatsUsed, TicketGiven
 from holdfast.people import Role
 from holdfast.refusals import Busy, HoldGone, Invalid, NoSuchBooking, UnknownSeat, WrongMove
 from holdfast.sale import BookingPage, booking_page
@@ -121,7 +121,7 @@ ROUTES = (
             HoldGone,
             WrongMove,
             NotRefundable,
-            TicketUsed,
+            SeatsUsed,
             TicketGiven,
             SeatsNotYours,
             UnknownSeat,

@@ -19,9 +19,11 @@ import structlog
 
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
+from holdfast.engines.crash import crash_points
 from holdfast.engines.meter import meter
 from holdfast.engines.postgres import AGAIN, Postgres
 from holdfast.engines.sql import Queries
+from holdfast.payments.books.store import Books
 from holdfast.payments.cashier.store import Cashier
 from holdfast.payments.gateway import Answer, BadNotice
 from holdfast.payments.payment import Payment
@@ -63,13 +65,15 @@ class Webhooks:
         postgres: Postgres,
         book: PaymentBook,
         cashier: Cashier,
+        books: Books,
+        hear_refunds: HearRefunds,
         config: Config,
-        hear_refunds: HearRefunds | None = None,
     ) -> None:
         self.gateway = cashier.gateway
         self._postgres = postgres
         self._book = book
         self._cashier = cashier
+        self._books = books
         self._hear_refunds = hear_refunds
         self._looking: set[asyncio.Task[None]] = set()
         batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
@@ -103,7 +107,7 @@ class Webhooks:
     async def store_many(self, told: Sequence[Told]) -> list[Stored]:
         notices, places = [one.notice for one in told], [one.place for one in told]
         rows = await self._fetch(
-            Q.store,
+            "store",
             self.gateway.name,
             [notice.event_id for notice in notices],
             [notice.kind for notice in notices],
@@ -127,7 +131,7 @@ class Webhooks:
         except Exception as error:  # an engine that is down, or a bug: either way it is tried again
             log.warning("a webhook could not be settled", event_id=due.event_id, error=repr(error))
             reason = type(error).__name__
-        rows = await self._fetch(Q.settle, [due.gateway], [due.event_id], [reason], len(PAUSES_S))
+        rows = await self._fetch("settle", [due.gateway], [due.event_id], [reason], len(PAUSES_S))
         if any(row["dead"] for row in rows):
             meter.add("webhooks_dead_total")
             log.error("a webhook is dead", gateway=due.gateway, event_id=due.event_id, reason=reason)
@@ -152,8 +156,8 @@ class Webhooks:
         if payment is None:
             return "there is no such payment"
         if is_about_refund(due.kind):
-            if self._hear_refunds is not None:
-                await self._hear_refunds(*due.place)
+            await self._hear_refunds(*due.place)
+            await self._books.look_into(payment.key)  # money may have gone back that nobody here asked for
             return None
         if payment.step in SETTLED:
             is_same = due.reference in (None, payment.reference)
@@ -176,10 +180,10 @@ class Webhooks:
     # ── for the duty and for operators ────────────────────────────────────────────────
 
     async def settle_due(self, limit: int) -> int:
-        return len(await self._fetch(Q.settle_due, limit))
+        return len(await self._fetch("settle_due", limit))
 
     async def take_due(self, limit: int) -> list[Due]:
-        return [_due(row) for row in await self._fetch(Q.take_due, limit, list(PAUSES_S))]
+        return [_due(row) for row in await self._fetch("take_due", limit, list(PAUSES_S))]
 
     async def replay(self, gateway: str, event_id: str) -> WebhookPage:
         """As if it had just come. One that was done is looked into again, too: that changes nothing."""
@@ -203,10 +207,11 @@ class Webhooks:
     async def forget(self, limit: int) -> int:
         return int((await self._postgres.execute(Q.forget, KEPT_S, limit)).rsplit(" ", 1)[-1])
 
-    async def _fetch(self, sql: str, *args: object) -> list[Any]:
+    async def _fetch(self, effect: str, *args: object) -> list[Any]:
         for _ in range(BATCH_TRIES_MAX):
             try:
-                return await self._postgres.fetch(sql, *args)
+                with crash_points(f"webhook.{effect}"):
+                    return await self._postgres.fetch(getattr(Q, effect), *args)
             except AGAIN:
                 meter.add("ledger_retries_total")
         raise Busy(retry_after_s=1)

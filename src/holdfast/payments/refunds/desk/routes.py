@@ -27,7 +27,7 @@ from holdfast.payments.refunds.refusals import (
     NoSuchRefund,
     RefundTooMuch,
     SeatsNotYours,
-    TicketUsed,
+    SeatsUsed,
 )
 from holdfast.payments.refunds.returns.store import refusal_of
 from holdfast.payments.refunds.routes import seats_named
@@ -185,7 +185,7 @@ ROUTES = (
         refusals=(
             NoSuchBooking,
             WrongMove,
-            TicketUsed,
+            SeatsUsed,
             RefundTooMuch,
             SeatsNotYours,
             UnknownSeat,

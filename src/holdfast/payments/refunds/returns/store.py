@@ -35,8 +35,8 @@ from holdfast.payments.refunds.refusals import (
     NotRefundable,
     RefundTooMuch,
     SeatsNotYours,
+    SeatsUsed,
     TicketGiven,
-    TicketUsed,
 )
 from holdfast.payments.refunds.store import RefundBook
 from holdfast.payments.store import PaymentBook
@@ -155,6 +155,13 @@ class Refunds:
         meter.add("refunds_total", state=after.state)
         return after
 
+    async def hear(self, show_id: int, number: int, attempt: int) -> None:
+        """There is news of a payment's refunds at the gateway: those without an answer are asked for now."""
+        found = await self._book.refunds_of([(show_id, number)])
+        for refund in found[show_id, number]:
+            if refund.attempt == attempt and refund.state is RefundState.ASKED:
+                await self.carry_out(refund)
+
     async def cancel_some(self, show_id: int) -> int:
         """The next bookings of a cancelled show: holds go, payments are called off, money goes back in full.
 
@@ -271,7 +278,7 @@ def refusal_of(decision: Decision, show: ShowOnSale) -> Exception:
         case "none":
             return NoSuchBooking()
         case "used":
-            return TicketUsed(seats=labels)
+            return SeatsUsed(seats=labels)
         case "given":
             return TicketGiven(seats=labels)
         case "much":

@@ -1,4 +1,7 @@
-"""`holdfast gate`: a scanner that types, a light, and a line for every scan. There is no logic here."""
+"""holdfast gate | tickets rotate
+
+`gate` is a scanner that types, a light, and a line for every scan. There is no logic here.
+"""
 
 import asyncio
 import json
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from holdfast.app import Box
     from holdfast.gate.station.store import Said, Station
 
 GREEN, RED, YELLOW, PLAIN = "\x1b[30;42m", "\x1b[97;41m", "\x1b[30;43m", "\x1b[0m"
@@ -21,6 +25,24 @@ Code = Annotated[str, typer.Option(help="Code of the pass, from the organiser; n
 Folder = Annotated[Path, typer.Option(help="Where the pack and untold scans are kept.")]
 Way = Annotated[bool, typer.Option("--exit", help="Scan people out.")]
 AsJson = Annotated[bool, typer.Option("--json", help="A JSON object a scan, for programs.")]
+
+tickets = typer.Typer(help="What is shown at the door.", no_args_is_help=True)
+
+
+@tickets.command()
+def rotate(
+    context: typer.Context,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")
+    ] = None,
+) -> None:
+    """Make a new key that signs tickets. What older ones have signed stays good."""
+
+    async def act(box: "Box") -> int:
+        await box.tickets.rotate_key()
+        return len(await box.tickets.keys())
+
+    print(f"key {context.obj(data, act)} signs from now on, as soon as every process knows it (two minutes)")
 
 
 def gate(

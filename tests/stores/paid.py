@@ -1,4 +1,4 @@
-"""Bookings that were paid for, through the cashier and a real gateway, and what is known of them afterwards."""
+"""Bookings that were paid for, through the cashier and a real gateway, and what is known of them."""
 
 from itertools import count
 from typing import Any
@@ -25,7 +25,7 @@ def an_ask(booking: Booking, method: str = "tok_ok") -> Ask:
         body_hash=1,
         method=method,
         return_url="",
-        nonce="n",
+        salt="n",
     )
 
 

@@ -1,0 +1,131 @@
+"""Figures of search: a large programme, four kinds of questions, in the database and over HTTP.
+
+Each figure is the slowest of twenty (p95) as answers a second, against looking up one row by its key on the
+same connection; over HTTP, against the page of one event. The bar is 25 ms, in the units of the run.
+"""
+
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from statistics import quantiles
+
+import httpx2
+
+from bench.figure import Figure
+from bench.search.programme import Q, Words, make_programme
+from bench.stage import Stage, stage, workers
+from holdfast.search.query import SearchAsked, understood
+
+EVENTS = int(os.environ.get("BENCH_EVENTS", "200000"))
+ASKED = 200  # of each kind, all different: nothing is answered from a cache
+P95_MS_MAX = 25.0
+HTTP_P95_MS_MAX = 100.0
+KINDS = ("two words", "a typo", "near, on a date", "a prefix")
+
+Say = Callable[[str], None]
+Ask = Callable[[SearchAsked], Awaitable[None]]
+
+
+async def search_figures(rounds: int, say: Say) -> list[Figure]:
+    in_database = {kind: _figure(f"search: {kind}", "a row by its key") for kind in KINDS}
+    over_http = {kind: _figure(f"GET /search: {kind}", "GET /events/1 and so on") for kind in KINDS}
+    async with stage() as on:
+        words = Words()
+        say(f"{EVENTS} events, {EVENTS * 5} shows")
+        await make_programme(on.config.database_url, words, EVENTS)
+        began = time.monotonic()
+        await on.box.index.reindex(lambda _what, done, total: say(f"reindex: {done} of {total}"))
+        await on.box.postgres.execute(Q.settle)
+        took = time.monotonic() - began
+        for _ in range(rounds):
+            await _in_database(on, words, in_database, say)
+        async with workers(on, 2) as url, httpx2.AsyncClient(base_url=url) as client:
+            for _ in range(rounds):
+                await _over_http(client, words, over_http, say)
+        in_database["two words"].note += f"; reindex {EVENTS / took:,.0f} events/s"
+    return [*in_database.values(), *over_http.values()]
+
+
+def _figure(name: str, reference: str) -> Figure:
+    return Figure(name, "a second at p95", reference, 0.0)
+
+
+def questions(kind: str, words: Words) -> Iterator[SearchAsked]:
+    for _ in range(ASKED):
+        one, other = words.some(2)
+        soon = datetime.now(UTC).date() + timedelta(days=words.random.randint(1, 50))
+        at = f"{words.random.uniform(8, 36):.4f},{words.random.uniform(69, 97):.4f}"
+        match kind:
+            case "two words":
+                yield SearchAsked(q=f"{one} {other}")
+            case "a typo":
+                yield SearchAsked(q=f"{one[:2]}{one[3:2:-1]}{one[2]}{one[4:]} {other}")
+            case "near, on a date":
+                yield SearchAsked(near=at, radius_km=50.0, date_from=soon, date_to=soon)
+            case _:
+                yield SearchAsked(q=one[: words.random.randint(1, 5)])
+
+
+async def _in_database(on: Stage, words: Words, figures: dict[str, Figure], say: Say) -> None:
+    finder = on.box.search
+
+    async def ask(asked: SearchAsked) -> None:
+        search = understood(asked)
+        search = await finder.at(search, await finder.point(search))
+        meaning = await finder.meaning(search.words)
+        hits = [] if meaning.is_hopeless else await finder.hits(search, meaning)
+        if hits:
+            await finder.shows([hit.event_id for hit in hits[:20]], search, meaning)
+
+    async def suggest(asked: SearchAsked) -> None:
+        await finder.suggested_events(understood(asked).words, 8)
+        await finder.suggested_venues(understood(asked).words, 4)
+
+    async def look_up(number: int) -> None:
+        await on.box.postgres.fetchrow(Q.look_up, number)
+
+    for kind, figure in figures.items():
+        say(f"in the database: {kind}")
+        plain = [await _timed(look_up(1 + n * 37 % EVENTS)) for n in range(ASKED)]
+        call = suggest if kind == "a prefix" else ask
+        _add(figure, [await _timed(call(asked)) for asked in questions(kind, words)], plain, P95_MS_MAX)
+
+
+async def _over_http(
+    client: httpx2.AsyncClient, words: Words, figures: dict[str, Figure], say: Say
+) -> None:
+    async def get(path: str, **params: object) -> None:
+        kept = {name: str(value) for name, value in params.items() if value is not None}
+        answer = await client.get(f"/api/v1{path}", params=kept)
+        assert answer.status_code == 200, answer.text
+
+    for kind, figure in figures.items():
+        say(f"over HTTP: {kind}")
+        plain = [await _timed(get(f"/events/{1 + n * 41 % EVENTS}")) for n in range(ASKED)]
+        path = "/search/suggestions" if kind == "a prefix" else "/search"
+        names = ("q",) if kind == "a prefix" else ("q", "near", "radius_km", "date_from", "date_to")
+        took = [
+            await _timed(get(path, **{name: getattr(asked, name) for name in names}))
+            for asked in questions(kind, words)
+        ]
+        _add(figure, took, plain, HTTP_P95_MS_MAX)
+
+
+async def _timed(call: Awaitable[None]) -> float:
+    began = time.perf_counter()
+    await call
+    return (time.perf_counter() - began) * 1000
+
+
+def _add(figure: Figure, ours: list[float], plain: list[float], most_ms: float) -> None:
+    p50, p95 = _percentiles(ours)
+    _, plain_p95 = _percentiles(plain)
+    figure.add(1000 / p95, 1000 / plain_p95)
+    figure.note = f"p50 {p50:.1f} ms, p95 {p95:.1f} ms, at most {most_ms:.0f} ms"
+    figure.bar = max(figure.bar, (1000 / most_ms) / (1000 / plain_p95))
+
+
+def _percentiles(ms: list[float]) -> tuple[float, float]:
+    cuts = quantiles(ms, n=20)
+    return cuts[9], cuts[18]

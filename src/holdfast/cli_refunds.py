@@ -1,0 +1,133 @@
+"""holdfast refunds list | show cancel; and an audit as people read it.
+
+`cli.py` gives these commands their box office: the context's `obj` opens one and lets a function act on it.
+"""
+
+import asyncio
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from holdfast.app import Box
+    from holdfast.audit import Report
+    from holdfast.payments.refunds.refund import Cancellation, Refund
+
+LOOK_AGAIN_S = 0.2
+LIST_MAX = 100
+
+refunds = typer.Typer(help="Money that goes back.", no_args_is_help=True)
+show = typer.Typer(help="Shows.", no_args_is_help=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
+Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
+
+
+@refunds.command("list")
+def list_refunds(
+    context: typer.Context,
+    by_hand: Annotated[
+        bool, typer.Option("--by-hand", help="Only those that a person must pay: the gateway would not.")
+    ] = False,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """The newest refunds, and how far they are."""
+    found = context.obj(data, lambda box: _refunds(box, "by_hand" if by_hand else None))
+    pages = [_refund_page(refund) for refund in found]
+    if as_json:
+        _print_json(pages)
+        return
+    for page in pages:
+        words = [page["reason"], page["note"]]
+        print(
+            f"{page['refund_id']}  {page['state']:<8} {page['amount_minor']:>9} {page['currency']}"
+            f"  {page['asked_at']}  {'; '.join(word for word in words if word)}".rstrip()
+        )
+    print(f"{len(pages)} refunds")
+
+
+@show.command("cancel")
+def cancel_show(
+    context: typer.Context,
+    number: Annotated[int, typer.Argument(help="Number of the show.")],
+    is_sure: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel a show and give everybody all their money back. Killed and run again, it goes on."""
+    if not is_sure:
+        typer.confirm(
+            f"Cancel show {number} and refund everybody? There is no way back.", abort=True, err=True
+        )
+    done: Cancellation = context.obj(data, lambda box: _cancel_show(box, number))
+    if as_json:
+        from msgspec import to_builtins
+
+        _print_json(to_builtins(done))
+    else:
+        print(f"Show {number} is cancelled: {done.bookings} bookings, {done.refunded} refunded.")
+        if done.by_hand:
+            print(f"{done.by_hand} must be paid by hand: `holdfast refunds list --by-hand`")
+    if done.by_hand:
+        raise typer.Exit(1)
+
+
+def show_report(report: "Report", as_json: bool) -> None:
+    violations = [asdict(violation) for violation in report.violations]
+    if as_json:
+        _print_json({"total": report.total, "checks": report.checks, "violations": violations})
+        return
+    for check, count in report.checks.items():
+        print(f"{count:>6}  {check.replace('_', ' ')}")
+    for found in report.violations:
+        print(f"violation: {found.check}, show {found.show_id}: {found.what}")
+    print(f"{report.total} violations")
+
+
+async def _refunds(box: "Box", state: str | None) -> "list[Refund]":
+    from holdfast.payments.refunds.store import LATEST
+
+    return await box.refund_book.refunds(None, state, None, LATEST, LIST_MAX)
+
+
+def _refund_page(refund: "Refund") -> dict[str, Any]:
+    names = ("refund_id", "show_id", "state", "amount_minor", "currency", "note", "reason")
+    return {**{name: getattr(refund, name) for name in names}, "asked_at": refund.asked_at.isoformat()}
+
+
+async def _cancel_show(box: "Box", show_id: int) -> "Cancellation":
+    """Cancelled in the catalogue, then the duties are done here, beside whoever else does them."""
+    from holdfast import terminal
+    from holdfast.catalogue.admin.keeper import Keeper
+    from holdfast.catalogue.schedule.forms import ShowChange
+    from holdfast.catalogue.schedule.store import Schedule
+    from holdfast.payments.refunds.worker import RefundDuties
+    from holdfast.payments.worker import PaymentDuties
+    from holdfast.web import log
+
+    log.set_up()  # on stderr: what we answer is for programs, too
+    keeper = Keeper(account_id=0, is_admin=True)
+    await Schedule(box.postgres, box.catalogue, box.config, keeper).change_show(
+        show_id, ShowChange(cancelled=True)
+    )
+    refunds = RefundDuties(box.refund_book, box.refunds, box.config.refunds_at_once_max)
+    payments = PaymentDuties(box.payments, box.cashier)
+    with terminal.progress() as progress:
+        while True:
+            done = await box.refunds.cancel_some(show_id)
+            done += await refunds.carry_out() + await payments.carry_on()
+            how_far = await box.refund_book.cancellation(show_id)
+            progress("refunds", how_far.refunded + how_far.by_hand, max(1, how_far.bookings))
+            if how_far.is_over:
+                await refunds.settled()
+                return how_far
+            if not done:
+                await asyncio.sleep(LOOK_AGAIN_S)
+
+
+def _print_json(page: object) -> None:
+    print(json.dumps(page, ensure_ascii=False), flush=True)

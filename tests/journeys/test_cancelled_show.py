@@ -1,0 +1,202 @@
+"""A show that will not take place gives everybody everything back, once, whoever dies (R24, R33)."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from holdfast.app import Box
+from holdfast.catalogue import RefundPolicy, Terms
+from holdfast.config import Config
+from holdfast.ledger import Booking, State
+from holdfast.payments.refunds.refund import RefundState, What
+from holdfast.payments.worker import PaymentDuties
+from holdfast.people import Role
+from tests.cast import problem
+from tests.journeys.organising import Desk, a_desk
+from tests.journeys.test_cli import holdfast
+from tests.patience import until
+from tests.stores.paid import a_refund, an_ask, bought, now_of, refund_duties, refunds_of, violations
+from tests.stores.stages import hold, shown
+from tests.stores.tills import an_owner
+
+Show = Callable[..., Awaitable[int]]
+NOTHING = Terms(fee_minor=100, refund_policy=RefundPolicy(steps=(), keep_fee=True))
+POINTS = [
+    "refund.decide:during",
+    "refund.decide:after",
+    "gateway.refund:during",
+    "gateway.refund:after",
+    "refund.settle:during",
+]
+
+
+@pytest.fixture
+async def admin(box: Box, api: httpx2.AsyncClient) -> Desk:
+    return await a_desk(box, api, Role.ADMIN)
+
+
+async def cancelled(desk: Desk, show_id: int) -> None:
+    answer = await desk.asks("PATCH", f"/shows/{show_id}", {"cancelled": True})
+    assert answer.status_code == 200, answer.text
+
+
+async def carried_out(*boxes: Box, show_id: int) -> None:
+    """The duties of as many workers, until nothing is left."""
+    duties = [
+        duty
+        for box in boxes
+        for duty in (
+            refund_duties(box).refund_shows,
+            refund_duties(box).carry_out,
+            PaymentDuties(box.payments, box.cashier).carry_on,
+        )
+    ]
+
+    async def is_over() -> bool:
+        await asyncio.gather(*(duty() for duty in duties))
+        return (await boxes[0].refund_book.cancellation(show_id)).is_over
+
+    await until(is_over, within_s=30)
+
+
+async def test_everybody_gets_everything_back_whatever_the_policy_says(
+    box: Box, admin: Desk, a_show: Show
+) -> None:
+    show_id = await a_show(seats=10, sold_on=NOTHING)
+    plain = await bought(box, show_id, 0, 1)
+    reduced = await bought(box, show_id, 2, 3)
+    await box.refunds.decide(a_refund(reduced, what=What.SEATS, seats=(3,)))
+    comforted = await bought(box, show_id, 4)
+    await box.refunds.decide(a_refund(comforted, what=What.MONEY, amount_minor=500))
+    inside = await bought(box, show_id, 5)
+    await box.postgres.execute(
+        "UPDATE ticket SET used_at = now() WHERE show_id = $1 AND number = $2", show_id, inside.number
+    )
+    held = await hold(box, show_id, an_owner(), 6)
+    paying = await hold(box, show_id, an_owner(), 7)
+    await box.cashier.pay(an_ask(paying, "tok_3ds"))
+
+    await cancelled(admin, show_id)
+    await cancelled(admin, show_id)
+    begun = (await admin.asks("GET", f"/shows/{show_id}/cancellation")).json()
+    await carried_out(box, show_id=show_id)
+    over = (await admin.asks("GET", f"/shows/{show_id}/cancellation")).json()
+
+    states = [(await now_of(box, one)).state for one in (plain, reduced, comforted, inside, held, paying)]
+    assert states == [State.REFUNDED] * 4 + [State.CANCELLED] * 2
+    amounts = [(await refunds_of(box, one))[-1].amount_minor for one in (plain, reduced, comforted, inside)]
+    assert amounts == [3000, 1500, 1000, 1500]
+    assert (begun["bookings"], begun["left"], begun["refunded"]) == (6, 6, 0)
+    assert over == {"bookings": 4, "refunded": 4, "asked": 0, "by_hand": 0, "left": 0}
+    facts = await box.postgres.fetch(
+        "SELECT number FROM outbox WHERE show_id = $1 AND kind = 'show.cancelled'", show_id
+    )
+    assert [row["number"] for row in facts] == [None]
+    assert await shown(box, show_id) == "A" * 10
+    assert await violations(box, show_id) == []
+
+
+async def test_many_workers_refund_each_booking_once(
+    box: Box, config: Config, admin: Desk, a_show: Show
+) -> None:
+    show_id = await a_show(seats=40)
+    bookings = [await bought(box, show_id, seat) for seat in range(40)]
+
+    await cancelled(admin, show_id)
+    await carried_out(box, box, box, show_id=show_id)
+
+    for booking in bookings:
+        (refund,) = await refunds_of(box, booking)
+        assert (refund.why, refund.amount_minor, refund.state) == ("show", 1500, RefundState.DONE)
+    assert await violations(box, show_id) == []
+
+
+async def test_an_owner_who_is_faster_than_the_duty_gets_it_all_too(
+    box: Box, admin: Desk, a_show: Show
+) -> None:
+    show_id = await a_show(seats=4, sold_on=NOTHING)
+    booking = await bought(box, show_id, 0)
+    await cancelled(admin, show_id)
+
+    async def is_known() -> bool:
+        return (await box.catalogue.show_on_sale(show_id)).cancelled
+
+    await until(is_known)
+    after, _ = await box.refunds.cancel(booking, None)
+
+    (refund,) = await refunds_of(box, booking)
+    assert (after.state, refund.amount_minor) == (State.REFUNDED, 1500)
+
+
+async def test_of_a_show_that_takes_place_there_is_no_cancellation(admin: Desk, a_show: Show) -> None:
+    answer = await admin.asks("GET", f"/shows/{await a_show()}/cancellation")
+
+    assert (answer.status_code, problem(answer)["code"]) == (409, "wrong_move")
+
+
+class TestAtTheTerminal:
+    async def cancels(self, config: Config, show_id: int, **env: str) -> Any:
+        return await holdfast(
+            *("show", "cancel", str(show_id), "--yes", "--json"),
+            HOLDFAST_DATABASE_URL=config.database_url,
+            HOLDFAST_REDIS_URL=config.redis_url,
+            HOLDFAST_GATEWAY_URL=config.gateway_url,
+            HOLDFAST_GATEWAY_SECRET=config.gateway_secret,
+            **env,
+        )
+
+    @pytest.mark.parametrize("point", POINTS)
+    async def test_killed_anywhere_and_run_again_each_booking_is_refunded_once(
+        self, box: Box, config: Config, a_show: Show, tmp_path: Path, point: str
+    ) -> None:
+        show_id = await a_show(seats=6)
+        bookings = [await bought(box, show_id, seat) for seat in range(6)]
+        orders = tmp_path / "crash"
+        orders.write_text(point)
+
+        died = await self.cancels(config, show_id, HOLDFAST_CRASH_AT=str(orders))
+        await self.turns_are_over(box, show_id)
+        again = await self.cancels(config, show_id)
+
+        assert (died.code, again.code) == (-9, 0), again
+        assert again.page == {"bookings": 6, "refunded": 6, "asked": 0, "by_hand": 0, "left": 0}
+        for booking in bookings:
+            await self.is_refunded_once(box, booking)
+        await box.ledger.mark(show_id)  # whoever died may not have told the map: the comparison does
+        await box.seatmap.rebuild(show_id, "test")
+        assert await violations(box, show_id) == []
+
+    async def test_what_the_gateway_will_not_give_back_is_listed(
+        self, box: Box, config: Config, a_show: Show
+    ) -> None:
+        show_id = await a_show(seats=2)
+        await bought(box, show_id, 0, method="tok_refund_refused")
+
+        ended = await self.cancels(config, show_id)
+        listed = await holdfast(
+            *("refunds", "list", "--by-hand", "--json"),
+            HOLDFAST_DATABASE_URL=config.database_url,
+            HOLDFAST_REDIS_URL=config.redis_url,
+            HOLDFAST_GATEWAY_URL=config.gateway_url,
+            HOLDFAST_GATEWAY_SECRET=config.gateway_secret,
+        )
+
+        assert (ended.code, ended.page["by_hand"]) == (1, 1)
+        (refund,) = [one for one in json.loads(listed.output) if one["show_id"] == show_id]
+        assert (refund["state"], refund["amount_minor"]) == ("by_hand", 1500)
+        assert refund["reason"]
+
+    async def is_refunded_once(self, box: Box, booking: Booking) -> None:
+        (refund,) = await refunds_of(box, booking)
+        assert (refund.why, refund.amount_minor, refund.state) == ("show", 1500, RefundState.DONE)
+
+    async def turns_are_over(self, box: Box, show_id: int) -> None:
+        """Whoever had it is dead: time passes."""
+        await box.postgres.execute(
+            "UPDATE refund SET due_at = now() WHERE show_id = $1 AND state = 'asked'", show_id
+        )

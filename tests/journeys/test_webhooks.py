@@ -1,0 +1,342 @@
+"""A gateway writes to us: true letters count once, forgeries not at all, and operators see them (R22)."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from holdfast.app import Box, asgi_app
+from holdfast.config import Config
+from holdfast.engines.meter import meter
+from holdfast.ledger import from_public_id
+from holdfast.payments.payment import Payment
+from holdfast.payments.saga import Step
+from holdfast.people import Role
+from holdfast.sandbox.notice import api_key
+from holdfast.sandbox.worker import Setup, opened
+from holdfast.web.asgi import Application
+from tests import cast
+from tests.cast import Fan, problem
+from tests.conftest import GATEWAY_SECRET, served, started
+from tests.journeys.test_buys_a_ticket import held, pays, state_of
+from tests.journeys.test_cli import holdfast
+from tests.letters import HEADER, Letter, a_letter, charged
+from tests.patience import until
+from tests.stores.test_payment_book import NO, paying
+
+Show = Callable[..., Awaitable[int]]
+PATH = "/webhooks/sandbox"
+# Everything a webhook could change.
+TABLES = ("booking", "payment", "refund", "journal", "ticket", "taken_seat", "outbox", "booking_move")
+
+
+async def dump(box: Box, show_id: int) -> dict[str, list[Any]]:
+    query = "SELECT * FROM {} WHERE show_id = $1 ORDER BY 1, 2, 3".format
+    rows = {table: await box.postgres.fetch(query(table), show_id) for table in TABLES}
+    sql = "SELECT event_id, show_id, due_at, done_at, tries FROM webhook ORDER BY 1"
+    return {**rows, "webhook": await box.postgres.fetch(sql)}
+
+
+async def waiting(box: Box, fan: Fan, show_id: int) -> Payment:
+    """Its payer is on the gateway's page."""
+    booking = await held(fan, show_id)
+    assert (await pays(fan, booking, "")).status_code == 202
+    payment = await box.payments.latest(*from_public_id(booking))
+    assert payment is not None
+    assert payment.step is Step.LOOK_UP
+    return payment
+
+
+async def sent(api: httpx2.AsyncClient, letter: Letter, **changes: Any) -> httpx2.Response:
+    headers = {"Content-Type": "application/json", **letter.headers, **changes.pop("headers", {})}
+    return await api.post(PATH, content=changes.get("raw", letter.raw), headers=headers)
+
+
+def changed(letter: Letter, **changes: Any) -> bytes:
+    return msgspec.json.encode({**msgspec.json.decode(letter.raw), **changes})
+
+
+def of_payment(letter: Letter, **changes: Any) -> bytes:
+    payment = msgspec.json.decode(letter.raw)["payment"]
+    return changed(letter, payment={**payment, **changes})
+
+
+FORGERIES: dict[str, Callable[[Letter], tuple[bytes, dict[str, str]]]] = {
+    "no signature": lambda true: (true.raw, {HEADER: ""}),
+    "a bad signature": lambda true: (true.raw, {HEADER: true.headers[HEADER][:-1] + "x"}),
+    "another secret": lambda true: (true.raw, replace(true, secret="whsec_mine").headers),
+    "another mode": lambda true: _signed(changed(true, mode="live")),
+    "stale by a second": lambda true: (true.raw, replace(true, age_s=301).headers),
+    "from the future": lambda true: (true.raw, replace(true, age_s=-302).headers),
+    "another amount": lambda true: (of_payment(true, amount_minor=1), true.headers),
+    "another amount, signed": lambda true: _signed(of_payment(true, amount_minor=1)),
+    "another currency": lambda true: (of_payment(true, currency="USD"), true.headers),
+    "another currency, signed": lambda true: _signed(of_payment(true, currency="USD")),
+    "written anew": lambda true: (json.dumps(json.loads(true.raw), indent=1).encode(), true.headers),
+    "another account": lambda true: _signed(changed(true, account="acct_other")),
+    "a signature of another": lambda true: (true.raw, Letter(b"{}").headers),
+    "not JSON": lambda true: _signed(b"captured!"),
+    "a NUL in its name": lambda true: _signed(changed(true, id="evt_\0")),
+    "a name without end": lambda true: _signed(changed(true, id="e" * 256)),
+    "a sum beyond all": lambda true: _signed(of_payment(true, amount_minor=2**63)),
+    "two times": lambda true: (true.raw, {HEADER: f"t=1,{true.headers[HEADER]}"}),
+}
+
+
+def _signed(raw: bytes) -> tuple[bytes, dict[str, str]]:
+    return raw, Letter(raw).headers
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+async def test_a_forgery_changes_nothing(
+    box: Box, api: httpx2.AsyncClient, a_show: Show, alice: Fan, forgery: str
+) -> None:
+    """A true letter confirms this booking: its money was taken (cell 14)."""
+    show_id = await a_show()
+    payment = await waiting(box, alice, show_id)
+    await paid_on_the_page(box.config.gateway_url, payment)
+    true = a_letter(payment, str(payment.reference))
+    raw, headers = FORGERIES[forgery](true)
+    before, refused = await dump(box, show_id), await counted()
+
+    response = await sent(api, true, raw=raw, headers=headers)
+
+    assert (response.status_code, problem(response)["code"]) == (400, "bad_webhook"), response.text
+    assert await dump(box, show_id) == before
+    assert await counted() == refused + 1
+    assert (await sent(api, true)).status_code == 200
+    assert [row["state"] for row in (await dump(box, show_id))["booking"]] == ["confirmed"]
+
+
+async def counted() -> float:
+    """Webhooks refused so far, for whatever reason."""
+    lines = meter.text().decode().splitlines()
+    return sum(
+        float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("holdfast_webhooks_refused")
+    )
+
+
+async def test_one_that_is_too_long_is_not_read(
+    box: Box, api: httpx2.AsyncClient, a_show: Show, alice: Fan
+) -> None:
+    show_id = await a_show()
+    true = a_letter(await waiting(box, alice, show_id))
+    raw = changed(true, padding="x" * box.config.webhook_bytes_max)
+    before = await dump(box, show_id)
+
+    response = await sent(api, true, raw=raw, headers=Letter(raw).headers)
+
+    assert (response.status_code, problem(response)["code"]) == (413, "body_too_large")
+    assert await dump(box, show_id) == before
+
+
+async def test_one_that_is_sent_again_is_taken_and_changes_nothing(
+    box: Box, api: httpx2.AsyncClient, a_show: Show, alice: Fan
+) -> None:
+    show_id = await a_show()
+    booking = await held(alice, show_id)
+    assert (await pays(alice, booking)).status_code == 200
+    payment = await box.payments.latest(*from_public_id(booking))
+    assert payment is not None
+    true = a_letter(payment, str(payment.reference))
+
+    first = await sent(api, true)
+    before = await dump(box, show_id)
+    again = await sent(api, true)
+
+    assert (first.status_code, again.status_code, again.json()) == (200, 200, {"stored": True})
+    assert await dump(box, show_id) == before
+
+
+async def test_a_hundred_copies_at_once_confirm_one_booking(
+    box: Box, api: httpx2.AsyncClient, a_show: Show, alice: Fan
+) -> None:
+    """Cell 11."""
+    show_id = await a_show()
+    payment = await waiting(box, alice, show_id)
+    await paid_on_the_page(box.config.gateway_url, payment)
+    true = a_letter(payment, str(payment.reference))
+
+    responses = await asyncio.gather(*(sent(api, true) for _ in range(100)))
+
+    assert {response.status_code for response in responses} == {200}
+    after = await dump(box, show_id)
+    assert [row["state"] for row in after["booking"]] == ["confirmed"]
+    assert len(after["ticket"]) == 2
+    assert [row["kind"] for row in after["outbox"]].count("booking.confirmed") == 1
+    assert len([row for row in after["journal"] if row["account"] == "gateway:sandbox"]) == 1
+
+
+async def paid_on_the_page(gateway_url: str, payment: Payment) -> None:
+    """What its payer does there."""
+    headers = {"Authorization": f"Bearer {api_key(GATEWAY_SECRET)}"}
+    async with httpx2.AsyncClient(base_url=gateway_url, headers=headers) as client:
+        path = f"/v1/payments/{payment.reference}/confirm"
+        assert (await client.post(path, json={"method": "tok_ok"})).status_code == 200
+
+
+async def test_another_gateways_name_leads_nowhere(
+    box: Box, api: httpx2.AsyncClient, a_show: Show, alice: Fan
+) -> None:
+    true = a_letter(await waiting(box, alice, await a_show()))
+
+    response = await api.post("/webhooks/stripe", content=true.raw, headers=true.headers)
+
+    assert (response.status_code, problem(response)["code"]) == (404, "no_such_route")
+
+
+async def test_a_gateway_needs_neither_a_token_nor_a_content_type(
+    box: Box, api: httpx2.AsyncClient, a_show: Show, alice: Fan
+) -> None:
+    true = a_letter(await waiting(box, alice, await a_show()))
+
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        assert (await sent(api, true, headers={"Content-Type": kind})).status_code == 200
+
+
+async def test_a_body_that_never_ends_is_not_waited_for(config: Config) -> None:
+    application = asgi_app(replace(config, request_timeout_s=1))
+    answers: list[Message] = []
+    pieces = [{"type": "http.request", "body": b"{", "more_body": True}]
+
+    async def receive() -> Message:
+        return pieces.pop() if pieces else await asyncio.Event().wait()  # type: ignore[return-value]
+
+    async def send(message: Message) -> None:
+        answers.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": PATH, "headers": [], "query_string": b""}
+    async with started(application):
+        await asyncio.wait_for(application(scope, receive, send), 5)
+
+    assert answers[0]["status"] == 503
+
+
+@asynccontextmanager
+async def shop(config: Config, folder: Path) -> AsyncIterator[tuple[httpx2.AsyncClient, str]]:
+    """A box office that is reached over the network, with a sandbox that writes to it: (API, sandbox)."""
+    applications: list[Application] = []
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await applications[0](scope, receive, send)
+
+    async with served(answer) as url:
+        setup = Setup(folder=folder, secret=GATEWAY_SECRET, notify_url=url + PATH)
+        async with opened(setup) as sandbox, served(sandbox) as gateway_url:
+            applications.append(asgi_app(replace(config, gateway_url=gateway_url)))
+            async with started(applications[0]), httpx2.AsyncClient(base_url=url) as client:
+                yield client, gateway_url
+
+
+@pytest.mark.parametrize("method", ["tok_ok", "tok_twice", "tok_notice_first", "tok_out_of_order"])
+async def test_a_payment_and_its_letters_are_one_purchase(
+    box: Box, config: Config, a_show: Show, tmp_path: Path, method: str
+) -> None:
+    show_id = await a_show()
+    async with shop(config, tmp_path) as (client, _):
+        (fan,) = await cast.fans(box, client, 1)
+        booking = await held(fan, show_id)
+        paid = await pays(fan, booking, method)
+        sql = "SELECT count(*) FROM webhook WHERE show_id = $1"
+
+        async def came() -> bool:
+            return bool(await box.postgres.fetchval(sql, show_id))
+
+        await until(came)
+
+        assert (paid.status_code, await state_of(fan, booking)) == (200, "confirmed")
+    after = await dump(box, show_id)
+    assert (len(after["ticket"]), len(after["payment"])) == (2, 1)
+
+
+async def test_a_payer_on_the_page_is_confirmed_by_the_letter_alone(
+    box: Box, config: Config, a_show: Show, tmp_path: Path
+) -> None:
+    show_id = await a_show()
+    async with shop(config, tmp_path) as (client, gateway_url):
+        (fan,) = await cast.fans(box, client, 1)
+        booking = await held(fan, show_id)
+        assert (await pays(fan, booking, "")).status_code == 202
+        payment = await box.payments.latest(*from_public_id(booking))
+        assert payment is not None
+
+        await paid_on_the_page(gateway_url, payment)
+
+        async def is_confirmed() -> bool:
+            return bool(await state_of(fan, booking) == "confirmed")
+
+        await until(is_confirmed)
+
+
+class TestOperators:
+    async def dead(self, box: Box, a_show: Show) -> Letter:
+        """A letter that was given up; its payment has been taken at the gateway since."""
+        payment = await paying(box, await a_show(), 1)
+        await box.payments.give_back(payment, NO, Step.DECLINED)
+        charge = await charged(box, payment)
+        letter = a_letter(payment, str(charge.reference))
+        await box.postgres.execute(
+            "INSERT INTO webhook"
+            " (gateway, event_id, kind, show_id, number, attempt, body, dead, tries, reason)"
+            " VALUES ('sandbox', $1, 'payment.captured', $2, $3, $4, $5, true, 4, 'a test')",
+            letter.event_id,
+            payment.show_id,
+            payment.number,
+            payment.attempt,
+            letter.raw,
+        )
+        return letter
+
+    async def test_admins_list_and_replay_the_dead(
+        self, box: Box, api: httpx2.AsyncClient, a_show: Show
+    ) -> None:
+        (admin,) = await cast.fans(box, api, 1, Role.ADMIN)
+        letter = await self.dead(box, a_show)
+
+        listed = await admin.get("/admin/webhooks", state="dead", size=200)
+        replayed = await admin.post(f"/admin/webhooks/sandbox/{letter.event_id}/replay")
+        missing = await admin.post("/admin/webhooks/sandbox/evt_nobody/replay")
+
+        page = next(one for one in listed.json()["webhooks"] if one["event_id"] == letter.event_id)
+        assert (page["state"], page["reason"], page["tries"]) == ("dead", "a test", 4)
+        assert (replayed.status_code, replayed.json()["state"]) == (200, "done")
+        assert (missing.status_code, problem(missing)["code"]) == (404, "no_such_webhook")
+
+    async def test_differences_are_for_admins(self, box: Box, api: httpx2.AsyncClient, alice: Fan) -> None:
+        (admin,) = await cast.fans(box, api, 1, Role.ADMIN)
+
+        page = await admin.get("/admin/payments/differences")
+        paths = ("/admin/payments/differences", "/admin/webhooks")
+        refused = [(await alice.get(path)).status_code for path in paths]
+
+        assert page.json()["gateway"] == "sandbox"
+        assert refused == [403, 403]
+
+    async def test_the_same_at_a_terminal(self, box: Box, config: Config, a_show: Show) -> None:
+        env = {
+            "HOLDFAST_DATABASE_URL": config.database_url,
+            "HOLDFAST_REDIS_URL": config.redis_url,
+            "HOLDFAST_GATEWAY_URL": config.gateway_url,
+            "HOLDFAST_GATEWAY_SECRET": config.gateway_secret,
+        }
+        letter = await self.dead(box, a_show)
+
+        listed = await holdfast("webhooks", "list", "--dead", "--limit", "200", "--json", **env)
+        replayed = await holdfast("webhooks", "replay", letter.event_id, **env)
+        nobody = await holdfast("webhooks", "replay", "evt_nobody", **env)
+        compared = await holdfast("reconcile", "--since", "1m", "--json", **env)
+        unreadable = await holdfast("reconcile", "--since", "soon", **env)
+
+        assert letter.event_id in [page["event_id"] for page in listed.page]
+        assert (replayed.code, letter.event_id in replayed.output) == (0, True), replayed
+        assert (nobody.code, unreadable.code) == (2, 2)
+        assert compared.code == (1 if compared.page["differences"] else 0), compared
+        assert compared.page["seen"] >= 1

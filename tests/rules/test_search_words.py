@@ -1,0 +1,152 @@
+"""Words of any script, misspelt words, and searches that contradict themselves."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.refusals import Invalid
+from holdfast.search.listing import doc_of
+from holdfast.search.query import (
+    DEPTH_MAX,
+    Filters,
+    Place,
+    SearchAsked,
+    Sort,
+    all_of,
+    any_of,
+    some_of,
+    understood,
+)
+from holdfast.search.refusals import PageTooDeep
+from holdfast.search.spelling import distance, edits_max, joined, keys_of, nearest
+from holdfast.search.word import WORD_LETTERS_MAX, words_of
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("The Quiet Algorithm", ["the", "quiet", "algorithm"]),
+        ("Les Oiseaux Mécaniques", ["les", "oiseaux", "mecaniques"]),
+        ("L'Été à Saint-Malo", ["l", "ete", "a", "saint", "malo"]),
+        ("Le Cœur, STRASSE, Straße", ["le", "coeur", "strasse", "strasse"]),
+        ("Don't, O'Brien; the King's", ["dont", "o", "brien", "the", "kings"]),
+        ("मॉनसून का गणित", ["मॉनसून", "का", "गणित"]),
+        ("कडल कड़ल", ["कडल", "कडल"]),
+        ("நீலக் குடை", ["நீலக்", "குடை"]),
+        ("ｆｕｌｌ ２０２６", ["full", "2026"]),
+        ("snake_case 100%", ["snake", "case", "100"]),
+        ("'; DROP TABLE show; -- \\ :* & | ! <->", ["drop", "table", "show"]),
+        ("… !!! ---", []),
+    ],
+)
+def test_a_text_is_taken_apart_into_words(text: str, words: list[str]) -> None:
+    assert words_of(text) == words
+
+
+def test_an_endless_word_is_cut() -> None:
+    assert words_of("a" * 5000) == ["a" * WORD_LETTERS_MAX]
+
+
+def test_the_same_word_in_two_unicode_spellings_is_one() -> None:
+    assert words_of("Me\u0301caniques") == words_of("M\u00e9caniques")
+
+
+@pytest.mark.parametrize(
+    "typed, meant, edits",
+    [
+        ("monsoon", "monsoon", 0),
+        ("mosnoon", "monsoon", 1),
+        ("monson", "monsoon", 1),
+        ("monsooon", "monsoon", 1),
+        ("lighthose", "lighthouse", 1),
+        ("algoritm", "algorithm", 1),
+        ("arithmatik", "arithmetic", 2),
+        ("गनित", "गणित", 1),
+    ],
+)
+def test_words_are_as_far_apart_as_their_letters(typed: str, meant: str, edits: int) -> None:
+    assert distance(typed, meant, 2) == distance(meant, typed, 2) == edits
+    assert set(keys_of(typed)) & set(keys_of(meant)), "who looks by keys must find it"
+
+
+def test_words_too_far_apart_are_not_near() -> None:
+    assert distance("monsoon", "moon", 2) is None
+    assert distance("abcdef", "uvwxyz", 2) is None
+
+
+def test_short_words_and_numbers_are_meant_as_they_are() -> None:
+    assert [edits_max(word) for word in ("le", "chai", "neelam", "2026", "b2b")] == [0, 1, 2, 0, 0]
+
+
+def test_of_two_near_words_the_nearer_and_then_the_more_used_is_meant() -> None:
+    assert nearest("harbor", {"harbour": 3, "barbor": 900}) == "harbour"
+    assert nearest("harbur", {"harbour": 3, "harbum": 900}) == "harbum"
+    assert nearest("xyz", {"harbour": 3}) is None
+
+
+def test_neighbours_are_also_one_word() -> None:
+    assert joined(["the", "paper", "boats"]) == ["thepaper", "paperboats"]
+
+
+def test_a_document_keeps_weight_and_place_of_each_word() -> None:
+    assert doc_of({"A": ["paper", "boats"], "D": ["paper"]}) == "'paper':1A,13D 'boats':2A"
+
+
+def test_the_last_word_may_go_on() -> None:
+    assert all_of(("paper", "boa")) == "'paper' & 'boa':*"
+    assert some_of(("paper", "boa")) == "'paper' | 'boa':*"
+    assert any_of(("paper", "boats"), "AB") == "'paper':AB | 'boats':AB"
+    assert all_of(()) is None
+
+
+def test_without_words_the_soonest_come_first_and_relevance_means_popularity() -> None:
+    assert understood(SearchAsked()).sort is Sort.SHOWTIME
+    assert understood(SearchAsked(q="!!!", sort=Sort.RELEVANCE)).sort is Sort.POPULARITY
+    assert understood(SearchAsked(q="jazz")).sort is Sort.RELEVANCE
+
+
+def test_only_some_filters_need_a_look_at_shows() -> None:
+    assert not Filters(city="paris", kind="film", genre="drama").look_at_shows
+    assert Filters(price_max_minor=1000).look_at_shows
+    assert Filters(only_available=True).look_at_shows
+    assert Filters(venues=()).look_at_shows
+
+
+@pytest.mark.parametrize(
+    "asked, field",
+    [
+        ({"near": "91,0"}, "near"),
+        ({"near": "12.3"}, "near"),
+        ({"near": "nan,nan"}, "near"),
+        ({"near": "1,2,3"}, "near"),
+        ({"near": "1,2", "postal_code": "10999"}, "postal_code"),
+        ({"postal_code": "--"}, "postal_code"),
+        ({"sort": Sort.DISTANCE}, "sort"),
+        ({"price_min_minor": 2, "price_max_minor": 1}, "price_max_minor"),
+        ({"cursor": "abc"}, "cursor"),
+        ({"cursor": "\u00e4"}, "cursor"),
+        ({"cursor": "YTpiOmM", "page": 2}, "page"),
+    ],
+)
+def test_a_search_that_makes_no_sense_is_refused_with_its_field(asked: dict[str, Any], field: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        understood(SearchAsked(**asked))
+
+    assert refused.value.details["field"] == field
+
+
+def test_pages_by_number_end_somewhere() -> None:
+    understood(SearchAsked(page=DEPTH_MAX // 20, size=20))
+
+    with pytest.raises(PageTooDeep):
+        understood(SearchAsked(page=DEPTH_MAX // 20 + 1, size=20))
+
+
+def test_a_cursor_leads_back_to_its_place_in_its_own_search_only() -> None:
+    search = understood(SearchAsked(q="jazz", city="paris"))
+    cursor = search.cursor(Place(-0.125, 42))
+
+    assert understood(SearchAsked(q="jazz", city="paris", size=5, cursor=cursor)).after == Place(-0.125, 42)
+    for other in ({"q": "rock", "city": "paris"}, {"q": "jazz"}, {"q": "jazz", "sort": Sort.PRICE}):
+        with pytest.raises(Invalid):
+            understood(SearchAsked(**other, cursor=cursor))  # type: ignore[arg-type]

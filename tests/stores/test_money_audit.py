@@ -1,0 +1,184 @@
+"""The audit finds what must never be true of money: each violation, planted by hand, and no other."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from holdfast.app import Box
+from holdfast.audit.money.store import MONEY_CHECKS
+from holdfast.audit.statement import OurPayment, TheirPayment, disagreements, strangers
+from holdfast.ledger import Booking
+from holdfast.payments.refunds.refund import What
+from tests.stores.paid import a_refund, an_ask, bought, violations
+from tests.stores.stages import hold
+from tests.stores.tills import Till, a_till, an_owner
+
+FORGET = ("booking", "taken_seat", "owner_count", "booking_move", "outbox", "payment", "refund", "ticket")
+
+# What a broken program, or a person with psql, could do to a show ($1) with a booking of two seats that was
+# paid for, and of which 5.00 went back.
+REFUND = (
+    "INSERT INTO refund (show_id, number, attempt, id, why, amount_minor, state, due_at, asked_at)"
+    " SELECT show_id, number, attempt, 9, {why}, {amount}, {state}, {due}, {at} FROM payment"
+    " WHERE show_id = $1"
+)
+ASKED = {"state": "'asked'", "due": "now()", "at": "now()"}
+PLANTS = {
+    "every_entry_balances": "UPDATE journal SET amount_minor = amount_minor + 1 WHERE show_id = $1"
+    " AND account = 'organiser' AND kind = 'charge'",
+    "the_journal_tells_the_payments": "DELETE FROM journal WHERE show_id = $1 AND kind = 'refund done'",
+    "paid_what_it_costs": "UPDATE payment SET currency = 'USD' WHERE show_id = $1",
+    "nobody_pays_for_nothing": "UPDATE payment SET number = (SELECT max(number) FROM booking"
+    " WHERE show_id = $1 AND state = 'held') WHERE show_id = $1",
+    "no_more_back_than_came": "UPDATE payment SET refunds_minor = refunds_minor + 1 WHERE show_id = $1",
+    "a_ticket_for_every_seat": "UPDATE ticket SET voided_at = now() WHERE show_id = $1 AND seat = 1",
+    "late_means_late": REFUND.format(why="'late'", amount=1, **ASKED),
+    "late_money_is_settled": "UPDATE payment SET step = 'late', due_at = now(), ended_at = NULL"
+    " WHERE show_id = $1",
+    "refunds_get_done": REFUND.format(
+        why="'x'", amount=1, state="'asked'", due="now()", at="now() - interval '16 min'"
+    ),
+    "nobody_pays_for_ever": "UPDATE booking SET state = 'paying', expires_at = now() - interval '2 min'"
+    " WHERE show_id = $1 AND state = 'held'",
+}
+# What makes a check's trouble old enough.
+AGED = {"late_money_is_settled": "UPDATE journal SET at = at - interval '2 min' WHERE show_id = $1"}
+SECOND_PAYMENT = (
+    "INSERT INTO payment (show_id, number, attempt, owner_id, fence, request_id, body_hash, key, gateway,"
+    " method, step, amount_minor, currency, hold_ends_at, deadline_at, ended_at)"
+    " SELECT show_id, number, 2, owner_id, fence, 'twice', 1, 'twice', gateway, '', 'paid', amount_minor,"
+    " currency, now(), now(), now() FROM payment WHERE show_id = $1"
+)
+
+
+@pytest.fixture
+async def till(box: Box) -> AsyncIterator[Till]:
+    """A show with a booking that was paid for; everything about it is forgotten afterwards."""
+    till = await a_till(box, 10)
+    booking = await bought(box, till.show, 1, 2)
+    await box.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=500))
+    await hold(box, till.show, an_owner(), 5)
+    yield till
+    for table in FORGET:
+        await box.postgres.execute(f"DELETE FROM {table} WHERE show_id = $1", till.show)  # noqa: S608
+    await box.postgres.execute("DELETE FROM journal WHERE show_id = $1", till.show)
+    await box.redis.call("DEL", f"meta:{{{till.show}}}")
+
+
+async def found(till: Till) -> set[str]:
+    return {one.partition(":")[0] for one in await violations(till.box, till.show)}
+
+
+async def test_a_sale_with_refunds_has_nothing_to_find(till: Till) -> None:
+    assert await found(till) == set()
+
+
+@pytest.mark.parametrize("check", PLANTS)
+async def test_what_is_planted_is_found(till: Till, check: str) -> None:
+    await till.postgres.execute(PLANTS[check], till.show)
+    if check in AGED:
+        await till.postgres.execute(AGED[check], till.show)
+
+    assert check in await found(till)
+
+
+async def test_money_that_was_taken_twice_is_found(till: Till) -> None:
+    await till.postgres.execute(SECOND_PAYMENT, till.show)
+
+    assert "paid_what_it_costs" in await found(till)
+
+
+async def test_a_booking_nobody_paid_for_is_found(till: Till) -> None:
+    await till.postgres.execute(
+        "UPDATE booking SET state = 'confirmed', confirmed_at = now() WHERE show_id = $1 AND state = 'held'",
+        till.show,
+    )
+
+    assert "paid_what_it_costs" in await found(till)
+
+
+async def test_a_ticket_without_a_booking_is_found(till: Till) -> None:
+    await till.postgres.execute(
+        "INSERT INTO ticket (show_id, number, seat) SELECT show_id, number, 5 FROM booking"
+        " WHERE show_id = $1 AND state = 'held'",
+        till.show,
+    )
+
+    assert "a_ticket_for_every_seat" in await found(till)
+
+
+async def test_there_is_a_plant_for_every_check() -> None:
+    assert set(PLANTS) == set(MONEY_CHECKS)
+
+
+class TestTheGateway:
+    check = "the_gateway_agrees"
+
+    async def test_that_never_heard_of_a_payment_is_found(self, till: Till) -> None:
+        await till.postgres.execute(
+            "UPDATE payment SET key = key || '9', reference = 'pay_nobody' WHERE show_id = $1", till.show
+        )
+
+        assert self.check in await found(till)
+
+    async def test_that_gave_back_what_we_know_nothing_of_is_found(self, box: Box, till: Till) -> None:
+        row = await box.postgres.fetchrow("SELECT * FROM payment WHERE show_id = $1", till.show)
+        await box.cashier.gateway.refund(
+            key="by somebody else", reference=row["reference"], amount_minor=100, currency="EUR"
+        )
+
+        assert await found(till) == {self.check}
+
+    async def test_that_did_not_give_back_what_we_think_is_found(self, till: Till) -> None:
+        await till.postgres.execute(
+            REFUND.format(why="'x'", amount=7, state="'done'", due="NULL", at="now()"), till.show
+        )
+
+        assert self.check in await found(till)
+
+    async def test_that_has_money_for_a_payment_that_came_to_nothing_is_found(self, till: Till) -> None:
+        await till.postgres.execute("UPDATE payment SET step = 'declined' WHERE show_id = $1", till.show)
+
+        assert self.check in await found(till)
+
+    async def test_that_has_money_under_a_key_we_do_not_know_is_found(self, box: Box, till: Till) -> None:
+        held = await self.held(box, till)
+        charge = await box.cashier.gateway.charge(
+            box.cashier._order((await box.payments.start(an_ask(held))).payment)  # type: ignore[arg-type]
+        )
+        assert charge.reference is not None
+        await till.postgres.execute(
+            "DELETE FROM payment WHERE show_id = $1 AND number = $2", till.show, held.number
+        )
+
+        assert self.check in await found(till)
+
+    async def held(self, box: Box, till: Till) -> Booking:
+        return await hold(box, till.show, an_owner(), 8)
+
+
+class TestAStatement:
+    ours = OurPayment(7, 1, 1, "k", "pay_1", "paid", "EUR", 3000, 500, 200)
+
+    @pytest.mark.parametrize(
+        "came, back, currency, agrees",
+        [
+            (3000, 500, "EUR", True),
+            (3000, 700, "EUR", True),  # asked for, and its answer was lost
+            (3000, 701, "EUR", False),
+            (3000, 499, "EUR", False),
+            (2999, 500, "EUR", False),
+            (0, 0, None, False),
+            (3000, 500, "USD", False),
+        ],
+    )
+    def test_agrees_or_not(self, came: int, back: int, currency: str | None, agrees: bool) -> None:
+        theirs = {"k": TheirPayment("pay_1", currency, came, back)}
+
+        assert (not list(disagreements([self.ours], theirs))) is agrees
+
+    def test_money_of_nobody_is_a_stranger(self) -> None:
+        theirs = {"a": TheirPayment("1", "EUR", 100, 0), "b": TheirPayment("2", "EUR", 0, 0)}
+
+        assert len(list(strangers(set(), theirs, {"a": 7, "b": 7}))) == 1
+        assert not list(strangers({"a"}, theirs, {"a": 7, "b": 7}))

@@ -1,0 +1,297 @@
+"""Two things at once to one booking, again and again: one outcome, and the money follows it (R20)."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+import pytest
+
+from holdfast.ledger import from_public_id
+from tests.cast import Fan, a_layout
+from tests.patience import until
+from tests.storms.bank import Bank, Taken, bank_of
+from tests.storms.money import sold_twice
+from tests.storms.office import Office
+
+ROUNDS, ROUNDS_FULL = 30, 200
+AT_ONCE = 10
+JITTER_S = 0.006
+PAYS_IN_S = 0.06
+TTL_S = 1
+OVER_WITHIN_S = 60.0
+
+BOOKINGS = "SELECT number, state, amount_minor FROM booking WHERE show_id = $1"
+PAYMENTS = "SELECT number, attempt, key, step FROM payment WHERE show_id = $1"
+UNDER_WAY = """
+SELECT (SELECT count(*) FROM payment WHERE show_id = $1 AND due_at IS NOT NULL)
+     + (SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'asked')
+     + (SELECT count(*) FROM booking WHERE show_id = $1 AND state = 'paying')
+"""
+DEADLINE = """
+UPDATE payment SET deadline_at = now() + $3 * interval '1 ms', due_at = now() + $3 * interval '1 ms'
+ WHERE show_id = $1 AND number = $2
+"""
+
+
+@dataclass
+class Round:
+    """One booking, and what its owner heard."""
+
+    fan: Fan
+    rival: Fan
+    seat: str
+    show_id: int
+    bank: Bank
+    office: Office
+    chance: random.Random
+    booking: str = ""
+    heard: dict[str, httpx2.Response] = field(default_factory=dict)
+
+    async def hold(self) -> None:
+        held = await self.fan.holds(self.show_id, self.seat)
+        assert held.status_code == 201, held.text
+        self.booking = held.json()["booking_id"]
+
+    async def at_once(self, **asks: Callable[[], Awaitable[httpx2.Response]]) -> None:
+        """Together, but for a few milliseconds, now the one and now the other first."""
+        await asyncio.gather(*(self._soon(name, ask) for name, ask in asks.items()))
+
+    async def _soon(self, name: str, ask: Callable[[], Awaitable[httpx2.Response]]) -> None:
+        await asyncio.sleep(self.chance.uniform(0, JITTER_S))
+        self.heard[name] = await ask()
+        assert self.heard[name].status_code < 500, self.heard[name].text
+
+    async def pay(self, key: str | None = None, method: str = "tok_ok") -> httpx2.Response:
+        return await self.fan.post(f"/bookings/{self.booking}/pay", {"method": method}, key=key)
+
+    async def cancel(self) -> httpx2.Response:
+        return await self.fan.delete(f"/bookings/{self.booking}")
+
+    async def rival_holds(self) -> httpx2.Response:
+        return await self.rival.holds(self.show_id, self.seat)
+
+    async def call_off(self) -> httpx2.Response:
+        return await self.fan.delete(f"/bookings/{self.booking}/payment")
+
+    async def later(self, ask: Callable[[], Awaitable[httpx2.Response]]) -> httpx2.Response:
+        """As long as a payment takes."""
+        await asyncio.sleep(self.chance.uniform(0, PAYS_IN_S))
+        return await ask()
+
+    async def is_in(self, state: str) -> bool:
+        booking = await self.office.box.ledger.booking(*from_public_id(self.booking))
+        return booking is not None and booking.state == state
+
+    def status(self, name: str) -> int:
+        return self.heard[name].status_code
+
+
+@dataclass(frozen=True)
+class End:
+    """How a booking ended: in the ledger, at the gateway, and as it was told."""
+
+    round: Round
+    state: str
+    amount_minor: int
+    taken: Sequence[Taken]
+
+    @property
+    def kept_minor(self) -> int:
+        return sum(one.kept_minor for one in self.taken)
+
+    @property
+    def captures(self) -> int:
+        return sum(one.is_captured for one in self.taken)
+
+
+Race = Callable[[Round], Awaitable[None]]
+
+
+@pytest.fixture(scope="module")
+async def bank(stage: Office) -> AsyncIterator[Bank]:
+    async with bank_of(stage.box.config) as opened:
+        yield opened
+
+
+@pytest.fixture
+def rounds(is_full: bool) -> int:
+    return ROUNDS_FULL if is_full else ROUNDS
+
+
+async def raced(stage: Office, bank: Bank, rounds: int, race: Race, **terms: Any) -> list[End]:
+    """Every round on a seat of its own. What must be true of all of them, is."""
+    layout, began_s = a_layout(rounds, row=20), time.time()
+    show_id = await stage.a_show(layout=layout, **terms)
+    people = await stage.fans(2 * rounds)
+    chance = random.Random(show_id)
+    all_rounds = [
+        Round(people[2 * n], people[2 * n + 1], seat, show_id, bank, stage, chance)
+        for n, seat in enumerate(layout.labels)
+    ]
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def run(one: Round) -> None:
+        async with room:
+            await race(one)
+
+    await asyncio.gather(*map(run, all_rounds))
+    await until(lambda: over(stage, show_id), within_s=OVER_WITHIN_S)
+
+    ends = await ended(stage, bank, all_rounds, began_s)
+    for end in ends:
+        assert end.kept_minor == (end.amount_minor if end.state == "confirmed" else 0), end
+        assert end.captures <= 1, end
+    assert await sold_twice(stage, show_id) == []
+    await stage.settled()
+    print(Counter((end.state, *sorted(told(end.round).items())) for end in ends).most_common())
+    return ends
+
+
+async def over(stage: Office, show_id: int) -> bool:
+    return not await stage.box.postgres.fetchval(UNDER_WAY, show_id)
+
+
+async def ended(stage: Office, bank: Bank, rounds: Sequence[Round], began_s: float) -> list[End]:
+    rows = await stage.box.postgres.fetch(BOOKINGS, rounds[0].show_id)
+    by_number = {row["number"]: row for row in rows}
+    taken = await bank.payments(began_s - 1)
+    ends = []
+    for one in rounds:
+        row = by_number[from_public_id(one.booking)[1]]
+        mine = [payment for payment in taken if payment.booking_id == one.booking]
+        ends.append(End(one, row["state"], row["amount_minor"], mine))
+    return ends
+
+
+def told(one: Round) -> dict[str, int]:
+    return {name: answer.status_code for name, answer in one.heard.items()}
+
+
+async def test_two_tabs_pay_at_once_and_the_gateway_is_asked_once(
+    stage: Office, bank: Bank, rounds: int
+) -> None:
+    async def race(one: Round) -> None:
+        await one.hold()
+        await one.at_once(left=lambda: one.pay("left"), right=lambda: one.pay("right"))
+
+    for end in await raced(stage, bank, rounds, race):
+        assert (end.state, len(end.taken)) == ("confirmed", 1), end
+        statuses = sorted(told(end.round).values())
+        assert statuses == [200, 409], end.round.heard
+
+
+async def test_one_tab_asks_twice_with_one_key_and_both_hear_the_same(
+    stage: Office, bank: Bank, rounds: int
+) -> None:
+    async def race(one: Round) -> None:
+        await one.hold()
+        await one.at_once(first=lambda: one.pay("same"), second=lambda: one.pay("same"))
+        one.heard["later"] = await one.pay("same")
+
+    for end in await raced(stage, bank, rounds, race):
+        assert (end.state, len(end.taken), end.round.status("later")) == ("confirmed", 1, 200), end
+        pages = [answer.json() for answer in end.round.heard.values() if answer.status_code == 200]
+        assert all(page == pages[0] for page in pages), pages
+        others = [answer for answer in end.round.heard.values() if answer.status_code != 200]
+        assert all(answer.json()["code"] == "still_processing" for answer in others), others
+
+
+async def test_paying_and_cancelling_at_once(stage: Office, bank: Bank, rounds: int) -> None:
+    async def race(one: Round) -> None:
+        await one.hold()
+        await one.at_once(pay=lambda: one.pay("pay"), cancel=one.cancel)
+
+    for end in await raced(stage, bank, rounds, race):
+        match end.round.status("cancel"):
+            case 200:
+                assert end.state in ("cancelled", "refunded"), (end, end.round.heard)
+            case 202:
+                assert end.state in ("held", "expired", "confirmed"), (end, end.round.heard)
+            case status:
+                assert (status, end.state) == (409, "confirmed"), (end, end.round.heard)
+        if end.round.status("pay") == 200:
+            assert end.state in ("confirmed", "refunded"), (end, end.round.heard)
+
+
+async def test_paying_and_calling_it_off_at_once(stage: Office, bank: Bank, rounds: int) -> None:
+    async def race(one: Round) -> None:
+        await one.hold()
+        await one.at_once(pay=lambda: one.pay("pay"), call_off=lambda: one.later(one.call_off))
+
+    for end in await raced(stage, bank, rounds, race):
+        assert end.state in ("confirmed", "held"), (end, end.round.heard)
+        if end.round.status("pay") == 200:
+            assert end.state == "confirmed", (end, end.round.heard)
+
+
+async def test_paying_while_the_hold_ends_and_another_wants_the_seat(
+    stage: Office, bank: Bank, rounds: int
+) -> None:
+    async def race(one: Round) -> None:
+        began = time.monotonic()
+        await one.hold()
+        await asyncio.sleep(TTL_S - (time.monotonic() - began) + one.chance.uniform(-0.03, 0.15))
+        await one.at_once(pay=lambda: one.pay("pay"), rival=one.rival_holds)
+
+    for end in await raced(stage, bank, rounds, race, hold_ttl_s=TTL_S):
+        has_paid, has_rival = end.round.status("pay") == 200, end.round.status("rival") == 201
+        assert not (has_paid and has_rival), end.round.heard
+        assert end.state == ("confirmed" if has_paid else "expired"), (end, end.round.heard)
+        assert len(end.taken) == has_paid, end
+
+
+async def test_the_deadline_comes_with_the_money(stage: Office, bank: Bank, rounds: int) -> None:
+    """The payer confirms at the gateway in the moment in which we call it off there."""
+
+    async def race(one: Round) -> None:
+        await one.hold()
+        waiting = await one.pay("pay", "tok_3ds")
+        assert waiting.status_code == 202, waiting.text
+        (payment,) = await bank.of(one.booking, time.time() - 30)
+        await stage.box.postgres.execute(DEADLINE, *from_public_id(one.booking), 100)
+        await asyncio.sleep(one.chance.uniform(0.1, 0.7))
+        with suppress(AssertionError):  # we were faster, and it is cancelled there
+            await bank.decides(payment, one.chance.choice(["tok_ok", "tok_no_notice"]))
+
+    for end in await raced(stage, bank, rounds, race):
+        assert end.state in ("confirmed", "expired"), end
+        assert end.captures == (end.state == "confirmed"), end
+
+
+async def test_late_money_comes_with_another_who_wants_the_seat(
+    stage: Office, bank: Bank, rounds: int
+) -> None:
+    """Nobody is robbed: who has the seat keeps it, and the money of the other goes back."""
+
+    async def race(one: Round) -> None:
+        await one.hold()
+        waiting = await one.pay("pay", "tok_stuck")
+        assert waiting.status_code == 202, waiting.text
+        await stage.box.postgres.execute(DEADLINE, *from_public_id(one.booking), -3_600_000)
+        await until(lambda: one.is_in("expired"), within_s=OVER_WITHIN_S)
+        (payment,) = await bank.of(one.booking, time.time() - 60)
+        await asyncio.gather(bank.decides(payment), one.at_once(rival=lambda: one.later(one.rival_holds)))
+
+    for end in await raced(stage, bank, rounds, race):
+        is_sold = end.round.status("rival") == 201
+        assert end.state == ("failed" if is_sold else "confirmed"), (end, end.round.heard)
+        assert end.captures == 1, end
+
+
+async def test_a_booking_given_back_twice_at_once_comes_back_once(
+    stage: Office, bank: Bank, rounds: int
+) -> None:
+    async def race(one: Round) -> None:
+        await one.hold()
+        assert (await one.pay("pay")).status_code == 200
+        await one.at_once(left=one.cancel, right=one.cancel)
+
+    for end in await raced(stage, bank, rounds, race):
+        assert (end.state, end.captures) == ("refunded", 1), end
+        assert told(end.round) == {"left": 200, "right": 200}, end.round.heard
