@@ -39,7 +39,7 @@ async def a_desk(box: Box, api: httpx2.AsyncClient, role: Role = Role.ORGANISER)
 
 
 def a_slug() -> str:
-    return f"town-{next(_numbers)}-{int(datetime.now(UTC).timestamp() * 1000)}"
+    return f"town-{next(_numbers)}-{int(datetime.now(UTC).timestamp() * 1000):x}"
 
 
 def a_city(**other: Any) -> dict[str, Any]:

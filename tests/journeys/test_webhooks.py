@@ -1,4 +1,4 @@
-"""A gateway writes to us: true letters count once, forgeries not at all, and operators see them (R22)."""
+"""A gateway writes to us: true letters count once, forgeries not at all, and operators see them (R23)."""
 
 import asyncio
 import json

@@ -1,5 +1,6 @@
 """Somebody who hears facts and remembers them, and the duties of a worker, run by hand."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ from holdfast.app import Box
 from holdfast.outbox import Consumer, Fact, Outbox
 from holdfast.outbox.worker import Listener, Relay
 
-OURS = "booking.%"
+ENOUGH_S = 20.0
 
 
 @dataclass
@@ -58,8 +59,9 @@ class Ears:
 
     async def listen(self, listener: Listener | None = None) -> None:
         """Until nothing comes any more."""
-        while await (listener or self.listener).listen():
-            pass
+        async with asyncio.timeout(ENOUGH_S):
+            while await (listener or self.listener).listen():
+                pass
 
     def of(self, number: int) -> list[str]:
         return [fact.kind for fact in self.heard if fact.number == number]
@@ -79,8 +81,9 @@ async def relayed(box: Box, relay: Relay | None = None) -> Relay:
     """Everything there is, handed on to the bus."""
     relay = relay or Relay(box.outbox, box.config)
     await turns_are_free(box)
-    while await relay.relay():
-        pass
+    async with asyncio.timeout(ENOUGH_S):
+        while await relay.relay():
+            pass
     return relay
 
 

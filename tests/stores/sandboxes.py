@@ -25,9 +25,10 @@ from tests.conftest import served
 from tests.patience import until
 
 SECRET = "whsec_sandbox_test"
-TIMEOUT_MS = 400
+TIMEOUT_MS = 10_000  # a loaded machine answers in time
+IMPATIENT_MS = 300  # for who waits for what never comes
 # Of a sandbox that is in a hurry: what takes seconds for people takes less for tests.
-QUICK = {"late_s": 0.3, "slow_s": 0.2, "out_of_order_s": 0.2, "hold_s": 5.0, "retry_s": [0.05, 0.1, 0.1]}
+QUICK = {"late_s": 0.3, "slow_s": 0.2, "out_of_order_s": 0.2, "hold_s": 30.0, "retry_s": [0.05, 0.1, 0.1]}
 
 
 def an_order(method: str = "tok_ok", **changes: Any) -> Order:
@@ -46,6 +47,7 @@ class Desk:
 
     url: str
     gateway: Sandbox
+    impatient: Sandbox  # the same, for charges whose reply is lost
     session: aiohttp.ClientSession
 
     async def ask(self, method: str, path: str, body: Any = None, key: str = "") -> tuple[int, Any]:
@@ -80,12 +82,13 @@ class Desk:
 @asynccontextmanager
 async def a_desk(url: str) -> AsyncIterator[Desk]:
     timeout = aiohttp.ClientTimeout(total=10)
-    gateway = an_adapter(url)
+    gateway, impatient = an_adapter(url), an_adapter(url, gateway_timeout_ms=IMPATIENT_MS)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         try:
-            yield Desk(url, gateway, session)
+            yield Desk(url, gateway, impatient, session)
         finally:
             await gateway.close()
+            await impatient.close()
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """Two things at once about the same money: one outcome, and the money follows it (R24, R33).
 
-30 times each; 200 times with `pytest tests/storms tests/stores/test_refund_races.py --full`.
+30 times each; 200 times with --full, an option of tests/storms: name that folder, too, to have it.
 """
 
 import asyncio

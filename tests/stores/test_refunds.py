@@ -3,13 +3,14 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from holdfast.app import Box, box_office
 from holdfast.catalogue import Terms
 from holdfast.config import Config
 from holdfast.ledger import State
-from holdfast.payments.refunds.refund import RefundState, What
+from holdfast.payments.refunds.refund import RefundState, What, pause_ms
 from tests.stores.paid import (
     a_refund,
     account,
@@ -303,3 +304,23 @@ async def due_now(box: Box, show_id: int) -> None:
     await box.postgres.execute(
         "UPDATE refund SET due_at = now() WHERE show_id = $1 AND state = 'asked'", show_id
     )
+
+
+async def test_a_refund_that_is_taken_again_and_again_waits_longer_each_time(box: Box, a_show: Show) -> None:
+    booking = await bought(box, await a_show(seats=4), 1)
+    await box.refund_book.decide_many([a_refund(booking)])
+
+    tries = []
+    for _ in range(3):
+        await due_now(box, booking.show_id)
+        tries += [one.tries for one in await box.refund_book.take_due(100) if one.show_id == booking.show_id]
+
+    (refund,) = await refunds_of(box, booking)
+    assert tries == [1, 2, 3]
+    assert [pause_ms(msgspec.structs.replace(refund, tries=n)) for n in (0, 1, 5, 99)] == [
+        1000,
+        2000,
+        300_000,
+        300_000,
+    ]
+    await box.refunds.carry_out(refund)

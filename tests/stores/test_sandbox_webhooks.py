@@ -162,7 +162,7 @@ async def test_more_than_fits_in_memory_waits_in_the_books(tmp_path: Path, shop:
 
         for key in keys:
             await shop.hears(key, "payment.captured")
-    assert post.waiting == 0
+        await until(lambda: asyncio.sleep(0, post.waiting == 0))
     assert len(shop.taken) == 201
     await books.close()
 

@@ -14,7 +14,6 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -237,11 +236,7 @@ class Buyer:
                 return
 
 
-def main(file: str) -> Any:
-    plan = msgspec.json.decode(Path(file).read_bytes(), type=Plan)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(Buyers(plan).run())
-
-
 if __name__ == "__main__":
-    say(main(sys.argv[1]))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        buyers = Buyers(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Plan))
+        say(runner.run(buyers.run()))

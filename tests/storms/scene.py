@@ -14,13 +14,14 @@ from holdfast.ledger import from_public_id
 from tests.cast import Fan
 from tests.patience import until
 from tests.storms.bank import Bank, Taken
-from tests.storms.office import Office
+from tests.storms.office import Office, number_in
 from tests.storms.payer import Payer
 
-DIES_WITHIN_S = 20.0
+DIES_WITHIN_S = 30.0
+UP_WITHIN_S = 60.0
 OVER_WITHIN_S = 30.0
 HURRY_S = 1.0
-MORTALS = ("web-1", "web-2", "work-1", "work-2")
+SERVERS, WORKERS = ("web-1", "web-2"), ("work-1", "work-2")
 
 PAYMENTS = "SELECT * FROM payment WHERE show_id = $1 AND number = $2 ORDER BY attempt"
 BOOKING = "SELECT * FROM booking WHERE show_id = $1 AND number = $2"
@@ -59,9 +60,17 @@ class Scene:
     died: str = ""  # who did
     _watching: asyncio.Task[None] | None = None
 
+    async def up(self) -> None:
+        """There is somebody who serves and somebody who works; the others may still be starting."""
+
+        async def is_so() -> bool:
+            return all(any(is_up(self.office, name) for name in names) for names in (SERVERS, WORKERS))
+
+        await until(is_so, within_s=UP_WITHIN_S)
+
     def arm(self) -> None:
         """From here on whoever comes to the point dies."""
-        ids = {name: self.office.process_id(name) for name in MORTALS}
+        ids = {name: self.office.process_id(name) for name in SERVERS + WORKERS}
         self.ids = {name: process_id for name, process_id in ids.items() if is_alive(process_id)}
         draft = self.orders.with_suffix(".draft")
         draft.write_text(self.point)
@@ -152,6 +161,11 @@ class Scene:
             assert row["state"] in ("confirmed", "refunded"), (self.point, answer.text)
         else:
             assert row["state"] != "confirmed", (self.point, answer.text)
+
+
+def is_up(office: Office, name: str) -> bool:
+    process_id = office.process_id(name)
+    return number_in(office.folder.run / f"{name}.ready") == process_id and is_alive(process_id)
 
 
 def is_alive(process_id: int) -> bool:

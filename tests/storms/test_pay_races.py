@@ -31,7 +31,8 @@ PAYMENTS = "SELECT number, attempt, key, step FROM payment WHERE show_id = $1"
 UNDER_WAY = """
 SELECT (SELECT count(*) FROM payment WHERE show_id = $1 AND due_at IS NOT NULL)
      + (SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'asked')
-     + (SELECT count(*) FROM booking WHERE show_id = $1 AND state = 'paying')
+     + (SELECT count(*) FROM booking WHERE show_id = $1
+         AND (state = 'paying' OR (state = 'held' AND expires_at < now())))
 """
 DEADLINE = """
 UPDATE payment SET deadline_at = now() + $3 * interval '1 ms', due_at = now() + $3 * interval '1 ms'
@@ -222,8 +223,10 @@ async def test_paying_and_cancelling_at_once(stage: Office, bank: Bank, rounds: 
 async def test_paying_and_calling_it_off_at_once(stage: Office, bank: Bank, rounds: int) -> None:
     async def race(one: Round) -> None:
         await one.hold()
-        await one.at_once(pay=lambda: one.pay("pay"), call_off=lambda: one.later(one.call_off))
+        method = one.chance.choice(["tok_ok", "tok_slow"])
+        await one.at_once(pay=lambda: one.pay("pay", method), call_off=lambda: one.later(one.call_off))
 
+    await bank.behaves(slow_s=PAYS_IN_S / 2)
     for end in await raced(stage, bank, rounds, race):
         assert end.state in ("confirmed", "held"), (end, end.round.heard)
         if end.round.status("pay") == 200:

@@ -73,6 +73,8 @@ class Buying:
     async def _listen(self) -> Report:
         assert self._process.stdout is not None
         async for line in self._process.stdout:
+            if not line.endswith(b"\n"):
+                raise AssertionError(f"the buyers ended in mid-sentence: {await self._process.wait()}")
             if line.startswith(b'{"began"'):
                 return msgspec.json.decode(line, type=Report)
             self.purchases = msgspec.json.decode(line, type=Progress).purchases

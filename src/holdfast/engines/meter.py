@@ -58,6 +58,8 @@ HELP = {
     "refunds_total": "refunds the gateway was asked for, by the state they are in then",
     "refunds_by_hand": "refunds that a person must pay, because the gateway would not; should be 0",
     "refunds_waiting": "refunds that are owed and that the gateway has not answered yet",
+    "check_ins_total": "scans at the door, by verdict",
+    "door_conflicts_total": "people let in without a network who should not have been, by reason",
     "oversold_seats": "seats with two live owners; anything but 0 is a broken ledger",
 }
 

@@ -1641,6 +1641,17 @@ SELECT payment.*, booking.state AS booking_state, booking.claim_id, booking.seat
        floor(extract(epoch FROM payment.hold_ends_at - clock_timestamp()) * 1000)::bigint AS hold_left_ms
   FROM payment JOIN booking USING (show_id, number);
 
+-- Many of them, in order. One look-up each: as a plain join the planner begins with every payment there is.
+CREATE FUNCTION payment_cards(p_show bigint[], p_number bigint[], p_attempt int[]) RETURNS SETOF payment_card
+LANGUAGE sql AS $$
+    SELECT card.*
+      FROM unnest(p_show, p_number, p_attempt) WITH ORDINALITY AS a (show_id, number, attempt, ord),
+           LATERAL (SELECT * FROM payment_card AS c
+                     WHERE c.show_id = a.show_id AND c.number = a.number AND c.attempt = a.attempt
+                     LIMIT 1) AS card
+  ORDER BY a.ord;
+$$;
+
 -- Payments have the only way to confirm what costs something.
 DROP FUNCTION confirm_bookings(bigint[], bigint[], bigint[], bigint[]);
 
@@ -1831,11 +1842,7 @@ BEGIN
     IF v_show IS NOT NULL THEN
         PERFORM record_moves(v_show, v_number, 'confirm', NULL);
     END IF;
-    RETURN QUERY
-    SELECT c.*
-      FROM unnest(p_show, p_number, p_attempt) WITH ORDINALITY AS a (show_id, number, attempt, ord)
-      JOIN payment_card AS c USING (show_id, number, attempt)
-  ORDER BY a.ord;
+    RETURN QUERY SELECT * FROM payment_cards(p_show, p_number, p_attempt);
 END $$;
 
 -- Who gets what of an amount that lies at the gateway.
@@ -1889,11 +1896,7 @@ BEGIN
     IF v_show IS NOT NULL THEN
         PERFORM record_moves(v_show, v_number, 'decline', 0);
     END IF;
-    RETURN QUERY
-    SELECT c.*
-      FROM unnest(p_show, p_number, p_attempt) WITH ORDINALITY AS a (show_id, number, attempt, ord)
-      JOIN payment_card AS c USING (show_id, number, attempt)
-  ORDER BY a.ord;
+    RETURN QUERY SELECT * FROM payment_cards(p_show, p_number, p_attempt);
 END $$;
 
 -- The time is up and the gateway has been told, or is silent: the seats go. `expired`: no money will come;
@@ -1936,11 +1939,7 @@ BEGIN
         PERFORM count_down(v_show, v_number);
         PERFORM record_moves(v_show, v_number, 'expire', NULL);
     END IF;
-    RETURN QUERY
-    SELECT c.*
-      FROM unnest(p_show, p_number, p_attempt) WITH ORDINALITY AS a (show_id, number, attempt, ord)
-      JOIN payment_card AS c USING (show_id, number, attempt)
-  ORDER BY a.ord;
+    RETURN QUERY SELECT * FROM payment_cards(p_show, p_number, p_attempt);
 END $$;
 
 -- 0012_late_payments.sql: money that comes when its booking does not wait for it any more.

@@ -62,6 +62,4 @@ RETURNING payment.show_id, payment.number, payment.attempt;
 RETURNING turn;
 
 -- name: taken
-SELECT c.*
-  FROM unnest($1::bigint[], $2::bigint[], $3::int[]) AS a (show_id, number, attempt)
-  JOIN payment_card AS c USING (show_id, number, attempt);
+SELECT * FROM payment_cards($1, $2, $3);

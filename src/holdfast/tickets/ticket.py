@@ -196,9 +196,8 @@ def _raw(text: str) -> bytes:
         raise BadCode
     length, spare = divmod(len(text) * 5, 8)
     number = int(text.translate(DIGITS), 32)
-    if spare >= 5 or number & (
-        (1 << spare) - 1
-    ):  # a letter too many, or bits of the last one that say nothing
+    # A letter too many, or bits of the last one that say nothing.
+    if spare >= 5 or number & ((1 << spare) - 1):
         raise BadCode
     return (number >> spare).to_bytes(length, "big")
 

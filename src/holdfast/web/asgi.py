@@ -24,7 +24,7 @@ from holdfast.engines.down import EngineDown
 from holdfast.engines.meter import meter
 from holdfast.refusals import MethodNotAllowed, NoSuchRoute, Refusal, TimedOut
 from holdfast.web.answers import Answer
-from holdfast.web.card_number import refuse_card_numbers
+from holdfast.web.card_number import refuse_card_number_in_query, refuse_card_numbers
 from holdfast.web.cors import Cors
 from holdfast.web.deadline import Deadlines
 from holdfast.web.docs import docs_routes
@@ -139,6 +139,8 @@ class Application:
         assert route.call is not None
         self._guards.check(scope, route, headers)
         request = Request(scope, receive)
+        if route.query is not None and scope["query_string"]:
+            refuse_card_number_in_query(scope["query_string"])
         if route.method not in BODILESS:
             if route.body is not None:
                 refuse_unless_json(headers)

@@ -8,6 +8,7 @@ Whoever sends one is refused before anybody reads, keeps or logs it: payers give
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote_plus
 
 import msgspec
 
@@ -42,6 +43,11 @@ def refuse_card_numbers(sent: bytes) -> None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         value = sent.decode("latin-1")
     if without_card_numbers(value) != value:
+        raise CardNumber
+
+
+def refuse_card_number_in_query(sent: bytes) -> None:
+    if has_card_number(unquote_plus(sent.decode("latin-1"))):
         raise CardNumber
 
 

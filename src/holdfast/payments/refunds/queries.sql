@@ -15,15 +15,19 @@ WITH due AS (
     ORDER BY due_at
        LIMIT $1
          FOR UPDATE SKIP LOCKED
-), taken AS (
-       UPDATE refund
-          SET tries = tries + 1, due_at = now() + $2 * interval '1 ms'
-         FROM due
-        WHERE refund.show_id = due.show_id AND refund.number = due.number
-          AND refund.attempt = due.attempt AND refund.id = due.id
-    RETURNING refund.show_id, refund.number, refund.attempt, refund.id
 )
-SELECT refund_card.* FROM refund_card JOIN taken USING (show_id, number, attempt, id);
+   UPDATE refund
+      SET tries = tries + 1, due_at = now() + $2 * interval '1 ms'
+     FROM due
+    WHERE refund.show_id = due.show_id AND refund.number = due.number
+      AND refund.attempt = due.attempt AND refund.id = due.id
+RETURNING refund.show_id, refund.number, refund.attempt, refund.id;
+
+-- name: taken
+-- In a statement of its own: beside the UPDATE it would read the rows as they were before.
+SELECT c.*
+  FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[]) AS a (show_id, number, attempt, id)
+  JOIN refund_card AS c USING (show_id, number, attempt, id);
 
 -- name: wait
 -- Asked again later. One that is settled by now is left alone.

@@ -94,7 +94,12 @@ class RefundBook:
         return await self.refund(*_key(refund))
 
     async def take_due(self, limit: int) -> list[Refund]:
-        return [_refund(row) for row in await self._postgres.fetch(Q.take_due, limit, self.lease_ms)]
+        """Refunds nobody has asked the gateway for in time: now it is our turn."""
+        rows = await self._postgres.fetch(Q.take_due, limit, self.lease_ms)
+        if not rows:
+            return []
+        keys = ([row[name] for row in rows] for name in ("show_id", "number", "attempt", "id"))
+        return [_refund(row) for row in await self._postgres.fetch(Q.taken, *keys)]
 
     async def refund(self, show_id: int, number: int, attempt: int, id: int) -> Refund | None:
         row = await self._postgres.fetchrow(Q.refund, show_id, number, attempt, id)

@@ -1,0 +1,131 @@
+"""No route takes a card number, and no log tells one."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from holdfast.app import ROUTES, Box
+from holdfast.config import Config
+from holdfast.people import Role
+from holdfast.web.card_number import has_card_number
+from holdfast.web.routing import Route
+from tests import cast
+from tests.cast import Fan, problem
+from tests.journeys.test_cli import free_port
+from tests.patience import until
+
+CARD = "4111111111111111"
+WRITTEN = (CARD, "4111 1111 1111 1111", "4111-1111-1111-1111")
+TAKING = [route for route in ROUTES if route.body is not None and not route.long_numbers]
+ASKING = [route for route in ROUTES if route.query is not None and route.call is not None]
+
+
+def address(route: Route) -> str:
+    return re.sub(r"\{\w+(:int)?\}", "7", route.full_path)
+
+
+def name(route: Route) -> str:
+    return f"{route.method} {route.path}"
+
+
+@pytest.fixture
+async def everybody(box: Box, api: httpx2.AsyncClient) -> dict[Role | None, Fan]:
+    """Somebody of every role."""
+    known: dict[Role | None, Fan] = {None: (await cast.fans(box, api, 1))[0]}
+    for role in Role:
+        known[role] = (await cast.fans(box, api, 1, role))[0]
+    return known
+
+
+def test_only_layouts_are_not_looked_through() -> None:
+    assert {route.path for route in ROUTES if route.long_numbers} == {
+        "/admin/layouts",
+        "/admin/layouts/import",
+    }
+    assert len(TAKING) > 10
+
+
+@pytest.mark.parametrize("route", TAKING, ids=name)
+async def test_every_route_with_a_body_refuses_one(
+    everybody: dict[Role | None, Fan], api: httpx2.AsyncClient, route: Route
+) -> None:
+    headers = everybody[route.role].headers
+    for card in WRITTEN:
+        for body in ({"note": f"my card: {card}"}, {card: 1}, [[{"x": card}]]):
+            answer = await api.request(route.method, address(route), json=body, headers=headers)
+            assert (answer.status_code, problem(answer)["code"]) == (422, "card_number")
+            assert CARD not in answer.text
+
+
+@pytest.mark.parametrize("route", ASKING, ids=name)
+async def test_every_route_with_a_query_refuses_one(
+    everybody: dict[Role | None, Fan], api: httpx2.AsyncClient, route: Route
+) -> None:
+    headers = everybody[route.role].headers
+    for card in WRITTEN:
+        answer = await api.request(route.method, address(route), params={"x": card}, headers=headers)
+        assert (answer.status_code, problem(answer)["code"]) == (422, "card_number"), answer.text
+
+
+async def test_a_layout_may_have_any_coordinates(box: Box, api: httpx2.AsyncClient) -> None:
+    (admin,) = await cast.fans(box, api, 1, Role.ADMIN)
+    body = f'{{"name": "Hall", "focal": [{CARD}, 0]}}'
+
+    answer = await api.post("/api/v1/admin/layouts", content=body, headers=admin.headers)
+
+    assert problem(answer)["code"] != "card_number"
+
+
+@asynccontextmanager
+async def a_server(config: Config, log: Path) -> AsyncIterator[str]:
+    """A web process of its own that logs every request."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    env |= {
+        "HOLDFAST_DATABASE_URL": config.database_url,
+        "HOLDFAST_REDIS_URL": config.redis_url,
+        "HOLDFAST_GATEWAY_URL": config.gateway_url,
+        "HOLDFAST_GATEWAY_SECRET": config.gateway_secret,
+        "HOLDFAST_ACCESS_LOG": "1",
+    }
+    ready, port = log.with_suffix(".ready"), free_port()
+    words = ("web-worker", "--host", "127.0.0.1", "--port", str(port), "--ready", str(ready))
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "holdfast", *words), env=env, stdout=output, stderr=output
+        )
+        try:
+            await until(lambda: asyncio.sleep(0, ready.exists()), within_s=30)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.send_signal(signal.SIGTERM)
+            await process.wait()
+
+
+async def test_the_log_of_a_server_that_was_sent_many_has_none(
+    box: Box, config: Config, everybody: dict[Role | None, Fan], tmp_path: Path
+) -> None:
+    log = tmp_path / "server.log"
+    asked = 0
+    async with a_server(config, log) as url, httpx2.AsyncClient(base_url=url) as client:
+        for route in (*TAKING, *ASKING):
+            headers = {**everybody[route.role].headers, "X-Request-Id": CARD}
+            await client.request(
+                route.method, address(route), params={"x": CARD}, json={"x": CARD}, headers=headers
+            )
+            asked += 1
+        for path in (f"/bookings/{CARD}", f"/shows/{CARD}", f"/problems/{CARD}", f"/{CARD}"):
+            await client.get(f"/api/v1{path}", headers=everybody[Role.FAN].headers)
+            asked += 1
+
+    text = log.read_text()
+    assert text.count('"event":"request"') >= asked
+    assert "[card number]" in text
+    assert [line for line in text.splitlines() if has_card_number(line)] == []

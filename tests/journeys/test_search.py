@@ -1,0 +1,278 @@
+"""R2, R4: anybody searches, over HTTP: words, filters, places, orders, pages, facets, suggestions."""
+
+import random
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+
+from holdfast.app import Box
+from tests.cast import API, Fan, problem
+from tests.journeys.organising import Desk, Stage, a_desk, a_stage, an_event, show_of
+
+
+@pytest.fixture
+async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
+    return await a_desk(box, api)
+
+
+@pytest.fixture
+async def stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
+    return await a_stage(box, api, desk)
+
+
+async def searches(api: httpx2.AsyncClient, **asked: Any) -> dict[str, Any]:
+    answer = await api.get(f"{API}/search", params=asked)
+    assert answer.status_code == 200, answer.text
+    return msgspec.json.decode(answer.content, type=dict[str, Any])
+
+
+def titles(page: dict[str, Any]) -> list[str]:
+    return [event["title"] for event in page["events"]]
+
+
+async def plays(box: Box, desk: Desk, stage: Stage, days: int = 1, **event: Any) -> dict[str, Any]:
+    """An event with a show so many days from now; found at once, as the worker would see to in a second."""
+    made = await desk.makes("/events", an_event(**event))
+    starts_at = datetime.now(UTC).replace(hour=6, minute=0) + timedelta(days=days)
+    show = await desk.makes("/shows", show_of(stage, event_id=made["id"], starts_at=starts_at.isoformat()))
+    await written(box, made["id"])
+    return show
+
+
+async def written(box: Box, event_id: int) -> None:
+    await box.index.mark_events([event_id])
+    while await box.index.write_due():
+        pass
+
+
+async def test_a_result_tells_shows_price_and_seats(
+    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage, alice: Fan
+) -> None:
+    show = await plays(box, desk, stage, title="The Paper Boats")
+    await alice.holds(show["id"], "A-1", "A-2")
+
+    page = await searches(api, q="papper boats", city=stage.city)
+
+    [event] = page["events"]
+    [card] = event["shows"]
+    assert (page["total"], page["q_used"], page["match"]) == (1, "paper boats", "all")
+    assert (event["title"], event["shows_total"], card["venue"]) == ("The Paper Boats", 1, "The Shed")
+    assert (card["from_price_minor"], card["currency"]) == (20_000, "INR")
+    assert sum(card["from_lines"][line] for line in ("base_minor", "fee_minor", "tax_minor")) == 20_000
+    assert card["availability"] == {"seats": 40, "available": 38, "held": 2, "booked": 0, "blocked": 0}
+
+
+async def test_filters_narrow_and_facets_say_what_else_there_is(
+    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+) -> None:
+    await plays(box, desk, stage, 1, title="Blue Hour", kind="film", genre="Drama", language="हिन्दी")
+    await plays(box, desk, stage, 2, title="Red Hour", kind="film", genre="Comedy", language="Tamil")
+    await plays(box, desk, stage, 3, title="Loud Hour", kind="concert", genre="Rock", language="Tamil")
+
+    films = await searches(api, city=stage.city, kind="film")
+    tamil = await searches(api, city=stage.city, language="tamil", sort="showtime")
+    hindi = await searches(api, city=stage.city, language="हिन्दी")
+    drama = await searches(api, city=stage.city, genre="DRAMA")
+
+    assert titles(films) == ["Blue Hour", "Red Hour"]
+    assert titles(tamil) == ["Red Hour", "Loud Hour"]
+    assert titles(hindi) == titles(drama) == ["Blue Hour"]
+    kinds = {kind["value"]: kind["events"] for kind in films["facets"]["kind"]}
+    assert kinds == {"film": 2, "concert": 1}
+    assert {one["name"]: one["events"] for one in films["facets"]["language"]} == {"हिन्दी": 1, "Tamil": 1}
+    assert [one["events"] for one in films["facets"]["date"]] == [1, 1]
+    assert films["facets"]["city"] == [{"value": stage.city, "name": "Testpur", "events": 2}]
+    [price] = films["facets"]["price"]
+    assert (price["currency"], price["price_min_minor"], price["price_max_minor"]) == ("INR", 20_000, 49_999)
+
+
+async def test_a_date_is_the_citys_own(api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage) -> None:
+    """Half past midnight in India is the evening before in UTC."""
+    await desk.makes("/shows", show_of(stage, starts_at="2031-05-01T00:30:00+05:30"))
+    await written(box, stage.event_id)
+
+    may = await searches(api, city=stage.city, date_from="2031-05-01", date_to="2031-05-01")
+    april = await searches(api, city=stage.city, date_from="2031-04-01", date_to="2031-04-30")
+
+    assert [event["shows"][0]["local_date"] for event in may["events"]] == ["2031-05-01"]
+    assert (april["total"], april["events"]) == (0, [])
+
+
+async def test_only_shows_that_fit_are_told(
+    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage, alice: Fan
+) -> None:
+    full = await plays(box, desk, stage, 1, title="Twice Upon")
+    event_id, starts_at = full["event_id"], (datetime.now(UTC) + timedelta(days=5)).isoformat()
+    free = await desk.makes("/shows", show_of(stage, event_id=event_id, starts_at=starts_at))
+    for row in ("A", "B", "Y", "Z"):
+        fan = (await a_desk(box, api)).who
+        held = await fan.holds(full["id"], *(f"{row}-{seat}" for seat in range(1, 11)))
+        assert held.status_code == 201, held.text
+    await written(box, event_id)
+
+    both = await searches(api, q="twice upon", city=stage.city)
+    left = await searches(api, q="twice upon", city=stage.city, only_available="true")
+
+    assert [card["show_id"] for card in both["events"][0]["shows"]] == [full["id"], free["id"]]
+    assert [card["show_id"] for card in left["events"][0]["shows"]] == [free["id"]]
+    assert left["events"][0]["shows_total"] == 1
+    assert titles(await searches(api, city=stage.city, price_max_minor=19_999)) == []
+
+
+async def test_near_a_point_or_a_postal_code(
+    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+) -> None:
+    code = f"{random.randrange(10**9):09}"
+    far = await desk.makes(
+        "/venues",
+        {"city_id": stage.city_id, "name": "The Barn", "postal_code": code, "lat": 19.09, "lon": 72.8},
+    )
+    hall = {"venue_id": far["id"], "name": "Small", "layout_hash": stage.layout_hash}
+    there = await desk.makes("/halls", hall)
+    await plays(box, desk, stage, title="Here")
+    event = await desk.makes("/events", an_event(title="There"))
+    show = await desk.makes("/shows", show_of(stage, event_id=event["id"], hall_id=there["id"]))
+    await written(box, event["id"])
+
+    within = {"city": stage.city, "sort": "distance", "near": "19.0,72.8"}
+    near = await searches(api, **within, radius_km=9)
+    both = await searches(api, **within, radius_km=11)
+    code_page = await searches(api, city=stage.city, postal_code=code, radius_km=1)
+
+    assert titles(near) == ["Here"]
+    assert titles(both) == ["Here", "There"]
+    assert both["distances_km"][str(show["id"])] == pytest.approx(10.0, abs=0.1)
+    assert titles(code_page) == ["There"]
+    assert code_page["near"] == {"lat": 19.09, "lon": 72.8, "radius_km": 1.0}
+
+
+async def test_a_show_at_the_place_that_was_named_is_told_first(
+    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+) -> None:
+    other = await a_stage(box, api, desk)
+    show = await plays(box, desk, stage, 1, title="Wandering Lights")
+    await desk.asks("PATCH", f"/venues/{other.venue_id}", {"name": "Moonlit Pavilion"})
+    later = [(datetime.now(UTC) + timedelta(days=day)).isoformat() for day in (2, 3, 4)]
+    for starts_at in later:
+        await desk.makes("/shows", show_of(stage, event_id=show["event_id"], starts_at=starts_at))
+    named = await desk.makes("/shows", show_of(other, event_id=show["event_id"], starts_at=later[-1]))
+    await written(box, show["event_id"])
+
+    page = await searches(api, q="wandering lights moonlit pavilion")
+
+    assert named["id"] in [card["show_id"] for card in page["events"][0]["shows"]]
+
+
+async def test_orders(api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage, alice: Fan) -> None:
+    await plays(box, desk, stage, 3, title="Good Night", rating=9.0)
+    wanted = await plays(box, desk, stage, 2, title="Bad Night", rating=2.0)
+    await plays(box, desk, stage, 1, title="Some Night")
+    await alice.holds(wanted["id"], "A-1")
+    await written(box, wanted["event_id"])
+    city = {"city": stage.city, "q": "night"}
+
+    assert titles(await searches(api, **city, sort="showtime")) == ["Some Night", "Bad Night", "Good Night"]
+    assert titles(await searches(api, **city, sort="rating")) == ["Good Night", "Bad Night", "Some Night"]
+    assert titles(await searches(api, **city, sort="popularity"))[0] == "Bad Night"
+    assert len(titles(await searches(api, **city, sort="price"))) == 3
+
+
+async def test_pages_have_totals_and_a_cursor_stays_put_while_something_is_added(
+    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+) -> None:
+    for day in range(1, 6):
+        await plays(box, desk, stage, day, title=f"Evening {day}")
+    asked = {"city": stage.city, "sort": "showtime", "size": 2}
+
+    first = await searches(api, **asked)
+    await plays(box, desk, stage, 0 if datetime.now(UTC).hour < 5 else 1, title="Added before")
+    second = await searches(api, **asked, cursor=first["next_cursor"])
+    third = await searches(api, **asked, cursor=second["next_cursor"])
+    by_number = await searches(api, city=stage.city, sort="showtime", size=4, page=2)
+
+    assert (first["total"], first["page"], titles(first)) == (5, 1, ["Evening 1", "Evening 2"])
+    assert (titles(second), second["page"]) == (["Evening 3", "Evening 4"], None)
+    assert (titles(third), third["next_cursor"]) == (["Evening 5"], None)
+    assert titles(by_number) == ["Evening 4", "Evening 5"]
+
+
+async def test_what_is_typed_is_suggested(
+    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+) -> None:
+    word = "".join(random.choices("bcdfgklmnprst", k=12))
+    show = await plays(box, desk, stage, title=f"The {word.title()} Affair", people=["Zora Quill"])
+    await desk.asks("PATCH", f"/venues/{stage.venue_id}", {"name": f"{word.title()} Rooms"})
+    await written(box, show["event_id"])
+
+    page = (await api.get(f"{API}/search/suggestions", params={"q": f"the {word[:6]}"})).json()
+    places = (await api.get(f"{API}/search/suggestions", params={"q": word[:6]})).json()
+    cities = (await api.get(f"{API}/search/suggestions", params={"q": "testp"})).json()
+    nothing = (await api.get(f"{API}/search/suggestions", params={"q": " "})).json()
+
+    assert [event["event_id"] for event in page["events"]] == [show["event_id"]]
+    assert [venue["venue_id"] for venue in places["venues"]] == [stage.venue_id]
+    assert "Testpur" in {city["name"] for city in cities["cities"]}
+    assert nothing == {"events": [], "venues": [], "cities": []}
+
+
+async def test_an_answer_that_is_known_is_not_sent_again(
+    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+) -> None:
+    await plays(box, desk, stage)
+    first = await api.get(f"{API}/search", params={"city": stage.city})
+
+    again = await api.get(
+        f"{API}/search", params={"city": stage.city}, headers={"If-None-Match": first.headers["etag"]}
+    )
+
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "asked, status, code, field",
+    [
+        ({"q": "x" * 201}, 422, "invalid", "q"),
+        ({"q": "a\0b"}, 422, "invalid", "q"),
+        ({"kind": "opera"}, 422, "invalid", "kind"),
+        ({"date_from": "tomorrow"}, 422, "invalid", "date_from"),
+        ({"date_from": "2031-02-02", "date_to": "2031-02-01"}, 422, "invalid", "date_to"),
+        ({"near": "48.86"}, 422, "invalid", "near"),
+        ({"near": "1,1", "radius_km": 501}, 422, "invalid", "radius_km"),
+        ({"near": "1,1", "radius_km": 0}, 422, "invalid", "radius_km"),
+        ({"price_min_minor": -1}, 422, "invalid", "price_min_minor"),
+        ({"sort": "luck"}, 422, "invalid", "sort"),
+        ({"sort": "distance"}, 422, "invalid", "sort"),
+        ({"size": 51}, 422, "invalid", "size"),
+        ({"page": 0}, 422, "invalid", "page"),
+        ({"page": 51, "size": 20}, 422, "page_too_deep", "page"),
+        ({"cursor": "nonsense"}, 422, "invalid", "cursor"),
+        ({"colour": "red"}, 422, "invalid", "colour"),
+        ({"city": "atlantis"}, 404, "no_such_city", "city"),
+        ({"postal_code": "QQQ-000"}, 404, "no_such_postal_code", "postal_code"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_with_its_field(
+    api: httpx2.AsyncClient, asked: dict[str, Any], status: int, code: str, field: str
+) -> None:
+    answer = await api.get(f"{API}/search", params=asked)
+
+    refused = problem(answer)
+    assert (answer.status_code, refused["code"], refused["field"]) == (status, code, field)
+
+
+@pytest.mark.parametrize(
+    "typed", ["'; DROP TABLE listing; --", "a' & 'b", "((", "\\'", "%", "*:*", "…", "\u200d"]
+)
+async def test_strange_letters_are_only_letters(api: httpx2.AsyncClient, typed: str) -> None:
+    for path in ("/search", "/search/suggestions"):
+        answer = await api.get(API + path, params={"q": typed})
+        assert answer.status_code == 200, answer.text
+
+
+async def test_a_venue_nobody_plays_at_has_no_results(api: httpx2.AsyncClient) -> None:
+    page = await searches(api, venue=2**62, date_from=date(2031, 1, 1).isoformat())
+
+    assert (page["total"], page["events"], page["next_cursor"]) == (0, [], None)

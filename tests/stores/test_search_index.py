@@ -1,0 +1,270 @@
+"""Search keeps up: what changes in the catalogue or is sold is told by facts, and written soon after."""
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.app import Box
+from holdfast.catalogue import Layout, Programme
+from holdfast.catalogue.admin.forms import CityChange, EventChange, VenueChange
+from holdfast.catalogue.admin.keeper import Keeper
+from holdfast.catalogue.admin.store import BackOffice
+from holdfast.catalogue.schedule.forms import ShowChange
+from holdfast.catalogue.schedule.store import Schedule
+from holdfast.engines.down import EngineDown
+from holdfast.engines.postgres import Postgres
+from holdfast.search import Index
+from holdfast.search.query import SearchAsked, understood
+from holdfast.search.worker import KINDS, Listener
+from tests.cast import a_layout
+from tests.stores.hearing import Ears, relayed, turns_are_free
+from tests.stores.stages import hold
+from tests.stores.tills import an_owner
+
+AShow = Callable[..., Any]
+ADMIN = Keeper(0, is_admin=True)
+
+
+def a_word() -> str:
+    """One that nobody else uses, and that is near to none."""
+    return "".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=16))
+
+
+@pytest.fixture
+def office(box: Box) -> BackOffice:
+    return BackOffice(box.postgres, ADMIN)
+
+
+@pytest.fixture
+async def ears(box: Box) -> Ears:
+    await turns_are_free(box)
+    return await Ears(box, kinds=KINDS).open()
+
+
+async def told(ears: Ears) -> None:
+    """What happened is heard and written, without waiting for the counts of hot shows."""
+    box = ears.box
+    ears.meanwhile = Listener(box.index).hear
+    await relayed(box)
+    await ears.listen()
+    while await box.index.write_due():
+        pass
+    await box.postgres.execute("UPDATE listing_due SET due_at = now()")
+    while await box.index.write_counts():
+        pass
+
+
+async def found(box: Box, words: str, **filters: Any) -> list[int]:
+    """Numbers of the events that have exactly these words."""
+    search = understood(SearchAsked(q=words, **filters))
+    box.search._meanings._kept.clear()
+    meaning = await box.search.meaning(search.words)
+    if meaning.is_hopeless or meaning.is_corrected or meaning.match != "all":
+        return []
+    return [hit.event_id for hit in await box.search.hits(search, meaning)]
+
+
+async def of_show(box: Box, show_id: int, column: str) -> Any:
+    return await box.postgres.fetchval(f"SELECT {column} FROM show_card WHERE show_id = $1", show_id)  # noqa: S608
+
+
+async def test_a_new_show_is_found_and_a_cancelled_one_is_not(
+    box: Box, a_show: AShow, ears: Ears, office: BackOffice
+) -> None:
+    show_id, word = await a_show(), a_word()
+    event_id = await of_show(box, show_id, "event_id")
+    await office.change_event(event_id, EventChange(title=word))
+    await told(ears)
+
+    assert await found(box, word) == [event_id]
+
+    desk = Schedule(box.postgres, box.catalogue, box.config, ADMIN)
+    await desk.change_show(show_id, ShowChange(cancelled=True))
+    await told(ears)
+
+    assert await found(box, word) == []
+    assert await uses(box, word) is None
+
+
+async def test_an_event_is_found_by_its_new_title_and_not_by_the_old_one(
+    box: Box, a_show: AShow, ears: Ears, office: BackOffice
+) -> None:
+    event_id = await of_show(box, await a_show(), "event_id")
+    old, new, person = a_word(), a_word(), a_word()
+    await office.change_event(event_id, EventChange(title=old))
+    await told(ears)
+
+    await office.change_event(event_id, EventChange(title=new, people=[f"Ada {person}"]))
+    await told(ears)
+
+    assert await found(box, new) == await found(box, person) == [event_id]
+    assert await found(box, old) == []
+    assert (await uses(box, old), await uses(box, new)) == (None, 1)
+
+
+async def test_a_venue_and_a_city_are_found_by_their_new_names(
+    box: Box, a_show: AShow, ears: Ears, office: BackOffice
+) -> None:
+    show_id, venue, city = await a_show(), a_word(), a_word()
+    event_id = await of_show(box, show_id, "event_id")
+    city_id = await of_show(box, show_id, "city_id")
+    await told(ears)
+
+    await office.change_venue(await of_show(box, show_id, "venue_id"), VenueChange(name=venue))
+    await office.change_city(city_id, CityChange(name=city))
+    await told(ears)
+
+    assert await found(box, venue) == [event_id]
+    assert event_id in await found(box, city)
+    await office.change_city(city_id, CityChange(name="Testville"))
+
+
+async def test_seats_taken_are_counted_and_make_an_event_popular(box: Box, a_show: AShow, ears: Ears) -> None:
+    show_id = await a_show(4)
+    event_id, title = await of_show(box, show_id, "event_id"), await of_show(box, show_id, "title")
+    await told(ears)
+    assert await found(box, title, only_available=True) == [event_id]
+
+    bookings = [await hold(box, show_id, an_owner(), *seats) for seats in ((0, 1), (2, 3))]
+    await told(ears)
+
+    assert await found(box, title, only_available=True) == []
+    assert await listed(box, event_id) == (-4.0, 4, 4)
+    await box.sales.cancel(bookings[0])
+    await told(ears)
+    assert await found(box, title, only_available=True) == [event_id]
+    assert await listed(box, event_id) == (-2.0, 2, 2)
+
+
+async def test_a_hot_show_is_put_on_the_list_once(box: Box, a_show: AShow, ears: Ears) -> None:
+    show_id = await a_show(20)
+    await told(ears)
+    ears.meanwhile = Listener(box.index).hear
+    for seat in range(0, 20, 2):
+        await hold(box, show_id, an_owner(), seat)
+
+    await relayed(box)
+    await ears.listen()
+
+    due = await box.postgres.fetch(
+        "SELECT due_at FROM listing_due WHERE what = 'counts' AND id = $1", show_id
+    )
+    assert len(due) == 1
+    assert due[0]["due_at"] > datetime.now(UTC)
+
+
+async def test_the_same_fact_again_changes_nothing(box: Box, a_show: AShow, ears: Ears) -> None:
+    show_id = await a_show()
+    event_id, title = await of_show(box, show_id, "event_id"), await of_show(box, show_id, "title")
+    await told(ears)
+    before = await uses(box, "testville")
+
+    for fact in [fact for fact in ears.heard if fact.show_id == show_id]:
+        await Listener(box.index).hear(fact)
+    while await box.index.write_due():
+        pass
+
+    assert await uses(box, "testville") == before
+    assert await found(box, title) == [event_id]
+
+
+async def test_what_has_ended_is_not_found_any_more(box: Box, a_show: AShow, ears: Ears) -> None:
+    show_id = await a_show()
+    event_id, title = await of_show(box, show_id, "event_id"), await of_show(box, show_id, "title")
+    await told(ears)
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    await box.postgres.execute(
+        "UPDATE show SET starts_at = $2, ends_at = $3, opens_at = $4, closes_at = $2 WHERE id = $1",
+        *(show_id, yesterday - timedelta(hours=2), yesterday, yesterday - timedelta(days=9)),
+    )
+    await box.postgres.execute("UPDATE listing_show SET ends_at = $2 WHERE show_id = $1", show_id, yesterday)
+
+    await box.index.mark_past()
+    while await box.index.write_due():
+        pass
+
+    assert await found(box, title) == []
+    assert await box.postgres.fetchval("SELECT count(*) FROM listing WHERE event_id = $1", event_id) == 0
+
+
+async def test_what_could_not_be_written_is_still_due(box: Box, a_show: AShow) -> None:
+    show_id = await a_show()
+    event_id = await of_show(box, show_id, "event_id")
+    away = Postgres("postgresql://nobody@127.0.0.1:1/none", pool_max=1, timeout_s=1)
+    while await box.index.write_due():
+        pass
+    await box.index.mark_events([event_id])
+
+    with pytest.raises(EngineDown):
+        await Index(box.postgres, Programme(away), box.seatmap).write_due()
+
+    due = await box.postgres.fetch("SELECT id FROM listing_due WHERE what = 'event'")
+    assert [row["id"] for row in due] == [event_id]
+
+
+async def test_a_reindex_writes_what_is_missing_and_forgets_what_is_gone(box: Box, a_show: AShow) -> None:
+    show_id = await a_show()
+    event_id, title = await of_show(box, show_id, "event_id"), await of_show(box, show_id, "title")
+    await box.postgres.execute("TRUNCATE listing, listing_show, listing_word, listing_venue, listing_due")
+    await box.postgres.execute(
+        "INSERT INTO listing (event_id, title, kind, language, genre, language_name, genre_name, cities,"
+        " dates, currency, from_price_minor, ends_at, soonest_s, unrated, doc, words)"
+        " VALUES (9000000000, 'Gone', 'film', '', '', '', '', '{}', '{}', 'EUR', 0, 'infinity', 0, 0,"
+        " '''goneforever'':1A', '{}')"
+    )
+    told_of: list[tuple[int, int]] = []
+
+    await box.index.reindex(lambda _what, done, total: told_of.append((done, total)))
+
+    assert await found(box, title) == [event_id]
+    assert await found(box, "goneforever") == []
+    assert told_of[-1][0] == told_of[-1][1] > 0
+    assert await miscounted_words(box) == []
+
+
+@pytest.mark.parametrize("wheelchair", [None, "1, 2"])
+async def test_a_hall_is_accessible_if_it_has_spaces_for_wheelchairs(
+    box: Box, a_show: AShow, wheelchair: str | None
+) -> None:
+    plain = a_layout(20)
+    source = plain.source()
+    [section] = source.sections
+    rows = [msgspec.structs.replace(row, wheelchair=wheelchair) for row in section.rows]
+    hall = Layout.build(
+        msgspec.structs.replace(source, sections=[msgspec.structs.replace(section, rows=rows)])
+    )
+    show_id = await a_show(layout=hall)
+    title, event_id = await of_show(box, show_id, "title"), await of_show(box, show_id, "event_id")
+    await box.index.mark_show(show_id)
+    while await box.index.write_due():
+        pass
+
+    assert await found(box, title, accessible=True) == ([event_id] if wheelchair else [])
+    assert await found(box, title) == [event_id]
+
+
+async def uses(box: Box, word: str) -> int | None:
+    count: int | None = await box.postgres.fetchval("SELECT uses FROM listing_word WHERE word = $1", word)
+    return count
+
+
+async def listed(box: Box, event_id: int) -> tuple[float, int, int]:
+    """Its popularity, upside down; and the seats taken and wanted in its shows."""
+    row = await box.postgres.fetchrow(
+        "SELECT unpopular, sum(taken)::int AS taken, sum(wanted)::int AS wanted"
+        "  FROM listing JOIN listing_show USING (event_id) WHERE event_id = $1 GROUP BY unpopular",
+        event_id,
+    )
+    return row["unpopular"], row["taken"], row["wanted"]
+
+
+async def miscounted_words(box: Box) -> list[Any]:
+    return await box.postgres.fetch(
+        "SELECT * FROM listing_word FULL JOIN"
+        " (SELECT word, count(*) AS really FROM listing, unnest(words) AS word GROUP BY word) AS counted"
+        " USING (word) WHERE uses IS DISTINCT FROM really"
+    )
