@@ -17,6 +17,7 @@ from bench.in_redis import claim_figures
 from bench.over_http import web_figures
 from bench.plot import plot
 from bench.purchases import purchase_figures
+from bench.search import search_figures
 
 RESULTS = Path(__file__).parent / "results"
 PARTS = {
@@ -24,6 +25,7 @@ PARTS = {
     "ledger": ledger_figures,
     "claims": claim_figures,
     "purchases": purchase_figures,
+    "search": search_figures,
 }
 
 

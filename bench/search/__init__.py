@@ -53,7 +53,7 @@ def _figure(name: str, reference: str) -> Figure:
 
 def questions(kind: str, words: Words) -> Iterator[SearchAsked]:
     for _ in range(ASKED):
-        one, other = words.some(2)
+        one, other = words.random.sample(words.random.choice(words.titles), 2)
         soon = datetime.now(UTC).date() + timedelta(days=words.random.randint(1, 50))
         at = f"{words.random.uniform(8, 36):.4f},{words.random.uniform(69, 97):.4f}"
         match kind:
@@ -92,9 +92,7 @@ async def _in_database(on: Stage, words: Words, figures: dict[str, Figure], say:
         _add(figure, [await _timed(call(asked)) for asked in questions(kind, words)], plain, P95_MS_MAX)
 
 
-async def _over_http(
-    client: httpx2.AsyncClient, words: Words, figures: dict[str, Figure], say: Say
-) -> None:
+async def _over_http(client: httpx2.AsyncClient, words: Words, figures: dict[str, Figure], say: Say) -> None:
     async def get(path: str, **params: object) -> None:
         kept = {name: str(value) for name, value in params.items() if value is not None}
         answer = await client.get(f"/api/v1{path}", params=kept)

@@ -24,12 +24,19 @@ class Words:
 
     def __init__(self, seed: int = 7) -> None:
         self.random = random.Random(seed)
-        made = {"".join(self.random.choices(SYLLABLES, k=self.random.randint(2, 4))) for _ in range(WORDS * 2)}
+        made = {
+            "".join(self.random.choices(SYLLABLES, k=self.random.randint(2, 4))) for _ in range(WORDS * 2)
+        }
         self.words = sorted(made, key=lambda _: self.random.random())[:WORDS]
         self.names = [word.capitalize() for word in self.words[-NAMES:]]
+        self.titles: list[list[str]] = []
 
     def some(self, count: int) -> list[str]:
         return [self.words[int(len(self.words) * self.random.random() ** 3)] for _ in range(count)]
+
+    def title(self, count: int) -> str:
+        self.titles.append(self.some(count))
+        return " ".join(self.titles[-1]).title()
 
     def name(self) -> str:
         return f"{self.random.choice(self.names)} {self.random.choice(self.names)}"
@@ -40,7 +47,7 @@ def events(words: Words, count: int) -> Iterator[tuple[object, ...]]:
         yield (
             1,
             KINDS[n % 3],
-            " ".join(words.some(2 + n % 3)).title(),
+            words.title(2 + n % 3),
             " ".join(words.some(20)),
             LANGUAGES[n % 5],
             GENRES[n * 7 % 8],

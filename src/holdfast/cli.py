@@ -21,6 +21,7 @@ from holdfast.cli_facts import facts
 from holdfast.cli_gate import gate, tickets
 from holdfast.cli_payments import reconcile, webhooks
 from holdfast.cli_refunds import refunds, show, show_report
+from holdfast.cli_search import search
 from holdfast.config import Config
 from holdfast.engines.down import EngineDown
 from holdfast.engines.trouble import Trouble
@@ -50,6 +51,7 @@ app.add_typer(tickets, name="tickets", context_settings={"obj": lambda data, act
 app.add_typer(facts, name="facts", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(webhooks, name="webhooks", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(refunds, name="refunds", context_settings={"obj": lambda data, act: _act(data, act)})
+app.add_typer(search, name="search", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(show, name="show", context_settings={"obj": lambda data, act: _act(data, act)})
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]

@@ -33,10 +33,12 @@ def titles(page: dict[str, Any]) -> list[str]:
     return [event["title"] for event in page["events"]]
 
 
-async def plays(box: Box, desk: Desk, stage: Stage, days: int = 1, **event: Any) -> dict[str, Any]:
+async def plays(
+    box: Box, desk: Desk, stage: Stage, days: int = 1, at: datetime | None = None, **event: Any
+) -> dict[str, Any]:
     """An event with a show so many days from now; found at once, as the worker would see to in a second."""
     made = await desk.makes("/events", an_event(**event))
-    starts_at = datetime.now(UTC).replace(hour=6, minute=0) + timedelta(days=days)
+    starts_at = at or datetime.now(UTC).replace(hour=6, minute=0) + timedelta(days=days)
     show = await desk.makes("/shows", show_of(stage, event_id=made["id"], starts_at=starts_at.isoformat()))
     await written(box, made["id"])
     return show
@@ -188,7 +190,7 @@ async def test_pages_have_totals_and_a_cursor_stays_put_while_something_is_added
     asked = {"city": stage.city, "sort": "showtime", "size": 2}
 
     first = await searches(api, **asked)
-    await plays(box, desk, stage, 0 if datetime.now(UTC).hour < 5 else 1, title="Added before")
+    await plays(box, desk, stage, at=datetime.now(UTC) + timedelta(hours=2), title="Added before")
     second = await searches(api, **asked, cursor=first["next_cursor"])
     third = await searches(api, **asked, cursor=second["next_cursor"])
     by_number = await searches(api, city=stage.city, sort="showtime", size=4, page=2)

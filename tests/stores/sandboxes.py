@@ -28,7 +28,13 @@ SECRET = "whsec_sandbox_test"
 TIMEOUT_MS = 10_000  # a loaded machine answers in time
 IMPATIENT_MS = 300  # for who waits for what never comes
 # Of a sandbox that is in a hurry: what takes seconds for people takes less for tests.
-QUICK = {"late_s": 0.3, "slow_s": 0.2, "out_of_order_s": 0.2, "hold_s": 30.0, "retry_s": [0.05, 0.1, 0.1]}
+QUICK: dict[str, Any] = {
+    "late_s": 1.0,
+    "slow_s": 0.5,
+    "out_of_order_s": 0.5,
+    "hold_s": 30.0,
+    "retry_s": [0.05, 0.1, 0.1],
+}
 
 
 def an_order(method: str = "tok_ok", **changes: Any) -> Order:
@@ -107,6 +113,7 @@ class Shop:
     port: int = 0
     taken: list[Notice] = field(default_factory=list)  # those whose signature was good, in order
     answers: list[int] = field(default_factory=list)  # statuses of the next answers; none left: 200
+    at: dict[str | None, float] = field(default_factory=dict)  # when the latest about a payment came
     _runner: web.AppRunner | None = None
     _gateway: Sandbox = field(default_factory=lambda: an_adapter(""))
 
@@ -134,7 +141,9 @@ class Shop:
         headers = {name.lower().encode(): value.encode() for name, value in request.headers.items()}
         status = self.answers.pop(0) if self.answers else 200
         if status == 200:
-            self.taken.append(self._gateway.notice(raw, headers, time.time()))
+            notice = self._gateway.notice(raw, headers, time.time())
+            self.taken.append(notice)
+            self.at[notice.key] = time.time()
         return web.Response(status=status)
 
     def about(self, key: str) -> list[str]:

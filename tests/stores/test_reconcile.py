@@ -1,4 +1,4 @@
-"""The gateway's books and ours: what differs is found, settled where it can be, and told where it cannot (R23)."""
+"""The gateway's books and ours: differences are found, settled where they can be, told where not (R23)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -49,7 +49,7 @@ async def test_every_answer_is_still_there_and_so_is_its_key(tmp_path: Path) -> 
 
 async def test_what_was_under_way_comes_to_its_end(tmp_path: Path) -> None:
     async with a_process(tmp_path) as process, a_desk(process.url) as desk:
-        await desk.control(**{**QUICK, "slow_s": 0.4, "late_s": 0.8})
+        await desk.control(**{**QUICK, "slow_s": 1.0, "late_s": 1.5})
         slow, late = an_order("tok_slow"), an_order("tok_late")
         charging = asyncio.create_task(desk.gateway.charge(slow))
 

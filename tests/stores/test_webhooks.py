@@ -186,6 +186,16 @@ async def test_one_about_nothing_of_ours_is_taken_and_not_kept(box: Box, a_show:
     assert await row_of(box, letter) is None
 
 
+async def test_a_key_that_names_the_booking_and_is_not_the_one_is_nobodys(box: Box, a_show: Show) -> None:
+    """As of another box office whose bookings have the same numbers."""
+    payment = await waiting(box, await a_show(), 1)
+    booking, _, attempt = payment.key.split("_")
+    letter = a_letter(payment, reference=f"{booking}_other_{attempt}")
+
+    assert await told(box, letter) is Verdict.FOREIGN
+    assert await row_of(box, letter) is None
+
+
 async def test_one_without_our_key_is_found_by_the_gateways(box: Box, a_show: Show) -> None:
     payment = await paying(box, await a_show(), 1)
     charge = await charged(box, payment)

@@ -28,6 +28,7 @@ OVER_WITHIN_S = 60.0
 
 BOOKINGS = "SELECT number, state, amount_minor FROM booking WHERE show_id = $1"
 PAYMENTS = "SELECT number, attempt, key, step FROM payment WHERE show_id = $1"
+EXPIRED = "SELECT number FROM booking_move WHERE show_id = $1 AND move = 'expire'"
 UNDER_WAY = """
 SELECT (SELECT count(*) FROM payment WHERE show_id = $1 AND due_at IS NOT NULL)
      + (SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'asked')
@@ -262,9 +263,14 @@ async def test_the_deadline_comes_with_the_money(stage: Office, bank: Bank, roun
         with suppress(AssertionError):  # we were faster, and it is cancelled there
             await bank.decides(payment, one.chance.choice(["tok_ok", "tok_no_notice"]))
 
-    for end in await raced(stage, bank, rounds, race):
+    ends = await raced(stage, bank, rounds, race)
+
+    expired = {row["number"] for row in await stage.box.postgres.fetch(EXPIRED, ends[0].round.show_id)}
+    for end in ends:
         assert end.state in ("confirmed", "expired"), end
         assert end.captures == (end.state == "confirmed"), end
+        # The seats are free when the gateway has cancelled, and not before: nobody gets theirs back.
+        assert (end.state == "expired") == (from_public_id(end.round.booking)[1] in expired), end
 
 
 async def test_late_money_comes_with_another_who_wants_the_seat(

@@ -5,12 +5,22 @@ token.py     signed access tokens            limits.py    how often somebody may
 store.py     accounts, sessions, keys        routes.py    /accounts, /auth/…, /me
 """
 
-from holdfast.people.account import Account, Caller, NewAccount, Role, SignedIn, allows, normal_email
+from holdfast.people.account import (
+    LANGUAGES,
+    Account,
+    Caller,
+    NewAccount,
+    Role,
+    SignedIn,
+    allows,
+    normal_email,
+)
 from holdfast.people.limits import Limiter, limit_headers
 from holdfast.people.store import People
 from holdfast.people.token import Claims, SigningKey, claims_for, sign
 
 __all__ = [
+    "LANGUAGES",
     "Account",
     "Caller",
     "Claims",

@@ -1,8 +1,14 @@
 """Who somebody is to us: an account, its role, and the caller a token speaks for. No I/O."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+
+LANGUAGES = ("en", "de", "hi")  # that we can write to people in; the first is for everybody else
+WISHES_MAX = 20
+WEIGHT = re.compile(r"[01](\.\d{1,3})?")
 
 
 class Role(StrEnum):
@@ -20,6 +26,7 @@ class Account:
     role: Role
     version: int  # grows when every token of the account must die: a new role, a ban
     created_at: datetime
+    locale: str = "en"  # the language notices are written in: one of LANGUAGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +69,16 @@ def normal_email(email: str) -> str:
     can make a twin of somebody's account.
     """
     return email.strip().lower()
+
+
+def language_of(accept_language: str | None) -> str:
+    """The language of LANGUAGES that an Accept-Language header likes best; `hi-IN` is Hindi."""
+    wishes: list[tuple[float, int, str]] = []
+    for place, wish in enumerate((accept_language or "").split(",")[:WISHES_MAX]):
+        tag, _, quality = wish.partition(";")
+        name = tag.strip().split("-")[0].lower()
+        share = quality.strip().removeprefix("q=")
+        weight = 1.0 if not quality else float(share) if WEIGHT.fullmatch(share) else 0.0
+        if name in LANGUAGES and weight > 0:
+            wishes.append((-weight, place, name))
+    return min(wishes)[2] if wishes else LANGUAGES[0]

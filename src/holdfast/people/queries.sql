@@ -1,9 +1,9 @@
 -- name: add_account
 -- An e-mail address that is taken adds nothing and answers nothing.
-INSERT INTO account (email, name, password_hash, role)
-     VALUES ($1, $2, $3, $4::text::account_role)
+INSERT INTO account (email, name, password_hash, role, locale)
+     VALUES ($1, $2, $3, $4::text::account_role, $5)
 ON CONFLICT (email) DO NOTHING
-  RETURNING id, email, name, role::text, version, created_at;
+  RETURNING id, email, name, role::text, version, created_at, locale;
 
 -- name: add_accounts
 -- Many at once. An address that is taken keeps its account as it is, and answers with its id.
@@ -14,12 +14,12 @@ ON CONFLICT (email) DO UPDATE SET email = excluded.email
   RETURNING id, email;
 
 -- name: account_by_id
-SELECT id, email, name, role::text, version, created_at
+SELECT id, email, name, role::text, version, created_at, locale
   FROM account
  WHERE id = $1;
 
 -- name: account_by_email
-SELECT id, email, name, role::text, version, created_at, password_hash
+SELECT id, email, name, role::text, version, created_at, locale, password_hash
   FROM account
  WHERE email = $1;
 
@@ -35,6 +35,12 @@ SELECT email, password_hash
     WHERE id = $1
       AND password_hash IS NOT DISTINCT FROM $2
 RETURNING id;
+
+-- name: set_locale
+   UPDATE account
+      SET locale = $2
+    WHERE id = $1
+RETURNING id, email, name, role::text, version, created_at, locale;
 
 -- name: set_role
 -- Every token of the account dies with its version; the next refresh brings one with the new role.

@@ -1,13 +1,13 @@
 """Sign up, log in, stay signed in, log out."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.people.account import Account, Role, SignedIn
+from holdfast.people.account import Account, Role, SignedIn, language_of
 from holdfast.people.store import People
 from holdfast.refusals import (
     BadCredentials,
@@ -68,12 +68,17 @@ class PasswordBody(Struct, forbid_unknown_fields=True):
     new_password: NewPassword
 
 
+class LocaleBody(Struct, forbid_unknown_fields=True):
+    locale: Literal["en", "de", "hi"]
+
+
 class AccountPage(Struct):
     account_id: int
     email: str
     name: str
     role: Role
     created_at: datetime
+    locale: str  # the language we write to you in
 
 
 class SignedInPage(Struct):
@@ -88,11 +93,15 @@ async def post_account(request: Request) -> Response:
     """Sign up.
 
     Makes an account and signs it in. Send `access_token` as `Authorization: Bearer …`; before `expires_in`
-    seconds are over, trade `refresh_token` for a new pair.
+    seconds are over, trade `refresh_token` for a new pair. We write to you in the language that your browser
+    asks for (Accept-Language), if it is one of ours; `PUT /me/locale` chooses another.
     """
     body = read(SignUpBody, await request.body())
     signed_in = await people(request).sign_up(
-        email=body.email, password=body.password, name=body.name.strip()
+        email=body.email,
+        password=body.password,
+        name=body.name.strip(),
+        locale=language_of(request.headers.get("accept-language")),
     )
     return answer(201, signed_in_page(request, signed_in), NO_STORE)
 
@@ -139,6 +148,15 @@ async def get_me(request: Request) -> Response:
     return answer(200, account_page(account), NO_STORE)
 
 
+async def put_locale(request: Request) -> Response:
+    """Choose the language we write to you in."""
+    body = read(LocaleBody, await request.body())
+    account = await people(request).set_locale(request.state.caller.account_id, body.locale)
+    if account is None:
+        raise TokenInvalid
+    return answer(200, account_page(account), NO_STORE)
+
+
 async def post_password(request: Request) -> Response:
     """Change the password. Every other session of the account ends."""
     body = read(PasswordBody, await request.body())
@@ -167,6 +185,7 @@ def account_page(account: Account) -> AccountPage:
         name=account.name,
         role=account.role,
         created_at=account.created_at,
+        locale=account.locale,
     )
 
 
@@ -221,6 +240,15 @@ ROUTES: tuple[Route, ...] = (
         takes_key=True,
     ),
     Route(method="GET", path="/me", call=get_me, tag="people", answers={200: AccountPage}, role=Role.FAN),
+    Route(
+        method="PUT",
+        path="/me/locale",
+        call=put_locale,
+        tag="people",
+        body=LocaleBody,
+        answers={200: AccountPage},
+        role=Role.FAN,
+    ),
     Route(
         method="POST",
         path="/me/password",

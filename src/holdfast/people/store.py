@@ -21,7 +21,7 @@ from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.engines.sql import Queries
 from holdfast.people import password as passwords
-from holdfast.people.account import Account, Caller, NewAccount, Role, SignedIn, normal_email
+from holdfast.people.account import LANGUAGES, Account, Caller, NewAccount, Role, SignedIn, normal_email
 from holdfast.people.limits import LOGINS_WINDOW_S, Buckets, neighbourhood, too_many
 from holdfast.people.token import LEEWAY_S, SigningKey, Tokens, claims_for, sign, signing_key
 from holdfast.refusals import BadCredentials, Busy, EmailTaken, TokenExpired, TokenInvalid, WrongPassword
@@ -155,10 +155,12 @@ class People:
         ttl_s = self._config.access_ttl_s
         return sign(self.signing_key, claims_for(caller, version=version, now=self._wall(), ttl_s=ttl_s))
 
-    async def sign_up(self, *, email: str, password: str, name: str) -> SignedIn:
+    async def sign_up(
+        self, *, email: str, password: str, name: str, locale: str = LANGUAGES[0]
+    ) -> SignedIn:
         hashed = await self._threads.run(passwords.hashed, password)
         async with self._postgres.transaction() as tx:
-            row = await tx.fetchrow(Q.add_account, normal_email(email), name, hashed, Role.FAN)
+            row = await tx.fetchrow(Q.add_account, normal_email(email), name, hashed, Role.FAN, locale)
             if row is None:
                 raise EmailTaken
             return await self._open_session(tx, _account(row))
@@ -234,6 +236,10 @@ class People:
         if version is not None:
             until = self._monotonic() + self._revocations_s
             self._tokens.raise_version(account_id, version, until=until)
+
+    async def set_locale(self, account_id: int, locale: str) -> Account | None:
+        row = await self._postgres.fetchrow(Q.set_locale, account_id, locale)
+        return None if row is None else _account(row)
 
     async def account(self, account_id: int) -> Account | None:
         row = await self._postgres.fetchrow(Q.account_by_id, account_id)
@@ -330,6 +336,7 @@ def _account(row: Any) -> Account:
         role=Role(row["role"]),
         version=row["version"],
         created_at=row["created_at"],
+        locale=row["locale"],
     )
 
 

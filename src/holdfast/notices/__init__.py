@@ -1,0 +1,12 @@
+"""What people are sent: mail, and short texts where the operator has somebody for them (R29).
+
+notice.py    which fact becomes which notice      store.py     notices in the ledger
+letter.py    a notice in words, as a mail         writing/     what a letter needs, read and put together
+templates/   the words, and the page around them  senders.py   SMTP and HTTP
+worker.py    hears facts, warns, sends            mailbox/     the mail page of a demo
+"""
+
+from holdfast.notices.notice import Kind, State
+from holdfast.notices.store import Notices
+
+__all__ = ["Kind", "Notices", "State"]

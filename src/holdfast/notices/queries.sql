@@ -1,0 +1,185 @@
+-- Notices: written once a fact and person, taken by one worker at a time, ended once.
+
+-- name: add_many
+-- Who has no account and no ticket waiting for their address is told nothing; what is there already stays.
+   INSERT INTO notice (fact_id, kind, channel, account_id, address, name, locale, show_id, number, body)
+   SELECT a.fact_id, a.kind, a.channel, account.id, coalesce(account.email, transfer.email),
+          coalesce(account.name, ''), coalesce(account.locale, 'en'), a.show_id, a.number, a.body::jsonb
+     FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::int[], $7::bigint[],
+                 $8::bigint[], $9::text[])
+          AS a (fact_id, kind, channel, account_id, serial, edition, show_id, number, body)
+     LEFT JOIN ticket_transfer AS transfer
+            ON a.account_id IS NULL AND transfer.show_id = a.show_id AND transfer.serial = a.serial
+           AND transfer.edition = a.edition
+     LEFT JOIN account
+            ON account.id = coalesce(a.account_id, (SELECT id FROM account WHERE email = transfer.email))
+    WHERE coalesce(account.email, transfer.email) IS NOT NULL
+      AND (a.channel = 'mail' OR account.id IS NOT NULL)
+ON CONFLICT DO NOTHING;
+
+-- name: move_of_show
+-- No row: the change was not of its time.
+SELECT starts_before, starts_at FROM show_move WHERE show_id = $1 AND revision = $2;
+
+-- name: add_for_show
+-- Everybody who has a ticket of the show, once, a page of tickets at a time; the last ticket of the page, none
+-- when it was the last page. Who gave theirs back after $4, because of it, is told too.
+WITH page AS MATERIALIZED (
+    SELECT serial, number, owner_email,
+           CASE WHEN owner_email IS NULL THEN coalesce(owner_id, booked_by) END AS account_id
+      FROM issued_ticket
+     WHERE show_id = $1 AND serial > $2 AND (voided_at IS NULL OR voided_at >= $4)
+  ORDER BY serial
+     LIMIT $3
+), told AS (
+    INSERT INTO notice (fact_id, kind, channel, account_id, address, name, locale, show_id, number, body)
+    SELECT DISTINCT ON (channel, coalesce(account.email, owner_email))
+           $5::bigint, $6::text, channel, account.id, coalesce(account.email, owner_email),
+           coalesce(account.name, ''), coalesce(account.locale, 'en'), $1::bigint, page.number,
+           $7::text::jsonb
+      FROM page
+      LEFT JOIN account
+             ON account.id = coalesce(page.account_id, (SELECT id FROM account WHERE email = owner_email))
+     CROSS JOIN unnest($8::text[]) AS channel
+     WHERE coalesce(account.email, owner_email) IS NOT NULL
+       AND (channel = 'mail' OR account.id IS NOT NULL)
+     ORDER BY channel, coalesce(account.email, owner_email), page.serial
+        ON CONFLICT DO NOTHING
+)
+SELECT max(serial) FROM page;
+
+-- name: warn_of_lapsing
+-- Holds that end in less than $1 seconds and lasted at least twice that: nobody is warned of what they have
+-- just done. Who was warned before is not again; who would read it too late is not either.
+WITH lapsing AS (
+    SELECT booking.show_id, booking.number, account.id, account.email, account.name, account.locale
+      FROM booking JOIN account ON account.id = booking.owner_id
+     WHERE booking.state = 'held' AND booking.counts
+       AND booking.expires_at > now() + least($1, 20) * interval '1 s'
+       AND booking.expires_at <= now() + $1 * interval '1 s'
+       AND booking.expires_at - booking.opened_at >= 2 * $1 * interval '1 s'
+       AND NOT EXISTS (SELECT FROM notice
+                        WHERE notice.show_id = booking.show_id AND notice.number = booking.number
+                          AND notice.kind = 'hold_lapsing')
+  ORDER BY booking.expires_at
+     LIMIT $2
+), warned AS (
+    INSERT INTO notice (kind, channel, account_id, address, name, locale, show_id, number)
+    SELECT 'hold_lapsing', channel, id, email, name, locale, show_id, number
+      FROM lapsing CROSS JOIN unnest($3::text[]) AS channel
+        ON CONFLICT DO NOTHING
+ RETURNING 1
+)
+SELECT count(*) FROM warned;
+
+-- name: take_due
+-- Ours until the lease ends; who has taken them before and is still at it finds another turn.
+   UPDATE notice
+      SET due_at = now() + $2 * interval '1 s', tries = tries + 1, turn = turn + 1
+    WHERE id IN (SELECT id
+                   FROM notice
+                  WHERE due_at <= now() AND channel = ANY ($3::text[])
+               ORDER BY due_at
+                  LIMIT $1
+                    FOR UPDATE SKIP LOCKED)
+RETURNING *;
+
+-- name: end_notice
+-- Nothing changes when somebody else has had a turn since.
+   UPDATE notice
+      SET state = $3::text::notice_state, reason = $4, due_at = NULL, ended_at = now()
+    WHERE id = $1 AND turn = $2 AND state = 'queued'
+RETURNING id;
+
+-- name: put_off
+-- Again after $3 seconds; without them it was the last try, and it is dead.
+   UPDATE notice
+      SET reason = $4, due_at = now() + $3 * interval '1 s',
+          state = CASE WHEN $3::float8 IS NULL THEN 'dead' ELSE 'queued' END::notice_state,
+          ended_at = CASE WHEN $3::float8 IS NULL THEN now() END
+    WHERE id = $1 AND turn = $2 AND state = 'queued'
+RETURNING state::text;
+
+-- name: set_aside
+-- Nobody sends these: a page at a time, the oldest first.
+UPDATE notice
+   SET state = 'unsent', due_at = NULL, ended_at = now()
+ WHERE id IN (SELECT id
+                FROM notice
+               WHERE due_at <= now() AND NOT channel = ANY ($2::text[])
+            ORDER BY due_at
+               LIMIT $1
+                 FOR UPDATE SKIP LOCKED);
+
+-- name: keep_letter
+INSERT INTO kept_letter (notice_id, subject, letter) VALUES ($1, $2, $3)
+ON CONFLICT (notice_id) DO UPDATE SET subject = excluded.subject, letter = excluded.letter, kept_at = now();
+
+-- name: kept_letters
+  SELECT notice.id, notice.kind, notice.address, notice.name, kept_letter.subject, kept_letter.kept_at
+    FROM kept_letter JOIN notice ON notice.id = kept_letter.notice_id
+ORDER BY kept_letter.kept_at DESC, notice.id DESC
+   LIMIT $1;
+
+-- name: kept_letter
+SELECT letter FROM kept_letter WHERE notice_id = $1;
+
+-- name: newest
+  SELECT *
+    FROM notice
+   WHERE $1::text = 'all' OR state::text = $1
+ORDER BY id DESC
+  OFFSET $2 LIMIT $3;
+
+-- name: replay
+-- From the start, and for a mail server it is a new mail. What is queued is tried now, and is the same mail.
+   UPDATE notice
+      SET round = round + (state IN ('sent', 'kept'))::int, state = 'queued', tries = 0, turn = turn + 1,
+          due_at = now(), ended_at = NULL, reason = NULL
+    WHERE id = $1
+RETURNING *;
+
+-- name: replay_dead
+   UPDATE notice
+      SET state = 'queued', tries = 0, turn = turn + 1, due_at = now(), ended_at = NULL, reason = NULL
+    WHERE state = 'dead'
+RETURNING *;
+
+-- name: counts
+SELECT count(*) FILTER (WHERE state = 'queued') AS queued, count(*) FILTER (WHERE state = 'dead') AS dead
+  FROM notice
+ WHERE due_at IS NOT NULL OR state = 'dead';
+
+-- name: forget_letters
+DELETE FROM kept_letter WHERE kept_at < now() - $1 * interval '1 h';
+
+-- name: forget_notices
+-- Those that are dead are kept: a person has not looked yet.
+DELETE FROM notice
+ WHERE id IN (SELECT id
+                FROM notice
+               WHERE ended_at < now() - $1 * interval '1 day' AND state <> 'dead'
+            ORDER BY ended_at
+               LIMIT $2);
+
+-- name: sender_of_show
+-- The name and address an organiser has chosen; no row: none.
+SELECT organiser_sender.from_name, organiser_sender.reply_to
+  FROM show
+  JOIN event ON event.id = show.event_id
+  JOIN organiser_sender USING (organiser_id)
+ WHERE show.id = $1;
+
+-- name: sender
+SELECT from_name, reply_to FROM organiser_sender WHERE organiser_id = $1;
+
+-- name: set_sender
+INSERT INTO organiser_sender (organiser_id, from_name, reply_to) VALUES ($1, $2, $3)
+ON CONFLICT (organiser_id) DO UPDATE SET from_name = excluded.from_name, reply_to = excluded.reply_to;
+
+-- name: giver_and_getter
+-- Of one change of hands: the addresses, as far as they are known.
+SELECT giver.name AS giver, transfer.email AS getter
+  FROM ticket_transfer AS transfer
+  LEFT JOIN account AS giver ON giver.id = transfer.from_id
+ WHERE transfer.show_id = $1 AND transfer.serial = $2 AND transfer.edition = $3;

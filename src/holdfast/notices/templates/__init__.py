@@ -1,0 +1,1 @@
+"""Words by language (*.toml) and the page around them (letter.html, letter.css, letter.txt)."""

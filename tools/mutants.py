@@ -1,0 +1,253 @@
+"""Break the payments on purpose, one way at a time, and see that the tests notice.
+
+    python tools/mutants.py [NAME …]          those, or all of them: a few minutes
+    python tools/mutants.py --sound [NAME …]  the same tests on the code as it is: they pass
+
+Each mutant is a change of text to a copy of the tree in a temporary folder; the tree itself is not touched. A
+mutant that no longer fits the code, or that no test notices, is an exit code of 1.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).parents[1]
+COPIED = ("src", "tests", "bench", "tools", "docs", "pyproject.toml")
+WITHIN_S = 600
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?:\[(.*)\])?(?: - .*)?$", re.MULTILINE)
+PAYMENTS = "src/holdfast/payments"
+STORMS = "tests/storms"
+
+
+@dataclass(frozen=True)
+class Patch:
+    file: str
+    old: str  # found once
+    new: str
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    patches: tuple[Patch, ...]
+    tests: tuple[tuple[str, ...], ...]  # words for pytest, a run each
+
+
+MUTANTS = (
+    Mutant(
+        "no unique key on seats",
+        (
+            Patch(
+                "src/holdfast/migrations/0003_ledger.sql",
+                ",\n    CONSTRAINT one_live_booking_a_seat PRIMARY KEY (show_id, seat)\n",
+                "\n",
+            ),
+        ),
+        (
+            ("tests/stores/test_opening.py", "-k", "one_wins or race"),
+            (f"{STORMS}/test_pay_races.py", "-k", "late_money"),
+        ),
+    ),
+    Mutant(
+        "no compare-and-set on confirm",
+        (
+            Patch(
+                "src/holdfast/migrations/0011_payment_functions.sql",
+                "         WHERE booking.show_id = a.show_id AND booking.number = a.number\n"
+                "           AND booking.state = 'paying' AND booking.fence = payment.fence\n"
+                "     RETURNING booking.show_id, booking.number\n    )\n"
+                "    SELECT array_agg(show_id), array_agg(number) INTO v_show, v_number FROM moved;\n\n"
+                "    WITH changed",
+                "         WHERE booking.show_id = a.show_id AND booking.number = a.number\n"
+                "           AND booking.state <> 'confirmed'\n"
+                "     RETURNING booking.show_id, booking.number\n    )\n"
+                "    SELECT array_agg(show_id), array_agg(number) INTO v_show, v_number FROM moved;\n\n"
+                "    WITH changed",
+            ),
+        ),
+        (
+            ("tests/stores/test_seam.py", "-k", "older_fence"),
+            (f"{STORMS}/test_pay_races.py", "-k", "late_money"),
+        ),
+    ),
+    Mutant(
+        "webhooks are not deduplicated",
+        (
+            Patch(
+                f"{PAYMENTS}/webhooks/store.py",
+                "            [notice.event_id for notice in notices],\n",
+                "            [f'{notice.event_id}.{time.monotonic_ns()}' for notice in notices],\n",
+            ),
+        ),
+        (("tests/stores/test_webhooks.py", "tests/journeys/test_webhooks.py", "-k", "copies"),),
+    ),
+    Mutant(
+        "another key for every try of a refund",
+        (
+            Patch(
+                f"{PAYMENTS}/refunds/refund.py",
+                '        return f"{self.key}_r{self.id}{again}"\n',
+                "        return f\"{self.key}_r{self.id}{again}_{__import__('time').monotonic_ns()}\"\n",
+            ),
+        ),
+        (
+            ("tests/stores/test_refunds.py", "-k", "same_key or dead_process"),
+            (
+                f"{STORMS}/test_crash_points.py",
+                "--full",
+                "-k",
+                "gateway.refund:after or refund.settle:before",
+            ),
+        ),
+    ),
+    Mutant(
+        "nobody carries payments on",
+        (
+            Patch(
+                f"{PAYMENTS}/worker.py",
+                "        room = AT_ONCE_MAX - len(self._under_way)\n",
+                "        room = 0\n",
+            ),
+        ),
+        ((f"{STORMS}/test_crash_points.py", "-k", "gateway.charge or ledger.start"),),
+    ),
+    Mutant(
+        "nobody compares the books",
+        (
+            Patch(
+                f"{PAYMENTS}/books/store.py",
+                "range(0, len(doubtful), ASKED_AT_ONCE_MAX)",
+                "range(0, 0, ASKED_AT_ONCE_MAX)",
+            ),
+        ),
+        (("tests/stores/test_reconcile.py",),),
+    ),
+    Mutant(
+        "2xx to a webhook before the commit",
+        (
+            Patch(
+                f"{PAYMENTS}/webhooks/store.py",
+                "        stored = await self._store(told)\n",
+                "        asyncio.ensure_future(self._store(told))\n        return Verdict.WAIT\n"
+                "        stored = await self._store(told)\n",
+            ),
+        ),
+        (("tests/stores/test_webhooks.py", "-k", "ledger_is_away"),),
+    ),
+    Mutant(
+        "seats are free before the gateway has cancelled",
+        (
+            Patch(
+                f"{PAYMENTS}/cashier/store.py",
+                "            charge = await self._ask(step, payment)\n",
+                "            if step is Step.CALL_OFF and now is not Time.LEFT:\n"
+                "                payment = await self._let_go(payment, is_sure=False)\n"
+                "            charge = await self._ask(step, payment)\n",
+            ),
+        ),
+        ((f"{STORMS}/test_pay_races.py", "-k", "deadline_comes"),),
+    ),
+    Mutant(
+        "late money is booked without a look",
+        (
+            Patch(
+                "src/holdfast/migrations/0012_late_payments.sql",
+                "v_booking.state = 'held' OR (v_booking.state = 'expired' AND take_again(v_booking));",
+                "v_booking.state IN ('held', 'expired');",
+            ),
+        ),
+        (
+            ("tests/stores/test_payment_book.py", "-k", "TestLate"),
+            (f"{STORMS}/test_pay_races.py", "-k", "late_money"),
+        ),
+    ),
+    Mutant(
+        "an unknown charge is tried again under another key",
+        (
+            Patch(
+                f"{PAYMENTS}/cashier/store.py",
+                "                    charge = await self.gateway.charge(self._order(payment))\n",
+                "                    charge = await self.gateway.charge(self._order(payment))\n"
+                "                    if charge.answer is Answer.UNKNOWN and charge.reference is None:\n"
+                "                        again = replace(self._order(payment), key=f'{payment.key}0')\n"
+                "                        charge = await self.gateway.charge(again)\n",
+            ),
+        ),
+        ((f"{STORMS}/test_crash_points.py", "--full", "-k", "look_up:after and late"),),
+    ),
+)
+
+
+def fits(patch: Patch, root: Path = ROOT) -> bool:
+    return (root / patch.file).read_text().count(patch.old) == 1
+
+
+@contextmanager
+def copy() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="holdfast-mutant-") as name:
+        root = Path(name)
+        for part in COPIED:
+            source = ROOT / part
+            if source.is_dir():
+                shutil.copytree(source, root / part, ignore=shutil.ignore_patterns("__pycache__", "results"))
+            else:
+                shutil.copy(source, root / part)
+        yield root
+
+
+def apply(mutant: Mutant, root: Path) -> None:
+    for patch in mutant.patches:
+        assert fits(patch, root), f"{mutant.name}: {patch.file} has changed; the mutant must follow"
+        file = root / patch.file
+        file.write_text(file.read_text().replace(patch.old, patch.new))
+
+
+def failing(mutant: Mutant, root: Path) -> list[str]:
+    """Tests that fail there, once each however many parameters they have."""
+    found: dict[str, None] = {}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    for words in mutant.tests:
+        command = (sys.executable, "-m", "pytest", "-q", "-rfE", "--tb=no", "-p", "no:cacheprovider", *words)
+        done = subprocess.run(
+            command,
+            cwd=root,
+            env={**env, "PYTHONPATH": str(root / "src")},
+            capture_output=True,
+            text=True,
+            timeout=WITHIN_S,
+        )
+        assert done.returncode in (0, 1), done.stdout[-2000:] + done.stderr[-2000:]
+        found |= dict.fromkeys(name.rpartition("/")[2] for name, _ in FAILED.findall(done.stdout))
+    return list(found)
+
+
+def main(asked: list[str]) -> int:
+    is_sound = "--sound" in asked
+    names = [name for name in asked if name != "--sound"]
+    chosen = [mutant for mutant in MUTANTS if not names or any(name in mutant.name for name in names)]
+    table = Table("mutant", "as it is" if is_sound else "noticed by", show_lines=True)
+    is_good = bool(chosen)
+    for mutant in chosen:
+        with copy() as root:
+            if not is_sound:
+                apply(mutant, root)
+            failed = failing(mutant, root)
+        is_good = is_good and bool(failed) != is_sound
+        table.add_row(mutant.name, "\n".join(failed) or ("passes" if is_sound else "[red]nobody[/]"))
+        print(f"{mutant.name}: {len(failed)} tests fail", file=sys.stderr, flush=True)
+    Console(width=150).print(table)
+    return 0 if is_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
