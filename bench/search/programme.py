@@ -1,4 +1,4 @@
-"""A large programme, made up: titles, people and descriptions from words that are used as unevenly as real ones."""
+"""A large programme, made up, of words that are used as unevenly as real ones."""
 
 import random
 from collections.abc import Iterator

@@ -2,13 +2,15 @@
 
 -- name: quickly
 -- No triggers and no foreign keys while the rows are made; they are right by construction.
-SELECT set_config('session_replication_role', 'replica', false), set_config('synchronous_commit', 'off', false);
+SELECT set_config('session_replication_role', 'replica', false),
+       set_config('synchronous_commit', 'off', false);
 
 -- name: add_places
 -- So many cities with ten venues each, a hall in every venue.
 WITH cities AS (
     INSERT INTO city (slug, name, country, timezone, lat, lon)
-    SELECT 'city-' || n, 'City ' || n, 'IN', 'Asia/Kolkata', 8 + (n * 37 % 280) / 10.0, 69 + (n * 53 % 280) / 10.0
+    SELECT 'city-' || n, 'City ' || n, 'IN', 'Asia/Kolkata', 8 + (n * 37 % 280) / 10.0,
+           69 + (n * 53 % 280) / 10.0
       FROM generate_series(1, $1::int) AS n
     RETURNING id, lat, lon
 ), venues AS (
@@ -22,10 +24,10 @@ INSERT INTO hall (venue_id, name, layout_hash) SELECT id, 'Hall', $2 FROM venues
 
 -- name: add_shows
 -- Five shows of every event in one city, over sixty days, some hours apart.
-INSERT INTO show (event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at, currency, hold_ttl_s,
-                  owner_seats_max, order_seats_max, orphan_rule)
-SELECT event_id, 1 + ((event_id * 7919 % $3::int) * 10 + place) % ($3::int * 10), $2, at, at + interval '2 hours',
-       now() - interval '1 day', at, 'INR', 600, 10, 10, 'off'
+INSERT INTO show (event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at, currency,
+                  hold_ttl_s, owner_seats_max, order_seats_max, orphan_rule)
+SELECT event_id, 1 + ((event_id * 7919 % $3::int) * 10 + place) % ($3::int * 10), $2, at,
+       at + interval '2 hours', now() - interval '1 day', at, 'INR', 600, 10, 10, 'off'
   FROM generate_series(1, $1::bigint) AS event_id, generate_series(0, 4) AS place,
        LATERAL (SELECT date_trunc('hour', now())
                        + (1 + (event_id * 31 + place * 17) % 60) * interval '1 day'

@@ -9,6 +9,8 @@ import holdfast.catalogue.admin.routes
 import holdfast.catalogue.routes
 import holdfast.gate.passes.routes
 import holdfast.gate.routes
+import holdfast.notices.mailbox.routes
+import holdfast.notices.routes
 import holdfast.payments.books.routes
 import holdfast.payments.refunds.desk.routes
 import holdfast.payments.refunds.routes
@@ -34,6 +36,12 @@ from holdfast.engines.redis import Redis
 from holdfast.gate import Gate
 from holdfast.holds import Holds
 from holdfast.ledger import Ledger
+from holdfast.notices import Notices
+from holdfast.notices.senders import senders_of
+from holdfast.notices.worker import Post
+from holdfast.notices.worker import consumer as notice_consumer
+from holdfast.notices.worker import duties as notice_duties
+from holdfast.notices.writing.store import Writer
 from holdfast.outbox import Consumer, Outbox
 from holdfast.outbox.worker import duties as fact_duties
 from holdfast.payments import Books, Cashier, PaymentBook, Webhooks, gateway_of
@@ -73,6 +81,8 @@ ROUTES: tuple[Route, ...] = (
     *holdfast.gate.passes.routes.ROUTES,
     *holdfast.catalogue.admin.routes.ROUTES,
     *holdfast.people.routes.ROUTES,
+    *holdfast.notices.routes.ROUTES,
+    *holdfast.notices.mailbox.routes.ROUTES,
 )
 
 
@@ -101,6 +111,7 @@ class Box:
     index: Index
     tickets: Tickets
     gate: Gate
+    notices: Notices
 
 
 @asynccontextmanager
@@ -152,6 +163,7 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
             index=Index(postgres, Programme(postgres), seatmap),
             tickets=tickets,
             gate=Gate(postgres, catalogue, tickets),
+            notices=Notices(postgres, config),
         )
     finally:
         await webhooks.close()
@@ -180,7 +192,13 @@ def web_duties(box: Box) -> list[tuple[float, Duty]]:
 
 def consumers(box: Box) -> tuple[Consumer, ...]:
     """Who hears of facts: docs/consumers.md."""
-    return (search_consumer(box.index),)
+    return (search_consumer(box.index), notice_consumer(box.notices))
+
+
+def post_of(box: Box) -> Post:
+    """Who sends people what there is to tell them."""
+    writer = Writer(box.postgres, box.catalogue, box.ledger, box.tickets, box.config)
+    return Post(box.notices, writer, senders_of(box.config), keeps=bool(box.config.mail_page))
 
 
 def duties(box: Box) -> list[tuple[float, Duty]]:
@@ -214,6 +232,7 @@ def duties(box: Box) -> list[tuple[float, Duty]]:
         (600.0, forget_old_answers),
         *fact_duties(box.outbox, consumers(box), box.config),
         *search_duties(box.index),
+        *notice_duties(post_of(box)),
         (1.0, meter.flush),
     ]
 

@@ -19,6 +19,7 @@ import typer
 
 from holdfast.cli_facts import facts
 from holdfast.cli_gate import gate, tickets
+from holdfast.cli_notices import notices
 from holdfast.cli_payments import reconcile, webhooks
 from holdfast.cli_refunds import refunds, show, show_report
 from holdfast.cli_search import search
@@ -50,6 +51,7 @@ app.command()(gate)
 app.add_typer(tickets, name="tickets", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(facts, name="facts", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(webhooks, name="webhooks", context_settings={"obj": lambda data, act: _act(data, act)})
+app.add_typer(notices, name="notices", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(refunds, name="refunds", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(search, name="search", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(show, name="show", context_settings={"obj": lambda data, act: _act(data, act)})
@@ -318,7 +320,9 @@ async def _with_box(config: Config, act: Callable[["Box"], Awaitable[Result]]) -
     from holdfast.app import box_office
     from holdfast.engines import checks, migrate
     from holdfast.processes import engines_of, with_gateway
+    from holdfast.web import log
 
+    log.set_up(level="WARNING")  # to stderr: on stdout it would be in the midst of the answer
     async with engines_of(config, must_exist=True) as config:
         connection = await checks.connect(config.database_url)
         try:

@@ -76,6 +76,17 @@ class Config:
     relay_max: int = setting(500, "facts told in one go")
     facts_keep_h: int = setting(24, "a fact that everybody has heard can be told again for this long")
 
+    # notices
+    mail_url: str = secret("smtp://name:password@host:587?starttls=1, or smtps://…; empty: no mail is sent")
+    mail_from: str = setting("", "Box office <tickets@your.domain>: whom mails come from")
+    mail_timeout_s: int = setting(20, "a mail server without an answer for this long is tried later")
+    mail_page: int = setting(0, "1, without mail_url: mails are kept and shown to anybody at /demo/mail")
+    mail_keep_h: int = setting(24, "hours that such mails are kept; they have codes of tickets in them")
+    sms_url: str = secret("where urgent notices are posted as JSON, for who has a phone; empty: nowhere")
+    push_url: str = secret("the same, for who has an app")
+    notice_lapsing_s: int = setting(180, "people are warned this long before a hold lapses; 0: they are not")
+    notices_keep_d: int = setting(90, "days that it is known who was told what")
+
     # search
     search_pool_max: int = setting(2, "connections a process keeps for searches, so that none is a hold's")
     search_timeout_ms: int = setting(1000, "a search that takes longer is stopped and refused")

@@ -59,6 +59,8 @@ class Opened:
 
 async def run(cast: Cast, announce: Callable[[Opened], None]) -> None:
     """Everything up, `announce`, and then until SIGTERM or SIGINT; a second one does not wait for anybody."""
+    if cast.is_demo and "HOLDFAST_MAIL_PAGE" not in os.environ:
+        cast = replace(cast, config=replace(cast.config, mail_page=1))
     folder = DataFolder(cast.config.data_dir)
     folder.make()
     supervisor = Supervisor(folder)
@@ -76,6 +78,8 @@ async def run(cast: Cast, announce: Callable[[Opened], None]) -> None:
                         await _serves(cast.host, port)
                     if cast.sandbox_port:
                         facts["sandbox"] = cast.config.gateway_url
+                    if cast.web and cast.config.mail_page and not cast.config.mail_url:
+                        facts["mail"] = f"{_url(cast.host, port)}/demo/mail"
                     announce(Opened(_url(cast.host, port) if cast.web else "", str(folder.path), facts))
                     await asyncio.Event().wait()
                 finally:
@@ -278,6 +282,7 @@ def _environment(config: Config) -> dict[str, str]:
         "HOLDFAST_DATA_DIR": str(Path(config.data_dir).absolute()),
         **({"HOLDFAST_GATEWAY_URL": config.gateway_url} if config.gateway_url else {}),
         **({"HOLDFAST_GATEWAY_SECRET": config.gateway_secret} if config.gateway_secret else {}),
+        **({"HOLDFAST_MAIL_PAGE": "1"} if config.mail_page else {}),
         # A worker has few threads; without this each costs an arena of its own.
         "MALLOC_ARENA_MAX": "2",
     }

@@ -31,6 +31,8 @@ def welcome(opened: "Opened") -> None:
         grid.add_row("[bold]on sale[/]", escape(f"show {show['id']}: {show['title']}, {show['seats']} seats"))
     if "sandbox" in opened.facts:
         grid.add_row("[bold]payments[/]", f"{opened.facts['sandbox']} (test gateway; no money moves)")
+    if "mail" in opened.facts:
+        grid.add_row("[bold]mail[/]", f"{opened.facts['mail']} (kept here; none is sent)")
     grid.add_row("[bold]data[/]", escape(opened.data))
     grid.add_row("[bold]stop[/]", "Ctrl-C")
     Console().print(Panel(grid, title="Holdfast", expand=False))

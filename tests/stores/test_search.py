@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.app import Box, box_office
+from holdfast.catalogue import Kind
 from holdfast.catalogue.schedule.store import PlannedShow, add_shows
 from holdfast.catalogue.show import Times
 from holdfast.config import Config
@@ -248,7 +249,7 @@ async def test_pages_by_cursor_are_the_whole_list_in_order(demo: Box, sort: Sort
 async def test_counts_by_facet_add_up_and_do_not_narrow_themselves(demo: Box) -> None:
     meaning = await demo.search.meaning(())
     whole = await demo.search.tally(understood(SearchAsked()).filters, meaning)
-    films = await demo.search.tally(understood(SearchAsked(kind="film")).filters, meaning)  # type: ignore[arg-type]
+    films = await demo.search.tally(understood(SearchAsked(kind=Kind.FILM)).filters, meaning)
     mumbai = await demo.search.tally(understood(SearchAsked(city="mumbai")).filters, meaning)
 
     assert whole is not None

@@ -69,7 +69,7 @@ async def found(box: Box, words: str, **filters: Any) -> list[int]:
 
 
 async def of_show(box: Box, show_id: int, column: str) -> Any:
-    return await box.postgres.fetchval(f"SELECT {column} FROM show_card WHERE show_id = $1", show_id)  # noqa: S608
+    return (await box.catalogue.show_card(show_id))[column]
 
 
 async def test_a_new_show_is_found_and_a_cancelled_one_is_not(

@@ -24,6 +24,7 @@ HURRY_S = 1.0
 SERVERS, WORKERS = ("web-1", "web-2"), ("work-1", "work-2")
 
 PAYMENTS = "SELECT * FROM payment WHERE show_id = $1 AND number = $2 ORDER BY attempt"
+REFUNDS = "SELECT * FROM refund WHERE show_id = $1 AND number = $2"
 BOOKING = "SELECT * FROM booking WHERE show_id = $1 AND number = $2"
 # Nobody waits for a dead process' turn to end, nor for the pauses of a patient one: the clock is turned.
 HURRY = (
@@ -152,6 +153,8 @@ class Scene:
         assert len(paid) == (expected in ("confirmed", "refunded")), what
         returned = [payment for payment in payments if payment["step"] == "returned"]
         assert len(taken) == len(paid) + len(returned), what
+        refunds = await self.office.box.postgres.fetch(REFUNDS, *from_public_id(booking))
+        assert all(refund["state"] == "done" for refund in refunds), (what, refunds)
         assert await self.payer.state_of(booking) == expected, what
 
     async def assert_told(self, answer: httpx2.Response, booking: str) -> None:

@@ -9,13 +9,14 @@ from tests.tidy.tree import Module, nobody_complains, package, written
 MACHINERY = {"engines", "claim", "web", "migrations"}  # what subjects stand on
 # Who puts everything together; nobody imports them.
 ROOTS = {"app", "cli", "cli_facts", "cli_payments", "demo", "doctor", "processes", "terminal", "workers"}
-ROOTS |= {"__main__", "cli_gate", "cli_refunds", "cli_search"}
+ROOTS |= {"__main__", "cli_gate", "cli_notices", "cli_refunds", "cli_search"}
 
 # Files that may touch the world. Every other file is named after a noun and does no I/O.
 WORLD_FILES = {"store", "routes", "worker"}
 WORLD_FOLDERS = {"engines", "web"}
 # An adapter is named after whom it reaches.
 ADAPTERS = {f"payments.gateways.{name}" for name in ("sandbox", "stripe", "razorpay")}
+ADAPTERS |= {"notices.senders"}
 DATA_ONLY = {"web.routing"}  # a Route is a value, and describing one is no I/O
 
 # Modules that compute and nothing else.
@@ -24,7 +25,7 @@ NOUN_MAY_IMPORT |= {"copy", "csv", "dataclasses", "datetime", "decimal", "enum",
 NOUN_MAY_IMPORT |= {"hashlib", "heapq", "hmac", "html", "io", "ipaddress", "itertools", "json", "math"}
 NOUN_MAY_IMPORT |= {"operator", "re", "statistics", "string", "struct", "textwrap", "types", "typing"}
 NOUN_MAY_IMPORT |= {"unicodedata", "urllib.parse", "zlib", "argon2", "cryptography", "joserfc", "msgspec"}
-NOUN_MAY_IMPORT |= {"babel"}
+NOUN_MAY_IMPORT |= {"babel", "email", "jinja2"}
 NOUN_MAY_IMPORT |= {"fpdf", "icalendar", "segno"}  # draw and write what they are told
 NOUN_MAY_TAKE = {("pathlib", "PurePath"), ("sys", "byteorder")}  # the part of a module that only computes
 # Reading a clock or drawing a number is I/O too: what it answers cannot be known from the arguments.

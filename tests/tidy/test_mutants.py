@@ -1,4 +1,4 @@
-"""The mutants of tools/mutants.py still fit the code they break, so that whoever runs them learns something."""
+"""The mutants of tools/mutants.py still fit the code they break: else whoever runs them learns nothing."""
 
 from pathlib import Path
 

@@ -60,6 +60,9 @@ HELP = {
     "refunds_waiting": "refunds that are owed and that the gateway has not answered yet",
     "check_ins_total": "scans at the door, by verdict",
     "door_conflicts_total": "people let in without a network who should not have been, by reason",
+    "notices_total": "notices that came to an end or were put off, by kind and state",
+    "notices_queued": "notices to be sent",
+    "notices_dead": "notices that a person must look at",
     "oversold_seats": "seats with two live owners; anything but 0 is a broken ledger",
 }
 

@@ -1,7 +1,7 @@
 -- 0015_search.sql: what can be searched for. A copy of the catalogue, made of words, kept by search alone.
 --
--- Nothing here is the truth: `holdfast search reindex` writes it all anew. It needs no extension and no locale:
--- words are made in search/word.py and compared by code point ("C").
+-- Nothing here is the truth: `holdfast search reindex` writes it all anew. It needs no extension and no
+-- locale: words are made in search/word.py and compared by code point ("C").
 
 -- An event that can still be seen.
 CREATE TABLE listing (
@@ -21,8 +21,8 @@ CREATE TABLE listing (
     soonest_s        double precision NOT NULL,             -- start of its next show, in seconds since 1970
     unrated          double precision NOT NULL,             -- 10 - rating; 10 while nobody has rated it
     unpopular        double precision NOT NULL DEFAULT 0,   -- minus the seats taken in its shows to come
-    doc              tsvector         NOT NULL,             -- A title, B people, C where and what, D description
-    words            text[]           NOT NULL,             -- its words of A, B and C: counted in listing_word
+    doc              tsvector         NOT NULL,             -- A title, B people, C place and sort, D more
+    words            text[]           NOT NULL,             -- its words of A, B and C, for listing_word
     written_at       timestamptz      NOT NULL DEFAULT now()
 );
 CREATE INDEX listings_by_word ON listing USING gin (doc) WITH (fastupdate = off);

@@ -8,17 +8,14 @@ says which plural a number wants, and how dates, times and amounts are written.
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
-from zoneinfo import ZoneInfo
-
-from babel import Locale
-from babel.dates import format_date, format_time, get_timezone_name
-from babel.lists import format_list
-from jinja2 import Template
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, Any
 
 from holdfast.money import spelt
 from holdfast.notices.notice import Kind
+
+if TYPE_CHECKING:  # as in money.py: whoever writes no letters does without them
+    from jinja2 import Template
 
 USUAL = "en"
 # How a language writes dates and amounts, where its own name alone means a country that is not meant.
@@ -32,8 +29,8 @@ class Stationery:
     """Everything a letter is written with: words by language, the page as HTML and as text."""
 
     words: Mapping[str, Words]
-    html: Template
-    text: Template
+    html: "Template"
+    text: "Template"
     style: str  # of the page: whoever shows it allows this one and no other
 
     def locale(self, wanted: str) -> str:
@@ -71,7 +68,7 @@ class Contents:
     title: str
     where: Sequence[str]
     starts_at: datetime
-    timezone: str
+    zone: tzinfo  # where it takes place
     reference: str = ""
     seats: Sequence[SeatName] = ()
     amount_minor: int = 0
@@ -126,14 +123,13 @@ def letter_of(kind: Kind, contents: Contents, locale: str, stationery: Stationer
     def say(word: Any) -> str:
         return said(word, values | {"count": str(count)}, count, locale)
 
-    waits = kind is Kind.TICKET_GOT and not contents.stubs  # for whoever signs up by this address
     details = [(common[name], values[name]) for name in DETAILS[kind] if values[name]]
     return Letter(
         locale=locale,
         subject=plain(say(words["subject"])),
         greeting=say(common["greeting"] if contents.name else common["greeting_nobody"]),
         heading=say(words["heading"]),
-        lines=[say(line) for line in words["waits" if waits else "lines"]],
+        lines=[say(line) for line in words["otherwise" if _is_otherwise(kind, contents) else "lines"]],
         details=details,
         stubs=[(seat_in_words(stub.seat, common), stub) for stub in contents.stubs],
         open_word=common["open"],
@@ -143,9 +139,17 @@ def letter_of(kind: Kind, contents: Contents, locale: str, stationery: Stationer
     )
 
 
+def _is_otherwise(kind: Kind, contents: Contents) -> bool:
+    """A ticket that waits for whoever signs up by this address; a payment that left nothing to pay for."""
+    is_waiting = kind is Kind.TICKET_GOT and not contents.stubs
+    return is_waiting or (kind is Kind.DECLINED and contents.until is None)
+
+
 def said(word: Any, values: Mapping[str, str], count: int, locale: str) -> str:
     """A sentence with its values. One that has forms for numbers is a table: one = …, other = …"""
     if not isinstance(word, str):
+        from babel import Locale
+
         word = word.get(Locale.parse(locale).plural_form(count), word["other"])
     return str(word.format_map(values))
 
@@ -173,19 +177,23 @@ def seat_in_words(seat: SeatName, common: Words) -> str:
     return str(form.format(section=seat.section, row=seat.row, number=seat.number))
 
 
-def moment(at: datetime, timezone: str, locale: str) -> str:
+def moment(at: datetime, zone: tzinfo, locale: str) -> str:
     """Friday 20 November 2026, 19:30 (Central European Standard Time), where it takes place."""
-    local = at.astimezone(ZoneInfo(timezone))
+    from babel.dates import format_date, format_time, get_timezone_name
+
+    local = at.astimezone(zone)
     written = WRITTEN_AS.get(locale, locale)
-    zone = get_timezone_name(local, locale=written)
-    return f"{format_date(local, 'full', written)}, {format_time(local, 'HH:mm', locale=written)} ({zone})"
+    name = get_timezone_name(local, locale=written)
+    return f"{format_date(local, 'full', written)}, {format_time(local, 'HH:mm', locale=written)} ({name})"
 
 
 def _values(contents: Contents, locale: str, common: Words) -> dict[str, str]:
+    from babel.dates import format_date
+
     written = WRITTEN_AS.get(locale, locale)
 
     def when(at: datetime | None) -> str:
-        return moment(at, contents.timezone, locale) if at else ""
+        return moment(at, contents.zone, locale) if at else ""
 
     amount = spelt(contents.amount_minor, contents.currency, written) if contents.amount_minor else ""
     seats = [seat_in_words(seat, common) for seat in contents.seats]
@@ -195,7 +203,7 @@ def _values(contents: Contents, locale: str, common: Words) -> dict[str, str]:
         "when": when(contents.starts_at),
         "before": when(contents.starts_before),
         "where": ", ".join(plain(part) for part in contents.where if part),
-        "seats": plain(format_list(seats, locale=written)) if seats else "",
+        "seats": plain("; ".join(seats)),
         "amount": amount,
         "booking": contents.reference,
         "until": when(contents.until),

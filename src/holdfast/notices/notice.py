@@ -198,7 +198,9 @@ class PreviewAsked(Struct, forbid_unknown_fields=True, frozen=True):
 class SenderBody(Struct, forbid_unknown_fields=True, frozen=True):
     """Under which name your letters go out, and where answers go; empty: to the box office."""
 
-    from_name: Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$")]
+    from_name: Annotated[
+        str, Meta(min_length=1, max_length=80, pattern=r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$")
+    ]
     reply_to: Annotated[
         str,
         Meta(

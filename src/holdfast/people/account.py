@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-
 LANGUAGES = ("en", "de", "hi")  # that we can write to people in; the first is for everybody else
 WISHES_MAX = 20
 WEIGHT = re.compile(r"[01](\.\d{1,3})?")

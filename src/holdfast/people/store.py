@@ -155,9 +155,7 @@ class People:
         ttl_s = self._config.access_ttl_s
         return sign(self.signing_key, claims_for(caller, version=version, now=self._wall(), ttl_s=ttl_s))
 
-    async def sign_up(
-        self, *, email: str, password: str, name: str, locale: str = LANGUAGES[0]
-    ) -> SignedIn:
+    async def sign_up(self, *, email: str, password: str, name: str, locale: str = LANGUAGES[0]) -> SignedIn:
         hashed = await self._threads.run(passwords.hashed, password)
         async with self._postgres.transaction() as tx:
             row = await tx.fetchrow(Q.add_account, normal_email(email), name, hashed, Role.FAN, locale)

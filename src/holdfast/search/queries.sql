@@ -46,8 +46,8 @@ WITH asked AS (
   SELECT show.show_id, show.event_id, show.venue_id,
          count(*) OVER (PARTITION BY show.event_id) AS shows_total,
          row_number() OVER (PARTITION BY show.event_id
-                            ORDER BY (venue.doc @@ $1::text::tsquery) IS NOT TRUE, show.starts_at, show.show_id)
-             AS place
+                            ORDER BY (venue.doc @@ $1::text::tsquery) IS NOT TRUE,
+                                     show.starts_at, show.show_id) AS place
     FROM listed_shows_asked($4, $5, $6, $7, $8, $9, $10, $11, $12) AS show
     JOIN listing_venue AS venue USING (venue_id)
    WHERE show.event_id = ANY ($2::bigint[])
@@ -57,7 +57,7 @@ SELECT show_id, event_id, venue_id, shows_total
  WHERE place <= $3;
 
 -- name: facets
--- How many events there are, by sort. A filter does not narrow its own facet, so that one sees what else is on.
+-- How many events there are, by sort. A filter does not narrow its own facet: one sees what else is on.
 WITH base AS MATERIALIZED (
   SELECT kind, language, language_name, genre, genre_name, cities, dates, currency, from_price_minor AS price,
          $2::text IS NULL OR kind = $2 AS k,
@@ -69,8 +69,8 @@ WITH base AS MATERIALIZED (
        UNION ALL
           SELECT kind, language, language_name, genre, genre_name, show.cities, show.dates, show.currency,
                  show.price
-            FROM (SELECT event_id, array_agg(DISTINCT city) AS cities, array_agg(DISTINCT local_date) AS dates,
-                         min(currency) AS currency, min(from_price_minor) AS price
+            FROM (SELECT event_id, array_agg(DISTINCT city) AS cities,
+                         array_agg(DISTINCT local_date) AS dates, min(currency) AS currency, min(from_price_minor) AS price
                     FROM listed_shows_asked($5, $6, $7, $8, $9, $10, $11, $12, $13)
                 GROUP BY event_id) AS show
             JOIN listings_asked($1::text::tsquery, NULL, NULL, NULL) AS listing USING (event_id)
@@ -131,7 +131,7 @@ ORDER BY place;
 SELECT word, uses FROM listing_word WHERE word = ANY ($1::text[]);
 
 -- name: words_near
--- Words that share a key with these: few, whatever the number of words (search/spelling.py). Key by key, because
+-- Words that share a key with these: few, whatever the number of words (search/spelling.py). Key by key:
 -- for an overlap of many keys the planner may prefer to read every word there is.
 SELECT DISTINCT word, uses
   FROM unnest($1::text[]) AS key

@@ -250,13 +250,13 @@ def some_of(words: Sequence[str]) -> str:
 
 def any_of(words: Sequence[str], weights: str = "") -> str:
     """At least one of them, as it is. With weights: where it stands there."""
-    return " | ".join(_lexeme(word, weights) for word in words)
+    return " | ".join(_quoted(word, weights) for word in words)
 
 
 def _going_on(words: Sequence[str]) -> list[str]:
-    return [*(_lexeme(word, "") for word in words[:-1]), *(_lexeme(word, "*") for word in words[-1:])]
+    return [*(_quoted(word, "") for word in words[:-1]), *(_quoted(word, "*") for word in words[-1:])]
 
 
-def _lexeme(word: str, marks: str) -> str:
+def _quoted(word: str, marks: str) -> str:
     assert not {"'", "\\"} & set(word), word
     return f"'{word}':{marks}" if marks else f"'{word}'"

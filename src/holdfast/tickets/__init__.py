@@ -6,8 +6,9 @@ pdf.py       on paper                    calendar.py  in a calendar
 store.py     keys, codes, phones         transfers/   given to somebody else
 """
 
-from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, Standing
-from holdfast.tickets.qr import svg_url
+from holdfast.tickets.calendar import calendar_file
+from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, Printed, Standing
+from holdfast.tickets.qr import png, svg_url
 from holdfast.tickets.refusals import BadCode, NoSuchTicket
 from holdfast.tickets.store import Door, Tickets, issued
 from holdfast.tickets.ticket import (
@@ -28,13 +29,16 @@ __all__ = [
     "IssuedTicket",
     "NoSuchTicket",
     "Occasion",
+    "Printed",
     "Standing",
     "Ticket",
     "TicketKey",
     "Tickets",
+    "calendar_file",
     "is_live",
     "issued",
     "phone_secret",
+    "png",
     "read_code",
     "show_secret",
     "svg_url",

@@ -4,8 +4,6 @@ import tomllib
 from functools import cache
 from importlib import resources
 
-from jinja2 import Environment, StrictUndefined
-
 from holdfast.notices.letter import Stationery
 from holdfast.people import LANGUAGES
 
@@ -14,6 +12,8 @@ FOLDER = resources.files("holdfast.notices.templates")
 
 @cache
 def stationery() -> Stationery:
+    from jinja2 import Environment, StrictUndefined
+
     # In a page everything is escaped, whoever typed it; a text has nothing to escape from.
     pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     texts = Environment(autoescape=False, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

@@ -53,11 +53,11 @@ SELECT venue_id, name, city, postal_code, lat, lon, doc::tsvector
                       excluded.doc);
 
 -- name: write_listings
-INSERT INTO listing (event_id, title, kind, language, genre, language_name, genre_name, cities, dates, currency,
-                     from_price_minor, ends_at, soonest_s, unrated, unpopular, doc, words)
+INSERT INTO listing (event_id, title, kind, language, genre, language_name, genre_name, cities, dates,
+                     currency, from_price_minor, ends_at, soonest_s, unrated, unpopular, doc, words)
 SELECT event_id, title, kind, language, genre, language_name, genre_name, string_to_array(cities, ' '),
-       string_to_array(dates, ' ')::date[], currency, from_price_minor, ends_at, soonest_s, unrated, unpopular,
-       doc::tsvector, string_to_array(words, ' ')
+       string_to_array(dates, ' ')::date[], currency, from_price_minor, ends_at, soonest_s, unrated,
+       unpopular, doc::tsvector, string_to_array(words, ' ')
   FROM jsonb_to_recordset($1::text::jsonb)
     AS a (event_id bigint, title text, kind text, language text, genre text, language_name text,
           genre_name text, cities text, dates text, currency text, from_price_minor bigint,
@@ -77,8 +77,8 @@ DELETE FROM listing WHERE event_id = ANY ($1::bigint[]);
 DELETE FROM listing_show WHERE event_id = ANY ($1::bigint[]) AND show_id <> ALL ($2::bigint[]);
 
 -- name: write_shows
-INSERT INTO listing_show (show_id, event_id, venue_id, city, local_date, starts_at, ends_at, opens_at, closes_at,
-                          currency, from_price_minor, seats, taken, wanted, accessible)
+INSERT INTO listing_show (show_id, event_id, venue_id, city, local_date, starts_at, ends_at, opens_at,
+                          closes_at, currency, from_price_minor, seats, taken, wanted, accessible)
 SELECT *
   FROM jsonb_to_recordset($1::text::jsonb)
     AS a (show_id bigint, event_id bigint, venue_id bigint, city text, local_date date, starts_at timestamptz,
@@ -101,7 +101,8 @@ RETURNING word;
 
 -- name: add_words
 INSERT INTO listing_word (word, uses, keys)
-SELECT word, uses, string_to_array(keys, ' ') FROM unnest($1::text[], $2::int[], $3::text[]) AS a (word, uses, keys)
+SELECT word, uses, string_to_array(keys, ' ')
+  FROM unnest($1::text[], $2::int[], $3::text[]) AS a (word, uses, keys)
     ON CONFLICT (word) DO UPDATE SET uses = listing_word.uses + excluded.uses;
 
 -- name: forget_words

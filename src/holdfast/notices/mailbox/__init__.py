@@ -1,0 +1,1 @@
+"""The mail page of a demo: what would have been sent, for whoever looks. Never where mail is sent (R29)."""

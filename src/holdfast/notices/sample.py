@@ -1,0 +1,44 @@
+"""A letter about a show that there is not, for whoever wants to see what people get. No I/O."""
+
+from base64 import b64encode
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+
+from holdfast.notices.letter import Contents, Letter, SeatName, Stationery, Stub, html_of, letter_of
+from holdfast.notices.notice import Kind
+from holdfast.tickets import png
+
+STARTS_AT = datetime(2027, 5, 14, 14, 0, tzinfo=UTC)
+SEATS = (SeatName("Stalls", "J", "12"), SeatName("Stalls", "J", "13"))
+SAMPLE = Contents(
+    name="Zoë Kumar",
+    title="Crème Brûlée",
+    where=("Hall 1", "Lotus Palace", "12 Marine Drive", "Mumbai"),
+    starts_at=STARTS_AT,
+    zone=timezone(timedelta(hours=5, minutes=30), "Asia/Kolkata"),
+    reference="ABCD2345",
+    seats=SEATS,
+    amount_minor=125_000,
+    currency="INR",
+    until=STARTS_AT - timedelta(days=9),
+    minutes=3,
+    reason="Insufficient funds.",
+    at=STARTS_AT - timedelta(days=7),
+    starts_before=STARTS_AT - timedelta(hours=1),
+    other="bob@example.org",
+)
+TICKETS_IN = {Kind.TICKETS: 2, Kind.TICKET_GOT: 1}
+
+
+def sample_letter(kind: Kind, locale: str, stationery: Stationery) -> Letter:
+    picture = png("a sample: it opens no door")
+    stubs = [Stub(seat=seat, picture=picture, link="/tickets/") for seat in SEATS[: TICKETS_IN.get(kind, 0)]]
+    return letter_of(kind, replace(SAMPLE, stubs=stubs), locale, stationery)
+
+
+def sample_html(letter: Letter, stationery: Stationery) -> str:
+    return html_of(letter, stationery, [picture_url(stub.picture or b"") for _, stub in letter.stubs])
+
+
+def picture_url(picture: bytes) -> str:
+    return "data:image/png;base64," + b64encode(picture).decode()

@@ -1,0 +1,203 @@
+"""Who carries letters: a mail server by SMTP, anybody else by HTTP. The one file here that reaches out.
+
+A sender opens a link, and letters go over it one after the other. What can go wrong has three names: Bounced
+(never again), NotNow (this one later), LinkLost (this one later, and the link is gone). Nobody there at all
+is Away.
+"""
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import aiohttp
+import aiosmtplib
+from aiosmtplib.errors import (
+    SMTPDataError,
+    SMTPException,
+    SMTPRecipientRefused,
+    SMTPRecipientsRefused,
+    SMTPSenderRefused,
+)
+
+from holdfast.config import Config
+from holdfast.engines.trouble import Trouble
+from holdfast.notices.mail import name_and_address
+from holdfast.notices.notice import Channel
+
+PORTS = {"smtp": 587, "smtps": 465}
+LATER = {408, 425, 429}  # of HTTP: a no that is not meant for good
+FOR_GOOD = range(500, 600)  # of SMTP
+
+
+class Away(Exception):
+    """There is nobody: no letter of ours can be sent."""
+
+
+class NotNow(Exception):
+    """This letter may be tried again."""
+
+
+class LinkLost(NotNow):
+    """And the others need another link."""
+
+
+class Bounced(Exception):
+    """This letter will never be taken, however often it is tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """A letter on its way. A mail is whole, for everybody else there is a short text."""
+
+    notice_id: int
+    key: str  # the same for every try
+    kind: str
+    account_id: int | None
+    address: str
+    locale: str
+    text: str
+    mail: bytes = b""
+
+
+class Link(Protocol):
+    async def send(self, parcel: Parcel) -> None: ...
+
+
+class Sender(Protocol):
+    def open(self) -> AbstractAsyncContextManager[Link]: ...
+
+
+def senders_of(config: Config) -> dict[Channel, Sender]:
+    """Whom the operator has; none: nobody. Trouble says which setting is not understood."""
+    found: dict[Channel, Sender] = {}
+    if config.mail_url:
+        found[Channel.MAIL] = Mail(config)
+    for channel, url in ((Channel.SMS, config.sms_url), (Channel.PUSH, config.push_url)):
+        if url:
+            found[channel] = Http(channel, url, config.mail_timeout_s)
+    return found
+
+
+class Mail:
+    def __init__(self, config: Config) -> None:
+        url = urlsplit(config.mail_url)
+        if url.scheme not in PORTS or not url.hostname:
+            raise Trouble("HOLDFAST_MAIL_URL is not understood: smtp://name:password@host:587?starttls=1")
+        _, self._from = name_and_address(config.mail_from)
+        if not config.mail_from or "@" not in self._from:
+            raise Trouble("HOLDFAST_MAIL_FROM is missing: Box office <tickets@your.domain>")
+        self._host, self._port = url.hostname, url.port or PORTS[url.scheme]
+        self._is_tls = url.scheme == "smtps"
+        asked = parse_qs(url.query).get("starttls", [""])[-1]
+        # Without the word: if the server offers it. 1: or not at all. 0: never.
+        self._start_tls = {"1": True, "0": False}.get(asked)
+        self._name = unquote(url.username) if url.username else None
+        self._password = unquote(url.password) if url.password else None
+        self._timeout_s = config.mail_timeout_s
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["MailLink"]:
+        smtp = aiosmtplib.SMTP(
+            hostname=self._host,
+            port=self._port,
+            username=self._name,
+            password=self._password,
+            use_tls=self._is_tls,
+            start_tls=False if self._is_tls else self._start_tls,
+            timeout=self._timeout_s,
+        )
+        try:
+            await smtp.connect()
+        except (SMTPException, OSError, ssl.SSLError) as error:
+            smtp.close()
+            raise Away(f"{self._host}:{self._port}: {_line(error)}") from error
+        try:
+            yield MailLink(smtp, self._from)
+            try:
+                await smtp.quit()
+            except (SMTPException, OSError):  # they have everything: how they leave is up to them
+                return
+        finally:
+            smtp.close()
+
+
+class MailLink:
+    def __init__(self, smtp: aiosmtplib.SMTP, sender: str) -> None:
+        self._smtp = smtp
+        self._from = sender
+
+    async def send(self, parcel: Parcel) -> None:
+        try:
+            await self._smtp.sendmail(self._from, [parcel.address], parcel.mail)
+        except SMTPRecipientsRefused as refused:
+            raise _no(refused.recipients[0]) from refused
+        except (SMTPSenderRefused, SMTPDataError) as refused:
+            raise _no(refused) from refused
+        except ValueError as error:
+            raise Bounced(_line(error)) from error
+        except (SMTPException, OSError) as error:
+            raise LinkLost(_line(error)) from error
+
+
+def _no(refused: SMTPRecipientRefused | SMTPSenderRefused | SMTPDataError) -> Exception:
+    said = f"{refused.code} {refused.message}"
+    if refused.code == 421:  # the server is going
+        return LinkLost(said)
+    return Bounced(said) if refused.code in FOR_GOOD else NotNow(said)
+
+
+class Http:
+    """POST of a short text as JSON. Who is there knows our accounts by their number and has their phones.
+
+    2xx: taken. 4xx: never again, except 408, 425 and 429. Everything else: later. Idempotency-Key is the same
+    for every try.
+    """
+
+    def __init__(self, channel: Channel, url: str, timeout_s: int) -> None:
+        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+            raise Trouble(
+                f"HOLDFAST_{channel.upper()}_URL is not understood: https://name:password@host/path"
+            )
+        self._url = url
+        self._timeout_s = timeout_s
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["HttpLink"]:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(self._timeout_s)) as session:
+            yield HttpLink(session, self._url)
+
+
+class HttpLink:
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self._session = session
+        self._url = url
+
+    async def send(self, parcel: Parcel) -> None:
+        body = {
+            "id": parcel.key,
+            "kind": parcel.kind,
+            "account_id": parcel.account_id,
+            "address": parcel.address,
+            "locale": parcel.locale,
+            "text": parcel.text,
+        }
+        headers = {"Idempotency-Key": parcel.key}
+        try:
+            async with self._session.post(
+                self._url, json=body, headers=headers, allow_redirects=False
+            ) as answer:
+                status = answer.status
+        except (aiohttp.ClientError, OSError) as error:
+            raise NotNow(_line(error)) from error
+        if 200 <= status < 300:
+            return
+        if 400 <= status < 500 and status not in LATER:
+            raise Bounced(f"HTTP {status}")
+        raise NotNow(f"HTTP {status}")
+
+
+def _line(error: Exception) -> str:
+    return " ".join((str(error) or type(error).__name__).split())

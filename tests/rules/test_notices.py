@@ -1,0 +1,332 @@
+"""Which fact becomes which notice, in which words, as which mail (R29)."""
+
+import io
+import re
+import string
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
+from typing import Any, get_args, get_type_hints
+from zoneinfo import ZoneInfo
+
+import pytest
+import zxingcpp
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from holdfast.notices.letter import Letter, letter_of, moment, plain, text_of
+from holdfast.notices.mail import Envelope, mail_of, message_id, parts_of
+from holdfast.notices.notice import (
+    HEARD,
+    OF_SHOWS,
+    PAUSES_S,
+    URGENT,
+    Channel,
+    Kind,
+    channels_for,
+    notice_of,
+)
+from holdfast.notices.sample import SAMPLE, sample_html, sample_letter
+from holdfast.notices.templates.store import stationery
+from holdfast.outbox import (
+    KINDS,
+    Body,
+    BookingConfirmed,
+    BookingExpired,
+    Fact,
+    PaymentDeclined,
+    PaymentLate,
+    RefundDone,
+    TicketsSentAgain,
+    TicketTransferred,
+)
+from holdfast.people import LANGUAGES
+from holdfast.people.account import language_of
+from holdfast.people.routes import LocaleBody
+
+AT = datetime(2026, 11, 20, 18, 30, tzinfo=UTC)
+BOOKING: dict[str, Any] = {"owner_id": 5, "seats": (1, 2), "prices_minor": (700, 800), "amount_minor": 1500}
+MONEY: dict[str, Any] = {"attempt": 1, "amount_minor": 1500, "currency": "EUR", "owner_id": 5}
+GIFT: dict[str, Any] = {"serial": 9, "edition": 2, "from_id": 5, "owner_id": 5}
+
+
+def a_fact(body: Body) -> Fact:
+    return Fact(id=77, kind=body.KIND, version=1, at=AT, show_id=3, number=4, body=body)
+
+
+class TestFacts:
+    @pytest.mark.parametrize(
+        ("body", "kind", "account_id"),
+        [
+            (BookingConfirmed(**BOOKING, currency="EUR"), Kind.TICKETS, 5),
+            (BookingExpired(**BOOKING, currency="EUR"), Kind.HOLD_LAPSED, 5),
+            (PaymentDeclined(**MONEY), Kind.DECLINED, 5),
+            (PaymentLate(**MONEY, booked=True), Kind.LATE_BOOKED, 5),
+            (PaymentLate(**MONEY, booked=False), Kind.LATE_REFUNDED, 5),
+            (RefundDone(**MONEY, refund=1), Kind.REFUNDED, 5),
+            (TicketsSentAgain(account_id=6, owner_id=5), Kind.TICKETS, 6),
+            (TicketTransferred(**GIFT, side="given", to_id=8), Kind.TICKET_GIVEN, 5),
+            (TicketTransferred(**GIFT, side="got", to_id=8), Kind.TICKET_GOT, 8),
+            (TicketTransferred(**GIFT, side="got"), Kind.TICKET_GOT, None),
+        ],
+    )
+    def test_the_person_it_is_about_is_told(self, body: Body, kind: Kind, account_id: int | None) -> None:
+        notice = notice_of(a_fact(body))
+
+        assert notice is not None
+        assert (notice.kind, notice.account_id, notice.fact_id) == (kind, account_id, 77)
+        assert (notice.show_id, notice.number) == (3, 4)
+
+    def test_nobody_is_told_of_seats_an_organiser_keeps_back(self) -> None:
+        for body in (BookingConfirmed, BookingExpired):
+            assert notice_of(a_fact(body(**BOOKING, currency="EUR", is_block=True))) is None
+
+    def test_nobody_is_told_of_money_without_an_owner(self) -> None:
+        for body in (PaymentDeclined, PaymentLate):
+            assert notice_of(a_fact(body(**{**MONEY, "owner_id": None}))) is None
+
+    def test_a_gift_to_nobody_we_know_says_where_its_address_is(self) -> None:
+        notice = notice_of(a_fact(TicketTransferred(**GIFT, side="got")))
+
+        assert notice is not None
+        assert (notice.serial, notice.edition) == (9, 2)
+
+    def test_every_fact_that_is_heard_exists_and_every_kind_has_words(self) -> None:
+        assert set(HEARD) <= KINDS.keys()
+        assert {body.KIND for body in OF_SHOWS} <= set(HEARD)  # type: ignore[attr-defined]
+        for words in stationery().words.values():
+            assert words.keys() - {"common"} == set(Kind)
+
+    def test_only_what_is_urgent_buzzes(self) -> None:
+        there = [Channel.MAIL, Channel.SMS, Channel.PUSH]
+
+        assert channels_for(Kind.HOLD_LAPSING, there) == there
+        assert channels_for(Kind.REFUNDED, there) == [Channel.MAIL]
+        assert Kind.TICKETS in URGENT
+
+    def test_pauses_grow(self) -> None:
+        assert list(PAUSES_S) == sorted(PAUSES_S)
+
+
+def words_in(table: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every sentence of a table and where it is, its forms for numbers as one."""
+    match table:
+        case str():
+            yield path, table
+        case {"other": _, **_rest}:
+            yield path, " ".join(table.values())
+        case dict():
+            for name, inside in table.items():
+                yield from words_in(inside, f"{path}.{name}")
+        case list():
+            for number, inside in enumerate(table):
+                yield from words_in(inside, f"{path}.{number}")
+
+
+def names_in(sentence: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(sentence) if name}
+
+
+class TestWords:
+    def test_languages_are_those_that_people_may_choose(self) -> None:
+        assert get_args(get_type_hints(LocaleBody)["locale"]) == LANGUAGES
+        assert tuple(stationery().words) == LANGUAGES
+
+    @pytest.mark.parametrize("locale", LANGUAGES[1:])
+    def test_a_language_says_what_english_says(self, locale: str) -> None:
+        english, other = dict(words_in(stationery().words["en"])), dict(words_in(stationery().words[locale]))
+
+        assert other.keys() == english.keys()
+        for path, sentence in english.items():
+            assert names_in(other[path]) - {"count"} == names_in(sentence) - {"count"}, path
+
+    @pytest.mark.parametrize("locale", LANGUAGES)
+    @pytest.mark.parametrize("kind", Kind)
+    def test_every_letter_can_be_written(self, kind: Kind, locale: str) -> None:
+        letter = sample_letter(kind, locale, stationery())
+        text, page = text_of(letter, stationery()), sample_html(letter, stationery())
+
+        for said in (letter.subject, letter.heading, *letter.lines):
+            assert "{" not in said
+            assert said.strip()
+        for line in letter.lines:
+            assert line in text
+        assert f'<html lang="{locale}">' in page
+        assert "http" not in page, "nothing is loaded from elsewhere"
+        assert "<table" not in page
+
+    @pytest.mark.parametrize(
+        ("locale", "count", "subject"),
+        [
+            ("en", 1, "Your ticket for Crème Brûlée"),
+            ("en", 2, "Your 2 tickets for Crème Brûlée"),
+            ("de", 1, "Dein Ticket für Crème Brûlée"),
+            ("hi", 1, "Crème Brûlée का आपका टिकट"),
+            ("hi", 2, "Crème Brûlée के आपके 2 टिकट"),
+        ],
+    )
+    def test_numbers_have_their_forms(self, locale: str, count: int, subject: str) -> None:
+        contents = replace(SAMPLE, seats=SAMPLE.seats[:count])
+
+        assert letter_of(Kind.TICKETS, contents, locale, stationery()).subject == subject
+
+    def test_a_language_we_do_not_write_is_english(self) -> None:
+        assert letter_of(Kind.TICKETS, SAMPLE, "tlh", stationery()).locale == "en"
+
+    @pytest.mark.parametrize(
+        ("locale", "said"),
+        [
+            ("en", "Friday, 20 November 2026, 19:30 (Central European Standard Time)"),
+            ("de", "Freitag, 20. November 2026, 19:30 (Mitteleuropäische Normalzeit)"),
+            ("hi", "शुक्रवार, 20 नवंबर 2026, 19:30 (मध्य यूरोपीय मानक समय)"),
+        ],
+    )
+    def test_a_time_is_the_venues_and_spelt_in_the_readers_language(self, locale: str, said: str) -> None:
+        assert moment(AT, ZoneInfo("Europe/Berlin"), locale) == said
+
+    @pytest.mark.parametrize(
+        ("locale", "said"), [("en", "₹1,250.00"), ("de", "1.250,00 ₹"), ("hi", "₹1,250.00")]
+    )
+    def test_an_amount_is_written_as_the_reader_writes_it(self, locale: str, said: str) -> None:
+        letter = letter_of(Kind.REFUNDED, SAMPLE, locale, stationery())
+
+        assert plain(said) in plain(letter.subject)
+
+    def test_who_has_no_account_is_told_how_to_get_the_ticket(self) -> None:
+        waiting = letter_of(Kind.TICKET_GOT, SAMPLE, "en", stationery())
+
+        assert "Sign up with this e-mail address" in waiting.lines[0]
+        assert not waiting.stubs
+
+    def test_after_the_time_to_pay_nobody_is_told_to_try_again(self) -> None:
+        over = letter_of(Kind.DECLINED, replace(SAMPLE, until=None), "en", stationery())
+
+        assert "time to pay is over" in over.lines[0]
+
+
+class TestAskedLanguage:
+    @pytest.mark.parametrize(
+        ("header", "locale"),
+        [
+            (None, "en"),
+            ("", "en"),
+            ("de", "de"),
+            ("hi-IN,en;q=0.8", "hi"),
+            ("en;q=0.5, de-AT;q=0.7", "de"),
+            ("fr, it;q=0.9, hi;q=0.1", "hi"),
+            ("fr", "en"),
+            ("de;q=0", "en"),
+            ("de;q=much, hi;q=0.2", "hi"),
+            ("*", "en"),
+        ],
+    )
+    def test_the_best_of_ours_is_taken(self, header: str | None, locale: str) -> None:
+        assert language_of(header) == locale
+
+    @given(st.text(max_size=200))
+    def test_whatever_is_sent_is_a_language_of_ours(self, header: str) -> None:
+        assert language_of(header) in LANGUAGES
+
+
+def envelope(**other: Any) -> Envelope:
+    usual: dict[str, Any] = {
+        "message_id": message_id(7, AT, 1, "tickets@hall.example"),
+        "sent_at": AT,
+        "from_name": "Hall",
+        "from_address": "tickets@hall.example",
+        "to_name": "Zoë",
+        "to_address": "zoe@example.org",
+    }
+    return Envelope(**usual | other)
+
+
+def received(letter: Letter, wrapped: Envelope) -> EmailMessage:
+    """As a stranger's program reads it."""
+    raw = mail_of(letter, wrapped, stationery()).as_bytes()
+    raw.decode("ascii")
+    assert all(len(line) <= 998 for line in raw.split(b"\r\n"))
+    message = message_from_bytes(raw, policy=default)
+    assert isinstance(message, EmailMessage)
+    return message
+
+
+def the_letter(kind: Kind = Kind.TICKETS, locale: str = "en", **other: Any) -> Letter:
+    base = replace(SAMPLE, **other)
+    if kind is Kind.TICKETS:
+        base = replace(base, stubs=[])
+    return letter_of(kind, base, locale, stationery())
+
+
+class TestMail:
+    def test_it_has_a_text_a_page_and_codes_that_a_scanner_reads(self) -> None:
+        message = received(sample_letter(Kind.TICKETS, "hi", stationery()), envelope())
+
+        assert [part.get_content_type() for part in message.walk()] == [
+            *("multipart/alternative", "text/plain", "multipart/related", "text/html"),
+            *("image/png", "image/png"),
+        ]
+        page = message.get_body(("html",))
+        assert page is not None
+        ids = re.findall(r'src="cid:([^"]+)"', page.get_content())
+        pictures = {str(one["Content-ID"]).strip("<>"): one for one in parts_of(message) if one["Content-ID"]}
+        assert set(ids) == pictures.keys()
+        picture = Image.open(io.BytesIO(pictures[ids[0]].get_content()))
+        assert [one.text for one in zxingcpp.read_barcodes(picture)] == ["a sample: it opens no door"]
+
+    def test_nobodys_out_of_office_answers_and_nobody_can_unsubscribe_from_a_ticket(self) -> None:
+        message = received(the_letter(), envelope())
+
+        assert message["Auto-Submitted"] == "auto-generated"
+        assert message["List-Unsubscribe"] is None
+        assert message["Content-Language"] == "en"
+
+    @pytest.mark.parametrize("name", ["Zoë Łukasiewicz", "ज़ोया कुमार", 'A, "B" <c@d.example>', "x" * 300, ""])
+    def test_names_arrive_as_they_are_or_without_what_would_be_an_address(self, name: str) -> None:
+        message = received(the_letter(name=name), envelope(to_name=name, from_name=name))
+
+        (to,) = message["To"].addresses
+        assert to.addr_spec == "zoe@example.org"
+        assert to.display_name == " ".join(re.sub(r'[",<>@.]', " ", name).split())[:80]
+        assert [one.addr_spec for one in message["From"].addresses] == ["tickets@hall.example"]
+
+    @given(st.text(min_size=1, max_size=120), st.text(max_size=120))
+    def test_no_title_and_no_name_can_begin_a_header_or_an_address(self, title: str, name: str) -> None:
+        hostile = f"{title}\r\nBcc: all@example.org\n\n<script>"
+
+        message = received(
+            the_letter(title=hostile, name=name),
+            envelope(to_name=name, from_name=hostile, reply_to="a@b.example"),
+        )
+
+        assert "Bcc" not in message
+        assert [one.addr_spec for one in message["To"].addresses] == ["zoe@example.org"]
+        assert [one.addr_spec for one in message["From"].addresses] == ["tickets@hall.example"]
+        assert [one.addr_spec for one in message["Reply-To"].addresses] == ["a@b.example"]
+        assert not message.defects
+
+    def test_what_somebody_typed_is_no_markup(self) -> None:
+        letter = the_letter(title="<img src=x onerror=alert(1)>", name="</style><script>alert(2)</script>")
+
+        page = received(letter, envelope()).get_body(("html",))
+
+        assert page is not None
+        text = page.get_content()
+        assert "<script>" not in text
+        assert "<img" not in text
+        assert "&lt;img src=x onerror=alert(1)&gt;" in text
+
+    def test_a_title_that_looks_like_a_template_is_only_a_title(self) -> None:
+        letter = the_letter(title="{name} {{ letter.foot }} {0.__class__}")
+
+        assert letter.heading == "{name} {{ letter.foot }} {0.__class__}"
+
+    def test_the_same_notice_is_the_same_mail_and_a_new_round_is_another(self) -> None:
+        first, again = (received(the_letter(), envelope()) for _ in range(2))
+
+        assert first["Message-ID"] == again["Message-ID"] == "<notice.7.20261120183000@hall.example>"
+        assert first["Date"] == again["Date"]
+        assert message_id(7, AT, 2, "tickets@hall.example") != first["Message-ID"]
