@@ -27,7 +27,7 @@ class Words:
         made = {
             "".join(self.random.choices(SYLLABLES, k=self.random.randint(2, 4))) for _ in range(WORDS * 2)
         }
-        self.words = sorted(made, key=lambda _: self.random.random())[:WORDS]
+        self.words = sorted(sorted(made), key=lambda _: self.random.random())[:WORDS]
         self.names = [word.capitalize() for word in self.words[-NAMES:]]
         self.titles: list[list[str]] = []
 

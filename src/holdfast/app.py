@@ -1,7 +1,7 @@
 """Composition root: engines, subjects, routes and duties. The only file that knows everybody."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -9,6 +9,7 @@ import holdfast.catalogue.admin.routes
 import holdfast.catalogue.routes
 import holdfast.gate.passes.routes
 import holdfast.gate.routes
+import holdfast.hooks.routes
 import holdfast.notices.mailbox.routes
 import holdfast.notices.routes
 import holdfast.payments.books.routes
@@ -20,6 +21,7 @@ import holdfast.people.routes
 import holdfast.sale.blocks.routes
 import holdfast.sale.routes
 import holdfast.search.routes
+import holdfast.seatmap.live.routes
 import holdfast.seatmap.routes
 import holdfast.tickets.phone.routes
 import holdfast.tickets.routes
@@ -35,6 +37,10 @@ from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.gate import Gate
 from holdfast.holds import Holds
+from holdfast.hooks import Hooks, Messenger
+from holdfast.hooks.worker import HookDuties
+from holdfast.hooks.worker import consumer as hook_consumer
+from holdfast.hooks.worker import duties as hook_duties
 from holdfast.ledger import Ledger
 from holdfast.notices import Notices
 from holdfast.notices.senders import senders_of
@@ -58,6 +64,7 @@ from holdfast.search import Finder, Index
 from holdfast.search.worker import consumer as search_consumer
 from holdfast.search.worker import duties as search_duties
 from holdfast.seatmap import SeatMap
+from holdfast.seatmap.live.store import LiveMaps
 from holdfast.tickets import Tickets
 from holdfast.web.asgi import Application
 from holdfast.web.keys import purge_keys
@@ -75,12 +82,14 @@ ROUTES: tuple[Route, ...] = (
     *holdfast.tickets.phone.routes.ROUTES,
     *holdfast.gate.routes.ROUTES,
     *holdfast.seatmap.routes.ROUTES,
+    *holdfast.seatmap.live.routes.ROUTES,
     *holdfast.catalogue.routes.ROUTES,
     *holdfast.search.routes.ROUTES,
     *holdfast.sale.blocks.routes.ROUTES,
     *holdfast.gate.passes.routes.ROUTES,
     *holdfast.catalogue.admin.routes.ROUTES,
     *holdfast.people.routes.ROUTES,
+    *holdfast.hooks.routes.ROUTES,
     *holdfast.notices.routes.ROUTES,
     *holdfast.notices.mailbox.routes.ROUTES,
 )
@@ -99,6 +108,7 @@ class Box:
     holds: Holds
     claims: Claims
     seatmap: SeatMap
+    live: LiveMaps
     sales: Sales
     payments: PaymentBook
     cashier: Cashier
@@ -112,6 +122,8 @@ class Box:
     tickets: Tickets
     gate: Gate
     notices: Notices
+    hooks: Hooks
+    messenger: Messenger
 
 
 @asynccontextmanager
@@ -128,6 +140,7 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
     catalogue, claims, ledger = Catalogue(postgres), Claims(redis), Ledger(postgres, **batches)
     holds = Holds(redis, **batches)
     seatmap = SeatMap(catalogue, ledger, claims, postgres, fresh_s=config.map_fresh_ms / 1000)
+    live = LiveMaps(seatmap, config)
     sales = Sales(catalogue, holds, claims, ledger, seatmap, config)
     payments, gateway = PaymentBook(postgres, config), gateway_of(config)
     cashier = Cashier(payments, sales, claims, catalogue, gateway, config)
@@ -136,7 +149,7 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
     webhooks = Webhooks(postgres, payments, cashier, books, refunds.hear, config)
     outbox = Outbox(postgres, config)
     tickets = Tickets(postgres, catalogue)
-    search = Finder(config)
+    search, messenger = Finder(config), Messenger.of(config)
     arm(config.crash_at)
     try:
         await people.open()
@@ -151,6 +164,7 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
             holds=holds,
             claims=claims,
             seatmap=seatmap,
+            live=live,
             sales=sales,
             payments=payments,
             cashier=cashier,
@@ -164,35 +178,50 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
             tickets=tickets,
             gate=Gate(postgres, catalogue, tickets),
             notices=Notices(postgres, config),
+            hooks=Hooks(postgres, config),
+            messenger=messenger,
         )
     finally:
+        await messenger.close()
         await webhooks.close()
         await gateway.close()
         await outbox.close()
         await search.close()
+        await live.close()
         tickets.close()
         await people.close()
         await redis.close()
         await postgres.close()
 
 
-def asgi_app(config: Config, more: tuple[Route, ...] = ()) -> Application:
+def asgi_app(config: Config, more: tuple[Route, ...] = (), only: Container[str] | None = None) -> Application:
     @asynccontextmanager
     async def opened() -> AsyncIterator[Box]:
-        async with box_office(config) as box, running(web_duties(box)):
+        async def end_streams() -> int:
+            if application.is_draining:
+                box.live.drain()
+            return 0
+
+        async with box_office(config) as box, running([*web_duties(box), (0.1, end_streams)]):
             yield box
 
-    return Application(opened, (*ROUTES, *more))
+    application = Application(opened, (*ROUTES, *more), only)
+    return application
 
 
 def web_duties(box: Box) -> list[tuple[float, Duty]]:
     """What every web process does for itself."""
-    return [(box.config.revocations_refresh_s, box.people.catch_up), (1.0, meter.flush)]
+    return [
+        (box.config.revocations_refresh_s, box.people.catch_up),
+        (0.05, box.live.follow),
+        (0.05, box.live.look),
+        (1.0, meter.flush),
+    ]
 
 
 def consumers(box: Box) -> tuple[Consumer, ...]:
     """Who hears of facts: docs/consumers.md."""
-    return (search_consumer(box.index), notice_consumer(box.notices))
+    return (search_consumer(box.index), notice_consumer(box.notices), hook_consumer(box.hooks))
 
 
 def post_of(box: Box) -> Post:
@@ -201,8 +230,15 @@ def post_of(box: Box) -> Post:
     return Post(box.notices, writer, senders_of(box.config), keeps=bool(box.config.mail_page))
 
 
-def duties(box: Box) -> list[tuple[float, Duty]]:
-    """What `holdfast work` does, in any number of processes."""
+def duties(box: Box, only: Container[str] | None = None) -> list[tuple[float, Duty]]:
+    """What `holdfast work` does, in any number of processes; with `only`, what those subjects have to do."""
+    by_subject = duties_by_subject(box).items()
+    asked = [duty for name, some in by_subject if only is None or name in only for duty in some]
+    return [*asked, (1.0, meter.flush)]
+
+
+def duties_by_subject(box: Box) -> dict[str, list[tuple[float, Duty]]]:
+    """roles.py has their names."""
     sale = SaleDuties(box.ledger, box.claims, box.seatmap, box.config)
     payments = PaymentDuties(box.payments, box.cashier)
     webhooks, books = WebhookDuties(box.webhooks), BookDuties(box.books, box.config)
@@ -215,26 +251,30 @@ def duties(box: Box) -> list[tuple[float, Duty]]:
     async def forget_old_answers() -> int:
         return await purge_keys(box.postgres)
 
-    return [
-        (box.config.sweep_pause_ms / 1000, sale.sweep),
-        (1.0, sale.rebuild_stale),
-        (0.5, payments.carry_on),
-        (0.5, webhooks.look),
-        (600.0, webhooks.forget),
-        (box.config.reconcile_pause_s, books.compare),
-        (10.0, books.count),
-        (0.5, refunds.carry_out),
-        (2.0, refunds.refund_shows),
-        (10.0, refunds.count),
-        (box.config.compare_pause_s, sale.compare),
-        (60.0, count_oversold),
-        (60.0, box.people.prune),
-        (600.0, forget_old_answers),
-        *fact_duties(box.outbox, consumers(box), box.config),
-        *search_duties(box.index),
-        *notice_duties(post_of(box)),
-        (1.0, meter.flush),
-    ]
+    return {
+        "sale": [
+            (box.config.sweep_pause_ms / 1000, sale.sweep),
+            (1.0, sale.rebuild_stale),
+            (box.config.compare_pause_s, sale.compare),
+        ],
+        "payments": [
+            (0.5, payments.carry_on),
+            (0.5, webhooks.look),
+            (600.0, webhooks.forget),
+            (box.config.reconcile_pause_s, books.compare),
+            (10.0, books.count),
+            (0.5, refunds.carry_out),
+            (2.0, refunds.refund_shows),
+            (10.0, refunds.count),
+        ],
+        "audit": [(60.0, count_oversold)],
+        "people": [(60.0, box.people.prune)],
+        "web": [(600.0, forget_old_answers)],
+        "outbox": fact_duties(box.outbox, consumers(box), box.config),
+        "search": search_duties(box.index),
+        "notices": notice_duties(post_of(box)),
+        "hooks": hook_duties(HookDuties(box.hooks, box.messenger)),
+    }
 
 
 @asynccontextmanager

@@ -13,16 +13,18 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
+from holdfast.cli_backup import backup
 from holdfast.cli_facts import facts
 from holdfast.cli_gate import gate, tickets
 from holdfast.cli_notices import notices
 from holdfast.cli_payments import reconcile, webhooks
 from holdfast.cli_refunds import refunds, show, show_report
 from holdfast.cli_search import search
+from holdfast.cli_venue import venue
 from holdfast.config import Config
 from holdfast.engines.down import EngineDown
 from holdfast.engines.trouble import Trouble
@@ -32,7 +34,6 @@ from holdfast.refusals import Refusal
 if TYPE_CHECKING:
     from holdfast.app import Box
     from holdfast.audit import Report
-    from holdfast.catalogue.layout import Layout
     from holdfast.processes import Cast, Opened
 
 Result = TypeVar("Result")
@@ -45,8 +46,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-venue = typer.Typer(help="Halls and their seats.", no_args_is_help=True)
-app.add_typer(venue, name="venue")
+app.add_typer(venue, name="venue", context_settings={"obj": lambda data, act: _act(data, act)})
+app.add_typer(backup, name="backup")
 app.command()(gate)
 app.add_typer(tickets, name="tickets", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(facts, name="facts", context_settings={"obj": lambda data, act: _act(data, act)})
@@ -59,6 +60,7 @@ app.add_typer(show, name="show", context_settings={"obj": lambda data, act: _act
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free one.")]
+Only = Annotated[str, typer.Option(help="Only these subjects, comma-separated. [default: all]")]
 Workers = Annotated[int, typer.Option(min=1, max=64, help="Web worker processes.")]
 Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
 After = Annotated[Path | None, typer.Option(help="File to wait for before we open.")]
@@ -88,20 +90,25 @@ def serve(
     host: Host = "127.0.0.1",
     data: Data = None,
     workers: Workers = 2,
+    only: Only = "",
     as_json: AsJson = False,
 ) -> None:
     """Serve HTTP. Engines are those of HOLDFAST_DATABASE_URL and HOLDFAST_REDIS_URL, else embedded ones."""
     from holdfast.processes import Cast
+    from holdfast.roles import SERVED, asked
 
-    _run(Cast(config=_config(data), host=host, port=port, web=workers), as_json)
+    asked(only, SERVED)
+    _run(Cast(config=_config(data), host=host, port=port, web=workers, only=only), as_json)
 
 
 @app.command()
-def work(data: Data = None, as_json: AsJson = False) -> None:
+def work(data: Data = None, only: Only = "", as_json: AsJson = False) -> None:
     """Carry out the duties: sweep lapsed bookings, compare map and ledger. Any number may run at once."""
     from holdfast.processes import Cast
+    from holdfast.roles import WORKED, asked
 
-    _run(Cast(config=_config(data), work=1), as_json)
+    asked(only, WORKED)
+    _run(Cast(config=_config(data), work=1, only=only), as_json)
 
 
 @app.command()
@@ -184,27 +191,6 @@ def doctor(data: Data = None, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-@venue.command("import")
-def venue_import(
-    file: Annotated[Path, typer.Argument(help="Our JSON, a CSV, or a pretix seating plan.")],
-    venue: Annotated[int | None, typer.Option(help="Number of the venue that gets a hall with it.")] = None,
-    hall: Annotated[str, typer.Option(help="Name of that hall. [default: the layout's]")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check it; store nothing.")] = False,
-    data: Data = None,
-    as_json: AsJson = False,
-) -> None:
-    """Bring in a hall's seats from a file."""
-    layout = _read_layout(file)
-    page: dict[str, Any] = {"layout": layout.hash, "name": layout.name, "seats": layout.seat_count}
-    if not dry_run:
-        page |= asyncio.run(_with_box(_config(data), lambda box: _store_layout(box, layout, venue, hall)))
-    if as_json:
-        _print_json({**page, "stored": not dry_run})
-    else:
-        done = "nothing stored" if dry_run else f"stored as layout {layout.hash}"
-        print(f"{layout.name}: {layout.seat_count} seats; {done}")
-
-
 app.command(context_settings={"obj": lambda data, act: _act(data, act)})(reconcile)
 
 
@@ -222,11 +208,11 @@ def prepare(is_demo: Annotated[bool, typer.Option("--demo")] = False) -> None:
 
 
 @app.command("web-worker", hidden=True)
-def web_worker(host: Host, port: Port, after: After = None, ready: Ready = None) -> None:
+def web_worker(host: Host, port: Port, after: After = None, ready: Ready = None, only: Only = "") -> None:
     """One web worker on a port that others share."""
     from holdfast import workers
 
-    workers.serve_here(_config(None), host=host, port=port, cue=workers.Cue(after, ready))
+    workers.serve_here(_config(None), host=host, port=port, cue=workers.Cue(after, ready), only=only)
 
 
 @app.command("sandbox-worker", hidden=True)
@@ -239,11 +225,11 @@ def sandbox_worker(host: Host, port: Port, data: Books, notify: Notify, ready: R
 
 
 @app.command(hidden=True)
-def duties(after: After = None, ready: Ready = None) -> None:
+def duties(after: After = None, ready: Ready = None, only: Only = "") -> None:
     """The duties, in this process."""
     from holdfast import workers
 
-    workers.work_here(_config(None), cue=workers.Cue(after, ready))
+    workers.work_here(_config(None), cue=workers.Cue(after, ready), only=only)
 
 
 # ── beneath the commands ──────────────────────────────────────────────────────────────
@@ -369,31 +355,6 @@ async def _doctor(config: Config, as_json: bool) -> bool:
     else:
         terminal.show_findings(found)
     return all(finding.health is not Health.FAIL for finding in found)
-
-
-def _read_layout(file: Path) -> "Layout":
-    from holdfast.catalogue.importing import LayoutProblem, read_bytes
-    from holdfast.catalogue.layout import Layout
-
-    try:
-        return Layout.build(read_bytes(file.name, file.read_bytes()))
-    except OSError as error:
-        raise Trouble(f"cannot read {file}: {error.strerror}") from None
-    except LayoutProblem as problem:
-        raise Trouble(f"{file} is not a layout: {' '.join(str(problem).split())}") from None
-
-
-async def _store_layout(box: "Box", layout: "Layout", venue_id: int | None, hall: str) -> dict[str, Any]:
-    from holdfast.catalogue.admin.forms import NewHall
-    from holdfast.catalogue.admin.keeper import Keeper
-    from holdfast.catalogue.admin.store import BackOffice
-
-    office = BackOffice(box.postgres, Keeper(account_id=0, is_admin=True))
-    await office.add_layout(layout)
-    if venue_id is None:
-        return {}
-    new = NewHall(venue_id=venue_id, name=hall or layout.name, layout_hash=layout.hash)
-    return {"hall": (await office.add_hall(new)).id}
 
 
 def _print_json(page: object) -> None:

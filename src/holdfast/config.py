@@ -87,9 +87,26 @@ class Config:
     notice_lapsing_s: int = setting(180, "people are warned this long before a hold lapses; 0: they are not")
     notices_keep_d: int = setting(90, "days that it is known who was told what")
 
+    # organisers' webhooks
+    hook_lenient: int = setting(0, "1: http and private addresses too, for a demo; strangers name them")
+    hook_timeout_s: int = setting(10, "an organiser's server without an answer for this long is tried later")
+    hook_links_max: int = setting(64, "deliveries a worker has under way at once")
+    hook_overlap_h: int = setting(24, "hours that the old secret signs too, after a new one was made")
+    hook_off_after_h: int = setting(36, "an endpoint that has failed for so many hours is switched off")
+    hook_keep_d: int = setting(30, "days that deliveries are kept, for a look and a replay")
+
     # search
     search_pool_max: int = setting(2, "connections a process keeps for searches, so that none is a hold's")
     search_timeout_ms: int = setting(1000, "a search that takes longer is stopped and refused")
+
+    # live maps
+    viewers_max: int = setting(10_000, "live maps a process has open at once; one more is refused")
+    viewers_per_address_max: int = setting(
+        0, "live maps an address has open in a process; 0: no limit, as behind a proxy all have the proxy's"
+    )
+    viewer_backlog_bytes_max: int = setting(
+        262_144, "changes a slow viewer has not taken before it is cut off, to come back with its last id"
+    )
 
     # the web
     body_bytes_max: int = setting(65_536, "a longer request body is refused")

@@ -44,6 +44,7 @@ class Cast:
     port: int = 0
     web: int = 0
     work: int = 0
+    only: str = ""  # the subjects that are served or worked for: roles.py; none: all
     is_demo: bool = False  # demo data, words to log files, engines of its own or none
     sandbox_port: int = 0  # of the payment gateway beside us; 0: none
 
@@ -211,9 +212,10 @@ def _sandbox_recipe(cast: Cast, folder: DataFolder) -> Recipe:
 
 
 def _recipes(cast: Cast, folder: DataFolder, prepared: Path) -> list[Recipe]:
-    web = ("web-worker", "--host", cast.host, "--port", str(cast.port))
+    only = ("--only", cast.only) if cast.only else ()
+    web = ("web-worker", "--host", cast.host, "--port", str(cast.port), *only)
     children: dict[str, tuple[str, ...]] = dict.fromkeys(_free_names(folder, "web", cast.web), web)
-    children |= dict.fromkeys(_free_names(folder, "work", cast.work), ("duties",))
+    children |= dict.fromkeys(_free_names(folder, "work", cast.work), ("duties", *only))
     return [
         Recipe(
             name=name,

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import resource
 import signal
 import socket
 import sys
@@ -17,11 +18,14 @@ from holdfast.engines.checks import check_engines, connect
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.migrate import migrate
 from holdfast.processes import DRAIN_S
+from holdfast.roles import SERVED, WORKED, asked
 
 BACKLOG = 4096
 GC_EVERY = 20_000  # new objects between two looks for garbage in cycles
 # Longer than the 60 s of the usual proxies: who closes an idle connection first must not be us.
 KEEP_ALIVE_S = 75
+SOCKETS_MAX = 65_536
+TAKES_NOTHING_MS = 20_000  # shorter than DRAIN_S: a viewer whose network is gone keeps nobody from stopping
 SHOWS_TOLD_MAX = 100  # of the demo, in one line of JSON: who reads by lines often stops at 64 KB
 
 Progress = Callable[[str, int, int], None]  # what, done, of how many
@@ -65,7 +69,7 @@ class Cue:
             draft.rename(self.ready)
 
 
-def serve_here(config: Config, *, host: str, port: int, cue: Cue) -> None:
+def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = "") -> None:
     """One web worker, until SIGTERM; then nothing new, and what is under way is finished."""
     import uvicorn
 
@@ -73,7 +77,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue) -> None:
     from holdfast.engines.meter import meter
     from holdfast.web import log
 
-    application = asgi_app(config)
+    application = asgi_app(config, only=asked(only, SERVED))
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -88,6 +92,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue) -> None:
     log.set_up()
     meter.share(DataFolder(config.data_dir).meter)
     rarely_collect()
+    allow_connections()
     cue.wait()
     server = Server(
         uvicorn.Config(
@@ -108,6 +113,14 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue) -> None:
         sys.exit(3)
 
 
+def allow_connections() -> None:
+    """As many open sockets as the system lets us: every viewer of a live map is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = SOCKETS_MAX if hard == resource.RLIM_INFINITY else min(hard, SOCKETS_MAX)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def rarely_collect() -> None:
     """What is loaded by now lives as long as we do, and hardly any garbage of ours is in cycles.
 
@@ -118,7 +131,7 @@ def rarely_collect() -> None:
     gc.set_threshold(GC_EVERY, 20, 100)
 
 
-def work_here(config: Config, *, cue: Cue) -> None:
+def work_here(config: Config, *, cue: Cue, only: str = "") -> None:
     """The duties, until SIGTERM."""
     import uvloop
 
@@ -133,7 +146,7 @@ def work_here(config: Config, *, cue: Cue) -> None:
         stop = asyncio.Event()
         for sign in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(sign, stop.set)
-        async with box_office(config) as box, running(duties(box)):
+        async with box_office(config) as box, running(duties(box, asked(only, WORKED))):
             cue.tell()
             await stop.wait()
 
@@ -149,5 +162,7 @@ def _shared_port(host: str, port: int) -> socket.socket:
     shared = socket.socket(family, kind, protocol)
     shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # inherited by every connection: who takes nothing is gone
+        shared.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, TAKES_NOTHING_MS)
     shared.bind(address)
     return shared

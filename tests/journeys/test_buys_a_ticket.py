@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from holdfast.app import Box
+from holdfast.catalogue.terms import Terms
 from holdfast.payments.worker import PaymentDuties
 from tests.cast import Fan, problem
 from tests.patience import until
@@ -119,6 +120,20 @@ async def test_a_payment_that_is_called_off_gives_the_hold_back(a_show: Show, al
     assert (await pays(alice, booking)).status_code == 200
 
 
+async def test_who_asks_after_a_payment_that_was_called_off_hears_that_the_seats_are_still_theirs(
+    a_show: Show, alice: Fan
+) -> None:
+    booking = await held(alice, await a_show())
+    await alice.post(f"/bookings/{booking}/pay", {})
+    await alice.delete(f"/bookings/{booking}/payment")
+
+    response = await alice.post(f"/bookings/{booking}/payment")
+
+    told = problem(response)
+    assert (response.status_code, told["code"], told["decline_code"]) == (402, "declined", "called_off")
+    assert await state_of(alice, booking) == "held"
+
+
 @pytest.mark.parametrize("path", ["//evil.example", "https://evil.example", "/\\evil.example", "thanks"])
 async def test_nobody_is_sent_to_another_site(a_show: Show, alice: Fan, path: str) -> None:
     booking = await held(alice, await a_show())
@@ -172,3 +187,17 @@ async def test_time_up_is_called_off_at_the_gateway_and_the_seats_go(
 
 async def _is(fan: Fan, booking: str, state: str) -> bool:
     return bool(await state_of(fan, booking) == state)
+
+
+async def test_a_card_buys_as_many_seats_as_the_show_lets_one_card_have(
+    a_show: Show, alice: Fan, bob: Fan
+) -> None:
+    show_id = await a_show(sold_on=Terms(card_seats_max=3))
+    first, second = await held(alice, show_id, "A-1", "A-2"), await held(bob, show_id, "A-3", "A-4")
+
+    paid = await pays(alice, first, "tok_ok:shared")
+    too_many = await pays(bob, second, "tok_ok:shared")
+    another = await pays(bob, second, "tok_ok:his-own")
+
+    assert (paid.status_code, another.status_code) == (200, 200)
+    assert (too_many.status_code, problem(too_many)["code"]) == (409, "card_limit")

@@ -102,10 +102,14 @@ async def a_server(config: Config, log: Path) -> AsyncIterator[str]:
             *(sys.executable, "-m", "holdfast", *words), env=env, stdout=output, stderr=output
         )
         try:
-            await until(lambda: asyncio.sleep(0, ready.exists()), within_s=30)
+            await until(
+                lambda: asyncio.sleep(0, ready.exists() or process.returncode is not None), within_s=30
+            )
+            assert process.returncode is None, log.read_text()
             yield f"http://127.0.0.1:{port}"
         finally:
-            process.send_signal(signal.SIGTERM)
+            if process.returncode is None:
+                process.send_signal(signal.SIGTERM)
             await process.wait()
 
 

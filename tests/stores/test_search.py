@@ -18,7 +18,7 @@ from holdfast.engines.checks import connect
 from holdfast.engines.migrate import migrate
 from holdfast.search.query import SearchAsked, Sort, understood
 from holdfast.search.refusals import NoSuchPostalCode, SearchTooSlow
-from holdfast.search.store import Finder
+from holdfast.search.store import REST_FROM, Finder
 from holdfast.search.word import words_of
 
 LIGHTHOUSE, ARITHMETIC = "The Lighthouse Keeper's Daughter", "Monsoon Arithmetic"
@@ -244,6 +244,33 @@ async def test_pages_by_cursor_are_the_whole_list_in_order(demo: Box, sort: Sort
     assert read == whole
     assert len({hit.event_id for hit in read}) == len(read) >= 30
     assert [hit.key for hit in read] == sorted(hit.key for hit in read)
+
+
+async def test_words_of_a_title_count_more_than_those_of_a_description(demo: Box) -> None:
+    found = await titles(demo, SearchAsked(q="night", size=50))
+
+    assert found[0] == "Aurora String Quartet: Farewell Night"
+    assert "The Velvet Tramlines" in found  # "Late-night quintet with two double basses and no drummer."
+
+
+@pytest.mark.parametrize("city", [None, "mumbai"])
+async def test_pages_of_one_search_go_from_titles_to_descriptions(demo: Box, city: str | None) -> None:
+    search = understood(SearchAsked(q="the", size=3, city=city, only_available=city is not None))
+    meaning = await demo.search.meaning(("the",))
+    whole = await demo.search.hits(replace(search, size=200), meaning)
+
+    by_cursor, page = [], await demo.search.hits(search, meaning)
+    while page:
+        by_cursor += page[:3]
+        page = await demo.search.hits(replace(search, after=by_cursor[-1].place), meaning)
+    by_number = [
+        hit
+        for offset in range(0, len(whole), 3)
+        for hit in (await demo.search.hits(replace(search, offset=offset), meaning))[:3]
+    ]
+
+    assert whole[0].key < REST_FROM < whole[-1].key
+    assert by_cursor == by_number == whole
 
 
 async def test_counts_by_facet_add_up_and_do_not_narrow_themselves(demo: Box) -> None:

@@ -1,7 +1,8 @@
 """Search keeps up: what changes in the catalogue or is sold is told by facts, and written soon after."""
 
+import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -206,14 +207,49 @@ async def test_what_could_not_be_written_is_still_due(box: Box, a_show: AShow) -
     assert [row["id"] for row in due] == [event_id]
 
 
+async def test_what_changes_while_it_is_written_is_written_again(box: Box, a_show: AShow) -> None:
+    event_id = await of_show(box, await a_show(), "event_id")
+    while await box.index.write_due():
+        pass
+
+    class Restless(Programme):
+        """Somebody changes the event after it was read."""
+
+        async def shows(self, event_ids: Sequence[int]) -> list[Any]:
+            rows = await super().shows(event_ids)
+            await box.index.mark_events([event_id])
+            return rows
+
+    await box.index.mark_events([event_id])
+    await Index(box.postgres, Restless(box.postgres), box.seatmap).write_due()
+
+    assert await box.postgres.fetchval("SELECT count(*) FROM listing_due WHERE id = $1", event_id) == 1
+    assert await box.index.write_due() == 1
+    assert await box.index.write_due() == 0
+
+
+async def test_who_marks_does_not_wait_for_who_writes(box: Box, a_show: AShow) -> None:
+    """Two connections, and a writer that needs both: whoever marks must not keep the second one waiting."""
+    event_id = await of_show(box, await a_show(), "event_id")
+    few = Postgres(box.config.database_url, pool_max=2, timeout_s=5)
+    index = Index(few, Programme(few), box.seatmap)
+    try:
+        async with asyncio.timeout(4):
+            await asyncio.gather(
+                *(index.mark_events([event_id]) for _ in range(40)), *(index.write_due() for _ in range(4))
+            )
+    finally:
+        await few.close()
+
+
 async def test_a_reindex_writes_what_is_missing_and_forgets_what_is_gone(box: Box, a_show: AShow) -> None:
     show_id = await a_show()
     event_id, title = await of_show(box, show_id, "event_id"), await of_show(box, show_id, "title")
     await box.postgres.execute("TRUNCATE listing, listing_show, listing_word, listing_venue, listing_due")
     await box.postgres.execute(
         "INSERT INTO listing (event_id, title, kind, language, genre, language_name, genre_name, cities,"
-        " dates, currency, from_price_minor, ends_at, soonest_s, unrated, doc, words)"
-        " VALUES (9000000000, 'Gone', 'film', '', '', '', '', '{}', '{}', 'EUR', 0, 'infinity', 0, 0,"
+        " dates, currency, from_price_minor, ends_at, soonest_s, unrated, brief, doc, words)"
+        " VALUES (9000000000, 'Gone', 'film', '', '', '', '', '{}', '{}', 'EUR', 0, 'infinity', 0, 0, '',"
         " '''goneforever'':1A', '{}')"
     )
     told_of: list[tuple[int, int]] = []

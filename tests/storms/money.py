@@ -79,7 +79,7 @@ async def untrue(office: Office, show_id: int, deals: Sequence[Deal]) -> list[st
         found += [
             f"declined, and is {steps.get((number, attempt))}: {deal}"
             for attempt in deal.declined
-            if steps.get((number, attempt)) not in ("declined", "returned")
+            if steps.get((number, attempt)) not in ("declined", "called_off", "returned")
         ]
     return found
 

@@ -33,6 +33,9 @@ HELP = {
     "http_answers_total": "answers, by route and status",
     "map_corrections_total": "differences between map and ledger that were settled, by kind",
     "map_rebuilds_total": "maps written anew from the ledger, by reason",
+    "viewers": "live maps open now",
+    "viewers_cut_total": "live maps ended because their viewer did not take the changes",
+    "changes_sent_total": "changes of maps told, once for each viewer",
     "ledger_only_total": "holds decided by the ledger alone, because Redis could not be reached",
     "facts_told_total": "facts handed on to the bus",
     "facts_heard_total": "facts that a group is done with, by group",
@@ -129,7 +132,7 @@ class Meter:
         if self._folder is None:
             return [own]
         others = [p for p in self._folder.glob("*.json") if p.stem != str(os.getpid())]
-        return [own, *(msgspec.json.decode(p.read_bytes(), type=Sums) for p in others)]
+        return [own, *(_sums_in(p) for p in others)]
 
     def _sums(self) -> Sums:
         return Sums(
@@ -175,6 +178,18 @@ class _Families(Collector):
                 pairs = list(zip(bounds, running, strict=True))
                 family.add_metric([text for _, text in labels], pairs, values[-1])
             yield family
+
+
+def _sums_in(file: Path) -> Sums:
+    """Of another process. What a dead one has counted stays; what it had at the moment is gone with it."""
+    sums = msgspec.json.decode(file.read_bytes(), type=Sums)
+    try:
+        os.kill(int(file.stem), 0)
+    except ProcessLookupError:
+        sums.gauges = {}
+    except PermissionError:  # alive, and somebody else's
+        return sums
+    return sums
 
 
 def buckets_of(name: str) -> tuple[float, ...]:

@@ -21,11 +21,13 @@ CREATE TABLE listing (
     soonest_s        double precision NOT NULL,             -- start of its next show, in seconds since 1970
     unrated          double precision NOT NULL,             -- 10 - rating; 10 while nobody has rated it
     unpopular        double precision NOT NULL DEFAULT 0,   -- minus the seats taken in its shows to come
-    doc              tsvector         NOT NULL,             -- A title, B people, C place and sort, D more
-    words            text[]           NOT NULL,             -- its words of A, B and C, for listing_word
+    brief            tsvector         NOT NULL,             -- A title, B people, C place and sort
+    doc              tsvector         NOT NULL,             -- the same, and D description
+    words            text[]           NOT NULL,             -- those of `brief`, for listing_word
     written_at       timestamptz      NOT NULL DEFAULT now()
 );
 CREATE INDEX listings_by_word ON listing USING gin (doc) WITH (fastupdate = off);
+CREATE INDEX listings_by_brief_word ON listing USING gin (brief) WITH (fastupdate = off);
 CREATE INDEX listings_by_time ON listing (soonest_s, event_id);
 CREATE INDEX listings_by_rating ON listing (unrated, event_id);
 CREATE INDEX listings_by_popularity ON listing (unpopular, event_id);
@@ -80,20 +82,24 @@ CREATE INDEX words_by_key ON listing_word USING gin (keys) WITH (fastupdate = of
 
 -- What has changed and is to be written anew: an event as a whole, or only the counts of a show.
 CREATE TABLE listing_due (
-    what   text        NOT NULL,
-    id     bigint      NOT NULL,
-    due_at timestamptz NOT NULL,
+    what    text        NOT NULL,
+    id      bigint      NOT NULL,
+    due_at  timestamptz NOT NULL,
+    version bigint      NOT NULL DEFAULT 1,                  -- raised whenever it changes while it is due
     PRIMARY KEY (what, id),
     CONSTRAINT an_event_or_the_counts_of_a_show CHECK (what IN ('event', 'counts'))
 );
 
--- Listings with these words and of this sort that can still be seen; NULL: any. Short enough to be planned as
--- a part of the query that asks, like a view with parameters.
-CREATE FUNCTION listings_asked(p_words tsquery, p_kind text, p_language text, p_genre text)
+-- Listings with these words and of this sort that can still be seen; NULL: any. `p_where` the words are: all
+-- in `brief`, not all of them there (`rest`), or anywhere (`doc`). Short enough to be planned as a part of the
+-- query that asks, like a view with parameters.
+CREATE FUNCTION listings_asked(p_words tsquery, p_where text, p_kind text, p_language text, p_genre text)
 RETURNS SETOF listing LANGUAGE sql STABLE AS $$
     SELECT *
       FROM listing
-     WHERE (p_words IS NULL OR doc @@ p_words)
+     WHERE (p_words IS NULL OR CASE p_where WHEN 'brief' THEN brief @@ p_words
+                                            WHEN 'rest' THEN doc @@ p_words AND NOT brief @@ p_words
+                                            ELSE doc @@ p_words END)
        AND (p_kind IS NULL OR kind = p_kind)
        AND (p_language IS NULL OR language = p_language)
        AND (p_genre IS NULL OR genre = p_genre)

@@ -50,7 +50,6 @@ def mail_of(letter: Letter, envelope: Envelope, stationery: Stationery) -> Email
     message["Subject"] = letter.subject
     message["Date"] = format_datetime(envelope.sent_at)
     message["Message-ID"] = envelope.message_id
-    message["Content-Language"] = letter.locale
     # Nobody's out-of-office answers it. It is no list: there is nothing to unsubscribe from.
     message["Auto-Submitted"] = "auto-generated"
     message["X-Auto-Response-Suppress"] = "All"
@@ -65,6 +64,7 @@ def mail_of(letter: Letter, envelope: Envelope, stationery: Stationery) -> Email
     for enclosed in letter.enclosures:
         kind, _, form = enclosed.media_type.partition("/")
         message.add_attachment(enclosed.content, kind, form, filename=enclosed.name)
+    message["Content-Language"] = letter.locale  # last: a part that is put around others takes no such header
     return message
 
 

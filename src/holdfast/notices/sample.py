@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from holdfast.notices.letter import Contents, Letter, SeatName, Stationery, Stub, html_of, letter_of
 from holdfast.notices.notice import Kind
-from holdfast.tickets import png
+from holdfast.tickets import Occasion, Printed, Standing, png
 
 STARTS_AT = datetime(2027, 5, 14, 14, 0, tzinfo=UTC)
 SEATS = (SeatName("Stalls", "J", "12"), SeatName("Stalls", "J", "13"))
@@ -26,6 +26,33 @@ SAMPLE = Contents(
     at=STARTS_AT - timedelta(days=7),
     starts_before=STARTS_AT - timedelta(hours=1),
     other="bob@example.org",
+)
+OCCASION = Occasion(
+    show_id=0,
+    title=SAMPLE.title,
+    hall="Hall 1",
+    venue="Lotus Palace",
+    address="12 Marine Drive",
+    city="Mumbai",
+    starts_at=STARTS_AT,
+    ends_at=STARTS_AT + timedelta(hours=2),
+    starts_local=STARTS_AT.astimezone(SAMPLE.zone),
+    timezone="Asia/Kolkata",
+    cancelled=False,
+    revision=1,
+)
+TICKET = Printed(
+    ticket_id="",
+    reference=SAMPLE.reference,
+    seat="J-12",
+    section="Stalls",
+    row="J",
+    seat_number="12",
+    category="Gold",
+    trait="n",
+    price="",
+    worth=Standing.GOOD,
+    code="a sample: it opens no door",
 )
 TICKETS_IN = {Kind.TICKETS: 2, Kind.TICKET_GOT: 1}
 

@@ -66,6 +66,7 @@ class Post:
         self._notices = notices
         self._writer = writer
         self._senders = dict(senders)
+        self._is_warm = False
         self._ends = dict.fromkeys(self._senders, State.SENT)
         if keeps and Channel.MAIL not in self._senders:
             self._senders[Channel.MAIL], self._ends[Channel.MAIL] = Drawer(notices), State.KEPT
@@ -74,6 +75,9 @@ class Post:
         aside = await self._notices.set_aside(SET_ASIDE_MAX, list(self._senders))
         if not self._senders:
             return aside
+        if not self._is_warm:
+            await self._writer.warm_up()
+            self._is_warm = True
         taken = await self._notices.take_due(TAKEN_AT_ONCE_MAX, list(self._senders))
         async with asyncio.TaskGroup() as group:
             for channel, sender in self._senders.items():

@@ -269,6 +269,17 @@ class TicketsSentAgain(Body, frozen=True, kw_only=True):
     owner_id: int | None = None
 
 
+class EndpointSwitchedOff(Body, frozen=True, kw_only=True):
+    """Webhooks to an organiser's server failed for long, or it said that it is gone. `show_id` is 0."""
+
+    KIND = "endpoint.switched_off"
+    endpoint_id: int
+    organiser_id: int
+    url: str
+    reason: str = ""
+    failing_since: datetime | None = None
+
+
 BOOKING_KINDS = (
     BookingHeld,
     BookingPaying,
@@ -290,6 +301,7 @@ KINDS: dict[str, type[Body]] = {
         *(EventChanged, VenueChanged, CityChanged),
         *(TicketCheckedIn, TicketCheckedOut, TicketCheckInUndone),
         *(TicketTransferred, TicketTakenBack, TicketsSentAgain, DoorConflictRaised),
+        EndpointSwitchedOff,
     )
 }
 

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.engines.crash import crash_points
-from holdfast.ledger import from_public_id
+from holdfast.ledger import State, from_public_id
 from holdfast.payments.cashier.store import Cashier
 from holdfast.payments.payment import Ask, PayBody, Payment, PayPage, pay_page
 from holdfast.payments.refusals import CardLimit, Declined, NoPayment, PaymentUnderWay
@@ -27,6 +27,7 @@ from holdfast.web.answers import answer, read
 from holdfast.web.keys import checked_key
 from holdfast.web.routing import Route
 
+CALLED_OFF = "The payment was called off."
 LOOK_AGAIN = {"Retry-After": "1", "Cache-Control": "no-store"}
 
 
@@ -143,6 +144,9 @@ def _told(payment: Payment) -> Response:
                 decline_code=payment.code,
                 attempt=payment.attempt,
             )
+        case Step.CALLED_OFF if payment.booking_state is State.HELD:
+            # Another tab did: nothing was taken and the seats are still theirs.
+            raise Declined(reason=CALLED_OFF, decline_code=payment.step, attempt=payment.attempt)
         case Step.EXPIRED | Step.RETURNED | Step.CALLED_OFF:
             raise HoldGone(state=payment.booking_state, payment=payment.step)
     return answer(202, pay_page(payment), LOOK_AGAIN)

@@ -40,6 +40,7 @@ class Listing(Struct, frozen=True, kw_only=True):
     soonest_s: float
     unrated: float
     unpopular: float
+    brief: str
     doc: str
     words: str
 
@@ -77,6 +78,7 @@ def listing_of(event: Row, shows: Sequence[ListedShow], venues: Mapping[int, Row
     places = list(dict.fromkeys(show.venue_id for show in shows))[:PLACES_NAMED_MAX]
     fields = fields_of(event, [venues[venue_id] for venue_id in places])
     counted = {word for weight in "ABC" for word in fields[weight]}
+    found = {**fields, "A": [*fields["A"], *joined(fields["A"])]}
     next_one = shows[0]
     return Listing(
         event_id=event["event_id"],
@@ -94,7 +96,8 @@ def listing_of(event: Row, shows: Sequence[ListedShow], venues: Mapping[int, Row
         soonest_s=next_one.starts_at.timestamp(),
         unrated=RATING_MAX - (event["rating"] or 0.0),
         unpopular=-float(sum(show.wanted for show in shows)),
-        doc=doc_of({**fields, "A": [*fields["A"], *joined(fields["A"])]}),
+        brief=doc_of({weight: words for weight, words in found.items() if weight != "D"}),
+        doc=doc_of(found),
         words=" ".join(sorted(counted)),
     )
 

@@ -2,43 +2,46 @@
 -- stopped after a second. $1 is a tsquery as text, NULL: whatever the words.
 
 -- name: hits
--- Events by themselves, in this order, after a place in it or from an offset on.
+-- Events by themselves, in this order, after a place in it or from an offset on. Words that are all in title,
+-- people, place and sort count more than any description: those come first, and are looked for first ($2).
   SELECT event_id, key
     FROM (SELECT event_id,
-                 CASE $6::text
+                 CASE $7::text
                       WHEN 'showtime' THEN soonest_s
                       WHEN 'rating' THEN unrated
                       WHEN 'popularity' THEN unpopular
                       WHEN 'price' THEN from_price_minor::float8
                       -- Equally good ones: the one that more people want.
-                      ELSE greatest(unpopular, -1e5) * 1e-9 - ts_rank(doc, $1::text::tsquery)::float8
+                      ELSE CASE $2::text WHEN 'rest' THEN 10 ELSE 0 END
+                           + greatest(unpopular, -1e5) * 1e-9 - ts_rank(doc, $1::text::tsquery)::float8
                  END AS key
-            FROM listings_asked($1::text::tsquery, $2, $3, $4)
-           WHERE $5::text IS NULL OR $5 = ANY (cities)) AS found
-   WHERE $7::float8 IS NULL OR (key, event_id) > ($7, $8::bigint)
+            FROM listings_asked($1::text::tsquery, $2, $3, $4, $5)
+           WHERE $6::text IS NULL OR $6 = ANY (cities)) AS found
+   WHERE $8::float8 IS NULL OR (key, event_id) > ($8, $9::bigint)
 ORDER BY key, event_id
-   LIMIT $9 OFFSET $10;
+   LIMIT $10 OFFSET $11;
 
 -- name: hits_by_show
--- Events that have a show which is all that is asked for. $19, $20: venues and how far they are, in km.
+-- Events that have a show which is all that is asked for. $20, $21: venues and how far they are, in km.
   SELECT event_id, key
     FROM (SELECT listing.event_id,
-                 CASE $5::text
+                 CASE $6::text
                       WHEN 'showtime' THEN min(extract(epoch FROM show.starts_at))::float8
                       WHEN 'rating' THEN listing.unrated
                       WHEN 'popularity' THEN listing.unpopular
                       WHEN 'price' THEN min(show.from_price_minor)::float8
                       WHEN 'distance' THEN min(near.km)
-                      ELSE greatest(listing.unpopular, -1e5) * 1e-9
+                      ELSE CASE $2::text WHEN 'rest' THEN 10 ELSE 0 END
+                           + greatest(listing.unpopular, -1e5) * 1e-9
                            - ts_rank(listing.doc, $1::text::tsquery)::float8
                  END AS key
-            FROM listed_shows_asked($6, $7, $8, $9, $10, $11, $12, $13, $14) AS show
-            JOIN listings_asked($1::text::tsquery, $2, $3, $4) AS listing USING (event_id)
-            LEFT JOIN unnest($19::bigint[], $20::float8[]) AS near (venue_id, km) USING (venue_id)
+            FROM listed_shows_asked($7, $8, $9, $10, $11, $12, $13, $14, $15) AS show
+            JOIN listings_asked($1::text::tsquery, $2, $3, $4, $5) AS listing USING (event_id)
+            LEFT JOIN unnest($20::bigint[], $21::float8[]) AS near (venue_id, km) USING (venue_id)
         GROUP BY listing.event_id, listing.unrated, listing.unpopular, listing.doc) AS found
-   WHERE $15::float8 IS NULL OR (key, event_id) > ($15, $16::bigint)
+   WHERE $16::float8 IS NULL OR (key, event_id) > ($16, $17::bigint)
 ORDER BY key, event_id
-   LIMIT $17 OFFSET $18;
+   LIMIT $18 OFFSET $19;
 
 -- name: shows_of_hits
 -- At most $3 shows of each event: first those at a place that was named ($1), then the soonest.
@@ -64,7 +67,7 @@ WITH base AS MATERIALIZED (
          $3::text IS NULL OR language = $3 AS l,
          $4::text IS NULL OR genre = $4 AS g
     FROM (SELECT kind, language, language_name, genre, genre_name, cities, dates, currency, from_price_minor
-            FROM listings_asked($1::text::tsquery, NULL, NULL, NULL)
+            FROM listings_asked($1::text::tsquery, 'doc', NULL, NULL, NULL)
            WHERE NOT $14::boolean
        UNION ALL
           SELECT kind, language, language_name, genre, genre_name, show.cities, show.dates, show.currency,
@@ -73,7 +76,7 @@ WITH base AS MATERIALIZED (
                          array_agg(DISTINCT local_date) AS dates, min(currency) AS currency, min(from_price_minor) AS price
                     FROM listed_shows_asked($5, $6, $7, $8, $9, $10, $11, $12, $13)
                 GROUP BY event_id) AS show
-            JOIN listings_asked($1::text::tsquery, NULL, NULL, NULL) AS listing USING (event_id)
+            JOIN listings_asked($1::text::tsquery, 'doc', NULL, NULL, NULL) AS listing USING (event_id)
            WHERE $14::boolean) AS matching
 )
    SELECT 'total' AS facet, '' AS value, '' AS name, count(*) AS events FROM base WHERE k AND l AND g
@@ -122,8 +125,9 @@ SELECT avg(venue.lat)::float8 AS lat, avg(venue.lon)::float8 AS lon
 HAVING count(*) > 0;
 
 -- name: found
--- Whether any listing has these words: for each tsquery, in order.
-  SELECT EXISTS (SELECT FROM listing WHERE doc @@ asked.words::tsquery) AS found
+-- Whether any listing has these words: for each tsquery, in order. Most are found without the descriptions.
+  SELECT EXISTS (SELECT FROM listing WHERE brief @@ asked.words::tsquery)
+         OR EXISTS (SELECT FROM listing WHERE doc @@ asked.words::tsquery) AS found
     FROM unnest($1::text[]) WITH ORDINALITY AS asked (words, place)
 ORDER BY place;
 
@@ -139,16 +143,30 @@ SELECT DISTINCT word, uses
 
 -- name: words_beginning
 -- The most used words that begin so.
-  SELECT word
+  SELECT word, uses
     FROM listing_word
    WHERE word >= $1 AND word < $1 || U&'\+10FFFF'
 ORDER BY uses DESC, word
    LIMIT $2;
 
 -- name: events_suggested
+-- Few have these words: all of them are looked at, and the most wanted are told.
+WITH found AS MATERIALIZED (
+    SELECT event_id, title, kind, cities, unpopular
+      FROM listing
+     WHERE brief @@ $1::text::tsquery
+       AND ends_at > now()
+)
+  SELECT event_id, title, kind, cities
+    FROM found
+ORDER BY unpopular, event_id
+   LIMIT $2;
+
+-- name: common_events_suggested
+-- Many have these words: from the most wanted on, until there are enough.
   SELECT event_id, title, kind, cities
     FROM listing
-   WHERE doc @@ $1::text::tsquery
+   WHERE brief @@ $1::text::tsquery
      AND ends_at > now()
 ORDER BY unpopular, event_id
    LIMIT $2;

@@ -27,8 +27,10 @@ KEPT_MAX = 1000
 SHOWS_OF_HIT_MAX = 3
 VENUES_NEAR_MAX = 5000
 COMMON_USES = 20_000  # "any of the words" leaves more common ones out, if others are left
+OFTEN_USES = 2_000  # enough to find some among the most wanted, too many to look at all
 POSTAL_LETTERS_MIN = 3  # a code that shares less with ours says nothing of where it is
 COMPLETIONS_MAX = 10
+REST_FROM = 5.0  # keys of relevance above this are of events that have some of the words in their description
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +155,23 @@ class Finder:
 
     async def hits(self, search: Search, meaning: Meaning) -> list[Hit]:
         """One more than the page has, if there are more."""
+        if search.sort is not Sort.RELEVANCE:
+            return await self._hits(search, meaning, "doc", search.size + 1, search.offset)
+        wanted = search.size + 1 + search.offset
+        first: list[Hit] = []
+        if search.after is None or search.after.key < REST_FROM:
+            first = await self._hits(search, meaning, "brief", wanted)
+        rest: list[Hit] = []
+        if len(first) < wanted:
+            rest = await self._hits(search, meaning, "rest", wanted - len(first))
+        return [*first, *rest][search.offset :]
+
+    async def _hits(
+        self, search: Search, meaning: Meaning, where: str, limit: int, offset: int = 0
+    ) -> list[Hit]:
         of, after = search.filters, search.after
-        page = (
-            *((after.key, after.event_id) if after else (None, None)),
-            *(search.size + 1, 0 if after else search.offset),
-        )
-        words = (meaning.query, of.kind, of.language, of.genre)
+        page = (*((after.key, after.event_id) if after else (None, None)), limit, 0 if after else offset)
+        words = (meaning.query, where, of.kind, of.language, of.genre)
         if of.look_at_shows or (of.city and search.sort in (Sort.SHOWTIME, Sort.PRICE)):
             near = (list(of.venues or ()), list(of.distances_km or [0.0] * len(of.venues or ())))
             rows = await self._fetch(Q.hits_by_show, *words, search.sort, *of.of_shows, *page, *near)
@@ -196,9 +209,9 @@ class Finder:
         completed = [row["word"] for row in rows]
         if not completed:
             return []
-        query = f"({any_of(completed, 'AB')})"
-        if whole:
-            query = " & ".join([*(any_of([word]) for word in whole), query])
+        if not whole and sum(row["uses"] for row in rows) > OFTEN_USES:
+            return await self._fetch(Q.common_events_suggested, any_of(completed), limit)
+        query = " & ".join([*(any_of([word]) for word in whole), f"({any_of(completed, 'AB')})"])
         return await self._fetch(Q.events_suggested, query, limit)
 
     async def suggested_venues(self, words: Sequence[str], limit: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What happened to a map, step by step, and the bytes that tell it. No I/O (R7).
+"""What happened to a map, step by step, and the bytes that tell it. No I/O (R8).
 
 A stream of server-sent events is made of frames. Each is encoded once and is the same for every viewer:
 
@@ -34,7 +34,7 @@ class Step:
 
 
 def read_step(entry_id: bytes, changed: bytes) -> Step:
-    """An entry of the stream that pool.lua writes: `7-0` and `12H,13H`. Of a seat named twice, the last counts."""
+    """An entry of the stream that pool.lua writes: `7-0`, `12H,13H`. Of a seat named twice, the last."""
     version = int(entry_id.partition(b"-")[0])
     parts = changed.decode("ascii").split(",") if changed else ()
     return Step(version, {int(part[:-1]): part[-1] for part in parts})

@@ -53,6 +53,10 @@ class SeatMap:
                 return last
             raise
 
+    async def newest(self, show_id: int) -> Snapshot:
+        """Read now, however fresh the last one is."""
+        return await self._snapshots.renew(show_id)
+
     def peek(self, show_id: int) -> Snapshot | None:
         """The last map this process has seen, however old; never waits."""
         return self._last.get(show_id)

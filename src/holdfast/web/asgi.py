@@ -9,7 +9,7 @@ must stay close to a bare endpoint. A refusal is raised by whoever finds it and 
 
 import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import AbstractAsyncContextManager
 from itertools import count
 from time import perf_counter
@@ -28,6 +28,7 @@ from holdfast.web.card_number import refuse_card_number_in_query, refuse_card_nu
 from holdfast.web.cors import Cors
 from holdfast.web.deadline import Deadlines
 from holdfast.web.docs import docs_routes
+from holdfast.web.elsewhere import here
 from holdfast.web.guards import Guards, RawHeaders, read_body, refuse_unless_json
 from holdfast.web.health import HEALTH_ROUTES
 from holdfast.web.keys import Keys, KeyUse
@@ -46,14 +47,21 @@ Box = Any
 
 
 class Application:
-    """`routes`, their documentation and health, on the box office that `box_factory` opens at the start."""
+    """`routes`, their documentation and health, on the box office that `box_factory` opens at the start.
+
+    With `only`, the routes of those subjects; the others say that they are served elsewhere.
+    """
 
     def __init__(
-        self, box_factory: Callable[[], AbstractAsyncContextManager[Box]], routes: Iterable[Route]
+        self,
+        box_factory: Callable[[], AbstractAsyncContextManager[Box]],
+        routes: Iterable[Route],
+        only: Container[str] | None = None,
     ) -> None:
         self._open_box = box_factory
         routes = tuple(routes)
-        self._table = Table((*routes, *docs_routes(routes), *HEALTH_ROUTES))
+        served = routes if only is None else tuple(here(route, only) for route in routes)
+        self._table = Table((*served, *docs_routes(routes), *HEALTH_ROUTES))
         self._id_prefix = secrets.token_hex(5)  # with a counter: unique without asking for entropy each time
         self._ids = count(1)
         self.is_draining = False  # /readyz says so: whoever balances the load sends nobody new

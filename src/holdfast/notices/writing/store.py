@@ -12,6 +12,7 @@ from holdfast.money import spelt
 from holdfast.notices.letter import Contents, Enclosure, Letter, SeatName, Stub, letter_of
 from holdfast.notices.mail import Envelope, mail_of, message_id, name_and_address
 from holdfast.notices.notice import Channel, Due, Kind
+from holdfast.notices.sample import OCCASION, TICKET, sample_html, sample_letter
 from holdfast.notices.senders import Parcel
 from holdfast.notices.store import Q
 from holdfast.notices.templates.store import stationery
@@ -38,6 +39,12 @@ class Writer:
         self._ledger = ledger
         self._tickets = tickets
         self._config = config
+
+    async def warm_up(self) -> None:
+        """Fonts, words and templates are read now, and not while somebody waits for their first mail."""
+        for locale in stationery().words:
+            sample_html(sample_letter(Kind.TICKETS, locale, stationery()), stationery())
+        await self._tickets.printer.print(OCCASION, [TICKET])
 
     async def letter(self, due: Due) -> Letter | None:
         """None: it is moot."""

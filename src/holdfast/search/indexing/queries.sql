@@ -3,16 +3,21 @@
 -- name: lock_listings
 SELECT pg_advisory_xact_lock(7466215315);
 
+-- name: try_lock_listings
+-- False: another one is writing.
+SELECT pg_try_advisory_xact_lock(7466215315);
+
 -- name: mark
--- What is due already stays due: who writes it reads what is true then.
+-- What is due already is due as before, but whoever is writing it now has not seen the last of it. Version 1:
+-- it was not due.
    INSERT INTO listing_due (what, id, due_at)
-   SELECT $1, id, now() + $3 * interval '1 s' FROM unnest($2::bigint[]) AS id
-ON CONFLICT (what, id) DO NOTHING
-RETURNING id;
+   SELECT $1, id, now() + $3 * interval '1 s' FROM unnest($2::bigint[]) AS id ORDER BY id
+ON CONFLICT (what, id) DO UPDATE SET version = listing_due.version + 1
+RETURNING version;
 
 -- name: mark_listed
 -- Everything we have a listing of, lest one stays behind that the catalogue has no more.
-   INSERT INTO listing_due (what, id, due_at) SELECT 'event', event_id, now() FROM listing
+   INSERT INTO listing_due (what, id, due_at) SELECT 'event', event_id, now() FROM listing ORDER BY event_id
 ON CONFLICT (what, id) DO NOTHING;
 
 -- name: mark_past
@@ -20,20 +25,21 @@ ON CONFLICT (what, id) DO NOTHING;
    INSERT INTO listing_due (what, id, due_at)
    SELECT DISTINCT 'event', event_id, now()
      FROM (SELECT event_id FROM listing_show WHERE ends_at <= now() LIMIT $1) AS past
+ ORDER BY event_id
 ON CONFLICT (what, id) DO NOTHING;
 
--- name: take_due
--- Ours until the end of the transaction. What another one is at is left to it.
-   DELETE FROM listing_due
-    WHERE (what, id) IN (SELECT what, id FROM listing_due
-                          WHERE what = $1 AND due_at <= now()
-                       ORDER BY id
-                          LIMIT $2
-                            FOR UPDATE SKIP LOCKED)
-RETURNING id;
+-- name: due
+  SELECT id, version
+    FROM listing_due
+   WHERE what = $1 AND due_at <= now()
+ORDER BY id
+   LIMIT $2;
 
--- name: due_count
-SELECT count(*) FROM listing_due WHERE what = 'event';
+-- name: done
+-- What was marked again since it was read stays due.
+DELETE FROM listing_due
+ USING unnest($2::bigint[], $3::bigint[]) AS read (id, version)
+ WHERE listing_due.what = $1 AND listing_due.id = read.id AND listing_due.version = read.version;
 
 -- name: words_before
 SELECT words FROM listing WHERE event_id = ANY ($1::bigint[]);
@@ -54,20 +60,22 @@ SELECT venue_id, name, city, postal_code, lat, lon, doc::tsvector
 
 -- name: write_listings
 INSERT INTO listing (event_id, title, kind, language, genre, language_name, genre_name, cities, dates,
-                     currency, from_price_minor, ends_at, soonest_s, unrated, unpopular, doc, words)
+                     currency, from_price_minor, ends_at, soonest_s, unrated, unpopular, brief, doc, words)
 SELECT event_id, title, kind, language, genre, language_name, genre_name, string_to_array(cities, ' '),
        string_to_array(dates, ' ')::date[], currency, from_price_minor, ends_at, soonest_s, unrated,
-       unpopular, doc::tsvector, string_to_array(words, ' ')
+       unpopular, brief::tsvector, doc::tsvector, string_to_array(words, ' ')
   FROM jsonb_to_recordset($1::text::jsonb)
     AS a (event_id bigint, title text, kind text, language text, genre text, language_name text,
           genre_name text, cities text, dates text, currency text, from_price_minor bigint,
-          ends_at timestamptz, soonest_s float8, unrated float8, unpopular float8, doc text, words text)
+          ends_at timestamptz, soonest_s float8, unrated float8, unpopular float8, brief text,
+          doc text, words text)
     ON CONFLICT (event_id) DO UPDATE
    SET title = excluded.title, kind = excluded.kind, language = excluded.language, genre = excluded.genre,
        language_name = excluded.language_name, genre_name = excluded.genre_name, cities = excluded.cities,
        dates = excluded.dates, currency = excluded.currency, from_price_minor = excluded.from_price_minor,
        ends_at = excluded.ends_at, soonest_s = excluded.soonest_s, unrated = excluded.unrated,
-       unpopular = excluded.unpopular, doc = excluded.doc, words = excluded.words, written_at = now();
+       unpopular = excluded.unpopular, brief = excluded.brief, doc = excluded.doc,
+       words = excluded.words, written_at = now();
 
 -- name: forget_listings
 DELETE FROM listing WHERE event_id = ANY ($1::bigint[]);

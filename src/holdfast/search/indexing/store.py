@@ -3,12 +3,13 @@
     fact ──► listing_due ──► listing, listing_show, listing_venue, listing_word
              once for many facts
 
-Who takes something off the list reads the catalogue after that, and writes in the same transaction: a change
-is never lost to a writer that looked too early, and a crash puts it back on the list.
+One process writes at a time. It reads what is due, then the catalogue, writes, and takes off the list what
+was not marked again meanwhile: a change is never lost to a writer that looked too early, nor to a crash.
+Nobody who marks waits for the writer, which takes further connections while it works.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -28,6 +29,7 @@ PAST_MAX = 1000
 COUNTS_WAIT_S = 2.0  # a hot show's counts are written this often, however much happens in it
 
 Progress = Callable[[str, int, int], None]  # what, done, of how many
+Write = Callable[[Any, list[int]], Awaitable[None]]
 
 
 class Counting(Protocol):
@@ -56,32 +58,18 @@ class Index:
 
     async def mark_counts(self, show_id: int) -> bool:
         """True: it was not due yet, so whatever happens to it within COUNTS_WAIT_S will be seen."""
-        return bool(await self._postgres.fetch(Q.mark, "counts", [show_id], COUNTS_WAIT_S))
+        return bool(await self._postgres.fetchval(Q.mark, "counts", [show_id], COUNTS_WAIT_S) == 1)
 
     async def mark_past(self) -> int:
         return int((await self._postgres.execute(Q.mark_past, PAST_MAX)).rsplit(" ", 1)[-1])
 
-    async def write_due(self, limit: int = EVENTS_AT_ONCE) -> int:
-        """Write the events that are due; how many there were."""
-        async with self._postgres.transaction() as tx:
-            event_ids = [row["id"] for row in await tx.fetch(Q.take_due, "event", limit)]
-            if event_ids:
-                await self._write(tx, event_ids)
-        return len(event_ids)
+    async def write_due(self) -> int:
+        """Write the events that are due; how many there were. None while another process writes."""
+        return await self._one_at_a_time("event", EVENTS_AT_ONCE, self._write, wait=False)
 
     async def write_counts(self) -> int:
         """Write how many seats are taken in the shows where something happened."""
-        async with self._postgres.transaction() as tx:
-            show_ids = [row["id"] for row in await tx.fetch(Q.take_due, "counts", COUNTS_AT_ONCE)]
-            if not show_ids:
-                return 0
-            counts = await self._seatmap.counts_many(show_ids)
-            wanted = [counts[i].get("H", 0) + counts[i].get("B", 0) for i in show_ids]
-            taken = [w + counts[i].get("X", 0) for i, w in zip(show_ids, wanted, strict=True)]
-            await tx.execute(Q.lock_listings)
-            rows = await tx.fetch(Q.write_counts, show_ids, taken, wanted)
-            await tx.execute(Q.write_popularity, sorted({row["event_id"] for row in rows}))
-        return len(show_ids)
+        return await self._one_at_a_time("counts", COUNTS_AT_ONCE, self._write_counts, wait=False)
 
     async def reindex(self, progress: Progress = lambda _what, _done, _total: None) -> int:
         """Write everything anew, while search goes on answering; how many events there were."""
@@ -90,10 +78,30 @@ class Index:
         while event_ids := await self._programme.event_ids_after(last, MARKED_AT_ONCE):
             last = event_ids[-1]
             await self.mark_events(event_ids)
-            while count := await self.write_due():
+            while count := await self._one_at_a_time("event", EVENTS_AT_ONCE, self._write, wait=True):
                 done += count
                 progress("events", min(done, total), total)
         return done
+
+    async def _one_at_a_time(self, what: str, limit: int, write: Write, *, wait: bool) -> int:
+        async with self._postgres.transaction() as tx:
+            if wait:
+                await tx.execute(Q.lock_listings)
+            elif not await tx.fetchval(Q.try_lock_listings):
+                return 0
+            rows = await tx.fetch(Q.due, what, limit)
+            ids = [row["id"] for row in rows]
+            if ids:
+                await write(tx, ids)
+                await tx.execute(Q.done, what, ids, [row["version"] for row in rows])
+        return len(ids)
+
+    async def _write_counts(self, tx: Any, show_ids: list[int]) -> None:
+        counts = await self._seatmap.counts_many(show_ids)
+        wanted = [counts[i].get("H", 0) + counts[i].get("B", 0) for i in show_ids]
+        taken = [w + counts[i].get("X", 0) for i, w in zip(show_ids, wanted, strict=True)]
+        rows = await tx.fetch(Q.write_counts, show_ids, taken, wanted)
+        await tx.execute(Q.write_popularity, sorted({row["event_id"] for row in rows}))
 
     async def _write(self, tx: Any, event_ids: list[int]) -> None:
         events = await self._programme.events(event_ids)
@@ -111,7 +119,6 @@ class Index:
             for event in events
             if event["event_id"] in shows
         ]
-        await tx.execute(Q.lock_listings)
         before = [word for row in await tx.fetch(Q.words_before, event_ids) for word in row["words"]]
         await tx.execute(Q.write_venues, _json([listed_venue(venue) for venue in venues.values()]))
         await tx.execute(Q.write_listings, _json(listings))

@@ -56,8 +56,9 @@ class Frames:
                 continue
             if step.version != self.base - len(earlier) or not step.changes:
                 break
-            earlier.insert(0, step)
+            earlier.append(step)
         if earlier:
+            earlier.reverse()
             self._versions[:0] = [step.version for step in earlier]
             self._frames[:0] = frames = [step.frame for step in earlier]
             self.base, self._size = earlier[0].version - 1, self._size + sum(map(len, frames))
@@ -94,19 +95,22 @@ class Feed:
         self._layout = snapshot.layout
         self._states = bytearray(snapshot.states)
         self.frames = Frames(snapshot.version)
-        self.__dict__.pop("snapshot", None)
+        self._changed()
 
     @property
     def version(self) -> int:
         return self.frames.version
 
-    @cached_property
-    def snapshot(self) -> Snapshot:
-        return Snapshot(self.show_id, self.version, bytes(self._states), self._layout)
+    @property
+    def states(self) -> bytes:
+        return bytes(self._states)
 
     @cached_property
     def snapshot_frame(self) -> bytes:
-        return snapshot_frame(self.snapshot)
+        return snapshot_frame(Snapshot(self.show_id, self.version, self.states, self._layout))
+
+    def _changed(self) -> None:
+        self.__dict__.pop("snapshot_frame", None)
 
     def take(self, steps: Iterable[Step]) -> bytes:
         """Go these steps; the frames that tell them. Each follows the one before: the caller has looked."""
@@ -116,8 +120,7 @@ class Feed:
                 self._states[seat] = ord(letter)
             frames.append(frame := step.frame)
             self.frames.add(step.version, frame)
-        self.__dict__.pop("snapshot", None)
-        self.__dict__.pop("snapshot_frame", None)
+        self._changed()
         return b"".join(frames)
 
     def turn_to(self, snapshot: Snapshot) -> bytes:
@@ -130,10 +133,9 @@ class Feed:
             return b""
         is_alike = len(snapshot.states) == len(self._states)
         if is_alike and epoch_of(snapshot.version) == epoch_of(self.version):
-            step = step_between(bytes(self._states), snapshot)
+            step = step_between(self.states, snapshot)
             return self.take([step]) if step.changes else b""
         self._begin(snapshot)
-        self.__dict__.pop("snapshot_frame", None)
         return self.snapshot_frame
 
     def first_frames(self, since: int) -> bytes | None:

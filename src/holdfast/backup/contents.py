@@ -1,0 +1,53 @@
+"""What is in a backup, as its last part says: contents.json. No I/O.
+
+FILE (zip) ─┬─ ledger/<table>      rows as COPY writes them, in the order in which they can go back
+            ├─ folder/<path>       files of the data folder: the sandbox's books and secret
+            ├─ settings.env        HOLDFAST_… of who made it, without the addresses of engines
+            └─ contents.json       version, steps of the schema, sums, rows, sequences
+"""
+
+import msgspec
+
+CONTENTS = "contents.json"
+LEDGER = "ledger/"
+FOLDER = "folder/"
+SETTINGS = "settings.env"
+FORM = 1  # of the file; a program refuses one that it does not know
+# What was sold after the backup is lost, but people have its tickets, and the gateway its payments: their
+# numbers must not be given to anybody else.
+NUMBERS_SKIPPED = 1_000_000
+
+
+class SchemaStep(msgspec.Struct, frozen=True):
+    number: int
+    name: str
+    checksum: str
+
+
+class Part(msgspec.Struct, frozen=True):
+    name: str
+    sha256: str
+    size: int
+    rows: int = 0  # of a table
+    columns: tuple[str, ...] = ()
+
+    @property
+    def table(self) -> str:
+        return self.name.removeprefix(LEDGER) if self.name.startswith(LEDGER) else ""
+
+
+class Contents(msgspec.Struct, frozen=True, kw_only=True):
+    form: int
+    program: str  # its version
+    made_at: str
+    steps: tuple[SchemaStep, ...]
+    parts: tuple[Part, ...]
+    sequences: dict[str, int]
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def tables(self) -> tuple[Part, ...]:
+        return tuple(part for part in self.parts if part.table)

@@ -1,0 +1,230 @@
+"""The only file in backup/ that reads and writes: the ledger by COPY, the file as a zip.
+
+COPY and not pg_dump: it is there with every driver, and a backup of an older server goes into a newer one.
+"""
+
+import hashlib
+import os
+import zipfile
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import IO
+
+import asyncpg
+import msgspec
+
+from holdfast.backup.contents import CONTENTS, FORM, LEDGER, NUMBERS_SKIPPED, Contents, Part, SchemaStep
+from holdfast.engines.migrate import Step, migrate, plan, steps
+from holdfast.engines.sql import Queries
+from holdfast.engines.trouble import Trouble
+
+Q = Queries("holdfast.backup")
+READ_BYTES = 1 << 20
+CONTENTS_BYTES_MAX = 16_000_000
+
+Progress = Callable[[str, int, int], None]  # what, done, of how many
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """What belongs to a box office and is not in its ledger."""
+
+    name: str
+    data: bytes
+
+
+class Writing:
+    """One part, summed while it is written."""
+
+    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
+        info = zipfile.ZipInfo(name, date_time=datetime.now(UTC).timetuple()[:6])
+        info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o600 << 16
+        self._file = archive.open(info, "w", force_zip64=True)
+        self._name, self._sum, self._size, self._rows = name, hashlib.sha256(), 0, 0
+
+    async def write_rows(self, data: bytes) -> None:
+        """COPY ends a row with a line feed, and writes one within a row as two characters."""
+        self._rows += data.count(b"\n")
+        self.write(data)
+
+    def write(self, data: bytes) -> None:
+        self._sum.update(data)
+        self._size += len(data)
+        self._file.write(data)
+
+    def close(self, columns: Iterable[str] = ()) -> Part:
+        self._file.close()
+        return Part(self._name, self._sum.hexdigest(), self._size, self._rows, tuple(columns))
+
+
+async def create(
+    connection: asyncpg.Connection, file: Path, program: str, extras: Iterable[Extra], progress: Progress
+) -> Contents:
+    """Every table as of one instant, while people go on buying. The file is there whole, or not at all."""
+    if pending := await plan(connection):
+        raise Trouble(f"the schema is not up to date ({pending[0].name}): run `holdfast migrate` first")
+    with _draft(file) as draft, zipfile.ZipFile(draft, "w", compresslevel=6) as archive:
+        async with connection.transaction(isolation="repeatable_read", readonly=True):
+            parts = await _write_tables(connection, archive, progress)
+            taken = tuple(SchemaStep(step.number, step.name, step.checksum) for step in steps())
+        for extra in extras:
+            part = Writing(archive, extra.name)
+            part.write(extra.data)
+            parts.append(part.close())
+        contents = Contents(
+            form=FORM,
+            program=program,
+            made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            steps=taken,
+            parts=tuple(parts),
+            sequences={row["name"]: row["number"] for row in await connection.fetch(Q.sequences)},
+        )
+        archive.writestr(CONTENTS, msgspec.json.format(msgspec.json.encode(contents)))
+    return contents
+
+
+def verify(file: Path, progress: Progress) -> Contents:
+    """Read all of it and compare every sum; Trouble when it is not what was written."""
+    with _opened(file) as archive:
+        contents = _contents_of(archive, file)
+        listed = {part.name for part in contents.parts} | {CONTENTS}
+        if set(archive.namelist()) != listed:
+            raise Trouble(f"{file} is not a whole backup: its parts are not those of its contents")
+        for done, part in enumerate(contents.parts):
+            progress("parts", done, len(contents.parts))
+            summed, size, rows = hashlib.sha256(), 0, 0
+            for data in _read(archive, part.name, file):
+                summed.update(data)
+                size, rows = size + len(data), rows + data.count(b"\n")
+            if summed.hexdigest() != part.sha256 or size != part.size or (part.table and rows != part.rows):
+                raise Trouble(f"{file} is damaged: {part.name} is not what was written; use another backup")
+    return contents
+
+
+async def restore(connection: asyncpg.Connection, file: Path, progress: Progress) -> Contents:
+    """Into a database without a table; then on to our own schema. All rows or none."""
+    contents = verify(file, progress)
+    if await connection.fetchval(Q.is_used):
+        raise Trouble("the database is not empty: a backup is restored into an empty one only")
+    await migrate(connection, _known_steps(contents, file))
+    with _opened(file) as archive:
+        async with connection.transaction():
+            await connection.execute(Q.make_room)
+            for done, part in enumerate(contents.tables):
+                progress("tables", done, len(contents.tables))
+                await _put_back(connection, archive, part, file)
+            await connection.execute(Q.wake_triggers)
+            await connection.execute(Q.mark_sales)
+            await connection.execute(Q.rename_log)
+    for name, number in contents.sequences.items():
+        await connection.fetchval(Q.set_sequence, name, number + NUMBERS_SKIPPED)
+    await migrate(connection)
+    await connection.execute(Q.look_at_sizes)
+    return contents
+
+
+def extra_parts(file: Path, beneath: str) -> Iterator[Extra]:
+    """What is in it besides the ledger; the names without `beneath`. The file has been verified."""
+    with _opened(file) as archive:
+        for part in _contents_of(archive, file).parts:
+            if part.name.startswith(beneath) and not part.table:
+                yield Extra(part.name.removeprefix(beneath), b"".join(_read(archive, part.name, file)))
+
+
+async def _write_tables(
+    connection: asyncpg.Connection, archive: zipfile.ZipFile, progress: Progress
+) -> list[Part]:
+    columns = {row["name"]: row["columns"] for row in await connection.fetch(Q.tables)}
+    order: TopologicalSorter[str] = TopologicalSorter({name: set() for name in columns})
+    for row in await connection.fetch(Q.references):
+        order.add(row["name"], row["needs"])
+    parts = []
+    for done, name in enumerate(order.static_order()):
+        progress("tables", done, len(columns))
+        part = Writing(archive, LEDGER + name)
+        await connection.copy_from_table(name, output=part.write_rows, columns=columns[name])
+        parts.append(part.close(columns[name]))
+    return parts
+
+
+async def _put_back(connection: asyncpg.Connection, archive: zipfile.ZipFile, part: Part, file: Path) -> None:
+    async def rows() -> AsyncIterator[bytes]:
+        for data in _read(archive, part.name, file):
+            yield data
+
+    done = await connection.copy_to_table(part.table, source=rows(), columns=list(part.columns))
+    if done != f"COPY {part.rows}":
+        raise Trouble(f"{part.table}: {part.rows} rows were to go back, PostgreSQL says {done}")
+
+
+def _known_steps(contents: Contents, file: Path) -> list[Step]:
+    """Our own steps up to those of the backup; Trouble when they are not the same."""
+    ours = {step.number: step for step in steps()}
+    for taken in contents.steps:
+        if taken.number not in ours:
+            raise Trouble(f"{file} is of a newer program ({contents.program}): upgrade this one first")
+        if ours[taken.number].checksum != taken.checksum:
+            raise Trouble(
+                f"{file} was made with another step {taken.name} than ours: use the program it is of"
+            )
+    return [ours[taken.number] for taken in contents.steps]
+
+
+def _contents_of(archive: zipfile.ZipFile, file: Path) -> Contents:
+    try:
+        if archive.getinfo(CONTENTS).file_size > CONTENTS_BYTES_MAX:
+            raise KeyError(CONTENTS)
+        contents = msgspec.json.decode(archive.read(CONTENTS), type=Contents)
+    except (KeyError, msgspec.MsgspecError, zipfile.BadZipFile):
+        raise Trouble(f"{file} is not a backup of ours, or not whole") from None
+    if contents.form != FORM:
+        raise Trouble(
+            f"{file} has form {contents.form}, and we know {FORM}: use the program it was made with"
+        )
+    return contents
+
+
+def _read(archive: zipfile.ZipFile, name: str, file: Path) -> Iterator[bytes]:
+    try:
+        with archive.open(name) as part:
+            while data := part.read(READ_BYTES):
+                yield data
+    except (zipfile.BadZipFile, EOFError, zlib.error) as error:
+        raise Trouble(f"{file} is damaged at {name}: {error}; use another backup") from None
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        archive = zipfile.ZipFile(file)
+    except OSError as error:
+        raise Trouble(f"cannot read {file}: {error.strerror}") from None
+    except zipfile.BadZipFile:
+        raise Trouble(f"{file} is not a backup of ours, or not whole") from None
+    with archive:
+        yield archive
+
+
+@contextmanager
+def _draft(file: Path) -> Iterator[IO[bytes]]:
+    """Beside it, for its owner alone; renamed when everything is on the disk. Nothing is overwritten."""
+    if file.exists():
+        raise Trouble(f"{file} is there already: choose another name")
+    draft = file.with_name(f"{file.name}.draft")
+    try:
+        made = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        raise Trouble(f"cannot write {draft}: {error.strerror}") from None
+    try:
+        with os.fdopen(made, "w+b") as opened:
+            yield opened
+            opened.flush()
+            os.fsync(opened.fileno())
+        draft.rename(file)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,134 @@
+"""A delivery: one fact for one endpoint, and what becomes of it. No I/O.
+
+    fact ──► QUEUED ──► DONE         2xx
+              │  ▲
+              │  └── anything else: again after PAUSES_S
+              ├────► DEAD            tried often enough
+              └────► MISSED          the endpoint is off: by its organiser, by 410, or after failing for long
+
+DEAD, MISSED and DONE are QUEUED anew by a replay. Who takes one has it for LEASE_S; a process that dies after
+sending has sent what comes once more, with the same webhook-id.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from holdfast.outbox import Fact, Other
+
+PAUSES_S = (5, 30, 120, 600, 3600, 21_600, 43_200, 86_400)  # after each try that failed; then it is dead
+LEASE_S = 120  # longer than any try takes
+SAID_MAX = 500  # letters of an answer that are kept
+REASON_MAX = 300
+GONE = 410  # the other side says: never again
+
+
+class State(StrEnum):
+    QUEUED = "queued"
+    DONE = "done"
+    DEAD = "dead"
+    MISSED = "missed"
+
+
+class Due(Struct, frozen=True, kw_only=True):
+    """One to be sent now, by whoever has this turn."""
+
+    endpoint_id: int
+    fact_id: int
+    url: str
+    secrets: list[bytes]
+    payload: bytes
+    tries: int
+    turn: int
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """What came of a try."""
+
+    status: int | None
+    took_ms: int
+    reason: str | None = None
+    said: str = ""
+
+    @property
+    def is_yes(self) -> bool:
+        return self.reason is None
+
+
+class DeliveriesAsked(Struct, forbid_unknown_fields=True, frozen=True):
+    state: State | None = None
+    before: Annotated[int, Meta(ge=1, le=2**63 - 1)] = 2**63 - 1  # `next` of the page before
+    size: Annotated[int, Meta(ge=1, le=200)] = 50
+
+
+class Try(Struct, frozen=True, kw_only=True):
+    tried_at: datetime
+    status: int | None  # null: it did not come to an answer
+    took_ms: int
+    reason: str | None
+    said: str  # the first letters of the answer
+
+
+class DeliveryPage(Struct, frozen=True, kw_only=True):
+    fact_id: int  # webhook-id
+    kind: str
+    state: State
+    fact_at: datetime
+    due_at: datetime | None  # when it is tried next
+    tries: list[Try]  # the newest first
+
+
+class DeliveryList(Struct, frozen=True):
+    deliveries: list[DeliveryPage]
+    next: int | None  # ask for `before` this to go on; null: that was all
+
+
+class ReplaySince(Struct, forbid_unknown_fields=True, frozen=True):
+    """Send again whatever happened since then."""
+
+    since: Annotated[datetime, Meta(tz=True)]
+    failed_only: bool = True  # what was not taken; false: what was taken, too
+
+
+class Replayed(Struct, frozen=True):
+    deliveries: int
+
+
+def payload_of(fact: Fact) -> bytes:
+    body = fact.body.values if isinstance(fact.body, Other) else msgspec.to_builtins(fact.body)
+    data = {
+        "fact_id": fact.id,
+        "version": fact.version,
+        "show_id": fact.show_id or None,
+        "booking_id": fact.booking_id,
+        **body,
+    }
+    return msgspec.json.encode({"type": fact.kind, "timestamp": fact.at, "data": data})
+
+
+def pause_s(tries: int) -> float | None:
+    """After so many tries; None: that was the last."""
+    return float(PAUSES_S[tries - 1]) if tries <= len(PAUSES_S) else None
+
+
+def reply_of(status: int, took_ms: int, said: bytes) -> Reply:
+    text = said.decode("utf-8", "replace").replace("\0", "�")[:SAID_MAX]
+    reason = None if 200 <= status < 300 else f"HTTP {status}"
+    if 300 <= status < 400:
+        reason = f"HTTP {status}: redirects are not followed"
+    return Reply(status=status, took_ms=took_ms, reason=reason, said=text)
+
+
+def delivery_page(row: Mapping[str, Any]) -> DeliveryPage:
+    return DeliveryPage(
+        fact_id=row["fact_id"],
+        kind=row["kind"],
+        state=State(row["state"]),
+        fact_at=row["at"],
+        due_at=row["due_at"],
+        tries=msgspec.json.decode(row["tries_told"], type=list[Try]),
+    )

@@ -1,0 +1,1 @@
+"""HTTP to a server that a stranger has named."""

@@ -1,0 +1,151 @@
+-- Organisers' endpoints, and what is delivered to them.
+
+-- name: add_endpoint
+-- As many as one may have: no row. Who adds two at once waits for the other: their account is locked first.
+   INSERT INTO webhook_endpoint (organiser_id, url, kinds, active, secret)
+   SELECT $1, $2, $3, $4, $5
+    WHERE (SELECT count(*) FROM webhook_endpoint WHERE organiser_id = $1) < $6
+RETURNING *;
+
+-- name: lock_organiser
+SELECT id FROM account WHERE id = $1 FOR NO KEY UPDATE;
+
+-- name: endpoints
+-- Of an organiser, or of all (NULL); the newest first.
+SELECT * FROM webhook_endpoint WHERE $1::bigint IS NULL OR organiser_id = $1 ORDER BY id DESC LIMIT $2;
+
+-- name: endpoint
+-- Another organiser's: no row.
+SELECT * FROM webhook_endpoint WHERE id = $1 AND ($2::bigint IS NULL OR organiser_id = $2);
+
+-- name: change_endpoint
+-- Another organiser's: no row. Switched on it begins anew: what it failed at before is forgiven.
+   UPDATE webhook_endpoint
+      SET url = coalesce($3, url),
+          kinds = coalesce($4::text[], kinds),
+          active = coalesce($5, active),
+          off_reason = CASE WHEN coalesce($5, active) THEN NULL ELSE off_reason END,
+          failing_since = CASE WHEN $5 OR $3 IS NOT NULL THEN NULL ELSE failing_since END
+    WHERE id = $1 AND ($2::bigint IS NULL OR organiser_id = $2)
+RETURNING *;
+
+-- name: miss_queued
+UPDATE webhook_delivery SET state = 'missed', due_at = NULL WHERE endpoint_id = $1 AND state = 'queued';
+
+-- name: remove_endpoint
+   DELETE FROM webhook_endpoint WHERE id = $1 AND ($2::bigint IS NULL OR organiser_id = $2)
+RETURNING id;
+
+-- name: change_secret
+-- The one before signs too until $4 hours have passed. One before that is gone at once.
+   UPDATE webhook_endpoint
+      SET old_secret = secret, old_until = now() + $4 * interval '1 hour', secret = $3
+    WHERE id = $1 AND ($2::bigint IS NULL OR organiser_id = $2)
+RETURNING *;
+
+-- name: wanted_by
+-- Endpoints of the one organiser whose event, or whose own account, the fact is about.
+SELECT id
+  FROM webhook_endpoint
+ WHERE organiser_id = coalesce(
+           $4::bigint,
+           (SELECT event.organiser_id FROM event WHERE event.id = $3),
+           (SELECT event.organiser_id FROM show JOIN event ON event.id = show.event_id WHERE show.id = $2))
+   AND (kinds = '{}' OR $1 = ANY (kinds));
+
+-- name: add_deliveries
+-- While an endpoint is off its facts are missed, and can be replayed when it is on again. Its row is locked:
+-- who switches it off meanwhile finds what is written here, or we find that it is off.
+WITH told AS (SELECT id, active FROM webhook_endpoint WHERE id = ANY ($1) ORDER BY id FOR SHARE)
+INSERT INTO webhook_delivery (endpoint_id, fact_id, kind, at, payload, state, due_at)
+SELECT id, $2, $3, $4, $5,
+       CASE WHEN active THEN 'queued' ELSE 'missed' END::delivery_state, CASE WHEN active THEN now() END
+  FROM told
+    ON CONFLICT DO NOTHING;
+
+-- name: take_due
+-- A few of each endpoint, so that one with much to be told keeps nobody waiting; what others have is left out.
+WITH due AS (
+    SELECT one.endpoint_id, one.fact_id, endpoint.url,
+           CASE WHEN endpoint.old_until > now() THEN ARRAY[endpoint.secret, endpoint.old_secret]
+                ELSE ARRAY[endpoint.secret] END AS secrets
+      FROM webhook_endpoint AS endpoint
+     CROSS JOIN LATERAL (
+           SELECT endpoint_id, fact_id
+             FROM webhook_delivery
+            WHERE endpoint_id = endpoint.id AND due_at <= now()
+            ORDER BY due_at, fact_id
+            LIMIT $2
+              FOR UPDATE SKIP LOCKED) AS one
+     WHERE endpoint.active AND (endpoint.failing_since IS NOT NULL) = $4
+     LIMIT $1)
+   UPDATE webhook_delivery AS delivery
+      SET turn = turn + 1, tries = tries + 1, due_at = now() + $3 * interval '1 s'
+     FROM due
+    WHERE delivery.endpoint_id = due.endpoint_id AND delivery.fact_id = due.fact_id
+RETURNING delivery.endpoint_id, delivery.fact_id, due.url, due.secrets, delivery.payload, delivery.tries,
+          delivery.turn;
+
+-- name: end_try
+-- Yes: done. No, with a pause: again after it; without one: dead. Another has had a turn since: no row.
+   UPDATE webhook_delivery
+      SET state = CASE WHEN $4 THEN 'done' WHEN $5::float8 IS NULL THEN 'dead' ELSE 'queued' END::delivery_state,
+          due_at = CASE WHEN NOT $4 THEN now() + $5::float8 * interval '1 s' END
+    WHERE endpoint_id = $1 AND fact_id = $2 AND turn = $3 AND state = 'queued'
+RETURNING state;
+
+-- name: add_try
+-- The delivery may be gone with its endpoint: then there is nothing to remember.
+INSERT INTO webhook_try (endpoint_id, fact_id, turn, status, took_ms, reason, said)
+SELECT $1, $2, $3, $4, $5, $6, $7
+ WHERE EXISTS (SELECT FROM webhook_delivery WHERE endpoint_id = $1 AND fact_id = $2)
+    ON CONFLICT DO NOTHING;
+
+-- name: note_yes
+UPDATE webhook_endpoint SET failing_since = NULL WHERE id = $1 AND failing_since IS NOT NULL;
+
+-- name: note_no
+UPDATE webhook_endpoint SET failing_since = now() WHERE id = $1 AND failing_since IS NULL;
+
+-- name: switch_off
+-- Failing for long, or gone for good ($3). Off already, or not for so long: no row.
+   UPDATE webhook_endpoint
+      SET active = false, off_reason = $2
+    WHERE id = $1 AND active AND ($3 OR failing_since < now() - $4 * interval '1 hour')
+RETURNING id, organiser_id, url, failing_since;
+
+-- name: deliveries
+  SELECT delivery.fact_id, delivery.kind, delivery.state, delivery.at, delivery.due_at,
+         coalesce((SELECT json_agg(json_build_object('tried_at', one.at, 'status', one.status, 'took_ms',
+                                   one.took_ms, 'reason', one.reason, 'said', one.said) ORDER BY one.turn DESC)
+                     FROM webhook_try AS one
+                    WHERE one.endpoint_id = delivery.endpoint_id AND one.fact_id = delivery.fact_id),
+                  '[]') AS tries_told
+    FROM webhook_delivery AS delivery
+   WHERE delivery.endpoint_id = $1
+     AND delivery.fact_id < $2
+     AND ($3::delivery_state IS NULL OR delivery.state = $3)
+     AND ($4::bigint IS NULL OR delivery.fact_id = $4)
+ORDER BY delivery.fact_id DESC
+   LIMIT $5;
+
+-- name: replay
+-- One fact ($2), or all since ($3); $4: only what was not taken. Whoever is sending it loses its turn.
+UPDATE webhook_delivery
+   SET state = 'queued', due_at = now(), tries = 0, turn = turn + 1
+ WHERE endpoint_id = $1
+   AND ($2::bigint IS NULL OR fact_id = $2)
+   AND ($3::timestamptz IS NULL OR at >= $3)
+   AND (NOT $4 OR state <> 'done');
+
+-- name: counts
+SELECT count(*) FILTER (WHERE state = 'queued') AS queued, count(*) FILTER (WHERE state = 'dead') AS dead
+  FROM webhook_delivery;
+
+-- name: forget
+-- What is still to be sent is kept, however old.
+DELETE FROM webhook_delivery
+ WHERE ctid = ANY (ARRAY(
+       SELECT ctid FROM webhook_delivery
+        WHERE written_at < now() - $1 * interval '1 day' AND state <> 'queued'
+        LIMIT $2));

@@ -1,0 +1,41 @@
+"""`--only`: the names are those of the routes and the duties, and nothing else is taken (R37)."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.app import ROUTES, duties_by_subject
+from holdfast.engines.trouble import Trouble
+from holdfast.roles import SERVED, WORKED, asked
+from holdfast.web.elsewhere import here, subject_of
+
+
+def test_every_route_can_be_asked_for_by_its_subject() -> None:
+    assert {subject_of(route) for route in ROUTES} == set(SERVED)
+
+
+def test_nothing_asked_is_everything() -> None:
+    assert asked("", SERVED) is None
+    assert asked("sale, seatmap", SERVED) == {"sale", "seatmap"}
+
+
+@pytest.mark.parametrize("text", ["sales", "sale,people,x", ",", " "])
+def test_an_unknown_name_is_answered_with_those_there_are(text: str) -> None:
+    with pytest.raises(Trouble, match="admin, catalogue, gate"):
+        asked(text, SERVED)
+
+
+def test_a_route_of_another_subject_wants_nothing_of_who_asks() -> None:
+    for route in ROUTES:
+        other = here(route, {"nobody"})
+        assert here(route, {subject_of(route)}) is route
+        assert (other.full_path, other.method, other.name) == (
+            route.full_path,
+            route.method,
+            "served_elsewhere",
+        )
+        assert (other.role, other.body, other.keyed, other.asgi) == (None, None, False, None)
+
+
+def test_every_duty_can_be_asked_for_by_its_subject(box: Any) -> None:
+    assert duties_by_subject(box).keys() == set(WORKED)

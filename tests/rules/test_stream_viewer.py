@@ -1,0 +1,155 @@
+"""One viewer's stream: sent at once while the network takes it, kept while it does not, cut when it is too much."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from starlette.types import Message
+
+from holdfast.refusals import Busy
+from holdfast.seatmap.live.routes import Stream
+
+BACKLOG_MAX = 100
+
+
+class Network:
+    """As a server's send is: it writes and is done, or waits before it writes."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.is_over = False
+        self.takes = asyncio.Event()
+        self.takes.set()
+
+    async def send(self, message: Message) -> None:
+        await self.takes.wait()
+        if message["type"] == "http.response.body":
+            self.sent.append(message["body"])
+            self.is_over = not message.get("more_body")
+
+    @property
+    def text(self) -> bytes:
+        return b"".join(self.sent)
+
+
+@asynccontextmanager
+async def watching(network: Network) -> AsyncIterator[tuple[Stream, "asyncio.Task[None]"]]:
+    """A viewer in a task of their own, as the server has them; and that task."""
+    made: asyncio.Future[Stream] = asyncio.get_running_loop().create_future()
+
+    async def watch() -> None:
+        viewer = Stream(network.send, 0, BACKLOG_MAX)
+        made.set_result(viewer)
+        try:
+            await viewer.begin(b"first ")
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if not viewer.is_over:
+                raise
+            await viewer.say_goodbye()
+
+    task = asyncio.create_task(watch())
+    viewer = await made
+    await turns()
+    yield viewer, task
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    viewer.stop()
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_what_is_pushed_is_sent_before_push_returns() -> None:
+    network = Network()
+    async with watching(network) as (viewer, _):
+        viewer.push(b"one ")
+
+        assert network.text == b"first one "
+
+
+async def test_what_comes_before_the_beginning_is_out_comes_after_it() -> None:
+    network = Network()
+    network.takes.clear()
+    async with watching(network) as (viewer, _):
+        viewer.push(b"one ")
+        viewer.push(b"two ")
+        network.takes.set()
+        await turns()
+        viewer.push(b"three ")
+
+        assert network.text == b"first one two three "
+
+
+async def test_a_slow_network_gets_everything_in_order_when_it_is_back() -> None:
+    network = Network()
+    async with watching(network) as (viewer, task):
+        network.takes.clear()
+        for number in range(5):
+            viewer.push(b"%d " % number)
+            await turns()
+        network.takes.set()
+        await turns()
+        viewer.push(b"5 ")
+
+        assert network.text == b"first 0 1 2 3 4 5 "
+        assert not task.done()
+
+
+async def test_one_that_takes_nothing_is_cut_at_the_limit_and_ends_in_good_order() -> None:
+    network = Network()
+    async with watching(network) as (viewer, task):
+        network.takes.clear()
+        for _ in range(11):
+            viewer.push(b"x" * 10)
+        await turns()
+        was_cut = viewer.is_over
+        viewer.push(b"later")
+        network.takes.set()
+        await asyncio.wait_for(task, 1)
+
+    assert was_cut
+    assert (network.text, network.is_over) == (b"first ", True)
+
+
+async def test_up_to_the_limit_nobody_is_cut() -> None:
+    network = Network()
+    async with watching(network) as (viewer, _):
+        network.takes.clear()
+        for _ in range(10):
+            viewer.push(b"x" * 10)
+        await turns()
+
+        assert not viewer.is_over
+
+
+async def test_a_whole_map_longer_than_the_limit_is_not_what_cuts() -> None:
+    network = Network()
+    async with watching(network) as (viewer, _):
+        network.takes.clear()
+        viewer.push(b"x" * (BACKLOG_MAX + 1))
+
+        assert not viewer.is_over
+
+
+async def test_who_is_sent_away_hears_the_last_words() -> None:
+    network = Network()
+    async with watching(network) as (viewer, task):
+        viewer.push(b"one ")
+        viewer.end(b"bye")
+        await asyncio.wait_for(task, 1)
+
+    assert (network.text, network.is_over) == (b"first one bye", True)
+
+
+async def test_who_is_sent_away_before_the_beginning_is_refused() -> None:
+    network = Network()
+    network.takes.clear()
+    async with watching(network) as (viewer, task):
+        viewer.end(b"bye")
+
+        with pytest.raises(Busy):
+            await asyncio.wait_for(task, 1)

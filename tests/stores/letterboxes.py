@@ -1,0 +1,132 @@
+"""Mail servers that behave as a test wants, people who get mail, and facts that become notices."""
+
+import asyncio
+import secrets
+import socket
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
+from typing import Any
+
+from aiosmtpd.smtp import SMTP
+
+from holdfast.app import Box, box_office, post_of
+from holdfast.config import Config
+from holdfast.notices.worker import Post, consumer
+from holdfast.outbox.worker import Listener
+from holdfast.people import NewAccount
+
+MAIL_FROM = "Box office <tickets@hall.example>"
+
+
+@dataclass
+class MailServer:
+    """`says` answers to a recipient, `takes` to a whole mail; None: yes."""
+
+    port: int
+    says: Callable[[str], str | None] = lambda _address: None
+    takes: Callable[[str], str | None] = lambda _address: None
+    asked: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    mails: list[tuple[str, bytes]] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"smtp://127.0.0.1:{self.port}?starttls=0"
+
+    def to(self, address: str) -> list[EmailMessage]:
+        return [message_from_bytes(raw, policy=default) for to, raw in self.mails if to == address]
+
+    # The names are aiosmtpd's.
+    async def handle_RCPT(
+        self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any
+    ) -> str:
+        self.asked[address] += 1
+        if (no := self.says(address)) is not None:
+            return no
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:
+        (address,) = envelope.rcpt_tos
+        if (no := self.takes(address)) is not None:
+            return no
+        self.mails.append((address, bytes(envelope.content)))
+        return "250 taken"
+
+    @asynccontextmanager
+    async def up(self) -> AsyncIterator["MailServer"]:
+        server = await asyncio.get_running_loop().create_server(
+            lambda: SMTP(self, hostname="mail.test"), "127.0.0.1", self.port
+        )
+        try:
+            yield self
+        finally:
+            server.close()
+            await server.wait_closed()
+
+
+def a_mail_server() -> MailServer:
+    """Not up yet; its port was free a moment ago."""
+    with socket.socket() as port:
+        port.bind(("127.0.0.1", 0))
+        return MailServer(int(port.getsockname()[1]))
+
+
+@dataclass
+class Office:
+    """A worker's notices: facts are heard from when it was opened on."""
+
+    box: Box
+    post: Post
+    listener: Listener
+
+    async def hear(self) -> None:
+        await self.box.outbox.settle(1_000_000)
+        while await self.listener.listen():
+            pass
+
+    async def send(self) -> None:
+        while await self.post.send():
+            pass
+
+    async def hear_and_send(self) -> None:
+        await self.hear()
+        await self.send()
+
+    async def rows(self, address: str) -> list[Any]:
+        return await self.box.postgres.fetch(
+            "SELECT *, state::text FROM notice WHERE address = $1 ORDER BY id", address
+        )
+
+    async def kinds(self, address: str) -> list[str]:
+        return [row["kind"] for row in await self.rows(address)]
+
+    async def no_pause(self) -> None:
+        """The time until the next try has passed."""
+        await self.box.postgres.execute("UPDATE notice SET due_at = now() WHERE due_at IS NOT NULL")
+
+
+@asynccontextmanager
+async def an_office(config: Config, **settings: Any) -> AsyncIterator[Office]:
+    async with box_office(replace(config, **settings)) as box:
+        await box.outbox.settle(1_000_000)
+        await box.postgres.execute("DELETE FROM notice WHERE state = 'queued'")  # of tests before this one
+        group = f"notices-{secrets.token_hex(4)}"
+        await box.outbox.add_group(group, from_oldest=False)
+        listener = Listener(box.outbox, replace(consumer(box.notices), group=group), box.config, wait_s=0.02)
+        try:
+            yield Office(box, post_of(box), listener)
+        finally:
+            await box.outbox.forget_group(group)
+
+
+async def a_reader(box: Box, name: str = "Zoë", locale: str = "en") -> tuple[int, str]:
+    """Somebody with an account: its number and address."""
+    address = f"reader-{secrets.token_hex(6)}@example.org"
+    (account_id,) = await box.people.add_many([NewAccount(address, name)])
+    await box.people.set_locale(account_id, locale)
+    return account_id, address

@@ -1,0 +1,280 @@
+"""Organisers are told facts of their own events, at servers of their own, whatever these do (R33)."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from standardwebhooks import Webhook
+
+from holdfast.app import Box
+from holdfast.hooks.delivery import PAUSES_S, Reply
+from holdfast.hooks.endpoint import EndpointChange
+from holdfast.hooks.refusals import EndpointOff, NoSuchDelivery, NoSuchEndpoint
+from holdfast.hooks.store import Hooks
+from holdfast.outbox import Fact
+from tests.stores.hearing import Ears
+from tests.stores.receivers import House, a_house, a_receiver, another_house, says
+from tests.stores.stages import hold
+from tests.stores.tills import an_owner
+
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def hooks(box: Box) -> Hooks:
+    return Hooks(box.postgres, replace(box.config, hook_lenient=1))
+
+
+@pytest.fixture
+async def house(box: Box, hooks: Hooks) -> AsyncIterator[House]:
+    async with a_house(box, hooks) as opened:
+        yield opened
+
+
+async def something_happens(house: House, seat: int = 0) -> None:
+    """A free show: booking.confirmed, and nothing else."""
+    await hold(house.box, house.show, an_owner(), seat)
+    await house.hears()
+
+
+async def test_a_fact_arrives_and_its_signature_is_good(house: House) -> None:
+    async with a_receiver() as receiver:
+        _, secret = await house.listens_at(receiver.url, "booking.confirmed")
+        await something_happens(house)
+        await house.sends()
+
+    ((headers, body),) = receiver.got
+    told = Webhook(secret).verify(body, headers)
+    assert told["type"] == "booking.confirmed"
+    assert told["data"]["show_id"] == house.show
+    assert told["data"]["seats"] == [0]
+    assert headers["webhook-id"] == str(told["data"]["fact_id"])
+
+
+async def test_nobody_hears_of_another_organisers_events(house: House) -> None:
+    other = await another_house(house.box, house.hooks, house.duties)
+    async with a_receiver() as mine, a_receiver() as theirs:
+        await house.listens_at(mine.url)
+        await other.listens_at(theirs.url)
+        await something_happens(other)
+        await house.sends()
+
+    assert mine.got == []
+    assert "booking.confirmed" in theirs.kinds
+
+
+async def test_only_the_kinds_that_were_asked_for_arrive(house: House) -> None:
+    async with a_receiver() as receiver:
+        await house.listens_at(receiver.url, "show.cancelled")
+        await something_happens(house)
+        await house.sends()
+
+    assert receiver.got == []
+
+
+async def test_a_fact_that_is_told_twice_is_delivered_once(house: House) -> None:
+    ears = await Ears(house.box, kinds=("booking.confirmed",)).open()
+    async with a_receiver() as receiver:
+        await house.listens_at(receiver.url, "booking.confirmed")
+        await something_happens(house)
+        await house.sends()
+        await ears.listen()
+        (fact,) = (fact for fact in ears.heard if fact.show_id == house.show)
+        await house.hooks.hear(fact)
+        await house.sends()
+
+    assert receiver.ids == [str(fact.id)]
+
+
+async def test_a_no_is_tried_again_later_and_the_log_knows_both(house: House) -> None:
+    async with a_receiver(says(500, b"oh dear"), says(200, b"thanks")) as receiver:
+        endpoint, _ = await house.listens_at(receiver.url, "booking.confirmed")
+        await something_happens(house)
+        await house.sends()
+        await house.duties.send_again()  # its pause is not over
+        assert len(receiver.got) == 1
+        await house.sends_again()
+
+    first, second = await house.log(endpoint)
+    assert (first["status"], first["said"], first["reason"]) == (500, "oh dear", "HTTP 500")
+    assert (second["status"], second["said"], second["reason"]) == (200, "thanks", None)
+    assert await house.state(endpoint) == ["done"]
+    assert receiver.ids[0] == receiver.ids[1]
+    assert (await house.hooks.endpoint(endpoint.endpoint_id, house.organiser)).failing_since is None
+
+
+async def test_after_the_last_try_it_is_dead_and_a_replay_begins_anew(house: House) -> None:
+    async with a_receiver(*[says(503)] * (len(PAUSES_S) + 1), says(204)) as receiver:
+        endpoint, _ = await house.listens_at(receiver.url, "booking.confirmed")
+        await something_happens(house)
+        await house.sends()
+        for _ in PAUSES_S:
+            await house.sends_again()
+        assert await house.state(endpoint) == ["dead"]
+        assert len(receiver.got) == len(PAUSES_S) + 1
+
+        page = await house.hooks.replay(endpoint.endpoint_id, house.organiser, int(receiver.ids[0]))
+        assert page.state == "queued"
+        await house.sends_again()
+
+    assert await house.state(endpoint) == ["done"]
+
+
+async def test_what_happened_since_a_moment_is_replayed_and_what_was_taken_only_if_asked(
+    house: House,
+) -> None:
+    async with a_receiver() as receiver:
+        endpoint, _ = await house.listens_at(receiver.url, "booking.confirmed")
+        await something_happens(house, 0)
+        await something_happens(house, 1)
+        await house.sends()
+        which = endpoint.endpoint_id, house.organiser
+
+        assert await house.hooks.replay_since(*which, LONG_AGO, failed_only=True) == 0
+        tomorrow = datetime.now(UTC) + timedelta(days=1)
+        assert await house.hooks.replay_since(*which, tomorrow, failed_only=False) == 0
+        assert await house.hooks.replay_since(*which, LONG_AGO, failed_only=False) == 2
+        await house.sends()
+
+    assert sorted(receiver.ids[:2]) == sorted(receiver.ids[2:])
+
+
+async def test_while_one_secret_follows_another_both_sign_and_then_the_new_one_alone(house: House) -> None:
+    async with a_receiver() as receiver:
+        endpoint, old = await house.listens_at(receiver.url, "booking.confirmed")
+        _, new = await house.hooks.change_secret(endpoint.endpoint_id, house.organiser)
+        await something_happens(house, 0)
+        await house.sends()
+        await house.box.postgres.execute("UPDATE webhook_endpoint SET old_until = now() - interval '1 s'")
+        await something_happens(house, 1)
+        await house.sends()
+
+    (headers, body), (later, later_body) = receiver.got
+    for secret in (old, new):
+        Webhook(secret).verify(body, headers)
+    Webhook(new).verify(later_body, later)
+    assert len(later["webhook-signature"].split(" ")) == 1
+
+
+async def test_an_endpoint_that_fails_for_long_is_switched_off_and_its_organiser_told(house: House) -> None:
+    ears = await Ears(house.box, kinds=("endpoint.switched_off",)).open()
+    async with a_receiver(says(500)) as broken, a_receiver() as other:
+        endpoint, _ = await house.listens_at(broken.url, "booking.confirmed")
+        await house.listens_at(other.url, "endpoint.switched_off")
+        await something_happens(house)
+        await house.sends()
+        await house.box.postgres.execute(
+            "UPDATE webhook_endpoint SET failing_since = now() - interval '40 h' WHERE id = $1",
+            endpoint.endpoint_id,
+        )
+        await house.sends_again()
+        await something_happens(house, 1)  # while it is off
+        await house.sends()
+
+    page = await house.hooks.endpoint(endpoint.endpoint_id, house.organiser)
+    assert not page.active
+    assert "HTTP 500" in (page.off_reason or "")
+    assert await house.state(endpoint) == ["missed", "missed"]
+    assert other.kinds == ["endpoint.switched_off"]
+    await ears.listen()
+    assert [msgspec.to_builtins(fact.body)["endpoint_id"] for fact in ears.heard] == [endpoint.endpoint_id]
+
+
+async def test_what_was_missed_while_it_was_off_comes_with_a_replay(house: House) -> None:
+    async with a_receiver() as receiver:
+        endpoint, _ = await house.listens_at(receiver.url, "booking.confirmed")
+        which = endpoint.endpoint_id, house.organiser
+        await house.hooks.change(*which, EndpointChange(active=False))
+        await something_happens(house)
+        await house.sends()
+        with pytest.raises(EndpointOff):
+            await house.hooks.replay_since(*which, LONG_AGO, failed_only=True)
+
+        await house.hooks.change(*which, EndpointChange(active=True))
+        assert await house.hooks.replay_since(*which, LONG_AGO, failed_only=True) == 1
+        await house.sends()
+
+    assert receiver.kinds == ["booking.confirmed"]
+
+
+async def test_a_server_that_says_it_is_gone_is_believed_at_once(house: House) -> None:
+    async with a_receiver(says(410)) as receiver:
+        endpoint, _ = await house.listens_at(receiver.url, "booking.confirmed")
+        await something_happens(house)
+        await house.sends()
+
+    assert not (await house.hooks.endpoint(endpoint.endpoint_id, house.organiser)).active
+    assert await house.state(endpoint) == ["missed"]
+
+
+async def test_who_died_with_a_delivery_is_followed_by_another_and_says_nothing_later(house: House) -> None:
+    async with a_receiver() as receiver:
+        endpoint, _ = await house.listens_at(receiver.url, "booking.confirmed")
+        await something_happens(house)
+        (lost,) = await house.hooks.take_due(10, 10, is_failing=False)
+        await house.sends()
+        assert receiver.got == []  # its lease lasts
+
+        await house.box.postgres.execute("UPDATE webhook_delivery SET due_at = now()")
+        await house.sends()
+
+    assert len(receiver.got) == 1
+    assert await house.hooks.end(lost, Reply(status=500, took_ms=1, reason="HTTP 500")) is None
+    assert await house.state(endpoint) == ["done"]
+
+
+async def test_who_fails_is_sent_to_apart_from_who_does_not(house: House) -> None:
+    async with a_receiver(says(500)) as broken, a_receiver() as well:
+        await house.listens_at(broken.url, "booking.confirmed")
+        await house.listens_at(well.url, "booking.confirmed")
+        await something_happens(house, 0)
+        await house.sends()
+        await something_happens(house, 1)
+        await house.sends()
+
+    assert len(well.got) == 2
+    assert len(broken.got) == 1
+
+
+async def test_another_organisers_endpoint_does_not_exist(house: House) -> None:
+    endpoint, _ = await house.listens_at("http://127.0.0.1:9/", "booking.confirmed")
+    which: Any = endpoint.endpoint_id, house.organiser + 1
+
+    with pytest.raises(NoSuchEndpoint):
+        await house.hooks.change(*which, EndpointChange(active=False))
+    with pytest.raises(NoSuchEndpoint):
+        await house.hooks.replay_since(*which, LONG_AGO, failed_only=True)
+    with pytest.raises(NoSuchEndpoint):
+        await house.hooks.remove(*which)
+    with pytest.raises(NoSuchEndpoint):
+        await house.hooks.change_secret(*which)
+    with pytest.raises(NoSuchDelivery):
+        await house.hooks.replay(endpoint.endpoint_id, house.organiser, 1)
+
+
+async def test_what_is_old_is_forgotten_and_what_is_still_to_be_sent_is_not(house: House) -> None:
+    async with a_receiver(says(200), says(500)) as receiver:
+        endpoint, _ = await house.listens_at(receiver.url, "booking.confirmed")
+        await something_happens(house, 0)
+        await house.sends()
+        await something_happens(house, 1)
+        await house.sends()
+        await house.box.postgres.execute("UPDATE webhook_delivery SET written_at = now() - interval '1 year'")
+
+        assert await house.duties.forget() == 1
+
+    assert await house.state(endpoint) == ["queued"]
+
+
+def test_a_fact_of_a_kind_we_do_not_know_is_told_as_it_is() -> None:
+    from holdfast.hooks.delivery import payload_of
+    from holdfast.outbox import Other
+
+    fact = Fact(
+        id=1, kind="seat.painted", version=1, at=LONG_AGO, show_id=7, body=Other(values={"colour": "red"})
+    )
+
+    assert msgspec.json.decode(payload_of(fact))["data"]["colour"] == "red"

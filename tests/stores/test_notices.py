@@ -1,0 +1,269 @@
+"""Facts become notices, once, to everybody they are for; what is not true any more is not sent (R29)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from holdfast.app import Box
+from holdfast.catalogue.admin.keeper import Keeper
+from holdfast.catalogue.schedule.forms import ShowChange
+from holdfast.catalogue.schedule.store import Schedule
+from holdfast.config import Config
+from holdfast.notices.notice import PAUSES_S, Channel, NoticesAsked, State
+from holdfast.notices.refusals import NoSuchNotice
+from holdfast.outbox import from_json, to_json
+from holdfast.tickets.transfer import Giver
+from holdfast.tickets.transfers.store import Transfers
+from tests import cast
+from tests.stores.letterboxes import Office, a_reader, an_office
+from tests.stores.paid import an_ask, bought, refund_duties
+from tests.stores.stages import hold
+
+
+@pytest.fixture
+async def office(config: Config) -> AsyncIterator[Office]:
+    async with an_office(config) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def free_show(box: Box) -> int:
+    return await cast.a_show(box, 20, price_minor=0)
+
+
+def schedule(box: Box) -> Schedule:
+    return Schedule(box.postgres, box.catalogue, box.config, Keeper(account_id=0, is_admin=True))
+
+
+class TestHeard:
+    async def test_a_confirmed_booking_is_told_once_however_often_the_fact_comes(
+        self, office: Office, free_show: int
+    ) -> None:
+        account_id, address = await a_reader(office.box)
+        await hold(office.box, free_show, account_id, 1, 2)
+        await office.hear()
+
+        heard = await office.box.outbox.facts_after(0, 1_000_000)
+        for fact in [one for one in heard if one.show_id == free_show] * 3:
+            await office.listener._consumer.call(from_json(to_json(fact)))
+
+        assert await office.kinds(address) == ["tickets"]
+
+    async def test_a_declined_payment_and_a_lapsed_hold_are_told(self, office: Office) -> None:
+        account_id, address = await a_reader(office.box)
+        show = await cast.a_show(office.box, 20)
+        booking = await hold(office.box, show, account_id, 1)
+        await office.box.cashier.pay(an_ask(booking, "tok_declined"))
+        await office.box.postgres.execute("UPDATE booking SET expires_at = now() WHERE show_id = $1", show)
+        await office.box.ledger.sweep(1000)
+
+        await office.hear()
+
+        assert await office.kinds(address) == ["declined", "hold_lapsed"]
+
+    async def test_somebody_without_an_account_is_told_nothing(self, office: Office, free_show: int) -> None:
+        await hold(office.box, free_show, 6_999_999, 1)
+
+        await office.hear()
+
+        query = "SELECT count(*) FROM notice WHERE show_id = $1"
+        assert await office.box.postgres.fetchval(query, free_show) == 0
+
+    async def test_who_gives_a_ticket_and_who_gets_it_are_told(self, office: Office, free_show: int) -> None:
+        giver_id, giver = await a_reader(office.box)
+        _, getter = await a_reader(office.box)
+        stranger = getter.replace("reader", "stranger")
+        booking = await hold(office.box, free_show, giver_id, 1, 2)
+        first, second = await office.box.tickets.of_booking(free_show, booking.number)
+        transfers = Transfers(office.box.postgres)
+
+        await transfers.give(free_show, first.serial, Giver(giver_id, giver), getter)
+        await transfers.give(free_show, second.serial, Giver(giver_id, giver), stranger)
+        await office.hear()
+
+        assert await office.kinds(giver) == ["tickets", "ticket_given", "ticket_given"]
+        assert await office.kinds(getter) == ["ticket_got"]
+        (to_stranger,) = await office.rows(stranger)
+        assert (to_stranger["kind"], to_stranger["account_id"]) == ("ticket_got", None)
+
+    async def test_money_that_went_back_is_told_with_the_amount(self, office: Office) -> None:
+        account_id, address = await a_reader(office.box)
+        show = await cast.a_show(office.box, 20)
+        booking = await bought(office.box, show, 1, 2, owner=account_id)
+        await office.box.refunds.cancel(booking, None)
+        duties = refund_duties(office.box)
+        await duties.carry_out()
+        await duties.settled()
+
+        await office.hear()
+
+        assert await office.kinds(address) == ["tickets", "refunded"]
+        assert '"amount_minor": 3000' in (await office.rows(address))[1]["body"]
+
+
+class TestShows:
+    async def test_a_new_time_is_told_to_everybody_with_a_ticket_and_a_new_price_to_nobody(
+        self, office: Office, free_show: int
+    ) -> None:
+        people = [await a_reader(office.box) for _ in range(3)]
+        for seat, (account_id, _) in enumerate(people):
+            await hold(office.box, free_show, account_id, seat)
+            await hold(office.box, free_show, account_id, seat + 10)
+        card = await office.box.catalogue.show_card(free_show)
+
+        await schedule(office.box).change_show(free_show, ShowChange(owner_seats_max=9))
+        later = card["starts_at"] + timedelta(minutes=45)
+        await schedule(office.box).change_show(
+            free_show, ShowChange(starts_at=later, ends_at=later + timedelta(hours=2))
+        )
+        await office.hear()
+
+        for _, address in people:
+            assert sorted(await office.kinds(address)) == ["show_changed", "tickets", "tickets"]
+        (told,) = [row for row in await office.rows(people[0][1]) if row["kind"] == "show_changed"]
+        assert card["starts_at"].strftime("%Y-%m-%dT%H:%M") in told["body"]
+
+    async def test_a_cancelled_show_is_told_to_those_too_who_were_refunded_first(
+        self, office: Office
+    ) -> None:
+        show = await cast.a_show(office.box, 20)
+        account_id, address = await a_reader(office.box)
+        await bought(office.box, show, 1, owner=account_id)
+        gone_id, gone = await a_reader(office.box)
+        booking = await bought(office.box, show, 2, owner=gone_id)
+        await office.box.refunds.cancel(booking, None)
+
+        await schedule(office.box).change_show(show, ShowChange(cancelled=True))
+        duties = refund_duties(office.box)
+        while await office.box.refunds.cancel_some(show) + await duties.carry_out():
+            await duties.settled()
+        await office.hear()
+
+        assert "show_cancelled" in await office.kinds(address)
+        assert "refunded" in await office.kinds(address)
+        assert "show_cancelled" not in await office.kinds(gone), "they had given theirs back before"
+
+
+class TestWarning:
+    async def lapsing_in(self, office: Office, booking_show: int, seconds: int) -> None:
+        await office.box.postgres.execute(
+            "UPDATE booking SET expires_at = now() + $2 * interval '1 s',"
+            " opened_at = now() - interval '8 min' WHERE show_id = $1",
+            booking_show,
+            float(seconds),
+        )
+
+    async def test_a_hold_about_to_lapse_is_warned_of_once(self, office: Office) -> None:
+        account_id, address = await a_reader(office.box)
+        show = await cast.a_show(office.box, 20)
+        await hold(office.box, show, account_id, 1)
+
+        await office.post.warn()
+        early = await office.kinds(address)
+        await self.lapsing_in(office, show, 120)
+        await asyncio.gather(*(office.post.warn() for _ in range(4)))
+        await office.post.warn()
+
+        assert early == []
+        assert await office.kinds(address) == ["hold_lapsing"]
+
+    async def test_a_short_hold_is_not_warned_of(self, office: Office) -> None:
+        account_id, address = await a_reader(office.box)
+        show = await cast.a_show(office.box, 20, hold_ttl_s=150)
+        await hold(office.box, show, account_id, 1)
+
+        await office.post.warn()
+
+        assert await office.kinds(address) == []
+
+    async def test_who_has_paid_meanwhile_is_not_told_to_pay(self, config: Config) -> None:
+        async with an_office(config, mail_page=1) as office:
+            account_id, address = await a_reader(office.box)
+            show = await cast.a_show(office.box, 20)
+            booking = await hold(office.box, show, account_id, 1)
+            await self.lapsing_in(office, show, 120)
+            await office.post.warn()
+            await office.box.cashier.pay(an_ask(booking))
+
+            await office.send()
+
+            (row,) = await office.rows(address)
+            assert (row["kind"], row["state"]) == ("hold_lapsing", "moot")
+
+
+class TestTurns:
+    async def test_without_anybody_who_sends_notices_are_set_aside_and_not_written_out(
+        self, office: Office, free_show: int
+    ) -> None:
+        account_id, address = await a_reader(office.box)
+        await hold(office.box, free_show, account_id, 1)
+
+        await office.hear_and_send()
+
+        (row,) = await office.rows(address)
+        assert row["state"] == "unsent"
+        query = "SELECT count(*) FROM kept_letter WHERE notice_id = $1"
+        assert await office.box.postgres.fetchval(query, row["id"]) == 0
+
+    async def test_of_many_workers_one_has_a_notice_until_its_lease_ends(
+        self, office: Office, free_show: int
+    ) -> None:
+        for seat in range(6):
+            account_id, _ = await a_reader(office.box)
+            await hold(office.box, free_show, account_id, seat)
+        await office.hear()
+        notices = office.box.notices
+
+        taken = await asyncio.gather(*(notices.take_due(3, [Channel.MAIL]) for _ in range(4)))
+        ids = [due.id for some in taken for due in some]
+        assert len(ids) == len(set(ids)) == 6
+        assert not await notices.take_due(10, [Channel.MAIL])
+        await office.no_pause()
+        again = {due.id: due for due in await notices.take_due(10, [Channel.MAIL])}
+        late = taken[0][0]
+        assert not await notices.end(late, State.DEAD), "its lease has ended: somebody else has it"
+        assert await notices.end(again[late.id], State.SENT)
+
+    async def test_after_many_tries_it_is_dead_and_a_person_can_have_it_sent_again(
+        self, office: Office, free_show: int
+    ) -> None:
+        account_id, address = await a_reader(office.box)
+        await hold(office.box, free_show, account_id, 1)
+        await office.hear()
+        notices = office.box.notices
+
+        states = []
+        for _ in range(len(PAUSES_S) + 1):
+            await office.no_pause()
+            (due,) = [one for one in await notices.take_due(100, [Channel.MAIL]) if one.address == address]
+            states.append(await notices.put_off(due, "no"))
+        dead = (await notices.newest(NoticesAsked(state="dead"))).notices
+        page = await notices.replay(due.id)
+
+        assert states == [*[State.QUEUED] * len(PAUSES_S), State.DEAD]
+        assert address in [one.address for one in dead]
+        assert (page.state, page.tries, page.reason) == (State.QUEUED, 0, None)
+
+    async def test_nobody_replays_what_is_not_there(self, office: Office) -> None:
+        with pytest.raises(NoSuchNotice):
+            await office.box.notices.replay(2**40)
+
+    async def test_what_is_old_is_forgotten_and_what_is_dead_is_not(
+        self, office: Office, free_show: int
+    ) -> None:
+        people = [await a_reader(office.box) for _ in range(2)]
+        for seat, (account_id, _) in enumerate(people):
+            await hold(office.box, free_show, account_id, seat)
+        await office.hear()
+        taken = {due.address: due for due in await office.box.notices.take_due(100, [Channel.MAIL])}
+        await office.box.notices.end(taken[people[0][1]], State.SENT)
+        await office.box.notices.end(taken[people[1][1]], State.DEAD, "no")
+        await office.box.postgres.execute(
+            "UPDATE notice SET ended_at = now() - interval '91 days' WHERE show_id = $1", free_show
+        )
+
+        await office.post.forget()
+
+        assert [len(await office.rows(address)) for _, address in people] == [0, 1]

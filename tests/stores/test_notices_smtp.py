@@ -1,0 +1,337 @@
+"""Mail as a real mail server receives it: once, whole, in every language; whatever the server does (R29)."""
+
+import asyncio
+import io
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from email.message import EmailMessage
+from typing import Any
+
+import pypdfium2  # type: ignore[import-untyped]
+import pytest
+import zxingcpp
+from aiohttp import web
+from icalendar import Calendar
+from PIL import Image
+
+from holdfast.app import Box
+from holdfast.config import Config
+from holdfast.engines.trouble import Trouble
+from holdfast.notices.notice import Channel, SenderBody
+from holdfast.notices.senders import Mail, senders_of
+from holdfast.notices.writing.store import Writer
+from holdfast.tickets import Codes, Door
+from holdfast.tickets.transfer import Giver
+from holdfast.tickets.transfers.store import Transfers
+from tests import cast
+from tests.stores.letterboxes import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
+from tests.stores.stages import hold
+
+PUBLIC = "https://hall.example"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[MailServer]:
+    async with a_mail_server().up() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def office(config: Config, server: MailServer) -> AsyncIterator[Office]:
+    settings = {"mail_url": server.url, "mail_from": MAIL_FROM, "public_url": PUBLIC}
+    async with an_office(config, **settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def show(box: Box) -> int:
+    return await cast.a_show(box, 20, price_minor=0)
+
+
+def files_of(mail: EmailMessage) -> dict[str, Any]:
+    return {part.get_content_type(): part for part in mail.iter_attachments()}
+
+
+def codes_in(image: Image.Image) -> set[str]:
+    return {one.text for one in zxingcpp.read_barcodes(image)}
+
+
+class TestWhole:
+    async def test_tickets_have_codes_that_open_the_door_on_screen_and_paper_and_a_date(
+        self, office: Office, server: MailServer, show: int
+    ) -> None:
+        account_id, address = await a_reader(office.box, "Zoë Łukasiewicz")
+        booking = await hold(office.box, show, account_id, 3, 4)
+
+        await office.hear_and_send()
+
+        (mail,) = server.to(address)
+        tickets = await office.box.tickets.of_booking(show, booking.number)
+        codes = {await office.box.tickets.fixed_code(one) for one in tickets}
+        pictures = [part for part in mail.walk() if part.get_content_type() == "image/png"]
+        shown = [codes_in(Image.open(io.BytesIO(one.get_content()))) for one in pictures]
+        assert set().union(*shown) == codes
+        files = files_of(mail)
+        sheet = pypdfium2.PdfDocument(files["application/pdf"].get_content())[0].render(scale=2).to_pil()
+        assert codes_in(sheet) == codes
+        (entry,) = Calendar.from_ical(files["text/calendar"].get_payload(decode=True)).walk("VEVENT")
+        assert entry["STATUS"] == "CONFIRMED"
+        text = mail.get_body(("plain",))
+        assert text is not None
+        assert "Hello Zoë Łukasiewicz," in text.get_content()
+        for one in tickets:
+            assert f"{PUBLIC}/tickets/{await office.box.tickets.link(one)}" in text.get_content()
+
+    @pytest.mark.parametrize(
+        ("name", "locale", "greeting"),
+        [("ज़ोया कुमार", "hi", "नमस्ते ज़ोया कुमार,"), ("Jürgen Groß", "de", "Hallo Jürgen Groß,")],
+    )
+    async def test_everybody_is_written_to_in_their_language(
+        self, office: Office, server: MailServer, show: int, name: str, locale: str, greeting: str
+    ) -> None:
+        account_id, address = await a_reader(office.box, name, locale)
+        await hold(office.box, show, account_id, 5 if locale == "hi" else 7)
+
+        await office.hear_and_send()
+
+        (mail,) = server.to(address)
+        assert mail["Content-Language"] == locale
+        assert [one.display_name for one in mail["To"].addresses] == [name]
+        for form in ("plain", "html"):
+            body = mail.get_body((form,))
+            assert body is not None
+            assert greeting in body.get_content()
+
+    async def test_letters_go_out_under_the_organisers_name_from_the_operators_address(
+        self, office: Office, server: MailServer, show: int
+    ) -> None:
+        account_id, address = await a_reader(office.box)
+        await office.box.notices.set_sender(1, SenderBody("Théâtre, Paris", "hello@theatre.example"))
+        await hold(office.box, show, account_id, 1)
+
+        await office.hear_and_send()
+        await office.box.postgres.execute("DELETE FROM organiser_sender")
+
+        (mail,) = server.to(address)
+        assert str(mail["From"].addresses[0].addr_spec) == "tickets@hall.example"
+        assert str(mail["From"].addresses[0].display_name) == "Théâtre Paris"
+        assert [one.addr_spec for one in mail["Reply-To"].addresses] == ["hello@theatre.example"]
+
+    async def test_where_codes_change_there_is_a_link_and_no_picture(
+        self, office: Office, server: MailServer, show: int
+    ) -> None:
+        account_id, address = await a_reader(office.box)
+        await office.box.tickets.set_door(show, Door(Codes.LIVE))
+        await hold(office.box, show, account_id, 1)
+
+        await office.hear_and_send()
+
+        (mail,) = server.to(address)
+        assert "image/png" not in [part.get_content_type() for part in mail.walk()]
+        assert set(files_of(mail)) == {"text/calendar"}
+        page = mail.get_body(("html",))
+        assert page is not None
+        assert f'href="{PUBLIC}/tickets/' in page.get_content()
+
+    async def test_who_has_not_signed_up_for_a_ticket_gets_no_code(
+        self, office: Office, server: MailServer, show: int
+    ) -> None:
+        giver_id, giver = await a_reader(office.box, "Ann")
+        _, getter = await a_reader(office.box)
+        stranger = getter.replace("reader", "stranger")
+        booking = await hold(office.box, show, giver_id, 1, 2)
+        first, second = await office.box.tickets.of_booking(show, booking.number)
+        transfers = Transfers(office.box.postgres)
+        await transfers.give(show, first.serial, Giver(giver_id, giver), getter)
+        await transfers.give(show, second.serial, Giver(giver_id, giver), stranger)
+
+        await office.hear_and_send()
+
+        (got,), (waits,) = server.to(getter), server.to(stranger)
+        assert "Ann gave you a ticket" in str(got["Subject"])
+        assert set(files_of(got)) == {"application/pdf", "text/calendar"}
+        assert not files_of(waits)
+        assert "image/png" not in [part.get_content_type() for part in waits.walk()]
+        assert "tickets/" not in waits.as_string()
+        assert not [mail for mail in server.to(giver) if "Your" in str(mail["Subject"])], "all are given away"
+
+
+class TestTrouble:
+    async def test_a_server_that_is_down_and_up_again_gets_each_mail_once(
+        self, config: Config, show: int
+    ) -> None:
+        server = a_mail_server()
+        async with an_office(config, mail_url=server.url, mail_from=MAIL_FROM) as office:
+            people = [await a_reader(office.box) for _ in range(6)]
+            for seat, (account_id, _) in enumerate(people):
+                await hold(office.box, show, account_id, seat)
+            await office.hear_and_send()
+            waiting = [(await office.rows(address))[0] for _, address in people]
+
+            async with server.up():
+                await office.no_pause()
+                await asyncio.gather(office.send(), office.send())
+                await office.no_pause()
+                await office.send()
+
+        assert {row["state"] for row in waiting} == {"queued"}
+        assert all("127.0.0.1" in row["reason"] for row in waiting)
+        assert [len(server.to(address)) for _, address in people] == [1] * 6
+
+    @pytest.mark.parametrize("where", ["says", "takes"])
+    async def test_not_now_is_tried_again(
+        self, office: Office, server: MailServer, show: int, where: str
+    ) -> None:
+        account_id, address = await a_reader(office.box)
+        await hold(office.box, show, account_id, 1)
+        setattr(server, where, lambda to: "450 busy" if to == address else None)
+
+        await office.hear_and_send()
+        (row,) = await office.rows(address)
+        setattr(server, where, lambda _: None)
+        await office.no_pause()
+        await office.send()
+
+        assert (row["state"], row["tries"], row["reason"]) == ("queued", 1, "450 busy")
+        assert len(server.to(address)) == 1
+        assert (await office.rows(address))[0]["state"] == "sent"
+
+    async def test_one_address_that_bounces_keeps_no_other_from_their_mail(
+        self, office: Office, server: MailServer, show: int
+    ) -> None:
+        people = [await a_reader(office.box) for _ in range(6)]
+        wrong = people[2][1]
+        server.says = lambda to: "550 no such mailbox" if to == wrong else None
+        for seat, (account_id, _) in enumerate(people):
+            await hold(office.box, show, account_id, seat)
+
+        await office.hear_and_send()
+        await office.no_pause()
+        await office.send()
+
+        (row,) = await office.rows(wrong)
+        assert (row["state"], row["reason"]) == ("dead", "550 no such mailbox")
+        assert server.asked[wrong] == 1
+        assert [len(server.to(address)) for _, address in people] == [1, 1, 0, 1, 1, 1]
+
+    async def test_a_server_that_hangs_up_loses_nothing(
+        self, office: Office, server: MailServer, show: int
+    ) -> None:
+        people = [await a_reader(office.box) for _ in range(5)]
+        for seat, (account_id, _) in enumerate(people):
+            await hold(office.box, show, account_id, seat)
+        goodbyes = ["421 closing"] * 2
+        server.says = lambda _: goodbyes.pop() if goodbyes else None
+
+        await office.hear_and_send()
+        await office.no_pause()
+        await office.send()
+
+        assert [len(server.to(address)) for _, address in people] == [1] * 5
+
+    async def test_a_worker_that_dies_after_sending_has_sent_the_same_mail(
+        self, office: Office, server: MailServer, show: int
+    ) -> None:
+        account_id, address = await a_reader(office.box)
+        await hold(office.box, show, account_id, 1)
+        await office.hear()
+        box = office.box
+        writer = Writer(box.postgres, box.catalogue, box.ledger, box.tickets, box.config)
+        (due,) = [one for one in await box.notices.take_due(100, [Channel.MAIL]) if one.address == address]
+        letter = await writer.letter(due)
+        assert letter is not None
+        async with Mail(box.config).open() as link:
+            await link.send(await writer.parcel(due, letter))
+        # It is dead now: nothing is written down, and its lease ends.
+        await office.no_pause()
+
+        await office.send()
+
+        first, again = server.to(address)
+        assert first["Message-ID"] == again["Message-ID"]
+        assert first["Date"] == again["Date"]
+        assert (await office.rows(address))[0]["state"] == "sent"
+
+    async def test_what_a_person_sends_again_is_a_new_mail(
+        self, office: Office, server: MailServer, show: int
+    ) -> None:
+        account_id, address = await a_reader(office.box)
+        await hold(office.box, show, account_id, 1)
+        await office.hear_and_send()
+        (row,) = await office.rows(address)
+
+        await office.box.notices.replay(row["id"])
+        await office.send()
+
+        first, again = server.to(address)
+        assert first["Message-ID"] != again["Message-ID"]
+
+    async def test_tickets_given_back_before_the_mail_goes_out_are_not_sent(
+        self, office: Office, server: MailServer, show: int
+    ) -> None:
+        account_id, address = await a_reader(office.box)
+        booking = await hold(office.box, show, account_id, 1)
+        await office.box.refunds.cancel(booking, None)
+
+        await office.hear_and_send()
+
+        assert server.to(address) == []
+        assert (await office.rows(address))[0]["state"] == "moot"
+
+
+class TestOtherWays:
+    async def test_an_urgent_notice_is_posted_too_with_a_key_that_stays(
+        self, config: Config, server: MailServer, show: int
+    ) -> None:
+        posted: list[tuple[str, dict[str, Any]]] = []
+        replies = [503, 200]
+
+        async def take(request: web.Request) -> web.Response:
+            posted.append((request.headers["Idempotency-Key"], await request.json()))
+            return web.Response(status=replies.pop(0))
+
+        application = web.Application()
+        application.router.add_post("/sms", take)
+        runner = web.AppRunner(application)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        urls = {"mail_url": server.url, "sms_url": f"http://127.0.0.1:{port}/sms"}
+        try:
+            async with an_office(config, mail_from=MAIL_FROM, public_url=PUBLIC, **urls) as office:
+                account_id, address = await a_reader(office.box)
+                await hold(office.box, show, account_id, 1)
+                await office.hear_and_send()
+                await office.no_pause()
+                await office.send()
+                rows = await office.rows(address)
+        finally:
+            await runner.cleanup()
+
+        assert {(row["channel"], row["state"]) for row in rows} == {("mail", "sent"), ("sms", "sent")}
+        (first_key, first), (second_key, _) = posted
+        assert first_key == second_key
+        assert (first["account_id"], first["kind"]) == (account_id, "tickets")
+        assert first["text"].startswith("Your ticket for")
+        assert f"{PUBLIC}/tickets/" in first["text"]
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("settings", "named"),
+        [
+            ({"mail_url": "mail.example:25", "mail_from": MAIL_FROM}, "HOLDFAST_MAIL_URL"),
+            ({"mail_url": "smtp://mail.example"}, "HOLDFAST_MAIL_FROM"),
+            ({"mail_url": "smtp://mail.example", "mail_from": "Box office"}, "HOLDFAST_MAIL_FROM"),
+            ({"sms_url": "ftp://x"}, "HOLDFAST_SMS_URL"),
+        ],
+    )
+    def test_a_setting_that_is_not_understood_is_named(self, settings: dict[str, str], named: str) -> None:
+        with pytest.raises(Trouble, match=named):
+            senders_of(Config(**settings))  # type: ignore[arg-type]
+
+    def test_a_password_is_in_no_log(self, config: Config) -> None:
+        told = repr(replace(config, mail_url="smtp://ann:s3cret@mail.example", mail_from=MAIL_FROM))
+
+        assert "s3cret" not in told

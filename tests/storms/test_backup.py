@@ -1,0 +1,173 @@
+"""A backup made while people buy, brought back elsewhere: nothing of it is missing, and it sells on."""
+
+import asyncio
+import json
+import os
+import secrets
+import stat
+import zipfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from holdfast.app import box_office
+from holdfast.config import Config
+from holdfast.engines.embedded import DataFolder
+from holdfast.people import Role
+from holdfast.sandbox.folder import secret_in
+from tests import cast
+from tests.cast import API, Fan
+from tests.journeys.gates import a_device
+from tests.patience import until
+from tests.storms.office import Office, duties, office, running, started
+from tests.storms.payer import Payer
+
+PEOPLE, PEOPLE_FULL = 5, 40
+BOUGHT_LEAST = 20  # before the backup
+LOGIN = {"email": "ada@example.com", "password": "a long enough password"}
+
+
+async def backup(*words: str) -> tuple[int, dict[str, Any], str]:
+    """`holdfast backup …`: its exit code, what it says, and what it complains of."""
+    pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
+    process = await started("-m", "holdfast", "backup", *words, **pipes)
+    output, complaint = await process.communicate()
+    return process.returncode or 0, json.loads(output or b"{}"), complaint.decode()
+
+
+@asynccontextmanager
+async def again_in(folder: DataFolder) -> AsyncIterator[Office]:
+    """`holdfast serve` and `holdfast work` in a folder that is there."""
+    words = ("serve", "--port", "0", "--workers", "1", "--data", str(folder.path), "--json")
+    async with AsyncExitStack() as stack:
+        log = folder.path.parent / "again.log"
+        facts = await stack.enter_async_context(running(log, words, {}))
+        await stack.enter_async_context(duties(folder))
+        engines = folder.running()
+        assert engines is not None
+        config = Config(
+            database_url=engines.database_url,
+            redis_url=engines.redis_url,
+            gateway_url=(folder.run / "sandbox.url").read_text(),
+            gateway_secret=secret_in(folder.path / "sandbox"),
+        )
+        box = await stack.enter_async_context(box_office(config))
+        api = await stack.enter_async_context(httpx2.AsyncClient(base_url=facts["url"], timeout=30))
+        yield Office(folder, facts["url"], box, api)
+
+
+async def buys(payer: Payer, show: int, bought: list[dict[str, Any]]) -> None:
+    while True:
+        held = await payer.asks(lambda: payer.fan.holds(show, best={"count": 1}))
+        booking = held.json()["booking_id"]
+        await payer.pays(booking)
+        (ticket,) = (await payer.fan.get(f"/bookings/{booking}/tickets")).json()["tickets"]
+        bought.append(ticket)
+
+
+async def sold_meanwhile(stage: Office, file: Path, how_many: int) -> tuple[int, list[dict[str, Any]]]:
+    """A backup in the midst of a sale; the show, and what was bought before it began."""
+    show = await stage.a_show(seats=2000, owner_seats_max=1000)
+    people = [Payer(fan) for fan in await stage.fans(how_many)]
+    bought: list[dict[str, Any]] = []
+    buying = [asyncio.create_task(buys(payer, show, bought)) for payer in people]
+
+    async def enough() -> bool:
+        return len(bought) >= BOUGHT_LEAST
+
+    await until(enough, within_s=60)
+    before = list(bought)
+    code, said, complaint = await backup("create", str(file), "--data", str(stage.folder.path), "--json")
+    for task in buying:
+        task.cancel()
+    await asyncio.gather(*buying, return_exceptions=True)
+    assert (code, said["tables"] > 30) == (0, True), complaint
+    print(f"{len(before)} bought before, {len(bought) - len(before)} while {said['rows']} rows were written")
+    return show, before
+
+
+async def test_what_was_sold_is_there_again_and_the_sale_goes_on(tmp_path: Path, is_full: bool) -> None:
+    file, folder = tmp_path / "night.backup", DataFolder(tmp_path / "data")
+    async with office(web=1) as stage:
+        await stage.api.post(f"{API}/accounts", json={**LOGIN, "name": "Ada"})
+        show, before = await sold_meanwhile(stage, file, PEOPLE_FULL if is_full else PEOPLE)
+
+    verified = await backup("verify", str(file), "--json")
+    restored = await backup("restore", str(file), "--data", str(folder.path), "--json")
+    assert (verified[0], restored[0]) == (0, 0), (verified, restored)
+    assert verified[1]["rows"] == restored[1]["rows"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    async with again_in(folder) as stage:
+        last = await stage.box.postgres.fetchval("SELECT max(number) FROM booking WHERE show_id = $1", show)
+        assert (await stage.api.post(f"{API}/auth/login", json=LOGIN)).status_code == 200
+        (fan,) = await stage.fans(1)
+        payer = Payer(fan)
+        await payer.pays(await payer.holds(show, "H-1"))
+        new = await stage.box.postgres.fetchrow(
+            "SELECT number, state FROM booking WHERE show_id = $1 AND owner_id = $2", show, fan.account_id
+        )
+        assert (new["number"] > last + 100_000, new["state"]) == (True, "confirmed")
+        assert set(await let_in(stage, show, before)) == {"admitted"}
+        await stage.settled()
+
+
+async def let_in(stage: Office, show: int, tickets: list[dict[str, Any]]) -> list[str]:
+    """What the door says of codes that people got before the backup."""
+    admin, *_ = await cast.fans(stage.box, stage.api, 1, Role.ADMIN)
+    device = await a_device(admin, show)
+    return [str((await scanned(device, ticket["code"]))["verdict"]) for ticket in tickets]
+
+
+async def scanned(device: Fan, code: str) -> Any:
+    answer = await device.post("/gate/check-ins", {"scan_id": secrets.token_hex(8), "code": code})
+    return answer.json()
+
+
+class TestRefused:
+    @pytest.fixture(scope="class")
+    async def made(self, stage: Office, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        file = tmp_path_factory.mktemp("backup") / "good.backup"
+        await stage.a_show(seats=20)
+        code, _, complaint = await backup("create", str(file), "--data", str(stage.folder.path))
+        assert code == 0, complaint
+        return file
+
+    async def test_a_file_that_is_there_is_not_overwritten(self, stage: Office, made: Path) -> None:
+        before = made.read_bytes()
+
+        code, _, complaint = await backup("create", str(made), "--data", str(stage.folder.path))
+
+        assert (code, "is there already" in complaint) == (2, True)
+        assert made.read_bytes() == before
+
+    async def test_one_that_is_in_use_is_not_restored_into(self, stage: Office, made: Path) -> None:
+        code, _, complaint = await backup("restore", str(made), "--data", str(stage.folder.path))
+
+        assert (code, "is not empty" in complaint) == (2, True)
+
+    async def test_a_changed_part_is_named(self, made: Path, tmp_path: Path) -> None:
+        """Written anew with good checks of its own, and other contents."""
+        bad = tmp_path / "bad.backup"
+        with zipfile.ZipFile(made) as good, zipfile.ZipFile(bad, "w") as other:
+            for name in good.namelist():
+                data = good.read(name)
+                other.writestr(name, data.replace(b"Hall", b"Hell") if name == "ledger/hall" else data)
+
+        verified = await backup("verify", str(bad))
+        restored = await backup("restore", str(bad), "--data", str(tmp_path / "data"))
+
+        assert (verified[0], "ledger/hall" in verified[2]) == (2, True)
+        assert (restored[0], "ledger/hall" in restored[2]) == (2, True)
+        assert not (tmp_path / "data" / "postgres").exists()
+
+    async def test_half_a_file_is_no_backup(self, made: Path, tmp_path: Path) -> None:
+        half = tmp_path / "half.backup"
+        half.write_bytes(made.read_bytes()[: os.path.getsize(made) // 2])
+
+        code, _, complaint = await backup("verify", str(half))
+
+        assert (code, "not whole" in complaint) == (2, True)

@@ -1,0 +1,146 @@
+"""Live maps in a storm: everybody sees every change, once and in order, whoever is killed meanwhile (R8)."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import httpx2
+import pytest
+
+from holdfast.engines.down import EngineDown
+from holdfast.ledger import letters
+from tests.cast import Fan
+from tests.patience import until
+from tests.storms.office import Office, office
+from tests.storms.watched import (
+    at,
+    audience,
+    changing,
+    cpu_s,
+    latencies_ms,
+    memory_kb,
+    told,
+    version_and_map,
+)
+
+KILLS, KILLS_FULL = 2, 100
+EQUAL_WITHIN_S = 5.0
+
+
+async def test_a_killed_web_worker_costs_no_viewer_a_change(stage: Office, is_full: bool) -> None:
+    viewers = 1000 if is_full else 200
+    show = await stage.a_show(seats=100, owner_seats_max=100)
+    fans = await stage.fans(4)
+
+    async with audience(stage.folder.path, stage.url, show, count=viewers) as crowd:
+        going = asyncio.create_task(holding_and_releasing(fans, show))
+        for round in range(KILLS_FULL if is_full else KILLS):
+            name = f"web-{round % 2 + 1}"
+            killed = stage.kill(name)
+            await stage.back(name, after=killed)
+            await asyncio.sleep(0.5)  # some come back to it
+        going.cancel()
+        await asyncio.gather(going, return_exceptions=True)
+        seen = await crowd.go_home()
+
+    version, shown = await version_and_map(stage.box, show)
+    print(f"{viewers} viewers, {seen.connects} connects, {seen.events} events, {version % 10**9} versions")
+    assert seen.connects > viewers, "nobody was thrown out"
+    assert (seen.wrong_count, seen.wrong) == (0, [])
+    assert seen.versions == {f"{show}:{version}": viewers}
+    assert seen.maps == {shown: viewers}
+
+
+async def killed(stage: Office) -> None:
+    before = stage.kill("valkey")
+    await stage.back("valkey", after=before)
+
+
+async def emptied(stage: Office) -> None:
+    async def is_empty() -> bool:
+        try:
+            return bool(await stage.box.redis.call("FLUSHALL"))
+        except EngineDown:  # our own links are to a server that was killed; the next one is new
+            return False
+
+    await until(is_empty)
+
+
+@pytest.mark.parametrize("lose", [killed, emptied])
+async def test_viewers_see_the_ledger_again_after_redis_was_lost(
+    stage: Office, lose: Callable[[Office], Awaitable[None]], is_full: bool
+) -> None:
+    viewers = 1000 if is_full else 100
+    show = await stage.a_show(seats=100, owner_seats_max=100)
+    fans = await stage.fans(2)
+
+    async with audience(stage.folder.path, stage.url, show, count=viewers, may_jump=True) as crowd:
+        for _ in range(10 if is_full else 2):
+            going = asyncio.create_task(holding_and_releasing(fans, show))
+            await asyncio.sleep(0.5)
+            await lose(stage)
+            going.cancel()
+            await asyncio.gather(going, return_exceptions=True)
+            await until(partial(holds_one, fans[0], show), within_s=10)
+            await asyncio.sleep(EQUAL_WITHIN_S if is_full else 1)
+        lost_at = time.monotonic()
+        seen = await crowd.go_home()
+        took_s = time.monotonic() - lost_at
+
+    live = await stage.box.ledger.live_bookings(show)
+    print(f"{viewers} viewers, {seen.connects} connects, {seen.snapshots} snapshots, quiet in {took_s:.1f} s")
+    assert (seen.wrong_count, seen.wrong) == (0, [])
+    assert seen.maps == {told(show, letters(100, live)): viewers}
+    assert seen.snapshots > viewers, "the map was written anew, and they were told nothing of it"
+    assert took_s < EQUAL_WITHIN_S
+
+
+async def test_a_change_reaches_thousands_of_viewers_soon(is_full: bool) -> None:
+    viewers, seconds = (5000, 30) if is_full else (300, 3)
+    async with office(web=1, work=False) as opened:
+        show = await opened.a_show(seats=200)
+        server, times = opened.process_id("web-1"), opened.folder.path / "times"
+        await opened.api.get(f"/api/v1/shows/{show}/seats")
+        before_kb = memory_kb(server)
+        plan = {"count": viewers, "times": str(times), "keeps_states": False}
+        async with audience(opened.folder.path, opened.url, show, **plan) as crowd:
+            each_kb = (memory_kb(server) - before_kb) / viewers
+            began, used_s = time.monotonic(), cpu_s(server)
+            asked_at = await changing(opened.box, show, a_second=20, seconds=seconds)
+            cores = (cpu_s(server) - used_s) / (time.monotonic() - began)
+            seen = await crowd.go_home()
+        waits = latencies_ms(times, asked_at)
+
+    p50, p99 = at(0.5, waits), at(0.99, waits)
+    print(f"{viewers} viewers, {len(asked_at)} changes: p50 {p50:.0f} ms, p99 {p99:.0f} ms")
+    print(f"{cores:.2f} cores, {each_kb:.1f} KB a viewer")
+    assert (seen.wrong_count, seen.wrong) == (0, [])
+    assert len(waits) == viewers * len(asked_at)
+    assert p99 < 500
+    assert cores < 0.6
+
+
+async def holding_and_releasing(fans: list[Fan], show_id: int) -> None:
+    """Until cancelled; an answer that does not come is nobody's fault here."""
+
+    async def one(fan: Fan, first: int) -> None:
+        number = 0
+        while True:
+            number += 1
+            seat = f"{chr(65 + (first * 2 + number % 2))}-{number % 10 + 1}"
+            try:
+                held = await fan.holds(show_id, seat)
+                if held.status_code == 201:
+                    await fan.delete(f"/bookings/{held.json()['booking_id']}")
+            except httpx2.TransportError:
+                await asyncio.sleep(0.05)
+
+    await asyncio.gather(*(one(fan, i) for i, fan in enumerate(fans)))
+
+
+async def holds_one(fan: Fan, show_id: int) -> bool:
+    try:
+        return (await fan.holds(show_id, best={"count": 1})).status_code == 201
+    except httpx2.TransportError:
+        return False
