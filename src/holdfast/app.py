@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import holdfast.catalogue.admin.routes
 import holdfast.catalogue.routes
+import holdfast.figures.routes
 import holdfast.gate.passes.routes
 import holdfast.gate.routes
 import holdfast.hooks.routes
@@ -35,6 +36,8 @@ from holdfast.engines.loop import Duty, every
 from holdfast.engines.meter import meter
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
+from holdfast.figures import Figures
+from holdfast.figures.worker import consumer as figure_consumer
 from holdfast.gate import Gate
 from holdfast.holds import Holds
 from holdfast.hooks import Hooks, Messenger
@@ -90,6 +93,7 @@ ROUTES: tuple[Route, ...] = (
     *holdfast.catalogue.admin.routes.ROUTES,
     *holdfast.people.routes.ROUTES,
     *holdfast.hooks.routes.ROUTES,
+    *holdfast.figures.routes.ROUTES,
     *holdfast.notices.routes.ROUTES,
     *holdfast.notices.mailbox.routes.ROUTES,
 )
@@ -124,6 +128,7 @@ class Box:
     notices: Notices
     hooks: Hooks
     messenger: Messenger
+    figures: Figures
 
 
 @asynccontextmanager
@@ -180,6 +185,7 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
             notices=Notices(postgres, config),
             hooks=Hooks(postgres, config),
             messenger=messenger,
+            figures=Figures(postgres, catalogue),
         )
     finally:
         await messenger.close()
@@ -221,7 +227,8 @@ def web_duties(box: Box) -> list[tuple[float, Duty]]:
 
 def consumers(box: Box) -> tuple[Consumer, ...]:
     """Who hears of facts: docs/consumers.md."""
-    return (search_consumer(box.index), notice_consumer(box.notices), hook_consumer(box.hooks))
+    told = (search_consumer(box.index), notice_consumer(box.notices), hook_consumer(box.hooks))
+    return (*told, figure_consumer(box.figures))
 
 
 def post_of(box: Box) -> Post:

@@ -19,6 +19,7 @@ import typer
 
 from holdfast.cli_backup import backup
 from holdfast.cli_facts import facts
+from holdfast.cli_figures import figures
 from holdfast.cli_gate import gate, tickets
 from holdfast.cli_notices import notices
 from holdfast.cli_payments import reconcile, webhooks
@@ -51,6 +52,7 @@ app.add_typer(backup, name="backup")
 app.command()(gate)
 app.add_typer(tickets, name="tickets", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(facts, name="facts", context_settings={"obj": lambda data, act: _act(data, act)})
+app.add_typer(figures, name="figures", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(webhooks, name="webhooks", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(notices, name="notices", context_settings={"obj": lambda data, act: _act(data, act)})
 app.add_typer(refunds, name="refunds", context_settings={"obj": lambda data, act: _act(data, act)})

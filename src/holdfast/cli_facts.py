@@ -109,7 +109,8 @@ def retry(
 def replay(context: typer.Context, group: Group, since: Since, data: Data = None) -> None:
     """Tell a group everything again, from a fact or a time on, as far back as facts are kept.
 
-    What it has done is forgotten too: who sends mail on facts sends it again.
+    What it has done is forgotten too. A notice is written once a fact all the same; `holdfast notices replay`
+    sends it again.
     """
 
     async def rewind(box: "Box") -> int:

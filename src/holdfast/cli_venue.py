@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 import typer
 
 from holdfast.engines.trouble import Trouble
@@ -28,7 +29,6 @@ def group() -> None:
 
 @venue.command("import")
 def venue_import(
-    context: typer.Context,
     file: Annotated[Path, typer.Argument(help="Our JSON, a CSV, or a pretix seating plan.")],
     venue: Annotated[int | None, typer.Option(help="Number of the venue that gets a hall with it.")] = None,
     hall: Annotated[str, typer.Option(help="Name of that hall. [default: the layout's]")] = "",
@@ -40,7 +40,7 @@ def venue_import(
     layout = _read_layout(file)
     page: dict[str, Any] = {"layout": layout.hash, "name": layout.name, "seats": layout.seat_count}
     if not dry_run:
-        page |= context.obj(data, lambda box: _store_layout(box, layout, venue, hall))
+        page |= click.get_current_context().obj(data, lambda box: _store_layout(box, layout, venue, hall))
     if as_json:
         print(json.dumps({**page, "stored": not dry_run}, ensure_ascii=False), flush=True)
     else:

@@ -105,7 +105,7 @@ async def a_server(config: Config, log: Path) -> AsyncIterator[str]:
             await until(
                 lambda: asyncio.sleep(0, ready.exists() or process.returncode is not None), within_s=30
             )
-            assert process.returncode is None, log.read_text()
+            assert process.returncode is None, f"the server ended: see {log}"
             yield f"http://127.0.0.1:{port}"
         finally:
             if process.returncode is None:

@@ -60,7 +60,7 @@ async def test_a_fan_signs_up_logs_in_and_is_known(api: httpx.AsyncClient, email
     assert again.headers["cache-control"] == "no-store"
     assert again.json().keys() == {"account", "access_token", "token_type", "expires_in", "refresh_token"}
     assert (await me(api, again.json())).json() == ann["account"]
-    assert ann["account"].keys() == {"account_id", "email", "name", "role", "created_at"}
+    assert ann["account"].keys() == {"account_id", "email", "name", "role", "created_at", "locale"}
     assert (ann["account"]["email"], ann["account"]["role"]) == (email, "fan")
 
 

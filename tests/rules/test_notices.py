@@ -284,7 +284,7 @@ class TestMail:
         assert message["List-Unsubscribe"] is None
         assert message["Content-Language"] == "en"
 
-    @pytest.mark.parametrize("name", ["Zoë Łukasiewicz", "ज़ोया कुमार", 'A, "B" <c@d.example>', "x" * 300, ""])
+    @pytest.mark.parametrize("name", ["Zoë Łukasiewicz", "ज़ोया कुमार", 'A, "B" <c@d.example>', "x" * 300])
     def test_names_arrive_as_they_are_or_without_what_would_be_an_address(self, name: str) -> None:
         message = received(the_letter(name=name), envelope(to_name=name, from_name=name))
 

@@ -1,4 +1,4 @@
-"""A show's changes as one process has them: frames, what can be continued from, and versions that only grow."""
+"""A show's changes as one process has them: frames, what can be continued from, versions that only grow."""
 
 import json
 

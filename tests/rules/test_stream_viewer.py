@@ -1,4 +1,4 @@
-"""One viewer's stream: sent at once while the network takes it, kept while it does not, cut when it is too much."""
+"""One viewer: written to while the network takes it, kept for while it does not, cut when it is too much."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,6 +1,7 @@
 """Facts become notices, once, to everybody they are for; what is not true any more is not sent (R29)."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -17,6 +18,7 @@ from holdfast.outbox import from_json, to_json
 from holdfast.tickets.transfer import Giver
 from holdfast.tickets.transfers.store import Transfers
 from tests import cast
+from tests.journeys.test_cli import holdfast
 from tests.stores.letterboxes import Office, a_reader, an_office
 from tests.stores.paid import an_ask, bought, refund_duties
 from tests.stores.stages import hold
@@ -267,3 +269,26 @@ class TestTurns:
         await office.post.forget()
 
         assert [len(await office.rows(address)) for _, address in people] == [0, 1]
+
+
+class TestCommands:
+    async def test_an_operator_lists_what_is_dead_and_has_it_sent_again(
+        self, office: Office, free_show: int
+    ) -> None:
+        account_id, address = await a_reader(office.box)
+        await hold(office.box, free_show, account_id, 1)
+        await office.hear()
+        taken = {due.address: due for due in await office.box.notices.take_due(100, [Channel.MAIL])}
+        await office.box.notices.end(taken[address], State.DEAD, "550 no such mailbox")
+        urls = office.box.config
+        env = {"HOLDFAST_DATABASE_URL": urls.database_url, "HOLDFAST_REDIS_URL": urls.redis_url}
+
+        listed = await holdfast("notices", "list", "--json", **env)
+        replayed = await holdfast("notices", "replay", str(taken[address].id), **env)
+        unclear = await holdfast("notices", "replay", **env)
+
+        (page,) = [one for one in json.loads(listed.output) if one["address"] == address]
+        assert (page["state"], page["reason"]) == ("dead", "550 no such mailbox")
+        assert f"tickets to {address} by mail" in replayed.output
+        assert (await office.rows(address))[0]["state"] == "queued"
+        assert (unclear.code, "name one notice" in unclear.words) == (2, True)

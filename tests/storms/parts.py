@@ -24,7 +24,7 @@ from tests.storms.office import Office, number_in, running
 
 BACK_WITHIN_S = 40
 FIRST = "payments"  # the engines and the sandbox are its children, and webhooks come to it
-LEAN = {"postgres_pool_max": 2, "search_pool_max": 1}  # many processes on one small ledger
+LEAN: dict[str, Any] = {"postgres_pool_max": 2, "search_pool_max": 1}  # many processes on one small ledger
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,15 @@ class Payer:
     heard: list[httpx2.Response] = field(default_factory=list)  # every answer, the last one last
 
     async def holds(self, show_id: int, *seats: str) -> str:
-        """The booking's id."""
+        """The booking's id. Seats that have just come free are on the map a moment later."""
         key = secrets.token_hex(8)
-        answer = await self.asks(lambda: self.fan.holds(show_id, *seats, key=key))
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["booking_id"])
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                answer = await self.asks(lambda: self.fan.holds(show_id, *seats, key=key))
+                if answer.status_code == 201:
+                    return str(answer.json()["booking_id"])
+                assert answer.json()["code"] == "seats_taken", answer.text
+                await asyncio.sleep(PAUSE_S)
 
     async def pays(self, booking: str, method: str = "tok_ok", *, key: str = "", waits: bool = True) -> Any:
         """The last answer. `waits`: 202 is no answer yet."""

@@ -32,6 +32,7 @@ HURRY = (
     "UPDATE refund SET due_at = now() WHERE show_id = $1 AND due_at > now()",
     "UPDATE webhook SET due_at = now() WHERE show_id = $1 AND due_at > now()",
 )
+REST = "UPDATE payment SET due_at = now() + interval '5 min' WHERE show_id = $1 AND due_at IS NOT NULL"
 HURRY_WATCHED = "UPDATE payment SET due_at = now() WHERE show_id = $1 AND step = 'watch' AND due_at > now()"
 UNDER_WAY = """
 SELECT (SELECT count(*) FROM payment WHERE show_id = $1 AND due_at IS NOT NULL)
@@ -57,7 +58,7 @@ class Scene:
     rival: Payer
     admin: Fan
     began_s: float = field(default_factory=time.time)
-    ids: dict[str, int] = field(default_factory=dict)  # of the processes, before
+    alive: dict[int, str] = field(default_factory=dict)  # processes that were seen since it was armed
     died: str = ""  # who did
     _watching: asyncio.Task[None] | None = None
 
@@ -71,8 +72,7 @@ class Scene:
 
     def arm(self) -> None:
         """From here on whoever comes to the point dies."""
-        ids = {name: self.office.process_id(name) for name in SERVERS + WORKERS}
-        self.ids = {name: process_id for name, process_id in ids.items() if is_alive(process_id)}
+        self._look()
         draft = self.orders.with_suffix(".draft")
         draft.write_text(self.point)
         draft.rename(self.orders)
@@ -96,14 +96,24 @@ class Scene:
 
     async def _somebody_is_gone(self) -> bool:
         if self.orders.exists():
+            self._look()
             return False
-        gone = [name for name, before in self.ids.items() if not is_alive(before)]
+        gone = [name for process_id, name in self.alive.items() if not is_alive(process_id)]
         self.died = gone[0] if gone else ""
         return bool(gone)
+
+    def _look(self) -> None:
+        """Also at those that were still starting when it was armed."""
+        ids = {self.office.process_id(name): name for name in SERVERS + WORKERS}
+        self.alive |= {process_id: name for process_id, name in ids.items() if is_alive(process_id)}
 
     async def hurry(self) -> None:
         for sql in HURRY:
             await self.office.box.postgres.execute(sql, self.show_id)
+
+    async def rest(self) -> None:
+        """Nobody looks at the payment of their own accord."""
+        await self.office.box.postgres.execute(REST, self.show_id)
 
     async def deadline(self, booking: str, ago_s: int = 1) -> None:
         """It has passed."""

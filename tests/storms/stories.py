@@ -164,6 +164,7 @@ async def pays_and_the_gateway_tells_us_first(scene: Scene) -> End:
 
 async def pays_at_the_gateway_and_it_tells_us(scene: Scene) -> End:
     booking = await _waiting(scene, "tok_3ds")
+    await scene.rest()
     (payment,) = await scene.taken(booking)
     scene.arm()
     await scene.bank.decides(payment)

@@ -7,7 +7,7 @@ import hashlib
 import os
 import zipfile
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -63,15 +63,21 @@ class Writing:
 
 
 async def create(
-    connection: asyncpg.Connection, file: Path, program: str, extras: Iterable[Extra], progress: Progress
+    connection: asyncpg.Connection,
+    file: Path,
+    program: str,
+    extras: Iterable[Extra],
+    progress: Progress,
+    wanted: Sequence[Step] | None = None,
 ) -> Contents:
     """Every table as of one instant, while people go on buying. The file is there whole, or not at all."""
-    if pending := await plan(connection):
+    wanted = steps() if wanted is None else wanted
+    if pending := await plan(connection, wanted):
         raise Trouble(f"the schema is not up to date ({pending[0].name}): run `holdfast migrate` first")
     with _draft(file) as draft, zipfile.ZipFile(draft, "w", compresslevel=6) as archive:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             parts = await _write_tables(connection, archive, progress)
-            taken = tuple(SchemaStep(step.number, step.name, step.checksum) for step in steps())
+            taken = tuple(SchemaStep(step.number, step.name, step.checksum) for step in wanted)
         for extra in extras:
             part = Writing(archive, extra.name)
             part.write(extra.data)

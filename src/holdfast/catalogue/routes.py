@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -73,28 +74,28 @@ async def get_events(request: Request) -> Response:
 
 async def get_featured_events(request: Request) -> Response:
     """Events the house recommends."""
-    box = request.state.box
+    catalogue = request.state.box.catalogue
 
-    async def make() -> ChosenEvents:
-        return await _chosen(box, await box.catalogue.featured_events())
+    async def choose() -> list[int]:
+        return list(await catalogue.featured_events())
 
-    return await _ready_slow(request, ("featured",), make)
+    return await _chosen(request, "featured", choose)
 
 
 async def get_trending_events(request: Request) -> Response:
     """Events wanted most: those with the most seats held or booked among the shows on sale."""
     box = request.state.box
 
-    async def make() -> ChosenEvents:
+    async def choose() -> list[int]:
         selling = await box.catalogue.shows_selling()
         counts = await counts_of(box, [show_id for show_id, _ in selling])
         wanted: Counter[int] = Counter()
         for show_id, event_id in selling:
             seen = counts.get(show_id) or {}
             wanted[event_id] += seen.get("H", 0) + seen.get("B", 0)
-        return await _chosen(box, [event_id for event_id, _ in wanted.most_common(CHOSEN_MAX)])
+        return [event_id for event_id, _ in wanted.most_common(CHOSEN_MAX)]
 
-    return await _ready_slow(request, ("trending",), make)
+    return await _chosen(request, "trending", choose)
 
 
 async def get_event(request: Request) -> Response:
@@ -165,9 +166,17 @@ async def _ready_slow(request: Request, key: tuple[Hashable, ...], make: Make) -
     return unchanged(request, page.etag) or answer(200, page.body, {"ETag": page.etag, **MINUTE})
 
 
-async def _chosen(box: Box, event_ids: list[int]) -> ChosenEvents:
-    rows = await box.catalogue.shows_playing(event_ids, each_max=SHOWS_OF_CHOSEN_MAX)
-    return ChosenEvents(events=await event_cards(box, event_ids, rows))
+async def _chosen(request: Request, name: str, choose: Callable[[], Awaitable[list[int]]]) -> Response:
+    """Which events they are may be half a minute old; how many seats are left may not."""
+    box = request.state.box
+
+    async def make() -> ChosenEvents:
+        kept = await box.catalogue.ready_slow((name,), choose)
+        event_ids = msgspec.json.decode(kept.body, type=list[int])
+        rows = await box.catalogue.shows_playing(event_ids, each_max=SHOWS_OF_CHOSEN_MAX)
+        return ChosenEvents(events=await event_cards(box, event_ids, rows))
+
+    return await _ready(request, (name,), make)
 
 
 async def _refuse_unknown_city(box: Box, slug: str | None) -> None:

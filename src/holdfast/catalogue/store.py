@@ -3,7 +3,7 @@
     show_on_sale  ≤ 2 s old   the hold path; peek() is its plain look-up, without waiting
     layout        for ever    its hash is its content; at most `layouts_cached_max`, shared by all their shows
     terms         for ever    a revision's never change
-    ready         ≤ 4 s old   whole answers as bytes with their ETag, made by routes.py
+    ready         ≤ 2 s old   whole answers as bytes with their ETag, made by routes.py
 
 While PostgreSQL cannot be reached, all answer with what they have, however old: browsing goes on (R4).
 """
@@ -36,7 +36,7 @@ Value = TypeVar("Value")
 
 HOLD_AGE_MAX_S = 10.0  # how old a show may be for a hold
 FRESH_S = 1.0  # a show or a page is loaded at most this often; how old it may get is a multiple of it
-SHOW_STALE, PAGE_STALE = 2, 4
+SHOW_STALE, PAGE_STALE = 2, 2
 SLOW_FRESH, SLOW_STALE = 30, 60
 PAGES_KEPT_MAX = 2_000
 LAYOUTS_CACHED_MAX = 32  # a stadium's is about 15 MB

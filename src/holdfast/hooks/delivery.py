@@ -27,7 +27,7 @@ REASON_MAX = 300
 GONE = 410  # the other side says: never again
 
 
-class State(StrEnum):
+class DeliveryState(StrEnum):
     QUEUED = "queued"
     DONE = "done"
     DEAD = "dead"
@@ -60,7 +60,7 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 
 class DeliveriesAsked(Struct, forbid_unknown_fields=True, frozen=True):
-    state: State | None = None
+    state: DeliveryState | None = None
     before: Annotated[int, Meta(ge=1, le=2**63 - 1)] = 2**63 - 1  # `next` of the page before
     size: Annotated[int, Meta(ge=1, le=200)] = 50
 
@@ -76,7 +76,7 @@ class Try(Struct, frozen=True, kw_only=True):
 class DeliveryPage(Struct, frozen=True, kw_only=True):
     fact_id: int  # webhook-id
     kind: str
-    state: State
+    state: DeliveryState
     fact_at: datetime
     due_at: datetime | None  # when it is tried next
     tries: list[Try]  # the newest first
@@ -127,7 +127,7 @@ def delivery_page(row: Mapping[str, Any]) -> DeliveryPage:
     return DeliveryPage(
         fact_id=row["fact_id"],
         kind=row["kind"],
-        state=State(row["state"]),
+        state=DeliveryState(row["state"]),
         fact_at=row["at"],
         due_at=row["due_at"],
         tries=msgspec.json.decode(row["tries_told"], type=list[Try]),

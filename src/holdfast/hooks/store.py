@@ -17,9 +17,9 @@ from holdfast.hooks.delivery import (
     DeliveriesAsked,
     DeliveryList,
     DeliveryPage,
+    DeliveryState,
     Due,
     Reply,
-    State,
     delivery_page,
     pause_s,
     payload_of,
@@ -115,7 +115,7 @@ class Hooks:
         rows = await self._postgres.fetch(Q.take_due, limit, each_max, float(LEASE_S), is_failing)
         return [Due(**row) for row in rows]
 
-    async def end(self, due: Due, reply: Reply) -> State | None:
+    async def end(self, due: Due, reply: Reply) -> DeliveryState | None:
         """What came of a try, in the log and for the delivery. None: somebody else has had a turn since."""
         pause = pause_s(due.tries)
         reason = reply.reason[:REASON_MAX] if reply.reason else None
@@ -126,7 +126,7 @@ class Hooks:
             await tx.execute(Q.note_yes if reply.is_yes else Q.note_no, due.endpoint_id)
             if not reply.is_yes:
                 await self._switch_off(tx, due.endpoint_id, reply)
-        return State(state) if state else None
+        return DeliveryState(state) if state else None
 
     async def _switch_off(self, tx: Any, endpoint_id: int, reply: Reply) -> None:
         """If it has failed for long, or says that it is gone; its organiser is told by a fact."""

@@ -11,7 +11,7 @@ import structlog
 from holdfast.engines.down import EngineDown
 from holdfast.engines.loop import Duty
 from holdfast.engines.meter import meter
-from holdfast.hooks.delivery import Due, State
+from holdfast.hooks.delivery import DeliveryState, Due
 from holdfast.hooks.endpoint import TOLD
 from holdfast.hooks.post.store import Messenger
 from holdfast.hooks.store import GROUP, Hooks
@@ -67,7 +67,7 @@ class HookDuties:
             log.warning("a delivery was left alone", fact_id=due.fact_id, engine=down.engine)
             return
         meter.add("deliveries_total", state=state or "lost")
-        if state is State.DEAD:
+        if state is DeliveryState.DEAD:
             log.warning("a delivery is dead", endpoint_id=due.endpoint_id, fact_id=due.fact_id)
 
 

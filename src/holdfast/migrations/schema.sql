@@ -2473,11 +2473,13 @@ CREATE TABLE listing (
     soonest_s        double precision NOT NULL,             -- start of its next show, in seconds since 1970
     unrated          double precision NOT NULL,             -- 10 - rating; 10 while nobody has rated it
     unpopular        double precision NOT NULL DEFAULT 0,   -- minus the seats taken in its shows to come
-    doc              tsvector         NOT NULL,             -- A title, B people, C place and sort, D more
-    words            text[]           NOT NULL,             -- its words of A, B and C, for listing_word
+    brief            tsvector         NOT NULL,             -- A title, B people, C place and sort
+    doc              tsvector         NOT NULL,             -- the same, and D description
+    words            text[]           NOT NULL,             -- those of `brief`, for listing_word
     written_at       timestamptz      NOT NULL DEFAULT now()
 );
 CREATE INDEX listings_by_word ON listing USING gin (doc) WITH (fastupdate = off);
+CREATE INDEX listings_by_brief_word ON listing USING gin (brief) WITH (fastupdate = off);
 CREATE INDEX listings_by_time ON listing (soonest_s, event_id);
 CREATE INDEX listings_by_rating ON listing (unrated, event_id);
 CREATE INDEX listings_by_popularity ON listing (unpopular, event_id);
@@ -2532,20 +2534,24 @@ CREATE INDEX words_by_key ON listing_word USING gin (keys) WITH (fastupdate = of
 
 -- What has changed and is to be written anew: an event as a whole, or only the counts of a show.
 CREATE TABLE listing_due (
-    what   text        NOT NULL,
-    id     bigint      NOT NULL,
-    due_at timestamptz NOT NULL,
+    what    text        NOT NULL,
+    id      bigint      NOT NULL,
+    due_at  timestamptz NOT NULL,
+    version bigint      NOT NULL DEFAULT 1,                  -- raised whenever it changes while it is due
     PRIMARY KEY (what, id),
     CONSTRAINT an_event_or_the_counts_of_a_show CHECK (what IN ('event', 'counts'))
 );
 
--- Listings with these words and of this sort that can still be seen; NULL: any. Short enough to be planned as
--- a part of the query that asks, like a view with parameters.
-CREATE FUNCTION listings_asked(p_words tsquery, p_kind text, p_language text, p_genre text)
+-- Listings with these words and of this sort that can still be seen; NULL: any. `p_where` the words are: all
+-- in `brief`, not all of them there (`rest`), or anywhere (`doc`). Short enough to be planned as a part of the
+-- query that asks, like a view with parameters.
+CREATE FUNCTION listings_asked(p_words tsquery, p_where text, p_kind text, p_language text, p_genre text)
 RETURNS SETOF listing LANGUAGE sql STABLE AS $$
     SELECT *
       FROM listing
-     WHERE (p_words IS NULL OR doc @@ p_words)
+     WHERE (p_words IS NULL OR CASE p_where WHEN 'brief' THEN brief @@ p_words
+                                            WHEN 'rest' THEN doc @@ p_words AND NOT brief @@ p_words
+                                            ELSE doc @@ p_words END)
        AND (p_kind IS NULL OR kind = p_kind)
        AND (p_language IS NULL OR language = p_language)
        AND (p_genre IS NULL OR genre = p_genre)
@@ -2674,3 +2680,107 @@ END $$;
 CREATE TRIGGER note_moved_show AFTER UPDATE OF starts_at ON show
     FOR EACH ROW WHEN (NEW.starts_at <> OLD.starts_at AND NEW.revision <> OLD.revision AND NOT NEW.cancelled)
     EXECUTE FUNCTION note_moved_show();
+
+-- 0017_organiser_webhooks.sql: where organisers want to be told facts of their own events, and what was told.
+
+CREATE TYPE delivery_state AS ENUM (
+    'queued',      -- to be sent when it is due
+    'done',        -- the other side said 2xx
+    'dead',        -- tried often enough; it may be replayed
+    'missed'       -- its endpoint was switched off; it may be replayed
+);
+
+CREATE TABLE webhook_endpoint (
+    id            bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    organiser_id  bigint      NOT NULL,                  -- hears of events of this account, and of no others
+    url           text        NOT NULL,
+    kinds         text[]      NOT NULL,                  -- of facts; empty: all there are
+    active        boolean     NOT NULL DEFAULT true,
+    off_reason    text,                                  -- why we switched it off; NULL: we did not
+    secret        bytea       NOT NULL,                  -- signs; as it is, because we sign with it
+    old_secret    bytea,                                 -- signs too, for a while after a change
+    old_until     timestamptz,
+    failing_since timestamptz,                           -- the first no after the last yes
+    made_at       timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT a_url_fits_a_line CHECK (char_length(url) BETWEEN 1 AND 2000),
+    CONSTRAINT an_old_secret_has_an_end CHECK ((old_secret IS NULL) = (old_until IS NULL)),
+    CONSTRAINT off_has_a_reason_only_when_off CHECK (off_reason IS NULL OR NOT active)
+);
+CREATE INDEX endpoints_of_an_organiser ON webhook_endpoint (organiser_id);
+
+-- One fact for one endpoint. Written in the transaction that consumes the fact.
+CREATE TABLE webhook_delivery (
+    endpoint_id bigint         NOT NULL REFERENCES webhook_endpoint ON DELETE CASCADE,
+    fact_id     bigint         NOT NULL,
+    kind        text           NOT NULL,
+    at          timestamptz    NOT NULL,                 -- when the fact became true
+    payload     bytea          NOT NULL,                 -- as it is sent: what is signed are these bytes
+    state       delivery_state NOT NULL,
+    tries       int            NOT NULL DEFAULT 0,       -- since it was queued last
+    turn        int            NOT NULL DEFAULT 0,       -- whose turn it is to send it: grows, over replays too
+    due_at      timestamptz,
+    written_at  timestamptz    NOT NULL DEFAULT now(),
+    CONSTRAINT one_delivery_a_fact_and_endpoint PRIMARY KEY (endpoint_id, fact_id),
+    CONSTRAINT queued_is_due CHECK ((state = 'queued') = (due_at IS NOT NULL))
+);
+CREATE INDEX deliveries_due ON webhook_delivery (endpoint_id, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX deliveries_by_age ON webhook_delivery (written_at);
+
+-- Every try, for whoever wonders what became of it.
+CREATE TABLE webhook_try (
+    endpoint_id bigint      NOT NULL,
+    fact_id     bigint      NOT NULL,
+    turn        int         NOT NULL,
+    status      int,                                     -- of HTTP; NULL: it did not come to an answer
+    took_ms     int         NOT NULL,
+    reason      text,                                    -- why that is no yes
+    said        text        NOT NULL,                    -- the first letters of the answer
+    at          timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (endpoint_id, fact_id, turn),
+    CONSTRAINT a_try_is_of_a_delivery FOREIGN KEY (endpoint_id, fact_id) REFERENCES webhook_delivery
+        ON DELETE CASCADE
+);
+
+-- 0018_figures.sql: what organisers want to know of their sales, kept by a consumer of facts.
+--
+-- A copy: `holdfast figures rebuild` writes it anew from the ledger. A row says what happened to one thing,
+-- so that the same fact twice changes nothing; sums are made when somebody asks.
+
+-- A seat that was sold. Its money is that of seats sold now: nothing once it was given back.
+CREATE TABLE figure_seat (
+    show_id     bigint      NOT NULL,
+    number      bigint      NOT NULL,                    -- of the booking
+    seat        int         NOT NULL,
+    category    text        NOT NULL,
+    currency    text        NOT NULL,
+    price_minor bigint      NOT NULL,
+    base_minor  bigint      NOT NULL,
+    fee_minor   bigint      NOT NULL,
+    tax_minor   bigint      NOT NULL,
+    sold_at     timestamptz NOT NULL,
+    returned_at timestamptz,                             -- given back
+    PRIMARY KEY (show_id, number, seat),
+    CONSTRAINT lines_sum_to_the_price CHECK (base_minor + fee_minor + tax_minor = price_minor),
+    CONSTRAINT what_was_given_back_is_worth_nothing CHECK (returned_at IS NULL OR price_minor = 0)
+);
+
+-- Which states a booking has been in, and since when; blocks are nobody's bookings.
+CREATE TABLE figure_stage (
+    show_id bigint        NOT NULL,
+    number  bigint        NOT NULL,
+    stage   booking_state NOT NULL,
+    at      timestamptz   NOT NULL,                      -- the first time
+    PRIMARY KEY (show_id, number, stage)
+);
+
+CREATE TABLE figure_refund (
+    show_id      bigint       NOT NULL,
+    number       bigint       NOT NULL,
+    attempt      int          NOT NULL,
+    refund       int          NOT NULL,
+    amount_minor bigint       NOT NULL,
+    currency     text         NOT NULL,
+    state        refund_state NOT NULL,
+    fact_id      bigint       NOT NULL,                  -- that said so; an older one says nothing any more
+    PRIMARY KEY (show_id, number, attempt, refund)
+);

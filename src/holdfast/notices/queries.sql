@@ -22,8 +22,8 @@ ON CONFLICT DO NOTHING;
 SELECT starts_before, starts_at FROM show_move WHERE show_id = $1 AND revision = $2;
 
 -- name: add_for_show
--- Everybody who has a ticket of the show, once, a page of tickets at a time; the last ticket of the page, none
--- when it was the last page. Who gave theirs back after $4, because of it, is told too.
+-- Everybody who has a ticket of the show, once, a page of tickets at a time; answers the last ticket of the
+-- page, and none when there are no more. Who gave theirs back after $4, because of it, is told too.
 WITH page AS MATERIALIZED (
     SELECT serial, number, owner_email,
            CASE WHEN owner_email IS NULL THEN coalesce(owner_id, booked_by) END AS account_id

@@ -9,27 +9,22 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
-
-import aiohttp
-import aiosmtplib
-from aiosmtplib.errors import (
-    SMTPDataError,
-    SMTPException,
-    SMTPRecipientRefused,
-    SMTPRecipientsRefused,
-    SMTPSenderRefused,
-)
 
 from holdfast.config import Config
 from holdfast.engines.trouble import Trouble
 from holdfast.notices.mail import name_and_address
 from holdfast.notices.notice import Channel
 
+if TYPE_CHECKING:  # imported where they speak: whoever sells does not carry a mail client
+    from aiohttp import ClientSession
+    from aiosmtplib import SMTP
+
 PORTS = {"smtp": 587, "smtps": 465}
 LATER = {408, 425, 429}  # of HTTP: a no that is not meant for good
 FOR_GOOD = range(500, 600)  # of SMTP
+GOING = 421  # the server is about to hang up
 
 
 class Away(Exception):
@@ -100,7 +95,9 @@ class Mail:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["MailLink"]:
-        smtp = aiosmtplib.SMTP(
+        from aiosmtplib import SMTP, SMTPException
+
+        smtp = SMTP(
             hostname=self._host,
             port=self._port,
             username=self._name,
@@ -125,28 +122,30 @@ class Mail:
 
 
 class MailLink:
-    def __init__(self, smtp: aiosmtplib.SMTP, sender: str) -> None:
+    def __init__(self, smtp: "SMTP", sender: str) -> None:
         self._smtp = smtp
         self._from = sender
 
     async def send(self, parcel: Parcel) -> None:
+        from aiosmtplib import SMTPDataError, SMTPException, SMTPRecipientsRefused, SMTPSenderRefused
+
         try:
             await self._smtp.sendmail(self._from, [parcel.address], parcel.mail)
         except SMTPRecipientsRefused as refused:
-            raise _no(refused.recipients[0]) from refused
+            raise _no(refused.recipients[0].code, refused.recipients[0].message) from refused
         except (SMTPSenderRefused, SMTPDataError) as refused:
-            raise _no(refused) from refused
+            raise _no(refused.code, refused.message) from refused
         except ValueError as error:
             raise Bounced(_line(error)) from error
         except (SMTPException, OSError) as error:
             raise LinkLost(_line(error)) from error
 
 
-def _no(refused: SMTPRecipientRefused | SMTPSenderRefused | SMTPDataError) -> Exception:
-    said = f"{refused.code} {refused.message}"
-    if refused.code == 421:  # the server is going
+def _no(code: int, message: str) -> Exception:
+    said = " ".join(f"{code} {message}".split())
+    if code == GOING:
         return LinkLost(said)
-    return Bounced(said) if refused.code in FOR_GOOD else NotNow(said)
+    return Bounced(said) if code in FOR_GOOD else NotNow(said)
 
 
 class Http:
@@ -166,16 +165,20 @@ class Http:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["HttpLink"]:
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(self._timeout_s)) as session:
+        from aiohttp import ClientSession, ClientTimeout
+
+        async with ClientSession(timeout=ClientTimeout(self._timeout_s)) as session:
             yield HttpLink(session, self._url)
 
 
 class HttpLink:
-    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+    def __init__(self, session: "ClientSession", url: str) -> None:
         self._session = session
         self._url = url
 
     async def send(self, parcel: Parcel) -> None:
+        from aiohttp import ClientError
+
         body = {
             "id": parcel.key,
             "kind": parcel.kind,
@@ -190,7 +193,7 @@ class HttpLink:
                 self._url, json=body, headers=headers, allow_redirects=False
             ) as answer:
                 status = answer.status
-        except (aiohttp.ClientError, OSError) as error:
+        except (ClientError, OSError) as error:
             raise NotNow(_line(error)) from error
         if 200 <= status < 300:
             return

@@ -51,7 +51,7 @@ class Facets(Struct, frozen=True, kw_only=True):
 
 
 class Tally(Struct, frozen=True, kw_only=True):
-    """How many there are, by facet; up to half a minute old."""
+    """How many there are, by facet; up to a minute old."""
 
     total: int
     facets: Facets

@@ -14,6 +14,7 @@ from holdfast.search.pages import (
     SuggestedEvent,
     SuggestedVenue,
     SuggestionsPage,
+    Tally,
 )
 from holdfast.search.query import Point, Search, SearchAsked, SuggestionsAsked, understood
 from holdfast.search.refusals import NoSuchPostalCode, PageTooDeep, SearchTooSlow
@@ -79,7 +80,7 @@ async def _page(box: Box, search: Search, number: int | None) -> SearchPage:
     tally = await box.search.tally(search.filters, meaning) if not meaning.is_hopeless else None
     far = dict(zip(search.filters.venues or (), search.filters.distances_km, strict=False))
     return SearchPage(
-        total=0 if meaning.is_hopeless else tally.total if tally else None,
+        total=0 if meaning.is_hopeless else _total(search, hits, tally),
         page=number,
         size=search.size,
         next_cursor=search.cursor(shown[-1].place) if len(hits) > search.size else None,
@@ -109,6 +110,14 @@ async def _suggestions(box: Box, words: list[str], size: int) -> SuggestionsPage
         venues=[SuggestedVenue(**row) for row in venues],
         cities=beginning[:PLACES_SUGGESTED_MAX],
     )
+
+
+def _total(search: Search, hits: list[Hit], tally: Tally | None) -> int | None:
+    """As counted some seconds ago, unless this page knows better: it is the last, or beyond that count."""
+    seen = search.offset + len(hits)
+    if search.after is None and len(hits) <= search.size and (hits or not search.offset):
+        return seen
+    return max(tally.total, seen) if tally else None
 
 
 def _nothing() -> SuggestionsPage:

@@ -1,7 +1,7 @@
 """The only file that searches. It has connections of its own: a search never takes one from a hold.
 
 what was typed ──► as it is ──► misspelt words corrected ──► any of the words      the first that finds
-with filters   ──► events in order ──► their shows ──► counts by facet (kept for half a minute)
+with filters   ──► events in order ──► their shows ──► counts by facet (kept for some seconds)
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ from holdfast.search.spelling import edits_max, joined, keys_of, nearest
 
 Q = Queries("holdfast.search")
 
-WORDS_FRESH_S = 10.0
-TALLY_FRESH_S, TALLY_STALE_S = 30.0, 300.0
+WORDS_FRESH_S = 2.0
+TALLY_FRESH_S, TALLY_STALE_S = 10.0, 60.0
 KEPT_MAX = 1000
 SHOWS_OF_HIT_MAX = 3
 VENUES_NEAR_MAX = 5000

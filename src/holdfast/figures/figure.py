@@ -1,0 +1,88 @@
+"""Figures of a show's sale, or of all shows of an event. No I/O."""
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+MINUTES_MAX = 10_080  # told at once: a week, if something happens every minute
+
+
+class Funnel(Struct, frozen=True, kw_only=True):
+    """Bookings by how far they came. One that lapsed and was paid for late is in both."""
+
+    held: int  # all there were; what is free is confirmed at once
+    paying: int
+    confirmed: int
+    lapsed: int
+    cancelled: int  # let go by their owners
+    failed: int  # paid too late, and somebody else had the seats
+    refunded: int  # whole; a booking that gave some seats back is still confirmed
+
+
+class Revenue(Struct, frozen=True, kw_only=True):
+    """Of seats that are sold now, at the prices they were held at."""
+
+    category: str
+    currency: str
+    seats: int
+    amount_minor: int  # base, fee and tax
+    base_minor: int
+    fee_minor: int
+    tax_minor: int
+
+
+class RefundSum(Struct, frozen=True, kw_only=True):
+    currency: str
+    refunds: int
+    amount_minor: int  # of all that were decided
+    done_minor: int  # of those that the gateway has made, or a person
+
+
+class Minute(Struct, frozen=True, kw_only=True):
+    begins_at: datetime
+    sold: int  # seats
+    returned: int
+
+
+class GateMinute(Struct, frozen=True, kw_only=True):
+    gate: str
+    begins_at: datetime
+    came_in: int  # without those that the gate took back
+    went_out: int
+
+
+class SaleFigures(Struct, frozen=True, kw_only=True):
+    seats_sold: int  # and not given back
+    seats_returned: int
+    funnel: Funnel
+    revenue: list[Revenue]
+    refunds: list[RefundSum]
+
+
+class ShowFigures(Struct, frozen=True, kw_only=True):
+    show_id: int
+    figures: SaleFigures
+    minutes: list[Minute]  # in which something was sold or given back, the first first
+    minutes_next: datetime | None  # ask for `since` this to go on; null: that was all
+    gates: list[GateMinute]
+
+
+class ShowSum(Struct, frozen=True, kw_only=True):
+    show_id: int
+    starts_at: datetime
+    seats_sold: int
+    seats_returned: int
+    amount_minor: int
+    currency: str
+
+
+class EventFigures(Struct, frozen=True, kw_only=True):
+    event_id: int
+    title: str
+    figures: SaleFigures
+    shows: list[ShowSum]  # the soonest first
+
+
+class FiguresAsked(Struct, forbid_unknown_fields=True, frozen=True):
+    since: Annotated[datetime, Meta(tz=True)] | None = None  # of the minutes

@@ -1,0 +1,168 @@
+-- Figures: kept by facts, written anew from the ledger, summed.
+
+-- name: revision
+SELECT revision FROM booking WHERE show_id = $1 AND number = $2;
+
+-- name: add_seats
+-- Sold before, or sold and given back: stays as it is.
+INSERT INTO figure_seat (show_id, number, seat, category, currency, price_minor, base_minor, fee_minor,
+                         tax_minor, sold_at, returned_at)
+SELECT $1, number, seat, category, currency, price, base, fee, tax, sold_at, returned_at
+  FROM unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[],
+              $9::bigint[], $10::timestamptz[], $11::timestamptz[])
+       AS a (number, seat, category, currency, price, base, fee, tax, sold_at, returned_at)
+    ON CONFLICT DO NOTHING;
+
+-- name: return_seats
+-- Of a booking: these, or all (NULL). Returned before: stays as it was.
+UPDATE figure_seat
+   SET returned_at = $4, price_minor = 0, base_minor = 0, fee_minor = 0, tax_minor = 0
+ WHERE show_id = $1 AND number = $2 AND returned_at IS NULL AND ($3::int[] IS NULL OR seat = ANY ($3));
+
+-- name: add_stage
+INSERT INTO figure_stage (show_id, number, stage, at) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (show_id, number, stage) DO UPDATE SET at = excluded.at WHERE figure_stage.at > excluded.at;
+
+-- name: set_refund
+INSERT INTO figure_refund (show_id, number, attempt, refund, amount_minor, currency, state, fact_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT (show_id, number, attempt, refund)
+    DO UPDATE SET state = excluded.state, fact_id = excluded.fact_id
+    WHERE figure_refund.fact_id <= excluded.fact_id;
+
+-- name: lock
+-- Whoever hears facts waits meanwhile: what they would change could be what is just being written anew.
+LOCK TABLE figure_seat, figure_stage, figure_refund IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: shows_sold
+SELECT DISTINCT show_id FROM booking ORDER BY show_id;
+
+-- name: forget_seats
+DELETE FROM figure_seat WHERE show_id = $1;
+
+-- name: forget_stages
+DELETE FROM figure_stage WHERE show_id = $1;
+
+-- name: forget_refunds
+DELETE FROM figure_refund WHERE show_id = $1;
+
+-- name: seats_of_ledger
+-- Every seat that was ever sold. A seat that its booking has not got any more was given back when its ticket
+-- was voided; those of a refunded booking when that was refunded. What was given back has no price.
+  SELECT ticket.number, ticket.seat, booking.revision, booking.currency,
+         CASE WHEN booking.state = 'confirmed' THEN kept.price ELSE NULL END AS price_minor,
+         ticket.issued_at AS sold_at,
+         CASE WHEN kept.price IS NULL THEN ticket.voided_at ELSE given.at END AS returned_at
+    FROM ticket
+    JOIN booking USING (show_id, number)
+    LEFT JOIN LATERAL (
+         SELECT price FROM unnest(booking.seats, booking.prices_minor) AS a (seat, price)
+          WHERE a.seat = ticket.seat) AS kept ON true
+    LEFT JOIN LATERAL (
+         SELECT min(at) AS at FROM booking_move AS move
+          WHERE move.show_id = ticket.show_id AND move.number = ticket.number
+            AND move.state = 'refunded') AS given ON true
+   WHERE ticket.show_id = $1
+ORDER BY ticket.number, ticket.seat;
+
+-- name: rebuild_stages
+INSERT INTO figure_stage (show_id, number, stage, at)
+SELECT move.show_id, move.number, move.state, min(move.at)
+  FROM booking_move AS move
+  JOIN booking USING (show_id, number)
+ WHERE move.show_id = $1 AND booking.counts
+ GROUP BY move.show_id, move.number, move.state;
+
+-- name: rebuild_refunds
+-- Facts up to now say what the ledger says; the next ones are newer than any of them.
+INSERT INTO figure_refund (show_id, number, attempt, refund, amount_minor, currency, state, fact_id)
+SELECT refund.show_id, refund.number, refund.attempt, refund.id, refund.amount_minor, payment.currency,
+       refund.state, 0
+  FROM refund
+  JOIN payment USING (show_id, number, attempt)
+ WHERE refund.show_id = $1 AND refund.amount_minor > 0;
+
+-- name: funnel
+SELECT count(DISTINCT number) AS held,
+       count(*) FILTER (WHERE stage = 'paying') AS paying,
+       count(*) FILTER (WHERE stage = 'confirmed') AS confirmed,
+       count(*) FILTER (WHERE stage = 'expired') AS lapsed,
+       count(*) FILTER (WHERE stage = 'cancelled') AS cancelled,
+       count(*) FILTER (WHERE stage = 'failed') AS failed,
+       count(*) FILTER (WHERE stage = 'refunded') AS refunded
+  FROM figure_stage
+ WHERE show_id = ANY ($1);
+
+-- name: seat_counts
+SELECT count(*) FILTER (WHERE returned_at IS NULL) AS sold,
+       count(*) FILTER (WHERE returned_at IS NOT NULL) AS returned
+  FROM figure_seat
+ WHERE show_id = ANY ($1);
+
+-- name: revenue
+  SELECT category, currency, count(*) AS seats, sum(price_minor)::bigint AS amount_minor,
+         sum(base_minor)::bigint AS base_minor, sum(fee_minor)::bigint AS fee_minor,
+         sum(tax_minor)::bigint AS tax_minor
+    FROM figure_seat
+   WHERE show_id = ANY ($1) AND returned_at IS NULL
+GROUP BY category, currency
+ORDER BY category, currency;
+
+-- name: refunds
+  SELECT currency, count(*) AS refunds, sum(amount_minor)::bigint AS amount_minor,
+         coalesce(sum(amount_minor) FILTER (WHERE state = 'done'), 0)::bigint AS done_minor
+    FROM figure_refund
+   WHERE show_id = ANY ($1)
+GROUP BY currency
+ORDER BY currency;
+
+-- name: minutes
+WITH moved AS (
+    SELECT sold_at AS at, 1 AS sold, 0 AS returned FROM figure_seat WHERE show_id = $1
+     UNION ALL
+    SELECT returned_at, 0, 1 FROM figure_seat WHERE show_id = $1 AND returned_at IS NOT NULL)
+  SELECT date_trunc('minute', at) AS begins_at, sum(sold)::int AS sold, sum(returned)::int AS returned
+    FROM moved
+   WHERE $2::timestamptz IS NULL OR at >= $2
+GROUP BY 1
+ORDER BY 1
+   LIMIT $3;
+
+-- name: gate_minutes
+-- Of every scan there was. One that the gate took back does not count; one that it should not have made does.
+  SELECT gate, date_trunc('minute', scanned_at) AS begins_at,
+         count(*) FILTER (WHERE verdict = 'admitted')::int AS came_in,
+         count(*) FILTER (WHERE verdict = 'left')::int AS went_out
+    FROM check_in AS scan
+   WHERE show_id = $1 AND verdict IN ('admitted', 'left')
+     AND NOT EXISTS (SELECT FROM check_in AS undo
+                      WHERE undo.show_id = $1 AND undo.verdict = 'undone' AND undo.undoes = scan.id)
+GROUP BY 1, 2
+ORDER BY 2, 1
+   LIMIT $2;
+
+-- name: event
+-- Another organiser's: no row.
+SELECT id, title FROM event WHERE id = $1 AND ($2::bigint IS NULL OR organiser_id = $2);
+
+-- name: shows_of_event
+  SELECT show.id AS show_id, show.starts_at, show.currency,
+         coalesce(sums.sold, 0) AS seats_sold, coalesce(sums.returned, 0) AS seats_returned,
+         coalesce(sums.amount, 0)::bigint AS amount_minor
+    FROM show
+    LEFT JOIN LATERAL (
+         SELECT count(*) FILTER (WHERE returned_at IS NULL) AS sold,
+                count(*) FILTER (WHERE returned_at IS NOT NULL) AS returned,
+                sum(price_minor) AS amount
+           FROM figure_seat WHERE figure_seat.show_id = show.id) AS sums ON true
+   WHERE show.event_id = $1
+ORDER BY show.starts_at, show.id;
+
+-- name: seats_after
+-- A page of everything that was sold, in the order of the key.
+  SELECT show_id, number, seat, category, currency, price_minor, base_minor, fee_minor, tax_minor, sold_at,
+         returned_at
+    FROM figure_seat
+   WHERE show_id = ANY ($1) AND (show_id, number, seat) > ($2, $3, $4)
+ORDER BY show_id, number, seat
+   LIMIT $5;

@@ -1,0 +1,28 @@
+"""CSV that a spreadsheet shows and does not run. No I/O.
+
+A cell that begins with one of FORMULA is taken for a formula by most spreadsheets, and the names of
+categories and seats are whatever somebody typed: such a cell gets an apostrophe in front, and spreadsheets
+show the rest. Our own numbers are never negative, so none of them is touched.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+COLUMNS = (
+    *("show_id", "reference", "seat", "category", "currency", "price_minor", "base_minor", "fee_minor"),
+    *("tax_minor", "sold_at", "returned_at"),
+)
+
+
+def cell(value: object) -> str:
+    text = "" if value is None else str(value)
+    # Spaces in front do not keep a spreadsheet from running what follows.
+    return f"'{text}" if text.startswith(FORMULA) or text.lstrip().startswith(FORMULA) else text
+
+
+def lines(rows: Iterable[Sequence[object]]) -> bytes:
+    sheet = io.StringIO()
+    csv.writer(sheet, quoting=csv.QUOTE_ALL).writerows([cell(value) for value in row] for row in rows)
+    return sheet.getvalue().encode()

@@ -1,0 +1,59 @@
+"""Somebody who watches a live map, as a feed knows them: what they were told, and what they see."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from holdfast.app import Box, running
+from holdfast.seatmap.live.store import LiveMaps
+
+
+class Eyes:
+    def __init__(self, since: int = 0) -> None:
+        self.since = since
+        self.told = b""
+        self.last_words: bytes | None = None
+
+    def push(self, body: bytes) -> None:
+        self.told += body
+
+    def end(self, last: bytes) -> None:
+        self.last_words = last
+
+    @property
+    def events(self) -> list[tuple[str, int]]:
+        """(event, id) of each."""
+        found = []
+        for block in self.told.decode().split("\n\n"):
+            fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line)
+            if "event" in fields:
+                found.append((fields["event"], int(fields["id"])))
+        return found
+
+    @property
+    def map(self) -> str:
+        """What they see. Only for who was told a whole map."""
+        shown = [""]
+        for line in self.told.decode().splitlines():
+            if line.startswith("data: "):
+                data = json.loads(line.removeprefix("data: "))
+                shown = list(data.get("states") or shown)
+                for seat, letter in data.get("changes", ()):
+                    shown[seat] = letter
+        return "".join(shown)
+
+
+async def watch(live: LiveMaps, show_id: int, since: int = 0) -> Eyes:
+    eyes = Eyes(since)
+    feed = await live.watch(show_id, since)
+    eyes.push(live.join(feed, eyes))
+    return eyes
+
+
+@asynccontextmanager
+async def live_maps(box: Box, *, is_running: bool = False) -> AsyncIterator[LiveMaps]:
+    """As a process of its own has them; its duties run by themselves only if asked."""
+    live = LiveMaps(box.seatmap, box.config)
+    async with running([(0.05, live.follow), (0.05, live.look)] if is_running else []):
+        yield live
+    await live.close()

@@ -1,0 +1,248 @@
+"""Figures are what the ledger says, however often they are told and whenever they are rebuilt (R33)."""
+
+import asyncio
+import csv
+import io
+import random
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.app import Box
+from holdfast.catalogue import Layout, LayoutBody, Terms
+from holdfast.figures.figure import ShowFigures
+from holdfast.figures.worker import GROUP, consumer
+from holdfast.gate.verdict import Way
+from holdfast.ledger import Booking, State
+from holdfast.outbox.worker import Listener
+from holdfast.payments.refunds.refund import What
+from holdfast.refusals import SeatsTaken
+from holdfast.sale.worker import SaleDuties
+from tests import cast
+from tests.stores.doors import a_doorway, a_scan
+from tests.stores.hearing import turns_are_free
+from tests.stores.paid import a_refund, an_ask, bought, now_of
+from tests.stores.stages import hold
+from tests.stores.tills import Till, an_owner
+
+TERMS = Terms(fee_minor=100, fee_bp=250, tax_bp=1900)
+SEATS = 40
+EVIL = '=HYPERLINK("http://evil.example")'
+
+
+def two_categories() -> Layout:
+    body = {
+        "name": "Hall",
+        "focal": [0, -2],
+        "categories": [{"name": "Gold", "colour": "#E69F00"}, {"name": EVIL, "colour": "#0072B2"}],
+        "sections": [
+            {
+                "name": "Stalls",
+                "rows": [
+                    {"label": "A-B", "seats": "1-10", "category": "Gold"},
+                    {"label": "Y-Z", "seats": "1-10", "at": [0, 9], "category": EVIL},
+                ],
+            }
+        ],
+    }
+    return Layout.build(msgspec.convert(body, LayoutBody))
+
+
+async def hears(box: Box) -> None:
+    await turns_are_free(box)
+    await box.outbox.settle(1_000_000)
+    listener = Listener(box.outbox, consumer(box.figures), box.config, wait_s=0.01)
+    async with asyncio.timeout(60):
+        while await listener.listen():
+            pass
+
+
+async def figures(box: Box, show_id: int) -> ShowFigures:
+    return await box.figures.of_show(show_id, None)
+
+
+async def a_booking_moves(box: Box, show_id: int, chance: random.Random, mine: list[Booking]) -> None:
+    """Something that people do."""
+    confirmed = [one for one in mine if (await now_of(box, one)).state is State.CONFIRMED]
+    held = [one for one in mine if (await now_of(box, one)).state is State.HELD]
+    taken = await Till(box, show_id).taken()
+    free = [seat for seat in range(SEATS) if seat not in taken]
+    match chance.choice(
+        ["hold", "hold", "pay", "pay", "decline", "let go", "lapse", "reduce", "refund", "money"]
+    ):
+        case "hold" if len(free) > 3:
+            seats = chance.sample(free, chance.randint(1, 3))
+            with suppress(SeatsTaken):  # the map frees what lapsed a moment later
+                mine.append(await hold(box, show_id, an_owner(), *seats))
+        case "pay" if held:
+            await box.cashier.pay(an_ask(chance.choice(held)))
+        case "decline" if held:
+            await box.cashier.pay(an_ask(chance.choice(held), "tok_declined"))
+        case "let go" if held:
+            await box.sales.cancel(await now_of(box, chance.choice(held)))
+        case "lapse" if held:
+            await Till(box, show_id).lapse(chance.choice(held).number)
+            await SaleDuties(box.ledger, box.claims, box.seatmap, box.config).sweep()
+        case "reduce" if confirmed:
+            booking = await now_of(box, chance.choice(confirmed))
+            if len(booking.seats) > 1:
+                some = (chance.choice(booking.seats),)
+                await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=some))
+        case "refund" if confirmed:
+            await box.refunds.decide(a_refund(await now_of(box, chance.choice(confirmed))))
+        case "money" if confirmed:
+            booking = await now_of(box, chance.choice(confirmed))
+            await box.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=1))
+
+
+async def by_the_ledger(box: Box, show_id: int) -> dict[str, Any]:
+    """The same sums, over bookings, moves, tickets and refunds themselves."""
+    row = await box.postgres.fetchrow(
+        """
+        SELECT (SELECT count(*) FROM booking WHERE show_id = $1) AS held,
+               (SELECT count(DISTINCT number) FROM payment WHERE show_id = $1) AS paying,
+               (SELECT count(*) FROM booking WHERE show_id = $1 AND confirmed_at IS NOT NULL) AS confirmed,
+               (SELECT count(*) FROM booking WHERE show_id = $1 AND state = 'expired') AS lapsed,
+               (SELECT count(*) FROM booking WHERE show_id = $1 AND state = 'cancelled') AS cancelled,
+               (SELECT count(*) FROM booking WHERE show_id = $1 AND state = 'refunded') AS refunded,
+               (SELECT coalesce(sum(amount_minor), 0)::bigint FROM booking
+                 WHERE show_id = $1 AND state = 'confirmed') AS amount,
+               (SELECT count(*) FROM taken_seat JOIN booking USING (show_id, number)
+                 WHERE show_id = $1 AND state = 'confirmed') AS sold,
+               (SELECT count(*) FROM ticket WHERE show_id = $1 AND voided_at IS NOT NULL) AS returned,
+               (SELECT coalesce(sum(amount_minor), 0)::bigint FROM refund WHERE show_id = $1) AS refunds,
+               (SELECT coalesce(sum(amount_minor), 0)::bigint FROM refund
+                 WHERE show_id = $1 AND state = 'done') AS done
+        """,
+        show_id,
+    )
+    return dict(row)
+
+
+def as_told(told: ShowFigures) -> dict[str, Any]:
+    sale = told.figures
+    funnel = msgspec.structs.asdict(sale.funnel)
+    assert funnel.pop("failed") == 0
+    return funnel | {
+        "amount": sum(one.amount_minor for one in sale.revenue),
+        "sold": sale.seats_sold,
+        "returned": sale.seats_returned,
+        "refunds": sum(one.amount_minor for one in sale.refunds),
+        "done": sum(one.done_minor for one in sale.refunds),
+    }
+
+
+async def revenue_by_the_ledger(box: Box, show_id: int, layout: Layout) -> dict[str, tuple[int, ...]]:
+    sums: dict[str, tuple[int, ...]] = {}
+    rows = await box.postgres.fetch(
+        "SELECT unnest(seats) AS seat, unnest(prices_minor) AS price FROM booking"
+        " WHERE show_id = $1 AND state = 'confirmed'",
+        show_id,
+    )
+    for row in rows:
+        name, line = layout.categories[layout.category_of[row["seat"]]].name, TERMS.lines(row["price"])
+        more = (1, line.price_minor, line.base_minor, line.fee_minor, line.tax_minor)
+        sums[name] = tuple(a + b for a, b in zip(sums.get(name, (0,) * 5), more, strict=True))
+    return sums
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_after_whatever_people_do_figures_are_what_the_ledger_says(box: Box, seed: int) -> None:
+    layout, chance, mine = two_categories(), random.Random(seed), list[Booking]()
+    show_id = await cast.a_show(box, layout=layout, sold_on=TERMS)
+    for _ in range(90):
+        await a_booking_moves(box, show_id, chance, mine)
+
+    await hears(box)
+    told = await figures(box, show_id)
+
+    assert told.figures.seats_sold > 0
+    assert told.figures.seats_returned > 0
+    assert as_told(told) == await by_the_ledger(box, show_id)
+    assert {
+        one.category: (one.seats, one.amount_minor, one.base_minor, one.fee_minor, one.tax_minor)
+        for one in told.figures.revenue
+    } == await revenue_by_the_ledger(box, show_id, layout)
+    assert sum(one.sold - one.returned for one in told.minutes) == told.figures.seats_sold
+
+    for _ in range(2):
+        oldest = await box.postgres.fetchval("SELECT min(id) FROM outbox WHERE show_id = $1", show_id)
+        assert await box.outbox.replay(GROUP, oldest) > 0
+        await hears(box)
+        assert await figures(box, show_id) == told
+
+    await box.figures.rebuild_show(show_id)
+    assert await figures(box, show_id) == told
+
+
+async def test_a_rebuild_puts_right_what_is_wrong_and_facts_heard_later_change_nothing(box: Box) -> None:
+    show_id = await cast.a_show(box, 10, sold_on=TERMS)
+    booking = await bought(box, show_id, 1, 2)
+    await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=(2,)))
+    await box.postgres.execute(
+        "INSERT INTO figure_stage (show_id, number, stage, at) VALUES ($1, 1, 'confirmed', now())", show_id
+    )
+
+    await box.figures.rebuild_show(show_id)  # before a single fact was heard
+    told = await figures(box, show_id)
+    await hears(box)
+
+    assert (told.figures.seats_sold, told.figures.seats_returned, told.figures.funnel.confirmed) == (1, 1, 1)
+    assert await figures(box, show_id) == told
+
+
+async def test_a_block_is_nobodys_booking(box: Box) -> None:
+    show_id = await cast.a_show(box, 10)
+    await box.seatmap.rebuild(show_id, "test")
+    await box.sales.block(show_id, (1, 2), "band", 1)
+
+    await hears(box)
+    heard = await figures(box, show_id)
+    await box.figures.rebuild_show(show_id)
+
+    assert heard.figures.funnel.held == 0
+    assert await figures(box, show_id) == heard
+
+
+async def test_who_came_in_is_counted_by_gate_and_minute_and_what_was_taken_back_is_not(box: Box) -> None:
+    doorway = await a_doorway(box)
+    north, south = await doorway.stand("North"), await doorway.stand("South")
+    codes = [(await doorway.ticket(seat))[1] for seat in range(4)]
+    await north.scans(codes[0])
+    await north.scans(codes[0])  # used: nobody came in
+    await south.scans(codes[1])
+    await south.scans(codes[2])
+    await south.scans(codes[2], Way.EXIT)
+    mistake = await north.scans(codes[3])
+    await box.gate.undo(north.account_id, doorway.till.show, mistake.check_in_id, a_scan())
+
+    told = (await figures(box, doorway.till.show)).gates
+
+    sums = {
+        gate: (
+            sum(one.came_in for one in told if one.gate == gate),
+            sum(one.went_out for one in told if one.gate == gate),
+        )
+        for gate in ("North", "South")
+    }
+    assert sums == {"North": (1, 0), "South": (2, 1)}
+
+
+async def test_a_sheet_has_every_seat_and_runs_nothing(box: Box) -> None:
+    show_id = await cast.a_show(box, layout=two_categories(), sold_on=TERMS)
+    booking = await bought(box, show_id, 1, 25)
+    await bought(box, show_id, 2)
+    await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))
+    await hears(box)
+
+    text = b"".join([page async for page in box.figures.sheet([show_id])]).decode()
+
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert [(row["seat"], row["price_minor"], bool(row["returned_at"])) for row in rows] == [
+        ("A-2", "0", True),
+        ("Y-6", "1500", False),
+        ("A-3", "1500", False),
+    ]
+    assert rows[1]["category"] == "'" + EVIL
