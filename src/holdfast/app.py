@@ -11,6 +11,7 @@ import holdfast.figures.routes
 import holdfast.gate.passes.routes
 import holdfast.gate.routes
 import holdfast.hooks.routes
+import holdfast.invoices.routes
 import holdfast.notices.mailbox.routes
 import holdfast.notices.routes
 import holdfast.payments.books.routes
@@ -40,7 +41,7 @@ from holdfast.figures import Figures
 from holdfast.figures.worker import consumer as figure_consumer
 from holdfast.gate import Gate
 from holdfast.holds import Holds
-from holdfast.hooks import Hooks, Messenger
+from holdfast.hooks import Hooks
 from holdfast.hooks.worker import HookDuties
 from holdfast.hooks.worker import consumer as hook_consumer
 from holdfast.hooks.worker import duties as hook_duties
@@ -80,6 +81,7 @@ ROUTES: tuple[Route, ...] = (
     *holdfast.payments.books.routes.ROUTES,
     *holdfast.payments.refunds.routes.ROUTES,
     *holdfast.payments.refunds.desk.routes.ROUTES,
+    *holdfast.invoices.routes.ROUTES,
     *holdfast.tickets.routes.ROUTES,
     *holdfast.tickets.transfers.routes.ROUTES,
     *holdfast.tickets.phone.routes.ROUTES,
@@ -126,9 +128,14 @@ class Box:
     tickets: Tickets
     gate: Gate
     notices: Notices
-    hooks: Hooks
-    messenger: Messenger
-    figures: Figures
+
+    @property
+    def hooks(self) -> Hooks:
+        return Hooks(self.postgres, self.config)
+
+    @property
+    def figures(self) -> Figures:
+        return Figures(self.postgres, self.catalogue)
 
 
 @asynccontextmanager
@@ -153,8 +160,7 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
     books = Books(postgres, payments, cashier)
     webhooks = Webhooks(postgres, payments, cashier, books, refunds.hear, config)
     outbox = Outbox(postgres, config)
-    tickets = Tickets(postgres, catalogue)
-    search, messenger = Finder(config), Messenger.of(config)
+    tickets, search = Tickets(postgres, catalogue), Finder(config)
     arm(config.crash_at)
     try:
         await people.open()
@@ -183,12 +189,8 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
             tickets=tickets,
             gate=Gate(postgres, catalogue, tickets),
             notices=Notices(postgres, config),
-            hooks=Hooks(postgres, config),
-            messenger=messenger,
-            figures=Figures(postgres, catalogue),
         )
     finally:
-        await messenger.close()
         await webhooks.close()
         await gateway.close()
         await outbox.close()
@@ -280,7 +282,7 @@ def duties_by_subject(box: Box) -> dict[str, list[tuple[float, Duty]]]:
         "outbox": fact_duties(box.outbox, consumers(box), box.config),
         "search": search_duties(box.index),
         "notices": notice_duties(post_of(box)),
-        "hooks": hook_duties(HookDuties(box.hooks, box.messenger)),
+        "hooks": hook_duties(HookDuties(box.hooks, box.config)),
     }
 
 

@@ -44,9 +44,11 @@ async def prepare(config: Config, *, is_demo: bool, progress: Progress) -> dict[
 
     from holdfast.app import box_office
     from holdfast.demo.seed import populate
+    from holdfast.notices.worker import begin_now
 
     async with box_office(config) as box:
         facts = await populate(box, progress)
+        await begin_now(box.outbox)
     return {"accounts": facts.accounts, "shows": facts.shows[:SHOWS_TOLD_MAX]}
 
 

@@ -5,7 +5,7 @@ import gzip
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -17,7 +17,6 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.app import Box
 from holdfast.hooks.endpoint import EndpointPage, NewEndpoint
-from holdfast.hooks.post.store import Messenger
 from holdfast.hooks.store import GROUP, Hooks
 from holdfast.hooks.worker import HookDuties, consumer
 from holdfast.outbox.worker import Listener
@@ -150,15 +149,13 @@ async def another_house(box: Box, hooks: Hooks, duties: HookDuties) -> House:
 
 
 @asynccontextmanager
-async def a_house(box: Box, hooks: Hooks, **messenger: Any) -> AsyncIterator[House]:
+async def a_house(box: Box, hooks: Hooks) -> AsyncIterator[House]:
     """From now on: facts of tests before this one are of no interest."""
     await box.outbox.settle(1_000_000)
     await box.outbox.add_group(GROUP, from_oldest=False)
-    post = Messenger(**{"timeout_s": 5.0, "links_max": 16, "lenient": True, **messenger})
     try:
-        house = await another_house(box, hooks, HookDuties(hooks, post))
+        house = await another_house(box, hooks, HookDuties(hooks, replace(box.config, hook_lenient=1)))
         await house.hears()
         yield house
     finally:
-        await post.close()
         await box.postgres.execute("DELETE FROM webhook_endpoint")

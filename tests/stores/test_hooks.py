@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import msgspec
 import pytest
@@ -241,7 +240,7 @@ async def test_who_fails_is_sent_to_apart_from_who_does_not(house: House) -> Non
 
 async def test_another_organisers_endpoint_does_not_exist(house: House) -> None:
     endpoint, _ = await house.listens_at("http://127.0.0.1:9/", "booking.confirmed")
-    which: Any = endpoint.endpoint_id, house.organiser + 1
+    which: tuple[int, int] = endpoint.endpoint_id, house.organiser + 1
 
     with pytest.raises(NoSuchEndpoint):
         await house.hooks.change(*which, EndpointChange(active=False))

@@ -12,9 +12,11 @@ from holdfast.catalogue.admin.keeper import Keeper
 from holdfast.catalogue.schedule.forms import ShowChange
 from holdfast.catalogue.schedule.store import Schedule
 from holdfast.config import Config
-from holdfast.notices.notice import PAUSES_S, Channel, NoticesAsked, State
+from holdfast.notices.notice import PAUSES_S, Channel, Kind, NoticesAsked, State
 from holdfast.notices.refusals import NoSuchNotice
+from holdfast.notices.worker import GROUP, begin_now, consumer
 from holdfast.outbox import from_json, to_json
+from holdfast.outbox.worker import Listener
 from holdfast.tickets.transfer import Giver
 from holdfast.tickets.transfers.store import Transfers
 from tests import cast
@@ -227,6 +229,35 @@ class TestTurns:
         late = taken[0][0]
         assert not await notices.end(late, State.DEAD), "its lease has ended: somebody else has it"
         assert await notices.end(again[late.id], State.SENT)
+
+    async def test_who_has_just_booked_does_not_wait_behind_a_hall_that_is_told_of_a_change(
+        self, office: Office, free_show: int
+    ) -> None:
+        people = [await a_reader(office.box) for _ in range(4)]
+        for seat, (account_id, _) in enumerate(people[:3]):
+            await hold(office.box, free_show, account_id, seat)
+        await schedule(office.box).change_show(free_show, ShowChange(cancelled=True))
+        await office.hear()
+        other = await cast.a_show(office.box, 20, price_minor=0)
+        await hold(office.box, other, people[3][0], 1)
+        await office.hear()
+
+        taken = await office.box.notices.take_due(4, [Channel.MAIL])
+
+        assert {due.kind for due in taken} == {Kind.TICKETS}
+        assert people[3][1] in {due.address for due in taken}
+
+    async def test_what_was_there_before_is_told_to_nobody(self, office: Office, free_show: int) -> None:
+        account_id, address = await a_reader(office.box)
+        await office.box.outbox.forget_group(GROUP)
+        await hold(office.box, free_show, account_id, 1)
+
+        await begin_now(office.box.outbox)
+        listener = Listener(office.box.outbox, consumer(office.box.notices), office.box.config, wait_s=0.02)
+        while await listener.listen():
+            pass
+
+        assert await office.kinds(address) == []
 
     async def test_after_many_tries_it_is_dead_and_a_person_can_have_it_sent_again(
         self, office: Office, free_show: int

@@ -6,7 +6,6 @@ store.py      both in the ledger                            post/         HTTP t
 worker.py     hears facts, sends, forgets                   routes.py     /admin/webhook-endpoints
 """
 
-from holdfast.hooks.post.store import Messenger
 from holdfast.hooks.store import Hooks
 
-__all__ = ["Hooks", "Messenger"]
+__all__ = ["Hooks"]

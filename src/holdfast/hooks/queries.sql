@@ -64,7 +64,7 @@ SELECT id, $2, $3, $4, $5,
     ON CONFLICT DO NOTHING;
 
 -- name: take_due
--- A few of each endpoint, so that one with much to be told keeps nobody waiting; what others have is left out.
+-- A few of each endpoint, so that one with much to be told keeps nobody waiting; what others have, they have.
 WITH due AS (
     SELECT one.endpoint_id, one.fact_id, endpoint.url,
            CASE WHEN endpoint.old_until > now() THEN ARRAY[endpoint.secret, endpoint.old_secret]
@@ -89,7 +89,8 @@ RETURNING delivery.endpoint_id, delivery.fact_id, due.url, due.secrets, delivery
 -- name: end_try
 -- Yes: done. No, with a pause: again after it; without one: dead. Another has had a turn since: no row.
    UPDATE webhook_delivery
-      SET state = CASE WHEN $4 THEN 'done' WHEN $5::float8 IS NULL THEN 'dead' ELSE 'queued' END::delivery_state,
+      SET state = CASE WHEN $4 THEN 'done' WHEN $5::float8 IS NULL THEN 'dead'
+                       ELSE 'queued' END::delivery_state,
           due_at = CASE WHEN NOT $4 THEN now() + $5::float8 * interval '1 s' END
     WHERE endpoint_id = $1 AND fact_id = $2 AND turn = $3 AND state = 'queued'
 RETURNING state;
@@ -116,8 +117,9 @@ RETURNING id, organiser_id, url, failing_since;
 
 -- name: deliveries
   SELECT delivery.fact_id, delivery.kind, delivery.state, delivery.at, delivery.due_at,
-         coalesce((SELECT json_agg(json_build_object('tried_at', one.at, 'status', one.status, 'took_ms',
-                                   one.took_ms, 'reason', one.reason, 'said', one.said) ORDER BY one.turn DESC)
+         coalesce((SELECT json_agg(json_build_object(
+                              'tried_at', one.at, 'status', one.status, 'took_ms', one.took_ms,
+                              'reason', one.reason, 'said', one.said) ORDER BY one.turn DESC)
                      FROM webhook_try AS one
                     WHERE one.endpoint_id = delivery.endpoint_id AND one.fact_id = delivery.fact_id),
                   '[]') AS tries_told

@@ -8,6 +8,7 @@ import asyncio
 
 import structlog
 
+from holdfast.config import Config
 from holdfast.engines.down import EngineDown
 from holdfast.engines.loop import Duty
 from holdfast.engines.meter import meter
@@ -35,9 +36,17 @@ def consumer(hooks: Hooks) -> Consumer:
 
 
 class HookDuties:
-    def __init__(self, hooks: Hooks, messenger: Messenger) -> None:
+    def __init__(self, hooks: Hooks, config: Config) -> None:
         self._hooks = hooks
-        self._messenger = messenger
+        self._config = config
+
+    def _messenger(self) -> Messenger:
+        config = self._config
+        return Messenger(
+            timeout_s=config.hook_timeout_s,
+            links_max=config.hook_links_max,
+            lenient=bool(config.hook_lenient),
+        )
 
     async def send(self) -> int:
         return await self._send(await self._hooks.take_due(TAKEN_MAX, EACH_MAX, is_failing=False))
@@ -54,13 +63,14 @@ class HookDuties:
         return await self._hooks.forget(FORGOTTEN_MAX)
 
     async def _send(self, taken: list[Due]) -> int:
-        async with asyncio.TaskGroup() as group:
-            for due in taken:
-                group.create_task(self._send_one(due))
+        if taken:
+            async with self._messenger() as messenger, asyncio.TaskGroup() as group:
+                for due in taken:
+                    group.create_task(self._send_one(messenger, due))
         return len(taken)
 
-    async def _send_one(self, due: Due) -> None:
-        reply = await self._messenger.send(due)
+    async def _send_one(self, messenger: Messenger, due: Due) -> None:
+        reply = await messenger.send(due)
         try:
             state = await self._hooks.end(due, reply)
         except EngineDown as down:  # its lease ends, and it is due again

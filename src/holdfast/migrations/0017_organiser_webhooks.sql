@@ -34,7 +34,7 @@ CREATE TABLE webhook_delivery (
     payload     bytea          NOT NULL,                 -- as it is sent: what is signed are these bytes
     state       delivery_state NOT NULL,
     tries       int            NOT NULL DEFAULT 0,       -- since it was queued last
-    turn        int            NOT NULL DEFAULT 0,       -- whose turn it is to send it: grows, over replays too
+    turn        int            NOT NULL DEFAULT 0,       -- whose turn it is to send it: grows for ever
     due_at      timestamptz,
     written_at  timestamptz    NOT NULL DEFAULT now(),
     CONSTRAINT one_delivery_a_fact_and_endpoint PRIMARY KEY (endpoint_id, fact_id),

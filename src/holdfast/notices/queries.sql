@@ -73,13 +73,14 @@ WITH lapsing AS (
 SELECT count(*) FROM warned;
 
 -- name: take_due
--- Ours until the lease ends; who has taken them before and is still at it finds another turn.
+-- Ours until the lease ends; who has taken them before and is still at it finds another turn. What goes to a
+-- whole hall waits behind what somebody is waiting for.
    UPDATE notice
       SET due_at = now() + $2 * interval '1 s', tries = tries + 1, turn = turn + 1
     WHERE id IN (SELECT id
                    FROM notice
                   WHERE due_at <= now() AND channel = ANY ($3::text[])
-               ORDER BY due_at
+               ORDER BY kind IN ('show_changed', 'show_cancelled'), due_at
                   LIMIT $1
                     FOR UPDATE SKIP LOCKED)
 RETURNING *;

@@ -19,7 +19,7 @@ from holdfast.notices.notice import HEARD, LEASE_S, OF_SHOWS, Channel, Due, Stat
 from holdfast.notices.senders import Away, Bounced, Link, LinkLost, NotNow, Parcel, Sender
 from holdfast.notices.store import Notices
 from holdfast.notices.writing.store import Writer
-from holdfast.outbox import Consumer, Fact, ShowChanged
+from holdfast.outbox import Consumer, Fact, Outbox, ShowChanged
 from holdfast.refusals import Busy
 
 log = structlog.get_logger(__name__)
@@ -32,6 +32,7 @@ SEND_WITHIN_S = LEASE_S / 4  # a letter that takes longer is tried again: its le
 SET_ASIDE_MAX = 1_000
 WARNED_AT_ONCE_MAX = 500
 FORGOTTEN_AT_ONCE_MAX = 1_000
+SETTLED_AT_ONCE_MAX = 10_000
 SEND_PAUSE_S = 0.25
 WARN_PAUSE_S = 5.0
 COUNT_PAUSE_S = 10.0
@@ -54,6 +55,14 @@ def consumer(notices: Notices) -> Consumer:
 
     # Not from the oldest: nobody is told of what happened before there were notices.
     return Consumer(group=GROUP, kinds=HEARD, call=hear, from_oldest=False, at_once_max=FACTS_AT_ONCE_MAX)
+
+
+async def begin_now(outbox: Outbox) -> None:
+    """What has happened up to here is told to nobody: those a demo is populated with get no mail of it."""
+    before, settled = -1, 0
+    while settled > before:
+        before, settled = settled, await outbox.settle(SETTLED_AT_ONCE_MAX)
+    await outbox.add_group(GROUP, from_oldest=False)
 
 
 class Post:

@@ -7,7 +7,8 @@ store.py     keys, codes, phones         transfers/   given to somebody else
 """
 
 from holdfast.tickets.calendar import calendar_file
-from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, Printed, Standing
+from holdfast.tickets.fonts.store import typeface_for
+from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, Printed, Standing, Typeface
 from holdfast.tickets.qr import png, svg_url
 from holdfast.tickets.refusals import BadCode, NoSuchTicket
 from holdfast.tickets.store import Door, Tickets, issued
@@ -34,6 +35,7 @@ __all__ = [
     "Ticket",
     "TicketKey",
     "Tickets",
+    "Typeface",
     "calendar_file",
     "is_live",
     "issued",
@@ -42,4 +44,5 @@ __all__ = [
     "read_code",
     "show_secret",
     "svg_url",
+    "typeface_for",
 ]

@@ -48,6 +48,7 @@ def set_up(*, level: str = "INFO") -> None:
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).propagate = True
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # a dozen lines a printed ticket
 
 
 def with_request_id(_logger: Any, _method: str, line: Any) -> Any:

@@ -19,7 +19,6 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
-from holdfast.config import Config
 from holdfast.hooks.address import check_url, is_public
 from holdfast.hooks.delivery import SAID_MAX, Due, Reply, reply_of
 from holdfast.hooks.refusals import BadEndpointUrl
@@ -72,14 +71,6 @@ class Messenger:
         self._names = names if lenient else PublicOnly(names)
         self._session: aiohttp.ClientSession | None = None
 
-    @classmethod
-    def of(cls, config: Config) -> "Messenger":
-        return cls(
-            timeout_s=config.hook_timeout_s,
-            links_max=config.hook_links_max,
-            lenient=bool(config.hook_lenient),
-        )
-
     async def send(self, due: Due) -> Reply:
         """Whatever goes wrong is a reply with a reason."""
         began = time.monotonic()
@@ -99,6 +90,12 @@ class Messenger:
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()
+
+    async def __aenter__(self) -> "Messenger":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def _post(self, due: Due) -> tuple[int, bytes]:
         signed = headers(due.secrets, str(due.fact_id), int(time.time()), due.payload)

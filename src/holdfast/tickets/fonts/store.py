@@ -11,9 +11,9 @@ is printed whatever the title is, and its code and reference are always right.
 
 import asyncio
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import resources
 from pathlib import Path
 
@@ -42,11 +42,15 @@ class Printer:
         self._under_way = 0
 
     async def print(self, occasion: Occasion, tickets: Sequence[Printed]) -> bytes:
+        return await self.run(partial(printed, occasion, tickets))
+
+    async def run(self, draw: Callable[[], bytes]) -> bytes:
+        """Whatever else is drawn on paper."""
         if self._under_way >= SHEETS_AT_ONCE_MAX + SHEETS_WAITING_MAX:
             raise Busy(retry_after_s=2)
         self._under_way += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, printed, occasion, tickets)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, draw)
         finally:
             self._under_way -= 1
 

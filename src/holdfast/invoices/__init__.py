@@ -1,0 +1,6 @@
+"""Invoices and credit notes, numbered without gaps for each organiser."""
+
+from holdfast.invoices.invoice import Invoice, SellerBody
+from holdfast.invoices.store import Invoices
+
+__all__ = ["Invoice", "Invoices", "SellerBody"]

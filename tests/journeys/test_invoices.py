@@ -1,0 +1,129 @@
+"""An invoice for what was paid, a credit note for what came back, and numbers without a gap."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import pytest
+
+from holdfast.app import Box
+from holdfast.invoices import Invoices
+from holdfast.ledger import from_public_id
+from holdfast.people import Role
+from tests import cast
+from tests.cast import Fan, problem
+from tests.stores.paid import refund_duties
+
+SELLER = {"name": "Rex Lichtspiele GmbH", "address": "Street 1\n12345 Testville", "tax_number": "DE 123"}
+
+
+@pytest.fixture
+async def organiser(box: Box, api: httpx2.AsyncClient) -> Fan:
+    return (await cast.fans(box, api, 1, Role.ORGANISER))[0]
+
+
+@pytest.fixture
+async def show(box: Box, a_show: Callable[..., Any], organiser: Fan) -> int:
+    """Of an organiser whose invoices nobody else counts."""
+    show_id = int(await a_show(40, owner_seats_max=40))
+    await box.postgres.execute(
+        "UPDATE event SET organiser_id = $1 WHERE id = (SELECT event_id FROM show WHERE id = $2)",
+        organiser.account_id,
+        show_id,
+    )
+    return show_id
+
+
+async def bought(fan: Fan, show: int, *seats: str) -> str:
+    booking = (await fan.holds(show, *seats)).json()["booking_id"]
+    paid = await fan.post(f"/bookings/{booking}/pay", {"method": "tok_ok"})
+    assert paid.status_code == 200, paid.text
+    return str(booking)
+
+
+async def test_who_has_paid_gets_the_same_invoice_again_and_again(
+    box: Box, show: int, alice: Fan, organiser: Fan
+) -> None:
+    said = await organiser.api.put("/api/v1/admin/invoices/seller", json=SELLER, headers=organiser.headers)
+    booking = await bought(alice, show, "A-1", "A-2")
+
+    first = await alice.get(f"/bookings/{booking}/invoice.pdf")
+    again = await alice.get(f"/bookings/{booking}/invoice.pdf")
+
+    assert (said.status_code, first.status_code, again.status_code) == (200, 200, 200), first.text
+    assert (first.headers["content-type"], first.content[:5]) == ("application/pdf", b"%PDF-")
+    assert pages_in(first.content) == 1
+    (paper,) = await papers(box, booking)
+    assert (paper.serial, paper.seller.name, paper.amount_minor, paper.seats) == (
+        1,
+        SELLER["name"],
+        3000,
+        (0, 1),
+    )
+    assert sum(minor for _, minor in paper.lines) == paper.total_minor == 3000
+
+
+async def test_what_comes_back_is_a_credit_note_that_names_its_invoice(
+    box: Box, show: int, alice: Fan
+) -> None:
+    booking = await bought(alice, show, "A-1", "A-2")
+    (invoice,) = await papers(box, booking)
+
+    given = await alice.delete(f"/bookings/{booking}?seats=A-2")
+    await refund_duties(box).carry_out()
+    both = await papers(box, booking)
+
+    assert given.status_code == 200, given.text
+    assert [paper.serial for paper in both] == [1, 2]
+    assert (both[0], both[1].credits, both[1].seats) == (invoice, 1, (1,))
+    assert both[1].total_minor < 0
+    assert both[1].title.startswith("Credit note")
+    assert both[1].title.endswith(invoice.name)
+    file = await alice.get(f"/bookings/{booking}/invoice.pdf")
+    assert (file.status_code, pages_in(file.content)) == (200, 2)
+
+
+async def test_numbers_have_no_gap_however_many_ask_at_once(box: Box, show: int, alice: Fan) -> None:
+    bookings = [await bought(alice, show, f"B-{n}") for n in range(1, 9)]
+    one, another = Invoices(box.postgres), Invoices(box.postgres)
+
+    places = [from_public_id(booking) for booking in bookings]
+    found = await asyncio.gather(*(who.issue(*place) for place in places for who in (one, another)))
+
+    serials = {
+        place: {paper.serial for paper in papers}
+        for place, papers in zip([place for place in places for _ in range(2)], found, strict=True)
+    }
+    assert sorted(serial for (serial,) in serials.values()) == list(range(1, 9))
+
+
+async def test_nobody_else_gets_it_and_a_hold_has_none(show: int, alice: Fan, bob: Fan) -> None:
+    booking = await bought(alice, show, "C-1")
+    held = (await alice.holds(show, "C-2")).json()["booking_id"]
+
+    theirs = await bob.get(f"/bookings/{booking}/invoice.pdf")
+    unpaid = await alice.get(f"/bookings/{held}/invoice.pdf")
+
+    assert theirs.status_code == 404
+    assert (unpaid.status_code, problem(unpaid)["code"]) == (409, "no_invoice")
+
+
+async def test_an_invoice_is_never_changed(box: Box, show: int, alice: Fan) -> None:
+    booking = await bought(alice, show, "C-1")
+    await papers(box, booking)
+    show_id, number = from_public_id(booking)
+
+    with pytest.raises(Exception, match="never changed"):
+        await box.postgres.execute(
+            "UPDATE invoice SET amount_minor = 1 WHERE show_id = $1 AND number = $2", show_id, number
+        )
+
+
+async def papers(box: Box, booking: str) -> list[Any]:
+    return list(await Invoices(box.postgres).issue(*from_public_id(booking)))
+
+
+def pages_in(file: bytes) -> int:
+    return len(re.findall(rb"/Type /Page\b", file))

@@ -1,0 +1,154 @@
+"""Organisers connect systems of their own: webhooks and figures, each of their own events alone (R33)."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+
+from holdfast.app import Box
+from holdfast.figures.worker import consumer as figure_consumer
+from holdfast.hooks.endpoint import ENDPOINTS_MAX
+from holdfast.hooks.worker import GROUP
+from holdfast.hooks.worker import consumer as hook_consumer
+from holdfast.outbox import Consumer
+from holdfast.outbox.worker import Listener
+from holdfast.people import Role
+from tests.cast import Fan, problem
+from tests.journeys.organising import Desk, a_desk, a_stage, show_of
+
+HOOKS = "/webhook-endpoints"
+URL = "https://hall.example.org/hooks"
+
+
+@pytest.fixture
+async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
+    return await a_desk(box, api)
+
+
+@pytest.fixture
+async def rival(box: Box, api: httpx2.AsyncClient) -> Desk:
+    return await a_desk(box, api)
+
+
+def told(response: httpx2.Response) -> dict[str, Any]:
+    return msgspec.json.decode(response.content, type=dict[str, Any])
+
+
+async def hears(box: Box, consumer: Consumer) -> None:
+    await box.postgres.execute("UPDATE consumer_group SET turn_until = '-infinity'")
+    await box.outbox.settle(1_000_000)
+    listener = Listener(box.outbox, consumer, box.config, wait_s=0.01)
+    async with asyncio.timeout(60):
+        while await listener.listen():
+            pass
+
+
+async def test_a_secret_is_told_once_and_an_endpoint_can_be_changed_and_removed(desk: Desk) -> None:
+    made = await desk.makes(HOOKS, {"url": URL, "kinds": ["booking.confirmed"]})
+    place = f"{HOOKS}/{made['endpoint']['endpoint_id']}"
+
+    assert made["secret"].startswith("whsec_")
+    assert "whsec_" not in (await desk.asks("GET", place)).text
+    assert "whsec_" not in (await desk.asks("GET", HOOKS)).text
+    changed = told(await desk.asks("PATCH", place, {"active": False}))
+    assert (changed["active"], changed["url"], changed["kinds"]) == (False, URL, ["booking.confirmed"])
+    again = await desk.asks("POST", f"{place}/secret")
+    assert again.status_code == 201
+    assert told(again)["secret"] != made["secret"]
+    assert told(again)["endpoint"]["old_secret_until"] is not None
+    assert (await desk.asks("DELETE", place)).status_code == 204
+    assert (await desk.asks("GET", place)).status_code == 404
+
+
+async def test_another_organiser_finds_no_endpoint_and_an_admin_finds_all(
+    box: Box, api: httpx2.AsyncClient, desk: Desk, rival: Desk
+) -> None:
+    made = await desk.makes(HOOKS, {"url": URL})
+    place = f"{HOOKS}/{made['endpoint']['endpoint_id']}"
+    since = {"since": datetime.now(UTC).isoformat()}
+    asked: list[tuple[str, str, Any]] = [
+        ("GET", place, None),
+        ("PATCH", place, {"active": False}),
+        ("DELETE", place, None),
+        ("POST", f"{place}/secret", None),
+        ("GET", f"{place}/deliveries", None),
+        ("POST", f"{place}/deliveries/1/replay", None),
+        ("POST", f"{place}/replay", since),
+    ]
+
+    for method, path, body in asked:
+        assert problem(await rival.asks(method, path, body))["code"] == "no_such_endpoint", path
+    assert told(await rival.asks("GET", HOOKS))["endpoints"] == []
+    admin = await a_desk(box, api, Role.ADMIN)
+    assert (await admin.asks("GET", place)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://hall.example.org/", "https://127.0.0.1/", "https://2130706433/", "https://a@hall.example/"],
+)
+async def test_an_address_that_is_not_public_is_refused(desk: Desk, url: str) -> None:
+    refused = await desk.asks("POST", HOOKS, {"url": url})
+    assert (refused.status_code, problem(refused)["code"]) == (422, "bad_endpoint_url")
+
+    made = await desk.makes(HOOKS, {"url": URL})
+    changed = await desk.asks("PATCH", f"{HOOKS}/{made['endpoint']['endpoint_id']}", {"url": url})
+    assert problem(changed)["code"] == "bad_endpoint_url"
+
+
+async def test_a_kind_that_is_nobodys_own_is_not_told(desk: Desk) -> None:
+    for kind in ("city.changed", "no.such"):
+        refused = await desk.asks("POST", HOOKS, {"url": URL, "kinds": [kind]})
+        assert (refused.status_code, problem(refused)["field"]) == (422, "kinds")
+
+
+async def test_there_is_a_limit_and_two_at_once_do_not_get_past_it(desk: Desk) -> None:
+    for _ in range(ENDPOINTS_MAX - 1):
+        await desk.makes(HOOKS, {"url": URL})
+
+    both = await asyncio.gather(*(desk.asks("POST", HOOKS, {"url": URL}) for _ in range(2)))
+
+    assert sorted(one.status_code for one in both) == [201, 409]
+
+
+async def test_fans_have_neither_webhooks_nor_figures(alice: Fan) -> None:
+    for path in ("/admin/webhook-endpoints", "/admin/shows/1/figures", "/admin/events/1/figures.csv"):
+        assert (await alice.get(path)).status_code == 403
+
+
+async def test_what_happens_in_my_show_is_in_my_log_and_in_my_figures_and_in_nobody_elses(
+    box: Box, api: httpx2.AsyncClient, desk: Desk, rival: Desk, alice: Fan
+) -> None:
+    await box.outbox.settle(1_000_000)
+    await box.outbox.add_group(GROUP, from_oldest=False)
+    stage = await a_stage(box, api, desk)
+    show = (await desk.makes("/shows", show_of(stage, prices={"Gold": 0, "Silver": 0})))["id"]
+    mine, theirs = [(await one.makes(HOOKS, {"url": URL}))["endpoint"] for one in (desk, rival)]
+    assert (await alice.holds(show, "A-1", "Y-2")).status_code == 201
+    await hears(box, hook_consumer(box.hooks))
+    await hears(box, figure_consumer(box.figures))
+
+    log = told(
+        await desk.asks("GET", f"{HOOKS}/{mine['endpoint_id']}/deliveries", params={"state": "queued"})
+    )
+    assert "booking.confirmed" in [one["kind"] for one in log["deliveries"]]
+    fact_id = log["deliveries"][0]["fact_id"]
+    again = await desk.asks("POST", f"{HOOKS}/{mine['endpoint_id']}/deliveries/{fact_id}/replay")
+    assert told(again)["state"] == "queued"
+    nothing = told(await rival.asks("GET", f"{HOOKS}/{theirs['endpoint_id']}/deliveries"))
+    assert nothing == {"deliveries": [], "next": None}
+
+    of_show = told(await desk.asks("GET", f"/shows/{show}/figures"))
+    assert of_show["figures"]["seats_sold"] == 2
+    assert [one["category"] for one in of_show["figures"]["revenue"]] == ["Gold", "Silver"]
+    of_event = told(await desk.asks("GET", f"/events/{stage.event_id}/figures"))
+    assert [(one["show_id"], one["seats_sold"]) for one in of_event["shows"]] == [(show, 2)]
+    for place in (f"/shows/{show}/figures", f"/events/{stage.event_id}/figures"):
+        sheet = await desk.asks("GET", place + ".csv")
+        assert sheet.headers["content-type"].startswith("text/csv")
+        assert len(sheet.text.splitlines()) == 3
+        for path in (place, place + ".csv"):
+            assert (await rival.asks("GET", path)).status_code == 404
