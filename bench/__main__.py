@@ -18,6 +18,7 @@ from bench.over_http import web_figures
 from bench.plot import plot
 from bench.purchases import purchase_figures
 from bench.search import search_figures
+from bench.viewers import viewer_figures
 
 RESULTS = Path(__file__).parent / "results"
 PARTS = {
@@ -26,6 +27,7 @@ PARTS = {
     "claims": claim_figures,
     "purchases": purchase_figures,
     "search": search_figures,
+    "viewers": viewer_figures,
 }
 
 

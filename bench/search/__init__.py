@@ -13,7 +13,7 @@ from statistics import quantiles
 import httpx2
 
 from bench.figure import Figure
-from bench.search.programme import Q, Words, make_programme
+from bench.search.programme import CITIES, Q, Words, make_programme, place, settle
 from bench.stage import Stage, stage, workers
 from holdfast.search.query import SearchAsked, understood
 
@@ -36,7 +36,7 @@ async def search_figures(rounds: int, say: Say) -> list[Figure]:
         await make_programme(on.config.database_url, words, EVENTS)
         began = time.monotonic()
         await on.box.index.reindex(lambda _what, done, total: say(f"reindex: {done} of {total}"))
-        await on.box.postgres.execute(Q.settle)
+        await settle(on.config.database_url)
         took = time.monotonic() - began
         for _ in range(rounds):
             await _in_database(on, words, in_database, say)
@@ -53,9 +53,9 @@ def _figure(name: str, reference: str) -> Figure:
 
 def questions(kind: str, words: Words) -> Iterator[SearchAsked]:
     for _ in range(ASKED):
-        one, other = words.random.sample(words.random.choice(words.titles), 2)
+        one, other = words.random.sample(words.random.choice(words.titles), 2)  # of one title
         soon = datetime.now(UTC).date() + timedelta(days=words.random.randint(1, 50))
-        at = f"{words.random.uniform(8, 36):.4f},{words.random.uniform(69, 97):.4f}"
+        at = place(words.random.randint(1, CITIES))
         match kind:
             case "two words":
                 yield SearchAsked(q=f"{one} {other}")

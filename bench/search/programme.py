@@ -42,6 +42,11 @@ class Words:
         return f"{self.random.choice(self.names)} {self.random.choice(self.names)}"
 
 
+def place(city: int) -> str:
+    """The middle of a city, as add_places has it."""
+    return f"{8 + city * 37 % 280 / 10:.4f},{69 + city * 53 % 280 / 10:.4f}"
+
+
 def events(words: Words, count: int) -> Iterator[tuple[object, ...]]:
     for n in range(count):
         yield (
@@ -76,6 +81,15 @@ async def make_programme(url: str, words: Words, event_count: int) -> None:
         await connection.execute(Q.add_shows, event_count, layout.hash, CITIES)
         await connection.execute(Q.add_prices)
         await connection.execute(Q.add_terms)
+    finally:
+        await connection.close()
+    await settle(url)
+
+
+async def settle(url: str) -> None:
+    """The planner knows what is there; it takes longer than a statement of ours may."""
+    connection = await asyncpg.connect(url)
+    try:
         await connection.execute(Q.settle)
     finally:
         await connection.close()

@@ -19,6 +19,7 @@ from PIL import Image
 from holdfast.app import Box, asgi_app, box_office, consumers, post_of, running
 from holdfast.config import Config
 from holdfast.notices import Kind
+from holdfast.notices.templates.store import stationery
 from holdfast.notices.worker import duties as notice_duties
 from holdfast.outbox.worker import duties as fact_duties
 from holdfast.people import Role
@@ -105,6 +106,7 @@ async def test_a_purchase_is_on_the_mail_page_within_two_seconds_with_code_paper
     codes = [one["code"] for one in tickets]
     pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', letter)
     assert min(took) < TOLD_WITHIN_S, took
+    assert f"<style>{stationery().style}</style>" in letter.replace("\r\n", "\n"), "as the policy allows it"
     assert told.subject.startswith("Your 2 tickets for Test ")
     assert [_read(Image.open(BytesIO(b64decode(one)))) for one in pictures] == [{code} for code in codes]
     files = dict(re.findall(r'<a href="([^"]+/files/\d+)" download="([^"]+)">', page.text))

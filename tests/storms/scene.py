@@ -185,6 +185,6 @@ def is_alive(process_id: int) -> bool:
     """A zombie is not: its parent has not heard of it yet."""
     try:
         state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
     return state != "Z"

@@ -145,7 +145,7 @@ def _no(code: int, message: str) -> Exception:
     said = " ".join(f"{code} {message}".split())
     if code == GOING:
         return LinkLost(said)
-    return NotNow(said)
+    return Bounced(said) if code in FOR_GOOD else NotNow(said)
 
 
 class Http:

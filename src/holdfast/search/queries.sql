@@ -172,9 +172,13 @@ ORDER BY unpopular, event_id
    LIMIT $2;
 
 -- name: venues_suggested
+-- Those where something is on, of the first few that have these words.
   SELECT venue_id, name, city
-    FROM listing_venue AS venue
-   WHERE doc @@ $1::text::tsquery
-     AND EXISTS (SELECT FROM listing_show AS show WHERE show.venue_id = venue.venue_id)
+    FROM (SELECT venue_id, name, city
+            FROM listing_venue
+           WHERE doc @@ $1::text::tsquery
+        ORDER BY name, venue_id
+           LIMIT $2 * 20) AS venue
+   WHERE EXISTS (SELECT FROM listing_show AS show WHERE show.venue_id = venue.venue_id)
 ORDER BY name, venue_id
    LIMIT $2;

@@ -238,14 +238,14 @@ def _folded(text: str | None) -> str | None:
     return None if text is None else folded(text).strip()
 
 
-def all_of(words: Sequence[str]) -> str | None:
-    """Every word, and the last may go on: people are still typing it. In the notation of a tsquery."""
-    return " & ".join(_going_on(words)) or None
+def all_of(words: Sequence[str], *, is_whole: bool = False) -> str | None:
+    """Every word, and the last may go on unless it is whole: people are still typing it. As a tsquery."""
+    return " & ".join(_going_on(words, is_whole)) or None
 
 
-def some_of(words: Sequence[str]) -> str:
-    """At least one of them, and the last may go on."""
-    return " | ".join(_going_on(words))
+def some_of(words: Sequence[str], *, is_whole: bool = False) -> str:
+    """At least one of them; the same for the last."""
+    return " | ".join(_going_on(words, is_whole))
 
 
 def any_of(words: Sequence[str], weights: str = "") -> str:
@@ -253,8 +253,9 @@ def any_of(words: Sequence[str], weights: str = "") -> str:
     return " | ".join(_quoted(word, weights) for word in words)
 
 
-def _going_on(words: Sequence[str]) -> list[str]:
-    return [*(_quoted(word, "") for word in words[:-1]), *(_quoted(word, "*") for word in words[-1:])]
+def _going_on(words: Sequence[str], is_whole: bool) -> list[str]:
+    last = "" if is_whole else "*"
+    return [*(_quoted(word, "") for word in words[:-1]), *(_quoted(word, last) for word in words[-1:])]
 
 
 def _quoted(word: str, marks: str) -> str:

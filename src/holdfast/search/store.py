@@ -4,7 +4,7 @@ what was typed ──► as it is ──► misspelt words corrected ──► a
 with filters   ──► events in order ──► their shows ──► counts by facet (kept for some seconds)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ COMMON_USES = 20_000  # "any of the words" leaves more common ones out, if other
 OFTEN_USES = 2_000  # enough to find some among the most wanted, too many to look at all
 POSTAL_LETTERS_MIN = 3  # a code that shares less with ours says nothing of where it is
 COMPLETIONS_MAX = 10
+WHOLE_USES = 500
 REST_FROM = 5.0  # keys of relevance above this are of events that have some of the words in their description
 
 
@@ -89,27 +90,32 @@ class Finder:
         return await self._meanings.get(words) if words else Meaning((), None)
 
     async def _understand(self, words: tuple[str, ...]) -> Meaning:
-        if (await self._found([all_of(words)]))[0]:
-            return Meaning(words, all_of(words))
-        corrected = await self._corrected(words)
+        uses = await self._uses([*words, *joined(words)])
+        typed = all_of(words, is_whole=_is_whole(words, uses))
+        if (await self._found([typed]))[0]:
+            return Meaning(words, typed)
+        corrected = await self._corrected(words, uses)
         if not corrected:
             return Meaning(words, None, is_hopeless=True)
         is_corrected = corrected != words
-        if is_corrected and (await self._found([all_of(corrected)]))[0]:
-            return Meaning(corrected, all_of(corrected), is_corrected=True)
-        uses = await self._uses(corrected)
+        uses |= await self._uses(corrected)
+        query = all_of(corrected, is_whole=_is_whole(corrected, uses))
+        if is_corrected and (await self._found([query]))[0]:
+            return Meaning(corrected, query, is_corrected=True)
         telling = [word for word in corrected if uses.get(word, 0) <= COMMON_USES]
         chosen = tuple(telling) or (min(corrected, key=lambda word: uses.get(word, 0)),)
-        return Meaning(chosen, some_of(chosen), "any", is_corrected)
+        some = some_of(chosen, is_whole=_is_whole(chosen, uses))
+        return Meaning(chosen, some, "any", is_corrected)
 
-    async def _corrected(self, words: tuple[str, ...]) -> tuple[str, ...]:
+    async def _corrected(self, words: tuple[str, ...], uses: dict[str, int]) -> tuple[str, ...]:
         """Words that we know as they are, the nearest one for others; what nothing comes near is left out."""
-        uses = await self._uses([*words, *joined(words)])
         if pairs := [pair for pair in joined(words) if pair in uses]:
             words = _with_pair(words, pairs[0])
-        *whole, last = words
-        has_it = await self._found([*(any_of([word]) for word in whole), all_of([last])])
-        unknown = [word for word, known in zip(words, has_it, strict=True) if not known]
+        asked = [word for word in words if word not in uses]
+        has_it = await self._found(
+            [all_of([word]) if word == words[-1] else any_of([word]) for word in asked]
+        )
+        unknown = [word for word, known in zip(asked, has_it, strict=True) if not known]
         near = await self._near(unknown)
         found = {word: nearest(word, near) or await self._completed(word) for word in unknown}
         return tuple(meant for word in words if (meant := found.get(word, word)))
@@ -223,6 +229,11 @@ class Finder:
                 return list(await connection.fetch(sql, *args))
             except asyncpg.QueryCanceledError:
                 raise SearchTooSlow from None
+
+
+def _is_whole(words: Sequence[str], uses: Mapping[str, int]) -> bool:
+    """A last word that is used so often is not the beginning of another one; looking for those costs much."""
+    return uses.get(words[-1], 0) >= WHOLE_USES
 
 
 def _with_pair(words: tuple[str, ...], pair: str) -> tuple[str, ...]:
