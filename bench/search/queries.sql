@@ -26,11 +26,11 @@ INSERT INTO hall (venue_id, name, layout_hash) SELECT id, 'Hall', $2 FROM venues
 -- Five shows of every event in one city, over sixty days, some hours apart.
 INSERT INTO show (event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at, currency,
                   hold_ttl_s, owner_seats_max, order_seats_max, orphan_rule)
-SELECT event_id, 1 + ((event_id * 7919 % $3::int) * 10 + place) % ($3::int * 10), $2, at,
+SELECT event_id, 1 + event_id * 7919 % $3::int + $3::int * ((event_id / 7 + place) % 10), $2, at,
        at + interval '2 hours', now() - interval '1 day', at, 'INR', 600, 10, 10, 'off'
   FROM generate_series(1, $1::bigint) AS event_id, generate_series(0, 4) AS place,
        LATERAL (SELECT date_trunc('hour', now())
-                       + (1 + (event_id * 31 + place * 17) % 60) * interval '1 day'
+                       + (1 + (event_id * 31 + event_id / 60 + place * 17) % 60) * interval '1 day'
                        + (event_id % 9) * interval '1 hour' AS at) AS time;
 
 -- name: add_prices

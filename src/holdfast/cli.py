@@ -25,7 +25,7 @@ from holdfast.cli_notices import notices
 from holdfast.cli_payments import reconcile, webhooks
 from holdfast.cli_refunds import refunds, show, show_report
 from holdfast.cli_search import search
-from holdfast.cli_venue import venue
+from holdfast.cli_venue import venue_commands
 from holdfast.config import Config
 from holdfast.engines.down import EngineDown
 from holdfast.engines.trouble import Trouble
@@ -47,7 +47,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(venue, name="venue", context_settings={"obj": lambda data, act: _act(data, act)})
+app.add_typer(venue_commands(lambda data, act: _act(data, act)), name="venue")
 app.add_typer(backup, name="backup")
 app.command()(gate)
 app.add_typer(tickets, name="tickets", context_settings={"obj": lambda data, act: _act(data, act)})

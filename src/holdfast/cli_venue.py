@@ -1,13 +1,10 @@
-"""holdfast venue import
-
-`cli.py` gives these commands their box office: the context's `obj` opens one and lets a function act on it.
-"""
+"""holdfast venue import"""
 
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 
 from holdfast.engines.trouble import Trouble
@@ -16,36 +13,42 @@ if TYPE_CHECKING:
     from holdfast.app import Box
     from holdfast.catalogue.layout import Layout
 
-venue = typer.Typer(help="Halls and their seats.", no_args_is_help=True)
-
 Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
+Act = Callable[[Path | None, Callable[["Box"], Awaitable[dict[str, Any]]]], dict[str, Any]]
 
 
-@venue.callback()
-def group() -> None:
-    """Halls and their seats."""
+def venue_commands(act: Act) -> typer.Typer:
+    """`act` opens the box office in a folder and lets a function act on it."""
+    commands = typer.Typer(help="Halls and their seats.", no_args_is_help=True)
 
+    @commands.callback()
+    def group() -> None:
+        """Halls and their seats."""
 
-@venue.command("import")
-def venue_import(
-    file: Annotated[Path, typer.Argument(help="Our JSON, a CSV, or a pretix seating plan.")],
-    venue: Annotated[int | None, typer.Option(help="Number of the venue that gets a hall with it.")] = None,
-    hall: Annotated[str, typer.Option(help="Name of that hall. [default: the layout's]")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check it; store nothing.")] = False,
-    data: Data = None,
-    as_json: AsJson = False,
-) -> None:
-    """Bring in a hall's seats from a file."""
-    layout = _read_layout(file)
-    page: dict[str, Any] = {"layout": layout.hash, "name": layout.name, "seats": layout.seat_count}
-    if not dry_run:
-        page |= click.get_current_context().obj(data, lambda box: _store_layout(box, layout, venue, hall))
-    if as_json:
-        print(json.dumps({**page, "stored": not dry_run}, ensure_ascii=False), flush=True)
-    else:
-        done = "nothing stored" if dry_run else f"stored as layout {layout.hash}"
-        print(f"{layout.name}: {layout.seat_count} seats; {done}")
+    @commands.command("import")
+    def venue_import(
+        file: Annotated[Path, typer.Argument(help="Our JSON, a CSV, or a pretix seating plan.")],
+        venue: Annotated[
+            int | None, typer.Option(help="Number of the venue that gets a hall with it.")
+        ] = None,
+        hall: Annotated[str, typer.Option(help="Name of that hall. [default: the layout's]")] = "",
+        dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check it; store nothing.")] = False,
+        data: Data = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Bring in a hall's seats from a file."""
+        layout = _read_layout(file)
+        page: dict[str, Any] = {"layout": layout.hash, "name": layout.name, "seats": layout.seat_count}
+        if not dry_run:
+            page |= act(data, lambda box: _store_layout(box, layout, venue, hall))
+        if as_json:
+            print(json.dumps({**page, "stored": not dry_run}, ensure_ascii=False), flush=True)
+        else:
+            done = "nothing stored" if dry_run else f"stored as layout {layout.hash}"
+            print(f"{layout.name}: {layout.seat_count} seats; {done}")
+
+    return commands
 
 
 def _read_layout(file: Path) -> "Layout":

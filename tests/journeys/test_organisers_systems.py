@@ -11,7 +11,7 @@ import pytest
 from holdfast.app import Box
 from holdfast.figures.worker import consumer as figure_consumer
 from holdfast.hooks.endpoint import ENDPOINTS_MAX
-from holdfast.hooks.worker import GROUP
+from holdfast.hooks.store import GROUP
 from holdfast.hooks.worker import consumer as hook_consumer
 from holdfast.outbox import Consumer
 from holdfast.outbox.worker import Listener

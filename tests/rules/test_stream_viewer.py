@@ -19,6 +19,7 @@ class Network:
     def __init__(self) -> None:
         self.sent: list[bytes] = []
         self.is_over = False
+        self.is_narrow = False  # it takes one piece, and then nothing until it is told to
         self.takes = asyncio.Event()
         self.takes.set()
 
@@ -27,6 +28,8 @@ class Network:
         if message["type"] == "http.response.body":
             self.sent.append(message["body"])
             self.is_over = not message.get("more_body")
+            if self.is_narrow:
+                self.takes.clear()
 
     @property
     def text(self) -> bytes:
@@ -124,6 +127,25 @@ async def test_up_to_the_limit_nobody_is_cut() -> None:
         await turns()
 
         assert not viewer.is_over
+
+
+async def test_what_came_while_something_was_being_sent_counts_after_it_was_sent() -> None:
+    network = Network()
+    network.is_narrow = True
+    async with watching(network) as (viewer, _):
+        viewer.push(b"x" * 40)
+        await turns()  # on its way
+        viewer.push(b"y" * 60)
+        was_cut_at_the_limit = viewer.is_over
+        network.takes.set()
+        await turns()  # the first is out, the second on its way
+        viewer.push(b"z" * 40)
+        was_cut_at_the_limit_again = viewer.is_over
+        viewer.push(b"z")
+
+        assert not was_cut_at_the_limit
+        assert not was_cut_at_the_limit_again
+        assert viewer.is_over
 
 
 async def test_a_whole_map_longer_than_the_limit_is_not_what_cuts() -> None:

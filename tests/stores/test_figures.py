@@ -26,6 +26,7 @@ from tests.stores.hearing import turns_are_free
 from tests.stores.paid import a_refund, an_ask, bought, now_of
 from tests.stores.stages import hold
 from tests.stores.tills import Till, an_owner
+from tests.storms.office import clean, started
 
 TERMS = Terms(fee_minor=100, fee_bp=250, tax_bp=1900)
 SEATS = 40
@@ -195,7 +196,9 @@ async def test_a_rebuild_puts_right_what_is_wrong_and_facts_heard_later_change_n
 async def test_a_block_is_nobodys_booking(box: Box) -> None:
     show_id = await cast.a_show(box, 10)
     await box.seatmap.rebuild(show_id, "test")
-    await box.sales.block(show_id, (1, 2), "band", 1)
+    number = await box.sales.block(show_id, (1, 2), "band", 1)
+    assert isinstance(number, int)
+    await box.sales.unblock(await Till(box, show_id).booking(number), 1)
 
     await hears(box)
     heard = await figures(box, show_id)
@@ -245,3 +248,21 @@ async def test_a_sheet_has_every_seat_and_runs_nothing(box: Box) -> None:
         ("A-3", "1500", False),
     ]
     assert rows[1]["category"] == "'" + EVIL
+
+
+async def test_an_operator_has_all_figures_written_anew(box: Box) -> None:
+    show_id = await cast.a_show(box, 10, sold_on=TERMS)
+    await bought(box, show_id, 1)
+    env = {"HOLDFAST_DATABASE_URL": box.config.database_url, "HOLDFAST_REDIS_URL": box.config.redis_url}
+
+    process = await started(
+        *("-m", "holdfast", "figures", "rebuild", "--json"),
+        env={**clean(), **env},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    output, errors = await process.communicate()
+
+    assert process.returncode == 0, errors.decode()
+    assert msgspec.json.decode(output)["shows"] >= 1
+    assert (await figures(box, show_id)).figures.seats_sold == 1

@@ -93,8 +93,14 @@ class TestEveryChange:
         assert time.monotonic() - ends_at < SEEN_WITHIN_S
 
     async def test_of_a_short_hold_too(self, moving: LiveMaps, pool: Pool) -> None:
-        """Its end comes before anybody has asked for it."""
+        """Its end comes before anybody would have looked again."""
         eyes = await watch(moving, pool.pool_id)
+        feed = await moving.watch(pool.pool_id, 0)
+
+        async def was_looked_at() -> bool:
+            return feed.look_at > time.monotonic() + 1.5
+
+        await until(was_looked_at)
         await pool.claim(4, life_ms=50)
         ends_at = time.monotonic() + 0.05
         await sees(eyes, "AAAAH" + "A" * 15)

@@ -106,7 +106,8 @@ SELECT $1, $2, $3, $4, $5, $6, $7
 UPDATE webhook_endpoint SET failing_since = NULL WHERE id = $1 AND failing_since IS NOT NULL;
 
 -- name: note_no
-UPDATE webhook_endpoint SET failing_since = now() WHERE id = $1 AND failing_since IS NULL;
+-- Since when it fails stays; its row is locked in any case.
+UPDATE webhook_endpoint SET failing_since = coalesce(failing_since, now()) WHERE id = $1;
 
 -- name: switch_off
 -- Failing for long, or gone for good ($3). Off already, or not for so long: no row.

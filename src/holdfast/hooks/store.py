@@ -121,9 +121,10 @@ class Hooks:
         reason = reply.reason[:REASON_MAX] if reply.reason else None
         key = due.endpoint_id, due.fact_id, due.turn
         async with self._postgres.transaction() as tx:
+            # The endpoint before its deliveries, as who switches it off does: else each waits for the other.
+            await tx.execute(Q.note_yes if reply.is_yes else Q.note_no, due.endpoint_id)
             state = await tx.fetchval(Q.end_try, *key, reply.is_yes, pause)
             await tx.execute(Q.add_try, *key, reply.status, reply.took_ms, reason, reply.said)
-            await tx.execute(Q.note_yes if reply.is_yes else Q.note_no, due.endpoint_id)
             if not reply.is_yes:
                 await self._switch_off(tx, due.endpoint_id, reply)
         return DeliveryState(state) if state else None

@@ -76,6 +76,9 @@ class HookDuties:
         except EngineDown as down:  # its lease ends, and it is due again
             log.warning("a delivery was left alone", fact_id=due.fact_id, engine=down.engine)
             return
+        except Exception:  # the same; and one that cannot be written down keeps no other from being sent
+            log.exception("a delivery could not be ended", endpoint_id=due.endpoint_id, fact_id=due.fact_id)
+            return
         meter.add("deliveries_total", state=state or "lost")
         if state is DeliveryState.DEAD:
             log.warning("a delivery is dead", endpoint_id=due.endpoint_id, fact_id=due.fact_id)

@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from holdfast.engines.crash import crash_points
 from holdfast.engines.down import EngineDown
 from holdfast.engines.loop import Duty
 from holdfast.engines.meter import meter
@@ -150,8 +149,7 @@ class Post:
         if letter is None:
             return State.MOOT
         parcel = await self._writer.parcel(due, letter)
-        with crash_points("notice.send"):
-            await link.send(parcel)
+        await link.send(parcel)
         return self._ends[due.channel]
 
     async def _end(self, due: Due, state: State, reason: str | None = None) -> None:

@@ -51,7 +51,7 @@ class Facets(Struct, frozen=True, kw_only=True):
 
 
 class Tally(Struct, frozen=True, kw_only=True):
-    """How many there are, by facet; up to a minute old."""
+    """How many there are, by facet; half a minute old, two at most."""
 
     total: int
     facets: Facets

@@ -43,6 +43,22 @@ ORDER BY key, event_id
 ORDER BY key, event_id
    LIMIT $18 OFFSET $19;
 
+-- name: hits_of_shows
+-- The same when nothing is asked of the events themselves, nor of their order: their rows are not looked at.
+  SELECT event_id, key
+    FROM (SELECT show.event_id,
+                 CASE $1::text
+                      WHEN 'price' THEN min(show.from_price_minor)::float8
+                      WHEN 'distance' THEN min(near.km)
+                      ELSE min(extract(epoch FROM show.starts_at))::float8
+                 END AS key
+            FROM listed_shows_asked($2, $3, $4, $5, $6, $7, $8, $9, $10) AS show
+            LEFT JOIN unnest($15::bigint[], $16::float8[]) AS near (venue_id, km) USING (venue_id)
+        GROUP BY show.event_id) AS found
+   WHERE $11::float8 IS NULL OR (key, event_id) > ($11, $12::bigint)
+ORDER BY key, event_id
+   LIMIT $13 OFFSET $14;
+
 -- name: shows_of_hits
 -- At most $3 shows of each event: first those at a place that was named ($1), then the soonest.
 WITH asked AS (

@@ -1,7 +1,7 @@
 """The only file that searches. It has connections of its own: a search never takes one from a hold.
 
 what was typed ──► as it is ──► misspelt words corrected ──► any of the words      the first that finds
-with filters   ──► events in order ──► their shows ──► counts by facet (kept for some seconds)
+with filters   ──► events in order ──► their shows ──► counts by facet (kept for half a minute)
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from holdfast.search.spelling import edits_max, joined, keys_of, nearest
 Q = Queries("holdfast.search")
 
 WORDS_FRESH_S = 2.0
-TALLY_FRESH_S, TALLY_STALE_S = 10.0, 60.0
+TALLY_FRESH_S, TALLY_STALE_S = 30.0, 120.0
 KEPT_MAX = 1000
 SHOWS_OF_HIT_MAX = 3
 VENUES_NEAR_MAX = 5000
@@ -31,6 +31,7 @@ OFTEN_USES = 2_000  # enough to find some among the most wanted, too many to loo
 POSTAL_LETTERS_MIN = 3  # a code that shares less with ours says nothing of where it is
 COMPLETIONS_MAX = 10
 WHOLE_USES = 500
+OF_SHOWS = (Sort.SHOWTIME, Sort.PRICE, Sort.DISTANCE)  # orders that shows have, and events only by them
 REST_FROM = 5.0  # keys of relevance above this are of events that have some of the words in their description
 
 
@@ -73,6 +74,7 @@ class Finder:
                 "statement_timeout": str(config.search_timeout_ms),
                 "plan_cache_mode": "force_custom_plan",  # what is asked for decides how it is best looked for
                 "random_page_cost": "1.1",  # what is searched is in memory
+                "work_mem": "64MB",  # counting by facet goes over all that matches several times
             },
         )
         self._meanings = Cache(self._understand, fresh_s=WORDS_FRESH_S, stale_max_s=0, size_max=KEPT_MAX)
@@ -178,11 +180,15 @@ class Finder:
         of, after = search.filters, search.after
         page = (*((after.key, after.event_id) if after else (None, None)), limit, 0 if after else offset)
         words = (meaning.query, where, of.kind, of.language, of.genre)
-        if of.look_at_shows or (of.city and search.sort in (Sort.SHOWTIME, Sort.PRICE)):
-            near = (list(of.venues or ()), list(of.distances_km or [0.0] * len(of.venues or ())))
-            rows = await self._fetch(Q.hits_by_show, *words, search.sort, *of.of_shows, *page, *near)
-        else:
+        if not (of.look_at_shows or (of.city and search.sort in OF_SHOWS)):
             rows = await self._fetch(Q.hits, *words, of.city, search.sort, *page)
+            return [Hit(row["event_id"], row["key"]) for row in rows]
+        near = (list(of.venues or ()), list(of.distances_km or [0.0] * len(of.venues or ())))
+        asked = (search.sort, *of.of_shows, *page, *near)
+        if search.sort in OF_SHOWS and not any((meaning.query, of.kind, of.language, of.genre)):
+            rows = await self._fetch(Q.hits_of_shows, *asked)
+        else:
+            rows = await self._fetch(Q.hits_by_show, *words, *asked)
         return [Hit(row["event_id"], row["key"]) for row in rows]
 
     async def shows(self, event_ids: Sequence[int], search: Search, meaning: Meaning) -> list[HitShow]:
@@ -198,7 +204,7 @@ class Finder:
         try:
             return await self._tallies.get((meaning.query, filters))
         except SearchTooSlow:
-            return None
+            return self._tallies.stale((meaning.query, filters))
 
     async def _count(self, asked: tuple[str | None, Filters]) -> Tally:
         query, of = asked
