@@ -21,6 +21,7 @@ from holdfast.claim import PoolMap
 from holdfast.people import Role
 from holdfast.sale import differences
 from tests.cast import fans
+from tests.patience import until
 from tests.storms import stories
 from tests.storms.bank import Bank, bank_of
 from tests.storms.office import Office, duties, office
@@ -32,7 +33,6 @@ from tests.tidy.tree import package
 MOMENTS = ("before", "during", "after")
 POINTS_MIN = 45
 SETTLES_WITHIN_S = 60.0
-LOOK_S = 0.25
 
 # Who comes by where. The first story of a name is in every run, the others with --full.
 TABLE: dict[Story, tuple[str, ...]] = {
@@ -171,9 +171,7 @@ async def settled(scene: Scene) -> None:
         pool, live = await box.claims.read(scene.show_id, with_claims=True), box.ledger.live_bookings
         return not isinstance(pool, PoolMap) or not differences(pool, await live(scene.show_id))
 
-    async with asyncio.timeout(SETTLES_WITHIN_S):
-        while not await map_is_right():
-            await asyncio.sleep(LOOK_S)
+    await until(map_is_right, within_s=SETTLES_WITHIN_S)
     found = await audit(box.postgres, box.ledger, gateway=box.cashier.gateway)
     mine = [one for one in found.violations if one.show_id == scene.show_id]
     assert not mine, (scene.point, mine)

@@ -1,6 +1,7 @@
 """Live maps in a storm: everybody sees every change, once and in order, whoever is killed meanwhile (R8)."""
 
 import asyncio
+import signal
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -26,6 +27,7 @@ from tests.storms.watched import (
 
 KILLS, KILLS_FULL = 2, 100
 EQUAL_WITHIN_S = 5.0
+STOPS_WITHIN_S = 15.0  # half of what a worker is given, with its start
 
 
 async def test_a_killed_web_worker_costs_no_viewer_a_change(stage: Office, is_full: bool) -> None:
@@ -47,6 +49,29 @@ async def test_a_killed_web_worker_costs_no_viewer_a_change(stage: Office, is_fu
     version, shown = await version_and_map(stage.box, show)
     print(f"{viewers} viewers, {seen.connects} connects, {seen.events} events, {version % 10**9} versions")
     assert seen.connects > viewers, "nobody was thrown out"
+    assert (seen.wrong_count, seen.wrong) == (0, [])
+    assert seen.versions == {f"{show}:{version}": viewers}
+    assert seen.maps == {shown: viewers}
+
+
+async def test_a_worker_that_is_told_to_stop_sends_its_viewers_elsewhere(stage: Office) -> None:
+    """It need not wait for them: they would never end by themselves."""
+    viewers = 100
+    show = await stage.a_show(seats=100)
+    (fan,) = await stage.fans(1)
+
+    async with audience(stage.folder.path, stage.url, show, count=viewers) as crowd:
+        for name in ("web-1", "web-2"):
+            told_at = time.monotonic()
+            before = stage.kill(name, signal.SIGTERM)
+            returned_at = await stage.back(name, after=before)
+            print(f"{name} is back after {returned_at - told_at:.1f} s")
+            assert returned_at - told_at < STOPS_WITHIN_S
+            await until(partial(holds_one, fan, show), within_s=10)
+        seen = await crowd.go_home()
+
+    version, shown = await version_and_map(stage.box, show)
+    assert seen.connects > viewers, "nobody was sent away"
     assert (seen.wrong_count, seen.wrong) == (0, [])
     assert seen.versions == {f"{show}:{version}": viewers}
     assert seen.maps == {shown: viewers}

@@ -150,9 +150,7 @@ async def _events(box: Box, organiser_id: int) -> dict[str, tuple[int, timedelta
     async with box.postgres.transaction() as tx:
         await tx.execute(Q.lock_demo)
         policies = {kind: msgspec.json.encode(policy).decode() for kind, policy in POLICIES.items()}
-        events = [
-            (*astuple(event)[:-1], "|".join(event.people), policies[event.kind]) for event in EVENTS
-        ]
+        events = [(*astuple(event)[:-1], "|".join(event.people), policies[event.kind]) for event in EVENTS]
         await tx.execute(Q.add_events, organiser_id, *_columns(events))
         rows = await tx.fetch(Q.events, organiser_id)
     return {row["title"]: (row["id"], timedelta(minutes=row["duration_min"])) for row in rows}

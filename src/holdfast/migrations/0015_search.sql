@@ -91,8 +91,8 @@ CREATE TABLE listing_due (
 );
 
 -- Listings with these words and of this sort that can still be seen; NULL: any. `p_where` the words are: all
--- in `brief`, not all of them there (`rest`), or anywhere (`doc`). Short enough to be planned as a part of the
--- query that asks, like a view with parameters.
+-- in `brief`, not all of them there (`rest`), or anywhere (`doc`). Short enough to be planned as a part of
+-- the query that asks, like a view with parameters.
 CREATE FUNCTION listings_asked(p_words tsquery, p_where text, p_kind text, p_language text, p_genre text)
 RETURNS SETOF listing LANGUAGE sql STABLE AS $$
     SELECT *

@@ -89,7 +89,8 @@ WITH base AS MATERIALIZED (
           SELECT kind, language, language_name, genre, genre_name, show.cities, show.dates, show.currency,
                  show.price
             FROM (SELECT event_id, array_agg(DISTINCT city) AS cities,
-                         array_agg(DISTINCT local_date) AS dates, min(currency) AS currency, min(from_price_minor) AS price
+                         array_agg(DISTINCT local_date) AS dates, min(currency) AS currency,
+                         min(from_price_minor) AS price
                     FROM listed_shows_asked($5, $6, $7, $8, $9, $10, $11, $12, $13)
                 GROUP BY event_id) AS show
             JOIN listings_asked($1::text::tsquery, 'doc', NULL, NULL, NULL) AS listing USING (event_id)

@@ -16,7 +16,7 @@ SELECT id AS event_id, title, kind, language, genre, rating::float8 AS rating, p
  WHERE id = ANY ($1::bigint[]);
 
 -- name: shows
--- Shows to come of these events; cancelled ones are left out. A layout is looked into once, not for each show.
+-- Shows to come of these events, without cancelled ones. A layout is looked into once, not for each show.
 WITH asked AS MATERIALIZED (
     SELECT show.*, hall.venue_id
       FROM show
