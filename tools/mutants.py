@@ -182,6 +182,28 @@ MUTANTS = (
         ),
         ((f"{STORMS}/test_crash_points.py", "--full", "-k", "look_up:after and late"),),
     ),
+    Mutant(
+        "a charge on its way is taken for none",
+        (
+            Patch(
+                f"{PAYMENTS}/cashier/store.py",
+                "            if is_charged and charge.answer is Answer.ABSENT:\n",
+                "            if False:\n",
+            ),
+        ),
+        (("tests/journeys/test_calls_off.py",),),
+    ),
+    Mutant(
+        "a hold without a key does not know its own claim",
+        (
+            Patch(
+                f"{PAYMENTS}/cashier/store.py",
+                "return isinstance(pool, PoolMap) and str(payment.claim) in (pool.claims or ())",
+                "return False",
+            ),
+        ),
+        (("tests/journeys/test_calls_off.py",),),
+    ),
 )
 
 

@@ -77,13 +77,13 @@ def cancel_show(
 
 
 def show_report(report: "Report", as_json: bool) -> None:
-    violations = [asdict(violation) for violation in report.violations]
+    violations = [asdict(violation) for violation in report.first()]
     if as_json:
         _print_json({"total": report.total, "checks": report.checks, "violations": violations})
         return
     for check, count in report.checks.items():
         print(f"{count:>6}  {check.replace('_', ' ')}")
-    for found in report.violations:
+    for found in report.first():
         print(f"violation: {found.check}, show {found.show_id}: {found.what}")
     print(f"{report.total} violations")
 

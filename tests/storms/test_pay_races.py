@@ -231,6 +231,8 @@ async def test_paying_and_calling_it_off_at_once(stage: Office, bank: Bank, roun
     for end in await raced(stage, bank, rounds, race):
         assert end.state in ("confirmed", "held"), (end, end.round.heard)
         assert end.round.status("pay") == (200 if end.state == "confirmed" else 402), end.round.heard
+        if end.round.status("call_off") == 200:
+            assert end.round.heard["call_off"].json()["state"] == end.state, end.round.heard
 
 
 async def test_paying_while_the_hold_ends_and_another_wants_the_seat(

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from holdfast.catalogue import Catalogue
-from holdfast.claim import Claims, Part, Taken, Wish
+from holdfast.claim import Claims, Part, PoolMap, Taken, Wish
 from holdfast.config import Config
 from holdfast.engines.crash import crash_points
 from holdfast.engines.down import EngineDown
@@ -61,8 +61,10 @@ class Cashier:
         await self._sales.tell_map(payment.show_id, Part("extend", payment.claim, 0))
         return Started("charge", None, await self.carry_on(payment, is_first=True))
 
-    async def carry_on(self, payment: Payment, *, is_first: bool = False) -> Payment:
-        """To its end, or to where somebody has to wait."""
+    async def carry_on(
+        self, payment: Payment, *, is_first: bool = False, is_charged: bool = False
+    ) -> Payment:
+        """To its end, or to where somebody has to wait. `is_charged`: by another process, at this moment."""
         step = payment.step
         if step is Step.CHARGE and not is_first:
             step = Step.LOOK_UP  # somebody was about to charge: nobody knows whether they did
@@ -73,6 +75,11 @@ class Cashier:
                 return await self._as_it_is(payment)  # somebody else carries it on
             payment = written
             charge = await self._ask(step, payment)
+            if is_charged and charge.answer is Answer.ABSENT:
+                # It may be on its way: whoever sent it has an answer when their turn is over, or is dead.
+                charge = replace(charge, answer=Answer.UNKNOWN)
+                wait_ms = self._book.lease_ms
+                return await self._written(payment, step, charge, wait_ms) or await self._as_it_is(payment)
             step = next_step(step, charge.answer, now)
             match step:
                 case Step.CONFIRM:
@@ -106,8 +113,10 @@ class Cashier:
         taken = await self._book.take_turn(payment)
         if taken is None or taken.step not in UNDER_WAY:
             return taken or await self._as_it_is(payment)
-        written = await self._written(taken, Step.CALL_OFF)
-        return await self.carry_on(written) if written else await self._as_it_is(payment)
+        is_charged = taken.step is Step.CHARGE
+        if (written := await self._written(taken, Step.CALL_OFF)) is None:
+            return await self._as_it_is(payment)
+        return await self.carry_on(written, is_charged=is_charged)
 
     async def hear(self, payment: Payment) -> Payment:
         """There is news of it at the gateway: look, and carry on; one that had ended may have been paid."""
@@ -213,9 +222,13 @@ class Cashier:
         try:
             with crash_points("map.claim_again"):
                 (outcome,) = await self._claims.claim_many(payment.show_id, [wish])
+            if not isinstance(outcome, Taken):
+                return True
+            # By itself, perhaps: a claim without a key of its owner's is not known by its name.
+            pool = await self._claims.read(payment.show_id, with_claims=True)
+            return isinstance(pool, PoolMap) and str(payment.claim) in (pool.claims or ())
         except EngineDown:
             return True  # the ledger decides alone
-        return not isinstance(outcome, Taken)
 
 
 def pause_ms(step: Step, payment: Payment, now: Time) -> int:

@@ -1,0 +1,103 @@
+"""A payment is called off, and its money comes all the same: the fan hears one thing, and it is true."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from holdfast.app import Box
+from holdfast.ledger import State, from_public_id
+from holdfast.payments.gateway import Answer, Charge
+from holdfast.payments.payment import Ask, Payment
+from holdfast.payments.saga import Step
+from holdfast.payments.worker import PaymentDuties
+from tests.cast import Fan
+from tests.patience import until
+from tests.storms.bank import Bank, bank_of
+
+Show = Callable[..., Awaitable[int]]
+DUE = "UPDATE payment SET due_at = now() WHERE show_id = $1"
+
+
+@pytest.fixture
+async def bank(box: Box) -> AsyncIterator[Bank]:
+    async with bank_of(box.config) as opened:
+        yield opened
+
+
+async def held(fan: Fan, show_id: int, key: str | None = None) -> str:
+    response = await fan.holds(show_id, "A-1", "A-2", key=key)
+    assert response.status_code == 201, response.text
+    return str(response.json()["booking_id"])
+
+
+async def started(box: Box, fan: Fan, booking: str) -> Payment:
+    """Somebody has written down that they charge, and the gateway has not heard of it yet."""
+    show_id, number = from_public_id(booking)
+    ask = Ask(
+        show_id=show_id,
+        number=number,
+        owner_id=fan.account_id,
+        request_id=f"of {booking}",
+        body_hash=1,
+        method="tok_ok",
+        return_url="",
+        salt="s",
+    )
+    payment = (await box.payments.start(ask)).payment
+    assert payment is not None
+    return payment
+
+
+async def state_of(fan: Fan, booking: str) -> str:
+    return str((await fan.get(f"/bookings/{booking}")).json()["state"])
+
+
+@pytest.mark.parametrize("key", ["my-key", None])
+async def test_money_for_a_hold_that_is_still_theirs_books_it_with_and_without_a_key(
+    a_show: Show, alice: Fan, box: Box, bank: Bank, key: str | None
+) -> None:
+    booking = await held(alice, await a_show(), key)
+    assert (await alice.post(f"/bookings/{booking}/pay", {"method": "tok_3ds"})).status_code == 202
+    payment = await box.payments.latest(*from_public_id(booking))
+    assert payment is not None
+    await box.payments.give_back(payment, Charge(answer=Answer.YES), Step.CALLED_OFF)
+    (taken,) = await bank.of(booking)
+    await bank.decides(taken)
+
+    after = await box.cashier.hear(payment)
+
+    assert (after.step, after.booking_state) == (Step.PAID, State.CONFIRMED)
+    assert [one.kept_minor for one in await bank.of(booking)] == [3000]
+
+
+async def test_who_calls_off_while_the_charge_is_on_its_way_is_not_told_that_it_is_off(
+    a_show: Show, alice: Fan, box: Box
+) -> None:
+    booking = await held(alice, await a_show())
+    payment = await started(box, alice, booking)
+
+    called_off = await alice.delete(f"/bookings/{booking}/payment")
+    between = await state_of(alice, booking)
+    await box.cashier.carry_on(payment, is_first=True)
+
+    assert (called_off.status_code, between) == (202, "paying")
+    assert called_off.headers["retry-after"] == "1"
+    assert await state_of(alice, booking) == "confirmed"
+
+
+async def test_a_charge_that_never_set_out_is_off_when_its_turn_is_over(
+    a_show: Show, alice: Fan, box: Box
+) -> None:
+    show_id = await a_show()
+    booking = await held(alice, show_id)
+    await started(box, alice, booking)
+    assert (await alice.delete(f"/bookings/{booking}/payment")).status_code == 202
+    await box.postgres.execute(DUE, show_id)
+
+    await PaymentDuties(box.payments, box.cashier).carry_on()
+
+    await until(lambda: is_in(alice, booking, "held"))
+
+
+async def is_in(fan: Fan, booking: str, state: str) -> bool:
+    return await state_of(fan, booking) == state
