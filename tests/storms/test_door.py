@@ -3,23 +3,33 @@
 import asyncio
 import random
 from collections import Counter
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
+import pytest
 
 from holdfast.people import Caller, Role
 from tests.cast import API, Fan
-from tests.storms.office import Office
+from tests.storms.office import Office, office
 
 SEATS, SEATS_FULL = 150, 1_000
 GATES = 6
 COPIES = 3  # of every ticket: two friends have a picture of it
 
 
+@pytest.fixture
+async def doors() -> AsyncIterator[Office]:
+    """An office of its own: a ticket given back by hand, without its booking, is what an audit complains of."""
+    async with office() as opened:
+        yield opened
+
+
 async def test_everybody_comes_in_once_whatever_is_copied_and_given_back(
-    stage: Office, is_full: bool
+    doors: Office, is_full: bool
 ) -> None:
+    stage = doors
     seats = SEATS_FULL if is_full else SEATS
     show = await stage.a_show(seats=seats, price_minor=0, owner_seats_max=1000)
     (fan,) = await stage.fans(1)
