@@ -21,7 +21,7 @@ COPIES = 3  # of every ticket: two friends have a picture of it
 
 @pytest.fixture
 async def doors() -> AsyncIterator[Office]:
-    """An office of its own: a ticket given back by hand, without its booking, is what an audit complains of."""
+    """An office of its own: a ticket voided without its booking is what an audit complains of."""
     async with office() as opened:
         yield opened
 
