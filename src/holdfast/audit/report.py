@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-
 KEPT_MAX = 10_000  # of a check: what is wrong more often than this is wrong everywhere
 TOLD_MAX = 20
 
