@@ -27,6 +27,7 @@ from tests import cast
 from tests.cast import API, Fan, problem
 from tests.conftest import started
 from tests.patience import until
+from tests.stores.hearing import hears_only_news
 
 PATIENCE_S = 10.0
 
@@ -55,6 +56,8 @@ async def demo(config: Config) -> AsyncIterator[Demo]:
     transport = httpx2.ASGITransport(application)
     async with box_office(config) as box, started(application):
         async with httpx2.AsyncClient(transport=transport, base_url="http://box.office") as api:
+            for consumer in consumers(box):
+                await hears_only_news(box, consumer.group)
             post = post_of(box)
             await post.send()  # a worker that has been up for a while: it has its fonts
             at_work = [*fact_duties(box.outbox, consumers(box), config), *notice_duties(post)]

@@ -87,6 +87,16 @@ async def relayed(box: Box, relay: Relay | None = None) -> Relay:
     return relay
 
 
+async def hears_only_news(box: Box, group: str) -> None:
+    """What all tests before have done is nothing to this group."""
+    await box.outbox.settle(1_000_000)
+    await box.postgres.execute(
+        "INSERT INTO consumer_group (name, checkpoint) SELECT $1, coalesce(max(id), 0) FROM outbox"
+        " ON CONFLICT (name) DO UPDATE SET checkpoint = excluded.checkpoint",
+        group,
+    )
+
+
 async def turns_are_free(box: Box) -> None:
     """Whoever had a turn is dead, and its time has passed."""
     await box.postgres.execute("UPDATE consumer_group SET turn_until = '-infinity'")

@@ -22,7 +22,7 @@ from holdfast.refusals import SeatsTaken
 from holdfast.sale.worker import SaleDuties
 from tests import cast
 from tests.stores.doors import a_doorway, a_scan
-from tests.stores.hearing import turns_are_free
+from tests.stores.hearing import hears_only_news, turns_are_free
 from tests.stores.paid import a_refund, an_ask, bought, now_of
 from tests.stores.stages import hold
 from tests.stores.tills import Till, an_owner
@@ -54,13 +54,7 @@ def two_categories() -> Layout:
 
 @pytest.fixture(autouse=True, scope="module")
 async def news_only(box: Box) -> None:
-    """What all tests before these have done is nothing to them."""
-    await box.outbox.settle(1_000_000)
-    await box.postgres.execute(
-        "INSERT INTO consumer_group (name, checkpoint) SELECT $1, coalesce(max(id), 0) FROM outbox"
-        " ON CONFLICT (name) DO UPDATE SET checkpoint = excluded.checkpoint",
-        GROUP,
-    )
+    await hears_only_news(box, GROUP)
 
 
 async def hears(box: Box) -> None:
