@@ -15,7 +15,8 @@ BOOKINGS = """
 SELECT booking.*, ended.at AS ended_at, now() AS asked_at
   FROM booking
   LEFT JOIN booking_move AS ended
-    ON ended.show_id = booking.show_id AND ended.number = booking.number AND ended.move = 'cancel'
+    ON ended.show_id = booking.show_id AND ended.number = booking.number
+   AND ended.move IN ('cancel', 'refund')
  WHERE booking.show_id = ANY ($1)
 """
 TAKEN = "SELECT seat FROM taken_seat WHERE show_id = $1 ORDER BY seat"
@@ -50,7 +51,7 @@ def stands(row: Any) -> bool:
     match row["state"]:
         case "held" | "confirmed":
             return True
-        case "cancelled":
+        case "cancelled" | "refunded":  # the latter: a booking with nothing to pay, given back
             return row["ended_at"] is not None
         case "expired":
             return bool(row["expires_at"] <= row["asked_at"])
@@ -64,7 +65,7 @@ async def untrue_deeds(office: Office, storm: Report, shows: Sequence[int]) -> l
     found = []
     for deed in (deed for deed in storm.deeds if deed.status == 200):
         row = by_id[from_public_id(deed.booking_id)]
-        if deed.what == "cancel" and row["state"] != "cancelled":
+        if deed.what == "cancel" and row["state"] not in ("cancelled", "refunded"):
             found.append(f"{deed} was not let go: {dict(row)}")
         if deed.expires_at and row["expires_at"] < datetime.fromisoformat(deed.expires_at):
             found.append(f"{deed} was not extended: {dict(row)}")
@@ -90,7 +91,7 @@ async def shared_seats(office: Office, shows: Iterable[int]) -> list[str]:
 
 def end_of(row: Any) -> datetime:
     match row["state"]:
-        case "cancelled":
+        case "cancelled" | "refunded":
             ended: datetime = row["ended_at"]
         case "expired":
             ended = row["expires_at"]
