@@ -25,9 +25,9 @@ from tests.cast import a_layout
 from tests.patience import until
 
 SECRET = "whsec_of_the_bench"
-SECONDS = 5
+SECONDS = 4
 CONNECTIONS = 128
-SHOWS_A_RUN = 300  # of 200 seats
+SHOWS_A_RUN = 500  # of 200 seats: more than a run can sell
 PEOPLE = 2_000
 SOLD_OUT_SEATS, SOLD_OUT_ROW = 10_000, 100
 ALONE = 50  # purchases one after the other, whose statements are counted
