@@ -1,6 +1,5 @@
 """Composition root: engines, subjects, routes and duties. The only file that knows everybody."""
 
-import asyncio
 from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from holdfast.catalogue import Catalogue, Programme
 from holdfast.claim import Claims
 from holdfast.config import Config
 from holdfast.engines.crash import arm
-from holdfast.engines.loop import Duty, every
+from holdfast.engines.loop import Duty, running
 from holdfast.engines.meter import meter
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
@@ -128,14 +127,8 @@ class Box:
     tickets: Tickets
     gate: Gate
     notices: Notices
-
-    @property
-    def hooks(self) -> Hooks:
-        return Hooks(self.postgres, self.config)
-
-    @property
-    def figures(self) -> Figures:
-        return Figures(self.postgres, self.catalogue)
+    hooks: Hooks
+    figures: Figures
 
 
 @asynccontextmanager
@@ -147,59 +140,62 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
     redis = Redis(
         config.redis_url, links_max=config.redis_links_max, timeout_s=config.redis_timeout_ms / 1000
     )
+    box = _assembled(config, postgres, redis)
+    arm(config.crash_at)
+    try:
+        await box.people.open()
+        await box.tickets.open()
+        yield box
+    finally:
+        await box.webhooks.close()
+        await box.cashier.gateway.close()
+        await box.outbox.close()
+        await box.search.close()
+        await box.live.close()
+        box.tickets.close()
+        await box.people.close()
+        await redis.close()
+        await postgres.close()
+
+
+def _assembled(config: Config, postgres: Postgres, redis: Redis) -> Box:
+    """Who stands on whom. Nothing is asked of an engine yet."""
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
-    people = People(postgres, redis, config)
     catalogue, claims, ledger = Catalogue(postgres), Claims(redis), Ledger(postgres, **batches)
     holds = Holds(redis, **batches)
     seatmap = SeatMap(catalogue, ledger, claims, postgres, fresh_s=config.map_fresh_ms / 1000)
-    live = LiveMaps(seatmap, config)
     sales = Sales(catalogue, holds, claims, ledger, seatmap, config)
-    payments, gateway = PaymentBook(postgres, config), gateway_of(config)
-    cashier = Cashier(payments, sales, claims, catalogue, gateway, config)
+    payments = PaymentBook(postgres, config)
+    cashier = Cashier(payments, sales, claims, catalogue, gateway_of(config), config)
     refunds = Refunds(refund_book := RefundBook(postgres, config), payments, cashier, sales, catalogue)
-    books = Books(postgres, payments, cashier)
-    webhooks = Webhooks(postgres, payments, cashier, books, refunds.hear, config)
-    outbox = Outbox(postgres, config)
-    tickets, search = Tickets(postgres, catalogue), Finder(config)
-    arm(config.crash_at)
-    try:
-        await people.open()
-        await tickets.open()
-        yield Box(
-            config=config,
-            postgres=postgres,
-            redis=redis,
-            catalogue=catalogue,
-            people=people,
-            ledger=ledger,
-            holds=holds,
-            claims=claims,
-            seatmap=seatmap,
-            live=live,
-            sales=sales,
-            payments=payments,
-            cashier=cashier,
-            webhooks=webhooks,
-            books=books,
-            refund_book=refund_book,
-            refunds=refunds,
-            outbox=outbox,
-            search=search,
-            index=Index(postgres, Programme(postgres), seatmap),
-            tickets=tickets,
-            gate=Gate(postgres, catalogue, tickets),
-            notices=Notices(postgres, config),
-        )
-    finally:
-        await webhooks.close()
-        await gateway.close()
-        await outbox.close()
-        await search.close()
-        await live.close()
-        tickets.close()
-        await people.close()
-        await redis.close()
-        await postgres.close()
+    books, tickets = Books(postgres, payments, cashier), Tickets(postgres, catalogue)
+    return Box(
+        config=config,
+        postgres=postgres,
+        redis=redis,
+        catalogue=catalogue,
+        people=People(postgres, redis, config),
+        ledger=ledger,
+        holds=holds,
+        claims=claims,
+        seatmap=seatmap,
+        live=LiveMaps(seatmap, config),
+        sales=sales,
+        payments=payments,
+        cashier=cashier,
+        webhooks=Webhooks(postgres, payments, cashier, books, refunds.hear, config),
+        books=books,
+        refund_book=refund_book,
+        refunds=refunds,
+        outbox=Outbox(postgres, config),
+        search=Finder(config),
+        index=Index(postgres, Programme(postgres), seatmap),
+        tickets=tickets,
+        gate=Gate(postgres, catalogue, tickets),
+        notices=Notices(postgres, config),
+        hooks=Hooks(postgres, config),
+        figures=Figures(postgres, catalogue),
+    )
 
 
 def asgi_app(config: Config, more: tuple[Route, ...] = (), only: Container[str] | None = None) -> Application:
@@ -284,16 +280,3 @@ def duties_by_subject(box: Box) -> dict[str, list[tuple[float, Duty]]]:
         "notices": notice_duties(post_of(box)),
         "hooks": hook_duties(HookDuties(box.hooks, box.config)),
     }
-
-
-@asynccontextmanager
-async def running(asked: list[tuple[float, Duty]]) -> AsyncIterator[None]:
-    """Duties run until the block ends; one under way is finished first."""
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        for pause_s, duty in asked:
-            group.create_task(every(pause_s, duty, stop))
-        try:
-            yield
-        finally:
-            stop.set()

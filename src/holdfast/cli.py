@@ -7,11 +7,10 @@ What a command needs it imports itself, so that `--help` is quick and a supervis
 import asyncio
 import atexit
 import gc
-import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
@@ -23,12 +22,13 @@ from holdfast.cli_figures import figures
 from holdfast.cli_gate import gate, tickets
 from holdfast.cli_notices import notices
 from holdfast.cli_payments import reconcile, webhooks
-from holdfast.cli_refunds import refunds, show, show_report
+from holdfast.cli_refunds import refunds, show
 from holdfast.cli_search import search
 from holdfast.cli_venue import venue_commands
 from holdfast.config import Config
 from holdfast.engines.down import EngineDown
 from holdfast.engines.trouble import Trouble
+from holdfast.json_line import print_json
 from holdfast.processes import EXPECTED
 from holdfast.refusals import Refusal
 
@@ -127,7 +127,7 @@ def sandbox(
 
     def announce(url: str) -> None:
         if as_json:
-            _print_json({"url": url, "data": str(data)})
+            print_json({"url": url, "data": str(data)})
         else:
             print(f"The sandbox gateway is at {url}; its books and its secret are in {data}.", flush=True)
 
@@ -146,7 +146,7 @@ def migrate(
     """Bring the ledger's schema up to date. Safe to run by many at once."""
     names = asyncio.run(_migrate(_config(data), only_plan))
     if as_json:
-        _print_json({"pending" if only_plan else "applied": names})
+        print_json({"pending" if only_plan else "applied": names})
     elif not names:
         print("The schema is up to date.")
     else:
@@ -163,7 +163,7 @@ def rebuild(
     """Write the maps in Redis anew from the ledger. A show sells again as soon as its map is back."""
     count = asyncio.run(_with_box(_config(data), lambda box: _rebuild(box, shows or [])))
     if as_json:
-        _print_json({"rebuilt": count})
+        print_json({"rebuilt": count})
     else:
         print(f"rebuilt {count} maps")
 
@@ -180,7 +180,7 @@ def audit(
     """Count what must never be: seats with two owners, money without a booking, limits exceeded."""
     config = replace(_config(data), postgres_timeout_s=AUDIT_WITHIN_S)
     report = asyncio.run(_with_box(config, lambda box: _audit(box, with_map, with_gateway)))
-    show_report(report, as_json)
+    _show_report(report, as_json)
     if report.total:
         raise typer.Exit(1)
 
@@ -206,7 +206,7 @@ def prepare(is_demo: Annotated[bool, typer.Option("--demo")] = False) -> None:
 
     with terminal.progress() as progress:
         facts = asyncio.run(workers.prepare(_config(None), is_demo=is_demo, progress=progress))
-    _print_json(facts)
+    print_json(facts)
 
 
 @app.command("web-worker", hidden=True)
@@ -281,7 +281,7 @@ def _run(cast: "Cast", as_json: bool) -> None:
 
 
 def _announce_json(opened: "Opened") -> None:
-    _print_json({"url": opened.url, **opened.facts, "data": opened.data})
+    print_json({"url": opened.url, **opened.facts, "data": opened.data})
 
 
 def _announce(opened: "Opened") -> None:
@@ -353,11 +353,19 @@ async def _doctor(config: Config, as_json: bool) -> bool:
 
     found = [finding async for finding in findings(config)]
     if as_json:
-        _print_json([finding.page() for finding in found])
+        print_json([finding.page() for finding in found])
     else:
         terminal.show_findings(found)
     return all(finding.health is not Health.FAIL for finding in found)
 
 
-def _print_json(page: object) -> None:
-    print(json.dumps(page, ensure_ascii=False), flush=True)
+def _show_report(report: "Report", as_json: bool) -> None:
+    violations = [asdict(violation) for violation in report.first()]
+    if as_json:
+        print_json({"total": report.total, "checks": report.checks, "violations": violations})
+        return
+    for check, count in report.checks.items():
+        print(f"{count:>6}  {check.replace('_', ' ')}")
+    for found in report.first():
+        print(f"violation: {found.check}, show {found.show_id}: {found.what}")
+    print(f"{report.total} violations")

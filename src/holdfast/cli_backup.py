@@ -1,7 +1,6 @@
 """holdfast backup create | verify | restore"""
 
 import asyncio
-import json
 import os
 import shutil
 import sqlite3
@@ -15,6 +14,7 @@ import typer
 
 from holdfast.config import Config
 from holdfast.engines.trouble import Trouble
+from holdfast.json_line import print_json
 
 if TYPE_CHECKING:
     from holdfast.backup import Contents, Extra
@@ -157,7 +157,7 @@ def _tell(done: str, file: Path, contents: "Contents", as_json: bool) -> None:
         "rows": contents.rows,
     }
     if as_json:
-        print(json.dumps(page, ensure_ascii=False), flush=True)
+        print_json(page)
     else:
         what = f"{page['rows']} rows of {page['tables']} tables, schema {page['schema']}"
         print(f"{done} {file}: {what}, {contents.made_at}")

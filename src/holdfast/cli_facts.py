@@ -8,11 +8,12 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast.engines.trouble import Trouble
+from holdfast.json_line import print_json
 
 if TYPE_CHECKING:
     from holdfast.app import Box
@@ -35,7 +36,7 @@ def groups(context: typer.Context, data: Data = None, as_json: AsJson = False) -
     """Say how far everybody who hears facts has got, and what waits or is dead there."""
     rows = context.obj(data, lambda box: box.outbox.groups())
     if as_json:
-        _print_json(rows)
+        print_json(rows)
         return
     for row in rows:
         print(
@@ -86,7 +87,7 @@ def dead(context: typer.Context, group: Group = "", data: Data = None, as_json: 
     rows = context.obj(data, lambda box: box.outbox.dead(group))
     pages = [{**row, "dead_at": row["dead_at"].isoformat(), "fact": json.loads(row["fact"])} for row in rows]
     if as_json:
-        _print_json(pages)
+        print_json(pages)
         return
     for page in pages:
         kind, booking = page["fact"]["kind"], page["fact"].get("booking_id") or "no booking"
@@ -148,7 +149,3 @@ def _print_facts(page: Sequence["Fact"], kind: str, limit: int) -> int:
     for fact in wanted:
         print(to_json(fact).decode(), flush=True)
     return len(wanted)
-
-
-def _print_json(page: Any) -> None:
-    print(json.dumps(page, ensure_ascii=False, default=str), flush=True)

@@ -3,13 +3,13 @@
 `cli.py` gives these commands their box office: the context's `obj` opens one and lets a function act on it.
 """
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast.engines.trouble import Trouble
+from holdfast.json_line import print_json
 
 if TYPE_CHECKING:
     from holdfast.app import Box
@@ -62,13 +62,9 @@ def _print_notices(pages: list["NoticePage"], as_json: bool) -> None:
     import msgspec
 
     if as_json:
-        _print_json(msgspec.to_builtins(pages))
+        print_json(msgspec.to_builtins(pages))
         return
     for page in pages:
         reason = f": {page.reason}" if page.reason else ""
         print(f"{page.state:<6} {page.notice_id}  {page.kind} to {page.address} by {page.channel}{reason}")
     print(f"{len(pages)} notices")
-
-
-def _print_json(page: Any) -> None:
-    print(json.dumps(page, ensure_ascii=False), flush=True)

@@ -3,14 +3,14 @@
 `cli.py` gives these commands their box office: the context's `obj` opens one and lets a function act on it.
 """
 
-import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast.engines.trouble import Trouble
+from holdfast.json_line import print_json
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -81,7 +81,7 @@ def reconcile(
     outcome = context.obj(data, lambda box: _compare(box, length))
     left = [asdict(one) for one in outcome.differences]
     if as_json:
-        _print_json({"seen": outcome.seen, "settled": outcome.settled, "differences": left})
+        print_json({"seen": outcome.seen, "settled": outcome.settled, "differences": left})
     else:
         for one in outcome.differences:
             print(f"{one.kind:<9} {one.key}  here: {one.ours}  there: {one.theirs}")
@@ -106,13 +106,9 @@ def _print_webhooks(pages: list["WebhookPage"], as_json: bool) -> None:
     import msgspec
 
     if as_json:
-        _print_json(msgspec.to_builtins(pages))
+        print_json(msgspec.to_builtins(pages))
         return
     for page in pages:
         reason = f": {page.reason}" if page.reason else ""
         print(f"{page.state:<5} {page.event_id}  {page.kind}, booking {page.booking_id}{reason}")
     print(f"{len(pages)} webhooks")
-
-
-def _print_json(page: Any) -> None:
-    print(json.dumps(page, ensure_ascii=False), flush=True)

@@ -4,16 +4,15 @@
 """
 
 import asyncio
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.json_line import print_json
+
 if TYPE_CHECKING:
     from holdfast.app import Box
-    from holdfast.audit import Report
     from holdfast.payments.refunds.refund import Cancellation, Refund
 
 LOOK_AGAIN_S = 0.2
@@ -39,7 +38,7 @@ def list_refunds(
     found = context.obj(data, lambda box: _refunds(box, "by_hand" if by_hand else None))
     pages = [_refund_page(refund) for refund in found]
     if as_json:
-        _print_json(pages)
+        print_json(pages)
         return
     for page in pages:
         words = [page["reason"], page["note"]]
@@ -67,25 +66,13 @@ def cancel_show(
     if as_json:
         from msgspec import to_builtins
 
-        _print_json(to_builtins(done))
+        print_json(to_builtins(done))
     else:
         print(f"Show {number} is cancelled: {done.bookings} bookings, {done.refunded} refunded.")
         if done.by_hand:
             print(f"{done.by_hand} must be paid by hand: `holdfast refunds list --by-hand`")
     if done.by_hand:
         raise typer.Exit(1)
-
-
-def show_report(report: "Report", as_json: bool) -> None:
-    violations = [asdict(violation) for violation in report.first()]
-    if as_json:
-        _print_json({"total": report.total, "checks": report.checks, "violations": violations})
-        return
-    for check, count in report.checks.items():
-        print(f"{count:>6}  {check.replace('_', ' ')}")
-    for found in report.first():
-        print(f"violation: {found.check}, show {found.show_id}: {found.what}")
-    print(f"{report.total} violations")
 
 
 async def _refunds(box: "Box", state: str | None) -> "list[Refund]":
@@ -127,7 +114,3 @@ async def _cancel_show(box: "Box", show_id: int) -> "Cancellation":
                 return how_far
             if not done:
                 await asyncio.sleep(LOOK_AGAIN_S)
-
-
-def _print_json(page: object) -> None:
-    print(json.dumps(page, ensure_ascii=False), flush=True)

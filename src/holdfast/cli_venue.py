@@ -1,6 +1,5 @@
 """holdfast venue import"""
 
-import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.engines.trouble import Trouble
+from holdfast.json_line import print_json
 
 if TYPE_CHECKING:
     from holdfast.app import Box
@@ -43,7 +43,7 @@ def venue_commands(act: Act) -> typer.Typer:
         if not dry_run:
             page |= act(data, lambda box: _store_layout(box, layout, venue, hall))
         if as_json:
-            print(json.dumps({**page, "stored": not dry_run}, ensure_ascii=False), flush=True)
+            print_json({**page, "stored": not dry_run})
         else:
             done = "nothing stored" if dry_run else f"stored as layout {layout.hash}"
             print(f"{layout.name}: {layout.seat_count} seats; {done}")

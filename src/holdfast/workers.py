@@ -137,7 +137,8 @@ def work_here(config: Config, *, cue: Cue, only: str = "") -> None:
     """The duties, until SIGTERM."""
     import uvloop
 
-    from holdfast.app import box_office, duties, running
+    from holdfast.app import box_office, duties
+    from holdfast.engines.loop import running
     from holdfast.engines.meter import meter
     from holdfast.web import log
 

@@ -16,8 +16,9 @@ import zxingcpp
 from icalendar import Calendar
 from PIL import Image
 
-from holdfast.app import Box, asgi_app, box_office, consumers, post_of, running
+from holdfast.app import Box, asgi_app, box_office, consumers, post_of
 from holdfast.config import Config
+from holdfast.engines.loop import running
 from holdfast.notices import Kind
 from holdfast.notices.templates.store import stationery
 from holdfast.notices.worker import duties as notice_duties

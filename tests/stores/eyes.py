@@ -4,7 +4,8 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from holdfast.app import Box, running
+from holdfast.app import Box
+from holdfast.engines.loop import running
 from holdfast.seatmap.live.store import LiveMaps
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 
 import structlog
 
@@ -25,6 +26,19 @@ async def every(pause_s: float, duty: Duty, stop: asyncio.Event) -> None:
             done = 0
         if not done:
             await pause(pause_s * random.uniform(0.8, 1.2), stop)
+
+
+@asynccontextmanager
+async def running(asked: Sequence[tuple[float, Duty]]) -> AsyncIterator[None]:
+    """Duties, each with its pause, run until the block ends; one under way is finished first."""
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        for pause_s, duty in asked:
+            group.create_task(every(pause_s, duty, stop))
+        try:
+            yield
+        finally:
+            stop.set()
 
 
 async def pause(seconds: float, stop: asyncio.Event) -> None:

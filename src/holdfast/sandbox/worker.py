@@ -14,7 +14,7 @@ import uvicorn
 import uvloop
 from msgspec import Struct
 
-from holdfast.engines.loop import Duty, every
+from holdfast.engines.loop import running
 from holdfast.engines.trouble import Trouble
 from holdfast.sandbox.books import Books
 from holdfast.sandbox.folder import alone
@@ -60,24 +60,12 @@ async def opened(setup: Setup) -> AsyncIterator[Application]:
                 books.on_told, till.send_now = post.put, post.send_now
                 await stack.enter_async_context(post.open())
             await stack.enter_async_context(
-                _running([(CAPTURE_LOOK_S, till.capture_due), (FORGET_PAUSE_S, till.forget_answers)])
+                running([(CAPTURE_LOOK_S, till.capture_due), (FORGET_PAUSE_S, till.forget_answers)])
             )
             wires = {"pay": pages(shop), **{name: make(shop) for name, make in WIRES.items()}}
             yield Application(shop, books, post, wires)
     finally:
         await books.close()
-
-
-@asynccontextmanager
-async def _running(asked: list[tuple[float, Duty]]) -> AsyncIterator[None]:
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        for pause_s, duty in asked:
-            group.create_task(every(pause_s, duty, stop))
-        try:
-            yield
-        finally:
-            stop.set()
 
 
 def serve_here(setup: Setup, host: str, port: int, ready: Callable[[str], None]) -> None:

@@ -8,7 +8,7 @@ store.py     keys, codes, phones         transfers/   given to somebody else
 
 from holdfast.tickets.calendar import calendar_file
 from holdfast.tickets.fonts.store import typeface_for
-from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, Printed, Standing, Typeface
+from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, Printed, Standing, Typeface, printed
 from holdfast.tickets.qr import png, svg_url
 from holdfast.tickets.refusals import BadCode, NoSuchTicket
 from holdfast.tickets.store import Door, Tickets, issued
@@ -41,6 +41,7 @@ __all__ = [
     "issued",
     "phone_secret",
     "png",
+    "printed",
     "read_code",
     "show_secret",
     "svg_url",

@@ -7,7 +7,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from holdfast.ledger import public_id
+from holdfast.catalogue import Layout
+from holdfast.ledger import Booking, public_id, reference
+from holdfast.money import spelt
 from holdfast.tickets.ticket import Ticket
 
 
@@ -113,6 +115,26 @@ class Printed:
     price: str
     worth: Standing
     code: str | None
+
+
+def printed(ticket: IssuedTicket, layout: Layout, booking: Booking | None, code: str | None) -> Printed:
+    seat = layout.seat(ticket.seat)
+    price = ""
+    if booking is not None and ticket.seat in booking.seats:  # one that was given back has no price any more
+        price = spelt(booking.prices_minor[booking.seats.index(ticket.seat)], booking.currency)
+    return Printed(
+        ticket_id=ticket.ticket_id,
+        reference=reference(ticket.show_id, ticket.number),
+        seat=seat.label,
+        section=seat.section,
+        row=seat.row,
+        seat_number=seat.number,
+        category=layout.categories[seat.category].name,
+        trait=seat.trait,
+        price=price,
+        worth=ticket.worth,
+        code=code,
+    )
 
 
 @dataclass(frozen=True, slots=True)

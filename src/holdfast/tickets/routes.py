@@ -8,8 +8,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.ledger import Booking, from_public_id, public_id, reference
-from holdfast.money import spelt
+from holdfast.ledger import Booking, from_public_id, public_id
 from holdfast.people import Role
 from holdfast.refusals import Busy, NoSuchBooking, TokenInvalid
 from holdfast.tickets.issued import (
@@ -21,6 +20,7 @@ from holdfast.tickets.issued import (
     Standing,
     TicketList,
     TicketPage,
+    printed,
 )
 from holdfast.tickets.qr import svg_url
 from holdfast.tickets.refusals import (
@@ -194,25 +194,10 @@ async def printed_of(
     request: Request, ticket: IssuedTicket, booking: Booking | None, *, is_paper: bool, is_mine: bool = True
 ) -> Printed:
     layout = (await request.state.box.catalogue.show_on_sale(ticket.show_id)).layout
-    seat = layout.seat(ticket.seat)
     good_for = (Codes.FIXED, Codes.LIVE_OR_PAPER) if is_paper else (Codes.FIXED,)
     has_code = is_mine and ticket.voided_at is None and ticket.codes in good_for
-    price = ""
-    if booking is not None and ticket.seat in booking.seats:  # one that was given back has no price any more
-        price = spelt(booking.prices_minor[booking.seats.index(ticket.seat)], booking.currency)
-    return Printed(
-        ticket_id=ticket.ticket_id,
-        reference=reference(ticket.show_id, ticket.number),
-        seat=seat.label,
-        section=seat.section,
-        row=seat.row,
-        seat_number=seat.number,
-        category=layout.categories[seat.category].name,
-        trait=seat.trait,
-        price=price,
-        worth=ticket.worth,
-        code=await tickets_of(request).fixed_code(ticket) if has_code else None,
-    )
+    code = await tickets_of(request).fixed_code(ticket) if has_code else None
+    return printed(ticket, layout, booking, code)
 
 
 async def _pdf(request: Request, tickets: list[IssuedTicket], booking: Booking | None) -> Response:

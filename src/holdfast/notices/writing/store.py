@@ -8,7 +8,6 @@ from holdfast.catalogue import Catalogue, Layout
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.ledger import Booking, Ledger, State, public_id, reference
-from holdfast.money import spelt
 from holdfast.notices.letter import Contents, Enclosure, Letter, SeatName, Stub, letter_of
 from holdfast.notices.mail import Envelope, mail_of, message_id, name_and_address
 from holdfast.notices.notice import Channel, Due, Kind
@@ -24,6 +23,7 @@ from holdfast.tickets import (
     Tickets,
     calendar_file,
     png,
+    printed,
 )
 
 PDF, ICS = "application/pdf", "text/calendar"
@@ -190,23 +190,8 @@ class Writer:
         )
 
     async def _printed(self, ticket: IssuedTicket, layout: Layout, booking: Booking | None) -> Printed:
-        seat = layout.seat(ticket.seat)
-        price = ""
-        if booking is not None and ticket.seat in booking.seats:
-            price = spelt(booking.prices_minor[booking.seats.index(ticket.seat)], booking.currency)
-        return Printed(
-            ticket_id=ticket.ticket_id,
-            reference=reference(ticket.show_id, ticket.number),
-            seat=seat.label,
-            section=seat.section,
-            row=seat.row,
-            seat_number=seat.number,
-            category=layout.categories[seat.category].name,
-            trait=seat.trait,
-            price=price,
-            worth=ticket.worth,
-            code=await self._tickets.fixed_code(ticket) if ticket.codes is not Codes.LIVE else None,
-        )
+        code = await self._tickets.fixed_code(ticket) if ticket.codes is not Codes.LIVE else None
+        return printed(ticket, layout, booking, code)
 
     async def _booking(self, due: Due) -> Booking | None:
         return None if due.number is None else await self._ledger.booking(due.show_id, due.number)
