@@ -24,6 +24,11 @@ import holdfast.sale.routes
 import holdfast.search.routes
 import holdfast.seatmap.live.routes
 import holdfast.seatmap.routes
+import holdfast.site.account.routes
+import holdfast.site.browse.routes
+import holdfast.site.checkout.routes
+import holdfast.site.routes
+import holdfast.site.seats.routes
 import holdfast.tickets.phone.routes
 import holdfast.tickets.routes
 import holdfast.tickets.transfers.routes
@@ -31,6 +36,7 @@ from holdfast.audit import oversold
 from holdfast.catalogue import Catalogue, Programme
 from holdfast.claim import Claims
 from holdfast.config import Config
+from holdfast.engines.cache import Cache
 from holdfast.engines.crash import arm
 from holdfast.engines.loop import Duty, running
 from holdfast.engines.meter import meter
@@ -60,7 +66,7 @@ from holdfast.payments.refunds.store import RefundBook
 from holdfast.payments.refunds.worker import RefundDuties
 from holdfast.payments.webhooks.worker import WebhookDuties
 from holdfast.payments.worker import PaymentDuties
-from holdfast.people import People
+from holdfast.people import People, Visits
 from holdfast.sale import Sales
 from holdfast.sale.worker import SaleDuties
 from holdfast.search import Finder, Index
@@ -68,6 +74,8 @@ from holdfast.search.worker import consumer as search_consumer
 from holdfast.search.worker import duties as search_duties
 from holdfast.seatmap import SeatMap
 from holdfast.seatmap.live.store import LiveMaps
+from holdfast.site import apology
+from holdfast.site.store import Kept, Wanted, kept_pages
 from holdfast.tickets import Tickets
 from holdfast.web.asgi import Application
 from holdfast.web.keys import purge_keys
@@ -97,6 +105,11 @@ ROUTES: tuple[Route, ...] = (
     *holdfast.figures.routes.ROUTES,
     *holdfast.notices.routes.ROUTES,
     *holdfast.notices.mailbox.routes.ROUTES,
+    *holdfast.site.routes.ROUTES,
+    *holdfast.site.browse.routes.ROUTES,
+    *holdfast.site.seats.routes.ROUTES,
+    *holdfast.site.checkout.routes.ROUTES,
+    *holdfast.site.account.routes.ROUTES,
 )
 
 
@@ -129,6 +142,8 @@ class Box:
     notices: Notices
     hooks: Hooks
     figures: Figures
+    visits: Visits
+    pages: Cache[Wanted, Kept]
 
 
 @asynccontextmanager
@@ -162,7 +177,7 @@ def _assembled(config: Config, postgres: Postgres, redis: Redis) -> Box:
     """Who stands on whom. Nothing is asked of an engine yet."""
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
     catalogue, claims, ledger = Catalogue(postgres), Claims(redis), Ledger(postgres, **batches)
-    holds = Holds(redis, **batches)
+    holds, people = Holds(redis, **batches), People(postgres, redis, config)
     seatmap = SeatMap(catalogue, ledger, claims, postgres, fresh_s=config.map_fresh_ms / 1000)
     sales = Sales(catalogue, holds, claims, ledger, seatmap, config)
     payments = PaymentBook(postgres, config)
@@ -174,7 +189,7 @@ def _assembled(config: Config, postgres: Postgres, redis: Redis) -> Box:
         postgres=postgres,
         redis=redis,
         catalogue=catalogue,
-        people=People(postgres, redis, config),
+        people=people,
         ledger=ledger,
         holds=holds,
         claims=claims,
@@ -195,6 +210,8 @@ def _assembled(config: Config, postgres: Postgres, redis: Redis) -> Box:
         notices=Notices(postgres, config),
         hooks=Hooks(postgres, config),
         figures=Figures(postgres, catalogue),
+        visits=Visits(postgres, people, config),
+        pages=kept_pages(),
     )
 
 
@@ -209,7 +226,7 @@ def asgi_app(config: Config, more: tuple[Route, ...] = (), only: Container[str] 
         async with box_office(config) as box, running([*web_duties(box), (0.1, end_streams)]):
             yield box
 
-    application = Application(opened, (*ROUTES, *more), only)
+    application = Application(opened, (*ROUTES, *more), only, apology)
     return application
 
 

@@ -8,7 +8,7 @@ from holdfast.engines.trouble import Trouble
 
 # The tag of a route without its spaces.
 SERVED: tuple[str, ...] = ("admin", "catalogue", "gate", "notices", "pages", "payments", "people", "sale")
-SERVED += ("search", "seatmap", "tickets")
+SERVED += ("search", "seatmap", "site", "tickets")
 # Duties by subject: app.py says what each does.
 WORKED = ("audit", "hooks", "notices", "outbox", "payments", "people", "sale", "search", "web")
 

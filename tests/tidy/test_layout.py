@@ -26,7 +26,7 @@ NOUN_MAY_IMPORT |= {"copy", "csv", "dataclasses", "datetime", "decimal", "enum",
 NOUN_MAY_IMPORT |= {"hashlib", "heapq", "hmac", "html", "io", "ipaddress", "itertools", "json", "math"}
 NOUN_MAY_IMPORT |= {"operator", "re", "statistics", "string", "struct", "textwrap", "types", "typing"}
 NOUN_MAY_IMPORT |= {"unicodedata", "urllib.parse", "zlib", "argon2", "cryptography", "joserfc", "msgspec"}
-NOUN_MAY_IMPORT |= {"babel", "email", "jinja2"}
+NOUN_MAY_IMPORT |= {"babel", "email", "http.cookies", "jinja2", "zoneinfo"}
 NOUN_MAY_IMPORT |= {"fpdf", "icalendar", "segno"}  # draw and write what they are told
 NOUN_MAY_TAKE = {("pathlib", "PurePath"), ("sys", "byteorder")}  # the part of a module that only computes
 # Reading a clock or drawing a number is I/O too: what it answers cannot be known from the arguments.

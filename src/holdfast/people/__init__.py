@@ -13,11 +13,14 @@ from holdfast.people.account import (
     Role,
     SignedIn,
     allows,
+    language_of,
     normal_email,
 )
 from holdfast.people.limits import Limiter, limit_headers
 from holdfast.people.store import People
 from holdfast.people.token import Claims, SigningKey, claims_for, sign
+from holdfast.people.visits.store import Visits
+from holdfast.people.visits.visit import Visit
 
 __all__ = [
     "LANGUAGES",
@@ -30,8 +33,11 @@ __all__ = [
     "Role",
     "SignedIn",
     "SigningKey",
+    "Visit",
+    "Visits",
     "allows",
     "claims_for",
+    "language_of",
     "limit_headers",
     "normal_email",
     "sign",

@@ -156,14 +156,31 @@ class People:
         return sign(self.signing_key, claims_for(caller, version=version, now=self._wall(), ttl_s=ttl_s))
 
     async def sign_up(self, *, email: str, password: str, name: str, locale: str = LANGUAGES[0]) -> SignedIn:
-        hashed = await self._threads.run(passwords.hashed, password)
+        hashed = await self.hashed(password)
         async with self._postgres.transaction() as tx:
-            row = await tx.fetchrow(Q.add_account, normal_email(email), name, hashed, Role.FAN, locale)
+            row = await self.add(tx, email=email, name=name, hashed=hashed, locale=locale)
             if row is None:
                 raise EmailTaken
             return await self._open_session(tx, _account(row))
 
+    async def hashed(self, password: str) -> str:
+        return await self._threads.run(passwords.hashed, password)
+
+    async def add(self, tx: Any, *, email: str, name: str, hashed: str, locale: str) -> Any:
+        """The row of a new fan, in the caller's transaction; None: the address is taken."""
+        return await tx.fetchrow(Q.add_account, normal_email(email), name, hashed, Role.FAN, locale)
+
     async def log_in(self, *, email: str, password: str, address: str) -> SignedIn:
+        row = await self._known(email, password, address)
+        async with self._postgres.transaction() as tx:
+            return await self._open_session(tx, _account(row))
+
+    async def known(self, *, email: str, password: str, address: str) -> int:
+        """Whose address and password these are; BadCredentials if nobody's."""
+        account_id: int = (await self._known(email, password, address))["id"]
+        return account_id
+
+    async def _known(self, email: str, password: str, address: str) -> Any:
         email = normal_email(email)
         tries = await self._take_try(email, address)
         row = await self._postgres.fetchrow(Q.account_by_email, email)
@@ -174,10 +191,9 @@ class People:
             raise BadCredentials
         await self._give_back_tries(tries)
         if passwords.is_dated(known):
-            hashed = await self._threads.run(passwords.hashed, password)
+            hashed = await self.hashed(password)
             await self._postgres.execute(Q.set_password, row["id"], known, hashed)
-        async with self._postgres.transaction() as tx:
-            return await self._open_session(tx, _account(row))
+        return row
 
     async def refresh(self, refresh_token: str) -> SignedIn:
         """A new pair of tokens for a refresh token, which is used up by it."""
@@ -220,7 +236,7 @@ class People:
         if known is None or not await self._threads.run(passwords.matches, known, current):
             raise WrongPassword
         await self._give_back_tries(tries)
-        hashed = await self._threads.run(passwords.hashed, new)
+        hashed = await self.hashed(new)
         async with self._postgres.transaction() as tx:
             if await tx.fetchval(Q.set_password, caller.account_id, known, hashed) is None:
                 raise WrongPassword
@@ -248,12 +264,12 @@ class People:
         email = normal_email(email)
         row = await self._postgres.fetchrow(Q.account_by_email, email)
         if row is None:
-            hashed = await self._threads.run(passwords.hashed, password)
+            hashed = await self.hashed(password)
             [account_id] = await self.add_many([NewAccount(email, name, role, hashed)])
         else:
             account_id, known = row["id"], row["password_hash"]
             if known is None or not await self._threads.run(passwords.matches, known, password):
-                hashed = await self._threads.run(passwords.hashed, password)
+                hashed = await self.hashed(password)
                 await self._postgres.execute(Q.set_password, account_id, known, hashed)
             await self.set_role(account_id, role)
         account = await self.account(account_id)
@@ -275,10 +291,17 @@ class People:
             ids.update((row["email"], row["id"]) for row in rows)
         return [ids[normal_email(a.email)] for a in accounts]
 
+    async def open_visit(self, tx: Any, account_id: int) -> int:
+        """A session, in the caller's transaction; its number."""
+        session_id: int = await tx.fetchval(Q.open_session, account_id, self._config.refresh_ttl_s)
+        await tx.execute(Q.end_surplus_sessions, account_id, self._config.sessions_max)
+        return session_id
+
+    async def end_session(self, session_id: int) -> None:
+        await self._end_session(session_id, "logout")
+
     async def _open_session(self, tx: Any, account: Account) -> SignedIn:
-        session_id = await tx.fetchval(Q.open_session, account.account_id, self._config.refresh_ttl_s)
-        await tx.execute(Q.end_surplus_sessions, account.account_id, self._config.sessions_max)
-        return await self._signed_in(tx, account, session_id)
+        return await self._signed_in(tx, account, await self.open_visit(tx, account.account_id))
 
     async def _signed_in(self, tx: Any, account: Account, session_id: int) -> SignedIn:
         refresh_token = secrets.token_urlsafe(REFRESH_TOKEN_BYTES)

@@ -44,6 +44,7 @@ NOWHERE = "nowhere"  # the route of a request that found none
 
 # The box office: holdfast.app.Box. Named here by what it is, not by its type: app.py imports us.
 Box = Any
+Apology = Callable[[Scope, Response], Response | None]  # a problem as a page for people; None: as it is
 
 
 class Application:
@@ -57,8 +58,10 @@ class Application:
         box_factory: Callable[[], AbstractAsyncContextManager[Box]],
         routes: Iterable[Route],
         only: Container[str] | None = None,
+        apology: Apology | None = None,
     ) -> None:
         self._open_box = box_factory
+        self._apology = apology
         routes = tuple(routes)
         served = routes if only is None else tuple(here(route, only) for route in routes)
         self._table = Table((*served, *docs_routes(routes), *HEALTH_ROUTES))
@@ -138,6 +141,8 @@ class Application:
         except Exception:
             log.exception("a request broke", method=scope["method"], path=scope["path"])
             response = broken(request_id)
+        if response.status_code >= 400 and self._apology is not None:
+            response = self._apology(scope, response) or response
         await self._send(scope, receive, send, response)
         self._note(scope, route, response.status_code, perf_counter() - started)
 

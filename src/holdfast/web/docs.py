@@ -133,15 +133,11 @@ class Pages:
     async def get_openapi(self, request: Request) -> Response:
         return self._document.answer(request)
 
-    async def get_front(self, request: Request) -> Response:
-        return Response(status_code=307, headers={"Location": "/docs"})
-
 
 def docs_routes(routes: Iterable[Route]) -> tuple[Route, ...]:
     """The routes that describe `routes`."""
     served = Pages(routes)
     by_path = {
-        "/": served.get_front,
         "/docs": served.get_docs,
         "/docs/{file}": served.get_docs_file,
         "/problems": served.get_problems,

@@ -1,0 +1,111 @@
+"""Visits: a cookie is a random text, its hash is a row, and it ends with its session.
+
+A cookie is new whenever somebody becomes somebody else (a guest, an account): one that was planted before is
+worth nothing after. A guest is an account without a password; signing up gives it one, logging in to another
+account gives that account what the guest has.
+"""
+
+import hashlib
+import secrets
+from typing import Any
+
+import asyncpg
+
+from holdfast.config import Config
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.people.account import Account, Role, normal_email
+from holdfast.people.store import People
+from holdfast.people.visits.visit import Visit, guest_email
+from holdfast.refusals import EmailTaken
+
+Q = Queries("holdfast.people.visits")
+COOKIE_BYTES = 32
+GUEST_NAME = "Guest"
+
+
+class Visits:
+    def __init__(self, postgres: Postgres, people: People, config: Config) -> None:
+        self._postgres = postgres
+        self._people = people
+        self._config = config
+
+    async def visit(self, cookie: str) -> Visit | None:
+        """Who this cookie speaks for; None: nobody, or not any more."""
+        row = await self._postgres.fetchrow(Q.visit, _digest(cookie))
+        if row is None:
+            return None
+        return Visit(
+            account=_account(row),
+            session_id=row["session_id"],
+            contact_email=row["contact_email"],
+            is_guest=row["is_guest"],
+            owner_ids=(row["id"], *row["guests"]),
+        )
+
+    async def open_guest(self, locale: str) -> str:
+        """A guest, and the cookie that speaks for it."""
+        async with self._postgres.transaction() as tx:
+            row = await tx.fetchrow(Q.add_guest, guest_email(secrets.token_hex(12)), GUEST_NAME, locale)
+            return await self._cookie(tx, row["id"])
+
+    async def name_guest(self, visit: Visit, *, email: str, name: str) -> None:
+        """Where a guest's letters go. An account of that address is not asked and gains nothing."""
+        await self._postgres.execute(Q.name_guest, visit.account_id, normal_email(email), name)
+
+    async def log_in(self, *, email: str, password: str, address: str, guest: Visit | None) -> str:
+        """The cookie of the account; what the guest held before is the account's from now on."""
+        account_id = await self._people.known(email=email, password=password, address=address)
+        async with self._postgres.transaction() as tx:
+            if guest is not None and guest.is_guest:
+                await tx.execute(Q.take_guest, guest.account_id, account_id)
+            cookie = await self._cookie(tx, account_id)
+        if guest is not None:
+            await self._people.end_session(guest.session_id)
+        return cookie
+
+    async def sign_up(self, *, email: str, password: str, name: str, locale: str, guest: Visit | None) -> str:
+        """A new account; a guest becomes one and keeps what it has."""
+        hashed = await self._people.hashed(password)
+        async with self._postgres.transaction() as tx:
+            if guest is not None and guest.is_guest:
+                row = await self._become(tx, guest, normal_email(email), name, hashed)
+            else:
+                row = await self._people.add(tx, email=email, name=name, hashed=hashed, locale=locale)
+            if row is None:
+                raise EmailTaken
+            cookie = await self._cookie(tx, row["id"])
+        if guest is not None:
+            await self._people.end_session(guest.session_id)
+        return cookie
+
+    async def log_out(self, visit: Visit) -> None:
+        await self._people.end_session(visit.session_id)
+
+    async def _become(self, tx: Any, guest: Visit, email: str, name: str, hashed: str) -> Any:
+        try:
+            return await tx.fetchrow(Q.become_account, guest.account_id, email, name, hashed)
+        except asyncpg.UniqueViolationError:  # somebody else signed up with it in this instant
+            raise EmailTaken from None
+
+    async def _cookie(self, tx: Any, account_id: int) -> str:
+        session_id = await self._people.open_visit(tx, account_id)
+        cookie = secrets.token_urlsafe(COOKIE_BYTES)
+        await tx.execute(Q.add_cookie, _digest(cookie), session_id)
+        return cookie
+
+
+def _account(row: Any) -> Account:
+    return Account(
+        account_id=row["id"],
+        email=row["email"],
+        name=row["name"],
+        role=Role(row["role"]),
+        version=row["version"],
+        created_at=row["created_at"],
+        locale=row["locale"],
+    )
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

@@ -1,0 +1,1 @@
+"""From a hold to a ticket: the countdown, paying, tickets, my bookings."""

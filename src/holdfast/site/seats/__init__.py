@@ -1,0 +1,1 @@
+"""Choosing seats: the show's page, with its map and its lists."""

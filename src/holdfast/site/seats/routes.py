@@ -1,0 +1,5 @@
+"""Pages to come."""
+
+from holdfast.web.routing import Route
+
+ROUTES: tuple[Route, ...] = ()

@@ -1,0 +1,35 @@
+// What every page has. Everything here makes a page quicker or quieter; nothing here is needed to use it.
+
+// A form that was sent is not sent twice by an impatient second click. The server would not mind.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.dataset.sent === "yes") {
+    event.preventDefault();
+    return;
+  }
+  if (form.method === "post") {
+    form.dataset.sent = "yes";
+    form.querySelector("button:not([type=button])")?.setAttribute("aria-busy", "true");
+  }
+});
+// Back from the browser's memory of the page: it may be sent again.
+window.addEventListener("pageshow", () => {
+  for (const form of document.forms) {
+    delete form.dataset.sent;
+    for (const button of form.querySelectorAll("[aria-busy]")) button.removeAttribute("aria-busy");
+  }
+});
+
+// Times of the venue, told in the reader's own zone as well where that is another one.
+for (const time of document.querySelectorAll("time[data-zone]")) {
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const at = new Date(time.dateTime);
+  const asRead = (timeZone) => at.toLocaleString(document.documentElement.lang, { timeZone });
+  if (own && asRead(own) !== asRead(time.dataset.zone)) {
+    const here = at.toLocaleString(document.documentElement.lang, {
+      weekday: "short", hour: "numeric", minute: "2-digit", timeZoneName: "short",
+    });
+    time.title = here;
+    time.after(Object.assign(document.createElement("span"), { className: "own-time", textContent: here }));
+  }
+}
