@@ -21,10 +21,10 @@ async def test_every_answer_is_counted(api: httpx.AsyncClient) -> None:
     assert 'holdfast_http_seconds_count{route="get_healthz"}' in numbers.text
 
 
-async def test_the_front_page_leads_to_the_reference(api: httpx.AsyncClient) -> None:
+async def test_the_front_page_is_for_people_and_leads_to_the_reference(api: httpx.AsyncClient) -> None:
     front = await api.get("/", follow_redirects=True)
     document = await api.get("/api/v1/openapi.json")
 
     assert front.status_code == 200
-    assert "Holdfast API" in front.text
+    assert 'href="/docs"' in front.text
     assert document.json()["openapi"] == "3.1.0"

@@ -2,7 +2,8 @@
 
 account.py   roles, accounts, callers        password.py  how passwords are kept
 token.py     signed access tokens            limits.py    how often somebody may ask
-store.py     accounts, sessions, keys        routes.py    /accounts, /auth/…, /me
+field.py     what people type                store.py     accounts, sessions, keys
+visits       people with a browser; guests   routes.py    /accounts, /auth/…, /me
 """
 
 from holdfast.people.account import (
@@ -16,6 +17,7 @@ from holdfast.people.account import (
     language_of,
     normal_email,
 )
+from holdfast.people.field import Email, Name, NewPassword
 from holdfast.people.limits import Limiter, limit_headers
 from holdfast.people.store import People
 from holdfast.people.token import Claims, SigningKey, claims_for, sign
@@ -27,8 +29,11 @@ __all__ = [
     "Account",
     "Caller",
     "Claims",
+    "Email",
     "Limiter",
+    "Name",
     "NewAccount",
+    "NewPassword",
     "People",
     "Role",
     "SignedIn",

@@ -1,13 +1,14 @@
 """Sign up, log in, stay signed in, log out."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.people.account import Account, Role, SignedIn, language_of
+from holdfast.people.field import Email, Name, NewPassword, Password, RefreshToken
 from holdfast.people.store import People
 from holdfast.refusals import (
     BadCredentials,
@@ -21,29 +22,6 @@ from holdfast.refusals import (
 )
 from holdfast.web.answers import answer, read
 from holdfast.web.routing import Route
-
-# ASCII on purpose: see normal_email.
-Email = Annotated[
-    str,
-    Meta(
-        min_length=3,
-        max_length=254,
-        pattern=r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$",
-        examples=["ann@example.org"],
-    ),
-]
-NewPassword = Annotated[str, Meta(min_length=8, max_length=128, examples=["correct horse battery staple"])]
-Password = Annotated[str, Meta(min_length=1, max_length=128)]
-Name = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=120,
-        pattern=r"^[^\s\u0000-\u001f\u007f][^\u0000-\u001f\u007f]*$",
-        examples=["Ann"],
-    ),
-]
-RefreshToken = Annotated[str, Meta(min_length=1, max_length=128)]
 
 NO_STORE = {"Cache-Control": "no-store"}
 

@@ -34,7 +34,7 @@ from holdfast.site.visit import (
     set_cookie,
 )
 from holdfast.site.words import Words
-from holdfast.web.answers import invalid, unchanged
+from holdfast.web.answers import Answer, invalid, unchanged
 from holdfast.web.card_number import refuse_card_numbers
 from holdfast.web.routing import Route
 
@@ -217,7 +217,7 @@ def wants_json(request: Request) -> bool:
     return b"application/json" in request.scope["state"]["headers"].get(b"accept", b"")
 
 
-def apology(scope: Scope, problem: Response) -> Response | None:
+def apology(scope: Scope, problem: Answer) -> Response | None:
     """A refusal as a page, for a person; None: whoever asks reads problem+json."""
     headers = scope["state"]["headers"]
     path: str = scope["path"]
@@ -226,8 +226,8 @@ def apology(scope: Scope, problem: Response) -> Response | None:
     request, told = Request(scope), msgspec.json.decode(problem.body)
     if told["code"] == SignInFirst.code:
         return see(f"/sign-in?{urlencode({'back': told['back']})}")
-    carried = ("retry-after", "allow", "www-authenticate")
-    headers_kept = {k: v for k, v in problem.headers.items() if k in carried}
+    carried = (b"retry-after", b"allow")
+    headers_kept = {k.decode(): v.decode() for k, v in problem.raw_headers if k in carried}
     spoken = words(request)
     known = spoken.has(f"problems.{told['code']}")
     return page(

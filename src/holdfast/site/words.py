@@ -4,6 +4,7 @@ A sentence is found by a name, `home.tonight`; what is in braces is filled in. O
 a form for each that its language knows (Babel says which), and `count` in it is the number, written.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import date, datetime
 from functools import cached_property
@@ -52,12 +53,16 @@ class Words:
             return format_currency(amount, currency, pattern, locale=self._babel, currency_digits=False)
         return format_currency(amount, currency, locale=self._babel, decimal_quantization=False)
 
-    def day(self, when: date | datetime, zone: str = "UTC", style: str = "EEEEdMMMM") -> str:
-        """Friday, 20 November; `style` is a skeleton of CLDR's."""
-        from babel.dates import format_skeleton
+    def day(self, when: date | datetime, zone: str = "UTC", style: str = "") -> str:
+        """Friday, 20 November; or by a skeleton of CLDR's: `MMMEd` is Fri, 20 Nov."""
+        from babel.dates import format_date, format_skeleton
 
         at = when.astimezone(ZoneInfo(zone)) if isinstance(when, datetime) else when
-        return format_skeleton(style, at, locale=self._babel)
+        if style:
+            return format_skeleton(style, at, locale=self._babel)
+        # Not every language of CLDR's has a long form without the year; all have a short one to widen.
+        short = self._babel.datetime_skeletons["MMMEd"].pattern
+        return format_date(at, re.sub("M+", "MMMM", re.sub("E+", "EEEE", short)), locale=self._babel)
 
     def time(self, when: datetime, zone: str) -> str:
         """19:30, or 7:30 pm where people write that."""

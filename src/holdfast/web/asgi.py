@@ -44,7 +44,7 @@ NOWHERE = "nowhere"  # the route of a request that found none
 
 # The box office: holdfast.app.Box. Named here by what it is, not by its type: app.py imports us.
 Box = Any
-Apology = Callable[[Scope, Response], Response | None]  # a problem as a page for people; None: as it is
+Apology = Callable[[Scope, Answer], Response | None]  # a problem as a page for people; None: as it is
 
 
 class Application:
@@ -129,22 +129,23 @@ class Application:
                 with self._deadlines:
                     response = await self._answer(scope, receive, route, headers)
         except Refusal as refusal:
-            response = refused(refusal, request_id)
+            response = self._told(scope, refused(refusal, request_id))
         except EngineDown as down:
             log.warning("an engine is down", engine=down.engine, unknown=down.unknown)
-            response = engine_down(down, request_id)
+            response = self._told(scope, engine_down(down, request_id))
         except TimeoutError:
             log.warning("a request timed out", path=scope["path"])
-            response = refused(TimedOut(retry_after_s=1), request_id)
+            response = self._told(scope, refused(TimedOut(retry_after_s=1), request_id))
         except ClientDisconnect:
             return
         except Exception:
             log.exception("a request broke", method=scope["method"], path=scope["path"])
-            response = broken(request_id)
-        if response.status_code >= 400 and self._apology is not None:
-            response = self._apology(scope, response) or response
+            response = self._told(scope, broken(request_id))
         await self._send(scope, receive, send, response)
         self._note(scope, route, response.status_code, perf_counter() - started)
+
+    def _told(self, scope: Scope, problem: Answer) -> Response:
+        return (self._apology(scope, problem) if self._apology is not None else None) or problem
 
     async def _answer(
         self, scope: Scope, receive: Receive, route: Route, headers: dict[bytes, bytes]

@@ -1,0 +1,259 @@
+"""Signing up, in and out in a browser, and what a guest keeps on the way. No script runs here."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from holdfast.app import Box, asgi_app
+from holdfast.config import Config
+from holdfast.people import Visit
+from tests.conftest import started
+
+HTML = {"accept": "text/html", "accept-language": "en"}
+SENT_BY_US = {**HTML, "sec-fetch-site": "same-origin"}
+PASSWORD = "correct horse battery staple"
+COOKIE = "holdfast"
+
+
+@pytest.fixture
+async def browser(config: Config) -> AsyncIterator[httpx2.AsyncClient]:
+    """A browser without scripts: it keeps cookies and follows nobody by itself."""
+    application = asgi_app(config)
+    async with started(application):
+        transport = httpx2.ASGITransport(application)
+        async with httpx2.AsyncClient(
+            transport=transport, base_url="http://box.office", headers=SENT_BY_US
+        ) as client:
+            yield client
+
+
+async def sent(browser: httpx2.AsyncClient, path: str, **fields: str) -> httpx2.Response:
+    return await browser.post(path, data=fields)
+
+
+async def whose(box: Box, browser: httpx2.AsyncClient) -> Visit | None:
+    cookie = browser.cookies.get(COOKIE)
+    return await box.visits.visit(cookie) if cookie else None
+
+
+async def a_guest(box: Box, browser: httpx2.AsyncClient) -> Visit:
+    browser.cookies.set(COOKIE, await box.visits.open_guest("en"), domain="box.office")
+    visit = await whose(box, browser)
+    assert visit is not None
+    return visit
+
+
+def an_email(number: list[int] = [0]) -> str:  # noqa: B006
+    number[0] += 1
+    return f"visitor{number[0]}@browsers.example"
+
+
+async def test_somebody_signs_up_is_sent_where_they_came_from_and_is_known_there(
+    box: Box, browser: httpx2.AsyncClient
+) -> None:
+    email = an_email()
+    answer = await sent(
+        browser, "/sign-up", email=email, password=PASSWORD, name="Ann", back="/shows/7?seats=2"
+    )
+    assert (answer.status_code, answer.headers["location"]) == (303, "/shows/7?seats=2")
+    visit = await whose(box, browser)
+    assert visit is not None
+    assert (visit.account.name, visit.email, visit.is_guest) == ("Ann", email, False)
+
+
+async def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites(browser: httpx2.AsyncClient) -> None:
+    answer = await sent(browser, "/sign-up", email=an_email(), password=PASSWORD, name="Ann")
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    assert "Domain" not in cookie
+
+
+async def test_a_guest_who_signs_up_stays_the_same_account_with_a_new_cookie(
+    box: Box, browser: httpx2.AsyncClient
+) -> None:
+    guest, planted = await a_guest(box, browser), browser.cookies[COOKIE]
+    await sent(browser, "/sign-up", email=an_email(), password=PASSWORD, name="Ann")
+    visit = await whose(box, browser)
+    assert visit is not None
+    assert (visit.account_id, visit.is_guest) == (guest.account_id, False)
+    assert browser.cookies[COOKIE] != planted
+    assert await box.visits.visit(planted) is None, "a cookie planted before is worth nothing after"
+
+
+async def test_what_a_guest_holds_belongs_to_the_account_they_log_in_to(
+    box: Box, browser: httpx2.AsyncClient
+) -> None:
+    email = an_email()
+    await sent(browser, "/sign-up", email=email, password=PASSWORD, name="Ann")
+    account = await whose(box, browser)
+    await sent(browser, "/sign-out")
+    guest = await a_guest(box, browser)
+    await sent(browser, "/sign-in", email=email, password=PASSWORD)
+    visit = await whose(box, browser)
+    assert account is not None
+    assert visit is not None
+    assert visit.owner_ids == (account.account_id, guest.account_id)
+
+
+async def test_nobody_becomes_owner_of_a_guest_that_is_an_account_by_now(
+    box: Box, browser: httpx2.AsyncClient
+) -> None:
+    first, second = an_email(), an_email()
+    for email in (first, second):
+        browser.cookies.clear()
+        await sent(browser, "/sign-up", email=email, password=PASSWORD, name="Ann")
+    await sent(browser, "/sign-in", email=first, password=PASSWORD)
+    visit = await whose(box, browser)
+    assert visit is not None
+    assert visit.owner_ids == (visit.account_id,)
+
+
+async def test_a_guest_is_written_to_where_they_say_and_an_account_of_that_address_gains_nothing(
+    box: Box, browser: httpx2.AsyncClient
+) -> None:
+    email = an_email()
+    await sent(browser, "/sign-up", email=email, password=PASSWORD, name="Ann")
+    account = await whose(box, browser)
+    browser.cookies.clear()
+    guest = await a_guest(box, browser)
+    await box.visits.name_guest(guest, email=email.upper(), name="Somebody")
+    named = await whose(box, browser)
+    assert named is not None
+    assert (named.email, named.account.name) == (email, "Somebody")
+    assert account is not None
+    assert named.account_id != account.account_id
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "says"),
+    [
+        ({"email": "ann", "password": PASSWORD, "name": "Ann"}, 422, "not a whole e-mail"),
+        ({"email": "ann@a.example", "password": "short", "name": "Ann"}, 422, "eight characters"),
+        ({"email": "ann@a.example", "password": PASSWORD, "name": ""}, 422, "what we may call you"),
+        ({}, 422, "not a whole e-mail"),
+    ],
+)
+async def test_a_form_that_is_wrong_comes_back_with_what_was_typed(
+    browser: httpx2.AsyncClient, fields: dict[str, str], status: int, says: str
+) -> None:
+    answer = await sent(browser, "/sign-up", **fields)
+    assert answer.status_code == status
+    assert says in answer.text
+    assert 'aria-invalid="true"' in answer.text
+    assert all(value in answer.text for name, value in fields.items() if name != "password")
+    assert PASSWORD not in answer.text
+
+
+async def test_an_address_that_is_taken_is_told_and_nobody_is_signed_in(
+    box: Box, browser: httpx2.AsyncClient
+) -> None:
+    email = an_email()
+    await sent(browser, "/sign-up", email=email, password=PASSWORD, name="Ann")
+    browser.cookies.clear()
+    guest = await a_guest(box, browser)
+    answer = await sent(browser, "/sign-up", email=email, password="another password", name="Eve")
+    assert answer.status_code == 409
+    visit = await whose(box, browser)
+    assert visit is not None
+    assert (visit.account_id, visit.is_guest) == (guest.account_id, True)
+
+
+async def test_a_wrong_password_is_told_without_saying_which_was_wrong(browser: httpx2.AsyncClient) -> None:
+    email = an_email()
+    await sent(browser, "/sign-up", email=email, password=PASSWORD, name="Ann")
+    browser.cookies.clear()
+    wrong = await sent(browser, "/sign-in", email=email, password="something else")
+    unknown = await sent(browser, "/sign-in", email=an_email(), password="something else")
+    assert (wrong.status_code, unknown.status_code) == (401, 401)
+    assert "do not belong together" in wrong.text
+    assert "do not belong together" in unknown.text
+    assert COOKIE not in browser.cookies
+
+
+async def test_after_signing_out_the_cookie_is_nobodys(box: Box, browser: httpx2.AsyncClient) -> None:
+    await sent(browser, "/sign-up", email=an_email(), password=PASSWORD, name="Ann")
+    copied = browser.cookies[COOKIE]
+    answer = await sent(browser, "/sign-out")
+    assert answer.status_code == 303
+    assert COOKIE not in browser.cookies
+    assert await box.visits.visit(copied) is None
+
+
+@pytest.mark.parametrize("path", ["/sign-up", "/sign-in", "/sign-out", "/language"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site", "origin": "https://evil.example"},
+        {"sec-fetch-site": "same-site", "origin": "https://other.box.office"},
+        {"sec-fetch-site": "", "origin": "https://evil.example"},
+        {"sec-fetch-site": "", "origin": "null"},
+    ],
+)
+async def test_a_form_of_another_site_is_refused(
+    box: Box, browser: httpx2.AsyncClient, path: str, headers: dict[str, str]
+) -> None:
+    await sent(browser, "/sign-up", email=an_email(), password=PASSWORD, name="Ann")
+    before = await whose(box, browser)
+    if not headers["sec-fetch-site"]:
+        del browser.headers["sec-fetch-site"]
+    fields = {"email": an_email(), "password": PASSWORD, "name": "Eve", "language": "de"}
+    given = {name: value for name, value in headers.items() if value}
+    answer = await browser.post(path, data=fields, headers=given)
+    assert answer.status_code == 403
+    assert await whose(box, browser) == before
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "//evil.example",
+        "https://evil.example",
+        "/\\evil.example",
+        "javascript:alert(1)",
+        "/\tx",
+        "x" * 900,
+        "",
+    ],
+)
+async def test_nobody_is_sent_away_from_here(browser: httpx2.AsyncClient, back: str) -> None:
+    answer = await sent(browser, "/sign-up", email=an_email(), password=PASSWORD, name="Ann", back=back)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/my")
+
+
+@pytest.mark.parametrize("cookie", ["", "x", "a" * 5000, "ä", "=;=", "\x01"])
+async def test_a_broken_cookie_is_nobody(browser: httpx2.AsyncClient, cookie: str) -> None:
+    answer = await browser.get("/sign-in", headers={b"cookie": f"{COOKIE}={cookie}".encode()})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("asked", "language", "says"),
+    [("de-AT,de;q=0.9", "de", "Anmelden"), ("hi", "hi", "साइन इन करें"), ("fr", "en", "Sign in")],
+)
+async def test_a_page_speaks_the_language_of_the_browser(
+    browser: httpx2.AsyncClient, asked: str, language: str, says: str
+) -> None:
+    answer = await browser.get("/sign-in", headers={"accept-language": asked})
+    assert f'<html lang="{language}">' in answer.text
+    assert says in answer.text
+
+
+async def test_a_language_that_was_chosen_stays(browser: httpx2.AsyncClient) -> None:
+    answer = await sent(browser, "/language", language="de", back="/sign-in")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+    assert "Anmelden" in (await browser.get("/sign-in")).text
+
+
+async def test_every_page_has_the_strict_policy_and_nothing_inline(browser: httpx2.AsyncClient) -> None:
+    for path in ("/", "/sign-in", "/sign-up", "/nowhere"):
+        answer: Any = await browser.get(path)
+        policy = answer.headers["content-security-policy"]
+        assert "unsafe" not in policy
+        assert "default-src 'none'" in policy
+        assert "<style" not in answer.text
+        assert " style=" not in answer.text
+        assert not re.search(r"<[^>]+\son[a-z]+=", answer.text)
