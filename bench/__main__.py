@@ -11,9 +11,11 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from bench.browse import browse_figures
 from bench.figure import Figure
 from bench.in_ledger import ledger_figures
 from bench.in_redis import claim_figures
+from bench.letters import letter_figures
 from bench.over_http import web_figures
 from bench.plot import plot
 from bench.purchases import purchase_figures
@@ -28,6 +30,8 @@ PARTS = {
     "purchases": purchase_figures,
     "search": search_figures,
     "viewers": viewer_figures,
+    "letters": letter_figures,
+    "browse": browse_figures,
 }
 
 
@@ -79,7 +83,8 @@ def markdown(found: list[Figure]) -> str:
     for f in found:
         ratio = f"{f.ratio:.2f} ({min(f.ratios):.2f}–{max(f.ratios):.2f})"
         reference = f"{f.theirs:,.0f}, {f.reference}"
-        lines.append(f"| {f.name.strip()} | {f.ours:,.0f} a second | {reference} | {ratio} | {f.bar:.2f} |")
+        unit = "a second" if f.unit.endswith("/s") else f.unit
+        lines.append(f"| {f.name.strip()} | {f.ours:,.0f} {unit} | {reference} | {ratio} | {f.bar:.2f} |")
     return "\n".join(lines) + "\n"
 
 

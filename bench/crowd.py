@@ -41,6 +41,8 @@ class Caller(asyncio.Protocol):
         self._crowd.note(head[9:12].decode(), time.perf_counter() - self._asked_at)
         if self._crowd.is_over:
             self._transport.close()
+        elif self._crowd.pause_s:
+            asyncio.get_running_loop().call_later(self._crowd.pause_s, self._ask)
         else:
             self._ask()
 
@@ -49,7 +51,7 @@ class Crowd:
     def __init__(self, host: str, words: list[str]) -> None:
         self._tokens = Path(words[0]).read_text().split()
         self._first, self._shows, self._pairs, self._pairs_a_row = map(int, words[1:5])
-        self._mode = words[5]
+        self._mode, self.pause_s = words[5], int(words[6]) / 1000
         self._host = host
         self._at = count()
         self.is_over = False

@@ -21,6 +21,7 @@ class Load:
     pairs_a_row: int = 5
     connections: int = 128
     seconds: int = 4
+    pause_ms: int = 0  # of a connection after each answer; 0: as fast as it goes
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ async def run(url: str, tokens: Path, load: Load) -> Run:
         str(load.pairs),
         str(load.pairs_a_row),
         load.mode,
+        str(load.pause_ms),
     ]
     if shutil.which("wrk"):
         command = [

@@ -71,3 +71,19 @@ SELECT count(*)::int FROM payment WHERE due_at IS NOT NULL;
 -- name: commits
 -- Of everybody; a statement of ours outside a transaction is one.
 SELECT xact_commit FROM pg_stat_database WHERE datname = current_database();
+
+-- name: asked_of_ledger
+-- By everybody, this question too. Written: rows of what a sale writes.
+SELECT xact_commit::int AS "ledger statements",
+       (SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::int
+          FROM pg_stat_user_tables
+         WHERE relname IN ('booking', 'booking_move', 'outbox', 'owner_count', 'sale', 'taken_seat'))
+       AS "ledger rows written"
+  FROM pg_stat_database
+ WHERE datname = current_database();
+
+-- name: tickets_sent
+SELECT count(*)::int FROM notice WHERE kind = 'tickets' AND state = 'sent';
+
+-- name: notices_dead
+SELECT count(*)::int FROM notice WHERE state = 'dead';

@@ -1,5 +1,5 @@
 -- Every request takes the next pair of seats: all callers are on one show until it is full, then on the next.
--- wrk -s holds.lua URL -- tokens-file first-show shows pairs-a-show pairs-a-row mode
+-- wrk -s holds.lua URL -- tokens-file first-show shows pairs-a-show pairs-a-row mode pause-ms
 local tokens, show, shows, pairs_a_show, pairs_a_row, mode, at = {}, 0, 0, 0, 0, "win", 0
 local path_of, body_of, head_of = {}, {}, {}
 
@@ -8,6 +8,10 @@ function init(args)
   show, shows = tonumber(args[2]), tonumber(args[3])
   pairs_a_show, pairs_a_row = tonumber(args[4]), tonumber(args[5])
   mode = args[6]
+  local pause_ms = tonumber(args[7])
+  if pause_ms > 0 then
+    function delay() return pause_ms end
+  end
   wrk.method = "POST"
   for i = 1, #tokens do
     head_of[i] = {["Authorization"] = "Bearer " .. tokens[i], ["Content-Type"] = "application/json"}

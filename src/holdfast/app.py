@@ -34,6 +34,7 @@ import holdfast.tickets.routes
 import holdfast.tickets.transfers.routes
 from holdfast.audit import oversold
 from holdfast.catalogue import Catalogue, Programme
+from holdfast.catalogue.prices.worker import PriceDuties
 from holdfast.claim import Claims
 from holdfast.config import Config
 from holdfast.engines.cache import Cache
@@ -50,6 +51,8 @@ from holdfast.hooks import Hooks
 from holdfast.hooks.worker import HookDuties
 from holdfast.hooks.worker import consumer as hook_consumer
 from holdfast.hooks.worker import duties as hook_duties
+from holdfast.invoices import Invoices
+from holdfast.invoices.worker import consumer as invoice_consumer
 from holdfast.ledger import Ledger
 from holdfast.notices import Notices
 from holdfast.notices.senders import senders_of
@@ -68,6 +71,8 @@ from holdfast.payments.webhooks.worker import WebhookDuties
 from holdfast.payments.worker import PaymentDuties
 from holdfast.people import People, Visits
 from holdfast.sale import Sales
+from holdfast.sale.blocks.store import Blocks
+from holdfast.sale.blocks.worker import BlockDuties
 from holdfast.sale.worker import SaleDuties
 from holdfast.search import Finder, Index
 from holdfast.search.worker import consumer as search_consumer
@@ -150,7 +155,10 @@ class Box:
 async def box_office(config: Config) -> AsyncIterator[Box]:
     """Open every subject on its engines; raises EngineDown when the ledger cannot be reached."""
     postgres = Postgres(
-        config.database_url, pool_max=config.postgres_pool_max, timeout_s=config.postgres_timeout_s
+        config.database_url,
+        pool_max=config.postgres_pool_max,
+        timeout_s=config.postgres_timeout_s,
+        settings={"idle_in_transaction_session_timeout": f"{config.postgres_idle_s}s"},
     )
     redis = Redis(
         config.redis_url, links_max=config.redis_links_max, timeout_s=config.redis_timeout_ms / 1000
@@ -243,7 +251,7 @@ def web_duties(box: Box) -> list[tuple[float, Duty]]:
 def consumers(box: Box) -> tuple[Consumer, ...]:
     """Who hears of facts: docs/consumers.md."""
     told = (search_consumer(box.index), notice_consumer(box.notices), hook_consumer(box.hooks))
-    return (*told, figure_consumer(box.figures))
+    return (*told, figure_consumer(box.figures), invoice_consumer(Invoices(box.postgres)))
 
 
 def post_of(box: Box) -> Post:
@@ -278,7 +286,9 @@ def duties_by_subject(box: Box) -> dict[str, list[tuple[float, Duty]]]:
             (box.config.sweep_pause_ms / 1000, sale.sweep),
             (1.0, sale.rebuild_stale),
             (box.config.compare_pause_s, sale.compare),
+            (1.0, BlockDuties(Blocks(box.postgres, box.sales)).release),
         ],
+        "catalogue": [(1.0, PriceDuties(box.postgres, box.catalogue, box.config.price_pause_s).step)],
         "payments": [
             (0.5, payments.carry_on),
             (0.5, webhooks.look),

@@ -6,6 +6,7 @@
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ import typer
 if TYPE_CHECKING:
     from holdfast.app import Box
     from holdfast.gate.station.store import Said, Station
+    from holdfast.gate.verdict import FoundTicket, ShowCount
 
 GREEN, RED, YELLOW, PLAIN = "\x1b[30;42m", "\x1b[97;41m", "\x1b[30;43m", "\x1b[0m"
 TELL_WITHIN_S = 5
@@ -55,8 +57,9 @@ def gate(
     """Check tickets at the door: a code a line on standard input, as a keyboard scanner types them.
 
     Works on without a network from the last pack, and tells the box office when it is back. Instead of a
-    code: `/exit` and `/entry` change the direction, `/undo` takes the last admission back, `/counts` tells
-    how many are inside, `/quit` ends.
+    code: `/exit` and `/entry` change the direction, `/undo` takes the last admission back, `/find` looks for
+    a booking reference or a name and `/admit 1` lets the first of those in, `/counts` tells how many are
+    inside, `/quit` ends.
     """
     asyncio.run(_run(server, code, folder, is_exit, as_json))
 
@@ -64,7 +67,8 @@ def gate(
 async def _run(server: str, code: str, folder: Path, is_exit: bool, as_json: bool) -> None:
     from holdfast.engines.trouble import Trouble
     from holdfast.gate.pack import BadPack
-    from holdfast.gate.station.store import Denied, Silence, Station
+    from holdfast.gate.station.store import Station
+    from holdfast.gate.station.wire.store import Denied, Silence
 
     station = Station.open(folder, server, code)
     try:
@@ -77,54 +81,95 @@ async def _run(server: str, code: str, folder: Path, is_exit: bool, as_json: boo
             raise Trouble(denied.title) from None
         except BadPack as bad:
             raise Trouble(str(bad)) from None
-        keeping_up = asyncio.create_task(station.keep_up())
+        keeping_up = asyncio.create_task(station.keep_up(_aside))
         try:
-            await _scan(station, is_exit, as_json)
+            await Counter(station, is_exit, as_json).open()
         finally:
             keeping_up.cancel()
             with suppress(asyncio.CancelledError):
                 await keeping_up
         with suppress(Silence, Denied, TimeoutError):
             async with asyncio.timeout(TELL_WITHIN_S):
-                while station.untold:
-                    await station.tell()
+                await station.tell()
         if station.untold:
-            print(f"{station.untold} scans are not told yet: they are in {folder}", file=sys.stderr)
+            _aside(f"{station.untold} scans are not told yet: they are in {folder}")
     finally:
         await station.close()
 
 
-async def _scan(station: "Station", is_exit: bool, as_json: bool) -> None:
-    from holdfast.gate.station.store import Denied, Silence
-    from holdfast.gate.verdict import Verdict
-    from holdfast.gate.verdict import Way as Direction
+class Counter:
+    """Somebody at the keyboard: what is typed, and what is said to it."""
 
-    way, last = (Direction.EXIT if is_exit else Direction.ENTRY), ""
-    while line := await asyncio.to_thread(sys.stdin.readline):
-        word = line.strip()
-        try:
-            match word:
-                case "":
-                    continue
-                case "/quit":
+    def __init__(self, station: "Station", is_exit: bool, as_json: bool) -> None:
+        from holdfast.gate.verdict import Way
+
+        self._station = station
+        self._way = Way.EXIT if is_exit else Way.ENTRY
+        self._as_json = as_json
+        self._found: Sequence[FoundTicket] = ()
+
+    async def open(self) -> None:
+        """Until nobody types any more."""
+        from holdfast.gate.station.typed.store import typed
+        from holdfast.gate.station.wire.store import Denied, Silence
+
+        async for line in typed(sys.stdin.fileno()):
+            if line == "/quit":
+                return
+            try:
+                if line:
+                    await self._answer(line)
+            except Silence:
+                self._note("no network: that needs one")
+            except Denied as denied:
+                self._note(denied.title)
+            except OSError as error:  # nobody walks in whose scan is not written down
+                self._note(f"cannot write it down: {error.strerror}")
+
+    async def _answer(self, line: str) -> None:
+        from holdfast.gate.station.typed.line import code_in
+        from holdfast.gate.verdict import Way
+
+        word, _, rest = line.partition(" ")
+        match word:
+            case "/exit" | "/entry":
+                self._way = Way(word[1:])
+                self._note(f"scanning people {'out' if self._way is Way.EXIT else 'in'}")
+            case "/counts":
+                for show in await self._station.counts():
+                    self._note(_count(show))
+            case "/undo":
+                _show(await self._station.undo(), self._as_json)
+            case "/find":
+                self._found = await self._station.search(rest)
+                for number, one in enumerate(self._found, 1):
+                    self._note(f"{number}: {one.seat}, {one.initials} {one.reference}, {one.standing}")
+                if not self._found:
+                    self._note("nobody is found")
+            case "/admit":
+                if not (rest.isdecimal() and 1 <= int(rest) <= len(self._found)):
+                    self._note("say the number of one that /find has found")
                     return
-                case "/exit" | "/entry":
-                    way = Direction(word[1:])
-                    _note(f"scanning people {'out' if way is Direction.EXIT else 'in'}", as_json)
-                case "/counts":
-                    for show in await station.counts():
-                        _note(f"{show['title']}: {show['inside']} inside of {show['tickets']}", as_json)
-                case "/undo":
-                    said = await station.undo(last)
-                    _show(said, as_json)
-                case _:
-                    said = await station.scan(word, way)
-                    last = said.check_in_id if said.verdict is Verdict.ADMITTED else last
-                    _show(said, as_json)
-        except Silence:
-            _note("no network: that needs one", as_json)
-        except Denied as denied:
-            _note(denied.title, as_json)
+                _show(
+                    await self._station.admit(self._found[int(rest) - 1].ticket_id, self._way), self._as_json
+                )
+            case _ if word.startswith("/"):
+                self._note("/exit, /entry, /undo, /find, /admit, /counts, /quit")
+            case _:
+                _show(await self._station.scan(code_in(line), self._way), self._as_json)
+
+    def _note(self, text: str) -> None:
+        print(json.dumps({"note": text}) if self._as_json else f"· {text}", flush=True)
+
+
+def _count(show: "ShowCount") -> str:
+    gates = ", ".join(f"{one.gate} {one.admitted}" for one in show.gates)
+    return f"{show.title}: {show.inside} inside of {show.tickets}; let in at {gates or 'no gate yet'}"
+
+
+def _aside(text: str) -> None:
+    """Not among the verdicts: whoever reads those reads one a scan."""
+    print(f"· {text}", file=sys.stderr, flush=True)
 
 
 def _show(said: "Said", as_json: bool) -> None:
@@ -134,6 +179,8 @@ def _show(said: "Said", as_json: bool) -> None:
     words = WORDS[said.verdict] if said.verdict else "Nobody can say: no network, and the pack is over"
     if as_json:
         page = {"verdict": said.verdict, "seat": said.seat, "offline": said.is_offline, "words": words}
+        if said.first_at is not None:
+            page |= {"first_at": said.first_at.isoformat(), "first_gate": said.first_gate}
         print(json.dumps(page), flush=True)
         return
     parts = [
@@ -154,7 +201,3 @@ def _show(said: "Said", as_json: bool) -> None:
         print(f"{bell}{colour} {mark} {line} {PLAIN}", flush=True)
     else:
         print(f"{mark} {line}", flush=True)
-
-
-def _note(text: str, as_json: bool) -> None:
-    print(json.dumps({"note": text}) if as_json else f"· {text}", flush=True)

@@ -26,6 +26,7 @@ class Config:
     data_dir: str = setting(".holdfast", "where the embedded engines keep their data")
     postgres_pool_max: int = setting(6, "connections a process keeps to the ledger")
     postgres_timeout_s: int = setting(5, "a statement without an answer for this long is unknown")
+    postgres_idle_s: int = setting(10, "a transaction that sleeps this long is ended: facts wait for it")
     redis_links_max: int = setting(8, "connections a process keeps to Redis")
     redis_timeout_ms: int = setting(1000, "a script without an answer for this long is unknown")
 
@@ -44,6 +45,7 @@ class Config:
     sweep_pause_ms: int = setting(500, "pause between two sweeps of lapsed bookings")
     sweep_max: int = setting(500, "bookings one sweep closes")
     compare_pause_s: int = setting(5, "pause between two comparisons of map and ledger")
+    price_pause_s: int = setting(5, "pause between two looks at what is sold where prices follow demand")
 
     # payments
     gateway: str = setting("sandbox", "who moves the money: sandbox, stripe or razorpay")
@@ -79,6 +81,7 @@ class Config:
     # notices
     mail_url: str = secret("smtp://name:password@host:587?starttls=1, or smtps://…; empty: no mail is sent")
     mail_from: str = setting("", "Box office <tickets@your.domain>: whom mails come from")
+    mail_ca_file: str = setting("", "certificates (PEM) trusted beside the machine's own; empty: those alone")
     mail_timeout_s: int = setting(20, "a mail server without an answer for this long is tried later")
     mail_page: int = setting(0, "1, without mail_url: mails are kept and shown to anybody at /demo/mail")
     mail_keep_h: int = setting(24, "hours that such mails are kept; they have codes of tickets in them")

@@ -10,7 +10,7 @@ from holdfast.engines.trouble import Trouble
 SERVED: tuple[str, ...] = ("admin", "catalogue", "gate", "notices", "pages", "payments", "people", "sale")
 SERVED += ("search", "seatmap", "site", "tickets")
 # Duties by subject: app.py says what each does.
-WORKED = ("audit", "hooks", "notices", "outbox", "payments", "people", "sale", "search", "web")
+WORKED = ("audit", "catalogue", "hooks", "notices", "outbox", "payments", "people", "sale", "search", "web")
 
 
 def asked(only: str, known: tuple[str, ...]) -> frozenset[str] | None:

@@ -1,13 +1,19 @@
 """R33 and rule 10 of the seam: seats kept back are under the same key as bookings."""
 
+import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
 
 from holdfast.app import Box
 from holdfast.people import Role
-from tests.cast import Fan, fans, problem
+from holdfast.sale.blocks.store import Blocks
+from holdfast.sale.blocks.worker import BlockDuties
+from holdfast.seatmap.change import read_step
+from holdfast.seatmap.live.store import changes_key
+from tests.cast import API, Fan, fans, problem
 
 
 async def test_a_blocked_seat_cannot_be_held_until_it_is_given_back(
@@ -48,3 +54,178 @@ async def test_another_organisers_show_is_not_there(
 
     assert (await stranger.get(f"/admin/shows/{show}/blocks")).status_code == 404
     assert (await alice.get(f"/admin/shows/{show}/blocks")).status_code == 403
+
+
+async def blocked(admin: Fan, show: int, *seats: str, **more: Any) -> dict[str, Any]:
+    answer = await admin.post(
+        f"/admin/shows/{show}/blocks", {"seats": list(seats), "name": "sponsor", **more}
+    )
+    assert answer.status_code == 201, answer.text
+    block: dict[str, Any] = answer.json()
+    return block
+
+
+async def states(fan: Fan, show: int) -> str:
+    await asyncio.sleep(0.11)  # a map may be a tenth of a second old
+    text: str = (await fan.get(f"/shows/{show}/seats")).json()["states"]
+    return text
+
+
+async def duty(box: Box) -> int:
+    return await BlockDuties(Blocks(box.postgres, box.sales)).release()
+
+
+def in_hours(hours: float) -> str:
+    return (datetime.now(UTC) + timedelta(hours=hours)).isoformat()
+
+
+async def test_some_seats_of_a_block_are_given_to_the_sale_and_the_others_stay(
+    box: Box, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
+) -> None:
+    show, (admin,) = await a_show(20), await fans(box, api, 1, Role.ADMIN)
+    block = await blocked(admin, show, "A-1", "A-2", "A-3", "A-4")
+    path = f"/admin/shows/{show}/blocks/{block['block_id']}/release"
+
+    part = await admin.post(path, {"seats": ["A-2", "A-3"]})
+    seen = await states(alice, show)
+    held = await alice.holds(show, "A-2", "A-3")
+    refused = await alice.holds(show, "A-4")
+    strange = await admin.post(path, {"seats": ["A-2"]})
+    rest = await admin.post(path)
+
+    assert (part.status_code, part.json()["seats"]) == (200, ["A-1", "A-4"])
+    assert seen.startswith("XAAXA")
+    assert held.status_code == 201
+    assert problem(refused)["taken"] == ["A-4"]
+    assert problem(strange)["code"] == "unknown_seat"
+    assert rest.json()["seats"] == []
+    assert (await states(alice, show)).startswith("AHHAA")
+    assert (await admin.get(f"/admin/shows/{show}/blocks")).json()["blocks"] == []
+    assert (await admin.post(path)).status_code == 404
+    rows = await box.postgres.fetch(
+        "SELECT move, actor_id FROM booking_move WHERE show_id = $1 AND number ="
+        " (SELECT number FROM booking WHERE show_id = $1 AND note = 'sponsor') ORDER BY id",
+        show,
+    )
+    assert [(row["move"], row["actor_id"]) for row in rows] == [
+        (move, admin.account_id) for move in ("block", "reduce", "unblock")
+    ]
+
+
+async def test_seats_go_to_the_sale_by_themselves_when_their_time_has_come(
+    box: Box, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
+) -> None:
+    show, (admin,) = await a_show(20), await fans(box, api, 1, Role.ADMIN)
+    block = await blocked(admin, show, "A-1", "A-2", release_hours_before=24)  # it starts in two days
+    await blocked(admin, show, "A-3")
+    await duty(box)
+    before = await states(alice, show)
+
+    await box.postgres.execute(
+        "UPDATE seat_block SET release_at = now() WHERE show_id = $1 AND release_at IS NOT NULL", show
+    )
+    await duty(box)
+
+    assert block["release_hours_before"] == 24
+    due = datetime.fromisoformat(block["release_at"]) - datetime.now(UTC)
+    assert timedelta(hours=23.9) < due < timedelta(hours=24.1)
+    assert before.startswith("XXXA")
+    assert (await states(alice, show)).startswith("AAXA")
+    (kept,) = (await admin.get(f"/admin/shows/{show}/blocks")).json()["blocks"]
+    assert kept["seats"] == ["A-3"]
+    actor = await box.postgres.fetchrow(
+        "SELECT actor_id FROM booking_move WHERE show_id = $1 AND move = 'unblock'", show
+    )
+    assert actor is not None
+    assert actor["actor_id"] is None  # time did it
+
+
+async def test_a_block_moves_with_its_show_if_it_is_told_in_hours(
+    box: Box, api: httpx2.AsyncClient, a_show: Callable[..., Any]
+) -> None:
+    show, (admin,) = await a_show(20), await fans(box, api, 1, Role.ADMIN)
+    by_hours = await blocked(admin, show, "A-1", release_hours_before=24)
+    by_date = await blocked(admin, show, "A-2", release_at=in_hours(5))
+    starts, ends = datetime.now(UTC) + timedelta(days=4), datetime.now(UTC) + timedelta(days=4, hours=2)
+
+    await admin.api.patch(
+        f"{API}/admin/shows/{show}",
+        headers=admin.headers,
+        json={"starts_at": starts.isoformat(), "ends_at": ends.isoformat()},
+    )
+
+    first, second = (await admin.get(f"/admin/shows/{show}/blocks")).json()["blocks"]
+    assert datetime.fromisoformat(first["release_at"]) == starts - timedelta(hours=24)
+    assert first["block_id"] == by_hours["block_id"]
+    assert second["release_at"] == by_date["release_at"]
+
+
+async def test_a_block_gets_another_name_and_another_time(
+    box: Box, api: httpx2.AsyncClient, a_show: Callable[..., Any]
+) -> None:
+    show, (admin,) = await a_show(20), await fans(box, api, 1, Role.ADMIN)
+    block = await blocked(admin, show, "A-1", release_hours_before=24)
+    path = f"{API}/admin/shows/{show}/blocks/{block['block_id']}"
+
+    async def change(**body: Any) -> httpx2.Response:
+        return await admin.api.patch(path, headers=admin.headers, json=body)
+
+    renamed = (await change(name="house seats")).json()
+    never = (await change(release_at=None)).json()
+    both = await change(release_at=in_hours(1), release_hours_before=1)
+    past = await change(release_at=in_hours(-1))
+
+    assert (renamed["name"], renamed["release_hours_before"]) == ("house seats", 24)
+    assert (never["name"], never["release_at"], never["release_hours_before"]) == ("house seats", None, None)
+    assert (both.status_code, problem(both)["field"]) == (422, "release_at")
+    assert (past.status_code, problem(past)["field"]) == (422, "release_at")
+
+
+async def test_fans_see_that_seats_are_blocked_and_not_for_whom(
+    box: Box, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
+) -> None:
+    show, (admin,) = await a_show(20), await fans(box, api, 1, Role.ADMIN)
+    block = await blocked(admin, show, "A-1", name="the minister")
+    path = f"/shows/{show}"
+
+    told = [
+        await alice.get(path),
+        await alice.get(f"{path}/seats"),
+        await alice.get(f"{path}/layout"),
+        await alice.holds(show, "A-1"),
+        await alice.get(f"/bookings/{block['block_id']}"),
+        await admin.get("/bookings"),
+    ]
+
+    assert [answer.status_code for answer in told] == [200, 200, 200, 409, 404, 200]
+    assert not any("minister" in answer.text for answer in told)
+
+
+async def test_who_watches_the_map_sees_released_seats(
+    box: Box, api: httpx2.AsyncClient, a_show: Callable[..., Any]
+) -> None:
+    """Partly: what stays blocked is never told to be free."""
+    show, (admin,) = await a_show(20), await fans(box, api, 1, Role.ADMIN)
+    block = await blocked(admin, show, "A-1", "A-2")
+    before = (await box.seatmap.newest(show)).version
+
+    await admin.post(f"/admin/shows/{show}/blocks/{block['block_id']}/release", {"seats": ["A-2"]})
+
+    entries = await box.redis.call("XRANGE", changes_key(show), f"({before}-0", "+")
+    steps = [read_step(entry_id, fields[1]) for entry_id, fields in entries]
+    assert [step.changes for step in steps] == [{0: "X", 1: "A"}]
+
+
+async def test_two_workers_release_a_block_once(
+    box: Box, api: httpx2.AsyncClient, a_show: Callable[..., Any]
+) -> None:
+    show, (admin,) = await a_show(20), await fans(box, api, 1, Role.ADMIN)
+    await blocked(admin, show, "A-1", release_at=in_hours(1))
+    await box.postgres.execute("UPDATE seat_block SET release_at = now() WHERE show_id = $1", show)
+
+    await asyncio.gather(*(duty(box) for _ in range(4)))
+
+    moves = await box.postgres.fetch(
+        "SELECT 1 FROM booking_move WHERE show_id = $1 AND move = 'unblock'", show
+    )
+    assert len(moves) == 1

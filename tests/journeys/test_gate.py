@@ -3,7 +3,7 @@
 import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
@@ -204,6 +204,47 @@ class TestPasses:
 
         assert (refused.status_code, problem(refused)["field"]) == (422, "device_key")
 
+    async def test_one_that_is_over_lets_nobody_in_and_may_still_tell(
+        self, admin: Fan, alice: Fan, show: int
+    ) -> None:
+        """A device whose network is back the morning after. Two days later it is too late."""
+        now = datetime.now(UTC)
+        times = [
+            {
+                "starts_at": (now - timedelta(hours=h + 5)).isoformat(),
+                "ends_at": (now - timedelta(hours=h)).isoformat(),
+            }
+            for h in (1, 49)
+        ]
+        code = (await a_ticket(alice, show, "A-4"))["code"]
+        over, long_over = [(await made(admin, a_pass(show, **one)))["code"] for one in times]
+        login = {"code": over, "device_key": PUBLIC}
+        token = (await admin.api.post(f"{API}/gate/login", json=login)).json()["access_token"]
+        device, at = Fan(0, token, admin.api), (now - timedelta(hours=2)).isoformat()
+
+        told = await device.post(
+            "/gate/uploads",
+            {"scans": [{"scan_id": "1", "code": code, "verdict": "admitted", "scanned_at": at}]},
+        )
+
+        assert told.json()["scans"][0]["recorded"]
+        for refused in (
+            await device.post("/gate/check-ins", {"scan_id": "2", "code": code}),
+            await device.get("/gate/pack"),
+        ):
+            assert problem(refused)["code"] == "no_gate_pass"
+        login = {"code": long_over, "device_key": PUBLIC}
+        assert (await admin.api.post(f"{API}/gate/login", json=login)).status_code == 401
+
+    async def test_a_scan_id_that_was_used_is_told_so(self, admin: Fan, alice: Fan, show: int) -> None:
+        device = await a_device(admin, show)
+        codes = [(await a_ticket(alice, show, seat))["code"] for seat in ("A-4", "A-5")]
+
+        said = [await device.post("/gate/check-ins", {"scan_id": "1", "code": code}) for code in codes]
+
+        assert [one.status_code for one in said] == [200, 409]
+        assert problem(said[1])["code"] == "scan_id_used"
+
 
 class TestLive:
     async def test_a_picture_sent_to_ten_friends_opens_nothing(
@@ -247,14 +288,13 @@ class TestWithoutANetwork:
         told = (await north.post("/gate/uploads", body)).json()
         again = (await north.post("/gate/uploads", body)).json()
 
-        assert (
-            told
-            == again
-            == {
-                "scans": [{"scan_id": "off-1", "recorded": True, "conflict": "used"}],
-                "conflicts": 1,
-            }
-        )
+        assert told == again
+        assert told["conflicts"] == 1
+        (uploaded,) = told["scans"]
+        assert (uploaded["scan_id"], uploaded["recorded"], uploaded["conflict"]) == ("off-1", True, "used")
+        undone = await north.post(f"/gate/check-ins/{uploaded['check_in_id']}/undo", {"scan_id": "off-2"})
+        assert undone.status_code == 200, undone.text
+        assert (await scan(north, code=code))["reason"] == "used", "South has let somebody in, too"
         (conflict,) = (await admin.get(f"/admin/shows/{show}/door/conflicts")).json()["conflicts"]
         assert (conflict["first_gate"], conflict["second_gate"]) == ("North", "South")
         assert conflict["seat"] == "A-4"

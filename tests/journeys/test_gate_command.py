@@ -1,25 +1,26 @@
 """`holdfast gate`, as a steward runs it: a scanner that types, a network that comes and goes (R30, G2)."""
 
 import asyncio
-import os
-import sys
+import secrets
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
-import msgspec
 import pytest
 import uvicorn
 
 from holdfast.app import Box, asgi_app
 from holdfast.config import Config
+from holdfast.ledger import from_public_id
 from holdfast.people import Role
 from tests import cast
 from tests.cast import Fan
 from tests.journeys.gates import a_pass, a_ticket, made
 from tests.journeys.test_schemathesis import Server
 from tests.patience import until
+from tests.stewards import Steward
 
 
 @pytest.fixture
@@ -32,23 +33,40 @@ async def admin(box: Box, api: httpx2.AsyncClient) -> Fan:
     return (await cast.fans(box, api, 1, Role.ADMIN))[0]
 
 
-class TestTheCommand:
-    """`holdfast gate`, as a steward runs it: a scanner that types, and a network that comes and goes."""
+@pytest.fixture
+async def server(config: Config) -> AsyncIterator["Switch"]:
+    switch = Switch(config)
+    await switch.on()
+    yield switch
+    await switch.off()
 
-    @pytest.fixture
-    async def server(self, config: Config) -> AsyncIterator["Switch"]:
-        switch = Switch(config)
-        await switch.on()
-        yield switch
-        await switch.off()
 
-    async def test_it_goes_on_without_a_network_and_tells_later(
-        self, server: "Switch", admin: Fan, alice: Fan, show: int, tmp_path: Path
+@pytest.fixture
+async def steward(server: "Switch", tmp_path: Path) -> AsyncIterator[Steward]:
+    """Not on duty yet."""
+    steward = Steward(tmp_path, server.url)
+    yield steward
+    await steward.killed()
+
+
+async def on_duty(steward: Steward, admin: Fan, show: int, gate: str = "North") -> dict[str, Any]:
+    """The pass it has."""
+    body = await made(admin, a_pass(show, gate))
+    await steward.start("--code", body["code"])
+    await steward.types(b"/entry")
+    return body
+
+
+async def codes_of(fan: Fan, show: int, *seats: str) -> list[str]:
+    return [(await a_ticket(fan, show, seat))["code"] for seat in seats]
+
+
+class TestWithoutANetwork:
+    async def test_it_goes_on_and_tells_later(
+        self, server: "Switch", steward: Steward, admin: Fan, alice: Fan, show: int
     ) -> None:
-        code = (await made(admin, a_pass(show)))["code"]
-        tickets = [(await a_ticket(alice, show, f"A-{n}"))["code"] for n in (1, 2, 3)]
-        steward = Steward(tmp_path, server.url)
-        await steward.start("--code", code)
+        tickets = await codes_of(alice, show, "A-1", "A-2", "A-3")
+        await on_duty(steward, admin, show)
 
         online = [await steward.scans(one) for one in (tickets[0], tickets[0], "HELLO")]
         await server.off()
@@ -80,13 +98,264 @@ class TestTheCommand:
         assert (back["verdict"], back["offline"]) == ("used", False)
         assert (await admin.get(f"/admin/shows/{show}/door/conflicts")).json()["conflicts"] == []
 
-    async def test_without_a_pass_it_says_so(self, server: "Switch", tmp_path: Path) -> None:
-        steward = Steward(tmp_path, server.url)
+    async def test_it_lets_nobody_in_twice_while_it_has_something_to_tell(
+        self, server: "Switch", steward: Steward, admin: Fan, alice: Fan, show: int
+    ) -> None:
+        """The box office does not know of the first yet: the gate does."""
+        (code,) = await codes_of(alice, show, "A-1")
+        await on_duty(steward, admin, show)
+        await server.off()
+        first = await steward.scans(code)
+        await server.on()
 
+        second = await steward.scans(code)
+
+        assert (first["verdict"], second["verdict"]) == ("admitted", "used")
+        assert second["first_gate"] == "North"
+
+    @pytest.mark.parametrize(
+        "page",
+        [
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<html>Log in!",
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+            b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n",
+            b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>",
+        ],
+    )
+    async def test_who_answers_in_place_of_the_box_office_has_said_nothing(
+        self, server: "Switch", steward: Steward, admin: Fan, alice: Fan, show: int, page: bytes
+    ) -> None:
+        """The Wi-Fi of a venue that wants somebody to log in, a proxy with a page of its own."""
+        codes = await codes_of(alice, show, "A-1", "A-2")
+        await on_duty(steward, admin, show)
+        await server.off()
+
+        async with a_portal(server.port, page):
+            said = [await steward.scans(code) for code in (*codes, codes[0])]
+
+        assert [(one["verdict"], one["offline"]) for one in said] == [
+            ("admitted", True),
+            ("admitted", True),
+            ("used", True),
+        ]
+
+    async def test_only_the_first_waits_for_a_network_that_is_silent(
+        self, server: "Switch", steward: Steward, admin: Fan, alice: Fan, show: int
+    ) -> None:
+        codes = await codes_of(alice, show, *(f"A-{n}" for n in range(1, 6)))
+        await on_duty(steward, admin, show)
+        await server.off()
+        steward.waits_ms.clear()
+
+        async with a_portal(server.port, None):
+            said = [await steward.scans(code) for code in codes]
+
+        assert {(one["verdict"], one["offline"]) for one in said} == {("admitted", True)}
+        assert sum(ms > 1900 for ms in steward.waits_ms) <= 1, steward.waits_ms
+
+    async def test_keys_that_are_new_are_trusted_when_the_box_office_has_said_so(
+        self, server: "Switch", steward: Steward, box: Box, admin: Fan, alice: Fan, show: int
+    ) -> None:
+        await on_duty(steward, admin, show)
+        await server.off()
+        await steward.scans("HELLO")  # so it knows that it is alone
+        await box.postgres.execute(
+            "INSERT INTO ticket_key (id, private, secret, signs_from)"
+            " SELECT max(id) + 1, $1, $2, now() FROM ticket_key",
+            *(secrets.token_bytes(32) for _ in range(2)),
+        )
+        await box.tickets._read_keys()
+        ticket = await a_ticket(alice, show, "A-1")
+        found = await box.tickets.find(*from_public_id(ticket["ticket_id"]))
+        assert found is not None
+        before = (steward.folder / "pack.bin").read_bytes()
+        await server.on()
+
+        async def has_another_pack() -> bool:
+            return (steward.folder / "pack.bin").read_bytes() != before
+
+        await until(has_another_pack, within_s=30)
+        await server.off()
+
+        said = await steward.scans(await box.tickets.fixed_code(found))
+        assert (said["verdict"], said["offline"]) == ("admitted", True)
+
+
+class TestAtTheKeyboard:
+    async def test_an_admission_is_undone_with_and_without_a_network_at_the_time(
+        self, server: "Switch", steward: Steward, admin: Fan, alice: Fan, show: int
+    ) -> None:
+        codes = await codes_of(alice, show, "A-1", "A-2")
+        await on_duty(steward, admin, show)
+
+        nothing = await steward.types(b"/undo")
+        await steward.scans(codes[0])
+        undone = await steward.types(b"/undo")
+        again = await steward.types(b"/undo")
+        await server.off()
+        await steward.scans(codes[1])
+        later = await steward.types(b"/undo")
+        await server.on()
+        told = await steward.types(b"/undo")
+
+        assert nothing == again == {"note": "Nothing to undo"}
+        assert later == {"note": "no network: that needs one"}
+        assert [one["verdict"] for one in (undone, told)] == ["undone", "undone"]
+        assert [(await steward.scans(code))["verdict"] for code in codes] == ["admitted", "admitted"]
+
+    async def test_who_has_a_flat_phone_is_found_and_let_in(
+        self, server: "Switch", steward: Steward, admin: Fan, alice: Fan, show: int
+    ) -> None:
+        ticket = await a_ticket(alice, show, "A-4")
+        await on_duty(steward, admin, show)
+
+        nobody = await steward.types(b"/find nobody of this name")
+        unfound = await steward.types(b"/admit 1")
+        found = await steward.types(f"/find {ticket['reference']}".encode())
+        said = [await steward.types(b"/admit 1"), await steward.types(b"/admit 1")]
+        await server.off()
+        alone = await steward.scans(ticket["code"])
+
+        assert nobody == {"note": "nobody is found"}
+        assert unfound == {"note": "say the number of one that /find has found"}
+        assert found["note"].startswith("1: A-4, F. ")
+        assert [one["verdict"] for one in (*said, alone)] == ["admitted", "used", "used"]
+        assert said[1]["first_gate"] == "North"
+
+    async def test_people_are_scanned_out_and_in_again_and_counted_by_gate(
+        self, server: "Switch", steward: Steward, admin: Fan, alice: Fan, show: int
+    ) -> None:
+        codes = await codes_of(alice, show, "A-1", "A-2")
+        await on_duty(steward, admin, show, "North gate")
+
+        said = [await steward.scans(code) for code in codes]
+        await steward.types(b"/exit")
+        said += [await steward.scans(codes[0])]
+        counted = await steward.types(b"/counts")
+        await steward.types(b"/entry")
+        said += [await steward.scans(code) for code in codes]
+        what = await steward.types(b"/what")
+
+        assert [one["verdict"] for one in said] == ["admitted", "admitted", "left", "admitted", "used"]
+        assert counted["note"].endswith(": 1 inside of 2; let in at North gate 2")
+        assert what == {"note": "/exit, /entry, /undo, /find, /admit, /counts, /quit"}
+
+    @pytest.mark.parametrize("has_network", [True, False])
+    async def test_whatever_is_typed_has_a_verdict_and_is_told(
+        self, server: "Switch", steward: Steward, admin: Fan, alice: Fan, show: int, has_network: bool
+    ) -> None:
+        (code,) = await codes_of(alice, show, "A-1")
+        await on_duty(steward, admin, show)
+        if not has_network:
+            await server.off()
+
+        strange = [
+            b"\xff\xfe\x80",
+            b"a\0b",
+            b"\xed\xa0\x80",
+            b"x" * 10_000_000,
+            b"\x1b[2J",
+            "😀".encode() * 900,
+        ]
+        said = [await steward.types(line) for line in strange]
+        good = await steward.types(b"\x02" + code.lower().encode() + b"\x03\r")
+        if not has_network:
+            await server.on()
+
+        assert [one["verdict"] for one in said] == ["unknown"] * len(strange)
+        assert good["verdict"] == "admitted"
+        await until(lambda: self._is_inside(admin, show), within_s=20)
+        assert await steward.ends() == 0
+        assert not (steward.folder / "refused.jsonl").exists()
+        assert b'"is_told":false' not in (steward.folder / "scans.jsonl").read_bytes()
+
+    async def _is_inside(self, admin: Fan, show: int) -> bool:
+        counted = (await admin.get(f"/admin/shows/{show}/door/counts")).json()
+        return bool(counted["inside"] == 1)
+
+    async def test_ctrl_c_ends_it_at_once(self, steward: Steward, admin: Fan, show: int) -> None:
+        await on_duty(steward, admin, show)
+
+        steward.interrupted()
+
+        assert await steward.gone() != 0
+        assert "Traceback" not in steward.complaint
+
+
+class TestTrouble:
+    async def test_without_a_pass_it_says_so(self, steward: Steward) -> None:
         await steward.start("--code", "A" * 32)
 
         assert await steward.ends() == 2
         assert "Not a pass of ours" in steward.complaint
+
+    async def test_a_stolen_one_forgets_its_pack(
+        self, server: "Switch", steward: Steward, admin: Fan, alice: Fan, show: int
+    ) -> None:
+        """31 of the attacks: once it has heard that it is revoked, it decides nothing, network or not."""
+        (code,) = await codes_of(alice, show, "A-1")
+        body = await on_duty(steward, admin, show)
+        await admin.delete(f"/admin/gate-passes/{body['gate_pass']['pass_id']}")
+
+        said = await steward.scans(code)
+        await server.off()
+        alone = await steward.scans(code)
+
+        assert said == {"note": "No pass for this door"}
+        assert alone["verdict"] is None
+        assert not (steward.folder / "pack.bin").exists()
+
+    async def test_two_in_one_folder_would_write_over_each_other(
+        self, server: "Switch", steward: Steward, admin: Fan, show: int, tmp_path: Path
+    ) -> None:
+        await on_duty(steward, admin, show)
+        second = Steward(tmp_path, server.url)
+
+        await second.start()
+
+        assert await second.ends() == 2
+        assert "another gate runs in" in second.complaint
+
+    @pytest.mark.parametrize("files", [("device.json",), ("pack.bin", "scans.jsonl")])
+    async def test_a_damaged_file_is_told_or_fetched_anew(
+        self, steward: Steward, admin: Fan, alice: Fan, show: int, files: tuple[str, ...]
+    ) -> None:
+        codes = await codes_of(alice, show, "A-1", "A-2")
+        await on_duty(steward, admin, show)
+        await steward.scans(codes[0])
+        await steward.killed()
+        for file in files:
+            (steward.folder / file).write_bytes(b"\xff{\0")
+
+        await steward.start()
+
+        if "device.json" in files:
+            assert await steward.ends() == 2
+            assert "is damaged" in steward.complaint
+        else:
+            assert [(await steward.scans(code))["verdict"] for code in codes] == ["used", "admitted"]
+
+
+@asynccontextmanager
+async def a_portal(port: int, page: bytes | None) -> AsyncIterator[None]:
+    """Somebody else at this port, who says the same to everybody; None: nothing, and does not hang up."""
+    silent = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if page is None:
+            await silent.wait()
+        else:
+            await reader.read(1024)
+            writer.write(page)
+        writer.close()
+
+    portal = await asyncio.start_server(answer, "127.0.0.1", port)
+    try:
+        yield
+    finally:
+        silent.set()
+        portal.close()
+        await portal.wait_closed()
 
 
 class Switch:
@@ -97,6 +366,10 @@ class Switch:
         self._port = 0
         self._running: Server | None = None
         self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        return self._port
 
     @property
     def url(self) -> str:
@@ -122,50 +395,3 @@ class Switch:
             self._running.should_exit = self._running.force_exit = True
             await self._serving
             self._running = None
-
-
-class Steward:
-    """Somebody with `holdfast gate --json`."""
-
-    def __init__(self, folder: Path, server: str) -> None:
-        self._folder = folder
-        self._server = server
-        self._process: asyncio.subprocess.Process | None = None
-        self.complaint = ""
-
-    async def start(self, *options: str) -> None:
-        self._process = await asyncio.create_subprocess_exec(
-            str(Path(sys.executable).with_name("holdfast")),
-            "gate",
-            "--json",
-            f"--server={self._server}",
-            f"--folder={self._folder / 'gate'}",
-            *options,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={"PATH": os.environ.get("PATH", "")},
-        )
-
-    async def scans(self, code: str) -> dict[str, Any]:
-        process = self._process
-        assert process is not None
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(code.encode() + b"\n")
-        async with asyncio.timeout(20):
-            line = await process.stdout.readline()
-        return msgspec.json.decode(line, type=dict[str, Any])
-
-    async def killed(self) -> None:
-        assert self._process is not None
-        self._process.kill()
-        await self._process.communicate()
-
-    async def ends(self) -> int:
-        assert self._process is not None
-        async with asyncio.timeout(20):
-            _, complaint = await self._process.communicate(b"")
-        self.complaint = complaint.decode()
-        assert self._process.returncode is not None
-        return self._process.returncode

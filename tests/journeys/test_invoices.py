@@ -2,7 +2,9 @@
 
 import asyncio
 import re
+import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -10,7 +12,9 @@ import pytest
 
 from holdfast.app import Box
 from holdfast.invoices import Invoices
+from holdfast.invoices.worker import consumer
 from holdfast.ledger import from_public_id
+from holdfast.outbox.worker import Listener
 from holdfast.people import Role
 from tests import cast
 from tests.cast import Fan, problem
@@ -83,6 +87,30 @@ async def test_what_comes_back_is_a_credit_note_that_names_its_invoice(
     assert both[1].title.endswith(invoice.name)
     file = await alice.get(f"/bookings/{booking}/invoice.pdf")
     assert (file.status_code, pages_in(file.content)) == (200, 2)
+
+
+async def test_a_refund_has_its_credit_note_though_nobody_asks(box: Box, show: int, alice: Fan) -> None:
+    booking = await bought(alice, show, "A-1", "A-2")
+    group = f"invoices-{secrets.token_hex(4)}"
+    await box.outbox.settle(1_000_000)
+    await box.outbox.add_group(group, from_oldest=False)
+    listener = Listener(box.outbox, replace(consumer(Invoices(box.postgres)), group=group), box.config)
+    query = (
+        "SELECT serial, refund_id, credits FROM invoice WHERE show_id = $1 AND number = $2 ORDER BY serial"
+    )
+
+    before = await box.postgres.fetch(query, *from_public_id(booking))
+    await alice.delete(f"/bookings/{booking}?seats=A-2")
+    await refund_duties(box).carry_out()
+    await box.outbox.settle(1_000_000)
+    while await listener.listen():
+        pass
+    await box.outbox.forget_group(group)
+
+    assert before == []
+    written = await box.postgres.fetch(query, *from_public_id(booking))
+    assert [tuple(row) for row in written] == [(1, 0, None), (2, 1, 1)]
+    assert len(await papers(box, booking)) == 2, "who asks later gets these, and no others"
 
 
 async def test_numbers_have_no_gap_however_many_ask_at_once(box: Box, show: int, alice: Fan) -> None:

@@ -1,5 +1,6 @@
 """Which fact becomes which notice, in which words, as which mail (R29)."""
 
+import html
 import io
 import re
 import string
@@ -187,6 +188,38 @@ class TestWords:
     )
     def test_a_time_is_the_venues_and_spelt_in_the_readers_language(self, locale: str, said: str) -> None:
         assert moment(AT, ZoneInfo("Europe/Berlin"), locale) == said
+
+    @pytest.mark.parametrize(("locale", "zone"), [("en", "India Time"), ("hi", "भारत समय")])
+    def test_a_zone_has_a_name_and_not_an_offset(self, locale: str, zone: str) -> None:
+        assert moment(AT, ZoneInfo("Asia/Kolkata"), locale).endswith(f"00:00 ({zone})")
+
+    @pytest.mark.parametrize("locale", LANGUAGES)
+    @pytest.mark.parametrize("kind", Kind)
+    def test_the_text_says_all_that_the_page_says(self, kind: Kind, locale: str) -> None:
+        letter = sample_letter(kind, locale, stationery())
+        page = sample_html(letter, stationery()).partition("<body>")[2]
+        shown = [html.unescape(text).strip() for text in re.findall(r">([^<>]+)<", page)]
+        addresses = re.findall(r'href="([^"]+)"', page)
+
+        text = text_of(letter, stationery())
+
+        for said in [*filter(None, shown), *addresses]:
+            assert said in text
+
+    @pytest.mark.parametrize(
+        ("kind", "word", "path"),
+        [
+            (Kind.HOLD_LAPSING, "Pay now", "/bookings/sample"),
+            (Kind.HOLD_LAPSED, "Choose seats", "/shows/0"),
+            (Kind.SHOW_CHANGED, "See your booking", "/bookings/sample"),
+        ],
+    )
+    def test_a_letter_leads_to_where_there_is_something_to_do(self, kind: Kind, word: str, path: str) -> None:
+        here = letter_of(kind, replace(SAMPLE, base="https://hall.example"), "en", stationery())
+        nowhere = letter_of(kind, replace(SAMPLE, base=None), "en", stationery())
+
+        assert (here.link_word, here.link) == (word, f"https://hall.example{path}")
+        assert (nowhere.link_word, nowhere.link) == ("", "")
 
     @pytest.mark.parametrize(
         ("locale", "said"), [("en", "₹1,250.00"), ("de", "1.250,00 ₹"), ("hi", "₹1,250.00")]

@@ -1,16 +1,29 @@
 """A gate without a network: what it is given, for whom, and what it says then (R30, G2)."""
 
+import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.gate.offline import OfflineGate
-from holdfast.gate.pack import BadPack, Pack, PackShow, PackTicket, is_device_key, opened, sealed
+from holdfast.gate.pack import (
+    ONLY_ONCE,
+    PREFIX,
+    BadPack,
+    Pack,
+    PackShow,
+    PackTicket,
+    _cipher,
+    is_device_key,
+    opened,
+    sealed,
+)
 from holdfast.gate.verdict import OfflineScan, Verdict, Way
 from holdfast.tickets import Codes, Ticket, TicketKey, phone_secret, show_secret
 from holdfast.tickets.ticket import fixed_code, live_code
@@ -40,6 +53,14 @@ def a_show(**other: Any) -> PackShow:
 
 def a_pack(**other: Any) -> Pack:
     return Pack(3, "North", NOW, NOW + 3600, {1: KEY.public}, [a_show(**other)])
+
+
+def somebody_seals(plain: bytes, drawn: bytes) -> bytes:
+    device = DEVICE.public_key()
+    once = X25519PrivateKey.from_private_bytes(drawn)
+    public = once.public_key().public_bytes_raw()
+    cipher = _cipher(once.exchange(device), public, device.public_bytes_raw())
+    return public + cipher.encrypt(ONLY_ONCE, plain, None)
 
 
 @dataclass(frozen=True)
@@ -83,6 +104,29 @@ class TestPack:
     def test_whatever_bytes_there_are_are_refused(self, raw: bytes) -> None:
         with pytest.raises(BadPack):
             opened(raw, b"\5" * 32, TRUSTED)
+
+    @given(st.binary(max_size=300), st.binary(min_size=32, max_size=32))
+    def test_whatever_somebody_seals_for_the_device_is_refused(self, plain: bytes, drawn: bytes) -> None:
+        """The device's key is public: anybody can make what it opens. The signature is ours alone."""
+        with pytest.raises(BadPack):
+            opened(somebody_seals(plain, drawn), b"\5" * 32, TRUSTED)
+
+    @pytest.mark.parametrize(
+        "body",
+        [b"", b"x", zlib.compress(b""), zlib.compress(b"\xc1"), zlib.compress(msgspec.msgpack.encode({})),
+         zlib.compress(msgspec.msgpack.encode({"pass_id": "three"})), zlib.compress(b"\x81" * 5000)],
+    )  # fmt: skip
+    def test_one_of_ours_that_we_cannot_read_is_refused(self, body: bytes) -> None:
+        """A newer box office may say what this device has no words for."""
+        plain = bytes((1,)) + KEY.sign(PREFIX + body) + body
+
+        with pytest.raises(BadPack):
+            opened(somebody_seals(plain, b"\6" * 32), b"\5" * 32, TRUSTED)
+
+    @given(st.integers(0, len(raw) - 1))
+    def test_a_cut_one_is_refused(self, length: int) -> None:
+        with pytest.raises(BadPack):
+            opened(self.raw[:length], b"\5" * 32, TRUSTED)
 
     def test_no_name_or_address_of_a_person_is_in_it(self) -> None:
         assert set(PackTicket.__struct_fields__) == {
@@ -173,9 +217,14 @@ class TestOffline:
         code = fixed_code(KEY, Ticket(7, 11, 1))
 
         gate.offline.remember(OfflineScan("one", code, Verdict.ADMITTED, at))
-        gate.offline.remember(OfflineScan("two", "HELLO", Verdict.UNKNOWN, at))
+        gate.offline.remember(OfflineScan("two", "HELLO", Verdict.ADMITTED, at))
+        gate.offline.remember(OfflineScan("three", "", Verdict.ADMITTED, at), (7, 12))  # found by name
 
-        assert gate.says(11) is Verdict.USED
+        assert [gate.says(11), gate.says(12), gate.says(13)] == [
+            Verdict.USED,
+            Verdict.USED,
+            Verdict.ADMITTED,
+        ]
 
     def test_a_pack_ends(self) -> None:
         gate = a_gate().offline

@@ -10,6 +10,8 @@ from holdfast.gate.passes.store import Passes
 from holdfast.gate.passport import NewPass
 from holdfast.gate.store import CheckIn
 from holdfast.gate.verdict import Verdict, Way
+from holdfast.ledger import State
+from holdfast.payments.refunds.refusals import SeatsUsed
 from holdfast.tickets import IssuedTicket
 from holdfast.tickets.transfers.store import Transfers
 from tests.stores.tills import Till, a_till, an_owner
@@ -73,14 +75,13 @@ class Doorway:
         return Stand(self.box, account_id, made.pass_id, gate)
 
     async def gives_back(self, ticket: IssuedTicket) -> bool:
-        """As a refund does it: the row is locked, and void unless somebody was let in."""
-        done = await self.box.postgres.execute(
-            "UPDATE ticket SET voided_at = now()"
-            " WHERE show_id = $1 AND serial = $2 AND used_at IS NULL AND voided_at IS NULL",
-            ticket.show_id,
-            ticket.serial,
-        )
-        return bool(done == "UPDATE 1")
+        """At the refunds desk, with the whole booking; False: somebody was let in with it."""
+        try:
+            booking, _ = await self.box.refunds.cancel(await self.till.booking(ticket.number), None)
+        except SeatsUsed:
+            return False
+        assert booking.state is State.REFUNDED
+        return True
 
     async def verdicts(self, ticket: IssuedTicket) -> list[Verdict]:
         rows = await self.box.postgres.fetch(

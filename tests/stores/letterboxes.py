@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import socket
+import ssl
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ from email.message import EmailMessage
 from email.policy import default
 from typing import Any
 
-from aiosmtpd.smtp import SMTP
+from aiosmtpd.smtp import SMTP, AuthResult
 
 from holdfast.app import Box, box_office, post_of
 from holdfast.config import Config
@@ -25,9 +26,12 @@ MAIL_FROM = "Box office <tickets@hall.example>"
 
 @dataclass
 class MailServer:
-    """`says` answers to a recipient, `takes` to a whole mail; None: yes."""
+    """`says` answers to a recipient, `takes` to a whole mail; None: yes. It thinks before it says that."""
 
     port: int
+    thinks_s: float = 0.0
+    tls: ssl.SSLContext | None = None  # it offers STARTTLS with it
+    login: tuple[str, str] | None = None  # nobody else may send
     says: Callable[[str], str | None] = lambda _address: None
     takes: Callable[[str], str | None] = lambda _address: None
     asked: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -55,13 +59,27 @@ class MailServer:
         if (no := self.takes(address)) is not None:
             return no
         self.mails.append((address, bytes(envelope.content)))
+        if self.thinks_s:
+            await asyncio.sleep(self.thinks_s)
         return "250 taken"
+
+    def _may_send(self, _server: Any, _session: Any, _envelope: Any, _way: str, given: Any) -> AuthResult:
+        is_right = (given.login.decode(), given.password.decode()) == self.login
+        return AuthResult(success=is_right, handled=False)
+
+    def _speaks(self) -> SMTP:
+        return SMTP(
+            self,
+            hostname="mail.test",
+            tls_context=self.tls,
+            require_starttls=self.tls is not None,
+            auth_required=self.login is not None,
+            authenticator=self._may_send,
+        )
 
     @asynccontextmanager
     async def up(self) -> AsyncIterator["MailServer"]:
-        server = await asyncio.get_running_loop().create_server(
-            lambda: SMTP(self, hostname="mail.test"), "127.0.0.1", self.port
-        )
+        server = await asyncio.get_running_loop().create_server(self._speaks, "127.0.0.1", self.port)
         try:
             yield self
         finally:
@@ -106,7 +124,7 @@ class Office:
         return [row["kind"] for row in await self.rows(address)]
 
     async def no_pause(self) -> None:
-        """The time until the next try has passed."""
+        """The time until the next try has passed, and nobody is at one."""
         await self.box.postgres.execute("UPDATE notice SET due_at = now() WHERE due_at IS NOT NULL")
 
 

@@ -13,6 +13,7 @@ import pytest
 from holdfast.app import Box
 from holdfast.catalogue import Catalogue
 from holdfast.catalogue.admin.keeper import Keeper
+from holdfast.catalogue.kept.store import Page
 from holdfast.catalogue.schedule.forms import ShowChange
 from holdfast.catalogue.schedule.store import Schedule
 from holdfast.config import Config
@@ -100,11 +101,11 @@ async def test_browsing_goes_on_while_the_ledger_is_away(box: Box, config: Confi
     async with a_line_to(config.database_url, tmp_path) as line:
         catalogue = Catalogue(line.postgres, fresh_s=0)
         show = await catalogue.show_on_sale(show_id)
-        ready = await catalogue.ready(("show", show_id), page)
+        ready = await catalogue.pages.get(Page(("show", show_id), page))
         line.cut()
 
         assert await catalogue.show_on_sale(show_id) is show
-        assert await catalogue.ready(("show", show_id), page) == ready
+        assert await catalogue.pages.get(Page(("show", show_id), page)) is ready
         with pytest.raises(EngineDown):
             await catalogue.show_on_sale(other_id)
 

@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from holdfast.app import Box
-from holdfast.gate.refusals import NoGatePass, NothingToUndo, SearchMax
+from holdfast.gate.refusals import NoGatePass, NothingToUndo, ScanIdUsed, SearchMax
 from holdfast.gate.store import SEARCHES_A_MINUTE_MAX
 from holdfast.gate.verdict import Verdict, Way
 from holdfast.ledger import reference
@@ -45,6 +45,44 @@ class TestOneTicket:
 
         assert (again.verdict, again.check_in_id) == (Verdict.ADMITTED, first.check_in_id)
         assert await doorway.verdicts(ticket) == [Verdict.ADMITTED]
+
+    async def test_the_id_of_a_scan_opens_the_door_to_nothing_else(self, doorway: Doorway) -> None:
+        """A device that counts from one again, after a restart: its first answer is not repeated."""
+        north = await doorway.stand()
+        ticket, code = await doorway.ticket(3)
+        _, other = await doorway.ticket(4)
+        first = await north.scans(code, scan_id="1")
+
+        for act in (
+            north.scans("HELLO", scan_id="1"),
+            north.scans(other, scan_id="1"),
+            north.scans(code, Way.EXIT, scan_id="1"),
+            doorway.box.gate.undo(north.account_id, first.show_id, first.check_in_id, "1"),
+        ):
+            with pytest.raises(ScanIdUsed):
+                await act
+        assert first.verdict is Verdict.ADMITTED
+        assert await doorway.verdicts(ticket) == [Verdict.ADMITTED]
+        assert (await north.scans(other, scan_id="2")).verdict is Verdict.ADMITTED
+
+    async def test_the_id_of_an_edition_is_not_the_next_one_s(self, doorway: Doorway) -> None:
+        north = await doorway.stand()
+        ticket, old = await doorway.ticket(3)
+        giver = Giver(ticket.booked_by, "giver@example.com")
+        given = await doorway.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
+        await north.scans(await doorway.box.tickets.fixed_code(given), scan_id="1")
+
+        with pytest.raises(ScanIdUsed):
+            await north.scans(old, scan_id="1")
+
+    async def test_twins_with_one_id_for_two_tickets_are_one_and_a_refusal(self, doorway: Doorway) -> None:
+        north = await doorway.stand()
+        for round in range(20):
+            codes = [(await doorway.ticket(seat))[1] for seat in (2 * round, 2 * round + 1)]
+            found = await asyncio.gather(
+                *(north.scans(code, scan_id=f"twin-{round}") for code in codes), return_exceptions=True
+            )
+            assert sorted(type(one).__name__ for one in found) == ["CheckIn", "ScanIdUsed"]
 
     async def test_a_stranger_s_code_is_unknown_and_written_down(self, doorway: Doorway) -> None:
         north = await doorway.stand()

@@ -1,6 +1,7 @@
 """What gates decided without a network, told later: recorded as it was; contradictions are raised (G2)."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import permutations
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -10,6 +11,7 @@ from holdfast.gate.offline import OfflineGate
 from holdfast.gate.pack import opened
 from holdfast.gate.refusals import BadPassCode, DeviceTaken, NoDevice, NoGatePass
 from holdfast.gate.verdict import OfflineScan, UploadedScan, Verdict, Way
+from holdfast.ledger import from_public_id
 from holdfast.tickets import Codes, Door, IssuedTicket
 from holdfast.tickets.transfer import Giver
 from tests.stores.doors import Doorway, Stand, a_doorway, a_scan
@@ -84,6 +86,48 @@ class TestTold:
         assert await raised(doorway) == [("used", "North", "South")]
         assert await doorway.verdicts(ticket) == [Verdict.ADMITTED, Verdict.ADMITTED]
         assert "door.conflict_raised" in await doorway.facts(ticket)
+
+    @pytest.mark.parametrize("order", list(permutations(range(3))))
+    async def test_of_three_the_second_and_the_third_are_raised(
+        self, doorway: Doorway, order: tuple[int, ...]
+    ) -> None:
+        """However near they were to each other, and whoever has a network first."""
+        stands = [await doorway.stand(gate) for gate in ("North", "South", "West")]
+        _, code = await doorway.ticket(3)
+        minutes = (9, 6, 5)  # the second is nearer to the third
+
+        for place in order:
+            await told(stands[place], a_scan_of(code, minutes[place]))
+
+        assert {(why, second) for why, _, second in await raised(doorway)} == {
+            ("used", "South"),
+            ("used", "West"),
+        }
+
+    async def test_one_of_two_undone_leaves_the_other_inside(self, doorway: Doorway) -> None:
+        north, south = await doorway.stand("North"), await doorway.stand("South")
+        ticket, code = await doorway.ticket(3)
+        await south.scans(code)
+        (one,) = await told(north, a_scan_of(code, 5))
+        assert one.check_in_id is not None
+        show_id, check_in_id = from_public_id(one.check_in_id)
+
+        await doorway.box.gate.undo(north.account_id, show_id, check_in_id, a_scan())
+
+        assert (await doorway.again(ticket)).is_inside
+        assert (await north.scans(code)).verdict is Verdict.USED
+
+    async def test_a_device_that_counts_from_one_again_tells_of_another_scan(self, doorway: Doorway) -> None:
+        north = await doorway.stand("North")
+        tickets = [await doorway.ticket(seat) for seat in (3, 4)]
+
+        done = [
+            await told(north, OfflineScan("1", code, Verdict.ADMITTED, ago(5))) for _, code in tickets * 2
+        ]
+
+        assert all(one.recorded and one.conflict is None for (one,) in done)
+        for ticket, _ in tickets:
+            assert await doorway.verdicts(ticket) == [Verdict.ADMITTED]
 
     async def test_somebody_let_in_with_a_network_counts_too(self, doorway: Doorway) -> None:
         north, south = await doorway.stand("North"), await doorway.stand("South")

@@ -82,7 +82,7 @@ async def test_a_fact_that_is_told_twice_is_delivered_once(house: House) -> None
         await house.sends()
         await ears.listen()
         (fact,) = (fact for fact in ears.heard if fact.show_id == house.show)
-        await house.hooks.hear(fact)
+        await house.hooks.hear_many([fact])
         await house.sends()
 
     assert receiver.ids == [str(fact.id)]

@@ -12,7 +12,7 @@ from holdfast.outbox import Outbox
 from holdfast.outbox.store import RELAY
 from holdfast.outbox.worker import Listener, Relay
 from tests.patience import until
-from tests.stores.buses import Server, ValkeyServer, a_nats_server
+from tests.stores.buses import BUSES, Server, a_server, messages_of, positions
 from tests.stores.hearing import Ears, checkpoint, other_outbox, relayed, turns_are_free
 from tests.stores.stages import Stage
 from tests.stores.tills import Till, an_owner
@@ -53,14 +53,11 @@ class Scene:
         return True
 
 
-@pytest.fixture(scope="module", params=["valkey", "nats"])
+@pytest.fixture(scope="module", params=BUSES)
 async def server(
-    request: pytest.FixtureRequest, stage: Stage, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Server]:
-    if request.param == "valkey":
-        yield ValkeyServer(stage)
-        return
-    async with a_nats_server(tmp_path_factory.mktemp("nats")) as started:
+    async with a_server(request.param, tmp_path_factory.mktemp(request.param)) as started:
         yield started
 
 
@@ -116,12 +113,11 @@ async def test_what_a_new_and_empty_server_does_not_have_is_told_again(scene: Sc
     await scene.relay()
     await scene.relay()
 
-    reader = (await scene.outbox.bus()).reader()
-    on_the_bus = await reader.read(0, 100_000, 1.0)
+    on_the_bus = positions(await messages_of(await scene.outbox.bus()))
     await scene.ears.listen(scene.listener)
 
     assert len(scene.ears.heard) == 4
-    assert {message.position for message in on_the_bus} >= set(scene.ears.ids)
+    assert set(on_the_bus) >= set(scene.ears.ids)
 
 
 async def test_a_bus_that_has_been_elsewhere_is_filled_from_the_oldest_checkpoint(scene: Scene) -> None:

@@ -1,14 +1,16 @@
 """Consumers that fail, processes that die, a bus that is away or forgets: nobody else notices (R28)."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import Box, box_office
 from holdfast.engines.bus import Message
 from holdfast.engines.down import EngineDown
-from holdfast.outbox import Fact
+from holdfast.outbox import Fact, ShowCancelled, tell
 from holdfast.outbox.worker import Relay
+from tests.patience import until
 from tests.stores.hearing import Ears, checkpoint, other_outbox, relayed, turns_are_free
 from tests.stores.stages import Stage, hold
 from tests.stores.tills import Till, an_owner
@@ -143,6 +145,30 @@ async def test_a_consumer_that_was_paused_does_not_move_the_checkpoint_of_the_ne
     await first
 
     assert await checkpoint(box, ears.group) == reached
+
+
+async def test_a_transaction_that_hangs_is_ended_and_what_is_behind_it_is_told(
+    box: Box, till: Till, ears: Ears
+) -> None:
+    async def is_heard() -> bool:
+        await relayed(box)
+        await ears.listen()
+        return bool(ears.heard)
+
+    async def hang(hasty: Box) -> None:
+        async with hasty.postgres.transaction() as hanging:
+            await tell(hanging, till.show, ShowCancelled(revision=1))
+            async with box.postgres.transaction() as tx:
+                await tell(tx, till.show, ShowCancelled(revision=2))
+            await until(is_heard, within_s=15)
+            await tell(hanging, till.show, ShowCancelled(revision=3))
+
+    async with box_office(replace(box.config, postgres_idle_s=1)) as hasty:
+        with pytest.raises(EngineDown):
+            await hang(hasty)
+
+    await is_heard()
+    assert [fact.body for fact in ears.heard] == [ShowCancelled(revision=2)]
 
 
 async def test_without_a_bus_seats_are_sold_and_facts_are_heard_all_the_same(

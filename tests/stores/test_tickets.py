@@ -1,11 +1,14 @@
 """Keys, owners, phones: what the ledger knows of tickets, and how they change hands (R30, T1)."""
 
 import asyncio
-from collections.abc import Callable
+import secrets
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from holdfast.app import Box
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.trouble import Trouble
 from holdfast.people import NewAccount
 from holdfast.tickets import BadCode, IssuedTicket, NoSuchTicket, Tickets
 from holdfast.tickets.refusals import (
@@ -16,7 +19,7 @@ from holdfast.tickets.refusals import (
     ToYourself,
     TransferMax,
 )
-from holdfast.tickets.store import KEY_KNOWN_AFTER_S, RESENDS_AN_HOUR_MAX
+from holdfast.tickets.store import KEY_KNOWN_AFTER_S, KEYS_MAX, RESENDS_AN_HOUR_MAX
 from holdfast.tickets.transfer import TRANSFERS_MAX, Giver
 from tests.stores.doors import Doorway, a_doorway
 from tests.stores.offices import Clock
@@ -26,6 +29,19 @@ from tests.stores.tills import an_owner
 @pytest.fixture
 async def doorway(box: Box) -> Doorway:
     return await a_doorway(box)
+
+
+@pytest.fixture
+async def keys_apart(postgres: Postgres) -> AsyncIterator[Postgres]:
+    """A ledger with ticket keys of its own: whoever else uses it keeps theirs."""
+    schema = f"keys_{secrets.token_hex(4)}"
+    await postgres.execute(f"CREATE SCHEMA {schema}")
+    await postgres.execute(f"CREATE TABLE {schema}.ticket_key (LIKE ticket_key INCLUDING ALL)")
+    url = f"{postgres._url}{'&' if '?' in postgres._url else '?'}search_path={schema}%2Cpublic"
+    own = Postgres(url, pool_max=2, timeout_s=10)
+    yield own
+    await own.close()
+    await postgres.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
 @pytest.fixture
@@ -66,6 +82,22 @@ class TestKeys:
         assert (await there.read(old)).key_id == old_key
         assert (await there.read(new)).key_id == (await here.signing_key()).key_id != old_key
         assert (await there.read(new)).ticket == (await there.read(old)).ticket
+
+    async def test_a_key_too_many_is_refused_and_the_others_stay(
+        self, box: Box, keys_apart: Postgres, doorway: Doorway
+    ) -> None:
+        office = Tickets(keys_apart, box.catalogue)
+        await office.open()
+        ticket, _ = await doorway.ticket(3)
+        code = await office.fixed_code(ticket)
+        for _ in range(KEYS_MAX - 1):
+            await office.rotate_key()
+
+        with pytest.raises(Trouble):
+            await office.rotate_key()
+
+        assert len(await office.keys()) == KEYS_MAX
+        assert (await office.read(code)).key_id == 1
 
     async def test_a_stranger_s_code_is_refused(self, box: Box) -> None:
         with pytest.raises(BadCode):

@@ -24,10 +24,11 @@ class Plan(msgspec.Struct):
     redis_url: str
     group: str
     told: str  # the file
+    bus_url: str = ""
 
 
 async def main(plan: Plan, told: TextIO) -> None:
-    config = Config(database_url=plan.database_url, redis_url=plan.redis_url)
+    config = Config(database_url=plan.database_url, redis_url=plan.redis_url, bus_url=plan.bus_url)
     postgres = Postgres(plan.database_url, pool_max=4, timeout_s=5)
     outbox = Outbox(postgres, config)
 

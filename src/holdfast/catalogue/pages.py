@@ -1,6 +1,6 @@
 """What anybody may read of the catalogue: the shape of each answer, and how a row becomes one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Annotated, Any
 
@@ -8,7 +8,6 @@ import msgspec
 from msgspec import Meta, Struct
 
 from holdfast.catalogue.event import City, Event, Hall, Kind, Slug, poster_of
-from holdfast.catalogue.layout import Layout
 from holdfast.catalogue.policy import RefundTerms, told_of
 from holdfast.catalogue.pricing import Lines
 from holdfast.catalogue.show import OrphanRule, SaleState, ShowOnSale, sale_state
@@ -140,7 +139,11 @@ class EventBrief(Struct, frozen=True, kw_only=True):
 
 
 class Price(Struct, frozen=True, kw_only=True):
-    """What one seat of a category costs, all fees and taxes in it: base, fee and tax sum to the price."""
+    """What one seat of a category costs, all fees and taxes in it: base, fee and tax sum to the price.
+
+    `moves`: it follows rules, by time or by what is sold. Then `until` is how long it holds as far as time
+    goes, and `then_minor` what it is after that if nothing more is sold.
+    """
 
     category: str
     colour: str
@@ -148,6 +151,9 @@ class Price(Struct, frozen=True, kw_only=True):
     base_minor: int
     fee_minor: int
     tax_minor: int
+    moves: bool = False
+    until: datetime | None = None
+    then_minor: int | None = None
 
 
 class ShowPage(Struct, frozen=True, kw_only=True):
@@ -225,7 +231,7 @@ def show_page(
         "event": EventBrief(**_brief(event)),
         "venue": venue,
         "sale_state": _state(row, free, now),
-        "prices": price_list(show.layout, show.lines),
+        "prices": price_list(show),
         "refund": told_of(show.terms.refund_policy, row["starts_at"]),
         "layout_url": f"/api/v1/shows/{row['show_id']}/layout?v={row['layout_hash']}",
         "orphan_rule": OrphanRule(row["orphan_rule"]),
@@ -238,10 +244,17 @@ def venue_brief(row: Mapping[str, Any]) -> VenueBrief:
     return VenueBrief(**{name: row[name] for name in VenueBrief.__struct_fields__})
 
 
-def price_list(layout: Layout, lines: Iterable[Lines]) -> list[Price]:
+def price_list(show: ShowOnSale) -> list[Price]:
     return [
-        Price(category=category.name, colour=category.colour, **msgspec.structs.asdict(each))
-        for category, each in zip(layout.categories, lines, strict=True)
+        Price(
+            category=category.name,
+            colour=category.colour,
+            moves=category.name in show.moving,
+            until=soon.until if (soon := show.moving.get(category.name)) else None,
+            then_minor=soon.then_minor if soon else None,
+            **msgspec.structs.asdict(each),
+        )
+        for category, each in zip(show.layout.categories, show.lines, strict=True)
     ]
 
 

@@ -105,13 +105,14 @@ ORDER BY hall.name;
 -- What the hold path must know of a show; prices as two arrays in the same order.
 SELECT show.revision, show.layout_hash, show.currency, show.hold_ttl_s, show.owner_seats_max,
        show.order_seats_max, show.orphan_rule, show.opens_at, show.closes_at, show.starts_at, show.cancelled,
-       event.title,
+       event.title, plan.coming,
        terms.fee_minor, terms.fee_bp, terms.tax_bp, terms.refund_policy, terms.card_seats_max,
        array(SELECT category FROM price WHERE show_id = show.id ORDER BY category) AS categories,
        array(SELECT price_minor FROM price WHERE show_id = show.id ORDER BY category) AS prices
   FROM show
   JOIN event ON event.id = show.event_id
   JOIN show_terms AS terms ON terms.show_id = show.id AND terms.revision = show.revision
+  LEFT JOIN price_plan AS plan ON plan.show_id = show.id
  WHERE show.id = $1;
 
 -- name: terms

@@ -4,8 +4,9 @@ Each answer is made once a second at most, kept as bytes, and the same for every
 of a page is one question to the seat map.
 """
 
+import gzip
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,8 +14,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.catalogue.cards.store import counts_of, event_cards, show_cards
+from holdfast.catalogue.cards.store import (
+    counts_of,
+    event_cards,
+)
 from holdfast.catalogue.event import Event
+from holdfast.catalogue.kept.store import Page, kept_page, ready_page
 from holdfast.catalogue.pages import (
     Asked,
     ChosenEvents,
@@ -23,24 +28,24 @@ from holdfast.catalogue.pages import (
     EventsPage,
     ShowPage,
     VenuePage,
-    event_page,
     show_page,
     venue_brief,
 )
 from holdfast.catalogue.poster import poster
 from holdfast.catalogue.store import CHOSEN_MAX
+from holdfast.catalogue.told.store import event_told, events_page, venue_told
 from holdfast.refusals import NoSuchCity, NoSuchEvent, NoSuchShow, NoSuchVenue
-from holdfast.web.answers import answer, query, unchanged
+from holdfast.web.answers import query
 from holdfast.web.routing import Route
 
 Box = Any  # holdfast.app.Box, which imports us
-Make = Callable[[], Awaitable[object]]
 
-# Short enough that counts are under 5 s old for who reads through one more cache, long enough for a stampede.
-SECONDS = {"Cache-Control": "public, max-age=1, stale-while-revalidate=2"}
-MINUTE = {"Cache-Control": "public, max-age=30, stale-while-revalidate=60"}
 # A poster carries a title that somebody typed: drawn as a picture, and as nothing else.
-POSTER = {"Cache-Control": "public, max-age=3600", "Content-Security-Policy": "default-src 'none'"}
+POSTER = {
+    "Cache-Control": "public, max-age=3600",
+    "Content-Security-Policy": "default-src 'none'",
+    "Vary": "Accept-Encoding",
+}
 SHOWS_OF_CHOSEN_MAX = 3
 
 
@@ -51,7 +56,7 @@ async def get_cities(request: Request) -> Response:
     async def make() -> CitiesPage:
         return CitiesPage(cities=await catalogue.cities())
 
-    return await _ready_slow(request, ("cities",), make)
+    return await kept_page(request, ("cities",), make, is_slow=True)
 
 
 async def get_events(request: Request) -> Response:
@@ -63,13 +68,9 @@ async def get_events(request: Request) -> Response:
 
     async def make() -> EventsPage:
         await _refuse_unknown_city(box, asked.city)
-        event_ids = await box.catalogue.events_playing(asked)
-        chosen = event_ids[(asked.page - 1) * asked.size : asked.page * asked.size]
-        rows = await box.catalogue.shows_playing(chosen, city=asked.city, day=asked.date)
-        events = await event_cards(box, chosen, rows)
-        return EventsPage(total=len(event_ids), page=asked.page, size=asked.size, events=events)
+        return await events_page(box, asked)
 
-    return await _ready(request, ("events", asked), make)
+    return await kept_page(request, ("events", asked), make)
 
 
 async def get_featured_events(request: Request) -> Response:
@@ -103,11 +104,9 @@ async def get_event(request: Request) -> Response:
     box, event_id = request.state.box, request.path_params["event"]
 
     async def make() -> EventPage:
-        event = await box.catalogue.event(event_id)
-        rows = await box.catalogue.shows_of_event(event_id)
-        return event_page(event, await show_cards(box, rows), _total(rows))
+        return await event_told(box, event_id)
 
-    return await _ready(request, ("event", event_id), make)
+    return await kept_page(request, ("event", event_id), make)
 
 
 async def get_show(request: Request) -> Response:
@@ -125,7 +124,7 @@ async def get_show(request: Request) -> Response:
         counts = (await counts_of(box, [show_id])).get(show_id)
         return show_page(row, show, event=event, venue=venue, counts=counts, now=datetime.now(UTC))
 
-    return await _ready(request, ("show", show_id), make)
+    return await kept_page(request, ("show", show_id), make)
 
 
 async def get_venue(request: Request) -> Response:
@@ -133,17 +132,9 @@ async def get_venue(request: Request) -> Response:
     box, venue_id = request.state.box, request.path_params["venue"]
 
     async def make() -> VenuePage:
-        venue = await box.catalogue.venue(venue_id)
-        rows = await box.catalogue.shows_of_venue(venue_id)
-        told = ("id", "city", "timezone", "name", "address", "postal_code", "lat", "lon")
-        return VenuePage(
-            halls=await box.catalogue.halls_of_venue(venue_id),
-            shows=await show_cards(box, rows),
-            shows_total=_total(rows),
-            **{name: venue[name] for name in told},
-        )
+        return await venue_told(box, venue_id)
 
-    return await _ready(request, ("venue", venue_id), make)
+    return await kept_page(request, ("venue", venue_id), make)
 
 
 async def get_poster(request: Request) -> Response:
@@ -152,18 +143,11 @@ async def get_poster(request: Request) -> Response:
     if not (suffix == "svg" and number.isascii() and number.isdigit() and len(number) <= 18):
         raise NoSuchEvent
     event: Event = await request.state.box.catalogue.event(int(number))
-    drawn = poster(event.kind, event.title, event.genre, event.language)
+    drawn = poster(event.kind, event.title, event.genre).encode()
+    if b"gzip" in request.scope["state"]["headers"].get(b"accept-encoding", b""):
+        packed = gzip.compress(drawn, mtime=0)  # shapes repeat themselves: a fifth of it is left
+        return Response(packed, media_type=SVG[0], headers={**POSTER, "Content-Encoding": "gzip"})
     return Response(drawn, media_type=SVG[0], headers=POSTER)
-
-
-async def _ready(request: Request, key: tuple[Hashable, ...], make: Make) -> Response:
-    page = await request.state.box.catalogue.ready(key, make)
-    return unchanged(request, page.etag) or answer(200, page.body, {"ETag": page.etag, **SECONDS})
-
-
-async def _ready_slow(request: Request, key: tuple[Hashable, ...], make: Make) -> Response:
-    page = await request.state.box.catalogue.ready_slow(key, make)
-    return unchanged(request, page.etag) or answer(200, page.body, {"ETag": page.etag, **MINUTE})
 
 
 async def _chosen(request: Request, name: str, choose: Callable[[], Awaitable[list[int]]]) -> Response:
@@ -171,12 +155,12 @@ async def _chosen(request: Request, name: str, choose: Callable[[], Awaitable[li
     box = request.state.box
 
     async def make() -> ChosenEvents:
-        kept = await box.catalogue.ready_slow((name,), choose)
+        kept = await box.catalogue.pages.get(Page((name,), choose), is_slow=True)
         event_ids = msgspec.json.decode(kept.body, type=list[int])
         rows = await box.catalogue.shows_playing(event_ids, each_max=SHOWS_OF_CHOSEN_MAX)
         return ChosenEvents(events=await event_cards(box, event_ids, rows))
 
-    return await _ready(request, (name,), make)
+    return await kept_page(request, (name,), make)
 
 
 async def _refuse_unknown_city(box: Box, slug: str | None) -> None:
@@ -184,20 +168,24 @@ async def _refuse_unknown_city(box: Box, slug: str | None) -> None:
         raise NoSuchCity(city=slug)
 
 
-def _total(rows: list[Any]) -> int:
-    return rows[0]["shows_total"] if rows else 0
-
-
 TAG = "catalogue"
 SVG = ("image/svg+xml",)
 
 ROUTES: tuple[Route, ...] = (
-    Route(method="GET", path="/cities", tag=TAG, call=get_cities, answers={200: CitiesPage, 304: None}),
+    Route(
+        method="GET",
+        path="/cities",
+        tag=TAG,
+        call=get_cities,
+        peek=ready_page,
+        answers={200: CitiesPage, 304: None},
+    ),
     Route(
         method="GET",
         path="/events",
         tag=TAG,
         call=get_events,
+        peek=ready_page,
         query=Asked,
         answers={200: EventsPage, 304: None},
         refusals=(NoSuchCity,),
@@ -207,6 +195,7 @@ ROUTES: tuple[Route, ...] = (
         path="/events/featured",
         tag=TAG,
         call=get_featured_events,
+        peek=ready_page,
         answers={200: ChosenEvents, 304: None},
     ),
     Route(
@@ -214,6 +203,7 @@ ROUTES: tuple[Route, ...] = (
         path="/events/trending",
         tag=TAG,
         call=get_trending_events,
+        peek=ready_page,
         answers={200: ChosenEvents, 304: None},
     ),
     Route(
@@ -221,6 +211,7 @@ ROUTES: tuple[Route, ...] = (
         path="/events/{event:int}",
         tag=TAG,
         call=get_event,
+        peek=ready_page,
         answers={200: EventPage, 304: None},
         refusals=(NoSuchEvent,),
     ),
@@ -229,6 +220,7 @@ ROUTES: tuple[Route, ...] = (
         path="/shows/{show:int}",
         tag=TAG,
         call=get_show,
+        peek=ready_page,
         answers={200: ShowPage, 304: None},
         refusals=(NoSuchShow,),
     ),
@@ -237,6 +229,7 @@ ROUTES: tuple[Route, ...] = (
         path="/venues/{venue:int}",
         tag=TAG,
         call=get_venue,
+        peek=ready_page,
         answers={200: VenuePage, 304: None},
         refusals=(NoSuchVenue,),
     ),

@@ -11,12 +11,12 @@ their own clocks.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from holdfast.catalogue.layout import Layout
 from holdfast.catalogue.pricing import Lines
@@ -33,6 +33,13 @@ PriceMinor = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 HoldTtl = Annotated[int, Meta(ge=1, le=3600)]
 OwnerSeats = Annotated[int, Meta(ge=1, le=1000)]
 OrderSeats = Annotated[int, Meta(ge=1, le=10)]
+
+
+class Coming(Struct, frozen=True, kw_only=True):
+    """How long a price holds as far as time goes, and what it is then if nothing more is sold."""
+
+    until: datetime
+    then_minor: int
 
 
 class SaleState(StrEnum):
@@ -69,6 +76,7 @@ class ShowOnSale:
     starts_at: datetime
     cancelled: bool
     title: str
+    moving: Mapping[str, Coming | None] = field(default_factory=dict)  # categories whose price follows rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,42 +3,37 @@
     show_on_sale  ≤ 2 s old   the hold path; peek() is its plain look-up, without waiting
     layout        for ever    its hash is its content; at most `layouts_cached_max`, shared by all their shows
     terms         for ever    a revision's never change
-    ready         ≤ 2 s old   whole answers as bytes with their ETag, made by routes.py
+    pages         ≤ 2 s old   whole answers as bytes with their ETag: kept/store.py
 
 While PostgreSQL cannot be reached, all answer with what they have, however old: browsing goes on (R4).
 """
 
 import asyncio
-import hashlib
-from collections.abc import Awaitable, Callable, Hashable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import fields
 from datetime import date
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from holdfast.catalogue.event import City, Event, Hall, Kind
+from holdfast.catalogue.kept.store import KeptPages, young_or_old
 from holdfast.catalogue.layout import Layout, LayoutBody
 from holdfast.catalogue.layout_body import canonical
 from holdfast.catalogue.pages import Asked
 from holdfast.catalogue.policy import RefundPolicy
-from holdfast.catalogue.show import OrphanRule, ShowOnSale
+from holdfast.catalogue.show import Coming, OrphanRule, ShowOnSale
 from holdfast.catalogue.terms import PLAIN, Terms
 from holdfast.engines.cache import Cache
-from holdfast.engines.down import EngineDown
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.refusals import NoSuchEvent, NoSuchLayout, NoSuchShow, NoSuchVenue
 
 Q = Queries("holdfast.catalogue")
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
 
 HOLD_AGE_MAX_S = 10.0  # how old a show may be for a hold
 FRESH_S = 1.0  # a show or a page is loaded at most this often; how old it may get is a multiple of it
-SHOW_STALE, PAGE_STALE = 2, 2
-SLOW_FRESH, SLOW_STALE = 30, 60
-PAGES_KEPT_MAX = 2_000
+SHOW_STALE = 2
 LAYOUTS_CACHED_MAX = 32  # a stadium's is about 15 MB
 TERMS_CACHED_MAX = 10_000  # half a kilobyte each
 SHOWS_LISTED_MAX = 50  # of one event in a listing; its own page has more
@@ -47,37 +42,20 @@ SELLING_MAX = 300  # shows looked at to see what is wanted most
 CHOSEN_MAX = 12  # featured or trending events
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """An answer as it goes over the wire."""
-
-    body: bytes
-    etag: str
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Which answer, and how to make it. Two with the same key are the same answer."""
-
-    key: tuple[Hashable, ...]
-    make: Callable[[], Awaitable[object]] = field(compare=False)
-
-
 class Catalogue:
     def __init__(
         self, postgres: Postgres, *, layouts_cached_max: int = LAYOUTS_CACHED_MAX, fresh_s: float = FRESH_S
     ) -> None:
         self._postgres = postgres
-        self._fresh_s = fresh_s
         self._layouts = Cache(self._load_layout, fresh_s=float("inf"), size_max=layouts_cached_max)
         self._terms = Cache(self._load_terms, fresh_s=float("inf"), size_max=TERMS_CACHED_MAX)
         self._shows = Cache(self._load_show, fresh_s=fresh_s, stale_max_s=fresh_s * SHOW_STALE)
         self.peek = self._shows.peek
-        self._start_pages()
+        self.pages = KeptPages(fresh_s)
 
     async def show_on_sale(self, show_id: int) -> ShowOnSale:
         """What the hold path must know of a show, at most 2 s old."""
-        if (show := await _get(self._shows, show_id)) is None:
+        if (show := await young_or_old(self._shows, show_id)) is None:
             raise NoSuchShow(show_id=show_id)
         return show
 
@@ -109,7 +87,7 @@ class Catalogue:
         """What was promised to somebody who held seats of the show at this revision."""
         if revision == show.revision:
             return show.terms
-        return await _get(self._terms, (show.show_id, revision))
+        return await young_or_old(self._terms, (show.show_id, revision))
 
     async def layout(self, layout_hash: str) -> Layout:
         return await self._layouts.get(layout_hash)
@@ -120,21 +98,13 @@ class Catalogue:
         await store_layout(self._postgres, layout)
         return layout
 
-    async def ready(self, key: tuple[Hashable, ...], make: Callable[[], Awaitable[object]]) -> Ready:
-        """The answer kept under this key, made at most once a second however many ask."""
-        return await _get(self._pages, Page(key, make))
-
-    async def ready_slow(self, key: tuple[Hashable, ...], make: Callable[[], Awaitable[object]]) -> Ready:
-        """The same for what changes by the day: half a minute old is fine."""
-        return await _get(self._slow_pages, Page(key, make))
-
     def forget(self, show_id: int) -> None:
         """The show has moved on: what is kept of it is not what the ledger sells by."""
         self._shows.drop(show_id)
 
     def forget_pages(self) -> None:
         """Something was changed here: this process tells it at once, the others within seconds."""
-        self._start_pages()
+        self.pages.forget()
 
     async def cities(self) -> list[City]:
         return [City(**row) for row in await self._postgres.fetch(Q.cities)]
@@ -192,10 +162,6 @@ class Catalogue:
             return row
         raise NoSuchShow(show_id=show_id)
 
-    def _start_pages(self) -> None:
-        self._pages = _page_cache(self._fresh_s, self._fresh_s * PAGE_STALE)
-        self._slow_pages = _page_cache(self._fresh_s * SLOW_FRESH, self._fresh_s * SLOW_STALE)
-
     async def _load_show(self, show_id: int) -> ShowOnSale | None:
         """None is kept too: asking for a show that does not exist costs the ledger one query a second."""
         row = await self._postgres.fetchrow(Q.show_on_sale, show_id)
@@ -211,6 +177,7 @@ class Catalogue:
             "lines": tuple(terms.lines(price) for price in prices),
             "terms": terms,
             "orphan_rule": OrphanRule(row["orphan_rule"]),
+            "moving": moving_of(row["coming"]),
         }
         told = dict(row) | known
         return ShowOnSale(**{f.name: told[f.name] for f in fields(ShowOnSale)})
@@ -238,6 +205,11 @@ def terms_of(row: Any) -> Terms:
     return Terms(**told | {"refund_policy": policy_of(row)})
 
 
+def moving_of(coming: str | None) -> dict[str, Coming | None]:
+    """The next step by time of each category that follows rules, from price_plan.coming."""
+    return msgspec.json.decode(coming, type=dict[str, Coming | None]) if coming else {}
+
+
 def policy_of(row: Any) -> RefundPolicy:
     return msgspec.json.decode(row["refund_policy"], type=RefundPolicy)
 
@@ -245,22 +217,3 @@ def policy_of(row: Any) -> RefundPolicy:
 def event_of(row: Any) -> Event:
     told = {name: row[name] for name in Event.__struct_fields__}
     return Event(**told | {"kind": Kind(row["kind"]), "refund_policy": policy_of(row)})
-
-
-def _page_cache(fresh_s: float, stale_max_s: float) -> Cache[Page, Ready]:
-    return Cache(_make_ready, fresh_s=fresh_s, stale_max_s=stale_max_s, size_max=PAGES_KEPT_MAX)
-
-
-async def _make_ready(page: Page) -> Ready:
-    body = msgspec.json.encode(await page.make())
-    return Ready(body, f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"')
-
-
-async def _get(cache: Cache[Key, Value], key: Key) -> Value:
-    """What is kept, if it is young enough; else a new one; else, while the engine is down, the old one."""
-    try:
-        return await cache.get(key)
-    except EngineDown:
-        if (old := cache.stale(key)) is None:
-            raise
-        return old

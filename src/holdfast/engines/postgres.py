@@ -30,6 +30,7 @@ LOST = (
     asyncpg.DatabaseDroppedError,
     asyncpg.TooManyConnectionsError,
     asyncpg.QueryCanceledError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.DiskFullError,
     asyncpg.ReadOnlySQLTransactionError,
 )

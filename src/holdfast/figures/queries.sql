@@ -1,31 +1,50 @@
 -- Figures: kept by facts, written anew from the ledger, summed.
 
--- name: revision
-SELECT revision FROM booking WHERE show_id = $1 AND number = $2;
+-- name: revisions
+-- Of these bookings; one that is not there: no row.
+SELECT show_id, number, revision
+  FROM booking
+  JOIN unnest($1::bigint[], $2::bigint[]) AS asked (show_id, number) USING (show_id, number);
 
 -- name: add_seats
 -- Sold before, or sold and given back: stays as it is.
 INSERT INTO figure_seat (show_id, number, seat, category, currency, price_minor, base_minor, fee_minor,
                          tax_minor, sold_at, returned_at)
-SELECT $1, number, seat, category, currency, price, base, fee, tax, sold_at, returned_at
-  FROM unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[],
-              $9::bigint[], $10::timestamptz[], $11::timestamptz[])
-       AS a (number, seat, category, currency, price, base, fee, tax, sold_at, returned_at)
+SELECT *
+  FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
+              $8::bigint[], $9::bigint[], $10::timestamptz[], $11::timestamptz[])
     ON CONFLICT DO NOTHING;
 
 -- name: return_seats
--- Of a booking: these, or all (NULL). Returned before: stays as it was.
-UPDATE figure_seat
-   SET returned_at = $4, price_minor = 0, base_minor = 0, fee_minor = 0, tax_minor = 0
- WHERE show_id = $1 AND number = $2 AND returned_at IS NULL AND ($3::int[] IS NULL OR seat = ANY ($3));
+-- Of bookings: a seat, or all (NULL). Returned before: stays as it was. Twice in here: the first time counts.
+UPDATE figure_seat AS sold
+   SET returned_at = given.at, price_minor = 0, base_minor = 0, fee_minor = 0, tax_minor = 0
+  FROM (SELECT one.show_id, one.number, one.seat, min(back.at) AS at
+          FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[])
+               AS back (show_id, number, seat, at)
+          JOIN figure_seat AS one ON one.show_id = back.show_id AND one.number = back.number
+           AND one.seat = coalesce(back.seat, one.seat)
+         GROUP BY one.show_id, one.number, one.seat) AS given
+ WHERE sold.show_id = given.show_id AND sold.number = given.number AND sold.seat = given.seat
+   AND sold.returned_at IS NULL;
 
--- name: add_stage
-INSERT INTO figure_stage (show_id, number, stage, at) VALUES ($1, $2, $3, $4)
+-- name: add_stages
+-- The first time counts, here and there.
+INSERT INTO figure_stage (show_id, number, stage, at)
+SELECT show_id, number, stage::booking_state, min(at)
+  FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::timestamptz[]) AS a (show_id, number, stage, at)
+ GROUP BY show_id, number, stage
     ON CONFLICT (show_id, number, stage) DO UPDATE SET at = excluded.at WHERE figure_stage.at > excluded.at;
 
--- name: set_refund
+-- name: set_refunds
+-- The newest fact counts, here and there.
 INSERT INTO figure_refund (show_id, number, attempt, refund, amount_minor, currency, state, fact_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+SELECT DISTINCT ON (show_id, number, attempt, refund)
+       show_id, number, attempt, refund, amount, currency, state::refund_state, fact_id
+  FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::text[], $7::text[],
+              $8::bigint[])
+       AS a (show_id, number, attempt, refund, amount, currency, state, fact_id)
+ ORDER BY show_id, number, attempt, refund, fact_id DESC
     ON CONFLICT (show_id, number, attempt, refund)
     DO UPDATE SET state = excluded.state, fact_id = excluded.fact_id
     WHERE figure_refund.fact_id <= excluded.fact_id;
@@ -49,7 +68,7 @@ DELETE FROM figure_refund WHERE show_id = $1;
 -- name: seats_of_ledger
 -- Every seat that was ever sold. A seat that its booking has not got any more was given back when its ticket
 -- was voided; those of a refunded booking when that was refunded. What was given back has no price.
-  SELECT ticket.number, ticket.seat, booking.revision, booking.currency,
+  SELECT ticket.show_id, ticket.number, ticket.seat, booking.revision, booking.currency,
          CASE WHEN booking.state = 'confirmed' THEN kept.price ELSE NULL END AS price_minor,
          ticket.issued_at AS sold_at,
          CASE WHEN kept.price IS NULL THEN ticket.voided_at ELSE given.at END AS returned_at

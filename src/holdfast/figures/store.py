@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.catalogue import Catalogue
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
+from holdfast.figures.change import Changes, changes_of
 from holdfast.figures.figure import (
     MINUTES_MAX,
     EventFigures,
@@ -24,8 +25,7 @@ from holdfast.figures.figure import (
 )
 from holdfast.figures.sheet import COLUMNS, lines
 from holdfast.ledger import reference
-from holdfast.outbox import BookingConfirmed, BookingReduced, BookingRefunded, Fact, RefundAsked, RefundByHand
-from holdfast.outbox import RefundDone as RefundMade
+from holdfast.outbox import Fact
 from holdfast.refusals import NoSuchEvent
 
 Q = Queries("holdfast.figures")
@@ -34,7 +34,7 @@ PAGE = 1_000  # seats that a sheet reads at once
 WRITTEN_AT_ONCE = 5_000
 GATE_MINUTES_MAX = 20_000
 
-Sold = Mapping[str, Any]  # number, seat, revision, currency, price_minor, sold_at, returned_at
+Sold = Mapping[str, Any]  # show_id, number, seat, revision, currency, price_minor, sold_at, returned_at
 
 
 class Figures:
@@ -44,40 +44,41 @@ class Figures:
 
     # ── kept by facts ─────────────────────────────────────────────────────────────────
 
-    async def hear(self, fact: Fact) -> None:
-        if fact.number is None or getattr(fact.body, "is_block", False):
-            return
-        match fact.body:
-            case RefundAsked() | RefundMade() | RefundByHand() as refund:
-                state = fact.kind.removeprefix("refund.")
-                of = (refund.attempt, refund.refund, refund.amount_minor, refund.currency)
-                await self._postgres.execute(Q.set_refund, fact.show_id, fact.number, *of, state, fact.id)
-                return
-            case BookingReduced(given_back=seats):
-                await self._postgres.execute(Q.return_seats, fact.show_id, fact.number, list(seats), fact.at)
-                return
-            case BookingConfirmed() as booking:
-                await self._add_sold(fact, booking)
-            case BookingRefunded():
-                await self._postgres.execute(Q.return_seats, fact.show_id, fact.number, None, fact.at)
-        stage = fact.kind.removeprefix("booking.")
-        await self._postgres.execute(Q.add_stage, fact.show_id, fact.number, stage, fact.at)
+    async def hear_many(self, facts: Sequence[Fact]) -> None:
+        """In one transaction, in at most five statements, however many there are."""
+        changes = changes_of(facts)
+        sold = await self._sold(changes)
+        # Tables in the order in which a rebuild locks them: nobody waits for who waits for them.
+        steps = (
+            (Q.add_seats, await self._rows(sold)),
+            (Q.return_seats, changes.returned),
+            (Q.add_stages, changes.stages),
+            (Q.set_refunds, changes.refunds),
+        )
+        async with self._postgres.transaction() as tx:
+            for query, rows in steps:
+                await _write(tx, query, rows)
 
-    async def _add_sold(self, fact: Fact, booking: BookingConfirmed) -> None:
-        revision = await self._postgres.fetchval(Q.revision, fact.show_id, fact.number)
-        sold = [
+    async def _sold(self, changes: Changes) -> list[Sold]:
+        if not changes.sold:
+            return []
+        places = sorted({place for place, _, _ in changes.sold})
+        rows = await self._postgres.fetch(Q.revisions, *map(list, zip(*places, strict=True)))
+        revisions = {(row["show_id"], row["number"]): row["revision"] for row in rows}
+        return [
             {
-                "number": fact.number,
+                "show_id": place[0],
+                "number": place[1],
                 "seat": seat,
-                "revision": revision or 0,
+                "revision": revisions.get(place) or 0,
                 "currency": booking.currency,
                 "price_minor": price,
-                "sold_at": fact.at,
+                "sold_at": at,
                 "returned_at": None,
             }
+            for place, at, booking in changes.sold
             for seat, price in zip(booking.seats, booking.prices_minor, strict=True)
         ]
-        await self._write(self._postgres, fact.show_id, sold)
 
     # ── written anew ──────────────────────────────────────────────────────────────────
 
@@ -98,28 +99,25 @@ class Figures:
             await tx.execute(Q.rebuild_refunds, show_id)
             sold = await tx.fetch(Q.seats_of_ledger, show_id)
             for start in range(0, len(sold), WRITTEN_AT_ONCE):
-                await self._write(tx, show_id, sold[start : start + WRITTEN_AT_ONCE])
+                await _write(tx, Q.add_seats, await self._rows(sold[start : start + WRITTEN_AT_ONCE]))
 
-    async def _write(self, tx: Any, show_id: int, sold: Sequence[Sold]) -> None:
-        show = await self._catalogue.show_on_sale(show_id)
-        layout, currencies = show.layout, [one["currency"] for one in sold]
-        terms = {rev: await self._catalogue.terms(show, rev) for rev in {one["revision"] for one in sold}}
-        # What was given back is worth nothing any more.
-        made = [terms[one["revision"]].lines(one["price_minor"] or 0) for one in sold]
-        await tx.execute(
-            Q.add_seats,
-            show_id,
-            [one["number"] for one in sold],
-            [one["seat"] for one in sold],
-            [layout.categories[layout.category_of[one["seat"]]].name for one in sold],
-            currencies,
-            [line.price_minor for line in made],
-            [line.base_minor for line in made],
-            [line.fee_minor for line in made],
-            [line.tax_minor for line in made],
-            [one["sold_at"] for one in sold],
-            [one["returned_at"] for one in sold],
-        )
+    async def _rows(self, sold: Sequence[Sold]) -> list[tuple[object, ...]]:
+        """Of seats, with their categories and what their prices are made of."""
+        shows = {id: await self._catalogue.show_on_sale(id) for id in {one["show_id"] for one in sold}}
+        terms = {
+            (id, revision): await self._catalogue.terms(shows[id], revision)
+            for id, revision in {(one["show_id"], one["revision"]) for one in sold}
+        }
+        rows: list[tuple[object, ...]] = []
+        for one in sold:
+            layout = shows[one["show_id"]].layout
+            # What was given back is worth nothing any more.
+            made = terms[one["show_id"], one["revision"]].lines(one["price_minor"] or 0)
+            place = (one["show_id"], one["number"], one["seat"])
+            category = layout.categories[layout.category_of[one["seat"]]].name
+            lines = (made.price_minor, made.base_minor, made.fee_minor, made.tax_minor)
+            rows.append((*place, category, one["currency"], *lines, one["sold_at"], one["returned_at"]))
+        return rows
 
     # ── summed ────────────────────────────────────────────────────────────────────────
 
@@ -182,3 +180,9 @@ class Figures:
         if row is None:
             raise NoSuchEvent(event_id=event_id)
         return str(row["title"])
+
+
+async def _write(tx: Any, query: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """As columns: one statement for all rows."""
+    if rows:
+        await tx.execute(query, *map(list, zip(*rows, strict=True)))

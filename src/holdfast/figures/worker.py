@@ -10,4 +10,4 @@ HEARD = tuple(
 
 
 def consumer(figures: Figures) -> Consumer:
-    return Consumer(group=GROUP, kinds=HEARD, call=figures.hear, at_once_max=16)
+    return Consumer(group=GROUP, kinds=HEARD, call_many=figures.hear_many)

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 
 from holdfast.gate.pack import Pack, PackShow, PackTicket
 from holdfast.gate.verdict import OPEN, OfflineScan, Verdict, Way
-from holdfast.tickets import BadCode, Code, Codes, Ticket, is_live, phone_secret, read_code
+from holdfast.tickets import BadCode, Code, Codes, is_live, phone_secret, read_code
 
+Place = tuple[int, int]  # (show, serial)
 BINDINGS_AHEAD_MAX = 5  # phones a ticket may have been bound to since the pack was made
 
 
@@ -25,17 +26,17 @@ class Decision:
     title: str = ""
     first_at: datetime | None = None
     first_gate: str = ""
+    place: Place | None = None
 
 
 @dataclass(slots=True)
 class Memory:
     """What this gate has seen itself: who is inside, and since when. Kept by whoever runs it."""
 
-    admitted: dict[tuple[int, int], datetime] = field(default_factory=dict)
-    outside: set[tuple[int, int]] = field(default_factory=set)  # were inside, and were scanned out
+    admitted: dict[Place, datetime] = field(default_factory=dict)
+    outside: set[Place] = field(default_factory=set)  # were inside, and were scanned out
 
-    def note(self, ticket: Ticket, verdict: Verdict, at: datetime) -> None:
-        place = (ticket.show_id, ticket.serial)
+    def note(self, place: Place, verdict: Verdict, at: datetime) -> None:
         if verdict is Verdict.ADMITTED:
             self.admitted[place] = at
             self.outside.discard(place)
@@ -69,18 +70,22 @@ class OfflineGate:
         verdict = self._verdict(show, code, known, way, now)
         first_at = self.memory.admitted.get(place) if verdict is Verdict.USED else None
         if verdict in OPEN:
-            self.memory.note(code.ticket, verdict, datetime.fromtimestamp(now, UTC))
+            self.memory.note(place, verdict, datetime.fromtimestamp(now, UTC))
         gate = self.pack.gate if first_at is not None else ""
-        return Decision(verdict, known.seat if known else "", show.title, first_at, gate)
+        return Decision(verdict, known.seat if known else "", show.title, first_at, gate, place)
 
-    def remember(self, scan: OfflineScan) -> None:
-        """A scan from before a restart."""
-        if scan.verdict in OPEN:
-            try:
-                ticket = read_code(scan.code, self.pack.keys).ticket
-            except BadCode:
-                return
-            self.memory.note(ticket, scan.verdict, scan.scanned_at)
+    def place_of(self, text: str) -> Place | None:
+        """The ticket of a code; None: it is none of ours."""
+        try:
+            ticket = read_code(text, self.pack.keys).ticket
+        except BadCode:
+            return None
+        return ticket.show_id, ticket.serial
+
+    def remember(self, scan: OfflineScan, place: Place | None = None) -> None:
+        """A scan from before, with the place that was read then: a thousand signatures take a while."""
+        if scan.verdict in OPEN and (place := place or self.place_of(scan.code)) is not None:
+            self.memory.note(place, scan.verdict, scan.scanned_at)
 
     def _verdict(self, show: PackShow, code: Code, known: PackTicket | None, way: Way, now: float) -> Verdict:
         place = (show.show_id, code.ticket.serial)

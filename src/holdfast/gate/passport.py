@@ -13,6 +13,7 @@ from holdfast.refusals import Invalid
 from holdfast.tickets import Codes
 
 SHOWS_MAX = 20  # of one pass: a cinema's evening
+UPLOAD_GRACE_S = 2 * 86_400  # a pass that is over may still tell what happened while it was not
 ONE_LINE = r"^[^\x00-\x1f\x7f]*$(?!\n)"
 
 ShowId = Annotated[int, Meta(ge=1, le=2**63 - 1)]

@@ -8,6 +8,7 @@
     ├── NoSuchPass          404  also for another organiser's
     ├── NotAGateAccount     422  a pass for a person needs an account of the role gate
     ├── NothingToUndo       409  not the last thing that happened with the ticket, or too long ago
+    ├── ScanIdUsed          409  the device has used this scan_id for something else
     └── SearchMax           429  looked people up as often as one may in a minute
 
 That a ticket opens no door is no refusal of ours: it is the verdict that was asked for.
@@ -74,6 +75,15 @@ class NothingToUndo(Refusal):
     """
 
     code, status, title = "nothing_to_undo", 409, "Nothing to undo"
+
+
+class ScanIdUsed(Refusal):
+    """This device has used the same `scan_id` for another ticket, another direction or an undo.
+
+    The same id is the same scan, and gets its answer. Make up a new one for every scan, also after a restart.
+    """
+
+    code, status, title = "scan_id_used", 409, "This scan_id was used for something else"
 
 
 class SearchMax(Refusal):

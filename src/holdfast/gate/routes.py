@@ -22,6 +22,7 @@ from holdfast.gate.refusals import (
     NoDevice,
     NoGatePass,
     NothingToUndo,
+    ScanIdUsed,
     SearchMax,
 )
 from holdfast.gate.store import CheckIn, Gate
@@ -121,6 +122,8 @@ async def post_uploads(request: Request) -> Response:
     clocks is the first; the other is raised as a conflict. The same `scan_id` is recorded once.
     """
     body = read(UploadBody, await request.body())
+    if any(scan.verdict is Verdict.UNDONE for scan in body.scans):
+        raise Invalid(field="scans", detail="An undo needs a network: it is not told later.")
     done = await _gate(request).upload(request.state.caller.account_id, body.scans)
     return answer(200, UploadPage(done, sum(one.conflict is not None for one in done)), NO_STORE)
 
@@ -242,7 +245,7 @@ ROUTES = (
         tag="gate",
         body=CheckInBody,
         answers={200: CheckInPage},
-        refusals=(NoGatePass, NoSuchTicket),
+        refusals=(NoGatePass, NoSuchTicket, ScanIdUsed),
         role=Role.GATE,
     ),
     Route(
@@ -252,7 +255,7 @@ ROUTES = (
         tag="gate",
         body=UndoBody,
         answers={200: CheckInPage},
-        refusals=(NothingToUndo,),
+        refusals=(NothingToUndo, ScanIdUsed),
         role=Role.GATE,
     ),
     Route(

@@ -16,15 +16,15 @@ from holdfast.engines.meter import meter
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.gate.pack import Pack, PackShow, PackTicket, sealed
-from holdfast.gate.refusals import NoDevice, NoGatePass, NothingToUndo, SearchMax
+from holdfast.gate.passport import UPLOAD_GRACE_S
+from holdfast.gate.refusals import NoDevice, NoGatePass, NothingToUndo, ScanIdUsed, SearchMax
 from holdfast.gate.verdict import GateCount, OfflineScan, ShowCount, UploadedScan, Verdict, Way
-from holdfast.ledger import from_reference
+from holdfast.ledger import from_reference, public_id
 from holdfast.tickets import BadCode, Code, IssuedTicket, Tickets, issued, show_secret
 
 Q = Queries("holdfast.gate")
 
 UNDO_WITHIN_S = 600
-UPLOAD_GRACE_S = 2 * 86_400  # a pass that is over may still tell what happened while it was not
 SEARCHES_A_MINUTE_MAX = 20
 FOUND_MAX = 10
 CONFLICTS_MAX = 500
@@ -102,6 +102,8 @@ class Gate:
         )
         if row is None:
             raise NoGatePass
+        if row["check_in_id"] is None:
+            raise ScanIdUsed
         meter.add("check_ins_total", verdict=row["verdict"])
         return CheckIn(**dict(row) | {"verdict": Verdict(row["verdict"])})
 
@@ -116,6 +118,8 @@ class Gate:
         row = await self._postgres.fetchrow(Q.undo, account_id, show_id, check_in_id, scan_id, UNDO_WITHIN_S)
         if row is None:
             raise NothingToUndo
+        if row["check_in_id"] is None:
+            raise ScanIdUsed
         return CheckIn(show_id=show_id, verdict=Verdict.UNDONE, **dict(row))
 
     async def upload(self, account_id: int, scans: Sequence[OfflineScan]) -> list[UploadedScan]:
@@ -149,7 +153,9 @@ class Gate:
         )
         if row is not None and row["why"]:
             meter.add("door_conflicts_total", why=row["why"])
-        return UploadedScan(scan.scan_id, row is not None, row["why"] if row is not None else None)
+        if row is None:
+            return UploadedScan(scan.scan_id, False)
+        return UploadedScan(scan.scan_id, True, row["why"], public_id(ticket.show_id, row["check_in_id"]))
 
     async def standby(self, account_id: int) -> Standby:
         """The newest pass of this account that is good now, and every show its passes open."""

@@ -99,6 +99,7 @@ class UploadedScan(Struct, frozen=True, omit_defaults=True):
     scan_id: str
     recorded: bool
     conflict: str | None = None  # used, void, transferred, unknown: it should not have been let in
+    check_in_id: str | None = None  # to undo it by; absent where nothing was recorded
 
 
 class UploadPage(Struct, frozen=True):

@@ -44,23 +44,28 @@ RETURNING id;
 RETURNING *;
 
 -- name: wanted_by
--- Endpoints of the one organiser whose event, or whose own account, the fact is about.
-SELECT id
-  FROM webhook_endpoint
- WHERE organiser_id = coalesce(
-           $4::bigint,
-           (SELECT event.organiser_id FROM event WHERE event.id = $3),
-           (SELECT event.organiser_id FROM show JOIN event ON event.id = show.event_id WHERE show.id = $2))
-   AND (kinds = '{}' OR $1 = ANY (kinds));
+-- Of each kind of fact about a show, an event or an account: the endpoints of the one organiser whose it is.
+-- Wanted by nobody: no row.
+SELECT asked.place, endpoint.id
+  FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[])
+       WITH ORDINALITY AS asked (kind, show_id, event_id, account_id, place)
+  JOIN webhook_endpoint AS endpoint ON endpoint.organiser_id = coalesce(
+           asked.account_id,
+           (SELECT event.organiser_id FROM event WHERE event.id = asked.event_id),
+           (SELECT event.organiser_id FROM show JOIN event ON event.id = show.event_id
+             WHERE show.id = asked.show_id))
+ WHERE endpoint.kinds = '{}' OR asked.kind = ANY (endpoint.kinds);
 
 -- name: add_deliveries
 -- While an endpoint is off its facts are missed, and can be replayed when it is on again. Its row is locked:
 -- who switches it off meanwhile finds what is written here, or we find that it is off.
 WITH told AS (SELECT id, active FROM webhook_endpoint WHERE id = ANY ($1) ORDER BY id FOR SHARE)
 INSERT INTO webhook_delivery (endpoint_id, fact_id, kind, at, payload, state, due_at)
-SELECT id, $2, $3, $4, $5,
+SELECT told.id, fact_id, kind, at, payload,
        CASE WHEN active THEN 'queued' ELSE 'missed' END::delivery_state, CASE WHEN active THEN now() END
-  FROM told
+  FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::timestamptz[], $5::bytea[])
+       AS a (endpoint_id, fact_id, kind, at, payload)
+  JOIN told ON told.id = a.endpoint_id
     ON CONFLICT DO NOTHING;
 
 -- name: take_due

@@ -1,6 +1,8 @@
 """Endpoints and deliveries in the ledger. The only file here that writes them."""
 
 import secrets
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -34,12 +36,16 @@ from holdfast.hooks.endpoint import (
 )
 from holdfast.hooks.refusals import EndpointOff, EndpointsMax, NoSuchDelivery, NoSuchEndpoint
 from holdfast.hooks.signature import SECRET_BYTES, shown
-from holdfast.outbox import EndpointSwitchedOff, EventChanged, Fact, consume_once, tell
+from holdfast.outbox import EndpointSwitchedOff, EventChanged, Fact, consume_many, tell
 
 Q = Queries("holdfast.hooks")
 
 GROUP = "hooks"
 LISTED_MAX = 500
+
+About = tuple[
+    str, int, int | None, int | None
+]  # kind, and by what its organiser is found: show, event, account
 
 
 class Hooks:
@@ -98,17 +104,22 @@ class Hooks:
 
     # ── deliveries ────────────────────────────────────────────────────────────────────
 
-    async def hear(self, fact: Fact) -> None:
-        """Written down for whoever wants it, once. Most facts are wanted by nobody and cost one question."""
-        event_id = fact.body.event_id if isinstance(fact.body, EventChanged) else None
-        account_id = fact.body.organiser_id if isinstance(fact.body, EndpointSwitchedOff) else None
-        rows = await self._postgres.fetch(Q.wanted_by, fact.kind, fact.show_id, event_id, account_id)
-        if not rows:
+    async def hear_many(self, facts: Sequence[Fact]) -> None:
+        """Written down for whoever wants them, once. Most are wanted by nobody, and one question says so."""
+        asked = list(dict.fromkeys(_about(fact) for fact in facts))
+        found: dict[About, list[int]] = defaultdict(list)
+        for row in await self._postgres.fetch(Q.wanted_by, *map(list, zip(*asked, strict=True))):
+            found[asked[row["place"] - 1]].append(row["id"])
+        told = [(id, fact) for fact in facts for id in found.get(_about(fact), ())]
+        if not told:
             return
         async with self._postgres.transaction() as tx:
-            if await consume_once(tx, GROUP, fact.id):
-                ids = [row["id"] for row in rows]
-                await tx.execute(Q.add_deliveries, ids, fact.id, fact.kind, fact.at, payload_of(fact))
+            new = await consume_many(tx, GROUP, sorted({fact.id for _, fact in told}))
+            rows = [
+                (id, fact.id, fact.kind, fact.at, payload_of(fact)) for id, fact in told if fact.id in new
+            ]
+            if rows:
+                await tx.execute(Q.add_deliveries, *map(list, zip(*rows, strict=True)))
 
     async def take_due(self, limit: int, each_max: int, *, is_failing: bool) -> list[Due]:
         """Ours for LEASE_S. Endpoints that fail are taken apart, so that the others never wait for them."""
@@ -190,3 +201,9 @@ def _found(row: Any) -> EndpointPage:
 
 def _count(said: str) -> int:
     return int(said.rsplit(" ", 1)[-1])
+
+
+def _about(fact: Fact) -> About:
+    event_id = fact.body.event_id if isinstance(fact.body, EventChanged) else None
+    account_id = fact.body.organiser_id if isinstance(fact.body, EndpointSwitchedOff) else None
+    return fact.kind, fact.show_id, event_id, account_id

@@ -32,7 +32,7 @@ FORGET_PAUSE_S = 600.0
 
 def consumer(hooks: Hooks) -> Consumer:
     # Not from the oldest: nobody asked to be told of what happened before there were endpoints.
-    return Consumer(group=GROUP, kinds=TOLD, call=hooks.hear, from_oldest=False, at_once_max=32)
+    return Consumer(group=GROUP, kinds=TOLD, call_many=hooks.hear_many, from_oldest=False)
 
 
 class HookDuties:

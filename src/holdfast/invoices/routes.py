@@ -24,7 +24,12 @@ async def get_invoice_pdf(request: Request) -> Response:
     """
     show_id, number = from_public_id(request.path_params["booking"])
     booking = await request.state.box.sales.booking(request.state.caller.account_id, show_id, number)
-    papers = await _invoices(request).issue(show_id, number)
+    return await invoice_answer(request, booking)
+
+
+async def invoice_answer(request: Request, booking: Booking) -> Response:
+    """The papers of a booking whose owner is asking."""
+    papers = await _invoices(request).issue(booking.show_id, booking.number)
     if not papers:
         raise NoInvoice(state=booking.state)
     file = await _printed(request, booking, papers)

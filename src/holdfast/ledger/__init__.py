@@ -10,6 +10,14 @@ from holdfast.ledger.booking import (
     public_id,
     reference,
 )
+from holdfast.ledger.desk.store import (
+    block_in,
+    lock_sale,
+    move_releases,
+    reprice_sale,
+    seats_by_category,
+    taken_seats,
+)
 from holdfast.ledger.opening import Answer, Lost, Opened, Opening, Refused, Rival, Same
 from holdfast.ledger.sale import LETTER, VERSIONS_AN_EPOCH, LiveBooking, Sale, letters
 from holdfast.ledger.store import Ledger, live_booking, set_sale
@@ -31,11 +39,17 @@ __all__ = [
     "Sale",
     "Same",
     "State",
+    "block_in",
     "from_public_id",
     "from_reference",
     "letters",
     "live_booking",
+    "lock_sale",
+    "move_releases",
     "public_id",
     "reference",
+    "reprice_sale",
+    "seats_by_category",
     "set_sale",
+    "taken_seats",
 ]

@@ -79,6 +79,9 @@ class Contents:
     at: datetime | None = None  # when money went back
     starts_before: datetime | None = None
     other: str = ""  # who a ticket comes from or goes to
+    base: str | None = None  # where we are on the web; None: nowhere that could be linked to
+    booking_path: str = ""
+    show_path: str = ""
     stubs: Sequence[Stub] = ()
     enclosures: Sequence[Enclosure] = ()
 
@@ -95,6 +98,8 @@ class Letter:
     open_word: str  # on the link to a ticket's page
     code_word: str  # instead of a picture, for who cannot see it
     foot: str
+    link: str = ""  # to where there is something to do or to see
+    link_word: str = ""
     enclosures: Sequence[Enclosure] = field(default=())
 
 
@@ -114,6 +119,23 @@ DETAILS: Mapping[Kind, tuple[str, ...]] = {
 }
 
 
+# What the button of a letter says, and where it leads; INSTEAD is for letters that say `otherwise`.
+BUTTONS: Mapping[Kind, tuple[str, str]] = {
+    Kind.HOLD_LAPSING: ("pay", "booking_path"),
+    Kind.HOLD_LAPSED: ("choose", "show_path"),
+    Kind.DECLINED: ("pay", "booking_path"),
+    Kind.LATE_BOOKED: ("see", "booking_path"),
+    Kind.LATE_REFUNDED: ("choose", "show_path"),
+    Kind.REFUNDED: ("see", "booking_path"),
+    Kind.SHOW_CHANGED: ("see", "booking_path"),
+}
+INSTEAD: Mapping[Kind, tuple[str, str]] = {
+    Kind.DECLINED: ("choose", "show_path"),
+    Kind.TICKET_GOT: ("sign_up", "sign_up_path"),
+}
+SIGN_UP = "/sign-up"
+
+
 def letter_of(kind: Kind, contents: Contents, locale: str, stationery: Stationery) -> Letter:
     locale = stationery.locale(locale)
     words, common = stationery.words[locale][kind], stationery.words[locale]["common"]
@@ -123,18 +145,22 @@ def letter_of(kind: Kind, contents: Contents, locale: str, stationery: Stationer
     def say(word: Any) -> str:
         return said(word, values | {"count": str(count)}, count, locale)
 
+    is_otherwise = _is_otherwise(kind, contents)
     details = [(common[name], values[name]) for name in DETAILS[kind] if values[name]]
+    link_word, link = _button(kind, contents, is_otherwise)
     return Letter(
         locale=locale,
         subject=plain(say(words["subject"])),
         greeting=say(common["greeting"] if contents.name else common["greeting_nobody"]),
         heading=say(words["heading"]),
-        lines=[say(line) for line in words["otherwise" if _is_otherwise(kind, contents) else "lines"]],
+        lines=[say(line) for line in words["otherwise" if is_otherwise else "lines"]],
         details=details,
         stubs=[(seat_in_words(stub.seat, common), stub) for stub in contents.stubs],
         open_word=common["open"],
         code_word=common["code"],
         foot=common["foot"],
+        link=link,
+        link_word=common[link_word] if link else "",
         enclosures=contents.enclosures,
     )
 
@@ -143,6 +169,15 @@ def _is_otherwise(kind: Kind, contents: Contents) -> bool:
     """A ticket that waits for whoever signs up by this address; a payment that left nothing to pay for."""
     is_waiting = kind is Kind.TICKET_GOT and not contents.stubs
     return is_waiting or (kind is Kind.DECLINED and contents.until is None)
+
+
+def _button(kind: Kind, contents: Contents, is_otherwise: bool) -> tuple[str, str]:
+    """A word and an address; none: there is nothing to do, or nowhere to do it."""
+    found = (INSTEAD if is_otherwise else BUTTONS).get(kind)
+    paths = {"booking_path": contents.booking_path, "show_path": contents.show_path, "sign_up_path": SIGN_UP}
+    if found is None or contents.base is None or not paths[found[1]]:
+        return "", ""
+    return found[0], contents.base + paths[found[1]]
 
 
 def said(word: Any, values: Mapping[str, str], count: int, locale: str) -> str:
@@ -184,6 +219,8 @@ def moment(at: datetime, zone: tzinfo, locale: str) -> str:
     local = at.astimezone(zone)
     written = WRITTEN_AS.get(locale, locale)
     name = get_timezone_name(local, locale=written)
+    if name.startswith("GMT") and getattr(zone, "key", "") not in ("", "UTC"):  # Babel has no better: India
+        name = get_timezone_name(zone, locale=written)
     return f"{format_date(local, 'full', written)}, {format_time(local, 'HH:mm', locale=written)} ({name})"
 
 

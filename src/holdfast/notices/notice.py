@@ -81,11 +81,12 @@ HEARD = (
 class NewNotice(Struct, frozen=True, kw_only=True):
     """To be written down. The address is looked up there: an account's, or that of a ticket's new owner."""
 
-    fact_id: int
+    fact_id: int | None  # None: no fact, a duty saw it coming
     kind: Kind
     show_id: int
     number: int | None
     account_id: int | None = None
+    email: str | None = None  # of whoever has no account, or none that we know of
     serial: int = 0  # of a ticket that waits for whoever signs up by an address
     edition: int = 0
     body: Mapping[str, Any] = {}

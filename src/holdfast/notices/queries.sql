@@ -1,76 +1,54 @@
 -- Notices: written once a fact and person, taken by one worker at a time, ended once.
 
 -- name: add_many
--- Who has no account and no ticket waiting for their address is told nothing; what is there already stays.
+-- The only place that writes notices, and the only one that reads where somebody is reached: `reached`. Who has
+-- no account and no ticket waiting for their address is told nothing; what is there already stays.
    INSERT INTO notice (fact_id, kind, channel, account_id, address, name, locale, show_id, number, body)
-   SELECT a.fact_id, a.kind, a.channel, account.id, coalesce(account.email, transfer.email),
+   SELECT a.fact_id, a.kind, a.channel, account.id, reached.address,
           coalesce(account.name, ''), coalesce(account.locale, 'en'), a.show_id, a.number, a.body::jsonb
-     FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::int[], $7::bigint[],
-                 $8::bigint[], $9::text[])
-          AS a (fact_id, kind, channel, account_id, serial, edition, show_id, number, body)
+     FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::int[],
+                 $8::bigint[], $9::bigint[], $10::text[]) WITH ORDINALITY
+          AS a (fact_id, kind, channel, account_id, email, serial, edition, show_id, number, body, place)
      LEFT JOIN ticket_transfer AS transfer
             ON a.account_id IS NULL AND transfer.show_id = a.show_id AND transfer.serial = a.serial
            AND transfer.edition = a.edition
+    CROSS JOIN LATERAL (SELECT coalesce(a.email, transfer.email) AS email) AS waiting
      LEFT JOIN account
-            ON account.id = coalesce(a.account_id, (SELECT id FROM account WHERE email = transfer.email))
-    WHERE coalesce(account.email, transfer.email) IS NOT NULL
+            ON account.id = coalesce(a.account_id, (SELECT id FROM account WHERE email = waiting.email))
+    CROSS JOIN LATERAL (SELECT coalesce(account.email, waiting.email) AS address) AS reached
+    WHERE reached.address IS NOT NULL
       AND (a.channel = 'mail' OR account.id IS NOT NULL)
+    ORDER BY a.place
 ON CONFLICT DO NOTHING;
 
 -- name: move_of_show
 -- No row: the change was not of its time.
 SELECT starts_before, starts_at FROM show_move WHERE show_id = $1 AND revision = $2;
 
--- name: add_for_show
--- Everybody who has a ticket of the show, once, a page of tickets at a time; answers the last ticket of the
--- page, and none when there are no more. Who gave theirs back after $4, because of it, is told too.
-WITH page AS MATERIALIZED (
-    SELECT serial, number, owner_email,
-           CASE WHEN owner_email IS NULL THEN coalesce(owner_id, booked_by) END AS account_id
-      FROM issued_ticket
-     WHERE show_id = $1 AND serial > $2 AND (voided_at IS NULL OR voided_at >= $4)
-  ORDER BY serial
-     LIMIT $3
-), told AS (
-    INSERT INTO notice (fact_id, kind, channel, account_id, address, name, locale, show_id, number, body)
-    SELECT DISTINCT ON (channel, coalesce(account.email, owner_email))
-           $5::bigint, $6::text, channel, account.id, coalesce(account.email, owner_email),
-           coalesce(account.name, ''), coalesce(account.locale, 'en'), $1::bigint, page.number,
-           $7::text::jsonb
-      FROM page
-      LEFT JOIN account
-             ON account.id = coalesce(page.account_id, (SELECT id FROM account WHERE email = owner_email))
-     CROSS JOIN unnest($8::text[]) AS channel
-     WHERE coalesce(account.email, owner_email) IS NOT NULL
-       AND (channel = 'mail' OR account.id IS NOT NULL)
-     ORDER BY channel, coalesce(account.email, owner_email), page.serial
-        ON CONFLICT DO NOTHING
-)
-SELECT max(serial) FROM page;
+-- name: people_of_show
+-- A page of the show's tickets and whose they are; no row: there are no more. Who gave theirs back after $4,
+-- because of what happened then, is among them.
+  SELECT serial, number, owner_email,
+         CASE WHEN owner_email IS NULL THEN coalesce(owner_id, booked_by) END AS account_id
+    FROM issued_ticket
+   WHERE show_id = $1 AND serial > $2 AND (voided_at IS NULL OR voided_at >= $4)
+ORDER BY serial
+   LIMIT $3;
 
--- name: warn_of_lapsing
+-- name: lapsing
 -- Holds that end in less than $1 seconds and lasted at least twice that: nobody is warned of what they have
 -- just done. Who was warned before is not again; who would read it too late is not either.
-WITH lapsing AS (
-    SELECT booking.show_id, booking.number, account.id, account.email, account.name, account.locale
-      FROM booking JOIN account ON account.id = booking.owner_id
-     WHERE booking.state = 'held' AND booking.counts
-       AND booking.expires_at > now() + least($1, 20) * interval '1 s'
-       AND booking.expires_at <= now() + $1 * interval '1 s'
-       AND booking.expires_at - booking.opened_at >= 2 * $1 * interval '1 s'
-       AND NOT EXISTS (SELECT FROM notice
-                        WHERE notice.show_id = booking.show_id AND notice.number = booking.number
-                          AND notice.kind = 'hold_lapsing')
-  ORDER BY booking.expires_at
-     LIMIT $2
-), warned AS (
-    INSERT INTO notice (kind, channel, account_id, address, name, locale, show_id, number)
-    SELECT 'hold_lapsing', channel, id, email, name, locale, show_id, number
-      FROM lapsing CROSS JOIN unnest($3::text[]) AS channel
-        ON CONFLICT DO NOTHING
- RETURNING 1
-)
-SELECT count(*) FROM warned;
+  SELECT booking.show_id, booking.number, booking.owner_id
+    FROM booking JOIN account ON account.id = booking.owner_id
+   WHERE booking.state = 'held' AND booking.counts
+     AND booking.expires_at > now() + least($1, 20) * interval '1 s'
+     AND booking.expires_at <= now() + $1 * interval '1 s'
+     AND booking.expires_at - booking.opened_at >= 2 * $1 * interval '1 s'
+     AND NOT EXISTS (SELECT FROM notice
+                      WHERE notice.show_id = booking.show_id AND notice.number = booking.number
+                        AND notice.kind = 'hold_lapsing')
+ORDER BY booking.expires_at
+   LIMIT $2;
 
 -- name: take_due
 -- Ours until the lease ends; who has taken them before and is still at it finds another turn. What goes to a
@@ -84,6 +62,21 @@ SELECT count(*) FROM warned;
                   LIMIT $1
                     FOR UPDATE SKIP LOCKED)
 RETURNING *;
+
+-- name: renew
+-- Ours for another lease; those that somebody else has had a turn with are not among the answers.
+   UPDATE notice
+      SET due_at = now() + $3 * interval '1 s'
+     FROM unnest($1::bigint[], $2::int[]) AS ours (id, turn)
+    WHERE notice.id = ours.id AND notice.turn = ours.turn AND notice.state = 'queued'
+RETURNING notice.id;
+
+-- name: give_back
+-- Due at once and not counted as tried; nothing changes where somebody else has had a turn since.
+UPDATE notice
+   SET due_at = now(), tries = tries - 1, reason = $3
+  FROM unnest($1::bigint[], $2::int[]) AS ours (id, turn)
+ WHERE notice.id = ours.id AND notice.turn = ours.turn AND notice.state = 'queued';
 
 -- name: end_notice
 -- Nothing changes when somebody else has had a turn since.

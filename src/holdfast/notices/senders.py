@@ -2,9 +2,10 @@
 
 A sender opens a link, and letters go over it one after the other. What can go wrong has three names: Bounced
 (never again), NotNow (this one later), LinkLost (this one later, and the link is gone). Nobody there at all
-is Away.
+is Away: that is no letter's fault, and none is counted as tried.
 """
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -25,6 +26,9 @@ PORTS = {"smtp": 587, "smtps": 465}
 LATER = {408, 425, 429}  # of HTTP: a no that is not meant for good
 FOR_GOOD = range(500, 600)  # of SMTP
 GOING = 421  # the server is about to hang up
+# A server that has the whole letter may take its time to say so: who hangs up before that sends it twice.
+# RFC 5321, 4.5.3.2.6.
+TAKEN_WITHIN_S = 600.0
 
 
 class Away(Exception):
@@ -58,6 +62,9 @@ class Parcel:
 
 
 class Link(Protocol):
+    @property
+    def is_open(self) -> bool: ...
+
     async def send(self, parcel: Parcel) -> None: ...
 
 
@@ -86,11 +93,13 @@ class Mail:
             raise Trouble("HOLDFAST_MAIL_FROM is missing: Box office <tickets@your.domain>")
         self._host, self._port = url.hostname, url.port or PORTS[url.scheme]
         self._is_tls = url.scheme == "smtps"
-        asked = parse_qs(url.query).get("starttls", [""])[-1]
-        # Without the word: if the server offers it. 1: or not at all. 0: never.
-        self._start_tls = {"1": True, "0": False}.get(asked)
         self._name = unquote(url.username) if url.username else None
         self._password = unquote(url.password) if url.password else None
+        asked = parse_qs(url.query).get("starttls", [""])[-1]
+        # Without the word: if the server offers it, and with a password always, because whoever sits in
+        # between could say that it does not. 1: or not at all. 0: never.
+        self._start_tls = {"1": True, "0": False}.get(asked, True if self._password else None)
+        self._trusted = _trusted(config.mail_ca_file)
         self._timeout_s = config.mail_timeout_s
 
     @asynccontextmanager
@@ -104,11 +113,13 @@ class Mail:
             password=self._password,
             use_tls=self._is_tls,
             start_tls=False if self._is_tls else self._start_tls,
+            tls_context=self._trusted,
             timeout=self._timeout_s,
         )
         try:
-            await smtp.connect()
-        except (SMTPException, OSError, ssl.SSLError) as error:
+            async with asyncio.timeout(self._timeout_s):
+                await smtp.connect()
+        except (SMTPException, OSError) as error:
             smtp.close()
             raise Away(f"{self._host}:{self._port}: {_line(error)}") from error
         try:
@@ -126,24 +137,52 @@ class MailLink:
         self._smtp = smtp
         self._from = sender
 
-    async def send(self, parcel: Parcel) -> None:
-        from aiosmtplib import SMTPDataError, SMTPException, SMTPRecipientsRefused, SMTPSenderRefused
+    @property
+    def is_open(self) -> bool:
+        return self._smtp.is_connected
 
+    async def send(self, parcel: Parcel) -> None:
+        from aiosmtplib import SMTPException, SMTPResponseException
+
+        smtp = self._smtp
+        size = [f"size={len(parcel.mail)}"] if smtp.supports_extension("size") else []
         try:
-            await self._smtp.sendmail(self._from, [parcel.address], parcel.mail)
-        except SMTPRecipientsRefused as refused:
-            raise _no(refused.recipients[0].code, refused.recipients[0].message) from refused
-        except (SMTPSenderRefused, SMTPDataError) as refused:
-            raise _no(refused.code, refused.message) from refused
+            await smtp.mail(self._from, options=size)
+            await smtp.rcpt(parcel.address)
+            await smtp.data(parcel.mail, timeout=TAKEN_WITHIN_S)
+        except SMTPResponseException as no:
+            await self._forget_envelope()
+            raise _no(no.code, no.message) from no
         except ValueError as error:
+            await self._forget_envelope()
             raise Bounced(_line(error)) from error
         except (SMTPException, OSError) as error:
             raise LinkLost(_line(error)) from error
 
+    async def _forget_envelope(self) -> None:
+        """The next letter begins anew; on a link that does not even take that, there is no next one."""
+        from aiosmtplib import SMTPException
+
+        try:
+            await self._smtp.rset()
+        except (SMTPException, OSError):
+            self._smtp.close()
+
+
+def _trusted(ca_file: str) -> ssl.SSLContext:
+    """Whom the machine trusts, and whom the operator says."""
+    context = ssl.create_default_context()
+    if ca_file:
+        try:
+            context.load_verify_locations(cafile=ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise Trouble(f"HOLDFAST_MAIL_CA_FILE cannot be read: {ca_file}: {_line(error)}") from None
+    return context
+
 
 def _no(code: int, message: str) -> Exception:
     said = " ".join(f"{code} {message}".split())
-    if code == GOING:
+    if code == GOING or code not in range(400, 600):  # or it does not speak SMTP any more
         return LinkLost(said)
     return Bounced(said) if code in FOR_GOOD else NotNow(said)
 
@@ -176,8 +215,12 @@ class HttpLink:
         self._session = session
         self._url = url
 
+    @property
+    def is_open(self) -> bool:
+        return True
+
     async def send(self, parcel: Parcel) -> None:
-        from aiohttp import ClientError
+        from aiohttp import ClientConnectorError, ClientError
 
         body = {
             "id": parcel.key,
@@ -193,6 +236,8 @@ class HttpLink:
                 self._url, json=body, headers=headers, allow_redirects=False
             ) as answer:
                 status = answer.status
+        except ClientConnectorError as error:
+            raise Away(_line(error)) from error
         except (ClientError, OSError) as error:
             raise NotNow(_line(error)) from error
         if 200 <= status < 300:

@@ -49,20 +49,26 @@ class Notices:
 
     async def add_many(self, new: Sequence[NewNotice]) -> list[None]:
         """In one transaction. One that is there already is not written again."""
+        await self._add(new)
+        return [None] * len(new)
+
+    async def _add(self, new: Sequence[NewNotice]) -> int:
+        """How many there were not yet."""
         rows = [(one, channel) for one in new for channel in channels_for(one.kind, self.channels)]
-        await self._postgres.execute(
+        said = await self._postgres.execute(
             Q.add_many,
             [one.fact_id for one, _ in rows],
             [one.kind for one, _ in rows],
             [channel for _, channel in rows],
             [one.account_id for one, _ in rows],
+            [one.email for one, _ in rows],
             [one.serial for one, _ in rows],
             [one.edition for one, _ in rows],
             [one.show_id for one, _ in rows],
             [one.number for one, _ in rows],
             [msgspec.json.encode(one.body).decode() for one, _ in rows],
         )
-        return [None] * len(new)
+        return _count(said)
 
     async def move_of_show(self, show_id: int, revision: int) -> dict[str, datetime] | None:
         """From when to when; None: that change was not of its time."""
@@ -73,19 +79,37 @@ class Notices:
         self, fact_id: int, kind: Kind, show_id: int, since: datetime, body: Mapping[str, Any]
     ) -> None:
         """For everybody with a ticket, page by page; begun anew it leaves out who has been told."""
-        serial: int | None = 0
-        text, channels = msgspec.json.encode(body).decode(), channels_for(kind, self.channels)
-        while serial is not None:
-            serial = await self._postgres.fetchval(
-                Q.add_for_show, show_id, serial, TICKETS_AT_ONCE, since, fact_id, kind, text, channels
-            )
+        serial = 0
+        while page := await self._postgres.fetch(Q.people_of_show, show_id, serial, TICKETS_AT_ONCE, since):
+            of_page = [
+                NewNotice(
+                    fact_id=fact_id,
+                    kind=kind,
+                    show_id=show_id,
+                    number=row["number"],
+                    account_id=row["account_id"],
+                    email=row["owner_email"],
+                    body=body,
+                )
+                for row in page
+            ]
+            await self._add(of_page)
+            serial = page[-1]["serial"]
 
     async def warn_of_lapsing(self, limit: int) -> int:
         seconds = self._config.notice_lapsing_s
-        if not seconds:
-            return 0
-        channels = channels_for(Kind.HOLD_LAPSING, self.channels)
-        return int(await self._postgres.fetchval(Q.warn_of_lapsing, float(seconds), limit, channels))
+        rows = await self._postgres.fetch(Q.lapsing, float(seconds), limit) if seconds else []
+        lapsing = [
+            NewNotice(
+                fact_id=None,
+                kind=Kind.HOLD_LAPSING,
+                show_id=row["show_id"],
+                number=row["number"],
+                account_id=row["owner_id"],
+            )
+            for row in rows
+        ]
+        return await self._add(lapsing) if lapsing else 0
 
     # ── taken and ended ───────────────────────────────────────────────────────────────
 
@@ -93,6 +117,16 @@ class Notices:
         """Ours for LEASE_S, the oldest first."""
         rows = await self._postgres.fetch(Q.take_due, limit, float(LEASE_S), list(channels))
         return sorted((due_of(row) for row in rows), key=lambda due: due.id)
+
+    async def renew(self, taken: Sequence[Due]) -> set[int]:
+        """Ours for another LEASE_S: the numbers of those that still were."""
+        ids, turns = [due.id for due in taken], [due.turn for due in taken]
+        return {row["id"] for row in await self._postgres.fetch(Q.renew, ids, turns, float(LEASE_S))}
+
+    async def give_back(self, taken: Sequence[Due], reason: str) -> None:
+        """Untried: there was nobody to give them to."""
+        ids, turns = [due.id for due in taken], [due.turn for due in taken]
+        await self._postgres.execute(Q.give_back, ids, turns, _short(reason))
 
     async def end(self, due: Due, state: State, reason: str | None = None) -> bool:
         """False: somebody else has had a turn since."""

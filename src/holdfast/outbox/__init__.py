@@ -39,10 +39,9 @@ from holdfast.outbox.fact import (
     TicketTakenBack,
     TicketTransferred,
     VenueChanged,
-    from_json,
-    to_json,
 )
-from holdfast.outbox.store import Outbox, consume_once, tell
+from holdfast.outbox.store import Outbox, consume_many, consume_once, tell
+from holdfast.outbox.wire import from_json, to_json
 
 __all__ = [
     "KINDS",
@@ -80,6 +79,7 @@ __all__ = [
     "TicketTransferred",
     "TicketsSentAgain",
     "VenueChanged",
+    "consume_many",
     "consume_once",
     "from_json",
     "tell",

@@ -1,6 +1,6 @@
 """Who wants to hear of what. No I/O; worker.py does the hearing. How to write one: docs/consumers.md."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.outbox.fact import KINDS, Fact
@@ -14,6 +14,9 @@ REASON_MAX = 500  # letters of what went wrong
 class Consumer:
     """`call` hears every fact of these kinds at least once, those of one booking in order.
 
+    `call_many` instead of it hears all there are in one go, in order, and does all of it or nothing: few
+    statements for many facts. When it fails they are told one by one, to find out which it was.
+
     An exception means: not now. The fact is tried again, later and later, and those of the same booking wait
     behind it; everybody else's go on. After `tries_max` it is dead: a person looks (`holdfast facts dead`).
     EngineDown is nobody's fault: it is waited out and not counted.
@@ -21,16 +24,25 @@ class Consumer:
 
     group: str  # its name in the ledger, for ever
     kinds: tuple[str, ...]  # empty: all
-    call: Callable[[Fact], Awaitable[None]]
+    call: Callable[[Fact], Awaitable[None]] | None = None
+    call_many: Callable[[Sequence[Fact]], Awaitable[None]] | None = None
     from_oldest: bool = True  # a new group begins with the oldest fact kept; False: with the next one
     tries_max: int = 10
     at_once_max: int = 8  # bookings, not facts
 
     def __post_init__(self) -> None:
         assert set(self.kinds) <= KINDS.keys(), f"no such facts: {set(self.kinds) - KINDS.keys()}"
+        assert (self.call is None) != (self.call_many is None), f"{self.group}: either call or call_many"
 
     def wants(self, fact: Fact) -> bool:
         return not self.kinds or fact.kind in self.kinds
+
+    def tell(self, fact: Fact) -> Awaitable[None]:
+        """One of them alone."""
+        if self.call_many is not None:
+            return self.call_many([fact])
+        assert self.call is not None
+        return self.call(fact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +62,7 @@ class Turn:
     reader: str
     checkpoint: int
     settled: int
+    has_parked: bool  # facts that wait
 
 
 def pause_s(tries: int) -> float:

@@ -178,6 +178,21 @@ class ShowChanged(Body, frozen=True, kw_only=True):
     revision: int  # grows with every change
 
 
+class PriceMoved(Struct, frozen=True):
+    category: str
+    was_minor: int | None  # null: the category is new
+    price_minor: int
+
+
+class ShowPricesChanged(Body, frozen=True, kw_only=True):
+    """Seats of some categories cost another price from now on; who holds or has booked one keeps theirs."""
+
+    KIND = "show.prices_changed"
+    revision: int
+    why: str  # organiser: somebody set it; rules: they were set or taken away; step: the rules moved it
+    prices: tuple[PriceMoved, ...]
+
+
 class ShowCancelled(Body, frozen=True, kw_only=True):
     """It will not take place."""
 
@@ -297,7 +312,7 @@ KINDS: dict[str, type[Body]] = {
         *BOOKING_KINDS,
         *(PaymentDeclined, PaymentCalledOff, PaymentExpired, PaymentLate),
         *(RefundAsked, RefundDone, RefundByHand),
-        *(ShowOnSale, ShowChanged, ShowCancelled),
+        *(ShowOnSale, ShowChanged, ShowPricesChanged, ShowCancelled),
         *(EventChanged, VenueChanged, CityChanged),
         *(TicketCheckedIn, TicketCheckedOut, TicketCheckInUndone),
         *(TicketTransferred, TicketTakenBack, TicketsSentAgain, DoorConflictRaised),
@@ -324,17 +339,6 @@ class Fact(Struct, frozen=True, kw_only=True):
         return f"{self.show_id}:{self.number or ''}"
 
 
-class _Wire(Struct):
-    id: int
-    kind: str
-    version: int
-    at: datetime
-    show_id: int
-    number: int | None = None
-    booking_id: str | None = None
-    body: dict[str, Any] = {}
-
-
 def fact_of(row: Mapping[str, Any]) -> Fact:
     """From a row of the outbox with its booking's: what the outbox does not carry is read there."""
     kind, number = row["kind"], row["number"]
@@ -350,21 +354,6 @@ def fact_of(row: Mapping[str, Any]) -> Fact:
         booking_id=None if number is None else public_id(row["show_id"], number),
         body=body,
     )
-
-
-def to_json(fact: Fact) -> bytes:
-    body = fact.body.values if isinstance(fact.body, Other) else msgspec.to_builtins(fact.body)
-    return msgspec.json.encode(_Wire(**{**_fields(fact), "body": body}))
-
-
-def from_json(text: bytes | str) -> Fact:
-    """Whatever a newer program added to it is left aside. Raises msgspec.DecodeError for what is no fact."""
-    wire = msgspec.json.decode(text, type=_Wire)
-    return Fact(**{**_fields(wire), "body": _body(wire.kind, wire.body)})
-
-
-def _fields(envelope: Fact | _Wire) -> dict[str, Any]:
-    return {name: getattr(envelope, name) for name in envelope.__struct_fields__ if name != "body"}
 
 
 def _of_booking(kind: str, row: Mapping[str, Any]) -> dict[str, Any]:

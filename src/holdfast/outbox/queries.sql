@@ -44,6 +44,7 @@ SELECT $1, CASE WHEN $2 THEN 0 ELSE settled_id END FROM fact_log
 -- name: look
 -- Whose turn it is; free when its time has passed. No row: nobody has heard of the group.
 SELECT checkpoint, settled_id,
+       EXISTS (SELECT FROM parked_fact WHERE group_name = $1 AND dead_at IS NULL) AS has_parked,
        reader = $2 AND turn_until > now() + $3 * interval '1 s' AS is_mine,
        reader = $2 OR turn_until < now() AS is_free
   FROM consumer_group, fact_log
@@ -101,6 +102,13 @@ UPDATE parked_fact
 -- name: consume_once
 -- Again: no row is added. A twin that is at it is waited for.
 INSERT INTO consumed_fact (group_name, fact_id) VALUES ($1, $2)
+    ON CONFLICT (group_name, fact_id) DO NOTHING
+RETURNING fact_id;
+
+-- name: consume_many
+-- The same for several: those that were consumed before are not among the rows.
+INSERT INTO consumed_fact (group_name, fact_id)
+SELECT $1, fact_id FROM unnest($2::bigint[]) AS fact_id ORDER BY fact_id
     ON CONFLICT (group_name, fact_id) DO NOTHING
 RETURNING fact_id;
 

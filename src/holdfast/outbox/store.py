@@ -19,8 +19,9 @@ from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.engines.trouble import Trouble
 from holdfast.outbox.consumer import Consumer, Parked, Turn, pause_s
-from holdfast.outbox.fact import Body, Fact, fact_of, from_json, to_json
+from holdfast.outbox.fact import Body, Fact, fact_of
 from holdfast.outbox.order import run_from
+from holdfast.outbox.wire import from_json, to_json
 
 Q = Queries("holdfast.outbox")
 
@@ -28,6 +29,7 @@ RELAY = "relay"  # the group that hands facts on to the bus
 TURN_S = 5.0  # a dead process keeps its turn this long
 RENEW_S = 2.0  # a turn with less left is renewed
 SETTLE_WITHIN_S = 1.0  # for a transaction that has an id in hand; then we look again at the next run
+SETTLE_MORE_S = 0.05  # the same, when there is something to tell meanwhile
 SETTLE_LOOK_S = 0.005
 
 
@@ -39,6 +41,11 @@ async def tell(tx: Any, show_id: int, body: Body, number: int | None = None) -> 
 async def consume_once(tx: Any, group: str, fact_id: int) -> bool:
     """Part of the transaction that acts on the fact. False: that was done before, do nothing."""
     return await tx.fetchval(Q.consume_once, group, fact_id) is not None
+
+
+async def consume_many(tx: Any, group: str, fact_ids: Sequence[int]) -> set[int]:
+    """The same for several: those to act on now."""
+    return {row["fact_id"] for row in await tx.fetch(Q.consume_many, group, list(fact_ids))}
 
 
 class Outbox:
@@ -73,19 +80,21 @@ class Outbox:
         settled = int((await self._postgres.fetchrow(Q.log))["settled_id"])
         ids = [row["id"] for row in await self._postgres.fetch(Q.ids_after, settled, limit)]
         until = run_from(settled, ids)
-        if ids and until == settled and await self._writers_have_ended():
-            until = ids[-1]
+        if ids and until < ids[-1]:
+            patience_s = SETTLE_WITHIN_S if until == settled else SETTLE_MORE_S
+            if await self._writers_have_ended(patience_s):
+                until = ids[-1]
         if until > settled:
             await self._postgres.execute(Q.settle, until)
         return until
 
-    async def _writers_have_ended(self) -> bool:
+    async def _writers_have_ended(self, patience_s: float) -> bool:
         """The next id is missing: being written, or never to come?
 
         Whoever drew an id below one that we have seen did so before we saw it, and is in this list until its
         end. When all of them have ended, what is missing was rolled back.
         """
-        give_up_at = time.monotonic() + SETTLE_WITHIN_S
+        give_up_at = time.monotonic() + patience_s
         writers = await self._writers()
         while writers:
             if time.monotonic() > give_up_at:
@@ -115,14 +124,20 @@ class Outbox:
             if not row["is_free"]:
                 return None
             checkpoint = await self._postgres.fetchval(Q.take_turn, group, reader, TURN_S)
-            return None if checkpoint is None else Turn(group, reader, checkpoint, row["settled_id"])
-        return Turn(group, reader, row["checkpoint"], row["settled_id"])
+            if checkpoint is None:
+                return None
+        else:
+            checkpoint = row["checkpoint"]
+        return Turn(group, reader, checkpoint, row["settled_id"], row["has_parked"])
 
     async def move(self, turn: Turn, checkpoint: int, parked: Sequence[Parked] = ()) -> bool:
         """Everything up to there is done or parked. False: the turn was lost, and nothing is written."""
+        step = (Q.move_checkpoint, turn.group, turn.reader, turn.checkpoint, checkpoint)
+        if not parked:  # as nearly always: one statement
+            return await self._postgres.fetchval(*step) is not None
         async with self._postgres.transaction() as tx:
-            moved = await tx.fetchval(Q.move_checkpoint, turn.group, turn.reader, turn.checkpoint, checkpoint)
-            if moved is not None and parked:
+            moved = await tx.fetchval(*step)
+            if moved is not None:
                 await tx.execute(
                     Q.park,
                     turn.group,

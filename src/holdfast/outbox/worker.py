@@ -11,6 +11,7 @@ import secrets
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 import structlog
@@ -21,8 +22,9 @@ from holdfast.engines.down import EngineDown
 from holdfast.engines.loop import Duty
 from holdfast.engines.meter import meter
 from holdfast.outbox.consumer import Consumer, Parked, Turn, reason_of
-from holdfast.outbox.fact import Fact, from_json, to_json
+from holdfast.outbox.fact import Fact
 from holdfast.outbox.store import RELAY, Outbox
+from holdfast.outbox.wire import from_json, to_json
 
 log = structlog.get_logger(__name__)
 
@@ -30,6 +32,11 @@ PURGE_MAX = 5000
 LISTEN_S = 0.5  # how long we wait for the bus before we look into the outbox ourselves
 AWAY_S = 1.0  # a bus that could not be reached is left alone for this long
 LOOK_S = 1.0  # pause between two looks whether an idle bus still has what it was told
+READ_ONCE_MAX = 4096  # facts a process keeps in mind, lest every group of it reads the same bytes again
+
+Told = tuple[list[Parked], Fact | None, EngineDown | None]  # what must wait, the first not tried, and why
+
+read_once = lru_cache(READ_ONCE_MAX)(from_json)
 
 
 def new_reader() -> str:
@@ -143,11 +150,11 @@ class Listener:
         turn = await self._turn()
         if turn is None:
             return 0
-        again = await self._retry()
+        again = await self._retry() if turn.has_parked else 0
         facts = await self._next(turn)
         if not facts:
             return again
-        parked, undone, down = await self._tell(facts)
+        parked, undone, down = await self._tell(facts, has_parked=turn.has_parked)
         kept = facts if undone is None else facts[: facts.index(undone)]
         if kept and not await self._outbox.move(
             turn, kept[-1].id, [one for one in parked if one.fact.id <= kept[-1].id]
@@ -181,7 +188,7 @@ class Listener:
             if self._ear is None:
                 self._ear = (await self._outbox.bus()).reader()
             heard = await self._ear.read(turn.checkpoint, self._limit, self._wait_s)
-            return [from_json(message.body) for message in in_step(turn.checkpoint, heard)]
+            return [read_once(message.body) for message in in_step(turn.checkpoint, heard)]
         except EngineDown as down:
             if down.engine != "bus":
                 raise
@@ -189,13 +196,32 @@ class Listener:
             log.error("what the bus says is no fact", error=repr(error))
         return []
 
-    async def _tell(self, facts: Sequence[Fact]) -> tuple[list[Parked], Fact | None, EngineDown | None]:
-        """Bookings beside each other, each one's facts in order. What must wait, and the first not tried."""
+    async def _tell(self, facts: Sequence[Fact], *, has_parked: bool) -> Told:
+        wanted = [fact for fact in facts if self._consumer.wants(fact)]
+        if not wanted:
+            return [], None, None
+        waiting: set[str] = set()
+        if has_parked:
+            waiting = await self._outbox.keys_waiting(self._consumer.group, [fact.key for fact in wanted])
+        if self._consumer.call_many is None:
+            return await self._tell_lanes(wanted, waiting)
+        behind = [Parked(fact, 0) for fact in wanted if fact.key in waiting]
+        ready = [fact for fact in wanted if fact.key not in waiting] if behind else wanted
+        try:
+            if ready:
+                await self._consumer.call_many(ready)
+            return behind, None, None
+        except EngineDown as down:
+            return behind, ready[0], down
+        except Exception as error:
+            log.warning("facts are told one by one", group=self._consumer.group, error=repr(error))
+            return await self._tell_lanes(wanted, waiting)
+
+    async def _tell_lanes(self, facts: Sequence[Fact], waiting: set[str]) -> Told:
+        """Bookings beside each other, each one's facts in order."""
         lanes: dict[str, list[Fact]] = defaultdict(list)
         for fact in facts:
-            if self._consumer.wants(fact):
-                lanes[fact.key].append(fact)
-        waiting = await self._outbox.keys_waiting(self._consumer.group, list(lanes)) if lanes else set()
+            lanes[fact.key].append(fact)
         places = asyncio.Semaphore(self._consumer.at_once_max)
         parked: list[Parked] = []
         undone: list[Fact] = []
@@ -209,7 +235,7 @@ class Listener:
                     continue
                 try:
                     async with places:
-                        await self._consumer.call(fact)
+                        await self._consumer.tell(fact)
                 except EngineDown as down:
                     downs.append(down)
                     undone.extend(lane[i:])
@@ -230,7 +256,7 @@ class Listener:
         due = await self._outbox.parked_due(self._consumer.group, self._limit)
         for one in due:
             try:
-                await self._consumer.call(one.fact)
+                await self._consumer.tell(one.fact)
             except EngineDown:
                 raise
             except Exception as error:
@@ -243,13 +269,24 @@ class Listener:
         return len(due)
 
 
+def unhurried(duty: Duty, full: int) -> Duty:
+    """Straight on with full hands only; otherwise what comes in the pause goes together, in fewer steps."""
+
+    async def run() -> int:
+        done = await duty()
+        return done if done >= full else 0
+
+    run.__qualname__ = duty.__qualname__
+    return run
+
+
 def duties(outbox: Outbox, consumers: Sequence[Consumer], config: Config) -> list[tuple[float, Duty]]:
     """What a worker does about facts."""
     relay = Relay(outbox, config)
+    told = [Listener(outbox, consumer, config).listen for consumer in consumers]
     pause_s = config.relay_pause_ms / 1000
     return [
-        (pause_s, relay.relay),
+        *((pause_s, unhurried(one, config.relay_max)) for one in (relay.relay, *told)),
         (5.0, relay.measure),
         (60.0, relay.purge),
-        *((pause_s, Listener(outbox, consumer, config).listen) for consumer in consumers),
     ]

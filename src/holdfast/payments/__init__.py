@@ -4,17 +4,22 @@ from holdfast.payments.books.store import Books
 from holdfast.payments.cashier.store import Cashier
 from holdfast.payments.gateway import Answer, Charge, Gateway
 from holdfast.payments.gateways import gateway_of
-from holdfast.payments.payment import booking_of_key
-from holdfast.payments.store import PaymentBook
+from holdfast.payments.payment import Ask, Payment, booking_of_key
+from holdfast.payments.saga import Step
+from holdfast.payments.store import PaymentBook, Started
 from holdfast.payments.webhooks.store import Webhooks
 
 __all__ = [
     "Answer",
+    "Ask",
     "Books",
     "Cashier",
     "Charge",
     "Gateway",
+    "Payment",
     "PaymentBook",
+    "Started",
+    "Step",
     "Webhooks",
     "booking_of_key",
     "gateway_of",

@@ -37,11 +37,15 @@ class PlacesBody(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class HoldBody(Struct, forbid_unknown_fields=True, frozen=True):
-    """Exactly one of the three."""
+    """Exactly one of seats, best and places.
+
+    With `expected_total_minor` seats that cost another amount by now are not held: `price_changed`.
+    """
 
     seats: Annotated[list[Name], Meta(min_length=1, max_length=SEATS_MAX)] | None = None
     best: BestBody | None = None
     places: PlacesBody | None = None
+    expected_total_minor: Annotated[int, Meta(ge=0, le=SEATS_MAX * 1_000_000_000)] | None = None
 
 
 class SeatPage(Struct, frozen=True):
@@ -93,6 +97,7 @@ class Order(Struct, frozen=True, gc=False):
     claim_id: str
     body_hash: int
     what: What
+    expected_minor: int | None = None  # the amount that the caller was shown, if they say so
 
     @property
     def count(self) -> int:

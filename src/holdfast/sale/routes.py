@@ -28,6 +28,7 @@ from holdfast.refusals import (
     UnknownSeat,
 )
 from holdfast.sale.order import BookingPage, HoldBody, Order, RefundShown, body_hash, booking_page, understood
+from holdfast.sale.refusals import PriceChanged
 from holdfast.sale.store import Sales
 from holdfast.web.answers import answer, query, read
 from holdfast.web.keys import checked_key
@@ -60,7 +61,8 @@ async def post_hold(request: Request) -> Response:
 
     By name (`seats`), by wish (`best`) or as places of a standing area (`places`): all of them, or none. The
     answer is durable before it is given. The same Idempotency-Key gives the same hold. A booking with nothing
-    to pay is confirmed at once.
+    to pay is confirmed at once. Prices are those of this moment, and stay: say what you were shown with
+    `expected_total_minor`, and you are asked again when they have moved.
     """
     state, show_id = request.scope["state"], request.scope["path_params"]["show"]
     box, owner_id = state["box"], state["caller"].account_id
@@ -68,10 +70,15 @@ async def post_hold(request: Request) -> Response:
     body = read(HoldBody, raw)
     show = box.catalogue.recent(show_id) or await box.catalogue.show_on_sale(show_id)
     request_id, claim = request_ids(state["headers"].get(b"idempotency-key"), owner_id)
-    order = Order(show, owner_id, request_id, claim, body_hash(raw), understood(body, show))
-    booking = await box.sales.hold(order)
-    if booking.seats[-1] >= show.layout.seat_count:  # the hall has grown since we looked
+    try:
+        what = understood(body, show)
+    except UnknownSeat:  # the seat may be newer than what we know of the hall
         show = await box.catalogue.show_on_sale(show_id)
+        what = understood(body, show)
+    expected = body.expected_total_minor
+    booking = await box.sales.hold(Order(show, owner_id, request_id, claim, body_hash(raw), what, expected))
+    if booking.revision > show.revision:  # its layout may be another since we looked
+        show = await box.catalogue.show_at(show_id, booking.revision)
     return answer(201, booking_page(booking, show, await box.catalogue.terms(show, booking.revision)))
 
 
@@ -151,6 +158,7 @@ ROUTES = (
             SeatsTaken,
             SoldOut,
             LeavesOrphan,
+            PriceChanged,
             OverLimit,
             NotOnSale,
             HoldGone,

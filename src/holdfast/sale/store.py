@@ -2,6 +2,7 @@
 
     hold ─► Redis ─┬─ no ──► refused: losers end here, the ledger never hears of them
                    └─ yes ─► ledger ─┬─ opened ──► told the fan; written into a newer map if there is one
+                                     ├─ stale ───► prices or layout are others now: composed anew, same claim
                                      ├─ same ────► the booking of the first try; a second claim is let go
                                      └─ lost ────► claim let go, map corrected with who has the seats
 
@@ -34,19 +35,32 @@ from holdfast.refusals import (
     LeavesOrphan,
     NoSuchBooking,
     OverLimit,
+    Refusal,
     SeatsTaken,
     SoldOut,
+    UnknownSeat,
     WrongMove,
 )
 from holdfast.sale.by_ledger.store import ByLedger
 from holdfast.sale.offers import alternatives_for
 from holdfast.sale.order import Order
-from holdfast.sale.terms import booking_of, corrections, first_answer, not_on_sale, opening_of
+from holdfast.sale.terms import (
+    booking_of,
+    claim_of,
+    corrections,
+    first_answer,
+    is_repriced,
+    not_on_sale,
+    opening_of,
+    price_changed,
+    renamed_seats,
+)
 from holdfast.seatmap import SeatMap
 
 log = structlog.get_logger(__name__)
 
 TRIES_MAX = 4  # a map that is missing, a catalogue that has moved on: learnt and tried again
+STALE = Refused("stale")  # the ledger knows later prices or another layout
 LAPSING_MS = 500  # a rival with less than this is about to be gone: worth one more try
 
 
@@ -63,6 +77,13 @@ class Sold(Struct, frozen=True, gc=False):
     opening: Opening
     held: Held | Again
     answer: Answer | EngineDown
+
+
+class Behind(Struct, frozen=True, gc=False):
+    """Seats that are claimed, and that we cannot compose: new ones, or at another price than was expected."""
+
+    held: Held | Again
+    claimed_at_s: float
 
 
 class Sales:
@@ -83,12 +104,13 @@ class Sales:
         self._config = config
         self._by_ledger = ByLedger(ledger, seatmap, at_once_max=config.ledger_only_max)
         batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
-        self._sell: Batcher[Order, Outcome | Sold] = Batcher(self._hold_many, **batches)
+        self._sell: Batcher[Order, Outcome | Sold | Behind] = Batcher(self._hold_many, **batches)
         self._open: Batcher[Winner, Outcome | Sold] = Batcher(self._open_many, **batches)
         self._settle = Batcher(self._settle_many, batch_max=config.batch_max, waiting_max=config.waiting_max)
 
     async def hold(self, order: Order) -> Booking:
         """The booking, or a refusal."""
+        outcome: Outcome | Sold | Behind | Booking
         for _ in range(TRIES_MAX):
             try:
                 outcome = await self._sell(order)
@@ -96,16 +118,18 @@ class Sales:
                 return await self._hold_by_ledger(order)
             if isinstance(outcome, Taken):
                 raise self._taken(order, outcome.seats)
+            if isinstance(outcome, Behind) or (isinstance(outcome, Sold) and outcome.answer == STALE):
+                order, outcome = await self._composed_anew(order, outcome)
+            if isinstance(outcome, Booking):
+                return outcome
             if isinstance(outcome, Sold):
                 if (booking := await self._settled(order, outcome)) is not None:
                     return booking
                 order = await self._refreshed(order)
-            elif isinstance(outcome, (Held, Again)):
-                # Seats we have never heard of: the hall has grown, and Redis knows it already.
-                order = await self._refreshed(order)
             elif isinstance(outcome, Unbuilt):
                 await self._build(order.show.show_id)
             else:
+                assert not isinstance(outcome, (Held, Again, Taken, Behind)), "a winner goes on to the ledger"
                 self._refuse(order, outcome)
         raise Busy(retry_after_s=1)
 
@@ -173,17 +197,22 @@ class Sales:
         life_ms = show.hold_ttl_s * 1000 + self._config.claim_grace_ms
         return Ask(show.show_id, order.owner_id, order.claim_id, life_ms, show.owner_seats_max, order.what)
 
-    async def _hold_many(self, orders: Sequence[Order]) -> list[Outcome | Onward]:
+    async def _hold_many(self, orders: Sequence[Order]) -> list[Outcome | Onward | Behind]:
         """Losers have their answer; winners go on to the ledger together, without being woken in between."""
         with crash_points("map.hold"):
             outcomes = await self._holds.hold_many([self._ask(order) for order in orders])
         claimed_at = time.monotonic()
         return [
-            Onward(Winner(opening_of(order, outcome, claimed_at), outcome), self._open)
-            if isinstance(outcome, (Held, Again)) and outcome.seats[-1] < order.show.layout.seat_count
-            else outcome
+            self._won(order, outcome, claimed_at) if isinstance(outcome, (Held, Again)) else outcome
             for order, outcome in zip(orders, outcomes, strict=True)
         ]
+
+    def _won(self, order: Order, held: Held | Again, claimed_at_s: float) -> Onward | Behind:
+        if held.seats[-1] < order.show.layout.seat_count:
+            opening = opening_of(order, held, claimed_at_s)
+            if not is_repriced(order, opening):
+                return Onward(Winner(opening, held), self._open)
+        return Behind(held, claimed_at_s)
 
     async def _open_many(self, winners: Sequence[Winner]) -> list[Sold]:
         try:
@@ -269,9 +298,38 @@ class Sales:
         """The order on the show as the catalogue has it now."""
         self._catalogue.forget(order.show.show_id)
         show = await self._catalogue.show_on_sale(order.show.show_id)
+        if renamed := renamed_seats(order, show):
+            raise UnknownSeat(seats=renamed)
         return msgspec.structs.replace(order, show=show)
 
+    async def _composed_anew(self, order: Order, found: Behind | Sold) -> tuple[Order, Sold | Booking]:
+        """The catalogue has moved on: the same seats, by the same claim, at the prices of now."""
+        held = found.held
+        claimed_at_s = found.claimed_at_s if isinstance(found, Behind) else found.opening.claimed_at_s
+        try:
+            order = await self._refreshed(order)
+            opening = opening_of(order, held, claimed_at_s)
+            if is_repriced(order, opening):
+                return order, await self._first_answer(order, price_changed(order, opening))
+        except Refusal:
+            await self.tell_map(order.show.show_id, Part("let_go", claim_of(order, held)))
+            raise
+        sold = await self._open(Winner(opening, held))
+        assert isinstance(sold, Sold)
+        return order, sold
+
+    async def _first_answer(self, order: Order, refusal: Refusal) -> Booking:
+        """The booking of the first try with this key; of a first try, the refusal."""
+        known = (order.owner_id, order.show.show_id, order.request_id)
+        first = await self._ledger.booking_of_request(*known)
+        if first is None:
+            raise refusal
+        if first.body_hash != order.body_hash:
+            raise KeyReused()
+        return first_answer(first)
+
     async def _hold_by_ledger(self, order: Order) -> Booking:
+        before = 0  # the revision of the try before
         for _ in range(TRIES_MAX):
             opening, answer = await self._by_ledger.open(order)
             if isinstance(answer, Opened):
@@ -279,7 +337,9 @@ class Sales:
             if isinstance(answer, Same):
                 return first_answer(answer.booking)
             self._refuse_unless_stale(order, answer)
-            order = await self._refreshed(order)
+            if answer == Refused("repriced") and order.show.revision == before:
+                return await self._first_answer(order, price_changed(order, opening))
+            before, order = order.show.revision, await self._refreshed(order)
         raise Busy(retry_after_s=1)
 
     async def _build(self, show_id: int) -> None:

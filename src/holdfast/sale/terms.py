@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 
-from holdfast.claim import Part
-from holdfast.holds import Again, Best, Held, Places, Want, why
+from holdfast.catalogue import ShowOnSale
+from holdfast.claim import Claim, Part
+from holdfast.holds import Again, Best, Held, Places, Seats, Want, why
 from holdfast.ledger import Booking, Opened, Opening, Rival, State
 from holdfast.refusals import HoldGone, NotOnSale
 from holdfast.sale.order import Order, better_note
+from holdfast.sale.refusals import PriceChanged
 
 
 def opening_of(order: Order, held: Held | Again, claimed_at_s: float, *, by_ledger: bool = False) -> Opening:
@@ -84,3 +86,34 @@ def corrections(rivals: Iterable[Rival]) -> list[Part]:
 def not_on_sale(order: Order) -> NotOnSale:
     show = order.show
     return NotOnSale(opens_at=show.opens_at, closes_at=show.closes_at, cancelled=show.cancelled)
+
+
+def is_repriced(order: Order, opening: Opening) -> bool:
+    """The seats cost another amount than the caller was shown."""
+    return order.expected_minor is not None and sum(opening.prices) != order.expected_minor
+
+
+def price_changed(order: Order, opening: Opening) -> PriceChanged:
+    labels = order.show.layout.labels
+    seats = [
+        {"label": labels[seat], "price_minor": price}
+        for seat, price in zip(opening.seats, opening.prices, strict=True)
+    ]
+    return PriceChanged(
+        total_minor=sum(opening.prices),
+        expected_total_minor=order.expected_minor,
+        currency=opening.currency,
+        seats=seats,
+    )
+
+
+def renamed_seats(order: Order, show: ShowOnSale) -> list[str]:
+    """Labels that were asked for and are other seats' now, or nobody's: the layout was changed meanwhile."""
+    before, now = order.show.layout, show.layout
+    if before is now or not isinstance(order.what, Seats):
+        return []
+    return [before.labels[seat] for seat in order.what.seats if now.labels[seat] != before.labels[seat]]
+
+
+def claim_of(order: Order, held: Held | Again) -> Claim:
+    return Claim(order.claim_id, order.owner_id, held.seats)

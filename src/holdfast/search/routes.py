@@ -5,7 +5,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.catalogue import City, Kind, event_cards, shows_by_id
+from holdfast.catalogue import City, Kind, event_cards, kept_page, ready_page, shows_by_id
 from holdfast.refusals import NoSuchCity
 from holdfast.search.pages import (
     Nearby,
@@ -20,12 +20,11 @@ from holdfast.search.query import Point, Search, SearchAsked, SuggestionsAsked, 
 from holdfast.search.refusals import NoSuchPostalCode, PageTooDeep, SearchTooSlow
 from holdfast.search.store import Hit, Meaning
 from holdfast.search.word import words_of
-from holdfast.web.answers import answer, query, unchanged
+from holdfast.web.answers import query
 from holdfast.web.routing import Route
 
 Box = Any  # holdfast.app.Box, which imports us
 
-SECONDS = {"Cache-Control": "public, max-age=1, stale-while-revalidate=2"}
 PLACES_SUGGESTED_MAX = 4
 
 
@@ -47,10 +46,9 @@ async def get_search(request: Request) -> Response:
     search = understood(asked)
 
     async def make() -> SearchPage:
-        return await _page(box, search, asked.page if asked.cursor is None else None)
+        return await search_page(box, search, asked.page if asked.cursor is None else None)
 
-    page = await box.catalogue.ready(("search", asked), make)
-    return unchanged(request, page.etag) or answer(200, page.body, {"ETag": page.etag, **SECONDS})
+    return await kept_page(request, ("search", asked), make)
 
 
 async def get_suggestions(request: Request) -> Response:
@@ -61,11 +59,11 @@ async def get_suggestions(request: Request) -> Response:
         words = words_of(asked.q)
         return await _suggestions(box, words, asked.size) if words else _nothing()
 
-    page = await box.catalogue.ready(("suggestions", asked), make)
-    return unchanged(request, page.etag) or answer(200, page.body, {"ETag": page.etag, **SECONDS})
+    return await kept_page(request, ("suggestions", asked), make)
 
 
-async def _page(box: Box, search: Search, number: int | None) -> SearchPage:
+async def search_page(box: Box, search: Search, number: int | None) -> SearchPage:
+    """What a search finds; for the API and for pages alike."""
     city, names = search.filters.city, {known.slug: known.name for known in await box.catalogue.cities()}
     if city is not None and city not in names:
         raise NoSuchCity(field="city", city=city)
@@ -136,6 +134,7 @@ ROUTES: tuple[Route, ...] = (
         path="/search",
         tag=TAG,
         call=get_search,
+        peek=ready_page,
         query=SearchAsked,
         answers={200: SearchPage, 304: None},
         refusals=(NoSuchCity, NoSuchPostalCode, PageTooDeep, SearchTooSlow),
@@ -145,6 +144,7 @@ ROUTES: tuple[Route, ...] = (
         path="/search/suggestions",
         tag=TAG,
         call=get_suggestions,
+        peek=ready_page,
         query=SuggestionsAsked,
         answers={200: SuggestionsPage, 304: None},
         refusals=(SearchTooSlow,),

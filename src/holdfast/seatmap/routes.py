@@ -5,10 +5,12 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from holdfast.ledger import State
 from holdfast.people import Role
 from holdfast.refusals import NoSuchShow
+from holdfast.seatmap.snapshot import Snapshot
 from holdfast.web.answers import answer, query, unchanged
 from holdfast.web.routing import Route
 
@@ -68,12 +70,20 @@ async def get_seats(request: Request) -> Response:
     The same for everybody. With `Accept: application/vnd.holdfast.seats`, two bits a seat.
     """
     seatmap, show_id = request.state.box.seatmap, request.path_params["show"]
-    snapshot = seatmap.fresh(show_id) or await seatmap.snapshot(show_id)
-    if known := unchanged(request, snapshot.etag):
-        return known
-    if request.headers.get("accept") == COMPACT:
-        return Response(snapshot.compact, media_type=COMPACT, headers=snapshot.headers)
-    return answer(200, snapshot.text, snapshot.headers)
+    snapshot: Snapshot = seatmap.fresh(show_id) or await seatmap.snapshot(show_id)
+    if request.headers.get("accept") != COMPACT:
+        return snapshot.ready.to(request.state.headers)
+    known = unchanged(request, snapshot.etag)
+    return known or Response(snapshot.compact, media_type=COMPACT, headers=snapshot.headers)
+
+
+def ready_seats(scope: Scope) -> Response | None:
+    """The map if it is fresh, before a Request is made of what was sent."""
+    state = scope["state"]
+    snapshot: Snapshot | None = state["box"].seatmap.fresh(scope["path_params"]["show"])
+    if snapshot is None or state["headers"].get(b"accept") == COMPACT.encode():
+        return None
+    return snapshot.ready.to(state["headers"])
 
 
 async def get_my_seats(request: Request) -> Response:
@@ -99,6 +109,7 @@ ROUTES = (
         method="GET",
         path="/shows/{show:int}/seats",
         call=get_seats,
+        peek=ready_seats,
         tag="seat map",
         answers={200: SeatsPage, 304: None},
         refusals=(NoSuchShow,),

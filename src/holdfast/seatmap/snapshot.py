@@ -12,7 +12,9 @@ from functools import cached_property
 import msgspec
 
 from holdfast.catalogue import Layout
+from holdfast.web.answers import Ready
 
+KEEP = "public, max-age=1"
 LETTERS = b"AHBX"
 TO_BITS = bytes.maketrans(LETTERS, bytes(range(4)))
 
@@ -38,7 +40,12 @@ class Snapshot:
 
     @cached_property
     def headers(self) -> dict[str, str]:
-        return {"ETag": self.etag, "Cache-Control": "public, max-age=1", "Vary": "Accept"}
+        return {"ETag": self.etag, "Cache-Control": KEEP, "Vary": "Accept"}
+
+    @cached_property
+    def ready(self) -> Ready:
+        """The text form as an answer, made once for everybody."""
+        return Ready(self.text, self.etag, KEEP, Vary="Accept")
 
     @cached_property
     def text(self) -> bytes:

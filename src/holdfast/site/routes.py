@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from holdfast.engines.cache import Cache
+from holdfast.engines.down import EngineDown
 from holdfast.people import LANGUAGES, Visit
 from holdfast.refusals import Invalid, NoSuchRoute
 from holdfast.site.refusals import ForeignForm, SignInFirst
@@ -141,13 +142,23 @@ async def public(request: Request, template: str, key: tuple[Hashable, ...], mak
         return render(template, spoken, path=path, **await make())
 
     pages: Cache[Wanted, Kept] = request.scope["state"]["box"].pages
-    kept = await pages.get(Wanted((template, spoken.locale, path, *key), rendered))
+    kept = await _young_or_old(pages, Wanted((template, spoken.locale, path, *key), rendered))
     given = {"Content-Security-Policy": policy(), **SAFE, "Cache-Control": SECONDS, "ETag": kept.etag}
     if known := unchanged(request, kept.etag):
         return known
     if takes_packed(request):
         return Response(kept.packed, 200, {**given, "Content-Encoding": "gzip"}, "text/html")
     return Response(kept.body, 200, given, "text/html")
+
+
+async def _young_or_old(pages: Cache[Wanted, Kept], wanted: Wanted) -> Kept:
+    """While an engine is down, the page as it was: browsing goes on (R4)."""
+    try:
+        return await pages.get(wanted)
+    except EngineDown:
+        if (old := pages.stale(wanted)) is None:
+            raise
+        return old
 
 
 def render(template: str, spoken: Words, **told: Any) -> bytes:
@@ -256,7 +267,7 @@ async def post_language(request: Request) -> Response:
 async def get_file(request: Request) -> Response:
     """A script, a style, a picture. Its address has the edition, so it may be kept for a year."""
     params = request.path_params
-    name = "/".join(str(params[part]) for part in ("part", "file") if part in params)
+    name = "/".join(str(params[part]) for part in ("part", "file", "inner") if part in params)
     file = files().get(name)
     if file is None:
         raise NoSuchRoute
@@ -275,4 +286,5 @@ ROUTES = (
     Route(method="POST", path="/language", call=post_language, tag="site", bare=True),
     Route(method="GET", path="/static/{edition}/{part}", call=get_file, tag="site", bare=True),
     Route(method="GET", path="/static/{edition}/{part}/{file}", call=get_file, tag="site", bare=True),
+    Route(method="GET", path="/static/{edition}/{part}/{file}/{inner}", call=get_file, tag="site", bare=True),
 )

@@ -31,6 +31,7 @@ PACKED = frozenset({"css", "js", "svg", "webmanifest"})  # the others are packed
 
 
 FRESH_S = 1.0
+STALE_S = 2.0  # older than that nobody is shown how many seats are left, while the engines are there
 KEPT_MAX = 2_000  # pages; a locale each
 PACK_LEVEL = 5
 
@@ -52,7 +53,7 @@ class Kept:
 
 def kept_pages() -> Cache[Wanted, Kept]:
     """Pages that are the same for everybody, made once a second at most."""
-    return Cache(_made, fresh_s=FRESH_S, size_max=KEPT_MAX)
+    return Cache(_made, fresh_s=FRESH_S, stale_max_s=STALE_S, size_max=KEPT_MAX)
 
 
 async def _made(wanted: Wanted) -> Kept:

@@ -38,6 +38,12 @@ class Words:
         subject, _, which = name.partition(".")
         return which in self._sentences.get(subject, {})
 
+    def beginning_with(self, name: str) -> dict[str, Sentence]:
+        """Sentences as they are written, for a script that fills them in: `seats.map_` gives all map_…"""
+        subject, _, beginning = name.partition(".")
+        found = self._sentences[subject].items()
+        return {which: sentence for which, sentence in found if which.startswith(beginning)}
+
     def number(self, value: int | float) -> str:
         from babel.numbers import format_decimal
 

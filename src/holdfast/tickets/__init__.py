@@ -10,7 +10,7 @@ from holdfast.tickets.calendar import calendar_file
 from holdfast.tickets.fonts.store import typeface_for
 from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, Printed, Standing, Typeface, printed
 from holdfast.tickets.qr import png, svg_url
-from holdfast.tickets.refusals import BadCode, NoSuchTicket
+from holdfast.tickets.refusals import BadCode, NoSuchTicket, NoTickets
 from holdfast.tickets.store import Door, Tickets, issued
 from holdfast.tickets.ticket import (
     Code,
@@ -21,20 +21,25 @@ from holdfast.tickets.ticket import (
     read_code,
     show_secret,
 )
+from holdfast.tickets.transfer import Giver
+from holdfast.tickets.transfers.store import Transfers
 
 __all__ = [
     "BadCode",
     "Code",
     "Codes",
     "Door",
+    "Giver",
     "IssuedTicket",
     "NoSuchTicket",
+    "NoTickets",
     "Occasion",
     "Printed",
     "Standing",
     "Ticket",
     "TicketKey",
     "Tickets",
+    "Transfers",
     "Typeface",
     "calendar_file",
     "is_live",

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from holdfast.catalogue import Catalogue
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
+from holdfast.engines.trouble import Trouble
 from holdfast.tickets.fonts.store import Printer
 from holdfast.tickets.issued import Codes, IssuedTicket, Occasion
 from holdfast.tickets.link import link_of, read_link
@@ -36,6 +37,7 @@ KEYS_FRESH_S = 30.0
 KEYS_RETRY_S = (
     1.0  # a code may name a key we have not read yet; a stranger's may name any, as often as they like
 )
+KEYS_MAX = 255  # a byte of every code says which
 KEY_KNOWN_AFTER_S = 120  # every process has read a new key by then
 RESENDS_AN_HOUR_MAX = 5
 LISTED_MAX = 100
@@ -76,6 +78,8 @@ class Tickets:
         """A new key. It signs once every process knows it; what older ones have signed stays good."""
         async with self._postgres.transaction() as tx:
             await tx.execute(Q.lock_ticket_keys)
+            if len(await tx.fetch(Q.ticket_keys)) >= KEYS_MAX:
+                raise Trouble(f"there have been {KEYS_MAX} keys, and a ticket has room for no more of them")
             await tx.execute(Q.add_ticket_key, *_new_key(), KEY_KNOWN_AFTER_S)
         await self._read_keys()
 

@@ -31,6 +31,7 @@ JSON = (b"content-type", b"application/json")
 NO_BODY = frozenset({204, 304})
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}  # one a type, made at its first use
+_lists: dict[type, frozenset[str]] = {}  # the same
 _encode = msgspec.json.Encoder().encode
 
 
@@ -64,10 +65,30 @@ def answer(status: int, content: object = None, headers: Mapping[str, str] | Non
 def unchanged(request: Request, etag: str) -> Response | None:
     """304 when the asker has this version (If-None-Match), else None. `etag` comes with its quotes."""
     known = request.headers.get("if-none-match")
-    if known is None:
-        return None
-    has_it = known.strip() == "*" or etag in (tag.strip().removeprefix("W/") for tag in known.split(","))
-    return Answer(304, b"", {"ETag": etag}) if has_it else None
+    return Answer(304, b"", {"ETag": etag}) if known is not None and _has(known, etag) else None
+
+
+def _has(known: str, etag: str) -> bool:
+    return known.strip() == "*" or etag in (tag.strip().removeprefix("W/") for tag in known.split(","))
+
+
+class Ready:
+    """A JSON answer that everybody gets, as it goes over the wire, and the word that it has not changed."""
+
+    __slots__ = ("_same", "_whole", "body", "etag")
+
+    def __init__(self, body: bytes, etag: str, keep: str, **more: str) -> None:
+        """`keep`: its Cache-Control; `more`: further headers."""
+        headers = {"ETag": etag, "Cache-Control": keep, **more}
+        self.body = body
+        self.etag = etag
+        self._whole = Answer(200, body, headers)
+        self._same = Answer(304, b"", headers)
+
+    def to(self, headers: Mapping[bytes, bytes]) -> Response:
+        """For whoever sent these: 304 when they have this version (If-None-Match)."""
+        known = headers.get(b"if-none-match")
+        return self._same if known is not None and _has(known.decode("latin-1"), self.etag) else self._whole
 
 
 def read(kind: type[T], raw: bytes) -> T:
@@ -122,7 +143,13 @@ def decoder(kind: type[T]) -> "msgspec.json.Decoder[T]":
 
 
 def list_fields(kind: type) -> frozenset[str]:
-    """The parameters that may be repeated. Queries are read off the hot path: no need to remember this."""
+    """The parameters that may be repeated."""
+    if kind not in _lists:
+        _lists[kind] = _list_fields(kind)
+    return _lists[kind]
+
+
+def _list_fields(kind: type) -> frozenset[str]:
     listed = (msgspec.inspect.ListType, msgspec.inspect.VarTupleType, msgspec.inspect.SetType)
     shape = msgspec.inspect.type_info(kind)
     assert isinstance(shape, msgspec.inspect.StructType)

@@ -152,6 +152,8 @@ class Application:
     ) -> Response:
         assert route.call is not None
         self._guards.check(scope, route, headers)
+        if route.peek is not None and (ready := route.peek(scope)) is not None:
+            return ready
         request = Request(scope, receive)
         if route.query is not None and scope["query_string"]:
             refuse_card_number_in_query(scope["query_string"])

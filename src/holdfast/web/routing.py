@@ -15,7 +15,7 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from holdfast.people import Role
 from holdfast.refusals import Refusal
@@ -27,6 +27,7 @@ PATHS_KEPT_MAX = 4096
 PATH_KEPT_LENGTH_MAX = 200  # a stranger may send longer ones, and should not fill our memory with them
 
 Call = Callable[[Request], Awaitable[Response]]
+Peek = Callable[[Scope], Response | None]
 Params = dict[str, str | int]
 
 
@@ -36,6 +37,7 @@ class Route:
     path: str  # under /api/v1 unless `bare`
     tag: str  # the subject
     call: Call | None = None  # its docstring is the documentation: first line summary, the rest description
+    peek: Peek | None = None  # the answer if it lies ready: then no Request is made, and nobody waits
     asgi: ASGIApp | None = None  # instead of `call`: a stream, gets the raw request and has no time limit
     body: type | None = None  # msgspec.Struct, forbid_unknown_fields
     query: type | None = None  # msgspec.Struct, every field with a default

@@ -31,6 +31,8 @@ from holdfast.catalogue.admin.store import BackOffice
 from holdfast.catalogue.event import City, Hall
 from holdfast.catalogue.importing import read_bytes
 from holdfast.catalogue.layout import Layout, LayoutBody, LayoutProblem
+from holdfast.catalogue.prices.routes import ROUTES as PRICE_ROUTES
+from holdfast.catalogue.relayout.routes import ROUTES as RELAYOUT_ROUTES
 from holdfast.catalogue.schedule.routes import ROUTES as SHOW_ROUTES
 from holdfast.catalogue.schedule.routes import Desk
 from holdfast.people import Role
@@ -216,4 +218,6 @@ ROUTES: tuple[Route, ...] = (
         post_layout_import, KeptLayout, path="/import", query=LayoutAsked, bytes_max=IMPORT_BYTES_MAX
     ),
     *SHOW_ROUTES,
+    *PRICE_ROUTES,
+    *RELAYOUT_ROUTES,
 )

@@ -43,6 +43,13 @@ INSERT INTO show_terms (show_id, revision, fee_minor, fee_bp, tax_bp, refund_pol
        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::int[], $5::int[], $6::text[], $7::int[])
          AS asked (show_id, revision, fee_minor, fee_bp, tax_bp, refund_policy, card_seats_max);
 
+-- name: copy_terms
+-- A revision in which only prices are others: the terms of the one before it go on.
+INSERT INTO show_terms (show_id, revision, fee_minor, fee_bp, tax_bp, refund_policy, card_seats_max)
+     SELECT show_id, $2::bigint, fee_minor, fee_bp, tax_bp, refund_policy, card_seats_max
+       FROM show_terms
+      WHERE show_id = $1 AND revision = $2::bigint - 1;
+
 -- name: prices
 SELECT category, price_minor
   FROM price

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.catalogue.admin.keeper import Keeper
-from holdfast.catalogue.refusals import FeeTooHigh
+from holdfast.catalogue.refusals import FeeTooHigh, PricedByRules
 from holdfast.catalogue.schedule.forms import KeptShow, NewShow, ShowChange, ShowList, ShowsAsked
 from holdfast.catalogue.schedule.store import Schedule
 from holdfast.engines.down import EngineDown
@@ -109,7 +109,7 @@ def _schedule(request: Request) -> Schedule:
 
 
 MAKING = (NoSuchEvent, NoSuchHall, HallBusy, BadWindow, UnknownCategory, UnpricedCategory, FeeTooHigh)
-CHANGING = (NoSuchShow, NoSuchLayout, LayoutInUse, ShowCancelled)
+CHANGING = (NoSuchShow, NoSuchLayout, LayoutInUse, ShowCancelled, PricedByRules)
 SHOWS = Desk(path="shows", refusals=MAKING + CHANGING)
 
 ROUTES: tuple[Route, ...] = (

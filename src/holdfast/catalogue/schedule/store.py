@@ -14,6 +14,10 @@ import msgspec
 from holdfast.catalogue.admin.keeper import Keeper
 from holdfast.catalogue.admin.store import page_of, told
 from holdfast.catalogue.layout import Layout
+from holdfast.catalogue.price_preview import floors
+from holdfast.catalogue.price_rules import PriceRules
+from holdfast.catalogue.prices.store import keep_changes, look_again, rules_of
+from holdfast.catalogue.refusals import PricedByRules
 from holdfast.catalogue.schedule.forms import KeptShow, NewShow, ShowChange, ShowRow, ShowsAsked
 from holdfast.catalogue.show import OrphanRule, Times, prices_by_category, sale_state
 from holdfast.catalogue.store import Catalogue, policy_of
@@ -21,7 +25,7 @@ from holdfast.catalogue.terms import PLAIN, Terms
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.ledger import set_sale
+from holdfast.ledger import move_releases, set_sale
 from holdfast.refusals import (
     Busy,
     HallBusy,
@@ -119,6 +123,7 @@ class Schedule:
         self._catalogue = catalogue
         self._config = config
         self._organiser_id = keeper.organiser_id
+        self.actor_id = keeper.account_id
 
     async def add_show(self, new: NewShow) -> KeptShow:
         async with self._postgres.transaction() as tx:
@@ -140,16 +145,16 @@ class Schedule:
 
     async def change_show(self, show_id: int, change: ShowChange) -> KeptShow:
         """The change, whole or not at all. The sale hears of it in the same transaction."""
-        before = await self._row(self._postgres, show_id)
+        before = await self.row(self._postgres, show_id)
         new_hash = before.layout_hash if change.layout_hash is msgspec.UNSET else change.layout_hash
         layout = await self._grown(before.layout_hash, new_hash)
         async with self._postgres.transaction() as tx:
-            show = await self._row(tx, show_id)
+            show = await self.row(tx, show_id)
             if show.cancelled and change.cancelled is not True:
                 raise ShowCancelled(show_id=show_id)
             if show.layout_hash != before.layout_hash:
                 raise Busy(retry_after_s=1)  # somebody grew the layout since we looked at it
-            await self._apply(tx, show, change, layout)
+            await self.apply(tx, show, change, layout)
         self._catalogue.forget(show_id)
         self._catalogue.forget_pages()
         return await self.show(show_id)
@@ -166,23 +171,28 @@ class Schedule:
         )
         return total, [_kept(row) for row in rows]
 
-    async def _apply(self, tx: Any, show: ShowRow, change: ShowChange, layout: Layout) -> None:
+    async def apply(
+        self, tx: Any, show: ShowRow, change: ShowChange, layout: Layout, *, always: bool = False
+    ) -> int:
+        """Write the change of a locked show, as a revision of its own; `always`: even if it says nothing."""
         given = change.given()
         prices = given.pop("prices", {})
         if given.get("refund_policy", show) is None:
             given["refund_policy"] = policy_of(await tx.fetchrow(Q.policy_of_event, show.event_id))
         after = msgspec.structs.replace(show, **given)
-        if after == show and not prices:
-            return
+        if after == show and not prices and not always:
+            return show.revision
         if after.times != show.times:
             after.times.check()
             await self._hall(tx, show.hall_id)
             await _refuse_busy_hall(tx, show.hall_id, after.times, show.id)
         old_prices = {row["category"]: row["price_minor"] for row in await tx.fetch(Q.prices, show.id)}
-        after.terms.check(prices_by_category(layout, old_prices | prices))
+        rules = await rules_of(tx, show.id)
+        _refuse_ruled(rules, prices)
+        after.terms.check((*prices_by_category(layout, old_prices | prices), *floors(rules)))
         if prices:
             await tx.execute(Q.put_prices, [show.id] * len(prices), list(prices), list(prices.values()))
-        revision = await tx.fetchval(
+        revision: int = await tx.fetchval(
             Q.change_show,
             after.id,
             after.layout_hash,
@@ -206,17 +216,28 @@ class Schedule:
             owner_seats_max=after.owner_seats_max,
             revision=revision,
         )
+        moved = {name: (old_prices.get(name), price) for name, price in prices.items()}
+        if moved := {name: both for name, both in moved.items() if both[0] != both[1]}:
+            await keep_changes(tx, (show.id, revision), moved, self.actor_id)
+        await look_again(tx, show.id)
+        if after.starts_at != show.starts_at:
+            await move_releases(tx, show.id, after.starts_at)
+        return revision
 
     async def _grown(self, old_hash: str, new_hash: str) -> Layout:
         old = await self._catalogue.layout(old_hash)
         if new_hash == old_hash:
             return old
-        if await self._postgres.fetchrow(OFFICE.layout, new_hash, self._organiser_id) is None:
-            raise NoSuchLayout(layout=new_hash)
-        new = await self._catalogue.layout(new_hash)
+        new = await self.open_layout(new_hash)
         if not new.grows_from(old):
             raise LayoutInUse(layout=old_hash)
         return new
+
+    async def open_layout(self, layout_hash: str) -> Layout:
+        """A layout that this keeper has brought in, or that of a hall open to them."""
+        if await self._postgres.fetchrow(OFFICE.layout, layout_hash, self._organiser_id) is None:
+            raise NoSuchLayout(layout=layout_hash)
+        return await self._catalogue.layout(layout_hash)
 
     async def _hall(self, tx: Any, hall_id: int) -> Any:
         """A hall open to this keeper. Locked, so that two shows made at once see each other's times."""
@@ -224,7 +245,8 @@ class Schedule:
             return row
         raise NoSuchHall(hall_id=hall_id)
 
-    async def _row(self, tx: Any, show_id: int) -> ShowRow:
+    async def row(self, tx: Any, show_id: int) -> ShowRow:
+        """One show of this keeper's, locked until the transaction ends."""
         row = await tx.fetchrow(Q.show, show_id, self._organiser_id)
         if row is None:
             raise NoSuchShow(show_id=show_id)
@@ -246,6 +268,12 @@ class Schedule:
             order_seats_max=new.order_seats_max or self._config.order_seats_max,
             orphan_rule=new.orphan_rule,
         )
+
+
+def _refuse_ruled(rules: PriceRules | None, prices: Mapping[str, int]) -> None:
+    ruled = {rule.category for rule in rules.rules} if rules else set()
+    if both := sorted(ruled & prices.keys()):
+        raise PricedByRules(categories=both)
 
 
 async def _refuse_busy_hall(tx: Any, hall_id: int, times: Times, show_id: int) -> None:

@@ -35,9 +35,10 @@ UPDATE gate_pass SET revoked_at = coalesce(revoked_at, now())
 RETURNING id;
 
 -- name: sign_in
--- With the code, on the device that came first. No row: no such code, over, revoked, or another device.
+-- With the code, on the device that came first. One that is over has $3 seconds to tell what it has decided.
+-- No row: no such code, over for longer, revoked, or another device.
 UPDATE gate_pass SET device_key = coalesce(device_key, $2)
- WHERE code_hash = $1 AND revoked_at IS NULL AND ends_at > now()
+ WHERE code_hash = $1 AND revoked_at IS NULL AND ends_at + make_interval(secs => $3) > now()
    AND (device_key IS NULL OR device_key = $2)
 RETURNING id, account_id;
 

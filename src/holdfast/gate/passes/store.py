@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.gate.passport import NewPass, PassPage
+from holdfast.gate.passport import UPLOAD_GRACE_S, NewPass, PassPage
 from holdfast.gate.refusals import BadPassCode, DeviceTaken, NoSuchPass, NotAGateAccount
 from holdfast.people import Caller, NewAccount, People, Role, normal_email
 from holdfast.refusals import BadWindow, NoSuchShow
@@ -76,7 +76,7 @@ class Passes:
         return await self.find(pass_id, organiser_id)
 
     async def sign_in(self, code: str, device_key: bytes) -> Device:
-        row = await self._postgres.fetchrow(Q.sign_in, _digest(code), device_key)
+        row = await self._postgres.fetchrow(Q.sign_in, _digest(code), device_key, UPLOAD_GRACE_S)
         if row is None:
             raise BadPassCode
         caller = Caller(row["account_id"], Role.GATE, session_id=0)

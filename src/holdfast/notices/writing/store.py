@@ -40,6 +40,12 @@ class Writer:
         self._tickets = tickets
         self._config = config
 
+    @property
+    def _base(self) -> str | None:
+        """Without an address of ours a link leads nowhere, except on the mail page, which is at home here."""
+        base = self._config.public_url.rstrip("/")
+        return base if base or not self._config.mail_url else None
+
     async def warm_up(self) -> None:
         """Fonts, words and templates are read now, and not while somebody waits for their first mail."""
         for locale in stationery().words:
@@ -75,7 +81,7 @@ class Writer:
 
     async def _contents(self, due: Due) -> Contents | None:
         occasion = await self._tickets.occasion(due.show_id)
-        contents = _of_show(due, occasion)
+        contents = replace(_of_show(due, occasion), base=self._base)
         match due.kind:
             case Kind.HOLD_LAPSING | Kind.DECLINED:
                 return await self._while_held(due, contents)
@@ -151,7 +157,7 @@ class Writer:
         if due.kind is Kind.TICKET_GIVEN:
             seats = await self._seats(due.show_id, [ticket.seat])
             return replace(contents, seats=seats, other=people["getter"])
-        contents = replace(contents, other=people["giver"] or "?", reference="")
+        contents = replace(contents, other=people["giver"] or "?", reference="", booking_path="")
         if ticket.edition != edition or ticket.voided_at is not None:
             return None  # it has gone on, or back
         if ticket.owner_id is None:  # it waits for whoever signs up: until then its code is nobody's
@@ -178,15 +184,12 @@ class Writer:
         return Enclosure("tickets.ics", ICS, file)
 
     async def _stub(self, ticket: IssuedTicket, layout: Layout) -> Stub:
-        link = await self._tickets.link(ticket)
-        # Without an address of ours a link leads nowhere, except on the mail page, which is at home here.
-        base = self._config.public_url.rstrip("/")
-        is_reachable = bool(base) or not self._config.mail_url
+        link, base = await self._tickets.link(ticket), self._base
         code = await self._tickets.fixed_code(ticket) if ticket.codes is Codes.FIXED else None
         return Stub(
             seat=_named(layout, ticket.seat),
             picture=png(code) if code else None,
-            link=f"{base}/tickets/{link}" if is_reachable else "",
+            link="" if base is None else f"{base}/tickets/{link}",
         )
 
     async def _printed(self, ticket: IssuedTicket, layout: Layout, booking: Booking | None) -> Printed:
@@ -215,6 +218,8 @@ def _of_show(due: Due, occasion: Occasion) -> Contents:
         starts_at=occasion.starts_at,
         zone=occasion.starts_local.tzinfo or UTC,
         reference=reference(due.show_id, due.number) if due.number is not None else "",
+        booking_path=f"/bookings/{public_id(due.show_id, due.number)}" if due.number is not None else "",
+        show_path=f"/shows/{due.show_id}",
         amount_minor=due.body.get("amount_minor", 0),
         currency=due.body.get("currency", ""),
         reason=due.body.get("reason") or "",

@@ -1,84 +1,127 @@
 """/admin/shows/{show}/blocks: keep seats back, see what is kept back, give them to the sale again."""
 
-from typing import Annotated
+from datetime import UTC, datetime
 
-from msgspec import Meta, Struct
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.catalogue import Layout
-from holdfast.ledger import Booking, State, from_public_id, public_id
+from holdfast.catalogue import Layout, ShowOnSale
+from holdfast.ledger import from_public_id, public_id
 from holdfast.people import Role
 from holdfast.refusals import NoSuchBooking, NoSuchShow, SeatsTaken, UnknownSeat
+from holdfast.sale.blocks.block import Block, BlockChange, BlockList, NewBlock, Released, release_of
+from holdfast.sale.blocks.store import Blocks, Kept
+from holdfast.sale.refusals import SeatsWithdrawn, TooManyBlocks
 from holdfast.web.answers import answer, read
 from holdfast.web.routing import Route
 
-BLOCK_SEATS_MAX = 1000  # in one block; a stand is kept back in several
-
-Label = Annotated[str, Meta(min_length=1, max_length=200)]
-
-
-class NewBlock(Struct, forbid_unknown_fields=True, frozen=True):
-    seats: Annotated[list[Label], Meta(min_length=1, max_length=BLOCK_SEATS_MAX)]
-    name: Annotated[str, Meta(min_length=1, max_length=100)]  # for whom, or why
-
-
-class Block(Struct, frozen=True):
-    block_id: str
-    name: str
-    seats: list[str]
-
-
-class BlockList(Struct, frozen=True):
-    blocks: list[Block]
-
 
 async def post_block(request: Request) -> Response:
-    """Keep seats back. All of them, or none: a seat that somebody holds or has booked is not taken away."""
-    box, show_id = request.state.box, request.path_params["show"]
-    layout = await _own_layout(request)
+    """Keep seats back. All of them, or none: a seat that somebody holds or has booked is not taken away.
+
+    The name is for organisers alone. With a release they go to the sale by themselves.
+    """
+    show = await _own_show(request)
     new = read(NewBlock, await request.body())
-    if unknown := [label for label in new.seats if label not in layout.index_of]:
-        raise UnknownSeat(seats=unknown)
-    seats = sorted({layout.index_of[label] for label in new.seats})
-    found = await box.sales.block(show_id, seats, new.name, request.state.caller.account_id)
-    if not isinstance(found, int):
-        raise SeatsTaken(taken=[layout.labels[seat] for seat in found], alternatives=[])
-    return answer(201, Block(public_id(show_id, found), new.name, [layout.labels[seat] for seat in seats]))
+    seats = sorted(set(_numbers(show.layout, new.seats)))
+    release = release_of(
+        new.release_at, new.release_hours_before, starts_at=show.starts_at, now=datetime.now(UTC)
+    )
+    found = await _blocks(request).add(
+        show.show_id, seats, name=new.name, actor_id=request.state.caller.account_id, release=release
+    )
+    if not isinstance(found, Kept):
+        raise SeatsTaken(taken=[show.layout.labels[seat] for seat in found], alternatives=[])
+    return answer(201, _page(show, found))
 
 
 async def list_blocks(request: Request) -> Response:
-    """What is kept back."""
-    layout = await _own_layout(request)
-    found = await request.state.box.ledger.blocks(request.path_params["show"])
-    return answer(200, BlockList([_page(block, layout) for block in found]))
+    """What is kept back, for whom, and until when."""
+    show = await _own_show(request)
+    return answer(200, BlockList([_page(show, block) for block in await _blocks(request).all(show.show_id)]))
+
+
+async def patch_block(request: Request) -> Response:
+    """Give a block another name, or another time at which its seats go to the sale."""
+    show, change = await _own_show(request), read(BlockChange, await request.body())
+    block = await _block(request, show)
+    release = None
+    if change.release_at is not UNSET or change.release_hours_before is not UNSET:
+        release = release_of(
+            change.release_at, change.release_hours_before, starts_at=show.starts_at, now=datetime.now(UTC)
+        )
+    name = None if change.name is UNSET else change.name
+    await _blocks(request).change(show.show_id, block.number, name, release)
+    return answer(200, _page(show, await _block(request, show)))
+
+
+async def release_block(request: Request) -> Response:
+    """Give seats of a block to the sale, at once: some of them, or all. Answers with what stays back."""
+    show, asked = await _own_show(request), read(Released, await request.body() or b"{}")
+    block = await _block(request, show)
+    seats = None if asked.seats is None else _numbers(show.layout, asked.seats)
+    if strange := [seat for seat in seats or () if seat not in block.seats]:
+        raise UnknownSeat(seats=[show.layout.labels[seat] for seat in strange])
+    return answer(200, await _released(request, show, block, seats))
 
 
 async def delete_block(request: Request) -> Response:
-    """Give the seats of a block to the sale."""
-    box, show_id = request.state.box, request.path_params["show"]
-    layout = await _own_layout(request)
-    of_show, number = from_public_id(request.path_params["block"])
-    block = await box.ledger.booking(of_show, number) if of_show == show_id else None
-    if block is None or block.state is not State.BLOCKED:
-        raise NoSuchBooking()
-    if await box.sales.unblock(block, request.state.caller.account_id) is None:
-        raise NoSuchBooking()
-    return answer(200, _page(block, layout))
+    """Give all seats of a block to the sale. Answers with the block as it was."""
+    show = await _own_show(request)
+    block = await _block(request, show)
+    await _released(request, show, block, None)
+    return answer(200, _page(show, block))
 
 
-async def _own_layout(request: Request) -> Layout:
-    """The layout of a show of one's own; to everybody else there is no such show."""
+async def _released(request: Request, show: ShowOnSale, block: Kept, seats: list[int] | None) -> Block:
+    actor_id = request.state.caller.account_id
+    released = await _blocks(request).release(show.show_id, block, seats, actor_id)
+    if released is None:
+        raise NoSuchBooking()
+    kept = [show.layout.labels[seat] for seat in block.seats if seat not in released]
+    page = _page(show, block)
+    return Block(page.block_id, page.name, kept, page.made_at, page.release_at, page.release_hours_before)
+
+
+async def _own_show(request: Request) -> ShowOnSale:
+    """A show of one's own; to everybody else there is no such show."""
     caller, box = request.state.caller, request.state.box
     organiser_id = None if caller.role is Role.ADMIN else caller.account_id
-    show = await box.catalogue.show_of(request.path_params["show"], organiser_id)
-    layout: Layout = show.layout
-    return layout
+    show: ShowOnSale = await box.catalogue.show_of(request.path_params["show"], organiser_id)
+    return show
 
 
-def _page(block: Booking, layout: Layout) -> Block:
+async def _block(request: Request, show: ShowOnSale) -> Kept:
+    of_show, number = from_public_id(request.path_params["block"])
+    found = await _blocks(request).all(show.show_id, number) if of_show == show.show_id else []
+    if not found:
+        raise NoSuchBooking()
+    if found[0].withdrawn:
+        raise SeatsWithdrawn(seats=[show.layout.labels[seat] for seat in found[0].seats])
+    return found[0]
+
+
+def _blocks(request: Request) -> Blocks:
+    box = request.state.box
+    return Blocks(box.postgres, box.sales)
+
+
+def _numbers(layout: Layout, labels: list[str]) -> list[int]:
+    if unknown := [label for label in labels if label not in layout.index_of]:
+        raise UnknownSeat(seats=unknown)
+    return [layout.index_of[label] for label in labels]
+
+
+def _page(show: ShowOnSale, block: Kept) -> Block:
     return Block(
-        public_id(block.show_id, block.number), block.note, [layout.labels[seat] for seat in block.seats]
+        public_id(show.show_id, block.number),
+        block.name,
+        [show.layout.labels[seat] for seat in block.seats],
+        block.made_at,
+        block.release_at,
+        block.hours_before,
+        block.withdrawn,
     )
 
 
@@ -92,7 +135,7 @@ ROUTES = (
         tag="admin",
         body=NewBlock,
         answers={201: Block},
-        refusals=(NoSuchShow, UnknownSeat, SeatsTaken),
+        refusals=(NoSuchShow, UnknownSeat, SeatsTaken, TooManyBlocks),
         role=Role.ORGANISER,
         keyed=True,
     ),
@@ -106,12 +149,33 @@ ROUTES = (
         role=Role.ORGANISER,
     ),
     Route(
+        method="PATCH",
+        path=PATH + "/{block}",
+        call=patch_block,
+        tag="admin",
+        body=BlockChange,
+        answers={200: Block},
+        refusals=(NoSuchShow, NoSuchBooking, SeatsWithdrawn),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="POST",
+        path=PATH + "/{block}/release",
+        call=release_block,
+        tag="admin",
+        body=Released,
+        answers={200: Block},
+        refusals=(NoSuchShow, NoSuchBooking, UnknownSeat, SeatsWithdrawn),
+        role=Role.ORGANISER,
+        keyed=True,
+    ),
+    Route(
         method="DELETE",
         path=PATH + "/{block}",
         call=delete_block,
         tag="admin",
         answers={200: Block},
-        refusals=(NoSuchShow, NoSuchBooking),
+        refusals=(NoSuchShow, NoSuchBooking, SeatsWithdrawn),
         role=Role.ORGANISER,
     ),
 )

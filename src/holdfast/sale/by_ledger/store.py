@@ -13,7 +13,7 @@ from holdfast.holds import Best, Held, Places, Seats, Want, best, orphan_verdict
 from holdfast.ledger import Answer, Ledger, Lost, Opening, Refused
 from holdfast.refusals import Busy, LeavesOrphan, SoldOut
 from holdfast.sale.order import Order
-from holdfast.sale.terms import opening_of
+from holdfast.sale.terms import is_repriced, opening_of
 from holdfast.seatmap import SeatMap, Snapshot
 
 TRIES_MAX = 5
@@ -43,6 +43,8 @@ class ByLedger:
             snapshot = await self._seatmap.snapshot(order.show.show_id)
             held = chosen(order, snapshot, taken)
             opening = opening_of(order, held, time.monotonic(), by_ledger=True)
+            if is_repriced(order, opening):
+                return opening, Refused("repriced")
             (answer,) = await self._ledger.open_many([opening])
             if isinstance(answer, Refused) and answer.why == "unmarked":
                 await self._ledger.mark(order.show.show_id)

@@ -1,21 +1,230 @@
-"""What is on: home, search, events, venues. The same for everybody, and no lock path is asked."""
+"""Home, events, venues, the city one has chosen. The same for everybody; no lock path is asked (R3, R4)."""
 
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.site.routes import city_of, public
+from holdfast.catalogue import (
+    Asked,
+    City,
+    EventCard,
+    EventPage,
+    chosen_slowly,
+    event_cards,
+    event_told,
+    events_opening,
+    events_page,
+    venue_told,
+)
+from holdfast.refusals import Invalid, NoSuchCity
+from holdfast.search import SearchAsked, SearchTooSlow, Sort, search_page, understood
+from holdfast.site.browse.crawlers.routes import ROUTES as CRAWLERS
+from holdfast.site.browse.crawlers.routes import home_url
+from holdfast.site.browse.found.routes import ROUTES as FOUND
+from holdfast.site.browse.linked import linked
+from holdfast.site.browse.seats_left import still_to_come, today_in
+from holdfast.site.browse.telling import ground_ink, telling
+from holdfast.site.browse.timetable import bill, timetable, venue_days
+from holdfast.site.routes import city_of, dropped_cookie, form, kept_cookie, public, see, words
+from holdfast.site.visit import CITY, safe_path
 from holdfast.web.routing import Route
+
+Box = Any  # holdfast.app.Box, which imports us
+
+TONIGHT_MAX, ROW_MAX, SOON_MAX, HEROES_MAX, ALSO_MAX = 12, 10, 6, 5, 8
+SHOWS_OF_CARD_MAX = 3
+EARTH_KM = 6371.0
+
+
+def asked_text(request: Request, name: str) -> str | None:
+    return request.query_params.get(name) or None
+
+
+def asked_day(request: Request) -> date | None:
+    """The day in the address; what is none is as good as no day."""
+    try:
+        return date.fromisoformat(request.query_params.get("day", ""))
+    except ValueError:
+        return None
 
 
 async def get_home(request: Request) -> Response:
-    box, city = request.state.box, city_of(request)
+    box, spoken = request.state.box, words(request)
+    wished = asked_text(request, "city") or city_of(request)
 
     async def make() -> dict[str, Any]:
-        return {"cities": await box.catalogue.cities(), "city": city}
+        now = datetime.now(UTC)
+        cities = home_first(await box.catalogue.cities(), spoken.locale)
+        city = next((each for each in cities if each.slug == wished), None)
+        slug = city.slug if city else None
+        evening, night = await _tonight(box, city, now) if city else (None, [])
+        trending = await _trending(box, slug)
+        featured = await _featured(box, slug)
+        heroes = list({card.id: card for card in (*featured, *trending) if card.shows}.values())[:HEROES_MAX]
+        return telling(spoken, now) | {
+            "city": city,
+            "cities": cities,
+            "nearest": nearest(city, cities) if city else [],
+            "evening": evening,
+            "night": night[:TONIGHT_MAX],
+            "night_more": len(night) > TONIGHT_MAX,
+            "trending": trending,
+            "featured": featured,
+            "heroes": heroes,
+            "ground": ground_ink(heroes),
+            "opening": await _opening(box, slug),
+        }
 
-    return await public(request, "browse/home.html", (city,), make)
+    return await public(request, "browse/home.html", (wished,), make)
 
 
-ROUTES = (Route(method="GET", path="/", call=get_home, tag="site", bare=True),)
+async def _tonight(box: Box, city: City, now: datetime) -> tuple[date | None, list[Any]]:
+    """What is on today in the city and has not begun; else tomorrow; else on the next day with anything."""
+    today = today_in(city.timezone, now)
+    for day in (today, today + timedelta(days=1), None):
+        page = await events_page(box, Asked(city=city.slug, date=day, size=40))
+        if night := still_to_come(page.events, now):
+            return night[0][1][0].local_date if day is None else day, night
+    return None, []
+
+
+async def _trending(box: Box, city: str | None) -> list[EventCard]:
+    """What is wanted most there. Search keeps count; while it cannot answer, the page does without."""
+    asked = SearchAsked(city=city, sort=Sort.POPULARITY, size=ROW_MAX)
+    try:
+        return (await search_page(box, understood(asked), 1)).events
+    except SearchTooSlow:
+        return []
+
+
+async def _featured(box: Box, city: str | None) -> list[EventCard]:
+    event_ids = await box.catalogue.featured_events()
+    rows = await box.catalogue.shows_playing(event_ids, city=city, each_max=SHOWS_OF_CARD_MAX)
+    return [card for card in await event_cards(box, event_ids, rows) if card.shows]
+
+
+async def _opening(box: Box, city: str | None) -> list[EventCard]:
+    async def choose() -> list[int]:
+        return await events_opening(box, city, SOON_MAX)
+
+    event_ids = await chosen_slowly(box, ("opening", city), choose)
+    rows = await box.catalogue.shows_playing(event_ids, city=city, each_max=1)
+    return [card for card in await event_cards(box, event_ids, rows) if card.shows]
+
+
+def home_first(cities: list[City], locale: str) -> list[City]:
+    """Cities of the country that the reader's locale names come first: en_IN, de_DE."""
+    country = locale.partition("_")[2]
+    return sorted(cities, key=lambda city: (city.country != country, city.country, city.name))
+
+
+def nearest(city: City, cities: list[City]) -> list[City]:
+    """The others, the nearest first."""
+    others = [each for each in cities if each.slug != city.slug]
+    return sorted(others, key=lambda each: _km(city, each))[:SOON_MAX]
+
+
+def _km(one: City, other: City) -> float:
+    lat, far = math.radians(one.lat), math.radians(other.lat)
+    lon = math.radians(other.lon - one.lon)
+    cosine = math.sin(lat) * math.sin(far) + math.cos(lat) * math.cos(far) * math.cos(lon)
+    return EARTH_KM * math.acos(max(-1.0, min(1.0, cosine)))
+
+
+class CityForm(msgspec.Struct):
+    city: str = ""
+    back: str = "/"
+
+
+async def post_city(request: Request) -> Response:
+    """The city is kept for a year; none means anywhere. A name is as good as a slug."""
+    asked = await form(request, CityForm)
+    back = safe_path(asked.back)
+    if not asked.city:
+        return see(back, dropped_cookie(request, CITY))
+    named = asked.city.casefold()
+    for city in await request.state.box.catalogue.cities():
+        if named in (city.slug, city.name.casefold()):
+            return see(back, kept_cookie(request, CITY, city.slug))
+    raise Invalid(field="city", detail="Expected a city that we sell in.")
+
+
+async def get_event(request: Request) -> Response:
+    box, spoken, event_id = request.state.box, words(request), request.path_params["event"]
+    city, day, home = asked_text(request, "city") or city_of(request), asked_day(request), home_url(request)
+
+    async def make() -> dict[str, Any]:
+        event = await event_told(box, event_id)
+        cities = home_first(await box.catalogue.cities(), spoken.locale)
+        at_home = [each.slug for each in cities if spoken.locale.endswith(each.country)]
+        plan = timetable(event.shows, [city or "", *at_home], day)
+        shows = [show for told in plan.told for place in told.places for show in place.shows]
+        return telling(spoken, datetime.now(UTC)) | {
+            "event": event,
+            "plan": plan,
+            "also": await _also(box, event, plan.here[0].city if plan.here else city),
+            "city_names": {each.slug: each.name for each in cities},
+            "home": home,
+            "linked": linked(event, shows, home),
+        }
+
+    return await public(request, "browse/event.html", (city, day, home), make)
+
+
+async def _also(box: Box, event: EventPage, city: str | None) -> list[EventCard]:
+    """Others of its kind in the city, the most wanted first. Which ones may be half a minute old."""
+
+    async def choose() -> list[int]:
+        asked = SearchAsked(city=city, kind=event.kind, sort=Sort.POPULARITY, size=ALSO_MAX)
+        try:
+            return [card.id for card in (await search_page(box, understood(asked), 1)).events]
+        except (NoSuchCity, SearchTooSlow):
+            return []
+
+    chosen = await chosen_slowly(box, ("also", city, event.kind), choose)
+    event_ids = [each for each in chosen if each != event.id]
+    rows = await box.catalogue.shows_playing(event_ids, city=city, each_max=SHOWS_OF_CARD_MAX)
+    return [card for card in await event_cards(box, event_ids, rows) if card.shows]
+
+
+async def get_venue(request: Request) -> Response:
+    box, spoken, venue_id = request.state.box, words(request), request.path_params["venue"]
+    day, home = asked_day(request), home_url(request)
+
+    async def make() -> dict[str, Any]:
+        venue = await venue_told(box, venue_id)
+        days, chosen = venue_days(venue, day)
+        shows = [show for show in venue.shows if show.local_date == chosen]
+        events = await box.catalogue.events(list({show.event_id for show in shows}))
+        return telling(spoken, datetime.now(UTC)) | {
+            "venue": venue,
+            "days": days,
+            "chosen": chosen,
+            "bill": bill(shows),
+            "events": events,
+            "city_names": await _city_names(box),
+            "home": home,
+        }
+
+    return await public(request, "browse/venue.html", (day, home), make)
+
+
+async def _city_names(box: Box) -> Mapping[str, str]:
+    return {city.slug: city.name for city in await box.catalogue.cities()}
+
+
+TAG = "site"
+
+ROUTES = (
+    Route(method="GET", path="/", call=get_home, tag=TAG, bare=True),
+    Route(method="POST", path="/city", call=post_city, tag=TAG, bare=True),
+    Route(method="GET", path="/events/{event:int}", call=get_event, tag=TAG, bare=True),
+    Route(method="GET", path="/venues/{venue:int}", call=get_venue, tag=TAG, bare=True),
+    *FOUND,
+    *CRAWLERS,
+)

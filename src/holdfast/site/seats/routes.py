@@ -1,5 +1,175 @@
-"""Pages to come."""
+"""The page of a show, the hold that its forms ask for, and what the one who looks at it holds already."""
 
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.catalogue import ShowOnSale
+from holdfast.engines.down import EngineDown
+from holdfast.ledger import Booking, State, public_id
+from holdfast.people import Visit
+from holdfast.refusals import Busy, Invalid, Refusal, SeatsTaken
+from holdfast.sale import HoldBody
+from holdfast.site.routes import (
+    NO_STORE,
+    form,
+    kept_cookie,
+    page,
+    public,
+    see,
+    visit_of,
+    wants_json,
+    words,
+)
+from holdfast.site.seats.show import Told, instead, told
+from holdfast.site.seats.wish import HoldForm, InPart, best_in_part, order_of, wished
+from holdfast.site.visit import SESSION
+from holdfast.site.words import Words
+from holdfast.web.answers import answer
+from holdfast.web.keys import checked_key
 from holdfast.web.routing import Route
 
-ROUTES: tuple[Route, ...] = ()
+PAGE = "seats/show.html"
+TRIES_MAX = 3  # the best of a part is chosen from a map that others are taking from
+LATEST_MAX = 30  # bookings of somebody that are looked through for this show
+NUMBER_MAX = 2**62
+SHOWN = {State.HELD: "held", State.PAYING: "paying", State.CONFIRMED: "has"}
+
+
+async def get_show(request: Request) -> Response:
+    """The same for everybody: facts, prices, and forms that work without a script."""
+    box, show_id, spoken = request.state.box, request.path_params["show"], words(request)
+
+    async def make() -> dict[str, Any]:
+        return _page_of(await _told(box, show_id), spoken)
+
+    return await public(request, PAGE, (show_id,), make)
+
+
+async def post_hold(request: Request) -> Response:
+    """Hold what the form asks for, for whoever sends it; nobody has to sign up for that."""
+    box, show_id = request.state.box, request.path_params["show"]
+    show = box.catalogue.recent(show_id) or await box.catalogue.show_on_sale(show_id)
+    try:
+        asked = await form(request, HoldForm)
+        if not asked.seats and "quantity" not in (await request.body()).decode("latin-1"):
+            raise Invalid(field="seats", detail="Expected at least one seat.")
+        visit, cookies = await _somebody(request)
+        booking = await _held(box, show, asked, visit)
+    except (Refusal, EngineDown) as no:
+        if wants_json(request):
+            raise
+        return await _refused(request, show, no)
+    go = f"/bookings/{public_id(booking.show_id, booking.number)}"
+    if not wants_json(request):
+        return see(go, *cookies)
+    response = answer(200, {"go": go}, {"Cache-Control": NO_STORE})
+    response.raw_headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in cookies]
+    return response
+
+
+async def get_mine(request: Request) -> Response:
+    """What the one who looks at the page has of this show: for its script, as the page is everybody's."""
+    box, show_id, visit = request.state.box, request.path_params["show"], await visit_of(request)
+    show = await box.catalogue.show_on_sale(show_id)
+    found: list[Booking] = []
+    for owner_id in visit.owner_ids if visit is not None else ():
+        latest = await box.ledger.bookings_of(owner_id, before=NUMBER_MAX, limit=LATEST_MAX)
+        found += [booking for booking in latest if booking.show_id == show_id and booking.state in SHOWN]
+    now = datetime.now(UTC)
+    mine = [
+        {
+            "booking": public_id(booking.show_id, booking.number),
+            "state": SHOWN[booking.state],
+            "seats": [show.layout.labels[seat] for seat in booking.seats],
+            "expires_at": booking.expires_at,
+        }
+        for booking in found
+        if booking.state is not State.HELD or (booking.expires_at and booking.expires_at > now)
+    ]
+    return answer(200, {"mine": mine}, {"Cache-Control": NO_STORE})
+
+
+async def _somebody(request: Request) -> tuple[Visit, list[str]]:
+    """Who is there; a guest is made of nobody, with the cookie that says so from now on."""
+    if (visit := await visit_of(request)) is not None:
+        return visit, []
+    visits = request.state.box.visits
+    cookie = await visits.open_guest(words(request).language)
+    visit = await visits.visit(cookie)
+    assert visit is not None, "a cookie that was made a moment ago speaks for somebody"
+    return visit, [kept_cookie(request, SESSION, cookie)]
+
+
+async def _held(box: Any, show: ShowOnSale, asked: HoldForm, visit: Visit) -> Booking:
+    request_id = checked_key(asked.key.encode()) if asked.key else f"~{secrets.token_hex(12)}"
+    snapshot = box.seatmap.fresh(show.show_id) or await _map(box, show.show_id)
+    wish = wished(asked, show.layout, snapshot.states if snapshot is not None else None)
+    for tries_left in reversed(range(TRIES_MAX)):
+        body = wish if isinstance(wish, HoldBody) else await _chosen(box, show, wish)
+        try:
+            held: Booking = await box.sales.hold(order_of(show, visit.account_id, request_id, asked, body))
+            return held
+        except SeatsTaken:
+            if not tries_left or isinstance(wish, HoldBody):
+                raise
+    raise Busy(retry_after_s=1)
+
+
+async def _chosen(box: Any, show: ShowOnSale, wish: InPart) -> HoldBody:
+    newest = await box.seatmap.newest(show.show_id)
+    return HoldBody(seats=best_in_part(show.layout, newest.states, wish))
+
+
+async def _refused(request: Request, show: ShowOnSale, no: Refusal | EngineDown) -> Response:
+    """The page again, with what went wrong and what may be had instead."""
+    details: dict[str, Any] = dict(no.details) if isinstance(no, Refusal) else {}
+    status = no.status if isinstance(no, Refusal) else 503
+    code = no.code if isinstance(no, Refusal) else "engine_down"
+    groups: Sequence[Sequence[str]] = details.get("alternatives") or []
+    if better := details.get("better"):
+        groups = [better]
+    spoken = words(request)
+    facts = _page_of(await _told(request.state.box, show.show_id), spoken)
+    facts["refusal"] = {
+        "code": code,
+        "named": spoken.has(f"seats.refused_{code}"),
+        "detail": getattr(no, "title", ""),
+        "seats": ", ".join(details.get("taken") or []),
+        "limit": details.get("limit") or min(10, show.order_seats_max),
+        "instead": instead(show, groups),
+    }
+    headers = {"Retry-After": "1"} if status == 503 else {}
+    return page(request, PAGE, status=status, headers=headers, **facts)
+
+
+def _page_of(facts: Told, spoken: Words) -> dict[str, Any]:
+    return {"told": facts, "script": facts.script(spoken), "refusal": None}
+
+
+async def _told(box: Any, show_id: int) -> Told:
+    row = await box.catalogue.show_card(show_id)
+    show = await box.catalogue.show_on_sale(show_id)
+    event = await box.catalogue.event(row["event_id"])
+    venue = await box.catalogue.venue(row["venue_id"])
+    snapshot = await _map(box, show_id)
+    return told(row, event, venue, show, snapshot.states if snapshot else None, datetime.now(UTC))
+
+
+async def _map(box: Any, show_id: int) -> Any:
+    """The map, or None while it cannot be asked for: the page has other things to tell."""
+    try:
+        return await box.seatmap.snapshot(show_id)
+    except EngineDown:
+        return None
+
+
+ROUTES = (
+    Route(method="GET", path="/shows/{show:int}", call=get_show, tag="site", bare=True),
+    Route(method="POST", path="/shows/{show:int}/hold", call=post_hold, tag="site", bare=True),
+    Route(method="GET", path="/shows/{show:int}/mine", call=get_mine, tag="site", bare=True),
+)

@@ -1,0 +1,89 @@
+"""Purchases at a fixed rate, whatever becomes of them: a seat is held, then paid for.
+
+python -m bench.letters_load URL RATE TOKENS SHOW SEATS
+TOKENS and SEATS are files, a token and a label a line. Prints one line of JSON. A hold is timed from when it
+was to begin, so that a wait for a connection is counted too.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvloop
+
+PAY = b'{"method":"tok_ok"}'
+CONNECTIONS = 64
+
+
+class Buyers:
+    def __init__(self, url: str, tokens: list[str], show: int) -> None:
+        address = urlsplit(url)
+        assert address.hostname
+        assert address.port
+        self._host, self._port = address.hostname, address.port
+        self._tokens = tokens
+        self._show = show
+        self._free: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
+        self.answers: Counter[int] = Counter()
+        self.hold_s: list[float] = []
+        self.pay_s: list[float] = []
+
+    async def connect(self) -> None:
+        for _ in range(CONNECTIONS):
+            self._free.put_nowait(await asyncio.open_connection(self._host, self._port))
+
+    async def buy(self, place: int, label: str, begin_at: float) -> None:
+        token, body = self._tokens[place % len(self._tokens)], json.dumps({"seats": [label]}).encode()
+        status, booking = await self._asked(f"/shows/{self._show}/holds", body, token)
+        self.hold_s.append(time.perf_counter() - begin_at)
+        if status == 201:
+            began = time.perf_counter()
+            await self._asked(f"/bookings/{booking['booking_id']}/pay", PAY, token)
+            self.pay_s.append(time.perf_counter() - began)
+
+    async def _asked(self, path: str, body: bytes, token: str) -> tuple[int, dict[str, Any]]:
+        reader, writer = await self._free.get()
+        writer.write(
+            f"POST /api/v1{path} HTTP/1.1\r\nHost: {self._host}\r\nAuthorization: Bearer {token}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
+        head = await reader.readuntil(b"\r\n\r\n")
+        size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or 0)
+        answer = await reader.readexactly(size)
+        self._free.put_nowait((reader, writer))
+        status = int(head[9:12])
+        self.answers[status] += 1
+        return status, json.loads(answer)
+
+
+async def main(url: str, rate: float, tokens: list[str], show: int, seats: list[str]) -> None:
+    buyers = Buyers(url, tokens, show)
+    await buyers.connect()
+    began = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for place, label in enumerate(seats):
+            begin_at = began + place / rate
+            await asyncio.sleep(max(0.0, begin_at - time.perf_counter()))
+            group.create_task(buyers.buy(place, label, begin_at))
+    times = {"hold_ms": buyers.hold_s, "pay_ms": buyers.pay_s}
+    found = {name: [round(one * 1000, 3) for one in sorted(some)] for name, some in times.items()}
+    print(json.dumps({**found, "answers": dict(buyers.answers)}))
+
+
+if __name__ == "__main__":
+    url, rate, tokens, show, seats = sys.argv[1:]
+    uvloop.run(
+        main(
+            url,
+            float(rate),
+            Path(tokens).read_text().split(),
+            int(show),
+            Path(seats).read_text().splitlines(),
+        )
+    )

@@ -1,0 +1,1 @@
+"""Whole answers, kept as bytes."""

@@ -1,0 +1,1 @@
+"""Price rules: kept, tried out, and followed by the prices of a show (R33)."""

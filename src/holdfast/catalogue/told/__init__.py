@@ -1,0 +1,1 @@
+"""Whole pages of the catalogue, put together: for the API and for pages alike."""

@@ -1,0 +1,1 @@
+"""What a station keeps on disk (R30)."""

@@ -1,0 +1,46 @@
+"""What a scanner typed: a line a scan, out of whatever bytes come. No I/O."""
+
+import re
+from string import whitespace
+
+LINE_BYTES_MAX = 500  # the longest code has 168 letters: what is longer is none, and is cut
+ENDS = re.compile(rb"[\r\n]")
+# Scanners put STX, ETX and the like around what they read; nobody's code begins or ends with one.
+EDGES = whitespace + "".join(map(chr, (*range(32), 127)))
+
+
+class Lines:
+    """Bytes in, lines out. Of a line that is too long the beginning stays: it fills nobody's memory."""
+
+    def __init__(self) -> None:
+        self._begun = bytearray()
+
+    def add(self, raw: bytes) -> list[str]:
+        """The lines that ended in these bytes."""
+        *ended, rest = ENDS.split(raw)
+        lines = []
+        for part in ended:
+            self._grow(part)
+            lines.append(self.rest())
+        self._grow(rest)
+        return lines
+
+    def rest(self) -> str:
+        """What stands after the last end of a line; and then nothing does."""
+        line = _readable(bytes(self._begun))
+        self._begun.clear()
+        return line
+
+    def _grow(self, part: bytes) -> None:
+        self._begun += part[: LINE_BYTES_MAX - len(self._begun)]
+
+
+def code_in(line: str) -> str:
+    """A code has capitals alone: with Caps Lock on, a scanner types the others."""
+    return line.upper() if line.isascii() else line
+
+
+def _readable(raw: bytes) -> str:
+    """Text that can be sent and kept, whatever it was."""
+    text = raw.decode("utf-8", "replace").strip(EDGES)
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)

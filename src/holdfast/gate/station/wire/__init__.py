@@ -1,0 +1,1 @@
+"""A station's way to the box office (R30)."""

@@ -1,0 +1,33 @@
+-- What the organisers' desk reads and writes in transactions of its own: the caller has locked the show.
+
+-- name: reprice_sale
+-- Holds at the prices of before are refused from now on. The map stays: it knows no prices.
+UPDATE sale SET revision = $2 WHERE show_id = $1;
+
+-- name: lock_sale
+-- Against holds that are being opened, until the transaction ends.
+SELECT 1 FROM sale WHERE show_id = $1 FOR UPDATE;
+
+-- name: seats_by_category
+-- Seats sold and seats kept back; $2 has the category of every seat, a byte each.
+  SELECT get_byte($2::bytea, seat) AS category, booking.state::text AS state, count(*)::int AS seats
+    FROM booking, unnest(booking.seats) AS seat
+   WHERE booking.show_id = $1
+     AND booking.state IN ('confirmed', 'blocked')
+GROUP BY 1, 2;
+
+-- name: taken_seats
+-- Whoever has a seat now; a lapsed hold is nobody's.
+SELECT unnest(seats) AS seat, state::text AS state
+  FROM booking
+ WHERE show_id = $1
+   AND number = ANY (ARRAY(SELECT DISTINCT number FROM taken_seat WHERE show_id = $1))
+   AND (state <> 'held' OR expires_at > now());
+
+-- name: block
+SELECT number FROM block_seats($1, $2, $3, $4);
+
+-- name: move_releases
+-- Blocks that are to be released so many hours before the start are, before the new one.
+UPDATE seat_block SET release_at = $2::timestamptz - hours_before * interval '1 h'
+ WHERE show_id = $1 AND hours_before IS NOT NULL;

@@ -1,0 +1,102 @@
+"""Shows of an event or a venue, by city, day and place. No I/O."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from holdfast.catalogue import SaleState, ShowCard, VenuePage
+
+AGENDA_MAX = 10  # so few shows are told all at once; more by the day
+DAYS_MAX = 60  # of the strip
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    venue_id: int
+    venue: str
+    shows: list[ShowCard]
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    day: date
+    timezone: str
+    places: list[Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A day of the strip, or a city."""
+
+    value: str
+    shows: int
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    cities: list[Choice]
+    here: list[ShowCard]  # in the city that is told
+    days: list[tuple[date, Choice]]  # none: all shows are told at once
+    told: list[Day]
+
+
+def timetable(shows: Sequence[ShowCard], cities_wished: Sequence[str], day: date | None) -> Timetable:
+    """What of an event's shows is told: those of one city, and of one day when there are many.
+
+    The city is the first wished for where there is a show, else the one with the next show.
+    """
+    by_city = Counter(show.city for show in shows)
+    chosen = next((slug for slug in cities_wished if slug in by_city), shows[0].city if shows else None)
+    here = [show for show in shows if show.city == chosen]
+    by_day = Counter(show.local_date for show in here)
+    cities = [Choice(slug, count, slug == chosen) for slug, count in by_city.items()]
+    if len(here) <= AGENDA_MAX:
+        return Timetable(cities, here, [], agenda(here))
+    days = sorted(by_day)[:DAYS_MAX]
+    told = day if day in by_day else first_day(here)
+    strip = [(each, Choice(each.isoformat(), by_day[each], each == told)) for each in days]
+    return Timetable(cities, here, strip, agenda([show for show in here if show.local_date == told]))
+
+
+def first_day(shows: Sequence[ShowCard]) -> date:
+    """The first with a show that one can go to, else the first."""
+    going = [show for show in shows if show.sale_state not in (SaleState.CANCELLED, SaleState.PAST)]
+    return (going or shows)[0].local_date
+
+
+def agenda(shows: Iterable[ShowCard]) -> list[Day]:
+    """Day by day, venue by venue; the order of the shows stays."""
+    days: dict[tuple[date, str], dict[int, Place]] = {}
+    for show in shows:
+        places = days.setdefault((show.local_date, show.timezone), {})
+        places.setdefault(show.venue_id, Place(show.venue_id, show.venue, [])).shows.append(show)
+    return [Day(day, zone, list(places.values())) for (day, zone), places in days.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Billing:
+    """An event at a venue on a day."""
+
+    event_id: int
+    title: str
+    shows: list[ShowCard]
+
+
+def bill(shows: Iterable[ShowCard]) -> list[Billing]:
+    """What is on at a venue on a day: an event once, with its times."""
+    events: dict[int, Billing] = {}
+    for show in shows:
+        events.setdefault(show.event_id, Billing(show.event_id, show.title, [])).shows.append(show)
+    return list(events.values())
+
+
+def venue_days(venue: VenuePage, day: date | None) -> tuple[list[tuple[date, Choice]], date | None]:
+    """The strip of a venue's days, and which of them is told."""
+    by_day = Counter(show.local_date for show in venue.shows)
+    if not by_day:
+        return [], None
+    told = day if day in by_day else first_day(venue.shows)
+    days = sorted(by_day)[:DAYS_MAX]
+    return [(each, Choice(each.isoformat(), by_day[each], each == told)) for each in days], told

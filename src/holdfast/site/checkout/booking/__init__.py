@@ -1,0 +1,1 @@
+"""The page of a booking, in whatever state it is."""

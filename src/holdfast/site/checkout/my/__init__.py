@@ -1,0 +1,1 @@
+"""All that is mine, also without a network."""

@@ -1,0 +1,1 @@
+"""While seats are held: longer, gone, paid for."""

@@ -1,0 +1,117 @@
+"""Reads everything the page of a booking tells, from the stores that know it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.ledger import Booking, State, from_public_id
+from holdfast.people import Visit
+from holdfast.refusals import NoSuchBooking
+from holdfast.sale import booking_page
+from holdfast.site.checkout.sheet import Came, Place, Sheet, Shown
+from holdfast.tickets import Codes, Giver, IssuedTicket, Standing, printed, svg_url
+
+Box = Any  # holdfast.app.Box, which imports us
+
+HAS_TICKETS = (State.CONFIRMED, State.REFUNDED)
+ENDED = {"paid", "declined", "called_off", "expired"}
+
+
+async def own_booking(box: Box, visit: Visit, public_id: str) -> Booking:
+    """A booking of whoever is there, or of a guest they once were; to everybody else there is none."""
+    show_id, number = from_public_id(public_id)
+    booking: Booking | None = await box.ledger.booking(show_id, number)
+    if booking is None or booking.owner_id not in visit.owner_ids or booking.state is State.BLOCKED:
+        raise NoSuchBooking
+    return booking
+
+
+async def sheet_of(box: Box, visit: Visit, booking: Booking) -> Sheet:
+    show = await box.catalogue.show_on_sale(booking.show_id)
+    terms = await box.catalogue.terms(show, booking.revision)
+    (refunds,) = await box.refunds.shown_many([booking])
+    page = booking_page(booking, show, terms, refunds)
+    has_tickets = booking.state in HAS_TICKETS
+    return Sheet(
+        page=page,
+        occasion=await box.tickets.occasion(booking.show_id),
+        places=tuple(
+            Place(**_spelt(show.layout, seat), price_minor=price)
+            for seat, price in zip(booking.seats, booking.prices_minor, strict=True)
+        ),
+        payment=await box.payments.latest(booking.show_id, booking.number) if booking.amount_minor else None,
+        expires_at=booking.expires_at,
+        life_max_s=box.config.hold_life_max_s,
+        now=await box.refund_book.ledger_now(),
+        came=await _came(box, booking) if booking.amount_minor else (),
+        tickets=await _tickets(box, giver_of(visit, booking), booking) if has_tickets else (),
+    )
+
+
+def giver_of(visit: Visit, booking: Booking) -> Giver:
+    """Whoever is there, as the owner of this booking."""
+    return Giver(booking.owner_id, visit.email or visit.account.email)
+
+
+async def tickets_of(box: Box, booking: Booking) -> list[IssuedTicket]:
+    found: list[IssuedTicket] = await box.tickets.of_booking(booking.show_id, booking.number)
+    return found
+
+
+async def shown_ticket(box: Box, ticket: IssuedTicket, booking: Booking | None, *, is_mine: bool) -> Shown:
+    layout = (await box.catalogue.show_on_sale(ticket.show_id)).layout
+    has_code = is_mine and ticket.voided_at is None and ticket.codes is Codes.FIXED
+    code = await box.tickets.fixed_code(ticket) if has_code else None
+    is_good = is_mine and ticket.voided_at is None
+    return Shown(
+        printed=printed(ticket, layout, booking, code),
+        link=await box.tickets.link(ticket) if is_good else None,
+        qr=svg_url(code) if code else None,
+        standing=ticket.worth if is_mine or ticket.voided_at else Standing.GIVEN_AWAY,
+        is_live=ticket.codes is not Codes.FIXED,
+        waits_for=ticket.owner_email,
+    )
+
+
+async def _tickets(box: Box, me: Giver, booking: Booking) -> list[Shown]:
+    return [
+        await shown_ticket(box, one, booking, is_mine=one.is_of(me.account_id, me.email))
+        for one in await tickets_of(box, booking)
+    ]
+
+
+async def _came(box: Box, booking: Booking) -> Sequence[Came]:
+    """What became of each attempt to pay, and of each refund, in the order in which it happened."""
+    key = (booking.show_id, booking.number)
+    lines = [_attempt(row) for row in await box.refund_book.attempts_of(booking)]
+    for refund in (await box.refund_book.refunds_of([key]))[key]:
+        amount = refund.amount_minor
+        lines.append(Came(at=refund.asked_at, what="refund_asked", amount_minor=amount))
+        if refund.done_at is not None:
+            lines.append(Came(at=refund.done_at, what="refund_done", amount_minor=amount))
+        elif refund.state == "by_hand":
+            lines.append(Came(at=refund.asked_at, what="refund_by_hand", amount_minor=amount))
+    return sorted(lines, key=lambda line: line.at)
+
+
+def _attempt(row: Any) -> Came:
+    what = row["step"] if row["step"] in ENDED else "under_way"
+    if row["step"] in ("returned", "by_hand"):
+        what = "came_late"
+    return Came(
+        at=row["ended_at"] or row["asked_at"],
+        what=what,
+        amount_minor=row["amount_minor"],
+        reason=row["reason"] or "",
+    )
+
+
+def _spelt(layout: Any, index: int) -> dict[str, str]:
+    seat = layout.seat(index)
+    return {
+        "label": seat.label,
+        "section": seat.section,
+        "row": seat.row,
+        "number": seat.number,
+        "category": layout.categories[seat.category].name,
+        "trait": seat.trait,
+    }

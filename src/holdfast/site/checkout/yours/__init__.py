@@ -1,0 +1,1 @@
+"""What is bought: on paper, in a calendar, given away, given back."""

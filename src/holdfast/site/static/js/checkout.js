@@ -1,0 +1,119 @@
+// The page of a booking: its clock, and whether it still says the truth. Without this file it is the same
+// page, with the time instead of the seconds and a reload instead of a look.
+
+const page = document.getElementById("booking");
+
+// Moments of today in the reader's own zone, written as where they live.
+const language = document.documentElement.lang;
+const locale = navigator.languages.find((one) => one.startsWith(language)) ?? language;
+for (const time of document.querySelectorAll("time[data-clock]")) {
+  const at = new Date(time.dateTime);
+  time.textContent = at.toLocaleTimeString(locale, { hour: "numeric", minute: "2-digit" });
+}
+
+if (page) {
+  // The server's clock counts: ours may be wrong, so only the difference between the two is taken from it.
+  const arrived = performance.timeOrigin + (performance.getEntriesByType("navigation")[0]?.responseStart ?? 0);
+  let skew = Number(page.dataset.now) - arrived;
+  let ends = Number(page.dataset.ends);
+  const whole = Number(page.dataset.whole);
+  const stage = page.dataset.stage;
+  const spoken = document.getElementById("spoken");
+  const left = document.getElementById("left");
+  const bar = document.getElementById("left-bar");
+  const stub = document.getElementById("stub");
+
+  const leftMs = () => ends - (Date.now() + skew);
+
+  // Said aloud twice and no more: a clock that speaks every second is of no use to anybody.
+  const sayings = [[120_000, page.dataset.sayTwo], [30_000, page.dataset.sayHalf]];
+  const due = sayings.filter(([at]) => leftMs() > at);
+
+  function draw() {
+    const ms = Math.max(0, leftMs());
+    const seconds = Math.ceil(ms / 1000);
+    left.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+    bar.value = ms / whole;
+    // In a few steps: what one wants to press must not creep away.
+    stub.style.setProperty("--torn", String(Math.floor((1 - Math.min(1, ms / whole)) * 6) / 6));
+    stub.classList.toggle("is-short", ms < 120_000);
+    while (due.length && ms <= due[0][0]) {
+      const [, sentence] = due.shift();
+      if (stage === "held") spoken.textContent = sentence;
+    }
+    if (ms === 0) spoken.textContent = page.dataset.sayOver;
+    return ms;
+  }
+
+  if (left && (stage === "held" || stage === "paying")) {
+    left.hidden = bar.hidden = false;
+    draw();
+    const ticking = setInterval(() => {
+      if (draw() === 0) {
+        clearInterval(ticking);
+        look();
+      }
+    }, 1000);
+  }
+
+  // Another tab, the gateway or the clock may have moved the booking on: look, and load the page if so.
+  let looking = null;
+  async function look() {
+    if (looking) return;
+    looking = fetch(page.dataset.path, { headers: { Accept: "application/json" }, cache: "no-store" });
+    try {
+      const answer = await looking;
+      if (answer.status === 404 || answer.redirected) location.reload();
+      if (!answer.ok) return;
+      const told = await answer.json();
+      if (told.mark !== page.dataset.mark) {
+        if (told.stage !== stage || stage !== "held") {
+          keepTyped();
+          location.replace(page.dataset.path);
+        } else {
+          location.reload();
+        }
+        return;
+      }
+      skew = ends - told.left_ms - Date.now();
+    } catch {
+      // No network: the seats are held by the server, not by this page. It looks again in a while.
+    } finally {
+      looking = null;
+    }
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState === "visible" && stage !== "confirmed") look();
+  });
+  window.addEventListener("online", look);
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) look();
+  });
+
+  let pause = 1500;
+  function lookAgain() {
+    setTimeout(async () => {
+      if (document.visibilityState === "visible") await look();
+      pause = Math.min(pause * 1.4, 8000);
+      lookAgain();
+    }, pause);
+  }
+  if (stage === "paying" || (stage === "lapsed" && !page.dataset.mark.includes(".none."))) lookAgain();
+  if (stage === "held" && leftMs() < 0) look();
+
+  // What was typed survives a lapse and a new hold, in this tab alone.
+  const form = document.getElementById("pay");
+  const fields = form ? [...form.querySelectorAll("input:not([type=hidden])")] : [];
+  function keepTyped() {
+    for (const field of fields) sessionStorage.setItem(`typed-${field.name}`, field.value);
+  }
+  for (const field of fields) {
+    if (!field.value) field.value = sessionStorage.getItem(`typed-${field.name}`) ?? "";
+    field.addEventListener("change", keepTyped);
+  }
+  form?.addEventListener("submit", () => sessionStorage.clear());
+
+  // To what is wrong, or to what must be read first.
+  (page.querySelector("[aria-invalid=true]") ?? page.querySelector(".say.bad"))?.focus();
+}

@@ -1,0 +1,32 @@
+// Keeps tickets on this device, so that they open without a network. Two workers, each for its own addresses:
+// ours for /my and /bookings, that of the ticket pages for /tickets. Nothing else of the site is kept.
+
+const OURS = "/my-tickets-worker.js";
+const TICKETS = "tickets-1"; // the cache of tickets/phone/static/worker.js
+
+if ("serviceWorker" in navigator) keep();
+
+async function keep() {
+  try {
+    await Promise.all([
+      navigator.serviceWorker.register(OURS, { scope: "/my" }),
+      navigator.serviceWorker.register(OURS, { scope: "/bookings/" }),
+    ]);
+    const links = [...document.querySelectorAll("a[data-keep]")].map((link) => link.getAttribute("href"));
+    const tickets = links.filter((path) => path.startsWith("/tickets/"));
+    if (tickets.length) {
+      await navigator.serviceWorker.register("/tickets/worker.js");
+      const kept = await caches.open(TICKETS);
+      await kept.addAll([...tickets, "/tickets/files/ticket.js"]);
+    }
+    const worker = (await navigator.serviceWorker.ready).active;
+    worker?.postMessage({ keep: [location.pathname, ...links.filter((path) => path.startsWith("/bookings/"))] });
+  } catch (problem) {
+    console.info("tickets are not kept for offline use:", problem.message);
+  }
+}
+
+// Whoever signs out leaves nothing behind; the server's answer clears the rest.
+document.querySelector('form[action="/sign-out"]')?.addEventListener("submit", () => {
+  caches.keys().then((names) => names.forEach((name) => caches.delete(name)));
+});

@@ -1,0 +1,71 @@
+// /my and the pages of confirmed bookings open again without a network, with the files they need.
+// A page is kept only if its answer says so; one that turns out to be gone, or another's, is forgotten at once.
+
+const KEPT = "my-1";
+const FILES = "files-{{edition}}";
+const OFFLINE = "/my/offline";
+
+self.addEventListener("install", (event) => {
+  event.waitUntil(caches.open(KEPT).then((cache) => cache.add(OFFLINE)));
+  self.skipWaiting();
+});
+self.addEventListener("activate", (event) => event.waitUntil(began()));
+
+async function began() {
+  for (const name of await caches.keys()) if (name.startsWith("files-") && name !== FILES) await caches.delete(name);
+  await self.clients.claim();
+}
+
+self.addEventListener("fetch", (event) => {
+  const { request } = event;
+  const { origin, pathname } = new URL(request.url);
+  if (request.method !== "GET" || origin !== location.origin) return;
+  if (pathname.startsWith("/static/")) event.respondWith(file(request));
+  else if (request.mode === "navigate" && isPage(pathname)) event.respondWith(page(request, pathname));
+});
+
+self.addEventListener("message", (event) => {
+  for (const path of event.data?.keep ?? []) if (isPage(path)) event.waitUntil(page(new Request(path), path));
+});
+
+function isPage(path) {
+  return path === "/my" || /^\/bookings\/[a-z2-7]{20}$/.test(path);
+}
+
+async function page(request, path) {
+  const cache = await caches.open(KEPT);
+  try {
+    const answer = await fetch(request);
+    const isSignedOut = answer.redirected || answer.type === "opaqueredirect" || answer.status === 401;
+    if (isSignedOut) await forgetAll(cache);
+    else if (answer.ok && answer.headers.get("Holdfast-Offline") === "keep") {
+      await cache.put(path, answer.clone());
+      await keepFiles(answer.clone());
+    } else if (answer.status < 500) await cache.delete(path);
+    return answer;
+  } catch {
+    return (await cache.match(path)) ?? (await cache.match(OFFLINE)) ?? Response.error();
+  }
+}
+
+// What a page needs: it was loaded before there was a worker to see it.
+async function keepFiles(answer) {
+  const html = await answer.text();
+  const cache = await caches.open(FILES);
+  for (const [, path] of html.matchAll(/"(\/static\/[^"#]+)"/g)) {
+    if (!(await cache.match(path))) await cache.add(path).catch(() => {});
+  }
+}
+
+async function file(request) {
+  const cache = await caches.open(FILES);
+  const kept = await cache.match(request);
+  if (kept) return kept;
+  const answer = await fetch(request);
+  if (answer.ok) await cache.put(request, answer.clone());
+  return answer;
+}
+
+async function forgetAll(cache) {
+  for (const request of await cache.keys()) if (new URL(request.url).pathname !== OFFLINE) await cache.delete(request);
+}

@@ -1,0 +1,278 @@
+// Where a choice is made: seats come from the map or the grid, the sheet tells them, the server holds them.
+
+import { alternatives, betterThan, blockAt } from "./choose.js";
+import { labelOf, numberOf, TRAIT_LETTERS } from "./layout.js";
+import { FREE, LETTERS } from "./states.js";
+
+const AGAIN_MS = 1200;
+
+export class Desk {
+  constructor(data, layout, live, words, { announce, shown }) {
+    Object.assign(this, { data, layout, live, words, announce, shown });
+    this.seats = [];
+    this.area = null; // {part, count}
+    this.quantity = 2;
+    this.isOneByOne = false;
+    this.isHolding = false;
+    this.key = newKey();
+  }
+
+  get chosen() {
+    return new Set(this.seats);
+  }
+
+  // Words
+
+  nameOf(seat) {
+    const run = this.layout.runs[this.layout.runOf[seat]];
+    const parts = { row: run.row, number: numberOf(this.layout, seat), section: run.part.name };
+    const sections = this.layout.parts.filter((part) => !part.isArea);
+    return this.words.say(sections.length > 1 ? "seat" : "seat_plain", parts);
+  }
+
+  stateName(seat) {
+    return this.words.say(this.chosen.has(seat) ? "state_mine" : `state_${LETTERS[this.live.states[seat]]}`);
+  }
+
+  noteOf(seat) {
+    const letter = TRAIT_LETTERS[this.layout.trait[seat]];
+    return letter === "n" ? "" : this.words.say(`note_${letter}`);
+  }
+
+  categoryOf(seat) {
+    return this.layout.categories[this.layout.category[seat]].name;
+  }
+
+  priceOf(seat) {
+    return this.data.prices[this.layout.category[seat]];
+  }
+
+  /** "Row C seat 14, Gold, 500 rupees, available". */
+  describe(seat) {
+    const run = this.layout.runs[this.layout.runOf[seat]];
+    const name = this.words.say("seat_plain", { row: run.row, number: numberOf(this.layout, seat) });
+    const price = this.words.priceSpoken(this.priceOf(seat));
+    return [name, this.categoryOf(seat), price, this.noteOf(seat), this.stateName(seat)].filter(Boolean).join(", ");
+  }
+
+  labels(seats) {
+    return this.words.list(seats.map((seat) => labelOf(this.layout, seat)));
+  }
+
+  // Choosing
+
+  ask(seat) {
+    if (!this.data.open || this.isHolding) return;
+    if (this.chosen.has(seat)) {
+      this.set(this.seats.filter((other) => other !== seat));
+      this.announce(this.words.say("removed", { seat: labelOf(this.layout, seat) }));
+    } else if (this.live.states[seat] !== FREE) {
+      this.announce(this.words.say("not_free", { seat: this.nameOf(seat), state: this.stateName(seat) }));
+    } else if (this.isOneByOne) this.add(seat);
+    else this.takeBlock(seat);
+  }
+
+  add(seat) {
+    if (this.seats.length >= this.data.most) {
+      this.say(this.words.say("full", { count: this.data.most }));
+      return;
+    }
+    this.set([...this.seats, seat].sort((a, b) => a - b));
+    this.announceChoice();
+  }
+
+  takeBlock(seat) {
+    const block = blockAt(this.layout, this.live.states, seat, this.quantity);
+    this.set(block);
+    const few = block.length < this.quantity ? this.words.say("few", { count: block.length }) : "";
+    if (few) this.say(few, []);
+    this.announceChoice(few);
+  }
+
+  askPart(part) {
+    if (!this.data.open || this.isHolding) return;
+    const count = Math.min(this.quantity, this.data.most);
+    if (part.free < count) {
+      this.say(this.words.say("area_few", { area: part.name }));
+      return;
+    }
+    this.seats = [];
+    this.area = this.area?.part === part && this.area.count === count ? null : { part, count };
+    this.changed();
+    this.announceChoice();
+  }
+
+  setQuantity(quantity) {
+    const isNew = quantity !== this.quantity;
+    this.quantity = quantity;
+    if (!isNew || this.isOneByOne) return;
+    if (this.area) {
+      const { part } = this.area;
+      this.area = null;
+      this.askPart(part);
+    } else if (this.seats.length) this.takeBlock(this.seats[0]);
+  }
+
+  set(seats) {
+    this.seats = seats;
+    this.area = null;
+    this.changed();
+  }
+
+  /** Another choice: another key, and what there is to say about it. */
+  changed() {
+    this.key = newKey();
+    const better = this.data.orphan === "off" ? null : betterThan(this.layout, this.live.states, this.seats);
+    this.isRefused = better !== null && this.data.orphan === "refuse";
+    if (better) {
+      const name = this.isRefused ? "orphan" : "orphan_warn";
+      this.notice = { text: this.words.say(name, { seats: this.labels(better) }), groups: [better] };
+      this.announce(this.notice.text);
+    } else this.notice = null;
+    this.shown();
+  }
+
+  say(text, groups = [], sort = "warn") {
+    this.notice = { text, groups, sort };
+    this.announce(text);
+    this.shown();
+  }
+
+  announceChoice(more = "") {
+    if (this.area) {
+      const { part, count } = this.area;
+      this.announce(this.words.say("place", { count, area: part.name }));
+    } else if (!this.seats.length) this.announce(this.words.say("cleared"));
+    else {
+      const price = this.words.price(this.total);
+      const text = this.words.say("chosen", { count: this.seats.length, seats: this.labels(this.seats), price });
+      this.announce([text, more, this.notice?.groups.length ? this.notice.text : ""].filter(Boolean).join(" "));
+    }
+  }
+
+  get total() {
+    if (this.area) return this.data.prices[this.area.part.category] * this.area.count;
+    return this.seats.reduce((sum, seat) => sum + this.priceOf(seat), 0);
+  }
+
+  /** The map has moved: what was chosen may be somebody else's now. */
+  follow(seats) {
+    if (this.isHolding) return;
+    const lost = this.seats.filter((seat) => this.live.states[seat] !== FREE);
+    if (lost.length) this.beaten(this.seats, lost);
+    else if (this.area && this.area.part.free < this.area.count) {
+      const { part } = this.area;
+      this.area = null;
+      this.say(this.words.say("area_few", { area: part.name }), [], "bad");
+    } else if (this.seats.some((seat) => seats.includes(seat - 1) || seats.includes(seat + 1))) this.changed();
+  }
+
+  beaten(wanted, lost) {
+    const instead = alternatives(this.layout, this.live.states, wanted);
+    this.seats = wanted.filter((seat) => !lost.includes(seat));
+    this.key = newKey();
+    this.isRefused = false;
+    const text = this.words.say("taken", { seats: this.labels(lost) });
+    this.say(instead.length ? `${text} ${this.words.say("instead")}` : text, instead, "bad");
+  }
+
+  /** Somebody wants a seat that is gone: as many as they want near it. */
+  beatenAt(seat) {
+    if (!this.data.open || this.isHolding) return;
+    const like = Array.from({ length: this.isOneByOne ? 1 : this.quantity }, () => seat);
+    const instead = alternatives(this.layout, this.live.states, like);
+    const text = this.words.say("not_free", { seat: this.nameOf(seat), state: this.stateName(seat) });
+    this.say(instead.length ? `${text} ${this.words.say("instead")}` : text, instead);
+  }
+
+  // Holding
+
+  async best(form) {
+    this.bestKey = form.toString() === this.bestForm ? this.bestKey : newKey();
+    this.bestForm = form.toString();
+    form.set("key", this.bestKey);
+    if (await this.send(form)) this.bestForm = null;
+  }
+
+  async hold() {
+    const form = new URLSearchParams({ key: this.key });
+    if (this.area) {
+      form.set("section", this.area.part.name);
+      form.set("quantity", this.area.count);
+    } else for (const seat of this.seats) form.append("seats", labelOf(this.layout, seat));
+    await this.send(form);
+  }
+
+  /** Whether there was an answer; where there was none, the same key is sent with the next try. */
+  async send(form) {
+    if (this.isHolding) return false;
+    this.isHolding = true;
+    this.shown();
+    try {
+      const answer = await sent(this.data.hold, form);
+      if (answer.go) {
+        this.seats = [];
+        this.area = null;
+        location.assign(answer.go);
+        return true; // still holding: nothing more is asked for while the next page comes
+      }
+      this.isHolding = false;
+      this.refused(answer);
+      return true;
+    } catch {
+      this.isHolding = false;
+      this.say(this.words.say("failed"), [], "bad");
+      return false;
+    }
+  }
+
+  refused(problem) {
+    const known = (label) => this.byLabel(label);
+    if (problem.code === "seats_taken" && this.seats.length) {
+      const groups = (problem.alternatives ?? []).map((group) => group.map(known));
+      const lost = problem.taken.map(known), seats = this.labels(lost);
+      this.seats = this.seats.filter((seat) => !lost.includes(seat));
+      this.key = newKey();
+      const text = `${this.words.say("taken", { seats })} ${groups.length ? this.words.say("instead") : ""}`;
+      this.say(text, groups, "bad");
+    } else if (problem.better) {
+      const better = problem.better.map(known);
+      this.isRefused = true;
+      this.say(this.words.say("orphan", { seats: this.labels(better) }), [better]);
+    } else {
+      this.key = newKey();
+      this.say(this.refusalWords(problem), [], "bad");
+    }
+  }
+
+  refusalWords({ code, detail, limit }) {
+    const name = `no_${code}`;
+    return this.words.has(name) ? this.words.say(name, { limit }) : detail;
+  }
+
+  byLabel(label) {
+    this.names ??= new Map();
+    if (!this.names.size) {
+      for (let seat = 0; seat < this.layout.count; seat++) this.names.set(labelOf(this.layout, seat), seat);
+    }
+    return this.names.get(label);
+  }
+}
+
+/** The form, as the page itself would send it. Once more when nothing came back: the key makes it one hold. */
+async function sent(url, form) {
+  const ask = { method: "POST", body: form, headers: { Accept: "application/json" } };
+  let answer;
+  try {
+    answer = await fetch(url, ask);
+  } catch {
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    answer = await fetch(url, ask);
+  }
+  return answer.json();
+}
+
+function newKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(15));
+  return btoa(String.fromCharCode(...bytes)).replaceAll("/", "_").replaceAll("+", "-");
+}

@@ -1,0 +1,307 @@
+// A big hall on one canvas: parts with their prices from far, dots nearer, seats with numbers when close.
+//
+//   a gesture      moves the canvas by a CSS transform: nothing is painted
+//   it settles     everything in sight is painted anew, crisp; dots come from a bitmap a part
+//   a change       repaints the cells of those seats, in the bitmap and on the canvas
+
+import { middle } from "./layout.js";
+import { Seats } from "./seat-signs.js";
+
+const ROOM = 0.25; // of the width, painted beyond each edge: so far a finger sees no blank
+const DOTS_PX = 3.4; // between seats: from here on they are drawn one by one
+const NUMBERS_PX = 19;
+const DENSITY_MAX = 2;
+const BITMAPS_PIXELS_MAX = 12e6;
+const PARTS_MS = 250; // from far, a change only moves a number: soon enough
+
+export class CanvasPainter extends Seats {
+  constructor(element, layout, states, look, words) {
+    super(layout, states, look);
+    this.words = words;
+    this.frame = element;
+    this.canvas = document.createElement("canvas");
+    this.canvas.className = "hall";
+    this.canvas.setAttribute("aria-hidden", "true");
+    this.ink = this.canvas.getContext("2d", { alpha: false });
+    this.chosenPart = null;
+    this.bitmaps = new Map();
+    this.bitmapPixels = 0;
+    element.prepend(this.canvas);
+  }
+
+  static level(pitchPx) {
+    return pitchPx < DOTS_PX ? "parts" : pitchPx < NUMBERS_PX ? "dots" : "numbers";
+  }
+
+  move(view) {
+    const drawn = this.drawn;
+    if (!drawn) return;
+    const factor = view.scale / drawn.scale;
+    const dx = (drawn.x - view.x) * view.scale, dy = (drawn.y - view.y) * view.scale;
+    this.canvas.style.transform = `translate(${dx}px, ${dy}px) scale(${factor})`;
+    // A long pull leaves what is painted: paint once more on the way.
+    const { width, height } = this.size ?? { width: 1, height: 1 };
+    if (factor === 1 && (Math.abs(dx) > width * ROOM || Math.abs(dy) > height * ROOM)) this.settle(view);
+  }
+
+  settle(view) {
+    const { width, height } = this.frame.getBoundingClientRect();
+    const density = Math.min(DENSITY_MAX, devicePixelRatio || 1);
+    const wide = Math.round(width * (1 + 2 * ROOM)), high = Math.round(height * (1 + 2 * ROOM));
+    if (!this.size || this.size.wide !== wide || this.size.high !== high || this.size.density !== density) {
+      this.size = { width, height, wide, high, density };
+      this.canvas.width = wide * density;
+      this.canvas.height = high * density;
+      Object.assign(this.canvas.style, {
+        width: `${wide}px`, height: `${high}px`, left: `${(width - wide) / 2}px`, top: `${(height - high) / 2}px`,
+      });
+    }
+    this.drawn = { ...view };
+    this.canvas.style.transform = "";
+    this.redraw();
+  }
+
+  /** Everything that is in sight. */
+  redraw() {
+    if (!this.drawn) return;
+    const { ink, size, drawn, look, layout } = this;
+    this.level = CanvasPainter.level(drawn.scale * layout.pitch);
+    ink.setTransform(1, 0, 0, 1, 0, 0);
+    ink.fillStyle = look.card;
+    ink.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    this.toWorld();
+    for (const shape of layout.shapes) this.drawShape(shape);
+    const seen = layout.parts.filter((part) => this.isSeen(part.box));
+    for (const part of seen) {
+      if (part.isArea) this.drawPart(part);
+      else if (this.level === "parts") this.drawPart(part);
+      else this.drawFloor(part);
+    }
+    if (this.level === "dots") for (const part of seen) this.drawDots(part);
+    if (this.level === "numbers") for (const part of seen) this.drawNumbers(part);
+    this.drawChosen();
+    ink.setTransform(size.density, 0, 0, size.density, 0, 0);
+  }
+
+  /** Paint in metres from here on. */
+  toWorld() {
+    const { ink, size, drawn } = this, scale = drawn.scale * size.density;
+    ink.setTransform(
+      scale, 0, 0, scale,
+      (size.wide / 2) * size.density - drawn.x * scale, (size.high / 2) * size.density - drawn.y * scale,
+    );
+  }
+
+  isSeen([left, top, right, bottom]) {
+    const { drawn, size } = this;
+    const halfX = size.wide / drawn.scale / 2, halfY = size.high / drawn.scale / 2;
+    return right > drawn.x - halfX && left < drawn.x + halfX && bottom > drawn.y - halfY && top < drawn.y + halfY;
+  }
+
+  trace(outline) {
+    this.ink.beginPath();
+    for (const [x, y] of outline) this.ink.lineTo(x, y);
+    this.ink.closePath();
+  }
+
+  drawShape({ outline, text }) {
+    const { ink, look } = this, [x, y] = middle(outline);
+    this.trace(outline);
+    ink.fillStyle = look.sunk;
+    ink.fill();
+    ink.strokeStyle = look.line;
+    ink.lineWidth = 1.5 / this.drawn.scale;
+    ink.stroke();
+    this.write(text, x, y, { px: Math.min(30, Math.max(11, this.drawn.scale * 2.4)), colour: look.soft, weight: 700 });
+  }
+
+  /** From far: how much is left, from what price. The fuller the colour, the more there is. */
+  drawPart(part) {
+    const { ink, look, drawn, words } = this;
+    const share = part.free / part.total;
+    this.trace(part.outline);
+    ink.fillStyle = look.card;
+    ink.fill();
+    ink.globalAlpha = part.free ? 0.3 + 0.7 * Math.sqrt(share) : 1;
+    ink.fillStyle = part.free ? look.colours[part.category] : look.sunk;
+    ink.fill();
+    ink.globalAlpha = 1;
+    ink.lineWidth = (part === this.chosenPart ? 4 : 1.25) / drawn.scale;
+    ink.strokeStyle = part === this.chosenPart ? look.ink : part.free ? look.card : look.line;
+    ink.stroke();
+    const wide = (part.box[2] - part.box[0]) * drawn.scale, high = (part.box[3] - part.box[1]) * drawn.scale;
+    const room = part.area * drawn.scale ** 2; // of the part itself: a bent one has less than its box
+    if (wide < part.name.length * 6 + 6 || high < 14 || room < 420) return;
+    const [x, y] = middle(part.outline);
+    const strong = share > 0.35 && !look.isDark;
+    const colour = !part.free ? look.soft : strong ? look.texts[part.category] : look.ink;
+    const isRoomy = wide > 74 && high > 46 && room > 5400;
+    const px = Math.min(15, Math.max(9, wide / (part.name.length + 1.5)));
+    this.write(part.name, x, y, { px, colour, weight: 800, down: isRoomy ? -14 : 0 });
+    if (!isRoomy) return;
+    const from = part.free ? words.say("from", { price: words.price(part.fromMinor) }) : words.say("none");
+    this.write(from, x, y, { px: 11, colour, down: 2 });
+    if (part.free) this.write(words.say("left", { count: part.free }), x, y, { px: 11, colour, down: 16 });
+  }
+
+  drawFloor(part) {
+    const { ink, look } = this;
+    this.trace(part.outline);
+    ink.strokeStyle = look.line;
+    ink.lineWidth = part.pitch * 1.5;
+    ink.lineJoin = "round";
+    ink.stroke();
+    ink.fillStyle = look.paper;
+    ink.lineWidth = part.pitch * 1.4;
+    ink.strokeStyle = look.paper;
+    ink.stroke();
+    ink.fill();
+  }
+
+  /** The dots of a part, from its bitmap: one for every doubling of the scale. */
+  drawDots(part) {
+    if (part.isArea) return;
+    const { bitmap, left, top, scale } = this.bitmapOf(part);
+    this.ink.imageSmoothingEnabled = true;
+    this.ink.drawImage(bitmap, left, top, bitmap.width / scale, bitmap.height / scale);
+  }
+
+  bitmapOf(part) {
+    const wanted = this.drawn.scale * this.size.density;
+    const step = Math.ceil(Math.log2(wanted) * 2) / 2, scale = 2 ** step;
+    const key = `${part.index} ${step}`;
+    let kept = this.bitmaps.get(key);
+    if (kept) {
+      this.bitmaps.delete(key); // the one used last is the last to be thrown away
+      this.bitmaps.set(key, kept);
+      return kept;
+    }
+    const [left, top, right, bottom] = part.box;
+    const bitmap = document.createElement("canvas");
+    bitmap.width = Math.max(1, Math.ceil((right - left) * scale));
+    bitmap.height = Math.max(1, Math.ceil((bottom - top) * scale));
+    kept = { part, bitmap, left, top, scale, ink: bitmap.getContext("2d") };
+    kept.ink.setTransform(scale, 0, 0, scale, -left * scale, -top * scale);
+    for (const run of part.runs) {
+      for (let seat = run.start; seat < run.start + run.count; seat++) this.drawDot(kept.ink, seat, scale);
+    }
+    this.keep(key, kept);
+    return kept;
+  }
+
+  keep(key, kept) {
+    this.bitmaps.set(key, kept);
+    this.bitmapPixels += kept.bitmap.width * kept.bitmap.height;
+    for (const [old, { bitmap }] of this.bitmaps) {
+      if (this.bitmapPixels <= BITMAPS_PIXELS_MAX || old === key) break;
+      this.bitmapPixels -= bitmap.width * bitmap.height;
+      this.bitmaps.delete(old);
+    }
+  }
+
+  forgetBitmaps() {
+    this.bitmaps.clear();
+    this.bitmapPixels = 0;
+  }
+
+  drawNumbers(part) {
+    for (const run of part.runs) {
+      const first = run.start, last = run.start + run.count - 1, { x, y } = this.layout;
+      const box = [
+        Math.min(x[first], x[last]) - 2, Math.min(y[first], y[last]) - 2,
+        Math.max(x[first], x[last]) + 2, Math.max(y[first], y[last]) + 2,
+      ];
+      if (!this.isSeen(box)) continue;
+      this.drawRowName(run);
+      for (let seat = first; seat <= last; seat++) this.drawSeat(seat);
+    }
+  }
+
+  drawRowName(run) {
+    const { layout, look } = this, seat = run.start, away = run.part.pitch;
+    const x = layout.x[seat] - Math.cos(layout.turn[seat]) * away;
+    const y = layout.y[seat] - Math.sin(layout.turn[seat]) * away;
+    this.write(run.row, x, y, { px: Math.min(14, this.drawn.scale * away * 0.5), colour: look.soft, weight: 700 });
+  }
+
+  /** Ours: dark, ticked and a little bigger, at every level. */
+  drawChosen() {
+    const { ink, layout, look, drawn } = this;
+    for (const seat of this.chosen) {
+      const pitch = layout.parts[layout.partOf[seat]].pitch;
+      if (this.level === "numbers") {
+        this.drawSeat(seat);
+        this.ringAt(seat, pitch * 0.62, look.red, pitch * 0.09);
+        continue;
+      }
+      const radius = Math.max(pitch * 0.62, 5 / drawn.scale);
+      ink.beginPath();
+      ink.arc(layout.x[seat], layout.y[seat], radius, 0, 7);
+      ink.fillStyle = look.ink;
+      ink.fill();
+      ink.lineWidth = 2 / drawn.scale;
+      ink.strokeStyle = look.card;
+      ink.stroke();
+      if (radius * drawn.scale > 6) {
+        this.write("✓", layout.x[seat], layout.y[seat], { px: radius * drawn.scale * 1.3, colour: look.paper });
+      }
+    }
+  }
+
+  choose(seats, part = null) {
+    this.chosen = new Set(seats);
+    this.chosenPart = part;
+    this.redraw();
+  }
+
+  /** Only what has changed. */
+  paint(seats) {
+    const { layout } = this, byPart = new Map();
+    for (const seat of seats) {
+      const part = layout.partOf[seat];
+      if (!byPart.has(part)) byPart.set(part, []);
+      byPart.get(part).push(seat);
+    }
+    for (const kept of this.bitmaps.values()) {
+      for (const seat of byPart.get(kept.part.index) ?? []) {
+        this.clearCell(kept.ink, seat);
+        this.drawDot(kept.ink, seat, kept.scale);
+      }
+    }
+    if (!this.drawn) return;
+    if (this.level === "parts" || seats.some((seat) => layout.runOf[seat] < 0)) this.redrawSoon();
+    if (this.level === "parts") return;
+    this.toWorld();
+    for (const part of byPart.keys()) {
+      if (!layout.parts[part].isArea && this.isSeen(layout.parts[part].box)) this.repaintCells(byPart.get(part));
+    }
+    if (this.chosen.size) this.drawChosen();
+  }
+
+  repaintCells(seats) {
+    const { ink, look, drawn, size, layout } = this;
+    for (const seat of seats) {
+      const half = layout.parts[layout.partOf[seat]].pitch * 0.5;
+      ink.fillStyle = look.paper;
+      ink.fillRect(layout.x[seat] - half, layout.y[seat] - half, half * 2, half * 2);
+      if (this.level === "dots") this.drawDot(ink, seat, drawn.scale * size.density);
+      else this.drawSeat(seat);
+    }
+  }
+
+  clearCell(ink, seat) {
+    const half = this.layout.parts[this.layout.partOf[seat]].pitch * 0.5;
+    ink.clearRect(this.layout.x[seat] - half, this.layout.y[seat] - half, half * 2, half * 2);
+  }
+
+  redrawSoon() {
+    this.redrawing ??= setTimeout(() => {
+      this.redrawing = null;
+      this.redraw();
+    }, PARTS_MS);
+  }
+
+  countAreas() {
+    this.redrawSoon();
+  }
+}

@@ -1,0 +1,122 @@
+// How a single seat looks on a canvas: taken, being decided on, free, ours; for whom it is.
+// Everything is painted in metres; `scale` and `drawn.scale` say how many pixels that are.
+
+import { COMPANION, RESTRICTED, WHEELCHAIR, numberOf } from "./layout.js";
+import { Look } from "./look.js";
+
+export class Seats {
+  constructor(layout, states, look) {
+    Object.assign(this, { layout, states, look });
+    this.chosen = new Set();
+  }
+
+  /** Words at a place of the hall, as big as they are read, whatever the scale. */
+  write(text, x, y, { px, colour, weight = 600, down = 0 }) {
+    const { ink, look } = this, px1 = 1 / this.drawn.scale;
+    ink.save();
+    ink.translate(x, y + down * px1);
+    ink.scale(px1, px1);
+    ink.font = `${weight} ${px}px ${look.body}`;
+    ink.textAlign = "center";
+    ink.textBaseline = "middle";
+    ink.fillStyle = colour;
+    ink.fillText(text, 0, 0);
+    ink.restore();
+  }
+
+  /** A seat without its number, in metres; `scale` is how many pixels that are. */
+  drawDot(ink, seat, scale) {
+    const { layout, look } = this, x = layout.x[seat], y = layout.y[seat];
+    const pitch = layout.parts[layout.partOf[seat]].pitch, half = pitch * 0.41;
+    const colour = look.colours[layout.category[seat]];
+    const kind = Look.kind(this.states[seat]);
+    const px = pitch * scale;
+    if (kind === "gone") {
+      ink.fillStyle = look.gone;
+      if (px < 12) ink.fillRect(x - half * 0.4, y - half * 0.4, half * 0.8, half * 0.8);
+      else this.drawCross(ink, x, y, half * 0.55, Math.max(1 / scale, pitch * 0.09));
+      return;
+    }
+    const { turn } = layout, cos = Math.cos(turn[seat]) * half, sin = Math.sin(turn[seat]) * half;
+    ink.beginPath();
+    ink.moveTo(x - cos + sin, y - sin - cos);
+    ink.lineTo(x + cos + sin, y + sin - cos);
+    ink.lineTo(x + cos - sin, y + sin + cos);
+    ink.lineTo(x - cos - sin, y - sin + cos);
+    ink.closePath();
+    if (kind === "held") {
+      ink.strokeStyle = colour;
+      ink.lineWidth = Math.max(0.8 / scale, pitch * 0.1);
+      ink.globalAlpha = 0.6;
+      ink.stroke();
+      ink.globalAlpha = 1;
+      return;
+    }
+    ink.fillStyle = colour;
+    ink.fill();
+  }
+
+  drawCross(ink, x, y, arm, width) {
+    ink.strokeStyle = this.look.gone;
+    ink.lineWidth = width;
+    ink.beginPath();
+    ink.moveTo(x - arm, y - arm);
+    ink.lineTo(x + arm, y + arm);
+    ink.moveTo(x + arm, y - arm);
+    ink.lineTo(x - arm, y + arm);
+    ink.stroke();
+  }
+
+  /** A seat as one sees it when close: its number, its sign. */
+  drawSeat(seat) {
+    const { ink, layout, look } = this, pitch = layout.parts[layout.partOf[seat]].pitch;
+    const half = pitch * 0.43, category = layout.category[seat], kind = Look.kind(this.states[seat]);
+    const trait = layout.trait[seat], isMine = this.chosen.has(seat);
+    ink.save();
+    ink.translate(layout.x[seat], layout.y[seat]);
+    ink.rotate(layout.turn[seat]);
+    ink.beginPath();
+    ink.roundRect(-half, -half, half * 2, half * 2, half * 0.55);
+    if (kind === "held" && !isMine) {
+      ink.strokeStyle = look.colours[category];
+      ink.lineWidth = pitch * 0.07;
+      ink.setLineDash([pitch * 0.16, pitch * 0.1]);
+      ink.stroke();
+    } else if (kind === "free" || isMine) {
+      ink.fillStyle = isMine ? look.ink : look.colours[category];
+      ink.fill();
+    } else {
+      ink.fillStyle = look.sunk;
+      ink.fill();
+      this.drawCross(ink, 0, 0, half * 0.42, pitch * 0.07);
+    }
+    if (trait === RESTRICTED && !isMine) this.cutAt(half);
+    ink.restore();
+    if (kind === "gone" && !isMine) return;
+    const colour = kind === "held" && !isMine ? look.soft : isMine ? look.paper : look.texts[category];
+    if (trait === COMPANION && !isMine) this.ringAt(seat, half * 0.72, colour, pitch * 0.05);
+    const text = isMine ? "✓" : trait === WHEELCHAIR ? "♿︎" : numberOf(layout, seat);
+    const px = this.drawn.scale * pitch * (text.length > 2 ? 0.36 : 0.42);
+    this.write(text, layout.x[seat], layout.y[seat], { px, colour, weight: 700 });
+  }
+
+  ringAt(seat, radius, colour, width) {
+    const { ink, layout } = this;
+    ink.beginPath();
+    ink.arc(layout.x[seat], layout.y[seat], radius, 0, 7);
+    ink.strokeStyle = colour;
+    ink.lineWidth = width;
+    ink.stroke();
+  }
+
+  /** A corner is missing: so is a part of the view. */
+  cutAt(half) {
+    const { ink, look } = this;
+    ink.beginPath();
+    ink.moveTo(half * 1.02, half * 0.1);
+    ink.lineTo(half * 1.02, half * 1.02);
+    ink.lineTo(half * 0.1, half * 1.02);
+    ink.fillStyle = look.paper;
+    ink.fill();
+  }
+}

@@ -1,0 +1,68 @@
+// What is chosen, what it costs, what is in the way, and the button that holds it.
+
+export class Sheet {
+  constructor(element, words, { removed, held, taken }) {
+    Object.assign(this, { element, words, removed, taken });
+    const find = (selector) => element.querySelector(selector);
+    this.hint = find("[data-none]");
+    this.list = find(".picked");
+    this.told = find(".told");
+    this.sum = find(".sum");
+    this.button = find("[data-hold]");
+    this.button.addEventListener("click", () => {
+      if (this.button.getAttribute("aria-disabled") !== "true") held();
+    });
+  }
+
+  /** `items`: {name, note, price, colour, remove}; `button`: its words. */
+  show({ items, total, button }) {
+    const isEmpty = !items.length;
+    this.element.classList.toggle("is-empty", isEmpty);
+    this.hint.hidden = !isEmpty;
+    this.list.replaceChildren(...items.map((item) => this.item(item)));
+    this.sum.hidden = this.button.hidden = isEmpty;
+    this.sum.querySelector("strong").textContent = this.words.price(total);
+    this.button.textContent = button;
+  }
+
+  item({ name, note, price, colour, remove }) {
+    const line = document.createElement("li");
+    const swatch = document.createElement("i");
+    swatch.style.background = colour;
+    const what = Object.assign(document.createElement("span"), { className: "what", textContent: name });
+    if (note) what.append(Object.assign(document.createElement("small"), { textContent: note }));
+    const cost = Object.assign(document.createElement("b"), { textContent: price });
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "bare remove" });
+    button.textContent = "×";
+    button.setAttribute("aria-label", this.words.say("remove", { seat: name }));
+    button.addEventListener("click", remove);
+    line.append(swatch, what, cost, button);
+    return line;
+  }
+
+  /** Something is in the way: words, and groups of seats that may be had instead. */
+  tell(text, groups = [], sort = "warn") {
+    this.told.hidden = !text;
+    this.told.className = `told say ${sort}`;
+    const words = Object.assign(document.createElement("p"), { textContent: text });
+    const buttons = groups.map(({ label, take }) => {
+      const button = Object.assign(document.createElement("button"), { type: "button", className: "quiet" });
+      button.textContent = label;
+      button.addEventListener("click", take);
+      return button;
+    });
+    const row = Object.assign(document.createElement("div"), { className: "instead" });
+    row.append(...buttons);
+    this.told.replaceChildren(words, ...(buttons.length ? [row] : []));
+  }
+
+  allow(isAllowed) {
+    this.button.setAttribute("aria-disabled", String(!isAllowed));
+  }
+
+  busy(isBusy) {
+    this.button.setAttribute("aria-busy", String(isBusy));
+    this.button.setAttribute("aria-disabled", String(isBusy));
+    if (isBusy) this.button.textContent = this.words.say("holding");
+  }
+}

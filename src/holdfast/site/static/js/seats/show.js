@@ -1,0 +1,322 @@
+// The page of a show: the map, the grid and the sheet, put together. Without this file the page's forms work.
+
+import { countDown, showMine } from "./beside.js";
+import { Desk } from "./desk.js";
+import { Gesture } from "./gesture.js";
+import { Grid } from "./grid.js";
+import { decode, nearestSeat, partAt } from "./layout.js";
+import { Look } from "./look.js";
+import { Minimap } from "./minimap.js";
+import { Sheet } from "./sheet.js";
+import { FREE, Live } from "./states.js";
+import { Words } from "./words.js";
+
+const TOUCH_PX = 24; // between seats: a finger cannot choose below that
+const MOUSE_PX = 10;
+const REACH_PX = 22; // how far from a seat a tap may be
+const CLOSE_PX = 34;
+const KEPT = "holdfast.quantity";
+
+const isCoarse = matchMedia("(pointer: coarse)");
+
+const byId = (id) => document.getElementById(id);
+const data = JSON.parse(byId("show-data").textContent);
+const words = new Words(data);
+
+let layout, live, painter, gesture, grid, sheet, desk, look, minimap, part = null;
+
+async function begin() {
+  const element = byId("map");
+  if (!element) return;
+  for (const each of document.querySelectorAll(".by-script")) each.hidden = false;
+  if (byId("list")) byId("list").hidden = true;
+  sheet = new Sheet(byId("sheet"), words, { held: () => desk.hold() });
+  live = new Live(data, { changed, trouble, grown: () => location.reload() });
+  const [sent, kind] = await Promise.all([
+    fetch(data.layout).then((answer) => answer.json()),
+    data.seats <= data.svgMax ? import("./paint-svg.js") : import("./paint-canvas.js"),
+    live.open(),
+  ]);
+  layout = decode(sent);
+  count();
+  look = new Look(layout, () => {
+    painter.forgetBitmaps?.();
+    painter.redraw();
+    minimap.draw();
+  });
+  const Painter = kind.SvgPainter ?? kind.CanvasPainter;
+  painter = new Painter(element, layout, live.states, look, words);
+  minimap = new Minimap(byId("minimap"), layout, look, { went: (at) => gesture.set({ ...gesture.view, ...at }) });
+  gesture = new Gesture(element, roomy(layout.bounds), shownBy(painter), {
+    tapped, hovered, settled, pitch: layout.pitch,
+  });
+  gesture.settle();
+  painter.countAreas();
+  element.querySelector(".map-wait").remove();
+  performance.mark("seats:painted");
+  desk = new Desk(data, layout, live, words, { announce, shown });
+  grid = new Grid(byId("grid"), layout, words, {
+    asked: (seat) => desk.ask(seat), askedPart: (area) => desk.askPart(area),
+    describe: (seat) => desk.describe(seat), stateOf: (seat) => live.states[seat], chosen: () => desk.chosen,
+  });
+  live.follow();
+  listen();
+  shown();
+  document.documentElement.dataset.seats = "ready";
+}
+
+const roomy = ([left, top, right, bottom]) => {
+  const room = Math.max(right - left, bottom - top) * 0.02;
+  return [left - room, top - room, right + room, bottom + room];
+};
+
+/** The painter, with the minimap's frame following it. */
+function shownBy(inner) {
+  const frame = (view) => minimap.show(view, gesture?.width, gesture?.height, gesture?.isClose);
+  return {
+    move(view) {
+      inner.move(view);
+      frame(view);
+    },
+    settle(view) {
+      inner.settle(view);
+      frame(view);
+    },
+  };
+}
+
+// Counting what is left
+
+function count() {
+  for (const each of layout.parts) {
+    Object.assign(each, { free: 0, total: 0, byCategory: new Uint32Array(layout.categories.length) });
+  }
+  for (let seat = 0; seat < layout.count; seat++) {
+    const each = layout.parts[layout.partOf[seat]];
+    each.total += 1;
+    if (live.states[seat] === FREE) each.byCategory[layout.category[seat]] += 1;
+  }
+  live.known = live.states.slice();
+  for (const each of layout.parts) sum(each);
+}
+
+function sum(each) {
+  const free = [...each.byCategory.keys()].filter((category) => each.byCategory[category]);
+  each.free = free.reduce((total, category) => total + each.byCategory[category], 0);
+  each.fromMinor = Math.min(...free.map((category) => data.prices[category]));
+}
+
+function recount(seats) {
+  const touched = new Set();
+  for (const seat of seats) {
+    const each = layout.parts[layout.partOf[seat]];
+    const was = live.known[seat] === FREE, is = live.states[seat] === FREE;
+    live.known[seat] = live.states[seat];
+    if (was !== is) each.byCategory[layout.category[seat]] += is ? 1 : -1;
+    touched.add(each);
+  }
+  for (const each of touched) sum(each);
+}
+
+// What happens
+
+function changed(seats) {
+  const began = performance.now();
+  recount(seats);
+  painter.paint(seats);
+  grid.paint(seats);
+  desk.follow(seats);
+  tellParts();
+  performance.measure("seats:change", { start: began, end: performance.now(), detail: seats.length });
+}
+
+function trouble(is) {
+  announce(words.say(is ? "offline" : "online"));
+  byId("map").classList.toggle("is-offline", is);
+}
+
+function tapped({ x, y, isTouch }) {
+  const pitchPx = gesture.view.scale * layout.pitch, here = partAt(layout, x, y);
+  if (here?.isArea) {
+    desk.askPart(here);
+    return true;
+  }
+  if (pitchPx < (isTouch ? TOUCH_PX : MOUSE_PX)) {
+    const around = { x, y };
+    if (!here && !layout.parts.some((each) => !each.isArea)) return false;
+    gesture.show(here?.box ?? [x - 3, y - 3, x + 3, y + 3], { pitchPx: isTouch ? CLOSE_PX : TOUCH_PX, around });
+    return true;
+  }
+  const reach = REACH_PX / gesture.view.scale, mine = desk.chosen;
+  const seat = nearestSeat(layout, x, y, reach, (each) => live.states[each] === FREE || mine.has(each));
+  const exact = nearestSeat(layout, x, y, layout.pitch * 0.6, () => true);
+  // Who hits a taken seat squarely means that seat, and is told; who hits between seats means a free one.
+  if (exact >= 0 && exact !== seat && live.states[exact] !== FREE && !mine.has(exact)) {
+    desk.beatenAt(exact);
+    return true;
+  }
+  if (seat >= 0) desk.ask(seat);
+  return seat >= 0;
+}
+
+function hovered(at) {
+  const tip = byId("tip");
+  const text = at && tipAt(gesture.world(at));
+  tip.hidden = !text;
+  if (!text) return;
+  tip.replaceChildren(...text.filter(Boolean).map((line, place) =>
+    Object.assign(document.createElement(place ? "span" : "strong"), { textContent: line })));
+  const left = Math.min(gesture.width - tip.offsetWidth - 8, Math.max(8, at.x - tip.offsetWidth / 2));
+  const top = at.y - tip.offsetHeight - 16;
+  tip.style.transform = `translate(${left}px, ${top < 4 ? at.y + 22 : top}px)`;
+}
+
+function tipAt({ x, y }) {
+  const seat = nearestSeat(layout, x, y, layout.pitch * 0.7, () => true);
+  const isNear = gesture.view.scale * layout.pitch >= 5;
+  if (seat >= 0 && isNear) {
+    const price = `${desk.categoryOf(seat)} · ${words.price(desk.priceOf(seat))}`;
+    return [desk.nameOf(seat), price, desk.noteOf(seat), desk.stateName(seat)];
+  }
+  const here = partAt(layout, x, y);
+  if (!here || (isNear && !here.isArea)) return null;
+  const from = here.free ? words.say("from", { price: words.price(here.fromMinor) }) : "";
+  return [here.name, from, grid.left(here)];
+}
+
+function settled(view) {
+  if (!gesture) return;
+  const here = gesture.isClose ? partAt(layout, view.x, view.y) : null;
+  if (here && here !== part) showPart(here);
+  if (!gesture.isClose) byId("part").value = "";
+  const isFar = view.scale * layout.pitch < (isCoarse.matches ? TOUCH_PX : MOUSE_PX) && layout.runs.length;
+  sheet.hint.textContent = words.say(isFar ? "hint_far" : "hint_near");
+}
+
+function showPart(each) {
+  part = each;
+  byId("part").value = each.index;
+  if (byId("rows").open) grid?.show(each);
+}
+
+function shown() {
+  const seats = desk.seats.map((seat) => ({
+    name: desk.nameOf(seat), note: [desk.categoryOf(seat), desk.noteOf(seat)].filter(Boolean).join(" · "),
+    price: words.price(desk.priceOf(seat)), colour: layout.categories[layout.category[seat]].colour,
+    remove: () => desk.ask(seat),
+  }));
+  const { area } = desk;
+  const places = area && [{
+    name: words.say("place", { count: area.count, area: area.part.name }), note: "",
+    price: words.price(desk.total), colour: layout.categories[area.part.category].colour,
+    remove: () => desk.set([]),
+  }];
+  const number = area?.count ?? desk.seats.length;
+  sheet.show({
+    items: places ?? seats, total: desk.total, button: words.say(area ? "hold_places" : "hold", { count: number }),
+  });
+  const { notice } = desk;
+  sheet.tell(notice?.text ?? "", (notice?.groups ?? []).map((group) => ({
+    label: words.say("take", { seats: desk.labels(group) }), take: () => take(group),
+  })), notice?.sort);
+  sheet.allow(!desk.isRefused);
+  if (desk.isHolding) sheet.busy(true);
+  painter.choose(desk.seats, area?.part);
+  grid.paint(new Set([...(shown.last ?? []), ...desk.seats]));
+  shown.last = desk.seats;
+}
+
+function take(group) {
+  desk.set(group);
+  desk.announceChoice();
+  byId("sheet").querySelector("[data-hold]").focus();
+}
+
+let saying;
+function announce(text) {
+  // Emptied first: the same words twice are two pieces of news.
+  const live = byId("announce");
+  live.textContent = "";
+  clearTimeout(saying);
+  saying = setTimeout(() => (live.textContent = text), 30);
+}
+
+let telling;
+function tellParts() {
+  telling ??= setTimeout(() => {
+    telling = null;
+    for (const option of byId("part").options) {
+      const each = layout.parts[option.value];
+      if (option.value !== "") option.textContent = words.say("in_part", { part: each.name, left: grid.left(each) });
+    }
+  }, 400);
+}
+
+// What people do
+
+function listen() {
+  tellParts();
+  for (const button of document.querySelectorAll("[data-zoom]")) {
+    const moves = { in: () => gesture.zoomStep(1.8), out: () => gesture.zoomStep(1 / 1.8), fit: () => gesture.fit() };
+    button.addEventListener("click", moves[button.dataset.zoom]);
+  }
+  byId("part").addEventListener("change", ({ target }) => {
+    if (target.value === "") return void gesture.fit();
+    const each = layout.parts[target.value];
+    gesture.show(each.box);
+    showPart(each);
+    announce(words.say("in_part", { part: each.name, left: grid.left(each) }));
+  });
+  byId("rows").addEventListener("toggle", () => {
+    if (byId("rows").open) grid.show(part ?? layout.parts[0]);
+  });
+  document.querySelector(".skip-map").addEventListener("click", (event) => {
+    event.preventDefault();
+    byId("rows").open = true;
+    grid.show(part ?? layout.parts[0]);
+    grid.focus();
+  });
+  listenToForm();
+}
+
+function listenToForm() {
+  const form = byId("best");
+  if (!form) return;
+  const radios = [...form.elements.quantity ?? []], button = form.querySelector("[data-best]");
+  const kept = radios.find((radio) => radio.value === localStorage.getItem(KEPT));
+  if (kept) kept.checked = true;
+  const read = () => {
+    const quantity = Number(new FormData(form).get("quantity")) || 1;
+    button.textContent = words.say("best", { count: quantity });
+    desk.setQuantity(quantity);
+  };
+  form.addEventListener("change", ({ target }) => {
+    if (target.name === "quantity") {
+      localStorage.setItem(KEPT, target.value);
+      read();
+    }
+    if (target.id === "one-by-one") desk.isOneByOne = target.checked;
+    if (target.name === "section" && target.value) {
+      const each = layout.parts.find(({ name }) => name === target.value);
+      gesture.show(each.box);
+      showPart(each);
+    }
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    event.stopPropagation(); // nobody else need mark it as sent: it may be sent once more
+    desk.best(new URLSearchParams(new FormData(form)));
+  });
+  read();
+}
+
+if (byId("opens")) countDown(byId("opens"));
+byId("refused")?.focus();
+begin();
+showMine(data, words);
+addEventListener("pageshow", (event) => {
+  if (!event.persisted || !desk) return;
+  desk.isHolding = false; // back from the next page: choose again
+  shown();
+  showMine(data, words);
+});

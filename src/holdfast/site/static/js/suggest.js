@@ -1,0 +1,82 @@
+// Suggestions while typing, as a combobox of the ARIA practices: arrows, Enter, Escape. The form stays a form.
+const PAUSE_MS = 120;
+
+for (const input of document.querySelectorAll("input[data-suggest]")) {
+  const { suggest, name, count, ...kinds } = input.dataset;
+  const list = Object.assign(document.createElement("ul"), { id: `${input.id}-list`, className: "suggest" });
+  const told = Object.assign(document.createElement("span"), { className: "unseen" });
+  let at = -1, timer = 0, asking = null, shown = "";
+
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", name);
+  told.setAttribute("role", "status");
+  for (const [key, value] of [["role", "combobox"], ["aria-autocomplete", "list"],
+    ["aria-controls", list.id], ["aria-expanded", "false"]]) input.setAttribute(key, value);
+  list.hidden = true;
+  input.after(list, told);
+
+  const open = (yes) => {
+    list.hidden = !yes;
+    input.setAttribute("aria-expanded", String(yes));
+    if (!yes) mark(-1);
+  };
+  const mark = (next) => {
+    list.children[at]?.setAttribute("aria-selected", "false");
+    at = next;
+    const option = list.children[at];
+    option?.setAttribute("aria-selected", "true");
+    option?.scrollIntoView({ block: "nearest" });
+    if (option) input.setAttribute("aria-activedescendant", option.id);
+    else input.removeAttribute("aria-activedescendant");
+  };
+  const option = ([path, text, kind], place) => {
+    const item = Object.assign(document.createElement("li"), { id: `${list.id}-${place}` });
+    const sort = Object.assign(document.createElement("span"), { className: "fine", textContent: kind });
+    item.setAttribute("role", "option");
+    item.setAttribute("aria-selected", "false");
+    item.dataset.path = path;
+    item.append(text, " ", sort);
+    return item;
+  };
+  const show = (found) => {
+    const all = [
+      ...found.events.map((one) => [`/events/${one.event_id}`, one.title, kinds[one.kind]]),
+      ...found.venues.map((one) => [`/venues/${one.venue_id}`, one.name, kinds.venue]),
+      ...found.cities.map((one) => [`/?city=${one.slug}`, one.name, kinds.city]),
+    ];
+    list.replaceChildren(...all.map(option));
+    at = -1;
+    open(all.length > 0);
+    told.textContent = count.replace("#", all.length);
+  };
+  const ask = async () => {
+    const q = input.value.trim();
+    asking?.abort();
+    if (!q) { shown = ""; open(false); told.textContent = ""; return; }
+    if (q === shown) { open(list.children.length > 0); return; }
+    asking = new AbortController();
+    try {
+      const answer = await fetch(`${suggest}?${new URLSearchParams({ q })}`, { signal: asking.signal });
+      if (answer.ok) { shown = q; show(await answer.json()); }
+    } catch (error) {
+      if (error.name !== "AbortError") open(false); // away from the network: the form still works
+    }
+  };
+
+  input.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, PAUSE_MS); });
+  input.addEventListener("keydown", (event) => {
+    const last = list.children.length - 1;
+    const step = { ArrowDown: at < last ? at + 1 : -1, ArrowUp: at < 0 ? last : at - 1 }[event.key];
+    if (event.isComposing) return;
+    if (step !== undefined && last >= 0) { event.preventDefault(); open(true); mark(step); }
+    else if (event.key === "Enter" && at >= 0) { event.preventDefault(); go(list.children[at]); }
+    else if (event.key === "Escape" && !list.hidden) { event.preventDefault(); open(false); }
+  });
+  const go = (item) => location.assign(item.dataset.path);
+  list.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus
+  list.addEventListener("click", (event) => {
+    const item = event.target.closest("li");
+    if (item) go(item);
+  });
+  input.addEventListener("blur", () => open(false));
+}

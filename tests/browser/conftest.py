@@ -1,0 +1,132 @@
+"""A real browser on a real box office: `holdfast serve` and `holdfast work` with their engines and a sandbox.
+
+    house        the box office: its address, its engines from inside (tests.storms.office)
+    page         a page of a desktop browser, of somebody new
+    phone        the same on a phone with a touch screen
+    plain        the same in a browser that runs no scripts
+    newcomer     more of them: `await newcomer(dark=True)`, `await newcomer(phone=True)`
+    axe          `await axe(page)`: axe-core finds nothing wrong with what is there now
+
+Where there is no Chromium these tests are left out, and the run says so; with CI set that is an error.
+"""
+
+import os
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+
+from tests.storms.office import Office, office
+
+HERE = Path(__file__).parent
+ARGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PHONE = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "is_mobile": True,
+    "has_touch": True,
+}
+DESKTOP = {"viewport": {"width": 1280, "height": 860}}
+PATIENCE_MS = 15_000  # the machine may be busy with other tests
+# A refused form is answered with a status, and Chromium writes each of those to its console.
+EXPECTED = "Failed to load resource: the server responded with a status of 4"
+
+Newcomer = Callable[..., Awaitable[Page]]
+
+
+def chromium_path() -> str | None:
+    """Of the browser that the tests drive; None: there is none."""
+    return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if chromium_path() is not None:
+        return
+    ours = [item for item in items if HERE in item.path.parents]
+    if ours and os.environ.get("CI"):
+        raise pytest.UsageError("no Chromium for tests/browser: install it, or name it in CHROMIUM")
+    items[:] = [item for item in items if item not in ours]
+    config.hook.pytest_deselected(items=ours)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if chromium_path() is None:
+        terminalreporter.write_line("tests/browser: left out, no Chromium found; name one in CHROMIUM")
+
+
+@pytest.fixture(scope="session")
+async def house() -> AsyncIterator[Office]:
+    async with office(web=1, requests_per_second_max=0, logins_per_minute_max=0, mail_page=1) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        opened = await playwright.chromium.launch(executable_path=chromium_path(), args=ARGS)
+        yield opened
+        await opened.close()
+
+
+@pytest.fixture
+async def newcomer(browser: Browser, house: Office) -> AsyncIterator[Newcomer]:
+    """Somebody with a browser of their own; what it complains of fails the test."""
+    contexts: list[BrowserContext] = []
+    complaints: list[str] = []
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type == "error" and not message.text.startswith(EXPECTED):
+            complaints.append(message.text)
+
+    async def come(*, phone: bool = False, dark: bool = False, **more: Any) -> Page:
+        given = {**(PHONE if phone else DESKTOP), "color_scheme": "dark" if dark else "light", **more}
+        # Nobody waits for pictures in motion: axe would measure colours half-way.
+        context = await browser.new_context(base_url=house.url, reduced_motion="reduce", **given)
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
+        page = await context.new_page()
+        page.on("console", hear)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        return page
+
+    yield come
+    for context in contexts:
+        await context.close()
+    assert not complaints, complaints
+
+
+@pytest.fixture
+async def page(newcomer: Newcomer) -> Page:
+    return await newcomer()
+
+
+@pytest.fixture
+async def phone(newcomer: Newcomer) -> Page:
+    return await newcomer(phone=True)
+
+
+@pytest.fixture
+async def plain(newcomer: Newcomer) -> Page:
+    return await newcomer(java_script_enabled=False)
+
+
+@pytest.fixture
+def axe() -> Callable[[Page], Awaitable[None]]:
+    async def look(page: Page) -> None:
+        found = await Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+
+    return look

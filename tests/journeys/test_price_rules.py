@@ -1,0 +1,334 @@
+"""Prices by time and demand: tried out, set, followed, told honestly, and frozen at hold (R33)."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+import pytest
+
+from holdfast.app import Box
+from holdfast.catalogue.admin.keeper import Keeper
+from holdfast.catalogue.price_rules import EarlyStep, PriceRule, PriceRules
+from holdfast.catalogue.prices.store import PriceDesk
+from holdfast.catalogue.prices.worker import PriceDuties
+from holdfast.people import Role
+from tests.cast import API, Fan, fans, problem
+from tests.journeys.organising import Desk, Stage, a_desk, a_stage, show_of
+
+GOLD = {"category": "Gold", "base_minor": 50_000, "floor_minor": 30_000, "ceiling_minor": 70_000}
+
+
+@pytest.fixture
+async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
+    return await a_desk(box, api)
+
+
+@pytest.fixture
+async def stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
+    return await a_stage(box, api, desk)
+
+
+@pytest.fixture
+async def show(desk: Desk, stage: Stage) -> dict[str, Any]:
+    return await desk.makes("/shows", show_of(stage))
+
+
+def rules(**gold: Any) -> dict[str, Any]:
+    return {"currency": "INR", "rules": [{**GOLD, **gold}]}
+
+
+def in_hours(hours: float) -> str:
+    return (datetime.now(UTC) + timedelta(hours=hours)).isoformat()
+
+
+async def put(desk: Desk, show: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    answer = await desk.asks("PUT", f"/shows/{show['id']}/price-rules", body)
+    assert answer.status_code == 200, answer.text
+    plan: dict[str, Any] = answer.json()
+    return plan
+
+
+async def prices_told(api: httpx2.AsyncClient, show: dict[str, Any]) -> dict[str, Any]:
+    page = (await api.get(f"{API}/shows/{show['id']}")).json()
+    return {price["category"]: price for price in page["prices"]}
+
+
+async def now_look(box: Box, show_id: int) -> int:
+    """The duty, once, with this show due: the clock of the plan is turned, not ours."""
+    await box.postgres.execute("UPDATE price_plan SET due_at = now() WHERE show_id = $1", show_id)
+    return await PriceDuties(box.postgres, box.catalogue, pause_s=3600).step()
+
+
+async def sells_all_gold(box: Box, api: httpx2.AsyncClient, show_id: int, how_many: int) -> None:
+    """Confirmed as a guest list is: no money moves, and the seats are sold."""
+    buyers = await fans(box, api, how_many)
+    for seat, fan in enumerate(buyers, 1):
+        held = await fan.holds(show_id, f"A-{seat}")
+        assert held.status_code == 201, held.text
+        await box.postgres.execute(
+            "UPDATE booking SET state = 'confirmed', confirmed_at = now()"
+            " WHERE show_id = $1 AND owner_id = $2 AND state = 'held'",
+            show_id,
+            fan.account_id,
+        )
+
+
+async def test_rules_are_tried_out_before_anybody_sees_them(
+    desk: Desk, show: dict[str, Any], api: httpx2.AsyncClient
+) -> None:
+    body = rules(
+        early=[{"until": in_hours(24), "change_minor": -10_000}],
+        late=[{"hours_before": 3, "change_minor": 5_000}],
+        demand=[{"sold_percent": 50, "change_minor": 8_000}, {"sold_percent": 85, "change_minor": 30_000}],
+    )
+
+    answer = await desk.asks("POST", f"/shows/{show['id']}/price-rules/preview", body)
+
+    assert answer.status_code == 200, answer.text
+    (gold,) = answer.json()["categories"]
+    assert (gold["was_minor"], gold["lines"]["price_minor"], gold["shown"]) == (50_000, 40_000, "400.00 INR")
+    assert (gold["seats"], gold["sold"], gold["sections"], gold["then_minor"]) == (20, 0, ["Stalls"], 50_000)
+    assert gold["at_percent"] == [0, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 100]
+    assert [curve["prices_minor"][0] for curve in gold["curves"]] == [40_000, 50_000, 55_000]
+    assert gold["curves"][1]["prices_minor"][5:] == [58_000, 58_000, 58_000, 58_000, 70_000, 70_000, 70_000]
+    assert (await desk.asks("GET", f"/shows/{show['id']}/price-rules")).json()["rules"] is None
+    assert (await prices_told(api, show))["Gold"]["price_minor"] == 50_000
+
+
+async def test_an_early_price_is_told_with_its_end_and_what_comes_after(
+    desk: Desk, show: dict[str, Any], api: httpx2.AsyncClient, alice: Fan
+) -> None:
+    ends = in_hours(24)
+
+    plan = await put(desk, show, rules(early=[{"until": ends, "change_minor": -10_000}]))
+    told = await prices_told(api, show)
+    held = (await alice.holds(show["id"], "A-1", "Z-1")).json()
+
+    assert plan["revision"] == 2
+    gold = told["Gold"]
+    assert (gold["price_minor"], gold["moves"], gold["then_minor"]) == (40_000, True, 50_000)
+    assert datetime.fromisoformat(gold["until"]) == datetime.fromisoformat(ends)
+    assert told["Silver"]["moves"] is False
+    assert told["Silver"]["until"] is None
+    assert [seat["price_minor"] for seat in held["seats"]] == [40_000, 20_000]
+
+
+async def test_a_step_by_demand_is_a_new_revision_with_an_audit_row_and_a_fact(
+    box: Box, desk: Desk, show: dict[str, Any], api: httpx2.AsyncClient, alice: Fan
+) -> None:
+    await put(desk, show, rules(demand=[{"sold_percent": 25, "change_minor": 8_000}]))
+    before = (await alice.holds(show["id"], "B-1")).json()
+    await sells_all_gold(box, api, show["id"], 4)
+    assert await now_look(box, show["id"]) == 0  # 4 of 20
+
+    (late_buyer,) = await fans(box, api, 1)
+    await late_buyer.holds(show["id"], "A-6")
+    await box.postgres.execute(
+        "UPDATE booking SET state = 'confirmed', confirmed_at = now() WHERE show_id = $1 AND owner_id = $2",
+        show["id"],
+        late_buyer.account_id,
+    )
+    assert await now_look(box, show["id"]) == 1  # 5 of 20: a quarter
+    assert await now_look(box, show["id"]) == 0
+
+    plan = (await desk.asks("GET", f"/shows/{show['id']}/price-rules")).json()
+    (change,) = plan["changes"]
+    assert (change["was_minor"], change["price_minor"], change["why"]) == (50_000, 58_000, "step")
+    assert (change["sold"], change["seats"], change["actor_id"]) == (5, 20, None)
+    fact = await box.postgres.fetchval(
+        "SELECT body::text FROM outbox WHERE show_id = $1 AND kind = 'show.prices_changed'", show["id"]
+    )
+    assert '"price_minor": 58000' in fact
+    after = (await alice.holds(show["id"], "B-3")).json()
+    again = (await alice.get(f"/bookings/{before['booking_id']}")).json()
+    assert after.get("amount"), after
+    assert (after["amount"], again["amount"]) == (58_000, 50_000)
+
+
+async def test_seats_that_lapse_and_are_held_again_cost_the_price_of_then(
+    box: Box, desk: Desk, show: dict[str, Any], alice: Fan
+) -> None:
+    first = (await alice.holds(show["id"], "A-1")).json()
+    await put(desk, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+    extended = await alice.post(f"/bookings/{first['booking_id']}/extend")
+    await alice.delete(f"/bookings/{first['booking_id']}")
+
+    second = (await alice.holds(show["id"], "A-1")).json()
+
+    assert (first["amount"], extended.json()["amount"], second["amount"]) == (50_000, 50_000, 40_000)
+
+
+class TestWhoSaysWhatTheyWereShown:
+    async def test_is_asked_again_when_the_price_has_moved_and_nothing_is_held(
+        self, desk: Desk, show: dict[str, Any], alice: Fan, bob: Fan
+    ) -> None:
+        await put(desk, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+
+        refused = await alice.post(
+            f"/shows/{show['id']}/holds", {"seats": ["A-1", "Z-1"], "expected_total_minor": 70_000}
+        )
+        others = await bob.holds(show["id"], "A-1")
+        held = await alice.post(
+            f"/shows/{show['id']}/holds", {"seats": ["A-2", "Z-1"], "expected_total_minor": 60_000}
+        )
+
+        told = problem(refused)
+        assert (refused.status_code, told["code"]) == (409, "price_changed")
+        assert (told["total_minor"], told["expected_total_minor"], told["currency"]) == (
+            60_000,
+            70_000,
+            "INR",
+        )
+        assert told["seats"][0] == {"label": "A-1", "price_minor": 40_000}
+        assert others.status_code == 201
+        assert (held.status_code, held.json()["amount"]) == (201, 60_000)
+
+    async def test_is_asked_again_for_the_best_seats_too(
+        self, desk: Desk, show: dict[str, Any], alice: Fan
+    ) -> None:
+        wish = {"best": {"count": 2, "category": "Gold"}}
+
+        refused = await alice.post(f"/shows/{show['id']}/holds", {**wish, "expected_total_minor": 99_999})
+        held = await alice.post(f"/shows/{show['id']}/holds", {**wish, "expected_total_minor": 100_000})
+
+        assert problem(refused)["total_minor"] == 100_000
+        assert held.status_code == 201
+        assert len((await alice.get(f"/shows/{show['id']}/seats/mine")).json()["seats"]) == 2
+
+    async def test_has_the_first_answer_when_they_ask_again_after_a_step(
+        self, desk: Desk, show: dict[str, Any], alice: Fan
+    ) -> None:
+        path, body = f"/shows/{show['id']}/holds", {"seats": ["A-1"], "expected_total_minor": 50_000}
+        first = await alice.post(path, body, key="once")
+        await put(desk, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+
+        again = await alice.post(path, body, key="once")
+        other = await alice.post(path, {**body, "expected_total_minor": 1}, key="once")
+
+        assert (again.status_code, again.content) == (201, first.content)
+        assert problem(other)["code"] == "key_reused"
+
+
+async def test_a_worker_that_knows_the_old_price_charges_the_new_one_or_asks(
+    box: Box, desk: Desk, show: dict[str, Any], alice: Fan, bob: Fan
+) -> None:
+    """The api's process has the show in hand; the step is made by another one."""
+    await alice.holds(show["id"], "A-10")
+    organiser = desk.who.account_id
+    await put_elsewhere(box, show["id"], organiser, in_hours(24))
+
+    old = await alice.post(f"/shows/{show['id']}/holds", {"seats": ["A-1"], "expected_total_minor": 50_000})
+    new = await alice.post(f"/shows/{show['id']}/holds", {"seats": ["A-2"], "expected_total_minor": 40_000})
+    silent = await bob.holds(show["id"], "A-3")
+
+    assert problem(old)["total_minor"] == 40_000, old.text
+    assert (new.status_code, new.json()["amount"]) == (201, 40_000)
+    assert silent.json()["amount"] == 40_000
+
+
+async def put_elsewhere(box: Box, show_id: int, account_id: int, ends: str) -> None:
+    step = EarlyStep(until=datetime.fromisoformat(ends), change_minor=-10_000)
+    rule = PriceRule(**{**GOLD, "early": (step,)})
+    keeper = Keeper(account_id, is_admin=False)
+    await PriceDesk(box.postgres, box.catalogue, keeper, 5).put(
+        show_id, PriceRules(currency="INR", rules=(rule,))
+    )
+
+
+async def test_a_price_that_follows_rules_is_not_set_by_hand(desk: Desk, show: dict[str, Any]) -> None:
+    path = f"/shows/{show['id']}"
+    await put(desk, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+
+    gold = await desk.asks("PATCH", path, {"prices": {"Gold": 10}})
+    silver = await desk.asks("PATCH", path, {"prices": {"Silver": 25_000}})
+    fee = await desk.asks("PATCH", path, {"fee_minor": 30_001, "prices": {"Silver": 40_000}})
+    gone = await desk.asks("DELETE", f"{path}/price-rules")
+    after = await desk.asks("PATCH", path, {"prices": {"Gold": 45_000}})
+
+    assert (gold.status_code, problem(gold)["code"]) == (409, "priced_by_rules")
+    assert problem(gold)["categories"] == ["Gold"]
+    assert silver.json()["prices"] == {"Gold": 40_000, "Silver": 25_000}
+    assert problem(fee)["code"] == "fee_too_high"  # the price may come down to its floor
+    assert gone.json()["prices"][0]["price_minor"] == 50_000
+    assert after.json()["prices"]["Gold"] == 45_000
+    plan = (await desk.asks("GET", f"{path}/price-rules")).json()
+    assert [(c["category"], c["price_minor"], c["why"]) for c in plan["changes"]] == [
+        ("Gold", 45_000, "organiser"),
+        ("Gold", 50_000, "rules"),
+        ("Silver", 25_000, "organiser"),
+        ("Gold", 40_000, "rules"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "field"),
+    [
+        (rules(floor_minor=80_000), "bad_price_rules", "rules[0].floor_minor"),
+        (rules(base_minor=20_000), "bad_price_rules", "rules[0].base_minor"),
+        (rules(category="Royal box"), "unknown_category", None),
+        ({**rules(), "currency": "EUR"}, "bad_price_rules", "currency"),
+        (rules(demand=[{"sold_percent": 50, "change_minor": 1}] * 2), "bad_price_rules", "rules[0].demand"),
+        (rules(early=[{"until": in_hours(24 * 9), "change_minor": 1}]), "bad_price_rules", "rules[0].early"),
+        (rules(early=[{"until": in_hours(-1), "change_minor": 1}]), "bad_price_rules", "rules[0].early"),
+        (rules(floor_minor=0), "invalid", "rules[0].floor_minor"),
+        (rules(base_minor=-1), "invalid", "rules[0].base_minor"),
+        (rules(floor_minor=1_000_000_001), "invalid", "rules[0].floor_minor"),
+        (
+            rules(demand=[{"sold_percent": 101, "change_minor": 1}]),
+            "invalid",
+            "rules[0].demand[0].sold_percent",
+        ),
+        (rules(demand=[{"sold_percent": n, "change_minor": 1} for n in range(1, 14)]), "invalid", None),
+        (rules(discount=10), "invalid", None),
+        ({"currency": "INR", "rules": []}, "invalid", None),
+    ],
+)
+async def test_bad_rules_are_refused_alike_when_tried_out_and_when_set(
+    desk: Desk, show: dict[str, Any], body: dict[str, Any], code: str, field: str | None
+) -> None:
+    path = f"/shows/{show['id']}/price-rules"
+
+    answers = [await desk.asks("POST", f"{path}/preview", body), await desk.asks("PUT", path, body)]
+
+    for answer in answers:
+        assert (answer.status_code, problem(answer)["code"]) == (422, code), answer.text
+        assert field is None or problem(answer)["field"] == field
+    assert (await desk.asks("GET", path)).json()["changes"] == []
+
+
+async def test_a_fee_that_the_floor_cannot_bear_is_refused(desk: Desk, stage: Stage) -> None:
+    show = await desk.makes("/shows", show_of(stage, fee_minor=15_000))
+
+    answer = await desk.asks("PUT", f"/shows/{show['id']}/price-rules", rules(floor_minor=14_999))
+
+    assert problem(answer)["code"] == "fee_too_high"
+
+
+async def test_rules_are_for_who_has_the_show(
+    box: Box, api: httpx2.AsyncClient, show: dict[str, Any], alice: Fan
+) -> None:
+    stranger, path = await a_desk(box, api), f"/shows/{show['id']}/price-rules"
+
+    asked = [
+        await stranger.asks("GET", path),
+        await stranger.asks("PUT", path, rules()),
+        await stranger.asks("POST", f"{path}/preview", rules()),
+        await stranger.asks("DELETE", path),
+    ]
+
+    assert [answer.status_code for answer in asked] == [404] * 4
+    assert (await alice.get(f"/admin{path}")).status_code == 403
+    admin = await a_desk(box, api, Role.ADMIN)
+    assert (await admin.asks("PUT", path, rules())).status_code == 200
+
+
+async def test_a_cancelled_show_takes_no_rules_and_its_prices_move_no_more(
+    box: Box, desk: Desk, show: dict[str, Any]
+) -> None:
+    await put(desk, show, rules(demand=[{"sold_percent": 1, "change_minor": 100}]))
+    await desk.asks("PATCH", f"/shows/{show['id']}", {"cancelled": True})
+
+    refused = await desk.asks("PUT", f"/shows/{show['id']}/price-rules", rules())
+
+    assert problem(refused)["code"] == "show_cancelled"
+    assert await now_look(box, show["id"]) == 0

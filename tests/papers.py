@@ -1,0 +1,38 @@
+"""What is printed, read by tools that are not ours: Debian's poppler and zbar, or else by others."""
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+
+import pypdfium2  # type: ignore[import-untyped]
+import zxingcpp
+
+DOTS_AN_INCH = 150  # of a phone's screen that shows a page of A4, or of a poor printer
+
+
+async def codes_on(pdf: bytes, folder: Path) -> tuple[set[str], str]:
+    """(what every QR on every page says, what has read it)"""
+    file = folder / "tickets.pdf"
+    file.write_bytes(pdf)
+    if shutil.which("pdftoppm") and shutil.which("zbarimg"):
+        return await _by_debian(file), f"pdftoppm at {DOTS_AN_INCH} dpi and zbarimg"
+    assert "CI" not in os.environ, "install poppler-utils and zbar-tools"
+    pages = [page.render(scale=DOTS_AN_INCH / 72).to_pil() for page in pypdfium2.PdfDocument(file)]
+    found = {one.text for page in pages for one in zxingcpp.read_barcodes(page)}
+    return found, f"pypdfium2 at {DOTS_AN_INCH} dpi and zxing-cpp: pdftoppm and zbarimg are not installed"
+
+
+async def _by_debian(file: Path) -> set[str]:
+    await _said("pdftoppm", "-r", str(DOTS_AN_INCH), "-png", str(file), str(file.with_suffix("")))
+    pages = sorted(str(page) for page in file.parent.glob(f"{file.stem}-*.png"))
+    lines = await _said("zbarimg", "--quiet", "--raw", *pages)
+    return set(lines.split())
+
+
+async def _said(*words: str) -> str:
+    pipe = asyncio.subprocess.PIPE
+    tool = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe)
+    output, complaint = await asyncio.wait_for(tool.communicate(), 60)
+    assert tool.returncode == 0, f"{words[0]}: {complaint.decode()}"
+    return output.decode()

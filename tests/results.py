@@ -1,0 +1,46 @@
+"""Tables of what was seen, printed when all tests are over: `-s` is not needed."""
+
+import re
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+
+class Table:
+    """Registered as a plugin of pytest."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.rows: dict[str, dict[str, str]] = defaultdict(dict)
+
+    def note(self, row: str, column: str, what: object) -> None:
+        self.rows[row][column] = str(what)
+
+    def lines(self) -> list[str]:
+        columns = list(dict.fromkeys(name for row in self.rows.values() for name in row))
+        cells = [["", *columns]]
+        cells += [[name, *(row.get(column, "–") for column in columns)] for name, row in self.rows.items()]
+        widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
+        return ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self.rows:
+            terminalreporter.section(self.title)
+            for line in self.lines():
+                terminalreporter.write_line(line)
+
+
+class Promises(Table):
+    """The tests of one module, a row each; their parameter is the column."""
+
+    def __init__(self, title: str, module: str) -> None:
+        super().__init__(title)
+        self._test = re.compile(re.escape(module.replace(".", "/")) + r"\.py::test_(\w+)\[(\w+)\]$")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        found = self._test.search(report.nodeid)
+        if found is None or (report.when != "call" and report.passed):
+            return
+        kept = str(dict(report.user_properties).get("note", "kept"))
+        self.note(found[1].replace("_", " "), found[2], kept if report.passed else "BROKEN")

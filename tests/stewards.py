@@ -1,0 +1,90 @@
+"""Somebody at a door with `holdfast gate --json`: a code in, a verdict out."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.engines.embedded.privilege import child_setup
+
+SAYS_WITHIN_S = 20
+
+
+class Steward:
+    def __init__(self, folder: Path, server: str) -> None:
+        """The station's folder is made in this one."""
+        self.folder = folder / "gate"
+        self._server = server
+        self._process: asyncio.subprocess.Process | None = None
+        self.complaint = ""
+        self.waits_ms: list[float] = []  # from a scan to its verdict
+
+    async def start(self, *options: str) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "holdfast", "gate", "--json"),
+            f"--server={self._server}",
+            f"--folder={self.folder}",
+            *options,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={name: text for name, text in os.environ.items() if not name.startswith("HOLDFAST_")},
+            preexec_fn=child_setup(None, signal.SIGTERM),
+        )
+
+    async def scans(self, code: str) -> dict[str, Any]:
+        return await self.types(code.encode())
+
+    async def types(self, line: bytes) -> dict[str, Any]:
+        """Whatever bytes; the next line that is said."""
+        began = time.perf_counter()
+        self._stdin.write(line + b"\n")
+        said = await self.hears()
+        self.waits_ms.append((time.perf_counter() - began) * 1000)
+        return said
+
+    async def hears(self) -> dict[str, Any]:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        async with asyncio.timeout(SAYS_WITHIN_S):
+            line = await self._process.stdout.readline()
+        return msgspec.json.decode(line, type=dict[str, Any])
+
+    def interrupted(self) -> None:
+        """Ctrl-C."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
+
+    async def killed(self) -> None:
+        assert self._process is not None
+        if self._process.returncode is None:
+            self._process.kill()
+            await self._process.communicate()
+
+    async def gone(self) -> int:
+        """Ended by itself, with what it said on stderr; its standard input stays open."""
+        assert self._process is not None
+        assert self._process.stderr is not None
+        async with asyncio.timeout(SAYS_WITHIN_S):
+            self.complaint = (await self._process.stderr.read()).decode()
+            return await self._process.wait()
+
+    async def ends(self) -> int:
+        """Nobody types any more."""
+        assert self._process is not None
+        async with asyncio.timeout(SAYS_WITHIN_S):
+            _, complaint = await self._process.communicate(b"")
+        self.complaint = complaint.decode()
+        assert self._process.returncode is not None
+        return self._process.returncode
+
+    @property
+    def _stdin(self) -> asyncio.StreamWriter:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        return self._process.stdin

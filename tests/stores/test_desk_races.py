@@ -1,0 +1,203 @@
+"""Prices step and layouts change while people hold seats (R33): two processes, real engines, a small storm.
+
+Whoever is told yes is charged what the answer said; whoever said what they expect is charged that or asked
+again; and no seat that somebody has is renamed, put into another category or withdrawn.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+from msgspec.structs import replace
+
+from holdfast.app import Box
+from holdfast.catalogue import Layout, LayoutBody
+from holdfast.catalogue.admin.keeper import Keeper
+from holdfast.catalogue.layout_body import CategoryBody, RowBody, SectionBody
+from holdfast.catalogue.price_rules import EarlyStep, PriceRule, PriceRules
+from holdfast.catalogue.prices.store import PriceDesk
+from holdfast.catalogue.refusals import LayoutUnsafe
+from holdfast.catalogue.relayout.forms import LayoutChange
+from holdfast.catalogue.relayout.store import Relayout
+from holdfast.catalogue.schedule.store import Schedule
+from holdfast.catalogue.store import store_layout
+from holdfast.ledger import from_public_id
+from holdfast.refusals import Busy
+from tests.cast import Fan, a_show, fans
+from tests.patience import until
+from tests.stores.paid import violations
+
+PEOPLE, TRIES = 12, 12
+CHANGES = 12
+ROWS, ROW = "ABCDEFGH", 10
+ADMIN = Keeper(1, is_admin=True)
+
+
+def rules(change_minor: int) -> PriceRules:
+    step = EarlyStep(until=datetime.now(UTC) + timedelta(hours=5), change_minor=change_minor)
+    gold = PriceRule(category="Gold", base_minor=3000, floor_minor=1000, ceiling_minor=9000, early=(step,))
+    return PriceRules(currency="EUR", rules=(gold,))
+
+
+def hall(names: list[str], gold: str) -> LayoutBody:
+    """Rows of ten; the seats of row A are called as said, and those in `gold` of row B are gold."""
+    rows = [
+        RowBody(row, names if row == "A" else f"1-{ROW}", at=(0.0, float(place)), category="Gold")
+        for place, row in enumerate(ROWS)
+    ]
+    rows[1] = replace(rows[1], category="Silver", categories={"Gold": gold})
+    kinds = [CategoryBody("Gold", "#E69F00"), CategoryBody("Silver", "#0072B2")]
+    return LayoutBody("Hall", (0.0, -2.0), kinds, [SectionBody("Stalls", rows)])
+
+
+FIRST = hall([str(n) for n in range(1, ROW + 1)], "1-5")
+
+
+async def a_sale(box: Box) -> int:
+    show = await a_show(box, layout=Layout.build(FIRST), price_minor=3000, owner_seats_max=1000)
+    await box.seatmap.rebuild(show, "test")
+    return show
+
+
+async def shopping(fan: Fan, show: int, said: list[tuple[dict[str, Any], httpx2.Response]]) -> None:
+    """Hold a pair, sometimes saying what it costs, sometimes letting it go again."""
+    for _ in range(TRIES):
+        row, first = random.choice(ROWS), random.randrange(1, ROW)
+        body: dict[str, Any] = {"seats": [f"{row}-{first}", f"{row}-{first + 1}"]}
+        if random.random() < 0.3:
+            body = {"best": {"count": 2}}
+        if random.random() < 0.5:
+            body["expected_total_minor"] = random.choice([6000, 5000, 8000])
+        answer = await fan.post(f"/shows/{show}/holds", body)
+        said.append((body, answer))
+        if answer.status_code == 201 and random.random() < 0.5:
+            await fan.delete(f"/bookings/{answer.json()['booking_id']}")
+
+
+async def settled(box: Box, show: int) -> list[str]:
+    """What an audit finds once what is under way has come to rest."""
+    found: list[str] = []
+
+    async def nothing_is_wrong() -> bool:
+        found[:] = await violations(box, show)
+        return not found
+
+    with suppress(TimeoutError):  # then it is told what is wrong
+        await until(nothing_is_wrong, within_s=5)
+    return found
+
+
+async def test_everybody_is_charged_what_they_were_told_while_prices_step(
+    box: Box, api: httpx2.AsyncClient
+) -> None:
+    show, people = await a_sale(box), await fans(box, api, PEOPLE)
+    desk = PriceDesk(box.postgres, box.catalogue, ADMIN, pause_s=3600)
+    said: list[tuple[dict[str, Any], httpx2.Response]] = []
+
+    async def stepping() -> None:
+        for turn in range(CHANGES):
+            await desk.put(show, rules((-500, 0, 1000)[turn % 3]))
+            await asyncio.sleep(0.03)
+
+    await asyncio.gather(stepping(), *(shopping(fan, show, said) for fan in people))
+
+    codes = Counter(answer.json().get("code", "yes") for _, answer in said)
+    assert codes.keys() <= {"yes", "seats_taken", "sold_out", "price_changed"}, codes
+    assert min(codes["yes"], codes["price_changed"]) > 0, codes
+    price_of = await gold_prices(box, show)
+    for body, answer in said:
+        expected = body.get("expected_total_minor")
+        if answer.status_code != 201:
+            assert answer.json().get("total_minor") != expected or expected is None
+            continue
+        page = answer.json()
+        assert expected in (None, page["amount"])
+        row = await box.postgres.fetchrow(
+            "SELECT revision, amount_minor FROM booking WHERE show_id = $1 AND request_id IS NOT NULL"
+            " AND number = $2",
+            show,
+            number_of(page),
+        )
+        assert row is not None
+        assert row["amount_minor"] == page["amount"]
+        gold = [seat["price_minor"] for seat in page["seats"] if seat["category"] == "Gold"]
+        assert set(gold) <= {price_of[row["revision"]]}
+    assert await settled(box, show) == []
+
+
+def number_of(page: dict[str, Any]) -> int:
+    return from_public_id(page["booking_id"])[1]
+
+
+async def gold_prices(box: Box, show: int) -> dict[int, int]:
+    """Revision -> what a gold seat cost under it, from the audit rows."""
+    rows = await box.postgres.fetch(
+        "SELECT revision, price_minor FROM price_change WHERE show_id = $1 AND category = 'Gold'", show
+    )
+    changed = {row["revision"]: row["price_minor"] for row in rows}
+    last = await box.postgres.fetchval("SELECT revision FROM show WHERE id = $1", show)
+    prices, now = {}, 3000
+    for revision in range(1, last + 1):
+        now = changed.get(revision, now)
+        prices[revision] = now
+    return prices
+
+
+async def test_no_seat_that_somebody_has_is_another_after_a_layout_was_changed(
+    box: Box, api: httpx2.AsyncClient
+) -> None:
+    show, people = await a_sale(box), await fans(box, api, PEOPLE)
+    schedule = Schedule(box.postgres, box.catalogue, box.config, ADMIN)
+    desk = Relayout(box.postgres, box.catalogue, schedule)
+    said: list[tuple[dict[str, Any], httpx2.Response]] = []
+    outcomes: Counter[str] = Counter()
+
+    async def changing() -> None:
+        for turn in range(CHANGES):
+            outcomes[await one_change(turn)] += 1
+            await asyncio.sleep(0.02)
+
+    async def one_change(turn: int) -> str:
+        names = [str(n) for n in range(1, ROW + 1)]
+        names[random.randrange(ROW)] = f"x{turn}"
+        layout = Layout.build(hall(names, random.choice(["1-5", "1-2", "7-9"])))
+        await store_layout(box.postgres, layout)
+        seat = f"{random.choice('CDEFGH')}-{random.randrange(1, ROW + 1)}"
+        change = random.choice([LayoutChange(withdraw=(seat,)), LayoutChange(layout_hash=layout.hash)])
+        try:
+            await desk.take_over(show, change)
+        except (LayoutUnsafe, Busy) as refused:
+            return refused.code
+        await box.seatmap.rebuild(show, "changed")
+        return "done"
+
+    await asyncio.gather(changing(), *(shopping(fan, show, said) for fan in people))
+
+    assert outcomes["done"], outcomes
+    codes = Counter(answer.json().get("code", "yes") for _, answer in said)
+    assert codes.keys() <= {"yes", "seats_taken", "sold_out", "price_changed", "unknown_seat"}, codes
+    gone = await withdrawn(box, show)
+    layout = (await box.catalogue.show_on_sale(show)).layout
+    for fan in people:
+        for page in (await fan.get("/bookings", size=100)).json()["bookings"]:
+            first = next(a.json() for _, a in said if a.json().get("booking_id") == page["booking_id"])
+            if page["state"] == "held":
+                assert page["seats"] == first["seats"]
+                assert not gone & {layout.index_of[seat["label"]] for seat in page["seats"]}
+    for body, answer in said:
+        if answer.status_code == 201 and "seats" in body:
+            assert sorted(seat["label"] for seat in answer.json()["seats"]) == sorted(body["seats"])
+    assert await settled(box, show) == []
+
+
+async def withdrawn(box: Box, show: int) -> set[int]:
+    rows = await box.postgres.fetch(
+        "SELECT unnest(seats) AS seat FROM booking JOIN seat_block USING (show_id, number)"
+        " WHERE show_id = $1 AND withdrawn",
+        show,
+    )
+    return {row["seat"] for row in rows}

@@ -1,0 +1,198 @@
+"""Every kind of notice, from what happened to the mail that somebody opens (R29)."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from email.message import EmailMessage
+
+import pytest
+
+from holdfast.app import Box
+from holdfast.catalogue.admin.keeper import Keeper
+from holdfast.catalogue.schedule.forms import ShowChange
+from holdfast.catalogue.schedule.store import Schedule
+from holdfast.config import Config
+from holdfast.ledger import Booking, public_id
+from holdfast.notices import Kind
+from holdfast.payments.gateway import Answer, Charge
+from holdfast.payments.store import Came
+from holdfast.tickets.transfer import Giver
+from holdfast.tickets.transfers.store import Transfers
+from tests import cast
+from tests.stores.letterboxes import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
+from tests.stores.paid import an_ask, bought, refund_duties
+from tests.stores.stages import hold
+
+PUBLIC = "https://hall.example"
+YES = Charge(answer=Answer.YES, reference="pay_1")
+
+
+@dataclass(frozen=True)
+class Scene:
+    office: Office
+    show: int
+    reader: int
+    address: str
+
+    @property
+    def box(self) -> Box:
+        return self.office.box
+
+    async def change(self, change: ShowChange) -> None:
+        keeper = Keeper(account_id=0, is_admin=True)
+        desk = Schedule(self.box.postgres, self.box.catalogue, self.box.config, keeper)
+        await desk.change_show(self.show, change)
+
+    async def in_time(self, sql: str) -> None:
+        await self.box.postgres.execute(f"UPDATE booking SET {sql} WHERE show_id = $1", self.show)
+
+
+async def lapsing(scene: Scene) -> Booking:
+    booking = await hold(scene.box, scene.show, scene.reader, 1)
+    await scene.in_time("expires_at = now() + interval '2 min', opened_at = now() - interval '8 min'")
+    await scene.office.post.warn()
+    return booking
+
+
+async def lapsed(scene: Scene) -> Booking:
+    booking = await hold(scene.box, scene.show, scene.reader, 1)
+    await scene.in_time("expires_at = now()")
+    await scene.box.ledger.sweep(1000)
+    return booking
+
+
+async def declined(scene: Scene) -> Booking:
+    booking = await hold(scene.box, scene.show, scene.reader, 1)
+    await scene.box.cashier.pay(an_ask(booking, "tok_declined"))
+    return booking
+
+
+async def buys(scene: Scene) -> Booking:
+    return await bought(scene.box, scene.show, 1, 2, owner=scene.reader)
+
+
+async def pays_late(scene: Scene, *, may_book: bool) -> Booking:
+    booking = await hold(scene.box, scene.show, scene.reader, 1)
+    (started,) = await scene.box.payments.start_many([an_ask(booking)])
+    assert started.payment is not None
+    gone = await scene.box.payments.let_go(started.payment)
+    (late,) = await scene.box.payments.confirm_many([Came(gone, YES, 100, 50)])
+    await scene.box.payments.book_late(late, may_book=may_book)
+    return booking
+
+
+async def is_booked_late(scene: Scene) -> Booking:
+    return await pays_late(scene, may_book=True)
+
+
+async def is_refunded_late(scene: Scene) -> Booking:
+    return await pays_late(scene, may_book=False)
+
+
+async def gives_back(scene: Scene) -> Booking:
+    booking = await buys(scene)
+    await scene.box.refunds.cancel(booking, None)
+    duties = refund_duties(scene.box)
+    await duties.carry_out()
+    await duties.settled()
+    return booking
+
+
+async def is_moved(scene: Scene) -> Booking:
+    booking = await buys(scene)
+    later = (await scene.box.catalogue.show_card(scene.show))["starts_at"] + timedelta(minutes=45)
+    await scene.change(ShowChange(starts_at=later, ends_at=later + timedelta(hours=2)))
+    return booking
+
+
+async def is_cancelled(scene: Scene) -> Booking:
+    booking = await buys(scene)
+    await scene.change(ShowChange(cancelled=True))
+    return booking
+
+
+async def gives_away(scene: Scene) -> Booking:
+    booking = await buys(scene)
+    ticket, _ = await scene.box.tickets.of_booking(scene.show, booking.number)
+    giver = Giver(scene.reader, scene.address)
+    await Transfers(scene.box.postgres).give(scene.show, ticket.serial, giver, f"to-{scene.address}")
+    return booking
+
+
+async def is_given(scene: Scene) -> Booking:
+    giver_id, giver = await a_reader(scene.box, "Ann")
+    booking = await bought(scene.box, scene.show, 1, owner=giver_id)
+    (ticket,) = await scene.box.tickets.of_booking(scene.show, booking.number)
+    await Transfers(scene.box.postgres).give(scene.show, ticket.serial, Giver(giver_id, giver), scene.address)
+    return booking
+
+
+# What happens, what the mail is called, what it says, and what is attached to it.
+HAPPENS: dict[Kind, tuple[Callable[[Scene], Awaitable[Booking]], str, str, set[str]]] = {
+    Kind.HOLD_LAPSING: (lapsing, "Pay soon", "2 minutes left", set()),
+    Kind.HOLD_LAPSED: (lapsed, "has ended", "Nothing was charged", set()),
+    Kind.TICKETS: (buys, "Your 2 tickets", "€30.00", {"tickets.pdf", "tickets.ics"}),
+    Kind.DECLINED: (declined, "was declined", "still held for you", set()),
+    Kind.LATE_BOOKED: (is_booked_late, "you have your seats", "they are yours", set()),
+    Kind.LATE_REFUNDED: (is_refunded_late, "goes back", "We are sorry", set()),
+    Kind.REFUNDED: (gives_back, "€30.00", "to where you paid from", set()),
+    Kind.SHOW_CHANGED: (is_moved, "at another time", "stay good", {"tickets.ics"}),
+    Kind.SHOW_CANCELLED: (is_cancelled, "is cancelled", "goes back in full", {"tickets.ics"}),
+    Kind.TICKET_GIVEN: (gives_away, "You gave away", "opens no door", set()),
+    Kind.TICKET_GOT: (is_given, "Ann gave you", "It is yours now", {"tickets.pdf", "tickets.ics"}),
+}
+LEADS_TO_BOOKING = {
+    *(Kind.HOLD_LAPSING, Kind.DECLINED, Kind.LATE_BOOKED, Kind.REFUNDED, Kind.SHOW_CHANGED),
+}
+
+
+@pytest.fixture(scope="module")
+async def server() -> AsyncIterator[MailServer]:
+    async with a_mail_server().up() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+async def office(config: Config, server: MailServer) -> AsyncIterator[Office]:
+    settings = {"mail_url": server.url, "mail_from": MAIL_FROM, "public_url": PUBLIC}
+    async with an_office(config, **settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def scene(office: Office) -> Scene:
+    return Scene(office, await cast.a_show(office.box, 20), *await a_reader(office.box, "Zoë"))
+
+
+def test_no_kind_is_left_out() -> None:
+    assert HAPPENS.keys() == set(Kind)
+
+
+@pytest.mark.parametrize("kind", Kind)
+async def test_what_happens_is_a_mail_with_all_there_is_to_know(
+    scene: Scene, server: MailServer, kind: Kind
+) -> None:
+    happen, subject, words, files = HAPPENS[kind]
+
+    booking = await happen(scene)
+    await scene.office.hear_and_send()
+
+    (row,) = [one for one in await scene.office.rows(scene.address) if one["kind"] == kind]
+    assert (row["state"], row["tries"]) == ("sent", 1)
+    (mail,) = [one for one in server.to(scene.address) if f"notice.{row['id']}." in one["Message-ID"]]
+    assert subject in mail["Subject"]
+    assert mail["Auto-Submitted"] == "auto-generated"
+    assert mail["Date"].datetime == row["written_at"].replace(microsecond=0)
+    assert {part.get_filename() for part in mail.iter_attachments()} - {None} == files
+    page = f"{PUBLIC}/bookings/{public_id(scene.show, booking.number)}"
+    for form in ("plain", "html"):
+        body = body_of(mail, form)
+        assert words in body
+        assert "Zoë" in body
+        assert (page in body) == (kind in LEADS_TO_BOOKING)
+
+
+def body_of(mail: EmailMessage, form: str) -> str:
+    part = mail.get_body((form,))
+    assert part is not None
+    return str(part.get_content())

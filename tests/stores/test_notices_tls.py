@@ -1,0 +1,142 @@
+"""Mail over STARTTLS and with a password, to a server that somebody vouches for, or nobody (R29)."""
+
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from holdfast.app import Box
+from holdfast.config import Config
+from holdfast.engines.trouble import Trouble
+from holdfast.notices.senders import senders_of
+from tests import cast
+from tests.stores.letterboxes import MAIL_FROM, MailServer, a_mail_server, a_reader, an_office
+from tests.stores.stages import hold
+
+LOGIN = ("box@hall.example", "p@ss/word")
+IN_URL = "box%40hall.example:p%40ss%2Fword"
+
+
+@dataclass(frozen=True)
+class Vouched:
+    """A certificate for 127.0.0.1 that vouches for itself."""
+
+    file: Path
+    server: ssl.SSLContext
+
+
+@pytest.fixture(scope="module")
+def vouched(tmp_path_factory: pytest.TempPathFactory) -> Vouched:
+    folder, key = tmp_path_factory.mktemp("tls"), ec.generate_private_key(ec.SECP256R1())
+    name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mail.test")]), datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    file, secret = folder / "mail.pem", folder / "mail.key"
+    file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file, secret)
+    return Vouched(file, context)
+
+
+@pytest.fixture
+async def server(vouched: Vouched) -> AsyncIterator[MailServer]:
+    """Takes mail from whoever has the password, and over TLS alone."""
+    asked = a_mail_server()
+    asked.tls, asked.login = vouched.server, LOGIN
+    async with asked.up():
+        yield asked
+
+
+@pytest.fixture
+async def show(box: Box) -> int:
+    return await cast.a_show(box, 20, price_minor=0)
+
+
+async def sent(config: Config, show: int, **settings: Any) -> tuple[str, Any]:
+    """Where a booking's mail was to go, and what became of it."""
+    async with an_office(config, mail_from=MAIL_FROM, **settings) as office:
+        account_id, address = await a_reader(office.box)
+        await hold(office.box, show, account_id, 1)
+        await office.hear_and_send()
+        (row,) = await office.rows(address)
+        return address, row
+
+
+def url_of(server: MailServer, login: str = IN_URL, more: str = "") -> str:
+    return f"smtp://{login}@127.0.0.1:{server.port}{more}"
+
+
+@pytest.mark.parametrize("more", ["", "?starttls=1"])
+async def test_it_goes_over_tls_with_the_password(
+    config: Config, server: MailServer, vouched: Vouched, show: int, more: str
+) -> None:
+    address, row = await sent(
+        config, show, mail_url=url_of(server, more=more), mail_ca_file=str(vouched.file)
+    )
+
+    assert row["state"] == "sent"
+    assert len(server.to(address)) == 1
+
+
+async def test_nobody_is_told_the_password_whose_certificate_nobody_vouches_for(
+    config: Config, server: MailServer, show: int
+) -> None:
+    address, row = await sent(config, show, mail_url=url_of(server))
+
+    assert (row["state"], row["tries"]) == ("queued", 0)
+    assert "certificate" in row["reason"].lower()
+    assert server.to(address) == []
+
+
+async def test_nor_a_server_that_says_it_speaks_no_tls(config: Config, vouched: Vouched, show: int) -> None:
+    plain = a_mail_server()
+    async with plain.up():
+        address, row = await sent(config, show, mail_url=url_of(plain), mail_ca_file=str(vouched.file))
+
+    assert (row["state"], "STARTTLS" in row["reason"]) == ("queued", True)
+    assert plain.to(address) == []
+
+
+async def test_with_a_wrong_password_nothing_is_lost(
+    config: Config, server: MailServer, vouched: Vouched, show: int
+) -> None:
+    address, row = await sent(
+        config, show, mail_url=url_of(server, "box:wrong"), mail_ca_file=str(vouched.file)
+    )
+
+    assert (row["state"], row["tries"], "535" in row["reason"]) == ("queued", 0, True)
+    assert server.to(address) == []
+    assert "wrong" not in row["reason"]
+
+
+@pytest.mark.parametrize("text", [None, "no certificate"])
+def test_a_file_that_is_none_is_named(tmp_path: Path, text: str | None) -> None:
+    file = tmp_path / "ca.pem"
+    if text is not None:
+        file.write_text(text)
+
+    with pytest.raises(Trouble, match="HOLDFAST_MAIL_CA_FILE"):
+        senders_of(Config(mail_url="smtp://mail.example", mail_from=MAIL_FROM, mail_ca_file=str(file)))

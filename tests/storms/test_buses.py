@@ -1,0 +1,196 @@
+"""The bus away, relays and consumers killed under a sale, on every bus: each fact is acted on once (R28).
+
+Whoever dies is a process of production (`holdfast work`: relay, figures, notices, search, hooks) or one of
+our own, in turn. A bus that keeps nothing on disk comes back empty: what it had is told again.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Box
+from holdfast.outbox.store import RELAY
+from tests.cast import Fan, a_layout
+from tests.patience import until
+from tests.results import Table
+from tests.stores.buses import BUSES, Server, a_server
+from tests.stores.hearing import other_outbox
+from tests.stores.paid import an_ask
+from tests.stores.stages import hold
+from tests.storms.hearers import Workers, two_workers
+from tests.storms.office import Office, duties, office
+
+LAST = "SELECT coalesce(max(id), 0) FROM outbox"
+CHECKPOINTS = "SELECT name, checkpoint FROM consumer_group"
+LETTERS = """
+SELECT number, count(notice.id) FILTER (WHERE notice.kind = 'tickets') AS letters
+  FROM booking LEFT JOIN notice USING (show_id, number)
+ WHERE show_id = $1 AND booking.state = 'confirmed'
+ GROUP BY number
+"""
+PEOPLE = 20
+
+
+@dataclass(frozen=True)
+class Size:
+    bookings: int
+    kills: int
+    away_s: float
+    drained_within_s: float
+    buyers: int
+    pause_s: float  # between two bookings of a buyer
+
+
+SMALL = Size(100, 4, 2.0, drained_within_s=60, buyers=4, pause_s=0.3)
+FULL = Size(2_000, 20, 60.0, drained_within_s=120, buyers=8, pause_s=0.4)
+
+
+@pytest.fixture(scope="module")
+def size(is_full: bool) -> Size:
+    return FULL if is_full else SMALL
+
+
+@pytest.fixture(scope="module")
+def table(pytestconfig: pytest.Config, size: Size) -> Table:
+    """Printed when all tests are over."""
+    title = f"the bus away for {size.away_s:.0f} s, {size.kills} kills under {size.bookings} bookings"
+    made = Table(title)
+    pytestconfig.pluginmanager.register(made, "a storm on every bus")
+    return made
+
+
+@pytest.fixture(scope="module")
+async def shop() -> AsyncIterator[Office]:
+    """Without duties: they are started for each bus."""
+    async with office(web=1, work=False) as opened:
+        yield opened
+
+
+@dataclass
+class Sale:
+    """People who pay, change their mind or have no money, one after the other."""
+
+    box: Box
+    show_id: int
+    size: Size
+    people: list[Fan]
+    made: int = 0
+    _seats: int = field(default=0, init=False)
+
+    async def run(self) -> None:
+        await asyncio.gather(*(self._buy() for _ in range(self.size.buyers)))
+
+    async def _buy(self) -> None:
+        while self._seats < self.size.bookings:
+            seat, self._seats = self._seats, self._seats + 1
+            owner = self.people[seat % len(self.people)].account_id
+            booking = await hold(self.box, self.show_id, owner, seat)
+            match seat % 3:
+                case 0:
+                    await self.box.cashier.pay(an_ask(booking))
+                case 1:
+                    await self.box.sales.cancel(booking)
+                case _:
+                    await self.box.cashier.pay(an_ask(booking, "tok_declined"))
+                    await self.box.cashier.pay(an_ask(booking))
+            self.made += 1
+            await asyncio.sleep(self.size.pause_s)
+
+    async def has_made(self, count: int) -> bool:
+        return self.made >= count
+
+
+async def away(server: Server, size: Size, sale: Sale) -> None:
+    """Killed when a fifth is sold, and started again after its time."""
+    await until(partial(sale.has_made, size.bookings // 5), within_s=120)
+    await server.kill()
+    await asyncio.sleep(size.away_s)
+    await server.start()
+
+
+async def kills(shop: Office, workers: Workers, size: Size, sale: Sale) -> int:
+    """In turn, while the sale goes on; how many there were."""
+    for i in range(size.kills):
+        await until(partial(sale.has_made, size.bookings * i // size.kills), within_s=300)
+        if i % 2:
+            await workers.kill_one()
+        else:
+            await shop.back("work-1", after=shop.kill("work-1"), within_s=60)
+    return size.kills
+
+
+@asynccontextmanager
+async def at_work(shop: Office, server: Server, folder: Path) -> AsyncIterator[Workers]:
+    async with (
+        duties(shop.folder, bus_url=server.url),
+        two_workers(shop, folder, server.url) as workers,
+    ):
+        yield workers
+
+
+async def all_have_passed(box: Box, last: int, group: str) -> bool:
+    found = {row["name"]: row["checkpoint"] for row in await box.postgres.fetch(CHECKPOINTS)}
+    return {RELAY, "figures", "notices", "search", "hooks", group} <= found.keys() and (
+        min(found.values()) >= last
+    )
+
+
+@pytest.mark.parametrize("bus", BUSES)
+async def test_every_fact_is_acted_on_once_and_in_order_whatever_dies(
+    bus: str, shop: Office, size: Size, table: Table, tmp_path: Path
+) -> None:
+    box = shop.box
+    show_id = await shop.a_show(layout=a_layout(size.bookings, row=50), owner_seats_max=1000)
+    await box.seatmap.rebuild(show_id, "storm")
+    sale, first = Sale(box, show_id, size, await shop.fans(PEOPLE)), int(await box.postgres.fetchval(LAST))
+    async with a_server(bus, tmp_path) as server, at_work(shop, server, tmp_path) as workers:
+        await until(partial(all_have_passed, box, first, workers.group), within_s=size.drained_within_s)
+        async with asyncio.TaskGroup() as storm:
+            storm.create_task(sale.run())
+            storm.create_task(away(server, size, sale))
+            killed = storm.create_task(kills(shop, workers, size, sale))
+        began, last = time.monotonic(), int(await box.postgres.fetchval(LAST))
+        await until(partial(all_have_passed, box, last, workers.group), within_s=size.drained_within_s)
+        drained_s = time.monotonic() - began
+        bus_has = await last_on(box, server)
+        heard = await workers.heard(shop, first, last)
+
+    letters = {row["number"]: row["letters"] for row in await box.postgres.fetch(LETTERS, show_id)}
+    told_figures = await box.figures.of_show(show_id, None)
+    await box.figures.rebuild_show(show_id)
+    behind = {row["name"]: (row["parked"], row["dead"]) for row in await box.outbox.groups()}
+    for what, count in {
+        "bookings": sale.made,
+        "facts written": len(heard.facts),
+        "consumed": len({fact_id for _, fact_id in heard.told}),
+        "told again": heard.again,
+        "effects": len(heard.acted),
+        "out of order": len(heard.shuffled),
+        "tickets sent": sum(letters.values()),
+        "kills": killed.result(),
+        "drained in": f"{drained_s:.1f} s",
+        "bus kept": "all, on disk" if server.keeps else "nothing",
+    }.items():
+        table.note(bus, what, count)
+    assert heard.untold == set()
+    assert len(heard.acted) == len(heard.facts) > size.bookings * 2
+    assert heard.shuffled == []
+    assert bus_has >= last
+    assert set(letters.values()) == {1}
+    assert len(letters) == sum(seat % 3 != 1 for seat in range(size.bookings))
+    assert await box.figures.of_show(show_id, None) == told_figures
+    assert set(behind.values()) == {(0, 0)}, behind
+
+
+async def last_on(box: Box, server: Server) -> int:
+    elsewhere = other_outbox(box, bus_url=server.url)
+    try:
+        return await (await elsewhere.bus()).last()
+    finally:
+        await elsewhere.close()

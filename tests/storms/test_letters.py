@@ -1,0 +1,70 @@
+"""People buy while the mail server is slow, refuses and drops: everybody gets their tickets, once (R29)."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.patience import until
+from tests.storms.office import Office, office
+from tests.storms.payer import Payer
+from tests.storms.post_office import DROPPING, FINE, REFUSING, SLOW, PostOffice, post_office
+
+PEOPLE, PEOPLE_FULL = 10, 200
+ARRIVED_WITHIN_S = 240.0
+MAIL_FROM = "Box office <tickets@hall.example>"
+
+
+@dataclass(frozen=True)
+class Scene:
+    stage: Office
+    mail: PostOffice
+
+
+@pytest.fixture
+async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+    async with post_office(tmp_path) as mail:
+        async with office(web=1, mail_url=mail.url, mail_from=MAIL_FROM) as stage:
+            yield Scene(stage, mail)
+
+
+async def buys(stage: Office, show: int, how_many: int, first_seat: int) -> set[str]:
+    """The addresses of people who have bought a ticket each."""
+    people = [Payer(fan) for fan in await stage.fans(how_many)]
+
+    async def buy(payer: Payer, seat: int) -> str:
+        row, number = divmod(seat, 10)
+        booking = await payer.holds(show, f"{chr(65 + row // 26)}{chr(65 + row % 26)}-{number + 1}")
+        paid = await payer.pays(booking)
+        assert paid.json()["state"] == "confirmed", paid.text
+        return str((await payer.fan.get("/me")).json()["email"])
+
+    return set(await asyncio.gather(*(buy(payer, first_seat + i) for i, payer in enumerate(people))))
+
+
+async def test_a_mail_server_in_every_mood_gets_each_mail_once(scene: Scene, is_full: bool) -> None:
+    stage, mail, how_many = scene.stage, scene.mail, PEOPLE_FULL if is_full else PEOPLE
+    show = await stage.a_show(seats=10 * 26 * 5)
+    everybody: set[str] = set()
+
+    for place, mood in enumerate((FINE, SLOW, REFUSING, DROPPING)):
+        await mail.is_now(mood)
+        seat = 260 + place * how_many  # rows of two letters begin there
+        everybody |= await buys(stage, show, how_many, seat)
+    await mail.is_now(FINE)
+
+    async def all_sent() -> bool:
+        query = "SELECT count(*) FROM notice WHERE kind = 'tickets' AND state = 'sent'"
+        return int(await stage.box.postgres.fetchval(query)) >= 4 * how_many
+
+    await until(all_sent, within_s=ARRIVED_WITHIN_S)
+    got = Counter(page["to"] for page in mail.taken())
+    print(f"{len(everybody)} bookings, {sum(got.values())} mails")
+    assert set(got) == everybody
+    assert set(got.values()) == {1}
+    assert mail.twice() == []
+    assert await stage.box.postgres.fetchval("SELECT count(*) FROM notice WHERE state = 'dead'") == 0
+    await stage.settled()
