@@ -12,6 +12,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from bench.browse import browse_figures
+from bench.facts import fact_figures
 from bench.figure import Figure
 from bench.in_ledger import ledger_figures
 from bench.in_redis import claim_figures
@@ -28,6 +29,7 @@ PARTS = {
     "ledger": ledger_figures,
     "claims": claim_figures,
     "purchases": purchase_figures,
+    "facts": fact_figures,
     "search": search_figures,
     "viewers": viewer_figures,
     "letters": letter_figures,

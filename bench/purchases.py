@@ -49,27 +49,27 @@ class Bought:
 
 async def purchase_figures(rounds: int, say: Say) -> list[Figure]:
     whole = Figure("whole purchases", "purchases/s", "holds of the same run", 0.06, 0.15)
-    async with stage() as on, _sandbox(on) as (on, gateway):
+    async with stage() as on, sandbox(on) as (on, gateway):
         say("shows and people")
         people = on.folder / "tokens"
         people.write_text("\n".join(await tokens(on, PEOPLE)) + "\n")
         small = await shows(on, a_layout(200), SHOWS_A_RUN * 2 * (rounds + 1))
         (big,) = await shows(on, a_layout(SOLD_OUT_SEATS, row=SOLD_OUT_ROW), 1)
         async with workers(on, 2, port=gateway.shop_port) as url:
-            await _bought(url, people, small[0], seconds=2)
+            await bought_from(url, people, small[0], seconds=2)
             at = small[SHOWS_A_RUN]
             for i in range(rounds):
                 say(f"purchases, round {i + 1} of {rounds}")
                 held = await run(url, people, Load("win", at, shows=SHOWS_A_RUN, seconds=SECONDS))
                 cpu_before, at = await gateway.cpu_s(), at + SHOWS_A_RUN
-                bought = await _bought(url, people, at)
+                bought = await bought_from(url, people, at)
                 cpu_s = (await gateway.cpu_s() - cpu_before) / SECONDS
                 at += SHOWS_A_RUN
                 whole.add(bought.per_second, held.only(201).per_second)
                 whole.note = (
                     f"p50 {bought.p50_ms:.0f} ms, p99 {bought.p99_ms:.0f} ms, sandbox {cpu_s:.2f} of a core"
                 )
-                await _settled(on, gateway)
+                await settled(on, gateway)
             say("a show of 10 000 seats, sold out in pairs")
             await _sell_out(on, url, people, big, gateway)
             say("statements of a purchase")
@@ -77,7 +77,7 @@ async def purchase_figures(rounds: int, say: Say) -> list[Figure]:
     return [whole, await _confirm_figure(rounds, say)]
 
 
-async def _bought(
+async def bought_from(
     url: str, people: Path, first: int, *, seconds: float = SECONDS, purchases: int = 0, **hall: int
 ) -> Bought:
     words = [str(people), str(first), str(hall.get("shows", SHOWS_A_RUN))]
@@ -97,8 +97,8 @@ async def _sell_out(on: Stage, url: str, people: Path, show: int, gateway: "Gate
     """End to end: until every pair is paid for, and every notice of the gateway has been taken."""
     began = time.perf_counter()
     hall = {"shows": 1, "pairs": SOLD_OUT_SEATS // 2, "pairs_a_row": SOLD_OUT_ROW // 2}
-    bought = await _bought(url, people, show, seconds=300, **hall)
-    await _settled(on, gateway)
+    bought = await bought_from(url, people, show, seconds=300, **hall)
+    await settled(on, gateway)
     settled_s = time.perf_counter() - began
     confirmed = await on.box.postgres.fetchval(Q.seats_confirmed, show)
     assert confirmed == SOLD_OUT_SEATS, f"{confirmed} seats are confirmed"
@@ -114,7 +114,7 @@ async def _sell_out(on: Stage, url: str, people: Path, show: int, gateway: "Gate
     plot_sold_out(bought.at_s, SOLD_OUT_SEATS, RESULTS / "sold_out.svg", RESULTS / "sold_out.png")
 
 
-async def _settled(on: Stage, gateway: "Gateway") -> None:
+async def settled(on: Stage, gateway: "Gateway") -> None:
     async def is_settled() -> bool:
         under_way = await on.box.postgres.fetchval(Q.payments_under_way)
         return not under_way and not await gateway.waiting()
@@ -125,7 +125,7 @@ async def _settled(on: Stage, gateway: "Gateway") -> None:
 async def _count_statements(on: Stage, url: str, people: Path, show: int) -> None:
     """Of purchases one after the other: what travels to each engine when nobody shares a batch."""
     before = await _traffic(on)
-    await _bought(url, people, show, purchases=ALONE, seconds=60, shows=1, connections=1)
+    await bought_from(url, people, show, purchases=ALONE, seconds=60, shows=1, connections=1)
     await asyncio.sleep(1)  # the last notices
     after = await _traffic(on)
     each = {name: round((after[name] - before[name]) / ALONE, 2) for name in after}
@@ -229,7 +229,7 @@ class Gateway:
 
 
 @asynccontextmanager
-async def _sandbox(on: Stage) -> AsyncIterator[tuple[Stage, Gateway]]:
+async def sandbox(on: Stage) -> AsyncIterator[tuple[Stage, Gateway]]:
     port, shop_port = free_port(), free_port()
     command = ("sandbox", "--port", str(port), "--data", str(on.folder / "sandbox"), "--secret", SECRET)
     notify = ("--notify", f"http://127.0.0.1:{shop_port}/webhooks/sandbox")

@@ -1,4 +1,4 @@
-"""holdfast refunds list | show cancel; and an audit as people read it.
+"""holdfast refunds list | show cancel, prices; and an audit as people read it.
 
 `cli.py` gives these commands their box office: the context's `obj` opens one and lets a function act on it.
 """
@@ -13,6 +13,7 @@ from holdfast.json_line import print_json
 
 if TYPE_CHECKING:
     from holdfast.app import Box
+    from holdfast.catalogue.prices.forms import PricePlan
     from holdfast.payments.refunds.refund import Cancellation, Refund
 
 LOOK_AGAIN_S = 0.2
@@ -73,6 +74,42 @@ def cancel_show(
             print(f"{done.by_hand} must be paid by hand: `holdfast refunds list --by-hand`")
     if done.by_hand:
         raise typer.Exit(1)
+
+
+@show.command("prices")
+def show_prices(
+    context: typer.Context,
+    number: Annotated[int, typer.Argument(help="Number of the show.")],
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """What the seats of a show cost now, the rules that move its prices, and their last changes."""
+    plan: PricePlan = context.obj(data, lambda box: _price_plan(box, number))
+    if as_json:
+        from msgspec import to_builtins
+
+        print_json(to_builtins(plan))
+        return
+    from holdfast.money import plain
+
+    for price in plan.prices:
+        soon = (
+            f" until {price.until}, then {plain(price.then_minor or 0, plan.currency)}" if price.until else ""
+        )
+        by = "by rules" if price.follows_rules else "fixed"
+        print(f"{price.category:<24} {plain(price.price_minor, plan.currency):>16}  {by}{soon}")
+    for change in plan.changes[:10]:
+        was = "new" if change.was_minor is None else plain(change.was_minor, plan.currency)
+        share = f"  {change.sold} of {change.seats} sold" if change.seats else ""
+        cost = plain(change.price_minor, plan.currency)
+        print(f"{change.at:%Y-%m-%d %H:%M:%S}  {change.category}: {was} to {cost}  {change.why}{share}")
+
+
+async def _price_plan(box: "Box", show_id: int) -> "PricePlan":
+    from holdfast.catalogue.admin.keeper import Keeper
+    from holdfast.catalogue.prices.store import PriceDesk
+
+    return await PriceDesk(box.postgres, box.catalogue, Keeper(0, is_admin=True), 0).plan(show_id)
 
 
 async def _refunds(box: "Box", state: str | None) -> "list[Refund]":

@@ -41,8 +41,8 @@ PHONE = {
 }
 DESKTOP = {"viewport": {"width": 1280, "height": 860}}
 PATIENCE_MS = 15_000  # the machine may be busy with other tests
-# A refused form is answered with a status, and Chromium writes each of those to its console.
-EXPECTED = "Failed to load resource: the server responded with a status of 4"
+# A refused form, a server that is away: Chromium writes each to its console, and each may be part of a story.
+EXPECTED = "Failed to load resource:"
 
 Newcomer = Callable[..., Awaitable[Page]]
 
@@ -88,7 +88,8 @@ async def newcomer(browser: Browser, house: Office) -> AsyncIterator[Newcomer]:
     complaints: list[str] = []
 
     def hear(message: ConsoleMessage) -> None:
-        if message.type == "error" and not message.text.startswith(EXPECTED):
+        is_part_of_it = message.text.startswith(EXPECTED) and "/static/" not in message.location["url"]
+        if message.type == "error" and not is_part_of_it:
             complaints.append(message.text)
 
     async def come(*, phone: bool = False, dark: bool = False, **more: Any) -> Page:

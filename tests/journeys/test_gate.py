@@ -236,6 +236,20 @@ class TestPasses:
         login = {"code": long_over, "device_key": PUBLIC}
         assert (await admin.api.post(f"{API}/gate/login", json=login)).status_code == 401
 
+    @pytest.mark.parametrize("at", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+    async def test_a_clock_beyond_our_calendar_is_put_where_it_can_have_been(
+        self, admin: Fan, alice: Fan, show: int, at: str
+    ) -> None:
+        device = await a_device(admin, show)
+        code = (await a_ticket(alice, show, "A-4"))["code"]
+        scan = {"scan_id": "1", "code": code, "verdict": "admitted", "scanned_at": at}
+
+        told = await device.post("/gate/uploads", {"scans": [scan]})
+        refused = await admin.post("/admin/gate-passes", a_pass(show, starts_at=at, ends_at=at))
+
+        assert told.json()["scans"][0]["recorded"]
+        assert problem(refused)["code"] == "bad_window"
+
     async def test_a_scan_id_that_was_used_is_told_so(self, admin: Fan, alice: Fan, show: int) -> None:
         device = await a_device(admin, show)
         codes = [(await a_ticket(alice, show, seat))["code"] for seat in ("A-4", "A-5")]

@@ -1,4 +1,4 @@
-"""Somebody with a browser that runs no scripts: it keeps cookies, follows redirects and sends forms as they are."""
+"""Somebody with a browser that runs no scripts: it keeps cookies, goes where it is sent, sends forms."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -39,9 +39,9 @@ class Forms(HTMLParser):
         if tag == "form":
             self.found.append(Form(given.get("method", "get"), given.get("action", "")))
             self.inside = True
-        elif tag == "input" and self.inside and given.get("name"):
-            if given.get("type") not in ("checkbox", "radio") or "checked" in given:
-                self.found[-1].fields.append((given["name"], given.get("value", "")))
+        is_sent = given.get("type") not in ("checkbox", "radio") or "checked" in given
+        if tag in ("input", "button") and self.inside and given.get("name") and is_sent:
+            self.found[-1].fields.append((given["name"], given.get("value", "")))
 
     def handle_endtag(self, tag: str) -> None:
         self.inside = self.inside and tag != "form"

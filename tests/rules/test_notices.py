@@ -192,6 +192,7 @@ class TestWords:
     @pytest.mark.parametrize(("locale", "zone"), [("en", "India Time"), ("hi", "भारत समय")])
     def test_a_zone_has_a_name_and_not_an_offset(self, locale: str, zone: str) -> None:
         assert moment(AT, ZoneInfo("Asia/Kolkata"), locale).endswith(f"00:00 ({zone})")
+        assert moment(AT, ZoneInfo("Asia/Kolkata"), "de").endswith("00:00, Indien (Ortszeit)")
 
     @pytest.mark.parametrize("locale", LANGUAGES)
     @pytest.mark.parametrize("kind", Kind)

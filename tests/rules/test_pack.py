@@ -136,6 +136,8 @@ class TestPack:
             "seat",
             "is_used",
             "is_inside",
+            "since_s",
+            "gate",
         }
 
     @pytest.mark.parametrize("raw", [b"", bytes(32), b"\1" + bytes(31), b"x" * 31, b"x" * 33])
@@ -161,6 +163,14 @@ class TestOffline:
 
         assert (found.first_at, found.first_gate) == (datetime.fromtimestamp(NOW, UTC), "North")
         assert found.seat == "A-11"
+
+    def test_it_says_where_somebody_came_in_before_the_pack_was_made(self) -> None:
+        gate = a_gate(tickets=[PackTicket(11, 1, 0, "A-11", True, True, NOW - 600, "South")])
+
+        found = gate.offline.decide(fixed_code(KEY, Ticket(7, 11, 1)), IN, NOW)
+
+        assert (found.verdict, found.first_gate) == (Verdict.USED, "South")
+        assert found.first_at == datetime.fromtimestamp(NOW - 600, UTC)
 
     @pytest.mark.parametrize(
         ("ticket", "verdict"),

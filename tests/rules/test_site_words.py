@@ -85,6 +85,12 @@ def test_days_and_times_are_the_venues() -> None:
     assert words_of("en_US").time(at, "Europe/Berlin").replace("\u202f", " ") == "7:30 PM"
 
 
+def test_a_zone_is_called_what_people_there_call_it() -> None:
+    at = datetime(2026, 11, 20, 18, 30, tzinfo=UTC)
+    named = [words_of("en_US").zone(at, zone) for zone in ("Asia/Kolkata", "Europe/Berlin", "Asia/Tokyo")]
+    assert named == ["IST", "CET", "JST"]
+
+
 def test_numbers_have_their_forms() -> None:
     assert words_of("en_GB").say("account.too_often", count=1) == "Too many tries. Try again in a minute."
     assert words_of("de_DE").say("account.too_often", count=3).endswith("in 3 Minuten wieder.")

@@ -204,6 +204,19 @@ async def test_starting_the_demo_again_adds_nothing(box: Box, facts: DemoFacts) 
     )
 
 
+async def test_the_demo_has_an_early_price_and_a_concert_priced_by_demand(box: Box, facts: DemoFacts) -> None:
+    ids = [show["id"] for show in facts.shows]
+    again = await populate(box, lambda what, done, of: None)
+    rows = await box.postgres.fetch("SELECT show_id FROM price_plan WHERE show_id = ANY ($1)", ids)
+
+    shows = [await box.catalogue.show_on_sale(row["show_id"]) for row in rows]
+
+    assert again.shows[0]["id"] == facts.shows[0]["id"]
+    assert len(shows) == 2
+    assert all(soon for show in shows for soon in show.moving.values())  # each has a step by time to come
+    assert all(len(show.moving) == len(show.layout.categories) for show in shows)
+
+
 async def test_the_demo_plays_in_the_future_only(box: Box, facts: DemoFacts) -> None:
     ids = [show["id"] for show in facts.shows]
     span = await box.postgres.fetchrow(

@@ -240,7 +240,10 @@ class TestPack:
         gate = await self.a_gate(doorway, north)
         _, sold_since = await doorway.ticket(6)
 
-        assert self.says(gate, code_inside) is Verdict.USED
+        used = gate.decide(code_inside, Way.ENTRY, datetime.now(UTC).timestamp())
+        assert (used.verdict, used.first_gate) == (Verdict.USED, "North")
+        assert used.first_at is not None
+        assert used.first_at > ago(5)
         assert self.says(gate, code_void) is Verdict.VOID
         assert self.says(gate, code_good) is Verdict.ADMITTED
         assert self.says(gate, sold_since) is Verdict.ADMITTED

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -74,6 +75,30 @@ class TestHeard:
 
         query = "SELECT count(*) FROM notice WHERE show_id = $1"
         assert await office.box.postgres.fetchval(query, free_show) == 0
+
+    async def test_a_guest_is_told_where_they_said_and_nowhere_else(
+        self, office: Office, free_show: int
+    ) -> None:
+        wanted, made_up = f"guest-{secrets.token_hex(6)}@example.org", secrets.token_hex(8)
+        query = "INSERT INTO account (email, name, contact_email) VALUES ($1, 'Gil', $2) RETURNING id"
+        postgres = office.box.postgres
+        named = await postgres.fetchval(query, f"{made_up}@guest.invalid", wanted)
+        silent = await postgres.fetchval(query, f"{made_up}2@guest.invalid", None)
+        for seat, guest in enumerate((named, silent)):
+            await hold(office.box, free_show, guest, seat)
+        await schedule(office.box).change_show(free_show, ShowChange(cancelled=True))
+        paid_show = await cast.a_show(office.box, 20)
+        for seat, guest in enumerate((named, silent)):
+            await hold(office.box, paid_show, guest, seat)
+        await TestWarning().lapsing_in(office, paid_show, 120)
+
+        await office.hear()
+        warned = await office.post.warn()
+
+        assert await office.kinds(wanted) == ["tickets", "show_cancelled", "hold_lapsing"]
+        assert warned == 1
+        unreachable = "SELECT count(*) FROM notice WHERE address LIKE '%@guest.invalid'"
+        assert await postgres.fetchval(unreachable) == 0
 
     async def test_who_gives_a_ticket_and_who_gets_it_are_told(self, office: Office, free_show: int) -> None:
         giver_id, giver = await a_reader(office.box)

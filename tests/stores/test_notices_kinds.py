@@ -11,6 +11,7 @@ from holdfast.app import Box
 from holdfast.catalogue.admin.keeper import Keeper
 from holdfast.catalogue.schedule.forms import ShowChange
 from holdfast.catalogue.schedule.store import Schedule
+from holdfast.claim import Part
 from holdfast.config import Config
 from holdfast.ledger import Booking, public_id
 from holdfast.notices import Kind
@@ -43,20 +44,26 @@ class Scene:
         desk = Schedule(self.box.postgres, self.box.catalogue, self.box.config, keeper)
         await desk.change_show(self.show, change)
 
-    async def in_time(self, sql: str) -> None:
-        await self.box.postgres.execute(f"UPDATE booking SET {sql} WHERE show_id = $1", self.show)
+    async def ends_in(self, seconds: float) -> None:
+        """Of a hold that has lasted eight minutes."""
+        await self.box.postgres.execute(
+            "UPDATE booking SET expires_at = now() + $2 * interval '1 s',"
+            " opened_at = now() - interval '8 min' WHERE show_id = $1",
+            self.show,
+            seconds,
+        )
 
 
 async def lapsing(scene: Scene) -> Booking:
     booking = await hold(scene.box, scene.show, scene.reader, 1)
-    await scene.in_time("expires_at = now() + interval '2 min', opened_at = now() - interval '8 min'")
+    await scene.ends_in(120)
     await scene.office.post.warn()
     return booking
 
 
 async def lapsed(scene: Scene) -> Booking:
     booking = await hold(scene.box, scene.show, scene.reader, 1)
-    await scene.in_time("expires_at = now()")
+    await scene.ends_in(0)
     await scene.box.ledger.sweep(1000)
     return booking
 
@@ -75,7 +82,8 @@ async def pays_late(scene: Scene, *, may_book: bool) -> Booking:
     booking = await hold(scene.box, scene.show, scene.reader, 1)
     (started,) = await scene.box.payments.start_many([an_ask(booking)])
     assert started.payment is not None
-    gone = await scene.box.payments.let_go(started.payment)
+    gone = await scene.box.payments.let_go(started.payment, is_sure=False)
+    await scene.box.sales.tell_map(scene.show, Part("let_go", started.payment.claim))
     (late,) = await scene.box.payments.confirm_many([Came(gone, YES, 100, 50)])
     await scene.box.payments.book_late(late, may_book=may_book)
     return booking

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +18,7 @@ from holdfast.catalogue.schedule.forms import ShowChange
 from holdfast.catalogue.schedule.store import Schedule
 from holdfast.engines.down import EngineDown
 from holdfast.engines.postgres import Postgres
+from holdfast.outbox import Fact
 from holdfast.search import Index
 from holdfast.search.query import SearchAsked, understood
 from holdfast.search.worker import KINDS, Listener
@@ -35,6 +36,16 @@ def a_word() -> str:
     return "".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=16))
 
 
+def hearing(box: Box) -> Callable[[Fact], Awaitable[None]]:
+    """One listener, one fact at a time."""
+    listener = Listener(box.index)
+
+    async def hear(fact: Fact) -> None:
+        await listener.hear_many([fact])
+
+    return hear
+
+
 @pytest.fixture
 def office(box: Box) -> BackOffice:
     return BackOffice(box.postgres, ADMIN)
@@ -49,7 +60,7 @@ async def ears(box: Box) -> Ears:
 async def told(ears: Ears) -> None:
     """What happened is heard and written, without waiting for the counts of hot shows."""
     box = ears.box
-    ears.meanwhile = Listener(box.index).hear
+    ears.meanwhile = hearing(box)
     await relayed(box)
     await ears.listen()
     while await box.index.write_due():
@@ -144,7 +155,7 @@ async def test_seats_taken_are_counted_and_make_an_event_popular(box: Box, a_sho
 async def test_a_hot_show_is_put_on_the_list_once(box: Box, a_show: AShow, ears: Ears) -> None:
     show_id = await a_show(20)
     await told(ears)
-    ears.meanwhile = Listener(box.index).hear
+    ears.meanwhile = hearing(box)
     for seat in range(0, 20, 2):
         await hold(box, show_id, an_owner(), seat)
 
@@ -165,7 +176,7 @@ async def test_the_same_fact_again_changes_nothing(box: Box, a_show: AShow, ears
     before = await uses(box, "testville")
 
     for fact in [fact for fact in ears.heard if fact.show_id == show_id]:
-        await Listener(box.index).hear(fact)
+        await hearing(box)(fact)
     while await box.index.write_due():
         pass
 

@@ -57,6 +57,12 @@ SELECT id, title, duration_min
     FROM unnest($1::timestamp[], $2::text[]) WITH ORDINALITY AS asked (at, timezone, place)
 ORDER BY asked.place;
 
+-- name: price_plans
+-- Which of these shows have price rules, and whether they look at what is sold.
+SELECT show_id, rules @? '$.rules[*].demand[*]' AS by_demand
+  FROM price_plan
+ WHERE show_id = ANY ($1::bigint[]);
+
 -- name: shows_to_come
 -- What is on from now on: what need not be added, and what the welcome tells.
   SELECT show_id AS id, event_id, hall_id, title, seats, currency, from_price_minor, starts_at, opens_at

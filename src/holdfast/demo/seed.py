@@ -16,20 +16,25 @@ import msgspec
 
 from holdfast.catalogue import Layout
 from holdfast.catalogue.admin.keeper import Keeper
+from holdfast.catalogue.event import Kind
+from holdfast.catalogue.prices.store import PriceDesk
 from holdfast.catalogue.schedule.forms import ShowChange
 from holdfast.catalogue.schedule.store import PlannedShow, Schedule, add_shows
 from holdfast.catalogue.show import Times
 from holdfast.catalogue.store import store_layout
 from holdfast.demo.halls import club, concert_hall, village_cinema
+from holdfast.demo.pricing import by_demand, early_price
 from holdfast.demo.programme import (
     CITIES,
     CITY,
     FREE_TITLE,
+    NAMED,
     NEARLY_SOLD_OUT_HALL,
     NEARLY_SOLD_OUT_TITLE,
     OPENING_SOON_HALL,
     OPENING_SOON_TITLE,
     POLICIES,
+    ROUND_TO,
     SALE_OPENS_DAYS,
     VENUES,
     Slated,
@@ -187,6 +192,7 @@ class Seed:
         """All shows to come as the welcome tells them; first those that show something."""
         opening = await self._opening_soon()
         nearly = await self._nearly_sold_out()
+        await self._price_rules()
         rows = await self._to_come(self._box.postgres)
         later, on_sale = self._now + timedelta(days=1), self._now
         ready = [row for row in rows if row["starts_at"] > later and row["opens_at"] <= on_sale]
@@ -206,6 +212,33 @@ class Seed:
             }
             for row in rows
         ]
+
+    async def _price_rules(self) -> None:
+        """Two concerts whose prices move: one has an early price, one follows what is sold."""
+        rows = [row for row in await self._to_come(self._box.postgres) if self._may_move(row)]
+        plans = await self._box.postgres.fetch(Q.price_plans, [row["id"] for row in rows])
+        there = {plan["by_demand"] for plan in plans}
+        ruled = {plan["show_id"] for plan in plans}
+        free = [row for row in rows if row["id"] not in ruled]
+        desk = PriceDesk(
+            self._box.postgres, self._box.catalogue, Keeper(0, is_admin=True), self._box.config.price_pause_s
+        )
+        for is_demand, row in zip([kind for kind in (False, True) if kind not in there], free, strict=False):
+            show = await self._box.catalogue.show_on_sale(row["id"])
+            names = [category.name for category in show.layout.categories]
+            prices, step = dict(zip(names, show.prices, strict=True)), ROUND_TO[show.currency]
+            await desk.put(
+                show.show_id,
+                by_demand(prices, show.currency, step)
+                if is_demand
+                else early_price(prices, show.currency, show.starts_at, step),
+            )
+
+    def _may_move(self, row: Any) -> bool:
+        """A concert on sale that is some days away, and none of those to try first."""
+        if row["title"] in NAMED or KINDS.get(row["title"]) is not Kind.CONCERT:
+            return False
+        return bool(row["opens_at"] <= self._now and row["starts_at"] > self._now + timedelta(days=3))
 
     async def _opening_soon(self) -> int:
         """A show that goes on sale two minutes from now: the one that waits for it, or a further night."""

@@ -68,11 +68,18 @@ class OfflineGate:
         place = (show.show_id, code.ticket.serial)
         known = self._tickets.get(place)
         verdict = self._verdict(show, code, known, way, now)
-        first_at = self.memory.admitted.get(place) if verdict is Verdict.USED else None
+        first_at, gate = self._first(place, known) if verdict is Verdict.USED else (None, "")
         if verdict in OPEN:
             self.memory.note(place, verdict, datetime.fromtimestamp(now, UTC))
-        gate = self.pack.gate if first_at is not None else ""
         return Decision(verdict, known.seat if known else "", show.title, first_at, gate, place)
+
+    def _first(self, place: Place, known: PackTicket | None) -> tuple[datetime | None, str]:
+        """When and where somebody came in with it: here, or somewhere before the pack was made."""
+        if place in self.memory.admitted:
+            return self.memory.admitted[place], self.pack.gate
+        if known is not None and known.since_s:
+            return datetime.fromtimestamp(known.since_s, UTC), known.gate
+        return None, ""
 
     def place_of(self, text: str) -> Place | None:
         """The ticket of a code; None: it is none of ours."""

@@ -38,6 +38,8 @@ class PackTicket(Struct, frozen=True, array_like=True):
     seat: str
     is_used: bool
     is_inside: bool
+    since_s: float = 0.0  # when somebody came in with it, and
+    gate: str = ""  # where
 
 
 class PackShow(Struct, frozen=True):

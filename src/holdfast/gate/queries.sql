@@ -84,11 +84,18 @@ SELECT issued_ticket.*, account.name
  LIMIT $3;
 
 -- name: pack_tickets
--- Everything of a show in the order of issue; read in one statement, so that it is of one moment.
+-- Everything of a show in the order of issue, and who came in with it last; read in one statement, so that it
+-- is of one moment.
 SELECT serial, edition, binding, seat, voided_at IS NOT NULL AS is_void, used_at IS NOT NULL AS is_used,
-       is_inside
+       is_inside, coalesce(extract(epoch FROM latest.scanned_at), 0)::float8 AS since_s,
+       coalesce(latest.gate, '') AS gate
   FROM issued_ticket
- WHERE show_id = $1
+  LEFT JOIN LATERAL (SELECT check_in.scanned_at, check_in.gate FROM check_in
+                      WHERE check_in.show_id = $1 AND check_in.serial = issued_ticket.serial
+                        AND check_in.verdict = 'admitted'
+                      ORDER BY check_in.id DESC
+                      LIMIT 1) AS latest ON issued_ticket.used_at IS NOT NULL
+ WHERE issued_ticket.show_id = $1
  ORDER BY serial;
 
 -- name: may_upload

@@ -18,7 +18,7 @@ from holdfast.engines.sql import Queries
 from holdfast.gate.pack import Pack, PackShow, PackTicket, sealed
 from holdfast.gate.passport import UPLOAD_GRACE_S
 from holdfast.gate.refusals import NoDevice, NoGatePass, NothingToUndo, ScanIdUsed, SearchMax
-from holdfast.gate.verdict import GateCount, OfflineScan, ShowCount, UploadedScan, Verdict, Way
+from holdfast.gate.verdict import GateCount, OfflineScan, ShowCount, UploadedScan, Verdict, Way, in_utc
 from holdfast.ledger import from_reference, public_id
 from holdfast.tickets import BadCode, Code, IssuedTicket, Tickets, issued, show_secret
 
@@ -148,7 +148,7 @@ class Gate:
             ticket.serial,
             ticket.edition,
             scan.verdict,
-            scan.scanned_at,
+            in_utc(scan.scanned_at),
             UPLOAD_GRACE_S,
         )
         if row is not None and row["why"]:
@@ -236,6 +236,8 @@ class Gate:
                     show.layout.labels[row["seat"]],
                     row["is_used"],
                     row["is_inside"],
+                    row["since_s"],
+                    row["gate"],
                 )
                 for row in rows
                 if not row["is_void"]

@@ -1,6 +1,6 @@
 """What is asked at the door, and what is said. No I/O."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -142,6 +142,14 @@ class FoundTicket(Struct, frozen=True):
 
 class FoundPage(Struct, frozen=True):
     tickets: list[FoundTicket]
+
+
+def in_utc(at: datetime) -> datetime:
+    """The same moment; the last one there is, where a device says something beyond our calendar."""
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC) if at.year > 1 else datetime.min.replace(tzinfo=UTC)
 
 
 def initials(name: str) -> str:

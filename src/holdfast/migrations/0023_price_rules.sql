@@ -9,7 +9,7 @@ CREATE TABLE price_plan (
     show_id bigint      PRIMARY KEY REFERENCES show,
     rules   jsonb       NOT NULL,
     coming  jsonb       NOT NULL DEFAULT '{}',           -- what is told of the next step by time, by category
-    due_at  timestamptz NOT NULL,                        -- when to look again: a step by time, or the share sold
+    due_at  timestamptz NOT NULL,                        -- when to look again: a step by time, or sales
     CONSTRAINT a_plan_has_rules CHECK (jsonb_typeof(rules -> 'rules') = 'array')
 );
 CREATE INDEX price_plans_due ON price_plan (due_at);

@@ -4,7 +4,7 @@
 CREATE TABLE seat_block (
     show_id      bigint      NOT NULL,
     number       bigint      NOT NULL,
-    release_at   timestamptz,                        -- then a duty gives the seats to the sale; NULL: nobody does
+    release_at   timestamptz,                        -- then a duty gives the seats to the sale
     hours_before int,                                -- said as hours before the start: it moves with the show
     withdrawn    boolean     NOT NULL DEFAULT false, -- for ever: there is no such seat in the hall any more
     PRIMARY KEY (show_id, number),

@@ -3,7 +3,8 @@
 notice.py    which fact becomes which notice      store.py     notices in the ledger
 letter.py    a notice in words, as a mail         writing/     what a letter needs, read and put together
 templates/   the words, and the page around them  senders.py   SMTP and HTTP
-worker.py    hears facts, warns, sends            mailbox/     the mail page of a demo
+worker.py    hears facts; its duties              sending/     lanes: who sends what is due
+mailbox/     the mail page of a demo
 """
 
 from holdfast.notices.notice import Kind, State

@@ -221,7 +221,8 @@ def moment(at: datetime, zone: tzinfo, locale: str) -> str:
     name = get_timezone_name(local, locale=written)
     if name.startswith("GMT") and getattr(zone, "key", "") not in ("", "UTC"):  # Babel has no better: India
         name = get_timezone_name(zone, locale=written)
-    return f"{format_date(local, 'full', written)}, {format_time(local, 'HH:mm', locale=written)} ({name})"
+    said = f"{format_date(local, 'full', written)}, {format_time(local, 'HH:mm', locale=written)}"
+    return f"{said}, {name}" if "(" in name else f"{said} ({name})"
 
 
 def _values(contents: Contents, locale: str, common: Words) -> dict[str, str]:

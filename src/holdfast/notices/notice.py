@@ -2,14 +2,14 @@
 
     fact ──► QUEUED ──► SENT         the mail server has it; KEPT where the demo keeps it instead
               │  ▲
-              │  └── not now (4xx, nobody there): again after PAUSES_S
+              │  └── not now (4xx): again after PAUSES_S. Nobody there: again, and not counted
               ├────► DEAD            refused for good (5xx), or tried often enough; a person may replay it
               ├────► MOOT            it was not true any more when its turn came
               └────► UNSENT          nobody sends anything here
 
 A notice is a row before anybody tries to send it, once a fact, person and kind. Who takes one has it for
-LEASE_S; a process that dies between sending and writing that down has sent a mail that comes once more, with
-the same Message-ID.
+LEASE_S, and again while it is at it; a process that dies between sending and writing that down has sent a
+mail that comes once more, with the same Message-ID.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ from holdfast.outbox import (
 
 # How long after a failed try the next one is; after the last, it is dead: 16 hours in all.
 PAUSES_S = (5, 15, 60, 300, 900, 1800, 3600, 7200, 14_400, 28_800)
-LEASE_S = 120  # longer than a letter takes to be written and sent
+LEASE_S = 120  # renewed while somebody is at it; after that, whoever had it is dead
 REASON_MAX = 500  # letters of what went wrong
 
 

@@ -1,8 +1,9 @@
 -- Notices: written once a fact and person, taken by one worker at a time, ended once.
 
 -- name: add_many
--- The only place that writes notices, and the only one that reads where somebody is reached: `reached`. Who has
--- no account and no ticket waiting for their address is told nothing; what is there already stays.
+-- The only place that writes notices, and the only one that reads where somebody is reached: `reached`. A
+-- guest is where they said, never at the address that was made up for them. Whom nothing reaches is told
+-- nothing; what is there already stays.
    INSERT INTO notice (fact_id, kind, channel, account_id, address, name, locale, show_id, number, body)
    SELECT a.fact_id, a.kind, a.channel, account.id, reached.address,
           coalesce(account.name, ''), coalesce(account.locale, 'en'), a.show_id, a.number, a.body::jsonb
@@ -15,7 +16,11 @@
     CROSS JOIN LATERAL (SELECT coalesce(a.email, transfer.email) AS email) AS waiting
      LEFT JOIN account
             ON account.id = coalesce(a.account_id, (SELECT id FROM account WHERE email = waiting.email))
-    CROSS JOIN LATERAL (SELECT coalesce(account.email, waiting.email) AS address) AS reached
+    CROSS JOIN LATERAL (
+              SELECT coalesce(account.contact_email,
+                              CASE WHEN account.email NOT LIKE '%@guest.invalid' THEN account.email END,
+                              CASE WHEN account.id IS NULL THEN waiting.email END) AS address
+          ) AS reached
     WHERE reached.address IS NOT NULL
       AND (a.channel = 'mail' OR account.id IS NOT NULL)
     ORDER BY a.place
@@ -37,10 +42,12 @@ ORDER BY serial
 
 -- name: lapsing
 -- Holds that end in less than $1 seconds and lasted at least twice that: nobody is warned of what they have
--- just done. Who was warned before is not again; who would read it too late is not either.
+-- just done. Who was warned before is not again; who would read it too late is not either, nor is a guest who
+-- has not said where they are reached.
   SELECT booking.show_id, booking.number, booking.owner_id
     FROM booking JOIN account ON account.id = booking.owner_id
    WHERE booking.state = 'held' AND booking.counts
+     AND (account.contact_email IS NOT NULL OR account.email NOT LIKE '%@guest.invalid')
      AND booking.expires_at > now() + least($1, 20) * interval '1 s'
      AND booking.expires_at <= now() + $1 * interval '1 s'
      AND booking.expires_at - booking.opened_at >= 2 * $1 * interval '1 s'

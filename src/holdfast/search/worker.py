@@ -1,6 +1,7 @@
 """What keeps search up to date: facts say what has changed, duties write it."""
 
 import time
+from collections.abc import Sequence
 
 from holdfast.engines.loop import Duty
 from holdfast.outbox import CityChanged, Consumer, EventChanged, Fact, VenueChanged
@@ -29,18 +30,23 @@ class Listener:
         self._index = index
         self._marked: dict[int, float] = {}
 
-    async def hear(self, fact: Fact) -> None:
-        match fact.body:
-            case EventChanged(event_id=event_id):
-                await self._index.mark_events([event_id])
-            case VenueChanged(venue_id=venue_id):
-                await self._index.mark_at(venue_id=venue_id)
-            case CityChanged(city_id=city_id):
-                await self._index.mark_at(city_id=city_id)
-            case _ if fact.kind in SHOW_KINDS:
-                await self._index.mark_show(fact.show_id)
-            case _:
-                await self._mark_counts(fact.show_id)
+    async def hear_many(self, facts: Sequence[Fact]) -> None:
+        """Many facts of a sale are about few shows: each is put on the list once."""
+        sold: dict[int, None] = {}
+        for fact in facts:
+            match fact.body:
+                case EventChanged(event_id=event_id):
+                    await self._index.mark_events([event_id])
+                case VenueChanged(venue_id=venue_id):
+                    await self._index.mark_at(venue_id=venue_id)
+                case CityChanged(city_id=city_id):
+                    await self._index.mark_at(city_id=city_id)
+                case _ if fact.kind in SHOW_KINDS:
+                    await self._index.mark_show(fact.show_id)
+                case _:
+                    sold[fact.show_id] = None
+        for show_id in sold:
+            await self._mark_counts(show_id)
 
     async def _mark_counts(self, show_id: int) -> None:
         """Once in a while for a show where much happens: the ledger is busy enough with it."""
@@ -54,7 +60,7 @@ class Listener:
 
 
 def consumer(index: Index) -> Consumer:
-    return Consumer(group=GROUP, kinds=KINDS, call=Listener(index).hear)
+    return Consumer(group=GROUP, kinds=KINDS, call_many=Listener(index).hear_many)
 
 
 def duties(index: Index) -> list[tuple[float, Duty]]:

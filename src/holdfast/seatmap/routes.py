@@ -10,6 +10,7 @@ from starlette.types import Scope
 from holdfast.ledger import State
 from holdfast.people import Role
 from holdfast.refusals import NoSuchShow
+from holdfast.seatmap.packing import packed_page
 from holdfast.seatmap.snapshot import Snapshot
 from holdfast.web.answers import answer, query, unchanged
 from holdfast.web.routing import Route
@@ -17,6 +18,7 @@ from holdfast.web.routing import Route
 COMPACT = "application/vnd.holdfast.seats"
 YEAR = "public, max-age=31536000, immutable"
 MINUTE = "public, max-age=60"
+PACKED = {"Content-Encoding": "gzip"}
 
 
 class LayoutAsked(Struct, forbid_unknown_fields=True, frozen=True):
@@ -61,7 +63,10 @@ async def get_show_layout(request: Request) -> Response:
     keep = YEAR if asked.v == show.layout.hash else MINUTE
     if known := unchanged(request, etag):
         return known
-    return answer(200, show.layout.page(), {"ETag": etag, "Cache-Control": keep})
+    headers = {"ETag": etag, "Cache-Control": keep, "Vary": "Accept-Encoding"}
+    if _takes_packed(request):
+        return answer(200, packed_page(show.layout), headers | PACKED)
+    return answer(200, show.layout.page(), headers)
 
 
 async def get_seats(request: Request) -> Response:
@@ -73,8 +78,11 @@ async def get_seats(request: Request) -> Response:
     snapshot: Snapshot = seatmap.fresh(show_id) or await seatmap.snapshot(show_id)
     if request.headers.get("accept") != COMPACT:
         return snapshot.ready.to(request.state.headers)
-    known = unchanged(request, snapshot.etag)
-    return known or Response(snapshot.compact, media_type=COMPACT, headers=snapshot.headers)
+    if known := unchanged(request, snapshot.etag):
+        return known
+    if _takes_packed(request):
+        return Response(snapshot.compact_packed, media_type=COMPACT, headers=snapshot.headers | PACKED)
+    return Response(snapshot.compact, media_type=COMPACT, headers=snapshot.headers)
 
 
 def ready_seats(scope: Scope) -> Response | None:
@@ -93,6 +101,10 @@ async def get_my_seats(request: Request) -> Response:
     found = await box.ledger.seats_of(request.state.caller.account_id, show_id)
     mine = [MySeat(seat, show.layout.labels[seat], state) for seat, state in found]
     return answer(200, MySeats(show_id, mine), {"Cache-Control": "no-store"})
+
+
+def _takes_packed(request: Request) -> bool:
+    return "gzip" in request.headers.get("accept-encoding", "")
 
 
 ROUTES = (

@@ -12,6 +12,7 @@ from functools import cached_property
 import msgspec
 
 from holdfast.catalogue import Layout
+from holdfast.seatmap.packing import packed
 from holdfast.web.answers import Ready
 
 KEEP = "public, max-age=1"
@@ -40,7 +41,7 @@ class Snapshot:
 
     @cached_property
     def headers(self) -> dict[str, str]:
-        return {"ETag": self.etag, "Cache-Control": KEEP, "Vary": "Accept"}
+        return {"ETag": self.etag, "Cache-Control": KEEP, "Vary": "Accept, Accept-Encoding"}
 
     @cached_property
     def ready(self) -> Ready:
@@ -67,6 +68,11 @@ class Snapshot:
             for a, b, c, d in zip(padded[::4], padded[1::4], padded[2::4], padded[3::4], strict=True)
         )
         return struct.pack(">QI", self.version, len(self.states)) + packed
+
+    @cached_property
+    def compact_packed(self) -> bytes:
+        """The compact form, gzipped: once a version, however many ask."""
+        return packed(self.compact)
 
     def counts_by_category(self) -> list[dict[str, object]]:
         """available, held, booked and blocked seats of each category, by counting one string a category."""

@@ -77,10 +77,8 @@ class Words:
         return format_time(when.astimezone(ZoneInfo(zone)), "short", locale=self._babel)
 
     def zone(self, when: datetime, zone: str) -> str:
-        """What the zone is called there: IST, CET."""
-        from babel.dates import get_timezone_name
-
-        return get_timezone_name(when.astimezone(ZoneInfo(zone)), width="short", locale=self._babel)
+        """What people there call their zone: IST, CET; +05 where it has no name."""
+        return when.astimezone(ZoneInfo(zone)).strftime("%Z")
 
     @cached_property
     def _babel(self) -> Any:

@@ -11,6 +11,7 @@ from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.gate.passport import UPLOAD_GRACE_S, NewPass, PassPage
 from holdfast.gate.refusals import BadPassCode, DeviceTaken, NoSuchPass, NotAGateAccount
+from holdfast.gate.verdict import in_utc
 from holdfast.people import Caller, NewAccount, People, Role, normal_email
 from holdfast.refusals import BadWindow, NoSuchShow
 
@@ -40,8 +41,8 @@ class Passes:
         times = await self._postgres.fetchrow(Q.show_times, new.shows, organiser_id)
         if times["known"] != len(set(new.shows)):
             raise NoSuchShow
-        starts_at = new.starts_at or times["starts_at"] - EARLY
-        ends_at = new.ends_at or times["ends_at"] + LATE
+        starts_at = in_utc(new.starts_at or times["starts_at"] - EARLY)
+        ends_at = in_utc(new.ends_at or times["ends_at"] + LATE)
         _refuse_odd(starts_at, ends_at)
         code = None if new.email is not None else b32encode(secrets.token_bytes(CODE_BYTES)).decode()
         account_id = await self._account(new)

@@ -19,6 +19,8 @@ class KeptFile:
 
 @dataclass(frozen=True, slots=True)
 class KeptMail:
+    sender: str
+    reader: str
     headers: list[tuple[str, str]]
     html: str  # its pictures are in it
     text: str
@@ -45,7 +47,16 @@ def kept_mail(raw: bytes, address: str) -> KeptMail:
         if part.is_attachment()
     ]
     headers = [(name, str(message[name])) for name in HEADERS if message[name] is not None]
-    return KeptMail(headers, page, str(text.get_content()), f"{address}/text", files)
+    sender, reader = message["From"].addresses[0], message["To"].addresses[0]
+    return KeptMail(
+        sender.display_name or sender.addr_spec,
+        str(reader),
+        headers,
+        page,
+        str(text.get_content()),
+        f"{address}/text",
+        files,
+    )
 
 
 def file_in(raw: bytes, number: int) -> tuple[str, str, bytes] | None:

@@ -1,5 +1,6 @@
 """What languages, countries and genres are called in the reader's language. No I/O."""
 
+from datetime import date
 from functools import cache
 from typing import Any
 
@@ -20,6 +21,13 @@ def genre_name(written: str, words: Words) -> str:
     """The usual genres in the reader's language; an organiser's own word as it is written."""
     name = f"genres.{written.casefold().replace(' ', '_').replace('-', '_')}"
     return words.say(name) if words.has(name) else written[:1].upper() + written[1:]
+
+
+def weekday_name(day: date, locale: str) -> str:
+    """Friday, in full: no skeleton of CLDR's asks for that alone."""
+    from babel.dates import format_date
+
+    return format_date(day, "cccc", locale=_parsed(locale))
 
 
 @cache

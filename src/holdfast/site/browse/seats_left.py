@@ -6,6 +6,7 @@ from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from holdfast.catalogue import EventCard, SaleState, ShowCard
+from holdfast.site.browse.names import weekday_name
 from holdfast.site.words import Words
 
 FEW_SHARE, FEW_MAX = 0.1, 40  # "only n left" is said of so few, and of no more than one can imagine
@@ -94,9 +95,10 @@ class Moments:
     def opens(self, show: ShowCard) -> str:
         """Opens Friday 10:00."""
         day = show.opens_at.astimezone(ZoneInfo(show.timezone)).date()
-        style = "EEEE" if timedelta(0) <= show.opens_at - self._now < WEEK else "MMMEd"
         time = self._words.time(show.opens_at, show.timezone)
-        told = self.day(day, show.timezone, style, within=True)
+        told = self.day(day, show.timezone, "MMMEd", within=True)
+        if timedelta(days=1) < day - today_in(show.timezone, self._now) <= WEEK:
+            told = weekday_name(day, self._words.locale)
         return self._words.say("browse.opens", day=told, time=time)
 
     def standing(self, show: ShowCard) -> str:

@@ -1,13 +1,13 @@
 """One page for a booking, whatever state it is in; and the same page again when a form had a "no".
 
-    shown(request, booking, …)    the page;  Said: what is told at its top
-    tried(request, act)           what a form asks for: done and "see there", or the page again, saying why not
+shown(request, booking, …)    the page;  Said: what is told at its top
+tried(request, act)           what a form asks for: done and "see there", or the page again, saying why not
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -126,19 +126,15 @@ async def tried(
     except EngineDown:
         if wants_json(request):
             raise
-        return unsent(request, typed or {})
+        return await unsent(request)
     return answer(200, {"go": path}) if wants_json(request) else see(path)
 
 
-def unsent(request: Request, typed: dict[str, str]) -> Response:
-    """An engine is away: nobody can say what became of it. The form again, to be sent again."""
-    return page(
-        request,
-        "checkout/unsent.html",
-        status=503,
-        headers={"Retry-After": str(RETRY_AFTER_S)},
-        typed={name: text for name, text in typed.items() if text},
-    )
+async def unsent(request: Request) -> Response:
+    """An engine is away: nobody can say what became of it. The same form, whole, to be sent again."""
+    pairs = parse_qsl((await request.body()).decode("latin-1"), keep_blank_values=True)
+    headers = {"Retry-After": str(RETRY_AFTER_S)}
+    return page(request, "checkout/unsent.html", status=503, headers=headers, pairs=pairs)
 
 
 def said_of(request: Request, refusal: Refusal, typed: dict[str, str]) -> Said:
@@ -156,7 +152,7 @@ def said_of(request: Request, refusal: Refusal, typed: dict[str, str]) -> Said:
 
 
 def sources(box: Any, sheet: Sheet) -> dict[str, str]:
-    """Whom the page may load from, or send a form to, beside ourselves: the gateway, while there is to pay."""
+    """Whom the page may load from, or send a form to, beside ourselves: the gateway, while one can pay."""
     if sheet.stage not in (Stage.HELD, Stage.PAYING):
         return {}
     match box.cashier.gateway.name:
@@ -183,6 +179,4 @@ def _said(request: Request) -> Said:
     return Said(SAYINGS[name], "", words(request).say(f"checkout.said_{name}"))
 
 
-ROUTES = (
-    Route(method="GET", path="/bookings/{booking}", call=get_booking_page, tag="site", bare=True),
-)
+ROUTES = (Route(method="GET", path="/bookings/{booking}", call=get_booking_page, tag="site", bare=True),)

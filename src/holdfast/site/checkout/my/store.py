@@ -1,4 +1,4 @@
-"""Reads what somebody has: bookings of the account and of guests it once was, tickets that were given to it."""
+"""Reads what somebody has: bookings of the account and of guests it once was, tickets given to it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

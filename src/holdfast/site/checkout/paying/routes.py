@@ -159,7 +159,7 @@ async def _name_guest(request: Request, visit: Visit, name: str, email: str) -> 
 def _problem(text: str, kind: object, field: str) -> str | None:
     """The name of a field that is not as the API wants it."""
     try:
-        msgspec.convert(text, kind)  # type: ignore[call-overload]
+        msgspec.convert(text, kind)
     except msgspec.ValidationError:
         return field
     return None

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from holdfast.invoices import invoice_answer
 from holdfast.ledger import Booking, State, from_public_id, public_id
 from holdfast.people import Email, Visit, normal_email
-from holdfast.refusals import Invalid, NoSuchBooking, UnknownSeat, WrongMove
+from holdfast.refusals import Invalid, NoSuchBooking, UnknownSeat
 from holdfast.site.checkout.booking.routes import said_of, shown, sources, tried
 from holdfast.site.checkout.store import giver_of, own_booking, sheet_of, tickets_of
 from holdfast.site.routes import form, page, policy, visitor
@@ -61,7 +61,9 @@ async def get_tickets_pdf(request: Request) -> Response:
     layout = (await box.catalogue.show_on_sale(booking.show_id)).layout
     own = [one for one in await tickets_of(box, booking) if one.is_of(me.account_id, me.email)]
     sheets = [
-        printed(one, layout, booking, await box.tickets.fixed_code(one) if one.codes is not Codes.LIVE else None)
+        printed(
+            one, layout, booking, await box.tickets.fixed_code(one) if one.codes is not Codes.LIVE else None
+        )
         for one in own
         if one.voided_at is None
     ]

@@ -1,8 +1,10 @@
 // Ticket pages that were opened once open again without a network. Nothing else is kept.
 
 const KEPT = "tickets-1"
+const SCRIPT = "/tickets/files/ticket.js" // loaded before us, and needed with every page
+const PATIENCE_MS = 3_000 // a network that says nothing is none, to somebody at a door
 
-self.addEventListener("install", () => self.skipWaiting())
+self.addEventListener("install", (event) => event.waitUntil(keep(SCRIPT).then(() => self.skipWaiting())))
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim().then(keepOpenPages)))
 
 self.addEventListener("fetch", (event) => {
@@ -12,18 +14,27 @@ self.addEventListener("fetch", (event) => {
 
 async function fresh(request) {
   const cache = await caches.open(KEPT)
+  const known = await cache.match(request)
   try {
-    const answer = await fetch(request)
+    const answer = await (known ? Promise.race([fetch(request), tired()]) : fetch(request))
     if (answer.ok) await cache.put(request, answer.clone())
     if (answer.status === 404) await cache.delete(request)
-    return answer
+    return answer.status >= 500 && known ? known : answer
   } catch {
-    return (await cache.match(request)) ?? Response.error()
+    return known ?? Response.error()
   }
+}
+
+function tired() {
+  return new Promise((_, refuse) => setTimeout(refuse, PATIENCE_MS))
+}
+
+async function keep(url) {
+  const cache = await caches.open(KEPT)
+  await cache.add(url)
 }
 
 // The page that brought us here was loaded before us.
 async function keepOpenPages() {
-  const cache = await caches.open(KEPT)
-  for (const client of await self.clients.matchAll()) await cache.add(client.url).catch(() => {})
+  for (const client of await self.clients.matchAll()) await keep(client.url).catch(() => {})
 }

@@ -173,14 +173,17 @@ function areaOf(outline) {
   return Math.abs(twice) / 2;
 }
 
-/** Of what is around it: where its name is written. */
+/** Where the name of something is written: half-way across, where it is thickest. A bow is not in its own box. */
 export function middle(outline) {
-  let left = Infinity, top = Infinity, right = -Infinity, bottom = -Infinity;
-  for (const [x, y] of outline) {
-    left = Math.min(left, x);
-    right = Math.max(right, x);
-    top = Math.min(top, y);
-    bottom = Math.max(bottom, y);
+  const xs = outline.map(([x]) => x), x = (Math.min(...xs) + Math.max(...xs)) / 2, walls = [];
+  for (let i = 0, j = outline.length - 1; i < outline.length; j = i++) {
+    const [ax, ay] = outline[i], [bx, by] = outline[j];
+    if (ax > x !== bx > x) walls.push(ay + ((by - ay) * (x - ax)) / (bx - ax));
   }
-  return [(left + right) / 2, (top + bottom) / 2];
+  walls.sort((a, b) => a - b);
+  let best = [0, 0];
+  for (let i = 0; i + 1 < walls.length; i += 2) {
+    if (walls[i + 1] - walls[i] > best[1] - best[0] || i === 0) best = [walls[i], walls[i + 1]];
+  }
+  return [x, (best[0] + best[1]) / 2];
 }

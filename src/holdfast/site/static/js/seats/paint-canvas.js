@@ -9,6 +9,7 @@ import { Seats } from "./seat-signs.js";
 
 const ROOM = 0.25; // of the width, painted beyond each edge: so far a finger sees no blank
 const DOTS_PX = 3.4; // between seats: from here on they are drawn one by one
+const ROWS_PX = 11; // from here on rows have their letters
 const NUMBERS_PX = 19;
 const DENSITY_MAX = 2;
 const BITMAPS_PIXELS_MAX = 12e6;
@@ -131,7 +132,7 @@ export class CanvasPainter extends Seats {
     ink.stroke();
     const wide = (part.box[2] - part.box[0]) * drawn.scale, high = (part.box[3] - part.box[1]) * drawn.scale;
     const room = part.area * drawn.scale ** 2; // of the part itself: a bent one has less than its box
-    if (wide < part.name.length * 6 + 6 || high < 14 || room < 420) return;
+    if (wide < part.name.length * 6 + 6 || high < 14 || room < 1100) return;
     const [x, y] = middle(part.outline);
     const strong = share > 0.35 && !look.isDark;
     const colour = !part.free ? look.soft : strong ? look.texts[part.category] : look.ink;
@@ -164,6 +165,7 @@ export class CanvasPainter extends Seats {
     const { bitmap, left, top, scale } = this.bitmapOf(part);
     this.ink.imageSmoothingEnabled = true;
     this.ink.drawImage(bitmap, left, top, bitmap.width / scale, bitmap.height / scale);
+    if (this.drawn.scale * part.pitch >= ROWS_PX) for (const run of part.runs) this.drawRowName(run);
   }
 
   bitmapOf(part) {
@@ -231,10 +233,9 @@ export class CanvasPainter extends Seats {
       const pitch = layout.parts[layout.partOf[seat]].pitch;
       if (this.level === "numbers") {
         this.drawSeat(seat);
-        this.ringAt(seat, pitch * 0.62, look.red, pitch * 0.09);
         continue;
       }
-      const radius = Math.max(pitch * 0.62, 5 / drawn.scale);
+      const radius = Math.max(pitch * 0.52, 4.5 / drawn.scale);
       ink.beginPath();
       ink.arc(layout.x[seat], layout.y[seat], radius, 0, 7);
       ink.fillStyle = look.ink;

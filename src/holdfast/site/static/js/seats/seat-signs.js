@@ -37,13 +37,8 @@ export class Seats {
       else this.drawCross(ink, x, y, half * 0.55, Math.max(1 / scale, pitch * 0.09));
       return;
     }
-    const { turn } = layout, cos = Math.cos(turn[seat]) * half, sin = Math.sin(turn[seat]) * half;
-    ink.beginPath();
-    ink.moveTo(x - cos + sin, y - sin - cos);
-    ink.lineTo(x + cos + sin, y + sin - cos);
-    ink.lineTo(x + cos - sin, y + sin + cos);
-    ink.lineTo(x - cos - sin, y - sin + cos);
-    ink.closePath();
+    if (px < 9) this.traceSquare(ink, seat, half);
+    else this.traceRound(ink, seat, half);
     if (kind === "held") {
       ink.strokeStyle = colour;
       ink.lineWidth = Math.max(0.8 / scale, pitch * 0.1);
@@ -54,6 +49,26 @@ export class Seats {
     }
     ink.fillStyle = colour;
     ink.fill();
+  }
+
+  traceSquare(ink, seat, half) {
+    const { x, y, turn } = this.layout, cos = Math.cos(turn[seat]) * half, sin = Math.sin(turn[seat]) * half;
+    ink.beginPath();
+    ink.moveTo(x[seat] - cos + sin, y[seat] - sin - cos);
+    ink.lineTo(x[seat] + cos + sin, y[seat] + sin - cos);
+    ink.lineTo(x[seat] + cos - sin, y[seat] + sin + cos);
+    ink.lineTo(x[seat] - cos - sin, y[seat] - sin + cos);
+    ink.closePath();
+  }
+
+  traceRound(ink, seat, half) {
+    const { x, y, turn } = this.layout;
+    ink.save();
+    ink.translate(x[seat], y[seat]);
+    ink.rotate(turn[seat]);
+    ink.beginPath();
+    ink.roundRect(-half, -half, half * 2, half * 2, half * 0.55);
+    ink.restore();
   }
 
   drawCross(ink, x, y, arm, width) {
@@ -75,6 +90,7 @@ export class Seats {
     ink.save();
     ink.translate(layout.x[seat], layout.y[seat]);
     ink.rotate(layout.turn[seat]);
+    if (isMine) ink.scale(1.14, 1.14);
     ink.beginPath();
     ink.roundRect(-half, -half, half * 2, half * 2, half * 0.55);
     if (kind === "held" && !isMine) {
@@ -85,6 +101,9 @@ export class Seats {
     } else if (kind === "free" || isMine) {
       ink.fillStyle = isMine ? look.ink : look.colours[category];
       ink.fill();
+      ink.strokeStyle = look.red;
+      ink.lineWidth = pitch * 0.08;
+      if (isMine) ink.stroke();
     } else {
       ink.fillStyle = look.sunk;
       ink.fill();

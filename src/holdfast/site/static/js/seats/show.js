@@ -141,12 +141,7 @@ function tapped({ x, y, isTouch }) {
     desk.askPart(here);
     return true;
   }
-  if (pitchPx < (isTouch ? TOUCH_PX : MOUSE_PX)) {
-    const around = { x, y };
-    if (!here && !layout.parts.some((each) => !each.isArea)) return false;
-    gesture.show(here?.box ?? [x - 3, y - 3, x + 3, y + 3], { pitchPx: isTouch ? CLOSE_PX : TOUCH_PX, around });
-    return true;
-  }
+  if (pitchPx < (isTouch ? TOUCH_PX : MOUSE_PX)) return comeCloser(here, { x, y }, isTouch);
   const reach = REACH_PX / gesture.view.scale, mine = desk.chosen;
   const seat = nearestSeat(layout, x, y, reach, (each) => live.states[each] === FREE || mine.has(each));
   const exact = nearestSeat(layout, x, y, layout.pitch * 0.6, () => true);
@@ -157,6 +152,16 @@ function tapped({ x, y, isTouch }) {
   }
   if (seat >= 0) desk.ask(seat);
   return seat >= 0;
+}
+
+/** First to the whole part, then to its seats around the tap. */
+function comeCloser(here, around, isTouch) {
+  const near = nearestSeat(layout, around.x, around.y, TOUCH_PX / gesture.view.scale, () => true);
+  const each = here ?? layout.parts[layout.partOf[near]];
+  if (!each) return false;
+  const isThere = gesture.view.scale > gesture.fitted(each.box, 0.9).scale * 0.7;
+  gesture.show(each.box, { pitchPx: isThere ? (isTouch ? CLOSE_PX : TOUCH_PX) : 0, around });
+  return true;
 }
 
 function hovered(at) {

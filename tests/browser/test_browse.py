@@ -1,0 +1,276 @@
+"""R2, R3: somebody finds what is on, with a mouse, a keyboard, a phone, and without scripts."""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from holdfast.people import Role
+from tests.browser.conftest import Newcomer
+from tests.journeys.organising import Stage, a_desk, a_stage, an_event, show_of
+from tests.journeys.test_search import written
+from tests.storms.office import Office
+
+WEIGHT_BYTES_MAX = 100_000
+SCRIPT_BYTES_MAX = 3_000
+Look = Callable[[Page], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Programme:
+    stage: Stage
+    events: dict[str, int]  # by title
+    shows: dict[str, int]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every sort of page: with much on it and with nothing."""
+        first = next(iter(self.events.values()))
+        return (
+            "/",
+            f"/?city={self.stage.city}",
+            f"/events/{first}",
+            f"/venues/{self.stage.venue_id}",
+            "/find?q=hour",
+            "/find?q=silvr+hower&sort=rating",
+            "/find?q=zzzzqqqq",
+        )
+
+
+@pytest.fixture(scope="session")
+async def programme(house: Office) -> Programme:
+    """A small town with films, a concert and a match, and one show that is nearly full."""
+    desk, admin = await a_desk(house.box, house.api), await a_desk(house.box, house.api, Role.ADMIN)
+    stage = await a_stage(house.box, house.api, desk)
+    events, shows = {}, {}
+    told = (
+        ("Silver Hour", "film", "Drama", "Hindi"),
+        ("Golden Hour", "film", "Comedy", "Tamil"),
+        ("The Eleventh Hour Orchestra", "concert", "Classical", ""),
+        ("Herons v Kites", "match", "Cricket", ""),
+        ("<script>window.broken = 1</script>", "film", '"><img src=x onerror="window.broken=1">', ""),
+    )
+    for place, (title, kind, genre, language) in enumerate(told):
+        about = {"people": ["Ada Brown"], "rating": 7.5, "featured": True, "description": f"About {title}."}
+        event = await admin.makes(
+            "/events", an_event(title=title, kind=kind, genre=genre, language=language, **about)
+        )
+        for day in range(14 if place == 0 else 1):
+            starts_at = datetime.now(UTC) + timedelta(days=day, hours=4 + 3 * place)
+            wanted = show_of(stage, event_id=event["id"], starts_at=starts_at.isoformat())
+            if place == 3:
+                wanted["opens_at"] = (datetime.now(UTC) + timedelta(hours=5)).isoformat()
+            shows[title] = int((await admin.makes("/shows", wanted))["id"])
+        events[title] = int(event["id"])
+        await written(house.box, event["id"])
+    return Programme(stage, events, shows)
+
+
+async def test_a_misspelt_search_reaches_the_event(page: Page, programme: Programme) -> None:
+    await page.goto("/")
+    field = page.get_by_role("combobox", name="Find films, concerts, matches")
+    await field.fill("golden howr")
+    await field.press("Enter")
+
+    await expect(page.get_by_text("Did you mean")).to_be_visible()
+    await page.get_by_role("link", name="golden hour", exact=True).click()
+    await page.get_by_role("heading", name="Golden Hour").get_by_role("link").click()
+
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Golden Hour")
+    assert page.url.endswith(f"/events/{programme.events['Golden Hour']}")
+
+
+async def test_suggestions_are_used_from_the_keyboard(page: Page, programme: Programme) -> None:
+    await page.goto("/")
+    field = page.get_by_role("combobox")
+    await field.press_sequentially("silver")
+
+    options = page.get_by_role("option")
+    await expect(options).to_have_count(1)
+    await expect(field).to_have_attribute("aria-expanded", "true")
+    await expect(page.locator(".masthead [role=status]")).to_have_text("Suggestions: 1")
+    await field.press("Escape")
+    await expect(field).to_have_attribute("aria-expanded", "false")
+    await expect(field).to_have_value("silver")
+    await field.press("ArrowDown")
+    await expect(options.first).to_have_attribute("aria-selected", "true")
+    pointed = await field.get_attribute("aria-activedescendant")
+    assert pointed == await options.first.get_attribute("id")
+    await field.press("Enter")
+
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Silver Hour")
+
+
+async def test_the_arrows_go_round_and_back_to_what_was_typed(page: Page, programme: Programme) -> None:
+    await page.goto("/")
+    field = page.get_by_role("combobox")
+    await field.press_sequentially("hour")
+    options = page.get_by_role("option")
+    await expect(options).to_have_count(3)
+
+    await field.press("ArrowUp")
+
+    await expect(options.last).to_have_attribute("aria-selected", "true")
+    await field.press("ArrowDown")
+    assert await field.get_attribute("aria-activedescendant") is None
+    await field.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("“hour”")
+
+
+async def test_only_the_last_of_many_questions_is_answered(page: Page, programme: Programme) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "suggestions" in request.url else None)
+    await page.goto("/")
+
+    await page.get_by_role("combobox").press_sequentially("golden hour", delay=5)
+
+    await expect(page.get_by_role("option")).to_have_count(1)
+    assert len(asked) < len("golden hour")
+    assert asked[-1].endswith("q=golden+hour")
+
+
+async def test_a_city_is_chosen_and_kept_without_scripts(plain: Page, programme: Programme) -> None:
+    await plain.goto("/")
+    await plain.locator(f"button[value={programme.stage.city}]").click()
+
+    await expect(plain.get_by_role("heading", level=1)).to_have_text("What is on in Testpur")
+    await plain.goto("/find?q=hour")
+    await expect(plain.locator(".chips")).to_contain_text("Testpur")
+    await plain.get_by_role("link", name="Concerts").click()
+    await expect(plain.get_by_role("listitem").get_by_role("heading", level=2)).to_have_text(
+        ["The Eleventh Hour Orchestra"]
+    )
+    await plain.locator(".hit-shows a").first.click()
+    assert plain.url.endswith(f"/shows/{programme.shows['The Eleventh Hour Orchestra']}")
+
+
+async def test_a_day_is_chosen_from_the_strip(phone: Page, programme: Programme) -> None:
+    await phone.goto(f"/events/{programme.events['Silver Hour']}")
+    days = phone.get_by_role("navigation", name="Days").get_by_role("link")
+    await expect(days).to_have_count(14)
+
+    await days.nth(2).click()
+
+    await expect(days.nth(2)).to_have_attribute("aria-current", "date")
+    await expect(phone.locator(".ticket")).to_have_count(1)
+
+
+async def test_near_me_asks_and_finds_what_is_near(newcomer: Newcomer, programme: Programme) -> None:
+    near = {"latitude": 19.01234, "longitude": 72.8}
+    page = await newcomer(geolocation=near, permissions=["geolocation"])
+    await page.goto("/find?q=golden")
+
+    await page.get_by_role("button", name="Near me").click()
+
+    await expect(page).to_have_url(re.compile(r"near=19\.01%2C72\.80"))  # no more than it takes
+    await expect(page.locator(".hit-where").first).to_contain_text("km")
+
+
+async def test_the_readers_own_zone_comes_first(newcomer: Newcomer, programme: Programme) -> None:
+    page = await newcomer(timezone_id="Asia/Kolkata")
+    await page.goto("/")
+
+    await expect(page.locator("fieldset").first).to_contain_text("India")
+    await expect(page.locator("button.is-near").first).to_be_visible()
+
+
+async def test_another_zone_is_told_beside_the_venues_time(newcomer: Newcomer, programme: Programme) -> None:
+    page = await newcomer(timezone_id="Europe/Berlin")
+    await page.goto(f"/events/{programme.events['Golden Hour']}")
+
+    await expect(page.locator(".ticket .own-time")).to_have_count(1)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_axe_finds_nothing(newcomer: Newcomer, programme: Programme, axe: Look, dark: bool) -> None:
+    page = await newcomer(dark=dark, phone=dark)
+    for path in programme.paths:
+        await page.goto(path)
+        await axe(page)
+    await page.goto("/")
+    await page.get_by_role("combobox").press_sequentially("hour")
+    await expect(page.get_by_role("option").first).to_be_visible()
+    await axe(page)
+
+
+@pytest.mark.parametrize("language", ["en-GB", "de-DE", "hi-IN"])
+async def test_a_phone_never_scrolls_sideways(
+    newcomer: Newcomer, programme: Programme, language: str
+) -> None:
+    page = await newcomer(phone=True, locale=language)
+    for path in programme.paths:
+        await page.goto(path)
+        width = await page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 390, (path, width)
+
+
+async def test_what_is_tapped_is_big_enough(phone: Page, programme: Programme) -> None:
+    for path in programme.paths:
+        await phone.goto(path)
+        small = await phone.evaluate(
+            """() => [...document.querySelectorAll(
+                 'main button:not([hidden]), main .time, main .strip a, main .ticket-paper, main summary')]
+               .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 44)
+               .map((one) => one.outerHTML.slice(0, 90))"""
+        )
+        assert not small, (path, small)
+
+
+async def test_pages_are_light(newcomer: Newcomer, programme: Programme) -> None:
+    for path in programme.paths:
+        page = await newcomer(phone=True)
+        weighed = await weight(page, path)
+        assert sum(weighed.values()) <= WEIGHT_BYTES_MAX, (path, weighed)
+        assert all(url.startswith(("http://127.0.0.1", "data:")) for url in weighed), weighed
+        suggest = next(size for url, size in weighed.items() if url.endswith("suggest.js"))
+        assert suggest <= SCRIPT_BYTES_MAX, suggest
+
+
+async def weight(page: Page, path: str) -> dict[str, int]:
+    """Bytes over the wire by address, headers and all, until nothing more is asked for."""
+    session = await page.context.new_cdp_session(page)
+    await session.send("Network.enable")
+    urls: dict[str, str] = {}
+    sizes: dict[str, int] = {}
+
+    def begun(event: dict[str, Any]) -> None:
+        urls[event["requestId"]] = event["request"]["url"]
+
+    def done(event: dict[str, Any]) -> None:
+        url = urls.get(event["requestId"], event["requestId"])
+        sizes[url] = sizes.get(url, 0) + int(event["encodedDataLength"])
+
+    session.on("Network.requestWillBeSent", begun)
+    session.on("Network.loadingFinished", done)
+    await page.goto(path, wait_until="networkidle")
+    return sizes
+
+
+async def test_a_name_with_code_in_it_runs_nowhere(page: Page, programme: Programme) -> None:
+    nasty = programme.events["<script>window.broken = 1</script>"]
+    for path in (*programme.paths, f"/events/{nasty}", "/find?q=script"):
+        await page.goto(path)
+        assert await page.evaluate("window.broken") is None, path
+    field = page.get_by_role("combobox")
+    await field.fill("")
+    await field.press_sequentially("script")
+
+    await expect(page.get_by_role("option").first).to_contain_text("<script>window.broken = 1</script>")
+    assert await page.evaluate("window.broken") is None
+
+
+async def test_forced_colours_keep_what_is_chosen_visible(newcomer: Newcomer, programme: Programme) -> None:
+    page = await newcomer(forced_colors="active")
+    await page.goto(f"/events/{programme.events['Silver Hour']}")
+
+    chosen = page.locator(".strip a[aria-current]")
+
+    assert await chosen.evaluate("(one) => getComputedStyle(one).borderTopWidth") == "2px"
+    assert (
+        await page.locator(".ticket-edge").first.evaluate("(one) => getComputedStyle(one).maskImage")
+        == "none"
+    )

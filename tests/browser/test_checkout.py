@@ -1,0 +1,243 @@
+"""From a hold to a ticket in a real browser: the clock, two tabs, lost networks, killed servers, axe."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.buying import ANN, begins_to_pay, charges, ends_in, has_bought, holds, key, pays
+from tests.patience import until
+from tests.storms.office import Office
+
+AxeLook = Callable[[Page], Awaitable[None]]
+Newcomer = Callable[..., Awaitable[Page]]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_every_state_of_a_booking_is_a_page_that_everybody_can_use(
+    dark: bool, newcomer: Newcomer, house: Office, axe: AxeLook
+) -> None:
+    page = await newcomer(phone=True, dark=dark)
+    show = await house.a_show(seats=20)
+    path = await holds(page, show, "A-1", "A-2")
+    await axe(page)
+    await page.click("#pay button")
+    await expect(page.locator("#name")).to_be_focused()
+    await axe(page)
+
+    await begins_to_pay(page)
+    await axe(page)
+    await page.goto(path)
+    await expect(page.get_by_text("Your payment is open")).to_be_visible()
+    await axe(page)
+    await page.click("a.pay")
+    await page.click("button[value=decline]")
+    await page.wait_for_url("**/bookings/**")
+    await expect(page.get_by_text("The payment was declined.")).to_be_visible()
+    await axe(page)
+
+    await pays(page)
+    await expect(page.locator(".qr")).to_have_count(2)
+    await page.click(".give summary >> nth=0")
+    await page.click(".fold summary >> nth=-1")
+    await axe(page)
+    await page.goto("/my")
+    await axe(page)
+    await page.goto(f"{path}/cancel")
+    await axe(page)
+    await page.click(".quote button")
+    await expect(page.get_by_text("You gave these seats back")).to_be_visible()
+    await axe(page)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_what_is_over_is_a_page_that_everybody_can_use(
+    dark: bool, newcomer: Newcomer, house: Office, axe: AxeLook
+) -> None:
+    page = await newcomer(dark=dark)
+    await page.goto("/my")
+    await expect(page.get_by_text("No tickets yet")).to_be_visible()
+    await axe(page)
+    show = await house.a_show(seats=20)
+    path = await holds(page, show, "A-1")
+    await page.click("text=Let them go")
+    await expect(page.get_by_text("You let these seats go")).to_be_visible()
+    await axe(page)
+    await page.click("text=Get the same seats again")
+    await page.wait_for_url(lambda url: not url.endswith(path))
+    lapsing = "/" + page.url.split("/", 3)[3]
+    await ends_in(house, lapsing, 1)
+    await page.goto(lapsing)
+    await expect(page.get_by_text("Your time was up")).to_be_visible()
+    await axe(page)
+    await page.goto("/my/offline")
+    await axe(page)
+
+
+async def test_the_clock_is_the_servers_and_speaks_at_two_minutes_and_at_half_a_minute(
+    newcomer: Newcomer, house: Office
+) -> None:
+    page = await newcomer()
+    await page.clock.install(time=datetime.now(UTC) + timedelta(hours=1))  # a clock that is an hour fast
+    await holds(page, await house.a_show(seats=10, hold_ttl_s=180), "A-1")
+    left = page.locator("#left")
+    await expect(left).to_have_text("2:59", timeout=3000) if await left.text_content() != "3:00" else None
+    heard = await page.evaluate_handle(
+        """() => {
+            const heard = [], spoken = document.getElementById("spoken");
+            new MutationObserver(() => heard.push(spoken.textContent)).observe(spoken, {childList: true});
+            return heard;
+        }"""
+    )
+
+    await page.clock.run_for(50_000)
+    assert await heard.json_value() == []
+    await page.clock.run_for(15_000)
+    assert await heard.json_value() == ["Two minutes left to pay for your seats."]
+    await page.clock.run_for(80_000)
+    assert await heard.json_value() == ["Two minutes left to pay for your seats."]
+    await page.clock.run_for(10_000)
+    assert await heard.json_value() == [
+        "Two minutes left to pay for your seats.",
+        "30 seconds left to pay for your seats.",
+    ]
+    await expect(left).to_have_attribute("aria-live", "off")
+
+
+async def test_time_that_is_up_is_shown_by_itself_and_what_was_typed_is_there_again(
+    page: Page, house: Office
+) -> None:
+    path = await holds(page, await house.a_show(seats=10, hold_ttl_s=3), "A-1")
+    await page.fill("#name", ANN[0])
+    await page.fill("#email", ANN[1])
+
+    await expect(page.get_by_text("Your time was up")).to_be_visible()
+    await page.click("text=Get the same seats again")
+    await page.wait_for_url(lambda url: not url.endswith(path))
+    await expect(page.locator("#email")).to_have_value(ANN[1])
+
+
+async def test_a_tab_left_behind_shows_what_the_other_has_done_and_cannot_pay_twice(
+    page: Page, house: Office
+) -> None:
+    path = await holds(page, await house.a_show(seats=10), "A-1")
+    other = await page.context.new_page()
+    await other.goto(path)
+    await begins_to_pay(page)
+    await begins_to_pay(other)
+    assert page.url == other.url
+    await page.click("button[value=pay]")
+    await page.wait_for_selector(".qr")
+
+    await other.goto(path)
+    await expect(other.locator(".qr")).to_have_count(1)
+    assert await charges(house, path) == 1
+
+
+async def test_another_tab_that_comes_to_the_front_looks_and_says_the_truth(
+    page: Page, house: Office
+) -> None:
+    path = await holds(page, await house.a_show(seats=10), "A-1")
+    other = await page.context.new_page()
+    await other.goto(path)
+    await pays(page)
+    await other.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await expect(other.locator(".qr")).to_have_count(1)
+
+
+async def test_reload_back_and_a_lost_network_lose_neither_seats_nor_money(page: Page, house: Office) -> None:
+    path = await holds(page, await house.a_show(seats=10), "A-1")
+    await page.reload()
+    await begins_to_pay(page)
+    await page.go_back()
+    await expect(page.get_by_text("Kept for you until").or_(page.get_by_text("Held until"))).to_be_visible()
+    await page.context.set_offline(True)
+    await page.evaluate("window.dispatchEvent(new Event('online'))")  # a look that fails
+    await page.close()
+
+    again = await _tab(house, page)
+    await again.goto(path)
+    await expect(again.get_by_text("Your payment is open")).to_be_visible()
+    await again.click("a.pay")
+    await again.click("button[value=pay]")
+    await again.wait_for_selector(".qr")
+    assert await charges(house, path) == 1
+
+
+async def _tab(house: Office, page: Page) -> Page:
+    await page.context.set_offline(False)
+    return await page.context.new_page()
+
+
+async def test_tickets_open_without_a_network_and_are_gone_after_signing_out(
+    page: Page, house: Office
+) -> None:
+    path = await has_bought(page, await house.a_show(seats=10), "A-1")
+    await page.goto(f"/sign-up?back={path}")
+    email = f"ann-{key(path)[1]}@example.org"
+    for name, text in (("name", ANN[0]), ("email", email), ("password", "correct horse battery")):
+        await page.fill(f"main [name={name}]", text)
+    await page.click("main button")
+    await page.wait_for_selector(".qr")
+    link = await page.get_attribute("a[data-keep]", "href")
+    assert link is not None
+    await page.goto("/my")
+    await until(lambda: _is_kept(page, "/my", path, link), within_s=15)
+
+    await page.context.set_offline(True)
+    await page.goto("/my")
+    await expect(page.locator(f'a[href="{path}"]')).to_be_visible()
+    await page.goto(path)
+    await expect(page.locator(".qr")).to_be_visible()
+    assert await page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgba(0, 0, 0, 0)"
+    await page.goto(link)
+    await expect(page.locator("#qr svg, #qr img")).to_be_visible()
+    await page.goto(f"/bookings/{'a' * 20}")
+    await expect(page.get_by_text("This page was not kept on this device")).to_be_visible()
+
+    await page.context.set_offline(False)
+    await page.goto("/my")
+    await page.click("text=Sign out")
+    await page.wait_for_url(lambda url: not url.endswith("/my"))
+    await until(lambda: _is_forgotten(page, path, link), within_s=15)
+
+
+async def _is_kept(page: Page, *paths: str) -> bool:
+    kept = "async (paths) => (await Promise.all(paths.map((p) => caches.match(p)))).every(Boolean)"
+    return bool(await page.evaluate(kept, list(paths)))
+
+
+async def _is_forgotten(page: Page, *paths: str) -> bool:
+    kept = "async (paths) => (await Promise.all(paths.map((p) => caches.match(p)))).some(Boolean)"
+    return not await page.evaluate(kept, list(paths))
+
+
+async def test_a_web_server_killed_while_somebody_pays_leaves_a_page_that_says_the_truth(
+    page: Page, house: Office
+) -> None:
+    path = await holds(page, await house.a_show(seats=10), "A-1")
+    await begins_to_pay(page)
+    gateway = page.url
+    killed = house.kill("web-1")
+    await page.evaluate(  # the gateway is told to take the money while nobody of ours is there
+        "([url]) => fetch(url, {method: 'POST', redirect: 'manual', body: new URLSearchParams({choice: 'pay'})})",
+        [gateway],
+    )
+    await house.back("web-1", killed)
+
+    async def has_tickets() -> bool:
+        await page.goto(path)
+        return await page.locator(".qr").count() == 1
+
+    await until(has_tickets, within_s=20)
+    assert await charges(house, path) == 1
+
+
+async def test_without_scripts_it_is_the_same_way(plain: Page, house: Office) -> None:
+    await holds(plain, await house.a_show(seats=10), "A-1")
+    await expect(plain.locator(".until-clock")).to_contain_text(":")
+    await pays(plain)
+    await expect(plain.locator(".qr")).to_be_visible()
+    await plain.goto("/my")
+    await expect(plain.get_by_text("Yours", exact=True)).to_be_visible()

@@ -1,0 +1,413 @@
+"""Choosing seats in a browser: by finger, by keyboard, without a script, while others choose too."""
+
+import random
+import re
+from collections.abc import Awaitable, Callable
+
+from playwright.async_api import FloatRect, Locator, Page, Route, expect
+
+from holdfast.catalogue import Layout, OrphanRule
+from holdfast.demo.halls import club, concert_hall, village_cinema
+from holdfast.demo.stadium import stadium
+from holdfast.holds import Orphan, orphan_verdict
+from tests.browser.conftest import Newcomer
+from tests.cast import a_layout
+from tests.storms.office import Office
+
+Axe = Callable[[Page], Awaitable[None]]
+FOCUSED = """() => {
+  const { id, dataset, className } = document.activeElement;
+  return id || dataset.zoom || ("hold" in dataset ? "hold" : className);
+}"""
+BOOKING = re.compile(r"/bookings/[a-z2-7]{20}$")
+
+
+async def opened(page: Page, show: int) -> Page:
+    """The page of a show, with its map drawn."""
+    await page.goto(f"/shows/{show}")
+    await page.wait_for_selector("html[data-seats=ready]")
+    return page
+
+
+async def tap(page: Page, number: int, *, touch: bool = False) -> None:
+    """A seat of a drawn hall, by its number."""
+    seat = page.locator(f'g.seat[data-seat="{number}"] rect')
+    await page.locator("#map").scroll_into_view_if_needed()
+    box = await box_of(seat)
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    await (page.touchscreen.tap(x, y) if touch else page.mouse.click(x, y))
+
+
+async def box_of(element: Locator) -> FloatRect:
+    box = await element.bounding_box()
+    assert box is not None, "it is not to be seen"
+    return box
+
+
+def picked(page: Page) -> Locator:
+    return page.locator("#sheet .picked .what")
+
+
+async def said(page: Page, words: str) -> None:
+    await expect(page.locator("#announce")).to_contain_text(words)
+
+
+async def test_a_finger_chooses_two_seats_side_by_side(house: Office, phone: Page) -> None:
+    show = await house.a_show(layout=Layout.build(village_cinema()))
+    await opened(phone, show)
+    row_d = 12 + 2 * 16  # A has 12 seats, B and C have 16
+
+    await tap(phone, row_d + 7, touch=True)  # too small for a finger: the map comes closer
+    await expect(picked(phone)).to_have_count(0)
+    await tap(phone, row_d + 7, touch=True)
+    await expect(picked(phone)).to_have_count(2)
+    await tap(phone, row_d + 9, touch=True)  # the second tap moves the pair
+
+    labels = await picked(phone).all_inner_texts()
+    assert any("Row D seat 10" in label for label in labels), labels
+    await phone.locator("[data-hold]").tap()
+    await phone.wait_for_url(BOOKING)
+
+
+async def test_a_keyboard_alone_chooses_in_the_grid(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=40)
+    await opened(page, show)
+
+    await page.locator(".skip-map").focus()
+    await page.keyboard.press("Enter")
+    focused = page.locator("[role=gridcell]:focus")
+    await expect(focused).to_have_attribute("aria-label", "Row A seat 1, Standard, 15 euros, available")
+    await page.keyboard.press("c")
+    await expect(focused).to_have_attribute("aria-label", re.compile("^Row C seat 1,"))
+    await page.keyboard.press("End")
+    await page.keyboard.press("ArrowUp")
+    await page.keyboard.press("ArrowLeft")
+    await expect(focused).to_have_attribute("aria-label", re.compile("^Row B seat 9,"))
+    await page.keyboard.press("Space")
+    await said(page, "B-9")
+    await expect(page.locator('[role=gridcell][aria-selected="true"]')).to_have_count(2)
+
+    while await page.evaluate("!document.activeElement.matches('[data-hold]')"):
+        await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(BOOKING)
+
+
+async def test_the_grid_is_one_tab_stop(house: Office, page: Page) -> None:
+    await opened(page, await house.a_show(seats=40))
+    await page.locator("#rows summary").click()
+
+    assert await page.locator('[role=gridcell][tabindex="0"]').count() == 1
+    await page.locator('[role=gridcell][tabindex="0"]').focus()
+    await page.keyboard.press("ArrowRight")
+    assert await page.locator('[role=gridcell][tabindex="0"]').count() == 1
+
+
+async def test_without_scripts_seats_are_ticked_in_a_list(house: Office, plain: Page) -> None:
+    show = await house.a_show(seats=20)
+    await plain.goto(f"/shows/{show}")
+
+    await plain.locator('#list input[value="B-4"]').check()
+    await plain.locator('#list input[value="B-5"]').check()
+    await plain.locator("#list button").click()
+
+    assert BOOKING.search(plain.url), plain.url
+
+
+async def test_without_scripts_the_best_of_a_part_is_held(house: Office, plain: Page) -> None:
+    show = await house.a_show(layout=Layout.build(concert_hall()))
+    await plain.goto(f"/shows/{show}")
+
+    await plain.locator(".pill", has_text=re.compile("^3$")).click()
+    await plain.locator(".filters summary").click()
+    await plain.locator("#best-section").select_option("Circle")
+    await plain.locator("[data-best]").click()
+
+    assert BOOKING.search(plain.url), plain.url
+    snapshot = await house.box.seatmap.newest(show)
+    held = [snapshot.layout.labels[seat] for seat, letter in enumerate(snapshot.states) if letter == ord("H")]
+    assert [label.partition("-")[0] for label in held] == ["Circle"] * 3
+
+
+async def test_without_scripts_a_seat_just_taken_is_answered_with_others(house: Office, plain: Page) -> None:
+    show = await house.a_show(seats=20)
+    await plain.goto(f"/shows/{show}")
+    (rival,) = await house.fans(1)
+    await plain.locator('#list input[value="A-1"]').check()
+    assert (await rival.holds(show, "A-1")).status_code == 201
+
+    await plain.locator("#list button").click()
+
+    await expect(plain.locator("#refused")).to_contain_text("A-1 is taken")
+    await plain.locator("#refused button").first.click()
+    assert BOOKING.search(plain.url), plain.url
+
+
+async def test_what_others_do_is_seen_at_once(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=40)
+    await opened(page, show)
+    (rival,) = await house.fans(1)
+    await page.evaluate(
+        """() => new MutationObserver((all) => {
+          window.seenAt ??= all.some((one) => one.target.dataset?.state === "H") ? Date.now() : undefined;
+        }).observe(document.querySelector("svg.hall"), { subtree: true, attributeFilter: ["data-state"] })"""
+    )
+
+    asked_at = await page.evaluate("Date.now()")
+    assert (await rival.holds(show, "B-3")).status_code == 201
+    await expect(page.locator('g.seat[data-seat="12"]')).to_have_attribute("data-state", "H")
+
+    seen_at = await page.evaluate("window.seenAt")
+    print(f"\na seat held elsewhere was painted {seen_at - asked_at} ms after it was asked for")
+
+
+async def test_a_chosen_seat_that_somebody_takes_is_told_and_others_are_offered(
+    house: Office, page: Page
+) -> None:
+    show = await house.a_show(seats=40)
+    await opened(page, show)
+    (rival,) = await house.fans(1)
+    await tap(page, 14)
+    await expect(picked(page)).to_have_count(2)
+
+    await rival.holds(show, "B-5")
+
+    await said(page, "B-5")
+    await expect(page.locator("#sheet .told")).to_contain_text("Somebody has just taken B-5")
+    offered = page.locator("#sheet .told button").first
+    await offered.click()
+    await expect(picked(page)).to_have_count(2)
+    await page.locator("[data-hold]").click()
+    await page.wait_for_url(BOOKING)
+
+
+async def test_who_is_beaten_by_a_moment_is_offered_others_on_the_spot(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=40)
+    await opened(page, show)
+    (rival,) = await house.fans(1)
+    await tap(page, 14)
+
+    async def too_late(route: Route) -> None:  # the rival is faster than our form
+        await rival.holds(show, "B-5")
+        await route.continue_()
+
+    await page.route("**/hold", too_late)
+    await page.locator("[data-hold]").click()
+
+    await expect(page.locator("#sheet .told")).to_contain_text("Somebody has just taken B-5")
+    await page.unroute("**/hold")
+    await page.locator("#sheet .told button").first.click()
+    await page.locator("[data-hold]").click()
+    await page.wait_for_url(BOOKING)
+
+
+async def test_a_single_seat_left_is_explained_before_the_server_refuses(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=20, orphan_rule=OrphanRule.REFUSE)
+    await opened(page, show)
+    await page.locator("#one-by-one").check()
+
+    await tap(page, 1)  # A-2: leaves A-1 alone
+
+    await expect(page.locator("#sheet .told")).to_contain_text("single seat")
+    await expect(page.locator("[data-hold]")).to_have_attribute("aria-disabled", "true")
+    await page.locator("#sheet .told button").click()
+    await expect(picked(page)).to_have_text(re.compile("Row A seat 1"))
+    await page.locator("[data-hold]").click()
+    await page.wait_for_url(BOOKING)
+
+
+async def test_the_browser_sees_single_seats_as_the_server_does(house: Office, page: Page) -> None:
+    layout = Layout.build(village_cinema())
+    await opened(page, await house.a_show(layout=layout))
+    chance = random.Random(7)
+    cases = []
+    for _ in range(300):
+        states = bytes(chance.choice(b"AAAH") for _ in range(layout.seat_count))
+        run = chance.choice(layout.runs)
+        free = [seat for seat in range(run.start, run.start + run.length) if states[seat] == ord("A")]
+        if free:
+            seats = sorted(chance.sample(free, min(len(free), chance.randint(1, 3))))
+            verdict = orphan_verdict(layout, states, seats)
+            cases.append(
+                (states.decode(), seats, list(verdict.better) if isinstance(verdict, Orphan) else None)
+            )
+
+    found = await page.evaluate(
+        """async ([base, cases]) => {
+          const { decode } = await import(base + "layout.js");
+          const { betterThan } = await import(base + "choose.js");
+          const data = JSON.parse(document.getElementById("show-data").textContent);
+          const layout = decode(await (await fetch(data.layout)).json());
+          return cases.map(([letters, seats]) =>
+            betterThan(layout, Uint8Array.from(letters, (l) => "AHBX".indexOf(l)), seats));
+        }""",
+        [await scripts_of(page), cases],
+    )
+
+    assert found == [better for _, _, better in cases]
+    assert 0 < sum(better is not None for better in found) < len(found)
+
+
+async def scripts_of(page: Page) -> str:
+    src = await page.locator('script[src*="seats/show.js"]').get_attribute("src")
+    assert src is not None
+    return src.removesuffix("show.js")
+
+
+async def test_a_choice_survives_a_lost_stream_and_the_news_go_on(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=40)
+    await opened(page, show)
+    await tap(page, 14)
+    await expect(picked(page)).to_have_count(2)
+    (rival,) = await house.fans(1)
+
+    before = house.kill("web-1")
+    await house.back("web-1", before)
+    await rival.holds(show, "D-1")
+
+    await expect(page.locator('g.seat[data-seat="30"]')).to_have_attribute("data-state", "H", timeout=30_000)
+    await expect(picked(page)).to_have_count(2)
+
+
+async def test_refused_viewers_read_the_map_now_and_then(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=40)
+
+    async def no_place(route: Route) -> None:
+        await route.fulfill(status=503, headers={"Retry-After": "30"}, body="{}")
+
+    # As the server answers when there are too many viewers.
+    await page.route("**/seats/stream*", no_place)
+    await opened(page, show)
+    (rival,) = await house.fans(1)
+    await rival.holds(show, "B-3")
+
+    await expect(page.locator('g.seat[data-seat="12"]')).to_have_attribute("data-state", "H")
+
+
+async def test_who_comes_back_is_told_what_they_hold(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=40)
+    await opened(page, show)
+    await expect(page.locator("#mine")).to_be_hidden()
+    await tap(page, 14)
+    await page.locator("[data-hold]").click()
+    await page.wait_for_url(BOOKING)
+
+    await opened(page, show)
+
+    await expect(page.locator("#mine")).to_contain_text("You hold")
+    await expect(page.locator("#mine a.button")).to_have_attribute("href", BOOKING)
+
+
+async def test_places_to_stand_are_chosen_by_number(house: Office, page: Page) -> None:
+    show = await house.a_show(layout=Layout.build(club()))
+    await opened(page, show)
+    await page.locator(".pill", has_text=re.compile("^4$")).click()
+
+    box = await box_of(page.locator("#map"))
+    await page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.35)
+
+    await expect(picked(page)).to_have_text(re.compile("4 places, Floor"))
+    await page.locator("[data-hold]").click()
+    await page.wait_for_url(BOOKING)
+
+
+async def test_fifty_thousand_seats_are_chosen_from_like_any_others(house: Office, phone: Page) -> None:
+    show = await house.a_show(layout=Layout.build(stadium()))
+    await opened(phone, show)
+
+    await phone.locator("#part").select_option(label="N5: 440 left")
+    box = await box_of(phone.locator("#map"))
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    await phone.touchscreen.tap(*middle)  # closer
+    await phone.touchscreen.tap(*middle)
+    await expect(picked(phone)).to_have_count(2)
+    assert "N5, row" in (await picked(phone).all_inner_texts())[0]
+    await phone.locator("[data-hold]").tap()
+    await phone.wait_for_url(BOOKING)
+
+
+async def test_keys_move_the_map(house: Office, page: Page) -> None:
+    await opened(page, await house.a_show(seats=40))
+    seat = page.locator('g.seat[data-seat="14"] rect')
+    small = await box_of(seat)
+    await page.locator("#map").focus()
+
+    await page.keyboard.press("+")
+    await page.keyboard.press("+")
+    big = await box_of(seat)
+    await page.keyboard.press("ArrowRight")
+    moved = await box_of(seat)
+    await page.keyboard.press("0")
+    again = await box_of(seat)
+
+    assert big["width"] > small["width"] * 2
+    assert moved["x"] < big["x"]
+    assert abs(again["width"] - small["width"]) < 0.5
+
+
+async def test_a_show_that_is_not_on_sale_says_when(house: Office, page: Page) -> None:
+    await opened(page, await house.a_show(seats=40, opens_in_s=3600))
+
+    await expect(page.locator(".opening")).to_contain_text("Not on sale yet")
+    await expect(page.locator("#opens [role=timer]")).to_have_text(re.compile(r"^00:59:\d\d$|^01:00:00$"))
+    await tap(page, 14)
+    await expect(picked(page)).to_have_count(0)
+
+
+async def test_a_sale_that_is_over_says_so(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=40, opens_in_s=-7200, closes_in_s=-3600)
+
+    await page.goto(f"/shows/{show}")
+
+    await expect(page.locator(".show")).to_contain_text("The sale is over")
+    await expect(page.locator("#map")).to_have_count(0)
+
+
+async def test_a_sold_out_show_shows_a_seat_that_comes_back(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=2)
+    (rival,) = await house.fans(1)
+    held = await rival.holds(show, "A-1", "A-2")
+    await opened(page, show)
+    await expect(page.locator(".show")).to_contain_text("Sold out")
+
+    await rival.delete(f"/bookings/{held.json()['booking_id']}")
+
+    await expect(page.locator('g.seat[data-state="A"]')).to_have_count(2)
+
+
+async def test_axe_finds_nothing_wrong_in_light_and_dark(house: Office, newcomer: Newcomer, axe: Axe) -> None:
+    show = await house.a_show(layout=Layout.build(village_cinema()))
+    big = await house.a_show(layout=Layout.build(concert_hall()))
+    for dark in (False, True):
+        page = await newcomer(dark=dark)
+        await opened(page, show)
+        await axe(page)
+        await page.locator("#rows summary").click()
+        await page.locator(".filters summary").click()
+        await tap(page, 50)
+        await axe(page)
+        await opened(page, big)
+        await axe(page)
+
+
+async def test_the_way_through_the_page_is_the_order_in_which_things_are_needed(
+    house: Office, page: Page
+) -> None:
+    await opened(page, await house.a_show(seats=40))
+    await tap(page, 14)
+    await page.locator("input[name=quantity]:checked").focus()
+
+    seen = []
+    while "hold" not in seen and len(seen) < 20:
+        await page.keyboard.press("Tab")
+        seen.append(await page.evaluate(FOCUSED))
+
+    order = [name for name in seen if name in ("one-by-one", "skip-map", "part", "in", "map", "hold")]
+    assert order == ["one-by-one", "skip-map", "part", "in", "map", "hold"], seen
+
+
+async def test_the_layout_of_the_tests_is_drawn_as_one_picture(house: Office, page: Page) -> None:
+    await opened(page, await house.a_show(layout=a_layout(30, standing=10)))
+
+    await expect(page.locator("g.seat")).to_have_count(30)
+    await expect(page.locator(".hall-area")).to_contain_text("10 left")

@@ -1,0 +1,70 @@
+"""A ticket on a phone: read off its screen by a scanner, with a network and without one (R30)."""
+
+import io
+from collections.abc import Awaitable, Callable
+
+import pytest
+import zxingcpp
+from PIL import Image
+from playwright.async_api import Page, expect
+
+from holdfast.tickets import Codes, Door
+from tests.cast import Fan
+from tests.storms.office import Office
+
+Axe = Callable[[Page], Awaitable[None]]
+KEPT = """async () => {
+  await navigator.serviceWorker.ready
+  const cache = await caches.open("tickets-1")
+  return (await cache.match(location.href)) !== undefined
+}"""
+
+
+@pytest.fixture
+async def ticket(house: Office) -> dict[str, str]:
+    show = await house.a_show(seats=20, price_minor=0)
+    (fan,) = await house.fans(1)
+    return await booked(fan, show)
+
+
+async def booked(fan: Fan, show: int) -> dict[str, str]:
+    booking = (await fan.holds(show, "A-4")).json()["booking_id"]
+    (page,) = (await fan.get(f"/bookings/{booking}/tickets")).json()["tickets"]
+    return {name: str(text) for name, text in page.items()}
+
+
+async def shown(phone: Page) -> set[str]:
+    """What a scanner reads off the screen."""
+    picture = Image.open(io.BytesIO(await phone.screenshot()))
+    return {one.text for one in zxingcpp.read_barcodes(picture)}
+
+
+async def test_once_opened_it_opens_without_a_network(phone: Page, ticket: dict[str, str]) -> None:
+    await phone.goto(ticket["page_url"])
+    assert await shown(phone) == {ticket["code"]}
+    await phone.wait_for_function(KEPT)
+
+    await phone.context.set_offline(True)
+    await phone.reload()
+
+    await expect(phone.get_by_text("Row A, seat 4")).to_be_visible()
+    assert await shown(phone) == {ticket["code"]}
+
+
+async def test_a_live_code_is_drawn_for_the_phone(phone: Page, house: Office) -> None:
+    show = await house.a_show(seats=20, price_minor=0)
+    await house.box.tickets.set_door(show, Door(codes=Codes.LIVE))
+    (fan,) = await house.fans(1)
+    ticket = await booked(fan, show)
+
+    await phone.goto(ticket["page_url"])
+    await expect(phone.locator("#qr img")).to_be_visible()
+
+    (code,) = await shown(phone)
+    assert (await house.box.tickets.read(code)).tag is not None
+
+
+async def test_nothing_is_wrong_with_it(phone: Page, ticket: dict[str, str], axe: Axe) -> None:
+    await phone.goto(ticket["page_url"])
+
+    await axe(phone)

@@ -1,0 +1,59 @@
+"""A way to the ledger that can be cut, and mended."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from holdfast.config import Config
+
+SOCKET = ".s.PGSQL.5432"
+
+
+@dataclass
+class Line:
+    config: Config  # leads to the ledger over this line
+    target: str
+    is_cut: bool = False
+    calls: set[asyncio.StreamWriter] = field(default_factory=set)
+
+    def cut(self) -> None:
+        self.is_cut = True
+        for call in self.calls:
+            call.transport.abort()
+
+    def mend(self) -> None:
+        self.is_cut = False
+
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.is_cut:
+            writer.transport.abort()
+            return
+        there, back = await asyncio.open_unix_connection(self.target)
+        self.calls |= {writer, back}
+        await asyncio.gather(_pump(reader, back), _pump(there, writer))
+        self.calls -= {writer, back}
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):  # cut: that is what it is for
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+    writer.close()
+
+
+@asynccontextmanager
+async def a_line(config: Config) -> AsyncIterator[Line]:
+    folder = config.database_url.partition("host=")[2]
+    with tempfile.TemporaryDirectory(prefix="line-") as here:
+        over = replace(config, database_url=config.database_url.replace(folder, here))
+        line = Line(over, str(Path(folder) / SOCKET))
+        server = await asyncio.start_unix_server(line.carry, str(Path(here) / SOCKET))
+        try:
+            yield line
+        finally:
+            server.close()
+            line.cut()

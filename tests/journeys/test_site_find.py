@@ -1,0 +1,168 @@
+"""R2: anybody searches on a page, without scripts: words, wishes as links and forms, pages, other places."""
+
+from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import pytest
+
+from holdfast.app import Box
+from tests.journeys.organising import Desk, Stage, a_desk, a_stage, an_event, show_of
+from tests.journeys.pages import kept, opens
+from tests.journeys.test_search import plays, written
+
+
+@pytest.fixture
+async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
+    return await a_desk(box, api)
+
+
+@pytest.fixture
+async def stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
+    return await a_stage(box, api, desk)
+
+
+async def test_a_misspelt_search_is_asked_back_and_finds(
+    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+) -> None:
+    show = await plays(box, desk, stage, title="Marmalade Skies")
+
+    found = await opens(api, "/find?q=marmelade+skyes")
+
+    assert "Did you mean marmalade skies ?" in found.text
+    asked = [
+        link for link in found.links("/find?") if parse_qs(urlsplit(link).query) == {"q": ["marmalade skies"]}
+    ]
+    meant = asked[0]
+    again = await opens(api, meant)
+    assert "Did you mean" not in again.text
+    assert f"/shows/{show['id']}" in found.links("/shows/")
+    assert f"/shows/{show['id']}" in again.links("/shows/")
+
+
+async def test_every_link_of_a_search_leads_somewhere(
+    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+) -> None:
+    for days, title in enumerate(("Blue Hour", "Red Hour", "Loud Hour"), 1):
+        kind = "concert" if title == "Loud Hour" else "film"
+        await plays(
+            box, desk, stage, days, title=title, kind=kind, genre=title, language="Tamil", rating=days
+        )
+    page = await opens(api, f"/find?q=hour&city={stage.city}")
+
+    links = page.links("/find?")
+
+    for wish in ("kind=film", "genre=red+hour", "date_from=", "sort=rating"):
+        assert any(wish in link for link in links), wish
+    for link in dict.fromkeys(links):
+        await opens(api, link)
+    [film] = [link for link in links if "kind=film" in link]
+    narrowed = await opens(api, film)
+    assert "2 events" in narrowed.text
+    assert "Loud Hour" not in " ".join(narrowed.words)
+    [away] = [
+        link for link in narrowed.links("/find?") if "kind" not in link and "city=" + stage.city in link
+    ][:1]
+    assert "3 events" in (await opens(api, away)).text
+
+
+async def test_a_price_is_chosen_as_a_link(
+    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+) -> None:
+    for price in (9_000, 40_000):
+        event = await desk.makes("/events", an_event(title=f"Kumquat {price}"))
+        prices = {"Gold": 50_000, "Silver": price}
+        starts_at = (datetime.now(UTC) + timedelta(days=price / 9_000)).isoformat()
+        await desk.makes("/shows", show_of(stage, event_id=event["id"], prices=prices, starts_at=starts_at))
+        await written(box, event["id"])
+
+    page = await opens(api, f"/find?q=kumquat&city={stage.city}")
+    [cheap] = [link for link in page.links("/find?") if "price_max_minor=10000&" in link + "&"]
+    narrowed = await opens(api, cheap)
+
+    assert "up to ₹100" in page.text
+    assert "up to ₹500" in page.text
+    assert "One event" in narrowed.text
+    assert "Kumquat 40000" not in narrowed.text
+
+
+async def test_a_search_has_pages(api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage) -> None:
+    for number in range(14):
+        await plays(box, desk, stage, 1 + number, title=f"Zanzibar {number}")
+
+    first = await opens(api, f"/find?q=zanzibar&city={stage.city}")
+    [after] = [had["href"] for had in first.all("a", rel="next")]
+    second = await opens(api, after)
+
+    told = [set(page.links("/events/")) for page in (first, second)]
+    assert (len(told[0]), len(told[1]), told[0] & told[1]) == (12, 2, set())
+    assert "14 events" in first.text
+    assert "Page 2 of 2" in second.text
+    assert not second.all("a", rel="next")
+    assert second.all("a", rel="prev")
+
+
+async def test_a_field_left_empty_is_no_wish_and_a_strangers_parameter_is_let_be(
+    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+) -> None:
+    await plays(box, desk, stage, title="Quixotry")
+
+    page = await opens(
+        api, "/find?q=quixotry&city=&kind=&date_from=&date_to=&postal_code=&utm_source=letter&page="
+    )
+
+    assert "One event" in page.text
+
+
+async def test_a_chosen_city_narrows_and_what_is_only_elsewhere_is_told(
+    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+) -> None:
+    other = await a_stage(box, api, desk)
+    show = await plays(box, desk, other, title="Faraway Xylophones")
+
+    here = await opens(api, "/find?q=xylophones", headers=kept(stage.city))
+    there = await opens(api, "/find?q=xylophones", headers=kept(other.city))
+    anywhere = await opens(api, "/find?q=xylophones&city=", headers=kept(stage.city))
+
+    assert "Nothing in Testpur" in here.text
+    assert "There is one elsewhere" in here.text
+    for page in (here, there, anywhere):
+        assert f"/shows/{show['id']}" in page.links("/shows/")
+    assert "elsewhere" not in there.text + anywhere.text
+
+
+async def test_a_search_without_a_hit_helps(api: httpx2.AsyncClient) -> None:
+    page = await opens(api, "/find?q=zzzzqqqqxxxx&city=")
+
+    assert "Nothing found" in page.text
+    assert "take a filter away" in page.text
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "kind=opera",
+        "date_from=yesterday",
+        "date_from=2030-02-01&date_to=2030-01-01",
+        "price_max_minor=-1",
+        "page=0",
+        "page=84",
+        "near=north",
+        "near=91,0",
+        "sort=distance",
+        "city=Not+A+Slug",
+        "venue=x",
+        "q=" + "x" * 201,
+        "q=%ff",
+        "&".join(f"a{n}=1" for n in range(101)),
+    ],
+)
+async def test_a_search_that_makes_no_sense_is_refused_on_a_page(api: httpx2.AsyncClient, wish: str) -> None:
+    page = await opens(api, f"/find?{wish}", status=422)
+
+    assert page.all("a", href="/")
+
+
+async def test_an_unknown_postal_code_and_city_are_told(api: httpx2.AsyncClient) -> None:
+    await opens(api, "/find?postal_code=QQQ999", status=404)
+    await opens(api, "/find?city=atlantis", status=404)

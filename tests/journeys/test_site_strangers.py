@@ -1,0 +1,66 @@
+"""Whose pages are whose: somebody else's booking does not exist, and no other site speaks for us."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast.config import Config
+from tests.journeys.test_site_checkout import ANN
+from tests.journeys.visitors import Visitor
+
+
+async def test_somebody_elses_booking_does_not_exist(
+    ann: Visitor, eve: Visitor, a_show: Callable[..., Any]
+) -> None:
+    show = await a_show(seats=10)
+    path = await ann.holds(show, "A-1")
+    await eve.holds(show, "A-2")
+    for what in ("", "/return", "/cancel", "/tickets.pdf", "/calendar.ics", "/invoice.pdf"):
+        assert (await eve.goes(path + what)).status == 404, what
+    for what in ("extend", "release", "pay", "call-off", "again", "cancel", "resend", "details"):
+        answer = await eve.client.post(f"{path}/{what}", data=ANN)
+        assert answer.status_code == 404, what
+    assert (await ann.goes(path)).says("Held until")
+
+
+async def test_who_is_nobody_is_asked_to_sign_in_and_led_back(
+    ann: Visitor, eve: Visitor, a_show: Callable[..., Any]
+) -> None:
+    path = await ann.holds(await a_show(seats=10), "A-1")
+    answer = await eve.client.get(path)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == f"/sign-in?back={path.replace('/', '%2F')}"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "", "origin": "https://evil.example"},
+    ],
+)
+async def test_a_form_of_another_site_does_nothing(
+    headers: dict[str, str], ann: Visitor, a_show: Callable[..., Any]
+) -> None:
+    path = await ann.holds(await a_show(seats=10), "A-1")
+    if not headers["sec-fetch-site"]:
+        ann.client.headers.pop("sec-fetch-site")
+        headers = {"origin": headers["origin"]}
+    for what in ("release", "pay", "extend", "cancel", "details"):
+        answer = await ann.client.post(f"{path}/{what}", data=ANN, headers=headers)
+        assert answer.status_code == 403, what
+    assert (await ann.goes(path)).says("Held until")
+
+
+async def test_the_page_is_kept_by_nobody_and_frames_and_foreign_scripts_are_shut_out(
+    ann: Visitor, config: Config, a_show: Callable[..., Any]
+) -> None:
+    await ann.holds(await a_show(seats=10), "A-1")
+    policy = ann.headers["content-security-policy"]
+    assert ann.headers["cache-control"] == "no-store"
+    assert "script-src 'self';" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert f"form-action 'self' {config.gateway_url}" in policy
+    assert "js.stripe.com" not in policy

@@ -1,0 +1,232 @@
+"""What is bought, in a browser without scripts: shown, printed, sent, given away, given back; all of mine."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.app import Box
+from holdfast.catalogue import RefundPolicy, RefundStep, Terms
+from holdfast.config import Config
+from holdfast.tickets import Codes, Door
+from tests.journeys.lines import a_line
+from tests.journeys.test_site_checkout import ANN, key
+from tests.journeys.visitors import Visitor, a_site, a_visitor
+
+HALF = Terms(
+    fee_minor=100, refund_policy=RefundPolicy(steps=(RefundStep(hours_before=1, percent=50),), keep_fee=True)
+)
+NOTHING = Terms(refund_policy=RefundPolicy(steps=()))
+
+
+async def has_bought(ann: Visitor, show: int, *seats: str) -> str:
+    path = await ann.holds(show, *seats)
+    await ann.pays(**ANN)
+    assert ann.says("Your "), ann.text
+    return path
+
+
+async def has_account(visitor: Visitor, email: str) -> None:
+    form = {"email": email, "password": "correct horse battery staple", "name": "Eve"}
+    answer = await visitor.client.post("/sign-up", data=form)
+    assert answer.status_code == 303, answer.text
+
+
+async def test_tickets_are_printed_put_into_a_calendar_and_invoiced(
+    ann: Visitor, a_show: Callable[..., Any]
+) -> None:
+    path = await has_bought(ann, await a_show(seats=10), "A-1", "A-2")
+    for file, kind, begins in (
+        ("tickets.pdf", "application/pdf", b"%PDF"),
+        ("calendar.ics", "text/calendar", b"BEGIN:VCALENDAR"),
+        ("invoice.pdf", "application/pdf", b"%PDF"),
+    ):
+        assert f'href="{path}/{file}"' in ann.text
+        answer = await ann.client.get(f"{path}/{file}")
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith(kind)
+        assert answer.content.startswith(begins)
+        assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_each_ticket_has_a_page_of_its_own_and_the_mail_is_sent_again(
+    ann: Visitor, a_show: Callable[..., Any]
+) -> None:
+    path = await has_bought(ann, await a_show(seats=10), "A-1", "A-2")
+    links = re.findall(r'href="(/tickets/[^"]+)"', ann.text)
+    assert len(links) == 2
+    assert (await ann.client.get(links[0])).status_code == 200
+
+    await ann.sends("/resend")
+    assert ann.says("The mail is on its way again.")
+    for _ in range(5):
+        await ann.sends("/resend")
+    assert ann.status == 429
+    assert ann.says("Look into the spam folder")
+    assert (await ann.goes(path)).status == 200
+
+
+async def test_a_live_code_is_not_on_this_page(ann: Visitor, box: Box, a_show: Callable[..., Any]) -> None:
+    show = await a_show(seats=10)
+    await box.tickets.set_door(show, Door(codes=Codes.LIVE))
+    await has_bought(ann, show, "A-1")
+    assert ann.says("lives on one phone")
+    assert 'class="qr"' not in ann.text
+
+
+async def test_a_ticket_is_given_to_somebody_and_taken_back(ann: Visitor, a_show: Callable[..., Any]) -> None:
+    path = await has_bought(ann, await a_show(seats=10), "A-1")
+    before = re.findall(r'href="(/tickets/[^"]+)"', ann.text)[0]
+
+    await ann.sends("/transfer", email="not an address")
+    assert ann.status == 422
+    assert ann.says("That does not look like an e-mail address")
+    await ann.sends("/transfer", email="friend-of-ann@example.org")
+    assert ann.says("Given away.")
+    assert ann.says("Waits for friend-of-ann@example.org to sign up.")
+    assert 'class="qr"' not in ann.text
+    assert (await ann.client.get(before)).status_code == 404
+
+    await ann.sends("/take-back")
+    assert ann.says("The ticket is yours again")
+    assert 'class="qr"' in ann.text
+    assert (await ann.goes(path)).text.count("data-keep") == 1
+
+
+async def test_a_ticket_that_arrived_is_among_those_of_who_has_it_now(
+    ann: Visitor, eve: Visitor, a_show: Callable[..., Any]
+) -> None:
+    await has_account(eve, "eve-has-it@example.org")
+    await has_bought(ann, await a_show(seats=10), "A-7")
+    await ann.sends("/transfer", email="eve-has-it@example.org")
+
+    await eve.goes("/my")
+
+    assert eve.says("Given to you")
+    assert eve.says("A-7")
+    (link,) = set(re.findall(r'href="(/tickets/[^"]+)"', eve.text))
+    assert (await eve.client.get(link)).status_code == 200
+
+
+class TestGivingBack:
+    async def test_what_comes_back_is_told_before_and_done_as_told(
+        self, ann: Visitor, a_show: Callable[..., Any]
+    ) -> None:
+        path = await has_bought(ann, await a_show(seats=10, price_minor=1500, sold_on=HALF), "A-1", "A-2")
+
+        await ann.goes(f"{path}/cancel")
+        assert ann.says("€14"), "half of 1400 each: the fee stays"
+        assert ann.says("of €30")
+        assert ann.says("50 % come back")
+        assert ann.says("The service fee stays with us.")
+        await ann.goes(f"{path}/cancel?seats=A-2")
+        assert ann.says("€7")
+        assert ann.says("of €15")
+
+        await ann.sends("/cancel")  # the form as it is: A-2 alone
+        assert ann.says("Given back. The others are still yours.")
+        assert ann.text.count('class="qr"') == 1
+
+        await ann.goes(f"{path}/cancel")
+        await ann.sends("/cancel")
+        assert ann.says("You gave these seats back")
+        assert ann.text.count("Refund asked for") == 2
+        assert ann.says("€7")
+
+    async def test_where_nothing_comes_back_it_is_said_and_no_button_offers_it(
+        self, ann: Visitor, a_show: Callable[..., Any]
+    ) -> None:
+        path = await has_bought(ann, await a_show(seats=10, sold_on=NOTHING), "A-1")
+        await ann.goes(f"{path}/cancel")
+        assert ann.says("nothing comes back any more")
+        assert "<form method" not in ann.text.partition("quote")[2].partition("</section>")[0]
+
+        answer = await ann.client.post(f"{path}/cancel")
+        assert answer.status_code == 409
+        assert (await ann.goes(path)).says("Your ticket")
+
+    async def test_seats_of_somebody_else_are_not_given_back(
+        self, ann: Visitor, a_show: Callable[..., Any]
+    ) -> None:
+        path = await has_bought(ann, await a_show(seats=10), "A-1")
+        assert (await ann.goes(f"{path}/cancel?seats=A-9")).status == 422
+        answer = await ann.client.post(f"{path}/cancel", data={"seats": ["A-9"]})
+        assert answer.status_code == 422
+        assert (await ann.goes(path)).says("Your ticket")
+
+    async def test_a_part_that_finds_the_ledger_away_is_sent_again_as_a_part(
+        self, config: Config, a_show: Callable[..., Any]
+    ) -> None:
+        show = await a_show(seats=10)
+        async with a_line(config) as line, a_site(line.config) as site, a_visitor(site) as ann:
+            path = await has_bought(ann, show, "A-1", "A-2")
+            await ann.goes(f"{path}/cancel?seats=A-2")
+            line.cut()
+            await ann.sends("/cancel")
+            assert ann.status == 503
+            assert re.findall(r'name="seats" value="([^"]+)"', ann.text) == ["A-2"]
+
+    async def test_a_cancelled_show_is_told_on_the_page(
+        self, ann: Visitor, box: Box, a_show: Callable[..., Any]
+    ) -> None:
+        show = await a_show(seats=10)
+        path = await has_bought(ann, show, "A-1")
+        await box.postgres.execute("UPDATE show SET cancelled = true WHERE id = $1", show)
+        await ann.goes(path)
+        assert ann.says("The show is cancelled")
+        assert ann.says("Everything you paid goes back")
+
+
+class TestMine:
+    async def test_who_has_nothing_is_told_how_to_get_something(self, ann: Visitor) -> None:
+        await ann.goes("/my")
+        assert ann.status == 200
+        assert ann.says("No tickets yet")
+        assert 'href="/sign-in?back=/my"' in ann.text
+
+    async def test_what_waits_comes_first_then_what_is_coming_then_what_is_over(
+        self, ann: Visitor, a_show: Callable[..., Any]
+    ) -> None:
+        over = await ann.holds(await a_show(seats=10), "A-1")
+        await ann.sends("/release")
+        coming = await has_bought(ann, await a_show(seats=10), "A-1")
+        waiting = await ann.holds(await a_show(seats=10), "A-1")
+
+        await ann.goes("/my")
+
+        assert ann.text.index(waiting) < ann.text.index(coming) < ann.text.index(over)
+        assert ann.says("These belong to this browser.")
+        assert 'href="/sign-up?back=/my"' in ann.text
+
+    async def test_a_guest_who_makes_an_account_keeps_everything(
+        self, ann: Visitor, box: Box, a_show: Callable[..., Any]
+    ) -> None:
+        path = await has_bought(ann, await a_show(seats=10), "A-1")
+        await has_account(ann, "ann-signs-up@example.org")
+
+        await ann.goes("/my")
+        assert path in ann.text
+        assert not ann.says("These belong to this browser.")
+        assert ann.says("ann-signs-up@example.org")
+        assert 'action="/sign-out"' in ann.text
+        await ann.goes(path)
+        assert 'class="qr"' in ann.text
+        assert (await box.ledger.booking(*key(path))) is not None
+
+    async def test_after_signing_out_the_browser_is_told_to_forget(
+        self, ann: Visitor, a_show: Callable[..., Any]
+    ) -> None:
+        path = await has_bought(ann, await a_show(seats=10), "A-1")
+        await has_account(ann, "ann-signs-out@example.org")
+        answer = await ann.client.post("/sign-out")
+        assert '"storage"' in answer.headers["clear-site-data"]
+        assert (await ann.client.get(path)).headers["location"].startswith("/sign-in")
+        assert (await ann.goes("/my")).says("No tickets yet")
+
+    async def test_only_pages_without_a_hold_are_marked_to_be_kept(
+        self, ann: Visitor, a_show: Callable[..., Any]
+    ) -> None:
+        await ann.holds(await a_show(seats=10), "A-1")
+        assert "holdfast-offline" not in ann.headers
+        await ann.pays(**ANN)
+        assert ann.headers["holdfast-offline"] == "keep"
+        assert (await ann.goes("/my")).headers["holdfast-offline"] == "keep"

@@ -1,0 +1,168 @@
+"""A consumer that hears many facts at once: few steps, and the same promises as for one at a time (R28)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from holdfast.app import Box
+from holdfast.engines.down import EngineDown
+from holdfast.outbox import Consumer, Fact, consume_many
+from holdfast.outbox.store import RELAY
+from holdfast.outbox.worker import Listener, unhurried
+from tests.stores.hearing import Ears, checkpoint, open_transaction, relayed, turns_are_free
+from tests.stores.stages import Stage, hold
+from tests.stores.tills import Till, an_owner
+
+ADD = "INSERT INTO outbox (show_id, number, kind) VALUES ($1, $2, 'payment.declined')"
+
+
+@dataclass
+class Choir:
+    """Ears that hear together; a telling that has the unlucky booking in it fails as a whole."""
+
+    ears: Ears
+    tellings: list[list[int]] = field(default_factory=list)
+    unlucky: int = 0
+    error: Exception = field(default_factory=lambda: ValueError("not today"))
+
+    def __post_init__(self) -> None:
+        consumer = Consumer(
+            group=self.ears.group, kinds=(), call_many=self.hear_many, from_oldest=False, tries_max=3
+        )
+        self.listener = Listener(self.ears.box.outbox, consumer, self.ears.box.config, wait_s=0.02)
+
+    async def hear_many(self, facts: Sequence[Fact]) -> None:
+        self.tellings.append([fact.id for fact in facts])
+        if self.unlucky in {fact.number for fact in facts}:
+            raise self.error
+        self.ears.heard += facts
+
+    async def listen(self) -> None:
+        await relayed(self.ears.box)
+        await self.ears.listen(self.listener)
+
+
+@pytest.fixture
+def box(stage: Stage) -> Box:
+    return stage.box
+
+
+@pytest.fixture
+async def till(stage: Stage) -> Till:
+    return await stage.till(20)
+
+
+@pytest.fixture
+async def choir(box: Box) -> Choir:
+    await turns_are_free(box)
+    return Choir(await Ears(box).open())
+
+
+async def test_many_are_told_in_one_go_and_in_order(box: Box, till: Till, choir: Choir) -> None:
+    for seat in range(6):
+        booking = await till.opened(seat, owner_id=an_owner())
+        await till.ledger.cancel(booking, booking.owner_id)
+
+    await choir.listen()
+
+    [telling] = choir.tellings
+    assert len(telling) == 12
+    assert telling == sorted(telling)
+    assert await checkpoint(box, choir.ears.group) == telling[-1]
+
+
+async def test_one_that_fails_keeps_only_its_own_booking_waiting(box: Box, till: Till, choir: Choir) -> None:
+    unlucky = await hold(box, till.show, an_owner(), 1)
+    lucky = await hold(box, till.show, an_owner(), 2)
+    await box.sales.cancel(unlucky)
+    choir.unlucky = unlucky.number
+    await choir.listen()
+    await box.sales.cancel(lucky)
+    await choir.listen()
+
+    assert choir.ears.of(lucky.number) == ["booking.held", "booking.cancelled"]
+    assert choir.ears.of(unlucky.number) == []
+
+    choir.unlucky = 0
+    for _ in range(2):
+        await choir.ears.retry_now()
+        await choir.listen()
+
+    assert choir.ears.of(unlucky.number) == ["booking.held", "booking.cancelled"]
+    assert len(choir.ears.ids) == len(set(choir.ears.ids)) == 4
+
+
+async def test_what_waits_keeps_what_comes_behind_it_waiting(box: Box, till: Till, choir: Choir) -> None:
+    booking = await hold(box, till.show, an_owner(), 1)
+    choir.unlucky = booking.number
+    await choir.listen()
+    choir.unlucky = 0
+    await box.sales.cancel(booking)
+    other = await hold(box, till.show, an_owner(), 2)
+    await choir.listen()
+
+    assert choir.ears.of(other.number) == ["booking.held"]
+    assert choir.ears.of(booking.number) == []
+
+
+async def test_an_engine_that_is_down_is_waited_out_and_nothing_is_counted(
+    box: Box, till: Till, choir: Choir
+) -> None:
+    booking = await till.opened(1)
+    choir.unlucky, choir.error = booking.number, EngineDown("ledger")
+    before = await checkpoint(box, choir.ears.group)
+    with pytest.raises(EngineDown):
+        await choir.listen()
+    unmoved = await checkpoint(box, choir.ears.group)
+    choir.unlucky = 0
+    await choir.listen()
+
+    assert unmoved == before
+    assert choir.ears.of(booking.number) == ["booking.held"]
+    assert await box.outbox.parked_due(choir.ears.group, 10) == []
+
+
+async def test_of_many_only_those_that_are_new_are_acted_on(box: Box, choir: Choir) -> None:
+    async with box.postgres.transaction() as tx:
+        assert await consume_many(tx, choir.ears.group, [7, 8]) == {7, 8}
+    async with box.postgres.transaction() as tx:
+        assert await consume_many(tx, choir.ears.group, [8, 9]) == {9}
+
+
+async def test_what_is_before_and_behind_a_hole_is_settled_at_once(box: Box, till: Till) -> None:
+    await relayed(box)
+    await box.postgres.execute(ADD, till.show, 1)
+    async with open_transaction(box) as (gone, _commit):
+        await gone.execute(ADD, till.show, 2)
+    last = await box.postgres.fetchval(f"{ADD} RETURNING id", till.show, 3)
+
+    assert await box.outbox.settle(1_000) == last
+
+
+async def test_what_is_before_an_open_transaction_is_told_meanwhile(
+    box: Box, till: Till, choir: Choir
+) -> None:
+    await box.postgres.execute(ADD, till.show, 1)
+    async with open_transaction(box) as (slow, commit):
+        await slow.execute(ADD, till.show, 2)
+        await box.postgres.execute(ADD, till.show, 3)
+        await choir.listen()
+        meanwhile = [fact.number for fact in choir.ears.heard]
+        await commit()
+    await choir.listen()
+
+    assert meanwhile == [1]
+    assert [fact.number for fact in choir.ears.heard] == [1, 2, 3]
+    assert await checkpoint(box, RELAY) == choir.ears.ids[-1]
+
+
+async def test_hands_that_are_not_full_rest_before_they_go_on() -> None:
+    done = iter([3, 10, 12])
+
+    async def duty() -> int:
+        return next(done)
+
+    paced = unhurried(duty, 10)
+
+    assert [await paced(), await paced(), await paced()] == [0, 10, 12]
