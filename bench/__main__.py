@@ -17,6 +17,7 @@ from bench.figure import Figure
 from bench.in_ledger import ledger_figures
 from bench.in_redis import claim_figures
 from bench.letters import letter_figures
+from bench.maps import map_figures
 from bench.over_http import web_figures
 from bench.plot import plot
 from bench.purchases import purchase_figures
@@ -32,6 +33,7 @@ PARTS = {
     "facts": fact_figures,
     "search": search_figures,
     "viewers": viewer_figures,
+    "maps": map_figures,
     "letters": letter_figures,
     "browse": browse_figures,
 }

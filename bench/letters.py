@@ -25,7 +25,7 @@ from tests.storms.office import Office, office
 from tests.storms.post_office import DROPPING, FINE, REFUSING, SLOW, PostOffice, post_office
 
 RATE = 40  # purchases a second: a worker writes about twenty letters a second
-SECONDS = 10
+SECONDS = 15
 WARM_UP = 40  # purchases nobody counts
 PEOPLE = 500
 ROW = 100  # seats

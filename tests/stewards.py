@@ -24,9 +24,9 @@ class Steward:
         self.complaint = ""
         self.waits_ms: list[float] = []  # from a scan to its verdict
 
-    async def start(self, *options: str) -> None:
+    async def start(self, *options: str, as_json: bool = True) -> None:
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "holdfast", "gate", "--json"),
+            *(sys.executable, "-m", "holdfast", "gate", *(["--json"] if as_json else [])),
             f"--server={self._server}",
             f"--folder={self.folder}",
             *options,
@@ -49,11 +49,18 @@ class Steward:
         return said
 
     async def hears(self) -> dict[str, Any]:
+        return msgspec.json.decode(await self.line(), type=dict[str, Any])
+
+    async def reads(self, code: str) -> str:
+        """What the screen shows, without --json."""
+        self._stdin.write(code.encode() + b"\n")
+        return (await self.line()).decode().rstrip("\n")
+
+    async def line(self) -> bytes:
         assert self._process is not None
         assert self._process.stdout is not None
         async with asyncio.timeout(SAYS_WITHIN_S):
-            line = await self._process.stdout.readline()
-        return msgspec.json.decode(line, type=dict[str, Any])
+            return await self._process.stdout.readline()
 
     def interrupted(self) -> None:
         """Ctrl-C."""

@@ -1,4 +1,4 @@
--- Pages in turn, as many as can be had, or with a pause after each: connections * 1000 / pause a second at most.
+-- Pages in turn, as many as can be had; with a pause after each, connections * 1000 / pause a second.
 -- wrk -s browse.lua URL -- paths-file pause-ms
 function init(args)
   local asked, at = {}, 0

@@ -303,7 +303,7 @@ def duties_by_subject(box: Box) -> dict[str, list[tuple[float, Duty]]]:
         "people": [(60.0, box.people.prune)],
         "web": [(600.0, forget_old_answers)],
         "outbox": fact_duties(box.outbox, consumers(box), box.config),
-        "search": search_duties(box.index),
+        "search": search_duties(box.index, box.search),
         "notices": notice_duties(post_of(box)),
         "hooks": hook_duties(HookDuties(box.hooks, box.config)),
     }

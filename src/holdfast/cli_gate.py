@@ -174,7 +174,7 @@ def _aside(text: str) -> None:
 
 def _show(said: "Said", as_json: bool) -> None:
     """One line a scan: a glance tells. A bell for every no."""
-    from holdfast.gate.verdict import WORDS
+    from holdfast.gate.verdict import WORDS, Verdict
 
     words = WORDS[said.verdict] if said.verdict else "Nobody can say: no network, and the pack is over"
     if as_json:
@@ -183,9 +183,10 @@ def _show(said: "Said", as_json: bool) -> None:
             page |= {"first_at": said.first_at.isoformat(), "first_gate": said.first_gate}
         print(json.dumps(page), flush=True)
         return
+    is_well = said.is_open or said.verdict is Verdict.UNDONE
     parts = [
         f"{datetime.now():%H:%M:%S}",
-        words.upper() if not said.is_open else words,
+        words if is_well else words.upper(),
         said.seat,
         said.title,
     ]
@@ -194,10 +195,10 @@ def _show(said: "Said", as_json: bool) -> None:
     if said.is_offline:
         parts.append("(no network)")
     line = "  ".join(part for part in parts if part)
-    mark = "✓" if said.is_open else "✗"
+    mark = "✓" if is_well else "✗"
     if sys.stdout.isatty():
-        colour = GREEN if said.is_open else RED if said.verdict else YELLOW
-        bell = "" if said.is_open else "\a"
+        colour = GREEN if is_well else RED if said.verdict else YELLOW
+        bell = "" if is_well else "\a"
         print(f"{bell}{colour} {mark} {line} {PLAIN}", flush=True)
     else:
         print(f"{mark} {line}", flush=True)

@@ -87,7 +87,7 @@ async def test_a_misspelt_search_reaches_the_event(page: Page, programme: Progra
 async def test_suggestions_are_used_from_the_keyboard(page: Page, programme: Programme) -> None:
     await page.goto("/")
     field = page.get_by_role("combobox")
-    await field.press_sequentially("silver")
+    await field.fill("silver")
 
     options = page.get_by_role("option")
     await expect(options).to_have_count(1)
@@ -108,7 +108,7 @@ async def test_suggestions_are_used_from_the_keyboard(page: Page, programme: Pro
 async def test_the_arrows_go_round_and_back_to_what_was_typed(page: Page, programme: Programme) -> None:
     await page.goto("/")
     field = page.get_by_role("combobox")
-    await field.press_sequentially("hour")
+    await field.fill("hour")
     options = page.get_by_role("option")
     await expect(options).to_have_count(3)
 
@@ -192,7 +192,7 @@ async def test_axe_finds_nothing(newcomer: Newcomer, programme: Programme, axe: 
         await page.goto(path)
         await axe(page)
     await page.goto("/")
-    await page.get_by_role("combobox").press_sequentially("hour")
+    await page.get_by_role("combobox").fill("hour")
     await expect(page.get_by_role("option").first).to_be_visible()
     await axe(page)
 
@@ -204,8 +204,14 @@ async def test_a_phone_never_scrolls_sideways(
     page = await newcomer(phone=True, locale=language)
     for path in programme.paths:
         await page.goto(path)
-        width = await page.evaluate("document.documentElement.scrollWidth")
-        assert width <= 390, (path, width)
+        # A page clips what sticks out; what is cut off is as bad as what has to be scrolled to.
+        cut = await page.evaluate(
+            """() => [...document.querySelectorAll('main *, .masthead *, .foot *')]
+               .filter((one) => !one.closest('.shelf, .strip, .fan, .unseen, svg'))
+               .filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > 391)
+               .map((one) => one.outerHTML.slice(0, 90))"""
+        )
+        assert not cut, (path, cut)
 
 
 async def test_what_is_tapped_is_big_enough(phone: Page, programme: Programme) -> None:
@@ -256,8 +262,7 @@ async def test_a_name_with_code_in_it_runs_nowhere(page: Page, programme: Progra
         await page.goto(path)
         assert await page.evaluate("window.broken") is None, path
     field = page.get_by_role("combobox")
-    await field.fill("")
-    await field.press_sequentially("script")
+    await field.fill("script")
 
     await expect(page.get_by_role("option").first).to_contain_text("<script>window.broken = 1</script>")
     assert await page.evaluate("window.broken") is None

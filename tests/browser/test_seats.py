@@ -4,12 +4,13 @@ import random
 import re
 from collections.abc import Awaitable, Callable
 
-from playwright.async_api import FloatRect, Locator, Page, Route, expect
+from playwright.async_api import Page, expect
 
 from holdfast.catalogue import Layout, OrphanRule
 from holdfast.demo.halls import club, concert_hall, village_cinema
 from holdfast.demo.stadium import stadium
 from holdfast.holds import Orphan, orphan_verdict
+from tests.browser.choosing import BOOKING, box_of, opened, picked, said, tap
 from tests.browser.conftest import Newcomer
 from tests.cast import a_layout
 from tests.storms.office import Office
@@ -19,37 +20,6 @@ FOCUSED = """() => {
   const { id, dataset, className } = document.activeElement;
   return id || dataset.zoom || ("hold" in dataset ? "hold" : className);
 }"""
-BOOKING = re.compile(r"/bookings/[a-z2-7]{20}$")
-
-
-async def opened(page: Page, show: int) -> Page:
-    """The page of a show, with its map drawn."""
-    await page.goto(f"/shows/{show}")
-    await page.wait_for_selector("html[data-seats=ready]")
-    return page
-
-
-async def tap(page: Page, number: int, *, touch: bool = False) -> None:
-    """A seat of a drawn hall, by its number."""
-    seat = page.locator(f'g.seat[data-seat="{number}"] rect')
-    await page.locator("#map").scroll_into_view_if_needed()
-    box = await box_of(seat)
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    await (page.touchscreen.tap(x, y) if touch else page.mouse.click(x, y))
-
-
-async def box_of(element: Locator) -> FloatRect:
-    box = await element.bounding_box()
-    assert box is not None, "it is not to be seen"
-    return box
-
-
-def picked(page: Page) -> Locator:
-    return page.locator("#sheet .picked .what")
-
-
-async def said(page: Page, words: str) -> None:
-    await expect(page.locator("#announce")).to_contain_text(words)
 
 
 async def test_a_finger_chooses_two_seats_side_by_side(house: Office, phone: Page) -> None:
@@ -143,64 +113,6 @@ async def test_without_scripts_a_seat_just_taken_is_answered_with_others(house: 
     assert BOOKING.search(plain.url), plain.url
 
 
-async def test_what_others_do_is_seen_at_once(house: Office, page: Page) -> None:
-    show = await house.a_show(seats=40)
-    await opened(page, show)
-    (rival,) = await house.fans(1)
-    await page.evaluate(
-        """() => new MutationObserver((all) => {
-          window.seenAt ??= all.some((one) => one.target.dataset?.state === "H") ? Date.now() : undefined;
-        }).observe(document.querySelector("svg.hall"), { subtree: true, attributeFilter: ["data-state"] })"""
-    )
-
-    asked_at = await page.evaluate("Date.now()")
-    assert (await rival.holds(show, "B-3")).status_code == 201
-    await expect(page.locator('g.seat[data-seat="12"]')).to_have_attribute("data-state", "H")
-
-    seen_at = await page.evaluate("window.seenAt")
-    print(f"\na seat held elsewhere was painted {seen_at - asked_at} ms after it was asked for")
-
-
-async def test_a_chosen_seat_that_somebody_takes_is_told_and_others_are_offered(
-    house: Office, page: Page
-) -> None:
-    show = await house.a_show(seats=40)
-    await opened(page, show)
-    (rival,) = await house.fans(1)
-    await tap(page, 14)
-    await expect(picked(page)).to_have_count(2)
-
-    await rival.holds(show, "B-5")
-
-    await said(page, "B-5")
-    await expect(page.locator("#sheet .told")).to_contain_text("Somebody has just taken B-5")
-    offered = page.locator("#sheet .told button").first
-    await offered.click()
-    await expect(picked(page)).to_have_count(2)
-    await page.locator("[data-hold]").click()
-    await page.wait_for_url(BOOKING)
-
-
-async def test_who_is_beaten_by_a_moment_is_offered_others_on_the_spot(house: Office, page: Page) -> None:
-    show = await house.a_show(seats=40)
-    await opened(page, show)
-    (rival,) = await house.fans(1)
-    await tap(page, 14)
-
-    async def too_late(route: Route) -> None:  # the rival is faster than our form
-        await rival.holds(show, "B-5")
-        await route.continue_()
-
-    await page.route("**/hold", too_late)
-    await page.locator("[data-hold]").click()
-
-    await expect(page.locator("#sheet .told")).to_contain_text("Somebody has just taken B-5")
-    await page.unroute("**/hold")
-    await page.locator("#sheet .told button").first.click()
-    await page.locator("[data-hold]").click()
-    await page.wait_for_url(BOOKING)
-
-
 async def test_a_single_seat_left_is_explained_before_the_server_refuses(house: Office, page: Page) -> None:
     show = await house.a_show(seats=20, orphan_rule=OrphanRule.REFUSE)
     await opened(page, show)
@@ -254,50 +166,6 @@ async def scripts_of(page: Page) -> str:
     return src.removesuffix("show.js")
 
 
-async def test_a_choice_survives_a_lost_stream_and_the_news_go_on(house: Office, page: Page) -> None:
-    show = await house.a_show(seats=40)
-    await opened(page, show)
-    await tap(page, 14)
-    await expect(picked(page)).to_have_count(2)
-    (rival,) = await house.fans(1)
-
-    before = house.kill("web-1")
-    await house.back("web-1", before)
-    await rival.holds(show, "D-1")
-
-    await expect(page.locator('g.seat[data-seat="30"]')).to_have_attribute("data-state", "H", timeout=30_000)
-    await expect(picked(page)).to_have_count(2)
-
-
-async def test_refused_viewers_read_the_map_now_and_then(house: Office, page: Page) -> None:
-    show = await house.a_show(seats=40)
-
-    async def no_place(route: Route) -> None:
-        await route.fulfill(status=503, headers={"Retry-After": "30"}, body="{}")
-
-    # As the server answers when there are too many viewers.
-    await page.route("**/seats/stream*", no_place)
-    await opened(page, show)
-    (rival,) = await house.fans(1)
-    await rival.holds(show, "B-3")
-
-    await expect(page.locator('g.seat[data-seat="12"]')).to_have_attribute("data-state", "H")
-
-
-async def test_who_comes_back_is_told_what_they_hold(house: Office, page: Page) -> None:
-    show = await house.a_show(seats=40)
-    await opened(page, show)
-    await expect(page.locator("#mine")).to_be_hidden()
-    await tap(page, 14)
-    await page.locator("[data-hold]").click()
-    await page.wait_for_url(BOOKING)
-
-    await opened(page, show)
-
-    await expect(page.locator("#mine")).to_contain_text("You hold")
-    await expect(page.locator("#mine a.button")).to_have_attribute("href", BOOKING)
-
-
 async def test_places_to_stand_are_chosen_by_number(house: Office, page: Page) -> None:
     show = await house.a_show(layout=Layout.build(club()))
     await opened(page, show)
@@ -316,6 +184,7 @@ async def test_fifty_thousand_seats_are_chosen_from_like_any_others(house: Offic
     await opened(phone, show)
 
     await phone.locator("#part").select_option(label="N5: 440 left")
+    await phone.locator("#map").evaluate("map => map.scrollIntoView({ block: 'center' })")
     box = await box_of(phone.locator("#map"))
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     await phone.touchscreen.tap(*middle)  # closer
@@ -327,7 +196,7 @@ async def test_fifty_thousand_seats_are_chosen_from_like_any_others(house: Offic
 
 
 async def test_keys_move_the_map(house: Office, page: Page) -> None:
-    await opened(page, await house.a_show(seats=40))
+    await opened(page, await house.a_show(layout=Layout.build(village_cinema())))
     seat = page.locator('g.seat[data-seat="14"] rect')
     small = await box_of(seat)
     await page.locator("#map").focus()
@@ -363,31 +232,17 @@ async def test_a_sale_that_is_over_says_so(house: Office, page: Page) -> None:
     await expect(page.locator("#map")).to_have_count(0)
 
 
-async def test_a_sold_out_show_shows_a_seat_that_comes_back(house: Office, page: Page) -> None:
-    show = await house.a_show(seats=2)
-    (rival,) = await house.fans(1)
-    held = await rival.holds(show, "A-1", "A-2")
-    await opened(page, show)
-    await expect(page.locator(".show")).to_contain_text("Sold out")
-
-    await rival.delete(f"/bookings/{held.json()['booking_id']}")
-
-    await expect(page.locator('g.seat[data-state="A"]')).to_have_count(2)
-
-
 async def test_axe_finds_nothing_wrong_in_light_and_dark(house: Office, newcomer: Newcomer, axe: Axe) -> None:
     show = await house.a_show(layout=Layout.build(village_cinema()))
     big = await house.a_show(layout=Layout.build(concert_hall()))
     for dark in (False, True):
         page = await newcomer(dark=dark)
         await opened(page, show)
-        await axe(page)
         await page.locator("#rows summary").click()
         await page.locator(".filters summary").click()
         await tap(page, 50)
         await axe(page)
-        await opened(page, big)
-        await axe(page)
+    await axe(await opened(await newcomer(phone=True), big))
 
 
 async def test_the_way_through_the_page_is_the_order_in_which_things_are_needed(
@@ -397,7 +252,7 @@ async def test_the_way_through_the_page_is_the_order_in_which_things_are_needed(
     await tap(page, 14)
     await page.locator("input[name=quantity]:checked").focus()
 
-    seen = []
+    seen: list[str] = []
     while "hold" not in seen and len(seen) < 20:
         await page.keyboard.press("Tab")
         seen.append(await page.evaluate(FOCUSED))

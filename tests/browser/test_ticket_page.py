@@ -12,6 +12,7 @@ from holdfast.tickets import Codes, Door
 from tests.cast import Fan
 from tests.storms.office import Office
 
+ASKS_WITHIN_MS = 30_000  # the page asks for a code every ten seconds
 Axe = Callable[[Page], Awaitable[None]]
 KEPT = """async () => {
   await navigator.serviceWorker.ready
@@ -62,6 +63,21 @@ async def test_a_live_code_is_drawn_for_the_phone(phone: Page, house: Office) ->
 
     (code,) = await shown(phone)
     assert (await house.box.tickets.read(code)).tag is not None
+
+
+async def test_one_that_was_given_away_shows_nothing_any_more(phone: Page, house: Office) -> None:
+    show = await house.a_show(seats=20, price_minor=0)
+    await house.box.tickets.set_door(show, Door(codes=Codes.LIVE))
+    (fan,) = await house.fans(1)
+    ticket = await booked(fan, show)
+    await phone.goto(ticket["page_url"])
+    await expect(phone.locator("#qr img")).to_be_visible()
+
+    given = await fan.post(f"/tickets/{ticket['ticket_id']}/transfer", {"email": "bob@example.com"})
+
+    assert given.status_code == 200, given.text
+    await expect(phone.get_by_text("This ticket was given away")).to_be_visible(timeout=ASKS_WITHIN_MS)
+    await expect(phone.locator("#qr img")).to_have_count(0)
 
 
 async def test_nothing_is_wrong_with_it(phone: Page, ticket: dict[str, str], axe: Axe) -> None:

@@ -9,7 +9,7 @@ from holdfast.config import Config
 from holdfast.web.asgi import Application
 from tests.journeys.visitors import Visitor, a_site, a_visitor
 
-collect_ignore = [] if shutil.which("nginx") else ["test_nginx.py"]
+collect_ignore = [] if shutil.which("nginx") else ["test_nginx.py", "test_nginx_tls.py"]
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -66,10 +67,11 @@ async def fronted(folder: Path, app: str, **how: Any) -> AsyncIterator[httpx2.As
     front.write()
     process = await asyncio.create_subprocess_exec(*front.command())
     try:
-        scheme = "https" if front.certificate else "http"
-        verify = str(front.certificate[0]) if front.certificate else True
-        url = f"{scheme}://{front.names[0]}:{front.port}"
-        async with httpx2.AsyncClient(base_url=url, verify=verify, timeout=20) as client:
+        url, trust = f"http://{front.names[0]}:{front.port}", ssl.create_default_context()
+        if front.certificate:  # asked for by a name, as browsers do: no certificate is given without one
+            url = f"https://{front.names[-1]}:{front.port}"
+            trust.load_verify_locations(front.certificate[0])
+        async with httpx2.AsyncClient(base_url=url, verify=trust, timeout=20) as client:
             await until(lambda: _listens(front.port))
             yield client
     finally:

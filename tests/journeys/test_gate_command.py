@@ -1,5 +1,6 @@
 """`holdfast gate`, as a steward runs it: a scanner that types, a network that comes and goes (R30, G2)."""
 
+import re
 import secrets
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -218,6 +219,26 @@ class TestAtTheKeyboard:
         assert found["note"].startswith("1: A-4, F. ")
         assert [one["verdict"] for one in (*said, alone)] == ["admitted", "used", "used"]
         assert said[1]["first_gate"] == "North"
+
+    async def test_a_glance_tells(self, steward: Steward, admin: Fan, alice: Fan, show: int) -> None:
+        (code,) = await codes_of(alice, show, "A-1")
+        await steward.start("--code", (await made(admin, a_pass(show)))["code"], as_json=False)
+
+        seen = [await steward.reads(word) for word in (code, code, "HELLO", "/counts", "/undo", "/undo")]
+
+        for line, looks in zip(
+            seen,
+            (
+                r"✓ [\d:]{8}  Welcome  A-1",
+                r"✗ [\d:]{8}  USED ALREADY  A-1  since [\d:]{8} at North",
+                r"✗ [\d:]{8}  NOT A TICKET OF OURS",
+                r"· Test .*: 1 inside of 1; let in at North 1",
+                r"✓ [\d:]{8}  Undone  A-1",
+                r"· Nothing to undo",
+            ),
+            strict=True,
+        ):
+            assert re.fullmatch(looks, line), line
 
     async def test_people_are_scanned_out_and_in_again_and_counted_by_gate(
         self, server: Switch, steward: Steward, admin: Fan, alice: Fan, show: int

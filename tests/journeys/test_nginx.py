@@ -148,13 +148,14 @@ async def test_pages_go_on_while_the_box_office_is_away(behind: Behind, tmp_path
             async with behind.serving():
                 statuses.append((await client.get(known)).status_code)
             await until(is_stale)
-            away = await client.get(unknown)
+            away, page = await client.get(unknown), await client.get("/")
             async with behind.serving():
                 await until(is_fresh)
     finally:
         behind.address = old
 
     assert set(statuses) == {200}
+    assert (page.status_code, page.headers["content-type"]) == (503, "text/html")
     assert problem(away)["code"] == "engine_down"
     assert (away.status_code, away.headers["retry-after"]) == (503, "1")
 

@@ -11,6 +11,7 @@ import pytest
 from holdfast.app import Box
 from tests.cast import API, Fan, problem
 from tests.journeys.organising import Desk, Stage, a_desk, a_stage, an_event, show_of
+from tests.patience import until
 
 
 @pytest.fixture
@@ -24,9 +25,18 @@ async def stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
 
 
 async def searches(api: httpx2.AsyncClient, **asked: Any) -> dict[str, Any]:
-    answer = await api.get(f"{API}/search", params=asked)
-    assert answer.status_code == 200, answer.text
-    return msgspec.json.decode(answer.content, type=dict[str, Any])
+    """The page with its counts: on a busy machine the first answer may come without."""
+    page: dict[str, Any] = {}
+
+    async def is_whole() -> bool:
+        nonlocal page
+        answer = await api.get(f"{API}/search", params=asked)
+        assert answer.status_code == 200, answer.text
+        page = msgspec.json.decode(answer.content, type=dict[str, Any])
+        return page["facets"] is not None or page["total"] == 0
+
+    await until(is_whole, within_s=10)
+    return page
 
 
 def titles(page: dict[str, Any]) -> list[str]:
@@ -169,9 +179,12 @@ async def test_a_show_at_the_place_that_was_named_is_told_first(
 
 
 async def test_orders(api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage, alice: Fan) -> None:
-    await plays(box, desk, stage, 3, title="Good Night", rating=9.0)
+    good = await plays(box, desk, stage, 3, title="Good Night", rating=9.0)
     wanted = await plays(box, desk, stage, 2, title="Bad Night", rating=2.0)
-    await plays(box, desk, stage, 1, title="Some Night")
+    some = await plays(box, desk, stage, 1, title="Some Night")
+    for show, price_minor in ((good, 45_000), (some, 30_000)):
+        await desk.asks("PATCH", f"/shows/{show['id']}", {"prices": {"Gold": 50_000, "Silver": price_minor}})
+        await written(box, show["event_id"])
     await alice.holds(wanted["id"], "A-1")
     await written(box, wanted["event_id"])
     city = {"city": stage.city, "q": "night"}
@@ -179,7 +192,8 @@ async def test_orders(api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stag
     assert titles(await searches(api, **city, sort="showtime")) == ["Some Night", "Bad Night", "Good Night"]
     assert titles(await searches(api, **city, sort="rating")) == ["Good Night", "Bad Night", "Some Night"]
     assert titles(await searches(api, **city, sort="popularity"))[0] == "Bad Night"
-    assert len(titles(await searches(api, **city, sort="price"))) == 3
+    assert titles(await searches(api, **city, sort="price")) == ["Bad Night", "Some Night", "Good Night"]
+    assert titles(await searches(api, **city, sort="relevance"))[0] == "Bad Night"
 
 
 async def test_pages_have_totals_and_a_cursor_stays_put_while_something_is_added(

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.refusals import Invalid
 from holdfast.search.listing import doc_of
@@ -19,6 +21,7 @@ from holdfast.search.query import (
 )
 from holdfast.search.refusals import PageTooDeep
 from holdfast.search.spelling import distance, edits_max, joined, keys_of, nearest
+from holdfast.search.uses import Uses
 from holdfast.search.word import WORD_LETTERS_MAX, words_of
 
 
@@ -67,6 +70,34 @@ def test_the_same_word_in_two_unicode_spellings_is_one() -> None:
 def test_words_are_as_far_apart_as_their_letters(typed: str, meant: str, edits: int) -> None:
     assert distance(typed, meant, 2) == distance(meant, typed, 2) == edits
     assert set(keys_of(typed)) & set(keys_of(meant)), "who looks by keys must find it"
+
+
+def plain_distance(a: str, b: str) -> int:
+    """The same, slowly: the whole table of what it takes to get from each beginning to each other."""
+    table = {(i, 0): i for i in range(len(a) + 1)} | {(0, j): j for j in range(len(b) + 1)}
+    for i in range(1, len(a) + 1):
+        for j in range(1, len(b) + 1):
+            ways = [table[i - 1, j] + 1, table[i, j - 1] + 1, table[i - 1, j - 1] + (a[i - 1] != b[j - 1])]
+            if i > 1 and j > 1 and a[i - 2 : i] == b[j - 2 : j][::-1]:
+                ways.append(table[i - 2, j - 2] + 1)
+            table[i, j] = min(ways)
+    return table[len(a), len(b)]
+
+
+WORDS = st.text("abc", min_size=1, max_size=9)
+
+
+@given(WORDS, WORDS, st.integers(0, 2))
+def test_the_quick_way_to_compare_words_says_what_the_slow_one_does(a: str, b: str, most: int) -> None:
+    apart = plain_distance(a, b)
+
+    assert distance(a, b, most) == (apart if apart <= most else None)
+
+
+@given(WORDS, WORDS)
+def test_a_word_one_letter_away_is_found_by_the_few_keys_for_that(typed: str, meant: str) -> None:
+    if plain_distance(typed, meant) == 1 == min(edits_max(typed), edits_max(meant), 1):
+        assert set(keys_of(typed, 1)) & set(keys_of(meant))
 
 
 def test_words_too_far_apart_are_not_near() -> None:
@@ -150,3 +181,17 @@ def test_a_cursor_leads_back_to_its_place_in_its_own_search_only() -> None:
     for other in ({"q": "rock", "city": "paris"}, {"q": "jazz"}, {"q": "jazz", "sort": Sort.PRICE}):
         with pytest.raises(Invalid):
             understood(SearchAsked(**other, cursor=cursor))  # type: ignore[arg-type]
+
+
+def test_words_are_common_if_many_are_likely_to_have_them_all() -> None:
+    uses = Uses(100_000, {"the": 50_000, "night": 5_000, "boats": 3_000, "lantern": 40}, {"nig": 5_100})
+
+    assert uses.are_common(("the",))
+    assert uses.are_common(("the", "night"))
+    assert uses.are_common(("nig",))
+    assert uses.are_common(("night", "night"))
+    assert not uses.are_common(("night", "boats"))
+    assert not uses.are_common(("the", "lantern"))
+    assert not uses.are_common(("unknown",))
+    assert uses.telling(("the", "night", "lantern")) == ("night", "lantern")
+    assert uses.telling(("the", "the")) == ("the",)

@@ -5,9 +5,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from holdfast.app import Box
+from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.people import People
+from tests.stores.listed import demo_listed
 from tests.stores.offices import Offices
 from tests.stores.stages import Stage, a_stage
 
@@ -49,3 +52,10 @@ async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage
     """Engines of their own, which a test may stop, flush and kill; it leaves them running."""
     async with a_stage(tmp_path_factory.mktemp("stage")) as set_up:
         yield set_up
+
+
+@pytest.fixture(scope="session")
+async def demo(config: Config) -> AsyncIterator[Box]:
+    """The demo as search has it."""
+    async with demo_listed(config) as box:
+        yield box

@@ -31,6 +31,7 @@ class MailServer:
     port: int
     thinks_s: float = 0.0
     tls: ssl.SSLContext | None = None  # it offers STARTTLS with it
+    is_tls_first: bool = False  # or speaks nothing else
     login: tuple[str, str] | None = None  # nobody else may send
     says: Callable[[str], str | None] = lambda _address: None
     takes: Callable[[str], str | None] = lambda _address: None
@@ -71,15 +72,17 @@ class MailServer:
         return SMTP(
             self,
             hostname="mail.test",
-            tls_context=self.tls,
-            require_starttls=self.tls is not None,
+            tls_context=None if self.is_tls_first else self.tls,
+            require_starttls=self.tls is not None and not self.is_tls_first,
             auth_required=self.login is not None,
             authenticator=self._may_send,
         )
 
     @asynccontextmanager
     async def up(self) -> AsyncIterator["MailServer"]:
-        server = await asyncio.get_running_loop().create_server(self._speaks, "127.0.0.1", self.port)
+        server = await asyncio.get_running_loop().create_server(
+            self._speaks, "127.0.0.1", self.port, ssl=self.tls if self.is_tls_first else None
+        )
         try:
             yield self
         finally:

@@ -6,12 +6,14 @@ again; and no seat that somebody has is renamed, put into another category or wi
 
 import asyncio
 import random
+import time
 from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
+import pytest
 from msgspec.structs import replace
 
 from holdfast.app import Box
@@ -25,11 +27,16 @@ from holdfast.catalogue.relayout.forms import LayoutChange
 from holdfast.catalogue.relayout.store import Relayout
 from holdfast.catalogue.schedule.store import Schedule
 from holdfast.catalogue.store import store_layout
+from holdfast.engines.sql import Queries
 from holdfast.ledger import from_public_id
+from holdfast.ledger.opening import asked
 from holdfast.refusals import Busy
 from tests.cast import Fan, a_show, fans
 from tests.patience import until
 from tests.stores.paid import violations
+from tests.stores.tills import Till
+
+LEDGER = Queries("holdfast.ledger")
 
 PEOPLE, TRIES = 12, 12
 CHANGES = 12
@@ -192,6 +199,30 @@ async def test_no_seat_that_somebody_has_is_another_after_a_layout_was_changed(
         if answer.status_code == 201 and "seats" in body:
             assert sorted(seat["label"] for seat in answer.json()["seats"]) == sorted(body["seats"])
     assert await settled(box, show) == []
+
+
+async def test_a_hold_that_is_being_opened_is_waited_for(box: Box) -> None:
+    """Its row is written and not yet committed when the layout is looked at: it must not be overlooked."""
+    till = Till(box, await a_sale(box))
+    names = [str(n) for n in range(1, ROW)] + ["last"]
+    layout = Layout.build(hall(names, "1-5"))
+    await store_layout(box.postgres, layout)
+    desk = Relayout(box.postgres, box.catalogue, Schedule(box.postgres, box.catalogue, box.config, ADMIN))
+    opening = replace(till.opening(ROW - 1, price_minor=3000), claimed_at_s=time.monotonic())
+
+    async def somebody_waits() -> bool:
+        sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'"
+        return bool(await box.postgres.fetchval(sql))
+
+    async with box.postgres.transaction() as tx:
+        row = await tx.fetchrow(LEDGER.open_holds, *asked([opening], time.monotonic()).arguments)
+        changing = asyncio.create_task(desk.take_over(till.show, LayoutChange(layout_hash=layout.hash)))
+        await until(somebody_waits)
+
+    assert row["outcomes"] == ["held"]
+    with pytest.raises(LayoutUnsafe) as refused:
+        await changing
+    assert refused.value.details["in_use"] == [f"A-{ROW}"]
 
 
 async def withdrawn(box: Box, show: int) -> set[int]:

@@ -10,7 +10,6 @@ from typing import Any
 import pypdfium2  # type: ignore[import-untyped]
 import pytest
 import zxingcpp
-from aiohttp import web
 from icalendar import Calendar
 from PIL import Image
 
@@ -316,44 +315,6 @@ class TestTrouble:
 
         assert server.to(address) == []
         assert (await office.rows(address))[0]["state"] == "moot"
-
-
-class TestOtherWays:
-    async def test_an_urgent_notice_is_posted_too_with_a_key_that_stays(
-        self, config: Config, server: MailServer, show: int
-    ) -> None:
-        posted: list[tuple[str, dict[str, Any]]] = []
-        replies = [503, 200]
-
-        async def take(request: web.Request) -> web.Response:
-            posted.append((request.headers["Idempotency-Key"], await request.json()))
-            return web.Response(status=replies.pop(0))
-
-        application = web.Application()
-        application.router.add_post("/sms", take)
-        runner = web.AppRunner(application)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        port = runner.addresses[0][1]
-        urls = {"mail_url": server.url, "sms_url": f"http://127.0.0.1:{port}/sms"}
-        try:
-            async with an_office(config, mail_from=MAIL_FROM, public_url=PUBLIC, **urls) as office:
-                account_id, address = await a_reader(office.box)
-                await hold(office.box, show, account_id, 1)
-                await office.hear_and_send()
-                await office.no_pause()
-                await office.send()
-                rows = await office.rows(address)
-        finally:
-            await runner.cleanup()
-
-        assert {(row["channel"], row["state"]) for row in rows} == {("mail", "sent"), ("sms", "sent")}
-        (first_key, first), (second_key, _) = posted
-        assert first_key == second_key
-        assert (first["account_id"], first["kind"]) == (account_id, "tickets")
-        assert first["text"].startswith("Your ticket for")
-        assert f"{PUBLIC}/tickets/" in first["text"]
 
 
 class TestSettings:

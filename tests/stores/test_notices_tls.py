@@ -101,6 +101,17 @@ async def test_it_goes_over_tls_with_the_password(
     assert len(server.to(address)) == 1
 
 
+async def test_it_goes_over_tls_from_the_first_byte(config: Config, vouched: Vouched, show: int) -> None:
+    server = a_mail_server()
+    server.tls, server.is_tls_first = vouched.server, True
+    async with server.up():
+        url = f"smtps://127.0.0.1:{server.port}"
+        address, row = await sent(config, show, mail_url=url, mail_ca_file=str(vouched.file))
+
+    assert row["state"] == "sent"
+    assert len(server.to(address)) == 1
+
+
 async def test_nobody_is_told_the_password_whose_certificate_nobody_vouches_for(
     config: Config, server: MailServer, show: int
 ) -> None:

@@ -1,7 +1,9 @@
 """A consumer that hears many facts at once: few steps, and the same promises as for one at a time (R28)."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 
@@ -10,10 +12,13 @@ from holdfast.engines.down import EngineDown
 from holdfast.outbox import Consumer, Fact, consume_many
 from holdfast.outbox.store import RELAY
 from holdfast.outbox.worker import Listener, unhurried
+from tests.patience import until
 from tests.stores.hearing import Ears, checkpoint, open_transaction, relayed, turns_are_free
 from tests.stores.stages import Stage, hold
 from tests.stores.tills import Till, an_owner
 
+TURN_ENDS_SOON = "UPDATE consumer_group SET turn_until = now() + interval '3 s' WHERE name = $1"
+LASTS_LONGER = "SELECT turn_until > now() + interval '3.5 s' FROM consumer_group WHERE name = $1"
 ADD = "INSERT INTO outbox (show_id, number, kind) VALUES ($1, $2, 'payment.declined')"
 
 
@@ -98,12 +103,42 @@ async def test_what_waits_keeps_what_comes_behind_it_waiting(box: Box, till: Til
     choir.unlucky = booking.number
     await choir.listen()
     choir.unlucky = 0
+    await box.postgres.execute(
+        "UPDATE parked_fact SET due_at = 'infinity' WHERE group_name = $1", choir.ears.group
+    )
     await box.sales.cancel(booking)
     other = await hold(box, till.show, an_owner(), 2)
     await choir.listen()
 
     assert choir.ears.of(other.number) == ["booking.held"]
     assert choir.ears.of(booking.number) == []
+
+
+async def test_a_turn_lasts_as_long_as_the_facts_in_hand(box: Box, till: Till, choir: Choir) -> None:
+    """Whoever takes longer than a turn lasts is not overtaken: the same would be told twice."""
+    await till.opened(1)
+    await relayed(box)
+    is_busy, go_on = asyncio.Event(), asyncio.Event()
+
+    async def take_long(_fact: Fact) -> None:
+        is_busy.set()
+        await go_on.wait()
+
+    slow = Ears(box, choir.ears.group, meanwhile=take_long)
+    busy = asyncio.create_task(slow.another().listen())
+    await is_busy.wait()
+    await box.postgres.execute(TURN_ENDS_SOON, choir.ears.group)
+    await until(partial(is_renewed, box, choir.ears.group))
+    assert await choir.listener.listen() == 0
+    go_on.set()
+
+    assert await busy == 1
+    assert len(slow.heard) == 1
+    assert choir.ears.heard == []
+
+
+async def is_renewed(box: Box, group: str) -> bool:
+    return bool(await box.postgres.fetchval(LASTS_LONGER, group))
 
 
 async def test_an_engine_that_is_down_is_waited_out_and_nothing_is_counted(

@@ -73,7 +73,6 @@ async def told(ears: Ears) -> None:
 async def found(box: Box, words: str, **filters: Any) -> list[int]:
     """Numbers of the events that have exactly these words."""
     search = understood(SearchAsked(q=words, **filters))
-    box.search._meanings._kept.clear()
     meaning = await box.search.meaning(search.words)
     if meaning.is_hopeless or meaning.is_corrected or meaning.match != "all":
         return []

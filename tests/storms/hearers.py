@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from tests.stores.hearing import hears_only_news
 from tests.storms.listener import Plan
 from tests.storms.office import Office, started
 
@@ -85,9 +86,13 @@ class Workers:
 
 
 @asynccontextmanager
-async def two_workers(stage: Office, folder: Path, bus_url: str = "") -> AsyncIterator[Workers]:
+async def two_workers(
+    stage: Office, folder: Path, bus_url: str = "", *, news_only: bool = False
+) -> AsyncIterator[Workers]:
     await stage.box.postgres.execute(TABLE)
     workers = Workers(stage, folder, bus_url)
+    if news_only:
+        await hears_only_news(stage.box, workers.group)
     await workers.start()
     await workers.start()
     try:

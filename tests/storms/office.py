@@ -211,7 +211,10 @@ async def duties(folder: DataFolder, **settings: int | str) -> AsyncIterator[Non
 
 @asynccontextmanager
 async def running(
-    log: Path, words: tuple[str, ...], settings: Mapping[str, int | str]
+    log: Path,
+    words: tuple[str, ...],
+    settings: Mapping[str, int | str],
+    within_s: float = START_WITHIN_S,
 ) -> AsyncIterator[dict[str, Any]]:
     """A holdfast process that has said it is ready."""
     given = {"access_ttl_s": ACCESS_TTL_S, **settings}
@@ -222,7 +225,7 @@ async def running(
         )
     try:
         assert process.stdout is not None
-        line = await asyncio.wait_for(process.stdout.readline(), START_WITHIN_S)
+        line = await asyncio.wait_for(process.stdout.readline(), within_s)
         assert line, words_in(log)
         yield json.loads(line)
     finally:

@@ -26,7 +26,8 @@ from tests.storms.office import Office, duties, office, running, started
 from tests.storms.payer import Payer
 
 PEOPLE, PEOPLE_FULL = 5, 40
-BOUGHT_LEAST = 20  # before the backup
+BOUGHT, BOUGHT_FULL = 20, 1000  # at least, before the backup
+DEMO_WITHIN_S = 180  # it is populated first
 LOGIN = {"email": "ada@example.com", "password": "a long enough password"}
 
 
@@ -42,11 +43,32 @@ async def backup(*words: str) -> tuple[int, dict[str, Any], str]:
 @asynccontextmanager
 async def again_in(folder: DataFolder) -> AsyncIterator[Office]:
     """`holdfast serve` and `holdfast work` in a folder that is there."""
-    words = ("serve", "--port", "0", "--workers", "1", "--data", str(folder.path), "--json")
     async with AsyncExitStack() as stack:
-        log = folder.path.parent / "again.log"
-        facts = await stack.enter_async_context(running(log, words, {}))
+        facts = await stack.enter_async_context(
+            running(folder.path.parent / "again.log", words_for("serve", folder), {})
+        )
         await stack.enter_async_context(duties(folder))
+        yield await stack.enter_async_context(opened(folder, facts["url"]))
+
+
+@asynccontextmanager
+async def a_demo(folder: DataFolder) -> AsyncIterator[Office]:
+    """`holdfast demo`: populated, with its duties."""
+    folder.path.parent.mkdir()
+    log, words = folder.path.parent / "demo.log", words_for("demo", folder)
+    async with running(log, words, {}, within_s=DEMO_WITHIN_S) as facts:
+        async with opened(folder, facts["url"]) as stage:
+            yield stage
+
+
+def words_for(command: str, folder: DataFolder) -> tuple[str, ...]:
+    return (command, "--port", "0", "--workers", "1", "--data", str(folder.path), "--json")
+
+
+@asynccontextmanager
+async def opened(folder: DataFolder, url: str) -> AsyncIterator[Office]:
+    """The test's way into what runs in a folder."""
+    async with AsyncExitStack() as stack:
         engines = folder.running()
         assert engines is not None
         config = Config(
@@ -54,10 +76,11 @@ async def again_in(folder: DataFolder) -> AsyncIterator[Office]:
             redis_url=engines.redis_url,
             gateway_url=(folder.run / "sandbox.url").read_text(),
             gateway_secret=secret_in(folder.path / "sandbox"),
+            access_ttl_s=3600,
         )
         box = await stack.enter_async_context(box_office(config))
-        api = await stack.enter_async_context(httpx2.AsyncClient(base_url=facts["url"], timeout=30))
-        yield Office(folder, facts["url"], box, api)
+        api = await stack.enter_async_context(httpx2.AsyncClient(base_url=url, timeout=30))
+        yield Office(folder, url, box, api)
 
 
 async def buys(payer: Payer, show: int, bought: list[dict[str, Any]]) -> None:
@@ -69,32 +92,36 @@ async def buys(payer: Payer, show: int, bought: list[dict[str, Any]]) -> None:
         bought.append(ticket)
 
 
-async def sold_meanwhile(stage: Office, file: Path, how_many: int) -> tuple[int, list[dict[str, Any]]]:
+async def sold_meanwhile(stage: Office, file: Path, is_full: bool) -> tuple[int, list[dict[str, Any]]]:
     """A backup in the midst of a sale; the show, and what was bought before it began."""
-    show = await stage.a_show(seats=2000, owner_seats_max=1000)
-    people = [Payer(fan) for fan in await stage.fans(how_many)]
+    show = await stage.a_show(seats=6000 if is_full else 2000, owner_seats_max=1000)
+    people = [Payer(fan) for fan in await stage.fans(PEOPLE_FULL if is_full else PEOPLE)]
     bought: list[dict[str, Any]] = []
     buying = [asyncio.create_task(buys(payer, show, bought)) for payer in people]
 
     async def enough() -> bool:
-        return len(bought) >= BOUGHT_LEAST
+        return len(bought) >= (BOUGHT_FULL if is_full else BOUGHT)
 
-    await until(enough, within_s=60)
+    await until(enough, within_s=600 if is_full else 60)
     before = list(bought)
     code, said, complaint = await backup("create", str(file), "--data", str(stage.folder.path), "--json")
     for task in buying:
         task.cancel()
     await asyncio.gather(*buying, return_exceptions=True)
-    assert (code, said["tables"] > 30) == (0, True), complaint
-    print(f"{len(before)} bought before, {len(bought) - len(before)} while {said['rows']} rows were written")
+    assert code == 0, complaint
+    assert said["tables"] > 30
+    size = (await asyncio.to_thread(file.stat)).st_size // 1024
+    meanwhile = len(bought) - len(before)
+    print(f"{len(before)} bought before, {meanwhile} while {said['rows']} rows were written: {size} KB")
     return show, before
 
 
 async def test_what_was_sold_is_there_again_and_the_sale_goes_on(tmp_path: Path, is_full: bool) -> None:
     file, folder = tmp_path / "night.backup", DataFolder(tmp_path / "data")
-    async with office(web=1) as stage:
+    first = a_demo(DataFolder(tmp_path / "demo" / "data")) if is_full else office(web=1)
+    async with first as stage:
         await stage.api.post(f"{API}/accounts", json={**LOGIN, "name": "Ada"})
-        show, before = await sold_meanwhile(stage, file, PEOPLE_FULL if is_full else PEOPLE)
+        show, before = await sold_meanwhile(stage, file, is_full)
 
     verified = await backup("verify", str(file), "--json")
     restored = await backup("restore", str(file), "--data", str(folder.path), "--json")

@@ -129,7 +129,7 @@ async def kills(shop: Office, workers: Workers, size: Size, sale: Sale) -> int:
 async def at_work(shop: Office, server: Server, folder: Path) -> AsyncIterator[Workers]:
     async with (
         duties(shop.folder, bus_url=server.url),
-        two_workers(shop, folder, server.url) as workers,
+        two_workers(shop, folder, server.url, news_only=True) as workers,
     ):
         yield workers
 

@@ -13,6 +13,9 @@ from typing import Any
 import asyncpg
 
 from holdfast.engines.down import EngineDown
+from holdfast.engines.sql import Queries
+
+Q = Queries("holdfast.engines")
 
 # After a failed connection attempt nobody else tries for this long: a dead ledger answers at once.
 DOWN_FOR_S = 0.25
@@ -82,6 +85,17 @@ class Postgres:
     async def transaction(self) -> AsyncIterator[Any]:
         async with self.lease() as connection, connection.transaction():
             yield connection
+
+    @asynccontextmanager
+    async def planned_anew(self) -> AsyncIterator[Any]:
+        """A transaction for a few large steps: each is planned for the tables as they are now.
+
+        The plan that a connection keeps of a statement may be of a time when its tables were nearly empty,
+        and reads them whole from then on, until there are new statistics: a minute, in the middle of a sale.
+        """
+        async with self.transaction() as tx:
+            await tx.execute(Q.plan_anew)
+            yield tx
 
     async def fetch(self, sql: str, *args: object) -> list[Any]:
         async with self.lease() as connection:

@@ -43,3 +43,7 @@ SELECT current_setting('server_version')     AS version,
 
 -- name: ledger_clock
 SELECT extract(epoch FROM clock_timestamp())::float8;
+
+-- name: plan_anew
+-- For the rest of the transaction: no plan that was made when a table was smaller.
+SET LOCAL plan_cache_mode = force_custom_plan;

@@ -1,10 +1,11 @@
 -- Figures: kept by facts, written anew from the ledger, summed.
 
 -- name: revisions
--- Of these bookings; one that is not there: no row.
-SELECT show_id, number, revision
-  FROM booking
-  JOIN unnest($1::bigint[], $2::bigint[]) AS asked (show_id, number) USING (show_id, number);
+-- Of these bookings; one that is not there: NULL.
+SELECT show_id, number,
+       (SELECT revision FROM booking
+         WHERE booking.show_id = asked.show_id AND booking.number = asked.number) AS revision
+  FROM unnest($1::bigint[], $2::bigint[]) AS asked (show_id, number);
 
 -- name: add_seats
 -- Sold before, or sold and given back: stays as it is.

@@ -47,38 +47,12 @@ class Figures:
     async def hear_many(self, facts: Sequence[Fact]) -> None:
         """In one transaction, in at most five statements, however many there are."""
         changes = changes_of(facts)
-        sold = await self._sold(changes)
-        # Tables in the order in which a rebuild locks them: nobody waits for who waits for them.
-        steps = (
-            (Q.add_seats, await self._rows(sold)),
-            (Q.return_seats, changes.returned),
-            (Q.add_stages, changes.stages),
-            (Q.set_refunds, changes.refunds),
-        )
-        async with self._postgres.transaction() as tx:
-            for query, rows in steps:
-                await _write(tx, query, rows)
-
-    async def _sold(self, changes: Changes) -> list[Sold]:
-        if not changes.sold:
-            return []
-        places = sorted({place for place, _, _ in changes.sold})
-        rows = await self._postgres.fetch(Q.revisions, *map(list, zip(*places, strict=True)))
-        revisions = {(row["show_id"], row["number"]): row["revision"] for row in rows}
-        return [
-            {
-                "show_id": place[0],
-                "number": place[1],
-                "seat": seat,
-                "revision": revisions.get(place) or 0,
-                "currency": booking.currency,
-                "price_minor": price,
-                "sold_at": at,
-                "returned_at": None,
-            }
-            for place, at, booking in changes.sold
-            for seat, price in zip(booking.seats, booking.prices_minor, strict=True)
-        ]
+        async with self._postgres.planned_anew() as tx:
+            # Tables in the order in which a rebuild locks them: nobody waits for who waits for them.
+            await _write(tx, Q.add_seats, await self._rows(await _sold(tx, changes)))
+            await _write(tx, Q.return_seats, changes.returned)
+            await _write(tx, Q.add_stages, changes.stages)
+            await _write(tx, Q.set_refunds, changes.refunds)
 
     # ── written anew ──────────────────────────────────────────────────────────────────
 
@@ -180,6 +154,28 @@ class Figures:
         if row is None:
             raise NoSuchEvent(event_id=event_id)
         return str(row["title"])
+
+
+async def _sold(tx: Any, changes: Changes) -> list[Sold]:
+    if not changes.sold:
+        return []
+    places = sorted({place for place, _, _ in changes.sold})
+    rows = await tx.fetch(Q.revisions, *map(list, zip(*places, strict=True)))
+    revisions = {(row["show_id"], row["number"]): row["revision"] for row in rows}
+    return [
+        {
+            "show_id": place[0],
+            "number": place[1],
+            "seat": seat,
+            "revision": revisions.get(place) or 0,
+            "currency": booking.currency,
+            "price_minor": price,
+            "sold_at": at,
+            "returned_at": None,
+        }
+        for place, at, booking in changes.sold
+        for seat, price in zip(booking.seats, booking.prices_minor, strict=True)
+    ]
 
 
 async def _write(tx: Any, query: str, rows: Sequence[tuple[object, ...]]) -> None:

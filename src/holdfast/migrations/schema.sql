@@ -2911,6 +2911,22 @@ CREATE INDEX facts_of_a_booking ON outbox (show_id, number) WHERE number IS NOT 
 -- ms before. Rows are only ever added, in the order of their times: a range of pages has an entry, not a row.
 CREATE INDEX moves_by_time ON booking_move USING brin (at) WITH (autosummarize = on);
 
+-- 0021_search_speed.sql: counts by facet that nobody waits for.
+
+-- How many events there are in all, and of each kind, by facet: what a search without words is answered with.
+-- Counted by a duty; whoever asks reads a row.
+CREATE TABLE listing_tally (
+    kind       text        PRIMARY KEY,                     -- '': of any kind
+    tally      text        NOT NULL,                        -- JSON, as search/pages.py has it
+    counted_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- The cheapest first, without sorting all there are. The key is a number that pages are cut at: a float8.
+CREATE INDEX listings_by_price ON listing ((from_price_minor::float8), event_id);
+
+-- The soonest of shows anywhere, without looking at all of them.
+CREATE INDEX listed_shows_by_start ON listing_show (starts_at);
+
 -- 0022_visits.sql: people who come by browser: a cookie for a session; guests, who buy without a password.
 
 -- Where letters to a guest go. Its `email` is made up, because one address may have bought as a guest often

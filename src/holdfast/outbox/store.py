@@ -77,8 +77,9 @@ class Outbox:
 
     async def settle(self, limit: int) -> int:
         """Find out how far nothing can appear in between any more, and write it down."""
-        settled = int((await self._postgres.fetchrow(Q.log))["settled_id"])
-        ids = [row["id"] for row in await self._postgres.fetch(Q.ids_after, settled, limit)]
+        async with self._postgres.planned_anew() as tx:
+            settled = int((await tx.fetchrow(Q.log))["settled_id"])
+            ids = [row["id"] for row in await tx.fetch(Q.ids_after, settled, limit)]
         until = run_from(settled, ids)
         if ids and until < ids[-1]:
             patience_s = SETTLE_WITHIN_S if until == settled else SETTLE_MORE_S
@@ -108,7 +109,9 @@ class Outbox:
 
     async def facts_after(self, position: int, limit: int) -> list[Fact]:
         """In order, as far as they are settled."""
-        return [fact_of(row) for row in await self._postgres.fetch(Q.facts_after, position, limit)]
+        async with self._postgres.planned_anew() as tx:
+            rows = await tx.fetch(Q.facts_after, position, limit)
+        return [fact_of(row) for row in rows]
 
     # ── turns and checkpoints ──────────────────────────────────────────────────
 

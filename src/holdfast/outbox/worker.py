@@ -10,7 +10,8 @@ import os
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import lru_cache
 
 import msgspec
@@ -23,7 +24,7 @@ from holdfast.engines.loop import Duty
 from holdfast.engines.meter import meter
 from holdfast.outbox.consumer import Consumer, Parked, Turn, reason_of
 from holdfast.outbox.fact import Fact
-from holdfast.outbox.store import RELAY, Outbox
+from holdfast.outbox.store import RELAY, RENEW_S, Outbox
 from holdfast.outbox.wire import from_json, to_json
 
 log = structlog.get_logger(__name__)
@@ -154,7 +155,8 @@ class Listener:
         facts = await self._next(turn)
         if not facts:
             return again
-        parked, undone, down = await self._tell(facts, has_parked=turn.has_parked)
+        async with self._keeping_the_turn():
+            parked, undone, down = await self._tell(facts, has_parked=turn.has_parked)
         kept = facts if undone is None else facts[: facts.index(undone)]
         if kept and not await self._outbox.move(
             turn, kept[-1].id, [one for one in parked if one.fact.id <= kept[-1].id]
@@ -172,6 +174,24 @@ class Listener:
         except LookupError:
             await self._outbox.add_group(name, from_oldest=self._consumer.from_oldest)
             return await self._outbox.turn(name, self._reader)
+
+    @asynccontextmanager
+    async def _keeping_the_turn(self) -> AsyncIterator[None]:
+        """However long it takes; who is dead or paused loses it, and who is only slow tells nothing twice."""
+
+        async def renew() -> None:
+            while True:
+                await asyncio.sleep(RENEW_S / 2)
+                try:
+                    await self._outbox.turn(self._consumer.group, self._reader)
+                except EngineDown as down:  # then there is nobody who could take it
+                    log.info("a turn was not renewed", group=self._consumer.group, error=repr(down))
+
+        renewing = asyncio.create_task(renew())
+        try:
+            yield
+        finally:
+            renewing.cancel()
 
     async def _next(self, turn: Turn) -> list[Fact]:
         """From the bus; what it does not have, or not yet after a while, from the outbox itself."""

@@ -21,27 +21,90 @@
 ORDER BY key, event_id
    LIMIT $10 OFFSET $11;
 
--- name: hits_by_show
--- Events that have a show which is all that is asked for. $20, $21: venues and how far they are, in km.
+-- name: hits_by_rank
+-- The best first: those that have the words in title, people, place and sort, and only if these are too few,
+-- those that have some in their description. The second half is not begun while the first fills the page.
+  SELECT event_id, key
+    FROM (SELECT *
+            FROM (SELECT event_id,
+                         greatest(unpopular, -1e5) * 1e-9 - ts_rank(doc, $1::text::tsquery)::float8 AS key
+                    FROM listings_asked($1::text::tsquery, 'brief', $2, $3, $4)
+                   WHERE ($5::text IS NULL OR $5 = ANY (cities))
+                     AND ($6::float8 IS NULL OR $6 < 5)) AS first
+           WHERE $6::float8 IS NULL OR (key, event_id) > ($6, $7::bigint)
+        ORDER BY key, event_id
+           LIMIT $8) AS first
+UNION ALL
+  SELECT event_id, key
+    FROM (SELECT *
+            FROM (SELECT event_id, 10 + greatest(unpopular, -1e5) * 1e-9
+                                   - ts_rank(doc, $1::text::tsquery)::float8 AS key
+                    FROM listings_asked($1::text::tsquery, 'rest', $2, $3, $4)
+                   WHERE $5::text IS NULL OR $5 = ANY (cities)) AS rest
+           WHERE $6::float8 IS NULL OR (key, event_id) > ($6, $7::bigint)
+        ORDER BY key, event_id
+           LIMIT $8) AS rest
+   LIMIT $8 OFFSET $9;
+
+-- name: hits_with_show
+-- Events in an order of their own that have a show which is all that is asked for.
   SELECT event_id, key
     FROM (SELECT listing.event_id,
                  CASE $6::text
-                      WHEN 'showtime' THEN min(extract(epoch FROM show.starts_at))::float8
                       WHEN 'rating' THEN listing.unrated
                       WHEN 'popularity' THEN listing.unpopular
-                      WHEN 'price' THEN min(show.from_price_minor)::float8
-                      WHEN 'distance' THEN min(near.km)
                       ELSE CASE $2::text WHEN 'rest' THEN 10 ELSE 0 END
                            + greatest(listing.unpopular, -1e5) * 1e-9
                            - ts_rank(listing.doc, $1::text::tsquery)::float8
                  END AS key
-            FROM listed_shows_asked($7, $8, $9, $10, $11, $12, $13, $14, $15) AS show
-            JOIN listings_asked($1::text::tsquery, $2, $3, $4, $5) AS listing USING (event_id)
-            LEFT JOIN unnest($20::bigint[], $21::float8[]) AS near (venue_id, km) USING (venue_id)
-        GROUP BY listing.event_id, listing.unrated, listing.unpopular, listing.doc) AS found
+            FROM listings_asked($1::text::tsquery, $2, $3, $4, $5) AS listing
+           WHERE EXISTS (SELECT FROM listed_shows_asked($7, $8, $9, $10, $11, $12, $13, $14, $15) AS show
+                          WHERE show.event_id = listing.event_id)) AS found
    WHERE $16::float8 IS NULL OR (key, event_id) > ($16, $17::bigint)
 ORDER BY key, event_id
    LIMIT $18 OFFSET $19;
+
+-- name: hits_by_show
+-- The same in an order of their shows. $20, $21: venues and how far they are, in km.
+  SELECT event_id, key
+    FROM (SELECT listing.event_id,
+                 CASE $6::text
+                      WHEN 'price' THEN min(show.from_price_minor)::float8
+                      WHEN 'distance' THEN min(near.km)
+                      ELSE min(extract(epoch FROM show.starts_at))::float8
+                 END AS key
+            FROM listed_shows_asked($7, $8, $9, $10, $11, $12, $13, $14, $15) AS show
+            JOIN listings_asked($1::text::tsquery, $2, $3, $4, $5) AS listing USING (event_id)
+            LEFT JOIN unnest($20::bigint[], $21::float8[]) AS near (venue_id, km) USING (venue_id)
+        GROUP BY listing.event_id) AS found
+   WHERE $16::float8 IS NULL OR (key, event_id) > ($16, $17::bigint)
+ORDER BY key, event_id
+   LIMIT $18 OFFSET $19;
+
+-- name: hits_soon
+-- The soonest, wherever they are: only the next $13 shows are looked at, of what may be all there are. Who
+-- reads on from a place is not told again of an event with an earlier show. Fewer than $13: that was all.
+WITH soon AS MATERIALIZED (
+    SELECT event_id, extract(epoch FROM starts_at)::float8 AS key
+      FROM listed_shows_asked(NULL, NULL, $4, $5, $6, $7, $8, $9, $10) AS show
+     WHERE starts_at >= coalesce(to_timestamp($11) - interval '1 ms', '-infinity')
+       AND starts_at >= coalesce($4::date - interval '1 day', '-infinity')
+       AND (num_nulls($1::text, $2::text, $3::text) = 3
+            OR EXISTS (SELECT FROM listings_asked(NULL, 'doc', $1, $2, $3) AS listing
+                        WHERE listing.event_id = show.event_id))
+  ORDER BY starts_at
+     LIMIT $13
+)
+  SELECT event_id, min(key) AS key, (SELECT count(*) FROM soon) AS looked_at,
+         (SELECT max(key) FROM soon) AS up_to
+    FROM soon
+   WHERE $11::float8 IS NULL
+      OR NOT EXISTS (SELECT FROM listed_shows_asked(NULL, NULL, $4, $5, $6, $7, $8, $9, $10) AS earlier
+                      WHERE earlier.event_id = soon.event_id
+                        AND extract(epoch FROM earlier.starts_at)::float8 < $11)
+GROUP BY event_id
+  HAVING $11::float8 IS NULL OR (min(key), event_id) > ($11, $12::bigint)
+ORDER BY min(key), event_id;
 
 -- name: hits_of_shows
 -- The same when nothing is asked of the events themselves, nor of their order: their rows are not looked at.
@@ -112,6 +175,22 @@ UNION ALL
    SELECT 'price', width_bucket(price, $15::bigint[])::text, currency, count(*) FROM base WHERE k AND l AND g
  GROUP BY currency, width_bucket(price, $15::bigint[]);
 
+-- name: tally_kept
+-- No row before the first count.
+SELECT tally FROM listing_tally WHERE kind = $1;
+
+-- name: try_lock_tallies
+-- False: another one is counting.
+SELECT pg_try_advisory_xact_lock(7466215316);
+
+-- name: take_time
+-- For this transaction: nobody waits for it.
+SET LOCAL statement_timeout = '60s';
+
+-- name: keep_tally
+INSERT INTO listing_tally (kind, tally) VALUES ($1, $2)
+    ON CONFLICT (kind) DO UPDATE SET tally = excluded.tally, counted_at = now();
+
 -- name: venues_near
 -- Venues within a radius, by haversine; the range of latitudes is what the index can use.
 SELECT venue_id, km
@@ -140,23 +219,6 @@ SELECT avg(venue.lat)::float8 AS lat, avg(venue.lon)::float8 AS lon
     ON venue.postal_code COLLATE "C" >= longest.beginning
    AND venue.postal_code COLLATE "C" < longest.beginning || U&'\+10FFFF'
 HAVING count(*) > 0;
-
--- name: found
--- Whether any listing has these words: for each tsquery, in order. Most are found without the descriptions.
-  SELECT EXISTS (SELECT FROM listing WHERE brief @@ asked.words::tsquery)
-         OR EXISTS (SELECT FROM listing WHERE doc @@ asked.words::tsquery) AS found
-    FROM unnest($1::text[]) WITH ORDINALITY AS asked (words, place)
-ORDER BY place;
-
--- name: words_known
-SELECT word, uses FROM listing_word WHERE word = ANY ($1::text[]);
-
--- name: words_near
--- Words that share a key with these: few, whatever the number of words (search/spelling.py). Key by key:
--- for an overlap of many keys the planner may prefer to read every word there is.
-SELECT DISTINCT word, uses
-  FROM unnest($1::text[]) AS key
-  JOIN listing_word ON keys @> ARRAY[key] COLLATE "C";
 
 -- name: words_beginning
 -- The most used words that begin so.

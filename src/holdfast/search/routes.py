@@ -1,5 +1,6 @@
 """GET /search and its suggestions: anybody may ask, and no lock path is touched (R2, R4)."""
 
+import asyncio
 from typing import Any
 
 from starlette.requests import Request
@@ -7,6 +8,7 @@ from starlette.responses import Response
 
 from holdfast.catalogue import City, Kind, event_cards, kept_page, ready_page, shows_by_id
 from holdfast.refusals import NoSuchCity
+from holdfast.search.meaning import Meaning
 from holdfast.search.pages import (
     Nearby,
     SearchPage,
@@ -18,7 +20,7 @@ from holdfast.search.pages import (
 )
 from holdfast.search.query import Point, Search, SearchAsked, SuggestionsAsked, understood
 from holdfast.search.refusals import NoSuchPostalCode, PageTooDeep, SearchTooSlow
-from holdfast.search.store import Hit, Meaning
+from holdfast.search.store import Hit, HitShow
 from holdfast.search.word import words_of
 from holdfast.web.answers import query
 from holdfast.web.routing import Route
@@ -69,13 +71,11 @@ async def search_page(box: Box, search: Search, number: int | None) -> SearchPag
         raise NoSuchCity(field="city", city=city)
     point = await box.search.point(search)
     search = await box.search.at(search, point)
-    meaning: Meaning = await box.search.meaning(search.words)
-    hits: list[Hit] = [] if meaning.is_hopeless else await box.search.hits(search, meaning)
+    meaning, hits = await box.search.find(search)
     shown = hits[: search.size]
-    shows = await box.search.shows([hit.event_id for hit in shown], search, meaning) if shown else []
+    shows, tally = await asyncio.gather(_shows(box, shown, search, meaning), _counted(box, search, meaning))
     rows = await shows_by_id(box, [show.show_id for show in shows])
     totals = {show.event_id: show.shows_total for show in shows}
-    tally = await box.search.tally(search.filters, meaning) if not meaning.is_hopeless else None
     far = dict(zip(search.filters.venues or (), search.filters.distances_km, strict=False))
     return SearchPage(
         total=0 if meaning.is_hopeless else _total(search, hits, tally),
@@ -94,9 +94,22 @@ async def search_page(box: Box, search: Search, number: int | None) -> SearchPag
     )
 
 
+async def _shows(box: Box, shown: list[Hit], search: Search, meaning: Meaning) -> list[HitShow]:
+    shows: list[HitShow] = []
+    if shown:
+        shows = await box.search.shows([hit.event_id for hit in shown], search, meaning)
+    return shows
+
+
+async def _counted(box: Box, search: Search, meaning: Meaning) -> Tally | None:
+    tally: Tally | None = None if meaning.is_hopeless else await box.search.tally(search.filters, meaning)
+    return tally
+
+
 async def _suggestions(box: Box, words: list[str], size: int) -> SuggestionsPage:
-    events = await box.search.suggested_events(words, size)
-    venues = await box.search.suggested_venues(words, PLACES_SUGGESTED_MAX)
+    events, venues = await asyncio.gather(
+        box.search.suggested_events(words, size), box.search.suggested_venues(words, PLACES_SUGGESTED_MAX)
+    )
     cities: list[City] = await box.catalogue.cities()
     beginning = [
         SuggestedCity(slug=city.slug, name=city.name)

@@ -25,23 +25,25 @@ def edits_max(word: str) -> int:
     return 1 if len(word) < LONG else 2
 
 
-def keys_of(word: str) -> list[str]:
+def keys_of(word: str, edits: int | None = None) -> list[str]:
+    """What it is kept under. With fewer `edits`: enough to find whatever is as near as that."""
     beginning = word[:BEGINNING]
     keys = {beginning}
-    for missing in range(1, edits_max(word) + 1):
+    for missing in range(1, (edits_max(word) if edits is None else edits) + 1):
         for places in combinations(range(len(beginning)), missing):
             keys.add("".join(letter for place, letter in enumerate(beginning) if place not in places))
     return sorted(keys)
 
 
-def nearest(word: str, known: Mapping[str, int]) -> str | None:
-    """The known word (with how often it is used) that was most likely meant."""
+def nearest(word: str, known: Mapping[str, int], edits: int | None = None) -> str | None:
+    """The known word (with how often it is used) that was most likely meant, if so few edits lead there."""
+    most = edits_max(word) if edits is None else edits
     best: tuple[int, bool, int, str] | None = None
     for other, uses in known.items():
-        edits = distance(word, other, edits_max(word))
-        if edits is not None:
+        apart = distance(word, other, most)
+        if apart is not None:
             # Few people get the first letter wrong.
-            rank = (edits, word[:1] != other[:1], -uses, other)
+            rank = (apart, word[:1] != other[:1], -uses, other)
             best = rank if best is None else min(best, rank)
     return best[-1] if best else None
 
@@ -50,6 +52,11 @@ def distance(a: str, b: str, edits_max: int) -> int | None:
     """Letters to add, leave out, exchange or swap with a neighbour; None: more than `edits_max`."""
     if abs(len(a) - len(b)) > edits_max:
         return None
+    a, b = _apart(a, b)
+    if len(a) <= 1 >= len(b):  # most near words differ in one letter
+        return max(len(a), len(b)) if max(len(a), len(b)) <= edits_max else None
+    if edits_max == 1:
+        return 1 if len(a) == len(b) == 2 and a == b[::-1] else None
     before: list[int] = []
     last = list(range(len(b) + 1))
     for i, letter in enumerate(a, 1):
@@ -63,6 +70,18 @@ def distance(a: str, b: str, edits_max: int) -> int | None:
             return None
         before, last = last, row
     return last[-1] if last[-1] <= edits_max else None
+
+
+def _apart(a: str, b: str) -> tuple[str, str]:
+    """What is left of two words between what they have in common at the beginning and at the end."""
+    shorter = min(len(a), len(b))
+    start = 0
+    while start < shorter and a[start] == b[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and a[-1 - end] == b[-1 - end]:
+        end += 1
+    return a[start : len(a) - end], b[start : len(b) - end]
 
 
 def joined(words: Iterable[str]) -> list[str]:

@@ -4,46 +4,41 @@ what was typed ──► as it is ──► misspelt words corrected ──► a
 with filters   ──► events in order ──► their shows ──► counts by facet (kept for half a minute)
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import asyncpg
+import msgspec
 
+from holdfast.catalogue import Kind
 from holdfast.config import Config
 from holdfast.engines.cache import Cache
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
+from holdfast.search.meaning import ANYTHING, Meaning
+from holdfast.search.meant.store import Meant
 from holdfast.search.pages import PRICE_EDGES, Tally, tally_of
-from holdfast.search.query import Filters, Place, Point, Search, Sort, all_of, any_of, some_of
+from holdfast.search.query import Filters, Place, Point, Search, Sort, all_of, any_of
 from holdfast.search.refusals import NoSuchPostalCode, SearchTooSlow
-from holdfast.search.spelling import edits_max, joined, keys_of, nearest
 
 Q = Queries("holdfast.search")
 
-WORDS_FRESH_S = 2.0
 TALLY_FRESH_S, TALLY_STALE_S = 30.0, 120.0
+TALLY_WAIT_S = 0.25  # a page without counts is better than one that is late
+COUNT_WITHIN_S = 60.0
+COUNTS_AT_ONCE_MAX = 1  # the other connection is for who looks for something
 KEPT_MAX = 1000
 SHOWS_OF_HIT_MAX = 3
+SHOWS_LOOKED_AT = 25  # for each of the soonest events that are wanted
 VENUES_NEAR_MAX = 5000
-COMMON_USES = 20_000  # "any of the words" leaves more common ones out, if others are left
-OFTEN_USES = 2_000  # enough to find some among the most wanted, too many to look at all
 POSTAL_LETTERS_MIN = 3  # a code that shares less with ours says nothing of where it is
 COMPLETIONS_MAX = 10
-WHOLE_USES = 500
+SUGGESTED_OFTEN = 1000  # enough to find some among the most wanted, too many to look at all
 OF_SHOWS = (Sort.SHOWTIME, Sort.PRICE, Sort.DISTANCE)  # orders that shows have, and events only by them
+COMMON_KEY = -1e12  # keys of what is common are below this, and those of relevance above
 REST_FROM = 5.0  # keys of relevance above this are of events that have some of the words in their description
-
-
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """What is really looked for."""
-
-    words: tuple[str, ...]
-    query: str | None  # a tsquery; None: whatever the words
-    match: str = "all"
-    is_corrected: bool = False
-    is_hopeless: bool = False  # nothing we have comes near
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,69 +69,47 @@ class Finder:
                 "statement_timeout": str(config.search_timeout_ms),
                 "plan_cache_mode": "force_custom_plan",  # what is asked for decides how it is best looked for
                 "random_page_cost": "1.1",  # what is searched is in memory
+                "max_parallel_workers_per_gather": "0",  # halves of a query are read in order
                 "work_mem": "64MB",  # counting by facet goes over all that matches several times
             },
         )
-        self._meanings = Cache(self._understand, fresh_s=WORDS_FRESH_S, stale_max_s=0, size_max=KEPT_MAX)
         self._tallies = Cache(
             self._count, fresh_s=TALLY_FRESH_S, stale_max_s=TALLY_STALE_S, size_max=KEPT_MAX
         )
+
+        self._meant = Meant(self._fetch)
+        self._counting = asyncio.Semaphore(COUNTS_AT_ONCE_MAX)
 
     async def close(self) -> None:
         await self._reader.close()
 
     # ── what is meant ──────────────────────────────────────────────────────────
 
+    async def find(self, search: Search) -> tuple[Meaning, list[Hit]]:
+        """What is meant, and what is found: one more than the page has, if there are more."""
+        if not search.words:
+            return ANYTHING, await self.hits(search, ANYTHING)
+        async for meaning in self._meant.meanings(search.words):
+            hits = [] if meaning.is_hopeless else await self.hits(search, meaning)
+            if hits or await self._is_meant(meaning, search):
+                return meaning, hits
+        raise AssertionError("the last meaning is always taken")
+
     async def meaning(self, words: tuple[str, ...]) -> Meaning:
-        """As typed if anything has it; else with misspelt words corrected; else any of the words."""
-        return await self._meanings.get(words) if words else Meaning((), None)
+        """The same, whatever else is asked for."""
+        if not words:
+            return ANYTHING
+        async for meaning in self._meant.meanings(words):
+            if meaning.is_hopeless or meaning.match == "any" or await self._meant.is_found(meaning):
+                return meaning
+        raise AssertionError("the last meaning is always taken")
 
-    async def _understand(self, words: tuple[str, ...]) -> Meaning:
-        uses = await self._uses([*words, *joined(words)])
-        typed = all_of(words, is_whole=_is_whole(words, uses))
-        if (await self._found([typed]))[0]:
-            return Meaning(words, typed)
-        corrected = await self._corrected(words, uses)
-        if not corrected:
-            return Meaning(words, None, is_hopeless=True)
-        is_corrected = corrected != words
-        uses |= await self._uses(corrected)
-        query = all_of(corrected, is_whole=_is_whole(corrected, uses))
-        if is_corrected and (await self._found([query]))[0]:
-            return Meaning(corrected, query, is_corrected=True)
-        telling = [word for word in corrected if uses.get(word, 0) <= COMMON_USES]
-        chosen = tuple(telling) or (min(corrected, key=lambda word: uses.get(word, 0)),)
-        some = some_of(chosen, is_whole=_is_whole(chosen, uses))
-        return Meaning(chosen, some, "any", is_corrected)
-
-    async def _corrected(self, words: tuple[str, ...], uses: dict[str, int]) -> tuple[str, ...]:
-        """Words that we know as they are, the nearest one for others; what nothing comes near is left out."""
-        if pairs := [pair for pair in joined(words) if pair in uses]:
-            words = _with_pair(words, pairs[0])
-        asked = [word for word in words if word not in uses]
-        has_it = await self._found(
-            [all_of([word]) if word == words[-1] else any_of([word]) for word in asked]
-        )
-        unknown = [word for word, known in zip(asked, has_it, strict=True) if not known]
-        near = await self._near(unknown)
-        found = {word: nearest(word, near) or await self._completed(word) for word in unknown}
-        return tuple(meant for word in words if (meant := found.get(word, word)))
-
-    async def _completed(self, word: str) -> str | None:
-        """The most used word that begins so: “orch” is short for something."""
-        rows = await self._fetch(Q.words_beginning, word, 1)
-        return rows[0]["word"] if rows else None
-
-    async def _near(self, words: Sequence[str]) -> dict[str, int]:
-        keys = {key for word in words if edits_max(word) for key in keys_of(word)}
-        rows = await self._fetch(Q.words_near, sorted(keys)) if keys else []
-        return {row["word"]: row["uses"] for row in rows}
-
-    async def _uses(self, words: Sequence[str]) -> dict[str, int]:
-        return {row["word"]: row["uses"] for row in await self._fetch(Q.words_known, list(words))}
-
-    async def _found(self, queries: Sequence[str | None]) -> list[bool]:
-        return [row["found"] for row in await self._fetch(Q.found, list(queries))]
+    async def _is_meant(self, meaning: Meaning, search: Search) -> bool:
+        """Though this page has none: nothing else is left to try, or a filter or the page keeps it out."""
+        if meaning.is_hopeless or meaning.match == "any":
+            return True
+        is_whole_list = search.filters == Filters() and search.after is None and not search.offset
+        return not is_whole_list and await self._meant.is_found(meaning)
 
     # ── where ──────────────────────────────────────────────────────────────────
 
@@ -165,7 +138,14 @@ class Finder:
         """One more than the page has, if there are more."""
         if search.sort is not Sort.RELEVANCE:
             return await self._hits(search, meaning, "doc", search.size + 1, search.offset)
-        wanted = search.size + 1 + search.offset
+        if _is_common(search, meaning):
+            return await self._common_hits(search, meaning)
+        wanted, of = search.size + 1 + search.offset, search.filters
+        if not of.look_at_shows:
+            rows = await self._fetch(
+                Q.hits_by_rank, *_of_events(meaning, of), of.city, *_page(search, wanted)
+            )
+            return _hits_in(rows)[search.offset :]
         first: list[Hit] = []
         if search.after is None or search.after.key < REST_FROM:
             first = await self._hits(search, meaning, "brief", wanted)
@@ -174,22 +154,53 @@ class Finder:
             rest = await self._hits(search, meaning, "rest", wanted - len(first))
         return [*first, *rest][search.offset :]
 
+    async def _common_hits(self, search: Search, meaning: Meaning) -> list[Hit]:
+        """So many have these words that to rank them all would take long: the most wanted come first.
+
+        Their keys are below those of others, so that a cursor leads on in the order it came from.
+        """
+        after, wanted = search.after, search.size + 1 + search.offset
+        since = None if after is None else Place(after.key - COMMON_KEY, after.event_id)
+        by_popularity = replace(search, sort=Sort.POPULARITY, after=since)
+        first = await self._hits(by_popularity, meaning, "brief", wanted)
+        rest: list[Hit] = []
+        if len(first) < wanted:
+            rest = await self._hits(replace(search, after=None), meaning, "rest", wanted - len(first))
+        return [*(Hit(hit.event_id, hit.key + COMMON_KEY) for hit in first), *rest][search.offset :]
+
     async def _hits(
         self, search: Search, meaning: Meaning, where: str, limit: int, offset: int = 0
     ) -> list[Hit]:
-        of, after = search.filters, search.after
-        page = (*((after.key, after.event_id) if after else (None, None)), limit, 0 if after else offset)
-        words = (meaning.query, where, of.kind, of.language, of.genre)
+        of, page = search.filters, _page(search, limit, offset)
+        query, *sorts = _of_events(meaning, of)
+        words = (query, where, *sorts)
         if not (of.look_at_shows or (of.city and search.sort in OF_SHOWS)):
-            rows = await self._fetch(Q.hits, *words, of.city, search.sort, *page)
-            return [Hit(row["event_id"], row["key"]) for row in rows]
+            return _hits_in(await self._fetch(Q.hits, *words, of.city, search.sort, *page))
+        asked = (search.sort, *of.of_shows, *page)
+        if search.sort not in OF_SHOWS:
+            return _hits_in(await self._fetch(Q.hits_with_show, *words, *asked))
+        if search.sort is Sort.SHOWTIME and not (query or of.city or of.venues is not None):
+            soon = await self._soon(search, limit + offset)
+            if soon is not None:
+                return soon[offset:]
         near = (list(of.venues or ()), list(of.distances_km or [0.0] * len(of.venues or ())))
-        asked = (search.sort, *of.of_shows, *page, *near)
-        if search.sort in OF_SHOWS and not any((meaning.query, of.kind, of.language, of.genre)):
-            rows = await self._fetch(Q.hits_of_shows, *asked)
-        else:
-            rows = await self._fetch(Q.hits_by_show, *words, *asked)
-        return [Hit(row["event_id"], row["key"]) for row in rows]
+        if query or any(sorts):
+            return _hits_in(await self._fetch(Q.hits_by_show, *words, *asked, *near))
+        return _hits_in(await self._fetch(Q.hits_of_shows, *asked, *near))
+
+    async def _soon(self, search: Search, limit: int) -> list[Hit] | None:
+        """The soonest of very many; None: a look at the next shows is not enough to tell."""
+        of, looked_max = search.filters, limit * SHOWS_LOOKED_AT
+        _city, _venues, *of_shows = of.of_shows
+        asked = (of.kind, of.language, of.genre, *of_shows, *_page(search, looked_max)[:3])
+        rows = await self._fetch(Q.hits_soon, *asked)
+        if not rows:  # nothing at all, or nothing but what was told before
+            return [] if search.after is None else None
+        if rows[0]["looked_at"] < looked_max:
+            return _hits_in(rows)[:limit]
+        # At the last moment that was looked at there may be others, which were not.
+        sure = [row for row in rows if row["key"] < row["up_to"]]
+        return _hits_in(sure)[:limit] if len(sure) >= limit else None
 
     async def shows(self, event_ids: Sequence[int], search: Search, meaning: Meaning) -> list[HitShow]:
         """The shows that a page tells of each event."""
@@ -200,17 +211,36 @@ class Finder:
         return [HitShow(**row) for row in rows]
 
     async def tally(self, filters: Filters, meaning: Meaning) -> Tally | None:
-        """Counts, from this process' memory if they are young; None: they take too long to count."""
+        """Counts, from this process' memory if they are young; None: they take too long to count.
+
+        Whoever asks first waits a little. After that the count goes on without them, for who asks next.
+        """
+        asked = (meaning.query, filters)
         try:
-            return await self._tallies.get((meaning.query, filters))
-        except SearchTooSlow:
-            return self._tallies.stale((meaning.query, filters))
+            return await asyncio.wait_for(self._tallies.get(asked), TALLY_WAIT_S)
+        except (SearchTooSlow, TimeoutError):
+            return self._tallies.stale(asked)
 
     async def _count(self, asked: tuple[str | None, Filters]) -> Tally:
         query, of = asked
-        look_at_shows = of.look_at_shows or of.city is not None
-        words = (query, of.kind, of.language, of.genre)
-        return tally_of(await self._fetch(Q.facets, *words, *of.of_shows, look_at_shows, list(PRICE_EDGES)))
+        if query is None and of == Filters(kind=of.kind):  # everything, or all films: a duty counts those
+            rows = await self._fetch(Q.tally_kept, of.kind or "")
+            if rows:
+                return msgspec.json.decode(rows[0]["tally"], type=Tally)
+        async with self._counting:
+            return tally_of(await self._fetch(Q.facets, *_of_facets(query, of)))
+
+    async def count_all(self) -> int:
+        """A duty: count what is asked for most and takes longest; how many counts were written."""
+        kinds: list[str | None] = [None, *Kind]
+        async with self._reader.transaction() as tx:
+            await tx.execute(Q.take_time)
+            if not await tx.fetchval(Q.try_lock_tallies):
+                return 0
+            for kind in kinds:
+                rows = await tx.fetch(Q.facets, *_of_facets(None, Filters(kind=kind)), timeout=COUNT_WITHIN_S)
+                await tx.execute(Q.keep_tally, kind or "", msgspec.json.encode(tally_of(rows)).decode())
+        return len(kinds)
 
     # ── while typing ───────────────────────────────────────────────────────────
 
@@ -221,7 +251,7 @@ class Finder:
         completed = [row["word"] for row in rows]
         if not completed:
             return []
-        if not whole and sum(row["uses"] for row in rows) > OFTEN_USES:
+        if not whole and sum(row["uses"] for row in rows) > SUGGESTED_OFTEN:
             return await self._fetch(Q.common_events_suggested, any_of(completed), limit)
         query = " & ".join([*(any_of([word]) for word in whole), f"({any_of(completed, 'AB')})"])
         return await self._fetch(Q.events_suggested, query, limit)
@@ -237,14 +267,24 @@ class Finder:
                 raise SearchTooSlow from None
 
 
-def _is_whole(words: Sequence[str], uses: Mapping[str, int]) -> bool:
-    """A last word that is used so often is not the beginning of another one; looking for those costs much."""
-    return uses.get(words[-1], 0) >= WHOLE_USES
+def _is_common(search: Search, meaning: Meaning) -> bool:
+    """Whether popularity orders what is found; who follows a cursor stays in the order it came from."""
+    return meaning.is_common if search.after is None else search.after.key < COMMON_KEY / 2
 
 
-def _with_pair(words: tuple[str, ...], pair: str) -> tuple[str, ...]:
-    """The two neighbours that make this word, as one."""
-    for at in range(len(words) - 1):
-        if words[at] + words[at + 1] == pair:
-            return (*words[:at], pair, *words[at + 2 :])
-    return words
+def _of_events(meaning: Meaning, of: Filters) -> tuple[str | None, ...]:
+    return (meaning.query, of.kind, of.language, of.genre)
+
+
+def _page(search: Search, limit: int, offset: int = 0) -> tuple[Any, ...]:
+    after = search.after
+    return (*((after.key, after.event_id) if after else (None, None)), limit, 0 if after else offset)
+
+
+def _hits_in(rows: Sequence[Any]) -> list[Hit]:
+    return [Hit(row["event_id"], row["key"]) for row in rows]
+
+
+def _of_facets(query: str | None, of: Filters) -> tuple[Any, ...]:
+    look_at_shows = of.look_at_shows or of.city is not None
+    return (query, of.kind, of.language, of.genre, *of.of_shows, look_at_shows, list(PRICE_EDGES))

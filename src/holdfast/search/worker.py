@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from holdfast.engines.loop import Duty
 from holdfast.outbox import CityChanged, Consumer, EventChanged, Fact, VenueChanged
 from holdfast.search.indexing.store import COUNTS_WAIT_S, Index
+from holdfast.search.store import Finder
 
 GROUP = "search"
 SHOW_KINDS = ("show.on_sale", "show.changed", "show.cancelled")
@@ -18,6 +19,7 @@ KINDS = (
 WRITE_PAUSE_S = 0.5
 COUNTS_PAUSE_S = 1.0
 PAST_PAUSE_S = 30.0
+COUNT_PAUSE_S = 20.0
 # Shorter than COUNTS_WAIT_S: what happens to a show until then is seen by the writing that is due.
 REMEMBERED_S = COUNTS_WAIT_S * 0.75
 REMEMBERED_MAX = 10_000
@@ -63,8 +65,9 @@ def consumer(index: Index) -> Consumer:
     return Consumer(group=GROUP, kinds=KINDS, call_many=Listener(index).hear_many)
 
 
-def duties(index: Index) -> list[tuple[float, Duty]]:
+def duties(index: Index, finder: Finder) -> list[tuple[float, Duty]]:
     return [
+        (COUNT_PAUSE_S, finder.count_all),
         (WRITE_PAUSE_S, index.write_due),
         (COUNTS_PAUSE_S, index.write_counts),
         (PAST_PAUSE_S, index.mark_past),

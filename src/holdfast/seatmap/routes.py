@@ -11,7 +11,7 @@ from holdfast.ledger import State
 from holdfast.people import Role
 from holdfast.refusals import NoSuchShow
 from holdfast.seatmap.packing import packed_page
-from holdfast.seatmap.snapshot import Snapshot
+from holdfast.seatmap.store import SeatMap
 from holdfast.web.answers import answer, query, unchanged
 from holdfast.web.routing import Route
 
@@ -74,10 +74,11 @@ async def get_seats(request: Request) -> Response:
 
     The same for everybody. With `Accept: application/vnd.holdfast.seats`, two bits a seat.
     """
-    seatmap, show_id = request.state.box.seatmap, request.path_params["show"]
-    snapshot: Snapshot = seatmap.fresh(show_id) or await seatmap.snapshot(show_id)
+    seatmap: SeatMap = request.state.box.seatmap
+    show_id: int = request.path_params["show"]
+    snapshot = seatmap.fresh(show_id) or await seatmap.snapshot(show_id)
     if request.headers.get("accept") != COMPACT:
-        return snapshot.ready.to(request.state.headers)
+        return seatmap.ready(snapshot).to(request.state.headers)
     if known := unchanged(request, snapshot.etag):
         return known
     if _takes_packed(request):
@@ -88,10 +89,11 @@ async def get_seats(request: Request) -> Response:
 def ready_seats(scope: Scope) -> Response | None:
     """The map if it is fresh, before a Request is made of what was sent."""
     state = scope["state"]
-    snapshot: Snapshot | None = state["box"].seatmap.fresh(scope["path_params"]["show"])
+    seatmap: SeatMap = state["box"].seatmap
+    snapshot = seatmap.fresh(scope["path_params"]["show"])
     if snapshot is None or state["headers"].get(b"accept") == COMPACT.encode():
         return None
-    return snapshot.ready.to(state["headers"])
+    return seatmap.ready(snapshot).to(state["headers"])
 
 
 async def get_my_seats(request: Request) -> Response:

@@ -13,7 +13,6 @@ import msgspec
 
 from holdfast.catalogue import Layout
 from holdfast.seatmap.packing import packed
-from holdfast.web.answers import Ready
 
 KEEP = "public, max-age=1"
 LETTERS = b"AHBX"
@@ -42,11 +41,6 @@ class Snapshot:
     @cached_property
     def headers(self) -> dict[str, str]:
         return {"ETag": self.etag, "Cache-Control": KEEP, "Vary": "Accept, Accept-Encoding"}
-
-    @cached_property
-    def ready(self) -> Ready:
-        """The text form as an answer, made once for everybody."""
-        return Ready(self.text, self.etag, KEEP, Vary="Accept")
 
     @cached_property
     def text(self) -> bytes:

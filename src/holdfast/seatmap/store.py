@@ -14,7 +14,8 @@ from holdfast.holds import Prefer
 from holdfast.ledger import VERSIONS_AN_EPOCH, Ledger, LiveBooking, State, letters, live_booking
 from holdfast.refusals import NoSuchShow
 from holdfast.seatmap.packing import packed_plan
-from holdfast.seatmap.snapshot import Snapshot
+from holdfast.seatmap.snapshot import KEEP, Snapshot
+from holdfast.web.answers import Ready
 
 Q = Queries("holdfast.ledger")
 
@@ -34,6 +35,7 @@ class SeatMap:
         self._postgres = postgres
         self._snapshots: Cache[int, Snapshot] = Cache(self._load, fresh_s=fresh_s, stale_max_s=0)
         self._last: dict[int, Snapshot] = {}
+        self._ready: dict[int, tuple[Snapshot, Ready]] = {}
         self._from_ledger: Cache[int, Snapshot] = Cache(
             self._load_from_ledger, fresh_s=LEDGER_FRESH_S, stale_max_s=0
         )
@@ -52,6 +54,14 @@ class SeatMap:
             if last := self._last.get(show_id):
                 return last
             raise
+
+    def ready(self, snapshot: Snapshot) -> Ready:
+        """Its text form as an answer, made once for everybody."""
+        kept = self._ready.get(snapshot.show_id)
+        if kept is None or kept[0] is not snapshot:
+            answer = Ready(snapshot.text, snapshot.etag, KEEP, Vary="Accept")
+            kept = self._ready[snapshot.show_id] = (snapshot, answer)
+        return kept[1]
 
     async def newest(self, show_id: int) -> Snapshot:
         """Read now, however fresh the last one is."""

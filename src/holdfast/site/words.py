@@ -7,12 +7,13 @@ a form for each that its language knows (Babel says which), and `count` in it is
 import re
 from collections.abc import Mapping
 from datetime import date, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from holdfast.money import major
 
+KEPT_MAX = 4096  # of each sort, a hundred bytes each
 Sentence = str | Mapping[str, str]
 Sentences = Mapping[str, Mapping[str, Sentence]]
 
@@ -22,6 +23,9 @@ class Words:
         self.locale = locale
         self.language = locale.partition("_")[0]
         self._sentences = sentences
+        # A page says the same days and prices many times over, and Babel takes a millisecond for some.
+        self.number, self.money = lru_cache(KEPT_MAX)(self._number), lru_cache(KEPT_MAX)(self._money)
+        self.day, self.time = lru_cache(KEPT_MAX)(self._day), lru_cache(KEPT_MAX)(self._time)
 
     def say(self, name: str, /, **parts: object) -> str:
         """The sentence of this name. One that does not exist is a mistake of ours, and told as such."""
@@ -44,12 +48,12 @@ class Words:
         found = self._sentences[subject].items()
         return {which: sentence for which, sentence in found if which.startswith(beginning)}
 
-    def number(self, value: int | float) -> str:
+    def _number(self, value: int | float) -> str:
         from babel.numbers import format_decimal
 
         return format_decimal(value, locale=self._babel)
 
-    def money(self, amount_minor: int, currency: str) -> str:
+    def _money(self, amount_minor: int, currency: str) -> str:
         """As people write it; a round amount without its zeroes: €15, €15.50."""
         from babel.numbers import format_currency
 
@@ -59,7 +63,7 @@ class Words:
             return format_currency(amount, currency, pattern, locale=self._babel, currency_digits=False)
         return format_currency(amount, currency, locale=self._babel, decimal_quantization=False)
 
-    def day(self, when: date | datetime, zone: str = "UTC", style: str = "") -> str:
+    def _day(self, when: date | datetime, zone: str = "UTC", style: str = "") -> str:
         """Friday, 20 November; or by a skeleton of CLDR's: `MMMEd` is Fri, 20 Nov."""
         from babel.dates import format_date, format_skeleton
 
@@ -70,7 +74,7 @@ class Words:
         short = self._babel.datetime_skeletons["MMMEd"].pattern
         return format_date(at, re.sub("M+", "MMMM", re.sub("E+", "EEEE", short)), locale=self._babel)
 
-    def time(self, when: datetime, zone: str) -> str:
+    def _time(self, when: datetime, zone: str) -> str:
         """19:30, or 7:30 pm where people write that."""
         from babel.dates import format_time
 

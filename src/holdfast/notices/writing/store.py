@@ -63,7 +63,7 @@ class Writer:
         known: dict[str, Any] = {"kind": due.kind, "account_id": due.account_id, "address": due.address}
         known |= {"notice_id": due.id, "key": f"notice-{due.id}-{due.round}", "locale": letter.locale}
         if due.channel is not Channel.MAIL:
-            link = next((stub.link for _, stub in letter.stubs if stub.link), "")
+            link = next((stub.link for _, stub in letter.stubs if stub.link), letter.link)
             text = f"{letter.subject} {link}".strip()
             return Parcel(text=text, **known)
         chosen = await self._postgres.fetchrow(Q.sender_of_show, due.show_id)

@@ -56,8 +56,8 @@ def timetable(shows: Sequence[ShowCard], cities_wished: Sequence[str], day: date
         return Timetable(cities, here, [], agenda(here))
     days = sorted(by_day)[:DAYS_MAX]
     told = day if day in by_day else first_day(here)
-    strip = [(each, Choice(each.isoformat(), by_day[each], each == told)) for each in days]
-    return Timetable(cities, here, strip, agenda([show for show in here if show.local_date == told]))
+    row = [(each, Choice(each.isoformat(), by_day[each], each == told)) for each in days]
+    return Timetable(cities, here, row, agenda([show for show in here if show.local_date == told]))
 
 
 def first_day(shows: Sequence[ShowCard]) -> date:
@@ -76,7 +76,7 @@ def agenda(shows: Iterable[ShowCard]) -> list[Day]:
 
 
 @dataclass(frozen=True, slots=True)
-class Billing:
+class Billed:
     """An event at a venue on a day."""
 
     event_id: int
@@ -84,11 +84,11 @@ class Billing:
     shows: list[ShowCard]
 
 
-def bill(shows: Iterable[ShowCard]) -> list[Billing]:
+def bill(shows: Iterable[ShowCard]) -> list[Billed]:
     """What is on at a venue on a day: an event once, with its times."""
-    events: dict[int, Billing] = {}
+    events: dict[int, Billed] = {}
     for show in shows:
-        events.setdefault(show.event_id, Billing(show.event_id, show.title, [])).shows.append(show)
+        events.setdefault(show.event_id, Billed(show.event_id, show.title, [])).shows.append(show)
     return list(events.values())
 
 

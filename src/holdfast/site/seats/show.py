@@ -71,7 +71,8 @@ class Told:
 
     @property
     def is_open(self) -> bool:
-        return self.state is SaleState.ON_SALE
+        """Whether seats may be chosen; of a show that is sold out, those that come back."""
+        return self.state in (SaleState.ON_SALE, SaleState.SOLD_OUT)
 
     @property
     def most(self) -> int:

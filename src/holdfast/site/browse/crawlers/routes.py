@@ -48,11 +48,11 @@ async def get_sitemap(request: Request) -> Response:
     return Response(text, headers=HOUR, media_type="application/xml")
 
 
-async def get_manifest(request: Request) -> Response:
+async def get_web_app(request: Request) -> Response:
     """What a phone needs to keep us among its apps."""
     spoken = words(request)
     files = f"/static/{edition()}"
-    manifest: dict[str, Any] = {
+    told: dict[str, Any] = {
         "id": "/",
         "name": spoken.say("shell.name"),
         "short_name": spoken.say("shell.name"),
@@ -71,7 +71,7 @@ async def get_manifest(request: Request) -> Response:
         "shortcuts": [{"name": spoken.say("shell.my_tickets"), "url": "/my"}],
     }
     headers = {**HOUR, "Vary": SAFE["Vary"]}
-    return Response(msgspec.json.encode(manifest), headers=headers, media_type="application/manifest+json")
+    return Response(msgspec.json.encode(told), headers=headers, media_type="application/manifest+json")
 
 
 TAG = "site"
@@ -79,5 +79,5 @@ TAG = "site"
 ROUTES = (
     Route(method="GET", path="/robots.txt", call=get_robots, tag=TAG, bare=True),
     Route(method="GET", path="/sitemap.xml", call=get_sitemap, tag=TAG, bare=True),
-    Route(method="GET", path="/holdfast.webmanifest", call=get_manifest, tag=TAG, bare=True),
+    Route(method="GET", path="/holdfast.webmanifest", call=get_web_app, tag=TAG, bare=True),
 )

@@ -13,7 +13,8 @@ for (const time of document.querySelectorAll("time[data-clock]")) {
 
 if (page) {
   // The server's clock counts: ours may be wrong, so only the difference between the two is taken from it.
-  const arrived = performance.timeOrigin + (performance.getEntriesByType("navigation")[0]?.responseStart ?? 0);
+  const began = performance.getEntriesByType("navigation")[0]?.responseStart ?? 0;
+  const arrived = Date.now() - Math.max(0, performance.now() - began);
   let skew = Number(page.dataset.now) - arrived;
   let ends = Number(page.dataset.ends);
   const whole = Number(page.dataset.whole);

@@ -1,4 +1,4 @@
-// Suggestions while typing, as a combobox of the ARIA practices: arrows, Enter, Escape. The form stays a form.
+// Suggestions while typing, a combobox of the ARIA practices: arrows, Enter, Escape. The form stays a form.
 const PAUSE_MS = 120;
 
 for (const input of document.querySelectorAll("input[data-suggest]")) {

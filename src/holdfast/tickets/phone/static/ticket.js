@@ -8,6 +8,8 @@
 const ASK_MS = 10_000
 const page = document.querySelector("main.ticket")
 const place = document.getElementById("qr")
+const note = page.querySelector(".note")
+const words = note.textContent
 
 if ("serviceWorker" in navigator) navigator.serviceWorker.register("/tickets/worker.js")
 if (page.dataset.codes === "live") {
@@ -17,15 +19,22 @@ if (page.dataset.codes === "live") {
 
 async function draw() {
   try {
-    const asked = { method: "POST", body: JSON.stringify({ phone: phone() }), headers: { "Content-Type": "application/json" } }
-    const answer = await fetch(`${location.pathname}/code`, asked)
-    if (!answer.ok) return
+    const headers = { "Content-Type": "application/json" }
+    const body = JSON.stringify({ phone: phone() })
+    const answer = await fetch(`${location.pathname}/code`, { method: "POST", body, headers })
+    if (answer.status === 404) {
+      place.replaceChildren()
+      note.textContent = "This ticket was given away: this page opens no door any more."
+      return
+    }
+    if (!answer.ok) return // busy: asked again soon
     const image = new Image()
     image.alt = ""
     image.src = (await answer.json()).qr_svg
     place.replaceChildren(image)
+    note.textContent = words
   } catch {
-    page.querySelector(".note").textContent = "No network: a live code needs one. Ask at the door."
+    note.textContent = "No network: a live code needs one. Ask at the door."
   }
 }
 

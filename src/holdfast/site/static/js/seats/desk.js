@@ -1,6 +1,6 @@
 // Where a choice is made: seats come from the map or the grid, the sheet tells them, the server holds them.
 
-import { alternatives, betterThan, blockAt } from "./choose.js";
+import { alternatives, betterThan, togetherAt } from "./choose.js";
 import { labelOf, numberOf, TRAIT_LETTERS } from "./layout.js";
 import { FREE, LETTERS } from "./states.js";
 
@@ -69,7 +69,7 @@ export class Desk {
     } else if (this.live.states[seat] !== FREE) {
       this.announce(this.words.say("not_free", { seat: this.nameOf(seat), state: this.stateName(seat) }));
     } else if (this.isOneByOne) this.add(seat);
-    else this.takeBlock(seat);
+    else this.takeTogether(seat);
   }
 
   add(seat) {
@@ -81,10 +81,10 @@ export class Desk {
     this.announceChoice();
   }
 
-  takeBlock(seat) {
-    const block = blockAt(this.layout, this.live.states, seat, this.quantity);
-    this.set(block);
-    const few = block.length < this.quantity ? this.words.say("few", { count: block.length }) : "";
+  takeTogether(seat) {
+    const seats = togetherAt(this.layout, this.live.states, seat, this.quantity);
+    this.set(seats);
+    const few = seats.length < this.quantity ? this.words.say("few", { count: seats.length }) : "";
     if (few) this.say(few, []);
     this.announceChoice(few);
   }
@@ -110,7 +110,7 @@ export class Desk {
       const { part } = this.area;
       this.area = null;
       this.askPart(part);
-    } else if (this.seats.length) this.takeBlock(this.seats[0]);
+    } else if (this.seats.length) this.takeTogether(this.seats[0]);
   }
 
   set(seats) {

@@ -9,10 +9,12 @@ import { Seats } from "./seat-signs.js";
 
 const ROOM = 0.25; // of the width, painted beyond each edge: so far a finger sees no blank
 const DOTS_PX = 3.4; // between seats: from here on they are drawn one by one
+const SINGLY_PX = 9; // from here on they are painted straight away: few are in sight
 const ROWS_PX = 11; // from here on rows have their letters
 const NUMBERS_PX = 19;
 const DENSITY_MAX = 2;
 const BITMAPS_PIXELS_MAX = 12e6;
+const FRAME_MS = 10; // of making bitmaps in one go: the finger is not kept waiting
 const PARTS_MS = 250; // from far, a change only moves a number: soon enough
 
 export class CanvasPainter extends Seats {
@@ -65,8 +67,10 @@ export class CanvasPainter extends Seats {
   /** Everything that is in sight. */
   redraw() {
     if (!this.drawn) return;
-    const { ink, size, drawn, look, layout } = this;
+    const { ink, drawn, look, layout } = this;
     this.level = CanvasPainter.level(drawn.scale * layout.pitch);
+    this.drawnBy = performance.now() + FRAME_MS;
+    this.isUnfinished = false;
     ink.setTransform(1, 0, 0, 1, 0, 0);
     ink.fillStyle = look.card;
     ink.fillRect(0, 0, this.canvas.width, this.canvas.height);
@@ -78,10 +82,13 @@ export class CanvasPainter extends Seats {
       else if (this.level === "parts") this.drawPart(part);
       else this.drawFloor(part);
     }
-    if (this.level === "dots") for (const part of seen) this.drawDots(part);
+    this.seen = new Set(seen);
+    const isFine = drawn.scale * layout.pitch >= SINGLY_PX;
+    if (this.level === "dots") for (const part of seen) this[isFine ? "drawSingly" : "drawDots"](part);
     if (this.level === "numbers") for (const part of seen) this.drawNumbers(part);
     this.drawChosen();
-    ink.setTransform(size.density, 0, 0, size.density, 0, 0);
+    cancelAnimationFrame(this.finishing);
+    if (this.isUnfinished) this.finishing = requestAnimationFrame(() => this.redraw());
   }
 
   /** Paint in metres from here on. */
@@ -159,43 +166,63 @@ export class CanvasPainter extends Seats {
     ink.fill();
   }
 
-  /** The dots of a part, from its bitmap: one for every doubling of the scale. */
+  /**
+   * The dots of a part, from its bitmap: one for every step of the scale. When many are to be made at once, those
+   * that this frame has no time for are drawn from another step's, or as a patch of colour, until the next frame.
+   */
   drawDots(part) {
     if (part.isArea) return;
-    const { bitmap, left, top, scale } = this.bitmapOf(part);
+    const step = Math.ceil(Math.log2(this.drawn.scale * this.size.density) * 2) / 2;
+    const isLate = performance.now() > this.drawnBy;
+    const kept = this.kept(part, step) ?? (isLate ? this.anyOf(part) : this.bitmapOf(part, step));
+    this.isUnfinished ||= kept?.step !== step;
+    if (!kept) return void this.drawPatch(part);
+    const { bitmap, left, top, scale } = kept;
     this.ink.imageSmoothingEnabled = true;
     this.ink.drawImage(bitmap, left, top, bitmap.width / scale, bitmap.height / scale);
-    if (this.drawn.scale * part.pitch >= ROWS_PX) for (const run of part.runs) this.drawRowName(run);
   }
 
-  bitmapOf(part) {
-    const wanted = this.drawn.scale * this.size.density;
-    const step = Math.ceil(Math.log2(wanted) * 2) / 2, scale = 2 ** step;
-    const key = `${part.index} ${step}`;
-    let kept = this.bitmaps.get(key);
-    if (kept) {
-      this.bitmaps.delete(key); // the one used last is the last to be thrown away
-      this.bitmaps.set(key, kept);
-      return kept;
-    }
+  drawPatch(part) {
+    this.trace(part.outline);
+    this.ink.globalAlpha = 0.35;
+    this.ink.fillStyle = this.look.colours[part.category];
+    this.ink.fill();
+    this.ink.globalAlpha = 1;
+  }
+
+  kept(part, step) {
+    const key = `${part.index} ${step}`, kept = this.bitmaps.get(key);
+    if (!kept) return undefined;
+    this.bitmaps.delete(key); // the one used last is the last to be thrown away
+    this.bitmaps.set(key, kept);
+    return kept;
+  }
+
+  anyOf(part) {
+    return [...this.bitmaps.values()].findLast((kept) => kept.part === part);
+  }
+
+  bitmapOf(part, step) {
+    const scale = 2 ** step;
     const [left, top, right, bottom] = part.box;
     const bitmap = document.createElement("canvas");
     bitmap.width = Math.max(1, Math.ceil((right - left) * scale));
     bitmap.height = Math.max(1, Math.ceil((bottom - top) * scale));
-    kept = { part, bitmap, left, top, scale, ink: bitmap.getContext("2d") };
+    const kept = { part, step, bitmap, left, top, scale, ink: bitmap.getContext("2d") };
     kept.ink.setTransform(scale, 0, 0, scale, -left * scale, -top * scale);
     for (const run of part.runs) {
       for (let seat = run.start; seat < run.start + run.count; seat++) this.drawDot(kept.ink, seat, scale);
     }
-    this.keep(key, kept);
+    this.keep(`${part.index} ${step}`, kept);
     return kept;
   }
 
   keep(key, kept) {
     this.bitmaps.set(key, kept);
     this.bitmapPixels += kept.bitmap.width * kept.bitmap.height;
-    for (const [old, { bitmap }] of this.bitmaps) {
-      if (this.bitmapPixels <= BITMAPS_PIXELS_MAX || old === key) break;
+    for (const [old, { bitmap, part, step }] of this.bitmaps) {
+      if (this.bitmapPixels <= BITMAPS_PIXELS_MAX) break;
+      if (step === kept.step && this.seen.has(part)) continue; // it is about to be drawn
       this.bitmapPixels -= bitmap.width * bitmap.height;
       this.bitmaps.delete(old);
     }
@@ -206,17 +233,29 @@ export class CanvasPainter extends Seats {
     this.bitmapPixels = 0;
   }
 
-  drawNumbers(part) {
-    for (const run of part.runs) {
-      const first = run.start, last = run.start + run.count - 1, { x, y } = this.layout;
-      const box = [
-        Math.min(x[first], x[last]) - 2, Math.min(y[first], y[last]) - 2,
-        Math.max(x[first], x[last]) + 2, Math.max(y[first], y[last]) + 2,
-      ];
-      if (!this.isSeen(box)) continue;
-      this.drawRowName(run);
-      for (let seat = first; seat <= last; seat++) this.drawSeat(seat);
+  /** Near enough that few are in sight, and a bitmap of the whole part would be too big. */
+  drawSingly(part) {
+    const scale = this.drawn.scale * this.size.density, hasNames = this.drawn.scale * part.pitch >= ROWS_PX;
+    for (const run of this.runsSeen(part)) {
+      if (hasNames) this.drawRowName(run);
+      for (let seat = run.start; seat < run.start + run.count; seat++) this.drawDot(this.ink, seat, scale);
     }
+  }
+
+  drawNumbers(part) {
+    for (const run of this.runsSeen(part)) {
+      this.drawRowName(run);
+      for (let seat = run.start; seat < run.start + run.count; seat++) this.drawSeat(seat);
+    }
+  }
+
+  runsSeen(part) {
+    const { x, y } = this.layout;
+    return part.runs.filter(({ start, count }) => {
+      const last = start + count - 1, half = start + (count >> 1); // a bow reaches further than its ends
+      const xs = [x[start], x[half], x[last]], ys = [y[start], y[half], y[last]];
+      return this.isSeen([Math.min(...xs) - 2, Math.min(...ys) - 2, Math.max(...xs) + 2, Math.max(...ys) + 2]);
+    });
   }
 
   drawRowName(run) {

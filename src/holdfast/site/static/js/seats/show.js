@@ -15,6 +15,7 @@ const TOUCH_PX = 24; // between seats: a finger cannot choose below that
 const MOUSE_PX = 10;
 const REACH_PX = 22; // how far from a seat a tap may be
 const CLOSE_PX = 34;
+const AGAIN_MS = 3000;
 const KEPT = "holdfast.quantity";
 
 const isCoarse = matchMedia("(pointer: coarse)");
@@ -32,11 +33,11 @@ async function begin() {
   if (byId("list")) byId("list").hidden = true;
   sheet = new Sheet(byId("sheet"), words, { held: () => desk.hold() });
   live = new Live(data, { changed, trouble, grown: () => location.reload() });
-  const [sent, kind] = await Promise.all([
+  const [sent, kind] = await patiently(() => Promise.all([
     fetch(data.layout).then((answer) => answer.json()),
     data.seats <= data.svgMax ? import("./paint-svg.js") : import("./paint-canvas.js"),
     live.open(),
-  ]);
+  ]));
   layout = decode(sent);
   count();
   look = new Look(layout, () => {
@@ -63,6 +64,18 @@ async function begin() {
   listen();
   shown();
   document.documentElement.dataset.seats = "ready";
+}
+
+/** Until it works: the box office may be away for a moment, and the forms of the page do not need the map. */
+async function patiently(ask) {
+  for (;;) {
+    try {
+      return await ask();
+    } catch {
+      byId("map").querySelector(".map-wait").textContent = words.say("away");
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    }
+  }
 }
 
 const roomy = ([left, top, right, bottom]) => {

@@ -1,0 +1,217 @@
+"""The map of 50 000 seats in a browser, against the most we allow; a plain SVG of the same seats beside it.
+
+Software raster, no GPU: a phone of the cheapest sort. Times are told as how many of them fit into a second,
+so that more is better here as everywhere; the notes have them in milliseconds.
+"""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from statistics import quantiles
+from typing import Any
+
+from playwright.async_api import Browser, CDPSession, Page, async_playwright
+
+from bench.figure import Figure
+from bench.stage import Stage, shows, stage, workers
+from holdfast.catalogue import Layout
+from holdfast.demo.stadium import stadium
+from tests.browser.conftest import ARGS, DESKTOP, PHONE
+from tests.patience import until
+
+PAINT_MS_MAX, PAINT_SLOW_MS_MAX, FRAME_MS_MAX, CHANGE_MS_MAX = 400.0, 1200.0, 20.0, 5.0
+BYTES_MAX = 100_000
+SLOWER = 4  # how many times slower the processor of the cheap phone is
+FRAMES = 90
+CHANGED = 200
+ALLOWED = "the most we allow"
+
+Say = Callable[[str], None]
+
+# Told when the map is on the screen: two frames after the script has painted it.
+WAITS = """new Promise((done) => {
+  const later = () => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now())));
+  const look = () => performance.getEntriesByName("seats:painted").length ? later() : setTimeout(look, 4);
+  look();
+})"""
+COUNT_FRAMES = """() => {
+  window.frames_ = [];
+  let last = performance.now();
+  const frame = (now) => { window.frames_.push(now - last); last = now; requestAnimationFrame(frame); };
+  requestAnimationFrame(frame);
+}"""
+# The same layout, decoded by the same script, drawn as most people would: an element a seat.
+PLAIN_SVG = """<!doctype html><style>body {{ margin: 0 }} svg {{ width: 100vw; height: 90vh }}</style>
+<div id="map"></div><script type="module">
+import {{ decode }} from "{scripts}layout.js";
+const layout = decode(await (await fetch("{layout}")).json());
+const [left, top, right, bottom] = layout.bounds, colours = layout.categories.map((each) => each.colour);
+let drawn = "";
+for (let seat = 0; seat < layout.count; seat++) {{
+  drawn += `<circle cx="${{layout.x[seat]}}" cy="${{layout.y[seat]}}" r=".2"`
+    + ` fill="${{colours[layout.category[seat]]}}"/>`;
+}}
+const map = document.getElementById("map");
+const box = [left, top, right - left, bottom - top].join(" ");
+map.innerHTML = `<svg viewBox="${{box}}"><g>${{drawn}}</g></svg>`;
+performance.mark("seats:painted");
+const group = map.querySelector("g"), circles = group.children;
+let x = 0, y = 0, scale = 1, isDown = false;
+const move = () => group.setAttribute("transform", `translate(${{x}} ${{y}}) scale(${{scale}})`);
+addEventListener("pointerdown", () => (isDown = true));
+addEventListener("pointerup", () => (isDown = false));
+addEventListener("pointermove", ({{ movementX, movementY }}) => {{
+  if (isDown) {{ x += movementX / 5; y += movementY / 5; move(); }}
+}});
+addEventListener("wheel", ({{ deltaY }}) => {{ scale *= Math.exp(-deltaY / 500); move(); }});
+window.change = (count) => {{
+  const began = performance.now();
+  for (let i = 0; i < count; i++) circles[i * 250].setAttribute("fill", "#999");
+  return performance.now() - began;
+}};
+</script>"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one look at the map took, in milliseconds and bytes."""
+
+    paint_ms: float
+    pan_ms: float
+    zoom_ms: float
+    change_ms: float
+    size: int
+
+
+async def map_figures(rounds: int, say: Say) -> list[Figure]:
+    paint = Figure("map of 50 000 seats painted", "a second", ALLOWED, 1.0)
+    slow = Figure(f"the same, processor {SLOWER} times slower", "a second", ALLOWED, 1.0)
+    pan = Figure("frames while the map is pulled, p95", "a second", ALLOWED, 1.0)
+    zoom = Figure("frames while it is zoomed, p95", "a second", ALLOWED, 1.0)
+    change = Figure(f"changes of {CHANGED} seats, script", "a second", ALLOWED, 1.0)
+    size = Figure("pages of 50 000 seats in a megabyte", "pages", ALLOWED, 1.0)
+    async with stage() as on, workers(on, 1) as url, a_browser() as browser:
+        layout = Layout.build(stadium())
+        (show, *_) = await shows(on, layout, 1)
+        for i in range(rounds):
+            say(f"maps, {i + 1} of {rounds}")
+            ours, theirs = await _ours(browser, on, url, show), await _plain(browser, url, show)
+            cheap = await _ours(browser, on, url, show, slower=SLOWER)
+            cheap_plain = await _plain(browser, url, show, slower=SLOWER)
+            for figure, ms, most, plain in (
+                (paint, ours.paint_ms, PAINT_MS_MAX, theirs.paint_ms),
+                (slow, cheap.paint_ms, PAINT_SLOW_MS_MAX, cheap_plain.paint_ms),
+                (pan, ours.pan_ms, FRAME_MS_MAX, theirs.pan_ms),
+                (zoom, ours.zoom_ms, FRAME_MS_MAX, theirs.zoom_ms),
+                (change, ours.change_ms, CHANGE_MS_MAX, theirs.change_ms),
+            ):
+                figure.add(1000 / max(ms, 0.05), 1000 / most)
+                figure.note = f"{ms:.1f} ms of {most:.0f}; plain SVG {plain:.1f} ms"
+            size.add(1e6 / ours.size, 1e6 / BYTES_MAX)
+            size.note = f"{ours.size / 1000:.1f} kB of {BYTES_MAX / 1000:.0f}, packed"
+    return [paint, slow, pan, zoom, change, size]
+
+
+@asynccontextmanager
+async def a_browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGS)
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+@asynccontextmanager
+async def _visit(browser: Browser, slower: int) -> AsyncIterator[tuple[Page, CDPSession]]:
+    """Somebody who has never been here; with `slower`, on a phone."""
+    context = await browser.new_context(**(PHONE if slower > 1 else DESKTOP))
+    try:
+        page = await context.new_page()
+        wire = await context.new_cdp_session(page)
+        await wire.send("Emulation.setCPUThrottlingRate", {"rate": slower})
+        yield page, wire
+    finally:
+        await context.close()
+
+
+async def _ours(browser: Browser, on: Stage, url: str, show: int, slower: int = 1) -> Seen:
+    async with _visit(browser, slower) as (page, wire):
+        sizes: list[int] = []
+        await wire.send("Network.enable")
+        wire.on("Network.loadingFinished", lambda told: sizes.append(int(told["encodedDataLength"])))
+        await page.goto(f"{url}/shows/{show}", wait_until="commit")
+        paint_ms = await page.evaluate(WAITS)
+        await page.wait_for_selector("html[data-seats=ready]")
+        await page.wait_for_load_state("load")
+        size = sum(sizes)
+        await page.locator("#map").scroll_into_view_if_needed()
+        await page.locator("#part").select_option(index=6)  # a section: seats one by one
+        await page.wait_for_timeout(600)
+        change_ms = await _change(page, on, show)
+        pan_ms, zoom_ms = await _frames(page)
+        return Seen(paint_ms, pan_ms, zoom_ms, change_ms, size)
+
+
+async def _plain(browser: Browser, url: str, show: int, slower: int = 1) -> Seen:
+    async with _visit(browser, slower) as (page, _):
+        await page.goto(f"{url}/shows/{show}", wait_until="load")
+        script = await page.locator('script[src*="seats/show.js"]').get_attribute("src")
+        layout = await page.evaluate("JSON.parse(document.getElementById('show-data').textContent).layout")
+        body = PLAIN_SVG.format(scripts=str(script).removesuffix("show.js"), layout=layout)
+        await page.route("**/plain", lambda route: route.fulfill(body=body, content_type="text/html"))
+        await page.goto(f"{url}/plain", wait_until="commit")
+        paint_ms = await page.evaluate(WAITS)
+        change_ms = await page.evaluate(f"window.change({CHANGED})")
+        pan_ms, zoom_ms = await _frames(page)
+        return Seen(paint_ms, pan_ms, zoom_ms, change_ms, 0)
+
+
+async def _change(page: Page, on: Stage, show: int) -> float:
+    """So many seats change hands at once, in sight; how long our script is busy with it."""
+    count = "performance.getEntriesByName('seats:change').reduce((sum, each) => sum + each.detail, 0)"
+    await page.wait_for_timeout(300)
+    before = await page.evaluate(count)
+    first = 6 * 440  # the section in sight
+    block = await on.box.sales.block(show, range(first, first + CHANGED), "bench", 1)
+    assert isinstance(block, int), "the seats were free"
+    await until(lambda: _is_so(page, f"{count} >= {before + CHANGED}"), within_s=30)
+    (booking,) = [each for each in await on.box.ledger.blocks(show) if each.number == block]
+    await on.box.sales.unblock(booking, 1)
+    await until(lambda: _is_so(page, f"{count} >= {before + 2 * CHANGED}"), within_s=30)
+    took: list[tuple[float, int]] = await page.evaluate(
+        "performance.getEntriesByName('seats:change').map((each) => [each.duration, each.detail])"
+    )
+    return max(ms for ms, seats in took if seats >= CHANGED // 2)
+
+
+async def _is_so(page: Page, claim: str) -> bool:
+    """Asked by hand: a page with a policy like ours lets nobody evaluate a text in it."""
+    return bool(await page.evaluate(claim))
+
+
+async def _frames(page: Page) -> tuple[float, float]:
+    """p95 of the time from frame to frame while the map is pulled, and while it is zoomed."""
+    size = page.viewport_size
+    assert size is not None
+    x, y = size["width"] / 3, size["height"] / 2
+    await page.evaluate(COUNT_FRAMES)
+    await page.mouse.move(x, y)
+    await page.mouse.down()
+    pan = await _while(page, lambda i: page.mouse.move(x + i % 60 * 2, y + i % 40 * 2))
+    await page.mouse.up()
+    zoom = await _while(page, lambda i: page.mouse.wheel(0, -30 if i % 30 < 15 else 30))
+    return pan, zoom
+
+
+async def _while(page: Page, does: Callable[[int], Any]) -> float:
+    await page.evaluate("() => { window.frames_.length = 0; }")
+    for i in range(FRAMES * 20):
+        await does(i)
+        if i % 10 == 9 and await page.evaluate("window.frames_.length") >= FRAMES:
+            break
+        await asyncio.sleep(0)
+    frames: list[float] = await page.evaluate("window.frames_.slice()")
+    return quantiles(frames, n=20)[-1]

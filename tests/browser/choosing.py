@@ -1,0 +1,37 @@
+"""What tests of the show's page do over and over: open it, tap a seat, look at what is chosen."""
+
+import re
+
+from playwright.async_api import FloatRect, Locator, Page, expect
+
+BOOKING = re.compile(r"/bookings/[a-z2-7]{20}$")
+
+
+async def opened(page: Page, show: int) -> Page:
+    """The page of a show, with its map drawn."""
+    await page.goto(f"/shows/{show}")
+    await page.wait_for_selector("html[data-seats=ready]")
+    return page
+
+
+async def tap(page: Page, number: int, *, touch: bool = False) -> None:
+    """A seat of a drawn hall, by its number."""
+    seat = page.locator(f'g.seat[data-seat="{number}"] rect')
+    await page.locator("#map").scroll_into_view_if_needed()
+    box = await box_of(seat)
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    await (page.touchscreen.tap(x, y) if touch else page.mouse.click(x, y))
+
+
+async def box_of(element: Locator) -> FloatRect:
+    box = await element.bounding_box()
+    assert box is not None, "it is not to be seen"
+    return box
+
+
+def picked(page: Page) -> Locator:
+    return page.locator("#sheet .picked .what")
+
+
+async def said(page: Page, words: str) -> None:
+    await expect(page.locator("#announce")).to_contain_text(words)

@@ -1,0 +1,120 @@
+"""The show's page while others choose too: changes, lost seats, lost streams, what somebody holds already."""
+
+from playwright.async_api import Page, Route, expect
+
+from tests.browser.choosing import BOOKING, opened, picked, said, tap
+from tests.storms.office import Office
+
+
+async def test_what_others_do_is_seen_at_once(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=40)
+    await opened(page, show)
+    (rival,) = await house.fans(1)
+    await page.evaluate(
+        """() => new MutationObserver((all) => {
+          window.seenAt ??= all.some((one) => one.target.dataset?.state === "H") ? Date.now() : undefined;
+        }).observe(document.querySelector("svg.hall"), { subtree: true, attributeFilter: ["data-state"] })"""
+    )
+
+    asked_at = await page.evaluate("Date.now()")
+    assert (await rival.holds(show, "B-3")).status_code == 201
+    await expect(page.locator('g.seat[data-seat="12"]')).to_have_attribute("data-state", "H")
+
+    seen_at = await page.evaluate("window.seenAt")
+    print(f"\na seat held elsewhere was painted {seen_at - asked_at} ms after it was asked for")
+
+
+async def test_a_chosen_seat_that_somebody_takes_is_told_and_others_are_offered(
+    house: Office, page: Page
+) -> None:
+    show = await house.a_show(seats=40)
+    await opened(page, show)
+    (rival,) = await house.fans(1)
+    await tap(page, 14)
+    await expect(picked(page)).to_have_count(2)
+
+    await rival.holds(show, "B-5")
+
+    await said(page, "B-5")
+    await expect(page.locator("#sheet .told")).to_contain_text("Somebody has just taken B-5")
+    offered = page.locator("#sheet .told button").first
+    await offered.click()
+    await expect(picked(page)).to_have_count(2)
+    await page.locator("[data-hold]").click()
+    await page.wait_for_url(BOOKING)
+
+
+async def test_who_is_beaten_by_a_moment_is_offered_others_on_the_spot(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=40)
+    await opened(page, show)
+    (rival,) = await house.fans(1)
+    await tap(page, 14)
+
+    async def too_late(route: Route) -> None:  # the rival is faster than our form
+        await rival.holds(show, "B-5")
+        await route.continue_()
+
+    await page.route("**/hold", too_late)
+    await page.locator("[data-hold]").click()
+
+    await expect(page.locator("#sheet .told")).to_contain_text("Somebody has just taken B-5")
+    await page.unroute("**/hold")
+    await page.locator("#sheet .told button").first.click()
+    await page.locator("[data-hold]").click()
+    await page.wait_for_url(BOOKING)
+
+
+async def test_a_choice_survives_a_lost_stream_and_the_news_go_on(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=40)
+    await opened(page, show)
+    await tap(page, 14)
+    await expect(picked(page)).to_have_count(2)
+    (rival,) = await house.fans(1)
+
+    before = house.kill("web-1")
+    await house.back("web-1", before)
+    await rival.holds(show, "D-1")
+
+    await expect(page.locator('g.seat[data-seat="30"]')).to_have_attribute("data-state", "H", timeout=30_000)
+    await expect(picked(page)).to_have_count(2)
+
+
+async def test_refused_viewers_read_the_map_now_and_then(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=40)
+
+    async def no_place(route: Route) -> None:
+        await route.fulfill(status=503, headers={"Retry-After": "30"}, body="{}")
+
+    # As the server answers when there are too many viewers.
+    await page.route("**/seats/stream*", no_place)
+    await opened(page, show)
+    (rival,) = await house.fans(1)
+    await rival.holds(show, "B-3")
+
+    await expect(page.locator('g.seat[data-seat="12"]')).to_have_attribute("data-state", "H")
+
+
+async def test_who_comes_back_is_told_what_they_hold(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=40)
+    await opened(page, show)
+    await expect(page.locator("#mine")).to_be_hidden()
+    await tap(page, 14)
+    await page.locator("[data-hold]").click()
+    await page.wait_for_url(BOOKING)
+
+    await opened(page, show)
+
+    await expect(page.locator("#mine")).to_contain_text("You hold")
+    await expect(page.locator("#mine a.button")).to_have_attribute("href", BOOKING)
+
+
+async def test_a_sold_out_show_shows_a_seat_that_comes_back(house: Office, page: Page) -> None:
+    show = await house.a_show(seats=2)
+    (rival,) = await house.fans(1)
+    held = await rival.holds(show, "A-1", "A-2")
+    await opened(page, show)
+    await expect(page.locator(".show")).to_contain_text("Sold out")
+
+    await rival.delete(f"/bookings/{held.json()['booking_id']}")
+
+    await expect(page.locator('g.seat[data-state="A"]')).to_have_count(2)

@@ -1,0 +1,94 @@
+"""The page where people pay, with each gateway that has a form of its own: theirs is shown, and let in alone."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from holdfast.app import Box
+from holdfast.config import Config
+from holdfast.payments.gateway import Answer, Charge
+from holdfast.sandbox.worker import Setup, opened
+from tests.conftest import served
+from tests.journeys.test_site_checkout import ANN, key
+from tests.journeys.visitors import Visitor, a_site, a_visitor
+from tests.stores.counters import PAGES, SECRET, settings
+
+
+@asynccontextmanager
+async def a_shop(name: str, config: Config, folder: Path) -> AsyncIterator[tuple[Visitor, str]]:
+    """Somebody in front of a box office with that gateway; and where the gateway is."""
+    async with opened(Setup(folder=folder, secret=SECRET)) as sandbox, served(sandbox) as url:
+        there = settings(name, url, gateway_timeout_ms=2000)
+        changes = {one: getattr(there, one) for one in vars(there) if one.startswith((name, "gateway"))}
+        if name == "stripe":
+            changes["stripe_publishable_key"] = "pk_test_of_the_tests"
+        async with a_site(replace(config, **changes)) as site, a_visitor(site) as ann:
+            yield ann, url
+
+
+async def pays_there(box: Box, name: str, url: str, path: str, choice: str) -> None:
+    """In the gateway's own form."""
+    payment = await box.payments.latest(*key(path))
+    assert payment is not None
+    charge = Charge(answer=Answer.UNKNOWN, client_secret=payment.client_secret)
+    async with aiohttp.ClientSession() as session:
+        page = await PAGES[name](url, charge)
+        async with session.post(page, data={"choice": choice}, allow_redirects=False) as answer:
+            assert answer.status == 303
+
+
+async def test_stripes_form_is_in_the_page_and_nobody_elses(
+    box: Box, config: Config, tmp_path: Path, a_show: Callable[..., Any]
+) -> None:
+    show = await a_show(seats=10)
+    async with a_shop("stripe", config, tmp_path) as (ann, url):
+        path = await ann.holds(show, "A-1")
+        await ann.sends("/pay", **ANN)
+
+        assert ann.at == path
+        assert ann.says("How would you like to pay?")
+        assert 'data-key="pk_test_of_the_tests"' in ann.text
+        assert '<script src="https://js.stripe.com/v3/"' in ann.text
+        assert "needs JavaScript" in ann.text
+        assert "http-equiv" not in ann.text, "nobody reloads a form that somebody is typing a card into"
+        policy = ann.headers["content-security-policy"]
+        assert "script-src 'self' https://js.stripe.com;" in policy
+        assert "frame-src https://js.stripe.com https://hooks.stripe.com" in policy
+
+        await pays_there(box, "stripe", url, path, "pay")
+        await ann.goes(f"{path}/return")
+        assert ann.says("Your ticket")
+        assert "js.stripe.com" not in ann.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("choice", ["pay", "decline"])
+async def test_razorpays_page_is_reached_by_a_form_and_comes_back_by_one(
+    choice: str, box: Box, config: Config, tmp_path: Path, a_show: Callable[..., Any]
+) -> None:
+    show = await a_show(seats=10)
+    async with a_shop("razorpay", config, tmp_path) as (ann, url):
+        path = await ann.holds(show, "A-1")
+        await ann.sends("/pay", **ANN)
+        assert 'action="https://api.razorpay.com/v1/checkout/embedded"' in ann.text
+        assert "form-action 'self' https://api.razorpay.com;" in ann.headers["content-security-policy"]
+
+        await pays_there(box, "razorpay", url, path, choice)
+        # By a form of theirs, from their site, without our cookie: believed in nothing, and led on.
+        back = await ann.client.post(
+            f"{path}/return",
+            data={"razorpay_payment_id": "pay_made_up"},
+            headers={"sec-fetch-site": "cross-site", "cookie": ""},
+        )
+        assert (back.status_code, back.headers["location"]) == (303, f"{path}/return")
+        await ann.goes(f"{path}/return")
+
+        assert (
+            ann.says("Your ticket")
+            if choice == "pay"
+            else ann.says("Nothing was charged") or ann.says("open")
+        )

@@ -1,0 +1,75 @@
+"""The demo as search has it, in a database of its own: nobody else's events are found in it."""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from holdfast.app import Box, box_office
+from holdfast.catalogue.schedule.store import PlannedShow, add_shows
+from holdfast.catalogue.show import Times
+from holdfast.config import Config
+from holdfast.demo.seed import populate
+from holdfast.engines.checks import connect
+from holdfast.engines.migrate import migrate
+from holdfast.search.query import SearchAsked, understood
+
+
+@asynccontextmanager
+async def demo_listed(config: Config) -> AsyncIterator[Box]:
+    name = f"search_{secrets.token_hex(4)}"
+    connection = await connect(config.database_url)
+    await connection.execute(f"CREATE DATABASE {name}")
+    url = config.database_url.replace("/holdfast?", f"/{name}?")
+    own = await connect(url)
+    await migrate(own)
+    await own.close()
+    async with box_office(replace(config, database_url=url)) as box:
+        await populate(box, lambda _what, _done, _of: None)
+        await play_the_rest(box)
+        await box.index.reindex()
+        yield box
+    await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    await connection.close()
+
+
+async def play_the_rest(box: Box) -> None:
+    """The timetable of a fortnight leaves some events out, others on another day: give those a show, too."""
+    rows = await box.postgres.fetch(
+        "SELECT DISTINCT ON (event.id) event.id AS event_id, other.hall_id, other.layout_hash,"
+        "       other.starts_at + interval '40 days' AS starts_at, other.currency,"
+        "       array(SELECT category FROM price WHERE show_id = other.id) AS categories"
+        "  FROM event"
+        "  JOIN (SELECT show.*, kind FROM show JOIN event ON event.id = event_id) AS other USING (kind)"
+        " WHERE event.id NOT IN (SELECT event_id FROM show WHERE starts_at > now())"
+    )
+    two_hours, now = timedelta(hours=2), datetime.now(UTC)
+    planned = [
+        PlannedShow(
+            event_id=row["event_id"],
+            hall_id=row["hall_id"],
+            layout_hash=row["layout_hash"],
+            times=Times(
+                starts_at=row["starts_at"],
+                ends_at=row["starts_at"] + two_hours,
+                opens_at=now,
+                closes_at=row["starts_at"],
+            ),
+            currency=row["currency"],
+            prices=dict.fromkeys(row["categories"], 50_000),
+        )
+        for row in rows
+    ]
+    if planned:
+        async with box.postgres.transaction() as tx:
+            await add_shows(tx, planned)
+
+
+async def titles(box: Box, asked: SearchAsked) -> list[str]:
+    """What is found, in order."""
+    search = understood(asked)
+    search = await box.search.at(search, await box.search.point(search))
+    _, hits = await box.search.find(search)
+    events = await box.catalogue.events([hit.event_id for hit in hits[: search.size]])
+    return [events[hit.event_id].title for hit in hits[: search.size]]
