@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.engines.embedded.privilege import child_setup
 
-SAYS_WITHIN_S = 20
+SAYS_WITHIN_S = 60  # the machine may be busy with other tests
 
 
 class Steward:

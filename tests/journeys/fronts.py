@@ -71,7 +71,8 @@ async def fronted(folder: Path, app: str, **how: Any) -> AsyncIterator[httpx2.As
         if front.certificate:  # asked for by a name, as browsers do: no certificate is given without one
             url = f"https://{front.names[-1]}:{front.port}"
             trust.load_verify_locations(front.certificate[0])
-        async with httpx2.AsyncClient(base_url=url, verify=trust, timeout=20) as client:
+        many = httpx2.Limits(max_connections=None)
+        async with httpx2.AsyncClient(base_url=url, verify=trust, timeout=20, limits=many) as client:
             await until(lambda: _listens(front.port))
             yield client
     finally:

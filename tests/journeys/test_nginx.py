@@ -52,7 +52,7 @@ async def nginx(
     behind: Behind, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[httpx2.AsyncClient]:
     folder = tmp_path_factory.mktemp("nginx")
-    async with behind.serving(), fronted(folder, behind.address, rates=PLENTY) as client:
+    async with behind.serving(), fronted(folder, behind.address, rates=PLENTY, per_address=1000) as client:
         yield client
 
 
@@ -129,7 +129,7 @@ async def test_a_layout_is_asked_for_once_and_squeezed(
 
 
 async def test_pages_go_on_while_the_box_office_is_away(behind: Behind, tmp_path: Path, a_show: Any) -> None:
-    known, unknown = f"{API}/shows/{await a_show()}", f"{API}/shows/{await a_show()}"
+    known, unknown = f"{API}/shows/{await a_show()}/seats", f"{API}/shows/{await a_show()}"
     statuses = []
 
     async def is_stale() -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from msgspec import convert, to_builtins
 
 from holdfast.app import Box
 from holdfast.catalogue.admin.keeper import Keeper
@@ -228,7 +229,7 @@ async def test_a_worker_that_knows_the_old_price_charges_the_new_one_or_asks(
 
 async def put_elsewhere(box: Box, show_id: int, account_id: int, ends: str) -> None:
     step = EarlyStep(until=datetime.fromisoformat(ends), change_minor=-10_000)
-    rule = PriceRule(**{**GOLD, "early": (step,)})
+    rule = convert({**GOLD, "early": [to_builtins(step)]}, PriceRule)
     keeper = Keeper(account_id, is_admin=False)
     await PriceDesk(box.postgres, box.catalogue, keeper, 5).put(
         show_id, PriceRules(currency="INR", rules=(rule,))

@@ -330,3 +330,20 @@ class TestTrouble:
             await ann.chooses("pay")
             assert ann.says("Your ticket")
             assert await box.postgres.fetchval(CHARGES, *key(path)) == 1
+
+
+async def test_a_script_that_sends_a_form_is_told_where_to_go_or_why_not(
+    ann: Visitor, a_show: Callable[..., Any]
+) -> None:
+    path = await ann.holds(await a_show(seats=10), "A-1")
+    script = {"accept": "application/json"}
+    page = (await ann.client.get(path, headers=script)).json()
+    assert page["stage"] == "held"
+    assert 0 < page["left_ms"] <= 600_000
+
+    wrong = await ann.client.post(f"{path}/pay", data={"name": "Ann", "email": "?"}, headers=script)
+    assert (wrong.status_code, wrong.json()["field"]) == (422, "email")
+    gone = await ann.client.post(f"{path}/release", headers=script)
+    assert gone.json() == {"go": path}
+    again = (await ann.client.get(path, headers=script)).json()
+    assert again["face"] != page["face"]

@@ -1,4 +1,4 @@
-"""The page where people pay, with each gateway that has a form of its own: theirs is shown, and let in alone."""
+"""The page where people pay, with gateways that have a form of their own: it alone is let in."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -87,8 +87,5 @@ async def test_razorpays_page_is_reached_by_a_form_and_comes_back_by_one(
         assert (back.status_code, back.headers["location"]) == (303, f"{path}/return")
         await ann.goes(f"{path}/return")
 
-        assert (
-            ann.says("Your ticket")
-            if choice == "pay"
-            else ann.says("Nothing was charged") or ann.says("open")
-        )
+        # Razorpay lets its payers try again within one order: it is still open.
+        assert ann.says("Your ticket" if choice == "pay" else "How would you like to pay?")

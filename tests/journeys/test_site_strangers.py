@@ -30,7 +30,10 @@ async def test_who_is_nobody_is_asked_to_sign_in_and_led_back(
     path = await ann.holds(await a_show(seats=10), "A-1")
     answer = await eve.client.get(path)
     assert answer.status_code == 303
-    assert answer.headers["location"] == f"/sign-in?back={path.replace('/', '%2F')}"
+    there = f"/sign-in?back={path.replace('/', '%2F')}"
+    assert answer.headers["location"] == there
+    sent = await eve.client.post(f"{path}/pay", data=ANN)
+    assert sent.headers["location"] == there, "to the page, not to its form"
 
 
 @pytest.mark.parametrize(
@@ -64,3 +67,37 @@ async def test_the_page_is_kept_by_nobody_and_frames_and_foreign_scripts_are_shu
     assert "frame-ancestors 'none'" in policy
     assert f"form-action 'self' {config.gateway_url}" in policy
     assert "js.stripe.com" not in policy
+
+
+async def test_nobody_is_led_to_another_site(ann: Visitor, a_show: Callable[..., Any]) -> None:
+    path = await ann.holds(await a_show(seats=10), "A-1")
+    for back in ("//evil.example", "https://evil.example/", "/\\evil.example", "/%5cevil.example"):
+        answer = await ann.client.get("/sign-in", params={"back": back})
+        assert "//evil.example" not in answer.text
+        assert "\\evil.example" not in answer.text
+    for said in ("https://evil.example", "<script>", "extended&said=x"):
+        answer = await ann.client.get(path, params={"said": said})
+        assert answer.status_code == 200
+        assert "evil.example" not in answer.text
+        assert "<script>" not in answer.text
+
+
+async def test_the_cookie_of_a_guest_is_out_of_reach_of_scripts_and_other_sites(
+    ann: Visitor, a_show: Callable[..., Any]
+) -> None:
+    answer = await ann.client.post(f"/shows/{await a_show(seats=10)}/hold", data={"seats": ["A-1"]})
+    cookie = answer.headers["set-cookie"]
+    assert cookie.startswith("holdfast=")
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+
+
+async def test_a_guest_who_types_the_address_a_ticket_waits_for_has_not_got_it(
+    ann: Visitor, a_show: Callable[..., Any]
+) -> None:
+    await ann.holds(await a_show(seats=10), "A-1")
+    await ann.pays(**ANN)
+    await ann.sends("/transfer", email="friend@example.org")
+    await ann.sends("/details", name="Ann", email="friend@example.org")
+    assert ann.says("Waits for friend@example.org")
+    assert 'class="qr"' not in ann.text

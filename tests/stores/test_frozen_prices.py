@@ -36,6 +36,7 @@ from holdfast.catalogue.price_rules import DemandStep, EarlyStep, LateStep, Pric
 from holdfast.catalogue.prices.store import PriceDesk
 from holdfast.catalogue.prices.worker import PriceDuties
 from holdfast.ledger import from_public_id
+from holdfast.sale import booking_page
 from tests.cast import Fan, a_show, fans
 from tests.stores.paid import refund_duties
 from tests.stores.tills import Till
@@ -214,7 +215,7 @@ class FrozenPrices(RuleBasedStateMachine):
     @invariant()
     def every_booking_costs_what_it_cost(self) -> None:
         for promise in getattr(self, "promises", []):
-            now = self.do(promise.fan.get(promise.path)).json()
+            now = self.do(self.page_of_now(promise))
             assert now["amount"] == promise.page["amount"]
             assert [promise.seats[seat["label"]] for seat in now["seats"]] == now["seats"]
 
@@ -227,6 +228,17 @@ class FrozenPrices(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "show"):
             assert self.do(Till(self.world.box, self.show).violations()) == []
+
+    async def page_of_now(self, promise: Promise) -> dict[str, Any]:
+        """The booking as a process tells it that has just read the newest prices."""
+        box = self.world.box
+        box.catalogue.forget(self.show)
+        show = await box.catalogue.show_on_sale(self.show)
+        booking = await box.ledger.booking(*from_public_id(promise.page["booking_id"]))
+        assert booking is not None
+        page = booking_page(booking, show, await box.catalogue.terms(show, booking.revision))
+        told: dict[str, Any] = msgspec.to_builtins(page)
+        return told
 
     def price(self) -> int:
         sql = "SELECT price_minor FROM price WHERE show_id = $1"

@@ -25,6 +25,7 @@ EVENTS = (
     DemoEvent(
         FILM, "Nine Minutes to Dadar", "Thriller", "Hindi", 117, 8.1,
         "A stolen phone, a slow train, nine stations. Told in real time from a single carriage.",
+        people=("Farhan Siddiqui", "Nandini Rao"),
     ),
     DemoEvent(
         FILM, "Kadal Paadum Paadal", "Musical", "Tamil", 152, 8.6,
@@ -34,10 +35,12 @@ EVENTS = (
     DemoEvent(
         FILM, "Neelam", "Mystery", "Tamil", 134, 7.6,
         "A colour disappears from a small town. Only the dyer's apprentice notices.",
+        people=("Karthik Subramaniam", "Anjali Nair"),
     ),
     DemoEvent(
         FILM, "Mazhai Varum Neram", "Family", "Tamil", 126, 7.2,
         "Two sisters inherit an umbrella factory in a year of drought.",
+        people=("Revathi Mohan", "Priya Selvam"),
     ),
     DemoEvent(
         FILM, "Les Heures Bleues", "Romance", "French", 108, 7.8,
@@ -47,18 +50,22 @@ EVENTS = (
     DemoEvent(
         FILM, "Le Dernier Tram", "Comedy", "French", 96, 7.1,
         "Un conducteur refuse de rentrer au dépôt. Ses passagers refusent de descendre.",
+        people=("Marcel Aubry", "Inès Belkacem"),
     ),
     DemoEvent(
         FILM, "La Cartographe", "Adventure", "French", 131, 8.0,
         "1790. Pour mesurer une montagne, il faut d'abord convaincre ceux qui y vivent.",
+        people=("Clémence Roy", "Étienne Duval"),
     ),
     DemoEvent(
         FILM, "Nachtzug nach Norden", "Thriller", "German", 112, 7.7,
         "Der Zug hält nicht mehr. Im letzten Wagen weiß jemand, warum.",
+        people=("Jördis Brandt", "Kaan Yıldız"),
     ),
     DemoEvent(
         FILM, "Zimmer mit Kran", "Comedy", "German", 99, 7.0,
         "Eine Wohngemeinschaft, eine Baustelle und ein Kranführer, der alles hört.",
+        people=("Lotte Kröger", "Ben Ostrowski"),
     ),
     DemoEvent(
         FILM, "Tin Robots Don't Cry", "Animation", "English", 94, 8.2,
@@ -67,6 +74,7 @@ EVENTS = (
     DemoEvent(
         FILM, "The Quiet Algorithm", "Science fiction", "English", 122, 7.5,
         "It was asked to make the city happier. It started with the traffic lights.",
+        people=("Maya Lindqvist", "Idris Cole"),
     ),
     DemoEvent(
         FILM, "Orbit of Small Things", "Science fiction", "English", 137, 8.3,
@@ -76,10 +84,12 @@ EVENTS = (
     DemoEvent(
         FILM, "Chai for Two", "Romance", "Hindi", 124, 6.9,
         "Two rival tea stalls share one kettle, one corner and, one winter, one customer.",
+        people=("Sameer Qureshi", "Ishita Bose"),
     ),
     DemoEvent(
         FILM, "Dhoop Chhaon", "Drama", "Hindi", 146, 8.0,
         "A projectionist shows one last film in a hall that has already been sold.",
+        people=("Om Prakash Tiwari", "Leela Menon"),
     ),
     DemoEvent(
         FILM, "आख़िरी स्टेशन", "Thriller", "Hindi", 119, 7.8,
@@ -120,6 +130,7 @@ EVENTS = (
     DemoEvent(
         CONCERT, "The Velvet Tramlines", "Jazz", "French", 105, 8.1,
         "Late-night quintet with two double basses and no drummer. You will not miss one.",
+        people=("Odette Marchand", "Basile Koné"),
     ),
     DemoEvent(
         CONCERT, "Ritu Collective", "Fusion", "Hindi", 120, 8.5,
@@ -129,6 +140,7 @@ EVENTS = (
     DemoEvent(
         CONCERT, "Kadal Brass Orchestra", "Brass", "Tamil", 110, 8.0,
         "Twenty-two horns from the harbour quarter, and the loudest lullaby on the coast.",
+        people=("Kadal Brass Orchestra", "Muthu Velan"),
     ),
     DemoEvent(
         CONCERT, NEARLY_SOLD_OUT_TITLE, "Classical", "", 95, 9.1,
@@ -142,6 +154,7 @@ EVENTS = (
     DemoEvent(
         CONCERT, "Nova Harbour", "Electronic", "English", 100, 7.9,
         "Sirens, sub-bass and a light show that fits into two suitcases.",
+        people=("Nova Harbour", "Tess Okafor"),
     ),
     DemoEvent(
         CONCERT, "Les Oiseaux Mécaniques", "Chanson", "French", 90, 8.2,
@@ -150,6 +163,7 @@ EVENTS = (
     DemoEvent(
         CONCERT, "Bassment Theory", "Hip hop", "English", 115, 7.4,
         "Two decks, a string section and footnotes.",
+        people=("DJ Footnote", "The Margin Strings"),
     ),
     DemoEvent(
         CONCERT, "Tabla & Tape", "Fusion", "Hindi", 85, 7.8,
@@ -163,6 +177,7 @@ EVENTS = (
     DemoEvent(
         CONCERT, "The Silent Choir", "Choral", "German", 80, 8.3,
         "Forty voices, no words. It begins before you notice.",
+        people=("Greta Hollmann",),
     ),
     DemoEvent(
         MATCH, "Harbour Herons v Deccan Dynamos", "Cricket", "", 210, 8.6,

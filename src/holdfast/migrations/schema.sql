@@ -3054,7 +3054,7 @@ BEGIN
     RETURN QUERY SELECT v_block.seats, v_gone;
 END $$;
 
--- 0029_scans_told_apart.sql: the same scan is the same ticket; of three let in with one, two are raised.
+-- 0025_scans_told_apart.sql: the same scan is the same ticket; of three let in with one, two are raised.
 --
 -- check_in_now, undo_check_in, check_in_later of 0010_door.sql, written anew.
 

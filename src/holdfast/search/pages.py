@@ -69,7 +69,7 @@ class SearchPage(Struct, frozen=True, kw_only=True):
     """`q_used`: the words that were searched for, when what was typed found nothing.
 
     `match` says how: `all` of the words are in each result, or `any` of them, when none has all. `total` and
-    `facets` are null in the rare case that counting takes too long. `distances_km` is by show.
+    `facets` are null while counting takes longer than one should wait: ask again. `distances_km` is by show.
     """
 
     total: int | None

@@ -11,7 +11,7 @@ from holdfast.site.checkout.stage import (
     NOT_PAID,
     Stage,
     is_late,
-    mark_of,
+    face_of,
     money_of,
     stage_of,
     waits_for,
@@ -108,8 +108,8 @@ class Sheet:
         return stage_of(self.page.state, self.left_ms)
 
     @property
-    def mark(self) -> str:
-        return mark_of(self.stage, self.payment, self.ends_at_ms)
+    def face(self) -> str:
+        return face_of(self.stage, self.payment, self.ends_at_ms)
 
     @property
     def attempt(self) -> int:

@@ -76,7 +76,7 @@ def is_late(payment: Payment | None) -> bool:
     )
 
 
-def mark_of(stage: Stage, payment: Payment | None, ends_at_ms: int) -> str:
+def face_of(stage: Stage, payment: Payment | None, ends_at_ms: int) -> str:
     """Changes whenever the page would look different: a script that sees another one loads it again."""
     attempt = payment.attempt if payment else 0
     waiting = waits_for(payment) if stage is Stage.PAYING else money_of(payment)

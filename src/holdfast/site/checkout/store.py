@@ -48,8 +48,8 @@ async def sheet_of(box: Box, visit: Visit, booking: Booking) -> Sheet:
 
 
 def giver_of(visit: Visit, booking: Booking) -> Giver:
-    """Whoever is there, as the owner of this booking."""
-    return Giver(booking.owner_id, visit.email or visit.account.email)
+    """Whoever is there, as the owner of this booking. An address that a guest typed proves nothing."""
+    return Giver(booking.owner_id, visit.account.email)
 
 
 async def tickets_of(box: Box, booking: Booking) -> list[IssuedTicket]:

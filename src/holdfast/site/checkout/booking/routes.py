@@ -20,7 +20,9 @@ from holdfast.refusals import Invalid, NoSuchBooking, Refusal
 from holdfast.site.checkout.sheet import Sheet
 from holdfast.site.checkout.stage import Stage
 from holdfast.site.checkout.store import own_booking, sheet_of
-from holdfast.site.routes import here, page, policy, see, visitor, wants_json, words
+from holdfast.site.refusals import SignInFirst
+from holdfast.site.routes import here, page, policy, see, visit_of, visitor, wants_json, words
+from holdfast.site.visit import safe_path
 from holdfast.web.answers import answer, query
 from holdfast.web.routing import Route
 
@@ -50,9 +52,9 @@ class Asked(Struct):
 
 
 class Told(Struct, frozen=True):
-    """For scripts: load the page again when `mark` is another one."""
+    """For scripts: load the page again when `face` is another one."""
 
-    mark: str
+    face: str
     stage: Stage
     left_ms: int
 
@@ -76,7 +78,7 @@ async def get_booking_page(request: Request) -> Response:
     booking = await own_booking(request.state.box, visit, request.path_params["booking"])
     if wants_json(request):
         sheet = await sheet_of(request.state.box, visit, booking)
-        told = Told(sheet.mark, sheet.stage, sheet.left_ms)
+        told = Told(sheet.face, sheet.stage, sheet.left_ms)
         return answer(200, told, {"Cache-Control": "no-store", "Vary": "Accept, Cookie"})
     return await shown(request, visit, booking, _said(request))
 
@@ -84,7 +86,7 @@ async def get_booking_page(request: Request) -> Response:
 async def shown(request: Request, visit: Visit, booking: Booking, said: Said | None = None) -> Response:
     box, said = request.state.box, said or Said()
     sheet = await sheet_of(box, visit, booking)
-    headers = {"Content-Security-Policy": policy(sources(box, sheet)), "Vary": "Accept, Cookie"}
+    headers = {"Content-Security-Policy": policy(sources(box, sheet))}
     if sheet.stage is Stage.CONFIRMED and not said.kind:
         headers |= KEEP
     if said.status == 503:
@@ -112,7 +114,7 @@ async def tried(
     there is no such page: what was typed is shown in a form that can be sent again.
     """
     try:
-        visit = await visitor(request)
+        visit = await sender(request)
         booking = await own_booking(request.state.box, visit, request.path_params["booking"])
         try:
             path = await act(visit, booking)
@@ -128,6 +130,13 @@ async def tried(
             raise
         return await unsent(request)
     return answer(200, {"go": path}) if wants_json(request) else see(path)
+
+
+async def sender(request: Request) -> Visit:
+    """Who sends a form; who has to sign in first comes back to the page of the booking, not to its form."""
+    if (visit := await visit_of(request)) is None:
+        raise SignInFirst(back=safe_path(f"/bookings/{request.path_params['booking']}"))
+    return visit
 
 
 async def unsent(request: Request) -> Response:

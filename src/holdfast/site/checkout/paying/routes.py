@@ -16,7 +16,7 @@ from holdfast.payments import Ask, Payment, Started, Step
 from holdfast.people import Email, Name, Visit
 from holdfast.refusals import Busy, ExtensionCap, HoldGone, Invalid, NoSuchBooking, WrongMove
 from holdfast.sale import body_hash
-from holdfast.site.checkout.booking.routes import gateway_origin, shown, tried
+from holdfast.site.checkout.booking.routes import gateway_origin, sender, shown, tried
 from holdfast.site.checkout.paying.store import hold_again
 from holdfast.site.checkout.store import own_booking
 from holdfast.site.routes import form, see, visitor
@@ -134,7 +134,7 @@ async def post_return(request: Request) -> Response:
 async def post_again(request: Request) -> Response:
     """Holds the seats of a booking that has lapsed once more, or those offered instead."""
     asked = await form(request, AgainForm)
-    visit, box = await visitor(request), request.state.box
+    visit, box = await sender(request), request.state.box
     booking = await own_booking(box, visit, _id(request))
     if booking.state in (State.PAYING, State.CONFIRMED):  # in another tab: nothing to begin again
         return await shown(request, visit, booking)

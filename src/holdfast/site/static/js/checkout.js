@@ -67,7 +67,7 @@ if (page) {
       if (answer.status === 404 || answer.redirected) location.reload();
       if (!answer.ok) return;
       const told = await answer.json();
-      if (told.mark !== page.dataset.mark) {
+      if (told.face !== page.dataset.face) {
         if (told.stage !== stage || stage !== "held") {
           keepTyped();
           location.replace(page.dataset.path);
@@ -100,7 +100,7 @@ if (page) {
       lookAgain();
     }, pause);
   }
-  if (stage === "paying" || (stage === "lapsed" && !page.dataset.mark.includes(".none."))) lookAgain();
+  if (stage === "paying" || (stage === "lapsed" && !page.dataset.face.includes(".none."))) lookAgain();
   if (stage === "held" && leftMs() < 0) look();
 
   // What was typed survives a lapse and a new hold, in this tab alone.

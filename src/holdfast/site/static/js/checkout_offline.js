@@ -20,7 +20,8 @@ async function keep() {
       await kept.addAll([...tickets, "/tickets/files/ticket.js"]);
     }
     const worker = (await navigator.serviceWorker.ready).active;
-    worker?.postMessage({ keep: [location.pathname, ...links.filter((path) => path.startsWith("/bookings/"))] });
+    const bookings = links.filter((path) => path.startsWith("/bookings/"));
+    worker?.postMessage({ keep: [location.pathname, ...bookings] });
   } catch (problem) {
     console.info("tickets are not kept for offline use:", problem.message);
   }

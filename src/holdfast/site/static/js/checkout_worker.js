@@ -1,5 +1,5 @@
 // /my and the pages of confirmed bookings open again without a network, with the files they need.
-// A page is kept only if its answer says so; one that turns out to be gone, or another's, is forgotten at once.
+// A page is kept only if its answer says so; one that turns out to be gone, or another's, is forgotten.
 
 const KEPT = "my-1";
 const FILES = "files-{{edition}}";
@@ -12,7 +12,8 @@ self.addEventListener("install", (event) => {
 self.addEventListener("activate", (event) => event.waitUntil(began()));
 
 async function began() {
-  for (const name of await caches.keys()) if (name.startsWith("files-") && name !== FILES) await caches.delete(name);
+  const old = (name) => name.startsWith("files-") && name !== FILES;
+  for (const name of (await caches.keys()).filter(old)) await caches.delete(name);
   await self.clients.claim();
 }
 
@@ -67,5 +68,6 @@ async function file(request) {
 }
 
 async function forgetAll(cache) {
-  for (const request of await cache.keys()) if (new URL(request.url).pathname !== OFFLINE) await cache.delete(request);
+  const isPersonal = (request) => new URL(request.url).pathname !== OFFLINE;
+  for (const request of (await cache.keys()).filter(isPersonal)) await cache.delete(request);
 }

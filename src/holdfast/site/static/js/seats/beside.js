@@ -15,7 +15,8 @@ function lineOf({ booking, state, seats, expires_at }, words) {
   const text = words.say(names[state], {
     seats: words.list(seats), time: expires_at ? words.time(new Date(expires_at)) : "",
   });
-  const go = Object.assign(document.createElement("a"), { href: `/bookings/${booking}`, className: "button" });
+  const go = Object.assign(document.createElement("a"), { className: "button" });
+  go.href = `/bookings/${booking}`;
   go.textContent = words.say(state === "has" ? "mine_tickets" : "mine_go");
   line.append(Object.assign(document.createElement("p"), { textContent: text }), go);
   if (state === "held") line.append(releaseOf(booking, words));

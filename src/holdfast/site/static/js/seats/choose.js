@@ -60,7 +60,8 @@ function windowsOf(layout, states, run, count, suits) {
 
 /**
  * As many seats as wanted side by side, the tapped one among them: the tapped one in the middle, unless that
- * leaves a single seat. Fewer, when there are not so many free together; a special place only with a special tap.
+ * leaves a single seat. Fewer, when there are not so many free together; a special place only when one was
+ * tapped.
  */
 export function togetherAt(layout, states, tapped, count) {
   const run = layout.runs[layout.runOf[tapped]];

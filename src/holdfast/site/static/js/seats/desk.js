@@ -52,7 +52,8 @@ export class Desk {
     const run = this.layout.runs[this.layout.runOf[seat]];
     const name = this.words.say("seat_plain", { row: run.row, number: numberOf(this.layout, seat) });
     const price = this.words.priceSpoken(this.priceOf(seat));
-    return [name, this.categoryOf(seat), price, this.noteOf(seat), this.stateName(seat)].filter(Boolean).join(", ");
+    const all = [name, this.categoryOf(seat), price, this.noteOf(seat), this.stateName(seat)];
+    return all.filter(Boolean).join(", ");
   }
 
   labels(seats) {
@@ -145,8 +146,9 @@ export class Desk {
     } else if (!this.seats.length) this.announce(this.words.say("cleared"));
     else {
       const price = this.words.price(this.total);
-      const text = this.words.say("chosen", { count: this.seats.length, seats: this.labels(this.seats), price });
-      this.announce([text, more, this.notice?.groups.length ? this.notice.text : ""].filter(Boolean).join(" "));
+      const seats = this.labels(this.seats), warning = this.notice?.groups.length ? this.notice.text : "";
+      const text = this.words.say("chosen", { count: this.seats.length, seats, price });
+      this.announce([text, more, warning].filter(Boolean).join(" "));
     }
   }
 
@@ -164,7 +166,7 @@ export class Desk {
       const { part } = this.area;
       this.area = null;
       this.say(this.words.say("area_few", { area: part.name }), [], "bad");
-    } else if (this.seats.some((seat) => seats.includes(seat - 1) || seats.includes(seat + 1))) this.changed();
+    } else if (seats.some((seat) => this.chosen.has(seat - 1) || this.chosen.has(seat + 1))) this.changed();
   }
 
   beaten(wanted, lost) {
@@ -259,7 +261,7 @@ export class Desk {
   }
 }
 
-/** The form, as the page itself would send it. Once more when nothing came back: the key makes it one hold. */
+/** The form, as the page would send it. Once more when nothing came back: the key makes it one hold. */
 async function sent(url, form) {
   const ask = { method: "POST", body: form, headers: { Accept: "application/json" } };
   let answer;

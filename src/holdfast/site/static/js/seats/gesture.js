@@ -131,7 +131,9 @@ export class Gesture {
 
   wheeled(event) {
     const factor = Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0022) * (event.ctrlKey ? 3 : 1));
-    if (factor < 1 && !this.isClose) return; // nothing more to see: the page scrolls on
+    // The whole hall is in sight: whoever scrolls by is not stopped, unless they have clicked here, or pinch.
+    const isMeant = event.ctrlKey || document.activeElement === this.element;
+    if (!this.isClose && (factor < 1 || !isMeant)) return;
     event.preventDefault();
     this.stopGliding();
     this.zoomBy(factor, this.place(event));
@@ -187,15 +189,16 @@ export class Gesture {
   show(box, { pitchPx = 0, around = null } = {}) {
     const view = this.fitted(box, 0.9);
     view.scale = Math.min(this.most, Math.max(view.scale, pitchPx / this.pitch, this.least));
-    const overflows = (box[2] - box[0]) * view.scale > this.width || (box[3] - box[1]) * view.scale > this.height;
-    if (around && overflows) Object.assign(view, around);
+    const wide = (box[2] - box[0]) * view.scale, high = (box[3] - box[1]) * view.scale;
+    if (around && (wide > this.width || high > this.height)) Object.assign(view, around);
     this.glide(view);
   }
 
   /** What is looked at stays in the hall. */
   set(view) {
     const [left, top, right, bottom] = this.bounds;
-    const clamp = (value, low, high) => (low > high ? (low + high) / 2 : Math.min(high, Math.max(low, value)));
+    const within = (value, low, high) => Math.min(high, Math.max(low, value));
+    const clamp = (value, low, high) => (low > high ? (low + high) / 2 : within(value, low, high));
     const halfX = this.width / view.scale / 2, halfY = this.height / view.scale / 2;
     const room = Math.min(halfX, halfY) * 0.5;
     this.view = {
@@ -220,7 +223,8 @@ export class Gesture {
       const part = Math.min(1, Math.max(0, (now - began) / GLIDE_MS)), eased = 1 - (1 - part) ** 3;
       const scale = from.scale * (to.scale / from.scale) ** eased;
       // What is between the two middles moves as fast on the screen as the scale lets it.
-      const share = from.scale === to.scale ? eased : (1 / from.scale - 1 / scale) / (1 / from.scale - 1 / to.scale);
+      const isPan = from.scale === to.scale;
+      const share = isPan ? eased : (1 / from.scale - 1 / scale) / (1 / from.scale - 1 / to.scale);
       this.set({ scale, x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * share });
       if (part < 1) this.gliding = requestAnimationFrame(frame);
       else this.settle();

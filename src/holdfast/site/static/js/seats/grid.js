@@ -1,5 +1,5 @@
 // The seats of one part as a grid for the keyboard and for screen readers: the same power as the map.
-// One tab stop; arrows move, Home and End go to the ends of a row, Enter and Space choose, a letter finds a row.
+// One tab stop; arrows move, Home and End go to a row's ends, Enter and Space choose, a letter finds a row.
 
 import { numberOf } from "./layout.js";
 import { FREE, LETTERS } from "./states.js";

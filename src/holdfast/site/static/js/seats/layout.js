@@ -42,7 +42,8 @@ function decodeSection(layout, section) {
   for (const sent of section.runs) {
     const start = sent.start ?? next;
     next = start + sent.count;
-    const run = { index: layout.runs.length, start, count: sent.count, row: sent.row, numbers: sent.numbers, part };
+    const { count, row, numbers } = sent;
+    const run = { index: layout.runs.length, start, count, row, numbers, part };
     layout.runs.push(run);
     part.runs.push(run);
     placeSeats(layout, run, sent);
@@ -173,7 +174,7 @@ function areaOf(outline) {
   return Math.abs(twice) / 2;
 }
 
-/** Where the name of something is written: half-way across, where it is thickest. A bow is not in its own box. */
+/** Where the name of something is written: half-way across, where it is thickest. A bow is not in its box. */
 export function middle(outline) {
   const xs = outline.map(([x]) => x), x = (Math.min(...xs) + Math.max(...xs)) / 2, walls = [];
   for (let i = 0, j = outline.length - 1; i < outline.length; j = i++) {

@@ -7,7 +7,8 @@ export class Minimap {
     this.frame = element.querySelector("i");
     const go = (event) => {
       const box = this.canvas.getBoundingClientRect(), [left, top] = layout.bounds;
-      went({ x: left + (event.clientX - box.left) / this.scale, y: top + (event.clientY - box.top) / this.scale });
+      const x = (event.clientX - box.left) / this.scale, y = (event.clientY - box.top) / this.scale;
+      went({ x: left + x, y: top + y });
     };
     element.addEventListener("pointerdown", (event) => {
       event.stopPropagation();

@@ -56,7 +56,8 @@ export class CanvasPainter extends Seats {
       this.canvas.width = wide * density;
       this.canvas.height = high * density;
       Object.assign(this.canvas.style, {
-        width: `${wide}px`, height: `${high}px`, left: `${(width - wide) / 2}px`, top: `${(height - high) / 2}px`,
+        width: `${wide}px`, height: `${high}px`,
+        left: `${(width - wide) / 2}px`, top: `${(height - high) / 2}px`,
       });
     }
     this.drawn = { ...view };
@@ -103,7 +104,8 @@ export class CanvasPainter extends Seats {
   isSeen([left, top, right, bottom]) {
     const { drawn, size } = this;
     const halfX = size.wide / drawn.scale / 2, halfY = size.high / drawn.scale / 2;
-    return right > drawn.x - halfX && left < drawn.x + halfX && bottom > drawn.y - halfY && top < drawn.y + halfY;
+    const isAcross = right > drawn.x - halfX && left < drawn.x + halfX;
+    return isAcross && bottom > drawn.y - halfY && top < drawn.y + halfY;
   }
 
   trace(outline) {
@@ -120,7 +122,8 @@ export class CanvasPainter extends Seats {
     ink.strokeStyle = look.line;
     ink.lineWidth = 1.5 / this.drawn.scale;
     ink.stroke();
-    this.write(text, x, y, { px: Math.min(30, Math.max(11, this.drawn.scale * 2.4)), colour: look.soft, weight: 700 });
+    const px = Math.min(30, Math.max(11, this.drawn.scale * 2.4));
+    this.write(text, x, y, { px, colour: look.soft, weight: 700 });
   }
 
   /** From far: how much is left, from what price. The fuller the colour, the more there is. */
@@ -167,8 +170,8 @@ export class CanvasPainter extends Seats {
   }
 
   /**
-   * The dots of a part, from its bitmap: one for every step of the scale. When many are to be made at once, those
-   * that this frame has no time for are drawn from another step's, or as a patch of colour, until the next frame.
+   * The dots of a part, from its bitmap: one for every step of the scale. When many are to be made at once,
+   * those that this frame has no time for come from another step's, or as a patch of colour, for a frame.
    */
   drawDots(part) {
     if (part.isArea) return;
@@ -251,10 +254,12 @@ export class CanvasPainter extends Seats {
 
   runsSeen(part) {
     const { x, y } = this.layout;
+    const room = part.pitch * 3;
     return part.runs.filter(({ start, count }) => {
       const last = start + count - 1, half = start + (count >> 1); // a bow reaches further than its ends
       const xs = [x[start], x[half], x[last]], ys = [y[start], y[half], y[last]];
-      return this.isSeen([Math.min(...xs) - 2, Math.min(...ys) - 2, Math.max(...xs) + 2, Math.max(...ys) + 2]);
+      const [left, top, right, bottom] = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
+      return this.isSeen([left - room, top - room, right + room, bottom + room]);
     });
   }
 
@@ -262,7 +267,8 @@ export class CanvasPainter extends Seats {
     const { layout, look } = this, seat = run.start, away = run.part.pitch;
     const x = layout.x[seat] - Math.cos(layout.turn[seat]) * away;
     const y = layout.y[seat] - Math.sin(layout.turn[seat]) * away;
-    this.write(run.row, x, y, { px: Math.min(14, this.drawn.scale * away * 0.5), colour: look.soft, weight: 700 });
+    const px = Math.min(14, this.drawn.scale * away * 0.5);
+    this.write(run.row, x, y, { px, colour: look.soft, weight: 700 });
   }
 
   /** Ours: dark, ticked and a little bigger, at every level. */
@@ -283,7 +289,8 @@ export class CanvasPainter extends Seats {
       ink.strokeStyle = look.card;
       ink.stroke();
       if (radius * drawn.scale > 6) {
-        this.write("✓", layout.x[seat], layout.y[seat], { px: radius * drawn.scale * 1.3, colour: look.paper });
+        const px = radius * drawn.scale * 1.3;
+        this.write("✓", layout.x[seat], layout.y[seat], { px, colour: look.paper });
       }
     }
   }
@@ -313,7 +320,8 @@ export class CanvasPainter extends Seats {
     if (this.level === "parts") return;
     this.toWorld();
     for (const part of byPart.keys()) {
-      if (!layout.parts[part].isArea && this.isSeen(layout.parts[part].box)) this.repaintCells(byPart.get(part));
+      const { isArea, box } = layout.parts[part];
+      if (!isArea && this.isSeen(box)) this.repaintCells(byPart.get(part));
     }
     if (this.chosen.size) this.drawChosen();
   }

@@ -57,15 +57,17 @@ export class SvgPainter {
 
   drawRowName(run) {
     const { x, y, turn } = this.layout, first = run.start, away = run.part.pitch * 1.05;
-    const at = [(x[first] - Math.cos(turn[first]) * away) * UNIT, (y[first] - Math.sin(turn[first]) * away) * UNIT];
-    this.svg.append(make("text", { x: at[0], y: at[1], class: "hall-row" }, run.row));
+    const left = (x[first] - Math.cos(turn[first]) * away) * UNIT;
+    const top = (y[first] - Math.sin(turn[first]) * away) * UNIT;
+    this.svg.append(make("text", { x: left, y: top, class: "hall-row" }, run.row));
   }
 
   drawSeat(seat, pitch) {
     const { layout, look } = this, size = Math.min(pitch * 0.86, 0.6) * UNIT, trait = layout.trait[seat];
     const category = layout.category[seat], half = size / 2, sign = half * 0.42;
     const place = `translate(${(layout.x[seat] * UNIT).toFixed(1)} ${(layout.y[seat] * UNIT).toFixed(1)})`;
-    const turned = Math.abs(layout.turn[seat]) > 0.01 ? ` rotate(${(layout.turn[seat] / Math.PI) * 180})` : "";
+    const degrees = (layout.turn[seat] / Math.PI) * 180;
+    const turned = degrees ? ` rotate(${degrees.toFixed(2)})` : "";
     const group = make("g", {
       class: "seat", transform: place + turned, "data-seat": seat, "data-state": LETTERS[this.states[seat]],
       fill: look.categories[category], stroke: look.categories[category],
@@ -73,8 +75,10 @@ export class SvgPainter {
     const body = make("rect", { x: -half, y: -half, width: size, height: size, rx: size * 0.28 });
     const text = trait === WHEELCHAIR ? "♿︎" : numberOf(layout, seat);
     const name = make("text", { fill: look.texts[category], "font-size": size * 0.44 }, text);
-    const cross = make("path", { class: "cross", d: `M${-sign} ${-sign}L${sign} ${sign}M${sign} ${-sign}L${-sign} ${sign}` });
-    const tick = make("path", { class: "tick", d: `M${-half * 0.5} 0l${half * 0.36} ${half * 0.38}l${half * 0.66} ${-half * 0.76}` });
+    const crossed = `M${-sign} ${-sign}L${sign} ${sign}M${sign} ${-sign}L${-sign} ${sign}`;
+    const ticked = `M${-half * 0.5} 0l${half * 0.36} ${half * 0.38}l${half * 0.66} ${-half * 0.76}`;
+    const cross = make("path", { class: "cross", d: crossed });
+    const tick = make("path", { class: "tick", d: ticked });
     group.append(body, name, cross, tick);
     const cut = half * 0.1;
     if (trait === RESTRICTED) {
@@ -122,14 +126,17 @@ export class SvgPainter {
   settle(view) {
     const { width, height } = this.frame.getBoundingClientRect();
     const wide = (width / view.scale) * UNIT, high = (height / view.scale) * UNIT;
-    this.svg.setAttribute("viewBox", `${view.x * UNIT - wide / 2} ${view.y * UNIT - high / 2} ${wide} ${high}`);
+    const box = [view.x * UNIT - wide / 2, view.y * UNIT - high / 2, wide, high];
+    this.svg.setAttribute("viewBox", box.join(" "));
     this.svg.style.transform = "";
     this.svg.classList.toggle("far", view.scale * this.layout.pitch < 14);
     this.drawn = { ...view };
   }
 
   redraw() {
-    for (const [part, { group }] of this.areas) group.firstChild.setAttribute("fill", this.look.colours[part.category]);
+    for (const [part, { group }] of this.areas) {
+      group.firstChild.setAttribute("fill", this.look.colours[part.category]);
+    }
     this.countAreas();
   }
 }

@@ -32,8 +32,8 @@ export class Sheet {
     const what = Object.assign(document.createElement("span"), { className: "what", textContent: name });
     if (note) what.append(Object.assign(document.createElement("small"), { textContent: note }));
     const cost = Object.assign(document.createElement("b"), { textContent: price });
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "bare remove" });
-    button.textContent = "×";
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: "×" });
+    button.className = "bare remove";
     button.setAttribute("aria-label", this.words.say("remove", { seat: name }));
     button.addEventListener("click", remove);
     line.append(swatch, what, cost, button);

@@ -13,7 +13,7 @@ import { Words } from "./words.js";
 
 const TOUCH_PX = 24; // between seats: a finger cannot choose below that
 const MOUSE_PX = 10;
-const REACH_PX = 22; // how far from a seat a tap may be
+const REACH_PX = 22; // how far from a seat a tap may be; or a seat further, where seats are wider apart
 const CLOSE_PX = 34;
 const AGAIN_MS = 3000;
 const KEPT = "holdfast.quantity";
@@ -47,7 +47,12 @@ async function begin() {
   });
   const Painter = kind.SvgPainter ?? kind.CanvasPainter;
   painter = new Painter(element, layout, live.states, look, words);
-  minimap = new Minimap(byId("minimap"), layout, look, { went: (at) => gesture.set({ ...gesture.view, ...at }) });
+  minimap = new Minimap(byId("minimap"), layout, look, {
+    went: (at) => {
+      gesture.set({ ...gesture.view, ...at });
+      gesture.settleSoon();
+    },
+  });
   gesture = new Gesture(element, roomy(layout.bounds), shownBy(painter), {
     tapped, hovered, settled, pitch: layout.pitch,
   });
@@ -155,7 +160,7 @@ function tapped({ x, y, isTouch }) {
     return true;
   }
   if (pitchPx < (isTouch ? TOUCH_PX : MOUSE_PX)) return comeCloser(here, { x, y }, isTouch);
-  const reach = REACH_PX / gesture.view.scale, mine = desk.chosen;
+  const reach = Math.max(REACH_PX / gesture.view.scale, layout.pitch), mine = desk.chosen;
   const seat = nearestSeat(layout, x, y, reach, (each) => live.states[each] === FREE || mine.has(each));
   const exact = nearestSeat(layout, x, y, layout.pitch * 0.6, () => true);
   // Who hits a taken seat squarely means that seat, and is told; who hits between seats means a free one.
@@ -231,7 +236,9 @@ function shown() {
   }];
   const number = area?.count ?? desk.seats.length;
   sheet.show({
-    items: places ?? seats, total: desk.total, button: words.say(area ? "hold_places" : "hold", { count: number }),
+    items: places ?? seats,
+    total: desk.total,
+    button: words.say(area ? "hold_places" : "hold", { count: number }),
   });
   const { notice } = desk;
   sheet.tell(notice?.text ?? "", (notice?.groups ?? []).map((group) => ({
@@ -264,8 +271,9 @@ function tellParts() {
   telling ??= setTimeout(() => {
     telling = null;
     for (const option of byId("part").options) {
+      if (option.value === "") continue;
       const each = layout.parts[option.value];
-      if (option.value !== "") option.textContent = words.say("in_part", { part: each.name, left: grid.left(each) });
+      option.textContent = words.say("in_part", { part: each.name, left: grid.left(each) });
     }
   }, 400);
 }
@@ -275,7 +283,8 @@ function tellParts() {
 function listen() {
   tellParts();
   for (const button of document.querySelectorAll("[data-zoom]")) {
-    const moves = { in: () => gesture.zoomStep(1.8), out: () => gesture.zoomStep(1 / 1.8), fit: () => gesture.fit() };
+    const zoom = (factor) => () => gesture.zoomStep(factor);
+    const moves = { in: zoom(1.8), out: zoom(1 / 1.8), fit: () => gesture.fit() };
     button.addEventListener("click", moves[button.dataset.zoom]);
   }
   byId("part").addEventListener("change", ({ target }) => {

@@ -17,7 +17,7 @@ export function unpack(buffer) {
 }
 
 export class Live {
-  /** `changed(seats)` after every change, `trouble(is)` when the news stop coming and when they come again. */
+  /** `changed(seats)` after every change, `trouble(is)` when the news stop and when they go on. */
   constructor({ states, stream }, { changed, trouble, grown }) {
     this.url = states;
     this.streamUrl = stream;

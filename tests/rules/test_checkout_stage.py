@@ -1,0 +1,110 @@
+"""Where a booking is, as its owner sees it: every state has a page, and a hold without time has lapsed."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from holdfast.ledger import State
+from holdfast.payments import Payment, Step
+from holdfast.site.checkout.stage import Stage, face_of, is_late, money_of, stage_of, waits_for
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def a_payment(step: Step, **other: object) -> Payment:
+    known: dict[str, object] = {
+        "show_id": 1,
+        "number": 1,
+        "attempt": 1,
+        "owner_id": 1,
+        "fence": 1,
+        "key": "k",
+        "gateway": "sandbox",
+        "method": "",
+        "return_url": "",
+        "step": step,
+        "amount_minor": 1500,
+        "currency": "EUR",
+        "refunds_minor": 0,
+        "reference": None,
+        "action_url": None,
+        "client_secret": None,
+        "reason": None,
+        "code": None,
+        "deadline_at": NOON,
+        "ended_at": None,
+        "turn": 1,
+        "tries": 0,
+        "booking_state": State.PAYING,
+        "claim_id": "c",
+        "seats": (0,),
+        "prices_minor": (1500,),
+        "revision": 1,
+        "left_ms": 1000,
+        "hold_left_ms": 1000,
+        "read_at_s": 0.0,
+    }
+    return Payment(**known | other)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("state", [state for state in State if state is not State.BLOCKED])
+def test_every_state_that_an_owner_can_see_has_a_page(state: State) -> None:
+    assert stage_of(state, 1000) in Stage
+
+
+def test_a_hold_without_time_has_lapsed_though_nobody_has_swept_it() -> None:
+    assert stage_of(State.HELD, 1) is Stage.HELD
+    assert stage_of(State.HELD, 0) is Stage.LAPSED
+    assert stage_of(State.PAYING, -5) is Stage.PAYING, "its payment decides, not the clock"
+
+
+@pytest.mark.parametrize(
+    ("payment", "who"),
+    [
+        (a_payment(Step.LOOK_UP, action_url="https://pay.example/1"), "payer"),
+        (a_payment(Step.LOOK_UP, client_secret="secret"), "browser"),
+        (a_payment(Step.LOOK_UP, client_secret="secret", action_url="https://3ds.example"), "payer"),
+        (a_payment(Step.LOOK_UP), "gateway"),
+        (a_payment(Step.CHARGE), "gateway"),
+        (a_payment(Step.CALL_OFF, action_url="https://pay.example/1"), "calling_off"),
+        (a_payment(Step.LATE), "settling"),
+        (None, "settling"),
+    ],
+)
+def test_a_payment_under_way_waits_for_somebody(payment: Payment | None, who: str) -> None:
+    assert waits_for(payment) == who
+
+
+@pytest.mark.parametrize(
+    ("step", "money"),
+    [
+        (Step.DECLINED, "none"),
+        (Step.EXPIRED, "none"),
+        (Step.WATCH, "watched"),
+        (Step.LATE, "settling"),
+        (Step.LOOK_UP, "settling"),
+    ],
+)
+def test_of_a_lapsed_booking_it_is_said_what_became_of_the_money(step: Step, money: str) -> None:
+    assert money_of(a_payment(step)) == money
+
+
+def test_money_is_late_that_came_after_its_deadline() -> None:
+    assert not is_late(a_payment(Step.PAID, ended_at=NOON))
+    assert is_late(a_payment(Step.PAID, ended_at=NOON + timedelta(seconds=1)))
+    assert not is_late(a_payment(Step.DECLINED, ended_at=NOON + timedelta(seconds=1)))
+    assert not is_late(None)
+
+
+def test_a_page_has_another_face_whenever_it_would_say_something_else() -> None:
+    waiting = a_payment(Step.LOOK_UP)
+    faces = {
+        face_of(Stage.HELD, None, 1000),
+        face_of(Stage.HELD, None, 90_000),
+        face_of(Stage.PAYING, waiting, 90_000),
+        face_of(Stage.PAYING, a_payment(Step.LOOK_UP, action_url="https://pay.example/1"), 90_000),
+        face_of(Stage.HELD, a_payment(Step.DECLINED), 90_000),
+        face_of(Stage.CONFIRMED, a_payment(Step.PAID), 90_000),
+    }
+    assert len(faces) == 6
+    assert face_of(Stage.PAYING, waiting, 90_000) in faces
