@@ -148,7 +148,7 @@ async def test_a_city_is_chosen_and_kept_without_scripts(plain: Page, programme:
     assert plain.url.endswith(f"/shows/{programme.shows['The Eleventh Hour Orchestra']}")
 
 
-async def test_a_day_is_chosen_from_the_strip(phone: Page, programme: Programme) -> None:
+async def test_a_day_is_chosen_from_the_row(phone: Page, programme: Programme) -> None:
     await phone.goto(f"/events/{programme.events['Silver Hour']}")
     days = phone.get_by_role("navigation", name="Days").get_by_role("link")
     await expect(days).to_have_count(14)
@@ -207,13 +207,13 @@ async def test_on_a_phone_nothing_sticks_out_and_everything_can_be_tapped(
         # A page clips what sticks out; what is cut off is as bad as what has to be scrolled to.
         cut = await page.evaluate(
             """() => [...document.querySelectorAll('main *, .masthead *, .foot *')]
-               .filter((one) => !one.closest('.shelf, .strip, .fan, .unseen, svg'))
+               .filter((one) => !one.closest('.shelf, .days, .fan, .unseen, svg'))
                .filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > 391)
                .map((one) => one.outerHTML.slice(0, 90))"""
         )
         small = await page.evaluate(
             """() => [...document.querySelectorAll(
-                 'main button:not([hidden]), main .time, main .strip a, main .ticket-paper, main summary')]
+                 'main button:not([hidden]), main .time, main .days a, main .ticket-paper, main summary')]
                .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 44)
                .map((one) => one.outerHTML.slice(0, 90))"""
         )
@@ -266,7 +266,7 @@ async def test_forced_colours_keep_what_is_chosen_visible(newcomer: Newcomer, pr
     page = await newcomer(forced_colors="active")
     await page.goto(f"/events/{programme.events['Silver Hour']}")
 
-    chosen = page.locator(".strip a[aria-current]")
+    chosen = page.locator(".days a[aria-current]")
 
     assert await chosen.evaluate("(one) => getComputedStyle(one).borderTopWidth") == "2px"
     assert (

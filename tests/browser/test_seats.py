@@ -88,7 +88,7 @@ async def test_without_scripts_the_best_of_a_part_is_held(house: Office, plain: 
     show = await house.a_show(layout=Layout.build(concert_hall()))
     await plain.goto(f"/shows/{show}")
 
-    await plain.locator(".pill", has_text=re.compile("^3$")).click()
+    await plain.locator('input[name=quantity][value="3"]').check()
     await plain.locator(".filters summary").click()
     await plain.locator("#best-section").select_option("Circle")
     await plain.locator("[data-best]").click()
@@ -169,7 +169,7 @@ async def scripts_of(page: Page) -> str:
 async def test_places_to_stand_are_chosen_by_number(house: Office, page: Page) -> None:
     show = await house.a_show(layout=Layout.build(club()))
     await opened(page, show)
-    await page.locator(".pill", has_text=re.compile("^4$")).click()
+    await page.locator('input[name=quantity][value="4"]').check()
 
     box = await box_of(page.locator("#map"))
     await page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.35)

@@ -342,9 +342,11 @@ async def test_an_address_spelt_otherwise_does_not_become_another_ones_page(
 
     planted = await raw(port_of(nginx), b"GET /api/v1/events%3Fpage=1" + host)
     asked = await nginx.get(f"{API}/events?page=1")
+    sizes = [(await nginx.get(f"{API}/events?size={size}")).json()["size"] for size in (1, 2)]
 
     assert planted[9:12] == b"404"
     assert asked.status_code == 200
+    assert sizes == [1, 2]
 
 
 async def test_numbers_are_for_this_machine_alone(nginx: httpx2.AsyncClient) -> None:

@@ -153,7 +153,7 @@ async def box_show(box: Box, desk: Desk, stage: Stage, layout: Any, *, days: int
     return int((await desk.makes("/shows", wanted))["id"])
 
 
-async def test_an_event_with_many_shows_has_a_strip_of_days(
+async def test_an_event_with_many_shows_has_its_days_in_a_row(
     api: httpx2.AsyncClient, desk: Desk, stage: Stage
 ) -> None:
     shows = [await desk.makes("/shows", show_of(stage, starts_at=at(days=n))) for n in range(1, 13)]

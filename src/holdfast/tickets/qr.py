@@ -6,11 +6,13 @@ The quiet zone of four modules is part of every picture, so that nobody can forg
 
 import io
 from base64 import b64encode
+from functools import lru_cache
 
 import segno
 
 QUIET = 4
 ERROR_CORRECTION = "m"
+DRAWN_KEPT_MAX = 32
 
 
 def matrix(code: str) -> list[list[bool]]:
@@ -37,5 +39,7 @@ def png(code: str, scale: int = 8) -> bytes:
     return out.getvalue()
 
 
+@lru_cache(maxsize=DRAWN_KEPT_MAX)
 def _drawn(code: str) -> segno.QRCode:
+    """A letter has the same code as a picture and in its PDF: drawn once for both."""
     return segno.make_qr(code, error=ERROR_CORRECTION, boost_error=False)

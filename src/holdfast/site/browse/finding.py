@@ -127,7 +127,7 @@ class Finding:
         ]
 
     def days(self, page: SearchPage) -> list[tuple[date, Option]]:
-        """Days on which something is on, as a strip."""
+        """Days on which something is on, in a row."""
         chosen = self.given.get("date_from")
         is_one = chosen is not None and chosen == self.given.get("date_to")
         return [

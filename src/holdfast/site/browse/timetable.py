@@ -8,7 +8,7 @@ from datetime import date
 from holdfast.catalogue import SaleState, ShowCard, VenuePage
 
 AGENDA_MAX = 10  # so few shows are told all at once; more by the day
-DAYS_MAX = 60  # of the strip
+DAYS_MAX = 60  # of the row
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A day of the strip, or a city."""
+    """A day of the row, or a city."""
 
     value: str
     shows: int
@@ -93,7 +93,7 @@ def bill(shows: Iterable[ShowCard]) -> list[Billed]:
 
 
 def venue_days(venue: VenuePage, day: date | None) -> tuple[list[tuple[date, Choice]], date | None]:
-    """The strip of a venue's days, and which of them is told."""
+    """The row of a venue's days, and which of them is told."""
     by_day = Counter(show.local_date for show in venue.shows)
     if not by_day:
         return [], None
