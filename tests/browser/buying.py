@@ -4,11 +4,17 @@ from urllib.parse import urlencode
 
 from playwright.async_api import Page
 
+from holdfast.claim import Part
 from holdfast.ledger import from_public_id
 from tests.storms.office import Office
 
 ANN = ("Ann Otter", "ann@example.org")
 HOLD_ENDS = "UPDATE booking SET expires_at = now() + $3 * interval '1 s' WHERE show_id = $1 AND number = $2"
+PAYMENT_ENDS = """
+    UPDATE payment
+       SET step = 'watch', deadline_at = now() - interval '1 s', hold_ends_at = now() - interval '2 s',
+           due_at = now() + interval '1 h'
+     WHERE show_id = $1 AND number = $2"""
 CHARGES = "SELECT count(*) FROM payment WHERE show_id = $1 AND number = $2"
 
 
@@ -58,3 +64,14 @@ async def ends_in(house: Office, path: str, seconds: int) -> None:
 
 async def charges(house: Office, path: str) -> int:
     return int(await house.box.postgres.fetchval(CHARGES, *key(path)))
+
+
+async def is_given_up(house: Office, path: str) -> None:
+    """The gateway was silent beyond the deadline: the seats have gone, and the payment is watched."""
+    box = house.box
+    await box.postgres.execute(PAYMENT_ENDS, *key(path))
+    await ends_in(house, path, -2)
+    payment = await box.payments.latest(*key(path))
+    assert payment is not None
+    await box.payments.let_go(payment, is_sure=False, due_ms=3_600_000)
+    await box.sales.tell_map(payment.show_id, Part("let_go", payment.claim))

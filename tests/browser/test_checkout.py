@@ -6,7 +6,17 @@ from datetime import UTC, datetime, timedelta
 
 from playwright.async_api import Page, expect
 
-from tests.browser.buying import ANN, begins_to_pay, charges, ends_in, has_bought, holds, key, pays
+from tests.browser.buying import (
+    ANN,
+    begins_to_pay,
+    charges,
+    ends_in,
+    has_bought,
+    holds,
+    is_given_up,
+    key,
+    pays,
+)
 from tests.patience import until
 from tests.storms.office import Office
 
@@ -80,6 +90,32 @@ async def test_what_is_over_is_a_page_that_everybody_can_use(page: Page, house: 
     await axe(page)
     await page.goto("/my/offline")
     await axe(page)
+
+
+async def test_money_that_comes_after_the_seats_have_gone_is_told_as_it_is(
+    newcomer: Newcomer, page: Page, house: Office, axe: AxeLook
+) -> None:
+    show, other = await house.a_show(seats=10), await newcomer()
+    path = await holds(page, show, "A-1")
+    await begins_to_pay(page)
+    gateway = page.url
+    await is_given_up(house, path)
+    await page.goto(path)
+    await expect(page.get_by_text("does not say whether you have paid")).to_be_visible()
+    await holds(other, show, "A-1")
+
+    await page.goto(gateway)
+    await page.click("button[value=pay]")
+
+    await expect(page.get_by_text("Your payment came too late")).to_be_visible()
+    await in_both(axe)(page)
+    # Nobody of the test asked for the refund: the duties did.
+    await until(lambda: _says(page, "Refund made"), within_s=20)
+
+
+async def _says(page: Page, sentence: str) -> bool:
+    await page.reload()
+    return await page.get_by_text(sentence).count() == 1
 
 
 async def test_the_clock_is_the_servers_and_speaks_at_two_minutes_and_at_half_a_minute(
