@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright, expect
 
 from tests.storms.office import Office, office
 
@@ -45,6 +45,7 @@ PATIENCE_MS = 15_000  # the machine may be busy with other tests
 EXPECTED = "Failed to load resource:"
 
 Newcomer = Callable[..., Awaitable[Page]]
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def chromium_path() -> str | None:

@@ -4,8 +4,7 @@
 const page = document.getElementById("booking");
 
 // Moments of today in the reader's own zone, written as where they live.
-const language = document.documentElement.lang;
-const locale = navigator.languages.find((one) => one.startsWith(language)) ?? language;
+const locale = document.documentElement.lang;
 for (const time of document.querySelectorAll("time[data-clock]")) {
   const at = new Date(time.dateTime);
   time.textContent = at.toLocaleTimeString(locale, { hour: "numeric", minute: "2-digit" });
