@@ -6,6 +6,7 @@ import json
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -44,18 +45,29 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="runs of each figure; the median counts")
     parser.add_argument("--only", default=",".join(PARTS), help="which parts, with commas")
     asked = parser.parse_args()
-    found: list[Figure] = []
+    found: dict[str, list[Figure]] = {}
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as progress:
         line = progress.add_task("starting")
         for part in asked.only.split(","):
-            found += asyncio.run(
+            found[part] = asyncio.run(
                 PARTS[part](asked.rounds, lambda text: progress.update(line, description=text))
             )
-    show(found)
+    show([figure for figures in found.values() for figure in figures])
+    keep(found)
+
+
+def keep(found: dict[str, list[Figure]]) -> None:
+    """Into the results, beside what other parts had when they were last run."""
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "figures.json").write_text(json.dumps([page(figure) for figure in found], indent=2) + "\n")
-    (RESULTS / "figures.md").write_text(markdown(found))
-    plot(found, RESULTS / "figures.svg", RESULTS / "figures.png")
+    kept = RESULTS / "figures.json"
+    before = json.loads(kept.read_text()) if kept.exists() else {}
+    by_part = {part: [figure_of(told) for told in figures] for part, figures in before.items()} | found
+    ordered = {part: by_part[part] for part in PARTS if part in by_part}
+    told = {part: [page(figure) for figure in figures] for part, figures in ordered.items()}
+    kept.write_text(json.dumps(told, indent=2) + "\n")
+    every = [figure for figures in ordered.values() for figure in figures]
+    (RESULTS / "figures.md").write_text(markdown(every))
+    plot(every, RESULTS / "figures.svg", RESULTS / "figures.png")
 
 
 def machine() -> str:
@@ -90,6 +102,13 @@ def markdown(found: list[Figure]) -> str:
         unit = "a second" if f.unit.endswith("/s") else f.unit
         lines.append(f"| {f.name.strip()} | {f.ours:,.0f} {unit} | {reference} | {ratio} | {f.bar:.2f} |")
     return "\n".join(lines) + "\n"
+
+
+def figure_of(told: dict[str, Any]) -> Figure:
+    """What page() has told."""
+    runs = [(run["ours"], run["reference"]) for run in told["runs"]]
+    named = {name: told[name] for name in ("name", "unit", "reference", "bar", "goal", "note")}
+    return Figure(runs=runs, **named)
 
 
 def page(f: Figure) -> dict[str, object]:
