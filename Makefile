@@ -7,16 +7,16 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test storm check bench docs lock clean
+.PHONY: help demo test storm check bench docs screenshots lock clean
 
 help:  ## print this list
-	@sed -n 's/^\([a-z]*\):.*## /\1 /p' Makefile | while read -r name what; do printf '  make %-7s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z]*\):.*## /\1 /p' Makefile | while read -r name what; do printf '  make %-11s %s\n' "$$name" "$$what"; done
 
 demo: $(RUN)  ## a populated box office on http://127.0.0.1:8000 (ARGS="--port 0" for a free port)
 	$(BIN)/holdfast demo $(ARGS)
 
 test: $(DEV)  ## every test, on real engines it starts itself (ARGS="tests/stores -k hold" for some)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 storm: $(DEV)  ## the storms of the tests at their whole size, with their figures: minutes
 	$(BIN)/python -m pytest tests/storms --full -s $(ARGS)
@@ -32,6 +32,9 @@ bench: $(DEV)  ## measure the hot path; table and plot go to bench/results (ARGS
 
 docs: $(DEV)  ## write the pages that are made from the code
 	$(BIN)/python tools/write_docs.py
+
+screenshots: $(DEV)  ## take the pictures of docs/pictures anew; needs Chromium
+	$(BIN)/python -m tools.screenshots
 
 lock:  ## write requirements/*.txt from pyproject.toml; needs uv (ARGS="--upgrade" for newer versions)
 	uv pip compile pyproject.toml --group dev --group bench --group build $(LOCK) $(ARGS) -o requirements/dev.txt

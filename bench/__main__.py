@@ -20,6 +20,7 @@ from bench.in_redis import claim_figures
 from bench.letters import letter_figures
 from bench.maps import map_figures
 from bench.over_http import web_figures
+from bench.pages import page_figures
 from bench.plot import plot
 from bench.purchases import purchase_figures
 from bench.search import search_figures
@@ -37,6 +38,7 @@ PARTS = {
     "maps": map_figures,
     "letters": letter_figures,
     "browse": browse_figures,
+    "pages": page_figures,
 }
 
 

@@ -3,9 +3,9 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -29,6 +29,7 @@ class Browse:
     connections: int = 64
     seconds: int = 4
     a_second: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def pause_ms(self) -> int:
@@ -61,9 +62,10 @@ async def browse(url: str, paths: Iterable[str], how: Browse, folder: Path) -> R
     """wrk on these pages; an answer that is none is a failure."""
     asked = folder / "paths"
     asked.write_text("".join(f"{path}\n" for path in paths))
-    command = ("wrk", "-t1", f"-c{how.connections}", f"-d{how.seconds}s", "-s", str(SCRIPT), url)
+    command = ("wrk", "-t1", f"-c{how.connections}", f"-d{how.seconds}s", "-s", str(SCRIPT))
+    headers = [word for name, value in how.headers.items() for word in ("-H", f"{name}: {value}")]
     process = await asyncio.create_subprocess_exec(
-        *command, "--", str(asked), str(how.pause_ms), stdout=asyncio.subprocess.PIPE
+        *command, *headers, url, "--", str(asked), str(how.pause_ms), stdout=asyncio.subprocess.PIPE
     )
     output, _ = await process.communicate()
     assert process.returncode == 0, "wrk failed"

@@ -95,9 +95,7 @@ async def map_figures(rounds: int, say: Say) -> list[Figure]:
     async with stage() as on, workers(on, 1) as url, a_browser() as browser:
         layout = Layout.build(stadium())
         (show, *_) = await shows(on, layout, 1)
-        await _plain(
-            browser, url, show
-        )  # wakes the server: it builds a layout once, for everybody
+        await _plain(browser, url, show)  # wakes the server: it builds a layout once, for everybody
         for i in range(rounds):
             say(f"maps, {i + 1} of {rounds}")
             ours, theirs = await _ours(browser, on, url, show), await _plain(browser, url, show)

@@ -18,6 +18,7 @@ from holdfast.config import Config
 from holdfast.ledger import State
 from holdfast.people import Role
 from holdfast.sale.order import BookingPage, HoldBody, SeatPage
+from holdfast.site.store import warm_up
 from holdfast.web.answers import answer, read
 from holdfast.web.routing import Route
 from holdfast.workers import rarely_collect
@@ -61,6 +62,7 @@ BARE = (
 
 def main() -> None:
     port, config = int(sys.argv[1]), Config.from_env(os.environ)
+    warm_up()
     rarely_collect()
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

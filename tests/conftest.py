@@ -28,6 +28,15 @@ from tests.patience import until
 GATEWAY_SECRET = "whsec_of_the_tests"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Who shares what is dear to start runs in one process: a file, the storms, the browser."""
+    for item in items:
+        folder = item.path.parent.name
+        together = folder if folder in ("storms", "browser") else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(together))
+
+
 @pytest.fixture(scope="session")
 async def running_engines(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Engines]:
     async with engines(tmp_path_factory.mktemp("engines")) as both:

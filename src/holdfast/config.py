@@ -133,6 +133,9 @@ class Config:
         0, "requests an address may send to a process; 0: no limit, as behind a proxy all have the proxy's"
     )
     addresses_max: int = setting(100_000, "addresses a process counts requests of")
+    guests_per_minute_max: int = setting(
+        600, "guests opened from one address, as many share one; 0: no limit, as where all have a proxy's"
+    )
 
     # tests
     crash_at: str = setting("", "a file that names a point to die at: engines/crash.py; not for you")

@@ -77,9 +77,13 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
 
     from holdfast.app import asgi_app
     from holdfast.engines.meter import meter
+    from holdfast.site.store import warm_up
     from holdfast.web import log
 
-    application = asgi_app(config, only=asked(only, SERVED))
+    served = asked(only, SERVED)
+    application = asgi_app(config, only=served)
+    if served is None or "site" in served:
+        warm_up()  # while the schema is being prepared; and what is loaded by now is frozen below
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

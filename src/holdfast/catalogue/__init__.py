@@ -9,7 +9,15 @@ from holdfast.catalogue.policy import Quote, RefundPolicy, RefundStep, quote
 from holdfast.catalogue.poster import ink_of, poster
 from holdfast.catalogue.pricing import Lines
 from holdfast.catalogue.programme.store import Programme
-from holdfast.catalogue.show import Currency, OrphanRule, PriceMinor, SaleState, ShowOnSale, sale_state
+from holdfast.catalogue.show import (
+    Coming,
+    Currency,
+    OrphanRule,
+    PriceMinor,
+    SaleState,
+    ShowOnSale,
+    sale_state,
+)
 from holdfast.catalogue.store import Catalogue
 from holdfast.catalogue.terms import Terms
 from holdfast.catalogue.told.store import (
@@ -26,6 +34,7 @@ __all__ = [
     "Catalogue",
     "Category",
     "City",
+    "Coming",
     "Currency",
     "EventCard",
     "EventPage",

@@ -12,6 +12,7 @@ from holdfast.refusals import TooManyRequests
 
 REQUESTS_WINDOW_S = 1
 LOGINS_WINDOW_S = 60
+GUESTS_WINDOW_S = 60
 
 
 class Buckets:

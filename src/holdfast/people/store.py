@@ -22,7 +22,7 @@ from holdfast.engines.redis import Redis
 from holdfast.engines.sql import Queries
 from holdfast.people import password as passwords
 from holdfast.people.account import LANGUAGES, Account, Caller, NewAccount, Role, SignedIn, normal_email
-from holdfast.people.limits import LOGINS_WINDOW_S, Buckets, neighbourhood, too_many
+from holdfast.people.limits import GUESTS_WINDOW_S, LOGINS_WINDOW_S, Buckets, neighbourhood, too_many
 from holdfast.people.token import LEEWAY_S, SigningKey, Tokens, claims_for, sign, signing_key
 from holdfast.refusals import BadCredentials, Busy, EmailTaken, TokenExpired, TokenInvalid, WrongPassword
 
@@ -90,6 +90,9 @@ class People:
         )
         self._login_tries = Buckets(
             quota=max(1, config.logins_per_minute_max), window_s=LOGINS_WINDOW_S, keys_max=LOGIN_KEYS_MAX
+        )
+        self._guests = Buckets(
+            quota=max(1, config.guests_per_minute_max), window_s=GUESTS_WINDOW_S, keys_max=LOGIN_KEYS_MAX
         )
 
     async def open(self) -> None:
@@ -322,16 +325,27 @@ class People:
         key = "limit:{login:" + _digest(f"{email} {neighbourhood(address)}").hex()[:32] + "}"
         if self._config.logins_per_minute_max == 0:
             return key
-        if wait_s := await self._wait_s(key):
+        if wait_s := await self._wait_s(self._login_tries, key):
             raise too_many(self._login_tries, "login", wait_s)
         return key
 
-    async def _wait_s(self, key: str) -> float:
-        quota, window_ms = self._login_tries.quota, self._login_tries.window_s * 1000
+    async def count_guest(self, address: str) -> None:
+        """One more guest from this address, or TooManyRequests: who drops a cookie is somebody new each time.
+
+        Who comes by a socket without an address is not counted.
+        """
+        if self._config.guests_per_minute_max == 0 or not address:
+            return
+        key = "limit:{guest:" + _digest(neighbourhood(address)).hex()[:32] + "}"
+        if wait_s := await self._wait_s(self._guests, key):
+            raise too_many(self._guests, "guest", wait_s)
+
+    async def _wait_s(self, buckets: Buckets, key: str) -> float:
+        quota, window_ms = buckets.quota, buckets.window_s * 1000
         try:
             reply = await self._redis.script(LIMIT, [key], [quota, window_ms])
         except EngineDown:  # then every process counts for itself: a wider limit, but a limit
-            return self._login_tries.take(key, self._monotonic())
+            return buckets.take(key, self._monotonic())
         match reply:
             case [b"taken"]:
                 return 0.0

@@ -10,7 +10,7 @@ see(path)                              303
 import gzip
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
 from starlette.requests import Request
@@ -47,6 +47,7 @@ PACK_FROM_BYTES = 700
 STATIC_FOR_A_YEAR = "public, max-age=31536000, immutable"
 SECONDS = "public, max-age=1, stale-while-revalidate=2"
 NO_STORE = "no-store"
+IN_A_PATH = "/?#[]@!$&'()*+,;=:%~"  # what an address keeps as it is
 POLICY = {
     "default-src": "'none'",
     "script-src": "'self'",
@@ -176,7 +177,8 @@ def takes_packed(request: Request) -> bool:
 
 def see(path: str, *more_cookies: str) -> Response:
     """Go and look there: the answer to every form that did something."""
-    response = Response(status_code=303, headers={"Location": path, "Cache-Control": NO_STORE})
+    there = quote(path, safe=IN_A_PATH)  # a header is ASCII, whatever script was searched in
+    response = Response(status_code=303, headers={"Location": there, "Cache-Control": NO_STORE})
     for cookie in more_cookies:
         response.raw_headers.append((b"set-cookie", cookie.encode("latin-1")))
     return response
@@ -248,8 +250,14 @@ def apology(scope: Scope, problem: Answer) -> Response | None:
         headers=headers_kept,
         problem=told,
         sentence=spoken.say(f"problems.{told['code']}") if known else told["detail"],
-        back=safe_path(headers.get(b"referer", b"").decode("latin-1").removeprefix(str(request.base_url))),
+        back=_came_from(request),
     )
+
+
+def _came_from(request: Request) -> str:
+    """The page of ours that led here; who comes from elsewhere goes home."""
+    sent = request.scope["state"]["headers"].get(b"referer", b"").decode("latin-1")
+    return safe_path(sent.removeprefix(str(request.base_url).rstrip("/")))
 
 
 class LanguageForm(msgspec.Struct):

@@ -5,6 +5,7 @@ import hashlib
 import tomllib
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -132,3 +133,18 @@ def templates() -> "Environment":
     )
     made.globals["asset"] = lambda name: f"/static/{edition()}/{name}"
     return made
+
+
+def warm_up() -> None:
+    """Read and compile now what the first who asks for a page would wait for. Not from within a loop."""
+    edition()
+    for name in templates().list_templates():
+        templates().get_template(name)
+    now = datetime.now(UTC)
+    for first, *_ in LOCALES.values():  # a language's other regions take a few milliseconds each
+        spoken = words_of(first)
+        spoken.number(1000)
+        spoken.money(1550, "EUR")
+        spoken.day(now)
+        spoken.day(now, "UTC", "MMMEd")
+        spoken.time(now, "UTC")

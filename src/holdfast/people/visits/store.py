@@ -43,8 +43,9 @@ class Visits:
             owner_ids=(row["id"], *row["guests"]),
         )
 
-    async def open_guest(self, locale: str) -> str:
-        """A guest, and the cookie that speaks for it."""
+    async def open_guest(self, locale: str, address: str = "") -> str:
+        """A guest, and the cookie that speaks for it; TooManyRequests where one address opens very many."""
+        await self._people.count_guest(address)
         async with self._postgres.transaction() as tx:
             row = await tx.fetchrow(Q.add_guest, guest_email(secrets.token_hex(12)), GUEST_NAME, locale)
             return await self._cookie(tx, row["id"])

@@ -31,6 +31,7 @@ from holdfast.site.visit import SESSION
 from holdfast.site.words import Words
 from holdfast.web.answers import answer
 from holdfast.web.keys import checked_key
+from holdfast.web.problems import engine_down, refused
 from holdfast.web.routing import Route
 
 PAGE = "seats/show.html"
@@ -54,6 +55,7 @@ async def post_hold(request: Request) -> Response:
     """Hold what the form asks for, for whoever sends it; nobody has to sign up for that."""
     box, show_id = request.state.box, request.path_params["show"]
     show = box.catalogue.recent(show_id) or await box.catalogue.show_on_sale(show_id)
+    cookies: list[str] = []
     try:
         asked = await form(request, HoldForm)
         if not asked.seats and "quantity" not in (await request.body()).decode("latin-1"):
@@ -61,13 +63,15 @@ async def post_hold(request: Request) -> Response:
         visit, cookies = await _somebody(request)
         booking = await _held(box, show, asked, visit)
     except (Refusal, EngineDown) as no:
-        if wants_json(request):
-            raise
-        return await _refused(request, show, no)
+        return _keeping(await _refused(request, show, no), cookies)
     go = f"/bookings/{public_id(booking.show_id, booking.number)}"
     if not wants_json(request):
         return see(go, *cookies)
-    response = answer(200, {"go": go}, {"Cache-Control": NO_STORE})
+    return _keeping(answer(200, {"go": go}, {"Cache-Control": NO_STORE}), cookies)
+
+
+def _keeping(response: Response, cookies: Sequence[str]) -> Response:
+    """Who was refused stays who they are: the next try is no new guest."""
     response.raw_headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in cookies]
     return response
 
@@ -98,8 +102,8 @@ async def _somebody(request: Request) -> tuple[Visit, list[str]]:
     """Who is there; a guest is made of nobody, with the cookie that says so from now on."""
     if (visit := await visit_of(request)) is not None:
         return visit, []
-    visits = request.state.box.visits
-    cookie = await visits.open_guest(words(request).language)
+    visits, client = request.state.box.visits, request.client
+    cookie = await visits.open_guest(words(request).language, client.host if client is not None else "")
     visit = await visits.visit(cookie)
     assert visit is not None, "a cookie that was made a moment ago speaks for somebody"
     return visit, [kept_cookie(request, SESSION, cookie)]
@@ -126,9 +130,12 @@ async def _chosen(box: Any, show: ShowOnSale, wish: InPart) -> HoldBody:
 
 
 async def _refused(request: Request, show: ShowOnSale, no: Refusal | EngineDown) -> Response:
-    """The page again, with what went wrong and what may be had instead."""
+    """The page again, with what went wrong and what may be had instead; a script reads the problem."""
+    request_id = request.state.request_id
+    problem = refused(no, request_id) if isinstance(no, Refusal) else engine_down(no, request_id)
+    if wants_json(request):
+        return problem
     details: dict[str, Any] = dict(no.details) if isinstance(no, Refusal) else {}
-    status = no.status if isinstance(no, Refusal) else 503
     code = no.code if isinstance(no, Refusal) else "engine_down"
     groups: Sequence[Sequence[str]] = details.get("alternatives") or []
     if better := details.get("better"):
@@ -138,13 +145,13 @@ async def _refused(request: Request, show: ShowOnSale, no: Refusal | EngineDown)
     facts["refusal"] = {
         "code": code,
         "named": spoken.has(f"seats.refused_{code}"),
-        "detail": getattr(no, "title", ""),
+        "detail": spoken.say(f"problems.{code}") if spoken.has(f"problems.{code}") else "",
         "seats": ", ".join(details.get("taken") or []),
         "limit": details.get("limit") or min(10, show.order_seats_max),
         "instead": instead(show, groups),
     }
-    headers = {"Retry-After": "1"} if status == 503 else {}
-    return page(request, PAGE, status=status, headers=headers, **facts)
+    headers = {k.decode(): v.decode() for k, v in problem.raw_headers if k == b"retry-after"}
+    return page(request, PAGE, status=problem.status_code, headers=headers, **facts)
 
 
 def _page_of(facts: Told, spoken: Words) -> dict[str, Any]:

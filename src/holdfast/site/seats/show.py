@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from holdfast.catalogue import Layout, SaleState, ShowOnSale, sale_state
+from holdfast.catalogue import Coming, Layout, SaleState, ShowOnSale, sale_state
 from holdfast.site.words import Words
 
 LISTED_MAX = 600  # seats of a hall that is also told as a list, and drawn as one picture
@@ -22,6 +22,8 @@ class Band:
     place: int  # its number: the colour of its swatch
     price_minor: int
     free: int | None
+    moves: bool = False  # it follows rules
+    soon: Coming | None = None  # how long it holds as far as time goes, and what it is then
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,10 @@ class Told:
         return self.state in (SaleState.ON_SALE, SaleState.SOLD_OUT)
 
     @property
+    def has_moving_prices(self) -> bool:
+        return any(band.moves for band in self.bands)
+
+    @property
     def most(self) -> int:
         return min(10, self.show.order_seats_max)
 
@@ -122,7 +128,7 @@ def told(
         venue=venue,
         show=show,
         state=state,
-        bands=list(_bands(show, states)),
+        bands=list(_bands(show, states, now)),
         parts=list(_parts(show, states)),
         rows=list(_rows(layout, states or b"")) if is_listed else [],
         has_spaces=b"w" in layout.traits,
@@ -130,14 +136,22 @@ def told(
     )
 
 
-def _bands(show: ShowOnSale, states: bytes | None) -> Iterator[Band]:
+def _bands(show: ShowOnSale, states: bytes | None, now: datetime) -> Iterator[Band]:
     layout = show.layout
     free: dict[int, int] = dict.fromkeys(range(len(layout.categories)), 0)
     for letter, category in zip(states or b"", layout.category_of, strict=False):
         if letter == FREE:
             free[category] += 1
     for place, name in enumerate(each.name for each in layout.categories):
-        yield Band(name, place, show.prices[place], None if states is None else free[place])
+        soon = show.moving.get(name)
+        yield Band(
+            name,
+            place,
+            show.prices[place],
+            None if states is None else free[place],
+            moves=name in show.moving,
+            soon=soon if soon is not None and soon.until > now else None,
+        )
 
 
 def _parts(show: ShowOnSale, states: bytes | None) -> Iterator[Part]:

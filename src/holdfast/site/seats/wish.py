@@ -26,6 +26,7 @@ class HoldForm(Struct):
     section: Annotated[str, Meta(max_length=100)] = ""
     accessible: bool = False
     key: Annotated[str, Meta(max_length=255)] = ""  # made by the script of the page, once for each choice
+    expected_total_minor: Annotated[int, Meta(ge=0, le=2**53)] | None = None  # what the page has shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ def order_of(show: ShowOnSale, owner_id: int, request_id: str, form: HoldForm, b
         claim_id=claim_id(owner_id, request_id),
         body_hash=body_hash(msgspec.json.encode(form)),
         what=understood(body, show),
+        expected_minor=form.expected_total_minor,
     )
 
 

@@ -7,8 +7,8 @@ import { FREE, LETTERS } from "./states.js";
 const AGAIN_MS = 1200;
 
 export class Desk {
-  constructor(data, layout, live, words, { announce, shown }) {
-    Object.assign(this, { data, layout, live, words, announce, shown });
+  constructor(data, layout, live, words, { announce, shown, repriced }) {
+    Object.assign(this, { data, layout, live, words, announce, shown, repriced });
     this.seats = [];
     this.area = null; // {part, count}
     this.quantity = 2;
@@ -197,7 +197,8 @@ export class Desk {
   }
 
   async hold() {
-    const form = new URLSearchParams({ key: this.key });
+    // What was shown is what is agreed to: the server asks again when it has become another price.
+    const form = new URLSearchParams({ key: this.key, expected_total_minor: this.total });
     if (this.area) {
       form.set("section", this.area.part.name);
       form.set("quantity", this.area.count);
@@ -241,10 +242,23 @@ export class Desk {
       const better = problem.better.map(known);
       this.isRefused = true;
       this.say(this.words.say("orphan", { seats: this.labels(better) }), [better]);
+    } else if (problem.code === "price_changed") {
+      this.reprice(problem);
     } else {
       this.key = newKey();
       this.say(this.refusalWords(problem), [], "bad");
     }
+  }
+
+  /** Other prices than were shown: shown now, and the same choice may be held at them. */
+  reprice({ seats, total_minor: now, expected_total_minor: was }) {
+    for (const { label, price_minor } of seats) {
+      this.data.prices[this.layout.category[this.byLabel(label)]] = price_minor;
+    }
+    this.key = newKey();
+    const parts = { price: this.words.price(now), was: this.words.price(was) };
+    this.repriced();
+    this.say(this.words.say("no_price_changed", parts), [], "warn");
   }
 
   refusalWords({ code, detail, limit }) {

@@ -60,7 +60,7 @@ async function begin() {
   painter.countAreas();
   element.querySelector(".map-wait").remove();
   performance.mark("seats:painted");
-  desk = new Desk(data, layout, live, words, { announce, shown });
+  desk = new Desk(data, layout, live, words, { announce, shown, repriced });
   grid = new Grid(byId("grid"), layout, words, {
     asked: (seat) => desk.ask(seat), askedPart: (area) => desk.askPart(area),
     describe: (seat) => desk.describe(seat), stateOf: (seat) => live.states[seat], chosen: () => desk.chosen,
@@ -249,6 +249,16 @@ function shown() {
   painter.choose(desk.seats, area?.part);
   grid.paint(new Set([...(shown.last ?? []), ...desk.seats]));
   shown.last = desk.seats;
+}
+
+/** Prices have moved since the page was made: what it says of them moves too. */
+function repriced() {
+  for (const band of document.querySelectorAll(".band")) {
+    band.querySelector("strong").textContent = words.price(data.prices[band.dataset.band]);
+    band.querySelector(".band-soon")?.remove();
+  }
+  for (const each of layout.parts) sum(each);
+  grid.paint(grid.cells.keys());
 }
 
 function take(group) {

@@ -1,0 +1,50 @@
+"""Time that runs out on the payment page: whatever the payer does then, our page says what is true."""
+
+from playwright.async_api import Page, expect
+
+from tests.browser.buying import begins_to_pay, charges, holds, is_given_up, pays
+from tests.storms.office import Office
+
+
+async def test_who_says_no_after_the_time_is_up_is_charged_nothing_and_may_have_the_seats_again(
+    page: Page, house: Office
+) -> None:
+    path = await holds(page, await house.a_show(seats=10), "A-1")
+    await begins_to_pay(page)
+    await is_given_up(house, path)
+
+    await page.click("button[value=decline]")
+    await page.wait_for_url("**/bookings/**")
+
+    await expect(page.get_by_text("The seats went back on sale. Nothing was charged.")).to_be_visible()
+    await page.click("text=Get the same seats again")
+    await page.wait_for_url(lambda url: not url.endswith(path))
+    await pays(page)
+    await expect(page.locator(".qr")).to_have_count(1)
+
+
+async def test_who_pays_after_the_time_is_up_has_the_seats_if_nobody_else_has(
+    page: Page, house: Office
+) -> None:
+    path = await holds(page, await house.a_show(seats=10), "A-1")
+    await begins_to_pay(page)
+    await is_given_up(house, path)
+
+    await page.click("button[value=pay]")
+    await page.wait_for_url("**/bookings/**")
+
+    await expect(page.get_by_text("Your payment came late, and the seats were still free")).to_be_visible()
+    await expect(page.locator(".qr")).to_have_count(1)
+    assert await charges(house, path) == 1
+
+
+async def test_who_comes_back_by_themselves_is_told_that_nobody_knows_yet(page: Page, house: Office) -> None:
+    path = await holds(page, await house.a_show(seats=10), "A-1")
+    await begins_to_pay(page)
+    await is_given_up(house, path)
+
+    await page.goto(path)
+
+    await expect(page.get_by_text("does not say whether you have paid")).to_be_visible()
+    await expect(page.get_by_text("there is nothing you have to do")).to_be_visible()
+    assert await page.locator("#pay button, form[action$=again]").count() == 0, "nobody pays twice by it"

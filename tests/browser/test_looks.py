@@ -1,0 +1,118 @@
+"""Every page by day and by night for axe, from the table of routes; the map where colours say nothing."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.buying import has_bought, holds
+from tests.browser.choosing import opened, tap
+from tests.browser.conftest import Newcomer
+from tests.journeys.test_site_safety import FROM_ELSEWHERE, NO_PAGES, served
+from tests.storms.office import Office
+
+AxeLook = Callable[[Page], Awaitable[None]]
+PAGES_WITHOUT_A_ROUTE = ("/nowhere", "/docs", "/problems", "/problems/seats_taken", "/demo/mail")
+# How the four sorts of seats differ where every colour is the same.
+SIGNS = """(number) => {
+  const seat = document.querySelector(`g.seat[data-seat="${number}"]`);
+  const look = (what) => getComputedStyle(seat.querySelector(what));
+  return [look("rect").strokeDasharray !== "none", look(".cross").display !== "none",
+          look(".tick").display !== "none"];
+}"""
+FREE, HELD, MINE, SOLD = [False] * 3, [True, False, False], [False, False, True], [False, True, False]
+
+
+async def all_pages(house: Office, page: Page) -> list[str]:
+    """The address of every page there is, of somebody who has bought a ticket and holds one more."""
+    show = await house.a_show(seats=20)
+    booking = (await has_bought(page, show, "A-1")).rpartition("/")[2]
+    ticket = await page.get_attribute("a[data-keep]", "href")
+    row = await house.box.catalogue.show_card(show)
+    named: dict[str, Any] = {
+        "{show:int}": show,
+        "{booking}": booking,
+        "{event:int}": row["event_id"],
+        "{venue:int}": row["venue_id"],
+    }
+    paths = sorted(served("GET") - NO_PAGES - {FROM_ELSEWHERE})
+    for name, value in named.items():
+        paths = [path.replace(name, str(value)) for path in paths]
+    assert not [path for path in paths if "{" in path], "a page that nobody looks at: tell what stands there"
+    held = await holds(page, show, "A-3")
+    return [*paths, held, str(ticket), *PAGES_WITHOUT_A_ROUTE]
+
+
+@pytest.mark.parametrize("is_phone", [False, True], ids=["desktop", "phone"])
+async def test_axe_finds_nothing_on_any_page(
+    house: Office, newcomer: Newcomer, axe: AxeLook, is_phone: bool
+) -> None:
+    page = await newcomer(phone=is_phone)
+    for path in await all_pages(house, page):
+        await page.goto(path)
+        # On a phone by night, on a desk by day and by night.
+        for scheme in ("dark",) if is_phone else ("light", "dark"):
+            await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            await axe(page)
+
+
+async def a_show_with_sold_seats(house: Office) -> int:
+    """A-1 and A-2 are sold: they cost nothing, and whoever holds them has them."""
+    show = await house.a_show(seats=20, price_minor=0)
+    (fan,) = await house.fans(1)
+    assert (await fan.holds(show, "A-1", "A-2")).status_code == 201
+    return show
+
+
+@pytest.mark.parametrize("forced", ["active", "none"])
+async def test_seats_are_told_apart_without_any_colour(
+    house: Office, newcomer: Newcomer, forced: str
+) -> None:
+    page, show = await newcomer(forced_colors=forced), await house.a_show(seats=20)
+    sold = await a_show_with_sold_seats(house)
+    (rival,) = await house.fans(1)
+    assert (await rival.holds(show, "A-5")).status_code == 201
+    await opened(page, show)
+    await expect(page.locator('g.seat[data-seat="4"]')).to_have_attribute("data-state", "H")
+    await tap(page, 14)
+    await expect(page.locator("g.seat.mine")).to_have_count(2)
+
+    assert await page.evaluate(SIGNS, 0) == FREE
+    assert await page.evaluate(SIGNS, 4) == HELD
+    assert await page.evaluate(SIGNS, 14) == MINE
+    await opened(page, sold)
+    assert await page.evaluate(SIGNS, 0) == SOLD
+
+
+async def test_where_the_system_dictates_colours_a_free_seat_is_filled_and_a_held_one_is_not(
+    house: Office, newcomer: Newcomer
+) -> None:
+    page, show = await newcomer(forced_colors="active"), await house.a_show(seats=20)
+    (rival,) = await house.fans(1)
+    await rival.holds(show, "A-5")
+    await opened(page, show)
+    await expect(page.locator('g.seat[data-seat="4"]')).to_have_attribute("data-state", "H")
+
+    fill = "(number) => getComputedStyle(document.querySelector(`g[data-seat='${number}'] rect`)).fill"
+    canvas = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert await page.evaluate(fill, 0) != canvas
+    assert await page.evaluate(fill, 4) == canvas
+
+
+async def test_the_way_through_a_held_booking_is_the_order_in_which_things_are_needed(
+    house: Office, page: Page
+) -> None:
+    await holds(page, await house.a_show(seats=20), "A-1")
+    focused = """() => {
+      const { tagName, name, form } = document.activeElement;
+      return tagName === "BUTTON" ? form?.action.split("/").pop() : name;
+    }"""
+
+    seen: list[str] = []
+    while "pay" not in seen and len(seen) < 40:
+        await page.keyboard.press("Tab")
+        seen.append(await page.evaluate(focused) or "")
+
+    order = [name for name in seen if name in ("extend", "release", "name", "email", "pay")]
+    assert order == ["extend", "release", "name", "email", "pay"], seen

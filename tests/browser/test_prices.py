@@ -1,0 +1,40 @@
+"""A price that moves while somebody chooses: they are told, and asked again."""
+
+from playwright.async_api import Page, expect
+
+from tests.browser.choosing import BOOKING, opened, picked, said, tap
+from tests.journeys.organising import a_desk, a_stage, show_of
+from tests.journeys.test_price_rules import in_hours, put, rules
+from tests.patience import until
+from tests.storms.office import Office
+
+DEARER = "it is ₹1,400 now, not ₹1,000"
+
+
+async def test_the_price_that_was_shown_is_the_price_or_somebody_is_asked_again(
+    house: Office, page: Page
+) -> None:
+    desk = await a_desk(house.box, house.api)
+    show = await desk.makes("/shows", show_of(await a_stage(house.box, house.api, desk)))
+    await opened(page, show["id"])
+    await tap(page, 2)
+    await expect(picked(page)).to_have_count(2)
+    await expect(page.locator("#sheet .sum strong")).to_have_text("₹1,000")
+    await put(desk, show, rules(early=[{"until": in_hours(24), "change_minor": 20_000}]))
+    await until(lambda: _costs(house, show["id"], 70_000), within_s=15)
+
+    await page.locator("[data-hold]").click()
+
+    await expect(page.locator("#sheet .told")).to_contain_text(DEARER)
+    await said(page, DEARER)
+    await expect(page.locator("#sheet .sum strong")).to_have_text("₹1,400")
+    await expect(page.locator(".band strong").first).to_have_text("₹700")
+    await expect(picked(page)).to_have_count(2)
+    await page.locator("[data-hold]").click()
+    await page.wait_for_url(BOOKING)
+    await expect(page.locator("button.pay")).to_contain_text("₹1,400")
+
+
+async def _costs(house: Office, show: int, price_minor: int) -> bool:
+    told = (await house.api.get(f"/api/v1/shows/{show}")).json()
+    return bool(told["prices"][0]["price_minor"] == price_minor)

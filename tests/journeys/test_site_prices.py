@@ -1,0 +1,83 @@
+"""Prices that move, as the page of a show tells them; and the price that was shown is the one agreed to."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import pytest
+
+from holdfast.app import Box
+from tests.journeys.organising import Desk, Stage, a_desk, a_stage, show_of
+from tests.journeys.test_price_rules import in_hours, put, rules
+from tests.journeys.visitors import Visitor
+
+THEN = {
+    "en": ("then ₹500", "What you hold keeps its price."),
+    "de": ("dann 500 ₹", "Was du hältst, behält seinen Preis."),
+    "hi": ("फिर ₹500", "उनकी कीमत नहीं बदलती।"),
+}
+
+
+@pytest.fixture
+async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
+    return await a_desk(box, api)
+
+
+@pytest.fixture
+async def show(box: Box, api: httpx2.AsyncClient, desk: Desk) -> dict[str, Any]:
+    stage: Stage = await a_stage(box, api, desk)
+    return await desk.makes("/shows", show_of(stage))
+
+
+@pytest.mark.parametrize("language", ["en", "de", "hi"])
+async def test_until_when_a_price_holds_and_what_it_is_then(
+    ann: Visitor, desk: Desk, show: dict[str, Any], language: str
+) -> None:
+    await put(desk, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+    ann.client.headers["accept-language"] = language
+
+    await ann.goes(f"/shows/{show['id']}")
+
+    then, kept = THEN[language]
+    assert ann.says(then)
+    assert ann.says("IST")
+    assert ann.says(kept)
+
+
+async def test_a_price_that_follows_demand_alone_may_change_and_no_date_is_made_up(
+    ann: Visitor, desk: Desk, show: dict[str, Any]
+) -> None:
+    await put(desk, show, rules(demand=[{"sold_percent": 25, "change_minor": 8_000}]))
+
+    await ann.goes(f"/shows/{show['id']}")
+
+    assert ann.text.count("may change") == 1, "of two categories one moves"
+    assert not ann.says("then ₹")
+
+
+async def test_fixed_prices_say_nothing_of_the_sort(ann: Visitor, show: dict[str, Any]) -> None:
+    await ann.goes(f"/shows/{show['id']}")
+
+    assert not ann.says("Some prices move")
+    assert "band-soon" not in ann.text
+
+
+async def test_another_price_than_was_shown_is_not_agreed_to(ann: Visitor, show: dict[str, Any]) -> None:
+    path, form = f"/shows/{show['id']}/hold", {"seats": ["A-1", "A-2"]}
+    wanted = {"accept": "application/json"}
+
+    refused = await ann.client.post(path, data={**form, "expected_total_minor": "80000"}, headers=wanted)
+    held = await ann.client.post(path, data={**form, "expected_total_minor": "100000"}, headers=wanted)
+
+    told = refused.json()
+    assert (refused.status_code, told["code"], told["total_minor"]) == (409, "price_changed", 100_000)
+    assert held.json()["go"].startswith("/bookings/")
+
+
+@pytest.mark.parametrize("nonsense", ["", "-1", "1.5", "many", "9" * 30])
+async def test_a_price_that_is_none_is_refused(
+    nonsense: str, ann: Visitor, a_show: Callable[..., Any]
+) -> None:
+    form = {"seats": "A-1", "expected_total_minor": nonsense}
+    answer = await ann.client.post(f"/shows/{await a_show(seats=10)}/hold", data=form)
+    assert answer.status_code == 422

@@ -1,0 +1,292 @@
+"""Every page and every form, from the table of routes: what a page may load, who may send, where it leads."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import msgspec
+import pytest
+
+import holdfast.site.routes as site_routes
+from holdfast.app import ROUTES, Box
+from holdfast.ledger import from_public_id
+from holdfast.site.store import edition
+from holdfast.web.asgi import Application
+from holdfast.web.routing import Route
+from tests.journeys.test_site_checkout import ANN
+from tests.journeys.visitors import Visitor, a_visitor
+
+EVIL = "https://evil.example"
+# A gateway sends its payers back by a form of its own: nothing in it is read, and it leads to the page.
+FROM_ELSEWHERE = "/bookings/{booking}/return"
+NO_PAGES = {  # files and pictures, and what only scripts and machines read
+    "/static/{edition}/{part}",
+    "/static/{edition}/{part}/{file}",
+    "/static/{edition}/{part}/{file}/{inner}",
+    "/robots.txt",
+    "/sitemap.xml",
+    "/holdfast.webmanifest",
+    "/my-tickets-worker.js",
+    "/shows/{show:int}/mine",
+    "/bookings/{booking}/tickets.pdf",
+    "/bookings/{booking}/calendar.ics",
+    "/bookings/{booking}/invoice.pdf",
+}
+FORMS: dict[str, dict[str, Any]] = {
+    "/language": {"language": "de"},
+    "/city": {"city": ""},
+    "/shows/{show:int}/hold": {"seats": ["A-9"]},
+    "/sign-in": {"email": "ann@example.org", "password": "correct horse battery"},
+    "/sign-up": {"email": "eve@evil.example", "password": "correct horse battery", "name": "Eve"},
+    "/sign-out": {},
+    "/bookings/{booking}/extend": {},
+    "/bookings/{booking}/release": {},
+    "/bookings/{booking}/details": {"name": "Eve", "email": "eve@evil.example"},
+    "/bookings/{booking}/pay": {"attempt": "1", **ANN},
+    "/bookings/{booking}/call-off": {},
+    "/bookings/{booking}/again": {},
+    "/bookings/{booking}/resend": {},
+    "/bookings/{booking}/transfer": {"ticket": "x", "email": "eve@evil.example"},
+    "/bookings/{booking}/take-back": {"ticket": "x"},
+    "/bookings/{booking}/cancel": {},
+    FROM_ELSEWHERE: {},
+}
+CHANGED = "SELECT count(*), md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {table} AS t"
+TABLES = ("account", "booking", "payment", "ticket", "refund", "session")
+
+
+def served(method: str, tag: str = "site") -> set[str]:
+    return {route.full_path for route in ROUTES if route.tag == tag and route.method == method}
+
+
+@pytest.fixture
+async def bought(ann: Visitor, a_show: Callable[..., Any]) -> AsyncIterator[dict[str, str]]:
+    """A booking with tickets, and what stands for the names in a path."""
+    show = await a_show(seats=20)
+    path = await ann.holds(show, "A-1")
+    await ann.pays(**ANN)
+    yield {
+        "{show:int}": str(show),
+        "{booking}": path.rpartition("/")[2],
+        "{edition}": edition(),
+    }
+
+
+async def placed(path: str, named: dict[str, str], box: Box) -> str:
+    show = await box.catalogue.show_card(int(named["{show:int}"]))
+    known = {**named, "{event:int}": str(show["event_id"]), "{venue:int}": str(show["venue_id"])}
+    for name, value in known.items():
+        path = path.replace(name, value)
+    assert "{" not in path, path
+    return path
+
+
+class Inline(HTMLParser):
+    """What a strict policy would stop: found in the page itself, not left to the browser."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        is_data = given.get("type", "") in ("application/json", "application/ld+json")
+        if tag == "script" and "src" not in given and not is_data:
+            self.found.append("script without an address")
+        if tag == "style" or "style" in given:
+            self.found.append(f"style in {tag}")
+        self.found += [f"{name} of {tag}" for name in given if name.startswith("on")]
+        for name in ("src", "href", "action"):
+            if given.get(name, "").strip().lower().startswith(("javascript:", "vbscript:")):
+                self.found.append(f"a script in {name} of {tag}")
+
+
+def directives(policy: str) -> dict[str, list[str]]:
+    pairs = (part.split() for part in policy.split(";"))
+    return {words[0]: words[1:] for words in pairs if words}
+
+
+def check(answer: Any, *, has_style: bool = False) -> None:
+    """`has_style`: a page in one file; its style is named by its hash."""
+    where = str(answer.request.url)
+    assert answer.headers["content-type"].startswith("text/html"), where
+    policy = answer.headers["content-security-policy"]
+    said = directives(policy)
+    for bad in ("unsafe-inline", "unsafe-eval", "wasm-unsafe-eval", "unsafe-hashes", "*"):
+        assert bad not in policy, (where, policy)
+    assert said["default-src"] == ["'none'"], where
+    assert said["frame-ancestors"] == ["'none'"], where
+    assert said["base-uri"] == ["'none'"], where
+    assert set(said.get("script-src", [])) <= {"'self'"}, (where, policy)
+    assert answer.headers["x-content-type-options"] == "nosniff", where
+    found = Inline(answer.text).found
+    if has_style:
+        found = [one for one in found if one != "style in style"]
+    assert not found, (where, found)
+
+
+async def test_every_page_has_the_strict_policy_and_keeps_to_it(
+    ann: Visitor, box: Box, bought: dict[str, str]
+) -> None:
+    pages = served("GET") - NO_PAGES
+    for path in sorted(pages):
+        answer = await ann.client.get(await placed(path, bought, box))
+        if answer.status_code == 303:  # back from the gateway: to the page
+            assert path == FROM_ELSEWHERE
+            continue
+        assert answer.status_code == 200, path
+        check(answer)
+
+
+def test_what_is_no_page_is_named() -> None:
+    assert not NO_PAGES - served("GET")
+
+
+async def test_files_are_never_taken_for_pages(ann: Visitor, box: Box, bought: dict[str, str]) -> None:
+    for path in sorted(NO_PAGES - {path for path in NO_PAGES if path.startswith("/static/")}):
+        answer = await ann.client.get(await placed(path, bought, box))
+        assert answer.status_code == 200, path
+        assert not answer.headers["content-type"].startswith("text/html"), path
+    for name in ("icon.svg", "css/base.css", "js/base.js", "js/seats/show.js"):
+        answer = await ann.client.get(f"/static/{edition()}/{name}")
+        assert answer.headers["x-content-type-options"] == "nosniff", name
+
+
+async def test_pages_of_tickets_keep_to_it_too(ann: Visitor, bought: dict[str, str]) -> None:
+    await ann.goes(f"/bookings/{bought['{booking}']}")
+    link = ann.text.partition('href="/tickets/')[2].partition('"')[0]
+    check(await ann.client.get(f"/tickets/{link}"), has_style=True)
+
+
+async def test_pages_that_say_no_keep_to_it_too(ann: Visitor, bought: dict[str, str]) -> None:
+    path, show = f"/bookings/{bought['{booking}']}", bought["{show:int}"]
+    foreign = {"sec-fetch-site": "cross-site"}
+    answers = [
+        (404, await ann.client.get("/nowhere/<script>alert(1)</script>")),
+        (404, await ann.client.get("/shows/999999999")),
+        (404, await ann.client.get("/bookings/%3Cimg%20src=x%3E")),
+        (405, await ann.client.get("/city")),
+        (403, await ann.client.post("/city", data={"city": ""}, headers=foreign)),
+        (422, await ann.client.post("/language", data={"language": "<b>"})),
+        (413, await ann.client.post("/language", data={"back": "x" * 100_000})),
+        (422, await ann.client.post(f"/shows/{show}/hold", data={})),
+        (422, await ann.client.post(f"/shows/{show}/hold", data={"seats": '"><img src=x onerror=alert(1)>'})),
+        (401, await ann.client.post("/sign-in", data={"email": '"><b>', "password": "x"})),
+        (404, await ann.client.post(f"{path}/transfer", data={"ticket": "<b>", "email": "a@b.example"})),
+    ]
+    for status, answer in answers:
+        assert answer.status_code == status, (answer.request.url, answer.text[:300])
+        check(answer)
+
+
+def test_every_form_is_tried() -> None:
+    assert served("POST") == set(FORMS)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site", "origin": EVIL},
+        {"sec-fetch-site": "same-site", "origin": "http://other.box.office"},
+        {"origin": EVIL},
+        {"origin": "null"},
+    ],
+    ids=["cross-site", "same-site", "old browser", "sandboxed frame"],
+)
+async def test_no_other_site_speaks_for_whoever_is_there(
+    headers: dict[str, str], ann: Visitor, box: Box, bought: dict[str, str]
+) -> None:
+    if "sec-fetch-site" not in headers:
+        ann.client.headers.pop("sec-fetch-site")
+    before = await everything(box, bought)
+    for path, fields in FORMS.items():
+        there = await placed(path, bought, box)
+        for accept in ("text/html", "application/json"):
+            answer = await ann.client.post(there, data=fields, headers=headers | {"accept": accept})
+            if path == FROM_ELSEWHERE:
+                assert answer.headers["location"] == there
+            else:
+                assert answer.status_code == 403, (path, accept, answer.status_code)
+            assert "set-cookie" not in answer.headers, path
+    assert await everything(box, bought) == before
+
+
+async def everything(box: Box, named: dict[str, str]) -> list[Any]:
+    """Whatever a form could change."""
+    rows = [await box.postgres.fetchrow(CHANGED.format(table=table)) for table in TABLES]
+    show_id, _ = from_public_id(named["{booking}"])
+    return [*(tuple(row) for row in rows), (await box.seatmap.newest(show_id)).states]
+
+
+LEADING = {  # fields that name a path, and the forms and pages that take them
+    "SignInForm": "/sign-in",
+    "SignUpForm": "/sign-up",
+    "LanguageForm": "/language",
+    "CityForm": "/city",
+    "Asked": "/sign-in",
+}
+AWAY = (
+    EVIL,
+    "//evil.example",
+    "/\\evil.example",
+    "\\\\evil.example",
+    "/\t/evil.example",
+    "/\r\nLocation: //evil.example",
+    "javascript:alert(1)",
+    " //evil.example",
+    "http:evil.example",
+)
+
+
+def structs(parent: type[msgspec.Struct] = msgspec.Struct) -> Iterator[type[msgspec.Struct]]:
+    for child in parent.__subclasses__():
+        yield child
+        yield from structs(child)
+
+
+def test_every_field_that_names_a_path_is_tried() -> None:
+    names = {"back", "path", "next", "url", "to", "go", "return_to", "redirect"}
+    ours = [kind for kind in structs() if kind.__module__.startswith("holdfast.site")]
+    leading = {kind.__name__ for kind in ours if names & set(kind.__struct_fields__)}
+    assert leading == set(LEADING)
+
+
+@pytest.mark.parametrize("back", AWAY)
+async def test_no_form_and_no_page_leads_away(back: str, site: Application, ann: Visitor) -> None:
+    async with a_visitor(site) as somebody:
+        person = {"name": "Ann", "email": f"ann-{abs(hash(back))}@example.org", "password": "correct horse!"}
+        answers = [
+            await somebody.client.post("/language", data={"language": "de", "back": back}),
+            await somebody.client.post("/city", data={"city": "", "back": back}),
+            await somebody.client.post("/sign-up", data={**person, "back": back}),
+            await somebody.client.post("/sign-in", data={**person, "back": back}),
+        ]
+    for answer in answers:
+        assert answer.status_code == 303, (answer.request.url, answer.text[:200])
+        assert answer.headers["location"] in ("/", "/my"), answer.request.url
+    for path in ("/sign-in", "/sign-up"):
+        shown = await ann.client.get(path, params={"back": back})
+        assert "evil.example" not in shown.text
+        assert "javascript:" not in shown.text
+    refused = await ann.client.get("/nowhere", headers={"referer": back.strip().replace("\r\n", " ")})
+    assert "evil.example" not in refused.text
+
+
+async def test_who_was_refused_goes_back_to_the_page_they_came_from(ann: Visitor) -> None:
+    base = str(ann.client.base_url).rstrip("/")
+    refused = await ann.client.get("/nowhere", headers={"referer": f"{base}/find?q=a"})
+    assert 'href="/find?q=a"' in refused.text
+
+
+async def test_a_path_in_any_script_is_led_back_to(ann: Visitor) -> None:
+    answer = await ann.client.post("/language", data={"language": "hi", "back": "/find?q=हिन्दी"})
+    assert (answer.status_code, answer.headers["location"]) == (
+        303,
+        "/find?q=%E0%A4%B9%E0%A4%BF%E0%A4%A8%E0%A5%8D%E0%A4%A6%E0%A5%80",
+    )
+
+
+def test_the_policy_of_pages_is_as_strict_as_it_reads() -> None:
+    assert "unsafe" not in site_routes.policy()
+    assert all(isinstance(route, Route) for route in ROUTES)

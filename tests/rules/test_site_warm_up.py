@@ -1,0 +1,21 @@
+"""A web worker that says it is ready has nothing left to read for its first page."""
+
+from holdfast.people import LANGUAGES
+from holdfast.site.store import edition, templates, warm_up, words_of
+from holdfast.site.visit import LOCALES
+
+
+def test_templates_words_and_files_are_there_before_anybody_asks() -> None:
+    for kept in (templates, words_of, edition):
+        kept.cache_clear()
+
+    warm_up()
+
+    cached = templates().cache
+    assert cached is not None
+    assert {name for _, name in cached.keys()} == set(templates().list_templates())  # noqa: SIM118
+    assert words_of.cache_info().currsize == len(LANGUAGES)
+    assert edition.cache_info().currsize == 1
+    for language in LANGUAGES:
+        spoken = words_of(LOCALES[language][0])
+        assert all(one.cache_info().currsize for one in (spoken.number, spoken.money, spoken.day, spoken.time))

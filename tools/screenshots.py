@@ -1,0 +1,213 @@
+"""Take the pictures of docs/pictures: `make screenshots`. Needs Chromium.
+
+A demo of its own on a free port and in a temporary folder; a few dozen people hold and buy in it first,
+always the same; then somebody at a desk and somebody on a phone go from the first page to the ticket.
+"""
+
+import asyncio
+import io
+import json
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from PIL import Image
+from playwright.async_api import Browser, Page
+
+from tools.browser import chromium
+
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+START_WITHIN_S = 120
+COLOURS = 128  # of a picture: none has a photograph in it
+WAIT_MS = 20_000
+DESK = {"viewport": {"width": 1280, "height": 860}}
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+PARTIES = (2, 4, 3, 2, 2, 5, 2, 3, 4, 2)  # how many come together, over and over
+SOLD, HELD = 24, 6  # parties in the small hall
+CROWDED = {"N101": 12, "N102": 30, "N103": 20, "E101": 8}  # parties in sections of the stadium
+CITY = "mumbai"
+
+
+@dataclass(frozen=True)
+class Demo:
+    url: str
+    small: int  # a show in a small hall
+    stadium: int
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Somebody with a browser, whose pictures end in the name of what they hold in their hand."""
+
+    page: Page
+    kind: str
+
+    async def take(self, name: str, *, and_dark: bool = False) -> None:
+        await self._take(f"{name}-{self.kind}")
+        if and_dark:
+            await self.page.emulate_media(color_scheme="dark")
+            await self._take(f"{name}-{self.kind}-dark")
+            await self.page.emulate_media(color_scheme="light")
+
+    async def _take(self, name: str) -> None:
+        await self.page.evaluate("document.activeElement?.blur()")
+        await self.page.wait_for_timeout(300)  # what glides into its place has arrived
+        sent = await self.page.screenshot(caret="hide", animations="disabled")
+        keep(name, sent)
+
+
+def keep(name: str, sent: bytes) -> None:
+    """As a PNG with a palette: a third of the bytes."""
+    picture = Image.open(io.BytesIO(sent)).convert("RGB")
+    few = picture.quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    target = PICTURES / f"{name}.png"
+    few.save(target, optimize=True)
+    print(f"{target.name:32} {target.stat().st_size / 1000:5.0f} kB", flush=True)
+
+
+async def main() -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    async with demo() as here, chromium() as browser:
+        await crowd(here)
+        async with visitor(browser, here, "desktop", **DESK) as camera:
+            await look_around(camera)
+            await look_at_stadium(camera, here)
+            await buy(camera, here)
+        async with visitor(browser, here, "phone", **PHONE) as camera:
+            await look_around(camera)
+            await look_at_stadium(camera, here)
+            await buy(camera, here)
+        async with visitor(browser, here, "phone-hindi", **PHONE, locale="hi-IN") as camera:
+            await look_at_home(camera)
+    total = sum(each.stat().st_size for each in PICTURES.glob("*.png"))
+    print(f"{'all':32} {total / 1000:5.0f} kB")
+
+
+@asynccontextmanager
+async def demo() -> AsyncIterator[Demo]:
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    ours |= {"HOLDFAST_REQUESTS_PER_SECOND_MAX": "0", "HOLDFAST_LOGINS_PER_MINUTE_MAX": "0"}
+    with tempfile.TemporaryDirectory(prefix="holdfast-pictures-") as folder:
+        words = ("demo", "--port", "0", "--json", "--workers", "1", "--data", f"{folder}/data")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "holdfast", *words), env=ours, stdout=asyncio.subprocess.PIPE
+        )
+        try:
+            assert process.stdout is not None
+            line = await asyncio.wait_for(process.stdout.readline(), START_WITHIN_S)
+            facts: dict[str, Any] = json.loads(line)
+            *_, stadium, small = facts["shows"][:5]  # those to try first: see demo/seed.py
+            yield Demo(facts["url"], small["id"], stadium["id"])
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+async def crowd(here: Demo) -> None:
+    """Others who hold and buy, so that maps look as they do on a good day."""
+    for number in range(SOLD + HELD):
+        await party(here, here.small, number, pays=number < SOLD)
+    for section, parties in CROWDED.items():
+        for number in range(parties):
+            await party(here, here.stadium, number, pays=False, section=section)
+
+
+async def party(here: Demo, show: int, number: int, *, pays: bool, section: str = "") -> None:
+    """A guest with a browser of their own."""
+    async with httpx2.AsyncClient(base_url=here.url, timeout=30) as client:
+        wish = {"quantity": str(PARTIES[number % len(PARTIES)]), "section": section}
+        answer = await client.post(f"/shows/{show}/hold", data=wish, headers={"Accept": "application/json"})
+        path = answer.raise_for_status().json()["go"]
+        if not pays:
+            return
+        who = {"attempt": "1", "name": f"Guest {number}", "email": f"guest{number}@example.org"}
+        gateway = (await client.post(f"{path}/pay", data=who)).headers["Location"]
+        await client.post(gateway, data={"choice": "pay"})
+
+
+@asynccontextmanager
+async def visitor(browser: Browser, here: Demo, kind: str, **given: Any) -> AsyncIterator[Camera]:
+    how = {"locale": "en-GB", "timezone_id": "Asia/Kolkata", **given}
+    context = await browser.new_context(base_url=here.url, reduced_motion="reduce", **how)
+    context.set_default_timeout(WAIT_MS)
+    await context.add_cookies([{"name": "holdfast_city", "value": CITY, "url": here.url}])
+    try:
+        yield Camera(await context.new_page(), kind)
+    finally:
+        await context.close()
+
+
+async def look_around(camera: Camera) -> None:
+    await look_at_home(camera, and_dark=True)
+    await camera.page.goto("/find?q=monsun")  # with a typo
+    await camera.take("find")
+    await camera.page.click("main a[href^='/events/'] >> nth=0")
+    await camera.page.wait_for_url("**/events/**")
+    await camera.take("event")
+
+
+async def look_at_home(camera: Camera, *, and_dark: bool = False) -> None:
+    await camera.page.goto("/")
+    await camera.take("home", and_dark=and_dark)
+
+
+async def look_at_stadium(camera: Camera, here: Demo) -> None:
+    page = camera.page
+    await page.goto(f"/shows/{here.stadium}")
+    await page.wait_for_selector("html[data-seats=ready]")
+    await page.locator("#map").scroll_into_view_if_needed()
+    await camera.take("stadium")
+    await page.select_option("#part", label="N102")
+    await camera.take("stadium-section")
+
+
+async def buy(camera: Camera, here: Demo) -> None:
+    page = camera.page
+    await page.goto(f"/shows/{here.small}")
+    await page.wait_for_selector("html[data-seats=ready]")
+    await choose_two(camera)
+    await camera.take("seats", and_dark=True)
+    await page.click("[data-hold]")
+    await page.wait_for_url("**/bookings/**")
+    await page.wait_for_selector("#left:not([hidden])")
+    await camera.take("held")
+    await page.fill("#name", "Ann Otter")
+    await page.fill("#email", f"ann.{camera.kind}@example.org")
+    await page.click("#pay button")
+    await page.wait_for_url("**/pay/**")
+    await camera.take("pay")
+    await page.click("button[value=pay]")
+    await page.wait_for_selector(".qr")
+    await camera.take("ticket", and_dark=camera.kind == "phone")
+    await page.goto("/my")
+    await camera.take("my")
+    await page.goto("/demo/mail")
+    await page.wait_for_selector("a[href^='/demo/mail/']")
+    await page.click("a[href^='/demo/mail/'] >> nth=0")
+    await camera.take("mail")
+
+
+async def choose_two(camera: Camera) -> None:
+    """Two free seats beside each other, as far in front as there are any."""
+    page = camera.page
+    seats = page.locator("g.seat[data-state=A]")
+    free = [int(number) for number in await seats.evaluate_all("all => all.map(one => one.dataset.seat)")]
+    first = next(seat for seat in free if seat > 60 and {seat + 1, seat + 2, seat + 3} <= set(free))
+    await page.locator("#map").scroll_into_view_if_needed()
+    for _ in range(2 if camera.kind != "desktop" else 1):  # for a finger the map comes closer first
+        box = await page.locator(f'g.seat[data-seat="{first}"] rect').bounding_box()
+        assert box is not None
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        await (page.touchscreen.tap(x, y) if camera.kind != "desktop" else page.mouse.click(x, y))
+        await page.wait_for_timeout(300)
+    await page.wait_for_selector("#sheet .picked .what")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
