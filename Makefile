@@ -16,7 +16,7 @@ demo: $(RUN)  ## a populated box office on http://127.0.0.1:8000 (ARGS="--port 0
 	$(BIN)/holdfast demo $(ARGS)
 
 test: $(DEV)  ## every test, on real engines it starts itself (ARGS="tests/stores -k hold" for some)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
 
 storm: $(DEV)  ## the storms of the tests at their whole size, with their figures: minutes
 	$(BIN)/python -m pytest tests/storms --full -s $(ARGS)

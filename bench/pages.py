@@ -25,7 +25,7 @@ from tools.browser import chromium
 BYTES_MAX = 100_000
 PAINT_MS_MAX = 1_000
 SLOW_4G = {"latency": 150, "downloadThroughput": 1_600_000 / 8, "uploadThroughput": 750_000 / 8}
-PHONE = {
+PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
     "device_scale_factor": 2,
     "is_mobile": True,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from holdfast.config import Config
@@ -25,6 +26,7 @@ GC_EVERY = 20_000  # new objects between two looks for garbage in cycles
 # Longer than the 60 s of the usual proxies: who closes an idle connection first must not be us.
 KEEP_ALIVE_S = 75
 SOCKETS_MAX = 65_536
+WARM_WITHIN_S = 0.3  # readiness waits no longer than that for templates; the rest is read beside the loop
 TAKES_NOTHING_MS = 20_000  # shorter than DRAIN_S: a viewer whose network is gone keeps nobody from stopping
 SHOWS_TOLD_MAX = 100  # of the demo, in one line of JSON: who reads by lines often stops at 64 KB
 
@@ -82,8 +84,8 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
 
     served = asked(only, SERVED)
     application = asgi_app(config, only=served)
-    if served is None or "site" in served:
-        warm_up()  # while the schema is being prepared; and what is loaded by now is frozen below
+    warming = Thread(target=warm_up if served is None or "site" in served else bool, name="warm-up")
+    warming.start()
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -100,6 +102,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
     rarely_collect()
     allow_connections()
     cue.wait()
+    warming.join(WARM_WITHIN_S)
     server = Server(
         uvicorn.Config(
             application,

@@ -213,8 +213,8 @@ async def best_available(plain: Page) -> None:
 
 
 async def from_the_list(plain: Page) -> None:
-    await plain.locator('#list input[value="A-1"]').check()
-    await plain.locator('#list input[value="A-2"]').check()
+    await plain.locator('#list input[value="B-9"]').check()
+    await plain.locator('#list input[value="B-10"]').check()
     await plain.locator("#list button").click()
 
 

@@ -18,4 +18,6 @@ def test_templates_words_and_files_are_there_before_anybody_asks() -> None:
     assert edition.cache_info().currsize == 1
     for language in LANGUAGES:
         spoken = words_of(LOCALES[language][0])
-        assert all(one.cache_info().currsize for one in (spoken.number, spoken.money, spoken.day, spoken.time))
+        assert all(
+            one.cache_info().currsize for one in (spoken.number, spoken.money, spoken.day, spoken.time)
+        )
