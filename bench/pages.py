@@ -36,7 +36,9 @@ CITY = "mumbai"
 SLICES, SLICE_S = 4, 1
 SETTLED_MS = 500
 RESULTS = Path(__file__).parent / "results"
-PAINTED = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+PAINTED = """() => new Promise((seen) => new PerformanceObserver((list) => {
+  for (const one of list.getEntriesByName("first-contentful-paint")) seen(one.startTime);
+}).observe({ type: "paint", buffered: true }))"""
 
 Say = Callable[[str], None]
 
@@ -138,9 +140,8 @@ async def _seen(browser: Browser, scene: Scene, name: str) -> Seen:
         await page.goto(scene.paths[name])
         if scene.paths[name].startswith("/shows/"):
             await page.wait_for_selector("html[data-seats=ready]")
-        await page.wait_for_function(PAINTED)
-        await page.wait_for_timeout(SETTLED_MS)
         paint_ms = float(await page.evaluate(PAINTED))
+        await page.wait_for_timeout(SETTLED_MS)
     finally:
         await context.close()
     fetched = sum(size for one, size in sizes.items() if kinds.get(one) in FETCHED)

@@ -8,11 +8,13 @@ import asyncio
 import io
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,12 @@ import httpx2
 from PIL import Image
 from playwright.async_api import Browser, Page
 
+from holdfast.engines.embedded.privilege import child_setup
 from tools.browser import chromium
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 START_WITHIN_S = 120
-COLOURS = 128  # of a picture: none has a photograph in it
+COLOURS = 256  # of a picture: none has a photograph in it
 WAIT_MS = 20_000
 DESK = {"viewport": {"width": 1280, "height": 860}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
@@ -65,7 +68,8 @@ class Camera:
 def keep(name: str, sent: bytes) -> None:
     """As a PNG with a palette: a third of the bytes."""
     picture = Image.open(io.BytesIO(sent)).convert("RGB")
-    few = picture.quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    # Not the median: it would give the colour of a few small things away to a shade of the paper.
+    few = picture.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     target = PICTURES / f"{name}.png"
     few.save(target, optimize=True)
     print(f"{target.name:32} {target.stat().st_size / 1000:5.0f} kB", flush=True)
@@ -96,17 +100,30 @@ async def demo() -> AsyncIterator[Demo]:
     with tempfile.TemporaryDirectory(prefix="holdfast-pictures-") as folder:
         words = ("demo", "--port", "0", "--json", "--workers", "1", "--data", f"{folder}/data")
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "holdfast", *words), env=ours, stdout=asyncio.subprocess.PIPE
+            *(sys.executable, "-m", "holdfast", *words),
+            env=ours,
+            stdout=asyncio.subprocess.PIPE,
+            preexec_fn=child_setup(None, signal.SIGTERM),  # it does not outlive us
         )
         try:
             assert process.stdout is not None
             line = await asyncio.wait_for(process.stdout.readline(), START_WITHIN_S)
             facts: dict[str, Any] = json.loads(line)
-            *_, stadium, small = facts["shows"][:5]  # those to try first: see demo/seed.py
-            yield Demo(facts["url"], small["id"], stadium["id"])
+            stadium = facts["shows"][3]["id"]  # of those to try first: see demo/seed.py
+            yield Demo(facts["url"], await film(facts["url"]), stadium)
         finally:
             process.terminate()
             await process.wait()
+
+
+async def film(url: str) -> int:
+    """A show of tomorrow or later in a cinema of the city."""
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
+    asked = {"city": CITY, "kind": "film", "size": "50"}
+    async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
+        events = (await client.get("/api/v1/events", params=asked)).raise_for_status().json()["events"]
+    shows = [show for event in events for show in event["shows"] if show["sale_state"] == "ON_SALE"]
+    return int(next(show["show_id"] for show in shows if show["starts_at"][:10] > tomorrow))
 
 
 async def crowd(here: Demo) -> None:
@@ -161,8 +178,7 @@ async def look_at_stadium(camera: Camera, here: Demo) -> None:
     page = camera.page
     await page.goto(f"/shows/{here.stadium}")
     await page.wait_for_selector("html[data-seats=ready]")
-    if camera.kind != "desktop":
-        await page.locator("#map").scroll_into_view_if_needed()
+    await show_map(camera)
     await camera.take("stadium")
     parts = await page.locator("#part option").all_inner_texts()
     await page.select_option("#part", index=next(i for i, part in enumerate(parts) if "N102" in part))
@@ -195,13 +211,19 @@ async def buy(camera: Camera, here: Demo) -> None:
     await camera.take("mail")
 
 
+async def show_map(camera: Camera) -> None:
+    """On a phone it is below the form: scrolled to where the sheet at the foot leaves it whole."""
+    if camera.kind != "desktop":
+        await camera.page.evaluate("scrollTo(0, document.querySelector('.stage').offsetTop - 76)")
+
+
 async def choose_two(camera: Camera) -> None:
     """Two free seats beside each other, as far in front as there are any."""
     page = camera.page
     seats = page.locator("g.seat[data-state=A]")
     free = [int(number) for number in await seats.evaluate_all("all => all.map(one => one.dataset.seat)")]
     first = next(seat for seat in free if seat > 60 and {seat + 1, seat + 2, seat + 3} <= set(free))
-    await page.locator("#map").scroll_into_view_if_needed()
+    await show_map(camera)
     for _ in range(2 if camera.kind != "desktop" else 1):  # for a finger the map comes closer first
         box = await page.locator(f'g.seat[data-seat="{first}"] rect').bounding_box()
         assert box is not None

@@ -357,7 +357,7 @@ async def test_three_languages_with_their_plurals(
     text = " ".join(page.text for page in pages)
     for word in words:
         assert word in text, word
-    assert all(page.all("html")[0]["lang"] == language[:2] for page in pages)
+    assert all(page.all("html")[0]["lang"].startswith(language[:2]) for page in pages)
 
 
 async def test_machines_are_told_what_there_is(api: httpx2.AsyncClient, desk: Desk, stage: Stage) -> None:

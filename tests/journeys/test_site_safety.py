@@ -258,7 +258,11 @@ def test_every_field_that_names_a_path_is_tried() -> None:
 @pytest.mark.parametrize("back", AWAY)
 async def test_no_form_and_no_page_leads_away(back: str, site: Application, ann: Visitor) -> None:
     async with a_visitor(site) as somebody:
-        person = {"name": "Ann", "email": f"ann-{secrets.token_hex(4)}@example.org", "password": "correct horse!"}
+        person = {
+            "name": "Ann",
+            "email": f"ann-{secrets.token_hex(4)}@example.org",
+            "password": "correct horse!",
+        }
         answers = [
             await somebody.client.post("/language", data={"language": "de", "back": back}),
             await somebody.client.post("/city", data={"city": "", "back": back}),

@@ -136,7 +136,7 @@ def templates() -> "Environment":
 
 
 def warm_up() -> None:
-    """Read and compile now what the first who asks for a page would wait for: half a second, not in a loop."""
+    """Read and compile what the first who asks for a page would wait for: half a second, not in a loop."""
     edition()
     for name in templates().list_templates():
         templates().get_template(name)

@@ -30,7 +30,7 @@ async def get_mail_list(request: Request) -> Response:
     """Mails that would have been sent, newest first."""
     rows = await _notices(request).kept_letters()
     letters = [{**row, "at": f"{row['kept_at']:%H:%M:%S} UTC"} for row in rows]
-    return _page(request, title="Mail", letters=letters, letter=None, refreshes=True)
+    return _page(request, title="Mail", letters=letters, letter=None)
 
 
 async def get_mail(request: Request) -> Response:
@@ -38,7 +38,7 @@ async def get_mail(request: Request) -> Response:
     raw, address = await _letter(request), f"{PAGE}/{request.path_params['notice']}"
     letter = kept_mail(raw, address)
     title = dict(letter.headers)["Subject"]
-    return _page(request, title=title, letters=[], letter=letter, refreshes=False)
+    return _page(request, title=title, letters=[], letter=letter)
 
 
 async def get_mail_text(request: Request) -> Response:
