@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 import zxingcpp
 from PIL import Image
-from playwright.async_api import Locator, Page, TimeoutError, expect
+from playwright.async_api import Locator, Page, expect
+from playwright.async_api import TimeoutError as TooLate
 
 from holdfast.people import Role
 from tests.browser.choosing import BOOKING, picked, tap
@@ -183,7 +184,7 @@ async def test_with_a_keyboard_and_nothing_else(night: Night, newcomer: Newcomer
 async def comes(element: Locator) -> bool:
     try:
         await element.wait_for(timeout=COMES_WITHIN_MS)
-    except TimeoutError:
+    except TooLate:
         return False
     return True
 

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 from holdfast.ledger import from_public_id
@@ -19,9 +20,19 @@ SELECT booking.*, ended.at AS ended_at, now() AS asked_at
    AND ended.move IN ('cancel', 'refund')
  WHERE booking.show_id = ANY ($1)
 """
+SPANS = """
+SELECT booking.show_id, booking.number, booking.seats, min(begun.id) AS begun, max(ended.id) AS ended
+  FROM booking
+  JOIN booking_move AS begun
+    ON begun.show_id = booking.show_id AND begun.number = booking.number AND begun.move = 'hold'
+  LEFT JOIN booking_move AS ended
+    ON ended.show_id = booking.show_id AND ended.number = booking.number
+   AND ended.state IN ('cancelled', 'expired', 'refunded', 'failed')
+   AND booking.state IN ('cancelled', 'expired', 'refunded', 'failed')
+ WHERE booking.show_id = ANY ($1)
+ GROUP BY booking.show_id, booking.number, booking.seats
+"""
 TAKEN = "SELECT seat FROM taken_seat WHERE show_id = $1 ORDER BY seat"
-# A transaction's time is that of its begin; it may have waited this long for the one it follows.
-WAITED = timedelta(milliseconds=500)
 
 
 async def seats_taken(office: Office, show_id: int) -> list[int]:
@@ -73,28 +84,19 @@ async def untrue_deeds(office: Office, storm: Report, shows: Sequence[int]) -> l
 
 
 async def shared_seats(office: Office, shows: Iterable[int]) -> list[str]:
-    """Seats that two bookings had at the same moment, at any time of the storm."""
-    spans: dict[tuple[int, int], list[tuple[datetime, datetime, int]]] = defaultdict(list)
-    for row in await office.box.postgres.fetch(BOOKINGS, list(shows)):
+    """Seats that two bookings had at the same moment, at any time of the storm.
+
+    By the numbers of their moves, not by times: a transaction's time is that of its begin, and it may have
+    waited long for one whose worker stood still. A hold's move is numbered when it has its seats, its end
+    before anybody else can have them.
+    """
+    spans: dict[tuple[int, int], list[tuple[int, int | None, int]]] = defaultdict(list)
+    for row in await office.box.postgres.fetch(SPANS, list(shows)):
         for seat in row["seats"]:
-            spans[row["show_id"], seat].append((row["opened_at"], end_of(row), row["number"]))
-    found = []
-    for place, bookings in spans.items():
-        bookings.sort()
-        for (_, end, one), (begin, _, other) in pairwise(bookings):
-            if end > begin + WAITED:
-                found.append(
-                    f"show and seat {place}: booking {one} until {end}, booking {other} from {begin}"
-                )
-    return found
-
-
-def end_of(row: Any) -> datetime:
-    match row["state"]:
-        case "cancelled" | "refunded":
-            ended: datetime = row["ended_at"]
-        case "expired":
-            ended = row["expires_at"]
-        case _:
-            ended = row["asked_at"] + timedelta(days=1)
-    return ended
+            spans[row["show_id"], seat].append((row["begun"], row["ended"], row["number"]))
+    return [
+        f"show and seat {place}: booking {one} until move {end}, booking {other} from move {begin}"
+        for place, bookings in spans.items()
+        for (_, end, one), (begin, _, other) in pairwise(sorted(bookings, key=itemgetter(0)))
+        if end is None or end > begin
+    ]
