@@ -5,21 +5,21 @@ so that more is better here as everywhere; the notes have them in milliseconds.
 """
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from statistics import quantiles
 from typing import Any
 
-from playwright.async_api import Browser, CDPSession, Page, async_playwright
+from playwright.async_api import Browser, CDPSession, Page
 
 from bench.figure import Figure
 from bench.stage import Stage, shows, stage, workers
 from holdfast.catalogue import Layout
 from holdfast.demo.stadium import stadium
-from tests.browser.conftest import ARGS, DESKTOP, PHONE
+from tests.browser.conftest import DESKTOP, PHONE
 from tests.patience import until
+from tools.browser import chromium
 
 PAINT_MS_MAX, PAINT_SLOW_MS_MAX, FRAME_MS_MAX, CHANGE_MS_MAX = 400.0, 1200.0, 20.0, 5.0
 BYTES_MAX = 100_000
@@ -92,7 +92,7 @@ async def map_figures(rounds: int, say: Say) -> list[Figure]:
     zoom = Figure("frames while it is zoomed, p95", "a second", ALLOWED, 1.0)
     change = Figure(f"changes of {CHANGED} seats, script", "a second", ALLOWED, 1.0)
     size = Figure("pages of 50 000 seats in a megabyte", "pages", ALLOWED, 1.0)
-    async with stage() as on, workers(on, 1) as url, a_browser() as browser:
+    async with stage() as on, workers(on, 1) as url, chromium() as browser:
         layout = Layout.build(stadium())
         (show, *_) = await shows(on, layout, 1)
         await _plain(browser, url, show)  # wakes the server: it builds a layout once, for everybody
@@ -113,16 +113,6 @@ async def map_figures(rounds: int, say: Say) -> list[Figure]:
             size.add(1e6 / ours.size, 1e6 / BYTES_MAX)
             size.note = f"{ours.size / 1000:.1f} kB of {BYTES_MAX / 1000:.0f}, packed"
     return [paint, slow, pan, zoom, change, size]
-
-
-@asynccontextmanager
-async def a_browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGS)
-        try:
-            yield browser
-        finally:
-            await browser.close()
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""A Chromium without a window, for pictures and for measurements."""
+"""A Chromium without a window, for tests, pictures and measurements."""
 
 import os
 import shutil
@@ -19,19 +19,18 @@ ARGS = (
 )
 
 
-def chromium_path() -> str:
-    """Named in CHROMIUM, or found on the PATH."""
-    named = os.environ.get("CHROMIUM")
-    found = named or shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
-        raise SystemExit("there is no Chromium: install it, or name it in CHROMIUM")
-    return found
+def found_chromium() -> str | None:
+    """Named in CHROMIUM, or found on the PATH; None: there is none."""
+    return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
+    path = found_chromium()
+    if path is None:
+        raise SystemExit("there is no Chromium: install it, or name it in CHROMIUM")
     async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(executable_path=chromium_path(), args=list(ARGS))
+        opened = await playwright.chromium.launch(executable_path=path, args=list(ARGS))
         try:
             yield opened
         finally:

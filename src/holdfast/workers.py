@@ -84,7 +84,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
 
     served = asked(only, SERVED)
     application = asgi_app(config, only=served)
-    warming = Thread(target=warm_up if served is None or "site" in served else bool, name="warm-up")
+    warming = Thread(target=warm_up if served is None or "site" in served else None, name="warm-up")
     warming.start()
 
     class Server(uvicorn.Server):

@@ -11,28 +11,18 @@ Where there is no Chromium these tests are left out, and the run says so; with C
 """
 
 import os
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from tests.storms.office import Office, office
+from tools.browser import chromium, found_chromium
 
 HERE = Path(__file__).parent
-ARGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 PHONE = {
     "viewport": {"width": 390, "height": 844},
     "device_scale_factor": 2,
@@ -48,13 +38,8 @@ Newcomer = Callable[..., Awaitable[Page]]
 expect.set_options(timeout=PATIENCE_MS)
 
 
-def chromium_path() -> str | None:
-    """Of the browser that the tests drive; None: there is none."""
-    return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if chromium_path() is not None:
+    if found_chromium() is not None:
         return
     ours = [item for item in items if HERE in item.path.parents]
     if ours and os.environ.get("CI"):
@@ -64,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if chromium_path() is None:
+    if found_chromium() is None:
         terminalreporter.write_line("tests/browser: left out, no Chromium found; name one in CHROMIUM")
 
 
@@ -76,10 +61,8 @@ async def house() -> AsyncIterator[Office]:
 
 @pytest.fixture(scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(executable_path=chromium_path(), args=ARGS)
+    async with chromium() as opened:
         yield opened
-        await opened.close()
 
 
 @pytest.fixture

@@ -1,12 +1,15 @@
-"""What needs a program that is not here is not looked at: nginx comes from the system, not from a wheel."""
+"""What the journeys share. nginx comes from the system, not from a wheel: without it, no tests of it."""
 
 import shutil
 from collections.abc import AsyncIterator
 
+import httpx2
 import pytest
 
+from holdfast.app import Box
 from holdfast.config import Config
 from holdfast.web.asgi import Application
+from tests.journeys.organising import Desk, Stage, a_desk, a_stage
 from tests.journeys.visitors import Visitor, a_site, a_visitor
 
 collect_ignore = [] if shutil.which("nginx") else ["test_nginx.py", "test_nginx_tls.py"]
@@ -29,3 +32,13 @@ async def ann(site: Application) -> AsyncIterator[Visitor]:
 async def eve(site: Application) -> AsyncIterator[Visitor]:
     async with a_visitor(site) as visitor:
         yield visitor
+
+
+@pytest.fixture
+async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
+    return await a_desk(box, api)
+
+
+@pytest.fixture
+async def stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
+    return await a_stage(box, api, desk)

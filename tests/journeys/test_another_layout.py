@@ -8,18 +8,8 @@ import pytest
 from holdfast.app import Box
 from holdfast.refusals import UnknownSeat
 from tests.cast import API, Fan, fans, problem
-from tests.journeys.organising import Desk, Stage, a_body, a_desk, a_stage, show_of
+from tests.journeys.organising import Desk, Stage, a_body, a_desk, show_of
 from tests.stores.stages import an_order
-
-
-@pytest.fixture
-async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api)
-
-
-@pytest.fixture
-async def stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
-    return await a_stage(box, api, desk)
 
 
 @pytest.fixture

@@ -11,17 +11,7 @@ import pytest
 from holdfast.app import Box
 from holdfast.people import Role
 from tests.cast import API, Fan, problem
-from tests.journeys.organising import Desk, Stage, a_desk, a_stage, an_event, show_of
-
-
-@pytest.fixture
-async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api)
-
-
-@pytest.fixture
-async def stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
-    return await a_stage(box, api, desk)
+from tests.journeys.organising import Desk, Stage, a_desk, an_event, show_of
 
 
 async def reads(api: httpx2.AsyncClient, path: str, **asked: Any) -> dict[str, Any]:

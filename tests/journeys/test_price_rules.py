@@ -14,19 +14,9 @@ from holdfast.catalogue.prices.store import PriceDesk
 from holdfast.catalogue.prices.worker import PriceDuties
 from holdfast.people import Role
 from tests.cast import API, Fan, fans, problem
-from tests.journeys.organising import Desk, Stage, a_desk, a_stage, show_of
+from tests.journeys.organising import Desk, Stage, a_desk, show_of
 
 GOLD = {"category": "Gold", "base_minor": 50_000, "floor_minor": 30_000, "ceiling_minor": 70_000}
-
-
-@pytest.fixture
-async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api)
-
-
-@pytest.fixture
-async def stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
-    return await a_stage(box, api, desk)
 
 
 @pytest.fixture

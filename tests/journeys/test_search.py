@@ -14,16 +14,6 @@ from tests.journeys.organising import Desk, Stage, a_desk, a_stage, an_event, sh
 from tests.patience import until
 
 
-@pytest.fixture
-async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api)
-
-
-@pytest.fixture
-async def stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
-    return await a_stage(box, api, desk)
-
-
 async def searches(api: httpx2.AsyncClient, **asked: Any) -> dict[str, Any]:
     """The page with its counts: on a busy machine the first answer may come without."""
     page: dict[str, Any] = {}

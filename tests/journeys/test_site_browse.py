@@ -12,20 +12,10 @@ from holdfast.app import Box
 from holdfast.catalogue.store import store_layout
 from holdfast.people import Role
 from tests.cast import Fan, a_layout
-from tests.journeys.organising import Desk, Stage, a_city, a_desk, a_stage, an_event, show_of
+from tests.journeys.organising import Desk, Stage, a_city, a_desk, an_event, show_of
 from tests.journeys.pages import kept, opens
 from tests.journeys.test_search import written
 from tests.patience import until
-
-
-@pytest.fixture
-async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api)
-
-
-@pytest.fixture
-async def stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
-    return await a_stage(box, api, desk)
 
 
 def at(**later: float) -> str:

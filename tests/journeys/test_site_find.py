@@ -7,19 +7,9 @@ import httpx2
 import pytest
 
 from holdfast.app import Box
-from tests.journeys.organising import Desk, Stage, a_desk, a_stage, an_event, show_of
+from tests.journeys.organising import Desk, Stage, a_stage, an_event, show_of
 from tests.journeys.pages import kept, opens
 from tests.journeys.test_search import plays, written
-
-
-@pytest.fixture
-async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api)
-
-
-@pytest.fixture
-async def stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
-    return await a_stage(box, api, desk)
 
 
 async def test_a_misspelt_search_is_asked_back_and_finds(

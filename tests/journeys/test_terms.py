@@ -6,9 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import Box
 from tests.cast import API, Fan, problem
-from tests.journeys.organising import Desk, Stage, a_desk, a_stage, an_event, show_of
+from tests.journeys.organising import Desk, Stage, an_event, show_of
 
 TERMS = {"fee_minor": 1_000, "fee_bp": 500, "tax_bp": 1800, "card_seats_max": 4}
 HALF_LATE = {
@@ -19,16 +18,6 @@ USUAL = {"steps": [{"hours_before": 24, "percent": 100}], "keep_fee": False}
 # ₹500 and ₹200 with GST 18 %, a fee of ₹10 and 5 %: worked out by hand.
 GOLD = {"price_minor": 50_000, "base_minor": 39_403, "fee_minor": 2_970, "tax_minor": 7_627}
 SILVER = {"price_minor": 20_000, "base_minor": 15_190, "fee_minor": 1_759, "tax_minor": 3_051}
-
-
-@pytest.fixture
-async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api)
-
-
-@pytest.fixture
-async def stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
-    return await a_stage(box, api, desk)
 
 
 def lines_of(page: dict[str, Any]) -> dict[str, int]:

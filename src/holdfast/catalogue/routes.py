@@ -35,7 +35,7 @@ from holdfast.catalogue.poster import poster
 from holdfast.catalogue.store import CHOSEN_MAX
 from holdfast.catalogue.told.store import event_told, events_page, venue_told
 from holdfast.refusals import NoSuchCity, NoSuchEvent, NoSuchShow, NoSuchVenue
-from holdfast.web.answers import query
+from holdfast.web.answers import query, takes_packed
 from holdfast.web.routing import Route
 
 Box = Any  # holdfast.app.Box, which imports us
@@ -144,7 +144,7 @@ async def get_poster(request: Request) -> Response:
         raise NoSuchEvent
     event: Event = await request.state.box.catalogue.event(int(number))
     drawn = poster(event.kind, event.title, event.genre).encode()
-    if b"gzip" in request.scope["state"]["headers"].get(b"accept-encoding", b""):
+    if takes_packed(request):
         packed = gzip.compress(drawn, mtime=0)  # shapes repeat themselves: a fifth of it is left
         return Response(packed, media_type=SVG[0], headers={**POSTER, "Content-Encoding": "gzip"})
     return Response(drawn, media_type=SVG[0], headers=POSTER)

@@ -23,7 +23,7 @@ from holdfast.refusals import (
     WrongMove,
 )
 from holdfast.sale import body_hash
-from holdfast.web.answers import answer, read
+from holdfast.web.answers import answer, read, site_of
 from holdfast.web.keys import checked_key
 from holdfast.web.routing import Route
 
@@ -53,7 +53,7 @@ async def pay(request: Request) -> Response:
         request_id=checked_key(key) if key is not None else f"~{salt}{secrets.token_hex(5)}",
         body_hash=body_hash(b"%d %b" % (number, raw)),
         method=body.method,
-        return_url=_site(request) + body.return_path,
+        return_url=site_of(request) + body.return_path,
         salt=salt,
         card=card,
         card_seats_max=card_max,
@@ -103,10 +103,6 @@ async def _card(request: Request, show_id: int, method: str) -> tuple[str, int]:
     if show.terms.card_seats_max is None or not method:
         return "", 0
     return await box.cashier.gateway.card_of(method) or "", show.terms.card_seats_max
-
-
-def _site(request: Request) -> str:
-    return request.state.box.config.public_url.rstrip("/") or f"{request.url.scheme}://{request.url.netloc}"
 
 
 def _understood(started: Started, ask: Ask) -> Payment:

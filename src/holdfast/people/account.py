@@ -1,9 +1,12 @@
 """Who somebody is to us: an account, its role, and the caller a token speaks for. No I/O."""
 
+import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 LANGUAGES = ("en", "de", "hi")  # that we can write to people in; the first is for everybody else
 WISHES_MAX = 20
@@ -56,6 +59,18 @@ class SignedIn:
     refresh_token: str
 
 
+def account_of(row: Mapping[str, Any]) -> Account:
+    return Account(
+        account_id=row["id"],
+        email=row["email"],
+        name=row["name"],
+        role=Role(row["role"]),
+        version=row["version"],
+        created_at=row["created_at"],
+        locale=row["locale"],
+    )
+
+
 def allows(role: Role, needed: Role) -> bool:
     """Whether `role` may use what is meant for `needed`. FAN means anybody who is signed in."""
     return role is needed or role is Role.ADMIN or needed is Role.FAN
@@ -81,3 +96,8 @@ def language_of(accept_language: str | None) -> str:
         if name in LANGUAGES and weight > 0:
             wishes.append((-weight, place, name))
     return min(wishes)[2] if wishes else LANGUAGES[0]
+
+
+def digest(secret: str) -> bytes:
+    """What is kept of a secret that somebody else has: enough to know it again."""
+    return hashlib.sha256(secret.encode()).digest()

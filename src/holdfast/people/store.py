@@ -5,7 +5,6 @@ few seconds; when it could not for REVOCATIONS_STALE_MAX_S, nobody is let in on 
 """
 
 import asyncio
-import hashlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +20,17 @@ from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.engines.sql import Queries
 from holdfast.people import password as passwords
-from holdfast.people.account import LANGUAGES, Account, Caller, NewAccount, Role, SignedIn, normal_email
+from holdfast.people.account import (
+    LANGUAGES,
+    Account,
+    Caller,
+    NewAccount,
+    Role,
+    SignedIn,
+    account_of,
+    digest,
+    normal_email,
+)
 from holdfast.people.limits import GUESTS_WINDOW_S, LOGINS_WINDOW_S, Buckets, neighbourhood, too_many
 from holdfast.people.token import LEEWAY_S, SigningKey, Tokens, claims_for, sign, signing_key
 from holdfast.refusals import BadCredentials, Busy, EmailTaken, TokenExpired, TokenInvalid, WrongPassword
@@ -164,7 +173,7 @@ class People:
             row = await self.add(tx, email=email, name=name, hashed=hashed, locale=locale)
             if row is None:
                 raise EmailTaken
-            return await self._open_session(tx, _account(row))
+            return await self._open_session(tx, account_of(row))
 
     async def hashed(self, password: str) -> str:
         return await self._threads.run(passwords.hashed, password)
@@ -176,7 +185,7 @@ class People:
     async def log_in(self, *, email: str, password: str, address: str) -> SignedIn:
         row = await self._known(email, password, address)
         async with self._postgres.transaction() as tx:
-            return await self._open_session(tx, _account(row))
+            return await self._open_session(tx, account_of(row))
 
     async def known(self, *, email: str, password: str, address: str) -> int:
         """Whose address and password these are; BadCredentials if nobody's."""
@@ -200,14 +209,14 @@ class People:
 
     async def refresh(self, refresh_token: str) -> SignedIn:
         """A new pair of tokens for a refresh token, which is used up by it."""
-        digest = _digest(refresh_token)
+        hashed = digest(refresh_token)
         async with self._postgres.transaction() as tx:
-            used = await tx.fetchrow(Q.use_refresh_token, digest)
+            used = await tx.fetchrow(Q.use_refresh_token, hashed)
             if used is not None:
                 row = await tx.fetchrow(Q.account_by_id, used["account_id"])
                 await tx.execute(Q.extend_session, used["session_id"], self._config.refresh_ttl_s)
-                return await self._signed_in(tx, _account(row), used["session_id"])
-        raise await self._unusable(digest)
+                return await self._signed_in(tx, account_of(row), used["session_id"])
+        raise await self._unusable(hashed)
 
     async def _unusable(self, digest: bytes) -> TokenInvalid | TokenExpired:
         """Why a refresh token is refused.
@@ -256,11 +265,11 @@ class People:
 
     async def set_locale(self, account_id: int, locale: str) -> Account | None:
         row = await self._postgres.fetchrow(Q.set_locale, account_id, locale)
-        return None if row is None else _account(row)
+        return None if row is None else account_of(row)
 
     async def account(self, account_id: int) -> Account | None:
         row = await self._postgres.fetchrow(Q.account_by_id, account_id)
-        return None if row is None else _account(row)
+        return None if row is None else account_of(row)
 
     async def ensure_account(self, *, email: str, password: str, name: str, role: Role) -> Account:
         """The account with this password and role, made or brought into line."""
@@ -308,7 +317,7 @@ class People:
 
     async def _signed_in(self, tx: Any, account: Account, session_id: int) -> SignedIn:
         refresh_token = secrets.token_urlsafe(REFRESH_TOKEN_BYTES)
-        await tx.execute(Q.add_refresh_token, _digest(refresh_token), session_id, self._config.refresh_ttl_s)
+        await tx.execute(Q.add_refresh_token, digest(refresh_token), session_id, self._config.refresh_ttl_s)
         caller = Caller(account.account_id, account.role, session_id)
         return SignedIn(account, self.access_token(caller, account.version), refresh_token)
 
@@ -322,7 +331,7 @@ class People:
         Counted before the password is looked at, so that many guesses at once are as few as one after the
         other; the right password gives them back.
         """
-        key = "limit:{login:" + _digest(f"{email} {neighbourhood(address)}").hex()[:32] + "}"
+        key = "limit:{login:" + digest(f"{email} {neighbourhood(address)}").hex()[:32] + "}"
         if self._config.logins_per_minute_max == 0:
             return key
         if wait_s := await self._wait_s(self._login_tries, key):
@@ -336,7 +345,7 @@ class People:
         """
         if self._config.guests_per_minute_max == 0 or not address:
             return
-        key = "limit:{guest:" + _digest(neighbourhood(address)).hex()[:32] + "}"
+        key = "limit:{guest:" + digest(neighbourhood(address)).hex()[:32] + "}"
         if wait_s := await self._wait_s(self._guests, key):
             raise too_many(self._guests, "guest", wait_s)
 
@@ -361,19 +370,3 @@ class People:
             await self._redis.call("DEL", key)
         except EngineDown:
             log.info("tries not given back", engine="holds")
-
-
-def _account(row: Any) -> Account:
-    return Account(
-        account_id=row["id"],
-        email=row["email"],
-        name=row["name"],
-        role=Role(row["role"]),
-        version=row["version"],
-        created_at=row["created_at"],
-        locale=row["locale"],
-    )
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()

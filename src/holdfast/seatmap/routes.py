@@ -12,7 +12,7 @@ from holdfast.people import Role
 from holdfast.refusals import NoSuchShow
 from holdfast.seatmap.packing import packed_page
 from holdfast.seatmap.store import SeatMap
-from holdfast.web.answers import answer, query, unchanged
+from holdfast.web.answers import answer, query, takes_packed, unchanged
 from holdfast.web.routing import Route
 
 COMPACT = "application/vnd.holdfast.seats"
@@ -64,7 +64,7 @@ async def get_show_layout(request: Request) -> Response:
     if known := unchanged(request, etag):
         return known
     headers = {"ETag": etag, "Cache-Control": keep, "Vary": "Accept-Encoding"}
-    if _takes_packed(request):
+    if takes_packed(request):
         return answer(200, packed_page(show.layout), headers | PACKED)
     return answer(200, show.layout.page(), headers)
 
@@ -81,7 +81,7 @@ async def get_seats(request: Request) -> Response:
         return seatmap.ready(snapshot).to(request.state.headers)
     if known := unchanged(request, snapshot.etag):
         return known
-    if _takes_packed(request):
+    if takes_packed(request):
         return Response(snapshot.compact_packed, media_type=COMPACT, headers=snapshot.headers | PACKED)
     return Response(snapshot.compact, media_type=COMPACT, headers=snapshot.headers)
 
@@ -103,10 +103,6 @@ async def get_my_seats(request: Request) -> Response:
     found = await box.ledger.seats_of(request.state.caller.account_id, show_id)
     mine = [MySeat(seat, show.layout.labels[seat], state) for seat, state in found]
     return answer(200, MySeats(show_id, mine), {"Cache-Control": "no-store"})
-
-
-def _takes_packed(request: Request) -> bool:
-    return "gzip" in request.headers.get("accept-encoding", "")
 
 
 ROUTES = (

@@ -35,7 +35,7 @@ from holdfast.site.visit import (
     set_cookie,
 )
 from holdfast.site.words import Words
-from holdfast.web.answers import Answer, invalid, unchanged
+from holdfast.web.answers import Answer, invalid, takes_packed, unchanged
 from holdfast.web.card_number import refuse_card_numbers
 from holdfast.web.routing import Route
 
@@ -169,10 +169,6 @@ def render(template: str, spoken: Words, **told: Any) -> bytes:
         .render(words=spoken, say=spoken.say, money=spoken.money, languages=LANGUAGES, **told)
     )
     return text.encode()
-
-
-def takes_packed(request: Request) -> bool:
-    return b"gzip" in request.scope["state"]["headers"].get(b"accept-encoding", b"")
 
 
 def see(path: str, *more_cookies: str) -> Response:

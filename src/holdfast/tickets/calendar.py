@@ -6,8 +6,6 @@ file again moves the entry instead of adding one, and strikes it out when the sh
 
 from datetime import datetime, timedelta
 
-from icalendar import Alarm, Calendar, Event
-
 from holdfast.tickets.issued import Occasion
 
 REMIND_BEFORE = timedelta(hours=3)
@@ -17,6 +15,9 @@ def calendar_file(
     occasion: Occasion, booking_id: str, seats: list[str], *, is_off: bool, now: datetime
 ) -> bytes:
     """`is_off`: the show was cancelled, or every ticket given back."""
+    # Here, not above: a sixth of a second and 10 MB that a process which only sells does not need.
+    from icalendar import Alarm, Calendar, Event
+
     entry = Event()
     entry.add("uid", f"{booking_id}@holdfast")
     entry.add("dtstamp", now)

@@ -57,6 +57,11 @@ class IssuedTicket:
         return public_id(self.show_id, self.serial)
 
     @property
+    def has_paper_code(self) -> bool:
+        """Whether there is a code that can be printed."""
+        return self.voided_at is None and self.codes is not Codes.LIVE
+
+    @property
     def is_given_away(self) -> bool:
         return self.owner_id not in (None, self.booked_by) or self.owner_email is not None
 

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.ledger import Booking, from_public_id, public_id
+from holdfast.ledger import Booking, from_public_id
 from holdfast.people import Role
 from holdfast.refusals import Busy, NoSuchBooking, TokenInvalid
 from holdfast.tickets.issued import (
@@ -69,20 +69,8 @@ async def get_tickets_pdf(request: Request) -> Response:
 
 async def get_tickets_ics(request: Request) -> Response:
     """The show as an entry of a calendar. Read again, it moves the entry, or strikes it out."""
-    # Here, not above: a sixth of a second and 10 MB that a process which only sells does not need.
-    from holdfast.tickets.calendar import calendar_file
-
     booking, found = await _of_booking(request)
-    occasion = await tickets_of(request).occasion(booking.show_id)
-    layout = (await request.state.box.catalogue.show_on_sale(booking.show_id)).layout
-    seats = [layout.labels[one.seat] for one in found if one.voided_at is None]
-    file = calendar_file(
-        occasion,
-        public_id(booking.show_id, booking.number),
-        seats,
-        is_off=occasion.cancelled or not seats,
-        now=datetime.now(UTC),
-    )
+    file = await tickets_of(request).calendar(booking, found)
     return Response(file, 200, {**NO_STORE, **_attached("tickets.ics")}, "text/calendar")
 
 
@@ -171,7 +159,7 @@ def place_of(text: str) -> tuple[int, int]:
 
 async def page_of(request: Request, ticket: IssuedTicket, me: Giver) -> TicketPage:
     is_mine = ticket.is_of(me.account_id, me.email)
-    printed = await printed_of(request, ticket, None, is_paper=False, is_mine=is_mine)
+    printed = await printed_of(request, ticket, is_mine=is_mine)
     link = await tickets_of(request).link(ticket) if is_mine else None
     return TicketPage(
         ticket_id=ticket.ticket_id,
@@ -190,22 +178,18 @@ async def page_of(request: Request, ticket: IssuedTicket, me: Giver) -> TicketPa
     )
 
 
-async def printed_of(
-    request: Request, ticket: IssuedTicket, booking: Booking | None, *, is_paper: bool, is_mine: bool = True
-) -> Printed:
+async def printed_of(request: Request, ticket: IssuedTicket, *, is_mine: bool = True) -> Printed:
+    """For a screen: there, what is live is shown by the phone itself."""
     layout = (await request.state.box.catalogue.show_on_sale(ticket.show_id)).layout
-    good_for = (Codes.FIXED, Codes.LIVE_OR_PAPER) if is_paper else (Codes.FIXED,)
-    has_code = is_mine and ticket.voided_at is None and ticket.codes in good_for
+    has_code = is_mine and ticket.voided_at is None and ticket.codes is Codes.FIXED
     code = await tickets_of(request).fixed_code(ticket) if has_code else None
-    return printed(ticket, layout, booking, code)
+    return printed(ticket, layout, None, code)
 
 
 async def _pdf(request: Request, tickets: list[IssuedTicket], booking: Booking | None) -> Response:
     if not tickets:
         raise NoTickets
-    occasion = await tickets_of(request).occasion(tickets[0].show_id)
-    sheets = [await printed_of(request, one, booking, is_paper=True) for one in tickets]
-    file = await tickets_of(request).printer.print(occasion, sheets)
+    file = await tickets_of(request).paper(tickets, booking)
     return Response(file, 200, {**NO_STORE, **_attached("tickets.pdf")}, "application/pdf")
 
 

@@ -5,6 +5,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -14,8 +15,10 @@ from holdfast.catalogue import Catalogue
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.engines.trouble import Trouble
+from holdfast.ledger import Booking, public_id
+from holdfast.tickets.calendar import calendar_file
 from holdfast.tickets.fonts.store import Printer
-from holdfast.tickets.issued import Codes, IssuedTicket, Occasion
+from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, printed
 from holdfast.tickets.link import link_of, read_link
 from holdfast.tickets.refusals import BadCode, NoSuchTicket, ResendMax
 from holdfast.tickets.ticket import (
@@ -150,6 +153,29 @@ class Tickets:
         told = await self._postgres.fetchval(Q.resend, show_id, number, RESENDS_AN_HOUR_MAX, account_id)
         if told is None:
             raise ResendMax(limit=RESENDS_AN_HOUR_MAX, retry_after_s=3600)
+
+    async def paper(self, tickets: Sequence[IssuedTicket], booking: Booking | None) -> bytes:
+        """To print: at least one, all of one show. What is void or live alone has no code there."""
+        show_id = tickets[0].show_id
+        layout = (await self._catalogue.show_on_sale(show_id)).layout
+        sheets = [
+            printed(one, layout, booking, await self.fixed_code(one) if one.has_paper_code else None)
+            for one in tickets
+        ]
+        return await self.printer.print(await self.occasion(show_id), sheets)
+
+    async def calendar(self, booking: Booking, tickets: Sequence[IssuedTicket]) -> bytes:
+        """The tickets of a booking as an entry that moves with the show, and is struck out with it."""
+        layout = (await self._catalogue.show_on_sale(booking.show_id)).layout
+        occasion = await self.occasion(booking.show_id)
+        seats = [layout.labels[one.seat] for one in tickets if one.voided_at is None]
+        return calendar_file(
+            occasion,
+            public_id(booking.show_id, booking.number),
+            seats,
+            is_off=occasion.cancelled or not seats,
+            now=datetime.fromtimestamp(self._wall(), UTC),
+        )
 
     async def occasion(self, show_id: int) -> Occasion:
         card = await self._catalogue.show_card(show_id)

@@ -9,10 +9,10 @@ in with a picture of it, and who waits for one has nothing until it is theirs.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
+from holdfast.people import Email
 from holdfast.tickets.issued import IssuedTicket
 from holdfast.tickets.refusals import (
     NoSuchTicket,
@@ -25,17 +25,6 @@ from holdfast.tickets.refusals import (
 )
 
 TRANSFERS_MAX = 5  # of one ticket; taking back counts: an edition is an edition
-
-# As people/routes.py has it: addresses are ASCII, so that none has a twin.
-Email = Annotated[
-    str,
-    Meta(
-        min_length=3,
-        max_length=254,
-        pattern=r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$",
-        examples=["bob@example.org"],
-    ),
-]
 
 
 class TransferBody(Struct, forbid_unknown_fields=True, frozen=True):

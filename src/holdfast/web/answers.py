@@ -68,6 +68,16 @@ def unchanged(request: Request, etag: str) -> Response | None:
     return Answer(304, b"", {"ETag": etag}) if known is not None and _has(known, etag) else None
 
 
+def site_of(request: Request) -> str:
+    """Where people find us, without a slash at its end: as configured, or as they did this time."""
+    return request.state.box.config.public_url.rstrip("/") or f"{request.url.scheme}://{request.url.netloc}"
+
+
+def takes_packed(request: Request) -> bool:
+    """Whether the caller reads gzip."""
+    return b"gzip" in request.scope["state"]["headers"].get(b"accept-encoding", b"")
+
+
 def _has(known: str, etag: str) -> bool:
     return known.strip() == "*" or etag in (tag.strip().removeprefix("W/") for tag in known.split(","))
 

@@ -19,11 +19,9 @@ from holdfast.tickets import (
     Codes,
     IssuedTicket,
     Occasion,
-    Printed,
     Tickets,
     calendar_file,
     png,
-    printed,
 )
 
 PDF, ICS = "application/pdf", "text/calendar"
@@ -136,9 +134,7 @@ class Writer:
         layout = (await self._catalogue.show_on_sale(due.show_id)).layout
         enclosures = []
         if any(one.codes is not Codes.LIVE for one in tickets):
-            sheets = [await self._printed(one, layout, booking) for one in tickets]
-            pdf = await self._tickets.printer.print(occasion, sheets)
-            enclosures.append(Enclosure("tickets.pdf", PDF, pdf))
+            enclosures.append(Enclosure("tickets.pdf", PDF, await self._tickets.paper(tickets, booking)))
         labels = [layout.labels[one.seat] for one in tickets]
         enclosures.append(await self._calendar(due, occasion, labels))
         return replace(
@@ -191,10 +187,6 @@ class Writer:
             picture=png(code) if code else None,
             link="" if base is None else f"{base}/tickets/{link}",
         )
-
-    async def _printed(self, ticket: IssuedTicket, layout: Layout, booking: Booking | None) -> Printed:
-        code = await self._tickets.fixed_code(ticket) if ticket.codes is not Codes.LIVE else None
-        return printed(ticket, layout, booking, code)
 
     async def _booking(self, due: Due) -> Booking | None:
         return None if due.number is None else await self._ledger.booking(due.show_id, due.number)

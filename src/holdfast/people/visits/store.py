@@ -5,7 +5,6 @@ worth nothing after. A guest is an account without a password; signing up gives 
 account gives that account what the guest has.
 """
 
-import hashlib
 import secrets
 from typing import Any
 
@@ -14,7 +13,7 @@ import asyncpg
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.people.account import Account, Role, normal_email
+from holdfast.people.account import account_of, digest, normal_email
 from holdfast.people.store import People
 from holdfast.people.visits.visit import Visit, guest_email
 from holdfast.refusals import EmailTaken
@@ -32,11 +31,11 @@ class Visits:
 
     async def visit(self, cookie: str) -> Visit | None:
         """Who this cookie speaks for; None: nobody, or not any more."""
-        row = await self._postgres.fetchrow(Q.visit, _digest(cookie))
+        row = await self._postgres.fetchrow(Q.visit, digest(cookie))
         if row is None:
             return None
         return Visit(
-            account=_account(row),
+            account=account_of(row),
             session_id=row["session_id"],
             contact_email=row["contact_email"],
             is_guest=row["is_guest"],
@@ -92,21 +91,5 @@ class Visits:
     async def _cookie(self, tx: Any, account_id: int) -> str:
         session_id = await self._people.open_visit(tx, account_id)
         cookie = secrets.token_urlsafe(COOKIE_BYTES)
-        await tx.execute(Q.add_cookie, _digest(cookie), session_id)
+        await tx.execute(Q.add_cookie, digest(cookie), session_id)
         return cookie
-
-
-def _account(row: Any) -> Account:
-    return Account(
-        account_id=row["id"],
-        email=row["email"],
-        name=row["name"],
-        role=Role(row["role"]),
-        version=row["version"],
-        created_at=row["created_at"],
-        locale=row["locale"],
-    )
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()

@@ -29,7 +29,7 @@ async def get_ticket_page(request: Request) -> Response:
     """A ticket for a phone; its address is the key to it."""
     ticket = await tickets_of(request).ticket_at(request.path_params["link"])
     occasion = await tickets_of(request).occasion(ticket.show_id)
-    printed = await printed_of(request, ticket, None, is_paper=False)
+    printed = await printed_of(request, ticket)
     text = ticket_html(SHELL, STYLE, occasion, printed, ticket.codes)
     return Response(text, 200, {**NO_STORE, **SAFE}, "text/html")
 

@@ -1,6 +1,7 @@
 """One page for a booking, whatever state it is in; and the same page again when a form had a "no".
 
 shown(request, booking, …)    the page;  Said: what is told at its top
+page_of, of_booking           its address, and the routes of what can be asked of it
 tried(request, act)           what a form asks for: done and "see there", or the page again, saying why not
 """
 
@@ -14,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.engines.down import EngineDown
-from holdfast.ledger import Booking
+from holdfast.ledger import Booking, public_id
 from holdfast.people import Visit
 from holdfast.refusals import Invalid, NoSuchBooking, Refusal
 from holdfast.site.checkout.sheet import Sheet
@@ -186,6 +187,18 @@ def _said(request: Request) -> Said:
     if name not in SAYINGS:
         return Said()
     return Said(SAYINGS[name], "", words(request).say(f"checkout.said_{name}"))
+
+
+def page_of(booking: Booking, said: str = "") -> str:
+    """Where a booking's page is, and what it shall say at its top."""
+    path = f"/bookings/{public_id(booking.show_id, booking.number)}"
+    return f"{path}?said={said}" if said else path
+
+
+def of_booking(method: str, what: str, call: object) -> Route:
+    """What can be asked of a booking: one path each."""
+    path = f"/bookings/{{booking}}/{what}"
+    return Route(method=method, path=path, call=call, tag="site", bare=True)  # type: ignore[arg-type]
 
 
 ROUTES = (Route(method="GET", path="/bookings/{booking}", call=get_booking_page, tag="site", bare=True),)

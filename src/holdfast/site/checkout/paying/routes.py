@@ -11,16 +11,16 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.ledger import Booking, State, public_id
+from holdfast.ledger import Booking, State
 from holdfast.payments import Ask, Payment, Started, Step
 from holdfast.people import Email, Name, Visit
 from holdfast.refusals import Busy, ExtensionCap, HoldGone, Invalid, NoSuchBooking, WrongMove
 from holdfast.sale import body_hash
-from holdfast.site.checkout.booking.routes import gateway_origin, sender, shown, tried
+from holdfast.site.checkout.booking.routes import gateway_origin, of_booking, page_of, sender, shown, tried
 from holdfast.site.checkout.paying.store import hold_again
 from holdfast.site.checkout.store import own_booking
 from holdfast.site.routes import form, see, visitor
-from holdfast.web.routing import Route
+from holdfast.web.answers import site_of
 
 Typed = Annotated[str, Meta(max_length=300)]
 KEY = "page-{number}-{attempt}"
@@ -60,7 +60,7 @@ async def post_extend(request: Request) -> Response:
         after = await box.sales.extend(booking, show.hold_ttl_s)
         if after.expires_at <= booking.expires_at:
             raise ExtensionCap(expires_at=after.expires_at)
-        return _path(booking, "extended")
+        return page_of(booking, "extended")
 
     return await tried(request, act)
 
@@ -73,7 +73,7 @@ async def post_release(request: Request) -> Response:
         if booking.state is State.CONFIRMED:  # paid for in another tab: that is given back by another form
             raise WrongMove(state=booking.state, move="release")
         _, is_under_way = await request.state.box.refunds.cancel(booking, None)
-        return _path(booking, "still_calling_off" if is_under_way else "")
+        return page_of(booking, "still_calling_off" if is_under_way else "")
 
     return await tried(request, act)
 
@@ -84,7 +84,7 @@ async def post_details(request: Request) -> Response:
 
     async def act(visit: Visit, booking: Booking) -> str:
         await _name_guest(request, visit, asked.name, asked.email)
-        return _path(booking, "details")
+        return page_of(booking, "details")
 
     return await tried(request, act, {"name": asked.name, "email": asked.email})
 
@@ -110,7 +110,7 @@ async def post_call_off(request: Request) -> Response:
         box = request.state.box
         payment = await box.payments.latest(booking.show_id, booking.number)
         after = payment and await box.cashier.call_off(payment)
-        return _path(booking, "" if after is None or after.has_ended else "still_calling_off")
+        return page_of(booking, "" if after is None or after.has_ended else "still_calling_off")
 
     return await tried(request, act)
 
@@ -123,7 +123,7 @@ async def get_return(request: Request) -> Response:
         payment = await box.payments.latest(booking.show_id, booking.number)
         if payment is not None:
             await box.cashier.hear(payment)
-    return see(_path(booking))
+    return see(page_of(booking))
 
 
 async def post_return(request: Request) -> Response:
@@ -140,7 +140,7 @@ async def post_again(request: Request) -> Response:
         return await shown(request, visit, booking)
 
     async def act(visit: Visit, booking: Booking) -> str:
-        return _path(await hold_again(box, visit, booking, asked.seats))
+        return page_of(await hold_again(box, visit, booking, asked.seats))
 
     return await tried(request, act)
 
@@ -174,7 +174,7 @@ def _ask(request: Request, booking: Booking, attempt: int) -> Ask:
         request_id=KEY.format(number=booking.number, attempt=attempt),
         body_hash=body_hash(b"page %d" % booking.number),
         method="",  # the payer confirms with the gateway: no number or token of a card comes by here
-        return_url=f"{_site(request)}{_path(booking)}/return",
+        return_url=f"{site_of(request)}{page_of(booking)}/return",
         salt=salt,
     )
 
@@ -196,36 +196,22 @@ def _understood(started: Started) -> Payment | None:
 def _onward(request: Request, booking: Booking, payment: Payment | None) -> str:
     """To the gateway's own page, where we know it to be the gateway's; else our page leads there."""
     if payment is None or payment.step not in (Step.CHARGE, Step.LOOK_UP) or payment.action_url is None:
-        return _path(booking)
+        return page_of(booking)
     origin = gateway_origin(request.state.box)
-    return payment.action_url if origin and payment.action_url.startswith(f"{origin}/") else _path(booking)
-
-
-def _path(booking: Booking, said: str = "") -> str:
-    path = f"/bookings/{public_id(booking.show_id, booking.number)}"
-    return f"{path}?said={said}" if said else path
-
-
-def _site(request: Request) -> str:
-    return request.state.box.config.public_url.rstrip("/") or f"{request.url.scheme}://{request.url.netloc}"
+    return payment.action_url if origin and payment.action_url.startswith(f"{origin}/") else page_of(booking)
 
 
 def _id(request: Request) -> str:
     return str(request.path_params["booking"])
 
 
-def _route(method: str, what: str, call: object) -> Route:
-    path = f"/bookings/{{booking}}/{what}"
-    return Route(method=method, path=path, call=call, tag="site", bare=True)  # type: ignore[arg-type]
-
-
 ROUTES = (
-    _route("POST", "extend", post_extend),
-    _route("POST", "release", post_release),
-    _route("POST", "details", post_details),
-    _route("POST", "pay", post_pay),
-    _route("POST", "call-off", post_call_off),
-    _route("GET", "return", get_return),
-    _route("POST", "return", post_return),
-    _route("POST", "again", post_again),
+    of_booking("POST", "extend", post_extend),
+    of_booking("POST", "release", post_release),
+    of_booking("POST", "details", post_details),
+    of_booking("POST", "pay", post_pay),
+    of_booking("POST", "call-off", post_call_off),
+    of_booking("GET", "return", get_return),
+    of_booking("POST", "return", post_return),
+    of_booking("POST", "again", post_again),
 )

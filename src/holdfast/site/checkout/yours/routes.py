@@ -1,6 +1,5 @@
 """What is bought: on paper, in a calendar, the invoice; sent again, given to somebody, given back."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import msgspec
@@ -9,22 +8,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.invoices import invoice_answer
-from holdfast.ledger import Booking, State, from_public_id, public_id
+from holdfast.ledger import Booking, State, from_public_id
 from holdfast.people import Email, Visit, normal_email
 from holdfast.refusals import Invalid, NoSuchBooking, UnknownSeat
-from holdfast.site.checkout.booking.routes import said_of, shown, sources, tried
+from holdfast.site.checkout.booking.routes import of_booking, page_of, said_of, shown, sources, tried
 from holdfast.site.checkout.store import giver_of, own_booking, sheet_of, tickets_of
 from holdfast.site.routes import form, page, policy, visitor
 from holdfast.tickets import (
-    Codes,
     NoSuchTicket,
     NoTickets,
     Transfers,
-    calendar_file,
-    printed,
 )
 from holdfast.web.answers import invalid, query
-from holdfast.web.routing import Route
 
 NO_STORE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 Label = Annotated[str, Meta(max_length=100)]
@@ -58,18 +53,11 @@ async def get_tickets_pdf(request: Request) -> Response:
     """My tickets of a booking, to print."""
     visit, booking = await _own(request)
     box, me = request.state.box, giver_of(visit, booking)
-    layout = (await box.catalogue.show_on_sale(booking.show_id)).layout
     own = [one for one in await tickets_of(box, booking) if one.is_of(me.account_id, me.email)]
-    sheets = [
-        printed(
-            one, layout, booking, await box.tickets.fixed_code(one) if one.codes is not Codes.LIVE else None
-        )
-        for one in own
-        if one.voided_at is None
-    ]
-    if not sheets:
+    good = [one for one in own if one.voided_at is None]
+    if not good:
         raise NoTickets(state=booking.state)
-    file = await box.tickets.printer.print(await box.tickets.occasion(booking.show_id), sheets)
+    file = await box.tickets.paper(good, booking)
     return Response(file, 200, {**NO_STORE, **_named("tickets.pdf")}, "application/pdf")
 
 
@@ -79,16 +67,7 @@ async def get_calendar(request: Request) -> Response:
     box, found = request.state.box, await tickets_of(request.state.box, booking)
     if not found:
         raise NoTickets(state=booking.state)
-    layout = (await box.catalogue.show_on_sale(booking.show_id)).layout
-    occasion = await box.tickets.occasion(booking.show_id)
-    seats = [layout.labels[one.seat] for one in found if one.voided_at is None]
-    file = calendar_file(
-        occasion,
-        public_id(booking.show_id, booking.number),
-        seats,
-        is_off=occasion.cancelled or not seats,
-        now=datetime.now(UTC),
-    )
+    file = await box.tickets.calendar(booking, found)
     return Response(file, 200, {**NO_STORE, **_named("tickets.ics")}, "text/calendar")
 
 
@@ -107,7 +86,7 @@ async def post_resend(request: Request) -> Response:
         if not await tickets_of(box, booking):
             raise NoTickets(state=booking.state)
         await box.tickets.resend(booking.show_id, booking.number, booking.owner_id)
-        return _path(booking, "resent")
+        return page_of(booking, "resent")
 
     return await tried(request, act)
 
@@ -123,7 +102,7 @@ async def post_transfer(request: Request) -> Response:
         except msgspec.ValidationError as error:
             raise invalid(error) from None
         await Transfers(request.state.box.postgres).give(*place, giver_of(visit, booking), email)
-        return _path(booking, "given")
+        return page_of(booking, "given")
 
     return await tried(request, act, {"email": asked.email, "ticket": asked.ticket})
 
@@ -135,7 +114,7 @@ async def post_take_back(request: Request) -> Response:
     async def act(visit: Visit, booking: Booking) -> str:
         place = _ticket(booking, asked.ticket)
         await Transfers(request.state.box.postgres).take_back(*place, giver_of(visit, booking))
-        return _path(booking, "taken_back")
+        return page_of(booking, "taken_back")
 
     return await tried(request, act)
 
@@ -170,7 +149,7 @@ async def post_cancel(request: Request) -> Response:
     async def act(visit: Visit, booking: Booking) -> str:
         seats = await _seats(request, booking, asked.seats)
         after, _ = await request.state.box.refunds.cancel(booking, seats)
-        return _path(after, "reduced" if after.state is State.CONFIRMED else "")
+        return page_of(after, "reduced" if after.state is State.CONFIRMED else "")
 
     return await tried(request, act)
 
@@ -200,27 +179,17 @@ def _ticket(booking: Booking, ticket_id: str) -> tuple[int, int]:
     return show_id, serial
 
 
-def _path(booking: Booking, said: str = "") -> str:
-    path = f"/bookings/{public_id(booking.show_id, booking.number)}"
-    return f"{path}?said={said}" if said else path
-
-
 def _named(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'inline; filename="{name}"'}
 
 
-def _route(method: str, what: str, call: object) -> Route:
-    path = f"/bookings/{{booking}}/{what}"
-    return Route(method=method, path=path, call=call, tag="site", bare=True)  # type: ignore[arg-type]
-
-
 ROUTES = (
-    _route("GET", "tickets.pdf", get_tickets_pdf),
-    _route("GET", "calendar.ics", get_calendar),
-    _route("GET", "invoice.pdf", get_invoice),
-    _route("POST", "resend", post_resend),
-    _route("POST", "transfer", post_transfer),
-    _route("POST", "take-back", post_take_back),
-    _route("GET", "cancel", get_cancel),
-    _route("POST", "cancel", post_cancel),
+    of_booking("GET", "tickets.pdf", get_tickets_pdf),
+    of_booking("GET", "calendar.ics", get_calendar),
+    of_booking("GET", "invoice.pdf", get_invoice),
+    of_booking("POST", "resend", post_resend),
+    of_booking("POST", "transfer", post_transfer),
+    of_booking("POST", "take-back", post_take_back),
+    of_booking("GET", "cancel", get_cancel),
+    of_booking("POST", "cancel", post_cancel),
 )
