@@ -7,7 +7,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test storm check bench docs screenshots lock clean
+.PHONY: help demo test storm lint check bench docs screenshots lock clean
 
 help:  ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1 /p' Makefile | while read -r name what; do printf '  make %-11s %s\n' "$$name" "$$what"; done
@@ -15,16 +15,26 @@ help:  ## print this list
 demo: $(RUN)  ## a populated box office on http://127.0.0.1:8000 (ARGS="--port 0" for a free port)
 	$(BIN)/holdfast demo $(ARGS)
 
+# These run many processes against real clocks: one test after the other, with nothing beside them.
+ALONE := tests/storms tests/browser
+
 test: $(DEV)  ## every test, on real engines it starts itself (ARGS="tests/stores -k hold" for some)
-	$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
+ifdef ARGS
+	$(BIN)/python -m pytest $(ARGS)
+else
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ALONE:%=--ignore=%)
+	$(BIN)/python -m pytest $(ALONE)
+endif
 
 storm: $(DEV)  ## the storms of the tests at their whole size, with their figures: minutes
 	$(BIN)/python -m pytest tests/storms --full -s $(ARGS)
 
-check: $(DEV)  ## format, lint, types, tidiness and rules: no engines, seconds
+lint: $(DEV)  ## format, lint, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+check: lint  ## the same, tidiness and rules: no engines, seconds
 	$(BIN)/python -m pytest -q tests/tidy tests/rules
 
 bench: $(DEV)  ## measure the hot path; table and plot go to bench/results (ARGS="--rounds 1 --only ledger" for a look)

@@ -12,7 +12,6 @@ import asyncpg
 import httpx2
 import pytest
 import uvicorn
-from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from holdfast.app import Box, asgi_app, box_office
 from holdfast.config import Config
@@ -27,18 +26,6 @@ from tests.cast import Fan
 from tests.patience import until
 
 GATEWAY_SECRET = "whsec_of_the_tests"
-
-
-class Together(LoadScopeScheduling):  # type: ignore[misc]
-    """Who shares what is dear to start runs in one process: a file, all storms, all that use the browser."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return next((folder for folder in ("tests/storms", "tests/browser") if folder in file), file)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
-    return Together(config, log)
 
 
 @pytest.fixture(scope="session")

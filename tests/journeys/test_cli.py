@@ -120,12 +120,10 @@ async def serving(*words: str, **env: str) -> AsyncIterator[dict[str, Any]]:
     assert process.returncode == 0
 
 
-async def closed(demo: Demo) -> float:
-    """Ends it as an operator does; how long that took."""
-    began = time.monotonic()
+async def closed(demo: Demo) -> None:
+    """Ends it as an operator does."""
     demo.process.terminate()
     await asyncio.wait_for(demo.process.wait(), 30)
-    return time.monotonic() - began
 
 
 @pytest.fixture(scope="module")
@@ -247,17 +245,14 @@ class TestTheDemo:
     async def test_stopped_and_started_again_it_has_its_data(self, demo: Demo) -> None:
         """Last in this class: it ends the demo that the others share."""
         children = family(demo.process.pid)
-        assert await closed(demo) < 10
+        await closed(demo)
         assert demo.process.returncode == 0
         assert not [child for child in children if is_running(child)]
 
-        began = time.monotonic()
         again = await opened(demo.data)
-        took_s = time.monotonic() - began
         await closed(again)
 
         assert [show["id"] for show in again.facts["shows"]] == [show["id"] for show in demo.facts["shows"]]
-        assert took_s < 15
 
 
 class TestTrouble:

@@ -21,10 +21,10 @@ from holdfast.people import Role
 from tests.cast import Fan, a_show, fans
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
-WITHIN_S = 120
+WITHIN_S = 600
 # All operations get requests at random. The edges of every field, one by one, are a few thousand requests:
 # those are for what fans use, where a 5xx would be in the middle of a sale.
-RANDOM = ("--phases=examples,fuzzing", "--max-examples=12")
+RANDOM = ("--phases=examples,fuzzing", "--max-examples=6")
 GLANCE = ("--phases=fuzzing", "--max-examples=2")
 EDGES = ("--phases=coverage", "--include-tag=sale", "--include-tag=seat map")
 # These end the session that the others need; the run without a token asks them too.

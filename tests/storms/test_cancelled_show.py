@@ -11,7 +11,7 @@ from tests.cast import API, Fan, a_layout
 from tests.patience import until
 from tests.storms.office import Office, started
 
-BOOKINGS, BOOKINGS_FULL = 300, 5_000
+BOOKINGS, BOOKINGS_FULL = 150, 5_000
 AT_ONCE = 64
 ROW = 100
 

@@ -11,7 +11,7 @@ from tests.storms.wishes import best, neighbours
 
 TTL_S = 2
 STILL_S = TTL_S + 0.4
-ROUNDS, ROUNDS_FULL = 3, 12
+ROUNDS, ROUNDS_FULL = 2, 12
 CONNECTIONS = 80
 
 

@@ -53,7 +53,7 @@ class Size:
 
 
 FULL = Size(5_000, 2_000, 80, 20, hold_ttl_s=20, buffer_s=10, let_go_s=5, patience_s=12.0)
-SMALL = Size(500, 200, 40, 4, hold_ttl_s=4, buffer_s=2, let_go_s=1, patience_s=4.0)
+SMALL = Size(300, 120, 40, 3, hold_ttl_s=4, buffer_s=2, let_go_s=1, patience_s=4.0)
 
 
 class Buying:

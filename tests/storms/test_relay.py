@@ -7,7 +7,7 @@ from tests.storms.hearers import two_workers
 from tests.storms.office import Office
 from tests.storms.programme import a_programme, assert_promises_kept, on_sale
 
-ROUNDS, ROUNDS_FULL = 2, 12
+ROUNDS, ROUNDS_FULL = 1, 12
 HEARD_WITHIN_S = 90.0
 
 
