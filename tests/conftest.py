@@ -19,7 +19,7 @@ from holdfast.engines.embedded import Engines, engines
 from holdfast.engines.migrate import migrate
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from holdfast.sandbox.worker import Setup, opened
+from holdfast.sandbox.worker import KEEP_ALIVE_S, Setup, opened
 from holdfast.web.asgi import Application
 from tests import cast
 from tests.cast import Fan
@@ -50,7 +50,13 @@ async def served(application: Any) -> AsyncIterator[str]:
     """On a free port, in the loop of the tests."""
     with socket.socket() as port:
         port.bind(("127.0.0.1", 0))
-        settings = uvicorn.Config(application, lifespan="off", log_config=None, timeout_graceful_shutdown=1)
+        settings = uvicorn.Config(
+            application,
+            lifespan="off",
+            log_config=None,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=1,
+        )
         server = uvicorn.Server(settings)
         serving = asyncio.create_task(server.serve(sockets=[port]))
         await until(lambda: asyncio.sleep(0, server.started))

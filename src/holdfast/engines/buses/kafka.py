@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
-from weakref import WeakSet
 
 import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]
@@ -41,12 +40,10 @@ class KafkaBus:
         self._opening = asyncio.Lock()
         self._looking = asyncio.Lock()
         self._down_until = 0.0
-        self._readers: WeakSet[KafkaReader] = WeakSet()
+        self._readers: list[KafkaReader] = []  # each has a link that nobody else would close
         self.troubles = 0  # so far; a link from before the last one is not to be trusted
-        self._known = (
-            -1,
-            0,
-        )  # where we left the log: its end for Kafka, and the position of its last message
+        # Where we left the log: its end for Kafka, and the position of its last message.
+        self._known = (-1, 0)
         self.timeout_s = max(place.timeout_s, TIMEOUT_MIN_S)
 
     async def append(self, messages: Sequence[Message], end: int) -> None:
@@ -78,11 +75,11 @@ class KafkaBus:
 
     def reader(self) -> Reader:
         reader = KafkaReader(self, self._place)
-        self._readers.add(reader)
+        self._readers.append(reader)
         return reader
 
     async def close(self) -> None:
-        for reader in list(self._readers):
+        for reader in self._readers:
             await reader.close()
         await self._give_up()
 
