@@ -1,6 +1,6 @@
 """The map of a show: its layout, the state of every seat, and the asker's own seats."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 from starlette.requests import Request
@@ -23,6 +23,10 @@ PACKED = {"Content-Encoding": "gzip"}
 
 class LayoutAsked(Struct, forbid_unknown_fields=True, frozen=True):
     v: Annotated[str, Meta(max_length=64)] = ""  # the layout's hash, as the show tells it
+
+
+class SeatsAsked(Struct, frozen=True):
+    form: Literal["", "compact"] = ""  # as `Accept` asks, for whoever cannot send that: a page's preload
 
 
 class CategoryCounts(Struct, frozen=True):
@@ -72,12 +76,13 @@ async def get_show_layout(request: Request) -> Response:
 async def get_seats(request: Request) -> Response:
     """The state of every seat, one letter each, in the order of the layout.
 
-    The same for everybody. With `Accept: application/vnd.holdfast.seats`, two bits a seat.
+    The same for everybody. With `Accept: application/vnd.holdfast.seats` or `?form=compact`, two bits a seat.
     """
     seatmap: SeatMap = request.state.box.seatmap
     show_id: int = request.path_params["show"]
     snapshot = seatmap.fresh(show_id) or await seatmap.snapshot(show_id)
-    if request.headers.get("accept") != COMPACT:
+    is_asked = request.scope["query_string"] and query(SeatsAsked, request).form == "compact"
+    if not is_asked and request.headers.get("accept") != COMPACT:
         return seatmap.ready(snapshot).to(request.state.headers)
     if known := unchanged(request, snapshot.etag):
         return known
@@ -91,7 +96,7 @@ def ready_seats(scope: Scope) -> Response | None:
     state = scope["state"]
     seatmap: SeatMap = state["box"].seatmap
     snapshot = seatmap.fresh(scope["path_params"]["show"])
-    if snapshot is None or state["headers"].get(b"accept") == COMPACT.encode():
+    if snapshot is None or scope["query_string"] or state["headers"].get(b"accept") == COMPACT.encode():
         return None
     return seatmap.ready(snapshot).to(state["headers"])
 
@@ -121,6 +126,7 @@ ROUTES = (
         call=get_seats,
         peek=ready_seats,
         tag="seat map",
+        query=SeatsAsked,
         answers={200: SeatsPage, 304: None},
         refusals=(NoSuchShow,),
         media_types=("application/json", COMPACT),

@@ -33,6 +33,7 @@ class Part:
     name: str
     is_area: bool
     from_minor: int
+    total: int
     free: int | None
 
 
@@ -90,13 +91,14 @@ class Told:
         return {
             "show": self.show.show_id,
             "layout": f"{api}/layout?v={self.show.layout.hash}",
-            "states": f"{api}/seats",
+            "states": f"{api}/seats?form=compact",
             "stream": f"{api}/seats/stream",
             "hold": f"/shows/{self.show.show_id}/hold",
             "mine": f"/shows/{self.show.show_id}/mine",
             "seats": self.show.layout.seat_count,
             "svgMax": LISTED_MAX,
             "prices": list(self.show.prices),
+            "spelt": {price: words.money(price, self.show.currency) for price in self.show.prices},
             "currency": self.show.currency,
             "locale": words.locale.replace("_", "-"),
             "zone": self.row["timezone"],
@@ -104,7 +106,14 @@ class Told:
             "orphan": self.show.orphan_rule.value,
             "open": self.is_open,
             "words": words.beginning_with("seats.map_"),
+            "parts": self._from_far(),
         }
+
+    def _from_far(self) -> list[dict[str, Any]] | None:
+        """What is written on the parts of a big hall before its seats are there; None: it is not known."""
+        if self.show.layout.seat_count <= LISTED_MAX or any(part.free is None for part in self.parts):
+            return None
+        return [{"free": part.free, "total": part.total, "fromMinor": part.from_minor} for part in self.parts]
 
 
 def told(
@@ -158,19 +167,21 @@ def _parts(show: ShowOnSale, states: bytes | None) -> Iterator[Part]:
     """Sections in their order, then standing areas."""
     layout = show.layout
     free: dict[int, int] = {}
+    total: dict[int, int] = {}
     cheapest: dict[int, int] = {}
     for run, stretch in zip(layout.runs, layout.stretches, strict=True):
         seats, which = slice(run.start, run.start + run.length), stretch.section
         price = min(show.prices[category] for category in set(layout.category_of[seats]))
         cheapest[which] = min(price, cheapest.get(which, price))
+        total[which] = total.get(which, 0) + run.length
         free[which] = free.get(which, 0) + (states or b"").count(FREE, seats.start, seats.stop)
     for which, section in enumerate(layout.source().sections):
         if which in cheapest:
             count = None if states is None else free[which]
-            yield Part(section.name, False, cheapest[which], count)
+            yield Part(section.name, False, cheapest[which], total[which], count)
     for area in layout.areas:
         count = None if states is None else states.count(FREE, area.start, area.start + area.capacity)
-        yield Part(area.name, True, show.prices[area.category], count)
+        yield Part(area.name, True, show.prices[area.category], area.capacity, count)
 
 
 def _rows(layout: Layout, states: bytes) -> Iterator[ListedRow]:

@@ -21,7 +21,11 @@ window.addEventListener("pageshow", () => {
 });
 
 // Times of the venue, told in the reader's own zone as well where that is another one.
-for (const time of document.querySelectorAll("time[data-zone]")) {
+// Later: a browser that tells times for the first time needs a while, and pages have more urgent things to do.
+const LATER_MS = 1000;
+for (const time of document.querySelectorAll("time[data-zone]")) setTimeout(() => tellOwn(time), LATER_MS);
+
+function tellOwn(time) {
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const at = new Date(time.dateTime);
   const asRead = (timeZone) => at.toLocaleString(document.documentElement.lang, { timeZone });

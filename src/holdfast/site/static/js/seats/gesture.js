@@ -49,6 +49,8 @@ export class Gesture {
     on("wheel", this.wheeled, { passive: false });
     on("keydown", this.keyed);
     new ResizeObserver(() => {
+      const box = this.element.getBoundingClientRect();
+      if (box.width === this.width && box.height === this.height) return; // it tells of its beginning too
       const isWhole = this.view.scale <= this.least * 1.01;
       this.measure();
       this.set(isWhole ? this.fitted(this.bounds) : this.view);

@@ -6,10 +6,38 @@ const TURN = Math.PI / 180;
 
 /** Everything a page needs to know of a hall. `parts` are its sections, then its standing areas. */
 export function decode(page) {
-  const count = page.seats;
+  return seated(outlined(page), page);
+}
+
+/** The hall from far: its parts, without a single seat. That is soon done, however big it is. */
+export function outlined(page) {
   const layout = {
-    hash: page.hash,
-    count,
+    hash: page.hash, count: page.seats, categories: page.categories, shapes: page.shapes, focal: page.focal,
+    bounds: page.bounds, runs: [], parts: [],
+  };
+  for (const section of page.sections) {
+    const { name, prefix, outline, category } = section;
+    const pitch = Math.min(...section.runs.map(pitchOf));
+    addPart(layout, { name, prefix, isArea: false, outline, category, pitch: pitch < Infinity ? pitch : 0.55 });
+  }
+  for (const { name, outline, category, start, capacity } of page.areas) {
+    const prefix = `${name}-`;
+    addPart(layout, { name, prefix, isArea: true, outline, category, start, capacity, pitch: 0.6 });
+  }
+  const pitches = page.sections.flatMap(({ runs }, index) => (runs.length ? [layout.parts[index].pitch] : []));
+  layout.pitch = pitches.length ? Math.min(...pitches) : 0.6;
+  return layout;
+}
+
+function addPart(layout, part) {
+  const { outline } = part;
+  layout.parts.push({ ...part, index: layout.parts.length, runs: [], area: areaOf(outline), box: boxOf(part, outline) });
+}
+
+/** And every seat of it. */
+export function seated(layout, page) {
+  const { count } = layout;
+  Object.assign(layout, {
     x: new Float32Array(count),
     y: new Float32Array(count),
     turn: new Float32Array(count), // radians: the way its row runs
@@ -17,27 +45,17 @@ export function decode(page) {
     trait: new Uint8Array(count),
     runOf: new Int32Array(count).fill(-1),
     partOf: new Uint16Array(count),
-    categories: page.categories,
-    shapes: page.shapes,
-    focal: page.focal,
-    bounds: page.bounds,
-    runs: [],
-    parts: [],
-  };
-  for (const section of page.sections) decodeSection(layout, section);
-  for (const area of page.areas) decodeArea(layout, area);
-  const pitches = layout.parts.filter((part) => part.runs.length).map((part) => part.pitch);
-  layout.pitch = pitches.length ? Math.min(...pitches) : 0.6;
-  for (const part of layout.parts) part.area = areaOf(part.outline);
+  });
+  page.sections.forEach((section, index) => seatSection(layout, section, layout.parts[index]));
+  for (const { index, start, capacity, category } of layout.parts.filter(({ isArea }) => isArea)) {
+    layout.category.fill(category, start, start + capacity);
+    layout.partOf.fill(index, start, start + capacity);
+  }
   return layout;
 }
 
-function decodeSection(layout, section) {
-  const index = layout.parts.length;
-  const part = {
-    index, name: section.name, prefix: section.prefix, isArea: false, outline: section.outline,
-    category: section.category, runs: [], pitch: Infinity,
-  };
+function seatSection(layout, section, part) {
+  const ends = [...part.outline];
   let next = 0;
   for (const sent of section.runs) {
     const start = sent.start ?? next;
@@ -48,16 +66,26 @@ function decodeSection(layout, section) {
     part.runs.push(run);
     placeSeats(layout, run, sent);
     colourSeats(layout, run, sent.category ?? section.category);
-    for (let i = 0; i < sent.count; i++) {
-      layout.runOf[start + i] = run.index;
-      layout.partOf[start + i] = index;
+    layout.runOf.fill(run.index, start, next);
+    layout.partOf.fill(part.index, start, next);
+    for (let i = 0; i < count; i++) {
       if (sent.traits) layout.trait[start + i] = TRAIT_LETTERS.indexOf(sent.traits[i]);
+      if (!sent.line || i === 0 || i === count - 1) ends.push([layout.x[start + i], layout.y[start + i]]);
     }
   }
-  if (part.pitch === Infinity) part.pitch = 0.55;
-  part.box = boxOf(layout, part);
-  layout.parts.push(part);
+  part.box = boxOf(part, ends);
 }
+
+/** How far apart the seats of a run are: all as far as the first two. */
+function pitchOf({ line, arc, points, count }) {
+  if (count < 2) return Infinity;
+  if (line) return far(Math.hypot(line[2], line[3]));
+  if (arc) return far(2 * arc[2] * Math.abs(Math.sin((arc[4] * TURN) / 2)));
+  const steps = points.slice(1).map(([x, y], i) => far(Math.hypot(x - points[i][0], y - points[i][1])));
+  return Math.min(...steps);
+}
+
+const far = (apart) => (apart > 0.01 ? apart : Infinity);
 
 function placeSeats(layout, run, { line, arc, points }) {
   const { x, y, turn } = layout;
@@ -76,11 +104,6 @@ function placeSeats(layout, run, { line, arc, points }) {
       [x[seat], y[seat]] = points[i];
     }
   }
-  for (let seat = run.start; seat < run.start + run.count - 1; seat++) {
-    const apart = Math.hypot(x[seat + 1] - x[seat], y[seat + 1] - y[seat]);
-    if (apart > 0.01) run.part.pitch = Math.min(run.part.pitch, apart);
-    if (line || arc) break; // they are all as far apart as the first two
-  }
 }
 
 function colourSeats(layout, run, category) {
@@ -92,32 +115,16 @@ function colourSeats(layout, run, category) {
   }
 }
 
-function decodeArea(layout, area) {
-  const part = {
-    index: layout.parts.length, name: area.name, prefix: `${area.name}-`, isArea: true, runs: [],
-    outline: area.outline, category: area.category, start: area.start, capacity: area.capacity, pitch: 0.6,
-  };
-  layout.category.fill(area.category, area.start, area.start + area.capacity);
-  layout.partOf.fill(part.index, area.start, area.start + area.capacity);
-  part.box = boxOf(layout, part);
-  layout.parts.push(part);
-}
-
 /** left, top, right, bottom of what is to be drawn of a part. */
-function boxOf(layout, part) {
-  const box = [Infinity, Infinity, -Infinity, -Infinity];
-  const stretch = (x, y) => {
-    box[0] = Math.min(box[0], x);
-    box[1] = Math.min(box[1], y);
-    box[2] = Math.max(box[2], x);
-    box[3] = Math.max(box[3], y);
-  };
-  for (const [x, y] of part.outline) stretch(x, y);
-  for (const run of part.runs) {
-    for (let seat = run.start; seat < run.start + run.count; seat++) stretch(layout.x[seat], layout.y[seat]);
+function boxOf({ pitch }, places) {
+  const box = [Infinity, Infinity, -Infinity, -Infinity], room = pitch * 0.7;
+  for (const [x, y] of places) {
+    box[0] = Math.min(box[0], x - room);
+    box[1] = Math.min(box[1], y - room);
+    box[2] = Math.max(box[2], x + room);
+    box[3] = Math.max(box[3], y + room);
   }
-  const room = part.pitch === Infinity ? 0.6 : part.pitch * 0.7;
-  return [box[0] - room, box[1] - room, box[2] + room, box[3] + room];
+  return box;
 }
 
 export function numberOf(layout, seat) {

@@ -32,6 +32,11 @@ export class CanvasPainter extends Seats {
     element.prepend(this.canvas);
   }
 
+  /** Whether the hall from far, without its seats, is all that is seen of it. */
+  static isFar(pitchPx) {
+    return CanvasPainter.level(pitchPx) === "parts";
+  }
+
   static level(pitchPx) {
     return pitchPx < DOTS_PX ? "parts" : pitchPx < NUMBERS_PX ? "dots" : "numbers";
   }

@@ -1,13 +1,8 @@
 // The page of a show: the map, the grid and the sheet, put together. Without this file the page's forms work.
 
-import { countDown, showMine } from "./beside.js";
-import { Desk } from "./desk.js";
 import { Gesture } from "./gesture.js";
-import { Grid } from "./grid.js";
-import { decode, nearestSeat, partAt } from "./layout.js";
+import { nearestSeat, outlined, partAt, seated } from "./layout.js";
 import { Look } from "./look.js";
-import { Minimap } from "./minimap.js";
-import { Sheet } from "./sheet.js";
 import { FREE, Live } from "./states.js";
 import { Words } from "./words.js";
 
@@ -29,37 +24,63 @@ let layout, live, painter, gesture, grid, sheet, desk, look, minimap, part = nul
 async function begin() {
   const element = byId("map");
   if (!element) return;
-  for (const each of document.querySelectorAll(".by-script")) each.hidden = false;
   if (byId("list")) byId("list").hidden = true;
-  sheet = new Sheet(byId("sheet"), words, { held: () => desk.hold() });
   live = new Live(data, { changed, trouble, grown: () => location.reload() });
-  const [sent, kind] = await patiently(() => Promise.all([
+  const isSmall = data.seats <= data.svgMax, opening = patiently(() => live.open());
+  const [sent, { SvgPainter, CanvasPainter }] = await patiently(() => Promise.all([
     fetch(data.layout).then((answer) => answer.json()),
-    data.seats <= data.svgMax ? import("./paint-svg.js") : import("./paint-canvas.js"),
-    live.open(),
+    isSmall ? import("./paint-svg.js") : import("./paint-canvas.js"),
   ]));
-  layout = decode(sent);
-  count();
+  layout = outlined(sent);
   look = new Look(layout, () => {
     painter.forgetBitmaps?.();
     painter.redraw();
-    minimap.draw();
+    minimap?.draw();
   });
-  const Painter = kind.SvgPainter ?? kind.CanvasPainter;
-  painter = new Painter(element, layout, live.states, look, words);
+  gesture = new Gesture(element, roomy(layout.bounds), painting, { tapped, hovered, settled, pitch: layout.pitch });
+  const seat = async () => {
+    await opening;
+    seated(layout, sent);
+    count();
+  };
+  const isFar = !isSmall && data.parts && CanvasPainter.isFar(gesture.view.scale * layout.pitch);
+  if (isFar) layout.parts.forEach((each, index) => Object.assign(each, data.parts[index]));
+  else await seat();
+  painter = new (SvgPainter ?? CanvasPainter)(element, layout, live.states, look, words);
+  gesture.settle();
+  if (!isFar) painter.countAreas();
+  element.querySelector(".map-wait").remove();
+  performance.mark("seats:painted");
+  await onScreen();
+  if (isFar) {
+    await seat();
+    painter.states = live.states;
+    gesture.settle();
+  }
+  await furnish();
+  document.documentElement.dataset.seats = "ready";
+}
+
+/** What is painted is seen before anything else is done; a page that nobody looks at does not wait for that. */
+function onScreen() {
+  return new Promise((done) => {
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)));
+    setTimeout(done, 500);
+  });
+}
+
+/** What is not needed to see the map: it comes when the map is there. */
+async function furnish() {
+  const [{ Desk }, { Grid }, { Minimap }, { Sheet }] = await patiently(() => Promise.all([
+    import("./desk.js"), import("./grid.js"), import("./minimap.js"), import("./sheet.js"), import("./choose.js"),
+  ]));
+  sheet = new Sheet(byId("sheet"), words, { held: () => desk.hold() });
   minimap = new Minimap(byId("minimap"), layout, look, {
     went: (at) => {
       gesture.set({ ...gesture.view, ...at });
       gesture.settleSoon();
     },
   });
-  gesture = new Gesture(element, roomy(layout.bounds), shownBy(painter), {
-    tapped, hovered, settled, pitch: layout.pitch,
-  });
-  gesture.settle();
-  painter.countAreas();
-  element.querySelector(".map-wait").remove();
-  performance.mark("seats:painted");
   desk = new Desk(data, layout, live, words, { announce, shown, repriced });
   grid = new Grid(byId("grid"), layout, words, {
     asked: (seat) => desk.ask(seat), askedPart: (area) => desk.askPart(area),
@@ -68,7 +89,7 @@ async function begin() {
   live.follow();
   listen();
   shown();
-  document.documentElement.dataset.seats = "ready";
+  settled(gesture.view);
 }
 
 /** Until it works: the box office may be away for a moment, and the forms of the page do not need the map. */
@@ -77,7 +98,8 @@ async function patiently(ask) {
     try {
       return await ask();
     } catch {
-      byId("map").querySelector(".map-wait").textContent = words.say("away");
+      const wait = byId("map").querySelector(".map-wait");
+      if (wait) wait.textContent = words.say("away");
       await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     }
   }
@@ -89,18 +111,19 @@ const roomy = ([left, top, right, bottom]) => {
 };
 
 /** The painter, with the minimap's frame following it. */
-function shownBy(inner) {
-  const frame = (view) => minimap.show(view, gesture?.width, gesture?.height, gesture?.isClose);
-  return {
-    move(view) {
-      inner.move(view);
-      frame(view);
-    },
-    settle(view) {
-      inner.settle(view);
-      frame(view);
-    },
-  };
+const painting = {
+  move(view) {
+    painter.move(view);
+    frame(view);
+  },
+  settle(view) {
+    painter.settle(view);
+    frame(view);
+  },
+};
+
+function frame(view) {
+  minimap?.show(view, gesture.width, gesture.height, gesture.isClose);
 }
 
 // Counting what is left
@@ -154,6 +177,7 @@ function trouble(is) {
 }
 
 function tapped({ x, y, isTouch }) {
+  if (!desk) return false;
   const pitchPx = gesture.view.scale * layout.pitch, here = partAt(layout, x, y);
   if (here?.isArea) {
     desk.askPart(here);
@@ -195,6 +219,7 @@ function hovered(at) {
 }
 
 function tipAt({ x, y }) {
+  if (!desk) return null;
   const seat = nearestSeat(layout, x, y, layout.pitch * 0.7, () => true);
   const isNear = gesture.view.scale * layout.pitch >= 5;
   if (seat >= 0 && isNear) {
@@ -208,7 +233,7 @@ function tipAt({ x, y }) {
 }
 
 function settled(view) {
-  if (!gesture) return;
+  if (!sheet) return;
   const here = gesture.isClose ? partAt(layout, view.x, view.y) : null;
   if (here && here !== part) showPart(here);
   if (!gesture.isClose) byId("part").value = "";
@@ -347,13 +372,18 @@ function listenToForm() {
   read();
 }
 
-if (byId("opens")) countDown(byId("opens"));
+async function tellMine() {
+  const { showMine } = await import("./beside.js");
+  await showMine(data, words);
+}
+
+if (byId("opens")) import("./beside.js").then(({ countDown }) => countDown(byId("opens")));
 byId("refused")?.focus();
-begin();
-showMine(data, words);
+// The map first; but who has seats is told so even while it cannot be had.
+Promise.race([begin(), new Promise((resolve) => setTimeout(resolve, AGAIN_MS))]).then(tellMine);
 addEventListener("pageshow", (event) => {
   if (!event.persisted || !desk) return;
   desk.isHolding = false; // back from the next page: choose again
   shown();
-  showMine(data, words);
+  tellMine();
 });

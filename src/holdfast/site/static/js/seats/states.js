@@ -3,7 +3,6 @@
 
 export const FREE = 0, HELD = 1, BOOKED = 2, BLOCKED = 3;
 export const LETTERS = "AHBX";
-const COMPACT = "application/vnd.holdfast.seats";
 const POLL_MS = 5000;
 const HIDDEN_MS = 60_000; // a page that nobody looks at gives its place to somebody else
 const WAIT_MS = 10_000;
@@ -47,7 +46,7 @@ export class Live {
   }
 
   async read() {
-    const answer = await fetch(this.url, { headers: { Accept: COMPACT } });
+    const answer = await fetch(this.url);
     if (!answer.ok) throw new Error(`the map: ${answer.status}`);
     return unpack(await answer.arrayBuffer());
   }

@@ -1,17 +1,35 @@
 // Sentences, money and times for people; the server has sent the sentences of the page's language.
 
 export class Words {
-  constructor({ words, locale, currency, zone }) {
-    this.sentences = words;
-    this.locale = locale;
-    this.plural = new Intl.PluralRules(locale);
-    this.numbers = new Intl.NumberFormat(locale);
-    this.zone = zone;
-    const shape = { style: "currency", currency, trailingZeroDisplay: "stripIfInteger" };
-    this.money = new Intl.NumberFormat(locale, shape);
-    this.spoken = new Intl.NumberFormat(locale, { ...shape, currencyDisplay: "name" });
-    this.minor = 10 ** this.money.resolvedOptions().maximumFractionDigits;
-    this.lists = new Intl.ListFormat(locale, { type: "conjunction", style: "narrow" });
+  constructor({ words, locale, currency, zone, spelt }) {
+    Object.assign(this, { sentences: words, locale, zone, spelt });
+    this.shape = { style: "currency", currency, trailingZeroDisplay: "stripIfInteger" };
+    this.made = {};
+  }
+
+  /** Made at its first use: a browser that spells money for the first time needs a while, and the map waits. */
+  once(name, make) {
+    return (this.made[name] ??= make());
+  }
+
+  get money() {
+    return this.once("money", () => new Intl.NumberFormat(this.locale, this.shape));
+  }
+
+  get spoken() {
+    return this.once("spoken", () => new Intl.NumberFormat(this.locale, { ...this.shape, currencyDisplay: "name" }));
+  }
+
+  get numbers() {
+    return this.once("numbers", () => new Intl.NumberFormat(this.locale));
+  }
+
+  get plural() {
+    return this.once("plural", () => new Intl.PluralRules(this.locale));
+  }
+
+  get lists() {
+    return this.once("lists", () => new Intl.ListFormat(this.locale, { type: "conjunction", style: "narrow" }));
   }
 
   say(name, parts = {}) {
@@ -27,12 +45,17 @@ export class Words {
     return `map_${name}` in this.sentences;
   }
 
-  number(value) {
-    return this.numbers.format(value);
+  get minor() {
+    return 10 ** this.money.resolvedOptions().maximumFractionDigits;
   }
 
+  number(value) {
+    return value < 1000 ? String(value) : this.numbers.format(value);
+  }
+
+  /** As the server has spelt it, where it has. */
   price(minor) {
-    return this.money.format(minor / this.minor);
+    return this.spelt[minor] ?? this.money.format(minor / this.minor);
   }
 
   /** "500 rupees": for who hears it. */
