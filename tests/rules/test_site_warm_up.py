@@ -11,9 +11,10 @@ def test_templates_words_and_files_are_there_before_anybody_asks() -> None:
 
     warm_up()
 
-    cached = templates().cache
-    assert cached is not None
-    assert {name for _, name in cached.keys()} == set(templates().list_templates())  # noqa: SIM118
+    for language in LANGUAGES:
+        cached = templates(language).cache
+        assert cached is not None
+        assert {name for _, name in cached.keys()} == set(templates(language).list_templates())  # noqa: SIM118
     assert words_of.cache_info().currsize == len(LANGUAGES)
     assert edition.cache_info().currsize == 1
     for language in LANGUAGES:

@@ -164,7 +164,7 @@ async def _young_or_old(pages: Cache[Wanted, Kept], wanted: Wanted) -> Kept:
 
 def render(template: str, spoken: Words, **told: Any) -> bytes:
     text = (
-        templates()
+        templates(spoken.language)
         .get_template(template)
         .render(words=spoken, say=spoken.say, money=spoken.money, languages=LANGUAGES, **told)
     )

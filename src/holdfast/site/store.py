@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import re
 import tomllib
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
@@ -31,6 +32,10 @@ KINDS = {
 PACKED = frozenset({"css", "js", "svg", "webmanifest"})  # the others are packed already
 
 
+# In a template: a sentence that has nothing to be filled in, the address of a file.
+ALWAYS_THE_SAME = re.compile(
+    r"""\{\{ (?:say\(["'](?P<say>[a-z_]+\.[a-z_]+)["']\)|asset\(["'](?P<asset>[\w./-]+)["']\)) \}\}"""
+)
 FRESH_S = 1.0
 STALE_S = 2.0  # older than that nobody is shown how many seats are left, while the engines are there
 KEPT_MAX = 2_000  # pages; a locale each
@@ -119,27 +124,45 @@ def sentences() -> dict[str, dict[str, dict[str, str | dict[str, str]]]]:
 
 
 @cache
-def templates() -> "Environment":
+def templates(language: str) -> "Environment":
+    """Of one language: what they say in it, and the addresses of files, is in them as if typed there."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2.ext import Extension
+    from markupsafe import escape
 
-    loader = PackageLoader("holdfast.site", "templates")
+    spoken = words_of(LOCALES[language][0])
+
+    def typed(found: re.Match[str]) -> str:
+        return str(escape(spoken.say(found["say"]) if found["say"] else asset(found["asset"])))
+
+    class Typed(Extension):
+        def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+            return ALWAYS_THE_SAME.sub(typed, source)
+
     made = Environment(
-        loader=loader,
+        loader=PackageLoader("holdfast.site", "templates"),
         autoescape=True,  # whoever typed it
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
+        extensions=[Typed],
     )
-    made.globals["asset"] = lambda name: f"/static/{edition()}/{name}"
+    made.globals["asset"] = asset
     return made
 
 
+def asset(name: str) -> str:
+    """Where a file is to be had, for ever."""
+    return f"/static/{edition()}/{name}"
+
+
 def warm_up() -> None:
-    """Read and compile what the first who asks for a page would wait for: half a second, not in a loop."""
+    """Read and compile what the first who asks for a page would wait for: a second, not in a loop."""
     edition()
-    for name in templates().list_templates():
-        templates().get_template(name)
+    for language in LANGUAGES:
+        for name in templates(language).list_templates():
+            templates(language).get_template(name)
     now = datetime.now(UTC)
     for first, *_ in LOCALES.values():  # a language's other regions take a few milliseconds each
         spoken = words_of(first)

@@ -1,7 +1,7 @@
 """A ticket as the ledger has it, what it is worth now, and the page of it. No I/O."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -148,8 +148,9 @@ class Typeface:
 
     regular: str
     bold: str
-    fallbacks: tuple[str, ...]
-    spelling: Mapping[int, str]
+    fallbacks: tuple[str, ...] = ()
+    spelling: Mapping[int, str] = field(default_factory=dict)
+    joins: bool = True  # whether there may be letters that change beside each other
 
 
 class TicketPage(Struct, frozen=True, omit_defaults=True):

@@ -58,7 +58,8 @@ class _Sheet(FPDF):
             self.add_font(name, "", path)
         self.set_font("text", "", 10)
         self.set_fallback_fonts(names, exact_match=False)
-        self.set_text_shaping(True)  # without it Indic letters stand beside each other instead of joining
+        # Without it Indic letters stand beside each other instead of joining.
+        self.set_text_shaping(typeface.joins)
 
     def ticket(self, top: float, occasion: Occasion, ticket: Printed) -> None:
         left = MARGIN

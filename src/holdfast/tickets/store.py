@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from holdfast.catalogue import Catalogue
+from holdfast.engines.cache import Cache
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.engines.trouble import Trouble
@@ -37,6 +38,7 @@ from holdfast.tickets.ticket import (
 Q = Queries("holdfast.tickets")
 
 KEYS_FRESH_S = 30.0
+OCCASION_FRESH_S = 1.0
 KEYS_RETRY_S = (
     1.0  # a code may name a key we have not read yet; a stranger's may name any, as often as they like
 )
@@ -62,6 +64,9 @@ class Tickets:
         self._catalogue = catalogue
         self._wall = wall
         self.printer = Printer()
+        self._occasions: Cache[int, Occasion] = Cache(
+            self.occasion, fresh_s=OCCASION_FRESH_S, stale_max_s=OCCASION_FRESH_S
+        )
         self._keys: dict[int, TicketKey] = {}
         self._public: dict[int, bytes] = {}
         self._read_at = -KEYS_FRESH_S
@@ -176,6 +181,10 @@ class Tickets:
             is_off=occasion.cancelled or not seats,
             now=datetime.fromtimestamp(self._wall(), UTC),
         )
+
+    async def recent_occasion(self, show_id: int) -> Occasion:
+        """As it was OCCASION_FRESH_S ago at most: for pages that many look at."""
+        return await self._occasions.get(show_id)
 
     async def occasion(self, show_id: int) -> Occasion:
         card = await self._catalogue.show_card(show_id)

@@ -2,7 +2,7 @@
 -- Who this cookie speaks for, and whose bookings are theirs.
 SELECT account.id, account.email, account.name, account.role::text, account.version,
        account.created_at, account.locale, account.contact_email, account.password_hash IS NULL AS is_guest,
-       session.id AS session_id,
+       session.id AS session_id, clock_timestamp() AS seen_at,
        ARRAY(SELECT guest.id
                FROM account AS guest
               WHERE guest.guest_of = account.id

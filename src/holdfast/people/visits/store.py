@@ -40,6 +40,7 @@ class Visits:
             contact_email=row["contact_email"],
             is_guest=row["is_guest"],
             owner_ids=(row["id"], *row["guests"]),
+            seen_at=row["seen_at"],
         )
 
     async def open_guest(self, locale: str, address: str = "") -> str:

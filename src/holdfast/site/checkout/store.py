@@ -1,6 +1,7 @@
 """Reads everything the page of a booking tells, from the stores that know it."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from holdfast.ledger import Booking, State, from_public_id
@@ -25,24 +26,27 @@ async def own_booking(box: Box, visit: Visit, public_id: str) -> Booking:
     return booking
 
 
-async def sheet_of(box: Box, visit: Visit, booking: Booking) -> Sheet:
+async def sheet_of(box: Box, visit: Visit, booking: Booking, now: datetime | None = None) -> Sheet:
+    """`now` of the ledger's clock, where somebody has just asked it."""
     show = await box.catalogue.show_on_sale(booking.show_id)
     terms = await box.catalogue.terms(show, booking.revision)
-    (refunds,) = await box.refunds.shown_many([booking])
+    # Who never began to pay has no history of money: nobody is asked for it.
+    payment = await box.payments.latest(booking.show_id, booking.number) if booking.amount_minor else None
+    refunds = (await box.refunds.shown_many([booking]))[0] if payment is not None else []
     page = booking_page(booking, show, terms, refunds)
     has_tickets = booking.state in HAS_TICKETS
     return Sheet(
         page=page,
-        occasion=await box.tickets.occasion(booking.show_id),
+        occasion=await box.tickets.recent_occasion(booking.show_id),
         places=tuple(
             Place(**_spelt(show.layout, seat), price_minor=price)
             for seat, price in zip(booking.seats, booking.prices_minor, strict=True)
         ),
-        payment=await box.payments.latest(booking.show_id, booking.number) if booking.amount_minor else None,
+        payment=payment,
         expires_at=booking.expires_at,
         life_max_s=box.config.hold_life_max_s,
-        now=await box.refund_book.ledger_now(),
-        came=await _came(box, booking) if booking.amount_minor else (),
+        now=now or await box.refund_book.ledger_now(),
+        came=await _came(box, booking) if payment is not None else (),
         tickets=await _tickets(box, giver_of(visit, booking), booking) if has_tickets else (),
     )
 

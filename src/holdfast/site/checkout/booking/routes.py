@@ -7,6 +7,7 @@ tried(request, act)           what a form asks for: done and "see there", or the
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -78,15 +79,17 @@ async def get_booking_page(request: Request) -> Response:
     visit = await visitor(request)
     booking = await own_booking(request.state.box, visit, request.path_params["booking"])
     if wants_json(request):
-        sheet = await sheet_of(request.state.box, visit, booking)
+        sheet = await sheet_of(request.state.box, visit, booking, visit.seen_at)
         told = Told(sheet.face, sheet.stage, sheet.left_ms)
         return answer(200, told, {"Cache-Control": "no-store", "Vary": "Accept, Cookie"})
-    return await shown(request, visit, booking, _said(request))
+    return await shown(request, visit, booking, _said(request), visit.seen_at)
 
 
-async def shown(request: Request, visit: Visit, booking: Booking, said: Said | None = None) -> Response:
+async def shown(
+    request: Request, visit: Visit, booking: Booking, said: Said | None = None, now: datetime | None = None
+) -> Response:
     box, said = request.state.box, said or Said()
-    sheet = await sheet_of(box, visit, booking)
+    sheet = await sheet_of(box, visit, booking, now)
     headers = {"Content-Security-Policy": policy(sources(box, sheet))}
     if sheet.stage is Stage.CONFIRMED and not said.kind:
         headers |= KEEP

@@ -56,7 +56,7 @@ class All:
 
 async def all_of(box: Box, visit: Visit) -> All:
     """Open ones first, then what is coming, the soonest first, then what is over, the latest first."""
-    now: datetime = await box.refund_book.ledger_now()
+    now = visit.seen_at
     bookings: list[Booking] = []
     for owner_id in visit.owner_ids:
         bookings += await box.ledger.bookings_of(owner_id, before=NUMBER_MAX, limit=BOOKINGS_MAX)
