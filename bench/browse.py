@@ -25,8 +25,6 @@ SLICES, SLICE_S = 4, 1
 LONG_S = 8  # a run whose refills are counted, and one whose p99 counts
 VIEWERS = 1_000
 PAGES_A_SECOND = 12_000  # asked for; who waits for an answer asks later, and over 10 000 come
-    12_000  # asked for; who waits for an answer asks later, so that somewhat more than 10 000 come
-)
 BROWSERS, BUYERS = 200, 128  # connections
 HALF = 0.58  # of the top rate is asked for, and a little more than half comes
 

@@ -24,7 +24,7 @@ from tests.patience import until
 from tests.storms.office import Office, office
 from tests.storms.post_office import DROPPING, FINE, REFUSING, SLOW, PostOffice, post_office
 
-RATE = 15  # purchases a second: a worker writes more letters than that, so none pile up in a healthy run
+RATE = 10  # purchases a second: a worker writes more letters than that, so none pile up in a healthy run
 SECONDS = 30
 WARM_UP = 40  # purchases nobody counts
 PEOPLE = 500
