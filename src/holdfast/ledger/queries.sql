@@ -10,8 +10,13 @@ SELECT *, state = 'held' AND expires_at <= now() AS has_lapsed
   FROM booking
  WHERE owner_id = $1 AND show_id = $2 AND request_id = $3;
 
--- name: booking
-SELECT * FROM booking WHERE show_id = $1 AND number = $2;
+-- name: bookings
+SELECT found.*
+  FROM unnest($1::bigint[], $2::bigint[]) AS asked(show_id, number)
+ CROSS JOIN LATERAL (SELECT *
+                       FROM booking
+                      WHERE booking.show_id = asked.show_id AND booking.number = asked.number
+                      LIMIT 1) AS found;
 
 -- name: bookings_of_owner
 -- Newest first; a page starts before a number.

@@ -30,12 +30,15 @@ UNKNOWN_PATIENCE_S = 4.0  # how long we go on asking what became of a batch whos
 
 
 class Ledger:
-    """open() for a caller, open_many() for the wire. Same answers; the tests run both."""
+    """open() for a caller, open_many() for the wire. Same answers; the tests run both. So for booking()."""
 
     def __init__(self, postgres: Postgres, *, batch_max: int, waiting_max: int) -> None:
         self._postgres = postgres
         self.open: Batcher[Opening, Answer] = Batcher(
             self.open_many, batch_max=batch_max, waiting_max=waiting_max
+        )
+        self._look: Batcher[tuple[int, int], Booking | None] = Batcher(
+            self.booking_many, batch_max=batch_max, waiting_max=waiting_max
         )
 
     async def open_many(self, openings: Sequence[Opening]) -> list[Answer]:
@@ -118,8 +121,13 @@ class Ledger:
         return Same(booking)
 
     async def booking(self, show_id: int, number: int) -> Booking | None:
-        row = await self._postgres.fetchrow(Q.booking, show_id, number)
-        return _booking(row) if row else None
+        return await self._look((show_id, number))
+
+    async def booking_many(self, keys: Sequence[tuple[int, int]]) -> list[Booking | None]:
+        """By (show_id, number); None for one that there is not."""
+        rows = await self._postgres.fetch(Q.bookings, [key[0] for key in keys], [key[1] for key in keys])
+        found = {(row["show_id"], row["number"]): _booking(row) for row in rows}
+        return [found.get(key) for key in keys]
 
     async def booking_of_request(self, owner_id: int, show_id: int, request_id: str) -> Booking | None:
         row = await self._postgres.fetchrow(Q.booking_of_request, owner_id, show_id, request_id)

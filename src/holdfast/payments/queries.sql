@@ -31,12 +31,14 @@ SELECT true FROM advanced;
 SELECT * FROM payment_card WHERE show_id = $1 AND number = $2 AND attempt = $3;
 
 -- name: latest
--- The latest attempt of a booking.
-  SELECT *
-    FROM payment_card
-   WHERE show_id = $1 AND number = $2
-ORDER BY attempt DESC
-   LIMIT 1;
+-- The latest attempt of each of these bookings.
+SELECT found.*
+  FROM unnest($1::bigint[], $2::bigint[]) AS asked(show_id, number)
+ CROSS JOIN LATERAL (SELECT *
+                       FROM payment_card
+                      WHERE payment_card.show_id = asked.show_id AND payment_card.number = asked.number
+                      ORDER BY attempt DESC
+                      LIMIT 1) AS found;
 
 -- name: take_due
 -- Payments that somebody should look at, oldest first, now ours for a while; those others have are skipped.

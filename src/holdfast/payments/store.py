@@ -60,6 +60,7 @@ class PaymentBook:
         batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
         self.start: Batcher[Ask, Started] = Batcher(self.start_many, **batches)
         self.confirm: Batcher[Came, Payment] = Batcher(self.confirm_many, **batches)
+        self._look: Batcher[tuple[int, int], Payment | None] = Batcher(self.latest_many, **batches)
 
     @property
     def lease_ms(self) -> int:
@@ -133,8 +134,13 @@ class PaymentBook:
         return _payment(row) if row else None
 
     async def latest(self, show_id: int, number: int) -> Payment | None:
-        row = await self._postgres.fetchrow(Q.latest, show_id, number)
-        return _payment(row) if row else None
+        """The latest attempt to pay for a booking."""
+        return await self._look((show_id, number))
+
+    async def latest_many(self, keys: Sequence[tuple[int, int]]) -> list[Payment | None]:
+        rows = await self._postgres.fetch(Q.latest, [key[0] for key in keys], [key[1] for key in keys])
+        found = {(row["show_id"], row["number"]): _payment(row) for row in rows}
+        return [found.get(key) for key in keys]
 
     async def take_due(self, limit: int) -> list[Payment]:
         """Payments nobody has looked at in time: now it is our turn."""

@@ -22,7 +22,7 @@ from holdfast.engines.down import EngineDown
 from holdfast.people import LANGUAGES, Visit
 from holdfast.refusals import Invalid, NoSuchRoute
 from holdfast.site.refusals import ForeignForm, SignInFirst
-from holdfast.site.store import PACK_LEVEL, Kept, Wanted, edition, files, templates, words_of
+from holdfast.site.store import PACK_LEVEL_OF_ONE, Kept, Wanted, edition, files, templates, words_of
 from holdfast.site.visit import (
     CITY,
     LANGUAGE,
@@ -131,7 +131,7 @@ def page(
     body = render(template, words(request), path=request.scope["path"], **told)
     given = {"Content-Security-Policy": policy(), **SAFE, "Cache-Control": NO_STORE, **(headers or {})}
     if takes_packed(request) and len(body) >= PACK_FROM_BYTES:
-        body, given["Content-Encoding"] = gzip.compress(body, PACK_LEVEL, mtime=0), "gzip"
+        body, given["Content-Encoding"] = gzip.compress(body, PACK_LEVEL_OF_ONE, mtime=0), "gzip"
     return Response(body, status, given, "text/html")
 
 

@@ -40,6 +40,7 @@ FRESH_S = 1.0
 STALE_S = 2.0  # older than that nobody is shown how many seats are left, while the engines are there
 KEPT_MAX = 2_000  # pages; a locale each
 PACK_LEVEL = 5
+PACK_LEVEL_OF_ONE = 1  # for a page that is one person's: a third of the time, a tenth more bytes
 
 
 @dataclass(frozen=True, slots=True)

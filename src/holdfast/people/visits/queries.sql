@@ -1,6 +1,6 @@
--- name: visit
--- Who this cookie speaks for, and whose bookings are theirs.
-SELECT account.id, account.email, account.name, account.role::text, account.version,
+-- name: visits
+-- Whom these cookies speak for, and whose bookings are theirs.
+SELECT session_cookie.hash, account.id, account.email, account.name, account.role::text, account.version,
        account.created_at, account.locale, account.contact_email, account.password_hash IS NULL AS is_guest,
        session.id AS session_id, clock_timestamp() AS seen_at,
        ARRAY(SELECT guest.id
@@ -10,7 +10,7 @@ SELECT account.id, account.email, account.name, account.role::text, account.vers
   FROM session_cookie
   JOIN session ON session.id = session_cookie.session_id
   JOIN account ON account.id = session.account_id
- WHERE session_cookie.hash = $1
+ WHERE session_cookie.hash = ANY($1::bytea[])
    AND session.ended_at IS NULL
    AND session.expires_at > now();
 

@@ -6,11 +6,13 @@ account gives that account what the guest has.
 """
 
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
 import asyncpg
 
 from holdfast.config import Config
+from holdfast.engines.batch import Batcher
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.people.account import account_of, digest, normal_email
@@ -28,20 +30,17 @@ class Visits:
         self._postgres = postgres
         self._people = people
         self._config = config
+        self._look: Batcher[bytes, Visit | None] = Batcher(
+            self._visits, batch_max=config.batch_max, waiting_max=config.waiting_max
+        )
 
     async def visit(self, cookie: str) -> Visit | None:
         """Who this cookie speaks for; None: nobody, or not any more."""
-        row = await self._postgres.fetchrow(Q.visit, digest(cookie))
-        if row is None:
-            return None
-        return Visit(
-            account=account_of(row),
-            session_id=row["session_id"],
-            contact_email=row["contact_email"],
-            is_guest=row["is_guest"],
-            owner_ids=(row["id"], *row["guests"]),
-            seen_at=row["seen_at"],
-        )
+        return await self._look(digest(cookie))
+
+    async def _visits(self, hashes: Sequence[bytes]) -> list[Visit | None]:
+        found = {row["hash"]: _visit(row) for row in await self._postgres.fetch(Q.visits, hashes)}
+        return [found.get(one) for one in hashes]
 
     async def open_guest(self, locale: str, address: str = "") -> str:
         """A guest, and the cookie that speaks for it; TooManyRequests where one address opens very many."""
@@ -94,3 +93,14 @@ class Visits:
         cookie = secrets.token_urlsafe(COOKIE_BYTES)
         await tx.execute(Q.add_cookie, digest(cookie), session_id)
         return cookie
+
+
+def _visit(row: Any) -> Visit:
+    return Visit(
+        account=account_of(row),
+        session_id=row["session_id"],
+        contact_email=row["contact_email"],
+        is_guest=row["is_guest"],
+        owner_ids=(row["id"], *row["guests"]),
+        seen_at=row["seen_at"],
+    )
