@@ -7,7 +7,6 @@ visit_of(request)                      who is there, or None;  visitor(request):
 see(path)                              303
 """
 
-import gzip
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
@@ -22,7 +21,7 @@ from holdfast.engines.down import EngineDown
 from holdfast.people import LANGUAGES, Visit
 from holdfast.refusals import Invalid, NoSuchRoute
 from holdfast.site.refusals import ForeignForm, SignInFirst
-from holdfast.site.store import PACK_LEVEL_OF_ONE, Kept, Wanted, edition, files, templates, words_of
+from holdfast.site.store import Kept, Wanted, edition, files, packed_for_one, templates, words_of
 from holdfast.site.visit import (
     CITY,
     LANGUAGE,
@@ -35,7 +34,7 @@ from holdfast.site.visit import (
     set_cookie,
 )
 from holdfast.site.words import Words
-from holdfast.web.answers import Answer, invalid, takes_packed, unchanged
+from holdfast.web.answers import HTML, Answer, invalid, takes_packed, unchanged
 from holdfast.web.card_number import refuse_card_numbers
 from holdfast.web.routing import Route
 
@@ -69,6 +68,8 @@ SAFE = {
     "Vary": "Accept-Encoding, Accept-Language, Cookie",
 }
 
+OF_ONE = {**SAFE, "Cache-Control": NO_STORE}
+
 
 def policy(more: Mapping[str, str] | None = None) -> str:
     """What a page may load; `more` adds sources to a directive: a gateway's form, its element."""
@@ -89,7 +90,12 @@ def words(request: Request) -> Words:
 
 
 def cookies(request: Request) -> dict[str, str]:
-    return cookies_of(request.scope["state"]["headers"].get(b"cookie"))
+    """Read once a request."""
+    state = request.scope["state"]
+    if "cookies" not in state:
+        state["cookies"] = cookies_of(state["headers"].get(b"cookie"))
+    found: dict[str, str] = state["cookies"]
+    return found
 
 
 def city_of(request: Request) -> str | None:
@@ -129,10 +135,10 @@ def page(
 ) -> Response:
     """A page for whoever asks, kept by nobody. `headers` may widen the policy: see policy()."""
     body = render(template, words(request), path=request.scope["path"], **told)
-    given = {"Content-Security-Policy": policy(), **SAFE, "Cache-Control": NO_STORE, **(headers or {})}
+    given = {"Content-Security-Policy": policy(), **OF_ONE, **(headers or {})}
     if takes_packed(request) and len(body) >= PACK_FROM_BYTES:
-        body, given["Content-Encoding"] = gzip.compress(body, PACK_LEVEL_OF_ONE, mtime=0), "gzip"
-    return Response(body, status, given, "text/html")
+        body, given["Content-Encoding"] = packed_for_one(body), "gzip"
+    return Answer(status, body, given, HTML)
 
 
 async def public(request: Request, template: str, key: tuple[Hashable, ...], make: Make) -> Response:

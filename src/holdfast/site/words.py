@@ -26,6 +26,7 @@ class Words:
         # A page says the same days and prices many times over, and Babel takes a millisecond for some.
         self.number, self.money = lru_cache(KEPT_MAX)(self._number), lru_cache(KEPT_MAX)(self._money)
         self.day, self.time = lru_cache(KEPT_MAX)(self._day), lru_cache(KEPT_MAX)(self._time)
+        self.zone = lru_cache(KEPT_MAX)(self._zone)
 
     def say(self, name: str, /, **parts: object) -> str:
         """The sentence of this name. One that does not exist is a mistake of ours, and told as such."""
@@ -80,7 +81,7 @@ class Words:
 
         return format_time(when.astimezone(ZoneInfo(zone)), "short", locale=self._babel)
 
-    def zone(self, when: datetime, zone: str) -> str:
+    def _zone(self, when: datetime, zone: str) -> str:
         """What people there call their zone: IST, CET; +05 where it has no name."""
         return when.astimezone(ZoneInfo(zone)).strftime("%Z")
 

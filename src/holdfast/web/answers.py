@@ -28,6 +28,7 @@ MISSING = re.compile(r"missing required field `(.*?)`", re.DOTALL)
 QUERY_FIELDS_MAX = 100
 
 JSON = (b"content-type", b"application/json")
+HTML = (b"content-type", b"text/html; charset=utf-8")
 NO_BODY = frozenset({204, 304})
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}  # one a type, made at its first use
@@ -36,15 +37,21 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Answer(Response):
-    """A JSON answer; leaner than its parent, which looks through the headers it is given."""
+    """Leaner than its parent, which looks through the headers it is given."""
 
-    def __init__(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+        kind: tuple[bytes, bytes] = JSON,
+    ) -> None:
         self.status_code = status
         self.background = None
         self.body = body
         self.raw_headers = []
         if status not in NO_BODY:
-            self.raw_headers += (JSON, (b"content-length", b"%d" % len(body)))
+            self.raw_headers += (kind, (b"content-length", b"%d" % len(body)))
         if headers:
             self.raw_headers += [
                 (k.lower().encode("latin-1"), v.encode("latin-1")) for k, v in headers.items()
