@@ -12,9 +12,9 @@ def test_templates_words_and_files_are_there_before_anybody_asks() -> None:
     warm_up()
 
     for language in LANGUAGES:
-        cached = templates(language).cache
-        assert cached is not None
-        assert {name for _, name in cached.keys()} == set(templates(language).list_templates())  # noqa: SIM118
+        made = templates(language)
+        assert made.cache is not None
+        assert {name for _, name in made.cache.keys()} == set(made.list_templates())  # noqa: SIM118
     assert words_of.cache_info().currsize == len(LANGUAGES)
     assert edition.cache_info().currsize == 1
     for language in LANGUAGES:

@@ -172,7 +172,7 @@ def render(template: str, spoken: Words, **told: Any) -> bytes:
     text = (
         templates(spoken.language)
         .get_template(template)
-        .render(words=spoken, say=spoken.say, money=spoken.money, languages=LANGUAGES, **told)
+        .render(words=spoken, say=spoken.say, money=spoken.money, **told)
     )
     return text.encode()
 

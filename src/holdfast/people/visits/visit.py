@@ -1,6 +1,6 @@
 """Somebody with a browser, as far as their cookie says. No I/O."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from holdfast.people.account import Account, Role
@@ -15,7 +15,7 @@ class Visit:
     contact_email: str | None  # where a guest wants letters; None: not said yet, or no guest
     is_guest: bool
     owner_ids: tuple[int, ...]  # whose bookings are theirs: the account first, then guests it once was
-    seen_at: datetime  # when that was looked up, by the ledger's clock
+    seen_at: datetime = field(compare=False)  # when that was looked up, by the ledger's clock
 
     @property
     def account_id(self) -> int:
