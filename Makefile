@@ -22,7 +22,7 @@ test: $(DEV)  ## every test, on real engines it starts itself (ARGS="tests/store
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ALONE:%=--ignore=%)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ALONE:%=--ignore=%)
 	$(BIN)/python -m pytest $(ALONE)
 endif
 

@@ -47,7 +47,7 @@ class Size:
     pause_s: float  # between two bookings of a buyer
 
 
-SMALL = Size(100, 4, 2.0, drained_within_s=60, buyers=4, pause_s=0.3)
+SMALL = Size(60, 3, 1.0, drained_within_s=60, buyers=4, pause_s=0.3)
 FULL = Size(2_000, 20, 60.0, drained_within_s=120, buyers=8, pause_s=0.4)
 
 
