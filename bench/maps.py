@@ -17,9 +17,8 @@ from bench.figure import Figure
 from bench.stage import Stage, shows, stage, workers
 from holdfast.catalogue import Layout
 from holdfast.demo.stadium import stadium
-from tests.browser.conftest import DESKTOP, PHONE
 from tests.patience import until
-from tools.browser import chromium
+from tools.browser import DESKTOP, PHONE, chromium
 
 PAINT_MS_MAX, PAINT_SLOW_MS_MAX, FRAME_MS_MAX, CHANGE_MS_MAX = 400.0, 1200.0, 20.0, 5.0
 BYTES_MAX = 100_000

@@ -22,17 +22,11 @@ from bench.load import Load, run
 from bench.stage import Stage, stage, tokens, workers
 from holdfast.demo.seed import populate
 from tests.cast import API
-from tools.browser import chromium
+from tools.browser import PHONE, chromium
 
 BYTES_MAX = 100_000
 PAINT_MS_MAX = 1_000
 SLOW_4G = {"latency": 150, "downloadThroughput": 1_600_000 / 8, "uploadThroughput": 750_000 / 8}
-PHONE: dict[str, Any] = {
-    "viewport": {"width": 390, "height": 844},
-    "device_scale_factor": 2,
-    "is_mobile": True,
-    "has_touch": True,
-}
 FETCHED = frozenset({"Fetch", "XHR", "EventSource"})  # by a script that is there already
 CITY = "mumbai"
 PEOPLE = 100

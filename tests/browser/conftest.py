@@ -20,16 +20,9 @@ from axe_playwright_python.async_playwright import Axe  # type: ignore[import-un
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from tests.storms.office import Office, office
-from tools.browser import chromium, found_chromium
+from tools.browser import DESKTOP, PHONE, chromium, found_chromium
 
 HERE = Path(__file__).parent
-PHONE = {
-    "viewport": {"width": 390, "height": 844},
-    "device_scale_factor": 2,
-    "is_mobile": True,
-    "has_touch": True,
-}
-DESKTOP = {"viewport": {"width": 1280, "height": 860}}
 PATIENCE_MS = 15_000  # the machine may be busy with other tests
 # A refused form, a server that is away: Chromium writes each to its console, and each may be part of a story.
 EXPECTED = "Failed to load resource:"

@@ -11,7 +11,7 @@ from holdfast.app import Box
 from holdfast.demo.stadium import stadium
 from holdfast.people import Role
 from tests.cast import Fan, problem
-from tests.journeys.organising import Desk, Stage, a_body, a_city, a_desk, a_stage, an_event, show_of
+from tests.journeys.organising import Desk, Stage, a_body, a_city, a_desk, an_event, show_of
 
 DAY = timedelta(days=1)
 
@@ -22,18 +22,8 @@ async def admin(box: Box, api: httpx2.AsyncClient) -> Desk:
 
 
 @pytest.fixture
-async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api)
-
-
-@pytest.fixture
 async def rival(box: Box, api: httpx2.AsyncClient) -> Desk:
     return await a_desk(box, api)
-
-
-@pytest.fixture
-async def stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
-    return await a_stage(box, api, desk)
 
 
 def refused(response: httpx2.Response, status: int, code: str) -> dict[str, Any]:

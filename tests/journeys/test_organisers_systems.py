@@ -24,11 +24,6 @@ URL = "https://hall.example.org/hooks"
 
 
 @pytest.fixture
-async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api)
-
-
-@pytest.fixture
 async def rival(box: Box, api: httpx2.AsyncClient) -> Desk:
     return await a_desk(box, api)
 

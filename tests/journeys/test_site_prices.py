@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from holdfast.app import Box
-from tests.journeys.organising import Desk, Stage, a_desk, a_stage, show_of
+from tests.journeys.organising import Desk, Stage, a_stage, show_of
 from tests.journeys.test_price_rules import in_hours, put, rules
 from tests.journeys.visitors import Visitor
 
@@ -16,11 +16,6 @@ THEN = {
     "de": ("dann 500 ₹", "Was du hältst, behält seinen Preis."),
     "hi": ("फिर ₹500", "उनकी कीमत नहीं बदलती।"),
 }
-
-
-@pytest.fixture
-async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api)
 
 
 @pytest.fixture

@@ -189,7 +189,8 @@ async def printed_of(request: Request, ticket: IssuedTicket, *, is_mine: bool = 
 async def _pdf(request: Request, tickets: list[IssuedTicket], booking: Booking | None) -> Response:
     if not tickets:
         raise NoTickets
-    file = await tickets_of(request).paper(tickets, booking)
+    occasion = await tickets_of(request).occasion(tickets[0].show_id)
+    file = await tickets_of(request).paper(occasion, tickets, booking)
     return Response(file, 200, {**NO_STORE, **_attached("tickets.pdf")}, "application/pdf")
 
 

@@ -159,15 +159,16 @@ class Tickets:
         if told is None:
             raise ResendMax(limit=RESENDS_AN_HOUR_MAX, retry_after_s=3600)
 
-    async def paper(self, tickets: Sequence[IssuedTicket], booking: Booking | None) -> bytes:
+    async def paper(
+        self, occasion: Occasion, tickets: Sequence[IssuedTicket], booking: Booking | None
+    ) -> bytes:
         """To print: at least one, all of one show. What is void or live alone has no code there."""
-        show_id = tickets[0].show_id
-        layout = (await self._catalogue.show_on_sale(show_id)).layout
+        layout = (await self._catalogue.show_on_sale(occasion.show_id)).layout
         sheets = [
             printed(one, layout, booking, await self.fixed_code(one) if one.has_paper_code else None)
             for one in tickets
         ]
-        return await self.printer.print(await self.occasion(show_id), sheets)
+        return await self.printer.print(occasion, sheets)
 
     async def calendar(self, booking: Booking, tickets: Sequence[IssuedTicket]) -> bytes:
         """The tickets of a booking as an entry that moves with the show, and is struck out with it."""

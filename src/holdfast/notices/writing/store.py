@@ -134,7 +134,8 @@ class Writer:
         layout = (await self._catalogue.show_on_sale(due.show_id)).layout
         enclosures = []
         if any(one.codes is not Codes.LIVE for one in tickets):
-            enclosures.append(Enclosure("tickets.pdf", PDF, await self._tickets.paper(tickets, booking)))
+            paper = await self._tickets.paper(occasion, tickets, booking)
+            enclosures.append(Enclosure("tickets.pdf", PDF, paper))
         labels = [layout.labels[one.seat] for one in tickets]
         enclosures.append(await self._calendar(due, occasion, labels))
         return replace(

@@ -57,7 +57,7 @@ async def get_tickets_pdf(request: Request) -> Response:
     good = [one for one in own if one.voided_at is None]
     if not good:
         raise NoTickets(state=booking.state)
-    file = await box.tickets.paper(good, booking)
+    file = await box.tickets.paper(await box.tickets.occasion(booking.show_id), good, booking)
     return Response(file, 200, {**NO_STORE, **_named("tickets.pdf")}, "application/pdf")
 
 
