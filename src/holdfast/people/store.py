@@ -218,13 +218,13 @@ class People:
                 return await self._signed_in(tx, account_of(row), used["session_id"])
         raise await self._unusable(hashed)
 
-    async def _unusable(self, digest: bytes) -> TokenInvalid | TokenExpired:
+    async def _unusable(self, hashed: bytes) -> TokenInvalid | TokenExpired:
         """Why a refresh token is refused.
 
         One that comes back after its use was copied. Whether the first or the second to use it is the thief,
         nobody knows, so the whole session ends.
         """
-        row = await self._postgres.fetchrow(Q.look_at_refresh_token, digest)
+        row = await self._postgres.fetchrow(Q.look_at_refresh_token, hashed)
         if row is None:
             return TokenInvalid()
         if row["is_used"]:
