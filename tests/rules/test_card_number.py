@@ -58,6 +58,8 @@ def test_a_digit_more_or_another_digit_is_no_card(card: str) -> None:
         "5f3c9a52-6d0b-4f7e-9d1c-2f1f4b8f7c11",
         "41111111111111111111",
         "4111,1111,1111,1111",
+        "4111111111111111@example.org",
+        "guest-4111111111111111@example.org",
         "A-1 A-2 A-3 A-4 A-5 A-6 A-7 A-8 A-9 A-10",
     ],
 )

@@ -54,6 +54,13 @@ async def test_an_empty_log_ends_at_nothing_and_has_nothing(bus: Bus) -> None:
     assert await bus.reader().read(0, 100, 0.05) == []
 
 
+async def test_an_idle_log_is_not_a_dead_one_however_often_it_is_asked(bus: Bus) -> None:
+    reader = bus.reader()
+
+    for _ in range(20):
+        assert await reader.read(0, 100, 0.05) == []
+
+
 async def test_a_reader_goes_on_from_any_position(bus: Bus) -> None:
     await bus.append(chain(2, 3, 5, 8), 0)
     reader = bus.reader()

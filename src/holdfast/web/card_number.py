@@ -1,7 +1,8 @@
 """No card number comes in, and none gets into the log.
 
 A card number is 13 to 19 digits whose last one fits the others (Luhn), in one piece or in groups with blanks
-or dashes between them. Digits that are part of a word, a hash or a fraction are none, nor are two dates.
+or dashes between them. Digits that are part of a word, a hash or a fraction are none, nor are two dates,
+nor what stands before the @ of an e-mail address: its owner has no other.
 Whoever sends one is refused before anybody reads, keeps or logs it: payers give their cards to the gateway.
 """
 
@@ -19,7 +20,7 @@ GROUP_MIN = 3  # digits of a group, but for the last: cards are written 4-4-4-4 
 TRIES_MAX = 1000  # one in ten fits by chance: a text with more to try has one, and costs no more than this
 # A text without this has no card number, and nearly no text has it: this is all that most requests pay.
 SUSPECT = re.compile(rb"[0-9](?:[ -]*[0-9]){12}")
-RUN = re.compile(r"(?<![0-9A-Za-z_.])[0-9]+(?:[ -]+[0-9]+)*(?![0-9A-Za-z_])(?!\.[0-9])")
+RUN = re.compile(r"(?<![0-9A-Za-z_.])[0-9]+(?:[ -]+[0-9]+)*(?![0-9A-Za-z_@])(?!\.[0-9])")
 GROUP = re.compile(r"[0-9]+")
 DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 INSTEAD = "[card number]"

@@ -12,7 +12,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
-from nats.errors import TimeoutError as NothingCame
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, DiscardPolicy, StorageType, StreamConfig
 from nats.js.errors import APIError, NotFoundError
@@ -145,7 +144,9 @@ class NatsReader:
         assert self._subscription is not None
         try:
             raw = await self._subscription.fetch(limit, timeout=max(wait_s, 0.05))
-        except NothingCame:
+        except TimeoutError:  # the client's own kind, or asyncio's where the server's answer came last
+            return []
+        if not raw:
             return []
         found = [Message(_number(m.headers, POSITION), _number(m.headers, AFTER), m.data) for m in raw]
         self._at = found[-1].position
