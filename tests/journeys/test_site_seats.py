@@ -193,6 +193,30 @@ async def test_more_than_there_are_is_sold_out_for_scripts_too(api: httpx2.Async
     assert problem(refused)["code"] == "sold_out"
 
 
+async def test_every_form_of_the_map_says_its_version(api: httpx2.AsyncClient, a_show: Show) -> None:
+    url = f"/api/v1/shows/{await a_show()}/seats"
+    compact = {"Accept": "application/vnd.holdfast.seats"}
+    answers = [
+        await api.get(url),
+        await api.get(url, headers={**compact, "Accept-Encoding": "identity"}),
+        await api.get(url, headers=compact),
+        await api.get(f"{url}?form=compact"),
+    ]
+    version = answers[0].json()["version"]
+
+    for answer in answers:
+        known = {"If-None-Match": answer.headers["etag"], **compact}
+        assert answer.headers["etag"] == f'"{version}"'
+        assert answer.headers["cache-control"] == "public, max-age=1"
+        assert "Accept" in answer.headers["vary"]
+        assert (await api.get(url, headers=known)).status_code == 304
+    assert [answer.headers["content-type"] for answer in answers] == [
+        "application/json",
+        *[compact["Accept"]] * 3,
+    ]
+    assert answers[1].content == answers[2].content == answers[3].content
+
+
 async def test_layouts_and_compact_maps_are_packed_for_who_takes_that(
     api: httpx2.AsyncClient, a_show: Show
 ) -> None:

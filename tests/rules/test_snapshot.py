@@ -98,13 +98,6 @@ def test_the_compact_form_is_as_documented() -> None:
     assert compact == bytes(6) + b"\x01\x02" + b"\x00\x00\x00\x05" + bytes([0b11_10_01_00, 0b01])
 
 
-def test_another_version_has_another_etag() -> None:
-    first, second = a_snapshot("AAAA", 1), a_snapshot("AAAA", 2)
-
-    assert first.etag != second.etag
-    assert first.headers["ETag"] == first.etag
-
-
 @pytest.mark.parametrize("seats", [1, 13, 101])
 def test_a_map_of_one_letter_counts_that_letter_alone(seats: int) -> None:
     assert a_snapshot("B" * seats).counts == {"A": 0, "H": 0, "B": seats, "X": 0}

@@ -144,7 +144,7 @@ async def get_poster(request: Request) -> Response:
         raise NoSuchEvent
     event: Event = await request.state.box.catalogue.event(int(number))
     drawn = poster(event.kind, event.title, event.genre).encode()
-    if takes_packed(request):
+    if takes_packed(request.scope):
         packed = gzip.compress(drawn, mtime=0)  # shapes repeat themselves: a fifth of it is left
         return Response(packed, media_type=SVG[0], headers={**POSTER, "Content-Encoding": "gzip"})
     return Response(drawn, media_type=SVG[0], headers=POSTER)

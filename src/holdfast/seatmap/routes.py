@@ -11,14 +11,19 @@ from holdfast.ledger import State
 from holdfast.people import Role
 from holdfast.refusals import NoSuchShow
 from holdfast.seatmap.packing import packed_page
+from holdfast.seatmap.snapshot import Snapshot
 from holdfast.seatmap.store import SeatMap
-from holdfast.web.answers import answer, query, takes_packed, unchanged
+from holdfast.web.answers import Ready, answer, query, takes_packed, unchanged
 from holdfast.web.routing import Route
 
 COMPACT = "application/vnd.holdfast.seats"
+COMPACT_KIND = (b"content-type", COMPACT.encode())
+SECOND = "public, max-age=1"
 YEAR = "public, max-age=31536000, immutable"
 MINUTE = "public, max-age=60"
 PACKED = {"Content-Encoding": "gzip"}
+VARY = {"Vary": "Accept, Accept-Encoding"}
+PEEKED = (b"", b"form=compact")
 
 
 class LayoutAsked(Struct, forbid_unknown_fields=True, frozen=True):
@@ -68,7 +73,7 @@ async def get_show_layout(request: Request) -> Response:
     if known := unchanged(request, etag):
         return known
     headers = {"ETag": etag, "Cache-Control": keep, "Vary": "Accept-Encoding"}
-    if takes_packed(request):
+    if takes_packed(request.scope):
         return answer(200, packed_page(show.layout), headers | PACKED)
     return answer(200, show.layout.page(), headers)
 
@@ -81,24 +86,39 @@ async def get_seats(request: Request) -> Response:
     seatmap: SeatMap = request.state.box.seatmap
     show_id: int = request.path_params["show"]
     snapshot = seatmap.fresh(show_id) or await seatmap.snapshot(show_id)
-    is_asked = request.scope["query_string"] and query(SeatsAsked, request).form == "compact"
-    if not is_asked and request.headers.get("accept") != COMPACT:
-        return seatmap.ready(snapshot).to(request.state.headers)
-    if known := unchanged(request, snapshot.etag):
-        return known
-    if takes_packed(request):
-        return Response(snapshot.compact_packed, media_type=COMPACT, headers=snapshot.headers | PACKED)
-    return Response(snapshot.compact, media_type=COMPACT, headers=snapshot.headers)
+    is_compact = query(SeatsAsked, request).form == "compact"
+    return _seats(snapshot, request.scope, is_compact=is_compact)
 
 
 def ready_seats(scope: Scope) -> Response | None:
     """The map if it is fresh, before a Request is made of what was sent."""
-    state = scope["state"]
-    seatmap: SeatMap = state["box"].seatmap
-    snapshot = seatmap.fresh(scope["path_params"]["show"])
-    if snapshot is None or scope["query_string"] or state["headers"].get(b"accept") == COMPACT.encode():
+    query_string = scope["query_string"]
+    if query_string not in PEEKED:
         return None
-    return seatmap.ready(snapshot).to(state["headers"])
+    seatmap: SeatMap = scope["state"]["box"].seatmap
+    snapshot = seatmap.fresh(scope["path_params"]["show"])
+    return None if snapshot is None else _seats(snapshot, scope, is_compact=bool(query_string))
+
+
+def _seats(snapshot: Snapshot, scope: Scope, *, is_compact: bool) -> Response:
+    headers = scope["state"]["headers"]
+    form = "text"
+    if is_compact or headers.get(b"accept") == COMPACT.encode():
+        form = "packed" if takes_packed(scope) else "compact"
+    ready: Ready | None = snapshot.answers.get(form)
+    if ready is None:
+        ready = snapshot.answers[form] = _ready(snapshot, form)
+    return ready.to(headers)
+
+
+def _ready(snapshot: Snapshot, form: str) -> Ready:
+    etag = f'"{snapshot.version}"'
+    match form:
+        case "packed":
+            return Ready(snapshot.compact_packed, etag, SECOND, VARY | PACKED, COMPACT_KIND)
+        case "compact":
+            return Ready(snapshot.compact, etag, SECOND, VARY, COMPACT_KIND)
+    return Ready(snapshot.text, etag, SECOND, {"Vary": "Accept"})
 
 
 async def get_my_seats(request: Request) -> Response:

@@ -7,15 +7,16 @@ seat, first seat in the lowest bits.
 
 import struct
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
 import msgspec
 
 from holdfast.catalogue import Layout
 from holdfast.seatmap.packing import packed
 
-KEEP = "public, max-age=1"
 LETTERS = b"AHBX"
+MASKS_MAX = 1024  # layouts, times their categories
 TO_BITS = bytes.maketrans(LETTERS, bytes(range(4)))
 
 
@@ -33,14 +34,6 @@ class Snapshot:
     @cached_property
     def free(self) -> int:
         return self.states.count(b"A")
-
-    @cached_property
-    def etag(self) -> str:
-        return f'"{self.version}"'
-
-    @cached_property
-    def headers(self) -> dict[str, str]:
-        return {"ETag": self.etag, "Cache-Control": KEEP, "Vary": "Accept, Accept-Encoding"}
 
     @cached_property
     def text(self) -> bytes:
@@ -68,12 +61,17 @@ class Snapshot:
         """The compact form, gzipped: once a version, however many ask."""
         return packed(self.compact)
 
+    @cached_property
+    def answers(self) -> dict[str, Any]:
+        """What routes have made of its forms: the same for everybody who asks for this version."""
+        return {}
+
     def counts_by_category(self) -> list[dict[str, object]]:
         """available, held, booked and blocked seats of each category, by counting one string a category."""
         table: list[dict[str, object]] = []
         for index, category in enumerate(self.layout.categories):
             # One pass in C: seats of other categories become a letter that nobody counts.
-            mine = bytes(map(_pick, self.states, _mask(self.layout, index)))
+            mine = bytes(map(_pick, self.states, _mask(self.layout.category_of, index)))
             counts = {chr(letter): mine.count(letter) for letter in LETTERS}
             table.append({"category": category.name, **counts})
         return table
@@ -95,12 +93,6 @@ def _pick(letter: int, mine: int) -> int:
     return letter & mine
 
 
-_masks: dict[tuple[str, int], bytes] = {}
-
-
-def _mask(layout: Layout, category: int) -> bytes:
-    key = (layout.hash, category)
-    if key not in _masks:
-        table = bytes(255 if value == category else 0 for value in range(256))
-        _masks[key] = layout.category_of.translate(table)
-    return _masks[key]
+@lru_cache(maxsize=MASKS_MAX)
+def _mask(category_of: bytes, category: int) -> bytes:
+    return category_of.translate(bytes(255 if value == category else 0 for value in range(256)))

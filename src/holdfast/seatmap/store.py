@@ -14,12 +14,12 @@ from holdfast.holds import Prefer
 from holdfast.ledger import VERSIONS_AN_EPOCH, Ledger, LiveBooking, State, letters, live_booking
 from holdfast.refusals import NoSuchShow
 from holdfast.seatmap.packing import packed_plan
-from holdfast.seatmap.snapshot import KEEP, Snapshot
-from holdfast.web.answers import Ready
+from holdfast.seatmap.snapshot import Snapshot
 
 Q = Queries("holdfast.ledger")
 
 LEDGER_FRESH_S = 1.0  # while Redis is away the ledger is asked for a map at most this often
+MAPS_MAX = 4096  # shows whose last map is kept; the one that has not changed for longest goes first
 TRIES_MAX = 5
 REBUILDS_AT_ONCE_MAX = 2
 PLANS_MAX = 64  # layouts whose order of seats is kept packed, times four preferences
@@ -33,11 +33,12 @@ class SeatMap:
         self._ledger = ledger
         self._claims = claims
         self._postgres = postgres
-        self._snapshots: Cache[int, Snapshot] = Cache(self._load, fresh_s=fresh_s, stale_max_s=0)
-        self._last: dict[int, Snapshot] = {}
-        self._ready: dict[int, tuple[Snapshot, Ready]] = {}
+        self._snapshots: Cache[int, Snapshot] = Cache(
+            self._load, fresh_s=fresh_s, stale_max_s=0, size_max=MAPS_MAX
+        )
+        self._last: dict[int, Snapshot] = {}  # those that changed last at its end
         self._from_ledger: Cache[int, Snapshot] = Cache(
-            self._load_from_ledger, fresh_s=LEDGER_FRESH_S, stale_max_s=0
+            self._load_from_ledger, fresh_s=LEDGER_FRESH_S, stale_max_s=0, size_max=MAPS_MAX
         )
         self.fresh = self._snapshots.peek  # the map if it is fresh enough to be given at once
         self._rebuilds: Cache[int, int] = Cache(self._rebuild, fresh_s=0, stale_max_s=0)
@@ -54,14 +55,6 @@ class SeatMap:
             if last := self._last.get(show_id):
                 return last
             raise
-
-    def ready(self, snapshot: Snapshot) -> Ready:
-        """Its text form as an answer, made once for everybody."""
-        kept = self._ready.get(snapshot.show_id)
-        if kept is None or kept[0] is not snapshot:
-            answer = Ready(snapshot.text, snapshot.etag, KEEP, Vary="Accept")
-            kept = self._ready[snapshot.show_id] = (snapshot, answer)
-        return kept[1]
 
     async def newest(self, show_id: int) -> Snapshot:
         """Read now, however fresh the last one is."""
@@ -86,10 +79,9 @@ class SeatMap:
             found = await self._read(show_id)
         except EngineDown:
             return await self._from_ledger.get(show_id)
+        if isinstance(found, Snapshot):
+            return found
         last = self._last.get(show_id)
-        if isinstance(found, int):
-            assert last is not None, "read.lua said 'same' of a version nobody asked about"
-            return last
         if last is not None and found.version < last.version:
             # A server that came back behind its past is about to be rebuilt; nobody is shown the past.
             return last
@@ -97,12 +89,16 @@ class SeatMap:
             show = await self._catalogue.show_on_sale(show_id)
         return self._keep(Snapshot(show_id, found.version, found.units, show.layout))
 
-    async def _read(self, show_id: int) -> PoolMap | int:
+    async def _read(self, show_id: int) -> PoolMap | Snapshot:
+        """What Redis has, or the last map if that is still the same."""
         for _ in range(TRIES_MAX):
             last = self._last.get(show_id)
             found = await self._claims.read(show_id, known=last.version if last else 0)
-            if found is not None:
+            if isinstance(found, PoolMap):
                 return found
+            if found is not None:
+                assert last is not None, "read.lua said 'same' of a version nobody asked about"
+                return last
             await self.rebuild(show_id, "missing")
         raise EngineDown("holds")
 
@@ -118,10 +114,12 @@ class SeatMap:
         return self._keep(Snapshot(show_id, version, letters(show.layout.seat_count, live), show.layout))
 
     def _keep(self, snapshot: Snapshot) -> Snapshot:
-        last = self._last.get(snapshot.show_id)
-        if last is None or snapshot.version >= last.version:
-            self._last[snapshot.show_id] = snapshot
-        return self._last[snapshot.show_id]
+        last = self._last.pop(snapshot.show_id, None)
+        newest = snapshot if last is None or snapshot.version >= last.version else last
+        self._last[snapshot.show_id] = newest
+        if len(self._last) > MAPS_MAX:
+            del self._last[next(iter(self._last))]
+        return newest
 
     async def _rebuild(self, show_id: int) -> int:
         """Lock the sale against holds being opened, raise the epoch, read, publish, unlock."""

@@ -73,10 +73,19 @@ OF_ONE = {**SAFE, "Cache-Control": NO_STORE}
 
 def policy(more: Mapping[str, str] | None = None) -> str:
     """What a page may load; `more` adds sources to a directive: a gateway's form, its element."""
+    if not more:
+        return OWN_POLICY
     directives = dict(POLICY)
-    for name, sources in (more or {}).items():
+    for name, sources in more.items():
         directives[name] = f"{directives.get(name, '')} {sources}".strip()
+    return _written(directives)
+
+
+def _written(directives: Mapping[str, str]) -> str:
     return "; ".join(f"{name} {sources}" for name, sources in directives.items())
+
+
+OWN_POLICY = _written(POLICY)
 
 
 def locale(request: Request) -> str:
@@ -136,7 +145,7 @@ def page(
     """A page for whoever asks, kept by nobody. `headers` may widen the policy: see policy()."""
     body = render(template, words(request), path=request.scope["path"], **told)
     given = {"Content-Security-Policy": policy(), **OF_ONE, **(headers or {})}
-    if takes_packed(request) and len(body) >= PACK_FROM_BYTES:
+    if takes_packed(request.scope) and len(body) >= PACK_FROM_BYTES:
         body, given["Content-Encoding"] = packed_for_one(body), "gzip"
     return Answer(status, body, given, HTML)
 
@@ -153,7 +162,7 @@ async def public(request: Request, template: str, key: tuple[Hashable, ...], mak
     given = {"Content-Security-Policy": policy(), **SAFE, "Cache-Control": SECONDS, "ETag": kept.etag}
     if known := unchanged(request, kept.etag):
         return known
-    if takes_packed(request):
+    if takes_packed(request.scope):
         return Response(kept.packed, 200, {**given, "Content-Encoding": "gzip"}, "text/html")
     return Response(kept.body, 200, given, "text/html")
 
@@ -283,7 +292,7 @@ async def get_file(request: Request) -> Response:
         raise NoSuchRoute
     is_current = params["edition"] == edition()
     headers = {**SAFE, "Cache-Control": STATIC_FOR_A_YEAR if is_current else "no-cache"}
-    if file.packed is not None and takes_packed(request):
+    if file.packed is not None and takes_packed(request.scope):
         return Response(file.packed, 200, {**headers, "Content-Encoding": "gzip"}, file.media_type)
     return Response(file.content, 200, headers, file.media_type)
 

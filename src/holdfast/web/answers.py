@@ -80,9 +80,9 @@ def site_of(request: Request) -> str:
     return request.state.box.config.public_url.rstrip("/") or f"{request.url.scheme}://{request.url.netloc}"
 
 
-def takes_packed(request: Request) -> bool:
+def takes_packed(scope: Scope) -> bool:
     """Whether the caller reads gzip."""
-    return b"gzip" in request.scope["state"]["headers"].get(b"accept-encoding", b"")
+    return b"gzip" in scope["state"]["headers"].get(b"accept-encoding", b"")
 
 
 def _has(known: str, etag: str) -> bool:
@@ -90,16 +90,23 @@ def _has(known: str, etag: str) -> bool:
 
 
 class Ready:
-    """A JSON answer that everybody gets, as it goes over the wire, and the word that it has not changed."""
+    """An answer that everybody gets, as it goes over the wire, and the word that it has not changed."""
 
     __slots__ = ("_same", "_whole", "body", "etag")
 
-    def __init__(self, body: bytes, etag: str, keep: str, **more: str) -> None:
+    def __init__(
+        self,
+        body: bytes,
+        etag: str,
+        keep: str,
+        more: Mapping[str, str] | None = None,
+        kind: tuple[bytes, bytes] = JSON,
+    ) -> None:
         """`keep`: its Cache-Control; `more`: further headers."""
-        headers = {"ETag": etag, "Cache-Control": keep, **more}
+        headers = {"ETag": etag, "Cache-Control": keep, **(more or {})}
         self.body = body
         self.etag = etag
-        self._whole = Answer(200, body, headers)
+        self._whole = Answer(200, body, headers, kind)
         self._same = Answer(304, b"", headers)
 
     def to(self, headers: Mapping[bytes, bytes]) -> Response:
