@@ -1,7 +1,7 @@
 """What a browser tells us about itself, and what it is told to keep. No I/O."""
 
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from holdfast.people import LANGUAGES, language_of
@@ -9,8 +9,10 @@ from holdfast.people import LANGUAGES, language_of
 SESSION = "holdfast"  # a cookie that a proxy may look for: whoever sends it gets pages of their own
 LANGUAGE = "holdfast_language"
 CITY = "holdfast_city"
+OURS = frozenset({SESSION, LANGUAGE, CITY})
 YEAR_S = 31_536_000
-COOKIES_BYTES_MAX = 4096
+COOKIES_BYTES_MAX = 16_384  # a whole domain may share them
+WISHES_KEPT_MAX = 1024  # of languages: most browsers of a country say the same
 
 # How a language writes numbers, money and dates; the first is for who names no region of it.
 LOCALES = {
@@ -21,14 +23,11 @@ LOCALES = {
 
 
 def cookies_of(header: bytes | None) -> dict[str, str]:
-    """What of ours is in a Cookie header; a broken one has nothing."""
+    """What of ours is in a Cookie header. Whatever others have put there is passed over, broken or not."""
     if not header or len(header) > COOKIES_BYTES_MAX:
         return {}
-    try:
-        found = SimpleCookie(header.decode("latin-1"))
-    except CookieError:
-        return {}
-    return {name: morsel.value for name, morsel in found.items() if name in (SESSION, LANGUAGE, CITY)}
+    pairs = (part.partition("=") for part in header.decode("latin-1").split(";"))
+    return {name: value.strip() for spaced, _, value in pairs if (name := spaced.strip()) in OURS}
 
 
 def set_cookie(name: str, value: str, *, is_secure: bool, life_s: int = YEAR_S) -> str:
@@ -41,6 +40,7 @@ def forget_cookie(name: str, *, is_secure: bool) -> str:
     return set_cookie(name, "", is_secure=is_secure, life_s=0)
 
 
+@lru_cache(WISHES_KEPT_MAX)
 def locale_of(language: str | None, accept_language: str | None) -> str:
     """The locale of a page: of the language chosen on a page of ours, else of what the browser asks for."""
     wished = language if language in LANGUAGES else language_of(accept_language)
