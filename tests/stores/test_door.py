@@ -315,6 +315,23 @@ class TestSearch:
         with pytest.raises(SearchMax):
             await doorway.box.gate.search(standby, "nobody")
 
+    async def test_searches_of_an_earlier_minute_count_no_more_and_are_not_kept(
+        self, doorway: Doorway
+    ) -> None:
+        standby = await doorway.box.gate.standby((await doorway.stand()).account_id)
+        await doorway.box.postgres.execute(
+            "INSERT INTO gate_search SELECT $1, now() - interval '2 minutes' - i * interval '1 second'"
+            " FROM generate_series(1, $2) AS i",
+            *(standby.pass_id, SEARCHES_A_MINUTE_MAX),
+        )
+
+        await doorway.box.gate.search(standby, "nobody")
+
+        kept = await doorway.box.postgres.fetchval(
+            "SELECT count(*) FROM gate_search WHERE pass_id = $1", standby.pass_id
+        )
+        assert kept == 1
+
 
 async def test_what_was_scanned_is_never_changed(doorway: Doorway) -> None:
     await (await doorway.stand()).scans((await doorway.ticket(3))[1])

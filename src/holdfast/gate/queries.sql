@@ -57,7 +57,10 @@ SELECT door_conflict.id, door_conflict.serial, door_conflict.why, door_conflict.
  LIMIT $2;
 
 -- name: note_search
--- No row: looked people up $2 times in the last minute.
+-- No row: looked people up $2 times in the last minute. What is older than that is not kept.
+WITH forgotten AS (
+    DELETE FROM gate_search WHERE pass_id = $1 AND at <= now() - interval '1 minute'
+)
 INSERT INTO gate_search (pass_id)
 SELECT $1 WHERE (SELECT count(*) FROM gate_search
                   WHERE pass_id = $1 AND at > now() - interval '1 minute') < $2
