@@ -15,15 +15,12 @@ help:  ## print this list
 demo: $(RUN)  ## a populated box office on http://127.0.0.1:8000 (ARGS="--port 0" for a free port)
 	$(BIN)/holdfast demo $(ARGS)
 
-# These run many processes against real clocks: one test after the other, with nothing beside them.
-ALONE := tests/storms tests/browser
-
 test: $(DEV)  ## every test, on real engines it starts itself (ARGS="tests/stores -k hold" for some)
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ALONE:%=--ignore=%)
-	$(BIN)/python -m pytest $(ALONE)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not alone"
+	$(BIN)/python -m pytest -m alone
 endif
 
 storm: $(DEV)  ## the storms of the tests at their whole size, with their figures: minutes

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -26,6 +27,14 @@ from tests.cast import Fan
 from tests.patience import until
 
 GATEWAY_SECRET = "whsec_of_the_tests"
+ALONE = {Path(__file__).parent / folder for folder in ("storms", "browser")}  # many processes, real clocks
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if ALONE & set(item.path.parents):
+            item.add_marker("alone")
 
 
 @pytest.fixture(scope="session")

@@ -109,6 +109,7 @@ class TestCancelling:
         assert (await bob.holds(show, "A-4")).status_code == 201
 
 
+@pytest.mark.alone
 class TestExtending:
     async def test_gives_the_whole_time_again(self, alice: Fan, a_show: Callable[..., Any]) -> None:
         held = (await alice.holds(await a_show(20, hold_ttl_s=60), "A-4")).json()

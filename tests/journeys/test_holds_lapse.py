@@ -5,8 +5,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from holdfast.app import Box
 from tests.cast import Fan, problem
+
+pytestmark = pytest.mark.alone
 
 TTL_S = 2
 

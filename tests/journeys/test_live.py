@@ -121,6 +121,7 @@ async def test_a_free_show_goes_to_booked(server: Server, a_show: AShow, alice: 
     assert letters == [[[1, "H"]], [[1, "B"]]]
 
 
+@pytest.mark.alone
 async def test_a_hold_that_ends_is_seen_to_end_with_nobody_else_there(
     server: Server, a_show: AShow, alice: Fan
 ) -> None:
@@ -231,6 +232,7 @@ async def test_one_too_many_is_refused_before_the_stream_begins_and_let_in_later
     assert int(refused.headers["retry-after"]) > 0
 
 
+@pytest.mark.alone
 async def test_a_server_that_stops_ends_its_streams_and_takes_no_new_ones(
     config: Config, a_show: AShow
 ) -> None:

@@ -5,7 +5,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.cast import Fan, problem
+
+pytestmark = pytest.mark.alone
 
 
 async def test_before_it_opens_nothing_is_held(alice: Fan, a_show: Callable[..., Any]) -> None:

@@ -21,7 +21,7 @@ def test_every_answer_leads_somewhere(step: Step, answer: Answer, time: Time) ->
     assert isinstance(next_step(due_step(step, time), answer, time), Step)
 
 
-@pytest.mark.parametrize(("step", "time"), product((Step.CHARGE, Step.LOOK_UP), Time))
+@pytest.mark.parametrize(("step", "time"), list(product((Step.CHARGE, Step.LOOK_UP), Time)))
 def test_nothing_is_charged_or_waited_for_when_time_is_up(step: Step, time: Time) -> None:
     assert (due_step(step, time) is step) == (time is Time.LEFT)
     assert time is Time.LEFT or due_step(step, time) is Step.CALL_OFF

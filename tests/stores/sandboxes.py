@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -167,6 +167,14 @@ async def a_shop() -> AsyncIterator[Shop]:
         await shop.close()
 
 
+class Ended(Exception):
+    """It never said its address."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"ended with {code}")
+        self.code = code
+
+
 class Process:
     """`holdfast sandbox`, killed and started again at the will of the test."""
 
@@ -186,6 +194,8 @@ class Process:
         )
         assert self._process.stdout is not None
         line = await asyncio.wait_for(self._process.stdout.readline(), 20)
+        if not line:
+            raise Ended(await self._process.wait())
         self.url = json.loads(line)["url"]
         self._port = int(self.url.rpartition(":")[2])  # the same when it is started again
 
@@ -195,7 +205,8 @@ class Process:
     async def end(self, sign: signal.Signals = signal.SIGTERM) -> int:
         assert self._process is not None
         if self._process.returncode is None:
-            os.kill(self._process.pid, sign)  # not send_signal(), which looks, and takes the code from us
+            with suppress(ProcessLookupError):  # it has ended, and we have not been told yet
+                os.kill(self._process.pid, sign)  # not send_signal(): it looks, and takes the code from us
         return await self._process.wait()
 
 

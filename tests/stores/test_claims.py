@@ -139,6 +139,7 @@ class TestLimits:
         assert await pool.has(1) == 2
 
 
+@pytest.mark.alone
 class TestLapsing:
     async def test_a_claim_ends_at_its_end_and_not_before(self, pool: Pool) -> None:
         """Judged by the clock that decides: each try knows the time before and after it."""

@@ -287,6 +287,7 @@ class TestTheWindow:
         assert await here.best(1) == Shut()
 
 
+@pytest.mark.alone
 class TestTime:
     async def test_a_lapsed_hold_is_the_next_ones(self, hall: Callable[..., Any]) -> None:
         here = await hall(10)

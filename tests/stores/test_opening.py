@@ -160,6 +160,7 @@ class TestLapsedRows:
         assert again.state is State.HELD
         assert await till.counted() == 2
 
+    @pytest.mark.alone
     async def test_that_have_time_left_are_not_let_go(self, till: Till) -> None:
         live = await till.opened(3)
         await till.lapse(live.number, ago_ms=-400)

@@ -10,7 +10,7 @@ import pytest
 from holdfast.payments.gateway import Answer
 from holdfast.sandbox.folder import secret_in
 from tests.patience import until
-from tests.stores.sandboxes import QUICK, Desk, Process, Shop, a_desk, a_process, a_shop, an_order
+from tests.stores.sandboxes import QUICK, Desk, Ended, Process, Shop, a_desk, a_process, a_shop, an_order
 
 
 async def answered(desk: Desk, keys: list[str], done: dict[str, tuple[int, object]]) -> None:
@@ -103,14 +103,10 @@ async def test_a_storm_goes_on_after_a_restart(tmp_path: Path) -> None:
 
 async def test_it_stops_when_it_is_told_to_and_two_do_not_share_a_folder(tmp_path: Path) -> None:
     async with a_process(tmp_path) as process:
-        second = Process(tmp_path)
-        try:
-            with pytest.raises(ValueError):  # it says no address
-                await second.start()
-        finally:
-            code = await second.end()
+        with pytest.raises(Ended) as second:
+            await Process(tmp_path).start()
 
-        assert code == 2
+        assert second.value.code == 2
         assert await process.end() == 0
 
 

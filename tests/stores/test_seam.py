@@ -56,6 +56,7 @@ class TestRule1OpenIsAllOrNothing:
         assert await till.facts(first.number) == ["booking.held", "booking.expired"]
 
 
+@pytest.mark.alone
 class TestRule2DurationsCrossTheSeam:
     async def test_the_row_ends_before_its_claim_however_long_the_row_took(self, stage: Stage) -> None:
         """A row that counted its time from when it was written would outlive its claim: the seat shows as
@@ -126,6 +127,7 @@ class TestRule3AClaimFreesItsOwnSeatsOnly:
         assert await till.rows() == 1
 
 
+@pytest.mark.alone
 class TestRule4ExtendTheClaimFirst:
     async def test_the_claim_has_its_new_end_before_the_row_has(self, stage: Stage) -> None:
         """The other way round, a crash in between leaves a row whose seats show as free."""

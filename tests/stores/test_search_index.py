@@ -238,6 +238,7 @@ async def test_what_changes_while_it_is_written_is_written_again(box: Box, a_sho
     assert await box.index.write_due() == 0
 
 
+@pytest.mark.alone
 async def test_who_marks_does_not_wait_for_who_writes(box: Box, a_show: AShow) -> None:
     """Two connections, and a writer that needs both: whoever marks must not keep the second one waiting."""
     event_id = await of_show(box, await a_show(), "event_id")

@@ -83,6 +83,7 @@ class TestEveryChange:
         with pytest.raises(NoSuchShow):
             await live.watch(9_999_999, 0)
 
+    @pytest.mark.alone
     async def test_of_a_lapsed_hold_is_told_though_nobody_asks(self, moving: LiveMaps, pool: Pool) -> None:
         eyes = await watch(moving, pool.pool_id)
         await pool.claim(4, life_ms=1200)
@@ -92,6 +93,7 @@ class TestEveryChange:
 
         assert time.monotonic() - ends_at < SEEN_WITHIN_S
 
+    @pytest.mark.alone
     async def test_of_a_short_hold_too(self, moving: LiveMaps, pool: Pool) -> None:
         """Its end comes before anybody would have looked again."""
         eyes = await watch(moving, pool.pool_id)
@@ -160,6 +162,7 @@ class TestComingBack:
         assert told_at_first == []
         assert back.events == [("change", version + 2), ("change", version + 3)]
 
+    @pytest.mark.alone
     async def test_with_a_version_of_nobody_gets_the_map_in_the_end(
         self, moving: LiveMaps, pool: Pool
     ) -> None:
@@ -183,6 +186,7 @@ class TestRedisLost:
         assert eyes.events[1][1] // VERSIONS_AN_EPOCH > version // VERSIONS_AN_EPOCH
         assert eyes.map == "AAAAH" + "A" * 15
 
+    @pytest.mark.alone
     async def test_an_emptied_redis_is_found_out_though_nobody_asks(
         self, stage: Stage, moving: LiveMaps, till: Till
     ) -> None:
