@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 
+# Where this is set, every process of ours would compile itself anew: a second each.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test storm lint check bench docs screenshots lock clean
 

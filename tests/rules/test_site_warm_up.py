@@ -1,7 +1,7 @@
 """A web worker that says it is ready has nothing left to read for its first page."""
 
 from holdfast.people import LANGUAGES
-from holdfast.site.store import edition, templates, warm_up, words_of
+from holdfast.site.store import edition, template_names, templates, warm_up, words_of
 from holdfast.site.visit import LOCALES
 
 
@@ -14,7 +14,7 @@ def test_templates_words_and_files_are_there_before_anybody_asks() -> None:
     for language in LANGUAGES:
         made = templates(language)
         assert made.cache is not None
-        assert {name for _, name in made.cache.keys()} == set(made.list_templates())  # noqa: SIM118
+        assert {name for _, name in made.cache.keys()} == set(template_names())  # noqa: SIM118
     assert words_of.cache_info().currsize == len(LANGUAGES)
     assert edition.cache_info().currsize == 1
     for language in LANGUAGES:
