@@ -5,6 +5,7 @@ import re
 from playwright.async_api import FloatRect, Locator, Page, expect
 
 BOOKING = re.compile(r"/bookings/[a-z2-7]{20}$")
+FRAMES_MS = 50
 
 
 async def opened(page: Page, show: int) -> Page:
@@ -18,9 +19,19 @@ async def tap(page: Page, number: int, *, touch: bool = False) -> None:
     """A seat of a drawn hall, by its number."""
     seat = page.locator(f'g.seat[data-seat="{number}"] rect')
     await page.locator("#map").scroll_into_view_if_needed()
-    box = await box_of(seat)
+    box = await still(seat)
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     await (page.touchscreen.tap(x, y) if touch else page.mouse.click(x, y))
+
+
+async def still(element: Locator) -> FloatRect:
+    """Where it is, once it has stopped moving."""
+    box = await box_of(element)
+    while True:
+        await element.page.wait_for_timeout(FRAMES_MS)
+        before, box = box, await box_of(element)
+        if box == before:
+            return box
 
 
 async def box_of(element: Locator) -> FloatRect:

@@ -81,6 +81,7 @@ async def test_seats_are_told_apart_without_any_colour(
     assert await page.evaluate(SIGNS, 4) == HELD
     assert await page.evaluate(SIGNS, 14) == MINE
     await opened(page, sold)
+    await expect(page.locator('g.seat[data-seat="0"]')).to_have_attribute("data-state", "B")
     assert await page.evaluate(SIGNS, 0) == SOLD
 
 
