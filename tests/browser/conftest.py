@@ -46,13 +46,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line("tests/browser: left out, no Chromium found; name one in CHROMIUM")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def house() -> AsyncIterator[Office]:
     async with office(web=1, requests_per_second_max=0, logins_per_minute_max=0, mail_page=1) as opened:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def browser() -> AsyncIterator[Browser]:
     async with chromium() as opened:
         yield opened

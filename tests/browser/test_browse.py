@@ -41,7 +41,7 @@ class Programme:
         )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 async def programme(house: Office) -> Programme:
     """A small town with films, a concert and a match, and one show that is nearly full."""
     desk, admin = await a_desk(house.box, house.api), await a_desk(house.box, house.api, Role.ADMIN)

@@ -14,7 +14,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.engines.cache import Cache
 from holdfast.people import LANGUAGES
@@ -143,7 +143,24 @@ def sentences() -> dict[str, dict[str, dict[str, str | dict[str, str]]]]:
 def templates(language: str) -> "Environment":
     """Of one language: what they say in it, and the addresses of files, is in them as if typed there."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from jinja2.runtime import Context, Macro
     from markupsafe import Markup, escape
+
+    class Direct(Context):
+        """Calls what a template calls. Of that only macros want to be told where; Jinja looks each time."""
+
+        def call(
+            self,
+            what: Callable[..., Any],
+            /,
+            *given: Any,
+            _loop_vars: Any = None,
+            _block_vars: Any = None,
+            **named: Any,
+        ) -> Any:
+            if what.__class__ is Macro:
+                return what(self.eval_ctx, *given, **named)
+            return what(*given, **named)
 
     spoken = words_of(LOCALES[language][0])
 
@@ -166,6 +183,7 @@ def templates(language: str) -> "Environment":
         auto_reload=False,
         bytecode_cache=_compiled(language),
     )
+    made.context_class = Direct
     made.globals["asset"] = asset
     buttons = made.get_template("languages.html").render(words=spoken, say=spoken.say, languages=LANGUAGES)
     made.globals["language_buttons"] = Markup(buttons)
