@@ -3,9 +3,10 @@
 import asyncio
 import os
 import shutil
-import sqlite3
-import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -65,7 +66,7 @@ async def _create(config: Config, file: Path) -> "Contents":
         try:
             with terminal.progress() as progress:
                 program = version("holdfast")
-                return await backup.create(connection, file, program, _extras(folder), progress)
+                return await backup.create(connection, file, program, partial(_extras, folder), progress)
         finally:
             await connection.close()
 
@@ -99,32 +100,19 @@ async def _restore(config: Config, file: Path) -> "Contents":
     return contents
 
 
-def _extras(folder: Path) -> list["Extra"]:
-    """The sandbox's books and secret, and the settings of whoever asks."""
+def _extras(folder: Path, instant: datetime) -> Iterator["Extra"]:
+    """The sandbox's books as of this instant, its secret, and the settings of whoever asks."""
     from holdfast.backup import Extra
     from holdfast.backup.contents import FOLDER, SETTINGS
+    from holdfast.sandbox.books import copy_as_of
 
-    extras = []
     if (folder / SECRET).exists():
-        extras.append(Extra(FOLDER + SECRET, (folder / SECRET).read_bytes()))
+        yield Extra(FOLDER + SECRET, (folder / SECRET).read_bytes())
     if (folder / BOOKS).exists():
-        extras.append(Extra(FOLDER + BOOKS, _copy_of(folder / BOOKS)))
+        yield Extra(FOLDER + BOOKS, copy_as_of(folder / BOOKS, instant.timestamp()))
     given = {n: v for n, v in os.environ.items() if n.startswith("HOLDFAST_") and n not in OF_THIS_MACHINE}
     lines = "".join(f"{name}={value}\n" for name, value in sorted(given.items()))
-    return [*extras, Extra(SETTINGS, lines.encode())]
-
-
-def _copy_of(books: Path) -> bytes:
-    """Whole, though a sandbox writes to it."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-backup-") as place:
-        copy = Path(place) / "copy.db"
-        there, here = sqlite3.connect(books), sqlite3.connect(copy)
-        try:
-            there.backup(here)
-        finally:
-            there.close()
-            here.close()
-        return copy.read_bytes()
+    yield Extra(SETTINGS, lines.encode())
 
 
 def _put_files_back(folder: Path, file: Path) -> None:

@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 
 import asyncpg
 import pytest
 
-from holdfast.backup import create, restore
+from holdfast.backup import Extra, create, restore
 from holdfast.engines.checks import connect
 from holdfast.engines.embedded import Engines
 from holdfast.engines.migrate import Step, migrate, plan, steps
@@ -19,6 +20,10 @@ OLD = 10  # steps that an older program had
 
 
 def quiet(_what: str, _done: int, _total: int) -> None: ...
+
+
+def nothing_else(_instant: datetime) -> list[Extra]:
+    return []
 
 
 @pytest.fixture
@@ -56,7 +61,7 @@ async def test_an_older_schema_is_brought_up_to_date(
     names = ("plain", "back\\slash", "line\nfeed", "tab\there", "\\N", "Müller 🎟")
     ids = await add_accounts(old, *names)
 
-    made = await create(old, tmp_path / "old.backup", "0.0.1", (), quiet, known)
+    made = await create(old, tmp_path / "old.backup", "0.0.1", nothing_else, quiet, known)
     restored = await restore(new, tmp_path / "old.backup", quiet)
 
     rows = await new.fetch("SELECT id, name FROM account ORDER BY id")
@@ -73,7 +78,7 @@ async def test_triggers_tell_of_new_rows_and_not_of_those_that_came_back(
     await migrate(old)
     await add_sale(old, 1)
 
-    await create(old, tmp_path / "one.backup", "0.0.1", (), quiet)
+    await create(old, tmp_path / "one.backup", "0.0.1", nothing_else, quiet)
     await restore(new, tmp_path / "one.backup", quiet)
 
     told = "SELECT count(*) FROM outbox"
@@ -90,7 +95,7 @@ async def test_a_newer_programs_backup_and_a_used_database_are_refused(
     old, new = databases
     known = [*steps(), Step(9999, "9999_later", "CREATE TABLE later (id int);")]
     await migrate(old, known)
-    await create(old, tmp_path / "newer.backup", "9.0", (), quiet, known)
+    await create(old, tmp_path / "newer.backup", "9.0", nothing_else, quiet, known)
 
     with pytest.raises(Trouble, match="upgrade this one"):
         await restore(new, tmp_path / "newer.backup", quiet)

@@ -2,12 +2,16 @@
 
 import asyncio
 import os
+import sqlite3
 import stat
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from holdfast.payments.gateway import Answer
+from holdfast.sandbox.books import copy_as_of
 from holdfast.sandbox.folder import secret_in
 from tests.patience import until
 from tests.stores.sandboxes import QUICK, Desk, Ended, Process, Shop, a_desk, a_process, a_shop, an_order
@@ -108,6 +112,25 @@ async def test_it_stops_when_it_is_told_to_and_two_do_not_share_a_folder(tmp_pat
 
         assert second.value.code == 2
         assert await process.end() == 0
+
+
+async def test_a_copy_of_the_books_has_nothing_that_was_begun_later(tmp_path: Path) -> None:
+    """A ledger of that instant has never heard of it: its key must be free, and no notice tell of it."""
+    async with a_process(tmp_path) as process, a_desk(process.url) as desk:
+        early, late = an_order(), an_order()
+        await desk.gateway.charge(early)
+        instant = time.time()
+        await desk.gateway.charge(late)
+        copy = tmp_path / "copy.db"
+        copy.write_bytes(copy_as_of(tmp_path / "sandbox.db", instant))
+
+    with closing(sqlite3.connect(copy)) as books:
+        kept = books.execute("SELECT id, reference FROM payment").fetchall()
+        answers = books.execute("SELECT made FROM answer").fetchall()
+        told = books.execute("SELECT DISTINCT payment_id FROM notice").fetchall()
+    assert [reference for _, reference in kept] == [early.key]
+    assert answers == [(kept[0][0],)]
+    assert told in ([], answers)
 
 
 def test_the_secret_is_drawn_once_and_for_its_owner_alone(tmp_path: Path) -> None:

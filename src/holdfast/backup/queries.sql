@@ -1,3 +1,6 @@
+-- name: instant
+SELECT clock_timestamp();
+
 -- name: tables
 -- Every table of ours and its columns that are stored; which steps were taken is told by the contents.
   SELECT relname AS name, array_agg(attname::text ORDER BY attnum) AS columns

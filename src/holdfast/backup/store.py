@@ -66,19 +66,23 @@ async def create(
     connection: asyncpg.Connection,
     file: Path,
     program: str,
-    extras: Iterable[Extra],
+    extras: Callable[[datetime], Iterable[Extra]],
     progress: Progress,
     wanted: Sequence[Step] | None = None,
 ) -> Contents:
-    """Every table as of one instant, while people go on buying. The file is there whole, or not at all."""
+    """Every table as of one instant, while people go on buying. The file is there whole, or not at all.
+
+    `extras` is told that instant, so that it can give what was true then.
+    """
     wanted = steps() if wanted is None else wanted
     if pending := await plan(connection, wanted):
         raise Trouble(f"the schema is not up to date ({pending[0].name}): run `holdfast migrate` first")
     with _draft(file) as draft, zipfile.ZipFile(draft, "w", compresslevel=6) as archive:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
+            instant = await connection.fetchval(Q.instant)  # the first question: what it sees, all others see
             parts = await _write_tables(connection, archive, progress)
             taken = tuple(SchemaStep(step.number, step.name, step.checksum) for step in wanted)
-        for extra in extras:
+        for extra in extras(instant):
             part = Writing(archive, extra.name)
             part.write(extra.data)
             parts.append(part.close())

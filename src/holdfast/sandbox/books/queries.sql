@@ -94,3 +94,15 @@ SELECT text FROM note WHERE name = ?;
 
 -- name: write_note
 INSERT INTO note (name, text) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET text = excluded.text;
+
+-- name: forget_answers_since
+DELETE FROM answer WHERE made IN (SELECT id FROM payment WHERE created_at > ?);
+
+-- name: forget_notices_since
+DELETE FROM notice WHERE payment_id IN (SELECT id FROM payment WHERE created_at > ?);
+
+-- name: forget_refunds_since
+DELETE FROM refund WHERE payment_id IN (SELECT id FROM payment WHERE created_at > ?);
+
+-- name: forget_payments_since
+DELETE FROM payment WHERE created_at > ?;

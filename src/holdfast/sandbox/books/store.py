@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -279,6 +280,31 @@ class Books:
     def note(self, name: str) -> str | None:
         row = self._read(Q.read_note, (name,)).fetchone()
         return None if row is None else row[0]
+
+
+def copy_as_of(books: Path, instant: float) -> bytes:
+    """Whole, though a sandbox writes to it, and without payments that were begun after this instant.
+
+    For a backup of a ledger at that instant, which knows all earlier ones: a copy made before it would lack
+    money that the ledger has, and one made after it would have money that the ledger has never heard of.
+    """
+    with TemporaryDirectory(prefix="holdfast-backup-") as place:
+        file = Path(place) / "copy.db"
+        there, here = sqlite3.connect(books), sqlite3.connect(file)
+        try:
+            there.backup(here)
+            for forget in (
+                Q.forget_answers_since,
+                Q.forget_notices_since,
+                Q.forget_refunds_since,
+                Q.forget_payments_since,
+            ):
+                here.execute(forget, (instant,))
+            here.commit()
+        finally:
+            there.close()
+            here.close()
+        return file.read_bytes()
 
 
 def new_id(prefix: str) -> str:
