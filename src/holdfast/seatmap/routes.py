@@ -103,7 +103,7 @@ def ready_seats(scope: Scope) -> Response | None:
 def _seats(snapshot: Snapshot, scope: Scope, *, is_compact: bool) -> Response:
     headers = scope["state"]["headers"]
     form = "text"
-    if is_compact or headers.get(b"accept") == COMPACT.encode():
+    if is_compact or headers.get(b"accept") == COMPACT_KIND[1]:
         form = "packed" if takes_packed(scope) else "compact"
     ready: Ready | None = snapshot.answers.get(form)
     if ready is None:

@@ -47,7 +47,7 @@ FRESH_S = 1.0
 STALE_S = 2.0  # older than that nobody is shown how many seats are left, while the engines are there
 KEPT_MAX = 2_000  # pages; a locale each
 PACK_LEVEL = 5
-COMPILED_BYTES = 1_000_000  # of all templates in a language, and more
+COMPILED_BYTES = 2_000_000  # of all templates in all languages, and more
 # Of zlib, for a page that is packed for one person: level, method, gzip with a window of 8 kB, memory. Most
 # of the time for a few kilobytes is spent on making room for many: so it is 32 µs, and 105 as gzip does it.
 PACK_ONE = (1, zlib.DEFLATED, 16 + 13, 5)
@@ -203,22 +203,29 @@ def _html_in(folder: Traversable, above: str) -> Iterator[str]:
 
 
 def _compiled(language: str) -> "BytecodeCache | None":
-    """What templates were compiled to, beside them, as Python keeps its own: a process starts sooner by half.
+    """What templates were compiled to, as Python keeps its own: a process starts sooner by half.
 
-    Where that cannot be written, every process compiles for itself. What is kept is of the very text.
+    What is kept is of the very text. Where nothing can be kept, every process compiles for itself.
     """
     from jinja2 import FileSystemBytecodeCache
 
-    folder = Path(str(FOLDER / "templates" / "__pycache__"))
+    folder = _folder_of_compiled()
+    return FileSystemBytecodeCache(str(folder), f"{language}-%s.compiled") if folder is not None else None
+
+
+@cache
+def _folder_of_compiled() -> Path | None:
+    """Beside the templates; None: Python was told to keep nothing, or there is no room to."""
     if sys.dont_write_bytecode:
         return None
+    folder = Path(str(FOLDER / "templates" / "__pycache__"))
     try:
         folder.mkdir(exist_ok=True)
         with TemporaryFile(dir=folder) as trial:
             trial.write(bytes(COMPILED_BYTES))
     except OSError:
         return None
-    return FileSystemBytecodeCache(str(folder), f"{language}-%s.compiled")
+    return folder
 
 
 def asset(name: str) -> str:
