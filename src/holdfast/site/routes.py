@@ -26,6 +26,7 @@ from holdfast.site.visit import (
     CITY,
     LANGUAGE,
     SESSION,
+    WISH_BYTES_MAX,
     cookies_of,
     forget_cookie,
     is_from_here,
@@ -91,7 +92,8 @@ OWN_POLICY = _written(POLICY)
 def locale(request: Request) -> str:
     headers = request.scope["state"]["headers"]
     chosen = cookies(request).get(LANGUAGE)
-    return locale_of(chosen, headers.get(b"accept-language", b"").decode("latin-1"))
+    wish = headers.get(b"accept-language", b"")[:WISH_BYTES_MAX]
+    return locale_of(chosen if chosen in LANGUAGES else None, wish.decode("latin-1"))
 
 
 def words(request: Request) -> Words:

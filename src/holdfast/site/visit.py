@@ -13,6 +13,7 @@ OURS = frozenset({SESSION, LANGUAGE, CITY})
 YEAR_S = 31_536_000
 COOKIES_BYTES_MAX = 16_384  # a whole domain may share them
 WISHES_KEPT_MAX = 1024  # of languages: most browsers of a country say the same
+WISH_BYTES_MAX = 256  # what a stranger sends is not kept at any length
 
 # How a language writes numbers, money and dates; the first is for who names no region of it.
 LOCALES = {
