@@ -64,7 +64,7 @@ async def browse_figures(rounds: int, say: Say) -> list[Figure]:
         people = on.folder / "tokens"
         people.write_text("\n".join(await tokens(on, PEOPLE)) + "\n")
         ids = list(await shows(on, a_layout(200), 1 + SHOWS_A_RUN * (3 * rounds + 1)))
-        await on.box.index.reindex()
+        await on.app.index.reindex()
         async with workers(on, 2) as app, edge(on.folder / "nginx", app) as front:
             scene = Scene(on, app, front, people, ids[0])
             for i in range(rounds):
@@ -152,9 +152,9 @@ async def _beside(scene: Scene, figure: Figure, fresh: list[int], rounds: int, s
 async def _asked(on: Stage) -> dict[str, int]:
     """What the engines have been asked for so far, by their own count."""
     await asyncio.sleep(1.5)  # a connection of the ledger tells what it did a second later
-    told = (await on.box.redis.call("INFO", "commandstats")).decode()
+    told = (await on.app.redis.call("INFO", "commandstats")).decode()
     counts = [line.split("calls=")[1].split(",")[0] for line in told.splitlines() if _is_script(line)]
-    row = await on.box.postgres.fetchrow(Q.asked_of_ledger)
+    row = await on.app.postgres.fetchrow(Q.asked_of_ledger)
     return {"scripts": sum(map(int, counts)), **dict(row)}
 
 

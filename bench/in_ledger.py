@@ -10,7 +10,7 @@ import asyncpg
 
 from bench.figure import Figure
 from bench.stage import Q, shows, stage
-from holdfast.ledger import Opened, Opening
+from holdfast.bookings import Opened, Opening
 from tests.cast import a_layout
 
 CALLERS = 128
@@ -37,7 +37,7 @@ async def ledger_figures(rounds: int, say: Say) -> list[Figure]:
             seats = (2 * pair, 2 * pair + 1)
             names = (show, number, f"r{number}", 1, f"c{number}", "")
             opening = Opening(*names, 600_000, time.monotonic(), 1, "EUR", seats, (1500, 1500))
-            assert isinstance(await on.box.ledger.open(opening), Opened)
+            assert isinstance(await on.app.ledger.open(opening), Opened)
 
         async def in_transactions(show: int, pair: int) -> None:
             number = next(numbers)
@@ -52,11 +52,11 @@ async def ledger_figures(rounds: int, say: Say) -> list[Figure]:
                 await connection.execute(Q.take_seats, show, seats, number)
                 await _insert(connection, show, number, pair)
 
-        await on.box.postgres.execute(Q.seat_table)
+        await on.app.postgres.execute(Q.seat_table)
         for i in range(rounds):
             say(f"ledger, round {i + 1} of {rounds}")
             ids = await shows(on, layout, SHOWS, built=False)
-            await on.box.postgres.execute(Q.seat_rows, ids[-1], SEATS)
+            await on.app.postgres.execute(Q.seat_rows, ids[-1], SEATS)
             batches = await rate(in_batches, list(ids[:-2]))
             by_tx.add(batches, await rate(in_transactions, [ids[-2]]))
             by_lock.add(batches, await rate(with_row_locks, [ids[-1]]))

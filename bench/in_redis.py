@@ -40,12 +40,12 @@ async def claim_figures(rounds: int, say: Say) -> list[Figure]:
 
 async def build(on: Stage, pool_id: int) -> None:
     blueprint = Blueprint(1, b"A" * UNITS, -1, 10**9, [], {}, {"name": b"bench"})
-    assert await on.box.claims.build(pool_id, blueprint)
+    assert await on.app.claims.build(pool_id, blueprint)
 
 
 async def batched(on: Stage, pool_id: int) -> float:
     """Batches of claims of any two units each, one script call a batch."""
-    claims = Claims(on.box.redis)
+    claims = Claims(on.app.redis)
     wishes = [Wish(f"~{i:x}", i % 1000, LIFE_MS, UNITS, (), 1, UNITS, 2) for i in range(CLAIMS)]
     began = time.perf_counter()
     for start in range(0, CLAIMS, BATCH):
@@ -58,7 +58,7 @@ async def benchmarked(on: Stage, pool_id: int) -> float:
     """One claim a call; redis-benchmark puts a random number wherever it finds __rand_int__."""
     # Without a zero in it: redis-benchmark reads its last argument as text.
     wish = [("~__rand_int__", 1, LIFE_MS, UNITS, (), 1, UNITS, 2)]
-    async with on.box.redis.lease() as link:
+    async with on.app.redis.lease() as link:
         run_id = link.run_id
         await link.call("SCRIPT", "LOAD", CLAIM.source)
     packed = msgspec.msgpack.encode(wish)

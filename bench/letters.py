@@ -82,7 +82,7 @@ class Trial:
         return found
 
     async def _all_arrived(self) -> bool:
-        return int(await self.stage.box.postgres.fetchval(Q.tickets_sent)) >= self.bookings
+        return int(await self.stage.app.postgres.fetchval(Q.tickets_sent)) >= self.bookings
 
 
 async def letter_figures(rounds: int, say: Say) -> list[Figure]:
@@ -95,7 +95,7 @@ async def letter_figures(rounds: int, say: Say) -> list[Figure]:
                 say(f"letters, round {i + 1} of {rounds}: mail is {mood}")
                 trial.runs[mood].append(await trial.run(mood, RATE * SECONDS))
         taken, twice = len(trial.mail.taken()), trial.mail.twice()
-        dead = await trial.stage.box.postgres.fetchval(Q.notices_dead)
+        dead = await trial.stage.app.postgres.fetchval(Q.notices_dead)
     assert not twice, f"these came twice: {twice}"
     assert not dead, f"{dead} were given up"
     arrived = Figure("mails of confirmed bookings", "mails", "bookings", 1.0)

@@ -54,7 +54,7 @@ async def web_figures(rounds: int, say: Say) -> list[Figure]:
                 more = {"pairs": BIG_SEATS // 2, "pairs_a_row": BIG_ROW // 2, "seconds": 2}
                 on_big = (await asked("win", large[i], **more)).only(201)
                 big.add(on_big.per_second, won.per_second)
-                size = len((await on.box.seatmap.snapshot(large[i])).text)
+                size = len((await on.app.seatmap.snapshot(large[i])).text)
                 whole = (await asked(f"bytes{size}")).only(200)
                 read.add((await asked("seats", large[i])).only(200).per_second, whole.per_second)
         await _many_shows(on, many, rounds, list(small[1 + SHOWS_A_RUN * (rounds + 1) :]), say)

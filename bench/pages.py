@@ -66,8 +66,8 @@ async def page_figures(rounds: int, say: Say) -> list[Figure]:
     seen: dict[str, list[Seen]] = {}
     async with stage() as on:
         say("the demo's programme")
-        shows = [show["id"] for show in (await populate(on.box, lambda *_: None)).shows[:5]]
-        await on.box.index.reindex()
+        shows = [show["id"] for show in (await populate(on.app, lambda *_: None)).shows[:5]]
+        await on.app.index.reindex()
         async with workers(on, 2) as url:
             scene = await _scene(on, url, free=shows[0], stadium=shows[3], small=shows[4])
             async with chromium() as browser:
@@ -95,7 +95,7 @@ async def _scene(on: Stage, url: str, *, free: int, stadium: int, small: int) ->
     async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
         held, tickets = [await _held(client, show) for show in (small, free)]
         cookie = client.cookies["holdfast"]
-    row = await on.box.catalogue.show_card(small)
+    row = await on.app.catalogue.show_card(small)
     paths = {
         "home": f"/?city={CITY}",
         "a search": f"/find?city={CITY}",

@@ -16,7 +16,7 @@ from bench.figure import Figure
 from bench.load import Load, run
 from bench.plot import plot_sold_out
 from bench.stage import START_WITHIN_S, Q, Stage, free_port, shows, stage, tokens, workers
-from holdfast.ledger import Opened, Opening
+from holdfast.bookings import Opened, Opening
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.gateways.sandbox import api_key
 from holdfast.payments.payment import Ask, Payment
@@ -100,7 +100,7 @@ async def _sell_out(on: Stage, url: str, people: Path, show: int, gateway: "Gate
     bought = await bought_from(url, people, show, seconds=300, **hall)
     await settled(on, gateway)
     settled_s = time.perf_counter() - began
-    confirmed = await on.box.postgres.fetchval(Q.seats_confirmed, show)
+    confirmed = await on.app.postgres.fetchval(Q.seats_confirmed, show)
     assert confirmed == SOLD_OUT_SEATS, f"{confirmed} seats are confirmed"
     found = {
         "seats": SOLD_OUT_SEATS,
@@ -116,7 +116,7 @@ async def _sell_out(on: Stage, url: str, people: Path, show: int, gateway: "Gate
 
 async def settled(on: Stage, gateway: "Gateway") -> None:
     async def is_settled() -> bool:
-        under_way = await on.box.postgres.fetchval(Q.payments_under_way)
+        under_way = await on.app.postgres.fetchval(Q.payments_under_way)
         return not under_way and not await gateway.waiting()
 
     await until(is_settled, within_s=SETTLED_WITHIN_S)
@@ -135,8 +135,8 @@ async def _count_statements(on: Stage, url: str, people: Path, show: int) -> Non
 
 async def _traffic(on: Stage) -> dict[str, int]:
     """Transactions of the ledger and scripts of Redis so far, without those of this count."""
-    commits = int(await on.box.postgres.fetchval(Q.commits))
-    stats: dict[str, Any] = await on.box.redis.call("INFO", "commandstats")
+    commits = int(await on.app.postgres.fetchval(Q.commits))
+    stats: dict[str, Any] = await on.app.redis.call("INFO", "commandstats")
     text = stats.decode() if isinstance(stats, bytes) else str(stats)
     line = next((line for line in text.splitlines() if line.startswith("cmdstat_evalsha:")), "calls=0,")
     return {"ledger": commits, "redis": int(line.partition("calls=")[2].partition(",")[0])}
@@ -146,7 +146,7 @@ async def _confirm_figure(rounds: int, say: Say) -> Figure:
     figure = Figure("payments confirmed in batches", "payments/s", "a transaction each, pool of 6", 6.0)
     yes = Charge(answer=Answer.YES, reference="pay_bench")
     async with stage() as on:
-        book = on.box.payments
+        book = on.app.payments
         for i in range(rounds):
             say(f"confirming, round {i + 1} of {rounds}")
             (show,) = await shows(on, a_layout(BATCHED + SINGLE, row=100), 1, built=False)
@@ -183,7 +183,7 @@ async def _paying(on: Stage, show: int, how_many: int) -> list[Payment]:
             Opening(show, OWNERS + i, f"r{i}", 1, f"c{i}", "", 600_000, now, 1, "EUR", (i,), (1500,))
             for i in seats
         ]
-        opened = [one for one in await on.box.ledger.open_many(openings) if isinstance(one, Opened)]
+        opened = [one for one in await on.app.ledger.open_many(openings) if isinstance(one, Opened)]
         asks = [
             Ask(
                 show_id=show,
@@ -197,7 +197,7 @@ async def _paying(on: Stage, show: int, how_many: int) -> list[Payment]:
             )
             for one, opening in zip(opened, openings, strict=True)
         ]
-        found += [one.payment for one in await on.box.payments.start_many(asks) if one.payment]
+        found += [one.payment for one in await on.app.payments.start_many(asks) if one.payment]
     assert len(found) == how_many
     return found
 

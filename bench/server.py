@@ -14,14 +14,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.app import asgi_app
+from holdfast.bookings import State
 from holdfast.config import Config
-from holdfast.ledger import State
-from holdfast.people import Role
-from holdfast.sale.order import BookingPage, HoldBody, SeatPage
-from holdfast.site.store import warm_up
-from holdfast.web.answers import answer, read
+from holdfast.holds.request import BookingPage, HoldBody, SeatPage
+from holdfast.runtime.workers import rarely_collect
+from holdfast.site.templates_env import warm_up
+from holdfast.web.caller import Role
+from holdfast.web.responses import answer, read
 from holdfast.web.routing import Route
-from holdfast.workers import rarely_collect
 
 PAGES: dict[int, bytes] = {}
 

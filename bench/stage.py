@@ -13,13 +13,14 @@ from pathlib import Path
 import asyncpg
 import httpx2
 
-from holdfast.app import Box, box_office
-from holdfast.catalogue import Layout
+from holdfast.accounts import NewAccount
+from holdfast.app import App, open_app
 from holdfast.config import Config
 from holdfast.engines.embedded import Engines, engines
 from holdfast.engines.migrate import migrate
 from holdfast.engines.sql import Queries
-from holdfast.people import Caller, NewAccount, Role
+from holdfast.layouts import Layout
+from holdfast.web.caller import Caller, Role
 from tests.cast import a_show
 
 Q = Queries("bench")
@@ -32,7 +33,7 @@ ACCESS_TTL_S = 3600  # tokens of the load live as long as the bench
 class Stage:
     engines: Engines
     config: Config
-    box: Box
+    app: App
     folder: Path
 
 
@@ -49,8 +50,8 @@ async def stage(batch_max: int = 128) -> AsyncIterator[Stage]:
                 requests_per_second_max=0,
                 access_ttl_s=ACCESS_TTL_S,
             )
-            async with box_office(config) as box:
-                yield Stage(both, replace(config, batch_max=batch_max), box, Path(folder))
+            async with open_app(config) as app:
+                yield Stage(both, replace(config, batch_max=batch_max), app, Path(folder))
 
 
 def free_port() -> int:
@@ -103,17 +104,17 @@ async def _answers(url: str, how_many: int) -> None:
 
 async def tokens(on: Stage, how_many: int) -> list[str]:
     people = [NewAccount(f"bench{i}-{os.getpid()}@example.com", "Bench") for i in range(how_many)]
-    ids = await on.box.people.add_many(people)
-    return [on.box.people.access_token(Caller(i, Role.FAN, 10_000_000 + i)) for i in ids]
+    ids = await on.app.people.add_many(people)
+    return [on.app.people.access_token(Caller(i, Role.FAN, 10_000_000 + i)) for i in ids]
 
 
 async def shows(on: Stage, layout: Layout, how_many: int, *, built: bool = True) -> Sequence[int]:
     """So many shows on sale, numbered consecutively; their maps are built unless nobody will ask."""
-    first = await a_show(on.box, layout=layout, owner_seats_max=1000)
+    first = await a_show(on.app, layout=layout, owner_seats_max=1000)
     ids = list(range(first, first + how_many))
     for query in (Q.copy_shows, Q.copy_prices, Q.copy_terms, Q.copy_sales):
-        await on.box.postgres.execute(query, first, ids)
+        await on.app.postgres.execute(query, first, ids)
     if built:
         for show_id in ids:
-            await on.box.seatmap.rebuild(show_id, "bench")
+            await on.app.seatmap.rebuild(show_id, "bench")
     return ids

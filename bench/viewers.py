@@ -36,7 +36,7 @@ async def _round(on: Stage, url: str, show: int, told: Figure, soon: Figure) -> 
     async with audience(on.folder, url, show, count=VIEWERS, times=str(times), keeps_states=False) as crowd:
         each_kb = (memory_kb(server) - before_kb) / VIEWERS
         began, used_s = time.monotonic(), cpu_s(server)
-        asked_at = await changing(on.box, show, a_second=CHANGES_A_SECOND, seconds=SECONDS)
+        asked_at = await changing(on.app, show, a_second=CHANGES_A_SECOND, seconds=SECONDS)
         took_s = time.monotonic() - began
         cores = (cpu_s(server) - used_s) / took_s
         seen = await crowd.go_home()

@@ -8,15 +8,17 @@ from typing import Any
 import httpx2
 import msgspec
 
-from holdfast import catalogue
-from holdfast.app import Box
-from holdfast.catalogue import Layout, LayoutBody, OrphanRule
-from holdfast.catalogue.layout_body import AreaBody, CategoryBody, RowBody, SectionBody
-from holdfast.catalogue.schedule.store import PlannedShow, add_shows
+from holdfast import pricing
+from holdfast.accounts import NewAccount
+from holdfast.app import App
+from holdfast.catalogue import OrphanRule
 from holdfast.catalogue.show import Times
 from holdfast.catalogue.store import store_layout
-from holdfast.catalogue.terms import PLAIN
-from holdfast.people import Caller, NewAccount, Role
+from holdfast.layouts import Layout, LayoutBody
+from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody
+from holdfast.organisers.shows_store import PlannedShow, add_shows
+from holdfast.pricing.terms import PLAIN
+from holdfast.web.caller import Caller, Role
 
 API = "/api/v1"
 _numbers = count(1)
@@ -90,13 +92,13 @@ class Terms:
     orphan_rule: OrphanRule = OrphanRule.OFF
     opens_in_s: float = -3600
     closes_in_s: float = 86_400
-    sold_on: catalogue.Terms = PLAIN
+    sold_on: pricing.Terms = PLAIN
 
 
-async def a_show(box: Box, seats: int = 50, layout: Layout | None = None, **terms: Any) -> int:
+async def a_show(app: App, seats: int = 50, layout: Layout | None = None, **terms: Any) -> int:
     """A show on sale, in a hall of its own."""
     layout, agreed = layout or a_layout(seats), Terms(**terms)
-    await store_layout(box.postgres, layout)
+    await store_layout(app.postgres, layout)
     name, now = f"Test {next(_numbers)} {datetime.now(UTC).timestamp()}", datetime.now(UTC)
     starts = now + timedelta(days=2)
     times = Times(
@@ -105,7 +107,7 @@ async def a_show(box: Box, seats: int = 50, layout: Layout | None = None, **term
         opens_at=now + timedelta(seconds=agreed.opens_in_s),
         closes_at=now + timedelta(seconds=agreed.closes_in_s),
     )
-    async with box.postgres.transaction() as tx:
+    async with app.postgres.transaction() as tx:
         city = await tx.fetchval(
             "INSERT INTO city (slug, name, country, timezone, lat, lon)"
             " VALUES ('testville', 'Testville', 'DE', 'Europe/Berlin', 50, 8)"
@@ -144,11 +146,11 @@ async def a_show(box: Box, seats: int = 50, layout: Layout | None = None, **term
     return show_id
 
 
-async def fans(box: Box, api: httpx2.AsyncClient, how_many: int, role: Role = Role.FAN) -> list[Fan]:
+async def fans(app: App, api: httpx2.AsyncClient, how_many: int, role: Role = Role.FAN) -> list[Fan]:
     """People with accounts in the ledger and tokens signed by the test."""
     names = [f"fan{next(_numbers)}-{datetime.now(UTC).timestamp()}@example.com" for _ in range(how_many)]
-    ids = await box.people.add_many([NewAccount(name, name, role) for name in names])
-    return [Fan(i, box.people.access_token(Caller(i, role, 1_000_000 + i)), api) for i in ids]
+    ids = await app.people.add_many([NewAccount(name, name, role) for name in names])
+    return [Fan(i, app.people.access_token(Caller(i, role, 1_000_000 + i)), api) for i in ids]
 
 
 def problem(response: httpx2.Response) -> dict[str, Any]:

@@ -14,13 +14,13 @@ import httpx2
 import pytest
 import uvicorn
 
-from holdfast.app import Box, asgi_app, box_office
+from holdfast.app import App, asgi_app, open_app
 from holdfast.config import Config
 from holdfast.engines.embedded import Engines, engines
 from holdfast.engines.migrate import migrate
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from holdfast.sandbox.worker import KEEP_ALIVE_S, Setup, opened
+from holdfast.sandbox.process import KEEP_ALIVE_S, Setup, opened
 from holdfast.web.asgi import Application
 from tests import cast
 from tests.cast import Fan
@@ -89,26 +89,26 @@ def config(running_engines: Engines, sandbox: str) -> Config:
 
 
 @pytest.fixture(scope="session")
-async def box(config: Config) -> AsyncIterator[Box]:
-    async with box_office(config) as opened:
+async def app(config: Config) -> AsyncIterator[App]:
+    async with open_app(config) as opened:
         yield opened
 
 
 @pytest.fixture(scope="session", params=["batched", "direct"])
-async def either_box(request: pytest.FixtureRequest, config: Config) -> AsyncIterator[Box]:
+async def either_box(request: pytest.FixtureRequest, config: Config) -> AsyncIterator[App]:
     """The box office with batching, and with batching switched off: the same tests pass on both."""
-    async with box_office(config if request.param == "batched" else replace(config, batch_max=1)) as opened:
+    async with open_app(config if request.param == "batched" else replace(config, batch_max=1)) as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
-def postgres(box: Box) -> Postgres:
-    return box.postgres
+def postgres(app: App) -> Postgres:
+    return app.postgres
 
 
 @pytest.fixture(scope="session")
-def redis(box: Box) -> Redis:
-    return box.redis
+def redis(app: App) -> Redis:
+    return app.redis
 
 
 @pytest.fixture(scope="session")
@@ -136,15 +136,15 @@ async def started(application: Application) -> AsyncIterator[None]:
 
 
 @pytest.fixture
-def a_show(box: Box) -> Callable[..., Any]:
-    return partial(cast.a_show, box)
+def a_show(app: App) -> Callable[..., Any]:
+    return partial(cast.a_show, app)
 
 
 @pytest.fixture
-async def alice(box: Box, api: httpx2.AsyncClient) -> Fan:
-    return (await cast.fans(box, api, 1))[0]
+async def alice(app: App, api: httpx2.AsyncClient) -> Fan:
+    return (await cast.fans(app, api, 1))[0]
 
 
 @pytest.fixture
-async def bob(box: Box, api: httpx2.AsyncClient) -> Fan:
-    return (await cast.fans(box, api, 1))[0]
+async def bob(app: App, api: httpx2.AsyncClient) -> Fan:
+    return (await cast.fans(app, api, 1))[0]

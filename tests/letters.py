@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.payments.gateway import Charge, Order
 from holdfast.payments.payment import Payment
-from holdfast.sandbox.notice import notice_body, signature
+from holdfast.sandbox.webhook import notice_body, signature
 from tests.conftest import GATEWAY_SECRET
 
 ACCOUNT = "acct_sandbox"
@@ -55,9 +55,9 @@ def a_letter(
     return Letter(notice_body(name, kind, ACCOUNT, time.time(), {"payment": about}))
 
 
-async def charged(box: Box, payment: Payment, method: str = "tok_ok", **changes: Any) -> Charge:
+async def charged(app: App, payment: Payment, method: str = "tok_ok", **changes: Any) -> Charge:
     """At the gateway, behind the back of the ledger."""
     order = {"amount_minor": payment.amount_minor, "currency": payment.currency, **changes}
-    return await box.cashier.gateway.charge(
+    return await app.cashier.gateway.charge(
         Order(key=payment.key, method=method, description="a test", **order)
     )

@@ -81,7 +81,7 @@ MUTANTS = (
         "webhooks are not deduplicated",
         (
             Patch(
-                f"{PAYMENTS}/webhooks/store.py",
+                f"{PAYMENTS}/webhooks.py",
                 "            [notice.event_id for notice in notices],\n",
                 "            [f'{notice.event_id}.{time.monotonic_ns()}' for notice in notices],\n",
             ),
@@ -92,7 +92,7 @@ MUTANTS = (
         "another key for every try of a refund",
         (
             Patch(
-                f"{PAYMENTS}/refunds/refund.py",
+                "src/holdfast/refunds/refund.py",
                 '        return f"{self.key}_r{self.id}{again}"\n',
                 "        return f\"{self.key}_r{self.id}{again}_{__import__('time').monotonic_ns()}\"\n",
             ),
@@ -111,7 +111,7 @@ MUTANTS = (
         "nobody carries payments on",
         (
             Patch(
-                f"{PAYMENTS}/worker.py",
+                f"{PAYMENTS}/jobs.py",
                 "        room = AT_ONCE_MAX - len(self._under_way)\n",
                 "        room = 0\n",
             ),
@@ -122,7 +122,7 @@ MUTANTS = (
         "nobody compares the books",
         (
             Patch(
-                f"{PAYMENTS}/books/store.py",
+                f"{PAYMENTS}/reconciliation.py",
                 "range(0, len(doubtful), ASKED_AT_ONCE_MAX)",
                 "range(0, 0, ASKED_AT_ONCE_MAX)",
             ),
@@ -133,7 +133,7 @@ MUTANTS = (
         "2xx to a webhook before the commit",
         (
             Patch(
-                f"{PAYMENTS}/webhooks/store.py",
+                f"{PAYMENTS}/webhooks.py",
                 "        stored = await self._store(told)\n",
                 "        asyncio.ensure_future(self._store(told))\n        return Verdict.WAIT\n"
                 "        stored = await self._store(told)\n",
@@ -145,7 +145,7 @@ MUTANTS = (
         "seats are free before the gateway has cancelled",
         (
             Patch(
-                f"{PAYMENTS}/cashier/store.py",
+                f"{PAYMENTS}/saga_runner.py",
                 "            charge = await self._ask(step, payment)\n",
                 "            if step is Step.CALL_OFF and now is not Time.LEFT:\n"
                 "                payment = await self._let_go(payment, is_sure=False)\n"
@@ -172,7 +172,7 @@ MUTANTS = (
         "an unknown charge is tried again under another key",
         (
             Patch(
-                f"{PAYMENTS}/cashier/store.py",
+                f"{PAYMENTS}/saga_runner.py",
                 "                    charge = await self.gateway.charge(self._order(payment))\n",
                 "                    charge = await self.gateway.charge(self._order(payment))\n"
                 "                    if charge.answer is Answer.UNKNOWN and charge.reference is None:\n"
@@ -186,7 +186,7 @@ MUTANTS = (
         "a charge on its way is taken for none",
         (
             Patch(
-                f"{PAYMENTS}/cashier/store.py",
+                f"{PAYMENTS}/saga_runner.py",
                 "            if is_charged and charge.answer is Answer.ABSENT:\n",
                 "            if False:\n",
             ),
@@ -197,7 +197,7 @@ MUTANTS = (
         "a hold without a key does not know its own claim",
         (
             Patch(
-                f"{PAYMENTS}/cashier/store.py",
+                f"{PAYMENTS}/saga_runner.py",
                 "return isinstance(pool, PoolMap) and str(payment.claim) in (pool.claims or ())",
                 "return False",
             ),

@@ -225,9 +225,9 @@ async def choose_two(camera: Camera) -> None:
     first = next(seat for seat in free if seat > 60 and {seat + 1, seat + 2, seat + 3} <= set(free))
     await show_map(camera)
     for _ in range(2 if camera.kind != "desktop" else 1):  # for a finger the map comes closer first
-        box = await page.locator(f'g.seat[data-seat="{first}"] rect').bounding_box()
-        assert box is not None
-        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        app = await page.locator(f'g.seat[data-seat="{first}"] rect').bounding_box()
+        assert app is not None
+        x, y = app["x"] + app["width"] / 2, app["y"] + app["height"] / 2
         await (page.touchscreen.tap(x, y) if camera.kind != "desktop" else page.mouse.click(x, y))
         await page.wait_for_timeout(300)
     await page.wait_for_selector("#sheet .picked .what")

@@ -3,7 +3,7 @@
 config.py            ─► docs/operating/settings.md
 cli.py               ─► docs/operating/commands.md
 refusals.py          ─► docs/problems.md
-ledger/booking.py    ─► docs/flows/booking.md
+bookings/booking.py    ─► docs/flows/booking.md
 payments/saga.py     ─► docs/flows/payment.md
 outbox/fact.py       ─► docs/facts.md
 routes of subjects   ─► docs/api.md
@@ -22,8 +22,8 @@ import typer
 
 from holdfast import config
 from holdfast.app import ROUTES
-from holdfast.cli import app as commands
-from holdfast.ledger import booking
+from holdfast.bookings import booking
+from holdfast.cli.main import cli as commands
 from holdfast.outbox import fact
 from holdfast.payments import saga
 from holdfast.web import problems
@@ -114,7 +114,7 @@ def booking_flow() -> str:
     lines = [
         "# The life of a booking",
         "",
-        "Drawn from `MOVES` in `src/holdfast/ledger/booking.py` by `make docs`. A trigger in the ledger",
+        "Drawn from `MOVES` in `src/holdfast/bookings/booking.py` by `make docs`. A trigger in the ledger",
         "refuses every other move.",
         "",
         "```mermaid",

@@ -131,7 +131,7 @@ def cpu_s(parent: int) -> float:
 
 
 async def look(on: Stage) -> Look:
-    rows = await on.box.postgres.fetch(Q.facts_now)
+    rows = await on.app.postgres.fetch(Q.facts_now)
     now = time.perf_counter()
     return Look(now, {row["name"]: row["at_id"] for row in rows}, {row["name"]: row["lag_s"] for row in rows})
 

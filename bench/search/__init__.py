@@ -16,7 +16,7 @@ import httpx2
 from bench.figure import Figure
 from bench.search.programme import CITIES, Q, Words, make_programme, place, settle
 from bench.stage import Stage, stage, workers
-from holdfast.search.meaning import ANYTHING
+from holdfast.search.parsed import ANYTHING
 from holdfast.search.query import SearchAsked, understood
 
 EVENTS = int(os.environ.get("BENCH_EVENTS", "200000"))
@@ -37,11 +37,11 @@ async def search_figures(rounds: int, say: Say) -> list[Figure]:
         say(f"{EVENTS} events, {EVENTS * 5} shows")
         await make_programme(on.config.database_url, words, EVENTS)
         began = time.monotonic()
-        await on.box.index.reindex(lambda _what, done, total: say(f"reindex: {done} of {total}"))
+        await on.app.index.reindex(lambda _what, done, total: say(f"reindex: {done} of {total}"))
         await settle(on.config.database_url)
         took = time.monotonic() - began
-        counted_ms = await _timed(on.box.search.count_all())
-        facets_ms = await _timed(on.box.search.tally(understood(SearchAsked()).filters, ANYTHING))
+        counted_ms = await _timed(on.app.search.count_all())
+        facets_ms = await _timed(on.app.search.tally(understood(SearchAsked()).filters, ANYTHING))
         for _ in range(rounds):
             await _in_database(on, words, in_database, say)
         async with workers(on, 2) as url, httpx2.AsyncClient(base_url=url) as client:
@@ -77,7 +77,7 @@ def questions(kind: str, words: Words) -> Iterator[SearchAsked]:
 
 
 async def _in_database(on: Stage, words: Words, figures: dict[str, Figure], say: Say) -> None:
-    finder = on.box.search
+    finder = on.app.search
 
     async def ask(asked: SearchAsked) -> None:
         search = understood(asked)
@@ -91,7 +91,7 @@ async def _in_database(on: Stage, words: Words, figures: dict[str, Figure], say:
         await asyncio.gather(finder.suggested_events(words, 8), finder.suggested_venues(words, 4))
 
     async def look_up(number: int) -> None:
-        await on.box.postgres.fetchrow(Q.look_up, number)
+        await on.app.postgres.fetchrow(Q.look_up, number)
 
     for kind, figure in figures.items():
         say(f"in the database: {kind}")

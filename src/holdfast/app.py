@@ -4,122 +4,124 @@ from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import holdfast.catalogue.admin.routes
-import holdfast.catalogue.routes
-import holdfast.figures.routes
-import holdfast.gate.passes.routes
-import holdfast.gate.routes
-import holdfast.hooks.routes
-import holdfast.invoices.routes
-import holdfast.notices.mailbox.routes
-import holdfast.notices.routes
-import holdfast.payments.books.routes
-import holdfast.payments.refunds.desk.routes
-import holdfast.payments.refunds.routes
-import holdfast.payments.routes
-import holdfast.payments.webhooks.routes
-import holdfast.people.routes
-import holdfast.sale.blocks.routes
-import holdfast.sale.routes
-import holdfast.search.routes
-import holdfast.seatmap.live.routes
-import holdfast.seatmap.routes
-import holdfast.site.account.routes
-import holdfast.site.browse.routes
-import holdfast.site.checkout.routes
-import holdfast.site.routes
-import holdfast.site.seats.routes
-import holdfast.tickets.phone.routes
-import holdfast.tickets.routes
-import holdfast.tickets.transfers.routes
+import holdfast.accounts.api
+import holdfast.catalogue.api
+import holdfast.checkin.api
+import holdfast.checkin.passes_api
+import holdfast.holds.api
+import holdfast.invoices.api
+import holdfast.notifications.api
+import holdfast.notifications.demo_mailbox_api
+import holdfast.organisers.api
+import holdfast.organisers.blocks_api
+import holdfast.payments.api
+import holdfast.payments.reconciliation_api
+import holdfast.payments.webhooks_api
+import holdfast.refunds.admin_api
+import holdfast.refunds.api
+import holdfast.reports.api
+import holdfast.search.api
+import holdfast.seatmap.api
+import holdfast.seatmap.live_api
+import holdfast.site.account
+import holdfast.site.after_purchase
+import holdfast.site.booking_page
+import holdfast.site.browse
+import holdfast.site.my_bookings_page
+import holdfast.site.pages
+import holdfast.site.payment
+import holdfast.site.show_page
+import holdfast.tickets.api
+import holdfast.tickets.mobile_page_api
+import holdfast.tickets.transfer_api
+import holdfast.webhooks_out.api
+from holdfast.accounts import People, Visits
 from holdfast.audit import oversold
-from holdfast.catalogue import Catalogue, Programme
-from holdfast.catalogue.prices.worker import PriceDuties
+from holdfast.bookings import Ledger
+from holdfast.catalogue import Catalogue
+from holdfast.checkin import Gate
 from holdfast.claim import Claims
 from holdfast.config import Config
 from holdfast.engines.cache import Cache
-from holdfast.engines.crash import arm
+from holdfast.engines.fault_injection import arm
 from holdfast.engines.loop import Duty, running
-from holdfast.engines.meter import meter
+from holdfast.engines.metrics import meter
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from holdfast.figures import Figures
-from holdfast.figures.worker import consumer as figure_consumer
-from holdfast.gate import Gate
-from holdfast.holds import Holds
-from holdfast.hooks import Hooks
-from holdfast.hooks.worker import HookDuties
-from holdfast.hooks.worker import consumer as hook_consumer
-from holdfast.hooks.worker import duties as hook_duties
+from holdfast.holds import Holds, Sales
+from holdfast.holds.jobs import SaleDuties
 from holdfast.invoices import Invoices
-from holdfast.invoices.worker import consumer as invoice_consumer
-from holdfast.ledger import Ledger
-from holdfast.notices import Notices
-from holdfast.notices.senders import senders_of
-from holdfast.notices.worker import Post
-from holdfast.notices.worker import consumer as notice_consumer
-from holdfast.notices.worker import duties as notice_duties
-from holdfast.notices.writing.store import Writer
+from holdfast.invoices.jobs import consumer as invoice_consumer
+from holdfast.notifications import Notices
+from holdfast.notifications.compose import Writer
+from holdfast.notifications.jobs import Post
+from holdfast.notifications.jobs import consumer as notice_consumer
+from holdfast.notifications.jobs import duties as notice_duties
+from holdfast.notifications.senders import senders_of
+from holdfast.organisers.blocks_store import Blocks
+from holdfast.organisers.jobs import BlockDuties, PriceDuties
 from holdfast.outbox import Consumer, Outbox
-from holdfast.outbox.worker import duties as fact_duties
+from holdfast.outbox.relay import duties as fact_duties
 from holdfast.payments import Books, Cashier, PaymentBook, Webhooks, gateway_of
-from holdfast.payments.books.worker import BookDuties
-from holdfast.payments.refunds.returns.store import Refunds
-from holdfast.payments.refunds.store import RefundBook
-from holdfast.payments.refunds.worker import RefundDuties
-from holdfast.payments.webhooks.worker import WebhookDuties
-from holdfast.payments.worker import PaymentDuties
-from holdfast.people import People, Visits
-from holdfast.sale import Sales
-from holdfast.sale.blocks.store import Blocks
-from holdfast.sale.blocks.worker import BlockDuties
-from holdfast.sale.worker import SaleDuties
-from holdfast.search import Finder, Index
-from holdfast.search.worker import consumer as search_consumer
-from holdfast.search.worker import duties as search_duties
+from holdfast.payments.jobs import BookDuties, PaymentDuties, WebhookDuties
+from holdfast.refunds.jobs import RefundDuties
+from holdfast.refunds.service import Refunds
+from holdfast.refunds.store import RefundBook
+from holdfast.reports import Figures
+from holdfast.reports.jobs import consumer as figure_consumer
+from holdfast.search import Finder, Index, Programme
+from holdfast.search.jobs import consumer as search_consumer
+from holdfast.search.jobs import duties as search_duties
 from holdfast.seatmap import SeatMap
-from holdfast.seatmap.live.store import LiveMaps
-from holdfast.site import apology
-from holdfast.site.store import Kept, Wanted, kept_pages
+from holdfast.seatmap.live import LiveMaps
+from holdfast.site.pages import apology
+from holdfast.site.templates_env import Kept, Wanted, kept_pages
 from holdfast.tickets import Tickets
 from holdfast.web.asgi import Application
-from holdfast.web.keys import purge_keys
+from holdfast.web.idempotency import purge_keys
 from holdfast.web.routing import Route
+from holdfast.webhooks_out import Hooks
+from holdfast.webhooks_out.jobs import HookDuties
+from holdfast.webhooks_out.jobs import consumer as hook_consumer
+from holdfast.webhooks_out.jobs import duties as hook_duties
 
 ROUTES: tuple[Route, ...] = (
-    *holdfast.sale.routes.ROUTES,
-    *holdfast.payments.routes.ROUTES,
-    *holdfast.payments.webhooks.routes.ROUTES,
-    *holdfast.payments.books.routes.ROUTES,
-    *holdfast.payments.refunds.routes.ROUTES,
-    *holdfast.payments.refunds.desk.routes.ROUTES,
-    *holdfast.invoices.routes.ROUTES,
-    *holdfast.tickets.routes.ROUTES,
-    *holdfast.tickets.transfers.routes.ROUTES,
-    *holdfast.tickets.phone.routes.ROUTES,
-    *holdfast.gate.routes.ROUTES,
-    *holdfast.seatmap.routes.ROUTES,
-    *holdfast.seatmap.live.routes.ROUTES,
-    *holdfast.catalogue.routes.ROUTES,
-    *holdfast.search.routes.ROUTES,
-    *holdfast.sale.blocks.routes.ROUTES,
-    *holdfast.gate.passes.routes.ROUTES,
-    *holdfast.catalogue.admin.routes.ROUTES,
-    *holdfast.people.routes.ROUTES,
-    *holdfast.hooks.routes.ROUTES,
-    *holdfast.figures.routes.ROUTES,
-    *holdfast.notices.routes.ROUTES,
-    *holdfast.notices.mailbox.routes.ROUTES,
-    *holdfast.site.routes.ROUTES,
-    *holdfast.site.browse.routes.ROUTES,
-    *holdfast.site.seats.routes.ROUTES,
-    *holdfast.site.checkout.routes.ROUTES,
-    *holdfast.site.account.routes.ROUTES,
+    *holdfast.holds.api.ROUTES,
+    *holdfast.payments.api.ROUTES,
+    *holdfast.payments.webhooks_api.ROUTES,
+    *holdfast.payments.reconciliation_api.ROUTES,
+    *holdfast.refunds.api.ROUTES,
+    *holdfast.refunds.admin_api.ROUTES,
+    *holdfast.invoices.api.ROUTES,
+    *holdfast.tickets.api.ROUTES,
+    *holdfast.tickets.transfer_api.ROUTES,
+    *holdfast.tickets.mobile_page_api.ROUTES,
+    *holdfast.checkin.api.ROUTES,
+    *holdfast.seatmap.api.ROUTES,
+    *holdfast.seatmap.live_api.ROUTES,
+    *holdfast.catalogue.api.ROUTES,
+    *holdfast.search.api.ROUTES,
+    *holdfast.organisers.blocks_api.ROUTES,
+    *holdfast.checkin.passes_api.ROUTES,
+    *holdfast.organisers.api.ROUTES,
+    *holdfast.accounts.api.ROUTES,
+    *holdfast.webhooks_out.api.ROUTES,
+    *holdfast.reports.api.ROUTES,
+    *holdfast.notifications.api.ROUTES,
+    *holdfast.notifications.demo_mailbox_api.ROUTES,
+    *holdfast.site.pages.ROUTES,
+    *holdfast.site.browse.ROUTES,
+    *holdfast.site.show_page.ROUTES,
+    *holdfast.site.booking_page.ROUTES,
+    *holdfast.site.payment.ROUTES,
+    *holdfast.site.after_purchase.ROUTES,
+    *holdfast.site.my_bookings_page.ROUTES,
+    *holdfast.site.account.ROUTES,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class App:
     """One process' box office: every subject, on its engines."""
 
     config: Config
@@ -152,7 +154,7 @@ class Box:
 
 
 @asynccontextmanager
-async def box_office(config: Config) -> AsyncIterator[Box]:
+async def open_app(config: Config) -> AsyncIterator[App]:
     """Open every subject on its engines; raises EngineDown when the ledger cannot be reached."""
     postgres = Postgres(
         config.database_url,
@@ -163,25 +165,25 @@ async def box_office(config: Config) -> AsyncIterator[Box]:
     redis = Redis(
         config.redis_url, links_max=config.redis_links_max, timeout_s=config.redis_timeout_ms / 1000
     )
-    box = _assembled(config, postgres, redis)
+    app = _assembled(config, postgres, redis)
     arm(config.crash_at)
     try:
-        await box.people.open()
-        await box.tickets.open()
-        yield box
+        await app.people.open()
+        await app.tickets.open()
+        yield app
     finally:
-        await box.webhooks.close()
-        await box.cashier.gateway.close()
-        await box.outbox.close()
-        await box.search.close()
-        await box.live.close()
-        box.tickets.close()
-        await box.people.close()
+        await app.webhooks.close()
+        await app.cashier.gateway.close()
+        await app.outbox.close()
+        await app.search.close()
+        await app.live.close()
+        app.tickets.close()
+        await app.people.close()
         await redis.close()
         await postgres.close()
 
 
-def _assembled(config: Config, postgres: Postgres, redis: Redis) -> Box:
+def _assembled(config: Config, postgres: Postgres, redis: Redis) -> App:
     """Who stands on whom. Nothing is asked of an engine yet."""
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
     catalogue, claims, ledger = Catalogue(postgres), Claims(redis), Ledger(postgres, **batches)
@@ -192,7 +194,7 @@ def _assembled(config: Config, postgres: Postgres, redis: Redis) -> Box:
     cashier = Cashier(payments, sales, claims, catalogue, gateway_of(config), config)
     refunds = Refunds(refund_book := RefundBook(postgres, config), payments, cashier, sales, catalogue)
     books, tickets = Books(postgres, payments, cashier), Tickets(postgres, catalogue)
-    return Box(
+    return App(
         config=config,
         postgres=postgres,
         redis=redis,
@@ -225,85 +227,85 @@ def _assembled(config: Config, postgres: Postgres, redis: Redis) -> Box:
 
 def asgi_app(config: Config, more: tuple[Route, ...] = (), only: Container[str] | None = None) -> Application:
     @asynccontextmanager
-    async def opened() -> AsyncIterator[Box]:
+    async def opened() -> AsyncIterator[App]:
         async def end_streams() -> int:
             if application.is_draining:
-                box.live.drain()
+                app.live.drain()
             return 0
 
-        async with box_office(config) as box, running([*web_duties(box), (0.1, end_streams)]):
-            yield box
+        async with open_app(config) as app, running([*web_duties(app), (0.1, end_streams)]):
+            yield app
 
     application = Application(opened, (*ROUTES, *more), only, apology)
     return application
 
 
-def web_duties(box: Box) -> list[tuple[float, Duty]]:
+def web_duties(app: App) -> list[tuple[float, Duty]]:
     """What every web process does for itself."""
     return [
-        (box.config.revocations_refresh_s, box.people.catch_up),
-        (0.05, box.live.follow),
-        (0.05, box.live.look),
+        (app.config.revocations_refresh_s, app.people.catch_up),
+        (0.05, app.live.follow),
+        (0.05, app.live.look),
         (1.0, meter.flush),
     ]
 
 
-def consumers(box: Box) -> tuple[Consumer, ...]:
+def consumers(app: App) -> tuple[Consumer, ...]:
     """Who hears of facts: docs/consumers.md."""
-    told = (search_consumer(box.index), notice_consumer(box.notices), hook_consumer(box.hooks))
-    return (*told, figure_consumer(box.figures), invoice_consumer(Invoices(box.postgres)))
+    told = (search_consumer(app.index), notice_consumer(app.notices), hook_consumer(app.hooks))
+    return (*told, figure_consumer(app.figures), invoice_consumer(Invoices(app.postgres)))
 
 
-def post_of(box: Box) -> Post:
+def post_of(app: App) -> Post:
     """Who sends people what there is to tell them."""
-    writer = Writer(box.postgres, box.catalogue, box.ledger, box.tickets, box.config)
-    return Post(box.notices, writer, senders_of(box.config), keeps=bool(box.config.mail_page))
+    writer = Writer(app.postgres, app.catalogue, app.ledger, app.tickets, app.config)
+    return Post(app.notices, writer, senders_of(app.config), keeps=bool(app.config.mail_page))
 
 
-def duties(box: Box, only: Container[str] | None = None) -> list[tuple[float, Duty]]:
+def duties(app: App, only: Container[str] | None = None) -> list[tuple[float, Duty]]:
     """What `holdfast work` does, in any number of processes; with `only`, what those subjects have to do."""
-    by_subject = duties_by_subject(box).items()
+    by_subject = duties_by_subject(app).items()
     asked = [duty for name, some in by_subject if only is None or name in only for duty in some]
     return [*asked, (1.0, meter.flush)]
 
 
-def duties_by_subject(box: Box) -> dict[str, list[tuple[float, Duty]]]:
+def duties_by_subject(app: App) -> dict[str, list[tuple[float, Duty]]]:
     """roles.py has their names."""
-    sale = SaleDuties(box.ledger, box.claims, box.seatmap, box.config)
-    payments = PaymentDuties(box.payments, box.cashier)
-    webhooks, books = WebhookDuties(box.webhooks), BookDuties(box.books, box.config)
-    refunds = RefundDuties(box.refund_book, box.refunds, box.config.refunds_at_once_max)
+    sale = SaleDuties(app.ledger, app.claims, app.seatmap, app.config)
+    payments = PaymentDuties(app.payments, app.cashier)
+    webhooks, books = WebhookDuties(app.webhooks), BookDuties(app.books, app.config)
+    refunds = RefundDuties(app.refund_book, app.refunds, app.config.refunds_at_once_max)
 
     async def count_oversold() -> int:
-        await oversold(box.postgres)
+        await oversold(app.postgres)
         return 0
 
     async def forget_old_answers() -> int:
-        return await purge_keys(box.postgres)
+        return await purge_keys(app.postgres)
 
     return {
         "sale": [
-            (box.config.sweep_pause_ms / 1000, sale.sweep),
+            (app.config.sweep_pause_ms / 1000, sale.sweep),
             (1.0, sale.rebuild_stale),
-            (box.config.compare_pause_s, sale.compare),
-            (1.0, BlockDuties(Blocks(box.postgres, box.sales)).release),
+            (app.config.compare_pause_s, sale.compare),
+            (1.0, BlockDuties(Blocks(app.postgres, app.sales)).release),
         ],
-        "catalogue": [(1.0, PriceDuties(box.postgres, box.catalogue, box.config.price_pause_s).step)],
+        "catalogue": [(1.0, PriceDuties(app.postgres, app.catalogue, app.config.price_pause_s).step)],
         "payments": [
             (0.5, payments.carry_on),
             (0.5, webhooks.look),
             (600.0, webhooks.forget),
-            (box.config.reconcile_pause_s, books.compare),
+            (app.config.reconcile_pause_s, books.compare),
             (10.0, books.count),
             (0.5, refunds.carry_out),
             (2.0, refunds.refund_shows),
             (10.0, refunds.count),
         ],
         "audit": [(60.0, count_oversold)],
-        "people": [(60.0, box.people.prune)],
+        "people": [(60.0, app.people.prune)],
         "web": [(600.0, forget_old_answers)],
-        "outbox": fact_duties(box.outbox, consumers(box), box.config),
-        "search": search_duties(box.index, box.search),
-        "notices": notice_duties(post_of(box)),
-        "hooks": hook_duties(HookDuties(box.hooks, box.config)),
+        "outbox": fact_duties(app.outbox, consumers(app), app.config),
+        "search": search_duties(app.index, app.search),
+        "notices": notice_duties(post_of(app)),
+        "hooks": hook_duties(HookDuties(app.hooks, app.config)),
     }

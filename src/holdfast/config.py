@@ -1,4 +1,4 @@
-"""Every setting there is. docs/operating/settings.md is written from this file, by `make docs`.
+"""Every setting there is. docs/operating/settings.md is written from this file, by `make docs`. No I/O.
 
 A setting is read from the environment as HOLDFAST_<NAME>; a name nobody knows stops the program,
 because a misspelt limit that is silently ignored is found on the day of the sale.
@@ -138,7 +138,9 @@ class Config:
     )
 
     # tests
-    crash_at: str = setting("", "a file that names a point to die at: engines/crash.py; not for you")
+    crash_at: str = setting(
+        "", "a file that names a point to die at: engines/fault_injection.py; not for you"
+    )
 
     def __post_init__(self) -> None:
         assert 1 <= self.hold_ttl_s <= self.hold_life_max_s <= 86_400

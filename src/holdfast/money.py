@@ -1,4 +1,6 @@
-"""Amounts of money for people. Everywhere else an amount is a whole number of minor units and a currency."""
+"""Amounts of money for people. Everywhere else an amount is a whole number of minor units and a currency.
+
+No I/O."""
 
 from decimal import Decimal
 

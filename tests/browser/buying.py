@@ -4,8 +4,8 @@ from urllib.parse import urlencode
 
 from playwright.async_api import Page
 
+from holdfast.bookings import from_public_id
 from holdfast.claim import Part
-from holdfast.ledger import from_public_id
 from tests.storms.office import Office
 
 ANN = ("Ann Otter", "ann@example.org")
@@ -59,19 +59,19 @@ def key(path: str) -> tuple[int, int]:
 
 async def ends_in(house: Office, path: str, seconds: int) -> None:
     """The clock is turned: the hold of this booking has so many seconds left."""
-    await house.box.postgres.execute(HOLD_ENDS, *key(path), seconds)
+    await house.app.postgres.execute(HOLD_ENDS, *key(path), seconds)
 
 
 async def charges(house: Office, path: str) -> int:
-    return int(await house.box.postgres.fetchval(CHARGES, *key(path)))
+    return int(await house.app.postgres.fetchval(CHARGES, *key(path)))
 
 
 async def is_given_up(house: Office, path: str) -> None:
     """The gateway was silent beyond the deadline: the seats have gone, and the payment is watched."""
-    box = house.box
-    await box.postgres.execute(PAYMENT_ENDS, *key(path))
+    app = house.app
+    await app.postgres.execute(PAYMENT_ENDS, *key(path))
     await ends_in(house, path, -2)
-    payment = await box.payments.latest(*key(path))
+    payment = await app.payments.latest(*key(path))
     assert payment is not None
-    await box.payments.let_go(payment, is_sure=False, due_ms=3_600_000)
-    await box.sales.tell_map(payment.show_id, Part("let_go", payment.claim))
+    await app.payments.let_go(payment, is_sure=False, due_ms=3_600_000)
+    await app.sales.tell_map(payment.show_id, Part("let_go", payment.claim))

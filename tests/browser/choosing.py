@@ -19,25 +19,25 @@ async def tap(page: Page, number: int, *, touch: bool = False) -> None:
     """A seat of a drawn hall, by its number."""
     seat = page.locator(f'g.seat[data-seat="{number}"] rect')
     await page.locator("#map").scroll_into_view_if_needed()
-    box = await still(seat)
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    app = await still(seat)
+    x, y = app["x"] + app["width"] / 2, app["y"] + app["height"] / 2
     await (page.touchscreen.tap(x, y) if touch else page.mouse.click(x, y))
 
 
 async def still(element: Locator) -> FloatRect:
     """Where it is, once it has stopped moving."""
-    box = await box_of(element)
+    app = await box_of(element)
     while True:
         await element.page.wait_for_timeout(FRAMES_MS)
-        before, box = box, await box_of(element)
-        if box == before:
-            return box
+        before, app = app, await box_of(element)
+        if app == before:
+            return app
 
 
 async def box_of(element: Locator) -> FloatRect:
-    box = await element.bounding_box()
-    assert box is not None, "it is not to be seen"
-    return box
+    app = await element.bounding_box()
+    assert app is not None, "it is not to be seen"
+    return app
 
 
 def picked(page: Page) -> Locator:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from holdfast.people import Role
+from holdfast.web.caller import Role
 from tests.browser.conftest import Newcomer
 from tests.journeys.organising import Stage, a_desk, a_stage, an_event, show_of
 from tests.journeys.test_search import written
@@ -44,8 +44,8 @@ class Programme:
 @pytest.fixture(scope="package")
 async def programme(house: Office) -> Programme:
     """A small town with films, a concert and a match, and one show that is nearly full."""
-    desk, admin = await a_desk(house.box, house.api), await a_desk(house.box, house.api, Role.ADMIN)
-    stage = await a_stage(house.box, house.api, desk)
+    desk, admin = await a_desk(house.app, house.api), await a_desk(house.app, house.api, Role.ADMIN)
+    stage = await a_stage(house.app, house.api, desk)
     events, shows = {}, {}
     told = (
         ("Silver Hour", "film", "Drama", "Hindi"),
@@ -66,7 +66,7 @@ async def programme(house: Office) -> Programme:
                 wanted["opens_at"] = (datetime.now(UTC) + timedelta(hours=5)).isoformat()
             shows[title] = int((await admin.makes("/shows", wanted))["id"])
         events[title] = int(event["id"])
-        await written(house.box, event["id"])
+        await written(house.app, event["id"])
     return Programme(stage, events, shows)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Dialog, Page, expect
 
-from holdfast.people import Role
+from holdfast.web.caller import Role
 from tests.browser.choosing import BOOKING, box_of
 from tests.browser.conftest import Newcomer
 from tests.journeys.organising import Stage, a_body, a_city, a_desk, an_event, show_of
@@ -51,7 +51,7 @@ def hall_body() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 async def hostile(house: Office) -> Hostile:
     """Everything that people name is named so."""
-    desk, admin = await a_desk(house.box, house.api), await a_desk(house.box, house.api, Role.ADMIN)
+    desk, admin = await a_desk(house.app, house.api), await a_desk(house.app, house.api, Role.ADMIN)
     city = await admin.makes("/cities", a_city(name=NAME))
     place = {"name": NAME, "address": EVERYTHING, "postal_code": "400001", "lat": 19.0, "lon": 72.8}
     venue = await desk.makes("/venues", {"city_id": city["id"], **place})
@@ -64,7 +64,7 @@ async def hostile(house: Office) -> Hostile:
     prices = {OUT_OF_COMMENT: 50_000, OUT_OF_ESCAPES: 20_000}
     starts_at = (datetime.now(UTC) + timedelta(days=2)).isoformat()
     show = await admin.makes("/shows", show_of(stage, prices=prices, starts_at=starts_at))
-    await written(house.box, event["id"])
+    await written(house.app, event["id"])
     return Hostile(city["slug"], venue["id"], event["id"], show["id"])
 
 
@@ -122,8 +122,8 @@ async def _chooses(page: Page, hostile: Hostile) -> None:
     """With the map, its tip, its list of parts and its grid: all of them tell names."""
     await page.goto(f"/shows/{hostile.show}")
     await page.wait_for_selector("html[data-seats=ready]")
-    box = await box_of(page.locator('g.seat[data-seat="4"] rect'))
-    await page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    app = await box_of(page.locator('g.seat[data-seat="4"] rect'))
+    await page.mouse.move(app["x"] + app["width"] / 2, app["y"] + app["height"] / 2)
     await page.locator("#rows summary").click()
     await page.locator("[role=gridcell]").first.click()
     await expect(page.locator("#sheet .picked li")).to_have_count(2)

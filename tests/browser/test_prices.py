@@ -14,8 +14,8 @@ DEARER = "it is ₹1,400 now, not ₹1,000"
 async def test_the_price_that_was_shown_is_the_price_or_somebody_is_asked_again(
     house: Office, page: Page
 ) -> None:
-    desk = await a_desk(house.box, house.api)
-    show = await desk.makes("/shows", show_of(await a_stage(house.box, house.api, desk)))
+    desk = await a_desk(house.app, house.api)
+    show = await desk.makes("/shows", show_of(await a_stage(house.app, house.api, desk)))
     await opened(page, show["id"])
     await tap(page, 2)
     await expect(picked(page)).to_have_count(2)

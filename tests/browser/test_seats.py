@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import Page, expect
 
-from holdfast.catalogue import Layout, OrphanRule
+from holdfast.catalogue import OrphanRule
 from holdfast.demo.halls import club, concert_hall, village_cinema
 from holdfast.demo.stadium import stadium
 from holdfast.holds import Orphan, orphan_verdict
+from holdfast.layouts import Layout
 from tests.browser.choosing import BOOKING, box_of, opened, picked, said, tap
 from tests.browser.conftest import Newcomer
 from tests.cast import a_layout
@@ -94,7 +95,7 @@ async def test_without_scripts_the_best_of_a_part_is_held(house: Office, plain: 
     await plain.locator("[data-best]").click()
 
     assert BOOKING.search(plain.url), plain.url
-    snapshot = await house.box.seatmap.newest(show)
+    snapshot = await house.app.seatmap.newest(show)
     held = [snapshot.layout.labels[seat] for seat, letter in enumerate(snapshot.states) if letter == ord("H")]
     assert [label.partition("-")[0] for label in held] == ["Circle"] * 3
 
@@ -171,8 +172,8 @@ async def test_places_to_stand_are_chosen_by_number(house: Office, page: Page) -
     await opened(page, show)
     await page.locator('input[name=quantity][value="4"]').check()
 
-    box = await box_of(page.locator("#map"))
-    await page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.35)
+    app = await box_of(page.locator("#map"))
+    await page.mouse.click(app["x"] + app["width"] / 2, app["y"] + app["height"] * 0.35)
 
     await expect(picked(page)).to_have_text(re.compile("4 places, Floor"))
     await page.locator("[data-hold]").click()
@@ -185,8 +186,8 @@ async def test_fifty_thousand_seats_are_chosen_from_like_any_others(house: Offic
 
     await phone.locator("#part").select_option(label="N5: 440 left")
     await phone.locator("#map").evaluate("map => map.scrollIntoView({ block: 'center' })")
-    box = await box_of(phone.locator("#map"))
-    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    app = await box_of(phone.locator("#map"))
+    middle = app["x"] + app["width"] / 2, app["y"] + app["height"] / 2
     await phone.touchscreen.tap(*middle)  # closer
     await phone.touchscreen.tap(*middle)
     await expect(picked(phone)).to_have_count(2)

@@ -54,7 +54,7 @@ async def test_once_opened_it_opens_without_a_network(phone: Page, ticket: dict[
 
 async def test_a_live_code_is_drawn_for_the_phone(phone: Page, house: Office) -> None:
     show = await house.a_show(seats=20, price_minor=0)
-    await house.box.tickets.set_door(show, Door(codes=Codes.LIVE))
+    await house.app.tickets.set_door(show, Door(codes=Codes.LIVE))
     (fan,) = await house.fans(1)
     ticket = await booked(fan, show)
 
@@ -62,12 +62,12 @@ async def test_a_live_code_is_drawn_for_the_phone(phone: Page, house: Office) ->
     await expect(phone.locator("#qr img")).to_be_visible()
 
     (code,) = await shown(phone)
-    assert (await house.box.tickets.read(code)).tag is not None
+    assert (await house.app.tickets.read(code)).tag is not None
 
 
 async def test_one_that_was_given_away_shows_nothing_any_more(phone: Page, house: Office) -> None:
     show = await house.a_show(seats=20, price_minor=0)
-    await house.box.tickets.set_door(show, Door(codes=Codes.LIVE))
+    await house.app.tickets.set_door(show, Door(codes=Codes.LIVE))
     (fan,) = await house.fans(1)
     ticket = await booked(fan, show)
     await phone.goto(ticket["page_url"])

@@ -14,7 +14,7 @@ from PIL import Image
 from playwright.async_api import Locator, Page, expect
 from playwright.async_api import TimeoutError as TooLate
 
-from holdfast.people import Role
+from holdfast.web.caller import Role
 from tests.browser.choosing import BOOKING, picked, tap
 from tests.browser.conftest import Newcomer
 from tests.journeys.organising import a_desk, a_stage, an_event, show_of
@@ -43,12 +43,12 @@ class Night:
 @pytest.fixture(scope="module")
 async def night(house: Office) -> Night:
     """A concert that search knows, in a hall of four rows."""
-    desk, admin = await a_desk(house.box, house.api), await a_desk(house.box, house.api, Role.ADMIN)
-    stage = await a_stage(house.box, house.api, desk)
+    desk, admin = await a_desk(house.app, house.api), await a_desk(house.app, house.api, Role.ADMIN)
+    stage = await a_stage(house.app, house.api, desk)
     event = await admin.makes("/events", an_event(title=TITLE))
     starts_at = (datetime.now(UTC) + timedelta(days=3)).isoformat()
     show = await admin.makes("/shows", show_of(stage, event_id=event["id"], starts_at=starts_at))
-    await written(house.box, event["id"])
+    await written(house.app, event["id"])
     return Night(event["id"], show["id"])
 
 
@@ -130,7 +130,7 @@ async def test_with_a_mouse_while_somebody_else_looks_at_the_same_seats(
     assert len(set(codes)) == 2
     assert await codes_in_mail(page, email) == codes
 
-    ours = {urlsplit(house.url).netloc, urlsplit(house.box.config.gateway_url).netloc}
+    ours = {urlsplit(house.url).netloc, urlsplit(house.app.config.gateway_url).netloc}
     assert {urlsplit(url).netloc for url in asked if not url.startswith(("data:", "blob:"))} == ours
 
 

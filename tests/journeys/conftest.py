@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.config import Config
 from holdfast.web.asgi import Application
 from tests.journeys.organising import Desk, Stage, a_desk, a_stage
@@ -35,10 +35,10 @@ async def eve(site: Application) -> AsyncIterator[Visitor]:
 
 
 @pytest.fixture
-async def desk(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api)
+async def desk(app: App, api: httpx2.AsyncClient) -> Desk:
+    return await a_desk(app, api)
 
 
 @pytest.fixture
-async def stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
-    return await a_stage(box, api, desk)
+async def stage(app: App, api: httpx2.AsyncClient, desk: Desk) -> Stage:
+    return await a_stage(app, api, desk)

@@ -8,8 +8,8 @@ from typing import Any
 import httpx2
 import msgspec
 
-from holdfast.app import Box
-from holdfast.people import Role
+from holdfast.app import App
+from holdfast.web.caller import Role
 from tests import cast
 from tests.cast import API, Fan
 
@@ -34,8 +34,8 @@ class Desk:
         return msgspec.json.decode(made.content, type=dict[str, Any])
 
 
-async def a_desk(box: Box, api: httpx2.AsyncClient, role: Role = Role.ORGANISER) -> Desk:
-    return Desk((await cast.fans(box, api, 1, role))[0])
+async def a_desk(app: App, api: httpx2.AsyncClient, role: Role = Role.ORGANISER) -> Desk:
+    return Desk((await cast.fans(app, api, 1, role))[0])
 
 
 def a_slug() -> str:
@@ -94,8 +94,8 @@ class Stage:
     event_id: int
 
 
-async def a_stage(box: Box, api: httpx2.AsyncClient, desk: Desk) -> Stage:
-    admin = await a_desk(box, api, Role.ADMIN)
+async def a_stage(app: App, api: httpx2.AsyncClient, desk: Desk) -> Stage:
+    admin = await a_desk(app, api, Role.ADMIN)
     city = await admin.makes("/cities", a_city())
     where = {"name": "The Shed", "postal_code": "400001", "lat": 19.0, "lon": 72.8}
     venue = await desk.makes("/venues", {"city_id": city["id"], **where})

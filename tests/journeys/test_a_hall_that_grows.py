@@ -3,27 +3,27 @@
 import httpx2
 from msgspec.structs import replace
 
-from holdfast.app import Box
-from holdfast.catalogue import Layout
-from holdfast.catalogue.admin.keeper import Keeper
-from holdfast.catalogue.layout_body import RowBody
-from holdfast.catalogue.schedule.forms import ShowChange
-from holdfast.catalogue.schedule.store import Schedule
+from holdfast.app import App
 from holdfast.catalogue.store import store_layout
+from holdfast.layouts import Layout
+from holdfast.layouts.body import RowBody
+from holdfast.organisers.scope import Keeper
+from holdfast.organisers.show_forms import ShowChange
+from holdfast.organisers.shows_store import Schedule
 from tests.cast import Fan, a_layout, a_show
 
 FRONT = RowBody(label="Z", seats="1-4", at=(0.0, 0.5), align="centre", category="Standard")
 
 
 async def test_the_new_seats_are_sold_by_a_worker_that_knows_the_old_hall(
-    box: Box, api: httpx2.AsyncClient, alice: Fan
+    app: App, api: httpx2.AsyncClient, alice: Fan
 ) -> None:
     """`api` has a catalogue of its own, as every worker has; `box` is where the change is made."""
     hall = a_layout(20)
-    show = await a_show(box, layout=hall)
+    show = await a_show(app, layout=hall)
     await alice.holds(show, "A-1")
-    await grow(box, show, hall)
-    await box.seatmap.rebuild(show, "test")
+    await grow(app, show, hall)
+    await app.seatmap.rebuild(show, "test")
 
     answer = await alice.holds(show, best={"count": 2}, key="front-row")
     again = await alice.holds(show, best={"count": 2}, key="front-row")
@@ -33,11 +33,11 @@ async def test_the_new_seats_are_sold_by_a_worker_that_knows_the_old_hall(
     assert again.content == answer.content
 
 
-async def grow(box: Box, show_id: int, hall: Layout) -> None:
+async def grow(app: App, show_id: int, hall: Layout) -> None:
     """A new front row: the best seats there are, and the last in the order of the numbers."""
     (section,) = hall.body.sections
     body = replace(hall.body, sections=[replace(section, rows=[FRONT, *section.rows])])
     grown = Layout.build(body, after=hall)
-    await store_layout(box.postgres, grown)
-    schedule = Schedule(box.postgres, box.catalogue, box.config, Keeper(1, True))
+    await store_layout(app.postgres, grown)
+    schedule = Schedule(app.postgres, app.catalogue, app.config, Keeper(1, True))
     await schedule.change_show(show_id, ShowChange(layout_hash=grown.hash))

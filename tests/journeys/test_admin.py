@@ -7,9 +7,9 @@ import httpx2
 import msgspec
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.demo.stadium import stadium
-from holdfast.people import Role
+from holdfast.web.caller import Role
 from tests.cast import Fan, problem
 from tests.journeys.organising import Desk, Stage, a_body, a_city, a_desk, an_event, show_of
 
@@ -17,13 +17,13 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture
-async def admin(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api, Role.ADMIN)
+async def admin(app: App, api: httpx2.AsyncClient) -> Desk:
+    return await a_desk(app, api, Role.ADMIN)
 
 
 @pytest.fixture
-async def rival(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api)
+async def rival(app: App, api: httpx2.AsyncClient) -> Desk:
+    return await a_desk(app, api)
 
 
 def refused(response: httpx2.Response, status: int, code: str) -> dict[str, Any]:

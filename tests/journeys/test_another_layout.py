@@ -5,8 +5,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import Box
-from holdfast.refusals import UnknownSeat
+from holdfast.app import App
+from holdfast.errors import UnknownSeat
 from tests.cast import API, Fan, fans, problem
 from tests.journeys.organising import Desk, Stage, a_body, a_desk, show_of
 from tests.stores.stages import an_order
@@ -97,7 +97,7 @@ async def test_a_seat_that_somebody_has_is_not_touched(desk: Desk, show: dict[st
 
 
 async def test_a_withdrawn_seat_is_blocked_for_ever(
-    box: Box, desk: Desk, show: dict[str, Any], alice: Fan
+    app: App, desk: Desk, show: dict[str, Any], alice: Fan
 ) -> None:
     done = await changed(desk, show, withdraw=["Z-5", "Z-6"])
     held = await alice.holds(show["id"], "Z-5")
@@ -183,9 +183,9 @@ async def test_a_change_that_is_none_is_refused(
 
 
 async def test_only_who_has_the_show_changes_it(
-    box: Box, api: httpx2.AsyncClient, show: dict[str, Any], alice: Fan
+    app: App, api: httpx2.AsyncClient, show: dict[str, Any], alice: Fan
 ) -> None:
-    stranger = await a_desk(box, api)
+    stranger = await a_desk(app, api)
 
     assert (await changed(stranger, show, withdraw=["A-1"])).status_code == 404
     path = f"{API}/admin/shows/{show['id']}/layout"
@@ -193,15 +193,15 @@ async def test_only_who_has_the_show_changes_it(
 
 
 async def test_who_asked_for_a_seat_that_is_renamed_meanwhile_does_not_get_another(
-    box: Box, desk: Desk, show: dict[str, Any], api: httpx2.AsyncClient
+    app: App, desk: Desk, show: dict[str, Any], api: httpx2.AsyncClient
 ) -> None:
     """A worker that knows the old hall: `box`, while the change is made by the api's process."""
-    (late,) = await fans(box, api, 1)
-    order = await an_order(box, show["id"], late.account_id, 9)
+    (late,) = await fans(app, api, 1)
+    order = await an_order(app, show["id"], late.account_id, 9)
     layout = await brought(desk, drawing(gold=RENAMED))
     await changed(desk, show, layout_hash=layout)
 
     with pytest.raises(UnknownSeat):
-        await box.sales.hold(order)
+        await app.sales.hold(order)
     free = await late.holds(show["id"], "A-9a")
     assert free.status_code == 201, free.text

@@ -11,8 +11,9 @@ import httpx2
 import msgspec
 import pytest
 
-from holdfast.app import Box
-from holdfast.people import Caller, Role, SigningKey, claims_for, sign
+from holdfast.accounts import SigningKey, claims_for, sign
+from holdfast.app import App
+from holdfast.web.caller import Caller, Role
 from tests.cast import API, Fan, problem
 
 Shows = Callable[..., Any]
@@ -150,9 +151,9 @@ def unsigned(header: dict[str, str], claims: bytes) -> str:
     return f"{wrapped(msgspec.json.encode(header))}.{wrapped(claims)}."
 
 
-def bad_tokens(box: Box, account_id: int) -> dict[str, tuple[str, str]]:
+def bad_tokens(app: App, account_id: int) -> dict[str, tuple[str, str]]:
     """By what is wrong with it: an Authorization header, and the code it should be answered with."""
-    key, caller = box.people.signing_key, Caller(account_id, Role.ADMIN, secrets.randbits(40))
+    key, caller = app.people.signing_key, Caller(account_id, Role.ADMIN, secrets.randbits(40))
     good = claims_for(caller, version=1, now=time.time(), ttl_s=600)
     old = claims_for(caller, version=1, now=time.time() - 3600, ttl_s=600)
     stranger = SigningKey.from_json(SigningKey.new_json(), 0)
@@ -177,9 +178,9 @@ def bad_tokens(box: Box, account_id: int) -> dict[str, tuple[str, str]]:
     }
 
 
-async def test_a_bad_token_opens_nothing(box: Box, alice: Fan, a_show: Shows) -> None:
+async def test_a_bad_token_opens_nothing(app: App, alice: Fan, a_show: Shows) -> None:
     show_id = await a_show(seats=20)
-    for what, (authorization, code) in bad_tokens(box, alice.account_id).items():
+    for what, (authorization, code) in bad_tokens(app, alice.account_id).items():
         headers = {b"Authorization": authorization.encode("latin-1")} if authorization else {}
         for answer in (
             await alice.api.get(f"{API}/me", headers=headers),

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.catalogue import Layout, LayoutBody
-from holdfast.catalogue.layout_body import CategoryBody, RowBody, SectionBody
+from holdfast.layouts import Layout, LayoutBody
+from holdfast.layouts.body import CategoryBody, RowBody, SectionBody
 from tests import cast
 from tests.cast import Fan, problem
 
@@ -91,10 +91,10 @@ async def test_who_does_not_ask_for_a_wheelchair_space_gets_none(
 
 
 async def test_a_crowd_of_pairs_fills_the_house_to_the_last_seat(
-    alice: Fan, a_show: Callable[..., Any], box: Any
+    alice: Fan, a_show: Callable[..., Any], app: Any
 ) -> None:
     show = await a_show(40)
-    crowd = await cast.fans(box, alice.api, 25)
+    crowd = await cast.fans(app, alice.api, 25)
 
     answers = await asyncio.gather(*(fan.holds(show, best={"count": 2}) for fan in crowd))
 

@@ -7,19 +7,19 @@ from typing import Any
 
 import httpx2
 
-from holdfast.app import Box
-from holdfast.people import Role
-from holdfast.sale.blocks.store import Blocks
-from holdfast.sale.blocks.worker import BlockDuties
+from holdfast.app import App
+from holdfast.organisers.blocks_store import Blocks
+from holdfast.organisers.jobs import BlockDuties
 from holdfast.seatmap.change import read_step
-from holdfast.seatmap.live.store import changes_key
+from holdfast.seatmap.live import changes_key
+from holdfast.web.caller import Role
 from tests.cast import API, Fan, fans, problem
 
 
 async def test_a_blocked_seat_cannot_be_held_until_it_is_given_back(
-    box: Box, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
+    app: App, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
 ) -> None:
-    show, (admin,) = await a_show(50), await fans(box, api, 1, Role.ADMIN)
+    show, (admin,) = await a_show(50), await fans(app, api, 1, Role.ADMIN)
 
     blocked = await admin.post(f"/admin/shows/{show}/blocks", {"seats": ["A-1", "A-2"], "name": "press"})
     refused = await alice.holds(show, "A-2", "A-3")
@@ -35,9 +35,9 @@ async def test_a_blocked_seat_cannot_be_held_until_it_is_given_back(
 
 
 async def test_a_held_seat_is_not_taken_away_by_a_block(
-    box: Box, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
+    app: App, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
 ) -> None:
-    show, (admin,) = await a_show(50), await fans(box, api, 1, Role.ADMIN)
+    show, (admin,) = await a_show(50), await fans(app, api, 1, Role.ADMIN)
     await alice.holds(show, "B-1")
 
     refused = await admin.post(f"/admin/shows/{show}/blocks", {"seats": ["B-1", "B-2"], "name": "press"})
@@ -48,9 +48,9 @@ async def test_a_held_seat_is_not_taken_away_by_a_block(
 
 
 async def test_another_organisers_show_is_not_there(
-    box: Box, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
+    app: App, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
 ) -> None:
-    show, (stranger,) = await a_show(50), await fans(box, api, 1, Role.ORGANISER)
+    show, (stranger,) = await a_show(50), await fans(app, api, 1, Role.ORGANISER)
 
     assert (await stranger.get(f"/admin/shows/{show}/blocks")).status_code == 404
     assert (await alice.get(f"/admin/shows/{show}/blocks")).status_code == 403
@@ -71,8 +71,8 @@ async def states(fan: Fan, show: int) -> str:
     return text
 
 
-async def duty(box: Box) -> int:
-    return await BlockDuties(Blocks(box.postgres, box.sales)).release()
+async def duty(app: App) -> int:
+    return await BlockDuties(Blocks(app.postgres, app.sales)).release()
 
 
 def in_hours(hours: float) -> str:
@@ -80,9 +80,9 @@ def in_hours(hours: float) -> str:
 
 
 async def test_some_seats_of_a_block_are_given_to_the_sale_and_the_others_stay(
-    box: Box, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
+    app: App, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
 ) -> None:
-    show, (admin,) = await a_show(20), await fans(box, api, 1, Role.ADMIN)
+    show, (admin,) = await a_show(20), await fans(app, api, 1, Role.ADMIN)
     block = await blocked(admin, show, "A-1", "A-2", "A-3", "A-4")
     path = f"/admin/shows/{show}/blocks/{block['block_id']}/release"
 
@@ -102,7 +102,7 @@ async def test_some_seats_of_a_block_are_given_to_the_sale_and_the_others_stay(
     assert (await states(alice, show)).startswith("AHHAA")
     assert (await admin.get(f"/admin/shows/{show}/blocks")).json()["blocks"] == []
     assert (await admin.post(path)).status_code == 404
-    rows = await box.postgres.fetch(
+    rows = await app.postgres.fetch(
         "SELECT move, actor_id FROM booking_move WHERE show_id = $1 AND number ="
         " (SELECT number FROM booking WHERE show_id = $1 AND note = 'sponsor') ORDER BY id",
         show,
@@ -113,18 +113,18 @@ async def test_some_seats_of_a_block_are_given_to_the_sale_and_the_others_stay(
 
 
 async def test_seats_go_to_the_sale_by_themselves_when_their_time_has_come(
-    box: Box, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
+    app: App, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
 ) -> None:
-    show, (admin,) = await a_show(20), await fans(box, api, 1, Role.ADMIN)
+    show, (admin,) = await a_show(20), await fans(app, api, 1, Role.ADMIN)
     block = await blocked(admin, show, "A-1", "A-2", release_hours_before=24)  # it starts in two days
     await blocked(admin, show, "A-3")
-    await duty(box)
+    await duty(app)
     before = await states(alice, show)
 
-    await box.postgres.execute(
+    await app.postgres.execute(
         "UPDATE seat_block SET release_at = now() WHERE show_id = $1 AND release_at IS NOT NULL", show
     )
-    await duty(box)
+    await duty(app)
 
     assert block["release_hours_before"] == 24
     due = datetime.fromisoformat(block["release_at"]) - datetime.now(UTC)
@@ -133,7 +133,7 @@ async def test_seats_go_to_the_sale_by_themselves_when_their_time_has_come(
     assert (await states(alice, show)).startswith("AAXA")
     (kept,) = (await admin.get(f"/admin/shows/{show}/blocks")).json()["blocks"]
     assert kept["seats"] == ["A-3"]
-    actor = await box.postgres.fetchrow(
+    actor = await app.postgres.fetchrow(
         "SELECT actor_id FROM booking_move WHERE show_id = $1 AND move = 'unblock'", show
     )
     assert actor is not None
@@ -141,9 +141,9 @@ async def test_seats_go_to_the_sale_by_themselves_when_their_time_has_come(
 
 
 async def test_a_block_moves_with_its_show_if_it_is_told_in_hours(
-    box: Box, api: httpx2.AsyncClient, a_show: Callable[..., Any]
+    app: App, api: httpx2.AsyncClient, a_show: Callable[..., Any]
 ) -> None:
-    show, (admin,) = await a_show(20), await fans(box, api, 1, Role.ADMIN)
+    show, (admin,) = await a_show(20), await fans(app, api, 1, Role.ADMIN)
     by_hours = await blocked(admin, show, "A-1", release_hours_before=24)
     by_date = await blocked(admin, show, "A-2", release_at=in_hours(5))
     starts, ends = datetime.now(UTC) + timedelta(days=4), datetime.now(UTC) + timedelta(days=4, hours=2)
@@ -161,9 +161,9 @@ async def test_a_block_moves_with_its_show_if_it_is_told_in_hours(
 
 
 async def test_a_block_gets_another_name_and_another_time(
-    box: Box, api: httpx2.AsyncClient, a_show: Callable[..., Any]
+    app: App, api: httpx2.AsyncClient, a_show: Callable[..., Any]
 ) -> None:
-    show, (admin,) = await a_show(20), await fans(box, api, 1, Role.ADMIN)
+    show, (admin,) = await a_show(20), await fans(app, api, 1, Role.ADMIN)
     block = await blocked(admin, show, "A-1", release_hours_before=24)
     path = f"{API}/admin/shows/{show}/blocks/{block['block_id']}"
 
@@ -182,9 +182,9 @@ async def test_a_block_gets_another_name_and_another_time(
 
 
 async def test_fans_see_that_seats_are_blocked_and_not_for_whom(
-    box: Box, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
+    app: App, api: httpx2.AsyncClient, alice: Fan, a_show: Callable[..., Any]
 ) -> None:
-    show, (admin,) = await a_show(20), await fans(box, api, 1, Role.ADMIN)
+    show, (admin,) = await a_show(20), await fans(app, api, 1, Role.ADMIN)
     block = await blocked(admin, show, "A-1", name="the minister")
     path = f"/shows/{show}"
 
@@ -202,30 +202,30 @@ async def test_fans_see_that_seats_are_blocked_and_not_for_whom(
 
 
 async def test_who_watches_the_map_sees_released_seats(
-    box: Box, api: httpx2.AsyncClient, a_show: Callable[..., Any]
+    app: App, api: httpx2.AsyncClient, a_show: Callable[..., Any]
 ) -> None:
     """Partly: what stays blocked is never told to be free."""
-    show, (admin,) = await a_show(20), await fans(box, api, 1, Role.ADMIN)
+    show, (admin,) = await a_show(20), await fans(app, api, 1, Role.ADMIN)
     block = await blocked(admin, show, "A-1", "A-2")
-    before = (await box.seatmap.newest(show)).version
+    before = (await app.seatmap.newest(show)).version
 
     await admin.post(f"/admin/shows/{show}/blocks/{block['block_id']}/release", {"seats": ["A-2"]})
 
-    entries = await box.redis.call("XRANGE", changes_key(show), f"({before}-0", "+")
+    entries = await app.redis.call("XRANGE", changes_key(show), f"({before}-0", "+")
     steps = [read_step(entry_id, fields[1]) for entry_id, fields in entries]
     assert [step.changes for step in steps] == [{0: "X", 1: "A"}]
 
 
 async def test_two_workers_release_a_block_once(
-    box: Box, api: httpx2.AsyncClient, a_show: Callable[..., Any]
+    app: App, api: httpx2.AsyncClient, a_show: Callable[..., Any]
 ) -> None:
-    show, (admin,) = await a_show(20), await fans(box, api, 1, Role.ADMIN)
+    show, (admin,) = await a_show(20), await fans(app, api, 1, Role.ADMIN)
     await blocked(admin, show, "A-1", release_at=in_hours(1))
-    await box.postgres.execute("UPDATE seat_block SET release_at = now() WHERE show_id = $1", show)
+    await app.postgres.execute("UPDATE seat_block SET release_at = now() WHERE show_id = $1", show)
 
-    await asyncio.gather(*(duty(box) for _ in range(4)))
+    await asyncio.gather(*(duty(app) for _ in range(4)))
 
-    moves = await box.postgres.fetch(
+    moves = await app.postgres.fetch(
         "SELECT 1 FROM booking_move WHERE show_id = $1 AND move = 'unblock'", show
     )
     assert len(moves) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import Box, asgi_app
+from holdfast.app import App, asgi_app
 from holdfast.config import Config
 from tests import cast
 from tests.cast import API, Fan, problem
@@ -133,7 +133,7 @@ class TestExtending:
 
     async def test_ends_at_the_cap(self, short_lived: "Office", bob: Fan) -> None:
         """A hold of 1 s in a house where no hold lives longer than 2 s: the heartbeat cannot save it."""
-        show = await cast.a_show(short_lived.box, 20, hold_ttl_s=1)
+        show = await cast.a_show(short_lived.app, 20, hold_ttl_s=1)
         fan = short_lived.fan
         held = (await fan.holds(show, "A-4")).json()
         path, answers = f"/bookings/{held['booking_id']}/extend", []
@@ -198,13 +198,13 @@ class TestTheList:
 class Office:
     """A process of its own, and somebody who is signed in there."""
 
-    def __init__(self, box: Box, fan: Fan) -> None:
-        self.box = box
+    def __init__(self, app: App, fan: Fan) -> None:
+        self.app = app
         self.fan = fan
 
 
 @pytest.fixture
-async def short_lived(config: Config, box: Box) -> AsyncIterator[Office]:
+async def short_lived(config: Config, app: App) -> AsyncIterator[Office]:
     application = asgi_app(replace(config, hold_ttl_s=1, hold_life_max_s=2))
     async with (
         started(application),
@@ -212,8 +212,8 @@ async def short_lived(config: Config, box: Box) -> AsyncIterator[Office]:
             transport=httpx2.ASGITransport(application), base_url="http://box.office"
         ) as client,
     ):
-        (fan,) = await cast.fans(box, client, 1)
-        yield Office(box, fan)
+        (fan,) = await cast.fans(app, client, 1)
+        yield Office(app, fan)
 
 
 def _at(booking: dict[str, Any]) -> datetime:

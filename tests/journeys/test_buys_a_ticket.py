@@ -7,9 +7,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import Box
-from holdfast.catalogue.terms import Terms
-from holdfast.payments.worker import PaymentDuties
+from holdfast.app import App
+from holdfast.payments.jobs import PaymentDuties
+from holdfast.pricing.terms import Terms
 from tests.cast import Fan, problem
 from tests.patience import until
 
@@ -143,10 +143,10 @@ async def test_nobody_is_sent_to_another_site(a_show: Show, alice: Fan, path: st
     assert (response.status_code, await state_of(alice, booking)) == (422, "held")
 
 
-async def test_a_lapsed_hold_cannot_be_paid_for(a_show: Show, alice: Fan, box: Box) -> None:
+async def test_a_lapsed_hold_cannot_be_paid_for(a_show: Show, alice: Fan, app: App) -> None:
     show_id = await a_show()
     booking = await held(alice, show_id)
-    await box.postgres.execute("UPDATE booking SET expires_at = now() WHERE show_id = $1", show_id)
+    await app.postgres.execute("UPDATE booking SET expires_at = now() WHERE show_id = $1", show_id)
 
     response = await pays(alice, booking)
 
@@ -154,32 +154,32 @@ async def test_a_lapsed_hold_cannot_be_paid_for(a_show: Show, alice: Fan, box: B
 
 
 async def test_what_a_silent_gateway_leaves_is_carried_on_by_the_duty(
-    a_show: Show, alice: Fan, box: Box
+    a_show: Show, alice: Fan, app: App
 ) -> None:
     """The answer to a charge was lost, and the money was taken: the duty finds out and confirms."""
     show_id = await a_show()
     booking = await held(alice, show_id)
-    duties = PaymentDuties(box.payments, box.cashier)
+    duties = PaymentDuties(app.payments, app.cashier)
 
     response = await pays(alice, booking, "tok_3ds")
     assert response.status_code == 202
-    await box.postgres.execute("UPDATE payment SET due_at = now() WHERE show_id = $1", show_id)
+    await app.postgres.execute("UPDATE payment SET due_at = now() WHERE show_id = $1", show_id)
     assert await duties.carry_on() >= 1
 
     await until(lambda: _is(alice, booking, "paying"))
 
 
 async def test_time_up_is_called_off_at_the_gateway_and_the_seats_go(
-    a_show: Show, alice: Fan, bob: Fan, box: Box
+    a_show: Show, alice: Fan, bob: Fan, app: App
 ) -> None:
     show_id = await a_show()
     booking = await held(alice, show_id)
     response = await alice.post(f"/bookings/{booking}/pay", {})
     assert response.status_code == 202
     past = "UPDATE payment SET due_at = now(), deadline_at = now() - interval '1 s' WHERE show_id = $1"
-    await box.postgres.execute(past, show_id)
+    await app.postgres.execute(past, show_id)
 
-    await PaymentDuties(box.payments, box.cashier).carry_on()
+    await PaymentDuties(app.payments, app.cashier).carry_on()
 
     async def bob_has_them() -> bool:  # the map hears of it a moment after the ledger
         return (await bob.holds(show_id, "A-1", "A-2")).status_code == 201

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from holdfast.app import Box
-from holdfast.ledger import State, from_public_id
+from holdfast.app import App
+from holdfast.bookings import State, from_public_id
 from holdfast.payments.gateway import Answer, Charge
+from holdfast.payments.jobs import PaymentDuties
 from holdfast.payments.payment import Ask, Payment
 from holdfast.payments.saga import Step
-from holdfast.payments.worker import PaymentDuties
 from tests.cast import Fan
 from tests.patience import until
 from tests.storms.bank import Bank, bank_of
@@ -19,8 +19,8 @@ DUE = "UPDATE payment SET due_at = now() WHERE show_id = $1"
 
 
 @pytest.fixture
-async def bank(box: Box) -> AsyncIterator[Bank]:
-    async with bank_of(box.config) as opened:
+async def bank(app: App) -> AsyncIterator[Bank]:
+    async with bank_of(app.config) as opened:
         yield opened
 
 
@@ -30,7 +30,7 @@ async def held(fan: Fan, show_id: int, key: str | None = None) -> str:
     return str(response.json()["booking_id"])
 
 
-async def started(box: Box, fan: Fan, booking: str) -> Payment:
+async def started(app: App, fan: Fan, booking: str) -> Payment:
     """Somebody has written down that they charge, and the gateway has not heard of it yet."""
     show_id, number = from_public_id(booking)
     ask = Ask(
@@ -43,7 +43,7 @@ async def started(box: Box, fan: Fan, booking: str) -> Payment:
         return_url="",
         salt="s",
     )
-    payment = (await box.payments.start(ask)).payment
+    payment = (await app.payments.start(ask)).payment
     assert payment is not None
     return payment
 
@@ -54,31 +54,31 @@ async def state_of(fan: Fan, booking: str) -> str:
 
 @pytest.mark.parametrize("key", ["my-key", None])
 async def test_money_for_a_hold_that_is_still_theirs_books_it_with_and_without_a_key(
-    a_show: Show, alice: Fan, box: Box, bank: Bank, key: str | None
+    a_show: Show, alice: Fan, app: App, bank: Bank, key: str | None
 ) -> None:
     booking = await held(alice, await a_show(), key)
     assert (await alice.post(f"/bookings/{booking}/pay", {"method": "tok_3ds"})).status_code == 202
-    payment = await box.payments.latest(*from_public_id(booking))
+    payment = await app.payments.latest(*from_public_id(booking))
     assert payment is not None
-    await box.payments.give_back(payment, Charge(answer=Answer.YES), Step.CALLED_OFF)
+    await app.payments.give_back(payment, Charge(answer=Answer.YES), Step.CALLED_OFF)
     (taken,) = await bank.of(booking)
     await bank.decides(taken)
 
-    after = await box.cashier.hear(payment)
+    after = await app.cashier.hear(payment)
 
     assert (after.step, after.booking_state) == (Step.PAID, State.CONFIRMED)
     assert [one.kept_minor for one in await bank.of(booking)] == [3000]
 
 
 async def test_who_calls_off_while_the_charge_is_on_its_way_is_not_told_that_it_is_off(
-    a_show: Show, alice: Fan, box: Box
+    a_show: Show, alice: Fan, app: App
 ) -> None:
     booking = await held(alice, await a_show())
-    payment = await started(box, alice, booking)
+    payment = await started(app, alice, booking)
 
     called_off = await alice.delete(f"/bookings/{booking}/payment")
     between = await state_of(alice, booking)
-    await box.cashier.carry_on(payment, is_first=True)
+    await app.cashier.carry_on(payment, is_first=True)
 
     assert (called_off.status_code, between) == (202, "paying")
     assert called_off.headers["retry-after"] == "1"
@@ -86,15 +86,15 @@ async def test_who_calls_off_while_the_charge_is_on_its_way_is_not_told_that_it_
 
 
 async def test_a_charge_that_never_set_out_is_off_when_its_turn_is_over(
-    a_show: Show, alice: Fan, box: Box
+    a_show: Show, alice: Fan, app: App
 ) -> None:
     show_id = await a_show()
     booking = await held(alice, show_id)
-    await started(box, alice, booking)
+    await started(app, alice, booking)
     assert (await alice.delete(f"/bookings/{booking}/payment")).status_code == 202
-    await box.postgres.execute(DUE, show_id)
+    await app.postgres.execute(DUE, show_id)
 
-    await PaymentDuties(box.payments, box.cashier).carry_on()
+    await PaymentDuties(app.payments, app.cashier).carry_on()
 
     await until(lambda: is_in(alice, booking, "held"))
 

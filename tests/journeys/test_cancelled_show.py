@@ -9,13 +9,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import Box
-from holdfast.catalogue import RefundPolicy, Terms
+from holdfast.app import App
+from holdfast.bookings import Booking, State
 from holdfast.config import Config
-from holdfast.ledger import Booking, State
-from holdfast.payments.refunds.refund import RefundState, What
-from holdfast.payments.worker import PaymentDuties
-from holdfast.people import Role
+from holdfast.payments.jobs import PaymentDuties
+from holdfast.pricing import RefundPolicy, Terms
+from holdfast.refunds.refund import RefundState, What
+from holdfast.web.caller import Role
 from tests.cast import problem
 from tests.journeys.organising import Desk, a_desk
 from tests.journeys.test_cli import holdfast
@@ -36,8 +36,8 @@ POINTS = [
 
 
 @pytest.fixture
-async def admin(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api, Role.ADMIN)
+async def admin(app: App, api: httpx2.AsyncClient) -> Desk:
+    return await a_desk(app, api, Role.ADMIN)
 
 
 async def cancelled(desk: Desk, show_id: int) -> None:
@@ -45,15 +45,15 @@ async def cancelled(desk: Desk, show_id: int) -> None:
     assert answer.status_code == 200, answer.text
 
 
-async def carried_out(*boxes: Box, show_id: int) -> None:
+async def carried_out(*boxes: App, show_id: int) -> None:
     """The duties of as many workers, until nothing is left."""
     duties = [
         duty
-        for box in boxes
+        for app in boxes
         for duty in (
-            refund_duties(box).refund_shows,
-            refund_duties(box).carry_out,
-            PaymentDuties(box.payments, box.cashier).carry_on,
+            refund_duties(app).refund_shows,
+            refund_duties(app).carry_out,
+            PaymentDuties(app.payments, app.cashier).carry_on,
         )
     ]
 
@@ -65,71 +65,71 @@ async def carried_out(*boxes: Box, show_id: int) -> None:
 
 
 async def test_everybody_gets_everything_back_whatever_the_policy_says(
-    box: Box, admin: Desk, a_show: Show
+    app: App, admin: Desk, a_show: Show
 ) -> None:
     show_id = await a_show(seats=10, sold_on=NOTHING)
-    plain = await bought(box, show_id, 0, 1)
-    reduced = await bought(box, show_id, 2, 3)
-    await box.refunds.decide(a_refund(reduced, what=What.SEATS, seats=(3,)))
-    comforted = await bought(box, show_id, 4)
-    await box.refunds.decide(a_refund(comforted, what=What.MONEY, amount_minor=500))
-    inside = await bought(box, show_id, 5)
-    await box.postgres.execute(
+    plain = await bought(app, show_id, 0, 1)
+    reduced = await bought(app, show_id, 2, 3)
+    await app.refunds.decide(a_refund(reduced, what=What.SEATS, seats=(3,)))
+    comforted = await bought(app, show_id, 4)
+    await app.refunds.decide(a_refund(comforted, what=What.MONEY, amount_minor=500))
+    inside = await bought(app, show_id, 5)
+    await app.postgres.execute(
         "UPDATE ticket SET used_at = now() WHERE show_id = $1 AND number = $2", show_id, inside.number
     )
-    held = await hold(box, show_id, an_owner(), 6)
-    paying = await hold(box, show_id, an_owner(), 7)
-    await box.cashier.pay(an_ask(paying, "tok_3ds"))
+    held = await hold(app, show_id, an_owner(), 6)
+    paying = await hold(app, show_id, an_owner(), 7)
+    await app.cashier.pay(an_ask(paying, "tok_3ds"))
 
     await cancelled(admin, show_id)
     await cancelled(admin, show_id)
     begun = (await admin.asks("GET", f"/shows/{show_id}/cancellation")).json()
-    await carried_out(box, show_id=show_id)
+    await carried_out(app, show_id=show_id)
     over = (await admin.asks("GET", f"/shows/{show_id}/cancellation")).json()
 
-    states = [(await now_of(box, one)).state for one in (plain, reduced, comforted, inside, held, paying)]
+    states = [(await now_of(app, one)).state for one in (plain, reduced, comforted, inside, held, paying)]
     assert states == [State.REFUNDED] * 4 + [State.CANCELLED] * 2
-    amounts = [(await refunds_of(box, one))[-1].amount_minor for one in (plain, reduced, comforted, inside)]
+    amounts = [(await refunds_of(app, one))[-1].amount_minor for one in (plain, reduced, comforted, inside)]
     assert amounts == [3000, 1500, 1000, 1500]
     assert (begun["bookings"], begun["left"], begun["refunded"]) == (6, 6, 0)
     assert over == {"bookings": 4, "refunded": 4, "asked": 0, "by_hand": 0, "left": 0}
-    facts = await box.postgres.fetch(
+    facts = await app.postgres.fetch(
         "SELECT number FROM outbox WHERE show_id = $1 AND kind = 'show.cancelled'", show_id
     )
     assert [row["number"] for row in facts] == [None]
-    assert await shown(box, show_id) == "A" * 10
-    assert await violations(box, show_id) == []
+    assert await shown(app, show_id) == "A" * 10
+    assert await violations(app, show_id) == []
 
 
 async def test_many_workers_refund_each_booking_once(
-    box: Box, config: Config, admin: Desk, a_show: Show
+    app: App, config: Config, admin: Desk, a_show: Show
 ) -> None:
     show_id = await a_show(seats=40)
-    bookings = [await bought(box, show_id, seat) for seat in range(40)]
+    bookings = [await bought(app, show_id, seat) for seat in range(40)]
 
     await cancelled(admin, show_id)
-    await carried_out(box, box, box, show_id=show_id)
+    await carried_out(app, app, app, show_id=show_id)
 
     for booking in bookings:
-        (refund,) = await refunds_of(box, booking)
+        (refund,) = await refunds_of(app, booking)
         assert (refund.why, refund.amount_minor, refund.state) == ("show", 1500, RefundState.DONE)
-    assert await violations(box, show_id) == []
+    assert await violations(app, show_id) == []
 
 
 async def test_an_owner_who_is_faster_than_the_duty_gets_it_all_too(
-    box: Box, admin: Desk, a_show: Show
+    app: App, admin: Desk, a_show: Show
 ) -> None:
     show_id = await a_show(seats=4, sold_on=NOTHING)
-    booking = await bought(box, show_id, 0)
+    booking = await bought(app, show_id, 0)
     await cancelled(admin, show_id)
 
     async def is_known() -> bool:
-        return (await box.catalogue.show_on_sale(show_id)).cancelled
+        return (await app.catalogue.show_on_sale(show_id)).cancelled
 
     await until(is_known)
-    after, _ = await box.refunds.cancel(booking, None)
+    after, _ = await app.refunds.cancel(booking, None)
 
-    (refund,) = await refunds_of(box, booking)
+    (refund,) = await refunds_of(app, booking)
     assert (after.state, refund.amount_minor) == (State.REFUNDED, 1500)
 
 
@@ -152,30 +152,30 @@ class TestAtTheTerminal:
 
     @pytest.mark.parametrize("point", POINTS)
     async def test_killed_anywhere_and_run_again_each_booking_is_refunded_once(
-        self, box: Box, config: Config, a_show: Show, tmp_path: Path, point: str
+        self, app: App, config: Config, a_show: Show, tmp_path: Path, point: str
     ) -> None:
         show_id = await a_show(seats=6)
-        bookings = [await bought(box, show_id, seat) for seat in range(6)]
+        bookings = [await bought(app, show_id, seat) for seat in range(6)]
         orders = tmp_path / "crash"
         orders.write_text(point)
 
         died = await self.cancels(config, show_id, HOLDFAST_CRASH_AT=str(orders))
-        await self.turns_are_over(box, show_id)
+        await self.turns_are_over(app, show_id)
         again = await self.cancels(config, show_id)
 
         assert (died.code, again.code) == (-9, 0), again
         assert again.page == {"bookings": 6, "refunded": 6, "asked": 0, "by_hand": 0, "left": 0}
         for booking in bookings:
-            await self.is_refunded_once(box, booking)
-        await box.ledger.mark(show_id)  # whoever died may not have told the map: the comparison does
-        await box.seatmap.rebuild(show_id, "test")
-        assert await violations(box, show_id) == []
+            await self.is_refunded_once(app, booking)
+        await app.ledger.mark(show_id)  # whoever died may not have told the map: the comparison does
+        await app.seatmap.rebuild(show_id, "test")
+        assert await violations(app, show_id) == []
 
     async def test_what_the_gateway_will_not_give_back_is_listed(
-        self, box: Box, config: Config, a_show: Show
+        self, app: App, config: Config, a_show: Show
     ) -> None:
         show_id = await a_show(seats=2)
-        await bought(box, show_id, 0, method="tok_refund_refused")
+        await bought(app, show_id, 0, method="tok_refund_refused")
 
         ended = await self.cancels(config, show_id)
         listed = await holdfast(
@@ -191,12 +191,12 @@ class TestAtTheTerminal:
         assert (refund["state"], refund["amount_minor"]) == ("by_hand", 1500)
         assert refund["reason"]
 
-    async def is_refunded_once(self, box: Box, booking: Booking) -> None:
-        (refund,) = await refunds_of(box, booking)
+    async def is_refunded_once(self, app: App, booking: Booking) -> None:
+        (refund,) = await refunds_of(app, booking)
         assert (refund.why, refund.amount_minor, refund.state) == ("show", 1500, RefundState.DONE)
 
-    async def turns_are_over(self, box: Box, show_id: int) -> None:
+    async def turns_are_over(self, app: App, show_id: int) -> None:
         """Whoever had it is dead: time passes."""
-        await box.postgres.execute(
+        await app.postgres.execute(
             "UPDATE refund SET due_at = now() WHERE show_id = $1 AND state = 'asked'", show_id
         )

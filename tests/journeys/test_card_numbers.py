@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from holdfast.app import ROUTES, Box
+from holdfast.app import ROUTES, App
 from holdfast.config import Config
-from holdfast.people import Role
+from holdfast.web.caller import Role
 from holdfast.web.card_number import has_card_number
 from holdfast.web.routing import Route
 from tests import cast
@@ -37,11 +37,11 @@ def name(route: Route) -> str:
 
 
 @pytest.fixture
-async def everybody(box: Box, api: httpx2.AsyncClient) -> dict[Role | None, Fan]:
+async def everybody(app: App, api: httpx2.AsyncClient) -> dict[Role | None, Fan]:
     """Somebody of every role."""
-    known: dict[Role | None, Fan] = {None: (await cast.fans(box, api, 1))[0]}
+    known: dict[Role | None, Fan] = {None: (await cast.fans(app, api, 1))[0]}
     for role in Role:
-        known[role] = (await cast.fans(box, api, 1, role))[0]
+        known[role] = (await cast.fans(app, api, 1, role))[0]
     return known
 
 
@@ -75,8 +75,8 @@ async def test_every_route_with_a_query_refuses_one(
         assert (answer.status_code, problem(answer)["code"]) == (422, "card_number"), answer.text
 
 
-async def test_a_layout_may_have_any_coordinates(box: Box, api: httpx2.AsyncClient) -> None:
-    (admin,) = await cast.fans(box, api, 1, Role.ADMIN)
+async def test_a_layout_may_have_any_coordinates(app: App, api: httpx2.AsyncClient) -> None:
+    (admin,) = await cast.fans(app, api, 1, Role.ADMIN)
     body = f'{{"name": "Hall", "focal": [{CARD}, 0]}}'
 
     answer = await api.post("/api/v1/admin/layouts", content=body, headers=admin.headers)
@@ -114,7 +114,7 @@ async def a_server(config: Config, log: Path) -> AsyncIterator[str]:
 
 
 async def test_the_log_of_a_server_that_was_sent_many_has_none(
-    box: Box, config: Config, everybody: dict[Role | None, Fan], tmp_path: Path
+    app: App, config: Config, everybody: dict[Role | None, Fan], tmp_path: Path
 ) -> None:
     log = tmp_path / "server.log"
     asked = 0

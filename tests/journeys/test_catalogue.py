@@ -8,8 +8,8 @@ import httpx2
 import msgspec
 import pytest
 
-from holdfast.app import Box
-from holdfast.people import Role
+from holdfast.app import App
+from holdfast.web.caller import Role
 from tests.cast import API, Fan, problem
 from tests.journeys.organising import Desk, Stage, a_desk, an_event, show_of
 
@@ -107,7 +107,7 @@ async def test_a_sale_has_five_states(api: httpx2.AsyncClient, desk: Desk, stage
     assert (await reads(api, f"/shows/{cancelled['id']}"))["sale_state"] == "CANCELLED"
 
 
-async def test_a_full_show_is_sold_out(api: httpx2.AsyncClient, box: Box, a_show: Any, alice: Fan) -> None:
+async def test_a_full_show_is_sold_out(api: httpx2.AsyncClient, app: App, a_show: Any, alice: Fan) -> None:
     show = await a_show(4)
     await alice.holds(show, "A-1", "A-2", "A-3", "A-4")
 
@@ -126,12 +126,12 @@ async def test_a_venue_has_halls_and_shows(api: httpx2.AsyncClient, desk: Desk, 
 
 
 async def test_the_house_recommends_and_people_want(
-    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage, alice: Fan
+    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage, alice: Fan
 ) -> None:
     show = await desk.makes(
         "/shows", show_of(stage, starts_at=(datetime.now(UTC) + timedelta(hours=2)).isoformat())
     )
-    admin = await a_desk(box, api, Role.ADMIN)
+    admin = await a_desk(app, api, Role.ADMIN)
     await alice.holds(show["id"], *(f"A-{seat}" for seat in range(1, 11)))
     await admin.asks("PATCH", f"/events/{stage.event_id}", {"featured": True})
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.engines.embedded import DataFolder
+from holdfast.engines.embedded.folder import DataFolder
 
 MEMORY_MAX_KB = 400_000
 

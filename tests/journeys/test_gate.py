@@ -10,11 +10,11 @@ import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from holdfast.app import Box
-from holdfast.gate.offline import OfflineGate
-from holdfast.gate.pack import opened
-from holdfast.gate.verdict import Verdict, Way
-from holdfast.people import Role
+from holdfast.app import App
+from holdfast.checkin.offline import OfflineGate
+from holdfast.checkin.pack import opened
+from holdfast.checkin.verdict import Verdict, Way
+from holdfast.web.caller import Role
 from tests import cast
 from tests.cast import API, Fan, problem
 from tests.journeys.gates import DEVICE, PUBLIC, a_device, a_pass, a_ticket, made, scan
@@ -26,8 +26,8 @@ async def show(a_show: Callable[..., Any]) -> int:
 
 
 @pytest.fixture
-async def admin(box: Box, api: httpx2.AsyncClient) -> Fan:
-    return (await cast.fans(box, api, 1, Role.ADMIN))[0]
+async def admin(app: App, api: httpx2.AsyncClient) -> Fan:
+    return (await cast.fans(app, api, 1, Role.ADMIN))[0]
 
 
 class TestAtTheDoor:
@@ -126,8 +126,8 @@ class TestAtTheDoor:
 
 
 class TestPasses:
-    async def test_only_for_shows_of_ones_own(self, box: Box, api: httpx2.AsyncClient, show: int) -> None:
-        (stranger,) = await cast.fans(box, api, 1, Role.ORGANISER)
+    async def test_only_for_shows_of_ones_own(self, app: App, api: httpx2.AsyncClient, show: int) -> None:
+        (stranger,) = await cast.fans(app, api, 1, Role.ORGANISER)
 
         refused = await stranger.post("/admin/gate-passes", a_pass(show))
 
@@ -172,9 +172,9 @@ class TestPasses:
         assert said == [200, 200, 401]
 
     async def test_somebody_of_the_gate_asks_with_their_own_account(
-        self, box: Box, api: httpx2.AsyncClient, admin: Fan, alice: Fan, show: int
+        self, app: App, api: httpx2.AsyncClient, admin: Fan, alice: Fan, show: int
     ) -> None:
-        (gita,) = await cast.fans(box, api, 1, Role.GATE)
+        (gita,) = await cast.fans(app, api, 1, Role.GATE)
         email = (await gita.get("/me")).json()["email"]
         body = await made(admin, a_pass(show, email=email))
         ticket = await a_ticket(alice, show, "A-4")

@@ -9,10 +9,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
+from holdfast.bookings import from_public_id
 from holdfast.config import Config
-from holdfast.ledger import from_public_id
-from holdfast.people import Role
+from holdfast.web.caller import Role
 from tests import cast
 from tests.cast import Fan
 from tests.journeys.gates import a_pass, a_ticket, made
@@ -27,8 +27,8 @@ async def show(a_show: Callable[..., Any]) -> int:
 
 
 @pytest.fixture
-async def admin(box: Box, api: httpx2.AsyncClient) -> Fan:
-    return (await cast.fans(box, api, 1, Role.ADMIN))[0]
+async def admin(app: App, api: httpx2.AsyncClient) -> Fan:
+    return (await cast.fans(app, api, 1, Role.ADMIN))[0]
 
 
 @pytest.fixture
@@ -152,19 +152,19 @@ class TestWithoutANetwork:
         assert sum(b"/gate/check-ins" in one for one in asked) <= 1, asked
 
     async def test_keys_that_are_new_are_trusted_when_the_box_office_has_said_so(
-        self, server: Switch, steward: Steward, box: Box, admin: Fan, alice: Fan, show: int
+        self, server: Switch, steward: Steward, app: App, admin: Fan, alice: Fan, show: int
     ) -> None:
         await on_duty(steward, admin, show)
         await server.off()
         await steward.scans("HELLO")  # so it knows that it is alone
-        await box.postgres.execute(
+        await app.postgres.execute(
             "INSERT INTO ticket_key (id, private, secret, signs_from)"
             " SELECT max(id) + 1, $1, $2, now() FROM ticket_key",
             *(secrets.token_bytes(32) for _ in range(2)),
         )
-        await box.tickets._read_keys()
+        await app.tickets._read_keys()
         ticket = await a_ticket(alice, show, "A-1")
-        found = await box.tickets.find(*from_public_id(ticket["ticket_id"]))
+        found = await app.tickets.find(*from_public_id(ticket["ticket_id"]))
         assert found is not None
         before = (steward.folder / "pack.bin").read_bytes()
         await server.on()
@@ -175,7 +175,7 @@ class TestWithoutANetwork:
         await until(has_another_pack, within_s=30)
         await server.off()
 
-        said = await steward.scans(await box.tickets.fixed_code(found))
+        said = await steward.scans(await app.tickets.fixed_code(found))
         assert (said["verdict"], said["offline"]) == ("admitted", True)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from tests.cast import Fan, problem
 
 pytestmark = pytest.mark.alone
@@ -49,7 +49,7 @@ async def test_the_map_says_so_though_nobody_asked_for_the_seat(
 
 
 async def test_a_lapsed_hold_can_be_extended_by_nobody_and_is_nobodys(
-    alice: Fan, a_show: Callable[..., Any], box: Box
+    alice: Fan, a_show: Callable[..., Any], app: App
 ) -> None:
     show = await a_show(20, hold_ttl_s=1)
     booking = (await alice.holds(show, "A-4")).json()["booking_id"]
@@ -57,7 +57,7 @@ async def test_a_lapsed_hold_can_be_extended_by_nobody_and_is_nobodys(
 
     extended = await alice.post(f"/bookings/{booking}/extend")
     mine = (await alice.get(f"/shows/{show}/seats/mine")).json()
-    await box.ledger.sweep(500)
+    await app.ledger.sweep(500)
     cancelled = await alice.delete(f"/bookings/{booking}")
 
     assert (extended.status_code, problem(extended)["code"]) == (410, "hold_gone")

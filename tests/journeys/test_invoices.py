@@ -10,12 +10,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
+from holdfast.bookings import from_public_id
 from holdfast.invoices import Invoices
-from holdfast.invoices.worker import consumer
-from holdfast.ledger import from_public_id
-from holdfast.outbox.worker import Listener
-from holdfast.people import Role
+from holdfast.invoices.jobs import consumer
+from holdfast.outbox.relay import Listener
+from holdfast.web.caller import Role
 from tests import cast
 from tests.cast import Fan, problem
 from tests.stores.paid import refund_duties
@@ -24,15 +24,15 @@ SELLER = {"name": "Rex Lichtspiele GmbH", "address": "Street 1\n12345 Testville"
 
 
 @pytest.fixture
-async def organiser(box: Box, api: httpx2.AsyncClient) -> Fan:
-    return (await cast.fans(box, api, 1, Role.ORGANISER))[0]
+async def organiser(app: App, api: httpx2.AsyncClient) -> Fan:
+    return (await cast.fans(app, api, 1, Role.ORGANISER))[0]
 
 
 @pytest.fixture
-async def show(box: Box, a_show: Callable[..., Any], organiser: Fan) -> int:
+async def show(app: App, a_show: Callable[..., Any], organiser: Fan) -> int:
     """Of an organiser whose invoices nobody else counts."""
     show_id = int(await a_show(40, owner_seats_max=40))
-    await box.postgres.execute(
+    await app.postgres.execute(
         "UPDATE event SET organiser_id = $1 WHERE id = (SELECT event_id FROM show WHERE id = $2)",
         organiser.account_id,
         show_id,
@@ -48,7 +48,7 @@ async def bought(fan: Fan, show: int, *seats: str) -> str:
 
 
 async def test_who_has_paid_gets_the_same_invoice_again_and_again(
-    box: Box, show: int, alice: Fan, organiser: Fan
+    app: App, show: int, alice: Fan, organiser: Fan
 ) -> None:
     said = await organiser.api.put("/api/v1/admin/invoices/seller", json=SELLER, headers=organiser.headers)
     booking = await bought(alice, show, "A-1", "A-2")
@@ -59,7 +59,7 @@ async def test_who_has_paid_gets_the_same_invoice_again_and_again(
     assert (said.status_code, first.status_code, again.status_code) == (200, 200, 200), first.text
     assert (first.headers["content-type"], first.content[:5]) == ("application/pdf", b"%PDF-")
     assert pages_in(first.content) == 1
-    (paper,) = await papers(box, booking)
+    (paper,) = await papers(app, booking)
     assert (paper.serial, paper.seller.name, paper.amount_minor, paper.seats) == (
         1,
         SELLER["name"],
@@ -70,14 +70,14 @@ async def test_who_has_paid_gets_the_same_invoice_again_and_again(
 
 
 async def test_what_comes_back_is_a_credit_note_that_names_its_invoice(
-    box: Box, show: int, alice: Fan
+    app: App, show: int, alice: Fan
 ) -> None:
     booking = await bought(alice, show, "A-1", "A-2")
-    (invoice,) = await papers(box, booking)
+    (invoice,) = await papers(app, booking)
 
     given = await alice.delete(f"/bookings/{booking}?seats=A-2")
-    await refund_duties(box).carry_out()
-    both = await papers(box, booking)
+    await refund_duties(app).carry_out()
+    both = await papers(app, booking)
 
     assert given.status_code == 200, given.text
     assert [paper.serial for paper in both] == [1, 2]
@@ -89,33 +89,33 @@ async def test_what_comes_back_is_a_credit_note_that_names_its_invoice(
     assert (file.status_code, pages_in(file.content)) == (200, 2)
 
 
-async def test_a_refund_has_its_credit_note_though_nobody_asks(box: Box, show: int, alice: Fan) -> None:
+async def test_a_refund_has_its_credit_note_though_nobody_asks(app: App, show: int, alice: Fan) -> None:
     booking = await bought(alice, show, "A-1", "A-2")
     group = f"invoices-{secrets.token_hex(4)}"
-    await box.outbox.settle(1_000_000)
-    await box.outbox.add_group(group, from_oldest=False)
-    listener = Listener(box.outbox, replace(consumer(Invoices(box.postgres)), group=group), box.config)
+    await app.outbox.settle(1_000_000)
+    await app.outbox.add_group(group, from_oldest=False)
+    listener = Listener(app.outbox, replace(consumer(Invoices(app.postgres)), group=group), app.config)
     query = (
         "SELECT serial, refund_id, credits FROM invoice WHERE show_id = $1 AND number = $2 ORDER BY serial"
     )
 
-    before = await box.postgres.fetch(query, *from_public_id(booking))
+    before = await app.postgres.fetch(query, *from_public_id(booking))
     await alice.delete(f"/bookings/{booking}?seats=A-2")
-    await refund_duties(box).carry_out()
-    await box.outbox.settle(1_000_000)
+    await refund_duties(app).carry_out()
+    await app.outbox.settle(1_000_000)
     while await listener.listen():
         pass
-    await box.outbox.forget_group(group)
+    await app.outbox.forget_group(group)
 
     assert before == []
-    written = await box.postgres.fetch(query, *from_public_id(booking))
+    written = await app.postgres.fetch(query, *from_public_id(booking))
     assert [tuple(row) for row in written] == [(1, 0, None), (2, 1, 1)]
-    assert len(await papers(box, booking)) == 2, "who asks later gets these, and no others"
+    assert len(await papers(app, booking)) == 2, "who asks later gets these, and no others"
 
 
-async def test_numbers_have_no_gap_however_many_ask_at_once(box: Box, show: int, alice: Fan) -> None:
+async def test_numbers_have_no_gap_however_many_ask_at_once(app: App, show: int, alice: Fan) -> None:
     bookings = [await bought(alice, show, f"B-{n}") for n in range(1, 9)]
-    one, another = Invoices(box.postgres), Invoices(box.postgres)
+    one, another = Invoices(app.postgres), Invoices(app.postgres)
 
     places = [from_public_id(booking) for booking in bookings]
     found = await asyncio.gather(*(who.issue(*place) for place in places for who in (one, another)))
@@ -138,19 +138,19 @@ async def test_nobody_else_gets_it_and_a_hold_has_none(show: int, alice: Fan, bo
     assert (unpaid.status_code, problem(unpaid)["code"]) == (409, "no_invoice")
 
 
-async def test_an_invoice_is_never_changed(box: Box, show: int, alice: Fan) -> None:
+async def test_an_invoice_is_never_changed(app: App, show: int, alice: Fan) -> None:
     booking = await bought(alice, show, "C-1")
-    await papers(box, booking)
+    await papers(app, booking)
     show_id, number = from_public_id(booking)
 
     with pytest.raises(Exception, match="never changed"):
-        await box.postgres.execute(
+        await app.postgres.execute(
             "UPDATE invoice SET amount_minor = 1 WHERE show_id = $1 AND number = $2", show_id, number
         )
 
 
-async def papers(box: Box, booking: str) -> list[Any]:
-    return list(await Invoices(box.postgres).issue(*from_public_id(booking)))
+async def papers(app: App, booking: str) -> list[Any]:
+    return list(await Invoices(app.postgres).issue(*from_public_id(booking)))
 
 
 def pages_in(file: bytes) -> int:

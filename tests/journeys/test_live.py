@@ -12,10 +12,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import Box, asgi_app
+from holdfast.app import App, asgi_app
 from holdfast.config import Config
-from holdfast.people import Role
 from holdfast.web.asgi import Application
+from holdfast.web.caller import Role
 from tests.cast import API, Fan, fans, problem
 from tests.conftest import served, started
 from tests.patience import until
@@ -86,10 +86,10 @@ async def server(config: Config) -> AsyncIterator[Server]:
 
 
 async def test_a_fan_sees_a_seat_being_held_released_and_blocked(
-    server: Server, a_show: AShow, alice: Fan, box: Box, api: httpx2.AsyncClient
+    server: Server, a_show: AShow, alice: Fan, app: App, api: httpx2.AsyncClient
 ) -> None:
     show = await a_show(seats=20)
-    (admin,) = await fans(box, api, 1, Role.ADMIN)
+    (admin,) = await fans(app, api, 1, Role.ADMIN)
 
     async with server.watching(show) as stream:
         snapshot = await stream.next()
@@ -248,7 +248,7 @@ async def test_a_server_that_stops_ends_its_streams_and_takes_no_new_ones(
 
 
 async def test_a_viewer_who_takes_nothing_is_cut_and_goes_on_with_the_last_id(
-    config: Config, a_show: AShow, box: Box
+    config: Config, a_show: AShow, app: App
 ) -> None:
     """It finds a whole end to what it was sent, and comes back; others are told everything meanwhile."""
     show = await a_show(seats=20)
@@ -256,7 +256,7 @@ async def test_a_viewer_who_takes_nothing_is_cut_and_goes_on_with_the_last_id(
         cut_before = await narrow.metric("viewers_cut_total")
 
         async def is_cut() -> bool:
-            await many_changes(box, show)
+            await many_changes(app, show)
             return await narrow.metric("viewers_cut_total") > cut_before
 
         async with narrow.watching(show) as stream, asleep(narrow.url, show) as sleeper:
@@ -288,19 +288,19 @@ async def asleep(url: str, show_id: int) -> AsyncIterator[socket.socket]:
         yield sleeper
 
 
-async def many_changes(box: Box, show_id: int) -> None:
-    pool = Pool(box.claims, box.redis, show_id)
+async def many_changes(app: App, show_id: int) -> None:
+    pool = Pool(app.claims, app.redis, show_id)
     for _ in range(100):
         claim = await pool.claim(*range(20), limit=20)
         await pool.settle("let_go", claim)
 
 
 async def test_listings_count_what_the_map_shows_within_five_seconds(
-    server: Server, a_show: AShow, alice: Fan, box: Box
+    server: Server, a_show: AShow, alice: Fan, app: App
 ) -> None:
     show = await a_show(seats=20)
     event = (await server.client.get(f"{API}/shows/{show}")).json()["event"]["id"]
-    await box.postgres.execute("UPDATE event SET featured = id = $1", event)
+    await app.postgres.execute("UPDATE event SET featured = id = $1", event)
 
     async def left(page: str) -> set[int]:
         events = (await server.client.get(f"{API}{page}")).json()["events"]

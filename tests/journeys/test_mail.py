@@ -16,14 +16,14 @@ import zxingcpp
 from icalendar import Calendar
 from PIL import Image
 
-from holdfast.app import Box, asgi_app, box_office, consumers, post_of
+from holdfast.app import App, asgi_app, consumers, open_app, post_of
 from holdfast.config import Config
 from holdfast.engines.loop import running
-from holdfast.notices import Kind
-from holdfast.notices.templates.store import stationery
-from holdfast.notices.worker import duties as notice_duties
-from holdfast.outbox.worker import duties as fact_duties
-from holdfast.people import Role
+from holdfast.notifications import Kind
+from holdfast.notifications.jobs import duties as notice_duties
+from holdfast.notifications.templating import stationery
+from holdfast.outbox.relay import duties as fact_duties
+from holdfast.web.caller import Role
 from tests import cast
 from tests.cast import API, Fan, problem
 from tests.conftest import started
@@ -35,11 +35,11 @@ PATIENCE_S = 10.0
 
 @dataclass
 class Demo:
-    box: Box
+    app: App
     api: httpx2.AsyncClient
 
     async def fan(self, role: Role = Role.FAN) -> Fan:
-        (fan,) = await cast.fans(self.box, self.api, 1, role)
+        (fan,) = await cast.fans(self.app, self.api, 1, role)
         return fan
 
     async def mails_to(self, address: str) -> list[tuple[str, str]]:
@@ -55,15 +55,15 @@ async def demo(config: Config) -> AsyncIterator[Demo]:
     config = replace(config, mail_page=1)
     application = asgi_app(config)
     transport = httpx2.ASGITransport(application)
-    async with box_office(config) as box, started(application):
+    async with open_app(config) as app, started(application):
         async with httpx2.AsyncClient(transport=transport, base_url="http://box.office") as api:
-            for consumer in consumers(box):
-                await hears_only_news(box, consumer.group)
-            post = post_of(box)
+            for consumer in consumers(app):
+                await hears_only_news(app, consumer.group)
+            post = post_of(app)
             await post.send()  # a worker that has been up for a while: it has its fonts
-            at_work = [*fact_duties(box.outbox, consumers(box), config), *notice_duties(post)]
+            at_work = [*fact_duties(app.outbox, consumers(app), config), *notice_duties(post)]
             async with running(at_work):
-                yield Demo(box, api)
+                yield Demo(app, api)
 
 
 async def address_of(fan: Fan) -> str:
@@ -84,7 +84,7 @@ class Told:
 async def a_purchase(demo: Demo) -> Told:
     fan = await demo.fan()
     address = await address_of(fan)
-    show = await cast.a_show(demo.box, 20)
+    show = await cast.a_show(demo.app, 20)
     booking = (await fan.holds(show, "A-4", "A-5")).json()["booking_id"]
     paid = await fan.post(f"/bookings/{booking}/pay", {"method": "tok_ok"})
     assert paid.json()["state"] == "confirmed"
@@ -96,7 +96,7 @@ async def a_purchase(demo: Demo) -> Told:
 
 
 async def test_a_purchase_is_on_the_mail_page_with_code_paper_and_date(demo: Demo) -> None:
-    await until(lambda: _is_listening(demo.box), within_s=PATIENCE_S)
+    await until(lambda: _is_listening(demo.app), within_s=PATIENCE_S)
     told = await a_purchase(demo)
     print(f"on the page {told.took_s:.2f} s after it was confirmed")
 
@@ -123,9 +123,9 @@ async def test_a_purchase_is_on_the_mail_page_with_code_paper_and_date(demo: Dem
 async def test_the_page_can_do_nothing_and_loads_nothing(demo: Demo) -> None:
     name = "<script>alert(1)</script>\"'"
     hostile = await demo.fan()
-    await demo.box.postgres.execute("UPDATE account SET name = $2 WHERE id = $1", hostile.account_id, name)
+    await demo.app.postgres.execute("UPDATE account SET name = $2 WHERE id = $1", hostile.account_id, name)
     address = await address_of(hostile)
-    show = await cast.a_show(demo.box, 20, price_minor=0)
+    show = await cast.a_show(demo.app, 20, price_minor=0)
     await hostile.holds(show, "A-1")
     await until(lambda: _has_mail(demo, address), within_s=PATIENCE_S)
 
@@ -180,7 +180,7 @@ class TestDesk:
     async def test_an_admin_sees_what_was_sent_and_has_it_sent_again(self, demo: Demo) -> None:
         zoe, admin = await demo.fan(), await demo.fan(role=Role.ADMIN)
         address = await address_of(zoe)
-        await zoe.holds(await cast.a_show(demo.box, 20, price_minor=0), "A-1")
+        await zoe.holds(await cast.a_show(demo.app, 20, price_minor=0), "A-1")
         await until(lambda: _has_mail(demo, address), within_s=PATIENCE_S)
         found = (await admin.get("/admin/notices", state="all", size=200)).json()["notices"]
         (notice,) = [one for one in found if one["address"] == address]
@@ -241,9 +241,9 @@ async def _has_mail(demo: Demo, address: str) -> bool:
     return bool(await demo.mails_to(address))
 
 
-async def _is_listening(box: Box) -> bool:
+async def _is_listening(app: App) -> bool:
     query = "SELECT count(*) FROM consumer_group WHERE name IN ('notices', 'relay')"
-    return int(await box.postgres.fetchval(query)) == 2
+    return int(await app.postgres.fetchval(query)) == 2
 
 
 def _read(image: Image.Image) -> set[str]:

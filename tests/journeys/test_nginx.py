@@ -12,7 +12,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.app import ROUTES, Box, asgi_app
+from holdfast.app import ROUTES, App, asgi_app
 from holdfast.config import Config
 from holdfast.web.routing import Route
 from tests.cast import API, Fan, a_layout, problem
@@ -114,7 +114,7 @@ async def test_who_has_it_is_told_so_by_nginx_alone(
 
 
 async def test_a_layout_is_asked_for_once_and_squeezed(
-    nginx: httpx2.AsyncClient, behind: Behind, box: Box, a_show: Any
+    nginx: httpx2.AsyncClient, behind: Behind, app: App, a_show: Any
 ) -> None:
     layout = a_layout(500)
     path = f"{API}/shows/{await a_show(layout=layout)}/layout?v={layout.hash}"

@@ -8,14 +8,14 @@ import httpx2
 import msgspec
 import pytest
 
-from holdfast.app import Box
-from holdfast.figures.worker import consumer as figure_consumer
-from holdfast.hooks.endpoint import ENDPOINTS_MAX
-from holdfast.hooks.store import GROUP
-from holdfast.hooks.worker import consumer as hook_consumer
+from holdfast.app import App
 from holdfast.outbox import Consumer
-from holdfast.outbox.worker import Listener
-from holdfast.people import Role
+from holdfast.outbox.relay import Listener
+from holdfast.reports.jobs import consumer as figure_consumer
+from holdfast.web.caller import Role
+from holdfast.webhooks_out.endpoint import ENDPOINTS_MAX
+from holdfast.webhooks_out.jobs import consumer as hook_consumer
+from holdfast.webhooks_out.store import GROUP
 from tests.cast import Fan, problem
 from tests.journeys.organising import Desk, a_desk, a_stage, show_of
 
@@ -24,18 +24,18 @@ URL = "https://hall.example.org/hooks"
 
 
 @pytest.fixture
-async def rival(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api)
+async def rival(app: App, api: httpx2.AsyncClient) -> Desk:
+    return await a_desk(app, api)
 
 
 def told(response: httpx2.Response) -> dict[str, Any]:
     return msgspec.json.decode(response.content, type=dict[str, Any])
 
 
-async def hears(box: Box, consumer: Consumer) -> None:
-    await box.postgres.execute("UPDATE consumer_group SET turn_until = '-infinity'")
-    await box.outbox.settle(1_000_000)
-    listener = Listener(box.outbox, consumer, box.config, wait_s=0.01)
+async def hears(app: App, consumer: Consumer) -> None:
+    await app.postgres.execute("UPDATE consumer_group SET turn_until = '-infinity'")
+    await app.outbox.settle(1_000_000)
+    listener = Listener(app.outbox, consumer, app.config, wait_s=0.01)
     async with asyncio.timeout(60):
         while await listener.listen():
             pass
@@ -59,7 +59,7 @@ async def test_a_secret_is_told_once_and_an_endpoint_can_be_changed_and_removed(
 
 
 async def test_another_organiser_finds_no_endpoint_and_an_admin_finds_all(
-    box: Box, api: httpx2.AsyncClient, desk: Desk, rival: Desk
+    app: App, api: httpx2.AsyncClient, desk: Desk, rival: Desk
 ) -> None:
     made = await desk.makes(HOOKS, {"url": URL})
     place = f"{HOOKS}/{made['endpoint']['endpoint_id']}"
@@ -77,7 +77,7 @@ async def test_another_organiser_finds_no_endpoint_and_an_admin_finds_all(
     for method, path, body in asked:
         assert problem(await rival.asks(method, path, body))["code"] == "no_such_endpoint", path
     assert told(await rival.asks("GET", HOOKS))["endpoints"] == []
-    admin = await a_desk(box, api, Role.ADMIN)
+    admin = await a_desk(app, api, Role.ADMIN)
     assert (await admin.asks("GET", place)).status_code == 200
 
 
@@ -115,16 +115,16 @@ async def test_fans_have_neither_webhooks_nor_figures(alice: Fan) -> None:
 
 
 async def test_what_happens_in_my_show_is_in_my_log_and_in_my_figures_and_in_nobody_elses(
-    box: Box, api: httpx2.AsyncClient, desk: Desk, rival: Desk, alice: Fan
+    app: App, api: httpx2.AsyncClient, desk: Desk, rival: Desk, alice: Fan
 ) -> None:
-    await box.outbox.settle(1_000_000)
-    await box.outbox.add_group(GROUP, from_oldest=False)
-    stage = await a_stage(box, api, desk)
+    await app.outbox.settle(1_000_000)
+    await app.outbox.add_group(GROUP, from_oldest=False)
+    stage = await a_stage(app, api, desk)
     show = (await desk.makes("/shows", show_of(stage, prices={"Gold": 0, "Silver": 0})))["id"]
     mine, theirs = [(await one.makes(HOOKS, {"url": URL}))["endpoint"] for one in (desk, rival)]
     assert (await alice.holds(show, "A-1", "Y-2")).status_code == 201
-    await hears(box, hook_consumer(box.hooks))
-    await hears(box, figure_consumer(box.figures))
+    await hears(app, hook_consumer(app.hooks))
+    await hears(app, figure_consumer(app.figures))
 
     log = told(
         await desk.asks("GET", f"{HOOKS}/{mine['endpoint_id']}/deliveries", params={"state": "queued"})

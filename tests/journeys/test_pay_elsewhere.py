@@ -10,10 +10,10 @@ import aiohttp
 import httpx2
 import pytest
 
-from holdfast.app import Box, asgi_app
+from holdfast.app import App, asgi_app
 from holdfast.config import Config
 from holdfast.payments.gateway import Answer, Charge
-from holdfast.sandbox.worker import Setup, opened
+from holdfast.sandbox.process import Setup, opened
 from holdfast.web.asgi import Application
 from tests import cast
 from tests.cast import Fan
@@ -25,11 +25,11 @@ from tests.stores.counters import PAGES, SECRET, settings
 @asynccontextmanager
 async def an_office(name: str, config: Config, folder: Path) -> AsyncIterator[tuple[str, str]]:
     """A box office with that gateway, and the gateway's address; each tells the other over HTTP."""
-    box: list[Application] = []
+    app: list[Application] = []
 
     # The gateway has to know our address before we are there.
     async def late(scope: Any, receive: Any, send: Any) -> None:
-        await box[0](scope, receive, send)
+        await app[0](scope, receive, send)
 
     async with served(late) as url:
         setup = Setup(folder=folder, secret=SECRET, notify_url=f"{url}/webhooks/{name}")
@@ -38,15 +38,15 @@ async def an_office(name: str, config: Config, folder: Path) -> AsyncIterator[tu
             changes = {
                 field: getattr(there, field) for field in vars(there) if field.startswith((name, "gateway"))
             }
-            box.append(asgi_app(replace(config, **changes)))
-            async with started(box[0]):
+            app.append(asgi_app(replace(config, **changes)))
+            async with started(app[0]):
                 yield url, gateway_url
 
 
 @asynccontextmanager
-async def a_fan(box: Box, url: str) -> AsyncIterator[Fan]:
+async def a_fan(app: App, url: str) -> AsyncIterator[Fan]:
     async with httpx2.AsyncClient(base_url=url) as client:
-        [fan] = await cast.fans(box, client, 1)
+        [fan] = await cast.fans(app, client, 1)
         yield fan
 
 
@@ -66,10 +66,10 @@ async def is_confirmed(fan: Fan, booking: str) -> bool:
 
 @pytest.mark.parametrize("name", ["stripe", "razorpay"])
 async def test_who_pays_on_the_gateways_page_has_the_seats_when_its_webhook_comes(
-    name: str, box: Box, config: Config, a_show: Callable[..., Any], tmp_path: Path
+    name: str, app: App, config: Config, a_show: Callable[..., Any], tmp_path: Path
 ) -> None:
     show = await a_show(seats=4)
-    async with an_office(name, config, tmp_path) as (url, gateway_url), a_fan(box, url) as fan:
+    async with an_office(name, config, tmp_path) as (url, gateway_url), a_fan(app, url) as fan:
         booking = (await fan.holds(show, "A-1", "A-2")).json()["booking_id"]
 
         asked = await fan.post(f"/bookings/{booking}/pay", {})
@@ -83,10 +83,10 @@ async def test_who_pays_on_the_gateways_page_has_the_seats_when_its_webhook_come
 
 
 async def test_a_token_of_stripes_is_charged_at_once_and_a_declined_one_leaves_the_hold(
-    box: Box, config: Config, a_show: Callable[..., Any], tmp_path: Path
+    app: App, config: Config, a_show: Callable[..., Any], tmp_path: Path
 ) -> None:
     show = await a_show(seats=4)
-    async with an_office("stripe", config, tmp_path) as (url, _), a_fan(box, url) as fan:
+    async with an_office("stripe", config, tmp_path) as (url, _), a_fan(app, url) as fan:
         booking = (await fan.holds(show, "A-1")).json()["booking_id"]
 
         declined = await fan.post(f"/bookings/{booking}/pay", {"method": "tok_insufficient"})

@@ -7,12 +7,12 @@ import httpx2
 import pytest
 from msgspec import convert, to_builtins
 
-from holdfast.app import Box
-from holdfast.catalogue.admin.keeper import Keeper
-from holdfast.catalogue.price_rules import EarlyStep, PriceRule, PriceRules
-from holdfast.catalogue.prices.store import PriceDesk
-from holdfast.catalogue.prices.worker import PriceDuties
-from holdfast.people import Role
+from holdfast.app import App
+from holdfast.organisers.jobs import PriceDuties
+from holdfast.organisers.price_rules_store import PriceDesk
+from holdfast.organisers.scope import Keeper
+from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
+from holdfast.web.caller import Role
 from tests.cast import API, Fan, fans, problem
 from tests.journeys.organising import Desk, Stage, a_desk, show_of
 
@@ -44,19 +44,19 @@ async def prices_told(api: httpx2.AsyncClient, show: dict[str, Any]) -> dict[str
     return {price["category"]: price for price in page["prices"]}
 
 
-async def now_look(box: Box, show_id: int) -> int:
+async def now_look(app: App, show_id: int) -> int:
     """The duty, once, with this show due: the clock of the plan is turned, not ours."""
-    await box.postgres.execute("UPDATE price_plan SET due_at = now() WHERE show_id = $1", show_id)
-    return await PriceDuties(box.postgres, box.catalogue, pause_s=3600).step()
+    await app.postgres.execute("UPDATE price_plan SET due_at = now() WHERE show_id = $1", show_id)
+    return await PriceDuties(app.postgres, app.catalogue, pause_s=3600).step()
 
 
-async def sells_all_gold(box: Box, api: httpx2.AsyncClient, show_id: int, how_many: int) -> None:
+async def sells_all_gold(app: App, api: httpx2.AsyncClient, show_id: int, how_many: int) -> None:
     """Confirmed as a guest list is: no money moves, and the seats are sold."""
-    buyers = await fans(box, api, how_many)
+    buyers = await fans(app, api, how_many)
     for seat, fan in enumerate(buyers, 1):
         held = await fan.holds(show_id, f"A-{seat}")
         assert held.status_code == 201, held.text
-        await box.postgres.execute(
+        await app.postgres.execute(
             "UPDATE booking SET state = 'confirmed', confirmed_at = now()"
             " WHERE show_id = $1 AND owner_id = $2 AND state = 'held'",
             show_id,
@@ -105,28 +105,28 @@ async def test_an_early_price_is_told_with_its_end_and_what_comes_after(
 
 
 async def test_a_step_by_demand_is_a_new_revision_with_an_audit_row_and_a_fact(
-    box: Box, desk: Desk, show: dict[str, Any], api: httpx2.AsyncClient, alice: Fan
+    app: App, desk: Desk, show: dict[str, Any], api: httpx2.AsyncClient, alice: Fan
 ) -> None:
     await put(desk, show, rules(demand=[{"sold_percent": 25, "change_minor": 8_000}]))
     before = (await alice.holds(show["id"], "B-1")).json()
-    await sells_all_gold(box, api, show["id"], 4)
-    assert await now_look(box, show["id"]) == 0  # 4 of 20
+    await sells_all_gold(app, api, show["id"], 4)
+    assert await now_look(app, show["id"]) == 0  # 4 of 20
 
-    (late_buyer,) = await fans(box, api, 1)
+    (late_buyer,) = await fans(app, api, 1)
     await late_buyer.holds(show["id"], "A-6")
-    await box.postgres.execute(
+    await app.postgres.execute(
         "UPDATE booking SET state = 'confirmed', confirmed_at = now() WHERE show_id = $1 AND owner_id = $2",
         show["id"],
         late_buyer.account_id,
     )
-    assert await now_look(box, show["id"]) == 1  # 5 of 20: a quarter
-    assert await now_look(box, show["id"]) == 0
+    assert await now_look(app, show["id"]) == 1  # 5 of 20: a quarter
+    assert await now_look(app, show["id"]) == 0
 
     plan = (await desk.asks("GET", f"/shows/{show['id']}/price-rules")).json()
     (change,) = plan["changes"]
     assert (change["was_minor"], change["price_minor"], change["why"]) == (50_000, 58_000, "step")
     assert (change["sold"], change["seats"], change["actor_id"]) == (5, 20, None)
-    fact = await box.postgres.fetchval(
+    fact = await app.postgres.fetchval(
         "SELECT body::text FROM outbox WHERE show_id = $1 AND kind = 'show.prices_changed'", show["id"]
     )
     assert '"price_minor": 58000' in fact
@@ -137,7 +137,7 @@ async def test_a_step_by_demand_is_a_new_revision_with_an_audit_row_and_a_fact(
 
 
 async def test_seats_that_lapse_and_are_held_again_cost_the_price_of_then(
-    box: Box, desk: Desk, show: dict[str, Any], alice: Fan
+    app: App, desk: Desk, show: dict[str, Any], alice: Fan
 ) -> None:
     first = (await alice.holds(show["id"], "A-1")).json()
     await put(desk, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
@@ -201,12 +201,12 @@ class TestWhoSaysWhatTheyWereShown:
 
 
 async def test_a_worker_that_knows_the_old_price_charges_the_new_one_or_asks(
-    box: Box, desk: Desk, show: dict[str, Any], alice: Fan, bob: Fan
+    app: App, desk: Desk, show: dict[str, Any], alice: Fan, bob: Fan
 ) -> None:
     """The api's process has the show in hand; the step is made by another one."""
     await alice.holds(show["id"], "A-10")
     organiser = desk.who.account_id
-    await put_elsewhere(box, show["id"], organiser, in_hours(24))
+    await put_elsewhere(app, show["id"], organiser, in_hours(24))
 
     old = await alice.post(f"/shows/{show['id']}/holds", {"seats": ["A-1"], "expected_total_minor": 50_000})
     new = await alice.post(f"/shows/{show['id']}/holds", {"seats": ["A-2"], "expected_total_minor": 40_000})
@@ -217,11 +217,11 @@ async def test_a_worker_that_knows_the_old_price_charges_the_new_one_or_asks(
     assert silent.json()["amount"] == 40_000
 
 
-async def put_elsewhere(box: Box, show_id: int, account_id: int, ends: str) -> None:
+async def put_elsewhere(app: App, show_id: int, account_id: int, ends: str) -> None:
     step = EarlyStep(until=datetime.fromisoformat(ends), change_minor=-10_000)
     rule = convert({**GOLD, "early": [to_builtins(step)]}, PriceRule)
     keeper = Keeper(account_id, is_admin=False)
-    await PriceDesk(box.postgres, box.catalogue, keeper, 5).put(
+    await PriceDesk(app.postgres, app.catalogue, keeper, 5).put(
         show_id, PriceRules(currency="INR", rules=(rule,))
     )
 
@@ -296,9 +296,9 @@ async def test_a_fee_that_the_floor_cannot_bear_is_refused(desk: Desk, stage: St
 
 
 async def test_rules_are_for_who_has_the_show(
-    box: Box, api: httpx2.AsyncClient, show: dict[str, Any], alice: Fan
+    app: App, api: httpx2.AsyncClient, show: dict[str, Any], alice: Fan
 ) -> None:
-    stranger, path = await a_desk(box, api), f"/shows/{show['id']}/price-rules"
+    stranger, path = await a_desk(app, api), f"/shows/{show['id']}/price-rules"
 
     asked = [
         await stranger.asks("GET", path),
@@ -309,12 +309,12 @@ async def test_rules_are_for_who_has_the_show(
 
     assert [answer.status_code for answer in asked] == [404] * 4
     assert (await alice.get(f"/admin{path}")).status_code == 403
-    admin = await a_desk(box, api, Role.ADMIN)
+    admin = await a_desk(app, api, Role.ADMIN)
     assert (await admin.asks("PUT", path, rules())).status_code == 200
 
 
 async def test_a_cancelled_show_takes_no_rules_and_its_prices_move_no_more(
-    box: Box, desk: Desk, show: dict[str, Any]
+    app: App, desk: Desk, show: dict[str, Any]
 ) -> None:
     await put(desk, show, rules(demand=[{"sold_percent": 1, "change_minor": 100}]))
     await desk.asks("PATCH", f"/shows/{show['id']}", {"cancelled": True})
@@ -322,4 +322,4 @@ async def test_a_cancelled_show_takes_no_rules_and_its_prices_move_no_more(
     refused = await desk.asks("PUT", f"/shows/{show['id']}/price-rules", rules())
 
     assert problem(refused)["code"] == "show_cancelled"
-    assert await now_look(box, show["id"]) == 0
+    assert await now_look(app, show["id"]) == 0

@@ -7,10 +7,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import Box
-from holdfast.catalogue import RefundPolicy, RefundStep, Terms
-from holdfast.ledger import from_public_id
-from holdfast.people import Role
+from holdfast.app import App
+from holdfast.bookings import from_public_id
+from holdfast.pricing import RefundPolicy, RefundStep, Terms
+from holdfast.web.caller import Role
 from tests.cast import Fan, fans, problem
 from tests.journeys.organising import Desk, a_desk
 from tests.stores.paid import violations
@@ -37,8 +37,8 @@ async def buys(fan: Fan, show_id: int, *seats: str, method: str = "tok_ok") -> d
 
 
 @pytest.fixture
-async def admin(box: Box, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(box, api, Role.ADMIN)
+async def admin(app: App, api: httpx2.AsyncClient) -> Desk:
+    return await a_desk(app, api, Role.ADMIN)
 
 
 class TestAnOwner:
@@ -60,7 +60,7 @@ class TestAnOwner:
         assert (one["amount"], one["seats"]) == (700, ["A-2"])
 
     async def test_who_cancels_gets_what_was_quoted_once(
-        self, box: Box, alice: Fan, bob: Fan, a_show: Show
+        self, app: App, alice: Fan, bob: Fan, a_show: Show
     ) -> None:
         show_id = await a_show(sold_on=HALF)
         booking = await buys(alice, show_id, "A-1", "A-2")
@@ -75,7 +75,7 @@ class TestAnOwner:
         ]
         assert first.json() == again.json() == (await alice.get(path)).json()
         assert (await bob.holds(show_id, "A-1", "A-2")).status_code == 201
-        assert await violations(box, show_id) == []
+        assert await violations(app, show_id) == []
 
     async def test_who_gets_nothing_back_is_told_so_and_keeps_the_seats(
         self, alice: Fan, a_show: Show
@@ -88,7 +88,7 @@ class TestAnOwner:
         assert problem(refused)["quote"]["amount"] == 0
         assert (await alice.get(f"/bookings/{booking['booking_id']}")).json()["state"] == "confirmed"
 
-    async def test_gives_back_one_seat_and_keeps_the_other(self, box: Box, alice: Fan, a_show: Show) -> None:
+    async def test_gives_back_one_seat_and_keeps_the_other(self, app: App, alice: Fan, a_show: Show) -> None:
         show_id = await a_show()
         booking = await buys(alice, show_id, "A-1", "A-2")
         path = f"/bookings/{booking['booking_id']}"
@@ -103,9 +103,9 @@ class TestAnOwner:
         assert (again.status_code, again.json()) == (200, first.json())
         assert (never.status_code, problem(never)["code"]) == (422, "seats_not_booked")
         assert (await alice.delete(path)).json()["state"] == "refunded"
-        assert await violations(box, show_id) == []
+        assert await violations(app, show_id) == []
 
-    async def test_gives_back_what_was_free(self, box: Box, alice: Fan, a_show: Show) -> None:
+    async def test_gives_back_what_was_free(self, app: App, alice: Fan, a_show: Show) -> None:
         show_id = await a_show(price_minor=0, sold_on=NOTHING)
         booking = (await alice.holds(show_id, "A-1", "A-2")).json()
         path = f"/bookings/{booking['booking_id']}"
@@ -115,13 +115,13 @@ class TestAnOwner:
 
         assert (some.json()["state"], len(some.json()["seats"])) == ("confirmed", 1)
         assert (rest.json()["state"], rest.json()["refunds"]) == ("refunded", [])
-        assert await violations(box, show_id) == []
+        assert await violations(app, show_id) == []
 
     async def test_does_not_give_back_a_ticket_that_was_used(
-        self, box: Box, alice: Fan, a_show: Show
+        self, app: App, alice: Fan, a_show: Show
     ) -> None:
         booking = await buys(alice, await a_show(), "A-1", "A-2")
-        await box.postgres.execute(
+        await app.postgres.execute(
             "UPDATE ticket SET used_at = now() WHERE show_id = $1 AND number = $2 AND seat = 1",
             *from_public_id(booking["booking_id"]),
         )
@@ -132,7 +132,7 @@ class TestAnOwner:
         assert problem(refused)["seats"] == ["A-2"]
 
     async def test_who_cancels_while_paying_has_called_it_off(
-        self, box: Box, alice: Fan, a_show: Show
+        self, app: App, alice: Fan, a_show: Show
     ) -> None:
         show_id = await a_show()
         booking = await buys(alice, show_id, "A-1", method="tok_3ds")
@@ -143,7 +143,7 @@ class TestAnOwner:
 
         assert (first.status_code, first.json()["state"]) == (200, "cancelled")
         assert again.json() == first.json()
-        assert await violations(box, show_id) == []
+        assert await violations(app, show_id) == []
 
     async def test_sees_every_attempt_and_every_refund(self, alice: Fan, a_show: Show) -> None:
         held = (await alice.holds(await a_show(), "A-1")).json()
@@ -185,7 +185,7 @@ class TestAnOrganiser:
         return await desk.asks("POST", path, {"reason": "the heating failed", **body}, headers=headers)
 
     async def test_gives_back_an_amount_some_seats_or_everything(
-        self, box: Box, admin: Desk, alice: Fan, a_show: Show
+        self, app: App, admin: Desk, alice: Fan, a_show: Show
     ) -> None:
         show_id = await a_show(sold_on=NOTHING)
         booking = await buys(alice, show_id, "A-1", "A-2", "A-3")
@@ -198,7 +198,7 @@ class TestAnOrganiser:
         assert [one.json()["refund"]["amount"] for one in (amount, seats, full)] == [200, 1500, 2800]
         assert [one.json()["left"] for one in (amount, seats, full)] == [4300, 2800, 0]
         assert (seats.json()["seats"], full.json()["state"]) == (["A-1", "A-3"], "refunded")
-        assert await violations(box, show_id) == []
+        assert await violations(app, show_id) == []
 
     async def test_gives_back_once_for_each_key(self, admin: Desk, alice: Fan, a_show: Show) -> None:
         booking = await buys(alice, await a_show(), "A-1")
@@ -231,12 +231,12 @@ class TestAnOrganiser:
         assert (refused.status_code, problem(refused)["code"]) == (422, "invalid")
 
     async def test_has_no_say_in_shows_of_others(
-        self, box: Box, api: httpx2.AsyncClient, alice: Fan, a_show: Show
+        self, app: App, api: httpx2.AsyncClient, alice: Fan, a_show: Show
     ) -> None:
         show_id = await a_show()
         booking = await buys(alice, show_id, "A-1", method="tok_refund_refused")
-        own, stranger = [await a_desk(box, api) for _ in range(2)]
-        await box.postgres.execute(
+        own, stranger = [await a_desk(app, api) for _ in range(2)]
+        await app.postgres.execute(
             "UPDATE event SET organiser_id = $2 WHERE id = (SELECT event_id FROM show WHERE id = $1)",
             show_id,
             own.who.account_id,
@@ -256,7 +256,7 @@ class TestAnOrganiser:
         assert len((await own.asks("GET", "/refunds", params={"show": show_id})).json()["refunds"]) == 1
 
     async def test_pays_by_hand_what_the_gateway_would_not(
-        self, box: Box, admin: Desk, alice: Fan, a_show: Show
+        self, app: App, admin: Desk, alice: Fan, a_show: Show
     ) -> None:
         show_id = await a_show()
         booking = await buys(alice, show_id, "A-1", method="tok_refund_refused")
@@ -276,7 +276,7 @@ class TestAnOrganiser:
             "transfer 4711",
         )
         assert problem(late)["code"] == "wrong_move"
-        assert await violations(box, show_id) == []
+        assert await violations(app, show_id) == []
 
     async def test_pages_through_refunds(self, admin: Desk, alice: Fan, a_show: Show) -> None:
         show_id = await a_show()
@@ -294,9 +294,9 @@ class TestAnOrganiser:
 
         assert amounts == [5, 4, 3, 2, 1]
 
-    async def test_is_not_a_fan(self, box: Box, api: httpx2.AsyncClient, alice: Fan, a_show: Show) -> None:
+    async def test_is_not_a_fan(self, app: App, api: httpx2.AsyncClient, alice: Fan, a_show: Show) -> None:
         booking = await buys(alice, await a_show(), "A-1")
-        (gate,) = await fans(box, api, 1, Role.GATE)
+        (gate,) = await fans(app, api, 1, Role.GATE)
 
         for who in (alice, gate):
             refused = await self.refunds(Desk(who), booking, full=True)

@@ -13,8 +13,8 @@ import pytest
 from holdfast.config import Config
 from holdfast.payments.gateway import Answer
 from holdfast.payments.gateways.sandbox import Sandbox
-from holdfast.sandbox.folder import is_in_use
-from holdfast.sandbox.notice import api_key
+from holdfast.sandbox import is_in_use
+from holdfast.sandbox.webhook import api_key
 from tests.journeys.test_cli import holdfast, serving
 from tests.stores.sandboxes import an_order
 

@@ -15,9 +15,9 @@ import httpx2
 import pytest
 import uvicorn
 
-from holdfast.app import Box, asgi_app
+from holdfast.app import App, asgi_app
 from holdfast.config import Config
-from holdfast.people import Role
+from holdfast.web.caller import Role
 from tests.cast import Fan, a_show, fans
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
@@ -89,19 +89,19 @@ async def server(config: Config) -> AsyncIterator[str]:
 
 
 async def test_an_admin_meets_nothing_that_is_not_in_the_document(
-    server: str, box: Box, api: httpx2.AsyncClient, tmp_path: Path
+    server: str, app: App, api: httpx2.AsyncClient, tmp_path: Path
 ) -> None:
-    await a_show(box, seats=20)
-    (admin,) = await fans(box, api, 1, Role.ADMIN)
+    await a_show(app, seats=20)
+    (admin,) = await fans(app, api, 1, Role.ADMIN)
     left_out = [f"--exclude-operation-id={name}" for name in ENDS_THE_SESSION]
 
     await conforms(server, tmp_path, *RANDOM, *left_out, token=admin.token)
 
 
 async def test_a_fan_at_the_edge_of_every_field_meets_nothing_else(
-    server: str, alice: Fan, box: Box, tmp_path: Path
+    server: str, alice: Fan, app: App, tmp_path: Path
 ) -> None:
-    await a_show(box, seats=20)
+    await a_show(app, seats=20)
 
     await conforms(server, tmp_path, *EDGES, token=alice.token)
 

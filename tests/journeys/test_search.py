@@ -8,7 +8,7 @@ import httpx2
 import msgspec
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from tests.cast import API, Fan, problem
 from tests.journeys.organising import Desk, Stage, a_desk, a_stage, an_event, show_of
 from tests.patience import until
@@ -34,26 +34,26 @@ def titles(page: dict[str, Any]) -> list[str]:
 
 
 async def plays(
-    box: Box, desk: Desk, stage: Stage, days: int = 1, at: datetime | None = None, **event: Any
+    app: App, desk: Desk, stage: Stage, days: int = 1, at: datetime | None = None, **event: Any
 ) -> dict[str, Any]:
     """An event with a show so many days from now; found at once, as the worker would see to in a second."""
     made = await desk.makes("/events", an_event(**event))
     starts_at = at or datetime.now(UTC).replace(hour=6, minute=0) + timedelta(days=days)
     show = await desk.makes("/shows", show_of(stage, event_id=made["id"], starts_at=starts_at.isoformat()))
-    await written(box, made["id"])
+    await written(app, made["id"])
     return show
 
 
-async def written(box: Box, event_id: int) -> None:
-    await box.index.mark_events([event_id])
-    while await box.index.write_due():
+async def written(app: App, event_id: int) -> None:
+    await app.index.mark_events([event_id])
+    while await app.index.write_due():
         pass
 
 
 async def test_a_result_tells_shows_price_and_seats(
-    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage, alice: Fan
+    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage, alice: Fan
 ) -> None:
-    show = await plays(box, desk, stage, title="The Paper Boats")
+    show = await plays(app, desk, stage, title="The Paper Boats")
     await alice.holds(show["id"], "A-1", "A-2")
 
     page = await searches(api, q="papper boats", city=stage.city)
@@ -68,11 +68,11 @@ async def test_a_result_tells_shows_price_and_seats(
 
 
 async def test_filters_narrow_and_facets_say_what_else_there_is(
-    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
 ) -> None:
-    await plays(box, desk, stage, 1, title="Blue Hour", kind="film", genre="Drama", language="हिन्दी")
-    await plays(box, desk, stage, 2, title="Red Hour", kind="film", genre="Comedy", language="Tamil")
-    await plays(box, desk, stage, 3, title="Loud Hour", kind="concert", genre="Rock", language="Tamil")
+    await plays(app, desk, stage, 1, title="Blue Hour", kind="film", genre="Drama", language="हिन्दी")
+    await plays(app, desk, stage, 2, title="Red Hour", kind="film", genre="Comedy", language="Tamil")
+    await plays(app, desk, stage, 3, title="Loud Hour", kind="concert", genre="Rock", language="Tamil")
 
     films = await searches(api, city=stage.city, kind="film")
     tamil = await searches(api, city=stage.city, language="tamil", sort="showtime")
@@ -91,10 +91,10 @@ async def test_filters_narrow_and_facets_say_what_else_there_is(
     assert (price["currency"], price["price_min_minor"], price["price_max_minor"]) == ("INR", 20_000, 49_999)
 
 
-async def test_a_date_is_the_citys_own(api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage) -> None:
+async def test_a_date_is_the_citys_own(api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage) -> None:
     """Half past midnight in India is the evening before in UTC."""
     await desk.makes("/shows", show_of(stage, starts_at="2031-05-01T00:30:00+05:30"))
-    await written(box, stage.event_id)
+    await written(app, stage.event_id)
 
     may = await searches(api, city=stage.city, date_from="2031-05-01", date_to="2031-05-01")
     april = await searches(api, city=stage.city, date_from="2031-04-01", date_to="2031-04-30")
@@ -104,16 +104,16 @@ async def test_a_date_is_the_citys_own(api: httpx2.AsyncClient, box: Box, desk: 
 
 
 async def test_only_shows_that_fit_are_told(
-    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage, alice: Fan
+    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage, alice: Fan
 ) -> None:
-    full = await plays(box, desk, stage, 1, title="Twice Upon")
+    full = await plays(app, desk, stage, 1, title="Twice Upon")
     event_id, starts_at = full["event_id"], (datetime.now(UTC) + timedelta(days=5)).isoformat()
     free = await desk.makes("/shows", show_of(stage, event_id=event_id, starts_at=starts_at))
     for row in ("A", "B", "Y", "Z"):
-        fan = (await a_desk(box, api)).who
+        fan = (await a_desk(app, api)).who
         held = await fan.holds(full["id"], *(f"{row}-{seat}" for seat in range(1, 11)))
         assert held.status_code == 201, held.text
-    await written(box, event_id)
+    await written(app, event_id)
 
     both = await searches(api, q="twice upon", city=stage.city)
     left = await searches(api, q="twice upon", city=stage.city, only_available="true")
@@ -125,7 +125,7 @@ async def test_only_shows_that_fit_are_told(
 
 
 async def test_near_a_point_or_a_postal_code(
-    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
 ) -> None:
     code = f"{random.randrange(10**9):09}"
     far = await desk.makes(
@@ -134,10 +134,10 @@ async def test_near_a_point_or_a_postal_code(
     )
     hall = {"venue_id": far["id"], "name": "Small", "layout_hash": stage.layout_hash}
     there = await desk.makes("/halls", hall)
-    await plays(box, desk, stage, title="Here")
+    await plays(app, desk, stage, title="Here")
     event = await desk.makes("/events", an_event(title="There"))
     show = await desk.makes("/shows", show_of(stage, event_id=event["id"], hall_id=there["id"]))
-    await written(box, event["id"])
+    await written(app, event["id"])
 
     within = {"city": stage.city, "sort": "distance", "near": "19.0,72.8"}
     near = await searches(api, **within, radius_km=9)
@@ -152,31 +152,31 @@ async def test_near_a_point_or_a_postal_code(
 
 
 async def test_a_show_at_the_place_that_was_named_is_told_first(
-    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
 ) -> None:
-    other = await a_stage(box, api, desk)
-    show = await plays(box, desk, stage, 1, title="Wandering Lights")
+    other = await a_stage(app, api, desk)
+    show = await plays(app, desk, stage, 1, title="Wandering Lights")
     await desk.asks("PATCH", f"/venues/{other.venue_id}", {"name": "Moonlit Pavilion"})
     later = [(datetime.now(UTC) + timedelta(days=day)).isoformat() for day in (2, 3, 4)]
     for starts_at in later:
         await desk.makes("/shows", show_of(stage, event_id=show["event_id"], starts_at=starts_at))
     named = await desk.makes("/shows", show_of(other, event_id=show["event_id"], starts_at=later[-1]))
-    await written(box, show["event_id"])
+    await written(app, show["event_id"])
 
     page = await searches(api, q="wandering lights moonlit pavilion")
 
     assert named["id"] in [card["show_id"] for card in page["events"][0]["shows"]]
 
 
-async def test_orders(api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage, alice: Fan) -> None:
-    good = await plays(box, desk, stage, 3, title="Good Night", rating=9.0)
-    wanted = await plays(box, desk, stage, 2, title="Bad Night", rating=2.0)
-    some = await plays(box, desk, stage, 1, title="Some Night")
+async def test_orders(api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage, alice: Fan) -> None:
+    good = await plays(app, desk, stage, 3, title="Good Night", rating=9.0)
+    wanted = await plays(app, desk, stage, 2, title="Bad Night", rating=2.0)
+    some = await plays(app, desk, stage, 1, title="Some Night")
     for show, price_minor in ((good, 45_000), (some, 30_000)):
         await desk.asks("PATCH", f"/shows/{show['id']}", {"prices": {"Gold": 50_000, "Silver": price_minor}})
-        await written(box, show["event_id"])
+        await written(app, show["event_id"])
     await alice.holds(wanted["id"], "A-1")
-    await written(box, wanted["event_id"])
+    await written(app, wanted["event_id"])
     city = {"city": stage.city, "q": "night"}
 
     assert titles(await searches(api, **city, sort="showtime")) == ["Some Night", "Bad Night", "Good Night"]
@@ -187,14 +187,14 @@ async def test_orders(api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stag
 
 
 async def test_pages_have_totals_and_a_cursor_stays_put_while_something_is_added(
-    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
 ) -> None:
     for day in range(1, 6):
-        await plays(box, desk, stage, day, title=f"Evening {day}")
+        await plays(app, desk, stage, day, title=f"Evening {day}")
     asked = {"city": stage.city, "sort": "showtime", "size": 2}
 
     first = await searches(api, **asked)
-    await plays(box, desk, stage, at=datetime.now(UTC) + timedelta(hours=2), title="Added before")
+    await plays(app, desk, stage, at=datetime.now(UTC) + timedelta(hours=2), title="Added before")
     second = await searches(api, **asked, cursor=first["next_cursor"])
     third = await searches(api, **asked, cursor=second["next_cursor"])
     by_number = await searches(api, city=stage.city, sort="showtime", size=4, page=2)
@@ -206,12 +206,12 @@ async def test_pages_have_totals_and_a_cursor_stays_put_while_something_is_added
 
 
 async def test_what_is_typed_is_suggested(
-    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
 ) -> None:
     word = "".join(random.choices("bcdfgklmnprst", k=12))
-    show = await plays(box, desk, stage, title=f"The {word.title()} Affair", people=["Zora Quill"])
+    show = await plays(app, desk, stage, title=f"The {word.title()} Affair", people=["Zora Quill"])
     await desk.asks("PATCH", f"/venues/{stage.venue_id}", {"name": f"{word.title()} Rooms"})
-    await written(box, show["event_id"])
+    await written(app, show["event_id"])
 
     page = (await api.get(f"{API}/search/suggestions", params={"q": f"the {word[:6]}"})).json()
     places = (await api.get(f"{API}/search/suggestions", params={"q": word[:6]})).json()
@@ -225,9 +225,9 @@ async def test_what_is_typed_is_suggested(
 
 
 async def test_an_answer_that_is_known_is_not_sent_again(
-    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
 ) -> None:
-    await plays(box, desk, stage)
+    await plays(app, desk, stage)
     first = await api.get(f"{API}/search", params={"city": stage.city})
 
     again = await api.get(

@@ -7,9 +7,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import Box, asgi_app
+from holdfast.accounts import Visit
+from holdfast.app import App, asgi_app
 from holdfast.config import Config
-from holdfast.people import Visit
 from tests.conftest import started
 
 HTML = {"accept": "text/html", "accept-language": "en"}
@@ -34,14 +34,14 @@ async def sent(browser: httpx2.AsyncClient, path: str, **fields: str) -> httpx2.
     return await browser.post(path, data=fields)
 
 
-async def whose(box: Box, browser: httpx2.AsyncClient) -> Visit | None:
+async def whose(app: App, browser: httpx2.AsyncClient) -> Visit | None:
     cookie = browser.cookies.get(COOKIE)
-    return await box.visits.visit(cookie) if cookie else None
+    return await app.visits.visit(cookie) if cookie else None
 
 
-async def a_guest(box: Box, browser: httpx2.AsyncClient) -> Visit:
-    browser.cookies.set(COOKIE, await box.visits.open_guest("en"), domain="box.office")
-    visit = await whose(box, browser)
+async def a_guest(app: App, browser: httpx2.AsyncClient) -> Visit:
+    browser.cookies.set(COOKIE, await app.visits.open_guest("en"), domain="box.office")
+    visit = await whose(app, browser)
     assert visit is not None
     return visit
 
@@ -52,14 +52,14 @@ def an_email(number: list[int] = [0]) -> str:  # noqa: B006
 
 
 async def test_somebody_signs_up_is_sent_where_they_came_from_and_is_known_there(
-    box: Box, browser: httpx2.AsyncClient
+    app: App, browser: httpx2.AsyncClient
 ) -> None:
     email = an_email()
     answer = await sent(
         browser, "/sign-up", email=email, password=PASSWORD, name="Ann", back="/shows/7?seats=2"
     )
     assert (answer.status_code, answer.headers["location"]) == (303, "/shows/7?seats=2")
-    visit = await whose(box, browser)
+    visit = await whose(app, browser)
     assert visit is not None
     assert (visit.account.name, visit.email, visit.is_guest) == ("Ann", email, False)
 
@@ -73,55 +73,55 @@ async def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites(browser:
 
 
 async def test_a_guest_who_signs_up_stays_the_same_account_with_a_new_cookie(
-    box: Box, browser: httpx2.AsyncClient
+    app: App, browser: httpx2.AsyncClient
 ) -> None:
-    guest, planted = await a_guest(box, browser), browser.cookies[COOKIE]
+    guest, planted = await a_guest(app, browser), browser.cookies[COOKIE]
     await sent(browser, "/sign-up", email=an_email(), password=PASSWORD, name="Ann")
-    visit = await whose(box, browser)
+    visit = await whose(app, browser)
     assert visit is not None
     assert (visit.account_id, visit.is_guest) == (guest.account_id, False)
     assert browser.cookies[COOKIE] != planted
-    assert await box.visits.visit(planted) is None, "a cookie planted before is worth nothing after"
+    assert await app.visits.visit(planted) is None, "a cookie planted before is worth nothing after"
 
 
 async def test_what_a_guest_holds_belongs_to_the_account_they_log_in_to(
-    box: Box, browser: httpx2.AsyncClient
+    app: App, browser: httpx2.AsyncClient
 ) -> None:
     email = an_email()
     await sent(browser, "/sign-up", email=email, password=PASSWORD, name="Ann")
-    account = await whose(box, browser)
+    account = await whose(app, browser)
     await sent(browser, "/sign-out")
-    guest = await a_guest(box, browser)
+    guest = await a_guest(app, browser)
     await sent(browser, "/sign-in", email=email, password=PASSWORD)
-    visit = await whose(box, browser)
+    visit = await whose(app, browser)
     assert account is not None
     assert visit is not None
     assert visit.owner_ids == (account.account_id, guest.account_id)
 
 
 async def test_nobody_becomes_owner_of_a_guest_that_is_an_account_by_now(
-    box: Box, browser: httpx2.AsyncClient
+    app: App, browser: httpx2.AsyncClient
 ) -> None:
     first, second = an_email(), an_email()
     for email in (first, second):
         browser.cookies.clear()
         await sent(browser, "/sign-up", email=email, password=PASSWORD, name="Ann")
     await sent(browser, "/sign-in", email=first, password=PASSWORD)
-    visit = await whose(box, browser)
+    visit = await whose(app, browser)
     assert visit is not None
     assert visit.owner_ids == (visit.account_id,)
 
 
 async def test_a_guest_is_written_to_where_they_say_and_an_account_of_that_address_gains_nothing(
-    box: Box, browser: httpx2.AsyncClient
+    app: App, browser: httpx2.AsyncClient
 ) -> None:
     email = an_email()
     await sent(browser, "/sign-up", email=email, password=PASSWORD, name="Ann")
-    account = await whose(box, browser)
+    account = await whose(app, browser)
     browser.cookies.clear()
-    guest = await a_guest(box, browser)
-    await box.visits.name_guest(guest, email=email.upper(), name="Somebody")
-    named = await whose(box, browser)
+    guest = await a_guest(app, browser)
+    await app.visits.name_guest(guest, email=email.upper(), name="Somebody")
+    named = await whose(app, browser)
     assert named is not None
     assert (named.email, named.account.name) == (email, "Somebody")
     assert account is not None
@@ -149,15 +149,15 @@ async def test_a_form_that_is_wrong_comes_back_with_what_was_typed(
 
 
 async def test_an_address_that_is_taken_is_told_and_nobody_is_signed_in(
-    box: Box, browser: httpx2.AsyncClient
+    app: App, browser: httpx2.AsyncClient
 ) -> None:
     email = an_email()
     await sent(browser, "/sign-up", email=email, password=PASSWORD, name="Ann")
     browser.cookies.clear()
-    guest = await a_guest(box, browser)
+    guest = await a_guest(app, browser)
     answer = await sent(browser, "/sign-up", email=email, password="another password", name="Eve")
     assert answer.status_code == 409
-    visit = await whose(box, browser)
+    visit = await whose(app, browser)
     assert visit is not None
     assert (visit.account_id, visit.is_guest) == (guest.account_id, True)
 
@@ -174,13 +174,13 @@ async def test_a_wrong_password_is_told_without_saying_which_was_wrong(browser: 
     assert COOKIE not in browser.cookies
 
 
-async def test_after_signing_out_the_cookie_is_nobodys(box: Box, browser: httpx2.AsyncClient) -> None:
+async def test_after_signing_out_the_cookie_is_nobodys(app: App, browser: httpx2.AsyncClient) -> None:
     await sent(browser, "/sign-up", email=an_email(), password=PASSWORD, name="Ann")
     copied = browser.cookies[COOKIE]
     answer = await sent(browser, "/sign-out")
     assert answer.status_code == 303
     assert COOKIE not in browser.cookies
-    assert await box.visits.visit(copied) is None
+    assert await app.visits.visit(copied) is None
 
 
 @pytest.mark.parametrize("path", ["/sign-up", "/sign-in", "/sign-out", "/language"])
@@ -194,17 +194,17 @@ async def test_after_signing_out_the_cookie_is_nobodys(box: Box, browser: httpx2
     ],
 )
 async def test_a_form_of_another_site_is_refused(
-    box: Box, browser: httpx2.AsyncClient, path: str, headers: dict[str, str]
+    app: App, browser: httpx2.AsyncClient, path: str, headers: dict[str, str]
 ) -> None:
     await sent(browser, "/sign-up", email=an_email(), password=PASSWORD, name="Ann")
-    before = await whose(box, browser)
+    before = await whose(app, browser)
     if not headers["sec-fetch-site"]:
         del browser.headers["sec-fetch-site"]
     fields = {"email": an_email(), "password": PASSWORD, "name": "Eve", "language": "de"}
     given = {name: value for name, value in headers.items() if value}
     answer = await browser.post(path, data=fields, headers=given)
     assert answer.status_code == 403
-    assert await whose(box, browser) == before
+    assert await whose(app, browser) == before
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import httpx2
 import msgspec
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.catalogue.store import store_layout
-from holdfast.people import Role
+from holdfast.web.caller import Role
 from tests.cast import Fan, a_layout
 from tests.journeys.organising import Desk, Stage, a_city, a_desk, an_event, show_of
 from tests.journeys.pages import kept, opens
@@ -74,8 +74,8 @@ async def test_a_form_from_elsewhere_chooses_no_city(api: httpx2.AsyncClient, st
     assert (answer.status_code, "Set-Cookie" in answer.headers) == (403, False)
 
 
-async def test_a_city_with_nothing_on_says_where_something_is(box: Box, api: httpx2.AsyncClient) -> None:
-    admin = await a_desk(box, api, Role.ADMIN)
+async def test_a_city_with_nothing_on_says_where_something_is(app: App, api: httpx2.AsyncClient) -> None:
+    admin = await a_desk(app, api, Role.ADMIN)
     quiet = await admin.makes("/cities", a_city(name="Silent Hill"))
 
     home = await opens(api, f"/?city={quiet['slug']}")
@@ -101,11 +101,11 @@ async def test_what_is_announced_says_when_its_sale_opens(
 
 
 async def test_an_event_tells_how_each_show_stands(
-    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage, alice: Fan
+    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage, alice: Fan
 ) -> None:
-    full = await box_show(box, desk, stage, a_layout(4), days=1)
-    last = await box_show(box, desk, stage, a_layout(5), days=2)
-    few = await box_show(box, desk, stage, a_layout(6), days=3)
+    full = await box_show(app, desk, stage, a_layout(4), days=1)
+    last = await box_show(app, desk, stage, a_layout(5), days=2)
+    few = await box_show(app, desk, stage, a_layout(6), days=3)
     many = await desk.makes("/shows", show_of(stage, starts_at=at(days=4)))
     soon = await desk.makes("/shows", show_of(stage, starts_at=at(days=5), opens_at=at(days=3)))
     off = await desk.makes("/shows", show_of(stage, starts_at=at(days=6)))
@@ -130,10 +130,10 @@ async def test_an_event_tells_how_each_show_stands(
     ] == links  # not what is off
 
 
-async def box_show(box: Box, desk: Desk, stage: Stage, layout: Any, *, days: int) -> int:
+async def box_show(app: App, desk: Desk, stage: Stage, layout: Any, *, days: int) -> int:
     """A show of the stage's event in a small hall of its own."""
-    await store_layout(box.postgres, layout)
-    venue = await box.postgres.fetchval(
+    await store_layout(app.postgres, layout)
+    venue = await app.postgres.fetchval(
         "INSERT INTO hall (venue_id, name, layout_hash) VALUES ($1, $2, $3) RETURNING id",
         stage.venue_id,
         f"Hall of {layout.seat_count}",
@@ -232,9 +232,9 @@ async def test_what_is_not_there_is_a_page_that_leads_on(api: httpx2.AsyncClient
 
 
 async def test_how_many_are_left_is_seconds_old(
-    api: httpx2.AsyncClient, box: Box, desk: Desk, stage: Stage, alice: Fan
+    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage, alice: Fan
 ) -> None:
-    show_id = await box_show(box, desk, stage, a_layout(4), days=1)
+    show_id = await box_show(app, desk, stage, a_layout(4), days=1)
     assert "4 left" in (await opens(api, f"/events/{stage.event_id}")).text
     await alice.holds(show_id, "A-1", "A-2", "A-3", "A-4")
 
@@ -272,8 +272,8 @@ NASTY = (
 
 
 @pytest.mark.parametrize("nasty", NASTY)
-async def test_no_name_breaks_a_page(box: Box, api: httpx2.AsyncClient, stage: Stage, nasty: str) -> None:
-    admin = await a_desk(box, api, Role.ADMIN)
+async def test_no_name_breaks_a_page(app: App, api: httpx2.AsyncClient, stage: Stage, nasty: str) -> None:
+    admin = await a_desk(app, api, Role.ADMIN)
     city = await admin.makes("/cities", a_city(name=nasty))
     where = {"city_id": city["id"], "name": nasty, "address": nasty, "postal_code": nasty[:16]}
     venue = await admin.makes("/venues", {**where, "lat": 19.0, "lon": 72.8})
@@ -284,7 +284,7 @@ async def test_no_name_breaks_a_page(box: Box, api: httpx2.AsyncClient, stage: S
     event = await admin.makes("/events", an_event(title=nasty, description=nasty, featured=True, **words))
     show = show_of(stage, event_id=event["id"], hall_id=hall["id"], starts_at=at(hours=3))
     await admin.makes("/shows", show)
-    await written(box, event["id"])
+    await written(app, event["id"])
 
     for path in (
         f"/?city={city['slug']}",
@@ -328,13 +328,13 @@ async def test_a_picture_from_elsewhere_is_not_fetched_by_a_page(
     ],
 )
 async def test_three_languages_with_their_plurals(
-    box: Box, desk: Desk, stage: Stage, alice: Fan, language: str, words: tuple[str, ...]
+    app: App, desk: Desk, stage: Stage, alice: Fan, language: str, words: tuple[str, ...]
 ) -> None:
-    last = await box_show(box, desk, stage, a_layout(5), days=1)
-    few = await box_show(box, desk, stage, a_layout(6), days=2)
+    last = await box_show(app, desk, stage, a_layout(5), days=1)
+    few = await box_show(app, desk, stage, a_layout(6), days=2)
     await alice.holds(last, "A-1", "A-2", "A-3", "A-4")
     await alice.holds(few, "A-1", "A-2", "A-3")
-    await written(box, stage.event_id)
+    await written(app, stage.event_id)
 
     paths = (
         f"/?city={stage.city}",

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from holdfast.app import Box, duties_by_subject
-from holdfast.catalogue import Terms
+from holdfast.app import App, duties_by_subject
+from holdfast.bookings import from_public_id
 from holdfast.claim import Part
 from holdfast.config import Config
-from holdfast.ledger import from_public_id
+from holdfast.pricing import Terms
 from tests.journeys.lines import a_line
 from tests.journeys.visitors import Visitor, a_site, a_visitor
 from tests.patience import until
@@ -31,17 +31,17 @@ def key(path: str) -> tuple[int, int]:
     return from_public_id(path.split("/")[2])
 
 
-async def time_passes(box: Box, path: str) -> None:
+async def time_passes(app: App, path: str) -> None:
     """In the ledger, and on the map."""
-    await box.postgres.execute(HOLD_ENDS, *key(path))
-    await box.postgres.execute(PAYMENT_ENDS, *key(path))
-    booking = await box.ledger.booking(*key(path))
+    await app.postgres.execute(HOLD_ENDS, *key(path))
+    await app.postgres.execute(PAYMENT_ENDS, *key(path))
+    booking = await app.ledger.booking(*key(path))
     assert booking is not None
-    await box.sales.tell_map(booking.show_id, Part("let_go", booking.claim))
+    await app.sales.tell_map(booking.show_id, Part("let_go", booking.claim))
 
 
-async def duties_run(box: Box, subject: str) -> None:
-    for _, duty in duties_by_subject(box)[subject]:
+async def duties_run(app: App, subject: str) -> None:
+    for _, duty in duties_by_subject(app)[subject]:
         await duty()
 
 
@@ -100,7 +100,7 @@ async def test_a_declined_payment_leaves_the_seats_held_and_the_next_one_is_good
     assert ann.says("Your ticket")
 
 
-async def test_two_tabs_that_pay_have_one_payment(ann: Visitor, box: Box, a_show: Callable[..., Any]) -> None:
+async def test_two_tabs_that_pay_have_one_payment(ann: Visitor, app: App, a_show: Callable[..., Any]) -> None:
     path = await ann.holds(await a_show(seats=10), "A-1")
     other = Visitor(ann.client)
     await other.goes(path)
@@ -111,12 +111,12 @@ async def test_two_tabs_that_pay_have_one_payment(ann: Visitor, box: Box, a_show
     await ann.chooses("pay")
     assert ann.says("Your ticket")
 
-    assert await box.postgres.fetchval(CHARGES, *key(path)) == 1
+    assert await app.postgres.fetchval(CHARGES, *key(path)) == 1
     assert (await other.goes(path)).says("Your ticket")
 
 
 async def test_a_tab_left_open_that_pays_what_is_paid_for_sees_the_tickets(
-    ann: Visitor, box: Box, a_show: Callable[..., Any]
+    ann: Visitor, app: App, a_show: Callable[..., Any]
 ) -> None:
     path = await ann.holds(await a_show(seats=10), "A-1")
     other = Visitor(ann.client)
@@ -127,7 +127,7 @@ async def test_a_tab_left_open_that_pays_what_is_paid_for_sees_the_tickets(
 
     assert other.at == path
     assert other.says("Your ticket")
-    assert await box.postgres.fetchval(CHARGES, *key(path)) == 1
+    assert await app.postgres.fetchval(CHARGES, *key(path)) == 1
 
 
 async def test_a_payer_who_has_not_decided_finds_the_way_back_or_calls_it_off(
@@ -175,11 +175,11 @@ async def test_a_hold_is_kept_longer_up_to_its_cap_and_let_go_at_once(
 
 
 async def test_a_hold_that_has_been_kept_as_long_as_can_be_says_so(
-    ann: Visitor, box: Box, a_show: Callable[..., Any]
+    ann: Visitor, app: App, a_show: Callable[..., Any]
 ) -> None:
     path = await ann.holds(await a_show(seats=10), "A-1")
     sql = "UPDATE booking SET opened_at = now() - interval '1795 s' WHERE show_id = $1 AND number = $2"
-    await box.postgres.execute(sql, *key(path))
+    await app.postgres.execute(sql, *key(path))
     stale = Visitor(ann.client, ann.text, ann.at)
 
     await ann.goes(path)
@@ -187,7 +187,7 @@ async def test_a_hold_that_has_been_kept_as_long_as_can_be_says_so(
     assert "/extend" not in ann.text
 
     sql = "UPDATE booking SET opened_at = now() - interval '1800 s' WHERE show_id = $1 AND number = $2"
-    await box.postgres.execute(sql, *key(path))
+    await app.postgres.execute(sql, *key(path))
     await stale.sends("/extend")
     assert stale.status == 409
     assert stale.says("Pay now, or let them go.")
@@ -195,11 +195,11 @@ async def test_a_hold_that_has_been_kept_as_long_as_can_be_says_so(
 
 class TestTimeIsUp:
     async def test_who_was_too_slow_gets_the_same_seats_with_one_click(
-        self, ann: Visitor, box: Box, a_show: Callable[..., Any]
+        self, ann: Visitor, app: App, a_show: Callable[..., Any]
     ) -> None:
         path = await ann.holds(await a_show(seats=10), "A-1", "A-2")
-        await time_passes(box, path)
-        await duties_run(box, "sale")
+        await time_passes(app, path)
+        await duties_run(app, "sale")
         await ann.sends("/pay", **ANN)
         assert ann.status == 410
         assert ann.says("Your time was up")
@@ -217,12 +217,12 @@ class TestTimeIsUp:
         assert ann.at == again, "a second click is the same hold"
 
     async def test_seats_that_somebody_else_has_meanwhile_are_told_with_others_instead(
-        self, ann: Visitor, eve: Visitor, box: Box, a_show: Callable[..., Any]
+        self, ann: Visitor, eve: Visitor, app: App, a_show: Callable[..., Any]
     ) -> None:
         show = await a_show(seats=10)
         path = await ann.holds(show, "A-1", "A-2")
-        await time_passes(box, path)
-        await duties_run(box, "sale")
+        await time_passes(app, path)
+        await duties_run(app, "sale")
         await eve.holds(show, "A-2")
         await ann.goes(path)
 
@@ -236,13 +236,13 @@ class TestTimeIsUp:
         assert ann.says("Held until")
 
     async def test_a_payment_that_comes_late_books_seats_that_are_free(
-        self, ann: Visitor, box: Box, a_show: Callable[..., Any]
+        self, ann: Visitor, app: App, a_show: Callable[..., Any]
     ) -> None:
         path = await ann.holds(await a_show(seats=10), "A-1")
         await ann.sends("/pay", **ANN)
         gateway = ann.at
-        await time_passes(box, path)
-        await self.gives_up(box, path)
+        await time_passes(app, path)
+        await self.gives_up(app, path)
         assert (await ann.goes(path)).says("the payment provider does not say whether you have paid")
 
         ann.at = gateway
@@ -253,14 +253,14 @@ class TestTimeIsUp:
         assert ann.says("Your payment came late, and the seats were still free: they are yours.")
 
     async def test_a_payment_that_comes_late_for_seats_that_are_gone_goes_back(
-        self, ann: Visitor, eve: Visitor, box: Box, a_show: Callable[..., Any]
+        self, ann: Visitor, eve: Visitor, app: App, a_show: Callable[..., Any]
     ) -> None:
         show = await a_show(seats=10)
         path = await ann.holds(show, "A-1")
         await ann.sends("/pay", **ANN)
         gateway = ann.at
-        await time_passes(box, path)
-        await self.gives_up(box, path)
+        await time_passes(app, path)
+        await self.gives_up(app, path)
         await eve.holds(show, "A-1")
 
         ann.at = gateway
@@ -272,22 +272,22 @@ class TestTimeIsUp:
         assert ann.says("Refund asked for")
 
         async def is_back() -> bool:
-            await duties_run(box, "payments")
+            await duties_run(app, "payments")
             return (await ann.goes(path)).says("Refund made")
 
         await until(is_back)
 
-    async def gives_up(self, box: Box, path: str) -> None:
+    async def gives_up(self, app: App, path: str) -> None:
         """The gateway was silent for long: the seats have gone, and the payment is watched."""
-        await box.postgres.execute(WATCHED, *key(path))
-        payment = await box.payments.latest(*key(path))
+        await app.postgres.execute(WATCHED, *key(path))
+        payment = await app.payments.latest(*key(path))
         assert payment is not None
-        await box.payments.let_go(payment, is_sure=False, due_ms=3_600_000)
+        await app.payments.let_go(payment, is_sure=False, due_ms=3_600_000)
 
 
 class TestTrouble:
     async def test_while_the_gateway_is_away_the_page_waits_and_says_so(
-        self, config: Config, box: Box, a_show: Callable[..., Any]
+        self, config: Config, app: App, a_show: Callable[..., Any]
     ) -> None:
         nobody = replace(config, gateway_url="http://127.0.0.1:9", gateway_timeout_ms=500)
         async with a_site(nobody) as site, a_visitor(site) as ann:
@@ -297,17 +297,17 @@ class TestTrouble:
             assert ann.says("We are asking the payment provider")
             assert ann.says("Your seats are kept")
 
-        await duties_run(box, "payments")  # and now it is back
+        await duties_run(app, "payments")  # and now it is back
         async with a_site(config) as site, a_visitor(site) as back:
             back.client.cookies = ann.client.cookies
             await back.goes(f"{path}/return")
             assert back.says("Your payment is open")
-            back.at = (await box.payments.latest(*key(path))).action_url or ""  # type: ignore[union-attr]
+            back.at = (await app.payments.latest(*key(path))).action_url or ""  # type: ignore[union-attr]
             await back.chooses("pay")
             assert back.says("Your ticket")
 
     async def test_a_form_that_finds_the_ledger_away_keeps_what_was_typed_and_is_sent_again(
-        self, config: Config, box: Box, a_show: Callable[..., Any]
+        self, config: Config, app: App, a_show: Callable[..., Any]
     ) -> None:
         show = await a_show(seats=10)
         async with a_line(config) as line, a_site(line.config) as site, a_visitor(site) as ann:
@@ -329,7 +329,7 @@ class TestTrouble:
             await until(is_sent)
             await ann.chooses("pay")
             assert ann.says("Your ticket")
-            assert await box.postgres.fetchval(CHARGES, *key(path)) == 1
+            assert await app.postgres.fetchval(CHARGES, *key(path)) == 1
 
 
 async def test_a_script_that_sends_a_form_is_told_where_to_go_or_why_not(

@@ -9,10 +9,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.config import Config
 from holdfast.payments.gateway import Answer, Charge
-from holdfast.sandbox.worker import Setup, opened
+from holdfast.sandbox.process import Setup, opened
 from tests.conftest import served
 from tests.journeys.test_site_checkout import ANN, key
 from tests.journeys.visitors import Visitor, a_site, a_visitor
@@ -31,9 +31,9 @@ async def a_shop(name: str, config: Config, folder: Path) -> AsyncIterator[tuple
             yield ann, url
 
 
-async def pays_there(box: Box, name: str, url: str, path: str, choice: str) -> None:
+async def pays_there(app: App, name: str, url: str, path: str, choice: str) -> None:
     """In the gateway's own form."""
-    payment = await box.payments.latest(*key(path))
+    payment = await app.payments.latest(*key(path))
     assert payment is not None
     charge = Charge(answer=Answer.UNKNOWN, client_secret=payment.client_secret)
     async with aiohttp.ClientSession() as session:
@@ -43,7 +43,7 @@ async def pays_there(box: Box, name: str, url: str, path: str, choice: str) -> N
 
 
 async def test_stripes_form_is_in_the_page_and_nobody_elses(
-    box: Box, config: Config, tmp_path: Path, a_show: Callable[..., Any]
+    app: App, config: Config, tmp_path: Path, a_show: Callable[..., Any]
 ) -> None:
     show = await a_show(seats=10)
     async with a_shop("stripe", config, tmp_path) as (ann, url):
@@ -60,7 +60,7 @@ async def test_stripes_form_is_in_the_page_and_nobody_elses(
         assert "script-src 'self' https://js.stripe.com;" in policy
         assert "frame-src https://js.stripe.com https://hooks.stripe.com" in policy
 
-        await pays_there(box, "stripe", url, path, "pay")
+        await pays_there(app, "stripe", url, path, "pay")
         await ann.goes(f"{path}/return")
         assert ann.says("Your ticket")
         assert "js.stripe.com" not in ann.headers["content-security-policy"]
@@ -68,7 +68,7 @@ async def test_stripes_form_is_in_the_page_and_nobody_elses(
 
 @pytest.mark.parametrize("choice", ["pay", "decline"])
 async def test_razorpays_page_is_reached_by_a_form_and_comes_back_by_one(
-    choice: str, box: Box, config: Config, tmp_path: Path, a_show: Callable[..., Any]
+    choice: str, app: App, config: Config, tmp_path: Path, a_show: Callable[..., Any]
 ) -> None:
     show = await a_show(seats=10)
     async with a_shop("razorpay", config, tmp_path) as (ann, url):
@@ -77,7 +77,7 @@ async def test_razorpays_page_is_reached_by_a_form_and_comes_back_by_one(
         assert 'action="https://api.razorpay.com/v1/checkout/embedded"' in ann.text
         assert "form-action 'self' https://api.razorpay.com;" in ann.headers["content-security-policy"]
 
-        await pays_there(box, "razorpay", url, path, choice)
+        await pays_there(app, "razorpay", url, path, choice)
         # By a form of theirs, from their site, without our cookie: believed in nothing, and led on.
         back = await ann.client.post(
             f"{path}/return",

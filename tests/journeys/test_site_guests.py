@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.config import Config
 from holdfast.web.asgi import Application
 from tests.journeys.visitors import LIKE_A_BROWSER, SITE, a_site
@@ -45,13 +45,13 @@ async def holds(http: httpx2.AsyncClient, show: int, seat: int, **headers: str) 
 
 @pytest.mark.parametrize("language", ["en", "de", "hi"])
 async def test_one_guest_too_many_is_told_when_to_try_again_and_how_to_go_on(
-    strict: Application, box: Box, a_show: Callable[..., Any], language: str
+    strict: Application, app: App, a_show: Callable[..., Any], language: str
 ) -> None:
     show = await a_show(seats=20)
     async with crowd(strict) as http:
         for seat in range(1, GUESTS_MAX + 1):
             assert (await holds(http, show, seat)).status_code == 303
-        guests = await box.postgres.fetchval("SELECT count(*) FROM account")
+        guests = await app.postgres.fetchval("SELECT count(*) FROM account")
 
         refused = await holds(http, show, 9, **{"accept-language": language})
 
@@ -60,8 +60,8 @@ async def test_one_guest_too_many_is_told_when_to_try_again_and_how_to_go_on(
         assert SAYS[language] in refused.text
         assert 'href="/sign-in?back=' in refused.text
         assert "set-cookie" not in refused.headers
-        assert await box.postgres.fetchval("SELECT count(*) FROM account") == guests
-        assert (await box.seatmap.newest(show)).states.count(b"H") == GUESTS_MAX
+        assert await app.postgres.fetchval("SELECT count(*) FROM account") == guests
+        assert (await app.seatmap.newest(show)).states.count(b"H") == GUESTS_MAX
 
 
 async def test_a_script_is_told_the_same(strict: Application, a_show: Callable[..., Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from tests.journeys.organising import Desk, Stage, a_stage, show_of
 from tests.journeys.test_price_rules import in_hours, put, rules
 from tests.journeys.visitors import Visitor
@@ -19,8 +19,8 @@ THEN = {
 
 
 @pytest.fixture
-async def show(box: Box, api: httpx2.AsyncClient, desk: Desk) -> dict[str, Any]:
-    stage: Stage = await a_stage(box, api, desk)
+async def show(app: App, api: httpx2.AsyncClient, desk: Desk) -> dict[str, Any]:
+    stage: Stage = await a_stage(app, api, desk)
     return await desk.makes("/shows", show_of(stage))
 
 

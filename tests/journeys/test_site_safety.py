@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-import holdfast.site.routes as site_routes
-from holdfast.app import ROUTES, Box
-from holdfast.ledger import from_public_id
-from holdfast.site.store import edition
+import holdfast.site.pages as site_routes
+from holdfast.app import ROUTES, App
+from holdfast.bookings import from_public_id
+from holdfast.site.templates_env import edition
 from holdfast.web.asgi import Application
 from holdfast.web.routing import Route
 from tests.journeys.test_site_checkout import ANN
@@ -74,8 +74,8 @@ async def bought(ann: Visitor, a_show: Callable[..., Any]) -> dict[str, str]:
     }
 
 
-async def placed(path: str, named: dict[str, str], box: Box) -> str:
-    show = await box.catalogue.show_card(int(named["{show:int}"]))
+async def placed(path: str, named: dict[str, str], app: App) -> str:
+    show = await app.catalogue.show_card(int(named["{show:int}"]))
     known = {**named, "{event:int}": str(show["event_id"]), "{venue:int}": str(show["venue_id"])}
     for name, value in known.items():
         path = path.replace(name, value)
@@ -129,11 +129,11 @@ def check(answer: Any, *, has_style: bool = False) -> None:
 
 
 async def test_every_page_has_the_strict_policy_and_keeps_to_it(
-    ann: Visitor, box: Box, bought: dict[str, str]
+    ann: Visitor, app: App, bought: dict[str, str]
 ) -> None:
     pages = served("GET") - NO_PAGES
     for path in sorted(pages):
-        answer = await ann.client.get(await placed(path, bought, box))
+        answer = await ann.client.get(await placed(path, bought, app))
         if answer.status_code == 303:  # back from the gateway: to the page
             assert path == FROM_ELSEWHERE
             continue
@@ -145,9 +145,9 @@ def test_what_is_no_page_is_named() -> None:
     assert not NO_PAGES - served("GET")
 
 
-async def test_files_are_never_taken_for_pages(ann: Visitor, box: Box, bought: dict[str, str]) -> None:
+async def test_files_are_never_taken_for_pages(ann: Visitor, app: App, bought: dict[str, str]) -> None:
     for path in sorted(NO_PAGES - {path for path in NO_PAGES if path.startswith("/static/")}):
-        answer = await ann.client.get(await placed(path, bought, box))
+        answer = await ann.client.get(await placed(path, bought, app))
         assert answer.status_code == 200, path
         assert not answer.headers["content-type"].startswith("text/html"), path
     for name in ("icon.svg", "css/base.css", "js/base.js", "js/seats/show.js"):
@@ -197,13 +197,13 @@ def test_every_form_is_tried() -> None:
     ids=["cross-site", "same-site", "old browser", "sandboxed frame"],
 )
 async def test_no_other_site_speaks_for_whoever_is_there(
-    headers: dict[str, str], ann: Visitor, box: Box, bought: dict[str, str]
+    headers: dict[str, str], ann: Visitor, app: App, bought: dict[str, str]
 ) -> None:
     if "sec-fetch-site" not in headers:
         ann.client.headers.pop("sec-fetch-site")
-    before = await everything(box, bought)
+    before = await everything(app, bought)
     for path, fields in FORMS.items():
-        there = await placed(path, bought, box)
+        there = await placed(path, bought, app)
         for accept in ("text/html", "application/json"):
             answer = await ann.client.post(there, data=fields, headers=headers | {"accept": accept})
             if path == FROM_ELSEWHERE:
@@ -211,14 +211,14 @@ async def test_no_other_site_speaks_for_whoever_is_there(
             else:
                 assert answer.status_code == 403, (path, accept, answer.status_code)
             assert "set-cookie" not in answer.headers, path
-    assert await everything(box, bought) == before
+    assert await everything(app, bought) == before
 
 
-async def everything(box: Box, named: dict[str, str]) -> list[Any]:
+async def everything(app: App, named: dict[str, str]) -> list[Any]:
     """Whatever a form could change."""
-    rows = [await box.postgres.fetchrow(CHANGED.format(table=table)) for table in TABLES]
+    rows = [await app.postgres.fetchrow(CHANGED.format(table=table)) for table in TABLES]
     show_id, _ = from_public_id(named["{booking}"])
-    return [*(tuple(row) for row in rows), (await box.seatmap.newest(show_id)).states]
+    return [*(tuple(row) for row in rows), (await app.seatmap.newest(show_id)).states]
 
 
 LEADING = {  # fields that name a path, and the forms and pages that take them

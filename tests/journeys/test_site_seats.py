@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import Box
-from holdfast.catalogue import Layout
+from holdfast.app import App
 from holdfast.demo.halls import club, concert_hall, village_cinema
+from holdfast.layouts import Layout
 from tests.cast import a_layout, problem
 
 HTML = {"Accept": "text/html"}
@@ -25,8 +25,8 @@ async def asked(api: httpx2.AsyncClient, show: int, form: dict[str, Any], **head
     return await api.post(f"/shows/{show}/hold", data=form, headers=HTML | headers)
 
 
-async def held(box: Box, show: int) -> list[str]:
-    snapshot = await box.seatmap.newest(show)
+async def held(app: App, show: int) -> list[str]:
+    snapshot = await app.seatmap.newest(show)
     return [snapshot.layout.labels[seat] for seat, letter in enumerate(snapshot.states) if letter == ord("H")]
 
 
@@ -48,7 +48,7 @@ async def test_there_is_no_page_of_no_show(api: httpx2.AsyncClient) -> None:
     assert (await api.get("/shows/999999999", headers=HTML)).status_code == 404
 
 
-async def test_nobody_becomes_a_guest_and_holds(api: httpx2.AsyncClient, box: Box, a_show: Show) -> None:
+async def test_nobody_becomes_a_guest_and_holds(api: httpx2.AsyncClient, app: App, a_show: Show) -> None:
     show = await a_show(seats=20)
 
     answer = await asked(api, show, {"seats": ["A-3", "A-4"]})
@@ -56,7 +56,7 @@ async def test_nobody_becomes_a_guest_and_holds(api: httpx2.AsyncClient, box: Bo
     assert answer.status_code == 303
     assert BOOKING.match(answer.headers["location"])
     assert "holdfast=" in answer.headers["set-cookie"]
-    assert await held(box, show) == ["A-3", "A-4"]
+    assert await held(app, show) == ["A-3", "A-4"]
 
 
 async def test_a_guest_stays_the_same_guest(api: httpx2.AsyncClient, a_show: Show) -> None:
@@ -79,7 +79,7 @@ async def test_a_script_is_told_where_to_go(api: httpx2.AsyncClient, a_show: Sho
     assert BOOKING.match(answer.json()["go"])
 
 
-async def test_the_same_key_is_the_same_hold(api: httpx2.AsyncClient, box: Box, a_show: Show) -> None:
+async def test_the_same_key_is_the_same_hold(api: httpx2.AsyncClient, app: App, a_show: Show) -> None:
     show = await a_show(layout=Layout.build(concert_hall()))
     form = {"quantity": "2", "section": "Circle", "key": "k1"}
     first = await asked(api, show, form)
@@ -88,61 +88,61 @@ async def test_the_same_key_is_the_same_hold(api: httpx2.AsyncClient, box: Box, 
     again = await asked(api, show, form, Cookie=cookie)
 
     assert again.headers["location"] == first.headers["location"]
-    assert len(await held(box, show)) == 2
+    assert len(await held(app, show)) == 2
 
 
-async def test_a_form_of_another_site_holds_nothing(api: httpx2.AsyncClient, box: Box, a_show: Show) -> None:
+async def test_a_form_of_another_site_holds_nothing(api: httpx2.AsyncClient, app: App, a_show: Show) -> None:
     show = await a_show(seats=20)
 
     answer = await asked(api, show, {"seats": "A-3"}, **{"Sec-Fetch-Site": "cross-site"})
 
     assert answer.status_code == 403
-    assert await held(box, show) == []
+    assert await held(app, show) == []
 
 
-async def test_the_best_of_a_price_is_of_that_price(api: httpx2.AsyncClient, box: Box, a_show: Show) -> None:
+async def test_the_best_of_a_price_is_of_that_price(api: httpx2.AsyncClient, app: App, a_show: Show) -> None:
     layout = Layout.build(concert_hall())
     show = await a_show(layout=layout)
 
     await asked(api, show, {"quantity": "2", "category": "Balcony and choir"})
 
     categories = {
-        layout.categories[layout.category_of[layout.index_of[label]]].name for label in await held(box, show)
+        layout.categories[layout.category_of[layout.index_of[label]]].name for label in await held(app, show)
     }
     assert categories == {"Balcony and choir"}
 
 
 async def test_a_wheelchair_space_in_a_part_comes_with_its_companion(
-    api: httpx2.AsyncClient, box: Box, a_show: Show
+    api: httpx2.AsyncClient, app: App, a_show: Show
 ) -> None:
     layout = Layout.build(concert_hall())
     show = await a_show(layout=layout)
 
     await asked(api, show, {"quantity": "2", "section": "Stalls", "accessible": "true"})
 
-    traits = sorted(layout.seat(layout.index_of[label]).trait for label in await held(box, show))
+    traits = sorted(layout.seat(layout.index_of[label]).trait for label in await held(app, show))
     assert traits == ["c", "w"]
 
 
 @pytest.mark.parametrize("form", [{"section": "Mezzanine"}, {"category": "Mezzanine"}])
 async def test_places_to_stand_are_had_by_their_part_or_their_price(
-    api: httpx2.AsyncClient, box: Box, a_show: Show, form: dict[str, str]
+    api: httpx2.AsyncClient, app: App, a_show: Show, form: dict[str, str]
 ) -> None:
     show = await a_show(layout=Layout.build(club()))
 
     await asked(api, show, {"quantity": "3", **form})
 
-    assert [label.partition("-")[0] for label in await held(box, show)] == ["Mezzanine"] * 3
+    assert [label.partition("-")[0] for label in await held(app, show)] == ["Mezzanine"] * 3
 
 
 async def test_where_everybody_stands_no_part_need_be_named(
-    api: httpx2.AsyncClient, box: Box, a_show: Show
+    api: httpx2.AsyncClient, app: App, a_show: Show
 ) -> None:
     show = await a_show(layout=Layout.build(club()))
 
     await asked(api, show, {"quantity": "2"})
 
-    assert len(await held(box, show)) == 2
+    assert len(await held(app, show)) == 2
 
 
 async def test_taken_seats_are_answered_with_others_to_be_had_by_one_click(
@@ -174,7 +174,7 @@ async def test_taken_seats_are_answered_with_others_to_be_had_by_one_click(
     ],
 )
 async def test_what_cannot_be_held_is_said_on_the_page(
-    api: httpx2.AsyncClient, box: Box, a_show: Show, form: dict[str, Any], status: int
+    api: httpx2.AsyncClient, app: App, a_show: Show, form: dict[str, Any], status: int
 ) -> None:
     show = await a_show(seats=20)
 
@@ -182,7 +182,7 @@ async def test_what_cannot_be_held_is_said_on_the_page(
 
     assert refused.status_code == status
     assert 'id="refused"' in refused.text
-    assert await held(box, show) == []
+    assert await held(app, show) == []
 
 
 async def test_more_than_there_are_is_sold_out_for_scripts_too(api: httpx2.AsyncClient, a_show: Show) -> None:

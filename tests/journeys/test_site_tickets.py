@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.app import Box
-from holdfast.catalogue import RefundPolicy, RefundStep, Terms
+from holdfast.app import App
 from holdfast.config import Config
+from holdfast.pricing import RefundPolicy, RefundStep, Terms
 from holdfast.tickets import Codes, Door
 from tests.journeys.lines import a_line
 from tests.journeys.test_site_checkout import ANN, key
@@ -66,9 +66,9 @@ async def test_each_ticket_has_a_page_of_its_own_and_the_mail_is_sent_again(
     assert (await ann.goes(path)).status == 200
 
 
-async def test_a_live_code_is_not_on_this_page(ann: Visitor, box: Box, a_show: Callable[..., Any]) -> None:
+async def test_a_live_code_is_not_on_this_page(ann: Visitor, app: App, a_show: Callable[..., Any]) -> None:
     show = await a_show(seats=10)
-    await box.tickets.set_door(show, Door(codes=Codes.LIVE))
+    await app.tickets.set_door(show, Door(codes=Codes.LIVE))
     await has_bought(ann, show, "A-1")
     assert ann.says("lives on one phone")
     assert 'class="qr"' not in ann.text
@@ -167,11 +167,11 @@ class TestGivingBack:
             assert re.findall(r'name="seats" value="([^"]+)"', ann.text) == ["A-2"]
 
     async def test_a_cancelled_show_is_told_on_the_page(
-        self, ann: Visitor, box: Box, a_show: Callable[..., Any]
+        self, ann: Visitor, app: App, a_show: Callable[..., Any]
     ) -> None:
         show = await a_show(seats=10)
         path = await has_bought(ann, show, "A-1")
-        await box.postgres.execute("UPDATE show SET cancelled = true WHERE id = $1", show)
+        await app.postgres.execute("UPDATE show SET cancelled = true WHERE id = $1", show)
 
         async def is_told() -> bool:
             await ann.goes(path)
@@ -203,7 +203,7 @@ class TestMine:
         assert 'href="/sign-up?back=/my"' in ann.text
 
     async def test_a_guest_who_makes_an_account_keeps_everything(
-        self, ann: Visitor, box: Box, a_show: Callable[..., Any]
+        self, ann: Visitor, app: App, a_show: Callable[..., Any]
     ) -> None:
         path = await has_bought(ann, await a_show(seats=10), "A-1")
         await has_account(ann, "ann-signs-up@example.org")
@@ -215,7 +215,7 @@ class TestMine:
         assert 'action="/sign-out"' in ann.text
         await ann.goes(path)
         assert 'class="qr"' in ann.text
-        assert (await box.ledger.booking(*key(path))) is not None
+        assert (await app.ledger.booking(*key(path))) is not None
 
     async def test_after_signing_out_the_browser_is_told_to_forget(
         self, ann: Visitor, a_show: Callable[..., Any]

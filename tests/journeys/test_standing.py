@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.app import Box
+from holdfast.app import App
 from tests import cast
 from tests.cast import Fan, a_layout, problem
 
@@ -19,9 +19,9 @@ async def test_places_are_held_by_number(alice: Fan, a_show: Callable[..., Any])
     assert held.json()["amount"] == 4500
 
 
-async def test_a_crowd_gets_every_place_once(alice: Fan, a_show: Callable[..., Any], box: Box) -> None:
+async def test_a_crowd_gets_every_place_once(alice: Fan, a_show: Callable[..., Any], app: App) -> None:
     show = await a_show(layout=a_layout(0, standing=30))
-    crowd = await cast.fans(box, alice.api, 20)
+    crowd = await cast.fans(app, alice.api, 20)
 
     asked = [fan.holds(show, places={"area": "Floor", "count": 2}) for fan in crowd]
     answers = await asyncio.gather(*asked)

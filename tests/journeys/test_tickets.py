@@ -11,9 +11,9 @@ import pytest
 import zxingcpp
 from icalendar import Calendar
 
-from holdfast.app import Box
-from holdfast.people import Role
+from holdfast.app import App
 from holdfast.tickets import Codes, Door
+from holdfast.web.caller import Role
 from tests import cast
 from tests.cast import Fan, problem
 
@@ -189,8 +189,8 @@ class TestGivenAway:
 
 class TestLiveCodes:
     @pytest.fixture
-    async def live(self, box: Box, show: int) -> int:
-        await box.tickets.set_door(show, Door(codes=Codes.LIVE_OR_PAPER))
+    async def live(self, app: App, show: int) -> int:
+        await app.tickets.set_door(show, Door(codes=Codes.LIVE_OR_PAPER))
         return show
 
     async def test_a_phone_gets_codes_and_the_list_has_none(self, alice: Fan, live: int) -> None:
@@ -224,12 +224,12 @@ class TestLiveCodes:
 
 
 async def test_a_ticket_is_no_token_and_a_token_is_no_ticket(
-    box: Box, api: httpx2.AsyncClient, alice: Fan, show: int
+    app: App, api: httpx2.AsyncClient, alice: Fan, show: int
 ) -> None:
     """15 of the attacks."""
     (ticket,) = await tickets(alice, await booked(alice, show, "A-4"))
     thief = Fan(0, ticket["code"], api)
-    (gate,) = await cast.fans(box, api, 1, Role.GATE)
+    (gate,) = await cast.fans(app, api, 1, Role.GATE)
 
     assert (await thief.get("/me")).status_code == 401
     refused = await gate.post("/gate/check-ins", {"scan_id": "1", "code": alice.token})

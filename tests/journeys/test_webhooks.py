@@ -13,16 +13,16 @@ import msgspec
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from holdfast.app import Box, asgi_app
+from holdfast.app import App, asgi_app
+from holdfast.bookings import from_public_id
 from holdfast.config import Config
-from holdfast.engines.meter import meter
-from holdfast.ledger import from_public_id
+from holdfast.engines.metrics import meter
 from holdfast.payments.payment import Payment
 from holdfast.payments.saga import Step
-from holdfast.people import Role
-from holdfast.sandbox.notice import api_key
-from holdfast.sandbox.worker import Setup, opened
+from holdfast.sandbox.process import Setup, opened
+from holdfast.sandbox.webhook import api_key
 from holdfast.web.asgi import Application
+from holdfast.web.caller import Role
 from tests import cast
 from tests.cast import Fan, problem
 from tests.conftest import GATEWAY_SECRET, served, started
@@ -38,18 +38,18 @@ PATH = "/webhooks/sandbox"
 TABLES = ("booking", "payment", "refund", "journal", "ticket", "taken_seat", "outbox", "booking_move")
 
 
-async def dump(box: Box, show_id: int) -> dict[str, list[Any]]:
+async def dump(app: App, show_id: int) -> dict[str, list[Any]]:
     query = "SELECT * FROM {} WHERE show_id = $1 ORDER BY 1, 2, 3".format
-    rows = {table: await box.postgres.fetch(query(table), show_id) for table in TABLES}
+    rows = {table: await app.postgres.fetch(query(table), show_id) for table in TABLES}
     sql = "SELECT event_id, show_id, due_at, done_at, tries FROM webhook ORDER BY 1"
-    return {**rows, "webhook": await box.postgres.fetch(sql)}
+    return {**rows, "webhook": await app.postgres.fetch(sql)}
 
 
-async def waiting(box: Box, fan: Fan, show_id: int) -> Payment:
+async def waiting(app: App, fan: Fan, show_id: int) -> Payment:
     """Its payer is on the gateway's page."""
     booking = await held(fan, show_id)
     assert (await pays(fan, booking, "")).status_code == 202
-    payment = await box.payments.latest(*from_public_id(booking))
+    payment = await app.payments.latest(*from_public_id(booking))
     assert payment is not None
     assert payment.step is Step.LOOK_UP
     return payment
@@ -97,23 +97,23 @@ def _signed(raw: bytes) -> tuple[bytes, dict[str, str]]:
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 async def test_a_forgery_changes_nothing(
-    box: Box, api: httpx2.AsyncClient, a_show: Show, alice: Fan, forgery: str
+    app: App, api: httpx2.AsyncClient, a_show: Show, alice: Fan, forgery: str
 ) -> None:
     """A true letter confirms this booking: its money was taken (cell 14)."""
     show_id = await a_show()
-    payment = await waiting(box, alice, show_id)
-    await paid_on_the_page(box.config.gateway_url, payment)
+    payment = await waiting(app, alice, show_id)
+    await paid_on_the_page(app.config.gateway_url, payment)
     true = a_letter(payment, str(payment.reference))
     raw, headers = FORGERIES[forgery](true)
-    before, refused = await dump(box, show_id), await counted()
+    before, refused = await dump(app, show_id), await counted()
 
     response = await sent(api, true, raw=raw, headers=headers)
 
     assert (response.status_code, problem(response)["code"]) == (400, "bad_webhook"), response.text
-    assert await dump(box, show_id) == before
+    assert await dump(app, show_id) == before
     assert await counted() == refused + 1
     assert (await sent(api, true)).status_code == 200
-    assert [row["state"] for row in (await dump(box, show_id))["booking"]] == ["confirmed"]
+    assert [row["state"] for row in (await dump(app, show_id))["booking"]] == ["confirmed"]
 
 
 async def counted() -> float:
@@ -125,50 +125,50 @@ async def counted() -> float:
 
 
 async def test_one_that_is_too_long_is_not_read(
-    box: Box, api: httpx2.AsyncClient, a_show: Show, alice: Fan
+    app: App, api: httpx2.AsyncClient, a_show: Show, alice: Fan
 ) -> None:
     show_id = await a_show()
-    true = a_letter(await waiting(box, alice, show_id))
-    raw = changed(true, padding="x" * box.config.webhook_bytes_max)
-    before = await dump(box, show_id)
+    true = a_letter(await waiting(app, alice, show_id))
+    raw = changed(true, padding="x" * app.config.webhook_bytes_max)
+    before = await dump(app, show_id)
 
     response = await sent(api, true, raw=raw, headers=Letter(raw).headers)
 
     assert (response.status_code, problem(response)["code"]) == (413, "body_too_large")
-    assert await dump(box, show_id) == before
+    assert await dump(app, show_id) == before
 
 
 async def test_one_that_is_sent_again_is_taken_and_changes_nothing(
-    box: Box, api: httpx2.AsyncClient, a_show: Show, alice: Fan
+    app: App, api: httpx2.AsyncClient, a_show: Show, alice: Fan
 ) -> None:
     show_id = await a_show()
     booking = await held(alice, show_id)
     assert (await pays(alice, booking)).status_code == 200
-    payment = await box.payments.latest(*from_public_id(booking))
+    payment = await app.payments.latest(*from_public_id(booking))
     assert payment is not None
     true = a_letter(payment, str(payment.reference))
 
     first = await sent(api, true)
-    before = await dump(box, show_id)
+    before = await dump(app, show_id)
     again = await sent(api, true)
 
     assert (first.status_code, again.status_code, again.json()) == (200, 200, {"stored": True})
-    assert await dump(box, show_id) == before
+    assert await dump(app, show_id) == before
 
 
 async def test_a_hundred_copies_at_once_confirm_one_booking(
-    box: Box, api: httpx2.AsyncClient, a_show: Show, alice: Fan
+    app: App, api: httpx2.AsyncClient, a_show: Show, alice: Fan
 ) -> None:
     """Cell 11."""
     show_id = await a_show()
-    payment = await waiting(box, alice, show_id)
-    await paid_on_the_page(box.config.gateway_url, payment)
+    payment = await waiting(app, alice, show_id)
+    await paid_on_the_page(app.config.gateway_url, payment)
     true = a_letter(payment, str(payment.reference))
 
     responses = await asyncio.gather(*(sent(api, true) for _ in range(100)))
 
     assert {response.status_code for response in responses} == {200}
-    after = await dump(box, show_id)
+    after = await dump(app, show_id)
     assert [row["state"] for row in after["booking"]] == ["confirmed"]
     assert len(after["ticket"]) == 2
     assert [row["kind"] for row in after["outbox"]].count("booking.confirmed") == 1
@@ -184,9 +184,9 @@ async def paid_on_the_page(gateway_url: str, payment: Payment) -> None:
 
 
 async def test_another_gateways_name_leads_nowhere(
-    box: Box, api: httpx2.AsyncClient, a_show: Show, alice: Fan
+    app: App, api: httpx2.AsyncClient, a_show: Show, alice: Fan
 ) -> None:
-    true = a_letter(await waiting(box, alice, await a_show()))
+    true = a_letter(await waiting(app, alice, await a_show()))
 
     response = await api.post("/webhooks/stripe", content=true.raw, headers=true.headers)
 
@@ -194,9 +194,9 @@ async def test_another_gateways_name_leads_nowhere(
 
 
 async def test_a_gateway_needs_neither_a_token_nor_a_content_type(
-    box: Box, api: httpx2.AsyncClient, a_show: Show, alice: Fan
+    app: App, api: httpx2.AsyncClient, a_show: Show, alice: Fan
 ) -> None:
-    true = a_letter(await waiting(box, alice, await a_show()))
+    true = a_letter(await waiting(app, alice, await a_show()))
 
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         assert (await sent(api, true, headers={"Content-Type": kind})).status_code == 200
@@ -238,34 +238,34 @@ async def shop(config: Config, folder: Path) -> AsyncIterator[tuple[httpx2.Async
 
 @pytest.mark.parametrize("method", ["tok_ok", "tok_twice", "tok_notice_first", "tok_out_of_order"])
 async def test_a_payment_and_its_letters_are_one_purchase(
-    box: Box, config: Config, a_show: Show, tmp_path: Path, method: str
+    app: App, config: Config, a_show: Show, tmp_path: Path, method: str
 ) -> None:
     show_id = await a_show()
     async with shop(config, tmp_path) as (client, _):
-        (fan,) = await cast.fans(box, client, 1)
+        (fan,) = await cast.fans(app, client, 1)
         booking = await held(fan, show_id)
         paid = await pays(fan, booking, method)
         sql = "SELECT count(*) FROM webhook WHERE show_id = $1"
 
         async def came() -> bool:
-            return bool(await box.postgres.fetchval(sql, show_id))
+            return bool(await app.postgres.fetchval(sql, show_id))
 
         await until(came)
 
         assert (paid.status_code, await state_of(fan, booking)) == (200, "confirmed")
-    after = await dump(box, show_id)
+    after = await dump(app, show_id)
     assert (len(after["ticket"]), len(after["payment"])) == (2, 1)
 
 
 async def test_a_payer_on_the_page_is_confirmed_by_the_letter_alone(
-    box: Box, config: Config, a_show: Show, tmp_path: Path
+    app: App, config: Config, a_show: Show, tmp_path: Path
 ) -> None:
     show_id = await a_show()
     async with shop(config, tmp_path) as (client, gateway_url):
-        (fan,) = await cast.fans(box, client, 1)
+        (fan,) = await cast.fans(app, client, 1)
         booking = await held(fan, show_id)
         assert (await pays(fan, booking, "")).status_code == 202
-        payment = await box.payments.latest(*from_public_id(booking))
+        payment = await app.payments.latest(*from_public_id(booking))
         assert payment is not None
 
         await paid_on_the_page(gateway_url, payment)
@@ -277,13 +277,13 @@ async def test_a_payer_on_the_page_is_confirmed_by_the_letter_alone(
 
 
 class TestOperators:
-    async def dead(self, box: Box, a_show: Show) -> Letter:
+    async def dead(self, app: App, a_show: Show) -> Letter:
         """A letter that was given up; its payment has been taken at the gateway since."""
-        payment = await paying(box, await a_show(), 1)
-        await box.payments.give_back(payment, NO, Step.DECLINED)
-        charge = await charged(box, payment)
+        payment = await paying(app, await a_show(), 1)
+        await app.payments.give_back(payment, NO, Step.DECLINED)
+        charge = await charged(app, payment)
         letter = a_letter(payment, str(charge.reference))
-        await box.postgres.execute(
+        await app.postgres.execute(
             "INSERT INTO webhook"
             " (gateway, event_id, kind, show_id, number, attempt, body, dead, tries, reason)"
             " VALUES ('sandbox', $1, 'payment.captured', $2, $3, $4, $5, true, 4, 'a test')",
@@ -296,10 +296,10 @@ class TestOperators:
         return letter
 
     async def test_admins_list_and_replay_the_dead(
-        self, box: Box, api: httpx2.AsyncClient, a_show: Show
+        self, app: App, api: httpx2.AsyncClient, a_show: Show
     ) -> None:
-        (admin,) = await cast.fans(box, api, 1, Role.ADMIN)
-        letter = await self.dead(box, a_show)
+        (admin,) = await cast.fans(app, api, 1, Role.ADMIN)
+        letter = await self.dead(app, a_show)
 
         listed = await admin.get("/admin/webhooks", state="dead", size=200)
         replayed = await admin.post(f"/admin/webhooks/sandbox/{letter.event_id}/replay")
@@ -310,8 +310,8 @@ class TestOperators:
         assert (replayed.status_code, replayed.json()["state"]) == (200, "done")
         assert (missing.status_code, problem(missing)["code"]) == (404, "no_such_webhook")
 
-    async def test_differences_are_for_admins(self, box: Box, api: httpx2.AsyncClient, alice: Fan) -> None:
-        (admin,) = await cast.fans(box, api, 1, Role.ADMIN)
+    async def test_differences_are_for_admins(self, app: App, api: httpx2.AsyncClient, alice: Fan) -> None:
+        (admin,) = await cast.fans(app, api, 1, Role.ADMIN)
 
         page = await admin.get("/admin/payments/differences")
         paths = ("/admin/payments/differences", "/admin/webhooks")
@@ -320,15 +320,15 @@ class TestOperators:
         assert page.json()["gateway"] == "sandbox"
         assert refused == [403, 403]
 
-    async def test_the_same_at_a_terminal(self, box: Box, config: Config, a_show: Show) -> None:
+    async def test_the_same_at_a_terminal(self, app: App, config: Config, a_show: Show) -> None:
         env = {
             "HOLDFAST_DATABASE_URL": config.database_url,
             "HOLDFAST_REDIS_URL": config.redis_url,
             "HOLDFAST_GATEWAY_URL": config.gateway_url,
             "HOLDFAST_GATEWAY_SECRET": config.gateway_secret,
         }
-        letter = await self.dead(box, a_show)
-        unknown = await confirmed(box, await paying(box, await a_show(), 1))
+        letter = await self.dead(app, a_show)
+        unknown = await confirmed(app, await paying(app, await a_show(), 1))
 
         listed = await holdfast("webhooks", "list", "--dead", "--limit", "200", "--json", **env)
         replayed = await holdfast("webhooks", "replay", letter.event_id, **env)

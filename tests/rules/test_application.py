@@ -12,14 +12,15 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from holdfast.accounts import People
 from holdfast.config import Config
-from holdfast.engines.down import EngineDown
+from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from holdfast.people import People, Role
-from holdfast.refusals import SoldOut
-from holdfast.web.answers import answer, read
+from holdfast.errors import SoldOut
 from holdfast.web.asgi import Application
+from holdfast.web.caller import Role
+from holdfast.web.responses import answer, read
 from holdfast.web.routing import Route
 
 
@@ -97,7 +98,7 @@ ROUTES: tuple[Route, ...] = (
 
 
 @dataclass(frozen=True)
-class Box:
+class App:
     """A box office whose engines nobody has opened."""
 
     config: Config
@@ -106,10 +107,10 @@ class Box:
     people: People
 
 
-def box(config: Config) -> Box:
+def app(config: Config) -> App:
     postgres = Postgres("postgresql://nowhere", pool_max=1, timeout_s=1)
     redis = Redis("redis://nowhere", links_max=1, timeout_s=1)
-    return Box(config, postgres, redis, People(postgres, redis, config))
+    return App(config, postgres, redis, People(postgres, redis, config))
 
 
 @asynccontextmanager
@@ -117,8 +118,8 @@ async def serving(config: Config) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of an application that was started as a server starts it, and is stopped the same way."""
 
     @asynccontextmanager
-    async def factory() -> AsyncIterator[Box]:
-        yield box(config)
+    async def factory() -> AsyncIterator[App]:
+        yield app(config)
 
     application = Application(factory, ROUTES)
     inbox: asyncio.Queue[Message] = asyncio.Queue()
@@ -319,7 +320,7 @@ async def test_without_engines_it_is_alive_and_not_ready(client: httpx2.AsyncCli
 
 async def test_a_box_office_that_does_not_open_stops_the_server() -> None:
     @asynccontextmanager
-    async def factory() -> AsyncIterator[Box]:
+    async def factory() -> AsyncIterator[App]:
         raise EngineDown("ledger")
         yield
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from holdfast.engines.batch import Batcher, Onward
-from holdfast.refusals import Busy
+from holdfast.errors import Busy
 
 
 class Wire:

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.ledger import State
+from holdfast.bookings import State
 from holdfast.payments import Payment, Step
-from holdfast.site.checkout.stage import Stage, face_of, is_late, money_of, stage_of, waits_for
+from holdfast.site.booking_stage import Stage, face_of, is_late, money_of, stage_of, waits_for
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -7,22 +7,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.catalogue import Layout, LayoutBody
-from holdfast.catalogue.layout_body import AreaBody, CategoryBody, RowBody, SectionBody
 from holdfast.demo.halls import concert_hall, village_cinema
-from holdfast.holds.choice import (
-    Fine,
-    Orphan,
-    Prefer,
-    Want,
-    alternatives,
-    best,
-    orphan_verdict,
-    orphans,
-    places,
-    plan,
-    why,
-)
+from holdfast.holds.alternatives import alternatives, places
+from holdfast.holds.choice import Want, best, why
+from holdfast.holds.orphans import Fine, orphan_verdict, orphans
+from holdfast.holds.outcome import Orphan
+from holdfast.layouts import Layout, LayoutBody
+from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody
+from holdfast.layouts.costs import Prefer, plan
 
 FEW = settings(max_examples=40)
 FLOOR = AreaBody("Floor", 6, [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)], "1")

@@ -1,8 +1,8 @@
 """Where a map and its ledger say different things, and where they only seem to."""
 
+from holdfast.bookings import LiveBooking, State
 from holdfast.claim import Claim, PoolMap
-from holdfast.ledger import LiveBooking, State
-from holdfast.sale.comparison import Difference, differences
+from holdfast.holds.comparison import Difference, differences
 
 ALICE = Claim("a1", 1, (3, 4))
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import holdfast.outbox
-from holdfast.ledger import State, public_id
+from holdfast.bookings import State, public_id
 from holdfast.outbox import KINDS, BookingConfirmed, BookingHeld, Consumer, Fact, Other, from_json, to_json
 from holdfast.outbox.consumer import PAUSE_MAX_S, pause_s
 from holdfast.outbox.fact import fact_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.gate.station.typed.line import LINE_BYTES_MAX, Lines, code_in
+from holdfast.scanner.input import LINE_BYTES_MAX, Lines, code_in
 from holdfast.tickets import Ticket, TicketKey
 from holdfast.tickets.ticket import fixed_code
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.config import Config
-from holdfast.engines.trouble import Trouble
+from holdfast.engines.errors import Trouble
 from holdfast.payments.gateways import gateway_of
 
 STRIPE = {"gateway": "stripe", "stripe_secret_key": "sk_live_1"}
@@ -53,7 +53,7 @@ WITHOUT = """
 import sys
 sys.modules["{name}"] = None
 from holdfast.config import Config
-from holdfast.engines.trouble import Trouble
+from holdfast.engines.errors import Trouble
 from holdfast.payments.gateways import gateway_of
 try:
     gateway_of(Config(**{settings!r}))

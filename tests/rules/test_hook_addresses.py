@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.hooks.address import check_url, is_public
-from holdfast.hooks.refusals import BadEndpointUrl
+from holdfast.webhooks_out.address import check_url, is_public
+from holdfast.webhooks_out.errors import BadEndpointUrl
 
 TRICKS = {
     "http": "http://hall.example.org/hooks",

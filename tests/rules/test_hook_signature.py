@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from holdfast.hooks.delivery import PAUSES_S, pause_s
-from holdfast.hooks.signature import headers, shown, signatures
+from holdfast.webhooks_out.delivery import PAUSES_S, pause_s
+from holdfast.webhooks_out.signature import headers, shown, signatures
 
 SECRETS = st.binary(min_size=24, max_size=64)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.catalogue.importing import read_bytes
-from holdfast.catalogue.layout import Layout, LayoutProblem, Run
+from holdfast.layouts.import_file import read_bytes
+from holdfast.layouts.layout import Layout, LayoutProblem, Run
 
 LAYOUTS = Path(__file__).parent / "layouts"
 

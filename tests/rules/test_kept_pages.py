@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from holdfast.catalogue.kept.store import PAGES_KEPT_MAX, QUERY_KEPT_LENGTH_MAX, KeptPages, Page
-from holdfast.engines.down import EngineDown
-from holdfast.web.answers import Ready
+from holdfast.engines.errors import EngineDown
+from holdfast.web.response_cache import PAGES_KEPT_MAX, QUERY_KEPT_LENGTH_MAX, KeptPages, Page
+from holdfast.web.responses import Ready
 
 ADDRESS = ("/api/v1/shows/7", b"")
 

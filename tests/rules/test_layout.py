@@ -10,19 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.catalogue.layout import SEATS_MAX, Area, Layout, LayoutProblem, Run
-from holdfast.catalogue.layout_body import (
-    AreaBody,
-    CategoryBody,
-    CurveBody,
-    LayoutBody,
-    RowBody,
-    SectionBody,
-    checked,
-)
-from holdfast.catalogue.numbering import numbers, picked
 from holdfast.demo.halls import club, concert_hall, village_cinema
 from holdfast.demo.stadium import stadium
+from holdfast.layouts.body import AreaBody, CategoryBody, CurveBody, LayoutBody, RowBody, SectionBody, checked
+from holdfast.layouts.layout import SEATS_MAX, Area, Layout, LayoutProblem, Run
+from holdfast.layouts.numbering import numbers, picked
 
 LAYOUTS = Path(__file__).parent / "layouts"
 FLOOR = AreaBody("Floor", 5, [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)])

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 from msgspec.structs import replace
 
-from holdfast.catalogue.layout import Layout, LayoutBody
-from holdfast.catalogue.layout_body import CategoryBody, RowBody, SectionBody
-from holdfast.catalogue.layout_change import WhyNot, diff
+from holdfast.layouts.body import CategoryBody, RowBody, SectionBody
+from holdfast.layouts.diff import WhyNot, diff
+from holdfast.layouts.layout import Layout, LayoutBody
 
 CATEGORIES = [CategoryBody("Gold", "#E69F00"), CategoryBody("Silver", "#0072B2")]
 ROWS = (

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.people.account import normal_email
-from holdfast.people.limits import Buckets, Limiter, limit_headers, neighbourhood
-from holdfast.people.password import HASHER, NOBODY, hashed, is_dated, matches
+from holdfast.accounts.account import normal_email
+from holdfast.accounts.password import HASHER, NOBODY, hashed, is_dated, matches
+from holdfast.web.rate_limits import Buckets, Limiter, limit_headers, neighbourhood
 
 
 def limiter(per_second: int = 5, addresses_max: int = 1_000) -> Limiter:

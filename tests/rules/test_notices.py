@@ -19,9 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from holdfast.notices.letter import Letter, letter_of, moment, plain, text_of
-from holdfast.notices.mail import Envelope, mail_of, message_id, parts_of
-from holdfast.notices.notice import (
+from holdfast.accounts import LANGUAGES
+from holdfast.accounts.account import language_of
+from holdfast.accounts.api import LocaleBody
+from holdfast.notifications.mail import Envelope, mail_of, message_id, parts_of
+from holdfast.notifications.message import Letter, letter_of, moment, plain, text_of
+from holdfast.notifications.notice import (
     HEARD,
     OF_SHOWS,
     PAUSES_S,
@@ -31,8 +34,8 @@ from holdfast.notices.notice import (
     channels_for,
     notice_of,
 )
-from holdfast.notices.sample import SAMPLE, sample_html, sample_letter
-from holdfast.notices.templates.store import stationery
+from holdfast.notifications.sample import SAMPLE, sample_html, sample_letter
+from holdfast.notifications.templating import stationery
 from holdfast.outbox import (
     KINDS,
     Body,
@@ -45,9 +48,6 @@ from holdfast.outbox import (
     TicketsSentAgain,
     TicketTransferred,
 )
-from holdfast.people import LANGUAGES
-from holdfast.people.account import language_of
-from holdfast.people.routes import LocaleBody
 
 AT = datetime(2026, 11, 20, 18, 30, tzinfo=UTC)
 BOOKING: dict[str, Any] = {"owner_id": 5, "seats": (1, 2), "prices_minor": (700, 800), "amount_minor": 1500}

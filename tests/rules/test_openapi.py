@@ -9,11 +9,11 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.people import Role
-from holdfast.refusals import NoSuchShow, SeatsTaken
-from holdfast.web.answers import answer, read
+from holdfast.errors import NoSuchShow, SeatsTaken
+from holdfast.web.caller import Role
 from holdfast.web.openapi import document
 from holdfast.web.problems import pages
+from holdfast.web.responses import answer, read
 from holdfast.web.routing import Route
 
 

@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.gate.offline import OfflineGate
-from holdfast.gate.pack import (
+from holdfast.checkin.offline import OfflineGate
+from holdfast.checkin.pack import (
     ONLY_ONCE,
     PREFIX,
     BadPack,
@@ -24,7 +24,7 @@ from holdfast.gate.pack import (
     opened,
     sealed,
 )
-from holdfast.gate.verdict import OfflineScan, Verdict, Way
+from holdfast.checkin.verdict import OfflineScan, Verdict, Way
 from holdfast.tickets import Codes, Ticket, TicketKey, phone_secret, show_secret
 from holdfast.tickets.ticket import fixed_code, live_code
 

@@ -6,9 +6,9 @@ from itertools import pairwise, permutations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.catalogue.policy import USUAL, Quote, RefundPolicy, RefundStep, promises, quote
-from holdfast.catalogue.pricing import Lines
-from holdfast.catalogue.terms import Terms
+from holdfast.pricing.breakdown import Lines
+from holdfast.pricing.refund_policy import USUAL, Quote, RefundPolicy, RefundStep, promises, quote
+from holdfast.pricing.terms import Terms
 
 STARTS_AT = datetime(2031, 5, 1, 19, 30, tzinfo=UTC)
 TICK = timedelta(microseconds=1)

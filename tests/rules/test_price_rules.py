@@ -8,8 +8,11 @@ from hypothesis import example, given
 from hypothesis import strategies as some
 from msgspec.structs import replace
 
-from holdfast.catalogue.price_preview import Counted, floors, previewed
-from holdfast.catalogue.price_rules import (
+from holdfast.catalogue.show import Times
+from holdfast.errors import UnknownCategory
+from holdfast.pricing.errors import BadPriceRules
+from holdfast.pricing.preview import Counted, floors, previewed
+from holdfast.pricing.rules import (
     PRICE_MAX,
     STEPS_MAX,
     DemandStep,
@@ -23,10 +26,7 @@ from holdfast.catalogue.price_rules import (
     instants,
     price_at,
 )
-from holdfast.catalogue.refusals import BadPriceRules
-from holdfast.catalogue.show import Times
-from holdfast.catalogue.terms import Terms
-from holdfast.refusals import UnknownCategory
+from holdfast.pricing.terms import Terms
 from tests.cast import a_layout
 
 STARTS = datetime(2031, 5, 20, 19, 0, tzinfo=UTC)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
-from holdfast.catalogue.pricing import WHOLE_BP, Lines, explained, net_minor
-from holdfast.catalogue.refusals import FeeTooHigh
-from holdfast.catalogue.terms import Terms
+from holdfast.pricing.breakdown import WHOLE_BP, Lines, explained, net_minor
+from holdfast.pricing.errors import FeeTooHigh
+from holdfast.pricing.terms import Terms
 
 PRICE_MAX = 1_000_000_000
 prices = some.integers(0, PRICE_MAX) | some.integers(0, 300)

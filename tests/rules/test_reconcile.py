@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.payments.books.difference import (
-    FRESH_S,
-    WATCHED_LONG_S,
-    Kind,
-    Ours,
-    difference,
-    length_of,
-)
+from holdfast.payments.differences import FRESH_S, WATCHED_LONG_S, Kind, Ours, difference, length_of
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.saga import Step
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from holdfast.app import ROUTES, duties_by_subject
-from holdfast.engines.trouble import Trouble
-from holdfast.roles import SERVED, WORKED, asked
-from holdfast.web.elsewhere import here, subject_of
+from holdfast.engines.errors import Trouble
+from holdfast.runtime.roles import SERVED, WORKED, asked
+from holdfast.web.other_roles import here, subject_of
 
 
 def test_every_route_can_be_asked_for_by_its_subject() -> None:
@@ -37,5 +37,5 @@ def test_a_route_of_another_subject_wants_nothing_of_who_asks() -> None:
         assert (other.role, other.body, other.keyed, other.asgi) == (None, None, False, None)
 
 
-def test_every_duty_can_be_asked_for_by_its_subject(box: Any) -> None:
-    assert duties_by_subject(box).keys() == set(WORKED)
+def test_every_duty_can_be_asked_for_by_its_subject(app: Any) -> None:
+    assert duties_by_subject(app).keys() == set(WORKED)

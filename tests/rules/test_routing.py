@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.web.answers import answer
+from holdfast.web.responses import answer
 from holdfast.web.routing import BIGINT_MAX, Params, Route, Table
 
 

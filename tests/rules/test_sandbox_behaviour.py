@@ -4,20 +4,11 @@ from collections import Counter
 
 import pytest
 
-from holdfast.sandbox.behaviour import (
-    TOKENS,
-    Notices,
-    Refunds,
-    Reply,
-    Settings,
-    card_of,
-    plan_of,
-    refunds_of,
-)
-from holdfast.sandbox.pages.page import amount_text, origin
+from holdfast.sandbox.api_forms import check_return_url
+from holdfast.sandbox.behaviour import TOKENS, Notices, Refunds, Reply, Settings, card_of, plan_of, refunds_of
+from holdfast.sandbox.errors import Refused
+from holdfast.sandbox.page import amount_text, origin
 from holdfast.sandbox.payment import MOVES, Move, State
-from holdfast.sandbox.refusal import Refused
-from holdfast.sandbox.wires.native.forms import check_return_url
 
 CALM = Settings()
 KEYS = [f"key-{number}" for number in range(4000)]

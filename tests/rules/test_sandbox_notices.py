@@ -8,7 +8,7 @@ import pytest
 from holdfast.config import Config
 from holdfast.payments.gateway import BadNotice
 from holdfast.payments.gateways.sandbox import Sandbox, api_key
-from holdfast.sandbox import notice as sandbox_side
+from holdfast.sandbox import webhook as sandbox_side
 
 NOW = 1_800_000_000
 SECRET = "whsec_now"

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.refusals import Invalid
+from holdfast.errors import Invalid
+from holdfast.search.errors import PageTooDeep
 from holdfast.search.listing import doc_of
 from holdfast.search.query import (
     DEPTH_MAX,
@@ -19,10 +20,9 @@ from holdfast.search.query import (
     some_of,
     understood,
 )
-from holdfast.search.refusals import PageTooDeep
 from holdfast.search.spelling import distance, edits_max, joined, keys_of, nearest
-from holdfast.search.uses import Uses
-from holdfast.search.word import WORD_LETTERS_MAX, words_of
+from holdfast.search.word_frequency import Uses
+from holdfast.search.words import WORD_LETTERS_MAX, words_of
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.figures.sheet import FORMULA, cell, lines
+from holdfast.reports.csv_export import FORMULA, cell, lines
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """A web worker that says it is ready has nothing left to read for its first page."""
 
-from holdfast.people import LANGUAGES
-from holdfast.site.store import edition, template_names, templates, warm_up, words_of
-from holdfast.site.visit import LOCALES
+from holdfast.accounts import LANGUAGES
+from holdfast.site.browser import LOCALES
+from holdfast.site.templates_env import edition, template_names, templates, warm_up, words_of
 
 
 def test_templates_words_and_files_are_there_before_anybody_asks() -> None:

@@ -7,9 +7,9 @@ from string import Formatter
 import pytest
 from babel.core import Locale
 
-from holdfast.people import LANGUAGES
-from holdfast.site.store import sentences, words_of
-from holdfast.site.visit import LOCALES, cookies_of, is_from_here, locale_of, safe_path, set_cookie
+from holdfast.accounts import LANGUAGES
+from holdfast.site.browser import LOCALES, cookies_of, is_from_here, locale_of, safe_path, set_cookie
+from holdfast.site.templates_env import sentences, words_of
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
 Sentence = str | dict[str, str]

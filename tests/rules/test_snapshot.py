@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.catalogue import Layout, LayoutBody
-from holdfast.catalogue.layout_body import CategoryBody, RowBody, SectionBody
+from holdfast.layouts import Layout, LayoutBody
+from holdfast.layouts.body import CategoryBody, RowBody, SectionBody
 from holdfast.seatmap.snapshot import Snapshot, unpack
 
 CATEGORIES = ("Gold", "Silver", "Bronze")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.ledger import VERSIONS_AN_EPOCH
+from holdfast.bookings import VERSIONS_AN_EPOCH
 from holdfast.seatmap.change import Step, follow_on, read_step, retry_frame, step_between
-from holdfast.seatmap.live.feed import FRAMES_BYTES_MAX, FRAMES_MAX, Feed, Frames
+from holdfast.seatmap.feed import FRAMES_BYTES_MAX, FRAMES_MAX, Feed, Frames
 from holdfast.seatmap.snapshot import Snapshot
 from tests.cast import a_layout
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 from starlette.types import Message
 
-from holdfast.refusals import Busy
-from holdfast.seatmap.live.routes import Stream
+from holdfast.errors import Busy
+from holdfast.seatmap.live_api import Stream
 
 BACKLOG_MAX = 100
 

@@ -15,11 +15,11 @@ from PIL import Image, ImageDraw
 
 from holdfast.tickets import Codes, Occasion, Standing, Ticket, TicketKey
 from holdfast.tickets.calendar import calendar_file
-from holdfast.tickets.fonts.store import letters_of, printed, typeface_for
+from holdfast.tickets.fonts import letters_of, printed, typeface_for
 from holdfast.tickets.issued import Printed
-from holdfast.tickets.pages import policy, ticket_html
+from holdfast.tickets.mobile_page import policy, ticket_html
+from holdfast.tickets.mobile_page_api import SHELL, STYLE
 from holdfast.tickets.pdf import texts_of
-from holdfast.tickets.phone.routes import SHELL, STYLE
 from holdfast.tickets.qr import matrix, png, svg
 from holdfast.tickets.ticket import fixed_code, live_code
 
@@ -160,9 +160,9 @@ class TestPdf:
 def inked(occasion: Occasion) -> int:
     """Width of the title in pixels."""
     title = sheets(printed(occasion, [TICKET]))[0].convert("L").crop((100, 95, 720, 145))
-    box = title.point(lambda shade: 255 if shade < 128 else 0).getbbox()
-    assert box is not None
-    return int(box[2] - box[0])
+    app = title.point(lambda shade: 255 if shade < 128 else 0).getbbox()
+    assert app is not None
+    return int(app[2] - app[0])
 
 
 def test_the_first_font_has_every_letter_of_europe_and_of_hindi() -> None:

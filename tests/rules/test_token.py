@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from joserfc import jws
 from joserfc.jwk import ECKey, OKPKey
 
-from holdfast.people.account import Caller, Role, allows
-from holdfast.people.token import (
+from holdfast.accounts.token import (
     LEEWAY_S,
     REMEMBERED_S,
     Claims,
@@ -25,7 +24,8 @@ from holdfast.people.token import (
     sign,
     signing_key,
 )
-from holdfast.refusals import NotSignedIn, Refusal, TokenExpired, TokenInvalid
+from holdfast.errors import NotSignedIn, Refusal, TokenExpired, TokenInvalid
+from holdfast.web.caller import Caller, Role, allows
 
 NOW, WALL, TTL_S = 1_000.0, 1_800_000_000.0, 600
 ANN = Caller(account_id=7, role=Role.FAN, session_id=70)

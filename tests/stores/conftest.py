@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.app import Box
+from holdfast.accounts import People
+from holdfast.app import App
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from holdfast.people import People
 from tests.stores.listed import demo_listed
 from tests.stores.offices import Offices
 from tests.stores.stages import Stage, a_stage
@@ -55,7 +55,7 @@ async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage
 
 
 @pytest.fixture(scope="session")
-async def demo(config: Config) -> AsyncIterator[Box]:
+async def demo(config: Config) -> AsyncIterator[App]:
     """The demo as search has it."""
-    async with demo_listed(config) as box:
-        yield box
+    async with demo_listed(config) as app:
+        yield app

@@ -16,8 +16,8 @@ import aiohttp
 from holdfast.config import Config
 from holdfast.payments.gateway import Charge, Gateway, Order
 from holdfast.payments.gateways import gateway_of
-from holdfast.sandbox.notice import api_key
-from holdfast.sandbox.worker import Setup, opened
+from holdfast.sandbox.process import Setup, opened
+from holdfast.sandbox.webhook import api_key
 from tests.conftest import served
 
 SECRET = "a secret of this test"

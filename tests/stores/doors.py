@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from holdfast.app import Box
-from holdfast.gate.passes.store import Passes
-from holdfast.gate.passport import NewPass
-from holdfast.gate.store import CheckIn
-from holdfast.gate.verdict import Verdict, Way
-from holdfast.ledger import State
-from holdfast.payments.refunds.refusals import SeatsUsed
+from holdfast.app import App
+from holdfast.bookings import State
+from holdfast.checkin.passes import NewPass
+from holdfast.checkin.passes_store import Passes
+from holdfast.checkin.store import CheckIn
+from holdfast.checkin.verdict import Verdict, Way
+from holdfast.refunds.errors import SeatsUsed
 from holdfast.tickets import IssuedTicket
-from holdfast.tickets.transfers.store import Transfers
+from holdfast.tickets.transfer_store import Transfers
 from tests.stores.tills import Till, a_till, an_owner
 
 _scans = count(1)
@@ -23,13 +23,13 @@ _scans = count(1)
 class Stand:
     """One gate: an account with a pass."""
 
-    box: Box
+    app: App
     account_id: int
     pass_id: int
     gate: str
 
     async def scans(self, code: str, way: Way = Way.ENTRY, scan_id: str = "") -> CheckIn:
-        found, _ = await self.box.gate.scan(self.account_id, scan_id or a_scan(), way, code)
+        found, _ = await self.app.gate.scan(self.account_id, scan_id or a_scan(), way, code)
         return found
 
 
@@ -38,28 +38,28 @@ class Doorway:
     till: Till
 
     @property
-    def box(self) -> Box:
-        return self.till.box
+    def app(self) -> App:
+        return self.till.app
 
     @property
     def passes(self) -> Passes:
-        return Passes(self.box.postgres, self.box.people)
+        return Passes(self.app.postgres, self.app.people)
 
     @property
     def transfers(self) -> Transfers:
-        return Transfers(self.box.postgres)
+        return Transfers(self.app.postgres)
 
     async def tickets(self, *seats: int, owner_id: int | None = None) -> list[IssuedTicket]:
         booking = await self.till.opened(*seats, price_minor=0, owner_id=owner_id or an_owner())
-        return await self.box.tickets.of_booking(self.till.show, booking.number)
+        return await self.app.tickets.of_booking(self.till.show, booking.number)
 
     async def ticket(self, seat: int, **other: Any) -> tuple[IssuedTicket, str]:
         """A ticket and its code."""
         (ticket,) = await self.tickets(seat, **other)
-        return ticket, await self.box.tickets.fixed_code(ticket)
+        return ticket, await self.app.tickets.fixed_code(ticket)
 
     async def again(self, ticket: IssuedTicket) -> IssuedTicket:
-        found = await self.box.tickets.find(ticket.show_id, ticket.serial)
+        found = await self.app.tickets.find(ticket.show_id, ticket.serial)
         assert found is not None
         return found
 
@@ -69,22 +69,22 @@ class Doorway:
         new = NewPass(shows=list(shows) or [self.till.show], gate=gate, **times)
         made, code = await self.passes.make(None, new)
         assert code is not None
-        account_id = await self.box.postgres.fetchval(
+        account_id = await self.app.postgres.fetchval(
             "SELECT account_id FROM gate_pass WHERE id = $1", made.pass_id
         )
-        return Stand(self.box, account_id, made.pass_id, gate)
+        return Stand(self.app, account_id, made.pass_id, gate)
 
     async def gives_back(self, ticket: IssuedTicket) -> bool:
         """At the refunds desk, with the whole booking; False: somebody was let in with it."""
         try:
-            booking, _ = await self.box.refunds.cancel(await self.till.booking(ticket.number), None)
+            booking, _ = await self.app.refunds.cancel(await self.till.booking(ticket.number), None)
         except SeatsUsed:
             return False
         assert booking.state is State.REFUNDED
         return True
 
     async def verdicts(self, ticket: IssuedTicket) -> list[Verdict]:
-        rows = await self.box.postgres.fetch(
+        rows = await self.app.postgres.fetch(
             "SELECT verdict FROM check_in WHERE show_id = $1 AND serial = $2 ORDER BY id",
             ticket.show_id,
             ticket.serial,
@@ -95,8 +95,8 @@ class Doorway:
         return [kind for kind in await self.till.facts(ticket.number) if not kind.startswith("booking.")]
 
 
-async def a_doorway(box: Box, seats: int = 50) -> Doorway:
-    return Doorway(await a_till(box, seats, price_minor=0, owner_seats_max=50))
+async def a_doorway(app: App, seats: int = 50) -> Doorway:
+    return Doorway(await a_till(app, seats, price_minor=0, owner_seats_max=50))
 
 
 def a_scan() -> str:

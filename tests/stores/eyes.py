@@ -4,9 +4,9 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.engines.loop import running
-from holdfast.seatmap.live.store import LiveMaps
+from holdfast.seatmap.live import LiveMaps
 
 
 class Eyes:
@@ -52,9 +52,9 @@ async def watch(live: LiveMaps, show_id: int, since: int = 0) -> Eyes:
 
 
 @asynccontextmanager
-async def live_maps(box: Box, *, is_running: bool = False) -> AsyncIterator[LiveMaps]:
+async def live_maps(app: App, *, is_running: bool = False) -> AsyncIterator[LiveMaps]:
     """As a process of its own has them; its duties run by themselves only if asked."""
-    live = LiveMaps(box.seatmap, box.config)
+    live = LiveMaps(app.seatmap, app.config)
     async with running([(0.05, live.follow), (0.05, live.look)] if is_running else []):
         yield live
     await live.close()

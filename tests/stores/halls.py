@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from holdfast.catalogue import Layout, LayoutBody, OrphanRule
-from holdfast.catalogue.layout_body import AreaBody, CategoryBody, RowBody, SectionBody
+from holdfast.catalogue import OrphanRule
 from holdfast.engines.redis import Redis
-from holdfast.holds import Ask, Best, Holds, Outcome, Places, Prefer, Seats, What, runs_of
+from holdfast.holds import Ask, Best, Holds, Outcome, Places, Seats, What, runs_of
+from holdfast.layouts import Layout, LayoutBody, Prefer
+from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody
 from holdfast.seatmap.packing import packed_plan
 from tests.stores.pools import Pool, a_pool
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import asyncpg
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.outbox import Consumer, Fact, Outbox
-from holdfast.outbox.worker import Listener, Relay
+from holdfast.outbox.relay import Listener, Relay
 
 ENOUGH_S = 20.0
 
@@ -20,7 +20,7 @@ ENOUGH_S = 20.0
 class Ears:
     """A group of its own; `fails` says for a fact whether its call goes wrong."""
 
-    box: Box
+    app: App
     group: str = field(default_factory=lambda: f"ears-{secrets.token_hex(4)}")
     kinds: tuple[str, ...] = ()
     fails: Callable[[Fact], bool] = lambda _fact: False
@@ -41,7 +41,7 @@ class Ears:
             from_oldest=False,
             tries_max=self.tries_max,
         )
-        return Listener(outbox or self.box.outbox, consumer, self.box.config, wait_s=0.02)
+        return Listener(outbox or self.app.outbox, consumer, self.app.config, wait_s=0.02)
 
     async def hear(self, fact: Fact) -> None:
         self.tried.append(fact.id)
@@ -53,8 +53,8 @@ class Ears:
 
     async def open(self) -> "Ears":
         """From now on: facts of tests before this one are of no interest."""
-        await self.box.outbox.settle(1_000_000)
-        await self.box.outbox.add_group(self.group, from_oldest=False)
+        await self.app.outbox.settle(1_000_000)
+        await self.app.outbox.add_group(self.group, from_oldest=False)
         return self
 
     async def listen(self, listener: Listener | None = None) -> None:
@@ -72,45 +72,45 @@ class Ears:
 
     async def retry_now(self) -> None:
         """The pause before the next try is over."""
-        await self.box.postgres.execute(
+        await self.app.postgres.execute(
             "UPDATE parked_fact SET due_at = now() WHERE group_name = $1", self.group
         )
 
 
-async def relayed(box: Box, relay: Relay | None = None) -> Relay:
+async def relayed(app: App, relay: Relay | None = None) -> Relay:
     """Everything there is, handed on to the bus."""
-    relay = relay or Relay(box.outbox, box.config)
-    await turns_are_free(box)
+    relay = relay or Relay(app.outbox, app.config)
+    await turns_are_free(app)
     async with asyncio.timeout(ENOUGH_S):
         while await relay.relay():
             pass
     return relay
 
 
-async def hears_only_news(box: Box, group: str) -> None:
+async def hears_only_news(app: App, group: str) -> None:
     """What all tests before have done is nothing to this group."""
-    await box.outbox.settle(1_000_000)
-    await box.postgres.execute(
+    await app.outbox.settle(1_000_000)
+    await app.postgres.execute(
         "INSERT INTO consumer_group (name, checkpoint) SELECT $1, coalesce(max(id), 0) FROM outbox"
         " ON CONFLICT (name) DO UPDATE SET checkpoint = excluded.checkpoint",
         group,
     )
 
 
-async def turns_are_free(box: Box) -> None:
+async def turns_are_free(app: App) -> None:
     """Whoever had a turn is dead, and its time has passed."""
-    await box.postgres.execute("UPDATE consumer_group SET turn_until = '-infinity'")
+    await app.postgres.execute("UPDATE consumer_group SET turn_until = '-infinity'")
 
 
-async def checkpoint(box: Box, group: str) -> int:
+async def checkpoint(app: App, group: str) -> int:
     query = "SELECT checkpoint FROM consumer_group WHERE name = $1"
-    return int(await box.postgres.fetchval(query, group))
+    return int(await app.postgres.fetchval(query, group))
 
 
 @asynccontextmanager
-async def open_transaction(box: Box) -> AsyncIterator[tuple[Any, Callable[[], Awaitable[None]]]]:
+async def open_transaction(app: App) -> AsyncIterator[tuple[Any, Callable[[], Awaitable[None]]]]:
     """A connection in a transaction, and how to commit it."""
-    connection = await asyncpg.connect(box.config.database_url)
+    connection = await asyncpg.connect(app.config.database_url)
     transaction = connection.transaction()
     await transaction.start()
     try:
@@ -119,6 +119,6 @@ async def open_transaction(box: Box) -> AsyncIterator[tuple[Any, Callable[[], Aw
         await connection.close()
 
 
-def other_outbox(box: Box, **config: Any) -> Outbox:
+def other_outbox(app: App, **config: Any) -> Outbox:
     """The outbox as another process has it. Close it."""
-    return Outbox(box.postgres, replace(box.config, **config))
+    return Outbox(app.postgres, replace(app.config, **config))

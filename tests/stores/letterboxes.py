@@ -15,11 +15,11 @@ from typing import Any
 
 from aiosmtpd.smtp import SMTP, AuthResult
 
-from holdfast.app import Box, box_office, post_of
+from holdfast.accounts import NewAccount
+from holdfast.app import App, open_app, post_of
 from holdfast.config import Config
-from holdfast.notices.worker import Post, consumer
-from holdfast.outbox.worker import Listener
-from holdfast.people import NewAccount
+from holdfast.notifications.jobs import Post, consumer
+from holdfast.outbox.relay import Listener
 
 MAIL_FROM = "Box office <tickets@hall.example>"
 
@@ -101,12 +101,12 @@ def a_mail_server() -> MailServer:
 class Office:
     """A worker's notices: facts are heard from when it was opened on."""
 
-    box: Box
+    app: App
     post: Post
     listener: Listener
 
     async def hear(self) -> None:
-        await self.box.outbox.settle(1_000_000)
+        await self.app.outbox.settle(1_000_000)
         while await self.listener.listen():
             pass
 
@@ -119,7 +119,7 @@ class Office:
         await self.send()
 
     async def rows(self, address: str) -> list[Any]:
-        return await self.box.postgres.fetch(
+        return await self.app.postgres.fetch(
             "SELECT *, state::text FROM notice WHERE address = $1 ORDER BY id", address
         )
 
@@ -128,26 +128,26 @@ class Office:
 
     async def no_pause(self) -> None:
         """The time until the next try has passed, and nobody is at one."""
-        await self.box.postgres.execute("UPDATE notice SET due_at = now() WHERE due_at IS NOT NULL")
+        await self.app.postgres.execute("UPDATE notice SET due_at = now() WHERE due_at IS NOT NULL")
 
 
 @asynccontextmanager
 async def an_office(config: Config, **settings: Any) -> AsyncIterator[Office]:
-    async with box_office(replace(config, **settings)) as box:
-        await box.outbox.settle(1_000_000)
-        await box.postgres.execute("DELETE FROM notice WHERE state = 'queued'")  # of tests before this one
+    async with open_app(replace(config, **settings)) as app:
+        await app.outbox.settle(1_000_000)
+        await app.postgres.execute("DELETE FROM notice WHERE state = 'queued'")  # of tests before this one
         group = f"notices-{secrets.token_hex(4)}"
-        await box.outbox.add_group(group, from_oldest=False)
-        listener = Listener(box.outbox, replace(consumer(box.notices), group=group), box.config, wait_s=0.02)
+        await app.outbox.add_group(group, from_oldest=False)
+        listener = Listener(app.outbox, replace(consumer(app.notices), group=group), app.config, wait_s=0.02)
         try:
-            yield Office(box, post_of(box), listener)
+            yield Office(app, post_of(app), listener)
         finally:
-            await box.outbox.forget_group(group)
+            await app.outbox.forget_group(group)
 
 
-async def a_reader(box: Box, name: str = "Zoë", locale: str = "en") -> tuple[int, str]:
+async def a_reader(app: App, name: str = "Zoë", locale: str = "en") -> tuple[int, str]:
     """Somebody with an account: its number and address."""
     address = f"reader-{secrets.token_hex(6)}@example.org"
-    (account_id,) = await box.people.add_many([NewAccount(address, name)])
-    await box.people.set_locale(account_id, locale)
+    (account_id,) = await app.people.add_many([NewAccount(address, name)])
+    await app.people.set_locale(account_id, locale)
     return account_id, address

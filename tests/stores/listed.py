@@ -6,18 +6,18 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from holdfast.app import Box, box_office
-from holdfast.catalogue.schedule.store import PlannedShow, add_shows
+from holdfast.app import App, open_app
 from holdfast.catalogue.show import Times
 from holdfast.config import Config
 from holdfast.demo.seed import populate
-from holdfast.engines.checks import connect
 from holdfast.engines.migrate import migrate
+from holdfast.engines.startup_checks import connect
+from holdfast.organisers.shows_store import PlannedShow, add_shows
 from holdfast.search.query import SearchAsked, understood
 
 
 @asynccontextmanager
-async def demo_listed(config: Config) -> AsyncIterator[Box]:
+async def demo_listed(config: Config) -> AsyncIterator[App]:
     name = f"search_{secrets.token_hex(4)}"
     connection = await connect(config.database_url)
     await connection.execute(f"CREATE DATABASE {name}")
@@ -25,18 +25,18 @@ async def demo_listed(config: Config) -> AsyncIterator[Box]:
     own = await connect(url)
     await migrate(own)
     await own.close()
-    async with box_office(replace(config, database_url=url)) as box:
-        await populate(box, lambda _what, _done, _of: None)
-        await play_the_rest(box)
-        await box.index.reindex()
-        yield box
+    async with open_app(replace(config, database_url=url)) as app:
+        await populate(app, lambda _what, _done, _of: None)
+        await play_the_rest(app)
+        await app.index.reindex()
+        yield app
     await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
     await connection.close()
 
 
-async def play_the_rest(box: Box) -> None:
+async def play_the_rest(app: App) -> None:
     """The timetable of a fortnight leaves some events out, others on another day: give those a show, too."""
-    rows = await box.postgres.fetch(
+    rows = await app.postgres.fetch(
         "SELECT DISTINCT ON (event.id) event.id AS event_id, other.hall_id, other.layout_hash,"
         "       other.starts_at + interval '40 days' AS starts_at, other.currency,"
         "       array(SELECT category FROM price WHERE show_id = other.id) AS categories"
@@ -62,14 +62,14 @@ async def play_the_rest(box: Box) -> None:
         for row in rows
     ]
     if planned:
-        async with box.postgres.transaction() as tx:
+        async with app.postgres.transaction() as tx:
             await add_shows(tx, planned)
 
 
-async def titles(box: Box, asked: SearchAsked) -> list[str]:
+async def titles(app: App, asked: SearchAsked) -> list[str]:
     """What is found, in order."""
     search = understood(asked)
-    search = await box.search.at(search, await box.search.point(search))
-    _, hits = await box.search.find(search)
-    events = await box.catalogue.events([hit.event_id for hit in hits[: search.size]])
+    search = await app.search.at(search, await app.search.point(search))
+    _, hits = await app.search.find(search)
+    events = await app.catalogue.events([hit.event_id for hit in hits[: search.size]])
     return [events[hit.event_id].title for hit in hits[: search.size]]

@@ -2,13 +2,11 @@
 
 import time
 
+from holdfast.accounts import People, SignedIn
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from holdfast.people import People, SignedIn
-from holdfast.refusals import (
-    TokenInvalid,
-)
+from holdfast.errors import TokenInvalid
 
 PASSWORD = "correct horse battery"
 CONFIG = Config(logins_per_minute_max=0)

@@ -3,13 +3,13 @@
 from itertools import count
 from typing import Any
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.audit import audit
-from holdfast.ledger import Booking
+from holdfast.bookings import Booking
 from holdfast.payments.payment import Ask
-from holdfast.payments.refunds.refund import Refund, RefundAsk
-from holdfast.payments.refunds.worker import RefundDuties
 from holdfast.payments.saga import Step
+from holdfast.refunds.jobs import RefundDuties
+from holdfast.refunds.refund import Refund, RefundAsk
 from tests.stores.stages import hold
 from tests.stores.tills import an_owner
 
@@ -30,24 +30,24 @@ def an_ask(booking: Booking, method: str = "tok_ok") -> Ask:
 
 
 async def bought(
-    box: Box, show_id: int, *seats: int, method: str = "tok_ok", owner: int | None = None
+    app: App, show_id: int, *seats: int, method: str = "tok_ok", owner: int | None = None
 ) -> Booking:
-    booking = await hold(box, show_id, owner or an_owner(), *seats)
-    started = await box.cashier.pay(an_ask(booking, method))
+    booking = await hold(app, show_id, owner or an_owner(), *seats)
+    started = await app.cashier.pay(an_ask(booking, method))
     assert started.payment is not None
     assert started.payment.step is Step.PAID, started
-    return await now_of(box, booking)
+    return await now_of(app, booking)
 
 
-async def now_of(box: Box, booking: Booking) -> Booking:
-    found = await box.ledger.booking(booking.show_id, booking.number)
+async def now_of(app: App, booking: Booking) -> Booking:
+    found = await app.ledger.booking(booking.show_id, booking.number)
     assert found is not None
     return found
 
 
-async def refunds_of(box: Box, booking: Booking) -> list[Refund]:
+async def refunds_of(app: App, booking: Booking) -> list[Refund]:
     key = (booking.show_id, booking.number)
-    return (await box.refund_book.refunds_of([key]))[key]
+    return (await app.refund_book.refunds_of([key]))[key]
 
 
 def a_refund(booking: Booking, **asked: Any) -> RefundAsk:
@@ -56,16 +56,16 @@ def a_refund(booking: Booking, **asked: Any) -> RefundAsk:
     )
 
 
-def refund_duties(box: Box) -> RefundDuties:
-    return RefundDuties(box.refund_book, box.refunds, at_once_max=8)
+def refund_duties(app: App) -> RefundDuties:
+    return RefundDuties(app.refund_book, app.refunds, at_once_max=8)
 
 
-async def account(box: Box, show_id: int, account: str) -> int:
+async def account(app: App, show_id: int, account: str) -> int:
     sql = "SELECT coalesce(sum(amount_minor), 0)::bigint FROM journal WHERE show_id = $1 AND account = $2"
-    return int(await box.postgres.fetchval(sql, show_id, account))
+    return int(await app.postgres.fetchval(sql, show_id, account))
 
 
-async def violations(box: Box, *show_ids: int) -> list[str]:
+async def violations(app: App, *show_ids: int) -> list[str]:
     """What an audit finds wrong with these shows: in the ledger, on the map, at the gateway."""
-    report = await audit(box.postgres, box.ledger, box.claims, box.cashier.gateway)
+    report = await audit(app.postgres, app.ledger, app.claims, app.cashier.gateway)
     return [f"{v.check}: {v.what}" for v in report.violations if v.show_id in show_ids]

@@ -15,11 +15,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.app import Box
-from holdfast.hooks.endpoint import EndpointPage, NewEndpoint
-from holdfast.hooks.store import GROUP, Hooks
-from holdfast.hooks.worker import HookDuties, consumer
-from holdfast.outbox.worker import Listener
+from holdfast.app import App
+from holdfast.outbox.relay import Listener
+from holdfast.webhooks_out.endpoint import EndpointPage, NewEndpoint
+from holdfast.webhooks_out.jobs import HookDuties, consumer
+from holdfast.webhooks_out.store import GROUP, Hooks
 from tests.cast import a_show
 from tests.conftest import served
 from tests.stores.hearing import turns_are_free
@@ -102,7 +102,7 @@ class Names(AbstractResolver):
 class House:
     """An organiser with a show, and the duties that tell them of it."""
 
-    box: Box
+    app: App
     hooks: Hooks
     duties: HookDuties
     show: int
@@ -113,9 +113,9 @@ class House:
 
     async def hears(self) -> None:
         """Everything that happened until now is written down for who wants it."""
-        await turns_are_free(self.box)
-        await self.box.outbox.settle(1_000_000)
-        listener = Listener(self.box.outbox, consumer(self.hooks), self.box.config, wait_s=0.01)
+        await turns_are_free(self.app)
+        await self.app.outbox.settle(1_000_000)
+        listener = Listener(self.app.outbox, consumer(self.hooks), self.app.config, wait_s=0.01)
         while await listener.listen():
             pass
 
@@ -125,37 +125,37 @@ class House:
 
     async def sends_again(self) -> None:
         """The pause after the last try is over, for everything."""
-        await self.box.postgres.execute("UPDATE webhook_delivery SET due_at = now() WHERE due_at IS NOT NULL")
+        await self.app.postgres.execute("UPDATE webhook_delivery SET due_at = now() WHERE due_at IS NOT NULL")
         while await self.duties.send_again():
             pass
 
     async def state(self, endpoint: EndpointPage) -> list[str]:
         sql = "SELECT state::text FROM webhook_delivery WHERE endpoint_id = $1 ORDER BY fact_id"
-        return [row["state"] for row in await self.box.postgres.fetch(sql, endpoint.endpoint_id)]
+        return [row["state"] for row in await self.app.postgres.fetch(sql, endpoint.endpoint_id)]
 
     async def log(self, endpoint: EndpointPage) -> list[Any]:
         sql = "SELECT * FROM webhook_try WHERE endpoint_id = $1 ORDER BY fact_id, turn"
-        return list(await self.box.postgres.fetch(sql, endpoint.endpoint_id))
+        return list(await self.app.postgres.fetch(sql, endpoint.endpoint_id))
 
 
-async def another_house(box: Box, hooks: Hooks, duties: HookDuties) -> House:
-    show, organiser = await a_show(box, price_minor=0), next(_organisers)
-    await box.postgres.execute(
+async def another_house(app: App, hooks: Hooks, duties: HookDuties) -> House:
+    show, organiser = await a_show(app, price_minor=0), next(_organisers)
+    await app.postgres.execute(
         "UPDATE event SET organiser_id = $2 WHERE id = (SELECT event_id FROM show WHERE id = $1)",
         show,
         organiser,
     )
-    return House(box, hooks, duties, show, organiser)
+    return House(app, hooks, duties, show, organiser)
 
 
 @asynccontextmanager
-async def a_house(box: Box, hooks: Hooks) -> AsyncIterator[House]:
+async def a_house(app: App, hooks: Hooks) -> AsyncIterator[House]:
     """From now on: facts of tests before this one are of no interest."""
-    await box.outbox.settle(1_000_000)
-    await box.outbox.add_group(GROUP, from_oldest=False)
+    await app.outbox.settle(1_000_000)
+    await app.outbox.add_group(GROUP, from_oldest=False)
     try:
-        house = await another_house(box, hooks, HookDuties(hooks, replace(box.config, hook_lenient=1)))
+        house = await another_house(app, hooks, HookDuties(hooks, replace(app.config, hook_lenient=1)))
         await house.hears()
         yield house
     finally:
-        await box.postgres.execute("DELETE FROM webhook_endpoint")
+        await app.postgres.execute("DELETE FROM webhook_endpoint")

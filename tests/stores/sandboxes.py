@@ -19,8 +19,8 @@ from aiohttp import web
 from holdfast.config import Config
 from holdfast.payments.gateway import Notice, Order
 from holdfast.payments.gateways.sandbox import Sandbox
-from holdfast.sandbox.notice import api_key
-from holdfast.sandbox.worker import Setup, opened
+from holdfast.sandbox.process import Setup, opened
+from holdfast.sandbox.webhook import api_key
 from tests.conftest import served
 from tests.patience import until
 

@@ -16,18 +16,19 @@ from typing import Any
 import asyncpg
 import httpx2
 
-from holdfast.app import Box, asgi_app, box_office
+from holdfast.app import App, asgi_app, open_app
+from holdfast.bookings import Booking
 from holdfast.catalogue import OrphanRule
 from holdfast.claim import PoolMap
 from holdfast.config import Config
-from holdfast.engines.down import EngineDown
 from holdfast.engines.embedded import Engines, engines
+from holdfast.engines.errors import EngineDown
 from holdfast.engines.migrate import migrate
-from holdfast.holds import Best, Places, Prefer, Seats, claim_id, runs_of
-from holdfast.ledger import Booking
-from holdfast.sale.order import Order
-from holdfast.sale.routes import new_request_id
-from holdfast.sale.worker import SaleDuties
+from holdfast.holds import Best, Places, Seats, claim_id, runs_of
+from holdfast.holds.api import new_request_id
+from holdfast.holds.jobs import SaleDuties
+from holdfast.holds.request import Order
+from holdfast.layouts import Prefer
 from tests import cast
 from tests.conftest import started
 from tests.patience import until
@@ -39,19 +40,19 @@ from tests.stores.tills import Till
 class Stage:
     engines: Engines
     folder: Path
-    box: Box
-    slow: Box
+    app: App
+    slow: App
     api: httpx2.AsyncClient
 
     async def till(self, seats: int = 20, **terms: Any) -> Till:
         """A show whose map has been written."""
-        show = await cast.a_show(self.box, seats, **terms)
-        await self.box.seatmap.rebuild(show, "test")
-        return Till(self.box, show)
+        show = await cast.a_show(self.app, seats, **terms)
+        await self.app.seatmap.rebuild(show, "test")
+        return Till(self.app, show)
 
     def pool(self, show: int) -> Pool:
         """The show's map as Valkey has it."""
-        return Pool(self.box.claims, self.box.redis, show)
+        return Pool(self.app.claims, self.app.redis, show)
 
     @asynccontextmanager
     async def between(self, show_id: int) -> AsyncIterator[None]:
@@ -63,27 +64,27 @@ class Stage:
     async def bring_valkey_back(self) -> None:
         """Up, and every link to the one before given up."""
         await self.engines.valkey.release()
-        for box in (self.box, self.slow):
-            await until(partial(_answers, box))
+        for app in (self.app, self.slow):
+            await until(partial(_answers, app))
 
     def duties(self, **config: Any) -> SaleDuties:
-        box = self.box
-        return SaleDuties(box.ledger, box.claims, box.seatmap, replace(box.config, **config))
+        app = self.app
+        return SaleDuties(app.ledger, app.claims, app.seatmap, replace(app.config, **config))
 
     async def fans(self, how_many: int) -> list[cast.Fan]:
-        return await cast.fans(self.box, self.api, how_many)
+        return await cast.fans(self.app, self.api, how_many)
 
 
-async def _answers(box: Box) -> bool:
+async def _answers(app: App) -> bool:
     try:
-        return bool(await box.redis.call("PING"))
+        return bool(await app.redis.call("PING"))
     except EngineDown:
         return False
 
 
-async def an_order(box: Box, show_id: int, owner: int, *seats: int, **other: Any) -> Order:
+async def an_order(app: App, show_id: int, owner: int, *seats: int, **other: Any) -> Order:
     """Seats by number; or, with best= or places=, so many."""
-    show = await box.catalogue.show_on_sale(show_id)
+    show = await app.catalogue.show_on_sale(show_id)
     what: Seats | Best | Places = Seats(seats, OrphanRule.OFF, runs_of(show.layout, seats))
     if count := other.get("best"):
         what = Best(count, None, Prefer.BEST, False, True)
@@ -101,20 +102,20 @@ async def an_order(box: Box, show_id: int, owner: int, *seats: int, **other: Any
     )
 
 
-async def hold(box: Box, show_id: int, owner: int, *seats: int, **other: Any) -> Booking:
-    booking = await box.sales.hold(await an_order(box, show_id, owner, *seats, **other))
+async def hold(app: App, show_id: int, owner: int, *seats: int, **other: Any) -> Booking:
+    booking = await app.sales.hold(await an_order(app, show_id, owner, *seats, **other))
     return booking
 
 
-async def shown(box: Box, show_id: int) -> str:
+async def shown(app: App, show_id: int) -> str:
     """What a viewer sees who has no older map in hand."""
-    await asyncio.sleep(box.config.map_fresh_ms / 1000)
-    return (await box.seatmap.snapshot(show_id)).states.decode()
+    await asyncio.sleep(app.config.map_fresh_ms / 1000)
+    return (await app.seatmap.snapshot(show_id)).states.decode()
 
 
 async def claims_of(stage: Stage, show_id: int) -> dict[str, float]:
     """Claim -> what it has left, in ms by Valkey's clock."""
-    found = await stage.box.claims.read(show_id, with_claims=True)
+    found = await stage.app.claims.read(show_id, with_claims=True)
     assert isinstance(found, PoolMap)
     now = await stage.pool(show_id).now_ms()
     return {name: end - now for name, end in (found.claims or {}).items()}
@@ -137,11 +138,11 @@ async def a_stage(folder: Path) -> AsyncIterator[Stage]:
         )
         application = asgi_app(config)
         async with (
-            box_office(config) as box,
-            box_office(replace(config, postgres_pool_max=2)) as slow,
+            open_app(config) as app,
+            open_app(replace(config, postgres_pool_max=2)) as slow,
             started(application),
             httpx2.AsyncClient(
                 transport=httpx2.ASGITransport(application), base_url="http://box.office"
             ) as api,
         ):
-            yield Stage(both, folder, box, slow, api)
+            yield Stage(both, folder, app, slow, api)

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.audit import Report, audit
-from holdfast.audit.money.store import MONEY_CHECKS
+from holdfast.audit.money import MONEY_CHECKS
 from tests.stores.stages import hold
 from tests.stores.tills import Till, a_till, an_owner
 
@@ -38,34 +38,34 @@ PLANTS = {
 
 
 @pytest.fixture
-async def till(box: Box) -> AsyncIterator[Till]:
+async def till(app: App) -> AsyncIterator[Till]:
     """A show with one hold; everything about it is forgotten afterwards."""
-    till = await a_till(box, 10)
-    await hold(box, till.show, an_owner(), 3, 4)
+    till = await a_till(app, 10)
+    await hold(app, till.show, an_owner(), 3, 4)
     yield till
     for forget in FORGET:
-        await box.postgres.execute(forget, till.show)
-    await box.redis.call("DEL", f"meta:{{{till.show}}}")
+        await app.postgres.execute(forget, till.show)
+    await app.redis.call("DEL", f"meta:{{{till.show}}}")
 
 
 async def found(till: Till) -> list[str]:
-    return _of(till, await audit(till.postgres, till.ledger, till.box.claims))
+    return _of(till, await audit(till.postgres, till.ledger, till.app.claims))
 
 
 async def test_a_clean_sale_has_nothing_to_find(till: Till) -> None:
     """Held, cancelled, lapsed and swept, free and confirmed, blocked and unblocked."""
-    box, show = till.box, till.show
-    await box.sales.cancel(await hold(box, show, an_owner(), 0))
-    lapsed = await hold(box, show, an_owner(), 1)
+    app, show = till.app, till.show
+    await app.sales.cancel(await hold(app, show, an_owner(), 0))
+    lapsed = await hold(app, show, an_owner(), 1)
     await till.lapse(lapsed.number)
-    await box.claims.settle_many(show, [])
+    await app.claims.settle_many(show, [])
     await till.ledger.sweep(500)
     await till.opened(7, price_minor=0)
-    await box.sales.block(show, [8, 9], "camera", an_owner())
+    await app.sales.block(show, [8, 9], "camera", an_owner())
     (block,) = await till.ledger.blocks(show)
-    await box.sales.unblock(block, an_owner())
+    await app.sales.unblock(block, an_owner())
     await till.ledger.mark(show)
-    await box.seatmap.rebuild(show, "test")
+    await app.seatmap.rebuild(show, "test")
 
     assert await found(till) == []
 
@@ -93,7 +93,7 @@ async def test_an_owner_with_more_than_is_allowed_is_found(till: Till) -> None:
 
 
 async def test_a_map_that_says_something_else_is_found(till: Till) -> None:
-    await till.box.redis.call("SETRANGE", f"units:{{{till.show}}}", 3, "A")
+    await till.app.redis.call("SETRANGE", f"units:{{{till.show}}}", 3, "A")
 
     assert await found(till) == ["map_equals_ledger"]
 
@@ -101,16 +101,16 @@ async def test_a_map_that_says_something_else_is_found(till: Till) -> None:
 async def test_a_difference_that_goes_away_by_itself_is_none(till: Till) -> None:
     """A claim whose row is on its way: only what is still there at the second look counts."""
     units = f"units:{{{till.show}}}"
-    await till.box.redis.call("SETRANGE", units, 3, "A")
+    await till.app.redis.call("SETRANGE", units, 3, "A")
     looking = asyncio.create_task(found(till))
     await asyncio.sleep(0.5)
-    await till.box.redis.call("SETRANGE", units, 3, "H")
+    await till.app.redis.call("SETRANGE", units, 3, "H")
 
     assert await looking == []
 
 
 async def test_there_is_a_plant_for_every_check(till: Till) -> None:
-    report = await audit(till.postgres, till.ledger, till.box.claims)
+    report = await audit(till.postgres, till.ledger, till.app.claims)
 
     assert set(report.checks) == {*PLANTS, *MONEY_CHECKS, "map_equals_ledger"}
 

@@ -10,10 +10,10 @@ import asyncpg
 import pytest
 
 from holdfast.backup import Extra, create, restore
-from holdfast.engines.checks import connect
 from holdfast.engines.embedded import Engines
+from holdfast.engines.errors import Trouble
 from holdfast.engines.migrate import Step, migrate, plan, steps
-from holdfast.engines.trouble import Trouble
+from holdfast.engines.startup_checks import connect
 
 NUMBERS = count(1)
 OLD = 10  # steps that an older program had

@@ -6,21 +6,21 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from holdfast.app import Box
-from holdfast.ledger import Booking, Ledger, Lost, Opened, State
-from holdfast.ledger.booking import MOVES
+from holdfast.app import App
+from holdfast.bookings import Booking, Ledger, Lost, Opened, State
+from holdfast.bookings.booking import MOVES
 from tests.stores.tills import Till, a_till, an_owner, other_ledger
 
 
 @pytest.fixture
-async def till(box: Box) -> Till:
-    return await a_till(box)
+async def till(app: App) -> Till:
+    return await a_till(app)
 
 
 @pytest.fixture
-async def elsewhere(box: Box) -> AsyncIterator[Ledger]:
+async def elsewhere(app: App) -> AsyncIterator[Ledger]:
     """The ledger of another process."""
-    postgres, ledger = other_ledger(box)
+    postgres, ledger = other_ledger(app)
     yield ledger
     await postgres.close()
 
@@ -139,8 +139,8 @@ class TestBlocks:
             assert isinstance(blocked, int) != isinstance(answers[0], Opened)
         assert await till.violations() == []
 
-    async def test_a_block_does_not_count_towards_anybodys_limit(self, box: Box) -> None:
-        till = await a_till(box, owner_seats_max=2)
+    async def test_a_block_does_not_count_towards_anybodys_limit(self, app: App) -> None:
+        till = await a_till(app, owner_seats_max=2)
         await till.ledger.block(till.show, range(10, 20), "press", till.owner)
 
         assert isinstance(await till.open(0, 1), Opened)

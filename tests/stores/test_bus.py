@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from holdfast.engines.bus import Bus, OutOfStep, in_step
-from holdfast.engines.down import EngineDown
+from holdfast.engines.errors import EngineDown
 from tests.patience import until
 from tests.results import Promises
 from tests.stores.buses import BUSES, Server, a_place, a_server, chain, messages_of, opened, positions

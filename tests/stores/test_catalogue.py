@@ -10,25 +10,25 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.catalogue import Catalogue
-from holdfast.catalogue.admin.keeper import Keeper
-from holdfast.catalogue.kept.store import Page
-from holdfast.catalogue.schedule.forms import ShowChange
-from holdfast.catalogue.schedule.store import Schedule
 from holdfast.config import Config
 from holdfast.demo.programme import DAYS
 from holdfast.demo.seed import DemoFacts, populate
-from holdfast.engines.down import EngineDown
+from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres
-from holdfast.refusals import NoSuchShow
+from holdfast.errors import NoSuchShow
+from holdfast.organisers.scope import Keeper
+from holdfast.organisers.show_forms import ShowChange
+from holdfast.organisers.shows_store import Schedule
+from holdfast.web.response_cache import Page
 from tests import cast
 
 AShow = Callable[..., Any]
 
 
-async def test_a_show_is_read_once_and_peeked_at_after(box: Box, a_show: AShow) -> None:
-    show_id, catalogue = await a_show(20), Catalogue(box.postgres)
+async def test_a_show_is_read_once_and_peeked_at_after(app: App, a_show: AShow) -> None:
+    show_id, catalogue = await a_show(20), Catalogue(app.postgres)
 
     before = catalogue.peek(show_id)
     show = await catalogue.show_on_sale(show_id)
@@ -39,9 +39,9 @@ async def test_a_show_is_read_once_and_peeked_at_after(box: Box, a_show: AShow) 
     assert (show.prices, show.currency, show.layout.seat_count) == ((1500,), "EUR", 20)
 
 
-async def test_shows_of_one_hall_share_its_layout(box: Box) -> None:
-    layout, catalogue = cast.a_layout(30, name="Shared"), Catalogue(box.postgres)
-    ids = [await cast.a_show(box, layout=layout) for _ in range(2)]
+async def test_shows_of_one_hall_share_its_layout(app: App) -> None:
+    layout, catalogue = cast.a_layout(30, name="Shared"), Catalogue(app.postgres)
+    ids = [await cast.a_show(app, layout=layout) for _ in range(2)]
 
     first, second = [await catalogue.show_on_sale(show_id) for show_id in ids]
 
@@ -49,25 +49,25 @@ async def test_shows_of_one_hall_share_its_layout(box: Box) -> None:
     assert first.layout.hash == layout.hash
 
 
-async def test_no_more_layouts_are_kept_than_allowed(box: Box) -> None:
-    catalogue = Catalogue(box.postgres, layouts_cached_max=1)
+async def test_no_more_layouts_are_kept_than_allowed(app: App) -> None:
+    catalogue = Catalogue(app.postgres, layouts_cached_max=1)
     hashes = []
     for seats in (11, 12):
-        show_id = await cast.a_show(box, layout=cast.a_layout(seats, name="Kept"))
+        show_id = await cast.a_show(app, layout=cast.a_layout(seats, name="Kept"))
         hashes.append((await catalogue.show_on_sale(show_id)).layout.hash)
 
     assert list(catalogue._layouts._kept) == hashes[1:]
 
 
-async def test_a_show_that_is_not_there_is_refused(box: Box) -> None:
+async def test_a_show_that_is_not_there_is_refused(app: App) -> None:
     with pytest.raises(NoSuchShow):
-        await Catalogue(box.postgres).show_on_sale(2**62)
+        await Catalogue(app.postgres).show_on_sale(2**62)
 
 
-async def test_who_knows_a_later_revision_gets_it(box: Box, a_show: AShow) -> None:
-    show_id, catalogue, elsewhere = await a_show(10), Catalogue(box.postgres), Catalogue(box.postgres)
+async def test_who_knows_a_later_revision_gets_it(app: App, a_show: AShow) -> None:
+    show_id, catalogue, elsewhere = await a_show(10), Catalogue(app.postgres), Catalogue(app.postgres)
     before = await catalogue.show_on_sale(show_id)
-    schedule = Schedule(box.postgres, elsewhere, box.config, Keeper(0, is_admin=True))
+    schedule = Schedule(app.postgres, elsewhere, app.config, Keeper(0, is_admin=True))
     changed = await schedule.change_show(show_id, ShowChange(prices={"Standard": 1700}))
 
     still = await catalogue.show_at(show_id, before.revision)
@@ -77,20 +77,20 @@ async def test_who_knows_a_later_revision_gets_it(box: Box, a_show: AShow) -> No
     assert (now.revision, now.prices) == (changed.revision, (1700,))
 
 
-async def test_a_change_moves_the_sale_with_it(box: Box, a_show: AShow) -> None:
+async def test_a_change_moves_the_sale_with_it(app: App, a_show: AShow) -> None:
     show_id, opens_at = await a_show(10), datetime.now(UTC) + timedelta(hours=5)
-    schedule = Schedule(box.postgres, Catalogue(box.postgres), box.config, Keeper(0, is_admin=True))
-    before = await box.postgres.fetchrow("SELECT * FROM sale WHERE show_id = $1", show_id)
+    schedule = Schedule(app.postgres, Catalogue(app.postgres), app.config, Keeper(0, is_admin=True))
+    before = await app.postgres.fetchrow("SELECT * FROM sale WHERE show_id = $1", show_id)
 
     await schedule.change_show(show_id, ShowChange(opens_at=opens_at, owner_seats_max=3))
 
-    after = await box.postgres.fetchrow("SELECT * FROM sale WHERE show_id = $1", show_id)
+    after = await app.postgres.fetchrow("SELECT * FROM sale WHERE show_id = $1", show_id)
     assert (after["opens_at"], after["owner_seats_max"], after["revision"]) == (opens_at, 3, 2)
     assert after["epoch"] > before["epoch"]
 
 
-async def test_browsing_goes_on_while_the_ledger_is_away(box: Box, config: Config, tmp_path: Path) -> None:
-    show_id, other_id = await cast.a_show(box, 10), await cast.a_show(box, 10)
+async def test_browsing_goes_on_while_the_ledger_is_away(app: App, config: Config, tmp_path: Path) -> None:
+    show_id, other_id = await cast.a_show(app, 10), await cast.a_show(app, 10)
     made = 0
 
     async def page() -> str:
@@ -151,11 +151,11 @@ async def a_line_to(url: str, folder: Path) -> AsyncIterator[Line]:
 
 
 @pytest.fixture(scope="module")
-async def facts(box: Box) -> DemoFacts:
-    return await populate(box, lambda what, done, of: None)
+async def facts(app: App) -> DemoFacts:
+    return await populate(app, lambda what, done, of: None)
 
 
-async def test_the_demo_is_a_populated_box_office(box: Box, facts: DemoFacts) -> None:
+async def test_the_demo_is_a_populated_box_office(app: App, facts: DemoFacts) -> None:
     titles = {show["title"] for show in facts.shows}
     seats = {show["seats"] for show in facts.shows}
 
@@ -167,11 +167,11 @@ async def test_the_demo_is_a_populated_box_office(box: Box, facts: DemoFacts) ->
     assert 50_000 in seats
 
 
-async def test_the_demo_names_its_five_shows_first(box: Box, facts: DemoFacts) -> None:
+async def test_the_demo_names_its_five_shows_first(app: App, facts: DemoFacts) -> None:
     free, soon, nearly, stadium, small = facts.shows[:5]
 
     opens_in = datetime.fromisoformat(soon["opens_at"]) - datetime.now(UTC)
-    taken = (await box.seatmap.counts_many([nearly["id"]]))[nearly["id"]]
+    taken = (await app.seatmap.counts_many([nearly["id"]]))[nearly["id"]]
     assert free["price"] == 0
     assert timedelta(seconds=60) < opens_in <= timedelta(minutes=2)
     assert nearly["seats"] - sum(taken.values()) == 4
@@ -181,11 +181,11 @@ async def test_the_demo_names_its_five_shows_first(box: Box, facts: DemoFacts) -
 
 
 async def test_the_demo_sells_in_several_currencies_on_terms_its_prices_can_bear(
-    box: Box, facts: DemoFacts
+    app: App, facts: DemoFacts
 ) -> None:
     one_of_each = {(show["currency"], show["price"] > 0): show["id"] for show in facts.shows}
 
-    shows = [await box.catalogue.show_on_sale(show_id) for show_id in one_of_each.values()]
+    shows = [await app.catalogue.show_on_sale(show_id) for show_id in one_of_each.values()]
 
     assert {show.currency for show in shows} == {"EUR", "GBP", "INR", "JPY"}
     for show in shows:
@@ -195,8 +195,8 @@ async def test_the_demo_sells_in_several_currencies_on_terms_its_prices_can_bear
         assert show.terms.refund_policy.steps
 
 
-async def test_starting_the_demo_again_adds_nothing(box: Box, facts: DemoFacts) -> None:
-    again = await populate(box, lambda what, done, of: None)
+async def test_starting_the_demo_again_adds_nothing(app: App, facts: DemoFacts) -> None:
+    again = await populate(app, lambda what, done, of: None)
 
     assert [show["id"] for show in again.shows] == [show["id"] for show in facts.shows]
     assert datetime.fromisoformat(again.shows[1]["opens_at"]) > datetime.fromisoformat(
@@ -204,12 +204,12 @@ async def test_starting_the_demo_again_adds_nothing(box: Box, facts: DemoFacts) 
     )
 
 
-async def test_the_demo_has_an_early_price_and_a_concert_priced_by_demand(box: Box, facts: DemoFacts) -> None:
+async def test_the_demo_has_an_early_price_and_a_concert_priced_by_demand(app: App, facts: DemoFacts) -> None:
     ids = [show["id"] for show in facts.shows]
-    again = await populate(box, lambda what, done, of: None)
-    rows = await box.postgres.fetch("SELECT show_id FROM price_plan WHERE show_id = ANY ($1)", ids)
+    again = await populate(app, lambda what, done, of: None)
+    rows = await app.postgres.fetch("SELECT show_id FROM price_plan WHERE show_id = ANY ($1)", ids)
 
-    shows = [await box.catalogue.show_on_sale(row["show_id"]) for row in rows]
+    shows = [await app.catalogue.show_on_sale(row["show_id"]) for row in rows]
 
     assert again.shows[0]["id"] == facts.shows[0]["id"]
     assert len(shows) == 2
@@ -217,9 +217,9 @@ async def test_the_demo_has_an_early_price_and_a_concert_priced_by_demand(box: B
     assert all(len(show.moving) == len(show.layout.categories) for show in shows)
 
 
-async def test_the_demo_plays_in_the_future_only(box: Box, facts: DemoFacts) -> None:
+async def test_the_demo_plays_in_the_future_only(app: App, facts: DemoFacts) -> None:
     ids = [show["id"] for show in facts.shows]
-    span = await box.postgres.fetchrow(
+    span = await app.postgres.fetchrow(
         "SELECT min(starts_at) AS first, max(starts_at) AS last FROM show WHERE id = ANY ($1)", ids
     )
 

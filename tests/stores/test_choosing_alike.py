@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.app import Box
-from holdfast.catalogue import Layout, LayoutBody, OrphanRule
-from holdfast.catalogue.layout_body import AreaBody, CategoryBody, RowBody, SectionBody
+from holdfast.app import App
+from holdfast.catalogue import OrphanRule
 from holdfast.engines.redis import Redis
-from holdfast.holds import Best, Few, Held, Outcome, Prefer, Seats, Want, best, orphan_verdict, runs_of
+from holdfast.holds import Best, Few, Held, Outcome, Seats, Want, best, orphan_verdict, runs_of
 from holdfast.holds.choice import Choice
+from holdfast.layouts import Layout, LayoutBody, Prefer
+from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody
 from tests.stores.halls import a_hall
 
 EXAMPLES_MAX = 250
@@ -88,12 +89,12 @@ wishes = st.builds(
 @BOUNDED
 @given(scene=scenes(), asked=st.lists(wishes, min_size=WISHES_EACH, max_size=WISHES_EACH))
 async def test_best_available_is_the_same_seats_in_both(
-    box: Box, redis: Redis, scene: Scene, asked: list[Best]
+    app: App, redis: Redis, scene: Scene, asked: list[Best]
 ) -> None:
     states = scene.letters.encode()
 
     for wish in asked:
-        hall = await a_hall(box.holds, redis, scene.layout, scene.letters)
+        hall = await a_hall(app.holds, redis, scene.layout, scene.letters)
         outcome = await hall.ask(wish)
         await redis.call(
             "DEL", *(hall.pool.key(name) for name in ("units", "ends", "owners", "meta", "changes"))
@@ -106,10 +107,10 @@ async def test_best_available_is_the_same_seats_in_both(
 @BOUNDED
 @given(scene=scenes(), asked=st.lists(wishes, min_size=WISHES_EACH, max_size=WISHES_EACH))
 async def test_a_batch_of_wishes_is_one_after_the_other(
-    box: Box, redis: Redis, scene: Scene, asked: list[Best]
+    app: App, redis: Redis, scene: Scene, asked: list[Best]
 ) -> None:
     """What the script remembers of a map between wishes is what Python sees when it looks anew."""
-    hall = await a_hall(box.holds, redis, scene.layout, scene.letters)
+    hall = await a_hall(app.holds, redis, scene.layout, scene.letters)
     states = bytearray(scene.letters.encode())
 
     outcomes = await asyncio.gather(*(hall.ask(wish, owner_id=owner) for owner, wish in enumerate(asked, 1)))
@@ -126,7 +127,7 @@ async def test_a_batch_of_wishes_is_one_after_the_other(
 @BOUNDED
 @given(scene=scenes(), data=st.data())
 async def test_orphan_verdicts_are_the_same_in_both(
-    box: Box, redis: Redis, scene: Scene, data: st.DataObject
+    app: App, redis: Redis, scene: Scene, data: st.DataObject
 ) -> None:
     states = scene.letters.encode()
     free = [seat for seat, letter in enumerate(states) if letter == ord("A")]
@@ -138,7 +139,7 @@ async def test_orphan_verdicts_are_the_same_in_both(
         seats = tuple(
             sorted(data.draw(st.lists(st.sampled_from(nearby), min_size=1, max_size=5, unique=True)))
         )
-        hall = await a_hall(box.holds, redis, scene.layout, scene.letters)
+        hall = await a_hall(app.holds, redis, scene.layout, scene.letters)
 
         outcome = await hall.ask(Seats(seats, OrphanRule.WARN, runs_of(scene.layout, seats)))
 

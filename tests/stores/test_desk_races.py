@@ -16,27 +16,27 @@ import httpx2
 import pytest
 from msgspec.structs import replace
 
-from holdfast.app import Box
-from holdfast.catalogue import Layout, LayoutBody
-from holdfast.catalogue.admin.keeper import Keeper
-from holdfast.catalogue.layout_body import CategoryBody, RowBody, SectionBody
-from holdfast.catalogue.price_rules import EarlyStep, PriceRule, PriceRules
-from holdfast.catalogue.prices.store import PriceDesk
-from holdfast.catalogue.refusals import LayoutUnsafe
-from holdfast.catalogue.relayout.forms import LayoutChange
-from holdfast.catalogue.relayout.store import Relayout
-from holdfast.catalogue.schedule.store import Schedule
+from holdfast.app import App
+from holdfast.bookings import from_public_id
+from holdfast.bookings.opening import asked
 from holdfast.catalogue.store import store_layout
 from holdfast.engines.sql import Queries
-from holdfast.ledger import from_public_id
-from holdfast.ledger.opening import asked
-from holdfast.refusals import Busy
+from holdfast.errors import Busy
+from holdfast.layouts import Layout, LayoutBody
+from holdfast.layouts.body import CategoryBody, RowBody, SectionBody
+from holdfast.organisers.errors import LayoutUnsafe
+from holdfast.organisers.layout_change import Relayout
+from holdfast.organisers.layout_change_forms import LayoutChange
+from holdfast.organisers.price_rules_store import PriceDesk
+from holdfast.organisers.scope import Keeper
+from holdfast.organisers.shows_store import Schedule
+from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
 from tests.cast import Fan, a_show, fans
 from tests.patience import until
 from tests.stores.paid import violations
 from tests.stores.tills import Till
 
-LEDGER = Queries("holdfast.ledger")
+LEDGER = Queries("holdfast.bookings")
 
 PEOPLE, TRIES = 12, 12
 CHANGES = 12
@@ -64,9 +64,9 @@ def hall(names: list[str], gold: str) -> LayoutBody:
 FIRST = hall([str(n) for n in range(1, ROW + 1)], "1-5")
 
 
-async def a_sale(box: Box) -> int:
-    show = await a_show(box, layout=Layout.build(FIRST), price_minor=3000, owner_seats_max=1000)
-    await box.seatmap.rebuild(show, "test")
+async def a_sale(app: App) -> int:
+    show = await a_show(app, layout=Layout.build(FIRST), price_minor=3000, owner_seats_max=1000)
+    await app.seatmap.rebuild(show, "test")
     return show
 
 
@@ -85,12 +85,12 @@ async def shopping(fan: Fan, show: int, said: list[tuple[dict[str, Any], httpx2.
             await fan.delete(f"/bookings/{answer.json()['booking_id']}")
 
 
-async def settled(box: Box, show: int) -> list[str]:
+async def settled(app: App, show: int) -> list[str]:
     """What an audit finds once what is under way has come to rest."""
     found: list[str] = []
 
     async def nothing_is_wrong() -> bool:
-        found[:] = await violations(box, show)
+        found[:] = await violations(app, show)
         return not found
 
     with suppress(TimeoutError):  # then it is told what is wrong
@@ -99,10 +99,10 @@ async def settled(box: Box, show: int) -> list[str]:
 
 
 async def test_everybody_is_charged_what_they_were_told_while_prices_step(
-    box: Box, api: httpx2.AsyncClient
+    app: App, api: httpx2.AsyncClient
 ) -> None:
-    show, people = await a_sale(box), await fans(box, api, PEOPLE)
-    desk = PriceDesk(box.postgres, box.catalogue, ADMIN, pause_s=3600)
+    show, people = await a_sale(app), await fans(app, api, PEOPLE)
+    desk = PriceDesk(app.postgres, app.catalogue, ADMIN, pause_s=3600)
     said: list[tuple[dict[str, Any], httpx2.Response]] = []
 
     async def stepping() -> None:
@@ -115,7 +115,7 @@ async def test_everybody_is_charged_what_they_were_told_while_prices_step(
     codes = Counter(answer.json().get("code", "yes") for _, answer in said)
     assert codes.keys() <= {"yes", "seats_taken", "sold_out", "price_changed"}, codes
     assert min(codes["yes"], codes["price_changed"]) > 0, codes
-    price_of = await gold_prices(box, show)
+    price_of = await gold_prices(app, show)
     for body, answer in said:
         expected = body.get("expected_total_minor")
         if answer.status_code != 201:
@@ -123,7 +123,7 @@ async def test_everybody_is_charged_what_they_were_told_while_prices_step(
             continue
         page = answer.json()
         assert expected in (None, page["amount"])
-        row = await box.postgres.fetchrow(
+        row = await app.postgres.fetchrow(
             "SELECT revision, amount_minor FROM booking WHERE show_id = $1 AND request_id IS NOT NULL"
             " AND number = $2",
             show,
@@ -133,20 +133,20 @@ async def test_everybody_is_charged_what_they_were_told_while_prices_step(
         assert row["amount_minor"] == page["amount"]
         gold = [seat["price_minor"] for seat in page["seats"] if seat["category"] == "Gold"]
         assert set(gold) <= {price_of[row["revision"]]}
-    assert await settled(box, show) == []
+    assert await settled(app, show) == []
 
 
 def number_of(page: dict[str, Any]) -> int:
     return from_public_id(page["booking_id"])[1]
 
 
-async def gold_prices(box: Box, show: int) -> dict[int, int]:
+async def gold_prices(app: App, show: int) -> dict[int, int]:
     """Revision -> what a gold seat cost under it, from the audit rows."""
-    rows = await box.postgres.fetch(
+    rows = await app.postgres.fetch(
         "SELECT revision, price_minor FROM price_change WHERE show_id = $1 AND category = 'Gold'", show
     )
     changed = {row["revision"]: row["price_minor"] for row in rows}
-    last = await box.postgres.fetchval("SELECT revision FROM show WHERE id = $1", show)
+    last = await app.postgres.fetchval("SELECT revision FROM show WHERE id = $1", show)
     prices, now = {}, 3000
     for revision in range(1, last + 1):
         now = changed.get(revision, now)
@@ -155,11 +155,11 @@ async def gold_prices(box: Box, show: int) -> dict[int, int]:
 
 
 async def test_no_seat_that_somebody_has_is_another_after_a_layout_was_changed(
-    box: Box, api: httpx2.AsyncClient
+    app: App, api: httpx2.AsyncClient
 ) -> None:
-    show, people = await a_sale(box), await fans(box, api, PEOPLE)
-    schedule = Schedule(box.postgres, box.catalogue, box.config, ADMIN)
-    desk = Relayout(box.postgres, box.catalogue, schedule)
+    show, people = await a_sale(app), await fans(app, api, PEOPLE)
+    schedule = Schedule(app.postgres, app.catalogue, app.config, ADMIN)
+    desk = Relayout(app.postgres, app.catalogue, schedule)
     said: list[tuple[dict[str, Any], httpx2.Response]] = []
     outcomes: Counter[str] = Counter()
 
@@ -172,14 +172,14 @@ async def test_no_seat_that_somebody_has_is_another_after_a_layout_was_changed(
         names = [str(n) for n in range(1, ROW + 1)]
         names[random.randrange(ROW)] = f"x{turn}"
         layout = Layout.build(hall(names, random.choice(["1-5", "1-2", "7-9"])))
-        await store_layout(box.postgres, layout)
+        await store_layout(app.postgres, layout)
         seat = f"{random.choice('CDEFGH')}-{random.randrange(1, ROW + 1)}"
         change = random.choice([LayoutChange(withdraw=(seat,)), LayoutChange(layout_hash=layout.hash)])
         try:
             await desk.take_over(show, change)
         except (LayoutUnsafe, Busy) as refused:
             return refused.code
-        await box.seatmap.rebuild(show, "changed")
+        await app.seatmap.rebuild(show, "changed")
         return "done"
 
     await asyncio.gather(changing(), *(shopping(fan, show, said) for fan in people))
@@ -187,8 +187,8 @@ async def test_no_seat_that_somebody_has_is_another_after_a_layout_was_changed(
     assert outcomes["done"], outcomes
     codes = Counter(answer.json().get("code", "yes") for _, answer in said)
     assert codes.keys() <= {"yes", "seats_taken", "sold_out", "price_changed", "unknown_seat"}, codes
-    gone = await withdrawn(box, show)
-    layout = (await box.catalogue.show_on_sale(show)).layout
+    gone = await withdrawn(app, show)
+    layout = (await app.catalogue.show_on_sale(show)).layout
     for fan in people:
         for page in (await fan.get("/bookings", size=100)).json()["bookings"]:
             first = next(a.json() for _, a in said if a.json().get("booking_id") == page["booking_id"])
@@ -198,23 +198,23 @@ async def test_no_seat_that_somebody_has_is_another_after_a_layout_was_changed(
     for body, answer in said:
         if answer.status_code == 201 and "seats" in body:
             assert sorted(seat["label"] for seat in answer.json()["seats"]) == sorted(body["seats"])
-    assert await settled(box, show) == []
+    assert await settled(app, show) == []
 
 
-async def test_a_hold_that_is_being_opened_is_waited_for(box: Box) -> None:
+async def test_a_hold_that_is_being_opened_is_waited_for(app: App) -> None:
     """Its row is written and not yet committed when the layout is looked at: it must not be overlooked."""
-    till = Till(box, await a_sale(box))
+    till = Till(app, await a_sale(app))
     names = [str(n) for n in range(1, ROW)] + ["last"]
     layout = Layout.build(hall(names, "1-5"))
-    await store_layout(box.postgres, layout)
-    desk = Relayout(box.postgres, box.catalogue, Schedule(box.postgres, box.catalogue, box.config, ADMIN))
+    await store_layout(app.postgres, layout)
+    desk = Relayout(app.postgres, app.catalogue, Schedule(app.postgres, app.catalogue, app.config, ADMIN))
     opening = replace(till.opening(ROW - 1, price_minor=3000), claimed_at_s=time.monotonic())
 
     async def somebody_waits() -> bool:
         sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'"
-        return bool(await box.postgres.fetchval(sql))
+        return bool(await app.postgres.fetchval(sql))
 
-    async with box.postgres.transaction() as tx:
+    async with app.postgres.transaction() as tx:
         row = await tx.fetchrow(LEDGER.open_holds, *asked([opening], time.monotonic()).arguments)
         changing = asyncio.create_task(desk.take_over(till.show, LayoutChange(layout_hash=layout.hash)))
         await until(somebody_waits)
@@ -225,8 +225,8 @@ async def test_a_hold_that_is_being_opened_is_waited_for(box: Box) -> None:
     assert refused.value.details["in_use"] == [f"A-{ROW}"]
 
 
-async def withdrawn(box: Box, show: int) -> set[int]:
-    rows = await box.postgres.fetch(
+async def withdrawn(app: App, show: int) -> set[int]:
+    rows = await app.postgres.fetch(
         "SELECT unnest(seats) AS seat FROM booking JOIN seat_block USING (show_id, number)"
         " WHERE show_id = $1 AND withdrawn",
         show,

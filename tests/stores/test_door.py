@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 
-from holdfast.app import Box
-from holdfast.gate.refusals import NoGatePass, NothingToUndo, ScanIdUsed, SearchMax
-from holdfast.gate.store import SEARCHES_A_MINUTE_MAX
-from holdfast.gate.verdict import Verdict, Way
-from holdfast.ledger import reference
+from holdfast.app import App
+from holdfast.bookings import reference
+from holdfast.checkin.errors import NoGatePass, NothingToUndo, ScanIdUsed, SearchMax
+from holdfast.checkin.store import SEARCHES_A_MINUTE_MAX
+from holdfast.checkin.verdict import Verdict, Way
 from holdfast.tickets import Codes, Door
 from holdfast.tickets.transfer import Giver
 from tests.stores.doors import Doorway, a_doorway, a_scan
@@ -19,8 +19,8 @@ RACES = 60  # more, over HTTP, in tests/storms/test_door_races.py
 
 
 @pytest.fixture
-async def doorway(box: Box) -> Doorway:
-    return await a_doorway(box)
+async def doorway(app: App) -> Doorway:
+    return await a_doorway(app)
 
 
 class TestOneTicket:
@@ -57,7 +57,7 @@ class TestOneTicket:
             north.scans("HELLO", scan_id="1"),
             north.scans(other, scan_id="1"),
             north.scans(code, Way.EXIT, scan_id="1"),
-            doorway.box.gate.undo(north.account_id, first.show_id, first.check_in_id, "1"),
+            doorway.app.gate.undo(north.account_id, first.show_id, first.check_in_id, "1"),
         ):
             with pytest.raises(ScanIdUsed):
                 await act
@@ -70,7 +70,7 @@ class TestOneTicket:
         ticket, old = await doorway.ticket(3)
         giver = Giver(ticket.booked_by, "giver@example.com")
         given = await doorway.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
-        await north.scans(await doorway.box.tickets.fixed_code(given), scan_id="1")
+        await north.scans(await doorway.app.tickets.fixed_code(given), scan_id="1")
 
         with pytest.raises(ScanIdUsed):
             await north.scans(old, scan_id="1")
@@ -90,11 +90,11 @@ class TestOneTicket:
         found = await north.scans("HELLO")
 
         assert (found.verdict, found.seat, found.number) == (Verdict.UNKNOWN, None, None)
-        (count,) = await doorway.box.gate.counts([doorway.till.show])
+        (count,) = await doorway.app.gate.counts([doorway.till.show])
         assert [(gate.gate, gate.refused) for gate in count.gates] == [("North", 1)]
 
-    async def test_of_another_show_is_refused_there_and_good_here(self, box: Box, doorway: Doorway) -> None:
-        elsewhere = await a_doorway(box)
+    async def test_of_another_show_is_refused_there_and_good_here(self, app: App, doorway: Doorway) -> None:
+        elsewhere = await a_doorway(app)
         _, code = await doorway.ticket(3)
 
         wrong = await (await elsewhere.stand()).scans(code)
@@ -119,7 +119,7 @@ class TestOneTicket:
         given = await doorway.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
 
         refused = await north.scans(old)
-        admitted = await north.scans(await doorway.box.tickets.fixed_code(given))
+        admitted = await north.scans(await doorway.app.tickets.fixed_code(given))
 
         assert refused.verdict is Verdict.TRANSFERRED
         assert admitted.verdict is Verdict.ADMITTED
@@ -129,8 +129,8 @@ class TestOneTicket:
         ticket, _ = await doorway.ticket(3)
         giver = Giver(ticket.booked_by, "giver@example.com")
         given = await doorway.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
-        later = await doorway.box.tickets.fixed_code(given)
-        await doorway.box.postgres.execute("DELETE FROM ticket_life WHERE serial = $1", ticket.serial)
+        later = await doorway.app.tickets.fixed_code(given)
+        await doorway.app.postgres.execute("DELETE FROM ticket_life WHERE serial = $1", ticket.serial)
 
         assert (await (await doorway.stand()).scans(later)).verdict is Verdict.UNKNOWN
 
@@ -156,7 +156,7 @@ class TestInAndOut:
 
     async def test_unless_the_show_says_no(self, doorway: Doorway) -> None:
         north = await doorway.stand()
-        await doorway.box.tickets.set_door(doorway.till.show, Door(reentry=False))
+        await doorway.app.tickets.set_door(doorway.till.show, Door(reentry=False))
         _, code = await doorway.ticket(3)
 
         said = [(await north.scans(code, way)).verdict for way in (Way.ENTRY, Way.EXIT, Way.ENTRY)]
@@ -178,7 +178,7 @@ class TestUndo:
         ticket, code = await doorway.ticket(3)
         done = await north.scans(code)
 
-        await doorway.box.gate.undo(north.account_id, done.show_id, done.check_in_id, a_scan())
+        await doorway.app.gate.undo(north.account_id, done.show_id, done.check_in_id, a_scan())
 
         assert (await doorway.again(ticket)).used_at is None
         assert (await north.scans(code)).verdict is Verdict.ADMITTED
@@ -196,7 +196,7 @@ class TestUndo:
         await north.scans(code, Way.EXIT)
 
         with pytest.raises(NothingToUndo):
-            await doorway.box.gate.undo(north.account_id, first.show_id, first.check_in_id, a_scan())
+            await doorway.app.gate.undo(north.account_id, first.show_id, first.check_in_id, a_scan())
 
     async def test_a_refusal_cannot_be_undone(self, doorway: Doorway) -> None:
         north = await doorway.stand()
@@ -205,14 +205,14 @@ class TestUndo:
         refused = await north.scans(code)
 
         with pytest.raises(NothingToUndo):
-            await doorway.box.gate.undo(north.account_id, refused.show_id, refused.check_in_id, a_scan())
+            await doorway.app.gate.undo(north.account_id, refused.show_id, refused.check_in_id, a_scan())
 
-    async def test_by_a_gate_of_this_show_only(self, box: Box, doorway: Doorway) -> None:
+    async def test_by_a_gate_of_this_show_only(self, app: App, doorway: Doorway) -> None:
         done = await (await doorway.stand()).scans((await doorway.ticket(3))[1])
-        stranger = await (await a_doorway(box)).stand()
+        stranger = await (await a_doorway(app)).stand()
 
         with pytest.raises(NothingToUndo):
-            await box.gate.undo(stranger.account_id, done.show_id, done.check_in_id, a_scan())
+            await app.gate.undo(stranger.account_id, done.show_id, done.check_in_id, a_scan())
 
 
 class TestPasses:
@@ -224,7 +224,7 @@ class TestPasses:
         with pytest.raises(NoGatePass):
             await north.scans(code)
         with pytest.raises(NoGatePass):
-            await doorway.box.gate.standby(north.account_id)
+            await doorway.app.gate.standby(north.account_id)
 
     async def test_a_pass_is_good_on_its_day(self, doorway: Doorway) -> None:
         now = datetime.now(UTC)
@@ -246,7 +246,7 @@ class TestPasses:
         stand = await doorway.stand("North", starts_at=None, ends_at=None)
 
         made = await doorway.passes.find(stand.pass_id, None)
-        occasion = await doorway.box.tickets.occasion(doorway.till.show)
+        occasion = await doorway.app.tickets.occasion(doorway.till.show)
 
         assert made.starts_at == occasion.starts_at - timedelta(hours=6)
         assert made.ends_at == occasion.ends_at + timedelta(hours=2)
@@ -255,14 +255,14 @@ class TestPasses:
 class TestLiveCodes:
     @pytest.fixture
     async def live(self, doorway: Doorway) -> Doorway:
-        await doorway.box.tickets.set_door(doorway.till.show, Door(codes=Codes.LIVE))
+        await doorway.app.tickets.set_door(doorway.till.show, Door(codes=Codes.LIVE))
         return doorway
 
     async def test_the_code_of_the_phone_opens_and_paper_does_not(self, live: Doorway) -> None:
         north = await live.stand()
         ticket, paper = await live.ticket(3)
-        await live.box.tickets.bind_phone([ticket], "phone-one")
-        code, _ = await live.box.tickets.live_code(await live.again(ticket))
+        await live.app.tickets.bind_phone([ticket], "phone-one")
+        code, _ = await live.app.tickets.live_code(await live.again(ticket))
 
         on_paper, on_the_phone = await north.scans(paper), await north.scans(code)
 
@@ -272,21 +272,21 @@ class TestLiveCodes:
     async def test_another_phone_makes_the_first_one_stale(self, live: Doorway) -> None:
         north = await live.stand()
         ticket, _ = await live.ticket(3)
-        await live.box.tickets.bind_phone([ticket], "phone-one")
-        old, _ = await live.box.tickets.live_code(await live.again(ticket))
-        await live.box.tickets.bind_phone([ticket], "phone-two")
+        await live.app.tickets.bind_phone([ticket], "phone-one")
+        old, _ = await live.app.tickets.live_code(await live.again(ticket))
+        await live.app.tickets.bind_phone([ticket], "phone-two")
 
         assert (await north.scans(old)).verdict is Verdict.STALE_CODE
 
     async def test_the_same_phone_stays_the_same(self, live: Doorway) -> None:
         ticket, _ = await live.ticket(3)
         for _ in range(3):
-            await live.box.tickets.bind_phone([ticket], "phone-one")
+            await live.app.tickets.bind_phone([ticket], "phone-one")
 
         assert (await live.again(ticket)).binding == 1
 
     async def test_paper_is_good_where_the_show_lets_it(self, live: Doorway) -> None:
-        await live.box.tickets.set_door(live.till.show, Door(codes=Codes.LIVE_OR_PAPER))
+        await live.app.tickets.set_door(live.till.show, Door(codes=Codes.LIVE_OR_PAPER))
         _, paper = await live.ticket(3)
 
         assert (await (await live.stand()).scans(paper)).verdict is Verdict.ADMITTED
@@ -295,39 +295,39 @@ class TestLiveCodes:
 class TestSearch:
     async def test_by_reference_in_any_case(self, doorway: Doorway) -> None:
         ticket, _ = await doorway.ticket(3)
-        standby = await doorway.box.gate.standby((await doorway.stand()).account_id)
+        standby = await doorway.app.gate.standby((await doorway.stand()).account_id)
 
-        found = await doorway.box.gate.search(standby, reference(ticket.show_id, ticket.number).lower())
+        found = await doorway.app.gate.search(standby, reference(ticket.show_id, ticket.number).lower())
 
         assert [one.serial for one, _ in found] == [ticket.serial]
 
-    async def test_only_in_the_shows_of_the_pass(self, box: Box, doorway: Doorway) -> None:
+    async def test_only_in_the_shows_of_the_pass(self, app: App, doorway: Doorway) -> None:
         ticket, _ = await doorway.ticket(3)
-        stranger = await box.gate.standby((await (await a_doorway(box)).stand()).account_id)
+        stranger = await app.gate.standby((await (await a_doorway(app)).stand()).account_id)
 
-        assert await box.gate.search(stranger, reference(ticket.show_id, ticket.number)) == []
+        assert await app.gate.search(stranger, reference(ticket.show_id, ticket.number)) == []
 
     async def test_not_more_often_than_the_limit(self, doorway: Doorway) -> None:
-        standby = await doorway.box.gate.standby((await doorway.stand()).account_id)
+        standby = await doorway.app.gate.standby((await doorway.stand()).account_id)
         for _ in range(SEARCHES_A_MINUTE_MAX):
-            await doorway.box.gate.search(standby, "nobody")
+            await doorway.app.gate.search(standby, "nobody")
 
         with pytest.raises(SearchMax):
-            await doorway.box.gate.search(standby, "nobody")
+            await doorway.app.gate.search(standby, "nobody")
 
     async def test_searches_of_an_earlier_minute_count_no_more_and_are_not_kept(
         self, doorway: Doorway
     ) -> None:
-        standby = await doorway.box.gate.standby((await doorway.stand()).account_id)
-        await doorway.box.postgres.execute(
+        standby = await doorway.app.gate.standby((await doorway.stand()).account_id)
+        await doorway.app.postgres.execute(
             "INSERT INTO gate_search SELECT $1, now() - interval '2 minutes' - i * interval '1 second'"
             " FROM generate_series(1, $2) AS i",
             *(standby.pass_id, SEARCHES_A_MINUTE_MAX),
         )
 
-        await doorway.box.gate.search(standby, "nobody")
+        await doorway.app.gate.search(standby, "nobody")
 
-        kept = await doorway.box.postgres.fetchval(
+        kept = await doorway.app.postgres.fetchval(
             "SELECT count(*) FROM gate_search WHERE pass_id = $1", standby.pass_id
         )
         assert kept == 1
@@ -338,12 +338,12 @@ async def test_what_was_scanned_is_never_changed(doorway: Doorway) -> None:
 
     for change in ("UPDATE check_in SET verdict = 'used'", "DELETE FROM check_in"):
         with pytest.raises(asyncpg.CheckViolationError):
-            await doorway.box.postgres.execute(change)
+            await doorway.app.postgres.execute(change)
 
 
-async def test_the_same_code_at_two_gates_at_once_lets_one_in(box: Box) -> None:
+async def test_the_same_code_at_two_gates_at_once_lets_one_in(app: App) -> None:
     """24 of the cases: G1 at two gates within 50 ms."""
-    doorway = await a_doorway(box, RACES)
+    doorway = await a_doorway(app, RACES)
     north, south = await doorway.stand("North"), await doorway.stand("South")
 
     for seat in range(RACES):
@@ -354,12 +354,12 @@ async def test_the_same_code_at_two_gates_at_once_lets_one_in(box: Box) -> None:
         assert set(by_verdict) == {Verdict.ADMITTED, Verdict.USED}
         won, lost = by_verdict[Verdict.ADMITTED], by_verdict[Verdict.USED]
         assert (lost.first_gate, lost.first_at) == (won.gate, won.scanned_at)
-    assert (await box.gate.counts([doorway.till.show]))[0].inside == RACES
+    assert (await app.gate.counts([doorway.till.show]))[0].inside == RACES
 
 
-async def test_a_ticket_is_used_or_given_back_and_never_both(box: Box) -> None:
+async def test_a_ticket_is_used_or_given_back_and_never_both(app: App) -> None:
     """27 of the cases: a refund racing the door. Whichever comes first, the other finds it so."""
-    doorway = await a_doorway(box, RACES)
+    doorway = await a_doorway(app, RACES)
     north = await doorway.stand()
     outcomes = set()
 

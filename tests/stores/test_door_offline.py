@@ -6,12 +6,12 @@ from itertools import permutations
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from holdfast.app import Box
-from holdfast.gate.offline import OfflineGate
-from holdfast.gate.pack import opened
-from holdfast.gate.refusals import BadPassCode, DeviceTaken, NoDevice, NoGatePass
-from holdfast.gate.verdict import OfflineScan, UploadedScan, Verdict, Way
-from holdfast.ledger import from_public_id
+from holdfast.app import App
+from holdfast.bookings import from_public_id
+from holdfast.checkin.errors import BadPassCode, DeviceTaken, NoDevice, NoGatePass
+from holdfast.checkin.offline import OfflineGate
+from holdfast.checkin.pack import opened
+from holdfast.checkin.verdict import OfflineScan, UploadedScan, Verdict, Way
 from holdfast.tickets import Codes, Door, IssuedTicket
 from holdfast.tickets.transfer import Giver
 from tests.stores.doors import Doorway, Stand, a_doorway, a_scan
@@ -21,8 +21,8 @@ PUBLIC = DEVICE.public_key().public_bytes_raw()
 
 
 @pytest.fixture
-async def doorway(box: Box) -> Doorway:
-    return await a_doorway(box)
+async def doorway(app: App) -> Doorway:
+    return await a_doorway(app)
 
 
 def ago(minutes: float) -> datetime:
@@ -35,12 +35,12 @@ def a_scan_of(code: str, minutes_ago: float, way: Way = Way.ENTRY) -> OfflineSca
 
 
 async def told(stand: Stand, *scans: OfflineScan) -> list[UploadedScan]:
-    return await stand.box.gate.upload(stand.account_id, scans)
+    return await stand.app.gate.upload(stand.account_id, scans)
 
 
 async def raised(doorway: Doorway) -> list[tuple[str, str | None, str]]:
     """(why, gate of the first, gate of the second)"""
-    rows = await doorway.box.gate.conflicts(doorway.till.show)
+    rows = await doorway.app.gate.conflicts(doorway.till.show)
     return [(row["why"], row["first_gate"], row["second_gate"]) for row in rows]
 
 
@@ -112,7 +112,7 @@ class TestTold:
         assert one.check_in_id is not None
         show_id, check_in_id = from_public_id(one.check_in_id)
 
-        await doorway.box.gate.undo(north.account_id, show_id, check_in_id, a_scan())
+        await doorway.app.gate.undo(north.account_id, show_id, check_in_id, a_scan())
 
         assert (await doorway.again(ticket)).is_inside
         assert (await north.scans(code)).verdict is Verdict.USED
@@ -249,10 +249,10 @@ class TestPack:
         assert self.says(gate, sold_since) is Verdict.ADMITTED
 
     async def test_live_codes_are_checked_without_a_network(self, doorway: Doorway) -> None:
-        await doorway.box.tickets.set_door(doorway.till.show, Door(codes=Codes.LIVE))
+        await doorway.app.tickets.set_door(doorway.till.show, Door(codes=Codes.LIVE))
         ticket, paper = await doorway.ticket(3)
-        await doorway.box.tickets.bind_phone([ticket], "phone-one")
-        code, _ = await doorway.box.tickets.live_code(await doorway.again(ticket))
+        await doorway.app.tickets.bind_phone([ticket], "phone-one")
+        code, _ = await doorway.app.tickets.live_code(await doorway.again(ticket))
 
         gate = await self.a_gate(doorway, await doorway.stand("North"))
 
@@ -262,7 +262,7 @@ class TestPack:
     async def test_it_is_for_the_first_device_alone(self, doorway: Doorway) -> None:
         north = await doorway.stand("North")
         with pytest.raises(NoDevice):
-            await doorway.box.gate.pack(await doorway.box.gate.standby(north.account_id))
+            await doorway.app.gate.pack(await doorway.app.gate.standby(north.account_id))
         await doorway.passes.bind_device(north.pass_id, PUBLIC)
         await doorway.passes.bind_device(north.pass_id, PUBLIC)
 
@@ -273,8 +273,8 @@ class TestPack:
 
     async def a_gate(self, doorway: Doorway, stand: Stand) -> OfflineGate:
         await doorway.passes.bind_device(stand.pass_id, PUBLIC)
-        raw = await doorway.box.gate.pack(await doorway.box.gate.standby(stand.account_id))
-        trusted = {key.key_id: key.public for key in (await doorway.box.tickets.keys()).values()}
+        raw = await doorway.app.gate.pack(await doorway.app.gate.standby(stand.account_id))
+        trusted = {key.key_id: key.public for key in (await doorway.app.tickets.keys()).values()}
         return OfflineGate(opened(raw, DEVICE.private_bytes_raw(), trusted))
 
     def says(self, gate: OfflineGate, code: str) -> Verdict:

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from holdfast.engines.checks import connect, holds_facts, ledger_facts
-from holdfast.engines.embedded import DataFolder, Engines, Supervisor, engines
+from holdfast.engines.embedded import Engines, engines
 from holdfast.engines.embedded.binaries import every_postgres, find_postgres, find_valkey
+from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.embedded.postgres import EmbeddedPostgres
-from holdfast.engines.embedded.supervise import Recipe
-from holdfast.engines.trouble import Trouble
+from holdfast.engines.embedded.supervise import Recipe, Supervisor
+from holdfast.engines.errors import Trouble
+from holdfast.engines.startup_checks import connect, holds_facts, ledger_facts
 
 NOTE = "CREATE TABLE IF NOT EXISTS note (words text)"
 

@@ -10,16 +10,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.app import Box
-from holdfast.catalogue import Layout, LayoutBody, Terms
-from holdfast.figures.figure import ShowFigures
-from holdfast.figures.worker import GROUP, consumer
-from holdfast.gate.verdict import Way
-from holdfast.ledger import Booking, State
-from holdfast.outbox.worker import Listener
-from holdfast.payments.refunds.refund import What
-from holdfast.refusals import SeatsTaken
-from holdfast.sale.worker import SaleDuties
+from holdfast.app import App
+from holdfast.bookings import Booking, State
+from holdfast.checkin.verdict import Way
+from holdfast.errors import SeatsTaken
+from holdfast.holds.jobs import SaleDuties
+from holdfast.layouts import Layout, LayoutBody
+from holdfast.outbox.relay import Listener
+from holdfast.pricing import Terms
+from holdfast.refunds.refund import What
+from holdfast.reports.figures import ShowFigures
+from holdfast.reports.jobs import GROUP, consumer
 from tests import cast
 from tests.stores.doors import a_doorway, a_scan
 from tests.stores.hearing import hears_only_news, turns_are_free
@@ -53,58 +54,58 @@ def two_categories() -> Layout:
 
 
 @pytest.fixture(autouse=True, scope="module")
-async def news_only(box: Box) -> None:
-    await hears_only_news(box, GROUP)
+async def news_only(app: App) -> None:
+    await hears_only_news(app, GROUP)
 
 
-async def hears(box: Box) -> None:
-    await turns_are_free(box)
-    await box.outbox.settle(1_000_000)
-    listener = Listener(box.outbox, consumer(box.figures), box.config, wait_s=0.01)
+async def hears(app: App) -> None:
+    await turns_are_free(app)
+    await app.outbox.settle(1_000_000)
+    listener = Listener(app.outbox, consumer(app.figures), app.config, wait_s=0.01)
     async with asyncio.timeout(60):
         while await listener.listen():
             pass
 
 
-async def figures(box: Box, show_id: int) -> ShowFigures:
-    return await box.figures.of_show(show_id, None)
+async def figures(app: App, show_id: int) -> ShowFigures:
+    return await app.figures.of_show(show_id, None)
 
 
-async def a_booking_moves(box: Box, show_id: int, chance: random.Random, mine: list[Booking]) -> None:
+async def a_booking_moves(app: App, show_id: int, chance: random.Random, mine: list[Booking]) -> None:
     """Something that people do."""
-    confirmed = [one for one in mine if (await now_of(box, one)).state is State.CONFIRMED]
-    held = [one for one in mine if (await now_of(box, one)).state is State.HELD]
-    taken = await Till(box, show_id).taken()
+    confirmed = [one for one in mine if (await now_of(app, one)).state is State.CONFIRMED]
+    held = [one for one in mine if (await now_of(app, one)).state is State.HELD]
+    taken = await Till(app, show_id).taken()
     free = [seat for seat in range(SEATS) if seat not in taken]
     match chance.choice(DONE):
         case "hold" if len(free) > 3:
             seats = chance.sample(free, chance.randint(1, 3))
             with suppress(SeatsTaken):  # the map frees what lapsed a moment later
-                mine.append(await hold(box, show_id, an_owner(), *seats))
+                mine.append(await hold(app, show_id, an_owner(), *seats))
         case "pay" if held:
-            await box.cashier.pay(an_ask(chance.choice(held)))
+            await app.cashier.pay(an_ask(chance.choice(held)))
         case "decline" if held:
-            await box.cashier.pay(an_ask(chance.choice(held), "tok_declined"))
+            await app.cashier.pay(an_ask(chance.choice(held), "tok_declined"))
         case "let go" if held:
-            await box.sales.cancel(await now_of(box, chance.choice(held)))
+            await app.sales.cancel(await now_of(app, chance.choice(held)))
         case "lapse" if held:
-            await Till(box, show_id).lapse(chance.choice(held).number)
-            await SaleDuties(box.ledger, box.claims, box.seatmap, box.config).sweep()
+            await Till(app, show_id).lapse(chance.choice(held).number)
+            await SaleDuties(app.ledger, app.claims, app.seatmap, app.config).sweep()
         case "reduce" if confirmed:
-            booking = await now_of(box, chance.choice(confirmed))
+            booking = await now_of(app, chance.choice(confirmed))
             if len(booking.seats) > 1:
                 some = (chance.choice(booking.seats),)
-                await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=some))
+                await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=some))
         case "refund" if confirmed:
-            await box.refunds.decide(a_refund(await now_of(box, chance.choice(confirmed))))
+            await app.refunds.decide(a_refund(await now_of(app, chance.choice(confirmed))))
         case "money" if confirmed:
-            booking = await now_of(box, chance.choice(confirmed))
-            await box.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=1))
+            booking = await now_of(app, chance.choice(confirmed))
+            await app.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=1))
 
 
-async def by_the_ledger(box: Box, show_id: int) -> dict[str, Any]:
+async def by_the_ledger(app: App, show_id: int) -> dict[str, Any]:
     """The same sums, over bookings, moves, tickets and refunds themselves."""
-    row = await box.postgres.fetchrow(
+    row = await app.postgres.fetchrow(
         """
         SELECT (SELECT count(*) FROM booking WHERE show_id = $1) AS held,
                (SELECT count(DISTINCT number) FROM payment WHERE show_id = $1) AS paying,
@@ -139,9 +140,9 @@ def as_told(told: ShowFigures) -> dict[str, Any]:
     }
 
 
-async def revenue_by_the_ledger(box: Box, show_id: int, layout: Layout) -> dict[str, tuple[int, ...]]:
+async def revenue_by_the_ledger(app: App, show_id: int, layout: Layout) -> dict[str, tuple[int, ...]]:
     sums: dict[str, tuple[int, ...]] = {}
-    rows = await box.postgres.fetch(
+    rows = await app.postgres.fetch(
         "SELECT unnest(seats) AS seat, unnest(prices_minor) AS price FROM booking"
         " WHERE show_id = $1 AND state = 'confirmed'",
         show_id,
@@ -154,67 +155,67 @@ async def revenue_by_the_ledger(box: Box, show_id: int, layout: Layout) -> dict[
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_after_whatever_people_do_figures_are_what_the_ledger_says(box: Box, seed: int) -> None:
+async def test_after_whatever_people_do_figures_are_what_the_ledger_says(app: App, seed: int) -> None:
     layout, chance, mine = two_categories(), random.Random(seed), list[Booking]()
-    show_id = await cast.a_show(box, layout=layout, sold_on=TERMS)
+    show_id = await cast.a_show(app, layout=layout, sold_on=TERMS)
     for _ in range(60):
-        await a_booking_moves(box, show_id, chance, mine)
+        await a_booking_moves(app, show_id, chance, mine)
 
-    await hears(box)
-    told = await figures(box, show_id)
+    await hears(app)
+    told = await figures(app, show_id)
 
     assert told.figures.seats_sold > 0
     assert told.figures.seats_returned > 0
-    assert as_told(told) == await by_the_ledger(box, show_id)
+    assert as_told(told) == await by_the_ledger(app, show_id)
     assert {
         one.category: (one.seats, one.amount_minor, one.base_minor, one.fee_minor, one.tax_minor)
         for one in told.figures.revenue
-    } == await revenue_by_the_ledger(box, show_id, layout)
+    } == await revenue_by_the_ledger(app, show_id, layout)
     assert sum(one.sold - one.returned for one in told.minutes) == told.figures.seats_sold
 
     for _ in range(2):
-        oldest = await box.postgres.fetchval("SELECT min(id) FROM outbox WHERE show_id = $1", show_id)
-        assert await box.outbox.replay(GROUP, oldest) > 0
-        await hears(box)
-        assert await figures(box, show_id) == told
+        oldest = await app.postgres.fetchval("SELECT min(id) FROM outbox WHERE show_id = $1", show_id)
+        assert await app.outbox.replay(GROUP, oldest) > 0
+        await hears(app)
+        assert await figures(app, show_id) == told
 
-    await box.figures.rebuild_show(show_id)
-    assert await figures(box, show_id) == told
+    await app.figures.rebuild_show(show_id)
+    assert await figures(app, show_id) == told
 
 
-async def test_a_rebuild_puts_right_what_is_wrong_and_facts_heard_later_change_nothing(box: Box) -> None:
-    show_id = await cast.a_show(box, 10, sold_on=TERMS)
-    booking = await bought(box, show_id, 1, 2)
-    await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=(2,)))
-    await box.postgres.execute(
+async def test_a_rebuild_puts_right_what_is_wrong_and_facts_heard_later_change_nothing(app: App) -> None:
+    show_id = await cast.a_show(app, 10, sold_on=TERMS)
+    booking = await bought(app, show_id, 1, 2)
+    await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(2,)))
+    await app.postgres.execute(
         "INSERT INTO figure_stage (show_id, number, stage, at) VALUES ($1, 1, 'confirmed', now())", show_id
     )
 
-    await box.figures.rebuild_show(show_id)  # before a single fact was heard
-    told = await figures(box, show_id)
-    await hears(box)
+    await app.figures.rebuild_show(show_id)  # before a single fact was heard
+    told = await figures(app, show_id)
+    await hears(app)
 
     assert (told.figures.seats_sold, told.figures.seats_returned, told.figures.funnel.confirmed) == (1, 1, 1)
-    assert await figures(box, show_id) == told
+    assert await figures(app, show_id) == told
 
 
-async def test_a_block_is_nobodys_booking(box: Box) -> None:
-    show_id = await cast.a_show(box, 10)
-    await box.seatmap.rebuild(show_id, "test")
-    number = await box.sales.block(show_id, (1, 2), "band", 1)
+async def test_a_block_is_nobodys_booking(app: App) -> None:
+    show_id = await cast.a_show(app, 10)
+    await app.seatmap.rebuild(show_id, "test")
+    number = await app.sales.block(show_id, (1, 2), "band", 1)
     assert isinstance(number, int)
-    await box.sales.unblock(await Till(box, show_id).booking(number), 1)
+    await app.sales.unblock(await Till(app, show_id).booking(number), 1)
 
-    await hears(box)
-    heard = await figures(box, show_id)
-    await box.figures.rebuild_show(show_id)
+    await hears(app)
+    heard = await figures(app, show_id)
+    await app.figures.rebuild_show(show_id)
 
     assert heard.figures.funnel.held == 0
-    assert await figures(box, show_id) == heard
+    assert await figures(app, show_id) == heard
 
 
-async def test_who_came_in_is_counted_by_gate_and_minute_and_what_was_taken_back_is_not(box: Box) -> None:
-    doorway = await a_doorway(box)
+async def test_who_came_in_is_counted_by_gate_and_minute_and_what_was_taken_back_is_not(app: App) -> None:
+    doorway = await a_doorway(app)
     north, south = await doorway.stand("North"), await doorway.stand("South")
     codes = [(await doorway.ticket(seat))[1] for seat in range(4)]
     await north.scans(codes[0])
@@ -223,9 +224,9 @@ async def test_who_came_in_is_counted_by_gate_and_minute_and_what_was_taken_back
     await south.scans(codes[2])
     await south.scans(codes[2], Way.EXIT)
     mistake = await north.scans(codes[3])
-    await box.gate.undo(north.account_id, doorway.till.show, mistake.check_in_id, a_scan())
+    await app.gate.undo(north.account_id, doorway.till.show, mistake.check_in_id, a_scan())
 
-    told = (await figures(box, doorway.till.show)).gates
+    told = (await figures(app, doorway.till.show)).gates
 
     sums = {
         gate: (
@@ -237,14 +238,14 @@ async def test_who_came_in_is_counted_by_gate_and_minute_and_what_was_taken_back
     assert sums == {"North": (1, 0), "South": (2, 1)}
 
 
-async def test_a_sheet_has_every_seat_and_runs_nothing(box: Box) -> None:
-    show_id = await cast.a_show(box, layout=two_categories(), sold_on=TERMS)
-    booking = await bought(box, show_id, 1, 25)
-    await bought(box, show_id, 2)
-    await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))
-    await hears(box)
+async def test_a_sheet_has_every_seat_and_runs_nothing(app: App) -> None:
+    show_id = await cast.a_show(app, layout=two_categories(), sold_on=TERMS)
+    booking = await bought(app, show_id, 1, 25)
+    await bought(app, show_id, 2)
+    await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))
+    await hears(app)
 
-    text = b"".join([page async for page in box.figures.sheet([show_id])]).decode()
+    text = b"".join([page async for page in app.figures.sheet([show_id])]).decode()
 
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     assert [(row["seat"], row["price_minor"], bool(row["returned_at"])) for row in rows] == [
@@ -255,10 +256,10 @@ async def test_a_sheet_has_every_seat_and_runs_nothing(box: Box) -> None:
     assert rows[1]["category"] == "'" + EVIL
 
 
-async def test_an_operator_has_all_figures_written_anew(box: Box) -> None:
-    show_id = await cast.a_show(box, 10, sold_on=TERMS)
-    await bought(box, show_id, 1)
-    env = {"HOLDFAST_DATABASE_URL": box.config.database_url, "HOLDFAST_REDIS_URL": box.config.redis_url}
+async def test_an_operator_has_all_figures_written_anew(app: App) -> None:
+    show_id = await cast.a_show(app, 10, sold_on=TERMS)
+    await bought(app, show_id, 1)
+    env = {"HOLDFAST_DATABASE_URL": app.config.database_url, "HOLDFAST_REDIS_URL": app.config.redis_url}
 
     process = await started(
         *("-m", "holdfast", "figures", "rebuild", "--json"),
@@ -270,4 +271,4 @@ async def test_an_operator_has_all_figures_written_anew(box: Box) -> None:
 
     assert process.returncode == 0, errors.decode()
     assert msgspec.json.decode(output)["shows"] >= 1
-    assert (await figures(box, show_id)).figures.seats_sold == 1
+    assert (await figures(app, show_id)).figures.seats_sold == 1

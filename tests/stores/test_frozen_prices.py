@@ -29,14 +29,14 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from holdfast import catalogue
-from holdfast.app import Box
-from holdfast.catalogue.admin.keeper import Keeper
-from holdfast.catalogue.price_rules import DemandStep, EarlyStep, LateStep, PriceRule, PriceRules
-from holdfast.catalogue.prices.store import PriceDesk
-from holdfast.catalogue.prices.worker import PriceDuties
-from holdfast.ledger import from_public_id
-from holdfast.sale import booking_page
+from holdfast import pricing
+from holdfast.app import App
+from holdfast.bookings import from_public_id
+from holdfast.holds import booking_page
+from holdfast.organisers.jobs import PriceDuties
+from holdfast.organisers.price_rules_store import PriceDesk
+from holdfast.organisers.scope import Keeper
+from holdfast.pricing.rules import DemandStep, EarlyStep, LateStep, PriceRule, PriceRules
 from tests.cast import Fan, a_show, fans
 from tests.stores.paid import refund_duties
 from tests.stores.tills import Till
@@ -96,7 +96,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class World:
-    box: Box
+    app: App
     api: httpx2.AsyncClient
     loop: asyncio.AbstractEventLoop
 
@@ -116,11 +116,11 @@ class FrozenPrices(RuleBasedStateMachine):
 
     @initialize()
     def opens(self) -> None:
-        terms = catalogue.Terms(fee_minor=100, fee_bp=300, tax_bp=700)
-        box = self.world.box
-        self.show = self.do(a_show(box, SEATS, price_minor=BASE, owner_seats_max=20, sold_on=terms))
-        self.people: list[Fan] = self.do(fans(box, self.world.api, 3))
-        self.desk = PriceDesk(box.postgres, box.catalogue, Keeper(1, is_admin=True), pause_s=3600)
+        terms = pricing.Terms(fee_minor=100, fee_bp=300, tax_bp=700)
+        app = self.world.app
+        self.show = self.do(a_show(app, SEATS, price_minor=BASE, owner_seats_max=20, sold_on=terms))
+        self.people: list[Fan] = self.do(fans(app, self.world.api, 3))
+        self.desk = PriceDesk(app.postgres, app.catalogue, Keeper(1, is_admin=True), pause_s=3600)
         self.plan: PriceRules | None = None
         self.promises: list[Promise] = []
 
@@ -156,8 +156,8 @@ class FrozenPrices(RuleBasedStateMachine):
     @rule()
     def prices_follow(self) -> None:
         self.sql("UPDATE price_plan SET due_at = now() WHERE show_id = $1")
-        box = self.world.box
-        self.do(PriceDuties(box.postgres, box.catalogue, pause_s=3600).step())
+        app = self.world.app
+        self.do(PriceDuties(app.postgres, app.catalogue, pause_s=3600).step())
 
     @rule(
         target=open_holds,
@@ -201,14 +201,14 @@ class FrozenPrices(RuleBasedStateMachine):
     def lapses(self, promise: Promise) -> None:
         _, number = from_public_id(promise.page["booking_id"])
         self.sql("UPDATE booking SET expires_at = now() WHERE show_id = $1 AND number = $2", number)
-        self.do(self.world.box.ledger.sweep(500))
+        self.do(self.world.app.ledger.sweep(500))
 
     @rule(promise=consumes(bought))
     def gives_everything_back(self, promise: Promise) -> None:
         quote = self.do(promise.fan.get(f"{promise.path}/refund")).json()
         assert quote["amount"] == promise.page["amount"]
         self.do(promise.fan.delete(promise.path))
-        self.do(refund_duties(self.world.box).carry_out())
+        self.do(refund_duties(self.world.app).carry_out())
         back = self.do(promise.fan.get(promise.path)).json()["refunds"]
         assert sum(refund["amount"] for refund in back) == promise.page["amount"]
 
@@ -227,25 +227,25 @@ class FrozenPrices(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "show"):
-            assert self.do(Till(self.world.box, self.show).violations()) == []
+            assert self.do(Till(self.world.app, self.show).violations()) == []
 
     async def page_of_now(self, promise: Promise) -> dict[str, Any]:
         """The booking as a process tells it that has just read the newest prices."""
-        box = self.world.box
-        box.catalogue.forget(self.show)
-        show = await box.catalogue.show_on_sale(self.show)
-        booking = await box.ledger.booking(*from_public_id(promise.page["booking_id"]))
+        app = self.world.app
+        app.catalogue.forget(self.show)
+        show = await app.catalogue.show_on_sale(self.show)
+        booking = await app.ledger.booking(*from_public_id(promise.page["booking_id"]))
         assert booking is not None
-        page = booking_page(booking, show, await box.catalogue.terms(show, booking.revision))
+        page = booking_page(booking, show, await app.catalogue.terms(show, booking.revision))
         told: dict[str, Any] = msgspec.to_builtins(page)
         return told
 
     def price(self) -> int:
         sql = "SELECT price_minor FROM price WHERE show_id = $1"
-        return int(self.do(self.world.box.postgres.fetchval(sql, self.show)))
+        return int(self.do(self.world.app.postgres.fetchval(sql, self.show)))
 
     def sql(self, statement: str, *more: object) -> None:
-        self.do(self.world.box.postgres.execute(statement, self.show, *more))
+        self.do(self.world.app.postgres.execute(statement, self.show, *more))
 
 
 @pytest.fixture(scope="session")
@@ -254,10 +254,10 @@ def stories(pytestconfig: pytest.Config) -> int:
 
 
 async def test_a_held_booking_never_changes_its_price(
-    box: Box, api: httpx2.AsyncClient, stories: int
+    app: App, api: httpx2.AsyncClient, stories: int
 ) -> None:
     class Machine(FrozenPrices):
-        world = World(box, api, asyncio.get_running_loop())
+        world = World(app, api, asyncio.get_running_loop())
 
     limits = settings(
         max_examples=stories,

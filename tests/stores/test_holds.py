@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.catalogue import OrphanRule
-from holdfast.holds import Again, Few, Held, Limit, Orphan, Prefer, Shut, Taken, Unbuilt
+from holdfast.holds import Again, Few, Held, Limit, Orphan, Shut, Taken, Unbuilt
+from holdfast.layouts import Prefer
 from tests.stores.halls import Hall, a_hall, best_of, named, rows
 from tests.stores.pools import HOUR_MS
 
@@ -16,7 +17,7 @@ OFF, WARN, REFUSE = OrphanRule.OFF, OrphanRule.WARN, OrphanRule.REFUSE
 
 
 @pytest.fixture
-def hall(either_box: Box) -> Callable[..., Any]:
+def hall(either_box: App) -> Callable[..., Any]:
     """A hall of rows of ten, or whatever a test asks for."""
 
     async def build(*sizes: int, letters: str = "", standing: int = 0, **window: Any) -> Hall:

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from standardwebhooks import Webhook
 
-from holdfast.app import Box
-from holdfast.hooks.delivery import PAUSES_S, Reply
-from holdfast.hooks.endpoint import EndpointChange
-from holdfast.hooks.refusals import EndpointOff, NoSuchDelivery, NoSuchEndpoint
-from holdfast.hooks.store import Hooks
+from holdfast.app import App
 from holdfast.outbox import Fact
+from holdfast.webhooks_out.delivery import PAUSES_S, Reply
+from holdfast.webhooks_out.endpoint import EndpointChange
+from holdfast.webhooks_out.errors import EndpointOff, NoSuchDelivery, NoSuchEndpoint
+from holdfast.webhooks_out.store import Hooks
 from tests.stores.hearing import Ears
 from tests.stores.receivers import House, a_house, a_receiver, another_house, says
 from tests.stores.stages import hold
@@ -23,19 +23,19 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def hooks(box: Box) -> Hooks:
-    return Hooks(box.postgres, replace(box.config, hook_lenient=1))
+def hooks(app: App) -> Hooks:
+    return Hooks(app.postgres, replace(app.config, hook_lenient=1))
 
 
 @pytest.fixture
-async def house(box: Box, hooks: Hooks) -> AsyncIterator[House]:
-    async with a_house(box, hooks) as opened:
+async def house(app: App, hooks: Hooks) -> AsyncIterator[House]:
+    async with a_house(app, hooks) as opened:
         yield opened
 
 
 async def something_happens(house: House, seat: int = 0) -> None:
     """A free show: booking.confirmed, and nothing else."""
-    await hold(house.box, house.show, an_owner(), seat)
+    await hold(house.app, house.show, an_owner(), seat)
     await house.hears()
 
 
@@ -54,7 +54,7 @@ async def test_a_fact_arrives_and_its_signature_is_good(house: House) -> None:
 
 
 async def test_nobody_hears_of_another_organisers_events(house: House) -> None:
-    other = await another_house(house.box, house.hooks, house.duties)
+    other = await another_house(house.app, house.hooks, house.duties)
     async with a_receiver() as mine, a_receiver() as theirs:
         await house.listens_at(mine.url)
         await other.listens_at(theirs.url)
@@ -75,7 +75,7 @@ async def test_only_the_kinds_that_were_asked_for_arrive(house: House) -> None:
 
 
 async def test_a_fact_that_is_told_twice_is_delivered_once(house: House) -> None:
-    ears = await Ears(house.box, kinds=("booking.confirmed",)).open()
+    ears = await Ears(house.app, kinds=("booking.confirmed",)).open()
     async with a_receiver() as receiver:
         await house.listens_at(receiver.url, "booking.confirmed")
         await something_happens(house)
@@ -147,7 +147,7 @@ async def test_while_one_secret_follows_another_both_sign_and_then_the_new_one_a
         _, new = await house.hooks.change_secret(endpoint.endpoint_id, house.organiser)
         await something_happens(house, 0)
         await house.sends()
-        await house.box.postgres.execute("UPDATE webhook_endpoint SET old_until = now() - interval '1 s'")
+        await house.app.postgres.execute("UPDATE webhook_endpoint SET old_until = now() - interval '1 s'")
         await something_happens(house, 1)
         await house.sends()
 
@@ -159,13 +159,13 @@ async def test_while_one_secret_follows_another_both_sign_and_then_the_new_one_a
 
 
 async def test_an_endpoint_that_fails_for_long_is_switched_off_and_its_organiser_told(house: House) -> None:
-    ears = await Ears(house.box, kinds=("endpoint.switched_off",)).open()
+    ears = await Ears(house.app, kinds=("endpoint.switched_off",)).open()
     async with a_receiver(says(500)) as broken, a_receiver() as other:
         endpoint, _ = await house.listens_at(broken.url, "booking.confirmed")
         await house.listens_at(other.url, "endpoint.switched_off")
         await something_happens(house)
         await house.sends()
-        await house.box.postgres.execute(
+        await house.app.postgres.execute(
             "UPDATE webhook_endpoint SET failing_since = now() - interval '40 h' WHERE id = $1",
             endpoint.endpoint_id,
         )
@@ -217,7 +217,7 @@ async def test_who_died_with_a_delivery_is_followed_by_another_and_says_nothing_
         await house.sends()
         assert receiver.got == []  # its lease lasts
 
-        await house.box.postgres.execute("UPDATE webhook_delivery SET due_at = now()")
+        await house.app.postgres.execute("UPDATE webhook_delivery SET due_at = now()")
         await house.sends()
 
     assert len(receiver.got) == 1
@@ -261,7 +261,7 @@ async def test_what_is_old_is_forgotten_and_what_is_still_to_be_sent_is_not(hous
         await house.sends()
         await something_happens(house, 1)
         await house.sends()
-        await house.box.postgres.execute("UPDATE webhook_delivery SET written_at = now() - interval '1 year'")
+        await house.app.postgres.execute("UPDATE webhook_delivery SET written_at = now() - interval '1 year'")
 
         assert await house.duties.forget() == 1
 
@@ -269,8 +269,8 @@ async def test_what_is_old_is_forgotten_and_what_is_still_to_be_sent_is_not(hous
 
 
 def test_a_fact_of_a_kind_we_do_not_know_is_told_as_it_is() -> None:
-    from holdfast.hooks.delivery import payload_of
     from holdfast.outbox import Other
+    from holdfast.webhooks_out.delivery import payload_of
 
     fact = Fact(
         id=1, kind="seat.painted", version=1, at=LONG_AGO, show_id=7, body=Other(values={"colour": "red"})

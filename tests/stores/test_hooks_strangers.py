@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.hooks.delivery import SAID_MAX, Due
-from holdfast.hooks.post.store import Messenger, PublicOnly
+from holdfast.webhooks_out.client import Messenger, PublicOnly
+from holdfast.webhooks_out.delivery import SAID_MAX, Due
 from tests.stores.receivers import Names, a_bomb, a_receiver, says
 
 

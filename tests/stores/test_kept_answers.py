@@ -6,11 +6,11 @@ import secrets
 import pytest
 from starlette.responses import Response
 
-from holdfast.engines.down import EngineDown
+from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres
-from holdfast.refusals import KeyReused, StillProcessing
-from holdfast.web.answers import answer
-from holdfast.web.keys import DEAD_AFTER_S, KEPT_S, Keys, KeyUse, purge_keys
+from holdfast.errors import KeyReused, StillProcessing
+from holdfast.web.idempotency import DEAD_AFTER_S, KEPT_S, Keys, KeyUse, purge_keys
+from holdfast.web.responses import answer
 
 
 @pytest.fixture

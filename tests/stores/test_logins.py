@@ -7,15 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.accounts import NewAccount, People
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from holdfast.people import NewAccount, People
-from holdfast.refusals import (
-    BadCredentials,
-    Busy,
-    Refusal,
-    TooManyRequests,
-)
+from holdfast.errors import BadCredentials, Busy, Refusal, TooManyRequests
 from tests.stores.offices import CONFIG, HERE, PASSWORD, Offices, signed_up
 
 

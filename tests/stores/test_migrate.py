@@ -9,10 +9,10 @@ from typing import ClassVar
 import asyncpg
 import pytest
 
-from holdfast.engines.checks import connect, holds_faults, ledger_faults
 from holdfast.engines.embedded import Engines, engines
+from holdfast.engines.errors import Trouble
 from holdfast.engines.migrate import Step, migrate, plan, steps
-from holdfast.engines.trouble import Trouble
+from holdfast.engines.startup_checks import connect, holds_faults, ledger_faults
 
 PEOPLE = Step(1, "0001_people", "CREATE TABLE person (id int); CREATE TABLE pet (id int);")
 TALLY = Step(2, "0002_tally", "CREATE TABLE tally (n int); INSERT INTO tally VALUES (1);")

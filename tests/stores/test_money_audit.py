@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.app import Box
-from holdfast.audit.money.store import MONEY_CHECKS
-from holdfast.audit.statement import OurPayment, TheirPayment, disagreements, strangers
-from holdfast.ledger import Booking
-from holdfast.payments.refunds.refund import What
+from holdfast.app import App
+from holdfast.audit.gateway_statement import OurPayment, TheirPayment, disagreements, strangers
+from holdfast.audit.money import MONEY_CHECKS
+from holdfast.bookings import Booking
+from holdfast.refunds.refund import What
 from tests.stores.paid import a_refund, an_ask, bought, violations
 from tests.stores.stages import hold
 from tests.stores.tills import Till, a_till, an_owner
@@ -52,21 +52,21 @@ SECOND_PAYMENT = (
 
 
 @pytest.fixture
-async def till(box: Box) -> AsyncIterator[Till]:
+async def till(app: App) -> AsyncIterator[Till]:
     """A show with a booking that was paid for; everything about it is forgotten afterwards."""
-    till = await a_till(box, 10)
-    booking = await bought(box, till.show, 1, 2)
-    await box.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=500))
-    await hold(box, till.show, an_owner(), 5)
+    till = await a_till(app, 10)
+    booking = await bought(app, till.show, 1, 2)
+    await app.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=500))
+    await hold(app, till.show, an_owner(), 5)
     yield till
     for table in FORGET:
-        await box.postgres.execute(f"DELETE FROM {table} WHERE show_id = $1", till.show)  # noqa: S608
-    await box.postgres.execute("DELETE FROM journal WHERE show_id = $1", till.show)
-    await box.redis.call("DEL", f"meta:{{{till.show}}}")
+        await app.postgres.execute(f"DELETE FROM {table} WHERE show_id = $1", till.show)  # noqa: S608
+    await app.postgres.execute("DELETE FROM journal WHERE show_id = $1", till.show)
+    await app.redis.call("DEL", f"meta:{{{till.show}}}")
 
 
 async def found(till: Till) -> set[str]:
-    return {one.partition(":")[0] for one in await violations(till.box, till.show)}
+    return {one.partition(":")[0] for one in await violations(till.app, till.show)}
 
 
 async def test_a_sale_with_refunds_has_nothing_to_find(till: Till) -> None:
@@ -121,9 +121,9 @@ class TestTheGateway:
 
         assert self.check in await found(till)
 
-    async def test_that_gave_back_what_we_know_nothing_of_is_found(self, box: Box, till: Till) -> None:
-        row = await box.postgres.fetchrow("SELECT * FROM payment WHERE show_id = $1", till.show)
-        await box.cashier.gateway.refund(
+    async def test_that_gave_back_what_we_know_nothing_of_is_found(self, app: App, till: Till) -> None:
+        row = await app.postgres.fetchrow("SELECT * FROM payment WHERE show_id = $1", till.show)
+        await app.cashier.gateway.refund(
             key="by somebody else", reference=row["reference"], amount_minor=100, currency="EUR"
         )
 
@@ -141,10 +141,10 @@ class TestTheGateway:
 
         assert self.check in await found(till)
 
-    async def test_that_has_money_under_a_key_we_do_not_know_is_found(self, box: Box, till: Till) -> None:
-        held = await self.held(box, till)
-        charge = await box.cashier.gateway.charge(
-            box.cashier._order((await box.payments.start(an_ask(held))).payment)  # type: ignore[arg-type]
+    async def test_that_has_money_under_a_key_we_do_not_know_is_found(self, app: App, till: Till) -> None:
+        held = await self.held(app, till)
+        charge = await app.cashier.gateway.charge(
+            app.cashier._order((await app.payments.start(an_ask(held))).payment)  # type: ignore[arg-type]
         )
         assert charge.reference is not None
         await till.postgres.execute(
@@ -153,8 +153,8 @@ class TestTheGateway:
 
         assert self.check in await found(till)
 
-    async def held(self, box: Box, till: Till) -> Booking:
-        return await hold(box, till.show, an_owner(), 8)
+    async def held(self, app: App, till: Till) -> Booking:
+        return await hold(app, till.show, an_owner(), 8)
 
 
 class TestAStatement:

@@ -8,18 +8,18 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.app import Box
-from holdfast.catalogue.admin.keeper import Keeper
-from holdfast.catalogue.schedule.forms import ShowChange
-from holdfast.catalogue.schedule.store import Schedule
+from holdfast.app import App
 from holdfast.config import Config
-from holdfast.notices.notice import PAUSES_S, Channel, Kind, NoticesAsked, State
-from holdfast.notices.refusals import NoSuchNotice
-from holdfast.notices.worker import GROUP, begin_now, consumer
+from holdfast.notifications.errors import NoSuchNotice
+from holdfast.notifications.jobs import GROUP, begin_now, consumer
+from holdfast.notifications.notice import PAUSES_S, Channel, Kind, NoticesAsked, State
+from holdfast.organisers.scope import Keeper
+from holdfast.organisers.show_forms import ShowChange
+from holdfast.organisers.shows_store import Schedule
 from holdfast.outbox import from_json, to_json
-from holdfast.outbox.worker import Listener
+from holdfast.outbox.relay import Listener
 from holdfast.tickets.transfer import Giver
-from holdfast.tickets.transfers.store import Transfers
+from holdfast.tickets.transfer_store import Transfers
 from tests import cast
 from tests.journeys.test_cli import holdfast
 from tests.stores.letterboxes import Office, a_reader, an_office
@@ -34,62 +34,62 @@ async def office(config: Config) -> AsyncIterator[Office]:
 
 
 @pytest.fixture
-async def free_show(box: Box) -> int:
-    return await cast.a_show(box, 20, price_minor=0)
+async def free_show(app: App) -> int:
+    return await cast.a_show(app, 20, price_minor=0)
 
 
-def schedule(box: Box) -> Schedule:
-    return Schedule(box.postgres, box.catalogue, box.config, Keeper(account_id=0, is_admin=True))
+def schedule(app: App) -> Schedule:
+    return Schedule(app.postgres, app.catalogue, app.config, Keeper(account_id=0, is_admin=True))
 
 
 class TestHeard:
     async def test_a_confirmed_booking_is_told_once_however_often_the_fact_comes(
         self, office: Office, free_show: int
     ) -> None:
-        account_id, address = await a_reader(office.box)
-        await hold(office.box, free_show, account_id, 1, 2)
+        account_id, address = await a_reader(office.app)
+        await hold(office.app, free_show, account_id, 1, 2)
         await office.hear()
 
-        heard = await office.box.outbox.facts_after(0, 1_000_000)
+        heard = await office.app.outbox.facts_after(0, 1_000_000)
         for fact in [one for one in heard if one.show_id == free_show] * 3:
             await office.listener._consumer.tell(from_json(to_json(fact)))
 
         assert await office.kinds(address) == ["tickets"]
 
     async def test_a_declined_payment_and_a_lapsed_hold_are_told(self, office: Office) -> None:
-        account_id, address = await a_reader(office.box)
-        show = await cast.a_show(office.box, 20)
-        booking = await hold(office.box, show, account_id, 1)
-        await office.box.cashier.pay(an_ask(booking, "tok_declined"))
-        await office.box.postgres.execute("UPDATE booking SET expires_at = now() WHERE show_id = $1", show)
-        await office.box.ledger.sweep(1000)
+        account_id, address = await a_reader(office.app)
+        show = await cast.a_show(office.app, 20)
+        booking = await hold(office.app, show, account_id, 1)
+        await office.app.cashier.pay(an_ask(booking, "tok_declined"))
+        await office.app.postgres.execute("UPDATE booking SET expires_at = now() WHERE show_id = $1", show)
+        await office.app.ledger.sweep(1000)
 
         await office.hear()
 
         assert await office.kinds(address) == ["declined", "hold_lapsed"]
 
     async def test_somebody_without_an_account_is_told_nothing(self, office: Office, free_show: int) -> None:
-        await hold(office.box, free_show, 6_999_999, 1)
+        await hold(office.app, free_show, 6_999_999, 1)
 
         await office.hear()
 
         query = "SELECT count(*) FROM notice WHERE show_id = $1"
-        assert await office.box.postgres.fetchval(query, free_show) == 0
+        assert await office.app.postgres.fetchval(query, free_show) == 0
 
     async def test_a_guest_is_told_where_they_said_and_nowhere_else(
         self, office: Office, free_show: int
     ) -> None:
         wanted, made_up = f"guest-{secrets.token_hex(6)}@example.org", secrets.token_hex(8)
         query = "INSERT INTO account (email, name, contact_email) VALUES ($1, 'Gil', $2) RETURNING id"
-        postgres = office.box.postgres
+        postgres = office.app.postgres
         named = await postgres.fetchval(query, f"{made_up}@guest.invalid", wanted)
         silent = await postgres.fetchval(query, f"{made_up}2@guest.invalid", None)
         for seat, guest in enumerate((named, silent)):
-            await hold(office.box, free_show, guest, seat)
-        await schedule(office.box).change_show(free_show, ShowChange(cancelled=True))
-        paid_show = await cast.a_show(office.box, 20)
+            await hold(office.app, free_show, guest, seat)
+        await schedule(office.app).change_show(free_show, ShowChange(cancelled=True))
+        paid_show = await cast.a_show(office.app, 20)
         for seat, guest in enumerate((named, silent)):
-            await hold(office.box, paid_show, guest, seat)
+            await hold(office.app, paid_show, guest, seat)
         await TestWarning().lapsing_in(office, paid_show, 120)
 
         await office.hear()
@@ -101,12 +101,12 @@ class TestHeard:
         assert await postgres.fetchval(unreachable) == 0
 
     async def test_who_gives_a_ticket_and_who_gets_it_are_told(self, office: Office, free_show: int) -> None:
-        giver_id, giver = await a_reader(office.box)
-        _, getter = await a_reader(office.box)
+        giver_id, giver = await a_reader(office.app)
+        _, getter = await a_reader(office.app)
         stranger = getter.replace("reader", "stranger")
-        booking = await hold(office.box, free_show, giver_id, 1, 2)
-        first, second = await office.box.tickets.of_booking(free_show, booking.number)
-        transfers = Transfers(office.box.postgres)
+        booking = await hold(office.app, free_show, giver_id, 1, 2)
+        first, second = await office.app.tickets.of_booking(free_show, booking.number)
+        transfers = Transfers(office.app.postgres)
 
         await transfers.give(free_show, first.serial, Giver(giver_id, giver), getter)
         await transfers.give(free_show, second.serial, Giver(giver_id, giver), stranger)
@@ -118,11 +118,11 @@ class TestHeard:
         assert (to_stranger["kind"], to_stranger["account_id"]) == ("ticket_got", None)
 
     async def test_money_that_went_back_is_told_with_the_amount(self, office: Office) -> None:
-        account_id, address = await a_reader(office.box)
-        show = await cast.a_show(office.box, 20)
-        booking = await bought(office.box, show, 1, 2, owner=account_id)
-        await office.box.refunds.cancel(booking, None)
-        duties = refund_duties(office.box)
+        account_id, address = await a_reader(office.app)
+        show = await cast.a_show(office.app, 20)
+        booking = await bought(office.app, show, 1, 2, owner=account_id)
+        await office.app.refunds.cancel(booking, None)
+        duties = refund_duties(office.app)
         await duties.carry_out()
         await duties.settled()
 
@@ -136,15 +136,15 @@ class TestShows:
     async def test_a_new_time_is_told_to_everybody_with_a_ticket_and_a_new_price_to_nobody(
         self, office: Office, free_show: int
     ) -> None:
-        people = [await a_reader(office.box) for _ in range(3)]
+        people = [await a_reader(office.app) for _ in range(3)]
         for seat, (account_id, _) in enumerate(people):
-            await hold(office.box, free_show, account_id, seat)
-            await hold(office.box, free_show, account_id, seat + 10)
-        card = await office.box.catalogue.show_card(free_show)
+            await hold(office.app, free_show, account_id, seat)
+            await hold(office.app, free_show, account_id, seat + 10)
+        card = await office.app.catalogue.show_card(free_show)
 
-        await schedule(office.box).change_show(free_show, ShowChange(owner_seats_max=9))
+        await schedule(office.app).change_show(free_show, ShowChange(owner_seats_max=9))
         later = card["starts_at"] + timedelta(minutes=45)
-        await schedule(office.box).change_show(
+        await schedule(office.app).change_show(
             free_show, ShowChange(starts_at=later, ends_at=later + timedelta(hours=2))
         )
         await office.hear()
@@ -157,16 +157,16 @@ class TestShows:
     async def test_a_cancelled_show_is_told_to_those_too_who_were_refunded_first(
         self, office: Office
     ) -> None:
-        show = await cast.a_show(office.box, 20)
-        account_id, address = await a_reader(office.box)
-        await bought(office.box, show, 1, owner=account_id)
-        gone_id, gone = await a_reader(office.box)
-        booking = await bought(office.box, show, 2, owner=gone_id)
-        await office.box.refunds.cancel(booking, None)
+        show = await cast.a_show(office.app, 20)
+        account_id, address = await a_reader(office.app)
+        await bought(office.app, show, 1, owner=account_id)
+        gone_id, gone = await a_reader(office.app)
+        booking = await bought(office.app, show, 2, owner=gone_id)
+        await office.app.refunds.cancel(booking, None)
 
-        await schedule(office.box).change_show(show, ShowChange(cancelled=True))
-        duties = refund_duties(office.box)
-        while await office.box.refunds.cancel_some(show) + await duties.carry_out():
+        await schedule(office.app).change_show(show, ShowChange(cancelled=True))
+        duties = refund_duties(office.app)
+        while await office.app.refunds.cancel_some(show) + await duties.carry_out():
             await duties.settled()
         await office.hear()
 
@@ -177,7 +177,7 @@ class TestShows:
 
 class TestWarning:
     async def lapsing_in(self, office: Office, booking_show: int, seconds: int) -> None:
-        await office.box.postgres.execute(
+        await office.app.postgres.execute(
             "UPDATE booking SET expires_at = now() + $2 * interval '1 s',"
             " opened_at = now() - interval '8 min' WHERE show_id = $1",
             booking_show,
@@ -185,9 +185,9 @@ class TestWarning:
         )
 
     async def test_a_hold_about_to_lapse_is_warned_of_once(self, office: Office) -> None:
-        account_id, address = await a_reader(office.box)
-        show = await cast.a_show(office.box, 20)
-        await hold(office.box, show, account_id, 1)
+        account_id, address = await a_reader(office.app)
+        show = await cast.a_show(office.app, 20)
+        await hold(office.app, show, account_id, 1)
 
         await office.post.warn()
         early = await office.kinds(address)
@@ -199,9 +199,9 @@ class TestWarning:
         assert await office.kinds(address) == ["hold_lapsing"]
 
     async def test_a_short_hold_is_not_warned_of(self, office: Office) -> None:
-        account_id, address = await a_reader(office.box)
-        show = await cast.a_show(office.box, 20, hold_ttl_s=150)
-        await hold(office.box, show, account_id, 1)
+        account_id, address = await a_reader(office.app)
+        show = await cast.a_show(office.app, 20, hold_ttl_s=150)
+        await hold(office.app, show, account_id, 1)
 
         await office.post.warn()
 
@@ -209,12 +209,12 @@ class TestWarning:
 
     async def test_who_has_paid_meanwhile_is_not_told_to_pay(self, config: Config) -> None:
         async with an_office(config, mail_page=1) as office:
-            account_id, address = await a_reader(office.box)
-            show = await cast.a_show(office.box, 20)
-            booking = await hold(office.box, show, account_id, 1)
+            account_id, address = await a_reader(office.app)
+            show = await cast.a_show(office.app, 20)
+            booking = await hold(office.app, show, account_id, 1)
             await self.lapsing_in(office, show, 120)
             await office.post.warn()
-            await office.box.cashier.pay(an_ask(booking))
+            await office.app.cashier.pay(an_ask(booking))
 
             await office.send()
 
@@ -226,24 +226,24 @@ class TestTurns:
     async def test_without_anybody_who_sends_notices_are_set_aside_and_not_written_out(
         self, office: Office, free_show: int
     ) -> None:
-        account_id, address = await a_reader(office.box)
-        await hold(office.box, free_show, account_id, 1)
+        account_id, address = await a_reader(office.app)
+        await hold(office.app, free_show, account_id, 1)
 
         await office.hear_and_send()
 
         (row,) = await office.rows(address)
         assert row["state"] == "unsent"
         query = "SELECT count(*) FROM kept_letter WHERE notice_id = $1"
-        assert await office.box.postgres.fetchval(query, row["id"]) == 0
+        assert await office.app.postgres.fetchval(query, row["id"]) == 0
 
     async def test_of_many_workers_one_has_a_notice_until_its_lease_ends(
         self, office: Office, free_show: int
     ) -> None:
         for seat in range(6):
-            account_id, _ = await a_reader(office.box)
-            await hold(office.box, free_show, account_id, seat)
+            account_id, _ = await a_reader(office.app)
+            await hold(office.app, free_show, account_id, seat)
         await office.hear()
-        notices = office.box.notices
+        notices = office.app.notices
 
         taken = await asyncio.gather(*(notices.take_due(3, [Channel.MAIL]) for _ in range(4)))
         ids = [due.id for some in taken for due in some]
@@ -258,27 +258,27 @@ class TestTurns:
     async def test_who_has_just_booked_does_not_wait_behind_a_hall_that_is_told_of_a_change(
         self, office: Office, free_show: int
     ) -> None:
-        people = [await a_reader(office.box) for _ in range(4)]
+        people = [await a_reader(office.app) for _ in range(4)]
         for seat, (account_id, _) in enumerate(people[:3]):
-            await hold(office.box, free_show, account_id, seat)
-        await schedule(office.box).change_show(free_show, ShowChange(cancelled=True))
+            await hold(office.app, free_show, account_id, seat)
+        await schedule(office.app).change_show(free_show, ShowChange(cancelled=True))
         await office.hear()
-        other = await cast.a_show(office.box, 20, price_minor=0)
-        await hold(office.box, other, people[3][0], 1)
+        other = await cast.a_show(office.app, 20, price_minor=0)
+        await hold(office.app, other, people[3][0], 1)
         await office.hear()
 
-        taken = await office.box.notices.take_due(4, [Channel.MAIL])
+        taken = await office.app.notices.take_due(4, [Channel.MAIL])
 
         assert {due.kind for due in taken} == {Kind.TICKETS}
         assert people[3][1] in {due.address for due in taken}
 
     async def test_what_was_there_before_is_told_to_nobody(self, office: Office, free_show: int) -> None:
-        account_id, address = await a_reader(office.box)
-        await office.box.outbox.forget_group(GROUP)
-        await hold(office.box, free_show, account_id, 1)
+        account_id, address = await a_reader(office.app)
+        await office.app.outbox.forget_group(GROUP)
+        await hold(office.app, free_show, account_id, 1)
 
-        await begin_now(office.box.outbox)
-        listener = Listener(office.box.outbox, consumer(office.box.notices), office.box.config, wait_s=0.02)
+        await begin_now(office.app.outbox)
+        listener = Listener(office.app.outbox, consumer(office.app.notices), office.app.config, wait_s=0.02)
         while await listener.listen():
             pass
 
@@ -287,10 +287,10 @@ class TestTurns:
     async def test_after_many_tries_it_is_dead_and_a_person_can_have_it_sent_again(
         self, office: Office, free_show: int
     ) -> None:
-        account_id, address = await a_reader(office.box)
-        await hold(office.box, free_show, account_id, 1)
+        account_id, address = await a_reader(office.app)
+        await hold(office.app, free_show, account_id, 1)
         await office.hear()
-        notices = office.box.notices
+        notices = office.app.notices
 
         states = []
         for _ in range(len(PAUSES_S) + 1):
@@ -306,19 +306,19 @@ class TestTurns:
 
     async def test_nobody_replays_what_is_not_there(self, office: Office) -> None:
         with pytest.raises(NoSuchNotice):
-            await office.box.notices.replay(2**40)
+            await office.app.notices.replay(2**40)
 
     async def test_what_is_old_is_forgotten_and_what_is_dead_is_not(
         self, office: Office, free_show: int
     ) -> None:
-        people = [await a_reader(office.box) for _ in range(2)]
+        people = [await a_reader(office.app) for _ in range(2)]
         for seat, (account_id, _) in enumerate(people):
-            await hold(office.box, free_show, account_id, seat)
+            await hold(office.app, free_show, account_id, seat)
         await office.hear()
-        taken = {due.address: due for due in await office.box.notices.take_due(100, [Channel.MAIL])}
-        await office.box.notices.end(taken[people[0][1]], State.SENT)
-        await office.box.notices.end(taken[people[1][1]], State.DEAD, "no")
-        await office.box.postgres.execute(
+        taken = {due.address: due for due in await office.app.notices.take_due(100, [Channel.MAIL])}
+        await office.app.notices.end(taken[people[0][1]], State.SENT)
+        await office.app.notices.end(taken[people[1][1]], State.DEAD, "no")
+        await office.app.postgres.execute(
             "UPDATE notice SET ended_at = now() - interval '91 days' WHERE show_id = $1", free_show
         )
 
@@ -331,12 +331,12 @@ class TestCommands:
     async def test_an_operator_lists_what_is_dead_and_has_it_sent_again(
         self, office: Office, free_show: int
     ) -> None:
-        account_id, address = await a_reader(office.box)
-        await hold(office.box, free_show, account_id, 1)
+        account_id, address = await a_reader(office.app)
+        await hold(office.app, free_show, account_id, 1)
         await office.hear()
-        taken = {due.address: due for due in await office.box.notices.take_due(100, [Channel.MAIL])}
-        await office.box.notices.end(taken[address], State.DEAD, "550 no such mailbox")
-        urls = office.box.config
+        taken = {due.address: due for due in await office.app.notices.take_due(100, [Channel.MAIL])}
+        await office.app.notices.end(taken[address], State.DEAD, "550 no such mailbox")
+        urls = office.app.config
         env = {"HOLDFAST_DATABASE_URL": urls.database_url, "HOLDFAST_REDIS_URL": urls.redis_url}
 
         listed = await holdfast("notices", "list", "--json", **env)

@@ -7,18 +7,18 @@ from email.message import EmailMessage
 
 import pytest
 
-from holdfast.app import Box
-from holdfast.catalogue.admin.keeper import Keeper
-from holdfast.catalogue.schedule.forms import ShowChange
-from holdfast.catalogue.schedule.store import Schedule
+from holdfast.app import App
+from holdfast.bookings import Booking, public_id
 from holdfast.claim import Part
 from holdfast.config import Config
-from holdfast.ledger import Booking, public_id
-from holdfast.notices import Kind
+from holdfast.notifications import Kind
+from holdfast.organisers.scope import Keeper
+from holdfast.organisers.show_forms import ShowChange
+from holdfast.organisers.shows_store import Schedule
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.store import Came
 from holdfast.tickets.transfer import Giver
-from holdfast.tickets.transfers.store import Transfers
+from holdfast.tickets.transfer_store import Transfers
 from tests import cast
 from tests.stores.letterboxes import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
 from tests.stores.paid import an_ask, bought, refund_duties
@@ -36,17 +36,17 @@ class Scene:
     address: str
 
     @property
-    def box(self) -> Box:
-        return self.office.box
+    def app(self) -> App:
+        return self.office.app
 
     async def change(self, change: ShowChange) -> None:
         keeper = Keeper(account_id=0, is_admin=True)
-        desk = Schedule(self.box.postgres, self.box.catalogue, self.box.config, keeper)
+        desk = Schedule(self.app.postgres, self.app.catalogue, self.app.config, keeper)
         await desk.change_show(self.show, change)
 
     async def ends_in(self, seconds: float) -> None:
         """Of a hold that has lasted eight minutes."""
-        await self.box.postgres.execute(
+        await self.app.postgres.execute(
             "UPDATE booking SET expires_at = now() + $2 * interval '1 s',"
             " opened_at = now() - interval '8 min' WHERE show_id = $1",
             self.show,
@@ -55,37 +55,37 @@ class Scene:
 
 
 async def lapsing(scene: Scene) -> Booking:
-    booking = await hold(scene.box, scene.show, scene.reader, 1)
+    booking = await hold(scene.app, scene.show, scene.reader, 1)
     await scene.ends_in(120)
     await scene.office.post.warn()
     return booking
 
 
 async def lapsed(scene: Scene) -> Booking:
-    booking = await hold(scene.box, scene.show, scene.reader, 1)
+    booking = await hold(scene.app, scene.show, scene.reader, 1)
     await scene.ends_in(0)
-    await scene.box.ledger.sweep(1000)
+    await scene.app.ledger.sweep(1000)
     return booking
 
 
 async def declined(scene: Scene) -> Booking:
-    booking = await hold(scene.box, scene.show, scene.reader, 1)
-    await scene.box.cashier.pay(an_ask(booking, "tok_declined"))
+    booking = await hold(scene.app, scene.show, scene.reader, 1)
+    await scene.app.cashier.pay(an_ask(booking, "tok_declined"))
     return booking
 
 
 async def buys(scene: Scene) -> Booking:
-    return await bought(scene.box, scene.show, 1, 2, owner=scene.reader)
+    return await bought(scene.app, scene.show, 1, 2, owner=scene.reader)
 
 
 async def pays_late(scene: Scene, *, may_book: bool) -> Booking:
-    booking = await hold(scene.box, scene.show, scene.reader, 1)
-    (started,) = await scene.box.payments.start_many([an_ask(booking)])
+    booking = await hold(scene.app, scene.show, scene.reader, 1)
+    (started,) = await scene.app.payments.start_many([an_ask(booking)])
     assert started.payment is not None
-    gone = await scene.box.payments.let_go(started.payment, is_sure=False)
-    await scene.box.sales.tell_map(scene.show, Part("let_go", started.payment.claim))
-    (late,) = await scene.box.payments.confirm_many([Came(gone, YES, 100, 50)])
-    await scene.box.payments.book_late(late, may_book=may_book)
+    gone = await scene.app.payments.let_go(started.payment, is_sure=False)
+    await scene.app.sales.tell_map(scene.show, Part("let_go", started.payment.claim))
+    (late,) = await scene.app.payments.confirm_many([Came(gone, YES, 100, 50)])
+    await scene.app.payments.book_late(late, may_book=may_book)
     return booking
 
 
@@ -99,8 +99,8 @@ async def is_refunded_late(scene: Scene) -> Booking:
 
 async def gives_back(scene: Scene) -> Booking:
     booking = await buys(scene)
-    await scene.box.refunds.cancel(booking, None)
-    duties = refund_duties(scene.box)
+    await scene.app.refunds.cancel(booking, None)
+    duties = refund_duties(scene.app)
     await duties.carry_out()
     await duties.settled()
     return booking
@@ -108,7 +108,7 @@ async def gives_back(scene: Scene) -> Booking:
 
 async def is_moved(scene: Scene) -> Booking:
     booking = await buys(scene)
-    later = (await scene.box.catalogue.show_card(scene.show))["starts_at"] + timedelta(minutes=45)
+    later = (await scene.app.catalogue.show_card(scene.show))["starts_at"] + timedelta(minutes=45)
     await scene.change(ShowChange(starts_at=later, ends_at=later + timedelta(hours=2)))
     return booking
 
@@ -121,17 +121,17 @@ async def is_cancelled(scene: Scene) -> Booking:
 
 async def gives_away(scene: Scene) -> Booking:
     booking = await buys(scene)
-    ticket, _ = await scene.box.tickets.of_booking(scene.show, booking.number)
+    ticket, _ = await scene.app.tickets.of_booking(scene.show, booking.number)
     giver = Giver(scene.reader, scene.address)
-    await Transfers(scene.box.postgres).give(scene.show, ticket.serial, giver, f"to-{scene.address}")
+    await Transfers(scene.app.postgres).give(scene.show, ticket.serial, giver, f"to-{scene.address}")
     return booking
 
 
 async def is_given(scene: Scene) -> Booking:
-    giver_id, giver = await a_reader(scene.box, "Ann")
-    booking = await bought(scene.box, scene.show, 1, owner=giver_id)
-    (ticket,) = await scene.box.tickets.of_booking(scene.show, booking.number)
-    await Transfers(scene.box.postgres).give(scene.show, ticket.serial, Giver(giver_id, giver), scene.address)
+    giver_id, giver = await a_reader(scene.app, "Ann")
+    booking = await bought(scene.app, scene.show, 1, owner=giver_id)
+    (ticket,) = await scene.app.tickets.of_booking(scene.show, booking.number)
+    await Transfers(scene.app.postgres).give(scene.show, ticket.serial, Giver(giver_id, giver), scene.address)
     return booking
 
 
@@ -169,7 +169,7 @@ async def office(config: Config, server: MailServer) -> AsyncIterator[Office]:
 
 @pytest.fixture
 async def scene(office: Office) -> Scene:
-    return Scene(office, await cast.a_show(office.box, 20), *await a_reader(office.box, "Zoë"))
+    return Scene(office, await cast.a_show(office.app, 20), *await a_reader(office.app, "Zoë"))
 
 
 def test_no_kind_is_left_out() -> None:

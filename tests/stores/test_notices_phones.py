@@ -7,9 +7,9 @@ from typing import Any
 
 from aiohttp import web
 
-from holdfast.app import Box
+from holdfast.app import App
+from holdfast.bookings import public_id
 from holdfast.config import Config
-from holdfast.ledger import public_id
 from tests import cast
 from tests.stores.letterboxes import MAIL_FROM, a_mail_server, a_reader, an_office
 from tests.stores.stages import hold
@@ -39,13 +39,13 @@ async def phones(*replies: int) -> AsyncIterator[tuple[str, Posted]]:
         await runner.cleanup()
 
 
-async def test_an_urgent_notice_is_posted_too_with_a_key_that_stays(config: Config, box: Box) -> None:
-    show = await cast.a_show(box, 20, price_minor=0)
+async def test_an_urgent_notice_is_posted_too_with_a_key_that_stays(config: Config, app: App) -> None:
+    show = await cast.a_show(app, 20, price_minor=0)
     async with phones(503) as (url, posted), a_mail_server().up() as server:
         urls = {"mail_url": server.url, "sms_url": url}
         async with an_office(config, mail_from=MAIL_FROM, public_url=PUBLIC, **urls) as office:
-            account_id, address = await a_reader(office.box)
-            await hold(office.box, show, account_id, 1)
+            account_id, address = await a_reader(office.app)
+            await hold(office.app, show, account_id, 1)
             await office.hear_and_send()
             await office.no_pause()
             await office.send()
@@ -59,16 +59,16 @@ async def test_an_urgent_notice_is_posted_too_with_a_key_that_stays(config: Conf
     assert f"{PUBLIC}/tickets/" in first["text"]
 
 
-async def test_a_phone_buzzes_though_the_mail_server_says_nothing_at_all(config: Config, box: Box) -> None:
-    show = await cast.a_show(box, 20)
+async def test_a_phone_buzzes_though_the_mail_server_says_nothing_at_all(config: Config, app: App) -> None:
+    show = await cast.a_show(app, 20)
     silent = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     mail_url = f"smtp://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
     async with phones() as (url, posted), silent:
         settings = {"mail_url": mail_url, "mail_timeout_s": 1, "push_url": url, "public_url": PUBLIC}
         async with an_office(config, mail_from=MAIL_FROM, **settings) as office:
-            account_id, address = await a_reader(office.box)
-            booking = await hold(office.box, show, account_id, 1)
-            await box.postgres.execute(
+            account_id, address = await a_reader(office.app)
+            booking = await hold(office.app, show, account_id, 1)
+            await app.postgres.execute(
                 "UPDATE booking SET expires_at = now() + interval '2 min',"
                 " opened_at = now() - interval '8 min' WHERE show_id = $1",
                 show,

@@ -13,15 +13,15 @@ import zxingcpp
 from icalendar import Calendar
 from PIL import Image
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.config import Config
-from holdfast.engines.trouble import Trouble
-from holdfast.notices.notice import Channel, SenderBody
-from holdfast.notices.senders import Mail, senders_of
-from holdfast.notices.writing.store import Writer
+from holdfast.engines.errors import Trouble
+from holdfast.notifications.compose import Writer
+from holdfast.notifications.notice import Channel, SenderBody
+from holdfast.notifications.senders import Mail, senders_of
 from holdfast.tickets import Codes, Door
 from holdfast.tickets.transfer import Giver
-from holdfast.tickets.transfers.store import Transfers
+from holdfast.tickets.transfer_store import Transfers
 from tests import cast
 from tests.patience import until
 from tests.stores.letterboxes import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
@@ -44,8 +44,8 @@ async def office(config: Config, server: MailServer) -> AsyncIterator[Office]:
 
 
 @pytest.fixture
-async def show(box: Box) -> int:
-    return await cast.a_show(box, 20, price_minor=0)
+async def show(app: App) -> int:
+    return await cast.a_show(app, 20, price_minor=0)
 
 
 def files_of(mail: EmailMessage) -> dict[str, Any]:
@@ -60,14 +60,14 @@ class TestWhole:
     async def test_tickets_have_codes_that_open_the_door_on_screen_and_paper_and_a_date(
         self, office: Office, server: MailServer, show: int
     ) -> None:
-        account_id, address = await a_reader(office.box, "Zoë Łukasiewicz")
-        booking = await hold(office.box, show, account_id, 3, 4)
+        account_id, address = await a_reader(office.app, "Zoë Łukasiewicz")
+        booking = await hold(office.app, show, account_id, 3, 4)
 
         await office.hear_and_send()
 
         (mail,) = server.to(address)
-        tickets = await office.box.tickets.of_booking(show, booking.number)
-        codes = {await office.box.tickets.fixed_code(one) for one in tickets}
+        tickets = await office.app.tickets.of_booking(show, booking.number)
+        codes = {await office.app.tickets.fixed_code(one) for one in tickets}
         pictures = [part for part in mail.walk() if part.get_content_type() == "image/png"]
         shown = [codes_in(Image.open(io.BytesIO(one.get_content()))) for one in pictures]
         assert set().union(*shown) == codes
@@ -80,7 +80,7 @@ class TestWhole:
         assert text is not None
         assert "Hello Zoë Łukasiewicz," in text.get_content()
         for one in tickets:
-            assert f"{PUBLIC}/tickets/{await office.box.tickets.link(one)}" in text.get_content()
+            assert f"{PUBLIC}/tickets/{await office.app.tickets.link(one)}" in text.get_content()
 
     @pytest.mark.parametrize(
         ("name", "locale", "greeting"),
@@ -89,8 +89,8 @@ class TestWhole:
     async def test_everybody_is_written_to_in_their_language(
         self, office: Office, server: MailServer, show: int, name: str, locale: str, greeting: str
     ) -> None:
-        account_id, address = await a_reader(office.box, name, locale)
-        await hold(office.box, show, account_id, 5 if locale == "hi" else 7)
+        account_id, address = await a_reader(office.app, name, locale)
+        await hold(office.app, show, account_id, 5 if locale == "hi" else 7)
 
         await office.hear_and_send()
 
@@ -105,12 +105,12 @@ class TestWhole:
     async def test_letters_go_out_under_the_organisers_name_from_the_operators_address(
         self, office: Office, server: MailServer, show: int
     ) -> None:
-        account_id, address = await a_reader(office.box)
-        await office.box.notices.set_sender(1, SenderBody("Théâtre, Paris", "hello@theatre.example"))
-        await hold(office.box, show, account_id, 1)
+        account_id, address = await a_reader(office.app)
+        await office.app.notices.set_sender(1, SenderBody("Théâtre, Paris", "hello@theatre.example"))
+        await hold(office.app, show, account_id, 1)
 
         await office.hear_and_send()
-        await office.box.postgres.execute("DELETE FROM organiser_sender")
+        await office.app.postgres.execute("DELETE FROM organiser_sender")
 
         (mail,) = server.to(address)
         assert str(mail["From"].addresses[0].addr_spec) == "tickets@hall.example"
@@ -120,9 +120,9 @@ class TestWhole:
     async def test_where_codes_change_there_is_a_link_and_no_picture(
         self, office: Office, server: MailServer, show: int
     ) -> None:
-        account_id, address = await a_reader(office.box)
-        await office.box.tickets.set_door(show, Door(Codes.LIVE))
-        await hold(office.box, show, account_id, 1)
+        account_id, address = await a_reader(office.app)
+        await office.app.tickets.set_door(show, Door(Codes.LIVE))
+        await hold(office.app, show, account_id, 1)
 
         await office.hear_and_send()
 
@@ -136,12 +136,12 @@ class TestWhole:
     async def test_who_has_not_signed_up_for_a_ticket_gets_no_code(
         self, office: Office, server: MailServer, show: int
     ) -> None:
-        giver_id, giver = await a_reader(office.box, "Ann")
-        _, getter = await a_reader(office.box)
+        giver_id, giver = await a_reader(office.app, "Ann")
+        _, getter = await a_reader(office.app)
         stranger = getter.replace("reader", "stranger")
-        booking = await hold(office.box, show, giver_id, 1, 2)
-        first, second = await office.box.tickets.of_booking(show, booking.number)
-        transfers = Transfers(office.box.postgres)
+        booking = await hold(office.app, show, giver_id, 1, 2)
+        first, second = await office.app.tickets.of_booking(show, booking.number)
+        transfers = Transfers(office.app.postgres)
         await transfers.give(show, first.serial, Giver(giver_id, giver), getter)
         await transfers.give(show, second.serial, Giver(giver_id, giver), stranger)
 
@@ -162,9 +162,9 @@ class TestTrouble:
     ) -> None:
         server = a_mail_server()
         async with an_office(config, mail_url=server.url, mail_from=MAIL_FROM) as office:
-            people = [await a_reader(office.box) for _ in range(6)]
+            people = [await a_reader(office.app) for _ in range(6)]
             for seat, (account_id, _) in enumerate(people):
-                await hold(office.box, show, account_id, seat)
+                await hold(office.app, show, account_id, seat)
             await office.hear_and_send()
             waiting = [(await office.rows(address))[0] for _, address in people]
 
@@ -188,8 +188,8 @@ class TestTrouble:
         server.thinks_s = 2.5
         settings = {"mail_url": server.url, "mail_from": MAIL_FROM, "mail_timeout_s": 1}
         async with an_office(config, **settings) as office:
-            account_id, address = await a_reader(office.box)
-            await hold(office.box, show, account_id, 1)
+            account_id, address = await a_reader(office.app)
+            await hold(office.app, show, account_id, 1)
 
             await office.hear_and_send()
             await office.no_pause()
@@ -201,10 +201,10 @@ class TestTrouble:
     async def test_what_a_lane_is_at_is_its_own_until_somebody_else_has_it(
         self, office: Office, show: int
     ) -> None:
-        account_id, address = await a_reader(office.box)
-        await hold(office.box, show, account_id, 1)
+        account_id, address = await a_reader(office.app)
+        await hold(office.app, show, account_id, 1)
         await office.hear()
-        notices = office.box.notices
+        notices = office.app.notices
 
         (first,) = [due for due in await notices.take_due(9, [Channel.MAIL]) if due.address == address]
         assert await notices.renew([first]) == {first.id}
@@ -220,8 +220,8 @@ class TestTrouble:
     async def test_not_now_is_tried_again(
         self, office: Office, server: MailServer, show: int, where: str
     ) -> None:
-        account_id, address = await a_reader(office.box)
-        await hold(office.box, show, account_id, 1)
+        account_id, address = await a_reader(office.app)
+        await hold(office.app, show, account_id, 1)
         setattr(server, where, lambda to: "450 busy" if to == address else None)
 
         await office.hear_and_send()
@@ -237,11 +237,11 @@ class TestTrouble:
     async def test_one_address_that_bounces_keeps_no_other_from_their_mail(
         self, office: Office, server: MailServer, show: int
     ) -> None:
-        people = [await a_reader(office.box) for _ in range(6)]
+        people = [await a_reader(office.app) for _ in range(6)]
         wrong = people[2][1]
         server.says = lambda to: "550 no such mailbox" if to == wrong else None
         for seat, (account_id, _) in enumerate(people):
-            await hold(office.box, show, account_id, seat)
+            await hold(office.app, show, account_id, seat)
 
         await office.hear_and_send()
         await office.no_pause()
@@ -255,9 +255,9 @@ class TestTrouble:
     async def test_a_server_that_hangs_up_loses_nothing(
         self, office: Office, server: MailServer, show: int
     ) -> None:
-        people = [await a_reader(office.box) for _ in range(5)]
+        people = [await a_reader(office.app) for _ in range(5)]
         for seat, (account_id, _) in enumerate(people):
-            await hold(office.box, show, account_id, seat)
+            await hold(office.app, show, account_id, seat)
         goodbyes = ["421 closing"] * 2
         server.says = lambda _: goodbyes.pop() if goodbyes else None
 
@@ -270,15 +270,15 @@ class TestTrouble:
     async def test_a_worker_that_dies_after_sending_has_sent_the_same_mail(
         self, office: Office, server: MailServer, show: int
     ) -> None:
-        account_id, address = await a_reader(office.box)
-        await hold(office.box, show, account_id, 1)
+        account_id, address = await a_reader(office.app)
+        await hold(office.app, show, account_id, 1)
         await office.hear()
-        box = office.box
-        writer = Writer(box.postgres, box.catalogue, box.ledger, box.tickets, box.config)
-        (due,) = [one for one in await box.notices.take_due(100, [Channel.MAIL]) if one.address == address]
+        app = office.app
+        writer = Writer(app.postgres, app.catalogue, app.ledger, app.tickets, app.config)
+        (due,) = [one for one in await app.notices.take_due(100, [Channel.MAIL]) if one.address == address]
         letter = await writer.letter(due)
         assert letter is not None
-        async with Mail(box.config).open() as link:
+        async with Mail(app.config).open() as link:
             await link.send(await writer.parcel(due, letter))
         # It is dead now: nothing is written down, and its lease ends.
         await office.no_pause()
@@ -293,12 +293,12 @@ class TestTrouble:
     async def test_what_a_person_sends_again_is_a_new_mail(
         self, office: Office, server: MailServer, show: int
     ) -> None:
-        account_id, address = await a_reader(office.box)
-        await hold(office.box, show, account_id, 1)
+        account_id, address = await a_reader(office.app)
+        await hold(office.app, show, account_id, 1)
         await office.hear_and_send()
         (row,) = await office.rows(address)
 
-        await office.box.notices.replay(row["id"])
+        await office.app.notices.replay(row["id"])
         await office.send()
 
         first, again = server.to(address)
@@ -307,9 +307,9 @@ class TestTrouble:
     async def test_tickets_given_back_before_the_mail_goes_out_are_not_sent(
         self, office: Office, server: MailServer, show: int
     ) -> None:
-        account_id, address = await a_reader(office.box)
-        booking = await hold(office.box, show, account_id, 1)
-        await office.box.refunds.cancel(booking, None)
+        account_id, address = await a_reader(office.app)
+        booking = await hold(office.app, show, account_id, 1)
+        await office.app.refunds.cancel(booking, None)
 
         await office.hear_and_send()
 

@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.config import Config
-from holdfast.engines.trouble import Trouble
-from holdfast.notices.senders import senders_of
+from holdfast.engines.errors import Trouble
+from holdfast.notifications.senders import senders_of
 from tests import cast
 from tests.stores.letterboxes import MAIL_FROM, MailServer, a_mail_server, a_reader, an_office
 from tests.stores.stages import hold
@@ -71,15 +71,15 @@ async def server(vouched: Vouched) -> AsyncIterator[MailServer]:
 
 
 @pytest.fixture
-async def show(box: Box) -> int:
-    return await cast.a_show(box, 20, price_minor=0)
+async def show(app: App) -> int:
+    return await cast.a_show(app, 20, price_minor=0)
 
 
 async def sent(config: Config, show: int, **settings: Any) -> tuple[str, Any]:
     """Where a booking's mail was to go, and what became of it."""
     async with an_office(config, mail_from=MAIL_FROM, **settings) as office:
-        account_id, address = await a_reader(office.box)
-        await hold(office.box, show, account_id, 1)
+        account_id, address = await a_reader(office.app)
+        await hold(office.app, show, account_id, 1)
         await office.hear_and_send()
         (row,) = await office.rows(address)
         return address, row

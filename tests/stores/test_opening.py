@@ -8,22 +8,22 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from holdfast.app import Box
-from holdfast.engines.meter import meter
-from holdfast.ledger import Answer, Ledger, Lost, Opened, Refused, Same, State
+from holdfast.app import App
+from holdfast.bookings import Answer, Ledger, Lost, Opened, Refused, Same, State
+from holdfast.engines.metrics import meter
 from tests.patience import until
 from tests.stores.tills import Till, a_till, an_owner, other_ledger
 
 
 @pytest.fixture
-async def till(box: Box) -> Till:
-    return await a_till(box)
+async def till(app: App) -> Till:
+    return await a_till(app)
 
 
 @pytest.fixture
-async def elsewhere(box: Box) -> AsyncIterator[Ledger]:
+async def elsewhere(app: App) -> AsyncIterator[Ledger]:
     """The ledger of another process."""
-    postgres, ledger = other_ledger(box)
+    postgres, ledger = other_ledger(app)
     yield ledger
     await postgres.close()
 
@@ -150,8 +150,8 @@ class TestLapsedRows:
         assert await till.taken() == {4: live.number}
         assert await till.violations() == []
 
-    async def test_free_their_owner_to_hold_again_in_the_same_breath(self, box: Box) -> None:
-        till = await a_till(box, owner_seats_max=2)
+    async def test_free_their_owner_to_hold_again_in_the_same_breath(self, app: App) -> None:
+        till = await a_till(app, owner_seats_max=2)
         lapsed = await till.opened(3, 4)
         await till.lapse(lapsed.number)
 
@@ -204,8 +204,8 @@ class TestTheRowsTime:
 
 
 class TestLimits:
-    async def test_hold_though_redis_has_forgotten_everything(self, box: Box) -> None:
-        till = await a_till(box, owner_seats_max=4)
+    async def test_hold_though_redis_has_forgotten_everything(self, app: App) -> None:
+        till = await a_till(app, owner_seats_max=4)
         await till.opened(0, 1, 2)
 
         assert await till.open(3, 4) == Refused("limit")
@@ -213,8 +213,8 @@ class TestLimits:
         assert sorted(await till.taken()) == [0, 1, 2]
         assert await till.violations() == []
 
-    async def test_count_several_bookings_of_one_owner_in_one_batch(self, box: Box) -> None:
-        till = await a_till(box, owner_seats_max=4)
+    async def test_count_several_bookings_of_one_owner_in_one_batch(self, app: App) -> None:
+        till = await a_till(app, owner_seats_max=4)
 
         answers = await till.open_many([till.opening(seat, seat + 1) for seat in (0, 2, 4)])
 
@@ -223,8 +223,8 @@ class TestLimits:
         assert sorted(await till.taken()) == [0, 1, 2, 3]
         assert await till.violations() == []
 
-    async def test_hold_for_one_owner_in_several_processes(self, box: Box, elsewhere: Ledger) -> None:
-        till = await a_till(box, owner_seats_max=4)
+    async def test_hold_for_one_owner_in_several_processes(self, app: App, elsewhere: Ledger) -> None:
+        till = await a_till(app, owner_seats_max=4)
         here = [till.opening(seat, seat + 1) for seat in (0, 2, 4)]
         there = [till.opening(seat, seat + 1) for seat in (10, 12, 14)]
 
@@ -233,8 +233,8 @@ class TestLimits:
         assert await till.counted() == len(await till.taken()) == 4
         assert await till.violations() == []
 
-    async def test_are_given_back_by_a_cancellation(self, box: Box) -> None:
-        till = await a_till(box, owner_seats_max=2)
+    async def test_are_given_back_by_a_cancellation(self, app: App) -> None:
+        till = await a_till(app, owner_seats_max=2)
         booking = await till.opened(0, 1)
 
         assert await till.ledger.cancel(booking, till.owner) is not None
@@ -300,8 +300,8 @@ class TestIdempotency:
 
         assert [type(answer) for answer in answers] == [Lost, Lost, Opened]
 
-    async def test_twins_over_the_limit_are_both_told_so(self, box: Box) -> None:
-        till = await a_till(box, owner_seats_max=1)
+    async def test_twins_over_the_limit_are_both_told_so(self, app: App) -> None:
+        till = await a_till(app, owner_seats_max=1)
         twin = till.opening(3, 4)
 
         assert await till.open_many([twin, twin]) == [Refused("limit")] * 2
@@ -325,8 +325,8 @@ class TestIdempotency:
 
 class TestTheSale:
     @pytest.mark.parametrize("window_s", [(3600, 7200), (-7200, -3600)])
-    async def test_that_is_not_open_opens_nothing(self, box: Box, window_s: tuple[int, int]) -> None:
-        till = await a_till(box, opens_in_s=window_s[0], closes_in_s=window_s[1])
+    async def test_that_is_not_open_opens_nothing(self, app: App, window_s: tuple[int, int]) -> None:
+        till = await a_till(app, opens_in_s=window_s[0], closes_in_s=window_s[1])
 
         assert await till.open(3) == Refused("closed")
         assert await till.rows() == 0
@@ -345,7 +345,7 @@ class TestTheSale:
         assert await till.rows() == 0
 
     async def test_must_be_marked_before_the_ledger_sells_alone(self, till: Till) -> None:
-        await till.box.seatmap.rebuild(till.show, "test")
+        await till.app.seatmap.rebuild(till.show, "test")
         before = await till.open(3, by_ledger=True)
         await till.ledger.mark(till.show)
 
@@ -353,7 +353,7 @@ class TestTheSale:
         assert isinstance(await till.open(3, by_ledger=True), Opened)
 
     async def test_shows_of_one_batch_are_judged_apart(self, till: Till) -> None:
-        other = await a_till(till.box, opens_in_s=3600)
+        other = await a_till(till.app, opens_in_s=3600)
 
         answers = await till.open_many([till.opening(3), other.opening(3)])
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.outbox import BookingConfirmed, BookingHeld, ShowCancelled, consume_once, tell
+from holdfast.outbox.relay import Relay
 from holdfast.outbox.store import RELAY
-from holdfast.outbox.worker import Relay
 from tests.stores.hearing import Ears, checkpoint, open_transaction, relayed, turns_are_free
 from tests.stores.stages import Stage, hold
 from tests.stores.tills import Till, an_owner
@@ -22,24 +22,24 @@ async def till(stage: Stage) -> Till:
 
 
 @pytest.fixture
-def box(stage: Stage) -> Box:
-    return stage.box
+def app(stage: Stage) -> App:
+    return stage.app
 
 
 @pytest.fixture
-async def ears(box: Box) -> Ears:
-    await turns_are_free(box)
-    return await Ears(box).open()
+async def ears(app: App) -> Ears:
+    await turns_are_free(app)
+    return await Ears(app).open()
 
 
 async def test_what_happened_to_a_booking_is_told_in_order_with_all_there_is_to_know(
-    box: Box, till: Till, ears: Ears
+    app: App, till: Till, ears: Ears
 ) -> None:
-    booking = await hold(box, till.show, till.owner, 3, 4)
-    await box.sales.cancel(booking)
+    booking = await hold(app, till.show, till.owner, 3, 4)
+    await app.sales.cancel(booking)
     free = await till.opened(7, price_minor=0)
 
-    await relayed(box)
+    await relayed(app)
     await ears.listen()
 
     assert ears.of(booking.number) == ["booking.held", "booking.cancelled"]
@@ -53,17 +53,17 @@ async def test_what_happened_to_a_booking_is_told_in_order_with_all_there_is_to_
 
 
 async def test_a_fact_whose_transaction_ends_late_is_not_passed_over(
-    box: Box, till: Till, ears: Ears
+    app: App, till: Till, ears: Ears
 ) -> None:
     """Its id is lower than one that is there already: "everything above the last I saw" would miss it."""
-    async with open_transaction(box) as (slow, commit):
+    async with open_transaction(app) as (slow, commit):
         await slow.execute(ADD, till.show, 1)
-        await box.postgres.execute(ADD, till.show, 2)
-        relay = await relayed(box)
+        await app.postgres.execute(ADD, till.show, 2)
+        relay = await relayed(app)
         await ears.listen()
         heard_meanwhile = list(ears.heard)
         await commit()
-    await relayed(box, relay)
+    await relayed(app, relay)
     await ears.listen()
 
     assert heard_meanwhile == []
@@ -71,131 +71,131 @@ async def test_a_fact_whose_transaction_ends_late_is_not_passed_over(
     assert ears.ids == sorted(ears.ids)
 
 
-async def test_what_was_rolled_back_keeps_nobody_waiting(box: Box, till: Till, ears: Ears) -> None:
-    async with open_transaction(box) as (gone, _commit):
+async def test_what_was_rolled_back_keeps_nobody_waiting(app: App, till: Till, ears: Ears) -> None:
+    async with open_transaction(app) as (gone, _commit):
         await gone.execute(ADD, till.show, 1)
-    await box.postgres.execute(ADD, till.show, 2)
+    await app.postgres.execute(ADD, till.show, 2)
 
-    await relayed(box)
+    await relayed(app)
     await ears.listen()
 
     assert [fact.number for fact in ears.heard] == [2]
 
 
 async def test_a_long_transaction_that_tells_nothing_keeps_nobody_waiting(
-    box: Box, till: Till, ears: Ears
+    app: App, till: Till, ears: Ears
 ) -> None:
-    async with open_transaction(box) as (gone, _commit):
+    async with open_transaction(app) as (gone, _commit):
         await gone.execute(ADD, till.show, 1)
-    async with open_transaction(box) as (long, _commit):
+    async with open_transaction(app) as (long, _commit):
         await long.execute("UPDATE sale SET epoch = epoch WHERE show_id = $1", till.show)
-        await box.postgres.execute(ADD, till.show, 2)
-        await relayed(box)
+        await app.postgres.execute(ADD, till.show, 2)
+        await relayed(app)
         await ears.listen()
 
     assert [fact.number for fact in ears.heard] == [2]
 
 
-async def test_two_relays_at_once_shuffle_nothing(box: Box, till: Till, ears: Ears) -> None:
+async def test_two_relays_at_once_shuffle_nothing(app: App, till: Till, ears: Ears) -> None:
     """A split turn: both believe that it is theirs."""
     for seat in range(10):
         await till.opened(seat, owner_id=an_owner())
-    config = replace(box.config, relay_max=3)
-    relays = [Relay(box.outbox, config), Relay(box.outbox, config)]
+    config = replace(app.config, relay_max=3)
+    relays = [Relay(app.outbox, config), Relay(app.outbox, config)]
 
     for _ in range(20):
-        await turns_are_free(box)
+        await turns_are_free(app)
         await asyncio.gather(*(relay.relay() for relay in relays))
-    await relayed(box)
+    await relayed(app)
     await ears.listen()
 
-    bus = await box.outbox.bus()
+    bus = await app.outbox.bus()
     positions = [m.position for m in await bus.reader().read(0, 100_000, 0)]
     assert positions == sorted(set(positions))
     assert ears.ids == sorted(set(ears.ids))
     assert len(ears.heard) == 10
-    assert await bus.last() == await checkpoint(box, RELAY)
+    assert await bus.last() == await checkpoint(app, RELAY)
 
 
-async def test_a_group_hears_only_the_kinds_it_asked_for(box: Box, till: Till) -> None:
-    ears = await Ears(box, kinds=("booking.confirmed",)).open()
+async def test_a_group_hears_only_the_kinds_it_asked_for(app: App, till: Till) -> None:
+    ears = await Ears(app, kinds=("booking.confirmed",)).open()
     await till.opened(1)
     await till.opened(2, price_minor=0)
 
-    await relayed(box)
+    await relayed(app)
     await ears.listen()
 
     assert [fact.kind for fact in ears.heard] == ["booking.confirmed"]
-    assert await checkpoint(box, ears.group) == await checkpoint(box, RELAY)
+    assert await checkpoint(app, ears.group) == await checkpoint(app, RELAY)
 
 
-async def test_a_subject_tells_in_its_own_transaction(box: Box, till: Till, ears: Ears) -> None:
-    async with box.postgres.transaction() as tx:
+async def test_a_subject_tells_in_its_own_transaction(app: App, till: Till, ears: Ears) -> None:
+    async with app.postgres.transaction() as tx:
         await tell(tx, till.show, ShowCancelled(revision=3))
-    async with open_transaction(box) as (rolled_back, _commit):
+    async with open_transaction(app) as (rolled_back, _commit):
         await tell(rolled_back, till.show, ShowCancelled(revision=4))
 
-    await relayed(box)
+    await relayed(app)
     await ears.listen()
 
     assert [fact.body for fact in ears.heard] == [ShowCancelled(revision=3)]
     assert (ears.heard[0].number, ears.heard[0].booking_id) == (None, None)
 
 
-async def test_the_same_fact_is_acted_on_once_however_many_try(box: Box, ears: Ears) -> None:
+async def test_the_same_fact_is_acted_on_once_however_many_try(app: App, ears: Ears) -> None:
     async def act() -> bool:
-        async with box.postgres.transaction() as tx:
+        async with app.postgres.transaction() as tx:
             return await consume_once(tx, ears.group, 7)
 
     assert sorted(await asyncio.gather(*(act() for _ in range(4)))) == [False, False, False, True]
 
 
 async def test_a_fact_stays_until_everybody_has_passed_it_and_for_a_while_longer(
-    box: Box, till: Till, ears: Ears
+    app: App, till: Till, ears: Ears
 ) -> None:
-    booking = await hold(box, till.show, till.owner, 1)
-    await box.postgres.execute("UPDATE outbox SET at = now() - interval '25 h' WHERE show_id = $1", till.show)
-    await box.postgres.execute(
+    booking = await hold(app, till.show, till.owner, 1)
+    await app.postgres.execute("UPDATE outbox SET at = now() - interval '25 h' WHERE show_id = $1", till.show)
+    await app.postgres.execute(
         "UPDATE booking_move SET at = now() - interval '25 h' WHERE show_id = $1", till.show
     )
-    relay = await relayed(box)
+    relay = await relayed(app)
 
     await relay.purge()
     assert await till.facts(booking.number) == ["booking.held"]
 
     await ears.listen()
-    await box.postgres.execute("UPDATE consumer_group SET checkpoint = $1", await checkpoint(box, RELAY))
-    await box.sales.cancel(booking)
-    await relayed(box, relay)
+    await app.postgres.execute("UPDATE consumer_group SET checkpoint = $1", await checkpoint(app, RELAY))
+    await app.sales.cancel(booking)
+    await relayed(app, relay)
     await relay.purge()
     assert await till.facts(booking.number) == ["booking.cancelled"]
     assert await till.violations() == []
 
 
-async def test_a_fact_without_a_move_is_found_and_one_that_needs_none_is_not(box: Box, till: Till) -> None:
-    await box.postgres.execute(ADD, till.show, 1)
+async def test_a_fact_without_a_move_is_found_and_one_that_needs_none_is_not(app: App, till: Till) -> None:
+    await app.postgres.execute(ADD, till.show, 1)
     assert await till.violations() == []
 
-    await box.postgres.execute(
+    await app.postgres.execute(
         "UPDATE outbox SET kind = 'booking.confirmed' WHERE show_id = $1 AND number = 1", till.show
     )
     assert await till.violations() == ["a_fact_for_every_move: booking 1 has 0 moves and 1 facts"]
 
-    await box.postgres.execute("DELETE FROM outbox WHERE show_id = $1", till.show)
+    await app.postgres.execute("DELETE FROM outbox WHERE show_id = $1", till.show)
 
 
-async def test_a_group_can_hear_it_all_again_from_a_fact_on(box: Box, till: Till, ears: Ears) -> None:
+async def test_a_group_can_hear_it_all_again_from_a_fact_on(app: App, till: Till, ears: Ears) -> None:
     await till.opened(1)
     await till.opened(2)
-    await relayed(box)
+    await relayed(app)
     await ears.listen()
     first, second = ears.ids
-    async with box.postgres.transaction() as tx:
+    async with app.postgres.transaction() as tx:
         assert await consume_once(tx, ears.group, second)
 
-    assert await box.outbox.replay(ears.group, second) == 1
+    assert await app.outbox.replay(ears.group, second) == 1
     await ears.listen()
 
     assert ears.ids == [first, second, second]
-    async with box.postgres.transaction() as tx:
+    async with app.postgres.transaction() as tx:
         assert await consume_once(tx, ears.group, second)

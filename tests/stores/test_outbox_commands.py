@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from tests.stores.hearing import Ears, relayed, turns_are_free
 from tests.stores.stages import Stage, hold
 from tests.stores.tills import Till, an_owner
@@ -14,8 +14,8 @@ from tests.storms.office import clean, started
 
 
 @pytest.fixture
-def box(stage: Stage) -> Box:
-    return stage.box
+def app(stage: Stage) -> App:
+    return stage.app
 
 
 @pytest.fixture
@@ -24,13 +24,13 @@ async def till(stage: Stage) -> Till:
 
 
 @pytest.fixture
-async def ears(box: Box) -> Ears:
-    await turns_are_free(box)
-    return await Ears(box).open()
+async def ears(app: App) -> Ears:
+    await turns_are_free(app)
+    return await Ears(app).open()
 
 
-async def facts(box: Box, *words: str) -> tuple[int, str, str]:
-    env = {"HOLDFAST_DATABASE_URL": box.config.database_url, "HOLDFAST_REDIS_URL": box.config.redis_url}
+async def facts(app: App, *words: str) -> tuple[int, str, str]:
+    env = {"HOLDFAST_DATABASE_URL": app.config.database_url, "HOLDFAST_REDIS_URL": app.config.redis_url}
     process = await started(
         *("-m", "holdfast", "facts", *words),
         env={**clean(), **env},
@@ -41,24 +41,24 @@ async def facts(box: Box, *words: str) -> tuple[int, str, str]:
     return process.returncode or 0, output.decode(), errors.decode()
 
 
-async def group_of(box: Box, ears: Ears) -> dict[str, Any]:
-    [found] = [row for row in await box.outbox.groups() if row["name"] == ears.group]
+async def group_of(app: App, ears: Ears) -> dict[str, Any]:
+    [found] = [row for row in await app.outbox.groups() if row["name"] == ears.group]
     return found
 
 
-async def test_a_dead_fact_is_shown_and_tried_again(box: Box, till: Till, ears: Ears) -> None:
-    booking = await hold(box, till.show, an_owner(), 1)
+async def test_a_dead_fact_is_shown_and_tried_again(app: App, till: Till, ears: Ears) -> None:
+    booking = await hold(app, till.show, an_owner(), 1)
     ears.fails = lambda _fact: True
-    await relayed(box)
+    await relayed(app)
     for _ in range(ears.tries_max):
         await ears.listen()
         await ears.retry_now()
-    assert (await group_of(box, ears))["dead"] == 1
+    assert (await group_of(app, ears))["dead"] == 1
 
-    _code, output, _ = await facts(box, "dead", "--group", ears.group, "--json")
+    _code, output, _ = await facts(app, "dead", "--group", ears.group, "--json")
     [dead] = json.loads(output)
-    _code, shown, _ = await facts(box, "groups")
-    code, said, _ = await facts(box, "retry", "--group", ears.group)
+    _code, shown, _ = await facts(app, "groups")
+    code, said, _ = await facts(app, "retry", "--group", ears.group)
     ears.fails = lambda _fact: False
     await ears.listen()
 
@@ -66,25 +66,25 @@ async def test_a_dead_fact_is_shown_and_tried_again(box: Box, till: Till, ears: 
     assert f"{ears.group}: " in shown
     assert (code, said) == (0, "1 will be tried again\n")
     assert ears.of(booking.number) == ["booking.held"]
-    assert (await group_of(box, ears))["dead"] == 0
+    assert (await group_of(app, ears))["dead"] == 0
 
 
-async def test_facts_are_listed_and_told_again(box: Box, till: Till, ears: Ears) -> None:
+async def test_facts_are_listed_and_told_again(app: App, till: Till, ears: Ears) -> None:
     await till.opened(1)
     await till.opened(2, price_minor=0)
-    await relayed(box)
+    await relayed(app)
     await ears.listen()
     first = ears.ids[0]
 
-    _code, listed, _ = await facts(box, "list", "--from", str(first), "--kind", "booking.confirmed")
-    code, said, _ = await facts(box, "replay", "--group", ears.group, "--from", str(first))
+    _code, listed, _ = await facts(app, "list", "--from", str(first), "--kind", "booking.confirmed")
+    code, said, _ = await facts(app, "replay", "--group", ears.group, "--from", str(first))
     await ears.listen()
 
     assert [json.loads(line)["kind"] for line in listed.splitlines()] == ["booking.confirmed"]
     assert (code, said) == (0, "3 facts will be told again\n")
     assert len(ears.heard) == 6
     at = ears.heard[0].at
-    assert await box.outbox.first_since(at) == first
+    assert await app.outbox.first_since(at) == first
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,16 @@ async def test_facts_are_listed_and_told_again(box: Box, till: Till, ears: Ears)
     ],
 )
 async def test_what_cannot_be_done_is_said_in_one_line(
-    box: Box, till: Till, words: tuple[str, ...], why: str
+    app: App, till: Till, words: tuple[str, ...], why: str
 ) -> None:
-    code, output, errors = await facts(box, *words)
+    code, output, errors = await facts(app, *words)
 
     assert (code, output) == (2, "")
     assert any(part in errors for part in why.split("|")), errors
     assert len(errors.strip().splitlines()) == 1
 
 
-async def test_a_group_that_is_forgotten_keeps_nothing(box: Box, ears: Ears) -> None:
-    assert (await facts(box, "forget", "--group", ears.group))[0] == 0
+async def test_a_group_that_is_forgotten_keeps_nothing(app: App, ears: Ears) -> None:
+    assert (await facts(app, "forget", "--group", ears.group))[0] == 0
 
-    assert ears.group not in {row["name"] for row in await box.outbox.groups()}
+    assert ears.group not in {row["name"] for row in await app.outbox.groups()}

@@ -7,11 +7,11 @@ from functools import partial
 
 import pytest
 
-from holdfast.app import Box
-from holdfast.engines.down import EngineDown
+from holdfast.app import App
+from holdfast.engines.errors import EngineDown
 from holdfast.outbox import Consumer, Fact, consume_many
+from holdfast.outbox.relay import Listener, unhurried
 from holdfast.outbox.store import RELAY
-from holdfast.outbox.worker import Listener, unhurried
 from tests.patience import until
 from tests.stores.hearing import Ears, checkpoint, open_transaction, relayed, turns_are_free
 from tests.stores.stages import Stage, hold
@@ -35,7 +35,7 @@ class Choir:
         consumer = Consumer(
             group=self.ears.group, kinds=(), call_many=self.hear_many, from_oldest=False, tries_max=3
         )
-        self.listener = Listener(self.ears.box.outbox, consumer, self.ears.box.config, wait_s=0.02)
+        self.listener = Listener(self.ears.app.outbox, consumer, self.ears.app.config, wait_s=0.02)
 
     async def hear_many(self, facts: Sequence[Fact]) -> None:
         self.tellings.append([fact.id for fact in facts])
@@ -44,13 +44,13 @@ class Choir:
         self.ears.heard += facts
 
     async def listen(self) -> None:
-        await relayed(self.ears.box)
+        await relayed(self.ears.app)
         await self.ears.listen(self.listener)
 
 
 @pytest.fixture
-def box(stage: Stage) -> Box:
-    return stage.box
+def app(stage: Stage) -> App:
+    return stage.app
 
 
 @pytest.fixture
@@ -59,12 +59,12 @@ async def till(stage: Stage) -> Till:
 
 
 @pytest.fixture
-async def choir(box: Box) -> Choir:
-    await turns_are_free(box)
-    return Choir(await Ears(box).open())
+async def choir(app: App) -> Choir:
+    await turns_are_free(app)
+    return Choir(await Ears(app).open())
 
 
-async def test_many_are_told_in_one_go_and_in_order(box: Box, till: Till, choir: Choir) -> None:
+async def test_many_are_told_in_one_go_and_in_order(app: App, till: Till, choir: Choir) -> None:
     for seat in range(6):
         booking = await till.opened(seat, owner_id=an_owner())
         await till.ledger.cancel(booking, booking.owner_id)
@@ -74,16 +74,16 @@ async def test_many_are_told_in_one_go_and_in_order(box: Box, till: Till, choir:
     [telling] = choir.tellings
     assert len(telling) == 12
     assert telling == sorted(telling)
-    assert await checkpoint(box, choir.ears.group) == telling[-1]
+    assert await checkpoint(app, choir.ears.group) == telling[-1]
 
 
-async def test_one_that_fails_keeps_only_its_own_booking_waiting(box: Box, till: Till, choir: Choir) -> None:
-    unlucky = await hold(box, till.show, an_owner(), 1)
-    lucky = await hold(box, till.show, an_owner(), 2)
-    await box.sales.cancel(unlucky)
+async def test_one_that_fails_keeps_only_its_own_booking_waiting(app: App, till: Till, choir: Choir) -> None:
+    unlucky = await hold(app, till.show, an_owner(), 1)
+    lucky = await hold(app, till.show, an_owner(), 2)
+    await app.sales.cancel(unlucky)
     choir.unlucky = unlucky.number
     await choir.listen()
-    await box.sales.cancel(lucky)
+    await app.sales.cancel(lucky)
     await choir.listen()
 
     assert choir.ears.of(lucky.number) == ["booking.held", "booking.cancelled"]
@@ -98,37 +98,37 @@ async def test_one_that_fails_keeps_only_its_own_booking_waiting(box: Box, till:
     assert len(choir.ears.ids) == len(set(choir.ears.ids)) == 4
 
 
-async def test_what_waits_keeps_what_comes_behind_it_waiting(box: Box, till: Till, choir: Choir) -> None:
-    booking = await hold(box, till.show, an_owner(), 1)
+async def test_what_waits_keeps_what_comes_behind_it_waiting(app: App, till: Till, choir: Choir) -> None:
+    booking = await hold(app, till.show, an_owner(), 1)
     choir.unlucky = booking.number
     await choir.listen()
     choir.unlucky = 0
-    await box.postgres.execute(
+    await app.postgres.execute(
         "UPDATE parked_fact SET due_at = 'infinity' WHERE group_name = $1", choir.ears.group
     )
-    await box.sales.cancel(booking)
-    other = await hold(box, till.show, an_owner(), 2)
+    await app.sales.cancel(booking)
+    other = await hold(app, till.show, an_owner(), 2)
     await choir.listen()
 
     assert choir.ears.of(other.number) == ["booking.held"]
     assert choir.ears.of(booking.number) == []
 
 
-async def test_a_turn_lasts_as_long_as_the_facts_in_hand(box: Box, till: Till, choir: Choir) -> None:
+async def test_a_turn_lasts_as_long_as_the_facts_in_hand(app: App, till: Till, choir: Choir) -> None:
     """Whoever takes longer than a turn lasts is not overtaken: the same would be told twice."""
     await till.opened(1)
-    await relayed(box)
+    await relayed(app)
     is_busy, go_on = asyncio.Event(), asyncio.Event()
 
     async def take_long(_fact: Fact) -> None:
         is_busy.set()
         await go_on.wait()
 
-    slow = Ears(box, choir.ears.group, meanwhile=take_long)
+    slow = Ears(app, choir.ears.group, meanwhile=take_long)
     busy = asyncio.create_task(slow.another().listen())
     await is_busy.wait()
-    await box.postgres.execute(TURN_ENDS_SOON, choir.ears.group)
-    await until(partial(is_renewed, box, choir.ears.group))
+    await app.postgres.execute(TURN_ENDS_SOON, choir.ears.group)
+    await until(partial(is_renewed, app, choir.ears.group))
     assert await choir.listener.listen() == 0
     go_on.set()
 
@@ -137,51 +137,51 @@ async def test_a_turn_lasts_as_long_as_the_facts_in_hand(box: Box, till: Till, c
     assert choir.ears.heard == []
 
 
-async def is_renewed(box: Box, group: str) -> bool:
-    return bool(await box.postgres.fetchval(LASTS_LONGER, group))
+async def is_renewed(app: App, group: str) -> bool:
+    return bool(await app.postgres.fetchval(LASTS_LONGER, group))
 
 
 async def test_an_engine_that_is_down_is_waited_out_and_nothing_is_counted(
-    box: Box, till: Till, choir: Choir
+    app: App, till: Till, choir: Choir
 ) -> None:
     booking = await till.opened(1)
     choir.unlucky, choir.error = booking.number, EngineDown("ledger")
-    before = await checkpoint(box, choir.ears.group)
+    before = await checkpoint(app, choir.ears.group)
     with pytest.raises(EngineDown):
         await choir.listen()
-    unmoved = await checkpoint(box, choir.ears.group)
+    unmoved = await checkpoint(app, choir.ears.group)
     choir.unlucky = 0
     await choir.listen()
 
     assert unmoved == before
     assert choir.ears.of(booking.number) == ["booking.held"]
-    assert await box.outbox.parked_due(choir.ears.group, 10) == []
+    assert await app.outbox.parked_due(choir.ears.group, 10) == []
 
 
-async def test_of_many_only_those_that_are_new_are_acted_on(box: Box, choir: Choir) -> None:
-    async with box.postgres.transaction() as tx:
+async def test_of_many_only_those_that_are_new_are_acted_on(app: App, choir: Choir) -> None:
+    async with app.postgres.transaction() as tx:
         assert await consume_many(tx, choir.ears.group, [7, 8]) == {7, 8}
-    async with box.postgres.transaction() as tx:
+    async with app.postgres.transaction() as tx:
         assert await consume_many(tx, choir.ears.group, [8, 9]) == {9}
 
 
-async def test_what_is_before_and_behind_a_hole_is_settled_at_once(box: Box, till: Till) -> None:
-    await relayed(box)
-    await box.postgres.execute(ADD, till.show, 1)
-    async with open_transaction(box) as (gone, _commit):
+async def test_what_is_before_and_behind_a_hole_is_settled_at_once(app: App, till: Till) -> None:
+    await relayed(app)
+    await app.postgres.execute(ADD, till.show, 1)
+    async with open_transaction(app) as (gone, _commit):
         await gone.execute(ADD, till.show, 2)
-    last = await box.postgres.fetchval(f"{ADD} RETURNING id", till.show, 3)
+    last = await app.postgres.fetchval(f"{ADD} RETURNING id", till.show, 3)
 
-    assert await box.outbox.settle(1_000) == last
+    assert await app.outbox.settle(1_000) == last
 
 
 async def test_what_is_before_an_open_transaction_is_told_meanwhile(
-    box: Box, till: Till, choir: Choir
+    app: App, till: Till, choir: Choir
 ) -> None:
-    await box.postgres.execute(ADD, till.show, 1)
-    async with open_transaction(box) as (slow, commit):
+    await app.postgres.execute(ADD, till.show, 1)
+    async with open_transaction(app) as (slow, commit):
         await slow.execute(ADD, till.show, 2)
-        await box.postgres.execute(ADD, till.show, 3)
+        await app.postgres.execute(ADD, till.show, 3)
         await choir.listen()
         meanwhile = [fact.number for fact in choir.ears.heard]
         await commit()
@@ -189,7 +189,7 @@ async def test_what_is_before_an_open_transaction_is_told_meanwhile(
 
     assert meanwhile == [1]
     assert [fact.number for fact in choir.ears.heard] == [1, 2, 3]
-    assert await checkpoint(box, RELAY) == choir.ears.ids[-1]
+    assert await checkpoint(app, RELAY) == choir.ears.ids[-1]
 
 
 async def test_hands_that_are_not_full_rest_before_they_go_on() -> None:

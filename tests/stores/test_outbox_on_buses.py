@@ -6,11 +6,11 @@ from functools import partial
 
 import pytest
 
-from holdfast.app import Box
-from holdfast.engines.down import EngineDown
+from holdfast.app import App
+from holdfast.engines.errors import EngineDown
 from holdfast.outbox import Outbox
+from holdfast.outbox.relay import Listener, Relay
 from holdfast.outbox.store import RELAY
-from holdfast.outbox.worker import Listener, Relay
 from tests.patience import until
 from tests.stores.buses import BUSES, Server, a_server, messages_of, positions
 from tests.stores.hearing import Ears, checkpoint, other_outbox, relayed, turns_are_free
@@ -29,8 +29,8 @@ class Scene:
     listener: Listener
 
     @property
-    def box(self) -> Box:
-        return self.till.box
+    def app(self) -> App:
+        return self.till.app
 
     async def sell(self, *seats: int) -> list[int]:
         """Numbers of bookings that were opened and cancelled."""
@@ -40,7 +40,7 @@ class Scene:
         return [booking.number for booking in bookings]
 
     async def relay(self) -> None:
-        await relayed(self.box, Relay(self.outbox, self.box.config))
+        await relayed(self.app, Relay(self.outbox, self.app.config))
 
     async def bus_ends_at(self) -> int:
         return await (await self.outbox.bus()).last()
@@ -64,9 +64,9 @@ async def server(
 @pytest.fixture
 async def scene(stage: Stage, server: Server) -> AsyncIterator[Scene]:
     till = await stage.till(20)
-    await turns_are_free(stage.box)
-    outbox = other_outbox(stage.box, bus_url=server.url)
-    ears = await Ears(stage.box).open()
+    await turns_are_free(stage.app)
+    outbox = other_outbox(stage.app, bus_url=server.url)
+    ears = await Ears(stage.app).open()
     yield Scene(till, server, outbox, ears, ears.another(outbox))
     await outbox.close()
 
@@ -86,12 +86,12 @@ async def test_everything_is_heard_in_order_and_once(scene: Scene) -> None:
 async def test_while_the_bus_is_away_facts_wait_and_back_it_has_them_in_order(scene: Scene) -> None:
     await scene.sell(1)
     await scene.relay()
-    before = await checkpoint(scene.box, RELAY)
+    before = await checkpoint(scene.app, RELAY)
     await scene.server.kill()
     try:
         numbers = await scene.sell(2, 3)
         await scene.relay()
-        waiting_from = await checkpoint(scene.box, RELAY)
+        waiting_from = await checkpoint(scene.app, RELAY)
     finally:
         await scene.server.start()
     await until(scene.bus_is_back, within_s=15)
@@ -100,7 +100,7 @@ async def test_while_the_bus_is_away_facts_wait_and_back_it_has_them_in_order(sc
     await scene.ears.listen(scene.listener)
 
     assert waiting_from == before
-    assert await scene.bus_ends_at() == await checkpoint(scene.box, RELAY) == scene.ears.ids[-1]
+    assert await scene.bus_ends_at() == await checkpoint(scene.app, RELAY) == scene.ears.ids[-1]
     assert [scene.ears.of(number) for number in numbers] == [TOLD] * 2
 
 
@@ -123,7 +123,7 @@ async def test_what_a_new_and_empty_server_does_not_have_is_told_again(scene: Sc
 async def test_a_bus_that_has_been_elsewhere_is_filled_from_the_oldest_checkpoint(scene: Scene) -> None:
     """As when an operator moves from one bus to another: HOLDFAST_BUS_URL is all there is to change."""
     await scene.sell(1)
-    await relayed(scene.box)
+    await relayed(scene.app)
     await scene.relay()
     await scene.relay()
     await until(partial(is_level, scene))
@@ -135,4 +135,4 @@ async def test_a_bus_that_has_been_elsewhere_is_filled_from_the_oldest_checkpoin
 
 async def is_level(scene: Scene) -> bool:
     await scene.relay()
-    return await scene.bus_ends_at() == await checkpoint(scene.box, RELAY)
+    return await scene.bus_ends_at() == await checkpoint(scene.app, RELAY)

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.app import Box, box_office
+from holdfast.app import App, open_app
 from holdfast.engines.bus import Message
-from holdfast.engines.down import EngineDown
+from holdfast.engines.errors import EngineDown
 from holdfast.outbox import Fact, ShowCancelled, tell
-from holdfast.outbox.worker import Relay
+from holdfast.outbox.relay import Relay
 from tests.patience import until
 from tests.stores.hearing import Ears, checkpoint, other_outbox, relayed, turns_are_free
 from tests.stores.stages import Stage, hold
@@ -24,24 +24,24 @@ async def till(stage: Stage) -> Till:
 
 
 @pytest.fixture
-def box(stage: Stage) -> Box:
-    return stage.box
+def app(stage: Stage) -> App:
+    return stage.app
 
 
 @pytest.fixture
-async def ears(box: Box) -> Ears:
-    await turns_are_free(box)
-    return await Ears(box).open()
+async def ears(app: App) -> Ears:
+    await turns_are_free(app)
+    return await Ears(app).open()
 
 
-async def test_a_fact_that_fails_keeps_only_its_own_booking_waiting(box: Box, till: Till, ears: Ears) -> None:
-    unlucky = await hold(box, till.show, an_owner(), 1)
+async def test_a_fact_that_fails_keeps_only_its_own_booking_waiting(app: App, till: Till, ears: Ears) -> None:
+    unlucky = await hold(app, till.show, an_owner(), 1)
     ears.fails = lambda fact: fact.kind == "booking.held" and fact.number == unlucky.number
-    lucky = await hold(box, till.show, an_owner(), 2)
-    relay = await relayed(box)
+    lucky = await hold(app, till.show, an_owner(), 2)
+    relay = await relayed(app)
     await ears.listen()
-    await box.sales.cancel(unlucky)
-    await relayed(box, relay)
+    await app.sales.cancel(unlucky)
+    await relayed(app, relay)
     await ears.listen()
 
     assert ears.of(lucky.number) == ["booking.held"]
@@ -56,29 +56,29 @@ async def test_a_fact_that_fails_keeps_only_its_own_booking_waiting(box: Box, ti
 
 
 async def test_after_many_tries_a_fact_is_dead_and_those_behind_it_go_on(
-    box: Box, till: Till, ears: Ears
+    app: App, till: Till, ears: Ears
 ) -> None:
-    booking = await hold(box, till.show, an_owner(), 1)
-    await box.sales.cancel(booking)
+    booking = await hold(app, till.show, an_owner(), 1)
+    await app.sales.cancel(booking)
     ears.fails = lambda fact: fact.kind == "booking.held"
-    await relayed(box)
+    await relayed(app)
     for _ in range(ears.tries_max + 1):
         await ears.listen()
         await ears.retry_now()
 
     assert ears.of(booking.number) == ["booking.cancelled"]
-    [dead] = await box.outbox.dead(ears.group)
+    [dead] = await app.outbox.dead(ears.group)
     assert (dead["tries"], dead["reason"]) == (ears.tries_max, "ValueError('not today')")
 
     ears.fails = lambda _fact: False
-    assert await box.outbox.retry_dead(ears.group) == 1
+    assert await app.outbox.retry_dead(ears.group) == 1
     await ears.listen()
 
     assert ears.of(booking.number) == ["booking.cancelled", "booking.held"]
-    assert await box.outbox.dead(ears.group) == []
+    assert await app.outbox.dead(ears.group) == []
 
 
-async def test_an_engine_that_is_down_is_nobodys_fault(box: Box, till: Till, ears: Ears) -> None:
+async def test_an_engine_that_is_down_is_nobodys_fault(app: App, till: Till, ears: Ears) -> None:
     numbers = [(await till.opened(seat, owner_id=an_owner())).number for seat in range(4)]
 
     def is_away(fact: Fact) -> bool:
@@ -87,7 +87,7 @@ async def test_an_engine_that_is_down_is_nobodys_fault(box: Box, till: Till, ear
         return False
 
     ears.fails = is_away
-    await relayed(box)
+    await relayed(app)
     with pytest.raises(EngineDown):
         await ears.listen()
     ears.fails = lambda _fact: False
@@ -95,36 +95,36 @@ async def test_an_engine_that_is_down_is_nobodys_fault(box: Box, till: Till, ear
 
     assert sorted({fact.number or 0 for fact in ears.heard}) == sorted(numbers)
     assert ears.ids[:2] == sorted(ears.ids)[:2]
-    assert await box.outbox.parked_due(ears.group, 10) == []
+    assert await app.outbox.parked_due(ears.group, 10) == []
 
 
 async def test_what_a_killed_consumer_had_in_hand_is_heard_by_the_next(
-    box: Box, till: Till, ears: Ears
+    app: App, till: Till, ears: Ears
 ) -> None:
     await till.opened(1)
-    await relayed(box)
+    await relayed(app)
     is_stuck = asyncio.Event()
 
     async def never_ends(_fact: Fact) -> None:
         is_stuck.set()
         await asyncio.Event().wait()
 
-    stuck = Ears(box, ears.group, meanwhile=never_ends)
+    stuck = Ears(app, ears.group, meanwhile=never_ends)
     killed = asyncio.create_task(stuck.another().listen())
     await is_stuck.wait()
     assert await ears.listener.listen() == 0  # its turn has not passed yet
     killed.cancel()
-    await turns_are_free(box)
+    await turns_are_free(app)
     await ears.listen()
 
     assert len(ears.heard) == 1
 
 
 async def test_a_consumer_that_was_paused_does_not_move_the_checkpoint_of_the_next(
-    box: Box, till: Till, ears: Ears
+    app: App, till: Till, ears: Ears
 ) -> None:
     await till.opened(1)
-    await relayed(box)
+    await relayed(app)
     paused, go_on = asyncio.Event(), asyncio.Event()
 
     async def pause(_fact: Fact) -> None:
@@ -135,35 +135,35 @@ async def test_a_consumer_that_was_paused_does_not_move_the_checkpoint_of_the_ne
     first = asyncio.create_task(ears.another().listen())
     await paused.wait()
     ears.meanwhile = None
-    await turns_are_free(box)
+    await turns_are_free(app)
     await ears.listen(next_one := ears.another())
     await till.opened(2)
-    await relayed(box)
+    await relayed(app)
     await ears.listen(next_one)
-    reached = await checkpoint(box, ears.group)
+    reached = await checkpoint(app, ears.group)
     go_on.set()
     await first
 
-    assert await checkpoint(box, ears.group) == reached
+    assert await checkpoint(app, ears.group) == reached
 
 
 async def test_a_transaction_that_hangs_is_ended_and_what_is_behind_it_is_told(
-    box: Box, till: Till, ears: Ears
+    app: App, till: Till, ears: Ears
 ) -> None:
     async def is_heard() -> bool:
-        await relayed(box)
+        await relayed(app)
         await ears.listen()
         return bool(ears.heard)
 
-    async def hang(hasty: Box) -> None:
+    async def hang(hasty: App) -> None:
         async with hasty.postgres.transaction() as hanging:
             await tell(hanging, till.show, ShowCancelled(revision=1))
-            async with box.postgres.transaction() as tx:
+            async with app.postgres.transaction() as tx:
                 await tell(tx, till.show, ShowCancelled(revision=2))
             await until(is_heard, within_s=15)
             await tell(hanging, till.show, ShowCancelled(revision=3))
 
-    async with box_office(replace(box.config, postgres_idle_s=1)) as hasty:
+    async with open_app(replace(app.config, postgres_idle_s=1)) as hasty:
         with pytest.raises(EngineDown):
             await hang(hasty)
 
@@ -172,35 +172,35 @@ async def test_a_transaction_that_hangs_is_ended_and_what_is_behind_it_is_told(
 
 
 async def test_without_a_bus_seats_are_sold_and_facts_are_heard_all_the_same(
-    box: Box, till: Till, ears: Ears
+    app: App, till: Till, ears: Ears
 ) -> None:
-    cut_off = other_outbox(box, bus_url=NOWHERE)
-    relay, listener = Relay(cut_off, box.config), ears.another(cut_off)
-    before = await checkpoint(box, "relay") if await relayed(box) else 0
-    await turns_are_free(box)
-    bookings = [await hold(box, till.show, an_owner(), seat) for seat in range(5)]
+    cut_off = other_outbox(app, bus_url=NOWHERE)
+    relay, listener = Relay(cut_off, app.config), ears.another(cut_off)
+    before = await checkpoint(app, "relay") if await relayed(app) else 0
+    await turns_are_free(app)
+    bookings = [await hold(app, till.show, an_owner(), seat) for seat in range(5)]
     for booking in bookings:
-        await box.sales.cancel(booking)
+        await app.sales.cancel(booking)
 
     assert await relay.relay() == 0
     await ears.listen(listener)
-    behind = await checkpoint(box, "relay")
-    await relayed(box)
+    behind = await checkpoint(app, "relay")
+    await relayed(app)
 
     assert [ears.of(booking.number) for booking in bookings] == [["booking.held", "booking.cancelled"]] * 5
     assert behind == before
-    assert await (await box.outbox.bus()).last() == await checkpoint(box, "relay") == ears.ids[-1]
+    assert await (await app.outbox.bus()).last() == await checkpoint(app, "relay") == ears.ids[-1]
     await cut_off.close()
 
 
-async def test_what_an_emptied_bus_has_forgotten_is_told_again(box: Box, till: Till, ears: Ears) -> None:
+async def test_what_an_emptied_bus_has_forgotten_is_told_again(app: App, till: Till, ears: Ears) -> None:
     await till.opened(1)
-    relay = await relayed(box)
-    await box.redis.call("FLUSHALL")
+    relay = await relayed(app)
+    await app.redis.call("FLUSHALL")
     await till.opened(2)
-    await relayed(box, relay)
+    await relayed(app, relay)
 
-    bus = await box.outbox.bus()
+    bus = await app.outbox.bus()
     told = [message.position for message in await bus.reader().read(0, 100_000, 0)]
     await ears.listen()
 
@@ -209,12 +209,12 @@ async def test_what_an_emptied_bus_has_forgotten_is_told_again(box: Box, till: T
     assert told == sorted(told)
 
 
-async def test_what_the_bus_has_lost_is_heard_before_what_it_has(box: Box, till: Till, ears: Ears) -> None:
+async def test_what_the_bus_has_lost_is_heard_before_what_it_has(app: App, till: Till, ears: Ears) -> None:
     """A hole: the bus has the second fact and not the first."""
-    booking = await hold(box, till.show, an_owner(), 1)
-    await box.sales.cancel(booking)
-    await relayed(box)
-    bus = await box.outbox.bus()
+    booking = await hold(app, till.show, an_owner(), 1)
+    await app.sales.cancel(booking)
+    await relayed(app)
+    bus = await app.outbox.bus()
     last = (await bus.reader().read(0, 100_000, 0))[-1]
     await bus.clear()
     await bus.append([last], 0)
@@ -224,30 +224,30 @@ async def test_what_the_bus_has_lost_is_heard_before_what_it_has(box: Box, till:
     assert ears.of(booking.number) == ["booking.held", "booking.cancelled"]
 
 
-async def test_an_idle_bus_that_forgets_is_told_again_too(box: Box, till: Till, ears: Ears) -> None:
+async def test_an_idle_bus_that_forgets_is_told_again_too(app: App, till: Till, ears: Ears) -> None:
     await till.opened(1)
-    await relayed(box)
-    await box.redis.call("FLUSHALL")
+    await relayed(app)
+    await app.redis.call("FLUSHALL")
 
-    await relayed(box, Relay(box.outbox, box.config))
-    await relayed(box)
+    await relayed(app, Relay(app.outbox, app.config))
+    await relayed(app)
 
-    assert await (await box.outbox.bus()).last() == await checkpoint(box, "relay")
+    assert await (await app.outbox.bus()).last() == await checkpoint(app, "relay")
     await ears.listen()
     assert len(ears.heard) == 1
 
 
-async def test_a_log_of_a_ledger_that_was_put_back_is_cleared(box: Box, till: Till, ears: Ears) -> None:
+async def test_a_log_of_a_ledger_that_was_put_back_is_cleared(app: App, till: Till, ears: Ears) -> None:
     await till.opened(1)
-    await relayed(box)
-    bus = await box.outbox.bus()
+    await relayed(app)
+    bus = await app.outbox.bus()
     last = await bus.last()
     await bus.append([Message(last + 1000, last, b"{}")], last)
     await till.opened(2)
 
-    await relayed(box)
-    await relayed(box)
+    await relayed(app)
+    await relayed(app)
 
-    assert await bus.last() == await checkpoint(box, "relay")
+    assert await bus.last() == await checkpoint(app, "relay")
     await ears.listen()
     assert len(ears.heard) == 2

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
+from holdfast.bookings import Booking, State
 from holdfast.claim import Part
-from holdfast.ledger import Booking, State
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.payment import Ask, Payment
 from holdfast.payments.saga import Step
@@ -38,20 +38,20 @@ def ask_for(booking: Booking, **change: Any) -> Ask:
     return msgspec.structs.replace(ask, **change)
 
 
-async def paying(box: Box, show_id: int, *seats: int) -> Payment:
-    (started,) = await box.payments.start_many([ask_for(await hold(box, show_id, an_owner(), *seats))])
+async def paying(app: App, show_id: int, *seats: int) -> Payment:
+    (started,) = await app.payments.start_many([ask_for(await hold(app, show_id, an_owner(), *seats))])
     assert started.outcome == "charge"
     assert started.payment is not None
     return started.payment
 
 
-async def confirmed(box: Box, payment: Payment, charge: Charge = YES) -> Payment:
-    (after,) = await box.payments.confirm_many([Came(payment, charge, 100, 50)])
+async def confirmed(app: App, payment: Payment, charge: Charge = YES) -> Payment:
+    (after,) = await app.payments.confirm_many([Came(payment, charge, 100, 50)])
     return after
 
 
 async def test_a_hold_that_is_paid_for_is_paying_with_another_fence_and_a_later_end(
-    either_box: Box, a_show: Show
+    either_box: App, a_show: Show
 ) -> None:
     show_id = await a_show()
     before = await hold(either_box, show_id, an_owner(), 1, 2)
@@ -68,7 +68,7 @@ async def test_a_hold_that_is_paid_for_is_paying_with_another_fence_and_a_later_
     assert started.payment.amount_minor == 3000
 
 
-async def test_of_many_who_pay_for_the_same_booking_one_does(either_box: Box, a_show: Show) -> None:
+async def test_of_many_who_pay_for_the_same_booking_one_does(either_box: App, a_show: Show) -> None:
     booking = await hold(either_box, await a_show(), an_owner(), 1)
 
     answers = await either_box.payments.start_many([ask_for(booking) for _ in range(5)])
@@ -76,7 +76,7 @@ async def test_of_many_who_pay_for_the_same_booking_one_does(either_box: Box, a_
     assert [answer.outcome for answer in answers] == ["charge", *["paying"] * 4]
 
 
-async def test_the_same_request_is_the_same_payment(either_box: Box, a_show: Show) -> None:
+async def test_the_same_request_is_the_same_payment(either_box: App, a_show: Show) -> None:
     booking = await hold(either_box, await a_show(), an_owner(), 1)
     ask = ask_for(booking)
 
@@ -89,9 +89,9 @@ async def test_the_same_request_is_the_same_payment(either_box: Box, a_show: Sho
 
 
 @pytest.mark.parametrize("how", ["of somebody else", "lapsed", "unknown", "cancelled"])
-async def test_what_is_not_held_is_not_paid_for(box: Box, a_show: Show, how: str) -> None:
+async def test_what_is_not_held_is_not_paid_for(app: App, a_show: Show, how: str) -> None:
     show_id = await a_show()
-    booking = await hold(box, show_id, an_owner(), 1)
+    booking = await hold(app, show_id, an_owner(), 1)
     ask = ask_for(booking)
     expected = {"of somebody else": "none", "lapsed": "held", "unknown": "none", "cancelled": "cancelled"}
     if how == "of somebody else":
@@ -99,17 +99,17 @@ async def test_what_is_not_held_is_not_paid_for(box: Box, a_show: Show, how: str
     if how == "unknown":
         ask = ask_for(booking, number=booking.number + 1_000_000)
     if how == "lapsed":
-        await box.postgres.execute("UPDATE booking SET expires_at = now() WHERE show_id = $1", show_id)
+        await app.postgres.execute("UPDATE booking SET expires_at = now() WHERE show_id = $1", show_id)
     if how == "cancelled":
-        await box.ledger.cancel(booking, booking.owner_id)
+        await app.ledger.cancel(booking, booking.owner_id)
 
-    (started,) = await box.payments.start_many([ask])
+    (started,) = await app.payments.start_many([ask])
 
     assert started.outcome == expected[how]
-    assert await box.payments.latest(show_id, booking.number) is None
+    assert await app.payments.latest(show_id, booking.number) is None
 
 
-async def test_money_that_came_confirms_with_tickets_books_and_a_fact(either_box: Box, a_show: Show) -> None:
+async def test_money_that_came_confirms_with_tickets_books_and_a_fact(either_box: App, a_show: Show) -> None:
     show_id = await a_show()
     payment = await paying(either_box, show_id, 3, 4)
 
@@ -130,7 +130,7 @@ async def test_money_that_came_confirms_with_tickets_books_and_a_fact(either_box
     assert [row["kind"] for row in kinds] == ["booking.held", "booking.paying", "booking.confirmed"]
 
 
-async def test_a_decline_gives_the_hold_its_time_back_and_another_key(either_box: Box, a_show: Show) -> None:
+async def test_a_decline_gives_the_hold_its_time_back_and_another_key(either_box: App, a_show: Show) -> None:
     show_id = await a_show()
     before = await hold(either_box, show_id, an_owner(), 1)
     ask = ask_for(before)
@@ -149,7 +149,7 @@ async def test_a_decline_gives_the_hold_its_time_back_and_another_key(either_box
     assert second.payment.hold_left_ms == pytest.approx(first.payment.hold_left_ms, abs=5000)
 
 
-async def test_time_up_lets_the_seats_go(either_box: Box, a_show: Show) -> None:
+async def test_time_up_lets_the_seats_go(either_box: App, a_show: Show) -> None:
     show_id = await a_show()
     payment = await paying(either_box, show_id, 1, 2)
 
@@ -161,68 +161,68 @@ async def test_time_up_lets_the_seats_go(either_box: Box, a_show: Show) -> None:
 
 
 class TestLate:
-    async def late(self, box: Box, show_id: int) -> Payment:
-        payment = await paying(box, show_id, 5, 6)
-        gone = await box.payments.let_go(payment, is_sure=False)
-        await box.sales.tell_map(show_id, Part("let_go", payment.claim))
+    async def late(self, app: App, show_id: int) -> Payment:
+        payment = await paying(app, show_id, 5, 6)
+        gone = await app.payments.let_go(payment, is_sure=False)
+        await app.sales.tell_map(show_id, Part("let_go", payment.claim))
         assert gone.step is Step.WATCH
-        late = await confirmed(box, gone)
+        late = await confirmed(app, gone)
         assert late.step is Step.LATE
         return late
 
-    async def test_money_for_seats_that_are_free_books_them(self, box: Box, a_show: Show) -> None:
+    async def test_money_for_seats_that_are_free_books_them(self, app: App, a_show: Show) -> None:
         show_id = await a_show()
-        late = await self.late(box, show_id)
+        late = await self.late(app, show_id)
 
-        after = await box.payments.book_late(late, may_book=True)
+        after = await app.payments.book_late(late, may_book=True)
 
         assert (after.step, after.booking_state) == (Step.PAID, State.CONFIRMED)
-        owed = await self.account(box, show_id, "owed")
-        assert (owed, await self.account(box, show_id, "gateway:sandbox")) == (0, 3000)
+        owed = await self.account(app, show_id, "owed")
+        assert (owed, await self.account(app, show_id, "gateway:sandbox")) == (0, 3000)
 
-    async def test_money_for_seats_somebody_has_goes_back_once(self, box: Box, a_show: Show) -> None:
+    async def test_money_for_seats_somebody_has_goes_back_once(self, app: App, a_show: Show) -> None:
         show_id = await a_show()
-        late = await self.late(box, show_id)
-        rival = await hold(box, show_id, an_owner(), 6)
+        late = await self.late(app, show_id)
+        rival = await hold(app, show_id, an_owner(), 6)
 
-        after = await box.payments.book_late(late, may_book=True)
-        again = await box.payments.book_late(late, may_book=True)
+        after = await app.payments.book_late(late, may_book=True)
+        again = await app.payments.book_late(late, may_book=True)
 
-        refunds = await box.postgres.fetch("SELECT * FROM refund WHERE show_id = $1", show_id)
+        refunds = await app.postgres.fetch("SELECT * FROM refund WHERE show_id = $1", show_id)
         assert (after.step, after.booking_state, again.step) == (Step.RETURNED, State.FAILED, Step.RETURNED)
         assert [(row["why"], row["amount_minor"]) for row in refunds] == [("late", 3000)]
-        assert await self.account(box, show_id, "owed") == -3000
-        assert (await box.ledger.booking(show_id, rival.number)) == rival
+        assert await self.account(app, show_id, "owed") == -3000
+        assert (await app.ledger.booking(show_id, rival.number)) == rival
 
     async def test_money_for_a_hold_that_was_called_off_and_still_stands_confirms_it(
-        self, box: Box, a_show: Show
+        self, app: App, a_show: Show
     ) -> None:
         show_id = await a_show()
-        payment = await paying(box, show_id, 1)
-        called_off = await box.payments.give_back(payment, NO, Step.CALLED_OFF)
+        payment = await paying(app, show_id, 1)
+        called_off = await app.payments.give_back(payment, NO, Step.CALLED_OFF)
 
-        late = await confirmed(box, called_off)
-        after = await box.payments.book_late(late, may_book=True)
+        late = await confirmed(app, called_off)
+        after = await app.payments.book_late(late, may_book=True)
 
         assert (after.step, after.booking_state) == (Step.PAID, State.CONFIRMED)
 
-    async def account(self, box: Box, show_id: int, account: str) -> int:
+    async def account(self, app: App, show_id: int, account: str) -> int:
         sql = "SELECT coalesce(sum(amount_minor), 0)::int FROM journal WHERE show_id = $1 AND account = $2"
-        return int(await box.postgres.fetchval(sql, show_id, account))
+        return int(await app.postgres.fetchval(sql, show_id, account))
 
 
-async def test_a_card_has_as_many_seats_as_the_show_allows(box: Box, a_show: Show) -> None:
+async def test_a_card_has_as_many_seats_as_the_show_allows(app: App, a_show: Show) -> None:
     show_id = await a_show()
-    first = await hold(box, show_id, an_owner(), 1, 2)
-    second = await hold(box, show_id, an_owner(), 3, 4)
+    first = await hold(app, show_id, an_owner(), 1, 2)
+    second = await hold(app, show_id, an_owner(), 3, 4)
     limit = {"card": "visa", "card_seats_max": 3}
 
     async def pays(booking: Booking) -> Started:
-        return await box.payments.start(ask_for(booking, **limit))
+        return await app.payments.start(ask_for(booking, **limit))
 
     one, two = await pays(first), await pays(second)
     assert one.payment is not None
-    await box.payments.give_back(one.payment, NO, Step.DECLINED)
+    await app.payments.give_back(one.payment, NO, Step.DECLINED)
     three = await pays(second)
 
     assert [started.outcome for started in (one, two, three)] == ["charge", "card", "charge"]

@@ -5,15 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.accounts import NewAccount, People, SignedIn
 from holdfast.engines.postgres import Postgres
-from holdfast.people import NewAccount, People, Role, SignedIn
-from holdfast.refusals import (
-    BadCredentials,
-    EmailTaken,
-    TokenExpired,
-    TokenInvalid,
-    WrongPassword,
-)
+from holdfast.errors import BadCredentials, EmailTaken, TokenExpired, TokenInvalid, WrongPassword
+from holdfast.web.caller import Role
 from tests.stores.offices import CONFIG, HERE, PASSWORD, Offices, bearer, is_let_in, signed_up
 
 

@@ -11,13 +11,13 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
-from holdfast.app import Box
-from holdfast.catalogue.admin.keeper import Keeper
-from holdfast.catalogue.price_rules import DemandStep, EarlyStep, PriceRule, PriceRules
-from holdfast.catalogue.prices.store import PriceDesk
-from holdfast.catalogue.prices.worker import PriceDuties
-from holdfast.ledger import State
-from holdfast.sale.refusals import PriceChanged
+from holdfast.app import App
+from holdfast.bookings import State
+from holdfast.holds.errors import PriceChanged
+from holdfast.organisers.jobs import PriceDuties
+from holdfast.organisers.price_rules_store import PriceDesk
+from holdfast.organisers.scope import Keeper
+from holdfast.pricing.rules import DemandStep, EarlyStep, PriceRule, PriceRules
 from tests.cast import a_show as a_show_in
 from tests.stores.paid import bought
 from tests.stores.stages import Stage, an_order
@@ -37,21 +37,21 @@ def by_demand(percent: int, change_minor: int) -> PriceRules:
     return PriceRules(currency="EUR", rules=(replace(RULE, demand=(step,)),))
 
 
-def desk(box: Box) -> PriceDesk:
-    return PriceDesk(box.postgres, box.catalogue, Keeper(1, is_admin=True), pause_s=3600)
+def desk(app: App) -> PriceDesk:
+    return PriceDesk(app.postgres, app.catalogue, Keeper(1, is_admin=True), pause_s=3600)
 
 
-def duties(box: Box) -> PriceDuties:
-    return PriceDuties(box.postgres, box.catalogue, pause_s=3600)
+def duties(app: App) -> PriceDuties:
+    return PriceDuties(app.postgres, app.catalogue, pause_s=3600)
 
 
-async def due(box: Box, *show_ids: int) -> None:
+async def due(app: App, *show_ids: int) -> None:
     sql = "UPDATE price_plan SET due_at = now() WHERE show_id = ANY ($1)"
-    await box.postgres.execute(sql, list(show_ids))
+    await app.postgres.execute(sql, list(show_ids))
 
 
-async def price(box: Box, show_id: int) -> int:
-    return int(await box.postgres.fetchval("SELECT price_minor FROM price WHERE show_id = $1", show_id))
+async def price(app: App, show_id: int) -> int:
+    return int(await app.postgres.fetchval("SELECT price_minor FROM price WHERE show_id = $1", show_id))
 
 
 @pytest.mark.parametrize(
@@ -61,114 +61,114 @@ async def price(box: Box, show_id: int) -> int:
         "DELETE FROM price_change WHERE show_id = $1",
     ],
 )
-async def test_what_a_show_cost_cannot_be_written_over(box: Box, a_show: Show, statement: str) -> None:
+async def test_what_a_show_cost_cannot_be_written_over(app: App, a_show: Show, statement: str) -> None:
     show_id = await a_show()
-    await desk(box).put(show_id, early())
+    await desk(app).put(show_id, early())
 
     with pytest.raises(asyncpg.CheckViolationError, match="is history"):
-        await box.postgres.execute(statement, show_id)
+        await app.postgres.execute(statement, show_id)
 
 
-async def test_a_step_leaves_the_map_as_it_is(box: Box, a_show: Show) -> None:
+async def test_a_step_leaves_the_map_as_it_is(app: App, a_show: Show) -> None:
     """No rebuild in the middle of a sale: the map knows no prices."""
     show_id = await a_show()
-    epoch = await box.seatmap.rebuild(show_id, "test")
+    epoch = await app.seatmap.rebuild(show_id, "test")
 
-    await desk(box).put(show_id, early())
+    await desk(app).put(show_id, early())
 
-    sale = await box.ledger.sale(show_id)
+    sale = await app.ledger.sale(show_id)
     assert sale is not None
     assert (sale.epoch, sale.map_stale) == (epoch, False)
 
 
-async def test_a_price_follows_what_is_sold_up_and_down_again(box: Box, a_show: Show) -> None:
+async def test_a_price_follows_what_is_sold_up_and_down_again(app: App, a_show: Show) -> None:
     show_id = await a_show(10)
-    await desk(box).put(show_id, by_demand(30, 400))
-    booking = await bought(box, show_id, 0, 1, 2)
-    await due(box, show_id)
-    await duties(box).step()
-    dear = await price(box, show_id)
+    await desk(app).put(show_id, by_demand(30, 400))
+    booking = await bought(app, show_id, 0, 1, 2)
+    await due(app, show_id)
+    await duties(app).step()
+    dear = await price(app, show_id)
 
-    await box.refunds.cancel(booking, None)
-    await due(box, show_id)
-    await duties(box).step()
+    await app.refunds.cancel(booking, None)
+    await due(app, show_id)
+    await duties(app).step()
 
-    assert (dear, await price(box, show_id)) == (1900, 1500)
+    assert (dear, await price(app, show_id)) == (1900, 1500)
     assert booking.prices_minor == (1500,) * 3
 
 
-async def test_seats_kept_back_are_no_part_of_the_share(box: Box, a_show: Show) -> None:
+async def test_seats_kept_back_are_no_part_of_the_share(app: App, a_show: Show) -> None:
     show_id = await a_show(10)
-    await box.sales.block(show_id, range(5, 10), "sponsor", 1)
-    await desk(box).put(show_id, by_demand(40, 400))
+    await app.sales.block(show_id, range(5, 10), "sponsor", 1)
+    await desk(app).put(show_id, by_demand(40, 400))
 
-    await bought(box, show_id, 0, 1)  # two of five
-    await due(box, show_id)
-    await duties(box).step()
+    await bought(app, show_id, 0, 1)  # two of five
+    await due(app, show_id)
+    await duties(app).step()
 
-    assert await price(box, show_id) == 1900
+    assert await price(app, show_id) == 1900
 
 
-async def test_holds_move_no_price(box: Box, a_show: Show) -> None:
+async def test_holds_move_no_price(app: App, a_show: Show) -> None:
     """Holding costs nothing: whoever could move prices by it would."""
     show_id = await a_show(10)
-    await desk(box).put(show_id, by_demand(10, 400))
-    await box.sales.hold(await an_order(box, show_id, an_owner(), 0, 1, 2, 3))
+    await desk(app).put(show_id, by_demand(10, 400))
+    await app.sales.hold(await an_order(app, show_id, an_owner(), 0, 1, 2, 3))
 
-    await due(box, show_id)
-    await duties(box).step()
+    await due(app, show_id)
+    await duties(app).step()
 
-    assert await price(box, show_id) == 1500
+    assert await price(app, show_id) == 1500
 
 
-async def test_a_show_that_cannot_be_priced_keeps_nobody_from_it(box: Box, a_show: Show) -> None:
+async def test_a_show_that_cannot_be_priced_keeps_nobody_from_it(app: App, a_show: Show) -> None:
     broken, sound = await a_show(10), await a_show(10)
     for show_id in (broken, sound):
-        await desk(box).put(show_id, by_demand(10, 400))
-        await bought(box, show_id, 0)
-    await box.postgres.execute("""UPDATE price_plan SET rules = '{"rules": []}' WHERE show_id = $1""", broken)
-    await due(box, broken, sound)
+        await desk(app).put(show_id, by_demand(10, 400))
+        await bought(app, show_id, 0)
+    await app.postgres.execute("""UPDATE price_plan SET rules = '{"rules": []}' WHERE show_id = $1""", broken)
+    await due(app, broken, sound)
 
-    await duties(box).step()
+    await duties(app).step()
 
-    assert (await price(box, broken), await price(box, sound)) == (1500, 1900)
+    assert (await price(app, broken), await price(app, sound)) == (1500, 1900)
     is_put_off = "SELECT due_at > now() + interval '30 s' FROM price_plan WHERE show_id = $1"
-    assert await box.postgres.fetchval(is_put_off, broken)
+    assert await app.postgres.fetchval(is_put_off, broken)
 
 
-async def test_workers_at_once_make_one_step(box: Box, a_show: Show) -> None:
+async def test_workers_at_once_make_one_step(app: App, a_show: Show) -> None:
     show_id = await a_show(10)
-    await desk(box).put(show_id, by_demand(10, 400))
-    await bought(box, show_id, 0)
-    await due(box, show_id)
+    await desk(app).put(show_id, by_demand(10, 400))
+    await bought(app, show_id, 0)
+    await due(app, show_id)
 
-    await asyncio.gather(*(duties(box).step() for _ in range(5)))
+    await asyncio.gather(*(duties(app).step() for _ in range(5)))
 
     steps = "SELECT count(*) FROM price_change WHERE show_id = $1 AND why = 'step'"
-    assert await box.postgres.fetchval(steps, show_id) == 1
-    assert await box.postgres.fetchval("SELECT revision FROM show WHERE id = $1", show_id) == 2
+    assert await app.postgres.fetchval(steps, show_id) == 1
+    assert await app.postgres.fetchval("SELECT revision FROM show WHERE id = $1", show_id) == 2
 
 
-async def test_every_set_of_rules_is_kept_with_who_set_it(box: Box, a_show: Show) -> None:
+async def test_every_set_of_rules_is_kept_with_who_set_it(app: App, a_show: Show) -> None:
     show_id = await a_show()
-    await desk(box).put(show_id, early())
-    await desk(box).put(show_id, early(-400))
-    await desk(box).remove(show_id)
-    await desk(box).remove(show_id)
+    await desk(app).put(show_id, early())
+    await desk(app).put(show_id, early(-400))
+    await desk(app).remove(show_id)
+    await desk(app).remove(show_id)
 
-    rows = await box.postgres.fetch(
+    rows = await app.postgres.fetch(
         "SELECT rules IS NULL AS gone, actor_id FROM price_rules WHERE show_id = $1 ORDER BY id", show_id
     )
 
     assert [(row["gone"], row["actor_id"]) for row in rows] == [(False, 1), (False, 1), (True, 1)]
-    assert await price(box, show_id) == 1500
+    assert await price(app, show_id) == 1500
 
 
-async def test_an_operator_sees_prices_and_what_moved_them(box: Box, a_show: Show) -> None:
+async def test_an_operator_sees_prices_and_what_moved_them(app: App, a_show: Show) -> None:
     show_id = await a_show()
-    await desk(box).put(show_id, early())
+    await desk(app).put(show_id, early())
     ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    env = {"HOLDFAST_DATABASE_URL": box.config.database_url, "HOLDFAST_REDIS_URL": box.config.redis_url}
+    env = {"HOLDFAST_DATABASE_URL": app.config.database_url, "HOLDFAST_REDIS_URL": app.config.redis_url}
 
     told = []
     for options in ((), ("--json",)):
@@ -190,8 +190,8 @@ async def test_an_operator_sees_prices_and_what_moved_them(box: Box, a_show: Sho
 class TestRedisAway:
     @pytest.fixture
     async def show_id(self, stage: Stage) -> AsyncIterator[int]:
-        show_id = await a_show_in(stage.box, 20)
-        await stage.box.catalogue.show_on_sale(show_id)
+        show_id = await a_show_in(stage.app, 20)
+        await stage.app.catalogue.show_on_sale(show_id)
         await stage.engines.valkey.hold()
         yield show_id
         await stage.bring_valkey_back()
@@ -199,14 +199,14 @@ class TestRedisAway:
     async def test_who_says_what_they_expect_is_charged_that_or_asked(
         self, stage: Stage, show_id: int
     ) -> None:
-        box, owner = stage.box, an_owner()
-        order = replace(await an_order(box, show_id, owner, 4), expected_minor=1500)
+        app, owner = stage.app, an_owner()
+        order = replace(await an_order(app, show_id, owner, 4), expected_minor=1500)
         await desk(stage.slow).put(show_id, early())  # another process: ours knows the old price
 
         with pytest.raises(PriceChanged) as refused:
-            await box.sales.hold(order)
-        again = replace(await an_order(box, show_id, owner, 4), expected_minor=1200)
-        booking = await box.sales.hold(again)
+            await app.sales.hold(order)
+        again = replace(await an_order(app, show_id, owner, 4), expected_minor=1200)
+        booking = await app.sales.hold(again)
 
         assert refused.value.details["total_minor"] == 1200
         assert (booking.state, booking.amount_minor) == (State.HELD, 1200)

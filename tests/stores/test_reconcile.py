@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.app import Box, box_office
+from holdfast.app import App, open_app
+from holdfast.bookings import State
 from holdfast.claim import Part
 from holdfast.config import Config
-from holdfast.ledger import State
-from holdfast.payments.books.difference import Kind
-from holdfast.payments.books.worker import BookDuties
+from holdfast.payments.differences import Kind
 from holdfast.payments.gateway import GatewayDown
+from holdfast.payments.jobs import BookDuties
 from holdfast.payments.payment import Payment
 from holdfast.payments.saga import Step
 from tests.letters import charged
@@ -32,188 +32,188 @@ LOSE = """CREATE TABLE lost AS SELECT * FROM payment WHERE key = '{key}';
 FIND = "INSERT INTO payment SELECT * FROM lost; DROP TABLE lost"
 
 
-async def older(box: Box, payment: Payment, by_s: int = 120) -> None:
+async def older(app: App, payment: Payment, by_s: int = 120) -> None:
     """Asked for a while ago: nobody is carrying it on at this moment."""
     sql = "UPDATE payment SET asked_at = asked_at - $2 * interval '1 s' WHERE key = $1"
-    await box.postgres.execute(sql, payment.key, by_s)
+    await app.postgres.execute(sql, payment.key, by_s)
 
 
-async def compared(box: Box, *payments: Payment, back_s: int = 600) -> dict[str, Kind]:
+async def compared(app: App, *payments: Payment, back_s: int = 600) -> dict[str, Kind]:
     """What is left of these payments after a comparison."""
-    outcome = await box.books.compare(await box.books.ago(timedelta(seconds=back_s)))
+    outcome = await app.books.compare(await app.books.ago(timedelta(seconds=back_s)))
     keys = {payment.key for payment in payments}
     return {one.key: one.kind for one in outcome.differences if one.key in keys}
 
 
-async def listed(box: Box, payment: Payment) -> list[Any]:
-    return [one for one in (await box.books.latest()).differences if one.key == payment.key]
+async def listed(app: App, payment: Payment) -> list[Any]:
+    return [one for one in (await app.books.latest()).differences if one.key == payment.key]
 
 
 @pytest.mark.parametrize("end", [Step.LOOK_UP, Step.DECLINED, Step.EXPIRED, Step.WATCH])
-async def test_money_taken_there_is_booked_here_and_once(box: Box, a_show: Show, end: Step) -> None:
+async def test_money_taken_there_is_booked_here_and_once(app: App, a_show: Show, end: Step) -> None:
     show_id = await a_show()
-    payment = await paying(box, show_id, 1, 2)
+    payment = await paying(app, show_id, 1, 2)
     match end:
         case Step.LOOK_UP:
-            await box.payments.advance(payment, Step.LOOK_UP, None, 60_000)
+            await app.payments.advance(payment, Step.LOOK_UP, None, 60_000)
         case Step.DECLINED:
-            await box.payments.give_back(payment, NO, Step.DECLINED)
+            await app.payments.give_back(payment, NO, Step.DECLINED)
         case _:
-            await box.payments.let_go(payment, is_sure=end is Step.EXPIRED, due_ms=60_000)
-            await box.sales.tell_map(show_id, Part("let_go", payment.claim))
-    await charged(box, payment)
-    await older(box, payment)
+            await app.payments.let_go(payment, is_sure=end is Step.EXPIRED, due_ms=60_000)
+            await app.sales.tell_map(show_id, Part("let_go", payment.claim))
+    await charged(app, payment)
+    await older(app, payment)
 
-    left = await compared(box, payment)
-    again = await compared(box, payment)
+    left = await compared(app, payment)
+    again = await compared(app, payment)
 
-    booking = await box.ledger.booking(show_id, payment.number)
+    booking = await app.ledger.booking(show_id, payment.number)
     assert (left, again) == ({}, {})
-    assert (await step_of(box, payment), booking and booking.state) == (Step.PAID, State.CONFIRMED)
+    assert (await step_of(app, payment), booking and booking.state) == (Step.PAID, State.CONFIRMED)
     sql = "SELECT sum(amount_minor)::int FROM journal WHERE show_id = $1 AND account = 'gateway:sandbox'"
-    assert await box.postgres.fetchval(sql, show_id) == 3000
+    assert await app.postgres.fetchval(sql, show_id) == 3000
 
 
-async def test_money_for_seats_that_were_sold_meanwhile_goes_back(box: Box, a_show: Show) -> None:
+async def test_money_for_seats_that_were_sold_meanwhile_goes_back(app: App, a_show: Show) -> None:
     show_id = await a_show()
-    payment = await paying(box, show_id, 1)
-    await box.payments.let_go(payment, is_sure=True)
-    await box.sales.tell_map(show_id, Part("let_go", payment.claim))
-    await hold(box, show_id, an_owner(), 1)
-    await charged(box, payment)
-    await older(box, payment)
+    payment = await paying(app, show_id, 1)
+    await app.payments.let_go(payment, is_sure=True)
+    await app.sales.tell_map(show_id, Part("let_go", payment.claim))
+    await hold(app, show_id, an_owner(), 1)
+    await charged(app, payment)
+    await older(app, payment)
 
-    assert await compared(box, payment) == {}
-    assert await step_of(box, payment) is Step.RETURNED
-
-
-async def test_a_payment_of_this_moment_is_not_meddled_with(box: Box, a_show: Show) -> None:
-    payment = await paying(box, await a_show(), 1)
-    await charged(box, payment)
-
-    assert await compared(box, payment) == {}
-    assert await step_of(box, payment) is Step.CHARGE
+    assert await compared(app, payment) == {}
+    assert await step_of(app, payment) is Step.RETURNED
 
 
-async def test_paid_here_and_unknown_there_is_told(box: Box, a_show: Show) -> None:
-    payment = await confirmed(box, await paying(box, await a_show(), 1))
+async def test_a_payment_of_this_moment_is_not_meddled_with(app: App, a_show: Show) -> None:
+    payment = await paying(app, await a_show(), 1)
+    await charged(app, payment)
 
-    assert await compared(box, payment) == {payment.key: Kind.MISSING}
-    (page,) = await listed(box, payment)
+    assert await compared(app, payment) == {}
+    assert await step_of(app, payment) is Step.CHARGE
+
+
+async def test_paid_here_and_unknown_there_is_told(app: App, a_show: Show) -> None:
+    payment = await confirmed(app, await paying(app, await a_show(), 1))
+
+    assert await compared(app, payment) == {payment.key: Kind.MISSING}
+    (page,) = await listed(app, payment)
     assert (page.ours, page.theirs) == ("paid 15.00 EUR", "no such payment")
 
 
-async def test_another_amount_there_is_told_and_nothing_is_booked(box: Box, a_show: Show) -> None:
-    payment = await paying(box, await a_show(), 1)
-    await charged(box, payment, amount_minor=1)
-    await older(box, payment)
+async def test_another_amount_there_is_told_and_nothing_is_booked(app: App, a_show: Show) -> None:
+    payment = await paying(app, await a_show(), 1)
+    await charged(app, payment, amount_minor=1)
+    await older(app, payment)
 
-    assert await compared(box, payment) == {payment.key: Kind.AMOUNT}
-    assert await step_of(box, payment) is Step.CHARGE
-
-
-async def paid_for_real(box: Box, show_id: int) -> Payment:
-    payment = await paying(box, show_id, 1)
-    charge = await charged(box, payment)
-    return await confirmed(box, payment, charge)
+    assert await compared(app, payment) == {payment.key: Kind.AMOUNT}
+    assert await step_of(app, payment) is Step.CHARGE
 
 
-async def test_a_refund_made_behind_our_back_is_told(box: Box, a_show: Show) -> None:
-    payment = await paid_for_real(box, await a_show())
-    before = await compared(box, payment)
-    gateway, reference = box.cashier.gateway, str(payment.reference)
+async def paid_for_real(app: App, show_id: int) -> Payment:
+    payment = await paying(app, show_id, 1)
+    charge = await charged(app, payment)
+    return await confirmed(app, payment, charge)
+
+
+async def test_a_refund_made_behind_our_back_is_told(app: App, a_show: Show) -> None:
+    payment = await paid_for_real(app, await a_show())
+    before = await compared(app, payment)
+    gateway, reference = app.cashier.gateway, str(payment.reference)
     await gateway.refund(key=f"{payment.key}_x", reference=reference, amount_minor=500, currency="EUR")
 
     assert before == {}
-    assert await compared(box, payment) == {payment.key: Kind.REFUNDED}
+    assert await compared(app, payment) == {payment.key: Kind.REFUNDED}
 
 
-async def test_a_key_of_ours_that_the_ledger_lost_is_told_until_it_is_found(box: Box, a_show: Show) -> None:
-    payment = await paid_for_real(box, await a_show())
-    await box.postgres.execute(LOSE.format(key=payment.key))
+async def test_a_key_of_ours_that_the_ledger_lost_is_told_until_it_is_found(app: App, a_show: Show) -> None:
+    payment = await paid_for_real(app, await a_show())
+    await app.postgres.execute(LOSE.format(key=payment.key))
 
-    lost = await compared(box, payment)
-    await box.postgres.execute(FIND)
-    found = await compared(box, payment)
+    lost = await compared(app, payment)
+    await app.postgres.execute(FIND)
+    found = await compared(app, payment)
 
     assert (lost, found) == ({payment.key: Kind.LOST}, {})
 
 
-async def test_a_difference_is_looked_at_until_it_is_none_however_old(box: Box, a_show: Show) -> None:
-    payment = await paying(box, await a_show(), 1)
-    charge = await charged(box, payment, amount_minor=1)
-    await older(box, payment)
-    await compared(box, payment)
+async def test_a_difference_is_looked_at_until_it_is_none_however_old(app: App, a_show: Show) -> None:
+    payment = await paying(app, await a_show(), 1)
+    charge = await charged(app, payment, amount_minor=1)
+    await older(app, payment)
+    await compared(app, payment)
 
-    later = await compared(box, payment, back_s=0)
+    later = await compared(app, payment, back_s=0)
     sql = "UPDATE payment SET amount_minor = 1 WHERE key = $1"
-    await box.postgres.execute(sql, payment.key)
-    settled = await compared(box, payment, back_s=0)
+    await app.postgres.execute(sql, payment.key)
+    settled = await compared(app, payment, back_s=0)
 
     assert charge.amount_minor == 1
     assert (later, settled) == ({payment.key: Kind.AMOUNT}, {})
-    assert await listed(box, payment) == []
+    assert await listed(app, payment) == []
 
 
-async def test_one_that_is_watched_for_long_with_a_silent_gateway_is_told(box: Box, a_show: Show) -> None:
-    payment = await paying(box, await a_show(), 1)
-    await charged(box, payment, "tok_stuck")
-    await box.payments.let_go(payment, is_sure=False, due_ms=60_000)
-    await older(box, payment, 7200)
+async def test_one_that_is_watched_for_long_with_a_silent_gateway_is_told(app: App, a_show: Show) -> None:
+    payment = await paying(app, await a_show(), 1)
+    await charged(app, payment, "tok_stuck")
+    await app.payments.let_go(payment, is_sure=False, due_ms=60_000)
+    await older(app, payment, 7200)
 
-    assert await compared(box, payment) == {payment.key: Kind.WATCHED}
+    assert await compared(app, payment) == {payment.key: Kind.WATCHED}
 
 
-async def test_pages_are_read_to_the_end(box: Box, a_show: Show) -> None:
+async def test_pages_are_read_to_the_end(app: App, a_show: Show) -> None:
     show_id = await a_show()
-    first, last = await paying(box, show_id, 1), await paying(box, show_id, 2)
+    first, last = await paying(app, show_id, 1), await paying(app, show_id, 2)
     others = [msgspec.structs.replace(first, key=f"{first.key} of another shop {n}") for n in range(100)]
-    await charged(box, first)
-    await asyncio.gather(*(charged(box, other) for other in others))
-    await charged(box, last)
-    await older(box, first)
-    await older(box, last)
+    await charged(app, first)
+    await asyncio.gather(*(charged(app, other) for other in others))
+    await charged(app, last)
+    await older(app, first)
+    await older(app, last)
 
-    assert await compared(box, first, last) == {}
-    assert {await step_of(box, payment) for payment in (first, last)} == {Step.PAID}
+    assert await compared(app, first, last) == {}
+    assert {await step_of(app, payment) for payment in (first, last)} == {Step.PAID}
 
 
 class TestTheDuty:
-    async def test_only_one_compares_at_a_time(self, box: Box) -> None:
-        async with box.books.alone() as first, box.books.alone() as second:
+    async def test_only_one_compares_at_a_time(self, app: App) -> None:
+        async with app.books.alone() as first, app.books.alone() as second:
             assert (first, second) == (True, False)
-        async with box.books.alone() as later:
+        async with app.books.alone() as later:
             assert later is True
 
-    async def test_it_goes_on_where_the_latest_began_and_not_too_often(self, box: Box) -> None:
-        books, hour, day = box.books, timedelta(hours=1), timedelta(days=1)
-        await box.postgres.execute("DELETE FROM books_compared")
+    async def test_it_goes_on_where_the_latest_began_and_not_too_often(self, app: App) -> None:
+        books, hour, day = app.books, timedelta(hours=1), timedelta(days=1)
+        await app.postgres.execute("DELETE FROM books_compared")
         first = await books.since(hour, day, timedelta(seconds=45))
-        await BookDuties(books, box.config).compare()
+        await BookDuties(books, app.config).compare()
         at_once = await books.since(hour, day, timedelta(seconds=45))
-        began: datetime = await box.postgres.fetchval("SELECT began_at FROM books_compared")
+        began: datetime = await app.postgres.fetchval("SELECT began_at FROM books_compared")
         later = await books.since(hour, day, timedelta(seconds=0))
 
         assert first is not None
         assert began - first > timedelta(hours=23)
         assert (at_once, later) == (None, began - hour)
 
-    async def test_a_silent_gateway_does_not_move_the_mark(self, config: Config, box: Box) -> None:
-        await BookDuties(box.books, box.config).compare()
-        before = await box.postgres.fetchval("SELECT began_at FROM books_compared")
-        async with box_office(replace(config, gateway_url="http://127.0.0.1:9")) as cut_off:
+    async def test_a_silent_gateway_does_not_move_the_mark(self, config: Config, app: App) -> None:
+        await BookDuties(app.books, app.config).compare()
+        before = await app.postgres.fetchval("SELECT began_at FROM books_compared")
+        async with open_app(replace(config, gateway_url="http://127.0.0.1:9")) as cut_off:
             with pytest.raises(GatewayDown):
                 await cut_off.books.compare(before)
 
-        assert await box.postgres.fetchval("SELECT began_at FROM books_compared") == before
+        assert await app.postgres.fetchval("SELECT began_at FROM books_compared") == before
 
-    async def test_two_comparisons_at_once_settle_once(self, box: Box, a_show: Show) -> None:
-        payment = await paying(box, await a_show(), 1, 2)
-        await charged(box, payment)
-        await older(box, payment)
+    async def test_two_comparisons_at_once_settle_once(self, app: App, a_show: Show) -> None:
+        payment = await paying(app, await a_show(), 1, 2)
+        await charged(app, payment)
+        await older(app, payment)
 
-        await asyncio.gather(*(compared(box, payment) for _ in range(3)))
+        await asyncio.gather(*(compared(app, payment) for _ in range(3)))
 
         sql = "SELECT count(*) FROM journal WHERE show_id = $1 AND account = 'gateway:sandbox'"
-        assert await box.postgres.fetchval(sql, payment.show_id) == 1
-        assert await step_of(box, payment) is Step.PAID
+        assert await app.postgres.fetchval(sql, payment.show_id) == 1
+        assert await step_of(app, payment) is Step.PAID

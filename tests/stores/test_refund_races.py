@@ -10,14 +10,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import pytest
 
-from holdfast.app import Box, box_office
+from holdfast.app import App, open_app
+from holdfast.bookings import Booking, State
 from holdfast.config import Config
 from holdfast.engines.loop import Duty
-from holdfast.ledger import Booking, State
-from holdfast.payments.refunds.refund import RefundState, What
+from holdfast.errors import HoldGone, Refusal, WrongMove
+from holdfast.payments.jobs import PaymentDuties
 from holdfast.payments.saga import Step
-from holdfast.payments.worker import PaymentDuties
-from holdfast.refusals import HoldGone, Refusal, WrongMove
+from holdfast.refunds.refund import RefundState, What
 from tests.patience import until
 from tests.stores.paid import a_refund, an_ask, bought, now_of, refund_duties, refunds_of, violations
 from tests.stores.stages import hold
@@ -34,9 +34,9 @@ def rounds(pytestconfig: pytest.Config) -> int:
 
 
 @pytest.fixture(scope="session")
-async def other(config: Config) -> AsyncIterator[Box]:
+async def other(config: Config) -> AsyncIterator[App]:
     """Another process of the same box office: connections and batches of its own."""
-    async with box_office(config) as opened:
+    async with open_app(config) as opened:
         yield opened
 
 
@@ -56,30 +56,30 @@ async def repeated(rounds: int, race: Callable[[int], Awaitable[str]]) -> Counte
     return outcomes
 
 
-async def settled(box: Box, show_id: int) -> None:
+async def settled(app: App, show_id: int) -> None:
     """Whatever is under way in this show is carried on until nothing is."""
-    payments, refunds = PaymentDuties(box.payments, box.cashier), refund_duties(box)
+    payments, refunds = PaymentDuties(app.payments, app.cashier), refund_duties(app)
     duties: Sequence[Duty] = (payments.carry_on, refunds.carry_out)
 
     async def nothing_is_under_way() -> bool:
         for duty in duties:
             await duty()
-        await box.ledger.sweep(500)
-        return not await box.postgres.fetchval(
+        await app.ledger.sweep(500)
+        return not await app.postgres.fetchval(
             "SELECT (SELECT count(*) FROM payment WHERE show_id = $1 AND due_at IS NOT NULL)"
             " + (SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'asked')",
             show_id,
         )
 
     await until(nothing_is_under_way, within_s=60)
-    await box.ledger.mark(show_id)  # a map that was told in another order is written anew by the comparison
-    await box.seatmap.rebuild(show_id, "test")
+    await app.ledger.mark(show_id)  # a map that was told in another order is written anew by the comparison
+    await app.seatmap.rebuild(show_id, "test")
 
 
-async def kept_minor(box: Box, booking: Booking) -> int:
+async def kept_minor(app: App, booking: Booking) -> int:
     """What was paid for a booking and has not gone back."""
     return int(
-        await box.postgres.fetchval(
+        await app.postgres.fetchval(
             "SELECT coalesce(sum(amount_minor - refunds_minor), 0) FROM payment"
             " WHERE show_id = $1 AND number = $2 AND step IN ('paid', 'late', 'returned')",
             booking.show_id,
@@ -88,58 +88,58 @@ async def kept_minor(box: Box, booking: Booking) -> int:
     )
 
 
-async def test_of_refunds_at_once_one_is_made(box: Box, other: Box, a_show: Show, rounds: int) -> None:
+async def test_of_refunds_at_once_one_is_made(app: App, other: App, a_show: Show, rounds: int) -> None:
     show_id = await a_show(seats=rounds)
 
     async def race(n: int) -> str:
-        booking = await bought(box, show_id, n)
+        booking = await bought(app, show_id, n)
         decisions = await at_about_the_same_time(
-            *(one.refunds.decide(a_refund(booking)) for one in (box, other, box, other))
+            *(one.refunds.decide(a_refund(booking)) for one in (app, other, app, other))
         )
         return ", ".join(sorted(decision.outcome for decision in decisions))  # type: ignore[attr-defined]
 
     assert set(await repeated(rounds, race)) == {"decided, refunded, refunded, refunded"}
-    assert await violations(box, show_id) == []
+    assert await violations(app, show_id) == []
 
 
 async def test_of_refunds_of_the_same_reason_one_is_made(
-    box: Box, other: Box, a_show: Show, rounds: int
+    app: App, other: App, a_show: Show, rounds: int
 ) -> None:
     show_id = await a_show(seats=rounds)
 
     async def race(n: int) -> str:
-        ask = a_refund(await bought(box, show_id, n), what=What.MONEY, amount_minor=100)
+        ask = a_refund(await bought(app, show_id, n), what=What.MONEY, amount_minor=100)
         decisions = await at_about_the_same_time(
-            *(one.refunds.decide(ask) for one in (box, other, box, other))
+            *(one.refunds.decide(ask) for one in (app, other, app, other))
         )
         return ", ".join(sorted(decision.outcome for decision in decisions))  # type: ignore[attr-defined]
 
     assert set(await repeated(rounds, race)) == {"decided, same, same, same"}
-    assert await violations(box, show_id) == []
+    assert await violations(app, show_id) == []
 
 
 async def test_an_owner_who_cancels_while_the_organiser_refunds_gets_it_once(
-    box: Box, other: Box, a_show: Show, rounds: int
+    app: App, other: App, a_show: Show, rounds: int
 ) -> None:
     show_id = await a_show(seats=rounds)
 
     async def race(n: int) -> str:
-        booking = await bought(box, show_id, n)
+        booking = await bought(app, show_id, n)
         await at_about_the_same_time(
-            box.refunds.cancel(booking, None),
+            app.refunds.cancel(booking, None),
             other.refunds.decide(a_refund(booking)),
             other.refunds.cancel(booking, None),
         )
-        (refund,) = await refunds_of(box, booking)
+        (refund,) = await refunds_of(app, booking)
         assert (refund.amount_minor, refund.state) == (1500, RefundState.DONE)
         return refund.rule
 
     assert set(await repeated(rounds, race)) <= {"owner", "admin"}
-    assert await violations(box, show_id) == []
+    assert await violations(app, show_id) == []
 
 
 async def test_a_ticket_is_used_or_given_back_and_never_both(
-    box: Box, other: Box, a_show: Show, rounds: int
+    app: App, other: App, a_show: Show, rounds: int
 ) -> None:
     show_id = await a_show(seats=rounds)
 
@@ -155,49 +155,49 @@ async def test_a_ticket_is_used_or_given_back_and_never_both(
             return voided_at is None
 
     async def race(n: int) -> str:
-        booking = await bought(box, show_id, n)
-        _, was_let_in = await at_about_the_same_time(box.refunds.decide(a_refund(booking)), let_in(booking))
-        is_refunded = (await now_of(box, booking)).state is State.REFUNDED
+        booking = await bought(app, show_id, n)
+        _, was_let_in = await at_about_the_same_time(app.refunds.decide(a_refund(booking)), let_in(booking))
+        is_refunded = (await now_of(app, booking)).state is State.REFUNDED
         assert was_let_in is not is_refunded
-        assert len(await refunds_of(box, booking)) == is_refunded
+        assert len(await refunds_of(app, booking)) == is_refunded
         return "refunded" if is_refunded else "used"
 
     outcomes = await repeated(rounds, race)
     assert set(outcomes) <= {"refunded", "used"}
-    assert await violations(box, show_id) == []
+    assert await violations(app, show_id) == []
 
 
 @pytest.mark.parametrize("method", ["tok_ok", "tok_slow", "tok_late_open"])
 async def test_who_pays_and_cancels_at_once_has_the_seats_or_the_money(
-    box: Box, other: Box, a_show: Show, rounds: int, method: str
+    app: App, other: App, a_show: Show, rounds: int, method: str
 ) -> None:
     show_id = await a_show(seats=rounds)
     bookings = []
 
     async def race(n: int) -> str:
-        booking = await hold(box, show_id, an_owner(), n)
+        booking = await hold(app, show_id, an_owner(), n)
         bookings.append(booking)
         _, cancelled = await at_about_the_same_time(
-            box.cashier.pay(an_ask(booking, method)), cancel(other, booking)
+            app.cashier.pay(an_ask(booking, method)), cancel(other, booking)
         )
         return str(cancelled)
 
     outcomes = await repeated(rounds, race)
-    await settled(box, show_id)
+    await settled(app, show_id)
 
     assert set(outcomes) <= {"cancelled", "refunded", "paying", "too late", "gone"}
     for booking in bookings:
-        state = (await now_of(box, booking)).state
-        assert (state is State.CONFIRMED) == (await kept_minor(box, booking) == 1500), state
+        state = (await now_of(app, booking)).state
+        assert (state is State.CONFIRMED) == (await kept_minor(app, booking) == 1500), state
         assert state in (State.CONFIRMED, State.REFUNDED, State.CANCELLED, State.HELD, State.EXPIRED)
-    assert await violations(box, show_id) == []
+    assert await violations(app, show_id) == []
 
 
-async def cancel(box: Box, booking: Booking) -> str:
+async def cancel(app: App, booking: Booking) -> str:
     """What the owner was told."""
     try:
-        after, _ = await box.refunds.cancel(
-            await box.sales.booking(booking.owner_id, booking.show_id, booking.number), None
+        after, _ = await app.refunds.cancel(
+            await app.sales.booking(booking.owner_id, booking.show_id, booking.number), None
         )
     except WrongMove:
         return "too late"
@@ -208,7 +208,7 @@ async def cancel(box: Box, booking: Booking) -> str:
 
 @pytest.mark.parametrize("method", ["tok_ok", "tok_late_open"])
 async def test_a_payment_that_meets_the_end_of_its_time_has_the_seats_or_the_money_back(
-    box: Box, other: Box, a_show: Show, rounds: int, method: str
+    app: App, other: App, a_show: Show, rounds: int, method: str
 ) -> None:
     """The hold lapses while somebody begins to pay; or the deadline passes while the gateway is asked."""
     show_id = await a_show(seats=rounds)
@@ -228,34 +228,34 @@ async def test_a_payment_that_meets_the_end_of_its_time_has_the_seats_or_the_mon
         await PaymentDuties(other.payments, other.cashier).carry_on()
 
     async def race(n: int) -> str:
-        booking = await hold(box, show_id, an_owner(), n)
+        booking = await hold(app, show_id, an_owner(), n)
         bookings.append(booking)
-        await at_about_the_same_time(box.cashier.pay(an_ask(booking, method)), time_is_up(booking))
-        return (await now_of(box, booking)).state
+        await at_about_the_same_time(app.cashier.pay(an_ask(booking, method)), time_is_up(booking))
+        return (await now_of(app, booking)).state
 
     await repeated(rounds, race)
-    await settled(box, show_id)
+    await settled(app, show_id)
 
     for booking in bookings:
-        state = (await now_of(box, booking)).state
-        assert (state is State.CONFIRMED) == (await kept_minor(box, booking) == 1500), state
+        state = (await now_of(app, booking)).state
+        assert (state is State.CONFIRMED) == (await kept_minor(app, booking) == 1500), state
         assert state in (State.CONFIRMED, State.EXPIRED, State.FAILED, State.HELD)
-    assert await violations(box, show_id) == []
+    assert await violations(app, show_id) == []
 
 
 @pytest.mark.parametrize("method", ["tok_ok", "tok_slow", "tok_declined"])
 async def test_two_tabs_that_pay_are_one_payment(
-    box: Box, other: Box, a_show: Show, rounds: int, method: str
+    app: App, other: App, a_show: Show, rounds: int, method: str
 ) -> None:
     show_id = await a_show(seats=rounds)
 
     async def race(n: int) -> str:
-        booking = await hold(box, show_id, an_owner(), n)
+        booking = await hold(app, show_id, an_owner(), n)
         tabs = await at_about_the_same_time(
-            box.cashier.pay(an_ask(booking, method)), other.cashier.pay(an_ask(booking, "tok_ok"))
+            app.cashier.pay(an_ask(booking, method)), other.cashier.pay(an_ask(booking, "tok_ok"))
         )
         assert not [tab for tab in tabs if isinstance(tab, Exception) and not isinstance(tab, Refusal)]
-        steps = await box.postgres.fetch(
+        steps = await app.postgres.fetch(
             "SELECT step::text AS step FROM payment WHERE show_id = $1 AND number = $2",
             show_id,
             booking.number,
@@ -263,7 +263,7 @@ async def test_two_tabs_that_pay_are_one_payment(
         return str([row["step"] for row in steps].count(Step.PAID))
 
     outcomes = await repeated(rounds, race)
-    await settled(box, show_id)
+    await settled(app, show_id)
 
     assert set(outcomes) <= {"0", "1"}
-    assert await violations(box, show_id) == []
+    assert await violations(app, show_id) == []

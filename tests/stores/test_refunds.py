@@ -6,11 +6,11 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from holdfast.app import Box, box_office
-from holdfast.catalogue import Terms
+from holdfast.app import App, open_app
+from holdfast.bookings import State
 from holdfast.config import Config
-from holdfast.ledger import State
-from holdfast.payments.refunds.refund import RefundState, What, pause_ms
+from holdfast.pricing import Terms
+from holdfast.refunds.refund import RefundState, What, pause_ms
 from tests.stores.paid import (
     a_refund,
     account,
@@ -28,20 +28,20 @@ TERMS = Terms(fee_minor=100, tax_bp=1900)
 
 
 @pytest.fixture(scope="session")
-async def hasty(config: Config) -> AsyncIterator[Box]:
+async def hasty(config: Config) -> AsyncIterator[App]:
     """A box office that does not wait long for its gateway."""
-    async with box_office(replace(config, gateway_timeout_ms=250)) as opened:
+    async with open_app(replace(config, gateway_timeout_ms=250)) as opened:
         yield opened
 
 
-async def test_a_booking_is_refunded_in_full_and_its_seats_are_on_sale_again(box: Box, a_show: Show) -> None:
+async def test_a_booking_is_refunded_in_full_and_its_seats_are_on_sale_again(app: App, a_show: Show) -> None:
     show_id = await a_show(seats=4, sold_on=TERMS)
-    booking = await bought(box, show_id, 1, 2)
-    till = Till(box, show_id, booking.owner_id)
+    booking = await bought(app, show_id, 1, 2)
+    till = Till(app, show_id, booking.owner_id)
 
-    decision = await box.refunds.decide(a_refund(booking))
+    decision = await app.refunds.decide(a_refund(booking))
 
-    after = await now_of(box, booking)
+    after = await now_of(app, booking)
     assert (decision.outcome, after.state) == ("decided", State.REFUNDED)
     assert decision.refund is not None
     assert (decision.refund.state, decision.refund.amount_minor) == (RefundState.DONE, 3000)
@@ -56,40 +56,40 @@ async def test_a_booking_is_refunded_in_full_and_its_seats_are_on_sale_again(box
     ]
     assert await till.counted() == 0
     accounts = ("gateway:sandbox", "organiser", "fee", "tax", "owed")
-    assert [await account(box, show_id, name) for name in accounts] == [0, 0, 0, 0, 0]
-    assert await shown(box, show_id) == "AAAA"
-    await hold(box, show_id, an_owner(), 1, 2)
-    assert await violations(box, show_id) == []
+    assert [await account(app, show_id, name) for name in accounts] == [0, 0, 0, 0, 0]
+    assert await shown(app, show_id) == "AAAA"
+    await hold(app, show_id, an_owner(), 1, 2)
+    assert await violations(app, show_id) == []
 
 
-async def test_a_seat_is_given_back_and_the_booking_keeps_the_others(box: Box, a_show: Show) -> None:
+async def test_a_seat_is_given_back_and_the_booking_keeps_the_others(app: App, a_show: Show) -> None:
     show_id = await a_show(seats=4, sold_on=TERMS)
-    booking = await bought(box, show_id, 1, 2, 3)
-    till = Till(box, show_id, booking.owner_id)
+    booking = await bought(app, show_id, 1, 2, 3)
+    till = Till(app, show_id, booking.owner_id)
 
-    decision = await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=(2,)))
+    decision = await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(2,)))
 
-    after = await now_of(box, booking)
+    after = await now_of(app, booking)
     assert (after.state, after.seats, after.amount_minor) == (State.CONFIRMED, (1, 3), 3000)
     assert decision.refund is not None
     assert (decision.refund.seats, decision.refund.amount_minor) == ((2,), 1500)
     assert await till.counted() == 2
     assert (await till.facts(booking.number))[-2:] == ["booking.reduced", "refund.done"]
-    assert await shown(box, show_id) == "ABAB"
-    assert await violations(box, show_id) == []
+    assert await shown(app, show_id) == "ABAB"
+    assert await violations(app, show_id) == []
 
-    await hold(box, show_id, an_owner(), 2)
-    await box.refunds.decide(a_refund(after))
-    assert await shown(box, show_id) == "AAHA"
-    assert await violations(box, show_id) == []
+    await hold(app, show_id, an_owner(), 2)
+    await app.refunds.decide(a_refund(after))
+    assert await shown(app, show_id) == "AAHA"
+    assert await violations(app, show_id) == []
 
 
-async def test_facts_from_before_speak_of_the_booking_as_it_was(box: Box, a_show: Show) -> None:
-    booking = await bought(box, await a_show(seats=4), 1, 2)
+async def test_facts_from_before_speak_of_the_booking_as_it_was(app: App, a_show: Show) -> None:
+    booking = await bought(app, await a_show(seats=4), 1, 2)
 
-    await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=(2,)))
+    await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(2,)))
 
-    rows = await box.postgres.fetch(
+    rows = await app.postgres.fetch(
         "SELECT kind, (body -> 'seats')::text AS seats FROM outbox"
         " WHERE show_id = $1 AND kind LIKE 'booking.%' ORDER BY id",
         booking.show_id,
@@ -100,11 +100,11 @@ async def test_facts_from_before_speak_of_the_booking_as_it_was(box: Box, a_show
     ]
 
 
-async def test_money_alone_goes_back_until_none_is_left(box: Box, a_show: Show) -> None:
-    booking = await bought(box, await a_show(seats=4, sold_on=TERMS), 1, 2)
+async def test_money_alone_goes_back_until_none_is_left(app: App, a_show: Show) -> None:
+    booking = await bought(app, await a_show(seats=4, sold_on=TERMS), 1, 2)
 
     async def give(amount: int) -> str:
-        decision = await box.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=amount))
+        decision = await app.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=amount))
         return decision.outcome
 
     assert [await give(amount) for amount in (1000, 2001, 1999, 2, 1, 1)] == [
@@ -115,87 +115,87 @@ async def test_money_alone_goes_back_until_none_is_left(box: Box, a_show: Show) 
         "decided",
         "much",
     ]
-    assert (await now_of(box, booking)).state is State.CONFIRMED
-    assert await account(box, booking.show_id, "gateway:sandbox") == 0
-    assert await violations(box, booking.show_id) == []
+    assert (await now_of(app, booking)).state is State.CONFIRMED
+    assert await account(app, booking.show_id, "gateway:sandbox") == 0
+    assert await violations(app, booking.show_id) == []
 
 
-async def test_what_went_back_alone_does_not_go_back_again_with_the_seats(box: Box, a_show: Show) -> None:
-    booking = await bought(box, await a_show(seats=4), 1, 2)
-    await box.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=500))
+async def test_what_went_back_alone_does_not_go_back_again_with_the_seats(app: App, a_show: Show) -> None:
+    booking = await bought(app, await a_show(seats=4), 1, 2)
+    await app.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=500))
 
-    decision = await box.refunds.decide(a_refund(booking))
+    decision = await app.refunds.decide(a_refund(booking))
 
     assert decision.refund is not None
     assert decision.refund.amount_minor == 2500
-    assert await violations(box, booking.show_id) == []
+    assert await violations(app, booking.show_id) == []
 
 
-async def test_what_a_policy_kept_of_other_seats_does_not_make_up_for_it(box: Box, a_show: Show) -> None:
-    booking = await bought(box, await a_show(seats=4), 1, 2)
-    await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,), amount_minor=750))
-    await box.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=500))
+async def test_what_a_policy_kept_of_other_seats_does_not_make_up_for_it(app: App, a_show: Show) -> None:
+    booking = await bought(app, await a_show(seats=4), 1, 2)
+    await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,), amount_minor=750))
+    await app.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=500))
 
-    decision = await box.refunds.decide(a_refund(await now_of(box, booking)))
+    decision = await app.refunds.decide(a_refund(await now_of(app, booking)))
 
     assert decision.refund is not None
     assert (decision.refund.amount_minor, decision.left_minor) == (1000, 750)
-    assert await violations(box, booking.show_id) == []
+    assert await violations(app, booking.show_id) == []
 
 
-async def test_a_reason_has_one_refund(box: Box, a_show: Show) -> None:
-    booking = await bought(box, await a_show(seats=4), 1, 2)
+async def test_a_reason_has_one_refund(app: App, a_show: Show) -> None:
+    booking = await bought(app, await a_show(seats=4), 1, 2)
     ask = a_refund(booking, what=What.MONEY, amount_minor=500)
 
-    first, twin = await box.refund_book.decide_many([ask, ask])
-    again = await box.refunds.decide(ask)
+    first, twin = await app.refund_book.decide_many([ask, ask])
+    again = await app.refunds.decide(ask)
 
     assert [one.outcome for one in (first, twin, again)] == ["decided", "same", "same"]
     assert {one.refund.id for one in (first, twin, again) if one.refund} == {1}
 
 
-async def test_a_booking_that_has_changed_since_is_looked_at_again(box: Box, a_show: Show) -> None:
-    booking = await bought(box, await a_show(seats=4), 1, 2)
-    await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))
+async def test_a_booking_that_has_changed_since_is_looked_at_again(app: App, a_show: Show) -> None:
+    booking = await bought(app, await a_show(seats=4), 1, 2)
+    await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))
 
-    assert (await box.refunds.decide(a_refund(booking))).outcome == "changed"
-    assert (await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))).outcome == "gone"
-    assert (await now_of(box, booking)).seats == (2,)
+    assert (await app.refunds.decide(a_refund(booking))).outcome == "changed"
+    assert (await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))).outcome == "gone"
+    assert (await now_of(app, booking)).seats == (2,)
 
 
 @pytest.mark.parametrize("how", ["whole", "seats"])
-async def test_a_used_ticket_is_not_given_back_but_money_may_be(box: Box, a_show: Show, how: str) -> None:
-    booking = await bought(box, await a_show(seats=4), 1, 2)
-    await use(box, booking.show_id, booking.number, 2)
+async def test_a_used_ticket_is_not_given_back_but_money_may_be(app: App, a_show: Show, how: str) -> None:
+    booking = await bought(app, await a_show(seats=4), 1, 2)
+    await use(app, booking.show_id, booking.number, 2)
     what = What(how)
 
-    refused = await box.refunds.decide(a_refund(booking, what=what, seats=(2,) if what is What.SEATS else ()))
-    alone = await box.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=100))
-    other = await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))
+    refused = await app.refunds.decide(a_refund(booking, what=what, seats=(2,) if what is What.SEATS else ()))
+    alone = await app.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=100))
+    other = await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))
 
     assert (refused.outcome, refused.seats) == ("used", (2,))
     assert (alone.outcome, other.outcome) == ("decided", "decided")
-    assert await violations(box, booking.show_id) == []
+    assert await violations(app, booking.show_id) == []
 
 
-async def test_an_owner_does_not_give_back_a_ticket_that_is_anothers(box: Box, a_show: Show) -> None:
-    booking = await bought(box, await a_show(seats=4), 1, 2)
-    await box.postgres.execute(
+async def test_an_owner_does_not_give_back_a_ticket_that_is_anothers(app: App, a_show: Show) -> None:
+    booking = await bought(app, await a_show(seats=4), 1, 2)
+    await app.postgres.execute(
         "INSERT INTO ticket_life (show_id, serial, owner_id)"
         " SELECT show_id, serial, 1 FROM ticket WHERE show_id = $1 AND number = $2 AND seat = 1",
         booking.show_id,
         booking.number,
     )
 
-    by_owner = await box.refunds.decide(a_refund(booking, why="owner"))
-    by_organiser = await box.refunds.decide(a_refund(booking))
+    by_owner = await app.refunds.decide(a_refund(booking, why="owner"))
+    by_organiser = await app.refunds.decide(a_refund(booking))
 
     assert (by_owner.outcome, by_owner.seats) == ("given", (1,))
     assert by_organiser.outcome == "decided"
 
 
 async def test_a_gateway_that_says_nothing_is_asked_again_under_the_same_key(
-    hasty: Box, a_show: Show
+    hasty: App, a_show: Show
 ) -> None:
     """A part of what was paid: under another key the gateway would give it twice."""
     booking = await bought(hasty, await a_show(seats=4), 1, method="tok_refund_timeout")
@@ -215,83 +215,83 @@ async def test_a_gateway_that_says_nothing_is_asked_again_under_the_same_key(
     assert await violations(hasty, booking.show_id) == []
 
 
-async def test_a_gateway_that_refuses_leaves_it_to_a_person(box: Box, a_show: Show) -> None:
-    booking = await bought(box, await a_show(seats=4), 1, method="tok_refund_refused")
-    till = Till(box, booking.show_id)
+async def test_a_gateway_that_refuses_leaves_it_to_a_person(app: App, a_show: Show) -> None:
+    booking = await bought(app, await a_show(seats=4), 1, method="tok_refund_refused")
+    till = Till(app, booking.show_id)
 
-    decision = await box.refunds.decide(a_refund(booking))
+    decision = await app.refunds.decide(a_refund(booking))
 
     refund = decision.refund
     assert refund is not None
-    assert (refund.state, (await now_of(box, booking)).state) == (RefundState.BY_HAND, State.REFUNDED)
+    assert (refund.state, (await now_of(app, booking)).state) == (RefundState.BY_HAND, State.REFUNDED)
     assert (await till.facts(booking.number))[-1] == "refund.by_hand"
-    assert await account(box, booking.show_id, "owed") == -1500
-    assert await violations(box, booking.show_id) == []
+    assert await account(app, booking.show_id, "owed") == -1500
+    assert await violations(app, booking.show_id) == []
 
-    anew = await box.refund_book.ask_anew(refund)
+    anew = await app.refund_book.ask_anew(refund)
     assert anew is not None
     assert anew.gateway_key != refund.gateway_key
-    assert (await box.refunds.carry_out(anew)).state is RefundState.BY_HAND
+    assert (await app.refunds.carry_out(anew)).state is RefundState.BY_HAND
 
-    paid = await box.refund_book.settle(anew, RefundState.DONE, note="transfer 4711")
-    again = await box.refund_book.settle(anew, RefundState.DONE, note="transfer 4712")
+    paid = await app.refund_book.settle(anew, RefundState.DONE, note="transfer 4711")
+    again = await app.refund_book.settle(anew, RefundState.DONE, note="transfer 4712")
 
     assert (paid.state, again.settled_note) == (RefundState.DONE, "transfer 4711")
-    assert await account(box, booking.show_id, "by_hand") == -1500
-    assert await account(box, booking.show_id, "owed") == 0
-    assert await violations(box, booking.show_id) == []
+    assert await account(app, booking.show_id, "by_hand") == -1500
+    assert await account(app, booking.show_id, "owed") == 0
+    assert await violations(app, booking.show_id) == []
 
 
-async def test_what_a_dead_process_has_decided_a_duty_carries_out_once(box: Box, a_show: Show) -> None:
-    booking = await bought(box, await a_show(seats=4), 1)
-    await box.refund_book.decide_many([a_refund(booking)])
-    duties = refund_duties(box)
+async def test_what_a_dead_process_has_decided_a_duty_carries_out_once(app: App, a_show: Show) -> None:
+    booking = await bought(app, await a_show(seats=4), 1)
+    await app.refund_book.decide_many([a_refund(booking)])
+    duties = refund_duties(app)
 
-    early = [refund for refund in await box.refund_book.take_due(100) if refund.show_id == booking.show_id]
-    await due_now(box, booking.show_id)
+    early = [refund for refund in await app.refund_book.take_due(100) if refund.show_id == booking.show_id]
+    await due_now(app, booking.show_id)
     await duties.carry_out()
     await duties.settled()
 
-    (refund,) = await refunds_of(box, booking)
+    (refund,) = await refunds_of(app, booking)
     assert early == []  # whoever decided it has its turn first
     assert refund.state is RefundState.DONE
-    await box.ledger.mark(booking.show_id)
-    await box.seatmap.rebuild(booking.show_id, "test")
-    assert await violations(box, booking.show_id) == []
+    await app.ledger.mark(booking.show_id)
+    await app.seatmap.rebuild(booking.show_id, "test")
+    assert await violations(app, booking.show_id) == []
 
 
 async def test_fee_and_tax_go_back_by_their_parts_and_never_more_than_there_was(
-    box: Box, a_show: Show
+    app: App, a_show: Show
 ) -> None:
     show_id = await a_show(seats=4, price_minor=1001, sold_on=TERMS)
-    booking = await bought(box, show_id, 1, 2)
-    paid = [-await account(box, show_id, name) for name in ("organiser", "fee", "tax")]
+    booking = await bought(app, show_id, 1, 2)
+    paid = [-await account(app, show_id, name) for name in ("organiser", "fee", "tax")]
 
     for amount in (333, 1, 777, 2, 889):
-        await box.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=amount))
-        left = [-await account(box, show_id, name) for name in ("organiser", "fee", "tax")]
+        await app.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=amount))
+        left = [-await account(app, show_id, name) for name in ("organiser", "fee", "tax")]
         assert all(0 <= now <= before for now, before in zip(left, paid, strict=True))
 
     assert sum(left) == 0
-    assert await violations(box, show_id) == []
+    assert await violations(app, show_id) == []
 
 
-async def test_a_card_has_its_seats_back(box: Box, a_show: Show) -> None:
-    booking = await bought(box, await a_show(seats=4), 1, 2)
-    await box.postgres.execute(
+async def test_a_card_has_its_seats_back(app: App, a_show: Show) -> None:
+    booking = await bought(app, await a_show(seats=4), 1, 2)
+    await app.postgres.execute(
         "INSERT INTO card_count (show_id, card, seats, seats_max) SELECT show_id, card, 2, 4 FROM payment"
         " WHERE show_id = $1",
         booking.show_id,
     )
 
-    await box.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))
+    await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))
 
     sql = "SELECT seats FROM card_count WHERE show_id = $1"
-    assert await box.postgres.fetchval(sql, booking.show_id) == 1
+    assert await app.postgres.fetchval(sql, booking.show_id) == 1
 
 
-async def use(box: Box, show_id: int, number: int, seat: int) -> None:
-    await box.postgres.execute(
+async def use(app: App, show_id: int, number: int, seat: int) -> None:
+    await app.postgres.execute(
         "UPDATE ticket SET used_at = now() WHERE show_id = $1 AND number = $2 AND seat = $3",
         show_id,
         number,
@@ -299,23 +299,23 @@ async def use(box: Box, show_id: int, number: int, seat: int) -> None:
     )
 
 
-async def due_now(box: Box, show_id: int) -> None:
+async def due_now(app: App, show_id: int) -> None:
     """The turn of whoever had it is over."""
-    await box.postgres.execute(
+    await app.postgres.execute(
         "UPDATE refund SET due_at = now() WHERE show_id = $1 AND state = 'asked'", show_id
     )
 
 
-async def test_a_refund_that_is_taken_again_and_again_waits_longer_each_time(box: Box, a_show: Show) -> None:
-    booking = await bought(box, await a_show(seats=4), 1)
-    await box.refund_book.decide_many([a_refund(booking)])
+async def test_a_refund_that_is_taken_again_and_again_waits_longer_each_time(app: App, a_show: Show) -> None:
+    booking = await bought(app, await a_show(seats=4), 1)
+    await app.refund_book.decide_many([a_refund(booking)])
 
     tries = []
     for _ in range(3):
-        await due_now(box, booking.show_id)
-        tries += [one.tries for one in await box.refund_book.take_due(100) if one.show_id == booking.show_id]
+        await due_now(app, booking.show_id)
+        tries += [one.tries for one in await app.refund_book.take_due(100) if one.show_id == booking.show_id]
 
-    (refund,) = await refunds_of(box, booking)
+    (refund,) = await refunds_of(app, booking)
     assert tries == [1, 2, 3]
     assert [pause_ms(msgspec.structs.replace(refund, tries=n)) for n in (0, 1, 5, 99)] == [
         1000,
@@ -323,4 +323,4 @@ async def test_a_refund_that_is_taken_again_and_again_waits_longer_each_time(box
         300_000,
         300_000,
     ]
-    await box.refunds.carry_out(refund)
+    await app.refunds.carry_out(refund)

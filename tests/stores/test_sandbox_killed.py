@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.payments.gateway import Answer
-from holdfast.sandbox.books import copy_as_of
-from holdfast.sandbox.folder import secret_in
+from holdfast.sandbox import copy_as_of, secret_in
 from tests.patience import until
 from tests.stores.sandboxes import QUICK, Desk, Ended, Process, Shop, a_desk, a_process, a_shop, an_order
 

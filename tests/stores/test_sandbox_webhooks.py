@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.payments.gateway import Answer
+from holdfast.sandbox import Books, Call, Post, Till
+from holdfast.sandbox.api_forms import rendered
 from holdfast.sandbox.behaviour import Settings
-from holdfast.sandbox.books import Books
 from holdfast.sandbox.payment import Order
-from holdfast.sandbox.post import Post
-from holdfast.sandbox.till import Call, Till
-from holdfast.sandbox.wires.native.forms import rendered
 from tests.patience import until
 from tests.stores.sandboxes import QUICK, SECRET, Desk, Shop, a_sandbox, a_shop, an_order
 

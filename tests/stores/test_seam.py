@@ -12,19 +12,19 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from holdfast.catalogue import Layout, LayoutBody
-from holdfast.catalogue.admin.keeper import Keeper
-from holdfast.catalogue.layout_body import RowBody
-from holdfast.catalogue.schedule.forms import ShowChange
-from holdfast.catalogue.schedule.store import Schedule
+from holdfast.bookings import Booking, State
 from holdfast.catalogue.store import store_layout
 from holdfast.claim import Part
-from holdfast.ledger import Booking, State
+from holdfast.errors import HoldGone, OverLimit, SeatsTaken
+from holdfast.holds.request import booking_page
+from holdfast.layouts import Layout, LayoutBody
+from holdfast.layouts.body import RowBody
+from holdfast.organisers.scope import Keeper
+from holdfast.organisers.show_forms import ShowChange
+from holdfast.organisers.shows_store import Schedule
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.saga import Step
 from holdfast.payments.store import Came
-from holdfast.refusals import HoldGone, OverLimit, SeatsTaken
-from holdfast.sale.order import booking_page
 from tests.patience import until
 from tests.stores.stages import Stage, an_order, claims_of, hold, shown
 from tests.stores.test_payment_book import ask_for
@@ -35,22 +35,22 @@ class TestRule1OpenIsAllOrNothing:
     async def test_a_pair_with_one_seat_taken_leaves_no_half_booking(self, stage: Stage) -> None:
         """Redis has forgotten seat 4; a careless insert would keep seat 3 for somebody who was told no."""
         till = await stage.till()
-        winner = await hold(stage.box, till.show, an_owner(), 4)
+        winner = await hold(stage.app, till.show, an_owner(), 4)
         await stage.pool(till.show).settle("let_go", winner.claim)
 
         with pytest.raises(SeatsTaken) as refused:
-            await hold(stage.box, till.show, an_owner(), 3, 4)
+            await hold(stage.app, till.show, an_owner(), 3, 4)
 
         assert refused.value.details["taken"] == ["A-5"]
         assert await till.taken() == {4: winner.number}
-        assert await shown(stage.box, till.show) == "AAAAH" + "A" * 15
+        assert await shown(stage.app, till.show) == "AAAAH" + "A" * 15
 
     async def test_a_lapsed_row_goes_before_the_insert_that_needs_its_seat(self, stage: Stage) -> None:
         """Nobody has swept; an insert that runs before the lapse would refuse a free seat."""
         till = await stage.till()
         first = await _lapsed(stage, till, 4)
 
-        second = await hold(stage.box, till.show, an_owner(), 4, 5)
+        second = await hold(stage.app, till.show, an_owner(), 4, 5)
 
         assert await till.taken() == {4: second.number, 5: second.number}
         assert await till.facts(first.number) == ["booking.held", "booking.expired"]
@@ -65,7 +65,7 @@ class TestRule2DurationsCrossTheSeam:
         async with stage.between(till.show):
             holding = asyncio.create_task(hold(stage.slow, till.show, an_owner(), 4))
             await asyncio.sleep(0.4)
-            assert await shown(stage.box, till.show) == "AAAAH" + "A" * 15
+            assert await shown(stage.app, till.show) == "AAAAH" + "A" * 15
         booking = await holding
 
         row_left_ms = (
@@ -78,12 +78,12 @@ class TestRule2DurationsCrossTheSeam:
     async def test_who_gets_past_redis_a_moment_early_waits_for_the_row(self, stage: Stage) -> None:
         """The engines' clocks differ: without a second try a seat is refused that is as good as free."""
         till = await stage.till()
-        first = await hold(stage.box, till.show, an_owner(), 4)
+        first = await hold(stage.app, till.show, an_owner(), 4)
         await till.lapse(first.number, ago_ms=-300)
         await stage.pool(till.show).settle("let_go", first.claim)
 
         began = time.monotonic()
-        second = await hold(stage.box, till.show, an_owner(), 4)
+        second = await hold(stage.app, till.show, an_owner(), 4)
 
         assert 0.25 < time.monotonic() - began < 0.9
         assert await till.taken() == {4: second.number}
@@ -92,14 +92,14 @@ class TestRule2DurationsCrossTheSeam:
     async def test_a_correction_of_the_map_carries_the_rows_end(self, stage: Stage) -> None:
         """A row written into the map for the whole time again would block the seat long after it lapsed."""
         till = await stage.till()
-        first = await hold(stage.box, till.show, an_owner(), 4)
+        first = await hold(stage.app, till.show, an_owner(), 4)
         await till.lapse(first.number, ago_ms=-5000)
         await stage.pool(till.show).settle("let_go", first.claim)
 
         with pytest.raises(SeatsTaken):
-            await hold(stage.box, till.show, an_owner(), 4)
+            await hold(stage.app, till.show, an_owner(), 4)
 
-        assert await shown(stage.box, till.show) == "AAAAH" + "A" * 15
+        assert await shown(stage.app, till.show) == "AAAAH" + "A" * 15
         assert 3000 < (await claims_of(stage, till.show))[str(first.claim)] <= 5000
 
 
@@ -108,22 +108,22 @@ class TestRule3AClaimFreesItsOwnSeatsOnly:
         """Freed by seat number, the next owner's seat would show as free and be claimed a third time."""
         till = await stage.till()
         late = await _lapsed(stage, till, 4)
-        await hold(stage.box, till.show, an_owner(), 4)
+        await hold(stage.app, till.show, an_owner(), 4)
 
         with pytest.raises(HoldGone):
-            await stage.box.sales.cancel(late)
+            await stage.app.sales.cancel(late)
         await stage.pool(till.show).settle("let_go", late.claim)
 
-        assert await shown(stage.box, till.show) == "AAAAH" + "A" * 15
+        assert await shown(stage.app, till.show) == "AAAAH" + "A" * 15
 
     async def test_a_second_try_that_lost_does_not_free_its_first(self, stage: Stage) -> None:
         """The same request twice at once: one is told so by the ledger, and its claim is the other's."""
         till = await stage.till()
-        order = await an_order(stage.box, till.show, an_owner(), 4, request_id="twice")
+        order = await an_order(stage.app, till.show, an_owner(), 4, request_id="twice")
 
-        await asyncio.gather(*(box.sales.hold(order) for box in (stage.box, stage.slow) for _ in range(3)))
+        await asyncio.gather(*(app.sales.hold(order) for app in (stage.app, stage.slow) for _ in range(3)))
 
-        assert await shown(stage.box, till.show) == "AAAAH" + "A" * 15
+        assert await shown(stage.app, till.show) == "AAAAH" + "A" * 15
         assert await till.rows() == 1
 
 
@@ -132,14 +132,14 @@ class TestRule4ExtendTheClaimFirst:
     async def test_the_claim_has_its_new_end_before_the_row_has(self, stage: Stage) -> None:
         """The other way round, a crash in between leaves a row whose seats show as free."""
         till = await stage.till(hold_ttl_s=30)
-        booking = await hold(stage.box, till.show, an_owner(), 4)
+        booking = await hold(stage.app, till.show, an_owner(), 4)
         pool = stage.pool(till.show)
         await pool.settle("extend", booking.claim, 5000)
         await till.lapse(booking.number, ago_ms=-4900)
 
         async with till.postgres.transaction() as tx:
             await tx.execute("SELECT 1 FROM booking WHERE show_id = $1 FOR UPDATE", till.show)
-            extending = asyncio.create_task(stage.box.sales.extend(booking, 30))
+            extending = asyncio.create_task(stage.app.sales.extend(booking, 30))
 
             async def has_time() -> bool:
                 return (await claims_of(stage, till.show))[str(booking.claim)] > 25_000
@@ -153,9 +153,9 @@ class TestRule4ExtendTheClaimFirst:
     async def test_extending_never_takes_time_from_the_claim(self, stage: Stage) -> None:
         """A show may hold longer than the cap on extensions: the row keeps its end, and so must the claim."""
         till = await stage.till(hold_ttl_s=3600)
-        booking = await hold(stage.box, till.show, an_owner(), 4)
+        booking = await hold(stage.app, till.show, an_owner(), 4)
 
-        extended = await stage.box.sales.extend(booking, 3600)
+        extended = await stage.app.sales.extend(booking, 3600)
 
         assert extended.expires_at == booking.expires_at
         assert (await claims_of(stage, till.show))[str(booking.claim)] > 3_590_000
@@ -163,12 +163,12 @@ class TestRule4ExtendTheClaimFirst:
     async def test_an_extended_row_whose_claim_was_lost_has_one_again(self, stage: Stage) -> None:
         """Otherwise its seats show as free for as long as it was extended."""
         till = await stage.till()
-        booking = await hold(stage.box, till.show, an_owner(), 4)
+        booking = await hold(stage.app, till.show, an_owner(), 4)
         await stage.pool(till.show).settle("let_go", booking.claim)
 
-        await stage.box.sales.extend(booking, 600)
+        await stage.app.sales.extend(booking, 600)
 
-        assert await shown(stage.box, till.show) == "AAAAH" + "A" * 15
+        assert await shown(stage.app, till.show) == "AAAAH" + "A" * 15
 
 
 class TestRule8LimitsHoldInTheLedger:
@@ -176,13 +176,13 @@ class TestRule8LimitsHoldInTheLedger:
         """Without a counter in the ledger, losing one key sells a person the house."""
         till = await stage.till(owner_seats_max=4)
         owner = an_owner()
-        await hold(stage.box, till.show, owner, 0, 1, 2)
-        await stage.box.redis.call("HDEL", stage.pool(till.show).key("owners"), owner)
+        await hold(stage.app, till.show, owner, 0, 1, 2)
+        await stage.app.redis.call("HDEL", stage.pool(till.show).key("owners"), owner)
 
         with pytest.raises(OverLimit):
-            await hold(stage.box, till.show, owner, 5, 6)
+            await hold(stage.app, till.show, owner, 5, 6)
 
-        assert await shown(stage.box, till.show) == "HHH" + "A" * 17
+        assert await shown(stage.app, till.show) == "HHH" + "A" * 17
         assert await till.counted(owner) == 3
 
 
@@ -191,37 +191,37 @@ class TestRule9TheLedgerKnowsARequest:
         """Redis forgot the request and chose other seats: without the rule, two pairs for one request."""
         till = await stage.till()
         owner = an_owner()
-        first = await hold(stage.box, till.show, owner, best=2, request_id="best")
+        first = await hold(stage.app, till.show, owner, best=2, request_id="best")
         pool = stage.pool(till.show)
-        await stage.box.redis.call("HDEL", pool.key("owners"), f"#{first.claim_id}")
+        await stage.app.redis.call("HDEL", pool.key("owners"), f"#{first.claim_id}")
 
-        again = await hold(stage.box, till.show, owner, best=2, request_id="best")
+        again = await hold(stage.app, till.show, owner, best=2, request_id="best")
 
         assert (again.number, again.seats) == (first.number, first.seats)
-        assert (await shown(stage.box, till.show)).count("H") == 2
+        assert (await shown(stage.app, till.show)).count("H") == 2
         assert await pool.has(owner) == 2
 
     async def test_a_retry_of_what_was_cancelled_keeps_no_seats(self, stage: Stage) -> None:
         """The ledger answers "that booking is over"; the claim made on the way to it must go."""
         till = await stage.till()
-        order = await an_order(stage.box, till.show, an_owner(), 4, request_id="over")
-        booking = await stage.box.sales.hold(order)
-        await stage.box.sales.cancel(booking)
+        order = await an_order(stage.app, till.show, an_owner(), 4, request_id="over")
+        booking = await stage.app.sales.hold(order)
+        await stage.app.sales.cancel(booking)
 
         with pytest.raises(HoldGone):
-            await stage.box.sales.hold(order)
+            await stage.app.sales.hold(order)
 
-        assert await shown(stage.box, till.show) == "A" * 20
+        assert await shown(stage.app, till.show) == "A" * 20
 
     async def test_a_retry_after_the_price_changed_has_the_first_price(self, stage: Stage) -> None:
         """The price of a seat is frozen at its hold, and so is the answer."""
         till = await stage.till()
         owner = an_owner()
-        first = await hold(stage.box, till.show, owner, 4, request_id="price")
+        first = await hold(stage.app, till.show, owner, 4, request_id="price")
         await _change(stage, till.show, ShowChange(prices={"Standard": 9900}))
 
-        again = await hold(stage.box, till.show, owner, 4, request_id="price")
-        other = await hold(stage.box, till.show, an_owner(), 5)
+        again = await hold(stage.app, till.show, owner, 4, request_id="price")
+        other = await hold(stage.app, till.show, an_owner(), 5)
 
         assert again.amount_minor == first.amount_minor == 1500
         assert other.amount_minor == 9900
@@ -231,56 +231,56 @@ class TestRule10ABlockIsARow:
     async def test_a_block_the_map_never_heard_of_cannot_be_held(self, stage: Stage) -> None:
         """Kept in Redis alone, a block would be gone with Redis."""
         till = await stage.till()
-        await stage.box.ledger.block(till.show, [4, 5], "camera", an_owner())
-        assert await shown(stage.box, till.show) == "A" * 20
+        await stage.app.ledger.block(till.show, [4, 5], "camera", an_owner())
+        assert await shown(stage.app, till.show) == "A" * 20
 
         with pytest.raises(SeatsTaken):
-            await hold(stage.box, till.show, an_owner(), 4)
+            await hold(stage.app, till.show, an_owner(), 4)
 
-        assert await shown(stage.box, till.show) == "AAAAXX" + "A" * 14
+        assert await shown(stage.app, till.show) == "AAAAXX" + "A" * 14
 
     async def test_an_unblocking_that_comes_late_frees_nobody_elses_seat(self, stage: Stage) -> None:
         till = await stage.till()
-        await stage.box.sales.block(till.show, [4, 5], "camera", an_owner())
-        (block,) = await stage.box.ledger.blocks(till.show)
-        await stage.box.ledger.cancel(block, an_owner())
-        await stage.box.ledger.mark(till.show)
-        await stage.box.seatmap.rebuild(till.show, "test")
-        await hold(stage.box, till.show, an_owner(), 5)
+        await stage.app.sales.block(till.show, [4, 5], "camera", an_owner())
+        (block,) = await stage.app.ledger.blocks(till.show)
+        await stage.app.ledger.cancel(block, an_owner())
+        await stage.app.ledger.mark(till.show)
+        await stage.app.seatmap.rebuild(till.show, "test")
+        await hold(stage.app, till.show, an_owner(), 5)
 
-        await stage.box.claims.settle_many(till.show, [Part("unblock", block.claim)])
+        await stage.app.claims.settle_many(till.show, [Part("unblock", block.claim)])
 
-        assert await shown(stage.box, till.show) == "AAAAAH" + "A" * 14
+        assert await shown(stage.app, till.show) == "AAAAAH" + "A" * 14
 
 
 class TestRule11SeatNumbersOnlyGrow:
     async def test_a_grown_layout_keeps_every_booking_on_its_seat(self, stage: Stage) -> None:
         """Numbered anew, the seats of everybody who booked before would be other seats."""
         till = await stage.till()
-        booking = await hold(stage.box, till.show, an_owner(), 12)
-        show = await stage.box.catalogue.show_on_sale(till.show)
+        booking = await hold(stage.app, till.show, an_owner(), 12)
+        show = await stage.app.catalogue.show_on_sale(till.show)
         label = show.layout.labels[12]
         (section,) = show.layout.body.sections
         front = RowBody(label="Z", seats="1-4", at=(0.0, 0.5), align="centre", category="Standard")
         grown = Layout.build(_with_row_in_front(show.layout, front), after=show.layout)
-        await store_layout(stage.box.postgres, grown)
+        await store_layout(stage.app.postgres, grown)
 
         await _change(stage, till.show, ShowChange(layout_hash=grown.hash))
         await stage.duties().rebuild_stale()
-        await hold(stage.box, till.show, an_owner(), grown.index_of["Z-2"])
+        await hold(stage.app, till.show, an_owner(), grown.index_of["Z-2"])
 
-        after = await stage.box.catalogue.show_on_sale(till.show)
+        after = await stage.app.catalogue.show_on_sale(till.show)
         page = booking_page(await till.booking(booking.number), after, after.terms)
         assert [seat.label for seat in page.seats] == [label]
         assert len(section.rows) == 2
-        assert await shown(stage.box, till.show) == "A" * 12 + "H" + "A" * 7 + "AHAA"
+        assert await shown(stage.app, till.show) == "A" * 12 + "H" + "A" * 7 + "AHAA"
 
 
 class TestRule12TheFence:
     async def test_a_step_with_an_older_fence_changes_nothing(self, stage: Stage) -> None:
         """Whoever read the booking before its last change must not decide about what it is now."""
         till = await stage.till()
-        ledger, late = stage.box.ledger, await till.opened(4)
+        ledger, late = stage.app.ledger, await till.opened(4)
         change = "UPDATE booking SET fence = nextval('ledger_number'), state = $2 WHERE show_id = $1"
 
         await till.postgres.execute(change, till.show, State.HELD)
@@ -290,7 +290,7 @@ class TestRule12TheFence:
     async def test_money_of_an_attempt_with_an_older_fence_confirms_nothing(self, stage: Stage) -> None:
         """Its answer came when the payer had tried again: the second attempt decides, this one is late."""
         till = await stage.till()
-        payments, booking = stage.box.payments, await till.opened(4)
+        payments, booking = stage.app.payments, await till.opened(4)
         first = (await payments.start(ask_for(booking))).payment
         assert first is not None
         await payments.give_back(first, Charge(answer=Answer.NO), Step.DECLINED)
@@ -307,20 +307,20 @@ class TestRule12TheFence:
     async def test_the_number_after_a_lost_redis_is_still_a_later_one(self, stage: Stage) -> None:
         """A counter in Redis starts again when Redis does."""
         till = await stage.till()
-        first = await hold(stage.box, till.show, an_owner(), 4)
-        await stage.box.redis.call("FLUSHALL")
+        first = await hold(stage.app, till.show, an_owner(), 4)
+        await stage.app.redis.call("FLUSHALL")
 
-        assert (await hold(stage.box, till.show, an_owner(), 5)).fence > first.fence
+        assert (await hold(stage.app, till.show, an_owner(), 5)).fence > first.fence
 
 
 class TestRule13FactsStay:
     async def test_every_move_is_told_and_nothing_forgets_it(self, stage: Stage) -> None:
         """A fact that is only sent is lost with whoever was to send it."""
         till = await stage.till()
-        kept = await hold(stage.box, till.show, an_owner(), 4)
-        gone = await hold(stage.box, till.show, an_owner(), 5)
-        await stage.box.sales.cancel(gone)
-        await stage.box.redis.call("FLUSHALL")
+        kept = await hold(stage.app, till.show, an_owner(), 4)
+        gone = await hold(stage.app, till.show, an_owner(), 5)
+        await stage.app.sales.cancel(gone)
+        await stage.app.redis.call("FLUSHALL")
         await stage.duties().sweep()
 
         assert await till.facts(kept.number) == ["booking.held"]
@@ -330,7 +330,7 @@ class TestRule13FactsStay:
 
 async def _lapsed(stage: Stage, till: Till, seat: int) -> Booking:
     """A hold whose time has just passed on both clocks, and that nobody has closed."""
-    booking = await hold(stage.box, till.show, an_owner(), seat)
+    booking = await hold(stage.app, till.show, an_owner(), seat)
     await till.lapse(booking.number)
     await stage.pool(till.show).settle("extend", booking.claim, 1)
     await asyncio.sleep(0.003)
@@ -338,8 +338,8 @@ async def _lapsed(stage: Stage, till: Till, seat: int) -> Booking:
 
 
 async def _change(stage: Stage, show_id: int, change: ShowChange) -> None:
-    box = stage.box
-    await Schedule(box.postgres, box.catalogue, box.config, Keeper(1, True)).change_show(show_id, change)
+    app = stage.app
+    await Schedule(app.postgres, app.catalogue, app.config, Keeper(1, True)).change_show(show_id, change)
 
 
 def _with_row_in_front(layout: Layout, row: RowBody) -> LayoutBody:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.app import box_office
-from holdfast.ledger import State
-from holdfast.refusals import Busy, OverLimit, SeatsTaken, SoldOut
+from holdfast.app import open_app
+from holdfast.bookings import State
+from holdfast.errors import Busy, OverLimit, SeatsTaken, SoldOut
 from tests.cast import API, Fan, a_layout, a_show, problem
 from tests.patience import until
 from tests.stores.stages import Stage, hold, shown
@@ -26,10 +26,10 @@ async def without_redis(stage: Stage) -> AsyncIterator[None]:
 class TestRedisAway:
     @pytest.mark.usefixtures("without_redis")
     async def test_the_sale_goes_on(self, stage: Stage) -> None:
-        show = await a_show(stage.box, 20)
+        show = await a_show(stage.app, 20)
 
-        named = await hold(stage.box, show, an_owner(), 4)
-        chosen = await hold(stage.box, show, an_owner(), best=2)
+        named = await hold(stage.app, show, an_owner(), 4)
+        chosen = await hold(stage.app, show, an_owner(), best=2)
 
         assert named.state is State.HELD
         assert len(chosen.seats) == 2
@@ -37,28 +37,28 @@ class TestRedisAway:
 
     @pytest.mark.usefixtures("without_redis")
     async def test_standing_places_too(self, stage: Stage) -> None:
-        show = await a_show(stage.box, layout=a_layout(2, standing=3))
-        await hold(stage.box, show, an_owner(), places=2)
+        show = await a_show(stage.app, layout=a_layout(2, standing=3))
+        await hold(stage.app, show, an_owner(), places=2)
 
         with pytest.raises(SoldOut):
-            await hold(stage.box, show, an_owner(), places=2)
+            await hold(stage.app, show, an_owner(), places=2)
 
     @pytest.mark.usefixtures("without_redis")
     async def test_a_seat_is_sold_once_and_the_limits_hold(self, stage: Stage) -> None:
-        show = await a_show(stage.box, 20, owner_seats_max=2)
+        show = await a_show(stage.app, 20, owner_seats_max=2)
         owner = an_owner()
-        await hold(stage.box, show, owner, 4, 5)
+        await hold(stage.app, show, owner, 4, 5)
 
         with pytest.raises(SeatsTaken):
-            await hold(stage.box, show, an_owner(), 5, 6)
+            await hold(stage.app, show, an_owner(), 5, 6)
         with pytest.raises(OverLimit):
-            await hold(stage.box, show, owner, 9)
+            await hold(stage.app, show, owner, 9)
 
     @pytest.mark.usefixtures("without_redis")
     async def test_a_crowd_that_wants_the_best_gets_different_seats(self, stage: Stage) -> None:
         """All choose from the same map, a second old: the ledger sends the losers to the next best."""
-        show = await a_show(stage.box, 20)
-        asked = [hold(stage.box, show, an_owner(), best=2) for _ in range(4)]
+        show = await a_show(stage.app, 20)
+        asked = [hold(stage.app, show, an_owner(), best=2) for _ in range(4)]
         found = await asyncio.gather(*asked, return_exceptions=True)
 
         held = [one for one in found if not isinstance(one, BaseException)]
@@ -68,21 +68,21 @@ class TestRedisAway:
 
     @pytest.mark.usefixtures("without_redis")
     async def test_the_map_comes_from_the_ledger_at_most_once_a_second(self, stage: Stage) -> None:
-        show = await a_show(stage.box, 20)
-        await hold(stage.box, show, an_owner(), 4)
-        first = await shown(stage.box, show)
-        await hold(stage.box, show, an_owner(), 5)
-        at_once = await shown(stage.box, show)
+        show = await a_show(stage.app, 20)
+        await hold(stage.app, show, an_owner(), 4)
+        first = await shown(stage.app, show)
+        await hold(stage.app, show, an_owner(), 5)
+        at_once = await shown(stage.app, show)
         await asyncio.sleep(1.05)
 
         assert first == at_once == "A" * 20 or first == at_once == "AAAAH" + "A" * 15
-        assert await shown(stage.box, show) == "AAAAHH" + "A" * 14
+        assert await shown(stage.app, show) == "AAAAHH" + "A" * 14
 
     @pytest.mark.usefixtures("without_redis")
     async def test_only_so_many_at_once_are_let_through_to_the_ledger(self, stage: Stage) -> None:
         """What Redis no longer keeps away would drown the ledger."""
-        show = await a_show(stage.box, 20)
-        async with box_office(replace(stage.box.config, ledger_only_max=1, postgres_pool_max=2)) as narrow:
+        show = await a_show(stage.app, 20)
+        async with open_app(replace(stage.app.config, ledger_only_max=1, postgres_pool_max=2)) as narrow:
             await narrow.catalogue.show_on_sale(show)
             async with narrow.postgres.lease(), narrow.postgres.lease():
                 first = asyncio.create_task(hold(narrow, show, an_owner(), 4))
@@ -94,11 +94,11 @@ class TestRedisAway:
 
     @pytest.mark.usefixtures("without_redis")
     async def test_a_request_is_answered_once_here_too(self, stage: Stage) -> None:
-        show = await a_show(stage.box, 20)
+        show = await a_show(stage.app, 20)
         owner = an_owner()
 
-        first = await hold(stage.box, show, owner, best=2, request_id="away")
-        again = await hold(stage.box, show, owner, best=2, request_id="away")
+        first = await hold(stage.app, show, owner, best=2, request_id="away")
+        again = await hold(stage.app, show, owner, best=2, request_id="away")
 
         assert again.number == first.number
 
@@ -107,10 +107,10 @@ class TestRedisBack:
     async def test_the_map_is_written_anew_before_it_is_sold_from(self, stage: Stage) -> None:
         """What the ledger sold alone is in no map: without the mark it would be claimed again."""
         till = await stage.till()
-        await hold(stage.box, till.show, an_owner(), 3)
+        await hold(stage.app, till.show, an_owner(), 3)
         await stage.engines.valkey.hold()
-        await hold(stage.box, till.show, an_owner(), 4)
-        sale = await stage.box.ledger.sale(till.show)
+        await hold(stage.app, till.show, an_owner(), 4)
+        sale = await stage.app.ledger.sale(till.show)
         await stage.bring_valkey_back()
 
         with pytest.raises(SeatsTaken):
@@ -118,15 +118,15 @@ class TestRedisBack:
 
         assert sale is not None
         assert sale.map_stale
-        assert await shown(stage.box, till.show) == "AAAHH" + "A" * 15
-        assert (await stage.box.ledger.sale(till.show)).map_stale is False  # type: ignore[union-attr]
+        assert await shown(stage.app, till.show) == "AAAHH" + "A" * 15
+        assert (await stage.app.ledger.sale(till.show)).map_stale is False  # type: ignore[union-attr]
 
     async def test_a_server_that_only_did_not_answer_is_caught_too(self, stage: Stage) -> None:
         """A pause, not a restart: same run id, same keys, and a map that missed what the ledger sold."""
         till = await stage.till()
         await _unreachable_for(stage, 900)
-        alone = await hold(stage.box, till.show, an_owner(), 4)
-        unasked = await hold(stage.box, till.show, an_owner(), 9)
+        alone = await hold(stage.app, till.show, an_owner(), 4)
+        unasked = await hold(stage.app, till.show, an_owner(), 9)
         await _is_back(stage)
 
         with pytest.raises(SeatsTaken):
@@ -141,7 +141,7 @@ class TestRedisBack:
         """A seat sold meanwhile would show as free to everybody who only looks."""
         till = await stage.till()
         await _unreachable_for(stage, 900)
-        await hold(stage.box, till.show, an_owner(), 4)
+        await hold(stage.app, till.show, an_owner(), 4)
         away = await stage.duties().rebuild_stale()
         await _is_back(stage)
 
@@ -152,7 +152,7 @@ class TestRedisBack:
 
 class TestTheLedgerAway:
     async def test_holds_are_refused_with_when_to_come_back_and_browsing_goes_on(self, stage: Stage) -> None:
-        show = await a_show(stage.box, 20)
+        show = await a_show(stage.app, 20)
         (fan,) = await stage.fans(1)
         pages = (f"/shows/{show}", f"/shows/{show}/seats", f"/shows/{show}/layout", "/events")
         for path in pages:
@@ -170,7 +170,7 @@ class TestTheLedgerAway:
 
     async def test_a_claim_that_could_not_become_a_row_is_let_go(self, stage: Stage) -> None:
         """Refused, its seats would otherwise be nobody's until its time is over."""
-        show = await a_show(stage.box, 20)
+        show = await a_show(stage.app, 20)
         (fan,) = await stage.fans(1)
         await stage.api.get(f"{API}/shows/{show}/seats")
         await stage.engines.postgres.hold()
@@ -184,7 +184,7 @@ class TestTheLedgerAway:
         await _sells_again(stage, fan, show, "A-5")
 
     async def test_what_was_acknowledged_is_there_afterwards(self, stage: Stage) -> None:
-        show = await a_show(stage.box, 20)
+        show = await a_show(stage.app, 20)
         alice, bob = await stage.fans(2)
         held = await alice.holds(show, "A-5")
         stage.engines.postgres.kill()
@@ -200,7 +200,7 @@ class TestTheLedgerAway:
 
 async def _unreachable_for(stage: Stage, ms: int) -> None:
     """The server is there and keeps everything, but answers nobody for a while."""
-    await stage.box.redis.call("CLIENT", "PAUSE", ms, "ALL")
+    await stage.app.redis.call("CLIENT", "PAUSE", ms, "ALL")
 
 
 async def _is_back(stage: Stage) -> None:

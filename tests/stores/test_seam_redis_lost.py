@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from holdfast.bookings import Opened, State
 from holdfast.catalogue import OrphanRule
+from holdfast.errors import SeatsTaken
 from holdfast.holds import Ask, Held, Seats
-from holdfast.ledger import Opened, State
-from holdfast.refusals import SeatsTaken
-from holdfast.sale.comparison import Difference
+from holdfast.holds.comparison import Difference
 from tests.patience import until
 from tests.stores.stages import Stage, claims_of, hold, shown
 from tests.stores.tills import Till, an_owner
@@ -19,15 +19,15 @@ SEAT_4 = "AAAAH" + "A" * 15
 
 
 async def flushed(stage: Stage, till: Till) -> None:
-    await stage.box.redis.call("FLUSHALL")
+    await stage.app.redis.call("FLUSHALL")
 
 
 async def of_another_server(stage: Stage, till: Till) -> None:
     """What a restarted or a promoted server has: our keys, perhaps a second old, and another run id."""
     pool = stage.pool(till.show)
-    await stage.box.redis.call("SETRANGE", pool.key("units"), 0, "A" * 20)
-    await stage.box.redis.call("DEL", pool.key("ends"))
-    await stage.box.redis.call("HSET", pool.key("meta"), "run_id", "another")
+    await stage.app.redis.call("SETRANGE", pool.key("units"), 0, "A" * 20)
+    await stage.app.redis.call("DEL", pool.key("ends"))
+    await stage.app.redis.call("HSET", pool.key("meta"), "run_id", "another")
 
 
 Loss = Callable[[Stage, Till], Awaitable[None]]
@@ -39,25 +39,25 @@ class TestRule5ALostMap:
     async def test_nothing_held_booked_or_blocked_shows_as_free(self, stage: Stage, lose: Loss) -> None:
         """A map that came back empty or old would show sold seats as free."""
         till = await stage.till(price_minor=0)
-        await hold(stage.box, till.show, an_owner(), 7)
-        await stage.box.ledger.block(till.show, [9], "camera", an_owner())
+        await hold(stage.app, till.show, an_owner(), 7)
+        await stage.app.ledger.block(till.show, [9], "camera", an_owner())
         await till.opened(4, price_minor=1500)
         await lose(stage, till)
 
-        assert await shown(stage.box, till.show) == "AAAAHAABAX" + "A" * 10
+        assert await shown(stage.app, till.show) == "AAAAHAABAX" + "A" * 10
 
     @either_loss
     async def test_a_held_seat_cannot_be_held_again(self, stage: Stage, lose: Loss) -> None:
         """Selling from such a map sends a crowd to the ledger for seats that are gone."""
         till = await stage.till()
-        first = await hold(stage.box, till.show, an_owner(), 4)
-        before, _ = await stage.box.claims.epoch(till.show)
+        first = await hold(stage.app, till.show, an_owner(), 4)
+        before, _ = await stage.app.claims.epoch(till.show)
         await lose(stage, till)
 
         with pytest.raises(SeatsTaken):
-            await hold(stage.box, till.show, an_owner(), 4, 5)
+            await hold(stage.app, till.show, an_owner(), 4, 5)
 
-        assert await stage.box.claims.epoch(till.show) == (before + 1, True), "written anew before it sold"
+        assert await stage.app.claims.epoch(till.show) == (before + 1, True), "written anew before it sold"
         assert await till.taken() == {4: first.number}
         assert await stage.pool(till.show).has(first.owner_id) == 1, "the limit is in the new map too"
 
@@ -66,38 +66,38 @@ class TestRule5ALostMap:
         till = await stage.till()
         await lose(stage, till)
 
-        booking = await hold(stage.box, till.show, an_owner(), 4)
+        booking = await hold(stage.app, till.show, an_owner(), 4)
 
         assert booking.state is State.HELD
-        assert await shown(stage.box, till.show) == SEAT_4
+        assert await shown(stage.app, till.show) == SEAT_4
 
     async def test_a_rebuilt_hold_ends_when_its_row_does(self, stage: Stage) -> None:
         till = await stage.till()
-        booking = await hold(stage.box, till.show, an_owner(), 4)
+        booking = await hold(stage.app, till.show, an_owner(), 4)
         await till.lapse(booking.number, ago_ms=-8000)
         await flushed(stage, till)
-        await shown(stage.box, till.show)
+        await shown(stage.app, till.show)
 
         assert 6000 < (await claims_of(stage, till.show))[str(booking.claim)] <= 8000
 
     async def test_a_lapsed_row_is_free_in_the_new_map(self, stage: Stage) -> None:
         till = await stage.till()
-        booking = await hold(stage.box, till.show, an_owner(), 4)
+        booking = await hold(stage.app, till.show, an_owner(), 4)
         await till.lapse(booking.number)
         await flushed(stage, till)
 
-        assert await shown(stage.box, till.show) == "A" * 20
-        assert (await hold(stage.box, till.show, an_owner(), 4)).seats == (4,)
+        assert await shown(stage.app, till.show) == "A" * 20
+        assert (await hold(stage.app, till.show, an_owner(), 4)).seats == (4,)
 
     async def test_a_server_that_came_back_behind_its_past_is_not_believed(self, stage: Stage) -> None:
         """Really stopped, its log put back to what it was before the last hold, and started again."""
         till = await stage.till()
-        await hold(stage.box, till.show, an_owner(), 3)
+        await hold(stage.app, till.show, an_owner(), 3)
         valkey, log = stage.engines.valkey, stage.folder / "valkey"
         await valkey.hold()
         shutil.copytree(log, stage.folder / "before")
         await stage.bring_valkey_back()
-        late = await hold(stage.box, till.show, an_owner(), 4)
+        late = await hold(stage.app, till.show, an_owner(), 4)
 
         await valkey.hold()
         shutil.rmtree(log)
@@ -105,8 +105,8 @@ class TestRule5ALostMap:
         await stage.bring_valkey_back()
 
         with pytest.raises(SeatsTaken):
-            await hold(stage.box, till.show, an_owner(), 4)
-        assert await shown(stage.box, till.show) == "AAAHH" + "A" * 15
+            await hold(stage.app, till.show, an_owner(), 4)
+        assert await shown(stage.app, till.show) == "AAAHH" + "A" * 15
         assert await till.taken() == {**await till.taken(), 4: late.number}
 
 
@@ -119,11 +119,11 @@ class TestRule5ARebuildAndAClaim:
             holding = asyncio.create_task(hold(stage.slow, till.show, an_owner(), 4))
             await _is_claimed(stage, till, 4)
             await flushed(stage, till)
-            assert await shown(stage.box, till.show) == "A" * 20
+            assert await shown(stage.app, till.show) == "A" * 20
         booking = await holding
 
         assert await till.taken() == {4: booking.number}
-        assert await shown(stage.box, till.show) == SEAT_4
+        assert await shown(stage.app, till.show) == SEAT_4
         assert str(booking.claim) in await claims_of(stage, till.show)
 
     async def test_two_claims_on_one_seat_in_two_maps_make_one_booking(self, stage: Stage) -> None:
@@ -133,12 +133,12 @@ class TestRule5ARebuildAndAClaim:
             late = asyncio.create_task(hold(stage.slow, till.show, an_owner(), 4, 5))
             await _is_claimed(stage, till, 4)
             await flushed(stage, till)
-            winner = await hold(stage.box, till.show, an_owner(), 4)
+            winner = await hold(stage.app, till.show, an_owner(), 4)
 
         with pytest.raises(SeatsTaken):
             await late
         assert await till.taken() == {4: winner.number}
-        assert await shown(stage.box, till.show) == SEAT_4
+        assert await shown(stage.app, till.show) == SEAT_4
 
     async def test_a_claim_that_stands_where_a_row_belongs_goes(self, stage: Stage) -> None:
         """The other way round: the second has claimed but is slower, and the first is adopted over it."""
@@ -147,11 +147,11 @@ class TestRule5ARebuildAndAClaim:
             first = asyncio.create_task(hold(stage.slow, till.show, an_owner(), 4))
             await _is_claimed(stage, till, 4)
             await flushed(stage, till)
-            await shown(stage.box, till.show)
+            await shown(stage.app, till.show)
             second = await _claimed_only(stage, till, 4, 5)
         booking = await first
 
-        assert await shown(stage.box, till.show) == SEAT_4
+        assert await shown(stage.app, till.show) == SEAT_4
         assert list(await claims_of(stage, till.show)) == [str(booking.claim)]
         assert second == (4, 5)
 
@@ -161,11 +161,11 @@ class TestRule5ARebuildAndAClaim:
         async with till.postgres.transaction() as tx:
             await tx.execute("SELECT 1 FROM sale WHERE show_id = $1 FOR SHARE", till.show)  # as open has it
             await flushed(stage, till)
-            rebuilding = asyncio.create_task(stage.box.seatmap.rebuild(till.show, "test"))
+            rebuilding = asyncio.create_task(stage.app.seatmap.rebuild(till.show, "test"))
             await asyncio.sleep(0.1)
             assert not rebuilding.done()
 
-        assert await rebuilding == (await stage.box.claims.epoch(till.show))[0]
+        assert await rebuilding == (await stage.app.claims.epoch(till.show))[0]
 
     async def test_a_row_waits_for_the_map_that_is_being_written_and_learns_its_epoch(
         self, stage: Stage
@@ -189,11 +189,11 @@ class TestRule5ARebuildAndAClaim:
 
     async def test_two_processes_that_rebuild_at_once_write_one_map(self, stage: Stage) -> None:
         till = await stage.till()
-        before, _ = await stage.box.claims.epoch(till.show)
+        before, _ = await stage.app.claims.epoch(till.show)
         await flushed(stage, till)
 
-        boxes = (stage.box, stage.slow)
-        epochs = await asyncio.gather(*(box.seatmap.rebuild(till.show, "test") for box in boxes))
+        boxes = (stage.app, stage.slow)
+        epochs = await asyncio.gather(*(app.seatmap.rebuild(till.show, "test") for app in boxes))
 
         assert set(epochs) == {before + 1}
 
@@ -204,20 +204,20 @@ class TestVersions:
         till = await stage.till()
         seen = [await _version(stage, till)]
         for seat in range(3):
-            await hold(stage.box, till.show, an_owner(), seat)
+            await hold(stage.app, till.show, an_owner(), seat)
             seen.append(await _version(stage, till))
             await flushed(stage, till)
             seen.append(await _version(stage, till))
         for seat in range(3, 8):
-            await hold(stage.box, till.show, an_owner(), seat)
+            await hold(stage.app, till.show, an_owner(), seat)
         seen.append(await _version(stage, till))
         await stage.engines.valkey.hold()
         seen.append(await _version(stage, till))
-        await hold(stage.box, till.show, an_owner(), 10)
+        await hold(stage.app, till.show, an_owner(), 10)
         await asyncio.sleep(1.1)
         seen.append(await _version(stage, till))
         await stage.bring_valkey_back()
-        await hold(stage.box, till.show, an_owner(), 11)
+        await hold(stage.app, till.show, an_owner(), 11)
         seen.append(await _version(stage, till))
 
         assert seen == sorted(set(seen))
@@ -226,7 +226,7 @@ class TestVersions:
         """Not only because a process remembers what it has shown."""
         till = await stage.till()
         for seat in range(3):
-            await hold(stage.box, till.show, an_owner(), seat)
+            await hold(stage.app, till.show, an_owner(), seat)
         before = await _version(stage, till)
         await flushed(stage, till)
 
@@ -242,40 +242,40 @@ class TestRule7TheComparison:
         (found,) = await stage.duties(compare_pause_s=0).compare_show(till.show)
 
         assert (found.kind, found.seat) == ("claim without a row", 4)
-        assert await shown(stage.box, till.show) == "A" * 20
+        assert await shown(stage.app, till.show) == "A" * 20
 
     async def test_a_row_without_a_claim_is_claimed(self, stage: Stage) -> None:
         """The map was not told: a held seat would show as free until its time is over."""
         till = await stage.till()
-        booking = await hold(stage.box, till.show, an_owner(), 4)
+        booking = await hold(stage.app, till.show, an_owner(), 4)
         await stage.pool(till.show).settle("let_go", booking.claim)
 
         found = await stage.duties(compare_pause_s=0).compare_show(till.show)
 
         assert {one.kind for one in found} == {"row without a claim", "booked seat not shown"}
-        assert await shown(stage.box, till.show) == SEAT_4
+        assert await shown(stage.app, till.show) == SEAT_4
         assert str(booking.claim) in await claims_of(stage, till.show)
 
     @pytest.mark.parametrize("letter", ["A", "H", "X"])
     async def test_a_booked_seat_that_does_not_say_so_is_corrected(self, stage: Stage, letter: str) -> None:
         till = await stage.till(price_minor=0)
-        await hold(stage.box, till.show, an_owner(), 4)
-        await stage.box.redis.call("SETRANGE", stage.pool(till.show).key("units"), 4, letter)
+        await hold(stage.app, till.show, an_owner(), 4)
+        await stage.app.redis.call("SETRANGE", stage.pool(till.show).key("units"), 4, letter)
 
         (found,) = await stage.duties(compare_pause_s=0).compare_show(till.show)
 
         assert (found.kind, found.seat) == ("booked seat not shown", 4)
-        assert await shown(stage.box, till.show) == "AAAAB" + "A" * 15
+        assert await shown(stage.app, till.show) == "AAAAB" + "A" * 15
 
     async def test_a_free_seat_that_shows_as_taken_is_corrected(self, stage: Stage) -> None:
         till = await stage.till()
-        await hold(stage.box, till.show, an_owner(), 4)
-        await stage.box.redis.call("SETRANGE", stage.pool(till.show).key("units"), 9, "B")
+        await hold(stage.app, till.show, an_owner(), 4)
+        await stage.app.redis.call("SETRANGE", stage.pool(till.show).key("units"), 9, "B")
 
         (found,) = await stage.duties(compare_pause_s=0).compare_show(till.show)
 
         assert found == Difference("seat shown taken", 9, "B")
-        assert await shown(stage.box, till.show) == SEAT_4
+        assert await shown(stage.app, till.show) == SEAT_4
 
     async def test_what_is_on_its_way_is_left_alone(self, stage: Stage) -> None:
         """A claim whose row is being written this moment is no fault: only what lasts is settled."""
@@ -285,7 +285,7 @@ class TestRule7TheComparison:
 
         assert await duties.compare_show(till.show) == []
         assert await duties.compare_show(till.show) == []
-        assert await shown(stage.box, till.show) == SEAT_4
+        assert await shown(stage.app, till.show) == SEAT_4
 
     async def test_only_shows_with_traffic_are_looked_at_and_all_of_them_are(self, stage: Stage) -> None:
         busy, quiet = await stage.till(), await stage.till()
@@ -295,8 +295,8 @@ class TestRule7TheComparison:
 
         await stage.duties(compare_pause_s=0).compare()
 
-        assert await shown(stage.box, busy.show) == "A" * 9 + "H" + "A" * 10
-        assert await shown(stage.box, quiet.show) == SEAT_4
+        assert await shown(stage.app, busy.show) == "A" * 9 + "H" + "A" * 10
+        assert await shown(stage.app, quiet.show) == SEAT_4
 
 
 async def _is_claimed(stage: Stage, till: Till, seat: int) -> None:
@@ -309,11 +309,11 @@ async def _is_claimed(stage: Stage, till: Till, seat: int) -> None:
 async def _claimed_only(stage: Stage, till: Till, *seats: int) -> tuple[int, ...]:
     """What a process leaves behind that dies before it gets to the ledger."""
     ask = Ask(till.show, an_owner(), f"dead{an_owner()}", 600_000, 10, Seats(seats, OrphanRule.OFF, ()))
-    outcome = await stage.box.holds.hold(ask)
+    outcome = await stage.app.holds.hold(ask)
     assert isinstance(outcome, Held)
     return outcome.seats
 
 
 async def _version(stage: Stage, till: Till) -> int:
-    await shown(stage.box, till.show)
-    return (await stage.box.seatmap.snapshot(till.show)).version
+    await shown(stage.app, till.show)
+    return (await stage.app.seatmap.snapshot(till.show)).version

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.demo.repertoire import EVENTS
+from holdfast.search.errors import NoSuchPostalCode, SearchTooSlow
 from holdfast.search.query import SearchAsked, Sort, understood
-from holdfast.search.refusals import NoSuchPostalCode, SearchTooSlow
 from holdfast.search.store import Finder
-from holdfast.search.word import words_of
+from holdfast.search.words import words_of
 from tests.stores.listed import titles
 
 LIGHTHOUSE, ARITHMETIC = "The Lighthouse Keeper's Daughter", "Monsoon Arithmetic"
@@ -74,23 +74,23 @@ def test_there_are_forty() -> None:
 
 
 @pytest.mark.parametrize("typed, meant", FORTY, ids=[typed for typed, _ in FORTY])
-async def test_what_was_meant_is_among_the_first_three(demo: Box, typed: str, meant: str) -> None:
+async def test_what_was_meant_is_among_the_first_three(demo: App, typed: str, meant: str) -> None:
     assert meant in (await titles(demo, SearchAsked(q=typed)))[:3]
 
 
-async def test_what_is_misspelt_is_said(demo: Box) -> None:
+async def test_what_is_misspelt_is_said(demo: App) -> None:
     meaning = await demo.search.meaning(("monsson", "aritmetic"))
 
     assert (meaning.words, meaning.match, meaning.is_corrected) == (("monsoon", "arithmetic"), "all", True)
 
 
-async def test_what_is_spelt_right_is_left_alone(demo: Box) -> None:
+async def test_what_is_spelt_right_is_left_alone(demo: App) -> None:
     meaning = await demo.search.meaning(("monsoon", "arithmetic"))
 
     assert not meaning.is_corrected
 
 
-async def test_when_nothing_has_all_the_words_some_are_enough(demo: Box) -> None:
+async def test_when_nothing_has_all_the_words_some_are_enough(demo: App) -> None:
     meaning = await demo.search.meaning(("tokyo", "nachtzug"))
     found = await titles(demo, SearchAsked(q="tokyo nachtzug"))
 
@@ -99,11 +99,11 @@ async def test_when_nothing_has_all_the_words_some_are_enough(demo: Box) -> None
     assert "Ame no Jikokuhyo" in found
 
 
-async def test_what_nothing_comes_near_finds_nothing(demo: Box) -> None:
+async def test_what_nothing_comes_near_finds_nothing(demo: App) -> None:
     assert await titles(demo, SearchAsked(q="xqzwvj")) == []
 
 
-async def test_only_punctuation_finds_all(demo: Box) -> None:
+async def test_only_punctuation_finds_all(demo: App) -> None:
     everything = await titles(demo, SearchAsked(size=50))
 
     assert len(everything) >= 30
@@ -113,11 +113,11 @@ async def test_only_punctuation_finds_all(demo: Box) -> None:
 @pytest.mark.parametrize(
     "typed", ["' OR 1=1 --", "a':*A | 'b", "\\", "%_%", "(((", "a & !b", "<->", "$1", ":*"]
 )
-async def test_what_means_something_to_engines_means_nothing_here(demo: Box, typed: str) -> None:
+async def test_what_means_something_to_engines_means_nothing_here(demo: App, typed: str) -> None:
     assert isinstance(await titles(demo, SearchAsked(q=typed)), list)
 
 
-async def test_near_a_point_the_nearest_come_first(demo: Box) -> None:
+async def test_near_a_point_the_nearest_come_first(demo: App) -> None:
     asked = SearchAsked(near="48.8566,2.3522", radius_km=10, sort=Sort.DISTANCE, size=50)
     search = understood(asked)
     near = (await demo.search.at(search, await demo.search.point(search))).filters
@@ -129,7 +129,7 @@ async def test_near_a_point_the_nearest_come_first(demo: Box) -> None:
     assert KADAL not in found
 
 
-async def test_a_radius_ends_where_it_says(demo: Box) -> None:
+async def test_a_radius_ends_where_it_says(demo: App) -> None:
     """Regal Court Cinemas and Sagar Concert Hall in Mumbai are 7.7 km apart."""
     cinema = SearchAsked(near="18.9432,72.8236", radius_km=7.5)
     search = understood(cinema)
@@ -139,7 +139,7 @@ async def test_a_radius_ends_where_it_says(demo: Box) -> None:
     assert len(within.filters.venues or ()) + 1 == len(beyond.filters.venues or ())
 
 
-async def test_a_postal_code_is_where_its_venues_are(demo: Box) -> None:
+async def test_a_postal_code_is_where_its_venues_are(demo: App) -> None:
     exact = await demo.search.point(understood(SearchAsked(postal_code="SE1 9PD")))
     beside = await demo.search.point(understood(SearchAsked(postal_code="10997")))
 
@@ -151,7 +151,7 @@ async def test_a_postal_code_is_where_its_venues_are(demo: Box) -> None:
         await demo.search.point(understood(SearchAsked(postal_code="99999")))
 
 
-async def test_filters_are_of_one_and_the_same_show(demo: Box) -> None:
+async def test_filters_are_of_one_and_the_same_show(demo: App) -> None:
     """A film that plays in Tokyo and costs rupees elsewhere does not play in Tokyo for rupees."""
     tokyo = await titles(demo, SearchAsked(city="tokyo", size=50))
 
@@ -163,19 +163,19 @@ async def test_filters_are_of_one_and_the_same_show(demo: Box) -> None:
 @pytest.mark.parametrize(
     "typed, title", [("mons", ARITHMETIC), ("keep", LIGHTHOUSE), ("ingr", LIGHTHOUSE), ("स्ट", STATION)]
 )
-async def test_what_is_being_typed_is_suggested(demo: Box, typed: str, title: str) -> None:
+async def test_what_is_being_typed_is_suggested(demo: App, typed: str, title: str) -> None:
     rows = await demo.search.suggested_events(words_of(typed), 8)
 
     assert title in [row["title"] for row in rows]
 
 
-async def test_venues_are_suggested_by_any_word_of_their_name(demo: Box) -> None:
+async def test_venues_are_suggested_by_any_word_of_their_name(demo: App) -> None:
     rows = await demo.search.suggested_venues(words_of("quai"), 4)
 
     assert [row["name"] for row in rows] == ["Cinéma des Quais"]
 
 
-async def test_a_search_that_takes_too_long_is_stopped(demo: Box) -> None:
+async def test_a_search_that_takes_too_long_is_stopped(demo: App) -> None:
     finder = Finder(replace(demo.config, search_timeout_ms=20))
     try:
         with pytest.raises(SearchTooSlow):

@@ -9,19 +9,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.app import Box
-from holdfast.catalogue import Layout, Programme
-from holdfast.catalogue.admin.forms import CityChange, EventChange, VenueChange
-from holdfast.catalogue.admin.keeper import Keeper
-from holdfast.catalogue.admin.store import BackOffice
-from holdfast.catalogue.schedule.forms import ShowChange
-from holdfast.catalogue.schedule.store import Schedule
-from holdfast.engines.down import EngineDown
+from holdfast.app import App
+from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres
+from holdfast.layouts import Layout
+from holdfast.organisers.forms import CityChange, EventChange, VenueChange
+from holdfast.organisers.scope import Keeper
+from holdfast.organisers.show_forms import ShowChange
+from holdfast.organisers.shows_store import Schedule
+from holdfast.organisers.store import BackOffice
 from holdfast.outbox import Fact
-from holdfast.search import Index
+from holdfast.search import Index, Programme
+from holdfast.search.jobs import KINDS, Listener
 from holdfast.search.query import SearchAsked, understood
-from holdfast.search.worker import KINDS, Listener
 from tests.cast import a_layout
 from tests.stores.hearing import Ears, relayed, turns_are_free
 from tests.stores.stages import hold
@@ -36,9 +36,9 @@ def a_word() -> str:
     return "".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=16))
 
 
-def hearing(box: Box) -> Callable[[Fact], Awaitable[None]]:
+def hearing(app: App) -> Callable[[Fact], Awaitable[None]]:
     """One listener, one fact at a time."""
-    listener = Listener(box.index)
+    listener = Listener(app.index)
 
     async def hear(fact: Fact) -> None:
         await listener.hear_many([fact])
@@ -47,64 +47,64 @@ def hearing(box: Box) -> Callable[[Fact], Awaitable[None]]:
 
 
 @pytest.fixture
-def office(box: Box) -> BackOffice:
-    return BackOffice(box.postgres, ADMIN)
+def office(app: App) -> BackOffice:
+    return BackOffice(app.postgres, ADMIN)
 
 
 @pytest.fixture
-async def ears(box: Box) -> Ears:
-    await turns_are_free(box)
-    return await Ears(box, kinds=KINDS).open()
+async def ears(app: App) -> Ears:
+    await turns_are_free(app)
+    return await Ears(app, kinds=KINDS).open()
 
 
 async def told(ears: Ears) -> None:
     """What happened is heard and written, without waiting for the counts of hot shows."""
-    box = ears.box
-    ears.meanwhile = hearing(box)
-    await relayed(box)
+    app = ears.app
+    ears.meanwhile = hearing(app)
+    await relayed(app)
     await ears.listen()
-    while await box.index.write_due():
+    while await app.index.write_due():
         pass
-    await box.postgres.execute("UPDATE listing_due SET due_at = now()")
-    while await box.index.write_counts():
+    await app.postgres.execute("UPDATE listing_due SET due_at = now()")
+    while await app.index.write_counts():
         pass
 
 
-async def found(box: Box, words: str, **filters: Any) -> list[int]:
+async def found(app: App, words: str, **filters: Any) -> list[int]:
     """Numbers of the events that have exactly these words."""
     search = understood(SearchAsked(q=words, **filters))
-    meaning = await box.search.meaning(search.words)
+    meaning = await app.search.meaning(search.words)
     if meaning.is_hopeless or meaning.is_corrected or meaning.match != "all":
         return []
-    return [hit.event_id for hit in await box.search.hits(search, meaning)]
+    return [hit.event_id for hit in await app.search.hits(search, meaning)]
 
 
-async def of_show(box: Box, show_id: int, column: str) -> Any:
-    return (await box.catalogue.show_card(show_id))[column]
+async def of_show(app: App, show_id: int, column: str) -> Any:
+    return (await app.catalogue.show_card(show_id))[column]
 
 
 async def test_a_new_show_is_found_and_a_cancelled_one_is_not(
-    box: Box, a_show: AShow, ears: Ears, office: BackOffice
+    app: App, a_show: AShow, ears: Ears, office: BackOffice
 ) -> None:
     show_id, word = await a_show(), a_word()
-    event_id = await of_show(box, show_id, "event_id")
+    event_id = await of_show(app, show_id, "event_id")
     await office.change_event(event_id, EventChange(title=word))
     await told(ears)
 
-    assert await found(box, word) == [event_id]
+    assert await found(app, word) == [event_id]
 
-    desk = Schedule(box.postgres, box.catalogue, box.config, ADMIN)
+    desk = Schedule(app.postgres, app.catalogue, app.config, ADMIN)
     await desk.change_show(show_id, ShowChange(cancelled=True))
     await told(ears)
 
-    assert await found(box, word) == []
-    assert await uses(box, word) is None
+    assert await found(app, word) == []
+    assert await uses(app, word) is None
 
 
 async def test_an_event_is_found_by_its_new_title_and_not_by_the_old_one(
-    box: Box, a_show: AShow, ears: Ears, office: BackOffice
+    app: App, a_show: AShow, ears: Ears, office: BackOffice
 ) -> None:
-    event_id = await of_show(box, await a_show(), "event_id")
+    event_id = await of_show(app, await a_show(), "event_id")
     old, new, person = a_word(), a_word(), a_word()
     await office.change_event(event_id, EventChange(title=old))
     await told(ears)
@@ -112,114 +112,114 @@ async def test_an_event_is_found_by_its_new_title_and_not_by_the_old_one(
     await office.change_event(event_id, EventChange(title=new, people=[f"Ada {person}"]))
     await told(ears)
 
-    assert await found(box, new) == await found(box, person) == [event_id]
-    assert await found(box, old) == []
-    assert (await uses(box, old), await uses(box, new)) == (None, 1)
+    assert await found(app, new) == await found(app, person) == [event_id]
+    assert await found(app, old) == []
+    assert (await uses(app, old), await uses(app, new)) == (None, 1)
 
 
 async def test_a_venue_and_a_city_are_found_by_their_new_names(
-    box: Box, a_show: AShow, ears: Ears, office: BackOffice
+    app: App, a_show: AShow, ears: Ears, office: BackOffice
 ) -> None:
     show_id, venue, city = await a_show(), a_word(), a_word()
-    event_id = await of_show(box, show_id, "event_id")
-    city_id = await of_show(box, show_id, "city_id")
+    event_id = await of_show(app, show_id, "event_id")
+    city_id = await of_show(app, show_id, "city_id")
     await told(ears)
 
-    await office.change_venue(await of_show(box, show_id, "venue_id"), VenueChange(name=venue))
+    await office.change_venue(await of_show(app, show_id, "venue_id"), VenueChange(name=venue))
     await office.change_city(city_id, CityChange(name=city))
     await told(ears)
 
-    assert await found(box, venue) == [event_id]
-    assert await found(box, f"{venue} {city}") == [event_id]
+    assert await found(app, venue) == [event_id]
+    assert await found(app, f"{venue} {city}") == [event_id]
     await office.change_city(city_id, CityChange(name="Testville"))
 
 
-async def test_seats_taken_are_counted_and_make_an_event_popular(box: Box, a_show: AShow, ears: Ears) -> None:
+async def test_seats_taken_are_counted_and_make_an_event_popular(app: App, a_show: AShow, ears: Ears) -> None:
     show_id = await a_show(4)
-    event_id, title = await of_show(box, show_id, "event_id"), await of_show(box, show_id, "title")
+    event_id, title = await of_show(app, show_id, "event_id"), await of_show(app, show_id, "title")
     await told(ears)
-    assert await found(box, title, only_available=True) == [event_id]
+    assert await found(app, title, only_available=True) == [event_id]
 
-    bookings = [await hold(box, show_id, an_owner(), *seats) for seats in ((0, 1), (2, 3))]
+    bookings = [await hold(app, show_id, an_owner(), *seats) for seats in ((0, 1), (2, 3))]
     await told(ears)
 
-    assert await found(box, title, only_available=True) == []
-    assert await listed(box, event_id) == (-4.0, 4, 4)
-    await box.sales.cancel(bookings[0])
+    assert await found(app, title, only_available=True) == []
+    assert await listed(app, event_id) == (-4.0, 4, 4)
+    await app.sales.cancel(bookings[0])
     await told(ears)
-    assert await found(box, title, only_available=True) == [event_id]
-    assert await listed(box, event_id) == (-2.0, 2, 2)
+    assert await found(app, title, only_available=True) == [event_id]
+    assert await listed(app, event_id) == (-2.0, 2, 2)
 
 
-async def test_a_hot_show_is_put_on_the_list_once(box: Box, a_show: AShow, ears: Ears) -> None:
+async def test_a_hot_show_is_put_on_the_list_once(app: App, a_show: AShow, ears: Ears) -> None:
     show_id = await a_show(20)
     await told(ears)
-    ears.meanwhile = hearing(box)
+    ears.meanwhile = hearing(app)
     for seat in range(0, 20, 2):
-        await hold(box, show_id, an_owner(), seat)
+        await hold(app, show_id, an_owner(), seat)
 
-    await relayed(box)
+    await relayed(app)
     await ears.listen()
 
-    due = await box.postgres.fetch(
+    due = await app.postgres.fetch(
         "SELECT due_at FROM listing_due WHERE what = 'counts' AND id = $1", show_id
     )
     assert len(due) == 1
     assert due[0]["due_at"] > datetime.now(UTC)
 
 
-async def test_the_same_fact_again_changes_nothing(box: Box, a_show: AShow, ears: Ears) -> None:
+async def test_the_same_fact_again_changes_nothing(app: App, a_show: AShow, ears: Ears) -> None:
     show_id = await a_show()
-    event_id, title = await of_show(box, show_id, "event_id"), await of_show(box, show_id, "title")
+    event_id, title = await of_show(app, show_id, "event_id"), await of_show(app, show_id, "title")
     await told(ears)
-    before = await uses(box, "testville")
+    before = await uses(app, "testville")
 
     for fact in [fact for fact in ears.heard if fact.show_id == show_id]:
-        await hearing(box)(fact)
-    while await box.index.write_due():
+        await hearing(app)(fact)
+    while await app.index.write_due():
         pass
 
-    assert await uses(box, "testville") == before
-    assert await found(box, title) == [event_id]
+    assert await uses(app, "testville") == before
+    assert await found(app, title) == [event_id]
 
 
-async def test_what_has_ended_is_not_found_any_more(box: Box, a_show: AShow, ears: Ears) -> None:
+async def test_what_has_ended_is_not_found_any_more(app: App, a_show: AShow, ears: Ears) -> None:
     show_id = await a_show()
-    event_id, title = await of_show(box, show_id, "event_id"), await of_show(box, show_id, "title")
+    event_id, title = await of_show(app, show_id, "event_id"), await of_show(app, show_id, "title")
     await told(ears)
     yesterday = datetime.now(UTC) - timedelta(days=1)
-    await box.postgres.execute(
+    await app.postgres.execute(
         "UPDATE show SET starts_at = $2, ends_at = $3, opens_at = $4, closes_at = $2 WHERE id = $1",
         *(show_id, yesterday - timedelta(hours=2), yesterday, yesterday - timedelta(days=9)),
     )
-    await box.postgres.execute("UPDATE listing_show SET ends_at = $2 WHERE show_id = $1", show_id, yesterday)
+    await app.postgres.execute("UPDATE listing_show SET ends_at = $2 WHERE show_id = $1", show_id, yesterday)
 
-    await box.index.mark_past()
-    while await box.index.write_due():
+    await app.index.mark_past()
+    while await app.index.write_due():
         pass
 
-    assert await found(box, title) == []
-    assert await box.postgres.fetchval("SELECT count(*) FROM listing WHERE event_id = $1", event_id) == 0
+    assert await found(app, title) == []
+    assert await app.postgres.fetchval("SELECT count(*) FROM listing WHERE event_id = $1", event_id) == 0
 
 
-async def test_what_could_not_be_written_is_still_due(box: Box, a_show: AShow) -> None:
+async def test_what_could_not_be_written_is_still_due(app: App, a_show: AShow) -> None:
     show_id = await a_show()
-    event_id = await of_show(box, show_id, "event_id")
+    event_id = await of_show(app, show_id, "event_id")
     away = Postgres("postgresql://nobody@127.0.0.1:1/none", pool_max=1, timeout_s=1)
-    while await box.index.write_due():
+    while await app.index.write_due():
         pass
-    await box.index.mark_events([event_id])
+    await app.index.mark_events([event_id])
 
     with pytest.raises(EngineDown):
-        await Index(box.postgres, Programme(away), box.seatmap).write_due()
+        await Index(app.postgres, Programme(away), app.seatmap).write_due()
 
-    due = await box.postgres.fetch("SELECT id FROM listing_due WHERE what = 'event'")
+    due = await app.postgres.fetch("SELECT id FROM listing_due WHERE what = 'event'")
     assert [row["id"] for row in due] == [event_id]
 
 
-async def test_what_changes_while_it_is_written_is_written_again(box: Box, a_show: AShow) -> None:
-    event_id = await of_show(box, await a_show(), "event_id")
-    while await box.index.write_due():
+async def test_what_changes_while_it_is_written_is_written_again(app: App, a_show: AShow) -> None:
+    event_id = await of_show(app, await a_show(), "event_id")
+    while await app.index.write_due():
         pass
 
     class Restless(Programme):
@@ -227,23 +227,23 @@ async def test_what_changes_while_it_is_written_is_written_again(box: Box, a_sho
 
         async def shows(self, event_ids: Sequence[int]) -> list[Any]:
             rows = await super().shows(event_ids)
-            await box.index.mark_events([event_id])
+            await app.index.mark_events([event_id])
             return rows
 
-    await box.index.mark_events([event_id])
-    await Index(box.postgres, Restless(box.postgres), box.seatmap).write_due()
+    await app.index.mark_events([event_id])
+    await Index(app.postgres, Restless(app.postgres), app.seatmap).write_due()
 
-    assert await box.postgres.fetchval("SELECT count(*) FROM listing_due WHERE id = $1", event_id) == 1
-    assert await box.index.write_due() == 1
-    assert await box.index.write_due() == 0
+    assert await app.postgres.fetchval("SELECT count(*) FROM listing_due WHERE id = $1", event_id) == 1
+    assert await app.index.write_due() == 1
+    assert await app.index.write_due() == 0
 
 
 @pytest.mark.alone
-async def test_who_marks_does_not_wait_for_who_writes(box: Box, a_show: AShow) -> None:
+async def test_who_marks_does_not_wait_for_who_writes(app: App, a_show: AShow) -> None:
     """Two connections, and a writer that needs both: whoever marks must not keep the second one waiting."""
-    event_id = await of_show(box, await a_show(), "event_id")
-    few = Postgres(box.config.database_url, pool_max=2, timeout_s=5)
-    index = Index(few, Programme(few), box.seatmap)
+    event_id = await of_show(app, await a_show(), "event_id")
+    few = Postgres(app.config.database_url, pool_max=2, timeout_s=5)
+    index = Index(few, Programme(few), app.seatmap)
     try:
         async with asyncio.timeout(4):
             await asyncio.gather(
@@ -253,11 +253,11 @@ async def test_who_marks_does_not_wait_for_who_writes(box: Box, a_show: AShow) -
         await few.close()
 
 
-async def test_a_reindex_writes_what_is_missing_and_forgets_what_is_gone(box: Box, a_show: AShow) -> None:
+async def test_a_reindex_writes_what_is_missing_and_forgets_what_is_gone(app: App, a_show: AShow) -> None:
     show_id = await a_show()
-    event_id, title = await of_show(box, show_id, "event_id"), await of_show(box, show_id, "title")
-    await box.postgres.execute("TRUNCATE listing, listing_show, listing_word, listing_venue, listing_due")
-    await box.postgres.execute(
+    event_id, title = await of_show(app, show_id, "event_id"), await of_show(app, show_id, "title")
+    await app.postgres.execute("TRUNCATE listing, listing_show, listing_word, listing_venue, listing_due")
+    await app.postgres.execute(
         "INSERT INTO listing (event_id, title, kind, language, genre, language_name, genre_name, cities,"
         " dates, currency, from_price_minor, ends_at, soonest_s, unrated, brief, doc, words)"
         " VALUES (9000000000, 'Gone', 'film', '', '', '', '', '{}', '{}', 'EUR', 0, 'infinity', 0, 0, '',"
@@ -265,17 +265,17 @@ async def test_a_reindex_writes_what_is_missing_and_forgets_what_is_gone(box: Bo
     )
     told_of: list[tuple[int, int]] = []
 
-    await box.index.reindex(lambda _what, done, total: told_of.append((done, total)))
+    await app.index.reindex(lambda _what, done, total: told_of.append((done, total)))
 
-    assert await found(box, title) == [event_id]
-    assert await found(box, "goneforever") == []
+    assert await found(app, title) == [event_id]
+    assert await found(app, "goneforever") == []
     assert told_of[-1][0] == told_of[-1][1] > 0
-    assert await miscounted_words(box) == []
+    assert await miscounted_words(app) == []
 
 
 @pytest.mark.parametrize("wheelchair", [None, "1, 2"])
 async def test_a_hall_is_accessible_if_it_has_spaces_for_wheelchairs(
-    box: Box, a_show: AShow, wheelchair: str | None
+    app: App, a_show: AShow, wheelchair: str | None
 ) -> None:
     plain = a_layout(20)
     source = plain.source()
@@ -285,23 +285,23 @@ async def test_a_hall_is_accessible_if_it_has_spaces_for_wheelchairs(
         msgspec.structs.replace(source, sections=[msgspec.structs.replace(section, rows=rows)])
     )
     show_id = await a_show(layout=hall)
-    title, event_id = await of_show(box, show_id, "title"), await of_show(box, show_id, "event_id")
-    await box.index.mark_show(show_id)
-    while await box.index.write_due():
+    title, event_id = await of_show(app, show_id, "title"), await of_show(app, show_id, "event_id")
+    await app.index.mark_show(show_id)
+    while await app.index.write_due():
         pass
 
-    assert await found(box, title, accessible=True) == ([event_id] if wheelchair else [])
-    assert await found(box, title) == [event_id]
+    assert await found(app, title, accessible=True) == ([event_id] if wheelchair else [])
+    assert await found(app, title) == [event_id]
 
 
-async def uses(box: Box, word: str) -> int | None:
-    count: int | None = await box.postgres.fetchval("SELECT uses FROM listing_word WHERE word = $1", word)
+async def uses(app: App, word: str) -> int | None:
+    count: int | None = await app.postgres.fetchval("SELECT uses FROM listing_word WHERE word = $1", word)
     return count
 
 
-async def listed(box: Box, event_id: int) -> tuple[float, int, int]:
+async def listed(app: App, event_id: int) -> tuple[float, int, int]:
     """Its popularity, upside down; and the seats taken and wanted in its shows."""
-    row = await box.postgres.fetchrow(
+    row = await app.postgres.fetchrow(
         "SELECT unpopular, sum(taken)::int AS taken, sum(wanted)::int AS wanted"
         "  FROM listing JOIN listing_show USING (event_id) WHERE event_id = $1 GROUP BY unpopular",
         event_id,
@@ -309,8 +309,8 @@ async def listed(box: Box, event_id: int) -> tuple[float, int, int]:
     return row["unpopular"], row["taken"], row["wanted"]
 
 
-async def miscounted_words(box: Box) -> list[Any]:
-    return await box.postgres.fetch(
+async def miscounted_words(app: App) -> list[Any]:
+    return await app.postgres.fetch(
         "SELECT * FROM listing_word FULL JOIN"
         " (SELECT word, count(*) AS really FROM listing, unnest(words) AS word GROUP BY word) AS counted"
         " USING (word) WHERE uses IS DISTINCT FROM really"

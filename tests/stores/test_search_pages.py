@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.catalogue import Kind
-from holdfast.search.meaning import ANYTHING
+from holdfast.search.parsed import ANYTHING
 from holdfast.search.query import SearchAsked, Sort, understood
 from holdfast.search.store import REST_FROM, Finder
 from tests.patience import until
@@ -16,7 +16,7 @@ from tests.stores.listed import titles
 
 
 @pytest.mark.parametrize("sort", [sort for sort in Sort if sort is not Sort.DISTANCE])
-async def test_pages_by_cursor_are_the_whole_list_in_order(demo: Box, sort: Sort) -> None:
+async def test_pages_by_cursor_are_the_whole_list_in_order(demo: App, sort: Sort) -> None:
     search = understood(SearchAsked(q="", sort=sort, size=7))
     meaning = await demo.search.meaning(())
     whole = await demo.search.hits(replace(search, size=200), meaning)
@@ -34,7 +34,7 @@ async def test_pages_by_cursor_are_the_whole_list_in_order(demo: Box, sort: Sort
 @pytest.mark.parametrize("asked", [{"only_available": True}, {"kind": Kind.FILM, "accessible": True}])
 @pytest.mark.parametrize("sort", [sort for sort in Sort if sort is not Sort.DISTANCE])
 async def test_pages_of_what_is_everywhere_are_the_whole_list_too(
-    demo: Box, sort: Sort, asked: dict[str, Any]
+    demo: App, sort: Sort, asked: dict[str, Any]
 ) -> None:
     """Few of many shows are looked at for a page: none is left out, and none is told twice."""
     search = understood(SearchAsked(sort=sort, size=3, **asked))
@@ -51,7 +51,7 @@ async def test_pages_of_what_is_everywhere_are_the_whole_list_too(
     assert third == whole[6:10]
 
 
-async def test_the_soonest_show_that_is_asked_for_orders_an_event(demo: Box) -> None:
+async def test_the_soonest_show_that_is_asked_for_orders_an_event(demo: App) -> None:
     rows = await demo.postgres.fetch(
         "SELECT event_id, min(starts_at) FROM listing_show WHERE taken < seats AND opens_at <= now()"
         " AND closes_at > now() AND ends_at > now() GROUP BY event_id ORDER BY 2, 1 LIMIT 20"
@@ -62,7 +62,7 @@ async def test_the_soonest_show_that_is_asked_for_orders_an_event(demo: Box) -> 
     assert [hit.event_id for hit in hits[:20]] == [row["event_id"] for row in rows]
 
 
-async def test_of_what_very_many_have_the_most_wanted_comes_first(demo: Box) -> None:
+async def test_of_what_very_many_have_the_most_wanted_comes_first(demo: App) -> None:
     search = understood(SearchAsked(q="the", size=4))
     plain = await demo.search.meaning(("the",))
     common = replace(plain, is_common=True)
@@ -80,7 +80,7 @@ async def test_of_what_very_many_have_the_most_wanted_comes_first(demo: Box) -> 
     assert [hit.key for hit in read] == sorted(hit.key for hit in read)
 
 
-async def test_words_of_a_title_count_more_than_those_of_a_description(demo: Box) -> None:
+async def test_words_of_a_title_count_more_than_those_of_a_description(demo: App) -> None:
     found = await titles(demo, SearchAsked(q="night", size=50))
 
     assert found[0] == "Aurora String Quartet: Farewell Night"
@@ -88,7 +88,7 @@ async def test_words_of_a_title_count_more_than_those_of_a_description(demo: Box
 
 
 @pytest.mark.parametrize("city", [None, "mumbai"])
-async def test_pages_of_one_search_go_from_titles_to_descriptions(demo: Box, city: str | None) -> None:
+async def test_pages_of_one_search_go_from_titles_to_descriptions(demo: App, city: str | None) -> None:
     search = understood(SearchAsked(q="the", size=3, city=city, only_available=city is not None))
     meaning = await demo.search.meaning(("the",))
     whole = await demo.search.hits(replace(search, size=200), meaning)
@@ -107,7 +107,7 @@ async def test_pages_of_one_search_go_from_titles_to_descriptions(demo: Box, cit
     assert by_cursor == by_number == whole
 
 
-async def test_counts_by_facet_add_up_and_do_not_narrow_themselves(demo: Box) -> None:
+async def test_counts_by_facet_add_up_and_do_not_narrow_themselves(demo: App) -> None:
     meaning = await demo.search.meaning(())
     whole = await demo.search.tally(understood(SearchAsked()).filters, meaning)
     films = await demo.search.tally(understood(SearchAsked(kind=Kind.FILM)).filters, meaning)
@@ -124,7 +124,7 @@ async def test_counts_by_facet_add_up_and_do_not_narrow_themselves(demo: Box) ->
     assert {price.currency for price in mumbai.facets.price} == {"INR"}
 
 
-async def test_nobody_who_asks_for_everything_waits_for_a_count(demo: Box) -> None:
+async def test_nobody_who_asks_for_everything_waits_for_a_count(demo: App) -> None:
     """A duty counts; a process that has counted nothing itself tells what the duty wrote."""
     everything, films = understood(SearchAsked()).filters, understood(SearchAsked(kind=Kind.FILM)).filters
     before = await demo.search.tally(films, ANYTHING)
@@ -146,7 +146,7 @@ async def test_nobody_who_asks_for_everything_waits_for_a_count(demo: Box) -> No
     assert of_films.facets == before.facets
 
 
-async def test_a_count_that_takes_long_is_told_to_who_asks_later(demo: Box) -> None:
+async def test_a_count_that_takes_long_is_told_to_who_asks_later(demo: App) -> None:
     paris, finder = understood(SearchAsked(city="paris")).filters, Finder(demo.config)
 
     async def is_counted() -> bool:
@@ -165,7 +165,7 @@ async def test_a_count_that_takes_long_is_told_to_who_asks_later(demo: Box) -> N
     assert len({id(tally) for tally in stampede}) == 1
 
 
-async def test_a_price_facet_is_a_filter_that_finds_as_many(demo: Box) -> None:
+async def test_a_price_facet_is_a_filter_that_finds_as_many(demo: App) -> None:
     meaning = await demo.search.meaning(())
     paris = await demo.search.tally(understood(SearchAsked(city="paris")).filters, meaning)
     assert paris is not None

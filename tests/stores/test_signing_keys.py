@@ -5,9 +5,10 @@ import time
 
 import pytest
 
-from holdfast.engines.down import EngineDown
-from holdfast.people import Caller, NewAccount, People, Role, claims_for, sign
-from holdfast.people.store import KEY_KNOWN_AFTER_S, REVOCATIONS_STALE_MAX_S
+from holdfast.accounts import NewAccount, People, claims_for, sign
+from holdfast.accounts.store import KEY_KNOWN_AFTER_S, REVOCATIONS_STALE_MAX_S
+from holdfast.engines.errors import EngineDown
+from holdfast.web.caller import Caller, Role
 from tests.stores.offices import CONFIG, Offices, bearer, is_let_in, signed_up
 
 

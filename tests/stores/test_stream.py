@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.ledger import VERSIONS_AN_EPOCH
-from holdfast.refusals import Busy, NoSuchShow
-from holdfast.seatmap.live.store import LINGER_S, LiveMaps
-from holdfast.seatmap.refusals import TooManyStreams, TooManyViewers
+from holdfast.bookings import VERSIONS_AN_EPOCH
+from holdfast.errors import Busy, NoSuchShow
+from holdfast.seatmap.errors import TooManyStreams, TooManyViewers
+from holdfast.seatmap.live import LINGER_S, LiveMaps
 from tests.patience import until
 from tests.stores.eyes import Eyes, live_maps, watch
 from tests.stores.pools import Pool
@@ -21,13 +21,13 @@ SEEN_WITHIN_S = 1.0
 
 @pytest.fixture
 async def live(stage: Stage) -> AsyncIterator[LiveMaps]:
-    async with live_maps(stage.box) as maps:
+    async with live_maps(stage.app) as maps:
         yield maps
 
 
 @pytest.fixture
 async def moving(stage: Stage) -> AsyncIterator[LiveMaps]:
-    async with live_maps(stage.box, is_running=True) as maps:
+    async with live_maps(stage.app, is_running=True) as maps:
         yield maps
 
 
@@ -128,7 +128,7 @@ class TestComingBack:
         version = (await pool.map()).version
         for seat in range(5):
             await pool.claim(seat, owner=an_owner())
-        async with live_maps(stage.box) as begun:
+        async with live_maps(stage.app) as begun:
             here = await watch(begun, pool.pool_id)
             back = await watch(begun, pool.pool_id, since=version + 2)
             at_once = await watch(begun, pool.pool_id, since=version + 5)
@@ -141,7 +141,7 @@ class TestComingBack:
         version = (await pool.map()).version
         for seat in range(5):
             await pool.claim(seat, owner=an_owner())
-        await stage.box.redis.call("XTRIM", pool.key("changes"), "MAXLEN", 2)
+        await stage.app.redis.call("XTRIM", pool.key("changes"), "MAXLEN", 2)
         back = await watch(live, pool.pool_id, since=version + 1)
         near = await watch(live, pool.pool_id, since=version + 3)
 
@@ -178,8 +178,8 @@ class TestRedisLost:
         eyes = await watch(live, till.show)
         (_, version), *_ = eyes.events
         await till.opened(4)
-        await stage.box.ledger.mark(till.show)
-        await stage.box.seatmap.rebuild(till.show, "test")
+        await stage.app.ledger.mark(till.show)
+        await stage.app.seatmap.rebuild(till.show, "test")
         await live.follow()
 
         assert [event for event, _ in eyes.events] == ["snapshot", "snapshot"]
@@ -192,7 +192,7 @@ class TestRedisLost:
     ) -> None:
         eyes = await watch(moving, till.show)
         await till.opened(4)
-        await stage.box.redis.call("FLUSHALL")
+        await stage.app.redis.call("FLUSHALL")
 
         await sees(eyes, "AAAAH" + "A" * 15, within_s=5)
 
@@ -202,13 +202,13 @@ class TestRedisLost:
         eyes = await watch(moving, till.show)
         await stage.engines.valkey.hold()
         try:
-            await hold(stage.box, till.show, an_owner(), 4)
+            await hold(stage.app, till.show, an_owner(), 4)
             await sees(eyes, "AAAAH" + "A" * 15)
-            await hold(stage.box, till.show, an_owner(), 7)
+            await hold(stage.app, till.show, an_owner(), 7)
             await sees(eyes, "AAAAHAAH" + "A" * 12)
         finally:
             await stage.bring_valkey_back()
-        await hold(stage.box, till.show, an_owner(), 9)
+        await hold(stage.app, till.show, an_owner(), 9)
         await sees(eyes, "AAAAHAAHAH" + "A" * 10)
 
         versions = [version for _, version in eyes.events]
@@ -217,7 +217,7 @@ class TestRedisLost:
 
 class TestLimits:
     async def test_a_process_has_room_for_so_many(self, stage: Stage) -> None:
-        live = LiveMaps(stage.box.seatmap, replace(stage.box.config, viewers_max=2))
+        live = LiveMaps(stage.app.seatmap, replace(stage.app.config, viewers_max=2))
         live.take_place("192.0.2.1")
         live.take_place("192.0.2.2")
 
@@ -229,7 +229,7 @@ class TestLimits:
         assert refused.value.details["retry_after_s"] == 5
 
     async def test_an_address_has_so_many(self, stage: Stage) -> None:
-        live = LiveMaps(stage.box.seatmap, replace(stage.box.config, viewers_per_address_max=1))
+        live = LiveMaps(stage.app.seatmap, replace(stage.app.config, viewers_per_address_max=1))
         live.take_place("192.0.2.1")
         live.take_place("192.0.2.2")
 

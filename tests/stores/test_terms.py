@@ -8,14 +8,15 @@ import asyncpg
 import msgspec
 import pytest
 
-from holdfast.app import Box
-from holdfast.catalogue import Catalogue, RefundPolicy, RefundStep, Terms
-from holdfast.catalogue.admin.keeper import Keeper
-from holdfast.catalogue.policy import USUAL
-from holdfast.catalogue.schedule.forms import ShowChange
-from holdfast.catalogue.schedule.store import Schedule
-from holdfast.catalogue.terms import PLAIN
-from holdfast.sale.order import booking_page, seat_lines
+from holdfast.app import App
+from holdfast.catalogue import Catalogue
+from holdfast.holds.request import booking_page, seat_lines
+from holdfast.organisers.scope import Keeper
+from holdfast.organisers.show_forms import ShowChange
+from holdfast.organisers.shows_store import Schedule
+from holdfast.pricing import RefundPolicy, RefundStep, Terms
+from holdfast.pricing.refund_policy import USUAL
+from holdfast.pricing.terms import PLAIN
 from tests.stores.tills import Till, a_till, an_owner
 
 AShow = Callable[..., Any]
@@ -28,41 +29,41 @@ DEAR = Terms(
 )
 
 
-def schedule(box: Box) -> Schedule:
-    return Schedule(box.postgres, Catalogue(box.postgres), box.config, Keeper(0, is_admin=True))
+def schedule(app: App) -> Schedule:
+    return Schedule(app.postgres, Catalogue(app.postgres), app.config, Keeper(0, is_admin=True))
 
 
-async def revisions(box: Box, show_id: int) -> list[tuple[int, int]]:
-    rows = await box.postgres.fetch(
+async def revisions(app: App, show_id: int) -> list[tuple[int, int]]:
+    rows = await app.postgres.fetch(
         "SELECT revision, fee_minor FROM show_terms WHERE show_id = $1 ORDER BY revision", show_id
     )
     return [tuple(row) for row in rows]
 
 
-async def test_a_show_on_sale_knows_its_terms_and_has_its_lines_ready(box: Box, a_show: AShow) -> None:
-    show = await Catalogue(box.postgres).show_on_sale(await a_show(sold_on=DEAR))
+async def test_a_show_on_sale_knows_its_terms_and_has_its_lines_ready(app: App, a_show: AShow) -> None:
+    show = await Catalogue(app.postgres).show_on_sale(await a_show(sold_on=DEAR))
 
     assert show.terms == DEAR
     assert show.lines == tuple(DEAR.lines(price) for price in show.prices)
 
 
-async def test_every_change_of_a_show_has_terms_of_its_own(box: Box, a_show: AShow) -> None:
-    show_id, desk = await a_show(sold_on=DEAR), schedule(box)
+async def test_every_change_of_a_show_has_terms_of_its_own(app: App, a_show: AShow) -> None:
+    show_id, desk = await a_show(sold_on=DEAR), schedule(app)
 
     await desk.change_show(show_id, ShowChange(fee_minor=300))
     await desk.change_show(show_id, ShowChange(owner_seats_max=3))
     await desk.change_show(show_id, ShowChange(cancelled=True))
 
-    assert await revisions(box, show_id) == [(1, 100), (2, 300), (3, 300), (4, 300)]
-    catalogue = Catalogue(box.postgres)
+    assert await revisions(app, show_id) == [(1, 100), (2, 300), (3, 300), (4, 300)]
+    catalogue = Catalogue(app.postgres)
     show = await catalogue.show_on_sale(show_id)
     assert await catalogue.terms(show, 1) == DEAR
     assert await catalogue.terms(show, 4) is show.terms
 
 
-async def test_changes_at_the_same_time_all_happen_and_none_is_lost(box: Box, a_show: AShow) -> None:
+async def test_changes_at_the_same_time_all_happen_and_none_is_lost(app: App, a_show: AShow) -> None:
     """Whoever waits for the lock of a show must go on from the terms of the one it waited for."""
-    show_id, desk = await a_show(sold_on=DEAR), schedule(box)
+    show_id, desk = await a_show(sold_on=DEAR), schedule(app)
     changes = [
         ShowChange(fee_minor=200),
         ShowChange(fee_bp=0),
@@ -74,26 +75,26 @@ async def test_changes_at_the_same_time_all_happen_and_none_is_lost(box: Box, a_
 
     await asyncio.gather(*(desk.change_show(show_id, change) for change in changes))
 
-    show = await Catalogue(box.postgres).show_on_sale(show_id)
+    show = await Catalogue(app.postgres).show_on_sale(show_id)
     assert show.terms == Terms(fee_minor=200, tax_bp=1900)
     assert (show.revision, show.prices) == (7, (5000,))
-    assert [revision for revision, _ in await revisions(box, show_id)] == [1, 2, 3, 4, 5, 6, 7]
+    assert [revision for revision, _ in await revisions(app, show_id)] == [1, 2, 3, 4, 5, 6, 7]
 
 
 @pytest.mark.parametrize(
     "statement",
     ["UPDATE show_terms SET fee_minor = 1 WHERE show_id = $1", "DELETE FROM show_terms WHERE show_id = $1"],
 )
-async def test_what_was_promised_cannot_be_written_over(box: Box, a_show: AShow, statement: str) -> None:
+async def test_what_was_promised_cannot_be_written_over(app: App, a_show: AShow, statement: str) -> None:
     show_id = await a_show()
 
     with pytest.raises(asyncpg.CheckViolationError, match="what somebody was promised"):
-        await box.postgres.execute(statement, show_id)
+        await app.postgres.execute(statement, show_id)
 
 
-async def test_an_event_that_says_nothing_has_the_usual_policy(box: Box, a_show: AShow) -> None:
+async def test_an_event_that_says_nothing_has_the_usual_policy(app: App, a_show: AShow) -> None:
     """The default of the table and that of the program are the same."""
-    kept = await box.postgres.fetchval(
+    kept = await app.postgres.fetchval(
         "SELECT refund_policy FROM event JOIN show ON show.event_id = event.id WHERE show.id = $1",
         await a_show(),
     )
@@ -103,12 +104,12 @@ async def test_an_event_that_says_nothing_has_the_usual_policy(box: Box, a_show:
 
 class TestABooking:
     @pytest.fixture
-    async def till(self, box: Box) -> Till:
-        return await a_till(box, sold_on=DEAR)
+    async def till(self, app: App) -> Till:
+        return await a_till(app, sold_on=DEAR)
 
     async def test_says_the_revision_it_was_held_under(self, till: Till) -> None:
         booking = await till.opened(3)
-        await schedule(till.box).change_show(till.show, ShowChange(fee_minor=0))
+        await schedule(till.app).change_show(till.show, ShowChange(fee_minor=0))
         later = await till.opened(4, revision=2)
 
         assert (booking.revision, later.revision) == (1, 2)
@@ -155,7 +156,7 @@ class TestABooking:
 
     async def test_reads_terms_of_an_old_revision_once(self, till: Till) -> None:
         catalogue, before = Catalogue(till.postgres), await till.opened(3)
-        await schedule(till.box).change_show(till.show, ShowChange(fee_minor=0))
+        await schedule(till.app).change_show(till.show, ShowChange(fee_minor=0))
         show = await catalogue.show_on_sale(till.show)
 
         first = await catalogue.terms(show, before.revision)

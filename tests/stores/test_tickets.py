@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from holdfast.app import Box
+from holdfast.accounts import NewAccount
+from holdfast.app import App
+from holdfast.engines.errors import Trouble
 from holdfast.engines.postgres import Postgres
-from holdfast.engines.trouble import Trouble
-from holdfast.people import NewAccount
 from holdfast.tickets import BadCode, IssuedTicket, NoSuchTicket, Tickets
-from holdfast.tickets.refusals import (
+from holdfast.tickets.errors import (
     NothingToTakeBack,
     ResendMax,
     TicketUsed,
@@ -27,8 +27,8 @@ from tests.stores.tills import an_owner
 
 
 @pytest.fixture
-async def doorway(box: Box) -> Doorway:
-    return await a_doorway(box)
+async def doorway(app: App) -> Doorway:
+    return await a_doorway(app)
 
 
 @pytest.fixture
@@ -54,20 +54,20 @@ async def test_every_seat_of_a_confirmed_booking_has_one_ticket(doorway: Doorway
 
     assert [ticket.seat for ticket in tickets] == [3, 4, 5]
     assert len({ticket.serial for ticket in tickets}) == 3
-    assert await doorway.box.tickets.of_booking(doorway.till.show, 10**12) == []
+    assert await doorway.app.tickets.of_booking(doorway.till.show, 10**12) == []
 
 
 class TestKeys:
-    async def test_two_first_starts_at_once_make_one_key(self, box: Box) -> None:
-        offices = [Tickets(box.postgres, box.catalogue) for _ in range(5)]
+    async def test_two_first_starts_at_once_make_one_key(self, app: App) -> None:
+        offices = [Tickets(app.postgres, app.catalogue) for _ in range(5)]
 
         await asyncio.gather(*(office.open() for office in offices))
 
-        assert {frozenset(await office.keys()) for office in offices} == {frozenset(await box.tickets.keys())}
+        assert {frozenset(await office.keys()) for office in offices} == {frozenset(await app.tickets.keys())}
 
-    async def test_a_key_is_rotated_and_old_tickets_stay_good(self, box: Box, doorway: Doorway) -> None:
+    async def test_a_key_is_rotated_and_old_tickets_stay_good(self, app: App, doorway: Doorway) -> None:
         clock = Clock()
-        here, there = (Tickets(box.postgres, box.catalogue, wall=clock.wall) for _ in range(2))
+        here, there = (Tickets(app.postgres, app.catalogue, wall=clock.wall) for _ in range(2))
         await asyncio.gather(here.open(), there.open())
         ticket, _ = await doorway.ticket(3)
         old, old_key = await here.fixed_code(ticket), (await here.signing_key()).key_id
@@ -84,9 +84,9 @@ class TestKeys:
         assert (await there.read(new)).ticket == (await there.read(old)).ticket
 
     async def test_a_key_too_many_is_refused_and_the_others_stay(
-        self, box: Box, keys_apart: Postgres, doorway: Doorway
+        self, app: App, keys_apart: Postgres, doorway: Doorway
     ) -> None:
-        office = Tickets(keys_apart, box.catalogue)
+        office = Tickets(keys_apart, app.catalogue)
         await office.open()
         ticket, _ = await doorway.ticket(3)
         code = await office.fixed_code(ticket)
@@ -99,9 +99,9 @@ class TestKeys:
         assert len(await office.keys()) == KEYS_MAX
         assert (await office.read(code)).key_id == 1
 
-    async def test_a_stranger_s_code_is_refused(self, box: Box) -> None:
+    async def test_a_stranger_s_code_is_refused(self, app: App) -> None:
         with pytest.raises(BadCode):
-            await box.tickets.read("A" * 116)
+            await app.tickets.read("A" * 116)
 
 
 class TestLink:
@@ -109,22 +109,22 @@ class TestLink:
         self, doorway: Doorway, address: Callable[[], str]
     ) -> None:
         ticket, _ = await doorway.ticket(3)
-        link = await doorway.box.tickets.link(ticket)
+        link = await doorway.app.tickets.link(ticket)
 
-        found = await doorway.box.tickets.ticket_at(link)
+        found = await doorway.app.tickets.ticket_at(link)
         await give(doorway, ticket, address())
 
         assert found == ticket
         with pytest.raises(NoSuchTicket):
-            await doorway.box.tickets.ticket_at(link)
+            await doorway.app.tickets.ticket_at(link)
 
     async def test_nobody_finds_one_by_changing_a_letter(self, doorway: Doorway) -> None:
-        link = await doorway.box.tickets.link((await doorway.ticket(3))[0])
+        link = await doorway.app.tickets.link((await doorway.ticket(3))[0])
 
         for at in range(len(link)):
             other = link[:at] + ("A" if link[at] != "A" else "B") + link[at + 1 :]
             with pytest.raises(NoSuchTicket):
-                await doorway.box.tickets.ticket_at(other)
+                await doorway.app.tickets.ticket_at(other)
 
 
 async def give(
@@ -140,7 +140,7 @@ class TestTransfer:
     ) -> None:
         ticket, _ = await doorway.ticket(3)
         email = address()
-        (bob,) = await doorway.box.people.add_many([NewAccount(email, "Bob")])
+        (bob,) = await doorway.app.people.add_many([NewAccount(email, "Bob")])
 
         given = await give(doorway, ticket, email)
 
@@ -148,7 +148,7 @@ class TestTransfer:
         assert given.is_of(bob, email)
         assert not given.is_of(ticket.booked_by, "giver@example.com")
         assert await doorway.facts(ticket) == ["ticket.transferred", "ticket.transferred"]
-        mine = await doorway.box.tickets.of_owner(bob, email, before=2**62, limit=10)
+        mine = await doorway.app.tickets.of_owner(bob, email, before=2**62, limit=10)
         assert [one.serial for one in mine] == [ticket.serial]
 
     async def test_somebody_without_one_has_it_by_signing_up(
@@ -158,10 +158,10 @@ class TestTransfer:
         email = address()
 
         waiting = await give(doorway, ticket, email)
-        (bob,) = await doorway.box.people.add_many([NewAccount(email, "Bob")])
+        (bob,) = await doorway.app.people.add_many([NewAccount(email, "Bob")])
 
         assert (waiting.owner_id, waiting.owner_email) == (None, email)
-        mine = await doorway.box.tickets.of_owner(bob, email, before=2**62, limit=10)
+        mine = await doorway.app.tickets.of_owner(bob, email, before=2**62, limit=10)
         assert [one.serial for one in mine] == [ticket.serial]
         onward = await give(doorway, ticket, address(), Giver(bob, email))
         assert onward.edition == 3
@@ -180,7 +180,7 @@ class TestTransfer:
         with pytest.raises(NothingToTakeBack):
             await doorway.transfers.take_back(*place, giver)
         email = address()
-        await doorway.box.people.add_many([NewAccount(email, "Bob")])
+        await doorway.app.people.add_many([NewAccount(email, "Bob")])
         await give(doorway, ticket, email)
         with pytest.raises(NothingToTakeBack):
             await doorway.transfers.take_back(*place, giver)
@@ -213,7 +213,7 @@ class TestTransfer:
         giver = Giver(ticket.booked_by, "giver@example.com")
         for _ in range(TRANSFERS_MAX):
             email = address()
-            (account_id,) = await doorway.box.people.add_many([NewAccount(email, "Next")])
+            (account_id,) = await doorway.app.people.add_many([NewAccount(email, "Next")])
             await give(doorway, ticket, email, giver)
             giver = Giver(account_id, email)
 
@@ -247,8 +247,8 @@ class TestTransfer:
 async def test_tickets_are_sent_again_a_few_times_an_hour(doorway: Doorway) -> None:
     ticket, _ = await doorway.ticket(3)
     for _ in range(RESENDS_AN_HOUR_MAX):
-        await doorway.box.tickets.resend(ticket.show_id, ticket.number, ticket.booked_by)
+        await doorway.app.tickets.resend(ticket.show_id, ticket.number, ticket.booked_by)
 
     with pytest.raises(ResendMax):
-        await doorway.box.tickets.resend(ticket.show_id, ticket.number, ticket.booked_by)
+        await doorway.app.tickets.resend(ticket.show_id, ticket.number, ticket.booked_by)
     assert await doorway.facts(ticket) == ["tickets.sent_again"] * RESENDS_AN_HOUR_MAX

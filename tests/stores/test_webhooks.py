@@ -9,16 +9,16 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import Box, asgi_app, box_office
+from holdfast.app import App, asgi_app, open_app
+from holdfast.bookings import State
 from holdfast.claim import Part
 from holdfast.config import Config
-from holdfast.ledger import State
+from holdfast.payments.errors import NoSuchWebhook
 from holdfast.payments.gateway import Answer, BadNotice, Charge
+from holdfast.payments.jobs import WebhookDuties
 from holdfast.payments.payment import Payment
-from holdfast.payments.refusals import NoSuchWebhook
 from holdfast.payments.saga import Step
-from holdfast.payments.webhooks.webhook import Told, Verdict, WebhooksAsked
-from holdfast.payments.webhooks.worker import WebhookDuties
+from holdfast.payments.webhook import Told, Verdict, WebhooksAsked
 from tests.conftest import GATEWAY_SECRET, started
 from tests.letters import Letter, a_letter, charged
 from tests.patience import until
@@ -30,47 +30,47 @@ Show = Callable[..., Awaitable[int]]
 
 
 @pytest.fixture
-async def cut_off(config: Config) -> AsyncIterator[Box]:
+async def cut_off(config: Config) -> AsyncIterator[App]:
     """A box office whose gateway cannot be reached."""
-    async with box_office(replace(config, gateway_url="http://127.0.0.1:9")) as opened:
+    async with open_app(replace(config, gateway_url="http://127.0.0.1:9")) as opened:
         yield opened
 
 
-async def told(box: Box, letter: Letter) -> Verdict:
-    return await box.webhooks.take_in(letter.raw, letter.raw_headers)
+async def told(app: App, letter: Letter) -> Verdict:
+    return await app.webhooks.take_in(letter.raw, letter.raw_headers)
 
 
-async def row_of(box: Box, letter: Letter) -> Any:
-    return await box.postgres.fetchrow("SELECT * FROM webhook WHERE event_id = $1", letter.event_id)
+async def row_of(app: App, letter: Letter) -> Any:
+    return await app.postgres.fetchrow("SELECT * FROM webhook WHERE event_id = $1", letter.event_id)
 
 
-async def step_of(box: Box, payment: Payment) -> Step:
-    found = await box.payments.payment(payment.show_id, payment.number, payment.attempt)
+async def step_of(app: App, payment: Payment) -> Step:
+    found = await app.payments.payment(payment.show_id, payment.number, payment.attempt)
     assert found is not None
     return found.step
 
 
-async def waiting(box: Box, show_id: int, *seats: int) -> Payment:
+async def waiting(app: App, show_id: int, *seats: int) -> Payment:
     """A payment nobody is charging at this moment: its payer has to do something."""
-    payment = await paying(box, show_id, *seats)
-    assert await box.payments.advance(payment, Step.LOOK_UP, Charge(answer=Answer.UNKNOWN), 60_000)
+    payment = await paying(app, show_id, *seats)
+    assert await app.payments.advance(payment, Step.LOOK_UP, Charge(answer=Answer.UNKNOWN), 60_000)
     return payment
 
 
-async def turn_clock(box: Box, letter: Letter) -> None:
+async def turn_clock(app: App, letter: Letter) -> None:
     """It is due now."""
     sql = "UPDATE webhook SET due_at = now() WHERE event_id = $1 AND due_at IS NOT NULL"
-    await box.postgres.execute(sql, letter.event_id)
+    await app.postgres.execute(sql, letter.event_id)
 
 
-async def work(box: Box, letter: Letter) -> Any:
+async def work(app: App, letter: Letter) -> Any:
     """The duty, once, when it is due; the row afterwards."""
-    await turn_clock(box, letter)
-    await WebhookDuties(box.webhooks).look()
-    return await row_of(box, letter)
+    await turn_clock(app, letter)
+    await WebhookDuties(app.webhooks).look()
+    return await row_of(app, letter)
 
 
-async def test_one_about_a_payment_that_is_settled_is_done_at_once(either_box: Box, a_show: Show) -> None:
+async def test_one_about_a_payment_that_is_settled_is_done_at_once(either_box: App, a_show: Show) -> None:
     payment = await confirmed(either_box, await paying(either_box, await a_show(), 1))
     letter = a_letter(payment)
 
@@ -82,7 +82,7 @@ async def test_one_about_a_payment_that_is_settled_is_done_at_once(either_box: B
     assert bytes(row["body"]) == letter.raw
 
 
-async def test_one_that_overtakes_us_is_found_by_our_key_and_confirms(either_box: Box, a_show: Show) -> None:
+async def test_one_that_overtakes_us_is_found_by_our_key_and_confirms(either_box: App, a_show: Show) -> None:
     payment = await waiting(either_box, await a_show(), 1, 2)
     charge = await charged(either_box, payment)
     letter = a_letter(payment, str(charge.reference))
@@ -95,32 +95,32 @@ async def test_one_that_overtakes_us_is_found_by_our_key_and_confirms(either_box
     assert (await row_of(either_box, letter))["done_at"] is not None
 
 
-async def test_whoever_is_charging_hears_first_and_then_nobody_has_to_look(box: Box, a_show: Show) -> None:
-    payment = await paying(box, await a_show(), 1)
+async def test_whoever_is_charging_hears_first_and_then_nobody_has_to_look(app: App, a_show: Show) -> None:
+    payment = await paying(app, await a_show(), 1)
     letter = a_letter(payment)
 
-    verdict = await told(box, letter)
-    before = await row_of(box, letter)
-    await confirmed(box, payment)
-    after = await work(box, letter)
+    verdict = await told(app, letter)
+    before = await row_of(app, letter)
+    await confirmed(app, payment)
+    after = await work(app, letter)
 
     assert (verdict, before["done_at"], before["tries"]) == (Verdict.WAIT, None, 0)
     assert (after["done_at"] is not None, after["tries"]) == (True, 0)
 
 
-async def test_what_a_dead_process_was_charging_is_carried_on(box: Box, a_show: Show) -> None:
-    payment = await paying(box, await a_show(), 1)
-    charge = await charged(box, payment)
+async def test_what_a_dead_process_was_charging_is_carried_on(app: App, a_show: Show) -> None:
+    payment = await paying(app, await a_show(), 1)
+    charge = await charged(app, payment)
     letter = a_letter(payment, str(charge.reference))
 
-    assert await told(box, letter) is Verdict.WAIT
-    row = await work(box, letter)
+    assert await told(app, letter) is Verdict.WAIT
+    row = await work(app, letter)
 
-    assert await step_of(box, payment) is Step.PAID
+    assert await step_of(app, payment) is Step.PAID
     assert (row["done_at"] is not None, row["tries"]) == (True, 1)
 
 
-async def test_a_hundred_copies_at_once_are_one(either_box: Box, a_show: Show) -> None:
+async def test_a_hundred_copies_at_once_are_one(either_box: App, a_show: Show) -> None:
     payment = await waiting(either_box, await a_show(), 1, 2)
     letter = a_letter(payment, str((await charged(either_box, payment)).reference))
 
@@ -134,10 +134,10 @@ async def test_a_hundred_copies_at_once_are_one(either_box: Box, a_show: Show) -
     assert [fact["kind"] for fact in kinds].count("booking.confirmed") == 1
 
 
-async def test_verdicts_come_in_order_whatever_travels_together(box: Box, a_show: Show) -> None:
+async def test_verdicts_come_in_order_whatever_travels_together(app: App, a_show: Show) -> None:
     show_id = await a_show()
-    settled = await confirmed(box, await paying(box, show_id, 1))
-    open_one = await waiting(box, show_id, 2)
+    settled = await confirmed(app, await paying(app, show_id, 1))
+    open_one = await waiting(app, show_id, 2)
     letters = [
         a_letter(settled),
         a_letter(open_one, amount_minor=1),
@@ -147,10 +147,10 @@ async def test_verdicts_come_in_order_whatever_travels_together(box: Box, a_show
         a_letter(settled, "pay_other"),
     ]
     read = [
-        Told(box.webhooks.gateway.notice(one.raw, one.raw_headers, time.time()), one.raw) for one in letters
+        Told(app.webhooks.gateway.notice(one.raw, one.raw_headers, time.time()), one.raw) for one in letters
     ]
 
-    stored = await box.webhooks.store_many([*read, read[0]])
+    stored = await app.webhooks.store_many([*read, read[0]])
 
     assert [one.verdict for one in stored] == [
         "done",
@@ -166,44 +166,44 @@ async def test_verdicts_come_in_order_whatever_travels_together(box: Box, a_show
 
 @pytest.mark.parametrize("change", [{"amount_minor": 2999}, {"currency": "USD"}])
 async def test_another_sum_is_refused_and_nothing_is_stored(
-    box: Box, a_show: Show, change: dict[str, Any]
+    app: App, a_show: Show, change: dict[str, Any]
 ) -> None:
-    payment = await waiting(box, await a_show(), 1, 2)
+    payment = await waiting(app, await a_show(), 1, 2)
     letter = a_letter(payment, **change)
 
     with pytest.raises(BadNotice):
-        await told(box, letter)
+        await told(app, letter)
 
-    assert await row_of(box, letter) is None
-    assert await step_of(box, payment) is Step.LOOK_UP
+    assert await row_of(app, letter) is None
+    assert await step_of(app, payment) is Step.LOOK_UP
 
 
-async def test_one_about_nothing_of_ours_is_taken_and_not_kept(box: Box, a_show: Show) -> None:
-    payment = await paying(box, await a_show(), 1)
+async def test_one_about_nothing_of_ours_is_taken_and_not_kept(app: App, a_show: Show) -> None:
+    payment = await paying(app, await a_show(), 1)
     letter = a_letter(payment, reference="order 7 of another shop")
 
-    assert await told(box, letter) is Verdict.FOREIGN
-    assert await row_of(box, letter) is None
+    assert await told(app, letter) is Verdict.FOREIGN
+    assert await row_of(app, letter) is None
 
 
-async def test_a_key_that_names_the_booking_and_is_not_the_one_is_nobodys(box: Box, a_show: Show) -> None:
+async def test_a_key_that_names_the_booking_and_is_not_the_one_is_nobodys(app: App, a_show: Show) -> None:
     """As of another box office whose bookings have the same numbers."""
-    payment = await waiting(box, await a_show(), 1)
+    payment = await waiting(app, await a_show(), 1)
     booking, _, attempt = payment.key.split("_")
     letter = a_letter(payment, reference=f"{booking}_other_{attempt}")
 
-    assert await told(box, letter) is Verdict.FOREIGN
-    assert await row_of(box, letter) is None
+    assert await told(app, letter) is Verdict.FOREIGN
+    assert await row_of(app, letter) is None
 
 
-async def test_one_without_our_key_is_found_by_the_gateways(box: Box, a_show: Show) -> None:
-    payment = await paying(box, await a_show(), 1)
-    charge = await charged(box, payment)
-    assert await box.payments.advance(payment, Step.LOOK_UP, charge, 60_000)
-    notice = replace(box.webhooks.gateway.notice(*_parts(a_letter(payment)), time.time()), key=None)
+async def test_one_without_our_key_is_found_by_the_gateways(app: App, a_show: Show) -> None:
+    payment = await paying(app, await a_show(), 1)
+    charge = await charged(app, payment)
+    assert await app.payments.advance(payment, Step.LOOK_UP, charge, 60_000)
+    notice = replace(app.webhooks.gateway.notice(*_parts(a_letter(payment)), time.time()), key=None)
 
-    (stored,) = await box.webhooks.store_many([Told(replace(notice, reference=charge.reference), b"{}")])
-    (stranger,) = await box.webhooks.store_many([Told(replace(notice, reference="pay_nobody"), b"{}")])
+    (stored,) = await app.webhooks.store_many([Told(replace(notice, reference=charge.reference), b"{}")])
+    (stranger,) = await app.webhooks.store_many([Told(replace(notice, reference="pay_nobody"), b"{}")])
 
     assert stored.place == (payment.show_id, payment.number, payment.attempt)
     assert stranger.verdict is Verdict.FOREIGN
@@ -217,65 +217,65 @@ class TestAfterTheEnd:
     """Money for a payment that had come to nothing: the end is the one the gateway has (cell 13)."""
 
     async def test_taken_after_it_was_declined_confirms_if_the_seats_are_held(
-        self, box: Box, a_show: Show
+        self, app: App, a_show: Show
     ) -> None:
-        payment = await paying(box, await a_show(), 1)
-        await box.payments.give_back(payment, NO, Step.DECLINED)
-        letter = a_letter(payment, str((await charged(box, payment)).reference))
+        payment = await paying(app, await a_show(), 1)
+        await app.payments.give_back(payment, NO, Step.DECLINED)
+        letter = a_letter(payment, str((await charged(app, payment)).reference))
 
-        await told(box, letter)
+        await told(app, letter)
 
-        assert await step_of(box, payment) is Step.PAID
-        assert (await row_of(box, letter))["done_at"] is not None
+        assert await step_of(app, payment) is Step.PAID
+        assert (await row_of(app, letter))["done_at"] is not None
 
-    async def test_taken_after_the_seats_were_sold_goes_back(self, box: Box, a_show: Show) -> None:
+    async def test_taken_after_the_seats_were_sold_goes_back(self, app: App, a_show: Show) -> None:
         show_id = await a_show()
-        payment = await paying(box, show_id, 1)
-        await box.payments.let_go(payment, is_sure=True)
-        await box.sales.tell_map(show_id, Part("let_go", payment.claim))
-        await hold(box, show_id, an_owner(), 1)
-        letter = a_letter(payment, str((await charged(box, payment)).reference))
+        payment = await paying(app, show_id, 1)
+        await app.payments.let_go(payment, is_sure=True)
+        await app.sales.tell_map(show_id, Part("let_go", payment.claim))
+        await hold(app, show_id, an_owner(), 1)
+        letter = a_letter(payment, str((await charged(app, payment)).reference))
 
-        await told(box, letter)
+        await told(app, letter)
 
-        assert await step_of(box, payment) is Step.RETURNED
+        assert await step_of(app, payment) is Step.RETURNED
 
-    async def test_one_that_was_declined_there_too_changes_nothing(self, box: Box, a_show: Show) -> None:
-        payment = await paying(box, await a_show(), 1)
-        charge = await charged(box, payment, "tok_declined")
-        await box.payments.give_back(payment, charge, Step.DECLINED)
+    async def test_one_that_was_declined_there_too_changes_nothing(self, app: App, a_show: Show) -> None:
+        payment = await paying(app, await a_show(), 1)
+        charge = await charged(app, payment, "tok_declined")
+        await app.payments.give_back(payment, charge, Step.DECLINED)
         letter = a_letter(payment, str(charge.reference), "payment.declined")
 
-        await told(box, letter)
+        await told(app, letter)
 
-        assert await step_of(box, payment) is Step.DECLINED
-        assert (await row_of(box, letter))["done_at"] is not None
+        assert await step_of(app, payment) is Step.DECLINED
+        assert (await row_of(app, letter))["done_at"] is not None
 
-    async def test_a_second_payment_with_the_same_key_is_for_a_person(self, box: Box, a_show: Show) -> None:
-        payment = await confirmed(box, await paying(box, await a_show(), 1))
+    async def test_a_second_payment_with_the_same_key_is_for_a_person(self, app: App, a_show: Show) -> None:
+        payment = await confirmed(app, await paying(app, await a_show(), 1))
         letter = a_letter(payment, "pay_other")
 
-        await told(box, letter)
+        await told(app, letter)
 
-        assert "another payment" in (await row_of(box, letter))["reason"]
+        assert "another payment" in (await row_of(app, letter))["reason"]
 
 
 class TestTriedAgain:
-    async def ended(self, box: Box, a_show: Show) -> Payment:
+    async def ended(self, app: App, a_show: Show) -> Payment:
         """Declined here; whether money was taken only the gateway knows."""
-        payment = await paying(box, await a_show(), 1)
-        return await box.payments.give_back(payment, NO, Step.DECLINED)
+        payment = await paying(app, await a_show(), 1)
+        return await app.payments.give_back(payment, NO, Step.DECLINED)
 
     async def test_after_one_five_and_thirty_minutes_and_then_it_is_dead(
-        self, box: Box, cut_off: Box, a_show: Show
+        self, app: App, cut_off: App, a_show: Show
     ) -> None:
-        letter = a_letter(await self.ended(box, a_show))
+        letter = a_letter(await self.ended(app, a_show))
         sql = "SELECT extract(epoch FROM due_at - now())::int FROM webhook WHERE event_id = $1"
         pauses = []
 
         await told(cut_off, letter)
         for _ in range(3):
-            pauses.append(await box.postgres.fetchval(sql, letter.event_id))
+            pauses.append(await app.postgres.fetchval(sql, letter.event_id))
             row = await work(cut_off, letter)
             assert "gateway" in row["reason"]
 
@@ -283,100 +283,100 @@ class TestTriedAgain:
         assert (row["dead"], row["due_at"], row["done_at"], row["tries"]) == (True, None, None, 4)
         assert await WebhookDuties(cut_off.webhooks).look() == 0
 
-    async def test_a_gateway_that_is_back_settles_it(self, box: Box, cut_off: Box, a_show: Show) -> None:
-        payment = await self.ended(box, a_show)
-        letter = a_letter(payment, str((await charged(box, payment)).reference))
+    async def test_a_gateway_that_is_back_settles_it(self, app: App, cut_off: App, a_show: Show) -> None:
+        payment = await self.ended(app, a_show)
+        letter = a_letter(payment, str((await charged(app, payment)).reference))
 
         await told(cut_off, letter)
-        before = await step_of(box, payment)
-        row = await work(box, letter)
+        before = await step_of(app, payment)
+        row = await work(app, letter)
 
-        assert (before, await step_of(box, payment)) == (Step.DECLINED, Step.PAID)
+        assert (before, await step_of(app, payment)) == (Step.DECLINED, Step.PAID)
         assert (row["done_at"] is not None, row["reason"]) == (True, None)
 
-    async def test_a_dead_one_is_replayed(self, box: Box, cut_off: Box, a_show: Show) -> None:
-        payment = await self.ended(box, a_show)
-        letter = a_letter(payment, str((await charged(box, payment)).reference))
+    async def test_a_dead_one_is_replayed(self, app: App, cut_off: App, a_show: Show) -> None:
+        payment = await self.ended(app, a_show)
+        letter = a_letter(payment, str((await charged(app, payment)).reference))
         await told(cut_off, letter)
         for _ in range(3):
             await work(cut_off, letter)
 
-        assert ("sandbox", letter.event_id) in await box.webhooks.dead()
-        listed = await box.webhooks.newest(WebhooksAsked(state="dead", size=200))
-        page = await box.webhooks.replay("sandbox", letter.event_id)
-        again = await box.webhooks.replay("sandbox", letter.event_id)
+        assert ("sandbox", letter.event_id) in await app.webhooks.dead()
+        listed = await app.webhooks.newest(WebhooksAsked(state="dead", size=200))
+        page = await app.webhooks.replay("sandbox", letter.event_id)
+        again = await app.webhooks.replay("sandbox", letter.event_id)
 
         assert letter.event_id in [one.event_id for one in listed.webhooks]
         assert (page.state, again.state) == ("done", "done")
-        assert await step_of(box, payment) is Step.PAID
+        assert await step_of(app, payment) is Step.PAID
 
-    async def test_nobody_replays_what_never_came(self, box: Box) -> None:
+    async def test_nobody_replays_what_never_came(self, app: App) -> None:
         with pytest.raises(NoSuchWebhook):
-            await box.webhooks.replay("sandbox", "evt_nobody")
+            await app.webhooks.replay("sandbox", "evt_nobody")
 
-    async def test_a_copy_that_finds_it_settled_closes_it(self, box: Box, cut_off: Box, a_show: Show) -> None:
-        payment = await self.ended(box, a_show)
+    async def test_a_copy_that_finds_it_settled_closes_it(self, app: App, cut_off: App, a_show: Show) -> None:
+        payment = await self.ended(app, a_show)
         letter = a_letter(payment)
         await told(cut_off, letter)
-        await box.payments.book_late(await confirmed(box, payment), may_book=True)
+        await app.payments.book_late(await confirmed(app, payment), may_book=True)
 
-        await told(box, letter)
+        await told(app, letter)
 
-        row = await row_of(box, letter)
+        row = await row_of(app, letter)
         assert (row["copies"], row["due_at"], row["done_at"] is not None) == (2, None, True)
 
 
-async def test_what_is_long_done_is_forgotten_and_what_is_not_done_is_kept(box: Box, a_show: Show) -> None:
+async def test_what_is_long_done_is_forgotten_and_what_is_not_done_is_kept(app: App, a_show: Show) -> None:
     show_id = await a_show()
-    done = a_letter(await confirmed(box, await paying(box, show_id, 1)))
-    due = a_letter(await paying(box, show_id, 2))
+    done = a_letter(await confirmed(app, await paying(app, show_id, 1)))
+    due = a_letter(await paying(app, show_id, 2))
     for letter in (done, due):
-        await told(box, letter)
+        await told(app, letter)
         sql = "UPDATE webhook SET came_at = now() - interval '91 days' WHERE event_id = $1"
-        await box.postgres.execute(sql, letter.event_id)
+        await app.postgres.execute(sql, letter.event_id)
 
-    await WebhookDuties(box.webhooks).forget()
+    await WebhookDuties(app.webhooks).forget()
 
-    assert await row_of(box, done) is None
-    assert await row_of(box, due) is not None
+    assert await row_of(app, done) is None
+    assert await row_of(app, due) is not None
 
 
 class TestRefunds:
     async def test_one_without_an_answer_is_asked_for_when_the_gateway_tells(
-        self, box: Box, a_show: Show
+        self, app: App, a_show: Show
     ) -> None:
-        payment = await paying(box, await a_show(), 1)
-        charge = await charged(box, payment)
-        await box.payments.let_go(payment, is_sure=True)
-        late = await confirmed(box, payment, charge)
-        await box.payments.book_late(late, may_book=False)
+        payment = await paying(app, await a_show(), 1)
+        charge = await charged(app, payment)
+        await app.payments.let_go(payment, is_sure=True)
+        late = await confirmed(app, payment, charge)
+        await app.payments.book_late(late, may_book=False)
         letter = a_letter(payment, str(charge.reference), "refund.succeeded")
 
-        await told(box, letter)
+        await told(app, letter)
 
         sql = "SELECT state::text FROM refund WHERE show_id = $1"
-        assert await box.postgres.fetchval(sql, payment.show_id) == "done"
-        assert (await row_of(box, letter))["done_at"] is not None
+        assert await app.postgres.fetchval(sql, payment.show_id) == "done"
+        assert (await row_of(app, letter))["done_at"] is not None
 
-    async def test_money_that_went_back_without_us_is_written_down(self, box: Box, a_show: Show) -> None:
-        payment = await paying(box, await a_show(), 1)
-        charge = await charged(box, payment)
-        await confirmed(box, payment, charge)
-        gateway, reference = box.cashier.gateway, str(charge.reference)
+    async def test_money_that_went_back_without_us_is_written_down(self, app: App, a_show: Show) -> None:
+        payment = await paying(app, await a_show(), 1)
+        charge = await charged(app, payment)
+        await confirmed(app, payment, charge)
+        gateway, reference = app.cashier.gateway, str(charge.reference)
         await gateway.refund(key=f"{payment.key}_x", reference=reference, amount_minor=700, currency="EUR")
 
-        await told(box, a_letter(payment, reference, "refund.succeeded"))
+        await told(app, a_letter(payment, reference, "refund.succeeded"))
 
-        found = [one for one in (await box.books.latest()).differences if one.key == payment.key]
+        found = [one for one in (await app.books.latest()).differences if one.key == payment.key]
         assert [(one.kind, one.theirs) for one in found] == [("refunded", "taken 15.00 EUR, 7.00 EUR back")]
 
 
 async def test_while_the_ledger_is_away_the_gateway_is_told_to_come_again(stage: Stage) -> None:
     """Cell 15: never 2xx before the commit."""
     till = await stage.till()
-    config = replace(stage.box.config, gateway_secret=GATEWAY_SECRET)
+    config = replace(stage.app.config, gateway_secret=GATEWAY_SECRET)
     application = asgi_app(config)
-    payment = await confirmed(stage.box, await paying(stage.box, till.show, 1))
+    payment = await confirmed(stage.app, await paying(stage.app, till.show, 1))
     letter = a_letter(payment)
 
     async with started(application):
@@ -394,4 +394,4 @@ async def test_while_the_ledger_is_away_the_gateway_is_told_to_come_again(stage:
 
     assert refused.status_code == 503
     assert "retry-after" in refused.headers
-    assert (await row_of(stage.box, letter))["done_at"] is not None
+    assert (await row_of(stage.app, letter))["done_at"] is not None

@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.audit import audit
+from holdfast.bookings import Answer, Booking, Ledger, Opened, Opening
 from holdfast.engines.postgres import Postgres
-from holdfast.ledger import Answer, Booking, Ledger, Opened, Opening
 from tests import cast
 
 _requests = count(1)
@@ -25,17 +25,17 @@ def an_owner() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Till:
-    box: Box
+    app: App
     show: int
     owner: int = field(default_factory=an_owner)
 
     @property
     def ledger(self) -> Ledger:
-        return self.box.ledger
+        return self.app.ledger
 
     @property
     def postgres(self) -> Postgres:
-        return self.box.postgres
+        return self.app.postgres
 
     def opening(self, *seats: int, price_minor: int = 1500, **other: Any) -> Opening:
         request_id = f"request-{next(_requests)}"
@@ -120,11 +120,11 @@ class Till:
         return [f"{v.check}: {v.what}" for v in report.violations if v.show_id == self.show]
 
 
-async def a_till(box: Box, seats: int = 50, **terms: Any) -> Till:
-    return Till(box, await cast.a_show(box, seats, **terms))
+async def a_till(app: App, seats: int = 50, **terms: Any) -> Till:
+    return Till(app, await cast.a_show(app, seats, **terms))
 
 
-def other_ledger(box: Box) -> tuple[Postgres, Ledger]:
+def other_ledger(app: App) -> tuple[Postgres, Ledger]:
     """The ledger as another process has it: a pool and batches of its own. Close the pool."""
-    postgres = Postgres(box.config.database_url, pool_max=4, timeout_s=10)
+    postgres = Postgres(app.config.database_url, pool_max=4, timeout_s=10)
     return postgres, Ledger(postgres, batch_max=128, waiting_max=1000)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.config import Config
-from holdfast.sandbox.notice import api_key
+from holdfast.sandbox.webhook import api_key
 
 
 class Taken(Struct, frozen=True):

@@ -53,7 +53,7 @@ class Workers:
         self.group = f"storm-{secrets.token_hex(3)}"
         self.told = folder / "told"
         self._plan = folder / "plan.json"
-        config = stage.box.config
+        config = stage.app.config
         plan = Plan(config.database_url, config.redis_url, self.group, str(self.told), bus_url)
         self._plan.write_bytes(msgspec.json.encode(plan))
         self._processes: list[asyncio.subprocess.Process] = []
@@ -69,7 +69,7 @@ class Workers:
         await self.start()
 
     async def heard(self, stage: Office, after: int, last: int) -> Heard:
-        ledger = stage.box.postgres
+        ledger = stage.app.postgres
         lines = [line.split(" ") for line in self.told.read_text().splitlines()]
         return Heard(
             facts={row["id"] for row in await ledger.fetch(FACTS, after, last)},
@@ -89,17 +89,17 @@ class Workers:
 async def two_workers(
     stage: Office, folder: Path, bus_url: str = "", *, news_only: bool = False
 ) -> AsyncIterator[Workers]:
-    await stage.box.postgres.execute(TABLE)
+    await stage.app.postgres.execute(TABLE)
     workers = Workers(stage, folder, bus_url)
     if news_only:
-        await hears_only_news(stage.box, workers.group)
+        await hears_only_news(stage.app, workers.group)
     await workers.start()
     await workers.start()
     try:
         yield workers
     finally:
         await workers.stop()
-        await stage.box.outbox.forget_group(workers.group)
+        await stage.app.outbox.forget_group(workers.group)
 
 
 def out_of_order(facts: Iterable[Telling]) -> list[Telling]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from holdfast.ledger import from_public_id
+from holdfast.bookings import from_public_id
 from tests.cast import Fan
 from tests.storms.crowd import Report, Told
 from tests.storms.office import Office
@@ -36,17 +36,17 @@ TAKEN = "SELECT seat FROM taken_seat WHERE show_id = $1 ORDER BY seat"
 
 
 async def seats_taken(office: Office, show_id: int) -> list[int]:
-    return [row["seat"] for row in await office.box.postgres.fetch(TAKEN, show_id)]
+    return [row["seat"] for row in await office.app.postgres.fetch(TAKEN, show_id)]
 
 
 async def lost(office: Office, told: Sequence[Told], fans: Sequence[Fan]) -> list[str]:
     """Promises the ledger knows nothing of, or ended before their time."""
     shows = {one.show for one in told}
-    rows = {(row["show_id"], row["number"]): row for row in await office.box.postgres.fetch(BOOKINGS, shows)}
+    rows = {(row["show_id"], row["number"]): row for row in await office.app.postgres.fetch(BOOKINGS, shows)}
     found = []
     for one in told:
         row = rows.get(from_public_id(one.booking_id))
-        show = await office.box.catalogue.show_on_sale(one.show)
+        show = await office.app.catalogue.show_on_sale(one.show)
         seats = sorted(show.layout.index_of[label] for label in one.seats)
         if row is None:
             found.append(f"{one} is not in the ledger")
@@ -71,7 +71,7 @@ def stands(row: Any) -> bool:
 
 async def untrue_deeds(office: Office, storm: Report, shows: Sequence[int]) -> list[str]:
     """Extensions and releases that were confirmed to their owner, and that the ledger does not know of."""
-    rows = await office.box.postgres.fetch(BOOKINGS, list(shows))
+    rows = await office.app.postgres.fetch(BOOKINGS, list(shows))
     by_id = {(row["show_id"], row["number"]): row for row in rows}
     found = []
     for deed in (deed for deed in storm.deeds if deed.status == 200):
@@ -91,7 +91,7 @@ async def shared_seats(office: Office, shows: Iterable[int]) -> list[str]:
     before anybody else can have them.
     """
     spans: dict[tuple[int, int], list[tuple[int, int | None, int]]] = defaultdict(list)
-    for row in await office.box.postgres.fetch(SPANS, list(shows)):
+    for row in await office.app.postgres.fetch(SPANS, list(shows)):
         for seat in row["seats"]:
             spans[row["show_id"], seat].append((row["begun"], row["ended"], row["number"]))
     return [

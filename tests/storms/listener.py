@@ -14,7 +14,7 @@ from holdfast.config import Config
 from holdfast.engines.loop import every
 from holdfast.engines.postgres import Postgres
 from holdfast.outbox import Consumer, Fact, Outbox, consume_once
-from holdfast.outbox.worker import Listener, Relay
+from holdfast.outbox.relay import Listener, Relay
 
 HEARD = "INSERT INTO heard (group_name, fact_id, key) VALUES ($1, $2, $3)"
 

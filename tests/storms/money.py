@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from holdfast.ledger import from_public_id
+from holdfast.bookings import from_public_id
 from tests.storms.bank import Taken
 from tests.storms.buyers import Deal
 from tests.storms.office import Office
@@ -36,7 +36,7 @@ SELECT refund.number, refund.attempt,
 
 async def unsettled(office: Office, show_id: int, taken: Iterable[Taken]) -> list[str]:
     """Captured payments that are neither one confirmed booking nor given back in full."""
-    rows = {row["key"]: row for row in await office.box.postgres.fetch(PAYMENTS, show_id)}
+    rows = {row["key"]: row for row in await office.app.postgres.fetch(PAYMENTS, show_id)}
     return [
         f"{one} {rows.get(one.reference)}" for one in taken if not is_settled(one, rows.get(one.reference))
     ]
@@ -63,10 +63,10 @@ async def paid_twice(taken: Iterable[Taken]) -> list[str]:
 
 async def untrue(office: Office, show_id: int, deals: Sequence[Deal]) -> list[str]:
     """What people were told, and is not so."""
-    states = {row["number"]: row["state"] for row in await office.box.postgres.fetch(STATES, show_id)}
+    states = {row["number"]: row["state"] for row in await office.app.postgres.fetch(STATES, show_id)}
     steps = {
         (row["number"], row["attempt"]): row["step"]
-        for row in await office.box.postgres.fetch(DECLINED, show_id)
+        for row in await office.app.postgres.fetch(DECLINED, show_id)
     }
     found = []
     for deal in (deal for deal in deals if deal.booking_id):
@@ -87,7 +87,7 @@ async def untrue(office: Office, show_id: int, deals: Sequence[Deal]) -> list[st
 async def sold_twice(office: Office, show_id: int) -> list[str]:
     """Seats that two confirmed bookings had at the same moment, at any time."""
     moves: dict[int, list[Any]] = defaultdict(list)
-    for row in await office.box.postgres.fetch(MOVES, show_id):
+    for row in await office.app.postgres.fetch(MOVES, show_id):
         for seat in row["seats"]:
             moves[seat].append(row)
     return [
@@ -100,5 +100,5 @@ async def sold_twice(office: Office, show_id: int) -> list[str]:
 
 async def late_refunds(office: Office, show_id: int) -> tuple[int, int]:
     """(all of them, those whose booking had not expired and was not given up before the money came)"""
-    rows = await office.box.postgres.fetch(LATE, show_id)
+    rows = await office.app.postgres.fetch(LATE, show_id)
     return len(rows), sum(not row["was_given_up"] for row in rows)

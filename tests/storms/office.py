@@ -18,11 +18,11 @@ from typing import Any
 import httpx2
 import msgspec
 
-from holdfast.app import Box, box_office
+from holdfast.app import App, open_app
 from holdfast.config import Config
-from holdfast.engines.embedded import DataFolder
+from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.embedded.privilege import child_setup
-from holdfast.sandbox.folder import secret_in
+from holdfast.sandbox import secret_in
 from tests.cast import Fan, a_show, fans
 from tests.patience import until
 from tests.storms.crowd import Plan, Progress, Report, Wish
@@ -77,14 +77,14 @@ class Crowd:
 class Office:
     folder: DataFolder
     url: str
-    box: Box
+    app: App
     api: httpx2.AsyncClient
 
     async def a_show(self, **terms: Any) -> int:
-        return await a_show(self.box, **terms)
+        return await a_show(self.app, **terms)
 
     async def fans(self, how_many: int) -> list[Fan]:
-        return await fans(self.box, self.api, how_many)
+        return await fans(self.app, self.api, how_many)
 
     def process_id(self, name: str) -> int:
         """Of a child: web-1, work-1, postgres, valkey."""
@@ -117,7 +117,7 @@ class Office:
     async def _redis_is_ready(self) -> bool:
         try:
             reader, writer = await asyncio.open_unix_connection(
-                self.box.config.redis_url.removeprefix("unix://")
+                self.app.config.redis_url.removeprefix("unix://")
             )
         except OSError:
             return False
@@ -196,9 +196,9 @@ async def office(*, web: int = 2, work: bool = True, **settings: int | str) -> A
             gateway_secret=secret_in(folder.path / "sandbox"),
             access_ttl_s=ACCESS_TTL_S,
         )
-        box = await stack.enter_async_context(box_office(config))
+        app = await stack.enter_async_context(open_app(config))
         api = await stack.enter_async_context(httpx2.AsyncClient(base_url=facts["url"], timeout=30))
-        yield Office(folder, facts["url"], box, api)
+        yield Office(folder, facts["url"], app, api)
 
 
 @asynccontextmanager

@@ -13,11 +13,11 @@ from typing import Any
 
 import httpx2
 
-from holdfast.app import ROUTES, Box, box_office
+from holdfast.app import ROUTES, App, open_app
 from holdfast.config import Config
-from holdfast.engines.embedded import DataFolder
-from holdfast.sandbox.folder import secret_in
-from holdfast.web.elsewhere import subject_of
+from holdfast.engines.embedded.folder import DataFolder
+from holdfast.sandbox import secret_in
+from holdfast.web.other_roles import subject_of
 from holdfast.web.routing import Table
 from tests.patience import until
 from tests.storms.office import Office, number_in, running
@@ -112,7 +112,7 @@ async def in_parts(served: Sequence[str], worked: Sequence[str]) -> AsyncIterato
         others = [start("serve", only) for only in served] + [start("work", only) for only in worked]
         parts = [Part(FIRST, "web-1", main, facts["url"]), *await asyncio.gather(*others)]
         router = Router({name: part.url for part in parts if part.url for name in part.only.split(",")})
-        box: Box = await stack.enter_async_context(box_office(Config(**addresses, **LEAN)))
+        app: App = await stack.enter_async_context(open_app(Config(**addresses, **LEAN)))
         client = httpx2.AsyncClient(base_url="http://parts", transport=router, timeout=30)
         api = await stack.enter_async_context(client)
-        yield Parts(Office(main, facts["url"], box, api), parts, router)
+        yield Parts(Office(main, facts["url"], app, api), parts, router)

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from holdfast.ledger import from_public_id
+from holdfast.bookings import from_public_id
 from tests.cast import Fan
 from tests.patience import until
 from tests.storms.bank import Bank, Taken
@@ -90,7 +90,7 @@ class Scene:
             with suppress(TimeoutError):
                 await until(self._somebody_is_gone, within_s=HURRY_S)
             if not self.died:
-                await self.office.box.postgres.execute(HURRY_WATCHED, self.show_id)
+                await self.office.app.postgres.execute(HURRY_WATCHED, self.show_id)
         self.orders.unlink(missing_ok=True)
         await self.hurry()
 
@@ -109,15 +109,15 @@ class Scene:
 
     async def hurry(self) -> None:
         for sql in HURRY:
-            await self.office.box.postgres.execute(sql, self.show_id)
+            await self.office.app.postgres.execute(sql, self.show_id)
 
     async def rest(self) -> None:
         """Nobody looks at the payment of their own accord."""
-        await self.office.box.postgres.execute(REST, self.show_id)
+        await self.office.app.postgres.execute(REST, self.show_id)
 
     async def deadline(self, booking: str, ago_s: int = 1) -> None:
         """It has passed."""
-        await self.office.box.postgres.execute(DEADLINE, *from_public_id(booking), ago_s)
+        await self.office.app.postgres.execute(DEADLINE, *from_public_id(booking), ago_s)
 
     async def becomes(self, booking: str, *states: str) -> None:
         async def is_so() -> bool:
@@ -129,7 +129,7 @@ class Scene:
         """Nothing of this show is under way any more."""
 
         async def is_over() -> bool:
-            return not await self.office.box.postgres.fetchval(UNDER_WAY, self.show_id)
+            return not await self.office.app.postgres.fetchval(UNDER_WAY, self.show_id)
 
         await self.patiently(is_over)
 
@@ -143,10 +143,10 @@ class Scene:
             await self.hurry()
 
     async def booking(self, booking: str) -> Any:
-        return await self.office.box.postgres.fetchrow(BOOKING, *from_public_id(booking))
+        return await self.office.app.postgres.fetchrow(BOOKING, *from_public_id(booking))
 
     async def payments(self, booking: str) -> list[Any]:
-        return await self.office.box.postgres.fetch(PAYMENTS, *from_public_id(booking))
+        return await self.office.app.postgres.fetch(PAYMENTS, *from_public_id(booking))
 
     async def taken(self, booking: str) -> list[Taken]:
         return await self.bank.of(booking, self.began_s - 1)
@@ -163,7 +163,7 @@ class Scene:
         assert len(paid) == (expected in ("confirmed", "refunded")), what
         returned = [payment for payment in payments if payment["step"] == "returned"]
         assert len(taken) == len(paid) + len(returned), what
-        refunds = await self.office.box.postgres.fetch(REFUNDS, *from_public_id(booking))
+        refunds = await self.office.app.postgres.fetch(REFUNDS, *from_public_id(booking))
         assert all(refund["state"] == "done" for refund in refunds), (what, refunds)
         assert await self.payer.state_of(booking) == expected, what
 

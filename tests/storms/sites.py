@@ -10,11 +10,11 @@ from pathlib import Path
 
 import httpx2
 
-from holdfast.app import box_office
+from holdfast.app import open_app
 from holdfast.config import Config
-from holdfast.engines.embedded import DataFolder
-from holdfast.people import Caller, Role
-from holdfast.sandbox.folder import secret_in
+from holdfast.engines.embedded.folder import DataFolder
+from holdfast.sandbox import secret_in
+from holdfast.web.caller import Caller, Role
 from tests.cast import Fan
 from tests.storms.office import ACCESS_TTL_S, Office, running
 
@@ -44,8 +44,8 @@ class Site:
                 gateway_secret=secret_in(folder.path / "sandbox"),
                 access_ttl_s=ACCESS_TTL_S,
             )
-            async with box_office(config) as box, httpx2.AsyncClient(base_url=self.url, timeout=30) as api:
-                yield Office(folder, facts["url"], box, api)
+            async with open_app(config) as app, httpx2.AsyncClient(base_url=self.url, timeout=30) as api:
+                yield Office(folder, facts["url"], app, api)
 
 
 @contextmanager
@@ -63,5 +63,5 @@ def site() -> Iterator[Site]:
 async def an_admin(office: Office) -> Fan:
     (fan,) = await office.fans(1)
     return Fan(
-        fan.account_id, office.box.people.access_token(Caller(fan.account_id, Role.ADMIN, 1)), office.api
+        fan.account_id, office.app.people.access_token(Caller(fan.account_id, Role.ADMIN, 1)), office.api
     )

@@ -13,11 +13,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.app import box_office
+from holdfast.app import open_app
 from holdfast.config import Config
-from holdfast.engines.embedded import DataFolder
-from holdfast.people import Role
-from holdfast.sandbox.folder import secret_in
+from holdfast.engines.embedded.folder import DataFolder
+from holdfast.sandbox import secret_in
+from holdfast.web.caller import Role
 from tests import cast
 from tests.cast import API, Fan
 from tests.journeys.gates import a_device
@@ -78,9 +78,9 @@ async def opened(folder: DataFolder, url: str) -> AsyncIterator[Office]:
             gateway_secret=secret_in(folder.path / "sandbox"),
             access_ttl_s=3600,
         )
-        box = await stack.enter_async_context(box_office(config))
+        app = await stack.enter_async_context(open_app(config))
         api = await stack.enter_async_context(httpx2.AsyncClient(base_url=url, timeout=30))
-        yield Office(folder, url, box, api)
+        yield Office(folder, url, app, api)
 
 
 async def buys(payer: Payer, show: int, bought: list[dict[str, Any]]) -> None:
@@ -129,12 +129,12 @@ async def test_what_was_sold_is_there_again_and_the_sale_goes_on(tmp_path: Path,
     assert verified[1]["rows"] == restored[1]["rows"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     async with again_in(folder) as stage:
-        last = await stage.box.postgres.fetchval("SELECT max(number) FROM booking WHERE show_id = $1", show)
+        last = await stage.app.postgres.fetchval("SELECT max(number) FROM booking WHERE show_id = $1", show)
         assert (await stage.api.post(f"{API}/auth/login", json=LOGIN)).status_code == 200
         (fan,) = await stage.fans(1)
         payer = Payer(fan)
         await payer.pays(await payer.holds(show, "H-1"))
-        new = await stage.box.postgres.fetchrow(
+        new = await stage.app.postgres.fetchrow(
             "SELECT number, state FROM booking WHERE show_id = $1 AND owner_id = $2", show, fan.account_id
         )
         assert (new["number"] > last + 100_000, new["state"]) == (True, "confirmed")
@@ -144,7 +144,7 @@ async def test_what_was_sold_is_there_again_and_the_sale_goes_on(tmp_path: Path,
 
 async def let_in(stage: Office, show: int, tickets: list[dict[str, Any]]) -> list[str]:
     """What the door says of codes that people got before the backup."""
-    admin, *_ = await cast.fans(stage.box, stage.api, 1, Role.ADMIN)
+    admin, *_ = await cast.fans(stage.app, stage.api, 1, Role.ADMIN)
     device = await a_device(admin, show)
     return [str((await scanned(device, ticket["code"]))["verdict"]) for ticket in tickets]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.outbox.store import RELAY
 from tests.cast import Fan, a_layout
 from tests.patience import until
@@ -76,7 +76,7 @@ async def shop() -> AsyncIterator[Office]:
 class Sale:
     """People who pay, change their mind or have no money, one after the other."""
 
-    box: Box
+    app: App
     show_id: int
     size: Size
     people: list[Fan]
@@ -90,15 +90,15 @@ class Sale:
         while self._seats < self.size.bookings:
             seat, self._seats = self._seats, self._seats + 1
             owner = self.people[seat % len(self.people)].account_id
-            booking = await hold(self.box, self.show_id, owner, seat)
+            booking = await hold(self.app, self.show_id, owner, seat)
             match seat % 3:
                 case 0:
-                    await self.box.cashier.pay(an_ask(booking))
+                    await self.app.cashier.pay(an_ask(booking))
                 case 1:
-                    await self.box.sales.cancel(booking)
+                    await self.app.sales.cancel(booking)
                 case _:
-                    await self.box.cashier.pay(an_ask(booking, "tok_declined"))
-                    await self.box.cashier.pay(an_ask(booking))
+                    await self.app.cashier.pay(an_ask(booking, "tok_declined"))
+                    await self.app.cashier.pay(an_ask(booking))
             self.made += 1
             await asyncio.sleep(self.size.pause_s)
 
@@ -134,8 +134,8 @@ async def at_work(shop: Office, server: Server, folder: Path) -> AsyncIterator[W
         yield workers
 
 
-async def all_have_passed(box: Box, last: int, group: str) -> bool:
-    found = {row["name"]: row["checkpoint"] for row in await box.postgres.fetch(CHECKPOINTS)}
+async def all_have_passed(app: App, last: int, group: str) -> bool:
+    found = {row["name"]: row["checkpoint"] for row in await app.postgres.fetch(CHECKPOINTS)}
     return {RELAY, "figures", "notices", "search", "hooks", group} <= found.keys() and (
         min(found.values()) >= last
     )
@@ -145,26 +145,26 @@ async def all_have_passed(box: Box, last: int, group: str) -> bool:
 async def test_every_fact_is_acted_on_once_and_in_order_whatever_dies(
     bus: str, shop: Office, size: Size, table: Table, tmp_path: Path
 ) -> None:
-    box = shop.box
+    app = shop.app
     show_id = await shop.a_show(layout=a_layout(size.bookings, row=50), owner_seats_max=1000)
-    await box.seatmap.rebuild(show_id, "storm")
-    sale, first = Sale(box, show_id, size, await shop.fans(PEOPLE)), int(await box.postgres.fetchval(LAST))
+    await app.seatmap.rebuild(show_id, "storm")
+    sale, first = Sale(app, show_id, size, await shop.fans(PEOPLE)), int(await app.postgres.fetchval(LAST))
     async with a_server(bus, tmp_path) as server, at_work(shop, server, tmp_path) as workers:
-        await until(partial(all_have_passed, box, first, workers.group), within_s=size.drained_within_s)
+        await until(partial(all_have_passed, app, first, workers.group), within_s=size.drained_within_s)
         async with asyncio.TaskGroup() as storm:
             storm.create_task(sale.run())
             storm.create_task(away(server, size, sale))
             killed = storm.create_task(kills(shop, workers, size, sale))
-        began, last = time.monotonic(), int(await box.postgres.fetchval(LAST))
-        await until(partial(all_have_passed, box, last, workers.group), within_s=size.drained_within_s)
+        began, last = time.monotonic(), int(await app.postgres.fetchval(LAST))
+        await until(partial(all_have_passed, app, last, workers.group), within_s=size.drained_within_s)
         drained_s = time.monotonic() - began
-        bus_has = await last_on(box, server)
+        bus_has = await last_on(app, server)
         heard = await workers.heard(shop, first, last)
 
-    letters = {row["number"]: row["letters"] for row in await box.postgres.fetch(LETTERS, show_id)}
-    told_figures = await box.figures.of_show(show_id, None)
-    await box.figures.rebuild_show(show_id)
-    behind = {row["name"]: (row["parked"], row["dead"]) for row in await box.outbox.groups()}
+    letters = {row["number"]: row["letters"] for row in await app.postgres.fetch(LETTERS, show_id)}
+    told_figures = await app.figures.of_show(show_id, None)
+    await app.figures.rebuild_show(show_id)
+    behind = {row["name"]: (row["parked"], row["dead"]) for row in await app.outbox.groups()}
     for what, count in {
         "bookings": sale.made,
         "facts written": len(heard.facts),
@@ -184,12 +184,12 @@ async def test_every_fact_is_acted_on_once_and_in_order_whatever_dies(
     assert bus_has >= last
     assert set(letters.values()) == {1}
     assert len(letters) == sum(seat % 3 != 1 for seat in range(size.bookings))
-    assert await box.figures.of_show(show_id, None) == told_figures
+    assert await app.figures.of_show(show_id, None) == told_figures
     assert set(behind.values()) == {(0, 0)}, behind
 
 
-async def last_on(box: Box, server: Server) -> int:
-    elsewhere = other_outbox(box, bus_url=server.url)
+async def last_on(app: App, server: Server) -> int:
+    elsewhere = other_outbox(app, bus_url=server.url)
     try:
         return await (await elsewhere.bus()).last()
     finally:

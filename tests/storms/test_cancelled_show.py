@@ -20,7 +20,7 @@ async def test_everybody_is_refunded_once_whoever_dies(stage: Office, is_full: b
     bookings = BOOKINGS_FULL if is_full else BOOKINGS
     show = await stage.a_show(layout=a_layout(bookings, row=ROW), owner_seats_max=1000)
     fans = await stage.fans(AT_ONCE)
-    labels = iter((await stage.box.catalogue.show_on_sale(show)).layout.labels)
+    labels = iter((await stage.app.catalogue.show_on_sale(show)).layout.labels)
     await asyncio.gather(*(buys(stage, fan, show, labels) for fan in fans))
 
     began = time.monotonic()
@@ -37,7 +37,7 @@ async def test_everybody_is_refunded_once_whoever_dies(stage: Office, is_full: b
     said = json.loads(output)
     assert (second.returncode, said["bookings"], said["refunded"]) == (0, bookings, bookings), said
     await stage.settled()
-    counts = await stage.box.postgres.fetchrow(
+    counts = await stage.app.postgres.fetchrow(
         "SELECT count(*) AS refunds, count(DISTINCT number) AS bookings FROM refund"
         " WHERE show_id = $1 AND state = 'done' AND why = 'show'",
         show,
@@ -65,4 +65,4 @@ async def cancels(stage: Office, show: int) -> asyncio.subprocess.Process:
 
 async def refunded(stage: Office, show: int, at_least: int) -> bool:
     done = "SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'done'"
-    return bool(await stage.box.postgres.fetchval(done, show) >= at_least)
+    return bool(await stage.app.postgres.fetchval(done, show) >= at_least)

@@ -18,8 +18,8 @@ from rich.table import Table
 
 from holdfast.audit import audit
 from holdfast.claim import PoolMap
-from holdfast.people import Role
-from holdfast.sale import differences
+from holdfast.holds import differences
+from holdfast.web.caller import Role
 from tests.cast import fans
 from tests.patience import until
 from tests.storms import stories
@@ -119,7 +119,7 @@ class Stage:
 
     async def scene(self, row: Row) -> Scene:
         payer, rival = await self.office.fans(2)
-        (admin,) = await fans(self.office.box, self.office.api, 1, Role.ADMIN)
+        (admin,) = await fans(self.office.app, self.office.api, 1, Role.ADMIN)
         show_id = await self.office.a_show(seats=20)
         return Scene(
             self.office, self.bank, self.orders, row.point, show_id, Payer(payer), Payer(rival), admin
@@ -135,7 +135,7 @@ async def mortal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stag
         office(work=False, **often) as opened,
         duties(opened.folder, **often),
         duties(opened.folder, **often),
-        bank_of(opened.box.config) as bank,
+        bank_of(opened.app.config) as bank,
     ):
         yield Stage(opened, bank, orders)
 
@@ -163,14 +163,14 @@ async def test_the_books_are_right_after_all_of_them(mortal: Stage) -> None:
 
 async def settled(scene: Scene) -> None:
     """The map of this show is the ledger's, and the audit finds nothing in it."""
-    box = scene.office.box
+    app = scene.office.app
 
     async def map_is_right() -> bool:
-        pool, live = await box.claims.read(scene.show_id, with_claims=True), box.ledger.live_bookings
+        pool, live = await app.claims.read(scene.show_id, with_claims=True), app.ledger.live_bookings
         return not isinstance(pool, PoolMap) or not differences(pool, await live(scene.show_id))
 
     await until(map_is_right, within_s=SETTLES_WITHIN_S)
-    found = await audit(box.postgres, box.ledger, gateway=box.cashier.gateway)
+    found = await audit(app.postgres, app.ledger, gateway=app.cashier.gateway)
     mine = [one for one in found.violations if one.show_id == scene.show_id]
     assert not mine, (scene.point, mine)
 

@@ -49,13 +49,13 @@ async def test_everybody_comes_in_once_whatever_is_copied_and_given_back(
     assert set(admitted.values()) == {1}
     assert len(admitted) + void == seats
     assert verdicts.keys() <= {"admitted", "used", "void"}
-    rows = await stage.box.postgres.fetch(
+    rows = await stage.app.postgres.fetch(
         "SELECT count(*) FILTER (WHERE used_at IS NOT NULL) AS used,"
         " count(*) FILTER (WHERE voided_at IS NOT NULL) AS void FROM ticket WHERE show_id = $1",
         show,
     )
     assert (rows[0]["used"], rows[0]["void"]) == (len(admitted), void)
-    (count,) = await stage.box.gate.counts([show])
+    (count,) = await stage.app.gate.counts([show])
     assert (count.inside, count.conflicts) == (len(admitted), 0)
     assert sum(gate.admitted + gate.refused for gate in count.gates) == len(crowd)
     await stage.settled()

@@ -8,9 +8,9 @@ import time
 from base64 import b64decode
 from collections import Counter
 
-from holdfast.gate.offline import OfflineGate
-from holdfast.gate.pack import opened
-from holdfast.gate.verdict import OPEN, Way
+from holdfast.checkin.offline import OfflineGate
+from holdfast.checkin.pack import opened
+from holdfast.checkin.verdict import OPEN, Way
 from holdfast.tickets import BadCode, read_code
 from tests.cast import API, Fan
 from tests.forgeries import Forger

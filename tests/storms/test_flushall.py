@@ -15,7 +15,7 @@ async def test_nothing_is_sold_twice_when_redis_forgets_everything(stage: Office
     async with on_sale(stage, programme) as crowd:
         for _ in range(TIMES):
             flushed_at.append(time.monotonic())
-            await stage.box.redis.call("FLUSHALL")
+            await stage.app.redis.call("FLUSHALL")
             await crowd.held(crowd.progress.held + 300)
         crowd.go_home()
         storm = await crowd.report()

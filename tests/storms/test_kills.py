@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from holdfast.engines.down import EngineDown
+from holdfast.engines.errors import EngineDown
 from tests.cast import API, Fan
 from tests.patience import until
 from tests.storms.office import Office
@@ -116,9 +116,9 @@ async def holds_again(fan: Fan, show_id: int) -> bool:
 
 async def sells_from_redis(stage: Office, show_id: int) -> bool:
     """Its map there is of this server's own making, and the ledger trusts it."""
-    sale = await stage.box.ledger.sale(show_id)
+    sale = await stage.app.ledger.sale(show_id)
     try:
-        epoch, is_ours = await stage.box.claims.epoch(show_id)
+        epoch, is_ours = await stage.app.claims.epoch(show_id)
     except EngineDown:  # our own links are to the server that was killed; the next one is new
         return False
     return sale is not None and is_ours and epoch == sale.epoch and not sale.map_stale

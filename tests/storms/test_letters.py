@@ -56,7 +56,7 @@ async def test_a_mail_server_in_every_mood_gets_each_mail_once(scene: Scene, is_
 
     async def all_sent() -> bool:
         query = "SELECT count(*) FROM notice WHERE kind = 'tickets' AND state = 'sent'"
-        return int(await stage.box.postgres.fetchval(query)) >= 4 * how_many
+        return int(await stage.app.postgres.fetchval(query)) >= 4 * how_many
 
     await until(all_sent, within_s=ARRIVED_WITHIN_S)
     got = Counter(page["to"] for page in mail.taken())
@@ -64,5 +64,5 @@ async def test_a_mail_server_in_every_mood_gets_each_mail_once(scene: Scene, is_
     assert set(got) == everybody
     assert set(got.values()) == {1}
     assert mail.twice() == []
-    assert await stage.box.postgres.fetchval("SELECT count(*) FROM notice WHERE state = 'dead'") == 0
+    assert await stage.app.postgres.fetchval("SELECT count(*) FROM notice WHERE state = 'dead'") == 0
     await stage.settled()

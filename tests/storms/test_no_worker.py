@@ -69,7 +69,7 @@ async def handed_over(first: Fan, second: Fan, show: int, seat: str, after_s: fl
 
 async def letter(stage: Office, show: int, label: str) -> str:
     page = (await stage.api.get(f"{API}/shows/{show}/seats")).json()
-    layout = (await stage.box.catalogue.show_on_sale(show)).layout
+    layout = (await stage.app.catalogue.show_on_sale(show)).layout
     return str(page["states"][layout.index_of[label]])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.ledger import from_public_id
+from holdfast.bookings import from_public_id
 from tests.cast import Fan, a_layout
 from tests.patience import until
 from tests.storms.bank import Bank, Taken, bank_of
@@ -87,7 +87,7 @@ class Round:
         return await ask()
 
     async def is_in(self, state: str) -> bool:
-        booking = await self.office.box.ledger.booking(*from_public_id(self.booking))
+        booking = await self.office.app.ledger.booking(*from_public_id(self.booking))
         return booking is not None and booking.state == state
 
     def status(self, name: str) -> int:
@@ -117,7 +117,7 @@ Race = Callable[[Round], Awaitable[None]]
 
 @pytest.fixture(scope="module")
 async def bank(stage: Office) -> AsyncIterator[Bank]:
-    async with bank_of(stage.box.config) as opened:
+    async with bank_of(stage.app.config) as opened:
         yield opened
 
 
@@ -156,11 +156,11 @@ async def raced(stage: Office, bank: Bank, rounds: int, race: Race, **terms: Any
 
 
 async def over(stage: Office, show_id: int) -> bool:
-    return not await stage.box.postgres.fetchval(UNDER_WAY, show_id)
+    return not await stage.app.postgres.fetchval(UNDER_WAY, show_id)
 
 
 async def ended(stage: Office, bank: Bank, rounds: Sequence[Round], began_s: float) -> list[End]:
-    rows = await stage.box.postgres.fetch(BOOKINGS, rounds[0].show_id)
+    rows = await stage.app.postgres.fetch(BOOKINGS, rounds[0].show_id)
     by_number = {row["number"]: row for row in rows}
     taken = await bank.payments(began_s - 1)
     ends = []
@@ -259,14 +259,14 @@ async def test_the_deadline_comes_with_the_money(stage: Office, bank: Bank, roun
         waiting = await one.pay("pay", "tok_3ds")
         assert waiting.status_code == 202, waiting.text
         (payment,) = await bank.of(one.booking, time.time() - 30)
-        await stage.box.postgres.execute(DEADLINE, *from_public_id(one.booking), 100)
+        await stage.app.postgres.execute(DEADLINE, *from_public_id(one.booking), 100)
         await asyncio.sleep(one.chance.uniform(0.1, 0.7))
         with suppress(AssertionError):  # we were faster, and it is cancelled there
             await bank.decides(payment, one.chance.choice(["tok_ok", "tok_no_notice"]))
 
     ends = await raced(stage, bank, rounds, race)
 
-    expired = {row["number"] for row in await stage.box.postgres.fetch(EXPIRED, ends[0].round.show_id)}
+    expired = {row["number"] for row in await stage.app.postgres.fetch(EXPIRED, ends[0].round.show_id)}
     for end in ends:
         assert end.state in ("confirmed", "expired"), end
         assert end.captures == (end.state == "confirmed"), end
@@ -283,7 +283,7 @@ async def test_late_money_comes_with_another_who_wants_the_seat(
         await one.hold()
         waiting = await one.pay("pay", "tok_stuck")
         assert waiting.status_code == 202, waiting.text
-        await stage.box.postgres.execute(DEADLINE, *from_public_id(one.booking), -3_600_000)
+        await stage.app.postgres.execute(DEADLINE, *from_public_id(one.booking), -3_600_000)
         await until(lambda: one.is_in("expired"), within_s=OVER_WITHIN_S)
         (payment,) = await bank.of(one.booking, time.time() - 60)
         await asyncio.gather(bank.decides(payment), one.at_once(rival=lambda: one.later(one.rival_holds)))

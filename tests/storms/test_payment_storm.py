@@ -108,7 +108,7 @@ async def test_every_captured_payment_is_one_booking_or_one_refund(size: Size) -
         office(
             payment_buffer_s=size.buffer_s, payment_let_go_s=size.let_go_s, gateway_timeout_ms=2000
         ) as stage,
-        bank_of(stage.box.config) as bank,
+        bank_of(stage.app.config) as bank,
     ):
         show_id = await stage.a_show(
             layout=a_layout(size.seats, row=20), hold_ttl_s=size.hold_ttl_s, owner_seats_max=1000
@@ -175,4 +175,4 @@ async def all_is_settled(stage: Office, bank: Bank, show_id: int) -> bool:
 
 
 async def nothing_is_under_way(stage: Office, show_id: int) -> bool:
-    return not await stage.box.postgres.fetchval(UNDER_WAY, show_id)
+    return not await stage.app.postgres.fetchval(UNDER_WAY, show_id)

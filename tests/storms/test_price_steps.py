@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from holdfast.catalogue.admin.keeper import Keeper
-from holdfast.catalogue.price_rules import EarlyStep, PriceRule, PriceRules
-from holdfast.catalogue.prices.store import PriceDesk
+from holdfast.organisers.price_rules_store import PriceDesk
+from holdfast.organisers.scope import Keeper
+from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
 from tests.cast import API
 from tests.patience import until
 from tests.storms.office import Office
@@ -21,8 +21,8 @@ async def test_an_early_price_ends_by_itself_and_no_earlier_than_was_told(stage:
     rule = PriceRule(
         category="Standard", base_minor=BASE, floor_minor=1000, ceiling_minor=9000, early=(step,)
     )
-    box = stage.box
-    desk = PriceDesk(box.postgres, box.catalogue, Keeper(1, is_admin=True), pause_s=5)
+    app = stage.app
+    desk = PriceDesk(app.postgres, app.catalogue, Keeper(1, is_admin=True), pause_s=5)
     await desk.put(show, PriceRules(currency="EUR", rules=(rule,)))
 
     held = (await fan.holds(show, "A-1")).json()

@@ -15,14 +15,14 @@ async def test_every_fact_is_told_and_acted_on_once_and_in_order_whatever_dies(
     stage: Office, is_full: bool, tmp_path: Path
 ) -> None:
     programme = await a_programme(stage)
-    ledger = stage.box.postgres
+    ledger = stage.app.postgres
 
     async with two_workers(stage, tmp_path) as workers:
         async with on_sale(stage, programme) as crowd:
             for _ in range(ROUNDS_FULL if is_full else ROUNDS):
                 await workers.kill_one()
                 await crowd.held(crowd.progress.held + 150)
-                await stage.box.redis.call("FLUSHALL")
+                await stage.app.redis.call("FLUSHALL")
                 await crowd.held(crowd.progress.held + 150)
                 killed = stage.kill("work-1")
                 await stage.back("work-1", after=killed)

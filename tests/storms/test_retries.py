@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.audit import audit
 from holdfast.catalogue import OrphanRule
-from holdfast.people import Role
+from holdfast.web.caller import Role
 from tests.cast import API, a_layout, fans
 from tests.journeys.organising import a_city
 from tests.storms.office import Office
@@ -70,7 +70,7 @@ async def an_extension(stage: Office) -> Request:
 
 
 async def a_new_city(stage: Office) -> Request:
-    (admin,) = await fans(stage.box, stage.api, 1, Role.ADMIN)
+    (admin,) = await fans(stage.app, stage.api, 1, Role.ADMIN)
     city = a_city()
     other = {**city, "name": "Elsewhere"}
     return Request("/admin/cities", city, admin.headers, CITIES, city["slug"], city["slug"], other)
@@ -104,7 +104,7 @@ async def test_a_retry_after_a_dropped_connection_has_one_effect_and_one_answer(
     said = {(answer.status_code, answer.content) for answer in answers}
     assert len(said) == 1, said
     assert answers[0].status_code in (200, 201), answers[0].text
-    assert await stage.box.postgres.fetchval(request.count, request.counted) == 1
+    assert await stage.app.postgres.fetchval(request.count, request.counted) == 1
 
 
 @pytest.mark.parametrize("name", REQUESTS)
@@ -118,7 +118,7 @@ async def test_a_retry_is_told_what_the_first_was_told(stage: Office, name: str)
     assert {(answer.status_code, answer.content) for answer in answers} == {
         (first.status_code, first.content)
     }
-    assert await stage.box.postgres.fetchval(request.count, request.counted) == 1
+    assert await stage.app.postgres.fetchval(request.count, request.counted) == 1
 
 
 @pytest.mark.parametrize("name", [name for name in REQUESTS if name != "an extension"])
@@ -129,8 +129,8 @@ async def test_a_key_is_good_for_one_body(stage: Office, name: str) -> None:
     answers = await asyncio.gather(*(sent(stage, request, request.other_body) for _ in range(AT_ONCE)))
 
     assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(422, "key_reused")}
-    assert await stage.box.postgres.fetchval(request.count, request.counted) == 1
-    found = await audit(stage.box.postgres, stage.box.ledger, stage.box.claims)
+    assert await stage.app.postgres.fetchval(request.count, request.counted) == 1
+    found = await audit(stage.app.postgres, stage.app.ledger, stage.app.claims)
     assert found.total == 0, found.violations
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast import roles
-from holdfast.people import Role
+from holdfast.runtime import roles
+from holdfast.web.caller import Role
 from tests import cast
 from tests.cast import API, Fan, problem
 from tests.journeys.gates import a_device
@@ -34,7 +34,7 @@ async def town() -> AsyncIterator[Parts]:
 
 async def test_a_purchase_goes_through_all_of_them(town: Parts) -> None:
     show = await town.office.a_show(seats=20)
-    admin, *_ = await cast.fans(town.office.box, town.office.api, 1, Role.ADMIN)
+    admin, *_ = await cast.fans(town.office.app, town.office.api, 1, Role.ADMIN)
     device = await a_device(admin, show)
 
     ticket = await buys(await signed_up(town), show)
@@ -75,7 +75,7 @@ async def test_each_is_restarted_while_people_buy_and_nothing_is_lost(town: Part
     assert len(bought) >= len(people)
     assert {status for status in answers if status >= 500} <= {503}
     assert len({ticket["seat"] for ticket in bought}) == len(bought)
-    kept = await town.office.box.postgres.fetchval(
+    kept = await town.office.app.postgres.fetchval(
         "SELECT count(*) FROM booking WHERE show_id = $1 AND state = 'confirmed'", show
     )
     assert kept == len(bought)

@@ -2,8 +2,8 @@
 
 import time
 
-from holdfast.catalogue import Layout
 from holdfast.demo.stadium import stadium
+from holdfast.layouts import Layout
 from tests.cast import API, a_layout
 from tests.storms.history import lost, seats_taken
 from tests.storms.office import Office
@@ -15,7 +15,7 @@ REBUILT_WITHIN_S = 2.0  # with a plan made for a show of one booking it was 38
 
 async def test_a_stadium_is_filled_in_pairs_to_the_last(stage: Office, is_full: bool) -> None:
     layout = Layout.build(stadium()) if is_full else a_layout(10_000, row=26)
-    await stage.box.postgres.execute("ANALYZE")  # statistics of a time before this show
+    await stage.app.postgres.execute("ANALYZE")  # statistics of a time before this show
     show = await stage.a_show(layout=layout, owner_seats_max=1000, hold_ttl_s=1800)
     people = await stage.fans(CONNECTIONS)
 
@@ -35,7 +35,7 @@ async def test_a_stadium_is_filled_in_pairs_to_the_last(stage: Office, is_full: 
     assert await lost(stage, storm.told, people) == []
     await stage.settled()
 
-    await stage.box.redis.call("FLUSHALL")
+    await stage.app.redis.call("FLUSHALL")
     began = time.monotonic()
     page = (await stage.api.get(f"{API}/shows/{show}/seats")).json()
     rebuilt_s = time.monotonic() - began

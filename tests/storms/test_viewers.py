@@ -9,8 +9,8 @@ from functools import partial
 import httpx2
 import pytest
 
-from holdfast.engines.down import EngineDown
-from holdfast.ledger import letters
+from holdfast.bookings import letters
+from holdfast.engines.errors import EngineDown
 from tests.cast import Fan
 from tests.patience import until
 from tests.storms.office import Office, office
@@ -46,7 +46,7 @@ async def test_a_killed_web_worker_costs_no_viewer_a_change(stage: Office, is_fu
         await asyncio.gather(going, return_exceptions=True)
         seen = await crowd.go_home()
 
-    version, shown = await version_and_map(stage.box, show)
+    version, shown = await version_and_map(stage.app, show)
     print(f"{viewers} viewers, {seen.connects} connects, {seen.events} events, {version % 10**9} versions")
     assert seen.connects > viewers, "nobody was thrown out"
     assert (seen.wrong_count, seen.wrong) == (0, [])
@@ -70,7 +70,7 @@ async def test_a_worker_that_is_told_to_stop_sends_its_viewers_elsewhere(stage: 
             await until(partial(holds_one, fan, show), within_s=10)
         seen = await crowd.go_home()
 
-    version, shown = await version_and_map(stage.box, show)
+    version, shown = await version_and_map(stage.app, show)
     assert seen.connects > viewers, "nobody was sent away"
     assert (seen.wrong_count, seen.wrong) == (0, [])
     assert seen.versions == {f"{show}:{version}": viewers}
@@ -85,7 +85,7 @@ async def killed(stage: Office) -> None:
 async def emptied(stage: Office) -> None:
     async def is_empty() -> bool:
         try:
-            return bool(await stage.box.redis.call("FLUSHALL"))
+            return bool(await stage.app.redis.call("FLUSHALL"))
         except EngineDown:  # our own links are to a server that was killed; the next one is new
             return False
 
@@ -113,7 +113,7 @@ async def test_viewers_see_the_ledger_again_after_redis_was_lost(
         seen = await crowd.go_home()
         took_s = time.monotonic() - lost_at
 
-    live = await stage.box.ledger.live_bookings(show)
+    live = await stage.app.ledger.live_bookings(show)
     print(f"{viewers} viewers, {seen.connects} connects, {seen.snapshots} snapshots, quiet in {took_s:.1f} s")
     assert (seen.wrong_count, seen.wrong) == (0, [])
     assert seen.maps == {told(show, letters(100, live)): viewers}
@@ -132,7 +132,7 @@ async def test_a_change_reaches_thousands_of_viewers_soon(is_full: bool) -> None
         async with audience(opened.folder.path, opened.url, show, **plan) as crowd:
             each_kb = (memory_kb(server) - before_kb) / viewers
             began, used_s = time.monotonic(), cpu_s(server)
-            asked_at = await changing(opened.box, show, a_second=20, seconds=seconds)
+            asked_at = await changing(opened.app, show, a_second=20, seconds=seconds)
             cores = (cpu_s(server) - used_s) / (time.monotonic() - began)
             seen = await crowd.go_home()
         waits = latencies_ms(times, asked_at)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.app import Box
+from holdfast.app import App
 from holdfast.claim import PoolMap
 from tests.stores.pools import Pool
 from tests.storms.office import ANSWER_BYTES_MAX, started
@@ -54,10 +54,10 @@ async def audience(folder: Path, url: str, *shows: int, **plan: Any) -> AsyncIte
         await process.wait()
 
 
-async def changing(box: Box, show_id: int, *, a_second: float, seconds: float) -> dict[int, float]:
+async def changing(app: App, show_id: int, *, a_second: float, seconds: float) -> dict[int, float]:
     """One seat at a time is claimed and let go: each version, and when it was asked for."""
-    pool = Pool(box.claims, box.redis, show_id)
-    version, asked_at = (await version_and_map(box, show_id))[0], {}
+    pool = Pool(app.claims, app.redis, show_id)
+    version, asked_at = (await version_and_map(app, show_id))[0], {}
     ends_at, due = time.monotonic() + seconds, time.monotonic()
     while time.monotonic() < ends_at:
         version += 1
@@ -69,13 +69,13 @@ async def changing(box: Box, show_id: int, *, a_second: float, seconds: float) -
         asked_at[version] = time.monotonic()
         await pool.settle("let_go", claim)
         await asyncio.sleep(max(0.0, due - time.monotonic()))
-    assert (await version_and_map(box, show_id))[0] == version, "somebody else changed the map"
+    assert (await version_and_map(app, show_id))[0] == version, "somebody else changed the map"
     return asked_at
 
 
-async def version_and_map(box: Box, show_id: int) -> tuple[int, str]:
+async def version_and_map(app: App, show_id: int) -> tuple[int, str]:
     """As Redis has it, and as a viewer who sees it tells: `Seen.maps`."""
-    found = await box.claims.read(show_id)
+    found = await app.claims.read(show_id)
     assert isinstance(found, PoolMap)
     return found.version, told(show_id, found.units)
 

@@ -3,7 +3,7 @@
 import json
 import random
 
-from holdfast.catalogue import Layout
+from holdfast.layouts import Layout
 from tests.storms.crowd import Wish
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import ROUTES
-from holdfast.catalogue import Layout
-from holdfast.catalogue.importing import read_bytes
 from holdfast.config import Config
+from holdfast.layouts import Layout
+from holdfast.layouts.import_file import read_bytes
 from tests.tidy.tree import ROOT, SRC, files, nobody_complains, short, written
 from tools.write_docs import every_command, pages
 

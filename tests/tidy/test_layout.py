@@ -1,52 +1,50 @@
-"""What ARCHITECTURE.md promises about folders, files and arrows, checked."""
+"""Folders, files and imports: what ARCHITECTURE.md promises about them, checked."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.tidy.tree import Module, nobody_complains, package, written
 
-MACHINERY = {"engines", "claim", "web", "migrations"}  # what subjects stand on
-# Who puts everything together; nobody imports them.
-ROOTS = {"app", "cli", "cli_facts", "cli_payments", "demo", "doctor", "processes", "terminal", "workers"}
-ROOTS |= {"__main__", "cli_backup", "cli_gate", "cli_notices", "cli_refunds", "cli_search", "cli_venue"}
-ROOTS |= {"cli_figures", "json_line", "roles"}
-
-# Files that may touch the world. Every other file is named after a noun and does no I/O.
-WORLD_FILES = {"store", "routes", "worker"}
-WORLD_FOLDERS = {"engines", "web"}
-# An adapter is named after whom it reaches.
-ADAPTERS = {f"payments.gateways.{name}" for name in ("sandbox", "stripe", "razorpay")}
-ADAPTERS |= {"notices.senders"}
-DATA_ONLY = {"web.routing"}  # a Route is a value, and describing one is no I/O
+INFRASTRUCTURE = {"engines", "claim", "web", "migrations"}  # what the subjects are built on
+# They put everything together, and no subject imports them.
+ROOTS = {"app", "cli", "runtime", "demo", "__main__"}
+FRONTLESS = {"engines", "web", "site"}  # their modules are imported by name, not through __init__.py
+SHARED = {"config", "errors", "fields", "money"}  # files directly in the package that everything may import
+# Deeper than holdfast/<folder>/<file>: adapters, one per external system, and assets.
+DEEPER_FOLDERS = {"payments/gateways", "engines/buses", "engines/embedded", "sandbox/dialects"}
+NO_IO = re.compile(r"\bno I/O\b", re.IGNORECASE)
 
 # Modules that compute and nothing else.
-NOUN_MAY_IMPORT = {"__future__", "abc", "array", "base64", "binascii", "bisect", "collections", "contextlib"}
-NOUN_MAY_IMPORT |= {"copy", "csv", "dataclasses", "datetime", "decimal", "enum", "fractions", "functools"}
-NOUN_MAY_IMPORT |= {"hashlib", "heapq", "hmac", "html", "io", "ipaddress", "itertools", "json", "math"}
-NOUN_MAY_IMPORT |= {"operator", "re", "statistics", "string", "struct", "textwrap", "types", "typing"}
-NOUN_MAY_IMPORT |= {"unicodedata", "urllib.parse", "zlib", "argon2", "cryptography", "joserfc", "msgspec"}
-NOUN_MAY_IMPORT |= {"babel", "email", "http.cookies", "jinja2", "zoneinfo"}
-NOUN_MAY_IMPORT |= {"fpdf", "icalendar", "segno"}  # draw and write what they are told
-NOUN_MAY_TAKE = {("pathlib", "PurePath"), ("sys", "byteorder")}  # the part of a module that only computes
+PURE_MAY_IMPORT = {"__future__", "abc", "array", "base64", "binascii", "bisect", "collections", "contextlib"}
+PURE_MAY_IMPORT |= {"copy", "csv", "dataclasses", "datetime", "decimal", "enum", "fractions", "functools"}
+PURE_MAY_IMPORT |= {"hashlib", "heapq", "hmac", "html", "io", "ipaddress", "itertools", "json", "math"}
+PURE_MAY_IMPORT |= {"operator", "re", "statistics", "string", "struct", "textwrap", "types", "typing"}
+PURE_MAY_IMPORT |= {"unicodedata", "urllib.parse", "zlib", "argon2", "cryptography", "joserfc", "msgspec"}
+PURE_MAY_IMPORT |= {"babel", "email", "http.cookies", "jinja2", "zoneinfo"}
+PURE_MAY_IMPORT |= {"fpdf", "icalendar", "segno"}  # draw and write what they are told
+PURE_MAY_TAKE = {("pathlib", "PurePath"), ("sys", "byteorder")}  # the part of a module that only computes
 # Reading a clock or drawing a number is I/O too: what it answers cannot be known from the arguments.
-NOUN_MAY_NOT_CALL = {"open", "print", "input", "now", "utcnow", "today", "urlopen"}
+PURE_MAY_NOT_CALL = {"open", "print", "input", "now", "utcnow", "today", "urlopen"}
 
 
 def is_root(module: Module) -> bool:
     return (module.folder or module.name) in ROOTS
 
 
-def is_noun(module: Module) -> bool:
-    if module.name in DATA_ONLY:
-        return True
-    if is_root(module) or module.folder in WORLD_FOLDERS or module.name in ADAPTERS:
-        return False
-    return module.stem not in WORLD_FILES and not (module.is_package and module.folder)
+def is_pure(module: Module) -> bool:
+    """A module declares it: the first paragraph of its docstring says "No I/O."."""
+    docstring = ast.get_docstring(module.tree) or ""
+    return bool(NO_IO.search(docstring.split("\n\n")[0]))
+
+
+def is_shared(module: Module) -> bool:
+    return module.name in SHARED or not module.name
 
 
 def subjects(modules: dict[str, Module]) -> set[str]:
-    return {m.folder for m in modules.values() if m.folder} - MACHINERY - ROOTS
+    return {m.folder for m in modules.values() if m.folder} - INFRASTRUCTURE - ROOTS
 
 
 def inner(source: str) -> str | None:
@@ -82,22 +80,24 @@ def origin(source: str, name: str, modules: dict[str, Module]) -> str:
     return part if part in modules else target
 
 
-def nouns_that_touch_the_world(modules: dict[str, Module]) -> Iterator[str]:
+def pure_modules_with_io(modules: dict[str, Module]) -> Iterator[str]:
     for module in modules.values():
-        if not is_noun(module) or module.name in DATA_ONLY:
+        if not is_pure(module) or module.is_package:
             continue
         for source, name in module.imports():
             if inner(source) is not None:
                 target = modules.get(origin(source, name, modules))
-                if target is not None and not is_noun(target) and not (target.is_package and not name):
-                    yield f"{module.name} is a noun and imports {target.name}"
-            elif not {source, source.split(".")[0]} & NOUN_MAY_IMPORT and (source, name) not in NOUN_MAY_TAKE:
-                yield f"{module.name} is a noun and imports {source}"
+                if target is None or target.is_package or is_shared(target):
+                    continue
+                if not is_pure(target):
+                    yield f"{module.name} declares no I/O and imports {target.name}"
+            elif not {source, source.split(".")[0]} & PURE_MAY_IMPORT and (source, name) not in PURE_MAY_TAKE:
+                yield f"{module.name} declares no I/O and imports {source}"
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith):
-                yield f"{module.name}:{node.lineno} is a noun and awaits"
-            elif isinstance(node, ast.Call) and called(node) in NOUN_MAY_NOT_CALL:
-                yield f"{module.name}:{node.lineno} is a noun and calls {called(node)}()"
+                yield f"{module.name}:{node.lineno} declares no I/O and awaits"
+            elif isinstance(node, ast.Call) and called(node) in PURE_MAY_NOT_CALL:
+                yield f"{module.name}:{node.lineno} declares no I/O and calls {called(node)}()"
 
 
 def called(node: ast.Call) -> str:
@@ -107,7 +107,7 @@ def called(node: ast.Call) -> str:
     return ""
 
 
-def arrows_that_point_up(modules: dict[str, Module]) -> Iterator[str]:
+def imports_across_folders(modules: dict[str, Module]) -> Iterator[str]:
     inside = subjects(modules)
     for module in modules.values():
         for name in edges(module, modules):
@@ -115,38 +115,58 @@ def arrows_that_point_up(modules: dict[str, Module]) -> Iterator[str]:
             if target is None or target.folder == module.folder != "" or is_root(module):
                 continue
             if is_root(target):
-                yield f"{module.name} imports {target.name}, which knows everybody"
-            elif module.folder in MACHINERY - {"web"} and target.folder in inside:
-                yield f"{module.name} is beneath the subjects and imports {target.name}"
-            elif target.folder in inside and not target.is_front:
+                yield f"{module.name} imports {target.name}, which knows every folder"
+            elif module.folder in INFRASTRUCTURE and target.folder in inside:
+                yield f"{module.name} is infrastructure and imports {target.name}"
+            elif target.folder in inside - FRONTLESS and not target.is_front:
                 yield f"{module.name} imports {target.name}, past holdfast.{target.folder}"
-            elif module.folder in {"engines"} and target.folder in MACHINERY - {"engines"}:
-                yield f"{module.name} is beneath {target.name} and imports it"
+            elif module.folder == "engines" and target.folder in INFRASTRUCTURE - {"engines"}:
+                yield f"{module.name} is below {target.name} and imports it"
             elif module.folder == "" and target.folder:
-                yield f"{module.name} is a noun of everybody's and imports {target.name}"
+                yield f"{module.name} is shared by every folder and imports {target.name}"
 
 
-HEIGHT = {"store": 1, "routes": 2, "worker": 2}
+def is_edge(module: Module) -> bool:
+    """HTTP handlers and background jobs: the outermost modules of a folder."""
+    return module.stem.split("_")[-1] in {"api", "jobs"} and module.folder != "sandbox"  # a server of its own
 
 
-def arrows_that_point_up_within_a_subject(modules: dict[str, Module]) -> Iterator[str]:
-    """routes, worker → store → nouns."""
-    inside = subjects(modules) | {"claim"}
+def imports_of_an_edge(modules: dict[str, Module]) -> Iterator[str]:
+    """api, jobs → store, service → pure modules; never the other way."""
     for module in modules.values():
         for name in edges(module, modules):
             target = modules.get(name)
-            if target is None or target.folder != module.folder or module.folder not in inside:
+            if target is None or target.folder != module.folder or module.is_package:
                 continue
-            above, beneath = HEIGHT.get(module.stem, 0), HEIGHT.get(target.stem, 0)
-            # A folder within a subject is a part of it, and may stand on a store of the whole.
-            beside = module.path.parent == target.path.parent
-            if not module.is_package and beneath and (beneath > above or (beneath == above and beside)):
-                yield f"{module.name} imports {target.name}: arrows point down"
+            if is_edge(target) and not is_edge(module) and not is_root(module):
+                yield f"{module.name} imports {target.name}: handlers and jobs are imported by app.py only"
+
+
+def folder_cycles(modules: dict[str, Module]) -> Iterator[str]:
+    """Folders that import each other, however long the way round. Imports for types only do not count."""
+    after: dict[str, set[str]] = {}
+    for module in modules.values():
+        if module.folder and not is_root(module):
+            known = {modules[name].folder for name in edges(module, modules) if name in modules}
+            after.setdefault(module.folder, set()).update(known - {module.folder, ""} - ROOTS)
+    yield from circles(after)
+
+
+def files_too_deep(modules: dict[str, Module]) -> Iterator[str]:
+    for module in modules.values():
+        folder = "/".join(module.name.split(".")[: -1 if not module.is_package else None])
+        if folder.count("/") > 0 and folder not in DEEPER_FOLDERS:
+            yield f"{module.name}: a folder within a folder is not one of {sorted(DEEPER_FOLDERS)}"
 
 
 def cycles(modules: dict[str, Module]) -> Iterator[str]:
     """Modules that import each other, however long the way round."""
-    after = {name: {to for to in edges(module, modules) if to in modules} for name, module in modules.items()}
+    yield from circles(
+        {name: {to for to in edges(module, modules) if to in modules} for name, module in modules.items()}
+    )
+
+
+def circles(after: dict[str, set[str]]) -> Iterator[str]:
     reach: dict[str, set[str]] = {}
     for start in after:
         seen: set[str] = set()
@@ -154,7 +174,7 @@ def cycles(modules: dict[str, Module]) -> Iterator[str]:
         while todo:
             if (name := todo.pop()) not in seen:
                 seen.add(name)
-                todo += after[name]
+                todo += after.get(name, ())
         reach[start] = seen
     for knot in {
         frozenset(n for n in reach if n in reach[s] and s in reach[n]) for s in reach if s in reach[s]
@@ -162,7 +182,7 @@ def cycles(modules: dict[str, Module]) -> Iterator[str]:
         yield "they import each other: " + ", ".join(sorted(knot))
 
 
-OTHER_SUBJECTS_MAX = 4
+OTHER_SUBJECTS_MAX = 5
 
 
 def files_that_know_too_many(modules: dict[str, Module]) -> Iterator[str]:
@@ -174,7 +194,7 @@ def files_that_know_too_many(modules: dict[str, Module]) -> Iterator[str]:
 
 
 DUMPING_GROUNDS = {"utils", "util", "helpers", "helper", "common", "misc", "base", "shared", "core", "lib"}
-DUMPING_GROUNDS |= {"manager", "managers", "service", "services", "models", "adapters", "types", "constants"}
+DUMPING_GROUNDS |= {"manager", "managers", "services", "models", "adapters", "types", "constants"}
 
 
 def dumping_grounds(modules: dict[str, Module]) -> Iterator[str]:
@@ -185,7 +205,7 @@ def dumping_grounds(modules: dict[str, Module]) -> Iterator[str]:
 
 
 def of(root: Path, **texts: str) -> dict[str, Module]:
-    """A small package: of(tmp_path, holds="", holds_store="…") has holds/__init__.py and holds/store.py."""
+    """A small package: of(tmp_path, holds="", holds_store="…") has holds/__init__.py and holds/redis.py."""
     fronts = {name for name in texts if any(other.startswith(f"{name}_") for other in texts)}
     names = {
         name: f"{name}/__init__.py" if name in fronts else f"{name.replace('_', '/')}.py" for name in texts
@@ -193,52 +213,69 @@ def of(root: Path, **texts: str) -> dict[str, Module]:
     return package(written(root, {names[name]: text for name, text in texts.items()}))
 
 
+PURE = '"""What a hold is. No I/O."""\n'
+
+
 class TestTheRulesCanFail:
-    def test_a_noun_that_imports_an_engine_is_found(self, tmp_path: Path) -> None:
-        modules = of(tmp_path, holds_hold="import asyncpg", holds_store="import asyncpg")
+    def test_a_pure_module_that_imports_an_engine_is_found(self, tmp_path: Path) -> None:
+        modules = of(tmp_path, holds_hold=PURE + "import asyncpg", holds_store="import asyncpg")
 
-        assert list(nouns_that_touch_the_world(modules)) == ["holds.hold is a noun and imports asyncpg"]
+        assert list(pure_modules_with_io(modules)) == ["holds.hold declares no I/O and imports asyncpg"]
 
-    def test_a_noun_that_reaches_a_store_through_a_front_is_found(self, tmp_path: Path) -> None:
+    def test_a_pure_module_that_reaches_a_store_through_a_front_is_found(self, tmp_path: Path) -> None:
         modules = of(
             tmp_path,
-            ledger="from holdfast.ledger.store import Ledger",
-            ledger_store="import asyncpg\nclass Ledger: ...",
-            holds_hold="from holdfast.ledger import Ledger",
+            bookings="from holdfast.bookings.store import Bookings",
+            bookings_store="import asyncpg\nclass Bookings: ...",
+            holds_hold=PURE + "from holdfast.bookings import Bookings",
         )
 
-        assert list(nouns_that_touch_the_world(modules)) == ["holds.hold is a noun and imports ledger.store"]
+        assert list(pure_modules_with_io(modules)) == [
+            "holds.hold declares no I/O and imports bookings.store"
+        ]
 
-    def test_a_noun_that_reads_a_clock_or_a_file_is_found(self, tmp_path: Path) -> None:
-        modules = of(tmp_path, holds_hold="from datetime import datetime\nx = datetime.now()\ny = open('f')")
+    def test_a_pure_module_that_reads_a_clock_or_a_file_is_found(self, tmp_path: Path) -> None:
+        text = PURE + "from datetime import datetime\nx = datetime.now()\ny = open('f')"
 
-        assert len(list(nouns_that_touch_the_world(modules))) == 2
+        assert len(list(pure_modules_with_io(of(tmp_path, holds_hold=text)))) == 2
 
-    def test_a_path_past_a_front_is_found(self, tmp_path: Path) -> None:
+    def test_an_import_past_a_front_is_found(self, tmp_path: Path) -> None:
         modules = of(
             tmp_path,
-            ledger="",
-            ledger_booking="",
-            holds_hold="from holdfast.ledger.booking import State",
-            seatmap_snapshot="from holdfast import ledger",
+            bookings="",
+            bookings_booking="",
+            holds_hold="from holdfast.bookings.booking import State",
+            seatmap_snapshot="from holdfast import bookings",
         )
 
-        assert list(arrows_that_point_up(modules)) == [
-            "holds.hold imports ledger.booking, past holdfast.ledger"
+        assert list(imports_across_folders(modules)) == [
+            "holds.hold imports bookings.booking, past holdfast.bookings"
         ]
 
-    def test_machinery_that_knows_a_subject_is_found(self, tmp_path: Path) -> None:
-        modules = of(tmp_path, engines_redis="import holdfast.ledger", ledger="", ledger_store="")
+    def test_infrastructure_that_imports_a_subject_is_found(self, tmp_path: Path) -> None:
+        modules = of(
+            tmp_path,
+            engines_redis="import holdfast.bookings",
+            web_auth="import holdfast.bookings",
+            bookings="",
+            bookings_store="",
+        )
 
-        assert list(arrows_that_point_up(modules)) == [
-            "engines.redis is beneath the subjects and imports ledger"
+        assert list(imports_across_folders(modules)) == [
+            "engines.redis is infrastructure and imports bookings",
+            "web.auth is infrastructure and imports bookings",
         ]
 
-    def test_a_store_that_imports_its_routes_is_found(self, tmp_path: Path) -> None:
-        modules = of(tmp_path, holds_store="from holdfast.holds import routes", holds_routes="")
+    def test_an_import_for_types_only_is_allowed(self, tmp_path: Path) -> None:
+        text = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from holdfast.app import App"
 
-        assert list(arrows_that_point_up_within_a_subject(modules)) == [
-            "holds.store imports holds.routes: arrows point down"
+        assert list(imports_across_folders(of(tmp_path, holds_api=text, app=""))) == []
+
+    def test_a_store_that_imports_its_api_is_found(self, tmp_path: Path) -> None:
+        modules = of(tmp_path, holds_store="from holdfast.holds import api", holds_api="")
+
+        assert list(imports_of_an_edge(modules)) == [
+            "holds.store imports holds.api: handlers and jobs are imported by app.py only"
         ]
 
     def test_a_cycle_is_found_however_long(self, tmp_path: Path) -> None:
@@ -252,27 +289,52 @@ class TestTheRulesCanFail:
 
         assert list(cycles(modules)) == ["they import each other: a, b, c"]
 
+    def test_folders_that_import_each_other_are_found(self, tmp_path: Path) -> None:
+        modules = of(
+            tmp_path,
+            a_one="from holdfast.b.two import x",
+            b_two="",
+            b_three="from holdfast.a.four import y",
+            a_four="",
+        )
+
+        assert list(cycles(modules)) == []
+        assert list(folder_cycles(modules)) == ["they import each other: a, b"]
+
+    def test_a_folder_within_a_folder_is_found(self, tmp_path: Path) -> None:
+        assert len(list(files_too_deep(of(tmp_path, holds_inner_store="", payments_gateways_stripe="")))) == 1
+
     def test_a_dumping_ground_is_found(self, tmp_path: Path) -> None:
         assert len(list(dumping_grounds(of(tmp_path, holds_utils="", services_x="")))) == 2
 
 
-def test_a_file_named_after_a_noun_does_no_io() -> None:
-    nobody_complains(nouns_that_touch_the_world(package()))
+def test_a_module_that_declares_no_io_does_none() -> None:
+    nobody_complains(pure_modules_with_io(package()))
 
 
-def test_arrows_point_down() -> None:
-    modules = package()
-
-    nobody_complains([*arrows_that_point_up(modules), *arrows_that_point_up_within_a_subject(modules)])
+def test_folders_are_imported_through_their_front() -> None:
+    nobody_complains(imports_across_folders(package()))
 
 
-def test_nobody_imports_in_a_circle() -> None:
+def test_handlers_and_jobs_are_imported_by_app_only() -> None:
+    nobody_complains(imports_of_an_edge(package()))
+
+
+def test_no_modules_import_in_a_circle() -> None:
     nobody_complains(cycles(package()))
+
+
+def test_no_folders_import_in_a_circle() -> None:
+    nobody_complains(folder_cycles(package()))
+
+
+def test_folders_are_flat() -> None:
+    nobody_complains(files_too_deep(package()))
 
 
 def test_a_file_knows_few_other_subjects() -> None:
     nobody_complains(files_that_know_too_many(package()))
 
 
-def test_nobody_builds_a_dumping_ground() -> None:
+def test_no_file_is_a_dumping_ground() -> None:
     nobody_complains(dumping_grounds(package()))

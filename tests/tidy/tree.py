@@ -57,8 +57,11 @@ class Module:
                 yield node
 
     def imports(self) -> Iterator[tuple[str, str]]:
-        """(module, name) of every import; name is "" for `import module`. Relative ones are spelt out."""
-        for node in ast.walk(self.tree):
+        """(module, name) of every import that runs; name is "" for `import module`.
+
+        Relative ones are spelt out; those under TYPE_CHECKING are left out: they connect types only.
+        """
+        for node in running(self.tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     yield alias.name, ""
@@ -73,6 +76,15 @@ class Module:
         here = ["holdfast", *self.name.split(".")]
         drop = node.level - 1 if self.is_package else node.level
         return ".".join([*here[: len(here) - drop], *([node.module] if node.module else [])])
+
+
+def running(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node of a module but those under `if TYPE_CHECKING:`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        yield node
+        yield from running(node)
 
 
 @cache

@@ -5,16 +5,16 @@ Storm tests, the demo and operators run this same function (`holdfast audit`).
 
 import asyncio
 
-from holdfast.audit.money.store import MONEY_CHECKS, gateway_violations, money_violations
+from holdfast.audit.gateway_statement import CHECK as GATEWAY_CHECK
+from holdfast.audit.money import MONEY_CHECKS, gateway_violations, money_violations
 from holdfast.audit.report import Report, Violation
-from holdfast.audit.statement import CHECK as GATEWAY_CHECK
+from holdfast.bookings import Ledger
 from holdfast.claim import Claims, PoolMap
-from holdfast.engines.meter import meter
+from holdfast.engines.metrics import meter
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.ledger import Ledger
+from holdfast.holds import Difference, differences
 from holdfast.payments import Gateway
-from holdfast.sale import Difference, differences
 
 Q = Queries("holdfast.audit")
 

@@ -19,9 +19,9 @@ import asyncpg
 import msgspec
 
 from holdfast.backup.contents import CONTENTS, FORM, LEDGER, NUMBERS_SKIPPED, Contents, Part, SchemaStep
+from holdfast.engines.errors import Trouble
 from holdfast.engines.migrate import Step, migrate, plan, steps
 from holdfast.engines.sql import Queries
-from holdfast.engines.trouble import Trouble
 
 Q = Queries("holdfast.backup")
 READ_BYTES = 1 << 20

@@ -1,4 +1,5 @@
 """What people go to, and where: cities, venues, halls, events. The limits of each field are here, once.
+No I/O.
 
     city ─► venue ─► hall (with a layout) ─► show ◄─ event
 
@@ -6,42 +7,16 @@ The same limits stand in migrations/0002_catalogue.sql: a form refuses first, th
 """
 
 from enum import StrEnum
-from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from holdfast.catalogue.policy import RefundPolicy
+from holdfast.pricing import RefundPolicy
 
 
 class Kind(StrEnum):
     FILM = "film"
     CONCERT = "concert"
     MATCH = "match"
-
-
-# A NUL cannot be stored in PostgreSQL, and a line break in a name breaks every page that shows it.
-ONE_LINE = r"^[^\x00-\x1f\x7f]*$(?!\n)"
-SOME_LINES = r"^[^\x00]*$"
-
-Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
-Slug = Annotated[str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$(?!\n)", max_length=60)]
-Name = Annotated[str, Meta(min_length=1, max_length=120, pattern=ONE_LINE)]
-Title = Annotated[str, Meta(min_length=1, max_length=160, pattern=ONE_LINE)]
-Word = Annotated[str, Meta(max_length=60, pattern=ONE_LINE)]
-Address = Annotated[str, Meta(max_length=300, pattern=ONE_LINE)]
-PostalCode = Annotated[str, Meta(max_length=16, pattern=ONE_LINE)]
-Country = Annotated[str, Meta(pattern=r"^[A-Z]{2}$", max_length=2)]
-Timezone = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_+/-]{1,60}$(?!\n)")]
-Latitude = Annotated[float, Meta(ge=-90, le=90)]
-Longitude = Annotated[float, Meta(ge=-180, le=180)]
-Description = Annotated[str, Meta(max_length=4000, pattern=SOME_LINES)]
-Rating = Annotated[float, Meta(ge=0, le=10)]
-Minutes = Annotated[int, Meta(ge=1, le=1440)]
-People = Annotated[list[Name], Meta(max_length=20)]
-# Only https or a path of ours: a poster is shown on every page, and a javascript: address must not be.
-PosterUrl = Annotated[
-    str, Meta(max_length=500, pattern=r"^$|^https://[^\x00-\x20\x7f]+$|^/posters/[0-9]+\.svg$")
-]
 
 
 class City(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""A poster for an event that has none: bold shapes and its title. The same title, the same poster."""
+"""A poster for an event that has none: bold shapes and its title. The same title, the same poster. No I/O."""
 
 import math
 from html import escape

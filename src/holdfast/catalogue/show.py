@@ -1,4 +1,4 @@
-"""A show: an event in a hall at a time, its prices, and its sale window.
+"""A show: an event in a hall at a time, its prices, and its sale window. No I/O.
 
     UPCOMING ──opens_at──► ON_SALE ◄──► SOLD_OUT
         └────────┬────────────┴─────────────┘
@@ -14,32 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated
 
-from msgspec import Meta, Struct
-
-from holdfast.catalogue.layout import Layout
-from holdfast.catalogue.pricing import Lines
-from holdfast.catalogue.terms import Terms
-from holdfast.refusals import BadWindow, UnknownCategory, UnpricedCategory
+from holdfast.errors import BadWindow, UnknownCategory, UnpricedCategory
+from holdfast.layouts import Layout
+from holdfast.pricing import Coming, Lines, Terms
 
 # A show outside these years is a slip of the pen, and some of their neighbours overflow in UTC.
 YEAR_MIN, YEAR_MAX = 2000, 2199
 SHOW_LENGTH_MAX = timedelta(days=14)
-
-Moment = Annotated[datetime, Meta(tz=True)]
-Currency = Annotated[str, Meta(pattern=r"^[A-Z]{3}$", max_length=3)]
-PriceMinor = Annotated[int, Meta(ge=0, le=1_000_000_000)]
-HoldTtl = Annotated[int, Meta(ge=1, le=3600)]
-OwnerSeats = Annotated[int, Meta(ge=1, le=1000)]
-OrderSeats = Annotated[int, Meta(ge=1, le=10)]
-
-
-class Coming(Struct, frozen=True, kw_only=True):
-    """How long a price holds as far as time goes, and what it is then if nothing more is sold."""
-
-    until: datetime
-    then_minor: int
 
 
 class SaleState(StrEnum):

@@ -17,17 +17,15 @@ from typing import Any
 import msgspec
 
 from holdfast.catalogue.event import City, Event, Hall, Kind
-from holdfast.catalogue.kept.store import KeptPages, young_or_old
-from holdfast.catalogue.layout import Layout, LayoutBody
-from holdfast.catalogue.layout_body import canonical
-from holdfast.catalogue.pages import Asked
-from holdfast.catalogue.policy import RefundPolicy
-from holdfast.catalogue.show import Coming, OrphanRule, ShowOnSale
-from holdfast.catalogue.terms import PLAIN, Terms
+from holdfast.catalogue.responses import Asked
+from holdfast.catalogue.show import OrphanRule, ShowOnSale
 from holdfast.engines.cache import Cache
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.refusals import NoSuchEvent, NoSuchLayout, NoSuchShow, NoSuchVenue
+from holdfast.errors import NoSuchEvent, NoSuchLayout, NoSuchShow, NoSuchVenue
+from holdfast.layouts import Layout, LayoutBody, canonical
+from holdfast.pricing import PLAIN, Coming, RefundPolicy, Terms
+from holdfast.web.response_cache import KeptPages, young_or_old
 
 Q = Queries("holdfast.catalogue")
 

@@ -8,7 +8,7 @@ from math import cos, radians, sin
 
 import msgspec
 
-from holdfast.catalogue.layout_body import (
+from holdfast.layouts.body import (
     COLOURS,
     AreaBody,
     CategoryBody,

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from holdfast.catalogue.price_rules import DemandStep, EarlyStep, LateStep, PriceRule, PriceRules
+from holdfast.pricing.rules import DemandStep, EarlyStep, LateStep, PriceRule, PriceRules
 
 FLOOR, CEILING = 60, 160  # percent of the base
 EARLY = -15

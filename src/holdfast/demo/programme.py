@@ -7,8 +7,8 @@ from datetime import date, datetime, time, timedelta
 import msgspec
 
 from holdfast.catalogue.event import Kind
-from holdfast.catalogue.policy import RefundPolicy, RefundStep
-from holdfast.catalogue.terms import Terms
+from holdfast.pricing.refund_policy import RefundPolicy, RefundStep
+from holdfast.pricing.terms import Terms
 
 DAYS = 14
 SALE_OPENS_DAYS = 11  # before the show: what plays later than that is not on sale yet

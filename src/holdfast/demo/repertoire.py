@@ -1,12 +1,7 @@
 """The events of the demo: invented films, bands and teams."""
 
 from holdfast.catalogue.event import Kind
-from holdfast.demo.programme import (
-    FREE_TITLE,
-    NEARLY_SOLD_OUT_TITLE,
-    OPENING_SOON_TITLE,
-    DemoEvent,
-)
+from holdfast.demo.programme import FREE_TITLE, NEARLY_SOLD_OUT_TITLE, OPENING_SOON_TITLE, DemoEvent
 
 FILM, CONCERT, MATCH = Kind.FILM, Kind.CONCERT, Kind.MATCH
 

@@ -10,16 +10,13 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.catalogue import Layout
-from holdfast.catalogue.admin.keeper import Keeper
+from holdfast.accounts import NewAccount
+from holdfast.bookings import Opened, Opening
 from holdfast.catalogue.event import Kind
-from holdfast.catalogue.prices.store import PriceDesk
-from holdfast.catalogue.schedule.forms import ShowChange
-from holdfast.catalogue.schedule.store import PlannedShow, Schedule, add_shows
 from holdfast.catalogue.show import Times
 from holdfast.catalogue.store import store_layout
 from holdfast.demo.halls import club, concert_hall, village_cinema
@@ -46,12 +43,18 @@ from holdfast.demo.repertoire import EVENTS
 from holdfast.demo.stadium import stadium
 from holdfast.engines.sql import Queries
 from holdfast.holds import claim_id
-from holdfast.ledger import Opened, Opening
-from holdfast.people import NewAccount, Role
+from holdfast.layouts import Layout
+from holdfast.organisers.price_rules_store import PriceDesk
+from holdfast.organisers.scope import Keeper
+from holdfast.organisers.show_forms import ShowChange
+from holdfast.organisers.shows_store import PlannedShow, Schedule, add_shows
+from holdfast.web.caller import Role
+
+if TYPE_CHECKING:
+    from holdfast.app import App
 
 Q = Queries("holdfast.demo")
 Progress = Callable[[str, int, int], None]  # what, done, of how many
-Box = Any  # holdfast.app.Box
 
 LAYOUTS = {"cinema": village_cinema, "theatre": concert_hall, "club": club, "stadium": stadium}
 PASSWORD = "hold-fast-demo"
@@ -86,19 +89,19 @@ class DemoHall:
     categories: tuple[str, ...]
 
 
-async def populate(box: Box, progress: Progress) -> DemoFacts:
+async def populate(app: "App", progress: Progress) -> DemoFacts:
     """The whole programme from now on. Safe to call again and again."""
 
     def step(number: int) -> None:
         progress(STEPS[number] if number < len(STEPS) else "done", number, len(STEPS))
 
     step(0)
-    organiser_id = await _accounts(box)
+    organiser_id = await _accounts(app)
     step(1)
-    halls = await _halls(box)
+    halls = await _halls(app)
     step(2)
-    events = await _events(box, organiser_id)
-    seed = Seed(box, halls, events)
+    events = await _events(app, organiser_id)
+    seed = Seed(app, halls, events)
     step(3)
     await seed.timetable()
     step(4)
@@ -106,26 +109,26 @@ async def populate(box: Box, progress: Progress) -> DemoFacts:
         accounts=[{"email": email, "password": PASSWORD, "role": role.value} for email, _, role in ACCOUNTS],
         shows=await seed.shows_to_try(),
     )
-    box.catalogue.forget_pages()
+    app.catalogue.forget_pages()
     step(5)
     return facts
 
 
-async def _accounts(box: Box) -> int:
+async def _accounts(app: "App") -> int:
     """The number of the organiser, whose events all of them are."""
     made = await asyncio.gather(
         *(
-            box.people.ensure_account(email=email, password=PASSWORD, name=name, role=role)
+            app.people.ensure_account(email=email, password=PASSWORD, name=name, role=role)
             for email, name, role in ACCOUNTS
         )
     )
     return next(int(account.account_id) for account in made if account.role is Role.ORGANISER)
 
 
-async def _halls(box: Box) -> dict[tuple[str, str], DemoHall]:
+async def _halls(app: "App") -> dict[tuple[str, str], DemoHall]:
     """Every hall by its venue and name, made if it is missing."""
     wanted = {(venue.name, hall): layout for venue in VENUES for hall, layout in venue.halls}
-    async with box.postgres.transaction() as tx:
+    async with app.postgres.transaction() as tx:
         await tx.execute(Q.lock_demo)
         known = {(row["venue"], row["name"]) for row in await tx.fetch(Q.halls, [v.name for v in VENUES])}
         if missing := wanted.keys() - known:
@@ -150,9 +153,9 @@ async def _layout(tx: Any, name: str) -> str:
     return layout.hash
 
 
-async def _events(box: Box, organiser_id: int) -> dict[str, tuple[int, timedelta]]:
+async def _events(app: "App", organiser_id: int) -> dict[str, tuple[int, timedelta]]:
     """Number and length of every event by its title."""
-    async with box.postgres.transaction() as tx:
+    async with app.postgres.transaction() as tx:
         await tx.execute(Q.lock_demo)
         policies = {kind: msgspec.json.encode(policy).decode() for kind, policy in POLICIES.items()}
         events = [(*astuple(event)[:-1], "|".join(event.people), policies[event.kind]) for event in EVENTS]
@@ -165,9 +168,9 @@ class Seed:
     """The shows of the demo, from now on."""
 
     def __init__(
-        self, box: Box, halls: dict[tuple[str, str], DemoHall], events: dict[str, tuple[int, timedelta]]
+        self, app: "App", halls: dict[tuple[str, str], DemoHall], events: dict[str, tuple[int, timedelta]]
     ) -> None:
-        self._box = box
+        self._app = app
         self._halls = halls
         self._events = events
         self._now = datetime.now(UTC)
@@ -176,8 +179,8 @@ class Seed:
         """Two weeks of shows; those that are there already stay as they are."""
         slated = list(timetable(self._now.date(), EVENTS))
         zones = [self._halls[show.venue, show.hall].timezone for show in slated]
-        rows = await self._box.postgres.fetch(Q.instants, [show.starts_local for show in slated], zones)
-        async with self._box.postgres.transaction() as tx:
+        rows = await self._app.postgres.fetch(Q.instants, [show.starts_local for show in slated], zones)
+        async with self._app.postgres.transaction() as tx:
             await tx.execute(Q.lock_demo)
             known = {(row["hall_id"], row["starts_at"]) for row in await self._to_come(tx)}
             planned = [
@@ -193,7 +196,7 @@ class Seed:
         opening = await self._opening_soon()
         nearly = await self._nearly_sold_out()
         await self._price_rules()
-        rows = await self._to_come(self._box.postgres)
+        rows = await self._to_come(self._app.postgres)
         later, on_sale = self._now + timedelta(days=1), self._now
         ready = [row for row in rows if row["starts_at"] > later and row["opens_at"] <= on_sale]
         free = next(row["id"] for row in ready if row["title"] == FREE_TITLE)
@@ -215,16 +218,16 @@ class Seed:
 
     async def _price_rules(self) -> None:
         """Two concerts whose prices move: one has an early price, one follows what is sold."""
-        rows = [row for row in await self._to_come(self._box.postgres) if self._may_move(row)]
-        plans = await self._box.postgres.fetch(Q.price_plans, [row["id"] for row in rows])
+        rows = [row for row in await self._to_come(self._app.postgres) if self._may_move(row)]
+        plans = await self._app.postgres.fetch(Q.price_plans, [row["id"] for row in rows])
         there = {plan["by_demand"] for plan in plans}
         ruled = {plan["show_id"] for plan in plans}
         free = [row for row in rows if row["id"] not in ruled]
         desk = PriceDesk(
-            self._box.postgres, self._box.catalogue, Keeper(0, is_admin=True), self._box.config.price_pause_s
+            self._app.postgres, self._app.catalogue, Keeper(0, is_admin=True), self._app.config.price_pause_s
         )
         for is_demand, row in zip([kind for kind in (False, True) if kind not in there], free, strict=False):
-            show = await self._box.catalogue.show_on_sale(row["id"])
+            show = await self._app.catalogue.show_on_sale(row["id"])
             names = [category.name for category in show.layout.categories]
             prices, step = dict(zip(names, show.prices, strict=True)), ROUND_TO[show.currency]
             await desk.put(
@@ -244,12 +247,12 @@ class Seed:
         """A show that goes on sale two minutes from now: the one that waits for it, or a further night."""
         opens_at = self._now + OPENS_IN
         nights = [
-            row for row in await self._to_come(self._box.postgres) if row["title"] == OPENING_SOON_TITLE
+            row for row in await self._to_come(self._app.postgres) if row["title"] == OPENING_SOON_TITLE
         ]
         for row in nights:
             if row["opens_at"] > self._now:
                 desk = Schedule(
-                    self._box.postgres, self._box.catalogue, self._box.config, Keeper(0, is_admin=True)
+                    self._app.postgres, self._app.catalogue, self._app.config, Keeper(0, is_admin=True)
                 )
                 return (await desk.change_show(row["id"], ShowChange(opens_at=opens_at))).id
         last = max([row["starts_at"] for row in nights], default=_evening(self._now, days=11))
@@ -257,7 +260,7 @@ class Seed:
 
     async def _nearly_sold_out(self) -> int:
         """A show with a long guest list: free tickets, confirmed at once. The last seats are for sale."""
-        rows = await self._to_come(self._box.postgres)
+        rows = await self._to_come(self._app.postgres)
         known = [row for row in rows if row["title"] == NEARLY_SOLD_OUT_TITLE]
         if known and known[-1]["starts_at"] > self._now + timedelta(days=1):
             return int(known[-1]["id"])
@@ -268,13 +271,13 @@ class Seed:
 
     async def _fill_guest_list(self, show_id: int) -> None:
         """Booked through the ledger like any other booking; two pairs of good seats stay free."""
-        show = await self._box.catalogue.show_on_sale(show_id)
+        show = await self._app.catalogue.show_on_sale(show_id)
         pairs = [run.start + run.length // 2 for run in show.layout.runs if run.length >= GUEST_SEATS * 2]
         left = {seat for start in pairs[-SEATS_LEFT // 2 :] for seat in (start, start + 1)}
         seats = [seat for seat in range(show.layout.seat_count) if seat not in left]
         orders = [tuple(seats[at : at + GUEST_SEATS]) for at in range(0, len(seats), GUEST_SEATS)]
         names = [f"guest{number:02}" for number in range(1, len(orders) // 2 + 2)]
-        guests = await self._box.people.add_many(
+        guests = await self._app.people.add_many(
             [NewAccount(f"{name}@holdfast.example", f"Guest {name[5:]}") for name in names]
         )
         openings = [
@@ -295,12 +298,12 @@ class Seed:
             )
             for place, order in enumerate(orders)
         ]
-        for answer in await self._box.ledger.open_many(openings):
+        for answer in await self._app.ledger.open_many(openings):
             assert isinstance(answer, Opened), answer
 
     async def _add(self, title: str, hall: tuple[str, str], starts_at: datetime, opens_at: datetime) -> int:
         planned = self._plan(title, hall, starts_at, opens_at)
-        async with self._box.postgres.transaction() as tx:
+        async with self._app.postgres.transaction() as tx:
             [show_id] = await add_shows(tx, [planned])
         return show_id
 

@@ -14,7 +14,8 @@ from math import radians
 
 import msgspec
 
-from holdfast.catalogue.layout_body import (
+from holdfast.demo.halls import ROW_LETTERS, even_seats
+from holdfast.layouts.body import (
     COLOURS,
     AreaBody,
     CategoryBody,
@@ -25,7 +26,6 @@ from holdfast.catalogue.layout_body import (
     SectionBody,
     ShapeBody,
 )
-from holdfast.demo.halls import ROW_LETTERS, even_seats
 
 SEATS = 50_000
 SEAT, ROW = 0.5, 0.8

@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from holdfast.refusals import Busy
+from holdfast.errors import Busy
 
 # Of the loop, before a batch goes; idle, they are some microseconds. Five and ten were equal, two and none
 # five to eight hundredths slower (bench, 2026-11).

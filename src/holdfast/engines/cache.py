@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from holdfast.engines.down import EngineDown
+from holdfast.engines.errors import EngineDown
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")

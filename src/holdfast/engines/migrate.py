@@ -16,8 +16,8 @@ from importlib.resources.abc import Traversable
 
 import asyncpg
 
+from holdfast.engines.errors import Trouble
 from holdfast.engines.sql import Queries
-from holdfast.engines.trouble import Trouble
 
 Q = Queries("holdfast.engines")
 FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")

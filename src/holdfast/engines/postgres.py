@@ -12,7 +12,7 @@ from typing import Any
 
 import asyncpg
 
-from holdfast.engines.down import EngineDown
+from holdfast.engines.errors import EngineDown
 from holdfast.engines.sql import Queries
 
 Q = Queries("holdfast.engines")

@@ -21,7 +21,7 @@ from redis.exceptions import ConnectionError as LinkLost
 from redis.exceptions import NoScriptError, ReadOnlyError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as LinkTimeout
 
-from holdfast.engines.down import EngineDown
+from holdfast.engines.errors import EngineDown
 from holdfast.engines.lua import Script
 
 # After a failure nobody else tries for this long: a dead Redis costs a moment, not a time-out a caller.

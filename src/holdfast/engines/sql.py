@@ -7,8 +7,8 @@ NAME = re.compile(r"^-- name: (\w+)\n((?:--.*\n)*)", re.MULTILINE)
 
 
 class Queries:
-    def __init__(self, package: str) -> None:
-        text = (resources.files(package) / "queries.sql").read_text()
+    def __init__(self, package: str, name: str = "queries") -> None:
+        text = (resources.files(package) / f"{name}.sql").read_text()
         _, *parts = NAME.split(text)
         for name, _why, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
             assert name not in self.__dict__, f"{package}: {name} is written twice"

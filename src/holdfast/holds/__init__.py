@@ -1,7 +1,10 @@
 """Who has which seats, for how long: decided in Redis (R9–R14)."""
 
-from holdfast.holds.choice import Choice, Want, alternatives, best, orphan_verdict, plan, why
-from holdfast.holds.hold import (
+from holdfast.holds.choice import Want, best
+from holdfast.holds.comparison import Difference, differences
+from holdfast.holds.errors import SeatsWithdrawn, TooManyBlocks
+from holdfast.holds.orphans import orphan_verdict
+from holdfast.holds.outcome import (
     Again,
     Ask,
     Best,
@@ -11,7 +14,6 @@ from holdfast.holds.hold import (
     Orphan,
     Outcome,
     Places,
-    Prefer,
     Seats,
     Shut,
     Taken,
@@ -20,32 +22,53 @@ from holdfast.holds.hold import (
     claim_id,
     runs_of,
 )
-from holdfast.holds.store import Holds
+from holdfast.holds.redis import Holds
+from holdfast.holds.request import (
+    BestBody,
+    BookingPage,
+    HoldBody,
+    Order,
+    PlacesBody,
+    RefundShown,
+    body_hash,
+    booking_page,
+    understood,
+)
+from holdfast.holds.service import Sales
 
 __all__ = [
     "Again",
     "Ask",
     "Best",
-    "Choice",
+    "BestBody",
+    "BookingPage",
+    "Difference",
     "Few",
     "Held",
+    "HoldBody",
     "Holds",
     "Limit",
+    "Order",
     "Orphan",
     "Outcome",
     "Places",
-    "Prefer",
+    "PlacesBody",
+    "RefundShown",
+    "Sales",
     "Seats",
+    "SeatsWithdrawn",
     "Shut",
     "Taken",
+    "TooManyBlocks",
     "Unbuilt",
     "Want",
     "What",
-    "alternatives",
     "best",
+    "body_hash",
+    "booking_page",
     "claim_id",
+    "differences",
     "orphan_verdict",
-    "plan",
     "runs_of",
-    "why",
+    "understood",
 ]

@@ -1,4 +1,5 @@
 """What somebody who lost the race might take instead: as many seats, near those that were asked for.
+No I/O.
 
 Quick when it matters, which is when a show is nearly gone: free stretches are found by searching the string
 of letters outwards from the seat asked for, and the search stops after a few rows with something in them.
@@ -10,7 +11,8 @@ from functools import lru_cache
 from itertools import islice
 from math import dist
 
-from holdfast.catalogue import Area, Layout, Run
+from holdfast.layouts import Area, Layout, Run
+from holdfast.seatmap import Snapshot
 
 RUNS_ENOUGH = 16  # looked at before we are content with what we have found: about eight rows either way
 RUNS_MAX = 200  # looked at when nothing suits
@@ -140,3 +142,17 @@ def _scattered(layout: Layout, states: bytes, seat: int, count: int) -> list[tup
 def _middle(layout: Layout, seats: Sequence[int]) -> tuple[float, float]:
     count = len(seats)
     return sum(layout.x[seat] for seat in seats) / count, sum(layout.y[seat] for seat in seats) / count
+
+
+REMEMBERED_MAX = 5_000  # questions about one map
+
+
+def alternatives_for(snapshot: Snapshot | None, seats: tuple[int, ...]) -> list[tuple[int, ...]]:
+    if snapshot is None or snapshot.free < len(seats):
+        return []
+    found = snapshot.alternatives.get(seats)
+    if found is None:
+        found = alternatives(snapshot.layout, snapshot.states, seats)
+        if len(snapshot.alternatives) < REMEMBERED_MAX:
+            snapshot.alternatives[seats] = found
+    return found

@@ -1,4 +1,4 @@
-"""Best available: which seats somebody gets who says how many, and not which.
+"""Best available: which seats somebody gets who says how many, and not which. No I/O.
 
 The rule. choose.lua follows it to the letter; a property test holds the two together.
 
@@ -30,27 +30,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from holdfast.catalogue import Layout
-from holdfast.holds.alternatives import alternatives, places, stretches_of
-from holdfast.holds.costs import COST_MAX, Plan, plan
-from holdfast.holds.hold import Orphan, Prefer
-from holdfast.holds.orphans import Fine, orphan_verdict, orphans
-
-__all__ = [
-    "Choice",
-    "Fine",
-    "Orphan",
-    "Plan",
-    "Prefer",
-    "Want",
-    "alternatives",
-    "best",
-    "orphan_verdict",
-    "orphans",
-    "places",
-    "plan",
-    "why",
-]
+from holdfast.holds.alternatives import stretches_of
+from holdfast.layouts import COST_MAX, Layout, Prefer, plan
 
 
 @dataclass(frozen=True, slots=True)

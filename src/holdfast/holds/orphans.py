@@ -1,4 +1,4 @@
-"""Single seats that a choice leaves behind, and where it would leave none.
+"""Single seats that a choice leaves behind, and where it would leave none. No I/O.
 
     A A A A A    four in a row: nobody minds
     A H H A A    the first seat is now single: who comes alone?
@@ -17,8 +17,8 @@ Rule for hand-picked seats, run by run (orphan.lua decides by the same):
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.catalogue import Layout, Run
-from holdfast.holds.hold import Orphan
+from holdfast.holds.outcome import Orphan
+from holdfast.layouts import Layout, Run
 
 FREE = ord("A")
 

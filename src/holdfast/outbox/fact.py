@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import Struct
 
-from holdfast.ledger import public_id
+from holdfast.bookings import public_id
 
 
 class Body(Struct, frozen=True, kw_only=True):

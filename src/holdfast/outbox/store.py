@@ -15,9 +15,9 @@ import msgspec
 from holdfast.config import Config
 from holdfast.engines.bus import Bus, BusPlace
 from holdfast.engines.buses import open_bus
+from holdfast.engines.errors import Trouble
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.engines.trouble import Trouble
 from holdfast.outbox.consumer import Consumer, Parked, Turn, pause_s
 from holdfast.outbox.fact import Body, Fact, fact_of
 from holdfast.outbox.order import run_from

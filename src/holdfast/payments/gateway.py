@@ -1,4 +1,5 @@
 """What we need from whoever moves the money. Three adapters in gateways/: sandbox, stripe, razorpay.
+No I/O.
 
 An adapter's job is to turn everything that can go wrong into one of four answers. It never raises for the
 network, and it never guesses: a time-out, a 5xx, a dropped connection are UNKNOWN, because the money may have

@@ -1,4 +1,4 @@
-"""Paying for a hold, one step at a time.
+"""Paying for a hold, one step at a time. No I/O.
 
     VERIFY ─► CHARGE ─┬─ yes ─────────────────────► CONFIRM ─┬─ yes ─► PAID
        │       ▲      ├─ no ──────► GIVE_BACK ─► DECLINED     └─ no ──► LATE ─┬─ yes ─► PAID

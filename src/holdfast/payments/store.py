@@ -7,17 +7,17 @@ from typing import Any
 
 import asyncpg
 
+from holdfast.bookings import State
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
-from holdfast.engines.crash import crash_points
-from holdfast.engines.meter import meter
+from holdfast.engines.fault_injection import crash_points
+from holdfast.engines.metrics import meter
 from holdfast.engines.postgres import AGAIN, Postgres
 from holdfast.engines.sql import Queries
-from holdfast.ledger import State
+from holdfast.errors import Busy
 from holdfast.payments.gateway import Charge
 from holdfast.payments.payment import Ask, Payment
 from holdfast.payments.saga import Step
-from holdfast.refusals import Busy
 
 Q = Queries("holdfast.payments")
 

@@ -8,3 +8,10 @@
 our own wire and those of other gateways (`wires`), and the payment page (`pages`), stand on it. `worker.py`
 is the process. docs/operating/sandbox.md tells how to use it.
 """
+
+from holdfast.sandbox.database import Books, copy_as_of
+from holdfast.sandbox.datadir import is_in_use, secret_in
+from holdfast.sandbox.gateway import Call, Till
+from holdfast.sandbox.webhooks import Post
+
+__all__ = ["Books", "Call", "Post", "Till", "copy_as_of", "is_in_use", "secret_in"]

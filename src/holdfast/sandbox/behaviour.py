@@ -1,4 +1,4 @@
-"""What each test token does, and how a storm bends the good one.
+"""What each test token does, and how a storm bends the good one. No I/O.
 
 A token may carry a card: `tok_ok:card-7` is the good token on card-7. Without one, the token is its own card.
 """
@@ -9,8 +9,8 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.sandbox.errors import Refused
 from holdfast.sandbox.payment import Move
-from holdfast.sandbox.refusal import Refused
 
 
 class Reply(StrEnum):

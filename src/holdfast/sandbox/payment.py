@@ -1,4 +1,4 @@
-"""The life of a payment at the sandbox.
+"""The life of a payment at the sandbox. No I/O.
 
     REQUIRES_PAYER ──► PROCESSING ──► CAPTURED
        │    └─► REQUIRES_ACTION ──┴──► DECLINED
@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.sandbox.refusal import Refused
+from holdfast.sandbox.errors import Refused
 
 
 class State(StrEnum):

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.search.spelling import joined
-from holdfast.search.word import folded, words_of
+from holdfast.search.words import folded, words_of
 
 Row = Mapping[str, Any]
 

@@ -1,7 +1,7 @@
 """A search as somebody asked for it, checked: words, filters, order, page. No I/O.
 
 Whatever is strange in it is refused here, with the field. Words and filters go to the ledger as parameters;
-of what was typed, only what search/word.py takes for a word ever gets into a tsquery.
+of what was typed, only what search/words.py takes for a word ever gets into a tsquery.
 """
 
 import hashlib
@@ -15,10 +15,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from holdfast.catalogue import Currency, Id, Kind, PostalCode, PriceMinor, Slug, Word
-from holdfast.refusals import Invalid
-from holdfast.search.refusals import PageTooDeep
-from holdfast.search.word import folded, words_of
+from holdfast.catalogue import Kind
+from holdfast.errors import Invalid
+from holdfast.fields import Currency, Id, PostalCode, PriceMinor, Slug, Word
+from holdfast.search.errors import PageTooDeep
+from holdfast.search.words import folded, words_of
 
 Q_LETTERS_MAX = 200
 WORDS_MAX = 12  # of a longer query the beginning counts

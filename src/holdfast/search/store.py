@@ -17,11 +17,11 @@ from holdfast.config import Config
 from holdfast.engines.cache import Cache
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.search.meaning import ANYTHING, Meaning
-from holdfast.search.meant.store import Meant
-from holdfast.search.pages import PRICE_EDGES, Tally, tally_of
+from holdfast.search.correction import Meant
+from holdfast.search.errors import NoSuchPostalCode, SearchTooSlow
+from holdfast.search.parsed import ANYTHING, Meaning
 from holdfast.search.query import Filters, Place, Point, Search, Sort, all_of, any_of
-from holdfast.search.refusals import NoSuchPostalCode, SearchTooSlow
+from holdfast.search.results import PRICE_EDGES, Tally, tally_of
 
 Q = Queries("holdfast.search")
 

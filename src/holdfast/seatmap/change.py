@@ -13,7 +13,7 @@ Its id is the version the map has after it; a browser that reconnects sends the 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.ledger import VERSIONS_AN_EPOCH
+from holdfast.bookings import VERSIONS_AN_EPOCH
 from holdfast.seatmap.snapshot import Snapshot
 
 HEARTBEAT = b":\n\n"

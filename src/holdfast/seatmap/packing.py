@@ -5,8 +5,7 @@ import zlib
 from functools import lru_cache
 from sys import byteorder
 
-from holdfast.catalogue import Layout
-from holdfast.holds import Prefer, plan
+from holdfast.layouts import Layout, Prefer, plan
 
 
 def packed_plan(layout: Layout, prefer: Prefer) -> tuple[bytes, bytes]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.catalogue import Layout
+from holdfast.layouts import Layout
 from holdfast.seatmap.packing import packed
 
 LETTERS = b"AHBX"

@@ -3,20 +3,20 @@
 import asyncio
 from collections.abc import Iterable
 
-from holdfast.catalogue import Catalogue, Layout
+from holdfast.bookings import VERSIONS_AN_EPOCH, Ledger, LiveBooking, State, letters, live_booking
+from holdfast.catalogue import Catalogue
 from holdfast.claim import Blueprint, Claims, PoolMap
 from holdfast.engines.cache import Cache
-from holdfast.engines.down import EngineDown
-from holdfast.engines.meter import meter
+from holdfast.engines.errors import EngineDown
+from holdfast.engines.metrics import meter
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.holds import Prefer
-from holdfast.ledger import VERSIONS_AN_EPOCH, Ledger, LiveBooking, State, letters, live_booking
-from holdfast.refusals import NoSuchShow
+from holdfast.errors import NoSuchShow
+from holdfast.layouts import Layout, Prefer
 from holdfast.seatmap.packing import packed_plan
 from holdfast.seatmap.snapshot import Snapshot
 
-Q = Queries("holdfast.ledger")
+Q = Queries("holdfast.bookings")
 
 LEDGER_FRESH_S = 1.0  # while Redis is away the ledger is asked for a map at most this often
 MAPS_MAX = 4096  # shows whose last map is kept; the one that has not changed for longest goes first

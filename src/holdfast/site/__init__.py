@@ -9,7 +9,3 @@ store.py   templates, words and files of the package   routes.py  how a page is 
 browse     what is on                                   seats      choosing them
 checkout   hold, pay, tickets, my bookings              account    signing up, in and out
 """
-
-from holdfast.site.routes import apology
-
-__all__ = ["apology"]

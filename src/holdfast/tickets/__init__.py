@@ -7,22 +7,14 @@ store.py     keys, codes, phones         transfers/   given to somebody else
 """
 
 from holdfast.tickets.calendar import calendar_file
-from holdfast.tickets.fonts.store import typeface_for
+from holdfast.tickets.errors import BadCode, NoSuchTicket, NoTickets
+from holdfast.tickets.fonts import typeface_for
 from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, Printed, Standing, Typeface, printed
 from holdfast.tickets.qr import png, svg_url
-from holdfast.tickets.refusals import BadCode, NoSuchTicket, NoTickets
 from holdfast.tickets.store import Door, Tickets, issued
-from holdfast.tickets.ticket import (
-    Code,
-    Ticket,
-    TicketKey,
-    is_live,
-    phone_secret,
-    read_code,
-    show_secret,
-)
+from holdfast.tickets.ticket import Code, Ticket, TicketKey, is_live, phone_secret, read_code, show_secret
 from holdfast.tickets.transfer import Giver
-from holdfast.tickets.transfers.store import Transfers
+from holdfast.tickets.transfer_store import Transfers
 
 __all__ = [
     "BadCode",

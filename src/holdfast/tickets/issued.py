@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from holdfast.catalogue import Layout
-from holdfast.ledger import Booking, public_id, reference
+from holdfast.bookings import Booking, public_id, reference
+from holdfast.layouts import Layout
 from holdfast.money import spelt
 from holdfast.tickets.ticket import Ticket
 

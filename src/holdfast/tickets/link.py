@@ -9,7 +9,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from struct import pack, unpack
 
-from holdfast.tickets.refusals import NoSuchTicket
+from holdfast.tickets.errors import NoSuchTicket
 from holdfast.tickets.ticket import Ticket, TicketKey
 
 FORM = ">BQQI"

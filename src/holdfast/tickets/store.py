@@ -11,17 +11,17 @@ from zoneinfo import ZoneInfo
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from holdfast.bookings import Booking, public_id
 from holdfast.catalogue import Catalogue
 from holdfast.engines.cache import Cache
+from holdfast.engines.errors import Trouble
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.engines.trouble import Trouble
-from holdfast.ledger import Booking, public_id
 from holdfast.tickets.calendar import calendar_file
-from holdfast.tickets.fonts.store import Printer
+from holdfast.tickets.errors import BadCode, NoSuchTicket, ResendMax
+from holdfast.tickets.fonts import Printer
 from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, printed
 from holdfast.tickets.link import link_of, read_link
-from holdfast.tickets.refusals import BadCode, NoSuchTicket, ResendMax
 from holdfast.tickets.ticket import (
     SECRET_BYTES,
     Code,

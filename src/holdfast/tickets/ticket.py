@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from holdfast.tickets.refusals import BadCode
+from holdfast.tickets.errors import BadCode
 
 PREFIX = b"holdfast ticket\0"
 SIGNATURE_BYTES = 64

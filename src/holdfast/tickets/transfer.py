@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from holdfast.people import Email
-from holdfast.tickets.issued import IssuedTicket
-from holdfast.tickets.refusals import (
+from holdfast.accounts import Email
+from holdfast.tickets.errors import (
     NoSuchTicket,
     NothingToTakeBack,
     TicketUsed,
@@ -23,6 +22,7 @@ from holdfast.tickets.refusals import (
     TransferMax,
     TransferTooLate,
 )
+from holdfast.tickets.issued import IssuedTicket
 
 TRANSFERS_MAX = 5  # of one ticket; taking back counts: an edition is an edition
 

@@ -13,27 +13,29 @@ from collections.abc import Callable, Container, Iterable
 from contextlib import AbstractAsyncContextManager
 from itertools import count
 from time import perf_counter
-from typing import Any
+from typing import Protocol
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from holdfast.engines.down import EngineDown
-from holdfast.engines.meter import meter
-from holdfast.refusals import MethodNotAllowed, NoSuchRoute, Refusal, TimedOut
-from holdfast.web.answers import Answer
+from holdfast.config import Config
+from holdfast.engines.errors import EngineDown
+from holdfast.engines.metrics import meter
+from holdfast.engines.postgres import Postgres
+from holdfast.errors import MethodNotAllowed, NoSuchRoute, Refusal, TimedOut
+from holdfast.web.auth import Guards, RawHeaders, TokenVerifier, read_body, refuse_unless_json
 from holdfast.web.card_number import refuse_card_number_in_query, refuse_card_numbers
 from holdfast.web.cors import Cors
-from holdfast.web.deadline import Deadlines
+from holdfast.web.deadlines import Deadlines
 from holdfast.web.docs import docs_routes
-from holdfast.web.elsewhere import here
-from holdfast.web.guards import Guards, RawHeaders, read_body, refuse_unless_json
 from holdfast.web.health import HEALTH_ROUTES
-from holdfast.web.keys import Keys, KeyUse
+from holdfast.web.idempotency import Keys, KeyUse
 from holdfast.web.log import REQUEST_ID
+from holdfast.web.other_roles import here
 from holdfast.web.problems import broken, engine_down, refused
+from holdfast.web.responses import Answer
 from holdfast.web.routing import Route, Table
 
 log = structlog.get_logger(__name__)
@@ -42,9 +44,18 @@ SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 NOWHERE = "nowhere"  # the route of a request that found none
 
-# The box office: holdfast.app.Box. Named here by what it is, not by its type: app.py imports us.
-Box = Any
 Apology = Callable[[Scope, Answer], Response | None]  # a problem as a page for people; None: as it is
+
+
+class Served(Protocol):
+    """What this module needs of the application object; routes see all of it."""
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def postgres(self) -> Postgres: ...
+    @property
+    def people(self) -> TokenVerifier: ...
 
 
 class Application:
@@ -55,12 +66,12 @@ class Application:
 
     def __init__(
         self,
-        box_factory: Callable[[], AbstractAsyncContextManager[Box]],
+        app_factory: Callable[[], AbstractAsyncContextManager[Served]],
         routes: Iterable[Route],
         only: Container[str] | None = None,
         apology: Apology | None = None,
     ) -> None:
-        self._open_box = box_factory
+        self._open_app = app_factory
         self._apology = apology
         routes = tuple(routes)
         served = routes if only is None else tuple(here(route, only) for route in routes)
@@ -68,7 +79,7 @@ class Application:
         self._id_prefix = secrets.token_hex(5)  # with a counter: unique without asking for entropy each time
         self._ids = count(1)
         self.is_draining = False  # /readyz says so: whoever balances the load sends nobody new
-        self._box: Box = None
+        self._app: Served | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -82,27 +93,27 @@ class Application:
         """Open the box office when the server starts, close it when the last answer is out."""
         await receive()
         try:
-            async with self._open_box() as box:
-                self._use(box)
+            async with self._open_app() as app:
+                self._use(app)
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
                 self.is_draining = True
         except Exception as error:
             log.exception("the box office could not be opened or closed")
-            kind = "shutdown" if self._box is not None else "startup"
+            kind = "shutdown" if self._app is not None else "startup"
             await send({"type": f"lifespan.{kind}.failed", "message": repr(error)})
         else:
             await send({"type": "lifespan.shutdown.complete"})
 
-    def _use(self, box: Box) -> None:
-        self._box = box
-        self._guards = Guards(box.people, box.config)
-        self._keys = Keys(box.postgres)
-        self._cors = Cors(box.config.cors_origins)
-        self._config = box.config
-        self._deadlines = Deadlines(box.config.request_timeout_s)
-        self._slow_s: float = box.config.slow_request_ms / 1000
-        self._logs_access = bool(box.config.access_log)
+    def _use(self, app: Served) -> None:
+        self._app = app
+        self._guards = Guards(app.people, app.config)
+        self._keys = Keys(app.postgres)
+        self._cors = Cors(app.config.cors_origins)
+        self._config = app.config
+        self._deadlines = Deadlines(app.config.request_timeout_s)
+        self._slow_s: float = app.config.slow_request_ms / 1000
+        self._logs_access = bool(app.config.access_log)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = perf_counter()
@@ -113,7 +124,7 @@ class Application:
         route = routes.get(scope["method"])
         scope["path_params"] = params
         scope["state"] = {
-            "box": self._box,
+            "app": self._app,
             "request_id": request_id,
             "caller": None,
             "application": self,

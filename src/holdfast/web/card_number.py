@@ -13,7 +13,7 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
-from holdfast.refusals import Refusal
+from holdfast.errors import Refusal
 
 DIGITS_MIN, DIGITS_MAX = 13, 19
 GROUP_MIN = 3  # digits of a group, but for the last: cards are written 4-4-4-4 or 4-6-5, dates are not

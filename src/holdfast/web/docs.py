@@ -15,10 +15,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.refusals import NoSuchRoute
-from holdfast.web.answers import unchanged
+from holdfast.errors import NoSuchRoute
 from holdfast.web.openapi import document
 from holdfast.web.problems import Page, pages
+from holdfast.web.responses import unchanged
 from holdfast.web.routing import API, Route
 
 STATIC = resources.files("holdfast.web") / "static"

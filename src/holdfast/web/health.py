@@ -14,11 +14,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.engines.down import EngineDown
-from holdfast.engines.meter import meter
+from holdfast.engines.errors import EngineDown, Trouble
+from holdfast.engines.metrics import meter
 from holdfast.engines.migrate import plan
-from holdfast.engines.trouble import Trouble
-from holdfast.web.answers import answer
+from holdfast.web.context import get_app
+from holdfast.web.responses import answer
 from holdfast.web.routing import Route
 
 CHECK_WITHIN_S = 2.0  # whoever asks has little patience, and slower than this is down
@@ -41,8 +41,8 @@ async def get_healthz(request: Request) -> Response:
 
 async def get_readyz(request: Request) -> Response:
     """Whether people may be sent here."""
-    box, application = request.state.box, request.state.application
-    migrations, pong = await asyncio.gather(_up(_migrations(box)), _up(box.redis.call("PING")))
+    app, application = get_app(request), request.state.application
+    migrations, pong = await asyncio.gather(_up(_migrations(app)), _up(app.redis.call("PING")))
     health = Health(
         status="ready" if pong else "degraded",
         ledger="up" if migrations else "down",
@@ -62,8 +62,8 @@ async def get_metrics(request: Request) -> Response:
     return Response(text, 200, NO_STORE, "text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _migrations(box: Any) -> str:
-    async with box.postgres.lease() as connection:
+async def _migrations(app: Any) -> str:
+    async with app.postgres.lease() as connection:
         try:
             todo = await plan(connection)
         except Trouble as trouble:  # a newer program has been here: we go on as long as we can

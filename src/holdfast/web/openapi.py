@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.people import Role
-from holdfast.refusals import (
+from holdfast.errors import (
     BadKey,
     BodyTooLarge,
     Busy,
@@ -32,6 +31,7 @@ from holdfast.refusals import (
     TooManyRequests,
     WrongMediaType,
 )
+from holdfast.web.caller import Role
 from holdfast.web.card_number import CardNumber
 from holdfast.web.examples import Examples
 from holdfast.web.problems import ENGINE_DOWN, PROBLEM_JSON, Page, Problem, page_of

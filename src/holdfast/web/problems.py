@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from holdfast.engines.down import EngineDown
-from holdfast.people import limit_headers
-from holdfast.refusals import MethodNotAllowed, Refusal, TooManyRequests
-from holdfast.web.answers import Answer
+from holdfast.engines.errors import EngineDown
+from holdfast.errors import MethodNotAllowed, Refusal, TooManyRequests
+from holdfast.web.rate_limits import limit_headers
+from holdfast.web.responses import Answer
 
 PROBLEM_JSON = "application/problem+json"
 RETRY_AFTER_S = 1

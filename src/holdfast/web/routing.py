@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
-from holdfast.people import Role
-from holdfast.refusals import Refusal
+from holdfast.errors import Refusal
+from holdfast.web.caller import Role
 
 API = "/api/v1"
 BIGINT_MAX = 2**63 - 1
@@ -44,7 +44,7 @@ class Route:
     answers: Mapping[int, Any] = field(default_factory=dict)  # status → type of the JSON; None: no body
     refusals: tuple[type[Refusal], ...] = ()
     role: Role | None = None  # None: anyone, and tokens are not looked at
-    keyed: bool = False  # the answer is kept under the Idempotency-Key and given again: web/keys.py
+    keyed: bool = False  # the answer is kept under the Idempotency-Key and given again: web/idempotency.py
     takes_key: bool = False  # the call itself keeps the promise of the Idempotency-Key; only documented
     media_types: tuple[str, ...] = ("application/json",)  # what a 2xx answer may come as
     body_bytes_max: int = 0  # for the few that take more than the setting allows; 0: the setting

@@ -17,7 +17,7 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete  # type: ignore[
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
 from holdfast.engines.bus import BusPlace, Message, OutOfStep, Reader
-from holdfast.engines.down import EngineDown
+from holdfast.engines.errors import EngineDown
 
 DOWN_FOR_S = 0.25
 OPEN_WITHIN_S = 10.0

@@ -17,7 +17,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, DiscardPolicy,
 from nats.js.errors import APIError, NotFoundError
 
 from holdfast.engines.bus import BusPlace, Message, OutOfStep, Reader
-from holdfast.engines.down import EngineDown
+from holdfast.engines.errors import EngineDown
 
 DOWN_FOR_S = 0.25
 WRONG_PLACE = 10071  # "wrong last sequence"

@@ -7,7 +7,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from holdfast.engines.bus import BusPlace, Message, OutOfStep, Reader
-from holdfast.engines.down import EngineDown
+from holdfast.engines.errors import EngineDown
 from holdfast.engines.lua import Script
 from holdfast.engines.redis import Redis
 

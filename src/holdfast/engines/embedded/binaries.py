@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from holdfast.engines.trouble import Trouble
+from holdfast.engines.errors import Trouble
 
 POSTGRES_MAJORS = range(15, 19)
 INSTALLED_POSTGRES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin")

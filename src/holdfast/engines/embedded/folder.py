@@ -21,7 +21,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.engines.trouble import Trouble
+from holdfast.engines.errors import Trouble
 
 # A socket's path may have 107 bytes; PostgreSQL adds "/.s.PGSQL.5432.lock" to the folder's.
 SOCKET_FOLDER_BYTES_MAX = 85

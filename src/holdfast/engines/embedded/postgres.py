@@ -12,7 +12,7 @@ from holdfast.engines.embedded.binaries import Program, find_postgres
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.embedded.privilege import User, child_setup, unprivileged
 from holdfast.engines.embedded.supervise import Recipe
-from holdfast.engines.trouble import Trouble
+from holdfast.engines.errors import Trouble
 
 NAME = "holdfast"  # of the role and of the database
 LEFTOVER_WAIT_S = 15.0

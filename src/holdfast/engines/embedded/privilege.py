@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.engines.trouble import Trouble
+from holdfast.engines.errors import Trouble
 
 PR_SET_PDEATHSIG = 1
 PR_SET_KEEPCAPS = 8

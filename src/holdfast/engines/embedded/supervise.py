@@ -21,7 +21,7 @@ from pathlib import Path
 
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.embedded.privilege import User, child_setup
-from holdfast.engines.trouble import Trouble
+from holdfast.engines.errors import Trouble
 
 LOOK_S = 0.02  # between two looks at whether a child is ready
 HOLD_LOOK_S = 0.1  # between two looks for the hold file

@@ -1,7 +1,7 @@
 """Whoever moves the money, each behind the same protocol. Their SDKs are imported where one is chosen."""
 
 from holdfast.config import Config
-from holdfast.engines.trouble import Trouble
+from holdfast.engines.errors import Trouble
 from holdfast.payments.gateway import Gateway
 
 EXTRAS = {"stripe": {"stripe"}, "razorpay": {"razorpay", "requests"}}  # modules that come with the extra

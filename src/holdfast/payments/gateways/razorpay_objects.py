@@ -1,4 +1,5 @@
 """What Razorpay says, read into our words: orders, payments, refunds, webhooks. Computes, and nothing else.
+No I/O.
 
 One order a key; the payer tries as often as they like on Razorpay's page, and each try is a payment:
 

@@ -15,16 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.config import Config
-from holdfast.payments.gateway import (
-    Answer,
-    BadNotice,
-    Charge,
-    GatewayDown,
-    Notice,
-    Order,
-    Refunded,
-    Seen,
-)
+from holdfast.payments.gateway import Answer, BadNotice, Charge, GatewayDown, Notice, Order, Refunded, Seen
 
 TOLERANCE_S = 300  # a notice that is older, or from further in the future, is not believed
 SIGNATURES_MAX = 16

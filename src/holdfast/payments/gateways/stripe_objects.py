@@ -1,4 +1,4 @@
-"""What Stripe says, read into our words: intents, refunds, webhooks. Computes, and nothing else.
+"""What Stripe says, read into our words: intents, refunds, webhooks. Computes, and nothing else. No I/O.
 
 An intent's status and what we make of it:
 

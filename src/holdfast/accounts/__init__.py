@@ -1,0 +1,30 @@
+"""Who is asking, and how often they may (R31, R32).
+
+account.py   roles, accounts, callers        password.py  how passwords are kept
+token.py     signed access tokens            limits.py    how often somebody may ask
+field.py     what people type                store.py     accounts, sessions, keys
+visits       people with a browser; guests   routes.py    /accounts, /auth/…, /me
+"""
+
+from holdfast.accounts.account import LANGUAGES, NewAccount, SignedIn, language_of, normal_email
+from holdfast.accounts.field import Email, Name, NewPassword
+from holdfast.accounts.sessions import Visit, Visits
+from holdfast.accounts.store import People
+from holdfast.accounts.token import SigningKey, claims_for, sign
+
+__all__ = [
+    "LANGUAGES",
+    "Email",
+    "Name",
+    "NewAccount",
+    "NewPassword",
+    "People",
+    "SignedIn",
+    "SigningKey",
+    "Visit",
+    "Visits",
+    "claims_for",
+    "language_of",
+    "normal_email",
+    "sign",
+]

@@ -1,0 +1,83 @@
+"""Who somebody is to us: an account, its role, and the caller a token speaks for. No I/O."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from holdfast.web.caller import Role
+
+LANGUAGES = ("en", "de", "hi")  # that we can write to people in; the first is for everybody else
+WISHES_MAX = 20
+WEIGHT = re.compile(r"[01](\.\d{1,3})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    account_id: int
+    email: str
+    name: str
+    role: Role
+    version: int  # grows when every token of the account must die: a new role, a ban
+    created_at: datetime
+    locale: str = "en"  # the language notices are written in: one of LANGUAGES
+
+
+@dataclass(frozen=True, slots=True)
+class NewAccount:
+    """An account to be added by the program itself. Without a password hash nobody can log in to it."""
+
+    email: str
+    name: str
+    role: Role = Role.FAN
+    password_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """What a person gets for the right password, or for a refresh token."""
+
+    account: Account
+    access_token: str
+    refresh_token: str
+
+
+def account_of(row: Mapping[str, Any]) -> Account:
+    return Account(
+        account_id=row["id"],
+        email=row["email"],
+        name=row["name"],
+        role=Role(row["role"]),
+        version=row["version"],
+        created_at=row["created_at"],
+        locale=row["locale"],
+    )
+
+
+def normal_email(email: str) -> str:
+    """One spelling an address: Ann@Example.org and ann@example.org are one person to us.
+
+    Addresses are ASCII (the form refuses the rest), so lower() is all there is, and no look-alike letter
+    can make a twin of somebody's account.
+    """
+    return email.strip().lower()
+
+
+def language_of(accept_language: str | None) -> str:
+    """The language of LANGUAGES that an Accept-Language header likes best; `hi-IN` is Hindi."""
+    wishes: list[tuple[float, int, str]] = []
+    for place, wish in enumerate((accept_language or "").split(",")[:WISHES_MAX]):
+        tag, _, quality = wish.partition(";")
+        name = tag.strip().split("-")[0].lower()
+        share = quality.strip().removeprefix("q=")
+        weight = 1.0 if not quality else float(share) if WEIGHT.fullmatch(share) else 0.0
+        if name in LANGUAGES and weight > 0:
+            wishes.append((-weight, place, name))
+    return min(wishes)[2] if wishes else LANGUAGES[0]
+
+
+def digest(secret: str) -> bytes:
+    """What is kept of a secret that somebody else has: enough to know it again."""
+    return hashlib.sha256(secret.encode()).digest()

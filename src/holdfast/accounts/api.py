@@ -1,0 +1,243 @@
+"""Sign up, log in, stay signed in, log out."""
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.accounts.account import Account, SignedIn, language_of
+from holdfast.accounts.field import Email, Name, NewPassword, Password, RefreshToken
+from holdfast.accounts.store import People
+from holdfast.errors import (
+    BadCredentials,
+    Busy,
+    EmailTaken,
+    NotSignedIn,
+    TokenExpired,
+    TokenInvalid,
+    TooManyRequests,
+    WrongPassword,
+)
+from holdfast.web.caller import Role
+from holdfast.web.context import get_app, get_caller
+from holdfast.web.responses import answer, read
+from holdfast.web.routing import Route
+
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+class SignUpBody(Struct, forbid_unknown_fields=True):
+    email: Email
+    password: NewPassword
+    name: Name
+
+
+class LogInBody(Struct, forbid_unknown_fields=True):
+    email: Email
+    password: Password
+
+
+class RefreshBody(Struct, forbid_unknown_fields=True):
+    refresh_token: RefreshToken
+
+
+class PasswordBody(Struct, forbid_unknown_fields=True):
+    current_password: Password
+    new_password: NewPassword
+
+
+class LocaleBody(Struct, forbid_unknown_fields=True):
+    locale: Literal["en", "de", "hi"]
+
+
+class AccountPage(Struct):
+    account_id: int
+    email: str
+    name: str
+    role: Role
+    created_at: datetime
+    locale: str  # the language we write to you in
+
+
+class SignedInPage(Struct):
+    account: AccountPage
+    access_token: str
+    token_type: str
+    expires_in: int
+    refresh_token: str
+
+
+async def post_account(request: Request) -> Response:
+    """Sign up.
+
+    Makes an account and signs it in. Send `access_token` as `Authorization: Bearer …`; before `expires_in`
+    seconds are over, trade `refresh_token` for a new pair. We write to you in the language that your browser
+    asks for (Accept-Language), if it is one of ours; `PUT /me/locale` chooses another.
+    """
+    body = read(SignUpBody, await request.body())
+    signed_in = await people(request).sign_up(
+        email=body.email,
+        password=body.password,
+        name=body.name.strip(),
+        locale=language_of(request.headers.get("accept-language")),
+    )
+    return answer(201, signed_in_page(request, signed_in), NO_STORE)
+
+
+async def post_login(request: Request) -> Response:
+    """Log in.
+
+    The answer to a wrong address and to a wrong password is the same. After too many wrong passwords for one
+    account from one address, wait as long as Retry-After says.
+    """
+    body = read(LogInBody, await request.body())
+    signed_in = await people(request).log_in(
+        email=body.email, password=body.password, address=address(request)
+    )
+    return answer(200, signed_in_page(request, signed_in), NO_STORE)
+
+
+async def post_refresh(request: Request) -> Response:
+    """Trade a refresh token for a new pair of tokens.
+
+    A refresh token can be used once. One that comes back was copied by somebody, so the session it belongs to
+    ends, and with it every token that came of it. To repeat a request whose answer was lost, send it with the
+    same Idempotency-Key.
+    """
+    body = read(RefreshBody, await request.body())
+    signed_in = await people(request).refresh(body.refresh_token)
+    return answer(200, signed_in_page(request, signed_in), NO_STORE)
+
+
+async def post_logout(request: Request) -> Response:
+    """Log out: the session of the access token ends, with its refresh token.
+
+    Doing so again gives the same answer. Other processes notice within seconds.
+    """
+    await people(request).log_out(request.headers.get("authorization"))
+    return answer(204)
+
+
+async def get_me(request: Request) -> Response:
+    """The account that is signed in."""
+    account = await people(request).account(get_caller(request).account_id)
+    if account is None:
+        raise TokenInvalid
+    return answer(200, account_page(account), NO_STORE)
+
+
+async def put_locale(request: Request) -> Response:
+    """Choose the language we write to you in."""
+    body = read(LocaleBody, await request.body())
+    account = await people(request).set_locale(get_caller(request).account_id, body.locale)
+    if account is None:
+        raise TokenInvalid
+    return answer(200, account_page(account), NO_STORE)
+
+
+async def post_password(request: Request) -> Response:
+    """Change the password. Every other session of the account ends."""
+    body = read(PasswordBody, await request.body())
+    await people(request).change_password(
+        get_caller(request),
+        current=body.current_password,
+        new=body.new_password,
+        address=address(request),
+    )
+    return answer(204)
+
+
+def people(request: Request) -> People:
+    store: People = get_app(request).people
+    return store
+
+
+def address(request: Request) -> str:
+    return request.client.host if request.client is not None else ""
+
+
+def account_page(account: Account) -> AccountPage:
+    return AccountPage(
+        account_id=account.account_id,
+        email=account.email,
+        name=account.name,
+        role=account.role,
+        created_at=account.created_at,
+        locale=account.locale,
+    )
+
+
+def signed_in_page(request: Request, signed_in: SignedIn) -> SignedInPage:
+    return SignedInPage(
+        account=account_page(signed_in.account),
+        access_token=signed_in.access_token,
+        token_type="Bearer",
+        expires_in=get_app(request).config.access_ttl_s,
+        refresh_token=signed_in.refresh_token,
+    )
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="POST",
+        path="/accounts",
+        call=post_account,
+        tag="people",
+        body=SignUpBody,
+        answers={201: SignedInPage},
+        refusals=(EmailTaken, Busy),
+        keyed=True,
+    ),
+    Route(
+        method="POST",
+        path="/auth/login",
+        call=post_login,
+        tag="people",
+        body=LogInBody,
+        answers={200: SignedInPage},
+        refusals=(BadCredentials, TooManyRequests, Busy),
+        keyed=True,
+    ),
+    Route(
+        method="POST",
+        path="/auth/refresh",
+        call=post_refresh,
+        tag="people",
+        body=RefreshBody,
+        answers={200: SignedInPage},
+        refusals=(TokenInvalid, TokenExpired),
+        keyed=True,
+    ),
+    Route(
+        method="POST",
+        path="/auth/logout",
+        call=post_logout,
+        tag="people",
+        answers={204: None},
+        refusals=(NotSignedIn, TokenInvalid, TokenExpired),
+        takes_key=True,
+    ),
+    Route(method="GET", path="/me", call=get_me, tag="people", answers={200: AccountPage}, role=Role.FAN),
+    Route(
+        method="PUT",
+        path="/me/locale",
+        call=put_locale,
+        tag="people",
+        body=LocaleBody,
+        answers={200: AccountPage},
+        role=Role.FAN,
+    ),
+    Route(
+        method="POST",
+        path="/me/password",
+        call=post_password,
+        tag="people",
+        body=PasswordBody,
+        answers={204: None},
+        refusals=(WrongPassword, TooManyRequests, Busy),
+        role=Role.FAN,
+        keyed=True,
+    ),
+)

@@ -1,0 +1,138 @@
+"""Visits: a cookie is a random text, its hash is a row, and it ends with its session.
+
+A cookie is new whenever somebody becomes somebody else (a guest, an account): one that was planted before is
+worth nothing after. A guest is an account without a password; signing up gives it one, logging in to another
+account gives that account what the guest has.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import asyncpg
+
+from holdfast.accounts.account import Account, account_of, digest, normal_email
+from holdfast.accounts.store import People
+from holdfast.config import Config
+from holdfast.engines.batch import Batcher
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.errors import EmailTaken
+from holdfast.web.caller import Role
+
+Q = Queries("holdfast.accounts", "sessions")
+COOKIE_BYTES = 32
+GUEST_NAME = "Guest"
+
+
+GUEST_HOST = "guest.invalid"  # RFC 2606: no mail can ever be sent there
+
+
+def guest_email(name: str) -> str:
+    return f"{name}@{GUEST_HOST}"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    account: Account
+    session_id: int
+    contact_email: str | None  # where a guest wants letters; None: not said yet, or no guest
+    is_guest: bool
+    owner_ids: tuple[int, ...]  # whose bookings are theirs: the account first, then guests it once was
+    seen_at: datetime = field(compare=False)  # when that was looked up, by the ledger's clock
+
+    @property
+    def account_id(self) -> int:
+        return self.account.account_id
+
+    @property
+    def role(self) -> Role:
+        return self.account.role
+
+    @property
+    def email(self) -> str | None:
+        """Where letters go; None while a guest has not said."""
+        return self.contact_email if self.is_guest else self.account.email
+
+
+class Visits:
+    def __init__(self, postgres: Postgres, people: People, config: Config) -> None:
+        self._postgres = postgres
+        self._people = people
+        self._config = config
+        self._look: Batcher[bytes, Visit | None] = Batcher(
+            self._visits, batch_max=config.batch_max, waiting_max=config.waiting_max
+        )
+
+    async def visit(self, cookie: str) -> Visit | None:
+        """Who this cookie speaks for; None: nobody, or not any more."""
+        return await self._look(digest(cookie))
+
+    async def _visits(self, hashes: Sequence[bytes]) -> list[Visit | None]:
+        found = {row["hash"]: _visit(row) for row in await self._postgres.fetch(Q.visits, hashes)}
+        return [found.get(one) for one in hashes]
+
+    async def open_guest(self, locale: str, address: str = "") -> str:
+        """A guest, and the cookie that speaks for it; TooManyRequests where one address opens very many."""
+        await self._people.count_guest(address)
+        async with self._postgres.transaction() as tx:
+            row = await tx.fetchrow(Q.add_guest, guest_email(secrets.token_hex(12)), GUEST_NAME, locale)
+            return await self._cookie(tx, row["id"])
+
+    async def name_guest(self, visit: Visit, *, email: str, name: str) -> None:
+        """Where a guest's letters go. An account of that address is not asked and gains nothing."""
+        await self._postgres.execute(Q.name_guest, visit.account_id, normal_email(email), name)
+
+    async def log_in(self, *, email: str, password: str, address: str, guest: Visit | None) -> str:
+        """The cookie of the account; what the guest held before is the account's from now on."""
+        account_id = await self._people.known(email=email, password=password, address=address)
+        async with self._postgres.transaction() as tx:
+            if guest is not None and guest.is_guest:
+                await tx.execute(Q.take_guest, guest.account_id, account_id)
+            cookie = await self._cookie(tx, account_id)
+        if guest is not None:
+            await self._people.end_session(guest.session_id)
+        return cookie
+
+    async def sign_up(self, *, email: str, password: str, name: str, locale: str, guest: Visit | None) -> str:
+        """A new account; a guest becomes one and keeps what it has."""
+        hashed = await self._people.hashed(password)
+        async with self._postgres.transaction() as tx:
+            if guest is not None and guest.is_guest:
+                row = await self._become(tx, guest, normal_email(email), name, hashed)
+            else:
+                row = await self._people.add(tx, email=email, name=name, hashed=hashed, locale=locale)
+            if row is None:
+                raise EmailTaken
+            cookie = await self._cookie(tx, row["id"])
+        if guest is not None:
+            await self._people.end_session(guest.session_id)
+        return cookie
+
+    async def log_out(self, visit: Visit) -> None:
+        await self._people.end_session(visit.session_id)
+
+    async def _become(self, tx: Any, guest: Visit, email: str, name: str, hashed: str) -> Any:
+        try:
+            return await tx.fetchrow(Q.become_account, guest.account_id, email, name, hashed)
+        except asyncpg.UniqueViolationError:  # somebody else signed up with it in this instant
+            raise EmailTaken from None
+
+    async def _cookie(self, tx: Any, account_id: int) -> str:
+        session_id = await self._people.open_visit(tx, account_id)
+        cookie = secrets.token_urlsafe(COOKIE_BYTES)
+        await tx.execute(Q.add_cookie, digest(cookie), session_id)
+        return cookie
+
+
+def _visit(row: Any) -> Visit:
+    return Visit(
+        account=account_of(row),
+        session_id=row["session_id"],
+        contact_email=row["contact_email"],
+        is_guest=row["is_guest"],
+        owner_ids=(row["id"], *row["guests"]),
+        seen_at=row["seen_at"],
+    )

@@ -1,1 +1,0 @@
-"""What must never be true of the money."""

@@ -1,0 +1,54 @@
+"""What is sold: PostgreSQL has the last word (R15–R19, R25)."""
+
+from holdfast.bookings.booking import (
+    TAKES_SEATS,
+    Booking,
+    Move,
+    State,
+    from_public_id,
+    from_reference,
+    public_id,
+    reference,
+)
+from holdfast.bookings.opening import Answer, Lost, Opened, Opening, Refused, Rival, Same
+from holdfast.bookings.organiser import (
+    block_in,
+    lock_sale,
+    move_releases,
+    reprice_sale,
+    seats_by_category,
+    taken_seats,
+)
+from holdfast.bookings.sale import LETTER, VERSIONS_AN_EPOCH, LiveBooking, letters
+from holdfast.bookings.store import Ledger, live_booking, set_sale
+
+__all__ = [
+    "LETTER",
+    "TAKES_SEATS",
+    "VERSIONS_AN_EPOCH",
+    "Answer",
+    "Booking",
+    "Ledger",
+    "LiveBooking",
+    "Lost",
+    "Move",
+    "Opened",
+    "Opening",
+    "Refused",
+    "Rival",
+    "Same",
+    "State",
+    "block_in",
+    "from_public_id",
+    "from_reference",
+    "letters",
+    "live_booking",
+    "lock_sale",
+    "move_releases",
+    "public_id",
+    "reference",
+    "reprice_sale",
+    "seats_by_category",
+    "set_sale",
+    "taken_seats",
+]

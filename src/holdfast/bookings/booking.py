@@ -1,0 +1,156 @@
+"""The life of a booking. No I/O.
+
+    HELD ◄──► PAYING ──► CONFIRMED ──► REFUNDED          BLOCKED ──► CANCELLED
+     ├─► CONFIRMED (nothing to pay)                      (seats an organiser keeps back)
+     ├─► CANCELLED  └─► EXPIRED ──► CONFIRMED (paid late, and every seat was still free)
+     └─► EXPIRED          └───────► FAILED (paid late, and it was not: the money goes back)
+
+Rule: everything that decides a transition is in this file. It does no I/O.
+docs/flows/booking.md is drawn from MOVES, by `make docs`; the trigger in 0008_payments.sql says the same.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+from holdfast.claim import Claim
+from holdfast.errors import NoSuchBooking, WrongMove
+
+
+class State(StrEnum):
+    HELD = "held"  # seats are ours until expires_at
+    PAYING = "paying"  # a charge is under way; seats are ours until it is settled
+    CONFIRMED = "confirmed"  # paid for, or nothing to pay
+    EXPIRED = "expired"  # time passed, nobody paid
+    CANCELLED = "cancelled"  # the owner let go
+    FAILED = "failed"  # paid too late; money goes back
+    REFUNDED = "refunded"  # was confirmed; money went back
+    BLOCKED = "blocked"  # kept back by an organiser
+
+
+class Move(StrEnum):
+    PAY = "pay"
+    DECLINE = "decline"
+    CONFIRM = "confirm"
+    EXPIRE = "expire"
+    CANCEL = "cancel"
+    FAIL = "fail"
+    REFUND = "refund"
+    UNBLOCK = "unblock"
+
+
+MOVES: dict[tuple[State, Move], State] = {
+    (State.HELD, Move.PAY): State.PAYING,
+    (State.HELD, Move.EXPIRE): State.EXPIRED,
+    (State.HELD, Move.CANCEL): State.CANCELLED,
+    (State.HELD, Move.CONFIRM): State.CONFIRMED,  # nothing to pay
+    (State.PAYING, Move.DECLINE): State.HELD,
+    (State.PAYING, Move.CONFIRM): State.CONFIRMED,
+    (State.PAYING, Move.EXPIRE): State.EXPIRED,
+    (State.EXPIRED, Move.CONFIRM): State.CONFIRMED,  # paid late, and every seat was still free
+    (State.EXPIRED, Move.FAIL): State.FAILED,
+    (State.CONFIRMED, Move.REFUND): State.REFUNDED,
+    (State.BLOCKED, Move.UNBLOCK): State.CANCELLED,
+}
+
+# A row in taken_seat exists exactly for these: 0003_ledger.sql.
+TAKES_SEATS = {State.HELD, State.PAYING, State.CONFIRMED, State.BLOCKED}
+
+
+def after(state: State, move: Move) -> State:
+    try:
+        return MOVES[state, move]
+    except KeyError:
+        raise WrongMove(state=state, move=move) from None
+
+
+class Booking(Struct, frozen=True, gc=False):
+    show_id: int
+    number: int
+    owner_id: int
+    fence: int
+    state: State
+    request_id: str
+    body_hash: int
+    claim_id: str
+    seats: tuple[int, ...]
+    prices_minor: tuple[int, ...]
+    amount_minor: int
+    currency: str
+    note: str
+    opened_at: datetime
+    expires_at: datetime
+    confirmed_at: datetime | None
+    revision: int  # of the show, at hold: its prices and terms; 0: a block
+
+    @property
+    def claim(self) -> Claim:
+        """Its name in Redis."""
+        return Claim(self.claim_id, self.owner_id, self.seats)
+
+
+# A booking's public id is (show, number), shuffled so that it tells neither and neighbours look unlike.
+# It is not a secret: whoever asks must own the booking.
+ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
+ID_BITS = 96
+HALF = ID_BITS // 2
+MASK = (1 << ID_BITS) - 1
+FIFTY_BITS = (1 << 50) - 1
+ODD = 0x9E37_79B9_7F4A_7C15_F39C_C061
+ODD_BACK = pow(ODD, -1, 1 << ID_BITS)
+REFERENCE_ODD = 0x9E37_79B9_7F
+REFERENCE_MASK = (1 << 40) - 1
+REFERENCE_ODD_BACK = pow(REFERENCE_ODD, -1, 1 << 40)
+
+
+def public_id(show_id: int, number: int) -> str:
+    mixed = ((show_id << HALF | number) * ODD) & MASK
+    mixed = ((mixed ^ mixed >> HALF) * ODD) & MASK
+    high, low = mixed >> 46, (mixed << 4) & FIFTY_BITS
+    return _ten_letters(high) + _ten_letters(low)
+
+
+def from_public_id(text: str) -> tuple[int, int]:
+    """(show, number); whatever is no id is nobody's booking."""
+    mixed = 0
+    for letter in text if len(text) == 20 else "?":
+        digit = ALPHABET.find(letter)
+        if digit < 0:
+            raise NoSuchBooking()
+        mixed = mixed << 5 | digit
+    if mixed & 15:
+        raise NoSuchBooking()
+    mixed >>= 4
+    mixed = (mixed * ODD_BACK) & MASK
+    mixed = ((mixed ^ mixed >> HALF) * ODD_BACK) & MASK
+    return mixed >> HALF, mixed & ((1 << HALF) - 1)
+
+
+def reference(show_id: int, number: int) -> str:
+    """Short enough to say on the phone."""
+    mixed = (number * REFERENCE_ODD + show_id * 0x5851_F42D_4D) & REFERENCE_MASK
+    return _ten_letters(mixed << 10)[:8].upper()
+
+
+def from_reference(show_id: int, text: str) -> int | None:
+    """The number a booking of this show must have to be called so; None: nothing is."""
+    mixed = 0
+    for letter in text.strip().lower() if len(text.strip()) == 8 else "?":
+        digit = ALPHABET.find(letter)
+        if digit < 0:
+            return None
+        mixed = mixed << 5 | digit
+    return (mixed - show_id * 0x5851_F42D_4D) * REFERENCE_ODD_BACK & REFERENCE_MASK
+
+
+def _ten_letters(bits: int) -> str:
+    """50 bits in base 32, ten bits a look; written out, because every hold spells two of them."""
+    return (
+        PAIRS[bits >> 40]
+        + PAIRS[bits >> 30 & 1023]
+        + PAIRS[bits >> 20 & 1023]
+        + PAIRS[bits >> 10 & 1023]
+        + PAIRS[bits & 1023]
+    )

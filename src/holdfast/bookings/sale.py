@@ -1,0 +1,44 @@
+"""A show's sale as the ledger sees it, and the letters of its map. No I/O."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from holdfast.bookings.booking import State
+from holdfast.claim import Claim
+
+FREE, HELD, BOOKED, BLOCKED = b"AHBX"
+LETTER = {State.HELD: HELD, State.PAYING: HELD, State.CONFIRMED: BOOKED, State.BLOCKED: BLOCKED}
+
+VERSIONS_AN_EPOCH = 10**9  # version = epoch · 10⁹ + n: it never goes back
+
+
+@dataclass(frozen=True, slots=True)
+class Sale:
+    epoch: int
+    map_stale: bool
+    age_ds: int  # tenths of a second since the epoch was raised
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBooking:
+    """What takes seats now, as far as a map needs to know."""
+
+    number: int
+    claim: Claim
+    state: State
+    counts: bool
+    left_ms: int
+
+    @property
+    def has_lapsed(self) -> bool:
+        return self.state is State.HELD and self.left_ms <= 0
+
+
+def letters(seat_count: int, bookings: Iterable[LiveBooking]) -> bytes:
+    """The map as the ledger knows it: lapsed holds are free."""
+    states = bytearray(b"A" * seat_count)
+    for booking in bookings:
+        if not booking.has_lapsed:
+            for seat in booking.claim.units:
+                states[seat] = LETTER[booking.state]
+    return bytes(states)

@@ -1,0 +1,260 @@
+"""The only file in ledger/ that talks to PostgreSQL: open, extend, cancel, expire, block."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from holdfast.bookings.booking import Booking, State
+from holdfast.bookings.opening import Answer, Lost, Opened, Opening, Refused, Rival, Same, asked
+from holdfast.bookings.sale import LETTER, LiveBooking, Sale
+from holdfast.claim import Claim
+from holdfast.engines.batch import Batcher
+from holdfast.engines.errors import EngineDown
+from holdfast.engines.fault_injection import crash_points
+from holdfast.engines.metrics import meter
+from holdfast.engines.postgres import AGAIN, Postgres
+from holdfast.engines.sql import Queries
+from holdfast.errors import Busy
+
+Q = Queries("holdfast.bookings")
+
+STATES = {state.value: state for state in State}
+TRIES_MAX = 4  # of a batch that met a deadlock or a lock time-out; nothing of it was committed
+UNKNOWN_PATIENCE_S = 4.0  # how long we go on asking what became of a batch whose answer was lost
+
+
+class Ledger:
+    """open() for a caller, open_many() for the wire. Same answers; the tests run both. So for booking()."""
+
+    def __init__(self, postgres: Postgres, *, batch_max: int, waiting_max: int) -> None:
+        self._postgres = postgres
+        self.open: Batcher[Opening, Answer] = Batcher(
+            self.open_many, batch_max=batch_max, waiting_max=waiting_max
+        )
+        self._look: Batcher[tuple[int, int], Booking | None] = Batcher(
+            self.booking_many, batch_max=batch_max, waiting_max=waiting_max
+        )
+
+    async def open_many(self, openings: Sequence[Opening]) -> list[Answer]:
+        """All seats or none for each; every answer is durable before it is given.
+
+        A lost answer is asked for again with the same request ids: what was committed then is found, and not
+        repeated.
+        """
+        give_up_at = time.monotonic() + UNKNOWN_PATIENCE_S
+        unknown = False
+        while True:
+            try:
+                return await self._open_once(openings)
+            except EngineDown as down:
+                unknown = unknown or down.unknown
+                if not unknown or time.monotonic() > give_up_at:
+                    raise EngineDown("ledger", unknown=unknown) from down
+                await asyncio.sleep(0.1)
+
+    async def _open_once(self, openings: Sequence[Opening]) -> list[Answer]:
+        began = time.perf_counter()
+        for attempt in range(TRIES_MAX):
+            try:
+                async with self._postgres.lease() as connection:
+                    # With the connection in hand: a row that waited for one has lost that time.
+                    sent = asked(openings, time.monotonic())
+                    with crash_points("ledger.open"):
+                        row = await connection.fetchrow(Q.open_holds, *sent.arguments)
+                break
+            except AGAIN:
+                meter.add("ledger_retries_total")
+                await asyncio.sleep(0.01 * (attempt + 1))
+        else:
+            raise Busy(retry_after_s=1)
+        for outcome, count in Counter(row["outcomes"]).items():
+            meter.add("openings_total", count, outcome=outcome)
+        meter.observe("open_batch_size", len(openings))
+        meter.observe("open_batch_seconds", time.perf_counter() - began)
+        outcomes, numbers, epochs, opened_at, details = row
+        answers: list[Answer] = [
+            Opened(number, STATES[outcome], epoch, opened_at, opened_at + timedelta(milliseconds=left_ms))
+            if number is not None
+            else Refused(outcome)
+            for outcome, number, epoch, left_ms in zip(outcomes, numbers, epochs, sent.left_ms, strict=True)
+        ]
+        if None in numbers:
+            rivals = _rivals(details, _forgotten(openings, outcomes))
+            for i in [i for i, number in enumerate(numbers) if number is None]:
+                known = rivals.get(i + 1, ())
+                answers[i] = await self._not_opened(openings[i], outcomes[i], epochs[i], known)
+        return answers
+
+    async def _not_opened(
+        self, opening: Opening, outcome: str, epoch: int, rivals: tuple[Rival, ...]
+    ) -> Answer:
+        match outcome:
+            case "same":
+                return await self._same(opening, epoch)
+            case "taken":
+                return Lost(rivals)
+            case "limit" | "closed" | "stale" | "unmarked" as why:
+                return Refused(why)
+        raise AssertionError(f"open_holds answered {outcome}")
+
+    async def _same(self, opening: Opening, epoch: int) -> Answer:
+        row = await self._postgres.fetchrow(
+            Q.booking_of_request, opening.owner_id, opening.show_id, opening.request_id
+        )
+        if row is None:  # a twin in the same batch lost, and nothing of it stayed
+            return (await self._open_once([opening]))[0]
+        booking = _booking(row)
+        if row["has_lapsed"]:  # not swept yet, but nobody's any more
+            booking = msgspec.structs.replace(booking, state=State.EXPIRED)
+        if booking.body_hash != opening.body_hash:
+            return Refused("key_reused")
+        if booking.state in (State.HELD, State.CONFIRMED) and booking.seats == opening.seats:
+            # Our own first try, whose answer was lost, or a twin of it: the same claim stands behind both.
+            times = (booking.opened_at, booking.expires_at)
+            return Opened(booking.number, booking.state, epoch, *times, first=booking)
+        return Same(booking)
+
+    async def booking(self, show_id: int, number: int) -> Booking | None:
+        return await self._look((show_id, number))
+
+    async def booking_many(self, keys: Sequence[tuple[int, int]]) -> list[Booking | None]:
+        """By (show_id, number); None for one that there is not."""
+        rows = await self._postgres.fetch(Q.bookings, [key[0] for key in keys], [key[1] for key in keys])
+        found = {(row["show_id"], row["number"]): _booking(row) for row in rows}
+        return [found.get(key) for key in keys]
+
+    async def booking_of_request(self, owner_id: int, show_id: int, request_id: str) -> Booking | None:
+        row = await self._postgres.fetchrow(Q.booking_of_request, owner_id, show_id, request_id)
+        return _booking(row) if row else None
+
+    async def bookings_of(self, owner_id: int, *, before: int, limit: int) -> list[Booking]:
+        return [
+            _booking(row) for row in await self._postgres.fetch(Q.bookings_of_owner, owner_id, before, limit)
+        ]
+
+    async def seats_of(self, owner_id: int, show_id: int) -> list[tuple[int, State]]:
+        rows = await self._postgres.fetch(Q.seats_of_owner, owner_id, show_id)
+        return sorted((seat, State(row["state"])) for row in rows for seat in row["seats"])
+
+    async def cancel(self, booking: Booking, actor_id: int) -> Booking | None:
+        """None: it is not in that state any more, or its fence has moved on."""
+        with crash_points("ledger.cancel"):
+            rows = await self._postgres.fetch(
+                Q.cancel, [booking.show_id], [booking.number], [booking.fence], booking.state, actor_id
+            )
+        return _booking(rows[0]) if rows else None
+
+    async def extension_ms(self, booking: Booking, *, ttl_s: int, life_max_s: int) -> int | None:
+        """What the hold would have left if it were extended now; None: it is not held any more."""
+        row = await self._postgres.fetchrow(
+            Q.extension, booking.show_id, booking.number, booking.owner_id, ttl_s * 1000, life_max_s
+        )
+        return int(row["left_ms"]) if row else None
+
+    async def extend(self, booking: Booking, *, ttl_s: int, life_max_s: int) -> Booking | None:
+        row = await self._postgres.fetchrow(
+            Q.extend, booking.show_id, booking.number, booking.fence, ttl_s * 1000, life_max_s
+        )
+        return _booking(row) if row else None
+
+    async def sweep(self, limit: int) -> list[tuple[int, int]]:
+        """Close bookings whose time has passed: (show, number) of each."""
+        with crash_points("ledger.sweep"):
+            rows = await self._postgres.fetch(Q.sweep, limit)
+        return [(row["show_id"], row["number"]) for row in rows]
+
+    async def block(
+        self, show_id: int, seats: Sequence[int], note: str, actor_id: int
+    ) -> int | tuple[int, ...]:
+        """The number of the block; or the seats that somebody has."""
+        for _ in range(TRIES_MAX):
+            try:
+                row = await self._postgres.fetchrow(Q.block, show_id, sorted(seats), note, actor_id)
+            except (*AGAIN, asyncpg.UniqueViolationError):
+                continue
+            return int(row["number"]) if row["number"] is not None else tuple(row["taken"])
+        raise Busy(retry_after_s=1)
+
+    async def blocks(self, show_id: int) -> list[Booking]:
+        return [_booking(row) for row in await self._postgres.fetch(Q.blocks, show_id)]
+
+    async def sale(self, show_id: int) -> Sale | None:
+        row = await self._postgres.fetchrow(Q.sale, show_id)
+        return Sale(row["epoch"], row["map_stale"], row["age_ds"]) if row else None
+
+    async def mark(self, show_id: int) -> None:
+        """From now on Redis must be rebuilt before it sells this show again."""
+        await self._postgres.execute(Q.mark_sale, show_id)
+
+    async def stale_sales(self, limit: int) -> list[int]:
+        return [row["show_id"] for row in await self._postgres.fetch(Q.stale_sales, limit)]
+
+    async def live_bookings(self, show_id: int) -> list[LiveBooking]:
+        return [live_booking(row) for row in await self._postgres.fetch(Q.live_bookings, show_id)]
+
+    async def counts_many(self, show_ids: Sequence[int]) -> dict[int, dict[str, int]]:
+        """Seats that are not free, by letter of the map; every show asked for is in the answer."""
+        counts: dict[int, dict[str, int]] = {show_id: {"H": 0, "B": 0, "X": 0} for show_id in show_ids}
+        for row in await self._postgres.fetch(Q.counts, list(show_ids)):
+            counts[row["show_id"]][chr(LETTER[State(row["state"])])] += row["seats"]
+        return counts
+
+    async def shows_with_moves(self, since_s: float, limit: int) -> list[int]:
+        return [row["show_id"] for row in await self._postgres.fetch(Q.shows_with_moves, since_s, limit)]
+
+
+async def set_sale(tx: Any, **sale: Any) -> None:
+    """Part of the catalogue's transaction that creates or changes a show."""
+    names = ("show_id", "opens_at", "closes_at", "cancelled", "owner_seats_max", "revision")
+    await tx.execute(Q.set_sale, *(sale[name] for name in names))
+
+
+def _booking(row: Any) -> Booking:
+    return Booking(
+        row["show_id"],
+        row["number"],
+        row["owner_id"],
+        row["fence"],
+        State(row["state"]),
+        row["request_id"],
+        row["body_hash"],
+        row["claim_id"],
+        tuple(row["seats"]),
+        tuple(row["prices_minor"]),
+        row["amount_minor"],
+        row["currency"],
+        row["note"],
+        row["opened_at"],
+        row["expires_at"],
+        row["confirmed_at"],
+        row["revision"],
+    )
+
+
+def live_booking(row: Any) -> LiveBooking:
+    claim = Claim(row["claim_id"], row["owner_id"], tuple(row["seats"]))
+    return LiveBooking(row["number"], claim, State(row["state"]), row["counts"], row["left_ms"])
+
+
+def _forgotten(openings: Sequence[Opening], outcomes: Sequence[str]) -> set[str]:
+    """Claims of this batch that lost: whoever lost to one of them lost to nobody."""
+    together = zip(openings, outcomes, strict=True)
+    return {opening.claim_id for opening, outcome in together if outcome in ("taken", "limit")}
+
+
+def _rivals(details: str | None, forgotten: set[str]) -> dict[int, tuple[Rival, ...]]:
+    """Who has the seats that were lost, by the place of the loser in the batch."""
+    found: dict[int, tuple[Rival, ...]] = {}
+    for one in msgspec.json.decode(details) if details else ():
+        if one["claim_id"] is None or one["claim_id"] in forgotten:
+            continue  # it came free while we looked
+        claim = Claim(one["claim_id"], one["owner_id"], tuple(one["seats"]))
+        rival = Rival(one["seat"], claim, State(one["state"]), one["left_ms"])
+        found[one["ord"]] = (*found.get(one["ord"], ()), rival)
+    return found

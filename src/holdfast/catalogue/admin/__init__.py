@@ -1,1 +1,0 @@
-"""The organisers' side of the catalogue: making and changing what is on (R33)."""

@@ -1,0 +1,243 @@
+"""What anybody may read: cities, events, shows, venues. Nobody signs in, and no lock path is asked (R3, R4).
+
+Each answer is made once a second at most, kept as bytes, and the same for everybody. All the availability
+of a page is one question to the seat map.
+"""
+
+import gzip
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.catalogue.event import Event
+from holdfast.catalogue.listings import counts_of, event_cards, event_told, events_page, venue_told
+from holdfast.catalogue.poster import poster
+from holdfast.catalogue.responses import (
+    Asked,
+    ChosenEvents,
+    CitiesPage,
+    EventPage,
+    EventsPage,
+    ShowPage,
+    VenuePage,
+    show_page,
+    venue_brief,
+)
+from holdfast.catalogue.store import CHOSEN_MAX
+from holdfast.errors import NoSuchCity, NoSuchEvent, NoSuchShow, NoSuchVenue
+from holdfast.web.context import get_app
+from holdfast.web.response_cache import Page, kept_page, ready_page
+from holdfast.web.responses import query, takes_packed
+from holdfast.web.routing import Route
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+
+
+# A poster carries a title that somebody typed: drawn as a picture, and as nothing else.
+POSTER = {
+    "Cache-Control": "public, max-age=3600",
+    "Content-Security-Policy": "default-src 'none'",
+    "Vary": "Accept-Encoding",
+}
+SHOWS_OF_CHOSEN_MAX = 3
+
+
+async def get_cities(request: Request) -> Response:
+    """The cities we sell in."""
+    catalogue = get_app(request).catalogue
+
+    async def make() -> CitiesPage:
+        return CitiesPage(cities=await catalogue.cities())
+
+    return await kept_page(request, ("cities",), make, is_slow=True)
+
+
+async def get_events(request: Request) -> Response:
+    """Events playing in a city on a date, with each show's time, venue, price and availability.
+
+    `city` is a city's slug and `date` a date there; without them, every city and every show from now on.
+    """
+    app, asked = get_app(request), query(Asked, request)
+
+    async def make() -> EventsPage:
+        await _refuse_unknown_city(app, asked.city)
+        return await events_page(app, asked)
+
+    return await kept_page(request, ("events", asked), make)
+
+
+async def get_featured_events(request: Request) -> Response:
+    """Events the house recommends."""
+    catalogue = get_app(request).catalogue
+
+    async def choose() -> list[int]:
+        return list(await catalogue.featured_events())
+
+    return await _chosen(request, "featured", choose)
+
+
+async def get_trending_events(request: Request) -> Response:
+    """Events wanted most: those with the most seats held or booked among the shows on sale."""
+    app = get_app(request)
+
+    async def choose() -> list[int]:
+        selling = await app.catalogue.shows_selling()
+        counts = await counts_of(app, [show_id for show_id, _ in selling])
+        wanted: Counter[int] = Counter()
+        for show_id, event_id in selling:
+            seen = counts.get(show_id) or {}
+            wanted[event_id] += seen.get("H", 0) + seen.get("B", 0)
+        return [event_id for event_id, _ in wanted.most_common(CHOSEN_MAX)]
+
+    return await _chosen(request, "trending", choose)
+
+
+async def get_event(request: Request) -> Response:
+    """One event, with all its shows to come."""
+    app, event_id = get_app(request), request.path_params["event"]
+
+    async def make() -> EventPage:
+        return await event_told(app, event_id)
+
+    return await kept_page(request, ("event", event_id), make)
+
+
+async def get_show(request: Request) -> Response:
+    """One show: when, where, for how much, whether it is on sale, and what may be held.
+
+    `layout_url` is the drawing of the hall; it never changes and may be kept for ever.
+    """
+    app, show_id = get_app(request), request.path_params["show"]
+
+    async def make() -> ShowPage:
+        row = await app.catalogue.show_card(show_id)
+        show = await app.catalogue.show_on_sale(show_id)
+        event = await app.catalogue.event(row["event_id"])
+        venue = venue_brief(await app.catalogue.venue(row["venue_id"]))
+        counts = (await counts_of(app, [show_id])).get(show_id)
+        return show_page(row, show, event=event, venue=venue, counts=counts, now=datetime.now(UTC))
+
+    return await kept_page(request, ("show", show_id), make)
+
+
+async def get_venue(request: Request) -> Response:
+    """One venue: where it is, its halls, and the shows to come."""
+    app, venue_id = get_app(request), request.path_params["venue"]
+
+    async def make() -> VenuePage:
+        return await venue_told(app, venue_id)
+
+    return await kept_page(request, ("venue", venue_id), make)
+
+
+async def get_poster(request: Request) -> Response:
+    """The poster we draw for an event that has none: /posters/12.svg."""
+    number, _, suffix = request.path_params["poster"].partition(".")
+    if not (suffix == "svg" and number.isascii() and number.isdigit() and len(number) <= 18):
+        raise NoSuchEvent
+    event: Event = await get_app(request).catalogue.event(int(number))
+    drawn = poster(event.kind, event.title, event.genre).encode()
+    if takes_packed(request.scope):
+        packed = gzip.compress(drawn, mtime=0)  # shapes repeat themselves: a fifth of it is left
+        return Response(packed, media_type=SVG[0], headers={**POSTER, "Content-Encoding": "gzip"})
+    return Response(drawn, media_type=SVG[0], headers=POSTER)
+
+
+async def _chosen(request: Request, name: str, choose: Callable[[], Awaitable[list[int]]]) -> Response:
+    """Which events they are may be half a minute old; how many seats are left may not."""
+    app = get_app(request)
+
+    async def make() -> ChosenEvents:
+        kept = await app.catalogue.pages.get(Page((name,), choose), is_slow=True)
+        event_ids = msgspec.json.decode(kept.body, type=list[int])
+        rows = await app.catalogue.shows_playing(event_ids, each_max=SHOWS_OF_CHOSEN_MAX)
+        return ChosenEvents(events=await event_cards(app, event_ids, rows))
+
+    return await kept_page(request, (name,), make)
+
+
+async def _refuse_unknown_city(app: "App", slug: str | None) -> None:
+    if slug is not None and slug not in {city.slug for city in await app.catalogue.cities()}:
+        raise NoSuchCity(city=slug)
+
+
+TAG = "catalogue"
+SVG = ("image/svg+xml",)
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="GET",
+        path="/cities",
+        tag=TAG,
+        call=get_cities,
+        peek=ready_page,
+        answers={200: CitiesPage, 304: None},
+    ),
+    Route(
+        method="GET",
+        path="/events",
+        tag=TAG,
+        call=get_events,
+        peek=ready_page,
+        query=Asked,
+        answers={200: EventsPage, 304: None},
+        refusals=(NoSuchCity,),
+    ),
+    Route(
+        method="GET",
+        path="/events/featured",
+        tag=TAG,
+        call=get_featured_events,
+        peek=ready_page,
+        answers={200: ChosenEvents, 304: None},
+    ),
+    Route(
+        method="GET",
+        path="/events/trending",
+        tag=TAG,
+        call=get_trending_events,
+        peek=ready_page,
+        answers={200: ChosenEvents, 304: None},
+    ),
+    Route(
+        method="GET",
+        path="/events/{event:int}",
+        tag=TAG,
+        call=get_event,
+        peek=ready_page,
+        answers={200: EventPage, 304: None},
+        refusals=(NoSuchEvent,),
+    ),
+    Route(
+        method="GET",
+        path="/shows/{show:int}",
+        tag=TAG,
+        call=get_show,
+        peek=ready_page,
+        answers={200: ShowPage, 304: None},
+        refusals=(NoSuchShow,),
+    ),
+    Route(
+        method="GET",
+        path="/venues/{venue:int}",
+        tag=TAG,
+        call=get_venue,
+        peek=ready_page,
+        answers={200: VenuePage, 304: None},
+        refusals=(NoSuchVenue,),
+    ),
+    Route(
+        method="GET",
+        path="/posters/{poster}",
+        tag=TAG,
+        call=get_poster,
+        bare=True,
+        media_types=("image/svg+xml",),
+    ),
+)

@@ -1,1 +1,0 @@
-"""Events and shows as every listing tells them."""

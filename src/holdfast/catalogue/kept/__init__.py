@@ -1,1 +1,0 @@
-"""Whole answers, kept as bytes."""

@@ -1,1 +1,0 @@
-"""Price rules: kept, tried out, and followed by the prices of a show (R33)."""

@@ -1,1 +1,0 @@
-"""The whole programme, for whoever keeps a copy of it."""

@@ -1,0 +1,268 @@
+"""What anybody may read of the catalogue: the shape of each answer, and how a row becomes one. No I/O."""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from holdfast.catalogue.event import City, Event, Hall, Kind, poster_of
+from holdfast.catalogue.show import OrphanRule, SaleState, ShowOnSale, sale_state
+from holdfast.fields import Slug
+from holdfast.pricing import Lines, RefundTerms, Terms, told_of
+
+Day = date  # `Asked.date` hides the name of its own type
+Counts = Mapping[str, int] | None  # letter of the seat map → seats; None: the seat map cannot be asked now
+
+
+class Asked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which events: of a city, on a date of that city, of a kind."""
+
+    city: Slug | None = None
+    date: Day | None = None
+    kind: Kind | None = None
+    page: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    size: Annotated[int, Meta(ge=1, le=100)] = 20
+
+
+class Availability(Struct, frozen=True, kw_only=True):
+    """How many seats are in which state; a few seconds old."""
+
+    seats: int
+    available: int
+    held: int
+    booked: int
+    blocked: int
+
+
+class ShowCard(Struct, frozen=True, kw_only=True):
+    show_id: int
+    event_id: int
+    title: str
+    starts_at: datetime
+    ends_at: datetime
+    opens_at: datetime
+    closes_at: datetime
+    local_date: date
+    timezone: str
+    city: str
+    venue_id: int
+    venue: str
+    hall: str
+    sale_state: SaleState
+    currency: str
+    from_price_minor: int  # all-in, as every price
+    from_lines: Lines  # what it is made of
+    refund: RefundTerms
+    availability: Availability | None
+
+
+class EventCard(Struct, frozen=True, kw_only=True):
+    id: int
+    kind: Kind
+    title: str
+    language: str
+    genre: str
+    rating: float | None
+    duration_min: int
+    poster: str
+    shows_total: int
+    shows: list[ShowCard]
+
+
+class CitiesPage(Struct, frozen=True, kw_only=True):
+    cities: list[City]
+
+
+class EventsPage(Struct, frozen=True, kw_only=True):
+    total: int
+    page: int
+    size: int
+    events: list[EventCard]
+
+
+class ChosenEvents(Struct, frozen=True, kw_only=True):
+    events: list[EventCard]
+
+
+class EventPage(Struct, frozen=True, kw_only=True):
+    id: int
+    kind: Kind
+    title: str
+    description: str
+    language: str
+    genre: str
+    rating: float | None
+    duration_min: int
+    poster: str
+    people: list[str]
+    shows_total: int
+    shows: list[ShowCard]
+
+
+class VenuePage(Struct, frozen=True, kw_only=True):
+    id: int
+    city: str
+    timezone: str
+    name: str
+    address: str
+    postal_code: str
+    lat: float
+    lon: float
+    halls: list[Hall]
+    shows_total: int
+    shows: list[ShowCard]
+
+
+class VenueBrief(Struct, frozen=True, kw_only=True):
+    id: int
+    name: str
+    city: str
+    timezone: str
+    address: str
+    postal_code: str
+    lat: float
+    lon: float
+
+
+class EventBrief(Struct, frozen=True, kw_only=True):
+    id: int
+    kind: Kind
+    title: str
+    language: str
+    genre: str
+    rating: float | None
+    duration_min: int
+    poster: str
+
+
+class Price(Struct, frozen=True, kw_only=True):
+    """What one seat of a category costs, all fees and taxes in it: base, fee and tax sum to the price.
+
+    `moves`: it follows rules, by time or by what is sold. Then `until` is how long it holds as far as time
+    goes, and `then_minor` what it is after that if nothing more is sold.
+    """
+
+    category: str
+    colour: str
+    price_minor: int
+    base_minor: int
+    fee_minor: int
+    tax_minor: int
+    moves: bool = False
+    until: datetime | None = None
+    then_minor: int | None = None
+
+
+class ShowPage(Struct, frozen=True, kw_only=True):
+    show_id: int
+    title: str
+    event: EventBrief
+    venue: VenueBrief
+    hall: str
+    starts_at: datetime
+    ends_at: datetime
+    opens_at: datetime
+    closes_at: datetime
+    local_date: date
+    sale_state: SaleState
+    currency: str
+    prices: list[Price]
+    tax_bp: int  # of the tax in the prices, in 1/10 000
+    refund: RefundTerms
+    layout_hash: str
+    layout_url: str
+    hold_ttl_s: int
+    order_seats_max: int
+    owner_seats_max: int
+    card_seats_max: int | None  # seats that one card may buy; null: no limit
+    orphan_rule: OrphanRule
+    availability: Availability | None
+    revision: int
+
+
+def availability(seats: int, counts: Counts) -> Availability | None:
+    if counts is None:
+        return None
+    held, booked, blocked = counts.get("H", 0), counts.get("B", 0), counts.get("X", 0)
+    return Availability(
+        seats=seats, available=seats - held - booked - blocked, held=held, booked=booked, blocked=blocked
+    )
+
+
+def show_card(row: Mapping[str, Any], terms: Terms, counts: Counts, now: datetime) -> ShowCard:
+    free = availability(row["seats"], counts)
+    told = dict(row) | {
+        "availability": free,
+        "sale_state": _state(row, free, now),
+        "from_lines": terms.lines(row["from_price_minor"]),
+        "refund": told_of(terms.refund_policy, row["starts_at"]),
+    }
+    return ShowCard(**{name: told[name] for name in ShowCard.__struct_fields__})
+
+
+def event_card(event: Event, shows: list[ShowCard], shows_total: int) -> EventCard:
+    return EventCard(shows=shows, shows_total=shows_total, **_brief(event))
+
+
+def event_page(event: Event, shows: list[ShowCard], shows_total: int) -> EventPage:
+    return EventPage(
+        description=event.description,
+        people=event.people,
+        shows=shows,
+        shows_total=shows_total,
+        **_brief(event),
+    )
+
+
+def show_page(
+    row: Mapping[str, Any],
+    show: ShowOnSale,
+    *,
+    event: Event,
+    venue: VenueBrief,
+    counts: Counts,
+    now: datetime,
+) -> ShowPage:
+    free = availability(row["seats"], counts)
+    told = dict(row) | {
+        "event": EventBrief(**_brief(event)),
+        "venue": venue,
+        "sale_state": _state(row, free, now),
+        "prices": price_list(show),
+        "refund": told_of(show.terms.refund_policy, row["starts_at"]),
+        "layout_url": f"/api/v1/shows/{row['show_id']}/layout?v={row['layout_hash']}",
+        "orphan_rule": OrphanRule(row["orphan_rule"]),
+        "availability": free,
+    }
+    return ShowPage(**{name: told[name] for name in ShowPage.__struct_fields__})
+
+
+def venue_brief(row: Mapping[str, Any]) -> VenueBrief:
+    return VenueBrief(**{name: row[name] for name in VenueBrief.__struct_fields__})
+
+
+def price_list(show: ShowOnSale) -> list[Price]:
+    return [
+        Price(
+            category=category.name,
+            colour=category.colour,
+            moves=category.name in show.moving,
+            until=soon.until if (soon := show.moving.get(category.name)) else None,
+            then_minor=soon.then_minor if soon else None,
+            **msgspec.structs.asdict(each),
+        )
+        for category, each in zip(show.layout.categories, show.lines, strict=True)
+    ]
+
+
+def _brief(event: Event) -> dict[str, Any]:
+    told = {name: getattr(event, name) for name in EventBrief.__struct_fields__}
+    return told | {"poster": poster_of(event.id, event.poster)}
+
+
+def _state(row: Mapping[str, Any], free: Availability | None, now: datetime) -> SaleState:
+    # While nobody knows the free seats, a show inside its window counts as on sale: the hold path decides.
+    available = 1 if free is None else free.available
+    return sale_state(now, row["opens_at"], row["closes_at"], cancelled=row["cancelled"], free=available)

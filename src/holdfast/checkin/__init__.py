@@ -1,0 +1,45 @@
+"""The door: who comes in, once (R30).
+
+verdict.py   what is asked and said      pack.py      what a gate without a network needs
+offline.py   its rules                   passport.py  who may ask: passes of devices
+store.py     one row decides             routes.py    /gate/…
+passes/      the organisers' side        station/     a gate on a keyboard scanner: `holdfast gate`
+"""
+
+from holdfast.checkin.offline import OfflineGate
+from holdfast.checkin.pack import BadPack, opened
+from holdfast.checkin.passes import PackPage, SignedInDevice
+from holdfast.checkin.store import Gate
+from holdfast.checkin.verdict import (
+    OPEN,
+    SCANS_MAX,
+    CheckInPage,
+    CountPage,
+    FoundPage,
+    FoundTicket,
+    OfflineScan,
+    ShowCount,
+    UploadPage,
+    Verdict,
+    Way,
+)
+
+__all__ = [
+    "OPEN",
+    "SCANS_MAX",
+    "BadPack",
+    "CheckInPage",
+    "CountPage",
+    "FoundPage",
+    "FoundTicket",
+    "Gate",
+    "OfflineGate",
+    "OfflineScan",
+    "PackPage",
+    "ShowCount",
+    "SignedInDevice",
+    "UploadPage",
+    "Verdict",
+    "Way",
+    "opened",
+]

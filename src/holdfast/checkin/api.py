@@ -1,0 +1,294 @@
+"""/gate: what a device at the door asks. It sees tickets of its own shows, and of people their initials."""
+
+from base64 import b64encode
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.bookings import from_public_id, public_id, reference
+from holdfast.checkin.errors import (
+    BadPassCode,
+    DeviceTaken,
+    NoDevice,
+    NoGatePass,
+    NothingToUndo,
+    ScanIdUsed,
+    SearchMax,
+)
+from holdfast.checkin.passes import DeviceBody, DeviceBound, PackPage, SignedInDevice, SignInBody, device_key
+from holdfast.checkin.passes_store import Passes
+from holdfast.checkin.store import CheckIn, Gate
+from holdfast.checkin.verdict import (
+    OPEN,
+    WORDS,
+    CheckInBody,
+    CheckInPage,
+    CountPage,
+    FoundPage,
+    FoundTicket,
+    UndoBody,
+    UploadBody,
+    UploadPage,
+    Verdict,
+    initials,
+)
+from holdfast.errors import Invalid, NoSuchBooking, NoSuchShow
+from holdfast.tickets import NoSuchTicket
+from holdfast.web.caller import Role
+from holdfast.web.context import get_app, get_caller
+from holdfast.web.responses import answer, query, read
+from holdfast.web.routing import Route
+
+NO_STORE = {"Cache-Control": "no-store"}
+UPLOAD_BYTES_MAX = 512 * 1024
+
+
+class SearchAsked(Struct, forbid_unknown_fields=True, frozen=True):
+    q: Annotated[str, Meta(max_length=60)] = (
+        ""  # a reference, or the beginning of a name: three letters or more
+    )
+
+
+async def post_gate_login(request: Request) -> Response:
+    """Sign a device in with the code of its pass.
+
+    `device_key` is a public key that the device made; the first one to come has the pass. Sign in again with
+    the same key before `expires_in` seconds are over. `keys` are ours: keep them to check packs with.
+    """
+    body = read(SignInBody, await request.body())
+    device = await _passes(request).sign_in(body.code, device_key(body.device_key))
+    page = SignedInDevice(
+        access_token=device.access_token,
+        token_type="Bearer",
+        expires_in=get_app(request).config.access_ttl_s,
+        pass_id=device.pass_id,
+        keys=await _keys(request),
+    )
+    return answer(200, page, NO_STORE)
+
+
+async def post_device(request: Request) -> Response:
+    """Say which device this is, when somebody asks with an account of their own. Packs are sealed for it."""
+    body = read(DeviceBody, await request.body())
+    standby = await _gate(request).standby(get_caller(request).account_id)
+    await _passes(request).bind_device(standby.pass_id, device_key(body.device_key))
+    return answer(200, DeviceBound(standby.pass_id, await _keys(request)), NO_STORE)
+
+
+async def post_check_in(request: Request) -> Response:
+    """Scan a ticket.
+
+    The answer is 200 whatever the verdict: admitted, left or refused, with the reason and, for a ticket that
+    was used, when and where. Every scan is recorded; the same `scan_id` gets the same answer.
+    """
+    body = read(CheckInBody, await request.body())
+    account_id = get_caller(request).account_id
+    if (body.code is None) == (body.ticket is None):
+        raise Invalid(field="code", detail="Expected either code or ticket.")
+    if body.code is not None:
+        found, code = await _gate(request).scan(account_id, body.scan_id, body.way, body.code)
+        named = code.ticket.show_id if code is not None else None
+    else:
+        place = _place(body.ticket or "")
+        found = await _gate(request).admit(account_id, body.scan_id, body.way, place)
+        named = place[0]
+    return answer(200, await _page(request, found, named), NO_STORE)
+
+
+async def post_undo(request: Request) -> Response:
+    """Take an admission back: the last thing that happened with the ticket, at most ten minutes ago."""
+    body = read(UndoBody, await request.body())
+    try:
+        show_id, check_in_id = from_public_id(request.path_params["check_in"])
+    except NoSuchBooking:
+        raise NothingToUndo from None
+    account_id = get_caller(request).account_id
+    found = await _gate(request).undo(account_id, show_id, check_in_id, body.scan_id)
+    return answer(200, await _page(request, found, show_id), NO_STORE)
+
+
+async def post_uploads(request: Request) -> Response:
+    """Tell what was decided without a network.
+
+    Scans are recorded as they were made. Where two were let in with one ticket, the first by the devices'
+    clocks is the first; the other is raised as a conflict. The same `scan_id` is recorded once.
+    """
+    body = read(UploadBody, await request.body())
+    if any(scan.verdict is Verdict.UNDONE for scan in body.scans):
+        raise Invalid(field="scans", detail="An undo needs a network: it is not told later.")
+    done = await _gate(request).upload(get_caller(request).account_id, body.scans)
+    return answer(200, UploadPage(done, sum(one.conflict is not None for one in done)), NO_STORE)
+
+
+async def get_gate_counts(request: Request) -> Response:
+    """How many came in where, for the shows of this pass."""
+    standby = await _gate(request).standby(get_caller(request).account_id)
+    return answer(200, CountPage(await _gate(request).counts(standby.show_ids)), NO_STORE)
+
+
+async def search_at_gate(request: Request) -> Response:
+    """Find tickets of these shows by booking reference or name, when a phone is flat. A few a minute."""
+    asked = query(SearchAsked, request)
+    if len(asked.q.strip()) < 3:
+        raise Invalid(field="q", detail="Expected three letters or more.")
+    standby = await _gate(request).standby(get_caller(request).account_id)
+    found = []
+    for ticket, name in await _gate(request).search(standby, asked.q):
+        layout = (await get_app(request).catalogue.show_on_sale(ticket.show_id)).layout
+        found.append(
+            FoundTicket(
+                ticket_id=ticket.ticket_id,
+                show_id=ticket.show_id,
+                reference=reference(ticket.show_id, ticket.number),
+                seat=layout.labels[ticket.seat],
+                initials=initials(name),
+                standing=ticket.worth,
+            )
+        )
+    return answer(200, FoundPage(found), NO_STORE)
+
+
+async def get_pack(request: Request) -> Response:
+    """Everything a gate needs to work without a network, signed and sealed for this device."""
+    standby = await _gate(request).standby(get_caller(request).account_id)
+    raw = await _gate(request).pack(standby)
+    return answer(200, PackPage(standby.pass_id, b64encode(raw).decode()), NO_STORE)
+
+
+def _gate(request: Request) -> Gate:
+    store: Gate = get_app(request).gate
+    return store
+
+
+def _passes(request: Request) -> Passes:
+    app = get_app(request)
+    return Passes(app.postgres, app.people)
+
+
+async def _keys(request: Request) -> dict[str, str]:
+    keys = await get_app(request).tickets.keys()
+    return {str(key.key_id): b64encode(key.public).decode() for key in keys.values()}
+
+
+def _place(text: str) -> tuple[int, int]:
+    try:
+        return from_public_id(text)
+    except NoSuchBooking:
+        raise NoSuchTicket from None
+
+
+async def _page(request: Request, found: CheckIn, named: int | None) -> CheckInPage:
+    """`named` is the show the ticket says it is for. Of a stranger's ticket nothing more is told."""
+    is_refused = found.verdict not in (*OPEN, Verdict.UNDONE)
+    seat = section = category = number = other = None
+    if found.seat is not None:
+        layout = (await get_app(request).catalogue.show_on_sale(found.show_id)).layout
+        words = layout.seat(found.seat)
+        seat, section, category = words.label, words.section, layout.categories[words.category].name
+        number = reference(found.show_id, found.number or 0)
+    elif found.verdict is Verdict.WRONG_SHOW and named is not None:
+        try:
+            show = await get_app(request).catalogue.show_on_sale(named)
+            other = f"{show.title}, {show.starts_at:%Y-%m-%d %H:%M} UTC"
+        except NoSuchShow:
+            other = None
+    return CheckInPage(
+        verdict="refused" if is_refused else found.verdict,
+        words=WORDS[found.verdict],
+        check_in_id=public_id(found.show_id, found.check_in_id),
+        gate=found.gate,
+        scanned_at=found.scanned_at,
+        reason=found.verdict if is_refused else None,
+        show_id=found.show_id if found.seat is not None else None,
+        seat=seat,
+        section=section,
+        category=category,
+        reference=number,
+        first_at=found.first_at,
+        first_gate=found.first_gate,
+        other_show=other,
+    )
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/gate/login",
+        call=post_gate_login,
+        tag="gate",
+        body=SignInBody,
+        answers={200: SignedInDevice},
+        refusals=(BadPassCode,),
+    ),
+    Route(
+        method="POST",
+        path="/gate/device",
+        call=post_device,
+        tag="gate",
+        body=DeviceBody,
+        answers={200: DeviceBound},
+        refusals=(NoGatePass, DeviceTaken),
+        role=Role.GATE,
+    ),
+    Route(
+        method="POST",
+        path="/gate/check-ins",
+        call=post_check_in,
+        tag="gate",
+        body=CheckInBody,
+        answers={200: CheckInPage},
+        refusals=(NoGatePass, NoSuchTicket, ScanIdUsed),
+        role=Role.GATE,
+    ),
+    Route(
+        method="POST",
+        path="/gate/check-ins/{check_in}/undo",
+        call=post_undo,
+        tag="gate",
+        body=UndoBody,
+        answers={200: CheckInPage},
+        refusals=(NothingToUndo, ScanIdUsed),
+        role=Role.GATE,
+    ),
+    Route(
+        method="POST",
+        path="/gate/uploads",
+        call=post_uploads,
+        tag="gate",
+        body=UploadBody,
+        answers={200: UploadPage},
+        refusals=(NoGatePass,),
+        role=Role.GATE,
+        body_bytes_max=UPLOAD_BYTES_MAX,
+    ),
+    Route(
+        method="GET",
+        path="/gate/counts",
+        call=get_gate_counts,
+        tag="gate",
+        answers={200: CountPage},
+        refusals=(NoGatePass, NoSuchShow),
+        role=Role.GATE,
+    ),
+    Route(
+        method="GET",
+        path="/gate/search",
+        call=search_at_gate,
+        tag="gate",
+        query=SearchAsked,
+        answers={200: FoundPage},
+        refusals=(NoGatePass, SearchMax),
+        role=Role.GATE,
+    ),
+    Route(
+        method="GET",
+        path="/gate/pack",
+        call=get_pack,
+        tag="gate",
+        answers={200: PackPage},
+        refusals=(NoGatePass, NoDevice),
+        role=Role.GATE,
+    ),
+)

@@ -1,0 +1,95 @@
+"""Every way to say no to somebody who stands at the door with a device. No I/O.
+
+    Refusal
+    ├── NoGatePass          403  no pass of this account is good now
+    ├── BadPassCode         401  not the code of a pass, or another device came first
+    ├── DeviceTaken         409  the pass belongs to another device
+    ├── NoDevice            409  packs are sealed for a device, and this pass has none yet
+    ├── NoSuchPass          404  also for another organiser's
+    ├── NotAGateAccount     422  a pass for a person needs an account of the role gate
+    ├── NothingToUndo       409  not the last thing that happened with the ticket, or too long ago
+    ├── ScanIdUsed          409  the device has used this scan_id for something else
+    └── SearchMax           429  looked people up as often as one may in a minute
+
+That a ticket opens no door is no refusal of ours: it is the verdict that was asked for.
+"""
+
+from holdfast.errors import Refusal
+
+
+class NoGatePass(Refusal):
+    """No pass lets you ask at this door now: it has not begun, is over, or was revoked.
+
+    Ask the organiser for a pass of this show and day.
+    """
+
+    code, status, title = "no_gate_pass", 403, "No pass for this door"
+
+
+class BadPassCode(Refusal):
+    """This is not the code of a pass that is good, or another device has signed in with it.
+
+    A pass is for one device. Ask the organiser for a new one.
+    """
+
+    code, status, title = "bad_pass_code", 401, "Not a pass of ours"
+
+
+class DeviceTaken(Refusal):
+    """The pass belongs to another device already.
+
+    Ask the organiser for a new pass, and to revoke this one if the device is lost.
+    """
+
+    code, status, title = "device_taken", 409, "Another device has this pass"
+
+
+class NoDevice(Refusal):
+    """A pack is sealed for one device, and this pass has none yet.
+
+    Send the device's public key with `POST /gate/device` first.
+    """
+
+    code, status, title = "no_device", 409, "No device yet"
+
+
+class NoSuchPass(Refusal):
+    """There is no such pass of yours."""
+
+    code, status, title = "no_such_pass", 404, "No such pass"
+
+
+class NotAGateAccount(Refusal):
+    """Nobody of the role gate has this address.
+
+    Leave `email` out to get a code that a device signs in with.
+    """
+
+    code, status, title = "not_a_gate_account", 422, "Not an account of the gate"
+
+
+class NothingToUndo(Refusal):
+    """There is no such admission, or something has happened with the ticket since, or it is too long ago.
+
+    Scan the ticket out instead.
+    """
+
+    code, status, title = "nothing_to_undo", 409, "Nothing to undo"
+
+
+class ScanIdUsed(Refusal):
+    """This device has used the same `scan_id` for another ticket, another direction or an undo.
+
+    The same id is the same scan, and gets its answer. Make up a new one for every scan, also after a restart.
+    """
+
+    code, status, title = "scan_id_used", 409, "This scan_id was used for something else"
+
+
+class SearchMax(Refusal):
+    """This pass has looked people up as often as one may in a minute.
+
+    Scan the ticket, or wait as long as Retry-After says.
+    """
+
+    code, status, title = "search_max", 429, "Looked up too often"

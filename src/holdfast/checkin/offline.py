@@ -1,0 +1,123 @@
+"""The rules of a gate without a network: what a pack and its own memory let it decide. No I/O.
+
+    code ─► ours? ─► of a show of the pack? ─► given back? ─► this edition? ─► live? ─► inside already? ─► in
+
+- A ticket that is not in the pack but newer than it was sold since: our signature is enough.
+- An edition newer than the pack's was given away since: who has it now has the newer code.
+- Two gates without a network cannot know of each other. Both let in; when they tell of it, the later one by
+  their clocks is raised as a conflict (G2). Nothing that has happened is written differently afterwards.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from holdfast.checkin.pack import Pack, PackShow, PackTicket
+from holdfast.checkin.verdict import OPEN, OfflineScan, Verdict, Way
+from holdfast.tickets import BadCode, Code, Codes, is_live, phone_secret, read_code
+
+Place = tuple[int, int]  # (show, serial)
+BINDINGS_AHEAD_MAX = 5  # phones a ticket may have been bound to since the pack was made
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    verdict: Verdict
+    seat: str = ""
+    title: str = ""
+    first_at: datetime | None = None
+    first_gate: str = ""
+    place: Place | None = None
+
+
+@dataclass(slots=True)
+class Memory:
+    """What this gate has seen itself: who is inside, and since when. Kept by whoever runs it."""
+
+    admitted: dict[Place, datetime] = field(default_factory=dict)
+    outside: set[Place] = field(default_factory=set)  # were inside, and were scanned out
+
+    def note(self, place: Place, verdict: Verdict, at: datetime) -> None:
+        if verdict is Verdict.ADMITTED:
+            self.admitted[place] = at
+            self.outside.discard(place)
+        elif verdict is Verdict.LEFT:
+            self.admitted.pop(place, None)
+            self.outside.add(place)
+
+
+class OfflineGate:
+    def __init__(self, pack: Pack, memory: Memory | None = None) -> None:
+        self.pack = pack
+        self.memory = memory or Memory()
+        self._shows = {show.show_id: show for show in pack.shows}
+        self._tickets = {(show.show_id, one.serial): one for show in pack.shows for one in show.tickets}
+        self._void = {(show.show_id, serial) for show in pack.shows for serial in show.void}
+
+    def is_good(self, now: float) -> bool:
+        return now < self.pack.good_until_s
+
+    def decide(self, text: str, way: Way, now: float) -> Decision:
+        """The verdict, remembered if it opens the door. The caller has seen to it that the pack is good."""
+        try:
+            code = read_code(text, self.pack.keys)
+        except BadCode:
+            return Decision(Verdict.UNKNOWN)
+        show = self._shows.get(code.ticket.show_id)
+        if show is None:
+            return Decision(Verdict.WRONG_SHOW)
+        place = (show.show_id, code.ticket.serial)
+        known = self._tickets.get(place)
+        verdict = self._verdict(show, code, known, way, now)
+        first_at, gate = self._first(place, known) if verdict is Verdict.USED else (None, "")
+        if verdict in OPEN:
+            self.memory.note(place, verdict, datetime.fromtimestamp(now, UTC))
+        return Decision(verdict, known.seat if known else "", show.title, first_at, gate, place)
+
+    def _first(self, place: Place, known: PackTicket | None) -> tuple[datetime | None, str]:
+        """When and where somebody came in with it: here, or somewhere before the pack was made."""
+        if place in self.memory.admitted:
+            return self.memory.admitted[place], self.pack.gate
+        if known is not None and known.since_s:
+            return datetime.fromtimestamp(known.since_s, UTC), known.gate
+        return None, ""
+
+    def place_of(self, text: str) -> Place | None:
+        """The ticket of a code; None: it is none of ours."""
+        try:
+            ticket = read_code(text, self.pack.keys).ticket
+        except BadCode:
+            return None
+        return ticket.show_id, ticket.serial
+
+    def remember(self, scan: OfflineScan, place: Place | None = None) -> None:
+        """A scan from before, with the place that was read then: a thousand signatures take a while."""
+        if scan.verdict in OPEN and (place := place or self.place_of(scan.code)) is not None:
+            self.memory.note(place, scan.verdict, scan.scanned_at)
+
+    def _verdict(self, show: PackShow, code: Code, known: PackTicket | None, way: Way, now: float) -> Verdict:
+        place = (show.show_id, code.ticket.serial)
+        if place in self._void:
+            return Verdict.VOID
+        if known is None and code.ticket.serial <= show.newest:
+            return Verdict.UNKNOWN
+        if known is not None and code.ticket.edition < known.edition:
+            return Verdict.TRANSFERRED
+        if code.tag is None and show.codes is Codes.LIVE:
+            return Verdict.LIVE_CODE_NEEDED
+        if code.tag is not None and not self._is_live(show, code, known, now):
+            return Verdict.STALE_CODE
+        is_inside = place in self.memory.admitted or (
+            known is not None and known.is_inside and place not in self.memory.outside
+        )
+        if way is Way.EXIT:
+            return Verdict.LEFT if is_inside else Verdict.NOT_INSIDE
+        was_inside = is_inside or place in self.memory.outside or (known is not None and known.is_used)
+        return Verdict.USED if is_inside or (was_inside and not show.reentry) else Verdict.ADMITTED
+
+    def _is_live(self, show: PackShow, code: Code, known: PackTicket | None, now: float) -> bool:
+        secret = show.secrets.get(code.key_id)
+        if secret is None:
+            return False
+        first = known.binding if known is not None else 0
+        bindings = range(first, first + BINDINGS_AHEAD_MAX + 1)
+        return any(is_live(code, phone_secret(secret, code.ticket, one), now) for one in bindings)

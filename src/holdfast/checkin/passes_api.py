@@ -1,0 +1,179 @@
+"""/admin/gate-passes, /admin/shows/{show}/door: organisers say who may ask at the door, and how it checks."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.bookings import reference
+from holdfast.checkin.errors import NoSuchPass, NotAGateAccount
+from holdfast.checkin.passes import (
+    ConflictList,
+    ConflictPage,
+    DoorBody,
+    MadePass,
+    NewPass,
+    PassesAsked,
+    PassList,
+    PassPage,
+)
+from holdfast.checkin.passes_store import Passes
+from holdfast.checkin.verdict import ShowCount
+from holdfast.errors import BadWindow, NoSuchShow
+from holdfast.tickets import Door, svg_url
+from holdfast.web.caller import Role
+from holdfast.web.context import get_app, get_caller
+from holdfast.web.responses import answer, query, read
+from holdfast.web.routing import Route
+
+
+async def post_gate_pass(request: Request) -> Response:
+    """Let a device ask at the door.
+
+    For these shows, at one gate, until the pass ends. The device signs in with `code`, which is told this
+    once (show it as a QR); the first device to do so has the pass. With `email`, somebody of the role gate
+    asks with their own account instead.
+    """
+    new = read(NewPass, await request.body())
+    made, code = await _passes(request).make(_organiser_id(request), new)
+    drawn = svg_url(code) if code else None
+    return answer(201, MadePass(made, code, drawn), {"Cache-Control": "no-store"})
+
+
+async def list_gate_passes(request: Request) -> Response:
+    """Your passes, newest first; of one show, if asked."""
+    asked = query(PassesAsked, request)
+    return answer(200, PassList(await _passes(request).of(_organiser_id(request), asked.show)))
+
+
+async def delete_gate_pass(request: Request) -> Response:
+    """Revoke a pass. The next scan with it is refused."""
+    return answer(200, await _passes(request).revoke(request.path_params["pass"], _organiser_id(request)))
+
+
+async def get_door(request: Request) -> Response:
+    """How a show's tickets are checked."""
+    await _own_show(request)
+    door = await get_app(request).tickets.door(request.path_params["show"])
+    return answer(200, DoorBody(door.codes, door.reentry))
+
+
+async def put_door(request: Request) -> Response:
+    """Say how a show's tickets are checked: `fixed` codes, `live` ones, or live ones with paper allowed."""
+    body = read(DoorBody, await request.body())
+    await _own_show(request)
+    await get_app(request).tickets.set_door(request.path_params["show"], Door(body.codes, body.reentry))
+    return answer(200, body)
+
+
+async def get_door_counts(request: Request) -> Response:
+    """Who came in where, now."""
+    await _own_show(request)
+    (count,) = await get_app(request).gate.counts([request.path_params["show"]])
+    return answer(200, count, {"Cache-Control": "no-store"})
+
+
+async def list_conflicts(request: Request) -> Response:
+    """What gates without a network let in and should not have; newest first."""
+    show = await _own_show(request)
+    rows = await get_app(request).gate.conflicts(show.show_id)
+    pages = [
+        ConflictPage(
+            why=row["why"],
+            raised_at=row["at"],
+            second_gate=row["second_gate"],
+            second_at=row["second_at"],
+            seat=show.layout.labels[row["seat"]] if row["seat"] is not None else None,
+            reference=reference(show.show_id, row["number"]) if row["number"] is not None else None,
+            first_gate=row["first_gate"],
+            first_at=row["first_at"],
+        )
+        for row in rows
+    ]
+    return answer(200, ConflictList(pages), {"Cache-Control": "no-store"})
+
+
+def _passes(request: Request) -> Passes:
+    app = get_app(request)
+    return Passes(app.postgres, app.people)
+
+
+def _organiser_id(request: Request) -> int | None:
+    caller = get_caller(request)
+    return None if caller.role is Role.ADMIN else caller.account_id
+
+
+async def _own_show(request: Request):  # type: ignore[no-untyped-def]
+    return await get_app(request).catalogue.show_of(request.path_params["show"], _organiser_id(request))
+
+
+PASSES = "/admin/gate-passes"
+DOOR = "/admin/shows/{show:int}/door"
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path=PASSES,
+        call=post_gate_pass,
+        tag="admin",
+        body=NewPass,
+        answers={201: MadePass},
+        refusals=(NoSuchShow, BadWindow, NotAGateAccount, NoSuchPass),
+        role=Role.ORGANISER,
+        keyed=True,
+    ),
+    Route(
+        method="GET",
+        path=PASSES,
+        call=list_gate_passes,
+        tag="admin",
+        query=PassesAsked,
+        answers={200: PassList},
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="DELETE",
+        path=PASSES + "/{pass:int}",
+        call=delete_gate_pass,
+        tag="admin",
+        answers={200: PassPage},
+        refusals=(NoSuchPass,),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="GET",
+        path=DOOR,
+        call=get_door,
+        tag="admin",
+        answers={200: DoorBody},
+        refusals=(NoSuchShow,),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="PUT",
+        path=DOOR,
+        call=put_door,
+        tag="admin",
+        body=DoorBody,
+        answers={200: DoorBody},
+        refusals=(NoSuchShow,),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="GET",
+        path=DOOR + "/counts",
+        call=get_door_counts,
+        tag="admin",
+        answers={200: ShowCount},
+        refusals=(NoSuchShow,),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="GET",
+        path=DOOR + "/conflicts",
+        call=list_conflicts,
+        tag="admin",
+        answers={200: ConflictList},
+        refusals=(NoSuchShow,),
+        role=Role.ORGANISER,
+    ),
+)

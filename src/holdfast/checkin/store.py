@@ -1,0 +1,251 @@
+"""The only file in gate/ that asks the ledger about scans: check in, undo, tell later, count, look up, pack.
+
+One row decides: check_in_now locks the ticket, a refund and a transfer do too. Whoever comes second finds
+what the first one made of it (G1).
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from holdfast.bookings import from_reference, public_id
+from holdfast.catalogue import Catalogue
+from holdfast.checkin.errors import NoDevice, NoGatePass, NothingToUndo, ScanIdUsed, SearchMax
+from holdfast.checkin.pack import Pack, PackShow, PackTicket, sealed
+from holdfast.checkin.passes import UPLOAD_GRACE_S
+from holdfast.checkin.verdict import GateCount, OfflineScan, ShowCount, UploadedScan, Verdict, Way, in_utc
+from holdfast.engines.metrics import meter
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.tickets import BadCode, Code, IssuedTicket, Tickets, issued, show_secret
+
+Q = Queries("holdfast.checkin")
+
+UNDO_WITHIN_S = 600
+SEARCHES_A_MINUTE_MAX = 20
+FOUND_MAX = 10
+CONFLICTS_MAX = 500
+PACK_GOOD_MAX_S = 12 * 3600
+NOBODYS_BINDING = -1  # of no phone: a tag that is not of now
+
+
+@dataclass(frozen=True, slots=True)
+class CheckIn:
+    """What was decided and written."""
+
+    check_in_id: int
+    show_id: int  # under which it was written
+    verdict: Verdict
+    gate: str
+    scanned_at: datetime
+    seat: int | None = None
+    number: int | None = None
+    first_at: datetime | None = None
+    first_gate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standby:
+    """What a pass opens."""
+
+    pass_id: int
+    gate: str
+    device_key: bytes | None
+    ends_at: datetime
+    show_ids: tuple[int, ...]
+
+
+class Gate:
+    def __init__(
+        self,
+        postgres: Postgres,
+        catalogue: Catalogue,
+        tickets: Tickets,
+        *,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._postgres = postgres
+        self._catalogue = catalogue
+        self._tickets = tickets
+        self._wall = wall
+
+    async def scan(self, account_id: int, scan_id: str, way: Way, text: str) -> tuple[CheckIn, Code | None]:
+        """Check a code in, or out. Whatever was scanned, it is written down."""
+        try:
+            code = await self._tickets.read(text)
+        except BadCode:
+            return await self._check_in(account_id, scan_id, way, None, None, None), None
+        binding = None if code.tag is None else await self._binding(code)
+        ticket = code.ticket
+        place = (ticket.show_id, ticket.serial)
+        return await self._check_in(account_id, scan_id, way, place, ticket.edition, binding), code
+
+    async def admit(self, account_id: int, scan_id: str, way: Way, place: tuple[int, int]) -> CheckIn:
+        """By hand: somebody was found by name or reference."""
+        return await self._check_in(account_id, scan_id, way, place, None, None)
+
+    async def _check_in(
+        self,
+        account_id: int,
+        scan_id: str,
+        way: Way,
+        place: tuple[int, int] | None,
+        edition: int | None,
+        binding: int | None,
+    ) -> CheckIn:
+        show_id, serial = place or (None, None)
+        row = await self._postgres.fetchrow(
+            Q.check_in, account_id, scan_id, way, show_id, serial, edition, binding
+        )
+        if row is None:
+            raise NoGatePass
+        if row["check_in_id"] is None:
+            raise ScanIdUsed
+        meter.add("check_ins_total", verdict=row["verdict"])
+        return CheckIn(**dict(row) | {"verdict": Verdict(row["verdict"])})
+
+    async def _binding(self, code: Code) -> int:
+        """The phone whose tag it is, if it is the one the ticket is bound to and the tag is of now."""
+        known = await self._tickets.find(code.ticket.show_id, code.ticket.serial)
+        if known is None or not await self._tickets.is_live(code, known.binding):
+            return NOBODYS_BINDING
+        return known.binding
+
+    async def undo(self, account_id: int, show_id: int, check_in_id: int, scan_id: str) -> CheckIn:
+        row = await self._postgres.fetchrow(Q.undo, account_id, show_id, check_in_id, scan_id, UNDO_WITHIN_S)
+        if row is None:
+            raise NothingToUndo
+        if row["check_in_id"] is None:
+            raise ScanIdUsed
+        return CheckIn(show_id=show_id, verdict=Verdict.UNDONE, **dict(row))
+
+    async def upload(self, account_id: int, scans: Sequence[OfflineScan]) -> list[UploadedScan]:
+        """What a device decided alone, in the order of its clock; answers in the order asked."""
+        await self._uploadable(account_id)
+        done: dict[int, UploadedScan] = {}
+        for place, scan in sorted(enumerate(scans), key=lambda one: one[1].scanned_at):
+            done[place] = await self._tell_later(account_id, scan)
+        return [done[place] for place in range(len(scans))]
+
+    async def _uploadable(self, account_id: int) -> None:
+        if not await self._postgres.fetchval(Q.may_upload, account_id, UPLOAD_GRACE_S):
+            raise NoGatePass
+
+    async def _tell_later(self, account_id: int, scan: OfflineScan) -> UploadedScan:
+        try:
+            ticket = (await self._tickets.read(scan.code)).ticket
+        except BadCode:
+            return UploadedScan(scan.scan_id, False)
+        row = await self._postgres.fetchrow(
+            Q.check_in_later,
+            account_id,
+            scan.scan_id,
+            scan.way,
+            ticket.show_id,
+            ticket.serial,
+            ticket.edition,
+            scan.verdict,
+            in_utc(scan.scanned_at),
+            UPLOAD_GRACE_S,
+        )
+        if row is not None and row["why"]:
+            meter.add("door_conflicts_total", why=row["why"])
+        if row is None:
+            return UploadedScan(scan.scan_id, False)
+        return UploadedScan(scan.scan_id, True, row["why"], public_id(ticket.show_id, row["check_in_id"]))
+
+    async def standby(self, account_id: int) -> Standby:
+        """The newest pass of this account that is good now, and every show its passes open."""
+        rows = await self._postgres.fetch(Q.shows_of_pass, account_id)
+        if not rows:
+            raise NoGatePass
+        newest = rows[0]
+        shows = tuple(dict.fromkeys(row["show_id"] for row in rows))
+        return Standby(newest["pass_id"], newest["gate"], newest["device_key"], newest["ends_at"], shows)
+
+    async def counts(self, show_ids: Sequence[int]) -> list[ShowCount]:
+        tickets = {row["show_id"]: row for row in await self._postgres.fetch(Q.count_tickets, show_ids)}
+        scans = await self._postgres.fetch(Q.count_scans, show_ids)
+        conflicts = dict(await self._postgres.fetch(Q.count_conflicts, show_ids))
+        return [
+            ShowCount(
+                show_id=show_id,
+                title=(await self._catalogue.show_on_sale(show_id)).title,
+                tickets=tickets[show_id]["tickets"] if show_id in tickets else 0,
+                used=tickets[show_id]["used"] if show_id in tickets else 0,
+                inside=tickets[show_id]["inside"] if show_id in tickets else 0,
+                conflicts=conflicts.get(show_id, 0),
+                gates=[_gate_count(row) for row in scans if row["show_id"] == show_id],
+            )
+            for show_id in show_ids
+        ]
+
+    async def conflicts(self, show_id: int) -> list[Any]:
+        return await self._postgres.fetch(Q.conflicts, show_id, CONFLICTS_MAX)
+
+    async def search(self, standby: Standby, words: str) -> list[tuple[IssuedTicket, str]]:
+        """(ticket, name of who has it); by reference where it is one, else by name."""
+        noted = await self._postgres.fetchval(Q.note_search, standby.pass_id, SEARCHES_A_MINUTE_MAX)
+        if noted is None:
+            raise SearchMax(limit=SEARCHES_A_MINUTE_MAX, retry_after_s=60)
+        numbers = {show_id: from_reference(show_id, words) for show_id in standby.show_ids}
+        known = {show_id: number for show_id, number in numbers.items() if number is not None}
+        rows = await self._postgres.fetch(Q.search_by_number, list(known), list(known.values()), FOUND_MAX)
+        if not rows:
+            rows = await self._postgres.fetch(
+                Q.search_by_name, list(standby.show_ids), words.strip(), FOUND_MAX
+            )
+        return [(issued({k: v for k, v in row.items() if k != "name"}), row["name"] or "") for row in rows]
+
+    async def pack(self, standby: Standby) -> bytes:
+        """Everything the device needs to go on without a network, sealed for it."""
+        if standby.device_key is None:
+            raise NoDevice
+        now = self._wall()
+        keys = await self._tickets.keys()
+        pack = Pack(
+            pass_id=standby.pass_id,
+            gate=standby.gate,
+            made_at_s=now,
+            good_until_s=min(standby.ends_at.timestamp(), now + PACK_GOOD_MAX_S),
+            keys={key.key_id: key.public for key in keys.values()},
+            shows=[await self._pack_show(show_id) for show_id in standby.show_ids],
+        )
+        signing = await self._tickets.signing_key()
+        return sealed(pack, signing, standby.device_key, secrets.token_bytes(32))
+
+    async def _pack_show(self, show_id: int) -> PackShow:
+        door, rows = await self._tickets.door(show_id), await self._postgres.fetch(Q.pack_tickets, show_id)
+        show = await self._catalogue.show_on_sale(show_id)
+        keys = await self._tickets.keys()
+        return PackShow(
+            show_id=show_id,
+            title=show.title,
+            starts_at_s=show.starts_at.timestamp(),
+            codes=door.codes,
+            reentry=door.reentry,
+            secrets={key.key_id: show_secret(key.secret, show_id) for key in keys.values()},
+            tickets=[
+                PackTicket(
+                    row["serial"],
+                    row["edition"],
+                    row["binding"],
+                    show.layout.labels[row["seat"]],
+                    row["is_used"],
+                    row["is_inside"],
+                    row["since_s"],
+                    row["gate"],
+                )
+                for row in rows
+                if not row["is_void"]
+            ],
+            void=[row["serial"] for row in rows if row["is_void"]],
+            newest=rows[-1]["serial"] if rows else 0,
+        )
+
+
+def _gate_count(row: Any) -> GateCount:
+    return GateCount(row["gate"], row["admitted"], row["left"], row["undone"], row["refused"])

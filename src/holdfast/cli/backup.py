@@ -1,0 +1,153 @@
+"""holdfast backup create | verify | restore"""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdfast.cli.json_line import print_json
+from holdfast.config import Config
+from holdfast.engines.errors import Trouble
+
+if TYPE_CHECKING:
+    from holdfast.backup import Contents, Extra
+
+# Where the engines are is another matter on the machine a backup is restored on.
+OF_THIS_MACHINE = {"HOLDFAST_DATABASE_URL", "HOLDFAST_REDIS_URL", "HOLDFAST_DATA_DIR"}
+RESTORED_SETTINGS = "settings.restored.env"
+BOOKS, SECRET = "sandbox/sandbox.db", "sandbox/secret"
+
+backup = typer.Typer(help="A box office in one file, and back.", no_args_is_help=True)
+
+File = Annotated[Path, typer.Argument(help="The backup.")]
+Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
+
+
+@backup.command()
+def create(file: File, data: Data = None, as_json: AsJson = False) -> None:
+    """Write everything into one file, as of one instant, while people go on buying. It has secrets in it."""
+    _tell("wrote", file, asyncio.run(_create(_config(data), file)), as_json)
+
+
+@backup.command()
+def verify(file: File, as_json: AsJson = False) -> None:
+    """Read all of a backup and compare its sums. Nothing is changed."""
+    from holdfast.backup import verify as read
+    from holdfast.cli import output as terminal
+
+    with terminal.progress() as progress:
+        contents = read(file, progress)
+    _tell("is whole:", file, contents, as_json)
+
+
+@backup.command()
+def restore(file: File, data: Data = None, as_json: AsJson = False) -> None:
+    """Bring a backup back, into an empty folder or database only, and up to this program's schema."""
+    _tell("restored", file, asyncio.run(_restore(_config(data), file)), as_json)
+
+
+async def _create(config: Config, file: Path) -> "Contents":
+    from holdfast import backup
+    from holdfast.cli import output as terminal
+    from holdfast.engines import startup_checks as checks
+    from holdfast.runtime.launch import engines_of
+
+    folder = Path(config.data_dir)
+    async with engines_of(config, must_exist=True) as config:
+        connection = await checks.connect(config.database_url)
+        try:
+            with terminal.progress() as progress:
+                program = version("holdfast")
+                return await backup.create(connection, file, program, partial(_extras, folder), progress)
+        finally:
+            await connection.close()
+
+
+async def _restore(config: Config, file: Path) -> "Contents":
+    from holdfast import backup
+    from holdfast.cli import output as terminal
+    from holdfast.engines import startup_checks as checks
+    from holdfast.engines.embedded.folder import DataFolder
+    from holdfast.runtime.launch import engines_of
+
+    folder = DataFolder(config.data_dir)
+    with terminal.progress() as progress:
+        backup.verify(file, progress)
+    if not config.database_url and (folder.postgres.exists() or (folder.path / "sandbox").exists()):
+        raise Trouble(f"{folder.path} is not empty: choose another folder with --data, or none that is used")
+    is_half = False
+    try:
+        async with engines_of(config, may_join=False) as found:
+            is_half = not config.database_url
+            connection = await checks.connect(found.database_url)
+            try:
+                with terminal.progress() as progress:
+                    contents = await backup.restore(connection, file, progress)
+            finally:
+                await connection.close()
+            _put_files_back(folder.path, file)
+            is_half = False
+    finally:
+        if is_half:  # the engine that we made has stopped by now; half of a box office is never taken for one
+            shutil.rmtree(folder.postgres, ignore_errors=True)
+    return contents
+
+
+def _extras(folder: Path, instant: datetime) -> Iterator["Extra"]:
+    """The sandbox's books as of this instant, its secret, and the settings of whoever asks."""
+    from holdfast.backup import Extra
+    from holdfast.backup.contents import FOLDER, SETTINGS
+    from holdfast.sandbox import copy_as_of
+
+    if (folder / SECRET).exists():
+        yield Extra(FOLDER + SECRET, (folder / SECRET).read_bytes())
+    if (folder / BOOKS).exists():
+        yield Extra(FOLDER + BOOKS, copy_as_of(folder / BOOKS, instant.timestamp()))
+    given = {n: v for n, v in os.environ.items() if n.startswith("HOLDFAST_") and n not in OF_THIS_MACHINE}
+    lines = "".join(f"{name}={value}\n" for name, value in sorted(given.items()))
+    yield Extra(SETTINGS, lines.encode())
+
+
+def _put_files_back(folder: Path, file: Path) -> None:
+    from holdfast.backup import extra_parts
+    from holdfast.backup.contents import FOLDER, SETTINGS
+
+    known = {FOLDER + SECRET: SECRET, FOLDER + BOOKS: BOOKS, SETTINGS: RESTORED_SETTINGS}
+    for extra in extra_parts(file, ""):
+        if extra.name not in known:
+            raise Trouble(f"{file} has a part that we do not know: {extra.name}")
+        path = folder / known[extra.name]
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(made, "wb") as opened:
+            opened.write(extra.data)
+
+
+def _config(data: Path | None) -> Config:
+    config = Config.from_env(os.environ)
+    return replace(config, data_dir=str(data)) if data else config
+
+
+def _tell(done: str, file: Path, contents: "Contents", as_json: bool) -> None:
+    page = {
+        "file": str(file),
+        "made_at": contents.made_at,
+        "program": contents.program,
+        "schema": contents.steps[-1].name,
+        "tables": len(contents.tables),
+        "rows": contents.rows,
+    }
+    if as_json:
+        print_json(page)
+    else:
+        what = f"{page['rows']} rows of {page['tables']} tables, schema {page['schema']}"
+        print(f"{done} {file}: {what}, {contents.made_at}")

@@ -1,0 +1,141 @@
+"""Is this machine fit to run a box office? Looks, and changes nothing."""
+
+import os
+import platform
+import shutil
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from holdfast.config import Config
+from holdfast.engines.embedded.binaries import Program, find_postgres, find_valkey
+from holdfast.engines.embedded.folder import DataFolder
+from holdfast.engines.errors import Trouble
+from holdfast.engines.migrate import plan, steps
+from holdfast.engines.startup_checks import EngineFacts, connect, holds_facts, ledger_facts
+
+DISK_FREE_LEAST = 500_000_000
+CLOCK_OFF_MAX_S = 0.5
+
+
+class Health(StrEnum):
+    OK = "ok"
+    WARN = "warn"  # it will run; somebody should look
+    FAIL = "fail"  # it will not
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    what: str
+    health: Health
+    detail: str
+    fix: str = ""
+
+    def page(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+async def findings(config: Config) -> AsyncIterator[Finding]:
+    """One after the other, so that a slow one is seen to be slow."""
+    yield _python()
+    yield _program("PostgreSQL program", find_postgres, is_needed=not config.database_url)
+    yield _program("Valkey program", find_valkey, is_needed=not config.redis_url)
+    folder = DataFolder(config.data_dir)
+    yield _data_folder(folder.path)
+    yield _disk(folder.path)
+    running = folder.running()
+    async for finding in _ledger(config.database_url or (running.database_url if running else "")):
+        yield finding
+    async for finding in _holds(config.redis_url or (running.redis_url if running else "")):
+        yield finding
+
+
+def _python() -> Finding:
+    detail = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    return Finding("python", Health.OK, detail)
+
+
+def _program(what: str, find: Callable[[], Program], *, is_needed: bool) -> Finding:
+    try:
+        program = find()
+    except Trouble as trouble:
+        return Finding(what, Health.FAIL if is_needed else Health.OK, "none found", str(trouble))
+    source = "from our wheel" if program.is_ours else f"found at {program.path}"
+    return Finding(what, Health.OK, f"{program.version}, {source}" + ("" if is_needed else "; not needed"))
+
+
+def _data_folder(folder: Path) -> Finding:
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        return Finding(
+            "data folder",
+            Health.FAIL,
+            f"{existing} cannot be written",
+            "choose another with --data",
+        )
+    return Finding("data folder", Health.OK, str(folder) + ("" if folder.exists() else " (will be made)"))
+
+
+def _disk(folder: Path) -> Finding:
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    free = shutil.disk_usage(existing).free
+    detail = f"{free / 1e9:.1f} GB free"
+    if free < DISK_FREE_LEAST:
+        return Finding("disk", Health.WARN, detail, "make room: a full disk stops every sale")
+    return Finding("disk", Health.OK, detail)
+
+
+async def _ledger(database_url: str) -> AsyncIterator[Finding]:
+    if not database_url:
+        yield Finding("ledger", Health.OK, "not running; `holdfast demo` starts one")
+        return
+    try:
+        connection = await connect(database_url)
+    except Trouble as trouble:
+        yield Finding("ledger", Health.FAIL, "not reached", str(trouble))
+        return
+    try:
+        for finding in _engine("ledger", await ledger_facts(connection), "PostgreSQL "):
+            yield finding
+        try:
+            pending = await plan(connection)
+        except Trouble as trouble:
+            yield Finding("migrations", Health.FAIL, "do not fit", str(trouble))
+        else:
+            yield _migrations(len(pending))
+    finally:
+        await connection.close()
+
+
+def _migrations(pending: int) -> Finding:
+    if pending:
+        return Finding("migrations", Health.WARN, f"{pending} pending", "run `holdfast migrate`")
+    return Finding("migrations", Health.OK, f"{len(steps())} applied, none pending")
+
+
+async def _holds(redis_url: str) -> AsyncIterator[Finding]:
+    if not redis_url:
+        yield Finding("holds", Health.OK, "not running; `holdfast demo` starts one")
+        return
+    try:
+        facts = await holds_facts(redis_url)
+    except Trouble as trouble:
+        yield Finding("holds", Health.FAIL, "not reached", str(trouble))
+        return
+    for finding in _engine("holds", facts):
+        yield finding
+
+
+def _engine(what: str, facts: EngineFacts, name: str = "") -> list[Finding]:
+    found = [Finding(what, Health.FAIL, name + facts.version, fault) for fault in facts.faults]
+    found = found or [Finding(what, Health.OK, name + facts.version)]
+    is_off = abs(facts.ahead_s) > CLOCK_OFF_MAX_S
+    clock = Finding(
+        f"clock of {what}",
+        Health.WARN if is_off else Health.OK,
+        f"{facts.ahead_s * 1000:+.0f} ms from ours",
+        "let one time server set both machines' clocks" if is_off else "",
+    )
+    return [*found, clock]

@@ -1,0 +1,76 @@
+"""holdfast venue import"""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.json_line import print_json
+from holdfast.engines.errors import Trouble
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+    from holdfast.layouts.layout import Layout
+
+Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
+Act = Callable[[Path | None, Callable[["App"], Awaitable[dict[str, Any]]]], dict[str, Any]]
+
+
+def venue_commands(act: Act) -> typer.Typer:
+    """`act` opens the box office in a folder and lets a function act on it."""
+    commands = typer.Typer(help="Halls and their seats.", no_args_is_help=True)
+
+    @commands.callback()
+    def group() -> None:
+        """Halls and their seats."""
+
+    @commands.command("import")
+    def venue_import(
+        file: Annotated[Path, typer.Argument(help="Our JSON, a CSV, or a pretix seating plan.")],
+        venue: Annotated[
+            int | None, typer.Option(help="Number of the venue that gets a hall with it.")
+        ] = None,
+        hall: Annotated[str, typer.Option(help="Name of that hall. [default: the layout's]")] = "",
+        dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check it; store nothing.")] = False,
+        data: Data = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Bring in a hall's seats from a file."""
+        layout = _read_layout(file)
+        page: dict[str, Any] = {"layout": layout.hash, "name": layout.name, "seats": layout.seat_count}
+        if not dry_run:
+            page |= act(data, lambda app: _store_layout(app, layout, venue, hall))
+        if as_json:
+            print_json({**page, "stored": not dry_run})
+        else:
+            done = "nothing stored" if dry_run else f"stored as layout {layout.hash}"
+            print(f"{layout.name}: {layout.seat_count} seats; {done}")
+
+    return commands
+
+
+def _read_layout(file: Path) -> "Layout":
+    from holdfast.layouts.import_file import LayoutProblem, read_bytes
+    from holdfast.layouts.layout import Layout
+
+    try:
+        return Layout.build(read_bytes(file.name, file.read_bytes()))
+    except OSError as error:
+        raise Trouble(f"cannot read {file}: {error.strerror}") from None
+    except LayoutProblem as problem:
+        raise Trouble(f"{file} is not a layout: {' '.join(str(problem).split())}") from None
+
+
+async def _store_layout(app: "App", layout: "Layout", venue_id: int | None, hall: str) -> dict[str, Any]:
+    from holdfast.organisers.forms import NewHall
+    from holdfast.organisers.scope import Keeper
+    from holdfast.organisers.store import BackOffice
+
+    office = BackOffice(app.postgres, Keeper(account_id=0, is_admin=True))
+    await office.add_layout(layout)
+    if venue_id is None:
+        return {}
+    new = NewHall(venue_id=venue_id, name=hall or layout.name, layout_hash=layout.hash)
+    return {"hall": (await office.add_hall(new)).id}

@@ -1,0 +1,373 @@
+"""holdfast demo, serve, work, sandbox, migrate, rebuild, audit, doctor, reconcile; venue, facts, webhooks …
+
+A command is a function; its docstring is its help. It calls a subject and prints; there is no logic here.
+What a command needs it imports itself, so that `--help` is quick and a supervising process stays small.
+"""
+
+import asyncio
+import atexit
+import gc
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
+
+import typer
+
+from holdfast.cli.backup import backup
+from holdfast.cli.facts import facts
+from holdfast.cli.json_line import print_json
+from holdfast.cli.layouts import venue_commands
+from holdfast.cli.notifications import notices
+from holdfast.cli.payments import reconcile, webhooks
+from holdfast.cli.refunds import refunds, show
+from holdfast.cli.reports import figures
+from holdfast.cli.scanner import gate, tickets
+from holdfast.cli.search import search
+from holdfast.config import Config
+from holdfast.engines.errors import EngineDown, Trouble
+from holdfast.errors import Refusal
+from holdfast.runtime.launch import EXPECTED
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+    from holdfast.audit import Report
+    from holdfast.runtime.launch import Cast, Opened
+
+Result = TypeVar("Result")
+AUDIT_WITHIN_S = 600  # for each of its statements: they read whole tables
+
+cli = typer.Typer(
+    help="A ticket box office that never sells a seat twice.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+cli.add_typer(venue_commands(lambda data, act: _act(data, act)), name="venue")
+cli.add_typer(backup, name="backup")
+cli.command()(gate)
+cli.add_typer(tickets, name="tickets", context_settings={"obj": lambda data, act: _act(data, act)})
+cli.add_typer(facts, name="facts", context_settings={"obj": lambda data, act: _act(data, act)})
+cli.add_typer(figures, name="figures", context_settings={"obj": lambda data, act: _act(data, act)})
+cli.add_typer(webhooks, name="webhooks", context_settings={"obj": lambda data, act: _act(data, act)})
+cli.add_typer(notices, name="notices", context_settings={"obj": lambda data, act: _act(data, act)})
+cli.add_typer(refunds, name="refunds", context_settings={"obj": lambda data, act: _act(data, act)})
+cli.add_typer(search, name="search", context_settings={"obj": lambda data, act: _act(data, act)})
+cli.add_typer(show, name="show", context_settings={"obj": lambda data, act: _act(data, act)})
+
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free one.")]
+Only = Annotated[str, typer.Option(help="Only these subjects, comma-separated. [default: all]")]
+Workers = Annotated[int, typer.Option(min=1, max=64, help="Web worker processes.")]
+Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
+After = Annotated[Path | None, typer.Option(help="File to wait for before we open.")]
+Books = Annotated[Path, typer.Option(help="Folder of the sandbox's books.")]
+Notify = Annotated[str, typer.Option(help="Address its webhooks are sent to; none: they are not.")]
+Ready = Annotated[Path | None, typer.Option(help="File to write our process id to once we are ready.")]
+
+
+@cli.command()
+def demo(
+    port: Port = 8000,
+    host: Host = "127.0.0.1",
+    data: Data = None,
+    workers: Workers = 2,
+    as_json: AsJson = False,
+) -> None:
+    """Start a populated box office: engines, data, web workers, duties. Ctrl-C stops it; the data stays."""
+    from holdfast.runtime.launch import Cast
+
+    cast = Cast(config=_config(data), host=host, port=port, web=workers, work=1, is_demo=True)
+    _run(cast, as_json)
+
+
+@cli.command()
+def serve(
+    port: Port = 8000,
+    host: Host = "127.0.0.1",
+    data: Data = None,
+    workers: Workers = 2,
+    only: Only = "",
+    as_json: AsJson = False,
+) -> None:
+    """Serve HTTP. Engines are those of HOLDFAST_DATABASE_URL and HOLDFAST_REDIS_URL, else embedded ones."""
+    from holdfast.runtime.launch import Cast
+    from holdfast.runtime.roles import SERVED, asked
+
+    asked(only, SERVED)
+    _run(Cast(config=_config(data), host=host, port=port, web=workers, only=only), as_json)
+
+
+@cli.command()
+def work(data: Data = None, only: Only = "", as_json: AsJson = False) -> None:
+    """Carry out the duties: sweep lapsed bookings, compare map and ledger. Any number may run at once."""
+    from holdfast.runtime.launch import Cast
+    from holdfast.runtime.roles import WORKED, asked
+
+    asked(only, WORKED)
+    _run(Cast(config=_config(data), work=1, only=only), as_json)
+
+
+@cli.command()
+def sandbox(
+    port: Port = 8420,
+    host: Host = "127.0.0.1",
+    data: Books = Path(".holdfast/sandbox"),
+    notify: Notify = "",
+    secret: Annotated[str, typer.Option(help="Shared with the shop. [default: one it keeps]")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """A payment gateway that misbehaves to order, for demos and tests. It moves no money."""
+    from holdfast.sandbox.process import Setup, serve_here
+
+    def announce(url: str) -> None:
+        if as_json:
+            print_json({"url": url, "data": str(data)})
+        else:
+            print(f"The sandbox gateway is at {url}; its books and its secret are in {data}.", flush=True)
+
+    setup = Setup(folder=data, secret=_sandbox_secret(secret, data), notify_url=notify)
+    serve_here(setup, host, port, announce)
+
+
+@cli.command()
+def migrate(
+    only_plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be done, and do nothing.")
+    ] = False,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring the ledger's schema up to date. Safe to run by many at once."""
+    names = asyncio.run(_migrate(_config(data), only_plan))
+    if as_json:
+        print_json({"pending" if only_plan else "applied": names})
+    elif not names:
+        print("The schema is up to date.")
+    else:
+        for name in names:
+            print(f"{'would apply' if only_plan else 'applied'} {name}")
+
+
+@cli.command()
+def rebuild(
+    shows: Annotated[list[int] | None, typer.Argument(help="Numbers of shows; none: all with a map.")] = None,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the maps in Redis anew from the ledger. A show sells again as soon as its map is back."""
+    count = asyncio.run(_with_app(_config(data), lambda app: _rebuild(app, shows or [])))
+    if as_json:
+        print_json({"rebuilt": count})
+    else:
+        print(f"rebuilt {count} maps")
+
+
+@cli.command()
+def audit(
+    with_map: Annotated[bool, typer.Option("--map", help="Compare Redis with the ledger, too.")] = False,
+    with_gateway: Annotated[
+        bool, typer.Option("--gateway", help="Ask the gateway about every payment, too.")
+    ] = False,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count what must never be: seats with two owners, money without a booking, limits exceeded."""
+    config = replace(_config(data), postgres_timeout_s=AUDIT_WITHIN_S)
+    report = asyncio.run(_with_app(config, lambda app: _audit(app, with_map, with_gateway)))
+    _show_report(report, as_json)
+    if report.total:
+        raise typer.Exit(1)
+
+
+@cli.command()
+def doctor(data: Data = None, as_json: AsJson = False) -> None:
+    """Look at python, engines, settings, disk, clocks and migrations; say how to put right what is wrong."""
+    healthy = asyncio.run(_doctor(_config(data), as_json))
+    if not healthy:
+        raise typer.Exit(1)
+
+
+cli.command(context_settings={"obj": lambda data, act: _act(data, act)})(reconcile)
+
+
+# ── inside child processes ────────────────────────────────────────────────────────────
+
+
+@cli.command(hidden=True)
+def prepare(is_demo: Annotated[bool, typer.Option("--demo")] = False) -> None:
+    """Check the engines, migrate and, for the demo, populate. Prints facts as JSON."""
+    from holdfast.cli import output as terminal
+    from holdfast.runtime import workers
+
+    with terminal.progress() as progress:
+        facts = asyncio.run(workers.prepare(_config(None), is_demo=is_demo, progress=progress))
+    print_json(facts)
+
+
+@cli.command("web-worker", hidden=True)
+def web_worker(host: Host, port: Port, after: After = None, ready: Ready = None, only: Only = "") -> None:
+    """One web worker on a port that others share."""
+    from holdfast.runtime import workers
+
+    workers.serve_here(_config(None), host=host, port=port, cue=workers.Cue(after, ready), only=only)
+
+
+@cli.command("sandbox-worker", hidden=True)
+def sandbox_worker(host: Host, port: Port, data: Books, notify: Notify, ready: Ready = None) -> None:
+    """The sandbox gateway beside the web workers; its secret is in the environment."""
+    from holdfast.sandbox.process import Setup, serve_here, tell_ready
+
+    setup = Setup(folder=data, secret=_sandbox_secret("", data), notify_url=notify)
+    serve_here(setup, host, port, lambda _url: tell_ready(ready) if ready else None)
+
+
+@cli.command(hidden=True)
+def duties(after: After = None, ready: Ready = None, only: Only = "") -> None:
+    """The duties, in this process."""
+    from holdfast.runtime import workers
+
+    workers.work_here(_config(None), cue=workers.Cue(after, ready), only=only)
+
+
+# ── beneath the commands ──────────────────────────────────────────────────────────────
+
+
+def main() -> NoReturn:
+    """Expected trouble is one line on stderr and exit code 2; a traceback is always a bug of ours."""
+    # msgspec 0.22 may crash while the interpreter takes its objects apart; it needs none of that to end.
+    atexit.register(gc.freeze)
+    try:
+        cli()
+    except Trouble as trouble:
+        _refuse(str(trouble))
+    except EngineDown as down:
+        _refuse(f"{down}: is the engine up? `holdfast doctor` looks")
+    except Refusal as refusal:
+        details = ", ".join(f"{name} {value}" for name, value in refusal.details.items())
+        _refuse(f"{refusal.title}: {details}")
+    except SystemExit as leaving:
+        if isinstance(leaving.code, str):  # a setting that is not understood
+            _refuse(leaving.code)
+        raise
+    sys.exit(0)
+
+
+def _refuse(line: str) -> NoReturn:
+    if line:
+        print(f"holdfast: {line}", file=sys.stderr)
+    sys.exit(EXPECTED)
+
+
+def _config(data: Path | None) -> Config:
+    config = Config.from_env(os.environ)
+    return replace(config, data_dir=str(data)) if data else config
+
+
+def _sandbox_secret(given: str, folder: Path) -> str:
+    from holdfast.sandbox import secret_in
+
+    return given or _config(None).gateway_secret or secret_in(folder)
+
+
+def _run(cast: "Cast", as_json: bool) -> None:
+    from holdfast.runtime.launch import run
+
+    asyncio.run(run(cast, _announce_json if as_json else _announce))
+
+
+def _announce_json(opened: "Opened") -> None:
+    print_json({"url": opened.url, **opened.facts, "data": opened.data})
+
+
+def _announce(opened: "Opened") -> None:
+    from holdfast.cli import output as terminal
+
+    terminal.welcome(opened)
+
+
+async def _migrate(config: Config, only_plan: bool) -> list[str]:
+    from holdfast.engines import migrate
+    from holdfast.engines import startup_checks as checks
+    from holdfast.runtime.launch import engines_of
+
+    async with engines_of(config, must_exist=only_plan) as config:
+        connection = await checks.connect(config.database_url)
+        try:
+            taken = await (migrate.plan if only_plan else migrate.migrate)(connection)
+        finally:
+            await connection.close()
+    return [step.name for step in taken]
+
+
+async def _with_app(config: Config, act: Callable[["App"], Awaitable[Result]]) -> Result:
+    """`act` on an open box office whose schema is up to date."""
+    from holdfast.app import open_app
+    from holdfast.engines import migrate
+    from holdfast.engines import startup_checks as checks
+    from holdfast.runtime.launch import engines_of, with_gateway
+    from holdfast.web import log
+
+    log.set_up(level="WARNING")  # to stderr: on stdout it would be in the midst of the answer
+    async with engines_of(config, must_exist=True) as config:
+        connection = await checks.connect(config.database_url)
+        try:
+            if await migrate.plan(connection):
+                raise Trouble("the schema is not up to date: run `holdfast migrate` first")
+        finally:
+            await connection.close()
+        async with open_app(with_gateway(config)) as app:
+            return await act(app)
+
+
+def _act(data: Path | None, act: Callable[["App"], Awaitable[Result]]) -> Result:
+    return asyncio.run(_with_app(_config(data), act))
+
+
+async def _rebuild(app: "App", asked: list[int]) -> int:
+    from holdfast.cli import output as terminal
+    from holdfast.engines.sql import Queries
+
+    query = Queries("holdfast.audit").shows_on_the_map
+    shows = asked or [row["show_id"] for row in await app.postgres.fetch(query)]
+    with terminal.progress() as progress:
+        for done, show_id in enumerate(shows):
+            progress("maps", done, len(shows))
+            await app.ledger.mark(show_id)
+            await app.seatmap.rebuild(show_id, "asked")
+    return len(shows)
+
+
+async def _audit(app: "App", with_map: bool, with_gateway: bool) -> "Report":
+    from holdfast.audit import audit
+
+    claims, gateway = app.claims if with_map else None, app.cashier.gateway if with_gateway else None
+    return await audit(app.postgres, app.ledger, claims, gateway)
+
+
+async def _doctor(config: Config, as_json: bool) -> bool:
+    from holdfast.cli import output as terminal
+    from holdfast.cli.doctor import Health, findings
+
+    found = [finding async for finding in findings(config)]
+    if as_json:
+        print_json([finding.page() for finding in found])
+    else:
+        terminal.show_findings(found)
+    return all(finding.health is not Health.FAIL for finding in found)
+
+
+def _show_report(report: "Report", as_json: bool) -> None:
+    violations = [asdict(violation) for violation in report.first()]
+    if as_json:
+        print_json({"total": report.total, "checks": report.checks, "violations": violations})
+        return
+    for check, count in report.checks.items():
+        print(f"{count:>6}  {check.replace('_', ' ')}")
+    for found in report.first():
+        print(f"violation: {found.check}, show {found.show_id}: {found.what}")
+    print(f"{report.total} violations")

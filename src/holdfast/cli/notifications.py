@@ -1,0 +1,70 @@
+"""holdfast notices list | replay
+
+`cli.py` gives these commands their box office: the context's `obj` opens one and lets a function act on it.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdfast.cli.json_line import print_json
+from holdfast.engines.errors import Trouble
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+    from holdfast.notifications.notice import NoticePage
+
+notices = typer.Typer(help="What people are sent.", no_args_is_help=True)
+
+Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
+STATES = ("queued", "sent", "kept", "unsent", "moot", "dead", "all")
+PAGE = 200
+
+
+@notices.command("list")
+def list_notices(
+    context: typer.Context,
+    state: Annotated[str, typer.Option(help=f"One of {', '.join(STATES)}.")] = "dead",
+    limit: Annotated[int, typer.Option(min=1, max=PAGE, help="At most so many.")] = 50,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show notices, newest first, and what became of them."""
+    from holdfast.notifications.notice import NoticesAsked
+
+    if state not in STATES:
+        raise Trouble(f"no such state: {state}; there are {', '.join(STATES)}")
+    asked = NoticesAsked(state=state, size=limit)  # type: ignore[arg-type]
+    _print_notices(context.obj(data, lambda app: app.notices.newest(asked)).notices, as_json)
+
+
+@notices.command()
+def replay(
+    context: typer.Context,
+    notice: Annotated[int, typer.Argument(help="Its number.")] = 0,
+    all_dead: Annotated[bool, typer.Option("--all-dead", help="All that were given up.")] = False,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have notices sent again; a worker does it within a second."""
+    if bool(notice) == all_dead:
+        raise Trouble("name one notice, or say --all-dead")
+
+    async def again(app: "App") -> list["NoticePage"]:
+        return await app.notices.replay_dead() if all_dead else [await app.notices.replay(notice)]
+
+    _print_notices(context.obj(data, again), as_json)
+
+
+def _print_notices(pages: list["NoticePage"], as_json: bool) -> None:
+    import msgspec
+
+    if as_json:
+        print_json(msgspec.to_builtins(pages))
+        return
+    for page in pages:
+        reason = f": {page.reason}" if page.reason else ""
+        print(f"{page.state:<6} {page.notice_id}  {page.kind} to {page.address} by {page.channel}{reason}")
+    print(f"{len(pages)} notices")

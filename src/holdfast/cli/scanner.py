@@ -1,0 +1,204 @@
+"""holdfast gate | tickets rotate
+
+`gate` is a scanner that types, a light, and a line for every scan. There is no logic here.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+    from holdfast.checkin.verdict import FoundTicket, ShowCount
+    from holdfast.scanner.app import Said, Station
+
+GREEN, RED, YELLOW, PLAIN = "\x1b[30;42m", "\x1b[97;41m", "\x1b[30;43m", "\x1b[0m"
+TELL_WITHIN_S = 5
+
+Server = Annotated[str, typer.Option(help="Address of the box office; needed the first time.")]
+Code = Annotated[str, typer.Option(help="Code of the pass, from the organiser; needed the first time.")]
+Folder = Annotated[Path, typer.Option(help="Where the pack and untold scans are kept.")]
+Way = Annotated[bool, typer.Option("--exit", help="Scan people out.")]
+AsJson = Annotated[bool, typer.Option("--json", help="A JSON object a scan, for programs.")]
+
+tickets = typer.Typer(help="What is shown at the door.", no_args_is_help=True)
+
+
+@tickets.command()
+def rotate(
+    context: typer.Context,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")
+    ] = None,
+) -> None:
+    """Make a new key that signs tickets. What older ones have signed stays good."""
+
+    async def act(app: "App") -> int:
+        await app.tickets.rotate_key()
+        return len(await app.tickets.keys())
+
+    print(f"key {context.obj(data, act)} signs from now on, as soon as every process knows it (two minutes)")
+
+
+def gate(
+    server: Server = "",
+    code: Code = "",
+    folder: Folder = Path(".holdfast-gate"),
+    is_exit: Way = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check tickets at the door: a code a line on standard input, as a keyboard scanner types them.
+
+    Works on without a network from the last pack, and tells the box office when it is back. Instead of a
+    code: `/exit` and `/entry` change the direction, `/undo` takes the last admission back, `/find` looks for
+    a booking reference or a name and `/admit 1` lets the first of those in, `/counts` tells how many are
+    inside, `/quit` ends.
+    """
+    asyncio.run(_run(server, code, folder, is_exit, as_json))
+
+
+async def _run(server: str, code: str, folder: Path, is_exit: bool, as_json: bool) -> None:
+    from holdfast.checkin.pack import BadPack
+    from holdfast.engines.errors import Trouble
+    from holdfast.scanner.app import Station
+    from holdfast.scanner.client import Denied, Silence
+
+    station = Station.open(folder, server, code)
+    try:
+        try:
+            await station.refresh()
+        except Silence:
+            if not station.has_pack:
+                raise Trouble("no network and no pack: nothing can be decided here yet") from None
+        except Denied as denied:
+            raise Trouble(denied.title) from None
+        except BadPack as bad:
+            raise Trouble(str(bad)) from None
+        keeping_up = asyncio.create_task(station.keep_up(_aside))
+        try:
+            await Counter(station, is_exit, as_json).open()
+        finally:
+            keeping_up.cancel()
+            with suppress(asyncio.CancelledError):
+                await keeping_up
+        with suppress(Silence, Denied, TimeoutError):
+            async with asyncio.timeout(TELL_WITHIN_S):
+                await station.tell()
+        if station.untold:
+            _aside(f"{station.untold} scans are not told yet: they are in {folder}")
+    finally:
+        await station.close()
+
+
+class Counter:
+    """Somebody at the keyboard: what is typed, and what is said to it."""
+
+    def __init__(self, station: "Station", is_exit: bool, as_json: bool) -> None:
+        from holdfast.checkin.verdict import Way
+
+        self._station = station
+        self._way = Way.EXIT if is_exit else Way.ENTRY
+        self._as_json = as_json
+        self._found: Sequence[FoundTicket] = ()
+
+    async def open(self) -> None:
+        """Until nobody types any more."""
+        from holdfast.scanner.client import Denied, Silence
+        from holdfast.scanner.input import typed
+
+        async for line in typed(sys.stdin.fileno()):
+            if line == "/quit":
+                return
+            try:
+                if line:
+                    await self._answer(line)
+            except Silence:
+                self._note("no network: that needs one")
+            except Denied as denied:
+                self._note(denied.title)
+            except OSError as error:  # nobody walks in whose scan is not written down
+                self._note(f"cannot write it down: {error.strerror}")
+
+    async def _answer(self, line: str) -> None:
+        from holdfast.checkin.verdict import Way
+        from holdfast.scanner.input import code_in
+
+        word, _, rest = line.partition(" ")
+        match word:
+            case "/exit" | "/entry":
+                self._way = Way(word[1:])
+                self._note(f"scanning people {'out' if self._way is Way.EXIT else 'in'}")
+            case "/counts":
+                for show in await self._station.counts():
+                    self._note(_count(show))
+            case "/undo":
+                _show(await self._station.undo(), self._as_json)
+            case "/find":
+                self._found = await self._station.search(rest)
+                for number, one in enumerate(self._found, 1):
+                    self._note(f"{number}: {one.seat}, {one.initials} {one.reference}, {one.standing}")
+                if not self._found:
+                    self._note("nobody is found")
+            case "/admit":
+                if not (rest.isdecimal() and 1 <= int(rest) <= len(self._found)):
+                    self._note("say the number of one that /find has found")
+                    return
+                _show(
+                    await self._station.admit(self._found[int(rest) - 1].ticket_id, self._way), self._as_json
+                )
+            case _ if word.startswith("/"):
+                self._note("/exit, /entry, /undo, /find, /admit, /counts, /quit")
+            case _:
+                _show(await self._station.scan(code_in(line), self._way), self._as_json)
+
+    def _note(self, text: str) -> None:
+        print(json.dumps({"note": text}) if self._as_json else f"· {text}", flush=True)
+
+
+def _count(show: "ShowCount") -> str:
+    gates = ", ".join(f"{one.gate} {one.admitted}" for one in show.gates)
+    return f"{show.title}: {show.inside} inside of {show.tickets}; let in at {gates or 'no gate yet'}"
+
+
+def _aside(text: str) -> None:
+    """Not among the verdicts: whoever reads those reads one a scan."""
+    print(f"· {text}", file=sys.stderr, flush=True)
+
+
+def _show(said: "Said", as_json: bool) -> None:
+    """One line a scan: a glance tells. A bell for every no."""
+    from holdfast.checkin.verdict import WORDS, Verdict
+
+    words = WORDS[said.verdict] if said.verdict else "Nobody can say: no network, and the pack is over"
+    if as_json:
+        page = {"verdict": said.verdict, "seat": said.seat, "offline": said.is_offline, "words": words}
+        if said.first_at is not None:
+            page |= {"first_at": said.first_at.isoformat(), "first_gate": said.first_gate}
+        print(json.dumps(page), flush=True)
+        return
+    is_well = said.is_open or said.verdict is Verdict.UNDONE
+    parts = [
+        f"{datetime.now():%H:%M:%S}",
+        words if is_well else words.upper(),
+        said.seat,
+        said.title,
+    ]
+    if said.first_at is not None:
+        parts.append(f"since {said.first_at.astimezone():%H:%M:%S} at {said.first_gate}")
+    if said.is_offline:
+        parts.append("(no network)")
+    line = "  ".join(part for part in parts if part)
+    mark = "✓" if is_well else "✗"
+    if sys.stdout.isatty():
+        colour = GREEN if is_well else RED if said.verdict else YELLOW
+        bell = "" if is_well else "\a"
+        print(f"{bell}{colour} {mark} {line} {PLAIN}", flush=True)
+    else:
+        print(f"{mark} {line}", flush=True)

@@ -1,0 +1,119 @@
+"""What an engine must be like before we sell from it. Looked at once, at the start; a clear no otherwise."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+from redis.asyncio import Redis
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
+
+from holdfast.engines.errors import Trouble
+from holdfast.engines.sql import Queries
+
+Q = Queries("holdfast.engines")
+ANSWER_WITHIN_S = 5.0
+POSTGRES_MAJORS = range(15, 19)
+REDIS_OLDEST = (6, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    version: str
+    faults: tuple[str, ...]  # each says what is wrong and what to do next; none: fit to sell from
+    ahead_s: float  # its clock, compared with ours
+
+
+async def connect(database_url: str) -> asyncpg.Connection:
+    """A connection to the ledger, or a Trouble that says why not."""
+    try:
+        return await asyncpg.connect(database_url, timeout=ANSWER_WITHIN_S, command_timeout=None)
+    except (ValueError, asyncpg.ClientConfigurationError, asyncpg.InterfaceError) as error:
+        raise Trouble(f"HOLDFAST_DATABASE_URL is not understood: {_line(error)}") from None
+    except asyncpg.InvalidCatalogNameError as error:
+        raise Trouble(f"PostgreSQL: {_line(error)}; make it with `createdb`") from None
+    except asyncpg.PostgresError as error:
+        raise Trouble(f"PostgreSQL refused us: {_line(error)}; look at HOLDFAST_DATABASE_URL") from None
+    except (OSError, TimeoutError) as error:
+        raise Trouble(
+            f"PostgreSQL cannot be reached: {_line(error)}; is it up, and is HOLDFAST_DATABASE_URL right?"
+        ) from None
+
+
+async def ledger_facts(connection: asyncpg.Connection) -> EngineFacts:
+    found = await connection.fetchrow(Q.ledger_settings)
+    assert found is not None
+    before = time.time()
+    clock = await connection.fetchval(Q.ledger_clock)
+    return EngineFacts(found["version"], ledger_faults(dict(found)), clock - (before + time.time()) / 2)
+
+
+def ledger_faults(found: dict[str, Any]) -> tuple[str, ...]:
+    faults = []
+    if int(found["version_number"]) // 10_000 not in POSTGRES_MAJORS:
+        faults.append(f"PostgreSQL {found['version']} is not supported: use 15, 16, 17 or 18")
+    if found["is_standby"]:
+        faults.append("this PostgreSQL is a read-only standby: point HOLDFAST_DATABASE_URL to the primary")
+    for name in ("fsync", "full_page_writes"):
+        if found[name] != "on":
+            faults.append(f"PostgreSQL has {name} = {found[name]} and would lose bookings: turn it on")
+    if found["synchronous_commit"] == "off":
+        faults.append(
+            "PostgreSQL has synchronous_commit = off and would lose bookings: set it to on or local"
+        )
+    if found["server_encoding"] != "UTF8":
+        faults.append(f"the database is in {found['server_encoding']}: make one with ENCODING 'UTF8'")
+    return tuple(faults)
+
+
+async def holds_facts(redis_url: str) -> EngineFacts:
+    """Asks the server that holds are decided in; Trouble when it cannot be asked."""
+    try:
+        client = Redis.from_url(
+            redis_url, socket_timeout=ANSWER_WITHIN_S, socket_connect_timeout=ANSWER_WITHIN_S
+        )
+    except ValueError as error:
+        raise Trouble(f"HOLDFAST_REDIS_URL is not understood: {_line(error)}") from None
+    try:
+        found = await client.info("everything")
+        before = time.time()
+        seconds, micros = await client.time()
+        ahead_s = seconds + micros / 1e6 - (before + time.time()) / 2
+    except (AuthenticationError, NoPermissionError) as error:
+        raise Trouble(f"Redis refused us: {_line(error)}; look at HOLDFAST_REDIS_URL") from None
+    except (RedisError, OSError, TimeoutError) as error:
+        raise Trouble(
+            f"Redis cannot be reached: {_line(error)}; is it up, and is HOLDFAST_REDIS_URL right?"
+        ) from None
+    finally:
+        await client.aclose()
+    return EngineFacts(_redis_name(found), holds_faults(found), ahead_s)
+
+
+def holds_faults(found: dict[str, Any]) -> tuple[str, ...]:
+    faults = []
+    version = str(found["redis_version"])
+    if tuple(int(part) for part in version.split(".")[:2]) < REDIS_OLDEST:
+        faults.append(f"Redis {version} is too old: use Redis 6.2 or newer, or Valkey")
+    if (policy := found.get("maxmemory_policy")) != "noeviction":
+        faults.append(f"Redis has maxmemory-policy {policy} and would throw holds away: set it to noeviction")
+    if found.get("role") != "master":
+        faults.append("this Redis is a replica: point HOLDFAST_REDIS_URL to the primary")
+    return tuple(faults)
+
+
+async def check_engines(connection: asyncpg.Connection, redis_url: str) -> None:
+    """Fit to sell from, both of them; or Trouble with the first thing to put right."""
+    for facts in (await ledger_facts(connection), await holds_facts(redis_url)):
+        if facts.faults:
+            raise Trouble(facts.faults[0])
+
+
+def _redis_name(found: dict[str, Any]) -> str:
+    if valkey := found.get("valkey_version"):
+        return f"Valkey {valkey}"
+    return f"Redis {found['redis_version']}"
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,1 +1,0 @@
-"""Who may ask at the door: made and ended by organisers (R30, R33)."""

@@ -1,1 +1,0 @@
-"""What a station keeps on disk (R30)."""

@@ -1,4 +1,0 @@
-"""What a scanner types (R30).
-
-line.py   bytes into lines      store.py   as they come
-"""

@@ -1,1 +1,0 @@
-"""A station's way to the box office (R30)."""

@@ -1,0 +1,97 @@
+"""Duties of the sale: close what time has ended, write maps anew, compare map and ledger (R25, R19).
+
+Any number of workers may run them at once: rows are shared out by SKIP LOCKED, maps by the sale's lock.
+"""
+
+import time
+
+import structlog
+
+from holdfast.bookings import Ledger
+from holdfast.claim import Claims, PoolMap
+from holdfast.config import Config
+from holdfast.engines.errors import EngineDown
+from holdfast.engines.metrics import meter
+from holdfast.holds.comparison import Difference, differences
+from holdfast.seatmap import SeatMap
+
+log = structlog.get_logger(__name__)
+
+SHOWS_MAX = 200  # compared or rebuilt in one go
+TRAFFIC_S = 30  # a show with a move since then is compared
+
+
+class SaleDuties:
+    def __init__(self, ledger: Ledger, claims: Claims, seatmap: SeatMap, config: Config) -> None:
+        self._ledger = ledger
+        self._claims = claims
+        self._seatmap = seatmap
+        self._config = config
+        self._seen: dict[tuple[int, Difference], float] = {}
+
+    async def sweep(self) -> int:
+        """Close bookings whose time has passed.
+
+        Their seats have been free to the next asker since expires_at; this closes the durable rows, and the
+        read after it tells the viewers.
+        """
+        closed = await self._ledger.sweep(self._config.sweep_max)
+        if closed:
+            meter.add("bookings_total", len(closed), move="expire")
+        return len(closed)
+
+    async def rebuild_stale(self) -> int:
+        """Write maps anew that were marked: Redis was away, or the show was changed."""
+        if await self._redis_is_away():
+            return 0
+        shows = await self._ledger.stale_sales(SHOWS_MAX)
+        done = 0
+        for show_id in shows:
+            try:
+                await self._seatmap.rebuild(show_id, "marked")
+                done += 1
+            except EngineDown:
+                raise
+            except Exception as error:  # one show that cannot be written must not keep the others from it
+                log.error("a map could not be written anew", show_id=show_id, error=repr(error))
+        return done
+
+    async def compare(self) -> int:
+        """Compare map and ledger of shows with traffic; what lasts is settled by a new map."""
+        for show_id in await self._ledger.shows_with_moves(TRAFFIC_S, SHOWS_MAX):
+            await self.compare_show(show_id)
+        return 0
+
+    async def compare_show(self, show_id: int) -> list[Difference]:
+        """What differed now and at the comparison before: anything younger may still be on its way."""
+        try:
+            found = await self._claims.read(show_id, with_claims=True)
+        except EngineDown:
+            return []
+        if not isinstance(found, PoolMap):
+            return []
+        now = time.monotonic()
+        current = differences(found, await self._ledger.live_bookings(show_id))
+        seen = {key for key in self._seen if key[0] == show_id}
+        for key in seen - {(show_id, difference) for difference in current}:
+            del self._seen[key]
+        lasting = [d for d in current if now - self._seen.setdefault((show_id, d), now) >= self._patience_s]
+        if lasting:
+            for difference in lasting:
+                meter.add("map_corrections_total", kind=difference.kind)
+                del self._seen[show_id, difference]
+            log.warning("map and ledger differ", show_id=show_id, count=len(lasting), first=str(lasting[0]))
+            await self._ledger.mark(show_id)
+            await self._seatmap.rebuild(show_id, "differs")
+        return lasting
+
+    @property
+    def _patience_s(self) -> float:
+        return self._config.compare_pause_s * 0.75
+
+    async def _redis_is_away(self) -> bool:
+        try:
+            await self._claims.epoch(0)
+        except EngineDown:
+            return True
+        return False

@@ -1,1 +1,0 @@
-"""HTTP to a server that a stranger has named."""

@@ -1,0 +1,111 @@
+"""/bookings/…/invoice.pdf for whoever paid; /admin/invoices/seller: who sells, as it is printed."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.bookings import Booking, from_public_id, reference
+from holdfast.errors import Busy, NoSuchBooking
+from holdfast.invoices.errors import NoInvoice, NoSeller
+from holdfast.invoices.invoice import Invoice, SellerBody
+from holdfast.invoices.store import Invoices
+from holdfast.tickets import typeface_for
+from holdfast.web.caller import Role
+from holdfast.web.context import get_app, get_caller
+from holdfast.web.responses import answer, read
+from holdfast.web.routing import Route
+
+NO_STORE = {"Cache-Control": "no-store"}
+ATTACHED = {"Content-Disposition": 'inline; filename="invoice.pdf"', "X-Content-Type-Options": "nosniff"}
+
+
+async def get_invoice_pdf(request: Request) -> Response:
+    """The invoice for a booking that was paid for, and a credit note for all that came back since.
+
+    Numbers are the organiser's, one after the other. Asked for again, the same papers come again.
+    """
+    show_id, number = from_public_id(request.path_params["booking"])
+    booking = await get_app(request).sales.booking(get_caller(request).account_id, show_id, number)
+    return await invoice_answer(request, booking)
+
+
+async def invoice_answer(request: Request, booking: Booking) -> Response:
+    """The papers of a booking whose owner is asking."""
+    papers = await _invoices(request).issue(booking.show_id, booking.number)
+    if not papers:
+        raise NoInvoice(state=booking.state)
+    file = await _printed(request, booking, papers)
+    return Response(file, 200, {**NO_STORE, **ATTACHED}, "application/pdf")
+
+
+async def get_seller(request: Request) -> Response:
+    """Who sells your tickets, as it is printed on invoices."""
+    seller = await _invoices(request).seller(get_caller(request).account_id)
+    if seller is None:
+        raise NoSeller
+    return answer(200, seller, NO_STORE)
+
+
+async def put_seller(request: Request) -> Response:
+    """Say who sells your tickets: name, address and tax number, on invoices from now on."""
+    body = read(SellerBody, await request.body())
+    await _invoices(request).set_seller(get_caller(request).account_id, body)
+    return answer(200, body, NO_STORE)
+
+
+async def _printed(request: Request, booking: Booking, papers: list[Invoice]) -> bytes:
+    # Here, not above: 20 MB that a process which only sells does not need.
+    from holdfast.invoices.pdf import Sold, pdf_file, texts_of
+
+    app = get_app(request)
+    occasion = await app.tickets.occasion(booking.show_id)
+    layout = (await app.catalogue.show_on_sale(booking.show_id)).layout
+    account = await app.people.account(booking.owner_id)
+    sold = Sold(
+        title=occasion.title,
+        when=f"{occasion.when} ({occasion.timezone}), {occasion.venue}",
+        labels={seat: layout.seat(seat).label for paper in papers for seat in paper.seats},
+        reference=reference(booking.show_id, booking.number),
+        owner=account.name if account else "",
+    )
+
+    def draw() -> bytes:
+        return pdf_file(papers, sold, typeface_for(texts_of(papers, sold)))
+
+    file: bytes = await app.tickets.printer.run(draw)
+    return file
+
+
+def _invoices(request: Request) -> Invoices:
+    return Invoices(get_app(request).postgres)
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/bookings/{booking}/invoice.pdf",
+        call=get_invoice_pdf,
+        tag="payments",
+        answers={200: bytes},
+        refusals=(NoSuchBooking, NoInvoice, Busy),
+        media_types=("application/pdf",),
+        role=Role.FAN,
+    ),
+    Route(
+        method="GET",
+        path="/admin/invoices/seller",
+        call=get_seller,
+        tag="admin",
+        answers={200: SellerBody},
+        refusals=(NoSeller,),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="PUT",
+        path="/admin/invoices/seller",
+        call=put_seller,
+        tag="admin",
+        body=SellerBody,
+        answers={200: SellerBody},
+        role=Role.ORGANISER,
+    ),
+)

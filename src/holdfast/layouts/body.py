@@ -1,0 +1,178 @@
+"""A layout as somebody writes it: our JSON format, as structs. docs/layouts.md is its reference. No I/O.
+
+    LayoutBody ─┬─ categories   price bands, each with a colour
+                ├─ sections ─── rows ─── seats, by a numbering rule
+                ├─ areas        standing places, interchangeable within an area
+                └─ shapes       stage, bar, pitch: drawn, never sold
+
+Short to write by hand: a row is one line, equal rows are one line together. What it means is worked out in
+`layout.py`. Everything here is checked as it is read, so a `LayoutBody` that came through `checked()` has
+finite coordinates, printable names and known fields.
+"""
+
+import re
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+SEATS_MAX = 60_000
+
+# Told apart by colour-blind people too (Okabe and Ito).
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+
+# Not Meta(pattern=…): with msgspec 0.22 a process that has decoded one may crash as it exits (its issue 717)
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
+COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
+
+Coordinate = Annotated[float, Meta(ge=-1_000_000, le=1_000_000)]
+Length = Annotated[float, Meta(gt=0, le=1_000_000)]
+Degrees = Annotated[float, Meta(ge=-360, le=360)]
+Point = tuple[Coordinate, Coordinate]
+Name = Annotated[str, Meta(min_length=1, max_length=60)]
+Label = Annotated[str, Meta(min_length=1, max_length=200)]
+Colour = Annotated[str, Meta(min_length=7, max_length=7)]
+Written = Annotated[str, Meta(min_length=1, max_length=4000)]
+Rule = Written | list[Name]  # "1-14", "27-1 odd, 2-28 even", or ["1", "1a", "2"]: numbering.py
+
+
+class LayoutProblem(ValueError):
+    """What is wrong with a layout, in one line: where, what, and what to do about it."""
+
+
+def _check_words(*rules: Rule | None) -> None:
+    for rule in rules:
+        for text in [rule] if isinstance(rule, str) else rule or ():
+            if UNPRINTABLE.search(text):
+                raise LayoutProblem(f"{text[:30]!r} has a character that cannot be printed; take it out")
+
+
+def _check_colour(colour: str) -> None:
+    if not COLOUR.fullmatch(colour):
+        raise LayoutProblem(f"colour {colour!r} is not one; write #0072B2")
+
+
+class CategoryBody(Struct, frozen=True, forbid_unknown_fields=True):
+    name: Name
+    colour: Colour
+
+    def __post_init__(self) -> None:
+        _check_words(self.name)
+        _check_colour(self.colour)
+
+
+class CurveBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Seats on a circle, facing its centre."""
+
+    centre: Point
+    radius: Length  # of the first row; each further row of the block is `depth` further out
+    angle: Degrees = 90.0  # where the row is anchored: 0 right of the centre, 90 below it, 180 left of it
+
+
+class RowBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One row, or a block of equal rows one behind the other."""
+
+    label: Rule  # "C", or a block: "A-H, J, K"
+    seats: Rule  # from left to right, as the audience sees it
+    at: Point = (0.0, 0.0)  # where the row is anchored, see `align`
+    align: Literal["start", "centre", "end"] = "start"  # the part of the row that is at the anchor
+    angle: Degrees = 0.0  # the way the row runs: 0 to the right, 90 down
+    pitch: Length = 0.55  # from seat to seat
+    depth: Length = 0.95  # from row to row of a block
+    curve: CurveBody | None = None  # instead of `at` and `angle`
+    points: list[Point] = []  # instead of all of these: a place for every seat
+    aisles: Rule | None = None  # an aisle after each of these seats
+    aisle_width: Length = 1.1  # added to the pitch
+    category: Name | None = None
+    categories: dict[Name, Rule] = {}  # seats of another category than the row's
+    wheelchair: Rule | None = None
+    companion: Rule | None = None
+    restricted: Rule | None = None
+
+    def __post_init__(self) -> None:
+        _check_words(self.label, self.seats, self.category)
+
+
+class SectionBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    name: Name
+    rows: list[RowBody]
+    prefix: Annotated[str, Meta(max_length=60)] | None = None  # of labels; else the name, if there are others
+    category: Name | None = None
+    at: Point = (0.0, 0.0)  # added to everything within
+    turn: Degrees = 0.0  # clockwise, around the section's own 0, 0
+    outline: list[Point] = []
+
+    def __post_init__(self) -> None:
+        _check_words(self.name, self.prefix)
+
+
+class AreaBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Standing: as many places as its capacity, none of them anywhere in particular."""
+
+    name: Name
+    capacity: Annotated[int, Meta(ge=1, le=SEATS_MAX)]
+    outline: Annotated[list[Point], Meta(min_length=3)]
+    category: Name | None = None
+
+    def __post_init__(self) -> None:
+        _check_words(self.name)
+
+
+class ShapeBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Something to draw: it helps people find their way."""
+
+    outline: list[Point]
+    text: Annotated[str, Meta(max_length=60)] = ""
+    colour: Colour = "#D9D9D9"
+
+    def __post_init__(self) -> None:
+        _check_words(self.text)
+        _check_colour(self.colour)
+
+
+class LayoutBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    name: Name
+    focal: Point  # what people look at: the nearer, the better the seat
+    categories: Annotated[list[CategoryBody], Meta(min_length=1, max_length=32)]
+    sections: list[SectionBody] = []
+    areas: list[AreaBody] = []
+    shapes: list[ShapeBody] = []
+    focal_name: Name = "stage"
+    front: Point | None = None  # where the front is, if elsewhere: a cinema is best in the middle
+    added: list[list[Label]] = []  # written when a layout has grown: the labels each growth brought, in order
+
+    def __post_init__(self) -> None:
+        _check_words(self.name, self.focal_name)
+
+
+_NEGATIVE_ZERO = re.compile(rb'("(?:[^"\\]|\\.)*")|(?<=[\[:,])-0\.0(?=[,\]}])')
+
+
+def canonical(body: LayoutBody) -> bytes:
+    """The one spelling of a body that its hash is taken of.
+
+    PostgreSQL's jsonb keeps neither the order of keys nor the sign of a zero, so neither may count.
+    """
+    text = msgspec.json.encode(body, order="deterministic")
+    return _NEGATIVE_ZERO.sub(lambda found: found[1] or b"0.0", text)
+
+
+def checked(data: bytes) -> LayoutBody:
+    """A body from JSON text, every field within its bounds."""
+    try:
+        return msgspec.json.decode(data, type=LayoutBody)
+    except msgspec.ValidationError as problem:
+        raise LayoutProblem(f"{_plainly(str(problem))}; docs/layouts.md lists the fields") from None
+    except (msgspec.DecodeError, RecursionError) as problem:
+        raise LayoutProblem(f"{_where(problem, data)}; check it with any JSON checker") from None
+
+
+def _plainly(problem: str) -> str:
+    what, _, path = problem.partition(" - at ")
+    return f"{path.strip('`').removeprefix('$.') or 'layout'}: {what}" if path else what
+
+
+def _where(problem: Exception, data: bytes) -> str:
+    found = re.search(r"\(byte (\d+)\)", str(problem))
+    line = data[: int(found[1])].count(b"\n") + 1 if found else data.count(b"\n") + 1
+    return f"line {line}: this is not JSON ({problem})"

@@ -1,0 +1,116 @@
+"""What another layout would change about the seats of a show, seat by seat (R33). No I/O.
+
+A seat is a number, and bookings know their seats by it: so a layout for a show on sale keeps every number. At
+the same number there may be another label (renamed) or category (recategorised); new seats come behind. What
+is not to be sold any more is withdrawn: it keeps its number and is blocked for ever.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from holdfast.layouts.layout import Layout
+
+LISTED_MAX = 1000  # seats named in one answer; their count is told in full
+
+
+class WhyNot(StrEnum):
+    """Why a layout cannot be taken over while the show is on sale."""
+
+    SEATS_GONE = "seats_gone"  # they have no number in the new layout: leave them in and withdraw them
+    RENUMBERED = "renumbered"  # the same label at another number: bring the layout in with `grows_from`
+    CATEGORIES_MOVED = "categories_moved"  # old categories come first and in their order; add behind them
+    SEATS_IN_USE = "seats_in_use"  # somebody holds or has booked a seat that would change, or it is blocked
+
+
+class Renamed(Struct, frozen=True):
+    was: str
+    label: str
+
+
+class Recategorised(Struct, frozen=True):
+    label: str
+    was: str
+    category: str
+
+
+class LayoutDiff(Struct, frozen=True, kw_only=True):
+    """By number: what is there, and what would be there."""
+
+    added: list[int]
+    gone: list[int]  # numbers of the old layout
+    renumbered: list[int]  # the same
+    renamed: list[int]
+    recategorised: list[int]
+    withdrawn: list[int]
+    redrawn: int  # seats drawn elsewhere; their number, label and category may be the same
+    new_categories: list[str]
+    categories_moved: bool
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.touched or self.added or self.redrawn or self.new_categories)
+
+    @property
+    def touched(self) -> frozenset[int]:
+        """Seats that would be another thing than what somebody has bought."""
+        return frozenset((*self.gone, *self.renumbered, *self.renamed, *self.recategorised, *self.withdrawn))
+
+    def why_not(self, taken: Iterable[int]) -> list[WhyNot]:
+        reasons = [
+            (self.gone, WhyNot.SEATS_GONE),
+            (self.renumbered, WhyNot.RENUMBERED),
+            (self.categories_moved, WhyNot.CATEGORIES_MOVED),
+            (self.touched & set(taken), WhyNot.SEATS_IN_USE),
+        ]
+        return [reason for is_so, reason in reasons if is_so]
+
+
+def diff(old: Layout, new: Layout, withdrawn: Iterable[int] = ()) -> LayoutDiff:
+    was, now = old.labels, new.labels
+    gone, renumbered, renamed = [], [], []
+    for seat, label in enumerate(was):
+        if seat < len(now) and now[seat] == label:
+            continue
+        if label in new.index_of:
+            renumbered.append(seat)
+        elif seat < len(now) and now[seat] not in old.index_of:
+            renamed.append(seat)
+        else:
+            gone.append(seat)
+    names = [category.name for category in old.categories]
+    new_names = [category.name for category in new.categories]
+    both = range(min(len(was), len(now)))
+    return LayoutDiff(
+        added=[seat for seat in range(len(was), len(now)) if now[seat] not in old.index_of],
+        gone=gone,
+        renumbered=renumbered,
+        renamed=renamed,
+        recategorised=[
+            seat for seat in both if names[old.category_of[seat]] != new_names[new.category_of[seat]]
+        ],
+        withdrawn=sorted(set(withdrawn)),
+        redrawn=sum(1 for seat in both if (old.x[seat], old.y[seat]) != (new.x[seat], new.y[seat])),
+        new_categories=[name for name in new_names if name not in names],
+        categories_moved=new_names[: len(names)] != names,
+    )
+
+
+def labels(layout: Layout, seats: Iterable[int]) -> list[str]:
+    return [layout.labels[seat] for seat in sorted(seats)[:LISTED_MAX]]
+
+
+def renamings(old: Layout, new: Layout, seats: Sequence[int]) -> list[Renamed]:
+    return [Renamed(old.labels[seat], new.labels[seat]) for seat in seats[:LISTED_MAX]]
+
+
+def recategorisings(old: Layout, new: Layout, seats: Sequence[int]) -> list[Recategorised]:
+    return [
+        Recategorised(
+            old.labels[seat],
+            old.categories[old.category_of[seat]].name,
+            new.categories[new.category_of[seat]].name,
+        )
+        for seat in seats[:LISTED_MAX]
+    ]

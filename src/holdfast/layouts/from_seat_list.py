@@ -1,0 +1,140 @@
+"""Seats that another program listed one by one, gathered into sections and rows of our own format. No I/O.
+
+Such lists know where a seat is, not where the aisles are: two seats of a row are neighbours unless the gap
+between them is wider than usual in that row.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import dist
+
+import msgspec
+
+from holdfast.layouts.body import (
+    COLOURS,
+    AreaBody,
+    CategoryBody,
+    LayoutBody,
+    LayoutProblem,
+    Point,
+    RowBody,
+    SectionBody,
+    ShapeBody,
+)
+from holdfast.layouts.seating import gaps
+
+ROW_DEPTH = 0.95  # between rows whose place nobody has told
+SECTION_GAP = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSeat:
+    section: str
+    row: str
+    number: str
+    category: str
+    point: Point | None
+    trait: str = ""  # wheelchair, companion, restricted
+    aisle_after: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPlan:
+    name: str
+    seats: Sequence[FoundSeat]
+    colours: dict[str, str]  # of categories; whichever is missing gets one of ours
+    focal: Point | None = None  # None: in front of the first row, in the middle
+    areas: Sequence[AreaBody] = ()
+    shapes: Sequence[ShapeBody] = ()
+
+
+def gathered(plan: FoundPlan) -> LayoutBody:
+    """The layout of a plan: sections and rows in the order in which they appear."""
+    rows: dict[str, dict[str, list[FoundSeat]]] = {}
+    for seat in plan.seats:
+        rows.setdefault(seat.section, {}).setdefault(seat.row, []).append(seat)
+    sections, down = [], 0.0
+    for name, of_section in rows.items():
+        sections.append(SectionBody(name, [_row(label, seats) for label, seats in of_section.items()]))
+        if any(seat.point is None for seats in of_section.values() for seat in seats):
+            sections[-1] = _set_out(sections[-1], down)
+            down += len(of_section) * ROW_DEPTH + SECTION_GAP
+    if not plan.seats and not plan.areas:
+        raise LayoutProblem("there are no seats in it; a plan needs at least one seat or standing area")
+    return LayoutBody(
+        name=plan.name,
+        focal=plan.focal or _in_front([seat.point for seat in plan.seats if seat.point]),
+        categories=_categories(plan),
+        sections=sections,
+        areas=list(plan.areas),
+        shapes=list(plan.shapes),
+    )
+
+
+def _categories(plan: FoundPlan) -> list[CategoryBody]:
+    used = [seat.category for seat in plan.seats] + [area.category or "" for area in plan.areas]
+    free = [colour for colour in COLOURS if colour not in plan.colours.values()] or list(COLOURS)
+    found: list[CategoryBody] = []
+    for name in dict.fromkeys(used):
+        found.append(CategoryBody(name, plan.colours.get(name) or free[len(found) % len(free)]))
+    return found
+
+
+def _row(label: str, found: list[FoundSeat]) -> RowBody:
+    seats = _in_order(found)
+    points = [seat.point for seat in seats if seat.point is not None]
+    after = {position for position, seat in enumerate(seats[:-1]) if seat.aisle_after} | set(gaps(points))
+    usual = Counter(seat.category for seat in seats).most_common(1)[0][0]
+    others = defaultdict[str, list[str]](list)
+    for seat in seats:
+        if seat.category != usual:
+            others[seat.category].append(seat.number)
+    return RowBody(
+        label=[label],
+        seats=[seat.number for seat in seats],
+        points=points,
+        aisles=[seats[position].number for position in sorted(after)] or None,
+        category=usual,
+        categories=dict(others),
+        wheelchair=_having(seats, "wheelchair"),
+        companion=_having(seats, "companion"),
+        restricted=_having(seats, "restricted"),
+    )
+
+
+def _having(seats: list[FoundSeat], trait: str) -> list[str] | None:
+    return [seat.number for seat in seats if seat.trait == trait] or None
+
+
+def _in_order(seats: list[FoundSeat]) -> list[FoundSeat]:
+    """As they stand. Lists often go 1, 3, 5, 2, 4, 6; the shortest walk past all of them is the row."""
+    if any(seat.point is None for seat in seats):
+        return seats
+    orders = [seats] + [sorted(seats, key=lambda seat: _along(seat, axis)) for axis in (0, 1)]
+    return min(orders, key=_walk)
+
+
+def _along(seat: FoundSeat, axis: int) -> float:
+    return seat.point[axis] if seat.point else 0.0
+
+
+def _walk(seats: Iterable[FoundSeat]) -> float:
+    return sum(dist(a, b) for a, b in pairwise(seat.point for seat in seats if seat.point))
+
+
+def _set_out(section: SectionBody, down: float) -> SectionBody:
+    """Rows that nobody placed: one behind the other, each in the middle."""
+    rows = [
+        msgspec.structs.replace(row, points=[], align="centre", at=(0.0, down + behind * ROW_DEPTH))
+        for behind, row in enumerate(section.rows)
+    ]
+    return msgspec.structs.replace(section, rows=rows)
+
+
+def _in_front(points: list[Point]) -> Point:
+    if not points:
+        return 0.0, -3.0
+    xs, ys = [x for x, _ in points], [y for _, y in points]
+    return (min(xs) + max(xs)) / 2, min(ys) - 0.1 * (max(ys) - min(ys)) - 0.02 * (max(xs) - min(xs))

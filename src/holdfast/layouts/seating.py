@@ -1,0 +1,165 @@
+"""From rows as written to seats that stand somewhere. No I/O.
+
+x grows to the right and y downwards, as on a screen; angles grow clockwise. The audience of a row that runs
+to the right looks up. Turned or curved, it is the same picture: left to right as the audience sees it, and
+the next row of a block behind it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import cos, dist, pi, radians, sin
+from statistics import median
+from typing import NamedTuple
+
+from holdfast.layouts.body import LayoutBody, LayoutProblem, Point, RowBody, Rule, SectionBody
+from holdfast.layouts.numbering import numbers, picked
+
+TRAITS = {"wheelchair": b"w", "companion": b"c", "restricted": b"r"}  # everything else is b"n"
+GAP_MAX = 1.6  # of the row's usual pitch: a wider gap is an aisle
+
+
+class Run(NamedTuple):
+    start: int
+    length: int
+
+
+class Category(NamedTuple):
+    name: str
+    colour: str
+
+
+class Area(NamedTuple):
+    name: str
+    start: int
+    capacity: int
+    category: int
+
+
+class Stretch(NamedTuple):
+    """What a run is called and how it is drawn; `Layout.stretches` goes along with `Layout.runs`."""
+
+    section: int
+    row: str
+    numbers: tuple[str, ...]
+    circle: tuple[float, float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeatedRow:
+    section: int
+    label: str
+    numbers: list[str]
+    points: list[Point]
+    breaks: frozenset[int]  # positions after which there is an aisle
+    categories: bytes
+    traits: bytes
+    circle: tuple[float, float, float] | None  # centre x, y and radius of a curved row
+
+
+def seated(body: LayoutBody) -> Iterator[SeatedRow]:
+    """Every row of every section, in the order they are written."""
+    category_of = {category.name: index for index, category in enumerate(body.categories)}
+    for index, section in enumerate(body.sections):
+        for row in section.rows:
+            try:
+                yield from _block(index, section, row, category_of)
+            except LayoutProblem as problem:
+                raise LayoutProblem(f"section {section.name}, row {_short(row.label)}: {problem}") from None
+
+
+def category_index(name: str | None, category_of: dict[str, int]) -> int:
+    if name is None and len(category_of) == 1:
+        return 0
+    if name is None:
+        raise LayoutProblem("no category; give the row or its section one")
+    if name not in category_of:
+        raise LayoutProblem(f"category {name} is not among the layout's: {', '.join(category_of)}")
+    return category_of[name]
+
+
+def placed(section: SectionBody, point: Point) -> Point:
+    """A point of a section where it is in the hall."""
+    x, y = point
+    across, down = cos(radians(section.turn)), sin(radians(section.turn))
+    return section.at[0] + x * across - y * down, section.at[1] + x * down + y * across
+
+
+def gaps(points: list[Point]) -> list[int]:
+    """Positions after which the next seat is too far away to be a neighbour."""
+    steps = [dist(a, b) for a, b in pairwise(points)]
+    usual = median(steps) if steps else 0.0
+    return [position for position, step in enumerate(steps) if step > GAP_MAX * usual]
+
+
+def _block(
+    index: int, section: SectionBody, row: RowBody, category_of: dict[str, int]
+) -> Iterator[SeatedRow]:
+    labels, seats = numbers(row.label), numbers(row.seats)
+    breaks = frozenset(picked(row.aisles, seats))
+    categories = _categories(section, row, seats, category_of)
+    traits = _traits(row, seats)
+    if row.points and (len(row.points) != len(seats) or len(labels) > 1):
+        raise LayoutProblem(f"{len(row.points)} points for {len(seats)} seats; give one row one point a seat")
+    for behind, label in enumerate(labels):
+        points = row.points or list(_points(row, len(seats), breaks, behind * row.depth))
+        circle = None
+        if row.curve and not row.points:
+            circle = (*placed(section, row.curve.centre), row.curve.radius + behind * row.depth)
+        here = [placed(section, point) for point in points]
+        yield SeatedRow(index, label, seats, here, breaks, categories, traits, circle)
+
+
+def _points(row: RowBody, count: int, breaks: frozenset[int], back: float) -> Iterator[Point]:
+    """Where the seats are; `back` is how far the row is behind the first one of its block."""
+    along = [0.0]
+    for position in range(count - 1):
+        along.append(along[-1] + row.pitch + (row.aisle_width if position in breaks else 0.0))
+    shift = {"start": 0.0, "centre": along[-1] / 2, "end": along[-1]}[row.align]
+    if row.curve:
+        radius = row.curve.radius + back
+        if along[-1] > 2 * pi * radius:
+            raise LayoutProblem("the row is longer than its circle; raise the radius or lower the pitch")
+        for distance in along:
+            angle = radians(row.curve.angle) - (distance - shift) / radius
+            yield row.curve.centre[0] + radius * cos(angle), row.curve.centre[1] + radius * sin(angle)
+        return
+    right, down = cos(radians(row.angle)), sin(radians(row.angle))
+    for distance in along:
+        ahead = distance - shift
+        yield row.at[0] + ahead * right - back * down, row.at[1] + ahead * down + back * right
+
+
+def _categories(section: SectionBody, row: RowBody, seats: list[str], category_of: dict[str, int]) -> bytes:
+    # A row whose seats all have a category of their own needs none itself.
+    own = {position for rule in row.categories.values() for position in picked(rule, seats)}
+    usual = 0 if len(own) == len(seats) else category_index(row.category or section.category, category_of)
+    found = bytearray([usual]) * len(seats)
+    for name, rule in row.categories.items():
+        for position in _each_once(rule, seats, own, "category"):
+            found[position] = category_index(name, category_of)
+    return bytes(found)
+
+
+def _traits(row: RowBody, seats: list[str]) -> bytes:
+    found = bytearray(b"n" * len(seats))
+    rules = {"wheelchair": row.wheelchair, "companion": row.companion, "restricted": row.restricted}
+    left = set(range(len(seats)))
+    for name, rule in rules.items():
+        if rule is not None:
+            for position in _each_once(rule, seats, left, "trait"):
+                found[position] = TRAITS[name][0]
+    return bytes(found)
+
+
+def _each_once(rule: Rule, seats: list[str], left: set[int], what: str) -> Iterator[int]:
+    for position in picked(rule, seats):
+        if position not in left:
+            raise LayoutProblem(f"seat {seats[position]} has two {what} rules; leave one")
+        left.discard(position)
+        yield position
+
+
+def _short(rule: Rule) -> str:
+    text = rule if isinstance(rule, str) else ", ".join(rule)
+    return text if len(text) <= 24 else f"{text[:24]}…"

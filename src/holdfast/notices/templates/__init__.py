@@ -1,1 +1,0 @@
-"""Words by language (*.toml) and the page around them (letter.html, letter.css, letter.txt)."""

@@ -1,1 +1,0 @@
-"""Notices become letters: what they speak of is read, and put into words."""

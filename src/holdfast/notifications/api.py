@@ -1,0 +1,135 @@
+"""/admin/notices: what could not be sent, sent again; what people get to see; under whose name it goes."""
+
+from base64 import b64encode
+from hashlib import sha256
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.notifications.errors import NoSuchNotice
+from holdfast.notifications.message import text_of
+from holdfast.notifications.notice import Kind, NoticeList, NoticePage, NoticesAsked, PreviewAsked, SenderBody
+from holdfast.notifications.sample import sample_html, sample_letter
+from holdfast.notifications.store import Notices
+from holdfast.notifications.templating import stationery
+from holdfast.web.caller import Role
+from holdfast.web.context import get_app, get_caller
+from holdfast.web.responses import answer, query, read
+from holdfast.web.routing import Route
+
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+async def list_notices(request: Request) -> Response:
+    """What people are sent, newest first: the dead, the queued, or all."""
+    return answer(200, await _notices(request).newest(query(NoticesAsked, request)), NO_STORE)
+
+
+async def replay_notice(request: Request) -> Response:
+    """Send a notice again, now.
+
+    One that never arrived is sent as the same mail; one that was sent goes out once more, as a new one.
+    """
+    return answer(200, await _notices(request).replay(request.path_params["notice"]), NO_STORE)
+
+
+async def preview_notice(request: Request) -> Response:
+    """What people get to see, with made-up data: the page of a mail, or with `text=true` the text of it."""
+    asked = query(PreviewAsked, request)
+    try:
+        kind = Kind(request.path_params["kind"])
+    except ValueError:
+        raise NoSuchNotice(kinds=list(Kind)) from None
+    letter = sample_letter(kind, asked.locale, stationery())
+    if asked.text:
+        return Response(text_of(letter, stationery()), 200, {**NO_STORE, **SAFE}, "text/plain")
+    page = sample_html(letter, stationery())
+    headers = {**NO_STORE, **SAFE, "Content-Security-Policy": policy(stationery().style)}
+    return Response(page, 200, headers, "text/html")
+
+
+async def get_sender(request: Request) -> Response:
+    """Under which name your letters go out."""
+    sender = await _notices(request).sender(get_caller(request).account_id)
+    if sender is None:
+        raise NoSuchNotice
+    return answer(200, sender, NO_STORE)
+
+
+async def put_sender(request: Request) -> Response:
+    """Say under which name letters about your shows go out, and where answers to them go.
+
+    The address they come from stays the box office's: mail servers believe no other.
+    """
+    body = read(SenderBody, await request.body())
+    await _notices(request).set_sender(get_caller(request).account_id, body)
+    return answer(200, body, NO_STORE)
+
+
+SAFE = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+
+
+def policy(*styles: str) -> str:
+    """These styles, pictures that are in the page, and nothing else."""
+    hashes = (b64encode(sha256(style.encode()).digest()).decode() for style in styles)
+    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
+    return (
+        f"default-src 'none'; style-src {allowed}; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+def _notices(request: Request) -> Notices:
+    store: Notices = get_app(request).notices
+    return store
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/admin/notices",
+        call=list_notices,
+        tag="notices",
+        query=NoticesAsked,
+        answers={200: NoticeList},
+        role=Role.ADMIN,
+    ),
+    Route(
+        method="POST",
+        path="/admin/notices/{notice:int}/replay",
+        call=replay_notice,
+        tag="notices",
+        answers={200: NoticePage},
+        refusals=(NoSuchNotice,),
+        role=Role.ADMIN,
+    ),
+    Route(
+        method="GET",
+        path="/admin/notices/preview/{kind}",
+        call=preview_notice,
+        tag="notices",
+        query=PreviewAsked,
+        answers={200: bytes},
+        refusals=(NoSuchNotice,),
+        media_types=("text/html", "text/plain"),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="GET",
+        path="/admin/notices/sender",
+        call=get_sender,
+        tag="notices",
+        answers={200: SenderBody},
+        refusals=(NoSuchNotice,),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="PUT",
+        path="/admin/notices/sender",
+        call=put_sender,
+        tag="notices",
+        body=SenderBody,
+        answers={200: SenderBody},
+        role=Role.ORGANISER,
+    ),
+)

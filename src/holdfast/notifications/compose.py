@@ -1,0 +1,214 @@
+"""Reads what a notice speaks of, as it is now, and writes the letter. What is not true any more is moot."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from holdfast.bookings import Booking, Ledger, State, public_id, reference
+from holdfast.catalogue import Catalogue
+from holdfast.config import Config
+from holdfast.engines.postgres import Postgres
+from holdfast.layouts import Layout
+from holdfast.notifications.mail import Envelope, mail_of, message_id, name_and_address
+from holdfast.notifications.message import Contents, Enclosure, Letter, SeatName, Stub, letter_of
+from holdfast.notifications.notice import Channel, Due, Kind
+from holdfast.notifications.sample import OCCASION, TICKET, sample_html, sample_letter
+from holdfast.notifications.senders import Parcel
+from holdfast.notifications.store import Q
+from holdfast.notifications.templating import stationery
+from holdfast.tickets import Codes, IssuedTicket, Occasion, Tickets, calendar_file, png
+
+PDF, ICS = "application/pdf", "text/calendar"
+TICKETS_SHOWN_MAX = 10  # pictures in one letter; all of them are in the PDF
+
+
+class Writer:
+    def __init__(
+        self, postgres: Postgres, catalogue: Catalogue, ledger: Ledger, tickets: Tickets, config: Config
+    ) -> None:
+        self._postgres = postgres
+        self._catalogue = catalogue
+        self._ledger = ledger
+        self._tickets = tickets
+        self._config = config
+
+    @property
+    def _base(self) -> str | None:
+        """Without an address of ours a link leads nowhere, except on the mail page, which is at home here."""
+        base = self._config.public_url.rstrip("/")
+        return base if base or not self._config.mail_url else None
+
+    async def warm_up(self) -> None:
+        """Fonts, words and templates are read now, and not while somebody waits for their first mail."""
+        for locale in stationery().words:
+            sample_html(sample_letter(Kind.TICKETS, locale, stationery()), stationery())
+        await self._tickets.printer.print(OCCASION, [TICKET])
+
+    async def letter(self, due: Due) -> Letter | None:
+        """None: it is moot."""
+        contents = await self._contents(due)
+        return letter_of(due.kind, contents, due.locale, stationery()) if contents else None
+
+    async def parcel(self, due: Due, letter: Letter) -> Parcel:
+        """Ready to go: a whole mail, or its subject as a short text."""
+        name, address = name_and_address(self._config.mail_from)
+        known: dict[str, Any] = {"kind": due.kind, "account_id": due.account_id, "address": due.address}
+        known |= {"notice_id": due.id, "key": f"notice-{due.id}-{due.round}", "locale": letter.locale}
+        if due.channel is not Channel.MAIL:
+            link = next((stub.link for _, stub in letter.stubs if stub.link), letter.link)
+            text = f"{letter.subject} {link}".strip()
+            return Parcel(text=text, **known)
+        chosen = await self._postgres.fetchrow(Q.sender_of_show, due.show_id)
+        envelope = Envelope(
+            message_id=message_id(due.id, due.written_at, due.round, address),
+            sent_at=due.written_at,
+            from_name=chosen["from_name"] if chosen else name,
+            from_address=address,
+            to_name=due.name,
+            to_address=due.address,
+            reply_to=chosen["reply_to"] if chosen else "",
+        )
+        mail = mail_of(letter, envelope, stationery()).as_bytes()
+        return Parcel(text=letter.subject, mail=mail, **known)
+
+    async def _contents(self, due: Due) -> Contents | None:
+        occasion = await self._tickets.occasion(due.show_id)
+        contents = replace(_of_show(due, occasion), base=self._base)
+        match due.kind:
+            case Kind.HOLD_LAPSING | Kind.DECLINED:
+                return await self._while_held(due, contents)
+            case Kind.TICKETS:
+                return await self._with_tickets(due, contents, occasion)
+            case Kind.TICKET_GIVEN | Kind.TICKET_GOT:
+                return await self._of_transfer(due, contents, occasion)
+            case Kind.SHOW_CHANGED:
+                return await self._of_move(due, contents, occasion)
+            case Kind.SHOW_CANCELLED:
+                return replace(contents, enclosures=[await self._calendar(due, occasion, is_off=True)])
+        return replace(contents, seats=await self._seats(due.show_id, due.body.get("seats", ())))
+
+    async def _while_held(self, due: Due, contents: Contents) -> Contents | None:
+        """As long as there is something to pay for."""
+        booking = await self._booking(due)
+        left_s = (booking.expires_at - datetime.now(UTC)).total_seconds() if booking else 0.0
+        if booking is None or booking.state is not State.HELD or left_s <= 0:
+            # Who has paid meanwhile, or is about to, is not told that they could not.
+            has_lapsed = booking is not None and booking.state in (State.HELD, State.EXPIRED)
+            return contents if due.kind is Kind.DECLINED and has_lapsed else None
+        return replace(
+            contents,
+            seats=await self._seats(due.show_id, booking.seats),
+            amount_minor=booking.amount_minor,
+            currency=booking.currency,
+            until=booking.expires_at,
+            minutes=max(1, round(left_s / 60)),
+        )
+
+    async def _with_tickets(self, due: Due, contents: Contents, occasion: Occasion) -> Contents | None:
+        booking = await self._booking(due)
+        found = await self._tickets.of_booking(due.show_id, due.number or 0)
+        own = [one for one in found if one.is_of(due.account_id or 0, due.address) and one.voided_at is None]
+        if booking is None or not own:
+            return None
+        return replace(
+            await self._with(due, contents, occasion, own, booking),
+            amount_minor=booking.amount_minor if len(own) == len(booking.seats) else 0,
+            currency=booking.currency,
+        )
+
+    async def _with(
+        self,
+        due: Due,
+        contents: Contents,
+        occasion: Occasion,
+        tickets: list[IssuedTicket],
+        booking: Booking | None,
+    ) -> Contents:
+        """With these tickets: as pictures, as a PDF and in a calendar."""
+        layout = (await self._catalogue.show_on_sale(due.show_id)).layout
+        enclosures = []
+        if any(one.codes is not Codes.LIVE for one in tickets):
+            paper = await self._tickets.paper(occasion, tickets, booking)
+            enclosures.append(Enclosure("tickets.pdf", PDF, paper))
+        labels = [layout.labels[one.seat] for one in tickets]
+        enclosures.append(await self._calendar(due, occasion, labels))
+        return replace(
+            contents,
+            seats=[_named(layout, one.seat) for one in tickets],
+            stubs=[await self._stub(one, layout) for one in tickets[:TICKETS_SHOWN_MAX]],
+            enclosures=enclosures,
+        )
+
+    async def _of_transfer(self, due: Due, contents: Contents, occasion: Occasion) -> Contents | None:
+        serial, edition = due.body["serial"], due.body["edition"]
+        ticket = await self._tickets.find(due.show_id, serial)
+        people = await self._postgres.fetchrow(Q.giver_and_getter, due.show_id, serial, edition)
+        if ticket is None or people is None:
+            return None
+        if due.kind is Kind.TICKET_GIVEN:
+            seats = await self._seats(due.show_id, [ticket.seat])
+            return replace(contents, seats=seats, other=people["getter"])
+        contents = replace(contents, other=people["giver"] or "?", reference="", booking_path="")
+        if ticket.edition != edition or ticket.voided_at is not None:
+            return None  # it has gone on, or back
+        if ticket.owner_id is None:  # it waits for whoever signs up: until then its code is nobody's
+            return replace(contents, seats=await self._seats(due.show_id, [ticket.seat]))
+        return await self._with(due, contents, occasion, [ticket], None)
+
+    async def _of_move(self, due: Due, contents: Contents, occasion: Occasion) -> Contents | None:
+        if occasion.cancelled:
+            return None
+        found = await self._tickets.of_booking(due.show_id, due.number or 0)
+        layout = (await self._catalogue.show_on_sale(due.show_id)).layout
+        labels = [layout.labels[one.seat] for one in found if one.is_of(due.account_id or 0, due.address)]
+        return replace(
+            contents,
+            starts_before=datetime.fromisoformat(due.body["starts_before"]),
+            enclosures=[await self._calendar(due, occasion, labels)],
+        )
+
+    async def _calendar(
+        self, due: Due, occasion: Occasion, labels: list[str] | None = None, *, is_off: bool = False
+    ) -> Enclosure:
+        booking_id = public_id(due.show_id, due.number or 0)
+        file = calendar_file(occasion, booking_id, labels or [], is_off=is_off, now=due.written_at)
+        return Enclosure("tickets.ics", ICS, file)
+
+    async def _stub(self, ticket: IssuedTicket, layout: Layout) -> Stub:
+        link, base = await self._tickets.link(ticket), self._base
+        code = await self._tickets.fixed_code(ticket) if ticket.codes is Codes.FIXED else None
+        return Stub(
+            seat=_named(layout, ticket.seat),
+            picture=png(code) if code else None,
+            link="" if base is None else f"{base}/tickets/{link}",
+        )
+
+    async def _booking(self, due: Due) -> Booking | None:
+        return None if due.number is None else await self._ledger.booking(due.show_id, due.number)
+
+    async def _seats(self, show_id: int, seats: Any) -> list[SeatName]:
+        layout = (await self._catalogue.show_on_sale(show_id)).layout
+        return [_named(layout, seat) for seat in seats]
+
+
+def _named(layout: Layout, index: int) -> SeatName:
+    seat = layout.seat(index)
+    return SeatName(seat.section, seat.row, seat.number)
+
+
+def _of_show(due: Due, occasion: Occasion) -> Contents:
+    at = due.body.get("at")
+    return Contents(
+        name=due.name,
+        title=occasion.title,
+        where=[occasion.hall, occasion.venue, occasion.address, occasion.city],
+        starts_at=occasion.starts_at,
+        zone=occasion.starts_local.tzinfo or UTC,
+        reference=reference(due.show_id, due.number) if due.number is not None else "",
+        booking_path=f"/bookings/{public_id(due.show_id, due.number)}" if due.number is not None else "",
+        show_path=f"/shows/{due.show_id}",
+        amount_minor=due.body.get("amount_minor", 0),
+        currency=due.body.get("currency", ""),
+        reason=due.body.get("reason") or "",
+        at=datetime.fromisoformat(at) if at else None,
+    )

@@ -1,0 +1,248 @@
+"""Sends what is due. A lane is one link to one sender; letters go over it one after the other.
+
+    take a few ──► link up ──► write ──► send ──► end, or put off
+        ▲            │ nobody there
+        └── wait ◄───┘ given back, untried: nobody's turn is used up by a server that is away
+
+Lanes know nothing of each other: one that waits for a slow server keeps no other from sending, and mail keeps
+no phone from buzzing. What a lane has taken is its own for LEASE_S, again and again while it is at it; what a
+dead one had is due again after that.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+
+import structlog
+
+from holdfast.engines.errors import EngineDown
+from holdfast.engines.metrics import meter
+from holdfast.errors import Busy
+from holdfast.notifications.compose import Writer
+from holdfast.notifications.notice import LEASE_S, Channel, Due, State
+from holdfast.notifications.senders import Away, Bounced, Link, LinkLost, NotNow, Parcel, Sender
+from holdfast.notifications.store import Notices
+
+log = structlog.get_logger(__name__)
+
+LANES = 4  # links to one sender, for a worker
+TAKEN_AT_ONCE_MAX = 4  # few: whoever dies has so many wait for the end of their lease
+WRITTEN_WITHIN_S = 30.0  # a letter that takes longer is tried again
+RENEW_PAUSE_S = LEASE_S / 4
+AWAY_PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)  # before somebody who was not there is looked for again
+SET_ASIDE_MAX = 1_000
+WARNED_AT_ONCE_MAX = 500
+FORGOTTEN_AT_ONCE_MAX = 1_000
+
+
+class Pile:
+    """What a lane has taken and not ended. `next` gives only what is still its own."""
+
+    def __init__(self, notices: Notices, taken: Sequence[Due], taken_at: float) -> None:
+        self._notices = notices
+        self._waiting = deque(taken)
+        self._ours = {due.id: due for due in taken}
+        self._until = taken_at + LEASE_S
+
+    def next(self) -> Due | None:
+        while self._waiting:
+            if self.has(due := self._waiting.popleft()):
+                return due
+        return None
+
+    def has(self, due: Due) -> bool:
+        """A process that slept through its lease, or a ledger that did, has lost them to others."""
+        return due.id in self._ours and time.monotonic() < self._until
+
+    def done(self, due: Due) -> None:
+        self._ours.pop(due.id, None)
+
+    async def give_back(self, reason: str) -> None:
+        await self._notices.give_back(list(self._ours.values()), reason)
+        self._ours.clear()
+
+    @asynccontextmanager
+    async def kept(self) -> AsyncIterator[None]:
+        """Ours as long as the block lasts."""
+        keeping = asyncio.create_task(self._keep())
+        try:
+            yield
+        finally:
+            keeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await keeping
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_PAUSE_S)
+            asked_at = time.monotonic()
+            try:
+                still = await self._notices.renew(list(self._ours.values()))
+            except EngineDown as down:
+                log.warning("a lease was not renewed", engine=down.engine)
+                continue
+            self._ours = {name: due for name, due in self._ours.items() if name in still}
+            self._until = asked_at + LEASE_S
+
+
+class Lane:
+    def __init__(
+        self, notices: Notices, writer: Writer, channel: Channel, sender: Sender, end: State
+    ) -> None:
+        """`end`: what a notice is once its letter is taken."""
+        self._notices = notices
+        self._writer = writer
+        self._channel = channel
+        self._sender = sender
+        self._end_state = end
+        self._failures = 0
+        self._looks_at = 0.0  # not before
+
+    async def send(self) -> int:
+        """Some letters; how many were taken up."""
+        if (now := time.monotonic()) < self._looks_at:
+            return 0
+        taken = await self._notices.take_due(TAKEN_AT_ONCE_MAX, [self._channel])
+        if taken:
+            pile = Pile(self._notices, taken, now)
+            async with pile.kept():
+                await self._carry(pile)
+        return len(taken)
+
+    async def _carry(self, pile: Pile) -> None:
+        """One link after the other until the pile is gone; with nobody there, its rest is given back."""
+        due = pile.next()
+        while due is not None:
+            try:
+                async with self._sender.open() as link:
+                    self._failures = 0
+                    while due is not None and link.is_open:
+                        await self._deliver(link, pile, due)
+                        due = pile.next()
+            except LinkLost as lost:
+                log.info("a link was lost", channel=self._channel, reason=str(lost))
+                due = pile.next()
+            except Away as away:
+                self._wait(str(away))
+                await pile.give_back(str(away))
+                return
+
+    def _wait(self, reason: str) -> None:
+        pause_s = AWAY_PAUSES_S[min(self._failures, len(AWAY_PAUSES_S) - 1)]
+        self._failures += 1
+        self._looks_at = time.monotonic() + pause_s
+        log.warning("nobody takes our letters", channel=self._channel, reason=reason, pause_s=pause_s)
+
+    async def _deliver(self, link: Link, pile: Pile, due: Due) -> None:
+        """Sent, put off or given up; Away and LinkLost are for whoever has the link."""
+        try:
+            state = await self._send_one(link, pile, due)
+        except EngineDown as down:  # its lease ends, and it is due again
+            log.warning("a notice was left alone", notice_id=due.id, engine=down.engine)
+        except Bounced as no:
+            await self._end(due, State.DEAD, str(no))
+        except LinkLost as lost:
+            await self._put_off(due, str(lost))
+            pile.done(due)
+            raise
+        except TimeoutError:
+            await self._put_off(due, "it took too long")
+        except (NotNow, Busy) as no:
+            await self._put_off(due, str(no) or "busy")
+        except Away:
+            raise
+        except Exception as error:  # a letter that cannot be written keeps no other from being sent
+            log.exception("a notice could not be sent", notice_id=due.id, kind=due.kind)
+            await self._put_off(due, repr(error))
+        else:
+            if state is not None:
+                await self._end(due, state)
+        pile.done(due)
+
+    async def _send_one(self, link: Link, pile: Pile, due: Due) -> State | None:
+        """None: it is somebody else's by now."""
+        async with asyncio.timeout(WRITTEN_WITHIN_S):
+            letter = await self._writer.letter(due)
+            if letter is None:
+                return State.MOOT
+            parcel = await self._writer.parcel(due, letter)
+        if not pile.has(due):
+            return None
+        await link.send(parcel)
+        return self._end_state
+
+    async def _end(self, due: Due, state: State, reason: str | None = None) -> None:
+        await self._notices.end(due, state, reason)
+        meter.add("notices_total", kind=due.kind, state=state)
+        if state is State.DEAD:
+            log.error("a notice is dead", notice_id=due.id, kind=due.kind, reason=reason)
+
+    async def _put_off(self, due: Due, reason: str) -> None:
+        state = await self._notices.put_off(due, reason)
+        meter.add("notices_total", kind=due.kind, state=state or State.QUEUED)
+        if state is State.DEAD:
+            log.error("a notice is dead", notice_id=due.id, kind=due.kind, reason=reason)
+
+
+class Post:
+    """Every lane of a worker, and what is due when nobody sends."""
+
+    def __init__(
+        self, notices: Notices, writer: Writer, senders: Mapping[Channel, Sender], *, keeps: bool
+    ) -> None:
+        """`keeps`: mail goes into a drawer of the ledger, for the mail page of a demo."""
+        self._notices = notices
+        self._writer = writer
+        self._is_warm = False
+        known = {channel: (sender, State.SENT) for channel, sender in senders.items()}
+        if keeps and Channel.MAIL not in known:
+            known[Channel.MAIL] = (Drawer(notices), State.KEPT)
+        self._channels = list(known)
+        self.lanes = [
+            [Lane(notices, writer, channel, sender, end) for _ in range(LANES)]
+            for channel, (sender, end) in known.items()
+        ]
+
+    async def send(self) -> int:
+        """Every lane once."""
+        aside = await self.set_aside()
+        some = await asyncio.gather(*(lane.send() for lanes in self.lanes for lane in lanes))
+        return aside + sum(some)
+
+    async def set_aside(self) -> int:
+        """What goes by ways that nobody has. Who has some makes ready for the first letter."""
+        if self._channels and not self._is_warm:
+            await self._writer.warm_up()
+            self._is_warm = True
+        return await self._notices.set_aside(SET_ASIDE_MAX, self._channels)
+
+    async def warn(self) -> int:
+        return await self._notices.warn_of_lapsing(WARNED_AT_ONCE_MAX)
+
+    async def count(self) -> int:
+        for state, number in (await self._notices.counts()).items():
+            meter.measure(f"notices_{state}", number)
+        return 0
+
+    async def forget(self) -> int:
+        return await self._notices.forget(FORGOTTEN_AT_ONCE_MAX)
+
+
+class Drawer:
+    """Where mails go that nobody sends."""
+
+    def __init__(self, notices: Notices) -> None:
+        self._notices = notices
+
+    @property
+    def is_open(self) -> bool:
+        return True
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["Drawer"]:
+        yield self
+
+    async def send(self, parcel: Parcel) -> None:
+        await self._notices.keep(parcel.notice_id, parcel.text, parcel.mail)

@@ -1,0 +1,251 @@
+"""A notice in words: subject, heading, lines, details, tickets; in the reader's language. No I/O.
+
+Words come from a table for each language (templates/*.toml), the page around them from one template for all:
+whoever translates sees sentences and nothing else, and a language cannot look different from another. Babel
+says which plural a number wants, and how dates, times and amounts are written.
+"""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, Any
+
+from holdfast.money import spelt
+from holdfast.notifications.notice import Kind
+
+if TYPE_CHECKING:  # as in money.py: whoever writes no letters does without them
+    from jinja2 import Template
+
+USUAL = "en"
+# How a language writes dates and amounts, where its own name alone means a country that is not meant.
+WRITTEN_AS = {"en": "en_GB"}
+
+Words = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Stationery:
+    """Everything a letter is written with: words by language, the page as HTML and as text."""
+
+    words: Mapping[str, Words]
+    html: "Template"
+    text: "Template"
+    style: str  # of the page: whoever shows it allows this one and no other
+
+    def locale(self, wanted: str) -> str:
+        return wanted if wanted in self.words else USUAL
+
+
+@dataclass(frozen=True, slots=True)
+class SeatName:
+    section: str
+    row: str  # empty: a standing place
+    number: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stub:
+    """A ticket in a letter: its seat, its code as a picture where a fixed one opens the door, its page."""
+
+    seat: SeatName
+    picture: bytes | None = None  # PNG
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosure:
+    name: str
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What there is to say; which of it is said is a matter of the notice's kind."""
+
+    name: str
+    title: str
+    where: Sequence[str]
+    starts_at: datetime
+    zone: tzinfo  # where it takes place
+    reference: str = ""
+    seats: Sequence[SeatName] = ()
+    amount_minor: int = 0
+    currency: str = ""
+    until: datetime | None = None  # of a hold
+    minutes: int = 0  # that are left of it
+    reason: str = ""  # the bank's
+    at: datetime | None = None  # when money went back
+    starts_before: datetime | None = None
+    other: str = ""  # who a ticket comes from or goes to
+    base: str | None = None  # where we are on the web; None: nowhere that could be linked to
+    booking_path: str = ""
+    show_path: str = ""
+    stubs: Sequence[Stub] = ()
+    enclosures: Sequence[Enclosure] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    locale: str
+    subject: str
+    greeting: str
+    heading: str
+    lines: Sequence[str]
+    details: Sequence[tuple[str, str]]
+    stubs: Sequence[tuple[str, Stub]]  # with their seats in words
+    open_word: str  # on the link to a ticket's page
+    code_word: str  # instead of a picture, for who cannot see it
+    foot: str
+    link: str = ""  # to where there is something to do or to see
+    link_word: str = ""
+    enclosures: Sequence[Enclosure] = field(default=())
+
+
+# What is listed beneath the lines, in this order.
+DETAILS: Mapping[Kind, tuple[str, ...]] = {
+    Kind.HOLD_LAPSING: ("when", "where", "seats", "amount", "until"),
+    Kind.HOLD_LAPSED: ("when", "where", "seats"),
+    Kind.TICKETS: ("when", "where", "seats", "amount", "booking"),
+    Kind.DECLINED: ("when", "where", "amount", "reason", "until"),
+    Kind.LATE_BOOKED: ("when", "where", "amount", "booking"),
+    Kind.LATE_REFUNDED: ("when", "where", "amount", "booking"),
+    Kind.REFUNDED: ("amount", "day", "seats", "booking"),
+    Kind.SHOW_CHANGED: ("before", "when", "where", "booking"),
+    Kind.SHOW_CANCELLED: ("when", "where", "booking"),
+    Kind.TICKET_GIVEN: ("when", "where", "seats", "booking"),
+    Kind.TICKET_GOT: ("when", "where", "seats"),
+}
+
+
+# What the button of a letter says, and where it leads; INSTEAD is for letters that say `otherwise`.
+BUTTONS: Mapping[Kind, tuple[str, str]] = {
+    Kind.HOLD_LAPSING: ("pay", "booking_path"),
+    Kind.HOLD_LAPSED: ("choose", "show_path"),
+    Kind.DECLINED: ("pay", "booking_path"),
+    Kind.LATE_BOOKED: ("see", "booking_path"),
+    Kind.LATE_REFUNDED: ("choose", "show_path"),
+    Kind.REFUNDED: ("see", "booking_path"),
+    Kind.SHOW_CHANGED: ("see", "booking_path"),
+}
+INSTEAD: Mapping[Kind, tuple[str, str]] = {
+    Kind.DECLINED: ("choose", "show_path"),
+    Kind.TICKET_GOT: ("sign_up", "sign_up_path"),
+}
+SIGN_UP = "/sign-up"
+
+
+def letter_of(kind: Kind, contents: Contents, locale: str, stationery: Stationery) -> Letter:
+    locale = stationery.locale(locale)
+    words, common = stationery.words[locale][kind], stationery.words[locale]["common"]
+    values = _values(contents, locale, common)
+    count = contents.minutes if kind is Kind.HOLD_LAPSING else len(contents.stubs or contents.seats)
+
+    def say(word: Any) -> str:
+        return said(word, values | {"count": str(count)}, count, locale)
+
+    is_otherwise = _is_otherwise(kind, contents)
+    details = [(common[name], values[name]) for name in DETAILS[kind] if values[name]]
+    link_word, link = _button(kind, contents, is_otherwise)
+    return Letter(
+        locale=locale,
+        subject=plain(say(words["subject"])),
+        greeting=say(common["greeting"] if contents.name else common["greeting_nobody"]),
+        heading=say(words["heading"]),
+        lines=[say(line) for line in words["otherwise" if is_otherwise else "lines"]],
+        details=details,
+        stubs=[(seat_in_words(stub.seat, common), stub) for stub in contents.stubs],
+        open_word=common["open"],
+        code_word=common["code"],
+        foot=common["foot"],
+        link=link,
+        link_word=common[link_word] if link else "",
+        enclosures=contents.enclosures,
+    )
+
+
+def _is_otherwise(kind: Kind, contents: Contents) -> bool:
+    """A ticket that waits for whoever signs up by this address; a payment that left nothing to pay for."""
+    is_waiting = kind is Kind.TICKET_GOT and not contents.stubs
+    return is_waiting or (kind is Kind.DECLINED and contents.until is None)
+
+
+def _button(kind: Kind, contents: Contents, is_otherwise: bool) -> tuple[str, str]:
+    """A word and an address; none: there is nothing to do, or nowhere to do it."""
+    found = (INSTEAD if is_otherwise else BUTTONS).get(kind)
+    paths = {"booking_path": contents.booking_path, "show_path": contents.show_path, "sign_up_path": SIGN_UP}
+    if found is None or contents.base is None or not paths[found[1]]:
+        return "", ""
+    return found[0], contents.base + paths[found[1]]
+
+
+def said(word: Any, values: Mapping[str, str], count: int, locale: str) -> str:
+    """A sentence with its values. One that has forms for numbers is a table: one = …, other = …"""
+    if not isinstance(word, str):
+        from babel import Locale
+
+        word = word.get(Locale.parse(locale).plural_form(count), word["other"])
+    return str(word.format_map(values))
+
+
+def html_of(letter: Letter, stationery: Stationery, pictures: Sequence[str]) -> str:
+    """The page; `pictures` are the addresses of the stubs' codes, in order."""
+    return stationery.html.render(letter=letter, style=stationery.style, pictures=pictures)
+
+
+def text_of(letter: Letter, stationery: Stationery) -> str:
+    return stationery.text.render(letter=letter).strip() + "\n"
+
+
+def plain(text: str) -> str:
+    """One line, whatever somebody typed: nothing in it can begin another header, or turn the line around."""
+    kept = (letter if unicodedata.category(letter) not in ("Cc", "Cs") else " " for letter in text)
+    return " ".join("".join(one for one in kept if one not in TURNS).split())
+
+
+TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
+
+
+def seat_in_words(seat: SeatName, common: Words) -> str:
+    form = common["seat"] if seat.row else common["place"]
+    return str(form.format(section=seat.section, row=seat.row, number=seat.number))
+
+
+def moment(at: datetime, zone: tzinfo, locale: str) -> str:
+    """Friday 20 November 2026, 19:30 (Central European Standard Time), where it takes place."""
+    from babel.dates import format_date, format_time, get_timezone_name
+
+    local = at.astimezone(zone)
+    written = WRITTEN_AS.get(locale, locale)
+    name = get_timezone_name(local, locale=written)
+    if name.startswith("GMT") and getattr(zone, "key", "") not in ("", "UTC"):  # Babel has no better: India
+        name = get_timezone_name(zone, locale=written)
+    said = f"{format_date(local, 'full', written)}, {format_time(local, 'HH:mm', locale=written)}"
+    return f"{said}, {name}" if "(" in name else f"{said} ({name})"
+
+
+def _values(contents: Contents, locale: str, common: Words) -> dict[str, str]:
+    from babel.dates import format_date
+
+    written = WRITTEN_AS.get(locale, locale)
+
+    def when(at: datetime | None) -> str:
+        return moment(at, contents.zone, locale) if at else ""
+
+    amount = spelt(contents.amount_minor, contents.currency, written) if contents.amount_minor else ""
+    seats = [seat_in_words(seat, common) for seat in contents.seats]
+    return {
+        "name": plain(contents.name),
+        "title": plain(contents.title),
+        "when": when(contents.starts_at),
+        "before": when(contents.starts_before),
+        "where": ", ".join(plain(part) for part in contents.where if part),
+        "seats": plain("; ".join(seats)),
+        "amount": amount,
+        "booking": contents.reference,
+        "until": when(contents.until),
+        "day": format_date(contents.at, "long", written) if contents.at else "",
+        "reason": plain(contents.reason),
+        "other": plain(contents.other),
+    }

@@ -1,0 +1,251 @@
+"""Who carries letters: a mail server by SMTP, anybody else by HTTP. The one file here that reaches out.
+
+A sender opens a link, and letters go over it one after the other. What can go wrong has three names: Bounced
+(never again), NotNow (this one later), LinkLost (this one later, and the link is gone). Nobody there at all
+is Away: that is no letter's fault, and none is counted as tried.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from holdfast.config import Config
+from holdfast.engines.errors import Trouble
+from holdfast.notifications.mail import name_and_address
+from holdfast.notifications.notice import Channel
+
+if TYPE_CHECKING:  # imported where they speak: whoever sells does not carry a mail client
+    from aiohttp import ClientSession
+    from aiosmtplib import SMTP
+
+PORTS = {"smtp": 587, "smtps": 465}
+LATER = {408, 425, 429}  # of HTTP: a no that is not meant for good
+FOR_GOOD = range(500, 600)  # of SMTP
+GOING = 421  # the server is about to hang up
+# A server that has the whole letter may take its time to say so: who hangs up before that sends it twice.
+# RFC 5321, 4.5.3.2.6.
+TAKEN_WITHIN_S = 600.0
+
+
+class Away(Exception):
+    """There is nobody: no letter of ours can be sent."""
+
+
+class NotNow(Exception):
+    """This letter may be tried again."""
+
+
+class LinkLost(NotNow):
+    """And the others need another link."""
+
+
+class Bounced(Exception):
+    """This letter will never be taken, however often it is tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """A letter on its way. A mail is whole, for everybody else there is a short text."""
+
+    notice_id: int
+    key: str  # the same for every try
+    kind: str
+    account_id: int | None
+    address: str
+    locale: str
+    text: str
+    mail: bytes = b""
+
+
+class Link(Protocol):
+    @property
+    def is_open(self) -> bool: ...
+
+    async def send(self, parcel: Parcel) -> None: ...
+
+
+class Sender(Protocol):
+    def open(self) -> AbstractAsyncContextManager[Link]: ...
+
+
+def senders_of(config: Config) -> dict[Channel, Sender]:
+    """Whom the operator has; none: nobody. Trouble says which setting is not understood."""
+    found: dict[Channel, Sender] = {}
+    if config.mail_url:
+        found[Channel.MAIL] = Mail(config)
+    for channel, url in ((Channel.SMS, config.sms_url), (Channel.PUSH, config.push_url)):
+        if url:
+            found[channel] = Http(channel, url, config.mail_timeout_s)
+    return found
+
+
+class Mail:
+    def __init__(self, config: Config) -> None:
+        url = urlsplit(config.mail_url)
+        if url.scheme not in PORTS or not url.hostname:
+            raise Trouble("HOLDFAST_MAIL_URL is not understood: smtp://name:password@host:587?starttls=1")
+        _, self._from = name_and_address(config.mail_from)
+        if not config.mail_from or "@" not in self._from:
+            raise Trouble("HOLDFAST_MAIL_FROM is missing: Box office <tickets@your.domain>")
+        self._host, self._port = url.hostname, url.port or PORTS[url.scheme]
+        self._is_tls = url.scheme == "smtps"
+        self._name = unquote(url.username) if url.username else None
+        self._password = unquote(url.password) if url.password else None
+        asked = parse_qs(url.query).get("starttls", [""])[-1]
+        # Without the word: if the server offers it, and with a password always, because whoever sits in
+        # between could say that it does not. 1: or not at all. 0: never.
+        self._start_tls = {"1": True, "0": False}.get(asked, True if self._password else None)
+        self._trusted = _trusted(config.mail_ca_file)
+        self._timeout_s = config.mail_timeout_s
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["MailLink"]:
+        from aiosmtplib import SMTP, SMTPException
+
+        smtp = SMTP(
+            hostname=self._host,
+            port=self._port,
+            username=self._name,
+            password=self._password,
+            use_tls=self._is_tls,
+            start_tls=False if self._is_tls else self._start_tls,
+            tls_context=self._trusted,
+            timeout=self._timeout_s,
+        )
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await smtp.connect()
+        except (SMTPException, OSError) as error:
+            smtp.close()
+            raise Away(f"{self._host}:{self._port}: {_line(error)}") from error
+        try:
+            yield MailLink(smtp, self._from)
+            try:
+                await smtp.quit()
+            except (SMTPException, OSError):  # they have everything: how they leave is up to them
+                return
+        finally:
+            smtp.close()
+
+
+class MailLink:
+    def __init__(self, smtp: "SMTP", sender: str) -> None:
+        self._smtp = smtp
+        self._from = sender
+
+    @property
+    def is_open(self) -> bool:
+        return self._smtp.is_connected
+
+    async def send(self, parcel: Parcel) -> None:
+        from aiosmtplib import SMTPException, SMTPResponseException
+
+        smtp = self._smtp
+        size = [f"size={len(parcel.mail)}"] if smtp.supports_extension("size") else []
+        try:
+            await smtp.mail(self._from, options=size)
+            await smtp.rcpt(parcel.address)
+            await smtp.data(parcel.mail, timeout=TAKEN_WITHIN_S)
+        except SMTPResponseException as no:
+            await self._forget_envelope()
+            raise _no(no.code, no.message) from no
+        except ValueError as error:
+            await self._forget_envelope()
+            raise Bounced(_line(error)) from error
+        except (SMTPException, OSError) as error:
+            raise LinkLost(_line(error)) from error
+
+    async def _forget_envelope(self) -> None:
+        """The next letter begins anew; on a link that does not even take that, there is no next one."""
+        from aiosmtplib import SMTPException
+
+        try:
+            await self._smtp.rset()
+        except (SMTPException, OSError):
+            self._smtp.close()
+
+
+def _trusted(ca_file: str) -> ssl.SSLContext:
+    """Whom the machine trusts, and whom the operator says."""
+    context = ssl.create_default_context()
+    if ca_file:
+        try:
+            context.load_verify_locations(cafile=ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise Trouble(f"HOLDFAST_MAIL_CA_FILE cannot be read: {ca_file}: {_line(error)}") from None
+    return context
+
+
+def _no(code: int, message: str) -> Exception:
+    said = " ".join(f"{code} {message}".split())
+    if code == GOING or code not in range(400, 600):  # or it does not speak SMTP any more
+        return LinkLost(said)
+    return Bounced(said) if code in FOR_GOOD else NotNow(said)
+
+
+class Http:
+    """POST of a short text as JSON. Who is there knows our accounts by their number and has their phones.
+
+    2xx: taken. 4xx: never again, except 408, 425 and 429. Everything else: later. Idempotency-Key is the same
+    for every try.
+    """
+
+    def __init__(self, channel: Channel, url: str, timeout_s: int) -> None:
+        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+            raise Trouble(
+                f"HOLDFAST_{channel.upper()}_URL is not understood: https://name:password@host/path"
+            )
+        self._url = url
+        self._timeout_s = timeout_s
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["HttpLink"]:
+        from aiohttp import ClientSession, ClientTimeout
+
+        async with ClientSession(timeout=ClientTimeout(self._timeout_s)) as session:
+            yield HttpLink(session, self._url)
+
+
+class HttpLink:
+    def __init__(self, session: "ClientSession", url: str) -> None:
+        self._session = session
+        self._url = url
+
+    @property
+    def is_open(self) -> bool:
+        return True
+
+    async def send(self, parcel: Parcel) -> None:
+        from aiohttp import ClientConnectorError, ClientError
+
+        body = {
+            "id": parcel.key,
+            "kind": parcel.kind,
+            "account_id": parcel.account_id,
+            "address": parcel.address,
+            "locale": parcel.locale,
+            "text": parcel.text,
+        }
+        headers = {"Idempotency-Key": parcel.key}
+        try:
+            async with self._session.post(
+                self._url, json=body, headers=headers, allow_redirects=False
+            ) as answer:
+                status = answer.status
+        except ClientConnectorError as error:
+            raise Away(_line(error)) from error
+        except (ClientError, OSError) as error:
+            raise NotNow(_line(error)) from error
+        if 200 <= status < 300:
+            return
+        if 400 <= status < 500 and status not in LATER:
+            raise Bounced(f"HTTP {status}")
+        raise NotNow(f"HTTP {status}")
+
+
+def _line(error: Exception) -> str:
+    return " ".join((str(error) or type(error).__name__).split())

@@ -1,0 +1,196 @@
+"""Notices in the ledger: written, taken, ended. The only file here that writes them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from holdfast.config import Config
+from holdfast.engines.batch import Batcher
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.notifications.errors import NoSuchNotice
+from holdfast.notifications.notice import (
+    LEASE_S,
+    PAUSES_S,
+    REASON_MAX,
+    Channel,
+    Due,
+    Kind,
+    NewNotice,
+    NoticeList,
+    NoticePage,
+    NoticesAsked,
+    SenderBody,
+    State,
+    channels_for,
+    due_of,
+    page_of,
+)
+
+Q = Queries("holdfast.notifications")
+
+TICKETS_AT_ONCE = 5_000  # of a show whose people are told
+LETTERS_LISTED_MAX = 200
+
+
+class Notices:
+    def __init__(self, postgres: Postgres, config: Config) -> None:
+        self._postgres = postgres
+        self._config = config
+        urls = {Channel.SMS: config.sms_url, Channel.PUSH: config.push_url}
+        self.channels = [Channel.MAIL, *(channel for channel, url in urls.items() if url)]
+        self.add: Batcher[NewNotice, None] = Batcher(
+            self.add_many, batch_max=config.batch_max, waiting_max=config.waiting_max
+        )
+
+    # ── written ───────────────────────────────────────────────────────────────────────
+
+    async def add_many(self, new: Sequence[NewNotice]) -> list[None]:
+        """In one transaction. One that is there already is not written again."""
+        await self._add(new)
+        return [None] * len(new)
+
+    async def _add(self, new: Sequence[NewNotice]) -> int:
+        """How many there were not yet."""
+        rows = [(one, channel) for one in new for channel in channels_for(one.kind, self.channels)]
+        said = await self._postgres.execute(
+            Q.add_many,
+            [one.fact_id for one, _ in rows],
+            [one.kind for one, _ in rows],
+            [channel for _, channel in rows],
+            [one.account_id for one, _ in rows],
+            [one.email for one, _ in rows],
+            [one.serial for one, _ in rows],
+            [one.edition for one, _ in rows],
+            [one.show_id for one, _ in rows],
+            [one.number for one, _ in rows],
+            [msgspec.json.encode(one.body).decode() for one, _ in rows],
+        )
+        return _count(said)
+
+    async def move_of_show(self, show_id: int, revision: int) -> dict[str, datetime] | None:
+        """From when to when; None: that change was not of its time."""
+        row = await self._postgres.fetchrow(Q.move_of_show, show_id, revision)
+        return dict(row) if row else None
+
+    async def add_for_show(
+        self, fact_id: int, kind: Kind, show_id: int, since: datetime, body: Mapping[str, Any]
+    ) -> None:
+        """For everybody with a ticket, page by page; begun anew it leaves out who has been told."""
+        serial = 0
+        while page := await self._postgres.fetch(Q.people_of_show, show_id, serial, TICKETS_AT_ONCE, since):
+            of_page = [
+                NewNotice(
+                    fact_id=fact_id,
+                    kind=kind,
+                    show_id=show_id,
+                    number=row["number"],
+                    account_id=row["account_id"],
+                    email=row["owner_email"],
+                    body=body,
+                )
+                for row in page
+            ]
+            await self._add(of_page)
+            serial = page[-1]["serial"]
+
+    async def warn_of_lapsing(self, limit: int) -> int:
+        seconds = self._config.notice_lapsing_s
+        rows = await self._postgres.fetch(Q.lapsing, float(seconds), limit) if seconds else []
+        lapsing = [
+            NewNotice(
+                fact_id=None,
+                kind=Kind.HOLD_LAPSING,
+                show_id=row["show_id"],
+                number=row["number"],
+                account_id=row["owner_id"],
+            )
+            for row in rows
+        ]
+        return await self._add(lapsing) if lapsing else 0
+
+    # ── taken and ended ───────────────────────────────────────────────────────────────
+
+    async def take_due(self, limit: int, channels: Sequence[Channel]) -> list[Due]:
+        """Ours for LEASE_S, the oldest first."""
+        rows = await self._postgres.fetch(Q.take_due, limit, float(LEASE_S), list(channels))
+        return sorted((due_of(row) for row in rows), key=lambda due: due.id)
+
+    async def renew(self, taken: Sequence[Due]) -> set[int]:
+        """Ours for another LEASE_S: the numbers of those that still were."""
+        ids, turns = [due.id for due in taken], [due.turn for due in taken]
+        return {row["id"] for row in await self._postgres.fetch(Q.renew, ids, turns, float(LEASE_S))}
+
+    async def give_back(self, taken: Sequence[Due], reason: str) -> None:
+        """Untried: there was nobody to give them to."""
+        ids, turns = [due.id for due in taken], [due.turn for due in taken]
+        await self._postgres.execute(Q.give_back, ids, turns, _short(reason))
+
+    async def end(self, due: Due, state: State, reason: str | None = None) -> bool:
+        """False: somebody else has had a turn since."""
+        ended = await self._postgres.fetchval(Q.end_notice, due.id, due.turn, state, _short(reason))
+        return ended is not None
+
+    async def put_off(self, due: Due, reason: str) -> State | None:
+        """Again later, or dead if that was the last try."""
+        pause = float(PAUSES_S[due.tries - 1]) if due.tries <= len(PAUSES_S) else None
+        state = await self._postgres.fetchval(Q.put_off, due.id, due.turn, pause, _short(reason))
+        return State(state) if state else None
+
+    async def set_aside(self, limit: int, sent: Sequence[Channel]) -> int:
+        """What goes by ways that nobody has."""
+        return _count(await self._postgres.execute(Q.set_aside, limit, list(sent)))
+
+    async def keep(self, notice_id: int, subject: str, letter: bytes) -> None:
+        await self._postgres.execute(Q.keep_letter, notice_id, subject, letter)
+
+    # ── for people ────────────────────────────────────────────────────────────────────
+
+    async def newest(self, asked: NoticesAsked) -> NoticeList:
+        start = (asked.page - 1) * asked.size
+        rows = await self._postgres.fetch(Q.newest, asked.state, start, asked.size + 1)
+        return NoticeList([page_of(row) for row in rows[: asked.size]], len(rows) > asked.size)
+
+    async def replay(self, notice_id: int) -> NoticePage:
+        """Sent anew, whatever became of it."""
+        row = await self._postgres.fetchrow(Q.replay, notice_id)
+        if row is None:
+            raise NoSuchNotice(notice_id=notice_id)
+        return page_of(row)
+
+    async def replay_dead(self) -> list[NoticePage]:
+        return [page_of(row) for row in await self._postgres.fetch(Q.replay_dead)]
+
+    async def kept_letters(self) -> list[Any]:
+        return await self._postgres.fetch(Q.kept_letters, LETTERS_LISTED_MAX)
+
+    async def kept_letter(self, notice_id: int) -> bytes:
+        letter = await self._postgres.fetchval(Q.kept_letter, notice_id)
+        if letter is None:
+            raise NoSuchNotice(notice_id=notice_id)
+        return bytes(letter)
+
+    async def sender(self, organiser_id: int) -> SenderBody | None:
+        row = await self._postgres.fetchrow(Q.sender, organiser_id)
+        return SenderBody(**row) if row else None
+
+    async def set_sender(self, organiser_id: int, sender: SenderBody) -> None:
+        await self._postgres.execute(Q.set_sender, organiser_id, sender.from_name.strip(), sender.reply_to)
+
+    async def counts(self) -> dict[str, int]:
+        return dict(await self._postgres.fetchrow(Q.counts))
+
+    async def forget(self, limit: int) -> int:
+        letters = await self._postgres.execute(Q.forget_letters, float(self._config.mail_keep_h))
+        notices = await self._postgres.execute(Q.forget_notices, float(self._config.notices_keep_d), limit)
+        return _count(letters) + _count(notices)
+
+
+def _short(reason: str | None) -> str | None:
+    return reason.replace("\0", " ")[:REASON_MAX] if reason else None
+
+
+def _count(said: str) -> int:
+    return int(said.rsplit(" ", 1)[-1])

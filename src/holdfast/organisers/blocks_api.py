@@ -1,0 +1,183 @@
+"""/admin/shows/{show}/blocks: keep seats back, see what is kept back, give them to the sale again."""
+
+from datetime import UTC, datetime
+
+from msgspec import UNSET
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.bookings import from_public_id, public_id
+from holdfast.catalogue import ShowOnSale
+from holdfast.errors import NoSuchBooking, NoSuchShow, SeatsTaken, UnknownSeat
+from holdfast.holds import SeatsWithdrawn, TooManyBlocks
+from holdfast.layouts import Layout
+from holdfast.organisers.block import Block, BlockChange, BlockList, NewBlock, Released, release_of
+from holdfast.organisers.blocks_store import Blocks, Kept
+from holdfast.web.caller import Role
+from holdfast.web.context import get_app, get_caller
+from holdfast.web.responses import answer, read
+from holdfast.web.routing import Route
+
+
+async def post_block(request: Request) -> Response:
+    """Keep seats back. All of them, or none: a seat that somebody holds or has booked is not taken away.
+
+    The name is for organisers alone. With a release they go to the sale by themselves.
+    """
+    show = await _own_show(request)
+    new = read(NewBlock, await request.body())
+    seats = sorted(set(_numbers(show.layout, new.seats)))
+    release = release_of(
+        new.release_at, new.release_hours_before, starts_at=show.starts_at, now=datetime.now(UTC)
+    )
+    found = await _blocks(request).add(
+        show.show_id, seats, name=new.name, actor_id=get_caller(request).account_id, release=release
+    )
+    if not isinstance(found, Kept):
+        raise SeatsTaken(taken=[show.layout.labels[seat] for seat in found], alternatives=[])
+    return answer(201, _page(show, found))
+
+
+async def list_blocks(request: Request) -> Response:
+    """What is kept back, for whom, and until when."""
+    show = await _own_show(request)
+    return answer(200, BlockList([_page(show, block) for block in await _blocks(request).all(show.show_id)]))
+
+
+async def patch_block(request: Request) -> Response:
+    """Give a block another name, or another time at which its seats go to the sale."""
+    show, change = await _own_show(request), read(BlockChange, await request.body())
+    block = await _block(request, show)
+    release = None
+    if change.release_at is not UNSET or change.release_hours_before is not UNSET:
+        release = release_of(
+            change.release_at, change.release_hours_before, starts_at=show.starts_at, now=datetime.now(UTC)
+        )
+    name = None if change.name is UNSET else change.name
+    await _blocks(request).change(show.show_id, block.number, name, release)
+    return answer(200, _page(show, await _block(request, show)))
+
+
+async def release_block(request: Request) -> Response:
+    """Give seats of a block to the sale, at once: some of them, or all. Answers with what stays back."""
+    show, asked = await _own_show(request), read(Released, await request.body() or b"{}")
+    block = await _block(request, show)
+    seats = None if asked.seats is None else _numbers(show.layout, asked.seats)
+    if strange := [seat for seat in seats or () if seat not in block.seats]:
+        raise UnknownSeat(seats=[show.layout.labels[seat] for seat in strange])
+    return answer(200, await _released(request, show, block, seats))
+
+
+async def delete_block(request: Request) -> Response:
+    """Give all seats of a block to the sale. Answers with the block as it was."""
+    show = await _own_show(request)
+    block = await _block(request, show)
+    await _released(request, show, block, None)
+    return answer(200, _page(show, block))
+
+
+async def _released(request: Request, show: ShowOnSale, block: Kept, seats: list[int] | None) -> Block:
+    actor_id = get_caller(request).account_id
+    released = await _blocks(request).release(show.show_id, block, seats, actor_id)
+    if released is None:
+        raise NoSuchBooking()
+    kept = [show.layout.labels[seat] for seat in block.seats if seat not in released]
+    page = _page(show, block)
+    return Block(page.block_id, page.name, kept, page.made_at, page.release_at, page.release_hours_before)
+
+
+async def _own_show(request: Request) -> ShowOnSale:
+    """A show of one's own; to everybody else there is no such show."""
+    caller, app = get_caller(request), get_app(request)
+    organiser_id = None if caller.role is Role.ADMIN else caller.account_id
+    show: ShowOnSale = await app.catalogue.show_of(request.path_params["show"], organiser_id)
+    return show
+
+
+async def _block(request: Request, show: ShowOnSale) -> Kept:
+    of_show, number = from_public_id(request.path_params["block"])
+    found = await _blocks(request).all(show.show_id, number) if of_show == show.show_id else []
+    if not found:
+        raise NoSuchBooking()
+    if found[0].withdrawn:
+        raise SeatsWithdrawn(seats=[show.layout.labels[seat] for seat in found[0].seats])
+    return found[0]
+
+
+def _blocks(request: Request) -> Blocks:
+    app = get_app(request)
+    return Blocks(app.postgres, app.sales)
+
+
+def _numbers(layout: Layout, labels: list[str]) -> list[int]:
+    if unknown := [label for label in labels if label not in layout.index_of]:
+        raise UnknownSeat(seats=unknown)
+    return [layout.index_of[label] for label in labels]
+
+
+def _page(show: ShowOnSale, block: Kept) -> Block:
+    return Block(
+        public_id(show.show_id, block.number),
+        block.name,
+        [show.layout.labels[seat] for seat in block.seats],
+        block.made_at,
+        block.release_at,
+        block.hours_before,
+        block.withdrawn,
+    )
+
+
+PATH = "/admin/shows/{show:int}/blocks"
+
+ROUTES = (
+    Route(
+        method="POST",
+        path=PATH,
+        call=post_block,
+        tag="admin",
+        body=NewBlock,
+        answers={201: Block},
+        refusals=(NoSuchShow, UnknownSeat, SeatsTaken, TooManyBlocks),
+        role=Role.ORGANISER,
+        keyed=True,
+    ),
+    Route(
+        method="GET",
+        path=PATH,
+        call=list_blocks,
+        tag="admin",
+        answers={200: BlockList},
+        refusals=(NoSuchShow,),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="PATCH",
+        path=PATH + "/{block}",
+        call=patch_block,
+        tag="admin",
+        body=BlockChange,
+        answers={200: Block},
+        refusals=(NoSuchShow, NoSuchBooking, SeatsWithdrawn),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="POST",
+        path=PATH + "/{block}/release",
+        call=release_block,
+        tag="admin",
+        body=Released,
+        answers={200: Block},
+        refusals=(NoSuchShow, NoSuchBooking, UnknownSeat, SeatsWithdrawn),
+        role=Role.ORGANISER,
+        keyed=True,
+    ),
+    Route(
+        method="DELETE",
+        path=PATH + "/{block}",
+        call=delete_block,
+        tag="admin",
+        answers={200: Block},
+        refusals=(NoSuchShow, NoSuchBooking, SeatsWithdrawn),
+        role=Role.ORGANISER,
+    ),
+)

@@ -1,0 +1,110 @@
+"""Seats kept back: rows of the ledger first, then the map, so that every viewer sees them come and go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import asyncpg
+
+from holdfast.claim import Claim, Part
+from holdfast.engines.postgres import AGAIN, Postgres
+from holdfast.engines.sql import Queries
+from holdfast.errors import Busy
+from holdfast.holds import Sales, TooManyBlocks
+from holdfast.organisers.block import BLOCKS_MAX, Release
+
+Q = Queries("holdfast.organisers", "blocks")
+TRIES_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A block as the ledger has it."""
+
+    number: int
+    owner_id: int
+    claim_id: str
+    seats: tuple[int, ...]
+    name: str
+    made_at: datetime
+    release_at: datetime | None
+    hours_before: int | None
+    withdrawn: bool
+
+
+class Blocks:
+    def __init__(self, postgres: Postgres, sales: Sales) -> None:
+        self._postgres = postgres
+        self._sales = sales
+
+    async def add(
+        self, show_id: int, seats: Sequence[int], *, name: str, actor_id: int, release: Release
+    ) -> Kept | tuple[int, ...]:
+        """The block; or the seats that somebody has, and nothing was done."""
+        if len(await self.all(show_id)) >= BLOCKS_MAX:
+            raise TooManyBlocks(limit=BLOCKS_MAX)
+        for _ in range(TRIES_MAX):
+            try:
+                number, taken = await self._add(show_id, seats, (name, actor_id), release)
+                break
+            except (*AGAIN, asyncpg.UniqueViolationError):  # somebody was in between
+                continue
+        else:
+            raise Busy(retry_after_s=1)
+        if number is None:
+            return tuple(taken)
+        (block,) = await self.all(show_id, number)
+        await self._sales.tell_map(show_id, Part("block", _claim(block, block.seats)))
+        return block
+
+    async def all(self, show_id: int, number: int | None = None) -> list[Kept]:
+        """The blocks of a show, oldest first; or the one of this number, if there is."""
+        rows = await self._postgres.fetch(Q.blocks, show_id, number)
+        return [Kept(**{**row, "seats": tuple(row["seats"])}) for row in rows]
+
+    async def change(self, show_id: int, number: int, name: str | None, release: Release | None) -> None:
+        async with self._postgres.transaction() as tx:
+            if name is not None:
+                await tx.execute(Q.rename, show_id, number, name)
+            if release is not None:
+                await tx.execute(Q.set_release, show_id, number, release.at, release.hours_before)
+
+    async def release(
+        self, show_id: int, block: Kept, seats: Sequence[int] | None, actor_id: int | None
+    ) -> tuple[int, ...] | None:
+        """Give some or all seats to the sale: those that were. None: there is no such block any more."""
+        wanted = None if seats is None else list(seats)
+        row = await self._postgres.fetchrow(Q.release, show_id, block.number, wanted, actor_id)
+        if row is None:
+            return None
+        was, released = tuple(row["was"]), tuple(row["released"])
+        kept = tuple(seat for seat in was if seat not in released)
+        if released:
+            parts = [Part("unblock", _claim(block, was))]
+            # One message: a viewer never sees the seats that stay blocked as free.
+            parts += [Part("block", _claim(block, kept))] if kept else []
+            await self._sales.tell_map(show_id, *parts)
+        return released
+
+    async def release_due(self, limit: int) -> int:
+        """Blocks whose time has come; how many. Two workers at once release each one once."""
+        count = 0
+        for row in await self._postgres.fetch(Q.due, limit):
+            for block in await self.all(row["show_id"], row["number"]):
+                count += await self.release(row["show_id"], block, None, None) is not None
+        return count
+
+    async def _add(
+        self, show_id: int, seats: Sequence[int], said: tuple[str, int], release: Release
+    ) -> tuple[int | None, Any]:
+        async with self._postgres.transaction() as tx:
+            row = await tx.fetchrow(Q.block, show_id, sorted(seats), *said)
+            if row["number"] is not None:
+                await tx.execute(Q.set_release, show_id, row["number"], release.at, release.hours_before)
+        return row["number"], row["taken"]
+
+
+def _claim(block: Kept, seats: tuple[int, ...]) -> Claim:
+    """Its name in Redis."""
+    return Claim(block.claim_id, block.owner_id, tuple(sorted(seats)))

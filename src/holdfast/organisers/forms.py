@@ -1,0 +1,171 @@
+"""What an organiser or an admin sends, and what they are told. Unknown fields are refused. No I/O.
+
+A `New…` makes something. A `…Change` changes what it names and leaves the rest: what is not sent is UNSET.
+"""
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from holdfast.catalogue import City, Event, Hall, Kind, Venue
+from holdfast.fields import (
+    ONE_LINE,
+    Address,
+    Country,
+    Description,
+    Id,
+    Latitude,
+    Longitude,
+    Minutes,
+    Name,
+    People,
+    PostalCode,
+    PosterUrl,
+    Rating,
+    Slug,
+    Timezone,
+    Title,
+    Word,
+)
+from holdfast.pricing import USUAL, RefundPolicy
+
+LayoutHash = Annotated[str, Meta(pattern=r"^[0-9a-f]{8,128}$(?!\n)")]
+
+
+class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    def given(self) -> dict[str, Any]:
+        """The fields that were sent."""
+        sent = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: value for name, value in sent.items() if value is not UNSET}
+
+
+class Paging(Form, frozen=True, kw_only=True):
+    page: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    size: Annotated[int, Meta(ge=1, le=200)] = 50
+
+
+class HallsAsked(Paging, frozen=True, kw_only=True):
+    venue: Id | None = None
+
+
+class LayoutAsked(Form, frozen=True, kw_only=True):
+    grows_from: LayoutHash | None = None
+    name: Annotated[str, Meta(min_length=1, max_length=60, pattern=ONE_LINE)] = "Hall"
+
+
+class NewCity(Form, frozen=True, kw_only=True):
+    slug: Slug
+    name: Name
+    country: Country
+    timezone: Timezone
+    lat: Latitude
+    lon: Longitude
+
+
+class CityChange(Form, frozen=True, kw_only=True):
+    slug: Slug | UnsetType = UNSET
+    name: Name | UnsetType = UNSET
+    country: Country | UnsetType = UNSET
+    timezone: Timezone | UnsetType = UNSET
+    lat: Latitude | UnsetType = UNSET
+    lon: Longitude | UnsetType = UNSET
+
+
+class NewVenue(Form, frozen=True, kw_only=True):
+    city_id: Id
+    name: Name
+    address: Address = ""
+    postal_code: PostalCode
+    lat: Latitude
+    lon: Longitude
+
+
+class VenueChange(Form, frozen=True, kw_only=True):
+    city_id: Id | UnsetType = UNSET
+    name: Name | UnsetType = UNSET
+    address: Address | UnsetType = UNSET
+    postal_code: PostalCode | UnsetType = UNSET
+    lat: Latitude | UnsetType = UNSET
+    lon: Longitude | UnsetType = UNSET
+
+
+class NewHall(Form, frozen=True, kw_only=True):
+    venue_id: Id
+    name: Name
+    layout_hash: LayoutHash
+
+
+class HallChange(Form, frozen=True, kw_only=True):
+    """Another layout is for shows made from now on; those on sale keep theirs."""
+
+    name: Name | UnsetType = UNSET
+    layout_hash: LayoutHash | UnsetType = UNSET
+
+
+class NewEvent(Form, frozen=True, kw_only=True):
+    kind: Kind
+    title: Title
+    description: Description = ""
+    language: Word = ""
+    genre: Word = ""
+    rating: Rating | None = None
+    duration_min: Minutes
+    poster: PosterUrl = ""
+    people: People = []
+    featured: bool = False
+    refund_policy: RefundPolicy = USUAL
+
+
+class EventChange(Form, frozen=True, kw_only=True):
+    """Another `refund_policy` is for shows made from now on; those there are keep theirs."""
+
+    kind: Kind | UnsetType = UNSET
+    title: Title | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
+    language: Word | UnsetType = UNSET
+    genre: Word | UnsetType = UNSET
+    rating: Rating | UnsetType | None = UNSET
+    duration_min: Minutes | UnsetType = UNSET
+    poster: PosterUrl | UnsetType = UNSET
+    people: People | UnsetType = UNSET
+    featured: bool | UnsetType = UNSET
+    refund_policy: RefundPolicy | UnsetType = UNSET
+
+
+class KeptVenue(Venue, frozen=True, kw_only=True):
+    organiser_id: int | None
+
+
+class KeptEvent(Event, frozen=True, kw_only=True):
+    organiser_id: int
+
+
+class KeptLayout(Struct, frozen=True, kw_only=True):
+    hash: str
+    name: str
+    seats: int
+
+
+class CityList(Struct, frozen=True, kw_only=True):
+    total: int
+    cities: list[City]
+
+
+class VenueList(Struct, frozen=True, kw_only=True):
+    total: int
+    venues: list[KeptVenue]
+
+
+class HallList(Struct, frozen=True, kw_only=True):
+    total: int
+    halls: list[Hall]
+
+
+class LayoutList(Struct, frozen=True, kw_only=True):
+    total: int
+    layouts: list[KeptLayout]
+
+
+class EventList(Struct, frozen=True, kw_only=True):
+    total: int
+    events: list[KeptEvent]

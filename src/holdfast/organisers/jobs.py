@@ -1,0 +1,51 @@
+"""The duty that lets prices follow their rules. Any number of workers may run it: a show's row decides."""
+
+import structlog
+
+from holdfast.catalogue import Catalogue
+from holdfast.engines.errors import EngineDown
+from holdfast.engines.metrics import meter
+from holdfast.engines.postgres import Postgres
+from holdfast.organisers.blocks_store import Blocks
+from holdfast.organisers.price_rules_store import look, put_off, shows_due
+
+log = structlog.get_logger(__name__)
+
+PUT_OFF_S = 60.0  # a show whose prices cannot be worked out
+
+
+class PriceDuties:
+    def __init__(self, postgres: Postgres, catalogue: Catalogue, pause_s: float) -> None:
+        self._postgres = postgres
+        self._catalogue = catalogue
+        self._pause_s = pause_s
+
+    async def step(self) -> int:
+        """Prices whose time or share has come; how many shows have other ones now."""
+        moved = 0
+        for show_id, layout_hash in await shows_due(self._postgres):
+            try:
+                layout = await self._catalogue.layout(layout_hash)
+                moved += await look(self._postgres, show_id, layout, self._pause_s)
+            except EngineDown:
+                raise
+            except Exception as error:  # one show that cannot be priced must not keep the others from it
+                log.error("prices could not follow their rules", show_id=show_id, error=repr(error))
+                await put_off(self._postgres, show_id, PUT_OFF_S)
+        if moved:
+            meter.add("price_steps_total", moved)
+        return moved
+
+
+BLOCKS_AT_ONCE_MAX = 50
+
+
+class BlockDuties:
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+
+    async def release(self) -> int:
+        released = await self._blocks.release_due(BLOCKS_AT_ONCE_MAX)
+        if released:
+            meter.add("blocks_released_total", released)
+        return released

@@ -1,0 +1,82 @@
+"""/admin/shows/{show}/layout: what another layout would change, and taking it over while tickets are sold."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.engines.errors import EngineDown
+from holdfast.engines.metrics import meter
+from holdfast.errors import (
+    Busy,
+    NoSuchLayout,
+    NoSuchShow,
+    ShowCancelled,
+    UnknownCategory,
+    UnknownSeat,
+    UnpricedCategory,
+)
+from holdfast.organisers.errors import LayoutUnsafe
+from holdfast.organisers.layout_change import Relayout
+from holdfast.organisers.layout_change_forms import LayoutChange, LayoutDiffPage
+from holdfast.organisers.scope import Keeper
+from holdfast.organisers.shows_store import Schedule
+from holdfast.web.caller import Role
+from holdfast.web.context import get_app, get_caller
+from holdfast.web.responses import answer, read
+from holdfast.web.routing import Route
+
+
+async def compare_layout(request: Request) -> Response:
+    """What another layout would change about a show on sale, seat by seat. Nothing is changed.
+
+    `in_use` are seats that it touches and that somebody holds, has booked, or that are blocked.
+    """
+    change = read(LayoutChange, await request.body())
+    return answer(200, await _relayout(request).compare(request.path_params["show"], change))
+
+
+async def put_layout(request: Request) -> Response:
+    """Change the layout of a show on sale, all of it or nothing.
+
+    Seats may be added, renamed, put into another category, or withdrawn from sale for ever; none that
+    somebody has. Compare first: what is not safe is refused.
+    """
+    show_id = request.path_params["show"]
+    page = await _relayout(request).take_over(show_id, read(LayoutChange, await request.body()))
+    try:
+        await get_app(request).seatmap.rebuild(show_id, "changed")
+    except EngineDown:  # the change is made; the map follows when Redis is back, before it sells again
+        meter.add("rebuilds_put_off_total")
+    return answer(200, page)
+
+
+def _relayout(request: Request) -> Relayout:
+    app = get_app(request)
+    schedule = Schedule(app.postgres, app.catalogue, app.config, Keeper.of(get_caller(request)))
+    return Relayout(app.postgres, app.catalogue, schedule)
+
+
+PATH = "/admin/shows/{show:int}/layout"
+REFUSALS = (NoSuchShow, NoSuchLayout, UnknownSeat, Busy)
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="POST",
+        path=PATH + "/diff",
+        call=compare_layout,
+        tag="admin",
+        body=LayoutChange,
+        answers={200: LayoutDiffPage},
+        refusals=REFUSALS,
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="PUT",
+        path=PATH,
+        call=put_layout,
+        tag="admin",
+        body=LayoutChange,
+        answers={200: LayoutDiffPage},
+        refusals=(*REFUSALS, LayoutUnsafe, ShowCancelled, UnpricedCategory, UnknownCategory),
+        role=Role.ORGANISER,
+    ),
+)

@@ -1,0 +1,94 @@
+"""/admin/shows/{show}/price-rules: try rules out, set them, see what they did (R33)."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.errors import Busy, NoSuchShow, ShowCancelled, UnknownCategory
+from holdfast.organisers.price_rules_forms import PricePlan
+from holdfast.organisers.price_rules_store import PriceDesk
+from holdfast.organisers.scope import Keeper
+from holdfast.pricing import BadPriceRules, FeeTooHigh, PriceRules, RulesPreview
+from holdfast.web.caller import Role
+from holdfast.web.context import get_app, get_caller
+from holdfast.web.responses import answer, read
+from holdfast.web.routing import Route
+
+
+async def get_price_rules(request: Request) -> Response:
+    """The price rules of a show of yours, its prices of now, and the newest changes of them."""
+    return answer(200, await _desk(request).plan(request.path_params["show"]))
+
+
+async def preview_price_rules(request: Request) -> Response:
+    """What rules would do, before they do it.
+
+    For each category: the price that fans would see at once, and a table over time and share sold. Nothing is
+    kept.
+    """
+    rules = read(PriceRules, await request.body())
+    return answer(200, await _desk(request).preview(request.path_params["show"], rules))
+
+
+async def put_price_rules(request: Request) -> Response:
+    """Let the prices of a show follow these rules, from now on.
+
+    They replace the rules there were. Seats that somebody holds or has booked keep their price. A category
+    that had a rule and has none any more costs its base again.
+    """
+    rules = read(PriceRules, await request.body())
+    return answer(200, await _desk(request).put(request.path_params["show"], rules))
+
+
+async def delete_price_rules(request: Request) -> Response:
+    """No more rules: every category costs its base again."""
+    return answer(200, await _desk(request).remove(request.path_params["show"]))
+
+
+def _desk(request: Request) -> PriceDesk:
+    app = get_app(request)
+    return PriceDesk(app.postgres, app.catalogue, Keeper.of(get_caller(request)), app.config.price_pause_s)
+
+
+PATH = "/admin/shows/{show:int}/price-rules"
+BAD = (BadPriceRules, UnknownCategory, FeeTooHigh)
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="GET",
+        path=PATH,
+        call=get_price_rules,
+        tag="admin",
+        answers={200: PricePlan},
+        refusals=(NoSuchShow, Busy),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="POST",
+        path=PATH + "/preview",
+        call=preview_price_rules,
+        tag="admin",
+        body=PriceRules,
+        answers={200: RulesPreview},
+        refusals=(NoSuchShow, Busy, *BAD),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="PUT",
+        path=PATH,
+        call=put_price_rules,
+        tag="admin",
+        body=PriceRules,
+        answers={200: PricePlan},
+        refusals=(NoSuchShow, ShowCancelled, Busy, *BAD),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="DELETE",
+        path=PATH,
+        call=delete_price_rules,
+        tag="admin",
+        answers={200: PricePlan},
+        refusals=(NoSuchShow, Busy),
+        role=Role.ORGANISER,
+    ),
+)

@@ -1,0 +1,138 @@
+"""What an organiser sends to make or change a show, and what they are told of it. No I/O."""
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from holdfast.catalogue import OrphanRule, SaleState, Times
+from holdfast.fields import Currency, HoldTtl, Id, Moment, Name, OrderSeats, OwnerSeats, PriceMinor
+from holdfast.organisers.forms import Form, LayoutHash, Paging
+from holdfast.pricing import BasisPoints, CardSeats, FeeMinor, RefundPolicy, Terms
+
+Prices = Annotated[dict[Name, PriceMinor], Meta(min_length=1, max_length=64)]
+
+
+class ShowsAsked(Paging, frozen=True, kw_only=True):
+    event: Id | None = None
+
+
+class NewShow(Form, frozen=True, kw_only=True):
+    """Without `ends_at` it lasts as long as its event; its sale opens at once and closes when it starts.
+
+    Prices are all-in: fee and tax are parts of them. Without a `refund_policy` it has that of its event now.
+    """
+
+    event_id: Id
+    hall_id: Id
+    starts_at: Moment
+    ends_at: Moment | None = None
+    opens_at: Moment | None = None
+    closes_at: Moment | None = None
+    currency: Currency
+    prices: Prices
+    hold_ttl_s: HoldTtl | None = None
+    owner_seats_max: OwnerSeats | None = None
+    order_seats_max: OrderSeats | None = None
+    orphan_rule: OrphanRule = OrphanRule.WARN
+    fee_minor: FeeMinor = 0
+    fee_bp: BasisPoints = 0
+    tax_bp: BasisPoints = 0
+    card_seats_max: CardSeats | None = None
+    refund_policy: RefundPolicy | None = None
+
+    def terms(self, of_event: RefundPolicy) -> Terms:
+        return Terms(
+            fee_minor=self.fee_minor,
+            fee_bp=self.fee_bp,
+            tax_bp=self.tax_bp,
+            refund_policy=self.refund_policy or of_event,
+            card_seats_max=self.card_seats_max,
+        )
+
+    def times(self, duration_min: int, now: datetime) -> Times:
+        try:
+            lasts_until = self.ends_at or self.starts_at + timedelta(minutes=duration_min)
+        except OverflowError:  # the last evening of the year 9999; check() refuses the year
+            lasts_until = self.starts_at
+        return Times(
+            starts_at=self.starts_at,
+            ends_at=lasts_until,
+            opens_at=self.opens_at or now,
+            closes_at=self.closes_at or self.starts_at,
+        )
+
+
+class ShowChange(Form, frozen=True, kw_only=True):
+    """`prices` replaces the price of each category it names. `cancelled` can be set, and never taken back.
+
+    A `refund_policy` of null is that of its event now. Seats held before keep the price and terms they have.
+    """
+
+    starts_at: Moment | UnsetType = UNSET
+    ends_at: Moment | UnsetType = UNSET
+    opens_at: Moment | UnsetType = UNSET
+    closes_at: Moment | UnsetType = UNSET
+    prices: Prices | UnsetType = UNSET
+    hold_ttl_s: HoldTtl | UnsetType = UNSET
+    owner_seats_max: OwnerSeats | UnsetType = UNSET
+    order_seats_max: OrderSeats | UnsetType = UNSET
+    orphan_rule: OrphanRule | UnsetType = UNSET
+    fee_minor: FeeMinor | UnsetType = UNSET
+    fee_bp: BasisPoints | UnsetType = UNSET
+    tax_bp: BasisPoints | UnsetType = UNSET
+    card_seats_max: CardSeats | UnsetType | None = UNSET
+    refund_policy: RefundPolicy | UnsetType | None = UNSET
+    layout_hash: LayoutHash | UnsetType = UNSET
+    cancelled: bool | UnsetType = UNSET
+
+
+class ShowRow(Struct, frozen=True, kw_only=True):
+    """A show as it is stored; what a change is applied to."""
+
+    id: int
+    event_id: int
+    hall_id: int
+    layout_hash: str
+    starts_at: datetime
+    ends_at: datetime
+    opens_at: datetime
+    closes_at: datetime
+    currency: str
+    hold_ttl_s: int
+    owner_seats_max: int
+    order_seats_max: int
+    orphan_rule: OrphanRule
+    cancelled: bool
+    revision: int
+    fee_minor: int
+    fee_bp: int
+    tax_bp: int
+    card_seats_max: int | None
+    refund_policy: RefundPolicy
+
+    @property
+    def times(self) -> Times:
+        return Times(
+            starts_at=self.starts_at, ends_at=self.ends_at, opens_at=self.opens_at, closes_at=self.closes_at
+        )
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(**{name: getattr(self, name) for name in Terms.__struct_fields__})
+
+
+class KeptShow(ShowRow, frozen=True, kw_only=True):
+    """A show as its organiser sees it. `sale_state` does not look at free seats: see GET /shows/{show}."""
+
+    title: str
+    venue: str
+    hall: str
+    seats: int
+    sale_state: SaleState
+    prices: dict[str, int]
+
+
+class ShowList(Struct, frozen=True, kw_only=True):
+    total: int
+    shows: list[KeptShow]

@@ -1,0 +1,225 @@
+"""The only file that writes cities, venues, halls, layouts and events, for one keeper at a time."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import asyncpg
+import msgspec
+
+from holdfast.catalogue import City, Hall, Kind, policy_of, store_layout
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.errors import (
+    Invalid,
+    NameTaken,
+    NoSuchCity,
+    NoSuchEvent,
+    NoSuchHall,
+    NoSuchLayout,
+    NoSuchVenue,
+    NotForOrganisers,
+)
+from holdfast.layouts import Layout
+from holdfast.organisers.forms import (
+    CityChange,
+    EventChange,
+    Form,
+    HallChange,
+    KeptEvent,
+    KeptLayout,
+    KeptVenue,
+    NewCity,
+    NewEvent,
+    NewHall,
+    NewVenue,
+    Paging,
+    VenueChange,
+)
+from holdfast.organisers.scope import Keeper
+
+Q = Queries("holdfast.organisers")
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+
+class BackOffice:
+    def __init__(self, postgres: Postgres, keeper: Keeper) -> None:
+        self._postgres = postgres
+        self._keeper = keeper
+        self._organiser_id = keeper.organiser_id
+
+    async def add_city(self, new: NewCity) -> City:
+        await self._refuse_unknown_timezone(new.timezone)
+        try:
+            city_id = await self._postgres.fetchval(Q.add_city, *values(new))
+        except asyncpg.UniqueViolationError:
+            raise NameTaken(field="slug") from None
+        return City(id=city_id, **new.given())
+
+    async def change_city(self, city_id: int, change: CityChange) -> City:
+        if change.timezone is not msgspec.UNSET:
+            await self._refuse_unknown_timezone(change.timezone)
+        try:
+            async with self._postgres.transaction() as tx:
+                row = await tx.fetchrow(Q.lock_city, city_id)
+                if row is None:
+                    raise NoSuchCity(city_id=city_id)
+                city = changed(City(**row), change)
+                await tx.execute(Q.change_city, *values(city))
+        except asyncpg.UniqueViolationError:
+            raise NameTaken(field="slug") from None
+        return city
+
+    async def cities(self, asked: Paging) -> tuple[int, list[City]]:
+        total, rows = await page_of(self._postgres, Q.list_cities, (), asked)
+        return total, [told(City, row) for row in rows]
+
+    async def add_venue(self, new: NewVenue) -> KeptVenue:
+        city_id, *rest = values(new)
+        async with self._postgres.transaction() as tx:
+            venue_id = await tx.fetchval(Q.add_venue, city_id, self._organiser_id, *rest)
+            if venue_id is None:
+                raise NoSuchCity(city_id=city_id)
+            return await self._venue(tx, venue_id)
+
+    async def change_venue(self, venue_id: int, change: VenueChange) -> KeptVenue:
+        async with self._postgres.transaction() as tx:
+            venue = changed(await self._own_venue(tx, venue_id), change)
+            columns = (venue.city_id, venue.name, venue.address, venue.postal_code, venue.lat, venue.lon)
+            if await tx.fetchval(Q.change_venue, venue_id, *columns) is None:
+                raise NoSuchCity(city_id=venue.city_id)
+            return await self._venue(tx, venue_id)
+
+    async def venues(self, asked: Paging) -> tuple[int, list[KeptVenue]]:
+        total, rows = await page_of(self._postgres, Q.list_venues, (self._organiser_id,), asked)
+        return total, [told(KeptVenue, row) for row in rows]
+
+    async def add_hall(self, new: NewHall) -> Hall:
+        try:
+            async with self._postgres.transaction() as tx:
+                await self._own_venue(tx, new.venue_id)
+                layout = await self._layout(tx, new.layout_hash)
+                hall_id = await tx.fetchval(Q.add_hall, new.venue_id, new.name, new.layout_hash)
+        except asyncpg.UniqueViolationError:
+            raise NameTaken(field="name") from None
+        return Hall(id=hall_id, seats=layout["seats"], **new.given())
+
+    async def change_hall(self, hall_id: int, change: HallChange) -> Hall:
+        try:
+            async with self._postgres.transaction() as tx:
+                row = await tx.fetchrow(Q.hall, hall_id, self._organiser_id)
+                if row is None:
+                    raise NoSuchHall(hall_id=hall_id)
+                self._refuse_unless_own(row["organiser_id"])
+                hall = changed(told(Hall, row), change)
+                layout = await self._layout(tx, hall.layout_hash)
+                await tx.execute(Q.change_hall, hall_id, hall.name, hall.layout_hash)
+        except asyncpg.UniqueViolationError:
+            raise NameTaken(field="name") from None
+        return msgspec.structs.replace(hall, seats=layout["seats"])
+
+    async def halls(self, asked: Paging, venue_id: int | None) -> tuple[int, list[Hall]]:
+        total, rows = await page_of(self._postgres, Q.list_halls, (self._organiser_id,), asked, venue_id)
+        return total, [told(Hall, row) for row in rows]
+
+    async def add_layout(self, layout: Layout) -> KeptLayout:
+        """Its hash is its content, so bringing it in a second time changes nothing."""
+        async with self._postgres.transaction() as tx:
+            await store_layout(tx, layout)
+            await tx.execute(Q.keep_layout, layout.hash, self._keeper.account_id)
+        return KeptLayout(hash=layout.hash, name=layout.name, seats=layout.seat_count)
+
+    async def layout_body(self, layout_hash: str) -> bytes:
+        body: str = (await self._layout(self._postgres, layout_hash))["body"]
+        return body.encode()
+
+    async def layouts(self, asked: Paging) -> tuple[int, list[KeptLayout]]:
+        total, rows = await page_of(self._postgres, Q.list_layouts, (self._organiser_id,), asked)
+        return total, [told(KeptLayout, row) for row in rows]
+
+    async def add_event(self, new: NewEvent) -> KeptEvent:
+        self._refuse_featuring(new.featured)
+        owner = self._keeper.account_id
+        event_id = await self._postgres.fetchval(Q.add_event, owner, *_columns(new))
+        return KeptEvent(id=event_id, organiser_id=owner, **new.given())
+
+    async def change_event(self, event_id: int, change: EventChange) -> KeptEvent:
+        async with self._postgres.transaction() as tx:
+            before = await self._event(tx, event_id)
+            event = changed(before, change)
+            self._refuse_featuring(event.featured and not before.featured)
+            await tx.execute(Q.change_event, event_id, *_columns(event))
+        return event
+
+    async def event(self, event_id: int) -> KeptEvent:
+        async with self._postgres.transaction() as tx:
+            return await self._event(tx, event_id)
+
+    async def events(self, asked: Paging) -> tuple[int, list[KeptEvent]]:
+        total, rows = await page_of(self._postgres, Q.list_events, (self._organiser_id,), asked)
+        return total, [_event(row) for row in rows]
+
+    async def _venue(self, tx: Any, venue_id: int) -> KeptVenue:
+        if row := await tx.fetchrow(Q.venue, venue_id, self._organiser_id):
+            return KeptVenue(**row)
+        raise NoSuchVenue(venue_id=venue_id)
+
+    async def _own_venue(self, tx: Any, venue_id: int) -> KeptVenue:
+        venue = await self._venue(tx, venue_id)
+        self._refuse_unless_own(venue.organiser_id)
+        return venue
+
+    async def _layout(self, tx: Any, layout_hash: str) -> Any:
+        if row := await tx.fetchrow(Q.layout, layout_hash, self._organiser_id):
+            return row
+        raise NoSuchLayout(layout=layout_hash)
+
+    async def _event(self, tx: Any, event_id: int) -> KeptEvent:
+        if row := await tx.fetchrow(Q.event, event_id, self._organiser_id):
+            return _event(row)
+        raise NoSuchEvent(event_id=event_id)
+
+    def _refuse_unless_own(self, organiser_id: int | None) -> None:
+        """Everybody uses the house's venues; only admins change them."""
+        if not self._keeper.is_admin and organiser_id is None:
+            raise NotForOrganisers
+
+    def _refuse_featuring(self, wanted: bool) -> None:
+        if wanted and not self._keeper.is_admin:
+            raise NotForOrganisers(field="featured")
+
+    async def _refuse_unknown_timezone(self, timezone: str) -> None:
+        if not await self._postgres.fetchval(Q.known_timezone, timezone):
+            raise Invalid(field="timezone", detail="Expected an IANA name like Europe/Paris.")
+
+
+async def page_of(
+    postgres: Postgres, sql: str, before: Sequence[object], asked: Paging, *after: object
+) -> tuple[int, list[Any]]:
+    """The rows of a page, and how many there are on all of them. A page behind the last one is empty."""
+    rows = await postgres.fetch(sql, *before, asked.size, (asked.page - 1) * asked.size, *after)
+    some = rows or (await postgres.fetch(sql, *before, 1, 0, *after) if asked.page > 1 else [])
+    return (some[0]["total"] if some else 0), rows
+
+
+def told(kind: type[Row], row: Any) -> Row:
+    """A row that has every field of `kind`, and perhaps more."""
+    return kind(**{name: row[name] for name in kind.__struct_fields__})
+
+
+def changed(before: Row, change: Form) -> Row:
+    return msgspec.structs.replace(before, **change.given())
+
+
+def values(form: msgspec.Struct) -> list[Any]:
+    """The fields in the order of the form, which is the order of the query's parameters."""
+    return [getattr(form, name) for name in form.__struct_fields__]
+
+
+def _event(row: Any) -> KeptEvent:
+    return msgspec.structs.replace(told(KeptEvent, row), kind=Kind(row["kind"]), refund_policy=policy_of(row))
+
+
+def _columns(event: NewEvent | KeptEvent) -> list[Any]:
+    """What an organiser may say of an event, in the order of the queries' parameters."""
+    *plain, policy = (getattr(event, name) for name in NewEvent.__struct_fields__)
+    return [*plain, msgspec.json.encode(policy).decode()]

@@ -1,0 +1,312 @@
+"""Telling facts: from the outbox to the bus, and from the bus to whoever wants to hear (R28).
+
+Any number of workers may run these duties. For each group one of them has the turn; the others look whether
+its time has passed, and take over. Two at once, as after a pause, tell something twice: the bus refuses what
+does not follow its last message, and consumers act once (consume_once).
+"""
+
+import asyncio
+import os
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import lru_cache
+
+import msgspec
+import structlog
+
+from holdfast.config import Config
+from holdfast.engines.bus import Bus, Message, OutOfStep, Reader, in_step
+from holdfast.engines.errors import EngineDown
+from holdfast.engines.loop import Duty
+from holdfast.engines.metrics import meter
+from holdfast.outbox.consumer import Consumer, Parked, Turn, reason_of
+from holdfast.outbox.fact import Fact
+from holdfast.outbox.store import RELAY, RENEW_S, Outbox
+from holdfast.outbox.wire import from_json, to_json
+
+log = structlog.get_logger(__name__)
+
+PURGE_MAX = 5000
+LISTEN_S = 0.5  # how long we wait for the bus before we look into the outbox ourselves
+AWAY_S = 1.0  # a bus that could not be reached is left alone for this long
+LOOK_S = 1.0  # pause between two looks whether an idle bus still has what it was told
+READ_ONCE_MAX = 4096  # facts a process keeps in mind, lest every group of it reads the same bytes again
+
+Told = tuple[list[Parked], Fact | None, EngineDown | None]  # what must wait, the first not tried, and why
+
+read_once = lru_cache(READ_ONCE_MAX)(from_json)
+
+
+def new_reader() -> str:
+    """A name that no other process has, nor this one after a restart."""
+    return f"{os.getpid()}-{secrets.token_hex(6)}"
+
+
+class Relay:
+    def __init__(self, outbox: Outbox, config: Config) -> None:
+        self._outbox = outbox
+        self._config = config
+        self._reader = new_reader()
+        self._away_until = 0.0
+        self._looked_at = 0.0
+        self._begins_at = 0  # the checkpoint from which an empty log is to be filled
+
+    async def relay(self) -> int:
+        """Hand on what is settled, in order. Without a bus the facts wait where they are."""
+        turn = await self._turn()
+        if turn is None:
+            return 0
+        limit = self._config.relay_max
+        await self._outbox.settle(limit)
+        if time.monotonic() < self._away_until:
+            return 0
+        facts = await self._outbox.facts_after(turn.checkpoint, limit)
+        try:
+            return await self._hand_on(turn, facts)
+        except EngineDown as down:
+            if down.engine != "bus":
+                raise
+            log.warning("the bus is away", error=repr(down.__cause__ or down))
+            meter.add("bus_away_total")
+            self._away_until = time.monotonic() + AWAY_S
+            return 0
+
+    async def purge(self) -> int:
+        return await self._outbox.purge(self._config.facts_keep_h, PURGE_MAX)
+
+    async def measure(self) -> int:
+        """Lag and backlog of everybody who hears facts."""
+        for group in await self._outbox.groups():
+            name = group["name"]
+            meter.measure("facts_lag_seconds", group["lag_s"], group=name)
+            meter.measure("facts_behind", group["behind"], group=name)
+            meter.measure("facts_parked", group["parked"], group=name)
+            meter.measure("facts_dead", group["dead"], group=name)
+        return 0
+
+    async def _turn(self) -> Turn | None:
+        try:
+            return await self._outbox.turn(RELAY, self._reader)
+        except LookupError:
+            await self._outbox.add_group(RELAY, from_oldest=True)
+            return await self._outbox.turn(RELAY, self._reader)
+
+    async def _hand_on(self, turn: Turn, facts: Sequence[Fact]) -> int:
+        bus = await self._outbox.bus()
+        try:
+            if facts:
+                end = 0 if turn.checkpoint == self._begins_at else turn.checkpoint
+                await bus.append(_messages(turn.checkpoint, facts), end)
+                self._begins_at = 0
+                await self._outbox.move(turn, facts[-1].id)
+                meter.add("facts_told_total", len(facts))
+            elif time.monotonic() > self._looked_at + LOOK_S:
+                self._looked_at = time.monotonic()
+                if (last := await bus.last()) != turn.checkpoint:
+                    raise OutOfStep(last)
+        except OutOfStep as found:
+            await self._fall_in(turn, bus, found.last)
+            return int(bool(facts))
+        return len(facts)
+
+    async def _fall_in(self, turn: Turn, bus: Bus, last: int) -> None:
+        """Where the log really ends: go on from there. What it has lost is told again."""
+        again = await self._outbox.turn(RELAY, self._reader)
+        if again is None or again.checkpoint != turn.checkpoint:
+            return  # another relay is at it
+        target = last
+        if last > again.settled:  # the ledger was put back to an earlier day: those never happened
+            await bus.clear()
+            last = 0
+        if not last:
+            oldest = await self._outbox.oldest_checkpoint()
+            target = self._begins_at = turn.checkpoint if oldest is None else min(oldest, turn.checkpoint)
+        if target != turn.checkpoint and await self._outbox.move(turn, target) and target < turn.checkpoint:
+            log.warning("the bus has forgotten facts", told=turn.checkpoint, again_from=target)
+            meter.add("bus_forgot_total")
+
+
+def _messages(after: int, facts: Sequence[Fact]) -> list[Message]:
+    befores = [after, *(fact.id for fact in facts[:-1])]
+    return [Message(fact.id, before, to_json(fact)) for before, fact in zip(befores, facts, strict=True)]
+
+
+class Listener:
+    """One consumer, in one process."""
+
+    def __init__(self, outbox: Outbox, consumer: Consumer, config: Config, wait_s: float = LISTEN_S) -> None:
+        self._outbox = outbox
+        self._consumer = consumer
+        self._limit = config.relay_max
+        self._wait_s = wait_s
+        self._reader = new_reader()
+        self._ear: Reader | None = None
+        self._is_behind = False
+
+    async def listen(self) -> int:
+        """Hear what is next and act on it; then move the checkpoint. A crash before that repeats it."""
+        turn = await self._turn()
+        if turn is None:
+            return 0
+        again = await self._retry() if turn.has_parked else 0
+        facts = await self._next(turn)
+        if not facts:
+            return again
+        async with self._keeping_the_turn():
+            parked, undone, down = await self._tell(facts, has_parked=turn.has_parked)
+        kept = facts if undone is None else facts[: facts.index(undone)]
+        if kept and not await self._outbox.move(
+            turn, kept[-1].id, [one for one in parked if one.fact.id <= kept[-1].id]
+        ):
+            log.warning("the turn was lost", group=turn.group)
+        meter.add("facts_heard_total", len(kept), group=turn.group)
+        if down is not None:
+            raise down
+        return again + len(kept)
+
+    async def _turn(self) -> Turn | None:
+        name = self._consumer.group
+        try:
+            return await self._outbox.turn(name, self._reader)
+        except LookupError:
+            await self._outbox.add_group(name, from_oldest=self._consumer.from_oldest)
+            return await self._outbox.turn(name, self._reader)
+
+    @asynccontextmanager
+    async def _keeping_the_turn(self) -> AsyncIterator[None]:
+        """However long it takes; who is dead or paused loses it, and who is only slow tells nothing twice."""
+
+        async def renew() -> None:
+            while True:
+                await asyncio.sleep(RENEW_S / 2)
+                try:
+                    await self._outbox.turn(self._consumer.group, self._reader)
+                except EngineDown as down:  # then there is nobody who could take it
+                    log.info("a turn was not renewed", group=self._consumer.group, error=repr(down))
+
+        renewing = asyncio.create_task(renew())
+        try:
+            yield
+        finally:
+            renewing.cancel()
+
+    async def _next(self, turn: Turn) -> list[Fact]:
+        """From the bus; what it does not have, or not yet after a while, from the outbox itself."""
+        facts = [] if self._is_behind else await self._from_bus(turn)
+        if not facts and turn.settled > turn.checkpoint:
+            facts = await self._outbox.facts_after(turn.checkpoint, self._limit)
+            self._is_behind = len(facts) == self._limit
+        else:
+            self._is_behind = False
+        return facts
+
+    async def _from_bus(self, turn: Turn) -> list[Fact]:
+        try:
+            if self._ear is None:
+                self._ear = (await self._outbox.bus()).reader()
+            heard = await self._ear.read(turn.checkpoint, self._limit, self._wait_s)
+            return [read_once(message.body) for message in in_step(turn.checkpoint, heard)]
+        except EngineDown as down:
+            if down.engine != "bus":
+                raise
+        except msgspec.DecodeError as error:
+            log.error("what the bus says is no fact", error=repr(error))
+        return []
+
+    async def _tell(self, facts: Sequence[Fact], *, has_parked: bool) -> Told:
+        wanted = [fact for fact in facts if self._consumer.wants(fact)]
+        if not wanted:
+            return [], None, None
+        waiting: set[str] = set()
+        if has_parked:
+            waiting = await self._outbox.keys_waiting(self._consumer.group, [fact.key for fact in wanted])
+        if self._consumer.call_many is None:
+            return await self._tell_lanes(wanted, waiting)
+        behind = [Parked(fact, 0) for fact in wanted if fact.key in waiting]
+        ready = [fact for fact in wanted if fact.key not in waiting] if behind else wanted
+        try:
+            if ready:
+                await self._consumer.call_many(ready)
+            return behind, None, None
+        except EngineDown as down:
+            return behind, ready[0], down
+        except Exception as error:
+            log.warning("facts are told one by one", group=self._consumer.group, error=repr(error))
+            return await self._tell_lanes(wanted, waiting)
+
+    async def _tell_lanes(self, facts: Sequence[Fact], waiting: set[str]) -> Told:
+        """Bookings beside each other, each one's facts in order."""
+        lanes: dict[str, list[Fact]] = defaultdict(list)
+        for fact in facts:
+            lanes[fact.key].append(fact)
+        places = asyncio.Semaphore(self._consumer.at_once_max)
+        parked: list[Parked] = []
+        undone: list[Fact] = []
+        downs: list[EngineDown] = []
+
+        async def tell_lane(key: str, lane: list[Fact]) -> None:
+            must_wait = key in waiting
+            for i, fact in enumerate(lane):
+                if must_wait:
+                    parked.append(Parked(fact, 0))
+                    continue
+                try:
+                    async with places:
+                        await self._consumer.tell(fact)
+                except EngineDown as down:
+                    downs.append(down)
+                    undone.extend(lane[i:])
+                    return
+                except Exception as error:
+                    log.warning("a fact must wait", group=self._consumer.group, id=fact.id, error=repr(error))
+                    parked.append(Parked(fact, 1, reason_of(error)))
+                    must_wait = True
+
+        async with asyncio.TaskGroup() as group:
+            for key, lane in lanes.items():
+                group.create_task(tell_lane(key, lane))
+        first = min(undone, key=lambda fact: fact.id, default=None)
+        return parked, first, downs[0] if downs else None
+
+    async def _retry(self) -> int:
+        """Facts that had to wait, and whose time has come; the first of each booking."""
+        due = await self._outbox.parked_due(self._consumer.group, self._limit)
+        for one in due:
+            try:
+                await self._consumer.tell(one.fact)
+            except EngineDown:
+                raise
+            except Exception as error:
+                tried = Parked(one.fact, one.tries + 1, reason_of(error))
+                if await self._outbox.park_again(self._consumer, tried):
+                    log.error("a fact is dead", group=self._consumer.group, id=one.fact.id, error=repr(error))
+                    meter.add("facts_died_total", group=self._consumer.group)
+            else:
+                await self._outbox.unpark(self._consumer.group, one.fact.id)
+        return len(due)
+
+
+def unhurried(duty: Duty, full: int) -> Duty:
+    """Straight on with full hands only; otherwise what comes in the pause goes together, in fewer steps."""
+
+    async def run() -> int:
+        done = await duty()
+        return done if done >= full else 0
+
+    run.__qualname__ = duty.__qualname__
+    return run
+
+
+def duties(outbox: Outbox, consumers: Sequence[Consumer], config: Config) -> list[tuple[float, Duty]]:
+    """What a worker does about facts."""
+    relay = Relay(outbox, config)
+    told = [Listener(outbox, consumer, config).listen for consumer in consumers]
+    pause_s = config.relay_pause_ms / 1000
+    return [
+        *((pause_s, unhurried(one, config.relay_max)) for one in (relay.relay, *told)),
+        (5.0, relay.measure),
+        (60.0, relay.purge),
+    ]

@@ -1,1 +1,0 @@
-"""The gateway's books held against ours."""

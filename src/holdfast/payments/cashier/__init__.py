@@ -1,1 +1,0 @@
-"""Carries payments on: the only place that asks a gateway for money."""

@@ -1,0 +1,82 @@
+"""The duty that carries payments on: whatever a dead process, a silent gateway or a slow payer has left."""
+
+import asyncio
+from datetime import timedelta
+
+import structlog
+
+from holdfast.config import Config
+from holdfast.payments.payment import Payment
+from holdfast.payments.reconciliation import Books
+from holdfast.payments.saga_runner import Cashier
+from holdfast.payments.store import PaymentBook
+from holdfast.payments.webhooks import Webhooks
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE_MAX = 64  # payments a worker carries on at the same time
+
+
+class PaymentDuties:
+    def __init__(self, book: PaymentBook, cashier: Cashier) -> None:
+        self._book = book
+        self._cashier = cashier
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def carry_on(self) -> int:
+        """Found by the ledger alone. One that waits for its gateway does not keep the others waiting."""
+        room = AT_ONCE_MAX - len(self._under_way)
+        payments = await self._book.take_due(room) if room else []
+        for payment in payments:
+            task = asyncio.create_task(self._carry_on(payment))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+        return len(payments)
+
+    async def _carry_on(self, payment: Payment) -> None:
+        try:
+            await self._cashier.carry_on(payment)
+        except Exception as error:  # it stays due, and somebody looks again when our turn is over
+            log.warning("a payment could not be carried on", key=payment.key, error=repr(error))
+
+
+BACK = timedelta(hours=1)  # before the latest comparison began: payments that were under way then
+FIRST = timedelta(days=1)
+
+
+class BookDuties:
+    def __init__(self, books: Books, config: Config) -> None:
+        self._books = books
+        self._pause = timedelta(seconds=config.reconcile_pause_s * 0.75)
+
+    async def compare(self) -> int:
+        """One process at a time, whoever is first; the others have nothing to do."""
+        async with self._books.alone() as is_ours:
+            since = await self._books.since(BACK, FIRST, self._pause) if is_ours else None
+            if since is not None:
+                await self._books.compare(since)
+        return 0
+
+    async def count(self) -> int:
+        await self._books.count()
+        return 0
+
+
+SETTLED_AT_ONCE_MAX = 1000
+LOOKS_AT_ONCE_MAX = 32
+FORGOTTEN_AT_ONCE_MAX = 1000
+
+
+class WebhookDuties:
+    def __init__(self, webhooks: Webhooks) -> None:
+        self._webhooks = webhooks
+
+    async def look(self) -> int:
+        """Those that waited for their payment in one statement, the others one by one, at the gateway."""
+        settled = await self._webhooks.settle_due(SETTLED_AT_ONCE_MAX)
+        due = await self._webhooks.take_due(LOOKS_AT_ONCE_MAX)
+        await asyncio.gather(*map(self._webhooks.look, due))
+        return settled + len(due)
+
+    async def forget(self) -> int:
+        return await self._webhooks.forget(FORGOTTEN_AT_ONCE_MAX)

@@ -1,0 +1,32 @@
+"""What the gateway's books and ours do not agree on."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.payments.differences import Comparison
+from holdfast.payments.reconciliation import Books
+from holdfast.web.caller import Role
+from holdfast.web.context import get_app
+from holdfast.web.responses import answer
+from holdfast.web.routing import Route
+
+
+async def get_differences(request: Request) -> Response:
+    """What the latest comparison with the gateway's books could not settle.
+
+    Differences that settle themselves are not here: `settled` counts them.
+    """
+    books: Books = get_app(request).books
+    return answer(200, await books.latest(), {"Cache-Control": "no-store"})
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/admin/payments/differences",
+        call=get_differences,
+        tag="payments",
+        answers={200: Comparison},
+        role=Role.ADMIN,
+    ),
+)

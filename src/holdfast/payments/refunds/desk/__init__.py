@@ -1,1 +1,0 @@
-"""The organisers' side of refunds."""

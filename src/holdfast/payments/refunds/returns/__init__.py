@@ -1,1 +1,0 @@
-"""What is given back to whom, and the gateway asked for it."""

@@ -1,0 +1,58 @@
+"""Refusals about money that should go back. No I/O.
+
+Refusal
+├── NotRefundable       409  the policy gives nothing back at this time; with the quote
+├── SeatsUsed           409  somebody was let in with one of the tickets
+├── TicketGiven         409  one of the tickets is another person's now
+├── RefundTooMuch       409  more than is left of what was paid
+├── SeatsNotYours       422  seats that the booking has not got
+└── NoSuchRefund        404  no refund has this id; also for somebody else's
+"""
+
+from holdfast.errors import Refusal
+
+
+class NotRefundable(Refusal):
+    """By the terms these seats were bought on, nothing comes back at this time. `quote` has the terms.
+
+    The booking stays as it is. The organiser may still give money back: ask them.
+    """
+
+    code, status, title = "not_refundable", 409, "Nothing comes back any more"
+
+
+class SeatsUsed(Refusal):
+    """Somebody was let in with one of these tickets: `seats` says with which.
+
+    Seats that were used are not given back. The others of the booking can be, one by one; money alone can
+    be given back by the organiser.
+    """
+
+    code, status, title = "seats_used", 409, "A ticket has been used"
+
+
+class TicketGiven(Refusal):
+    """One of these tickets was given to somebody else: `seats` says which.
+
+    Ask them to give it back to you first, or give back the other seats.
+    """
+
+    code, status, title = "ticket_given", 409, "A ticket is another person's"
+
+
+class RefundTooMuch(Refusal):
+    """More than is left of what was paid, after what went back already: `left` is what can still go."""
+
+    code, status, title = "refund_too_much", 409, "More than is left"
+
+
+class SeatsNotYours(Refusal):
+    """The booking has not got these seats, or not any more."""
+
+    code, status, title = "seats_not_booked", 422, "Not seats of this booking"
+
+
+class NoSuchRefund(Refusal):
+    """No refund has this id, or its show is not one of yours."""
+
+    code, status, title = "no_such_refund", 404, "No such refund"

@@ -1,0 +1,215 @@
+"""A refund: money on its way back, with or without seats. No I/O.
+
+    decided ─► asked ─┬─ yes ─────► done
+                │  ▲  ├─ unknown ─► asked, again later, under the same key
+                │  │  └─ no ──────► by_hand ─┬─ a person paid it another way ─► done
+                │  └──────────────────────── └─ asked anew, under another key
+
+What is decided is decided: the seats are free and the money is owed from that moment on.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+from holdfast.bookings import Booking, from_public_id, public_id
+from holdfast.errors import NoSuchBooking
+from holdfast.pricing import Quote
+from holdfast.refunds.errors import NoSuchRefund
+
+# How soon the gateway is asked again, by how often it was asked.
+PAUSES_MS = (1_000, 2_000, 5_000, 15_000, 60_000, 300_000)
+NUMBER_DIGITS_MAX = 9  # of an attempt, and of a refund
+
+
+class RefundState(StrEnum):
+    ASKED = "asked"
+    DONE = "done"
+    BY_HAND = "by_hand"
+
+
+class What(StrEnum):
+    WHOLE = "whole"  # the booking, and all that is left of its price
+    SEATS = "seats"  # some of its seats
+    MONEY = "money"  # no seats
+
+
+class RefundAsk(Struct, frozen=True, gc=False, kw_only=True):
+    """Somebody, or a rule, wants money to go back."""
+
+    booking: Booking  # as it was when the amount was worked out
+    why: str  # owner, show, admin:…: each has one refund
+    what: What = What.WHOLE
+    seats: tuple[int, ...] = ()
+    amount_minor: int | None = None  # None: what the seats had cost
+    keep_fee: bool = False
+    note: str = ""
+    actor_id: int | None = None  # None: a rule
+
+
+class Refund(Struct, frozen=True, gc=False, kw_only=True):
+    """As the ledger has it: the row, and of its payment what is needed to carry it out (refund_card)."""
+
+    show_id: int
+    number: int
+    attempt: int
+    id: int
+    why: str
+    seats: tuple[int, ...]
+    amount_minor: int
+    state: RefundState
+    note: str
+    reference: str | None
+    reason: str | None
+    settled_note: str | None
+    actor_id: int | None
+    round: int
+    tries: int
+    asked_at: datetime
+    done_at: datetime | None
+    owner_id: int
+    key: str  # of the payment
+    gateway: str
+    currency: str
+    payment_reference: str | None
+
+    @property
+    def gateway_key(self) -> str:
+        """The same for every try of a round: asking twice is asking once."""
+        again = f"_{self.round}" if self.round > 1 else ""
+        return f"{self.key}_r{self.id}{again}"
+
+    @property
+    def refund_id(self) -> str:
+        return f"{public_id(self.show_id, self.number)}-{self.attempt}-{self.id}"
+
+    @property
+    def rule(self) -> str:
+        """By which rule: late, owner, show, admin."""
+        return self.why.partition(":")[0]
+
+
+class Decision(Struct, frozen=True, gc=False):
+    """`outcome` as decide_refunds in 0014_refunds.sql says; the booking as it is after it."""
+
+    outcome: str
+    refund: Refund | None
+    seats: tuple[int, ...]  # in the way
+    left_minor: int | None  # of the payment, that could still go back
+    booking: Booking | None
+
+
+class Cancellation(Struct, frozen=True, kw_only=True):
+    """How far the refunds of a cancelled show are."""
+
+    bookings: int  # that were confirmed when it was cancelled, or are still to be let go
+    refunded: int  # the money has gone back, or there was none
+    asked: int  # decided, and on its way
+    by_hand: int  # the gateway would not
+    left: int  # bookings that still have their seats
+
+    @property
+    def is_over(self) -> bool:
+        return not self.left and not self.asked
+
+
+class RefundQuote(Struct, frozen=True, kw_only=True):
+    """What would come back, and until when; `percent` of what the seats cost, less the fee if that stays."""
+
+    booking_id: str
+    seats: list[str]
+    amount: int  # minor units of the currency
+    currency: str
+    percent: int
+    until: datetime | None  # null: it stays so
+    next_percent: int | None  # from `until` on
+    next_amount: int | None
+    paid: int  # what these seats cost
+    keeps_fee: bool
+
+
+class RefundLine(Struct, frozen=True, kw_only=True):
+    refund_id: str
+    why: str  # late, owner, show or admin
+    amount: int
+    currency: str
+    state: RefundState
+    seats: list[str]
+    asked_at: datetime
+    done_at: datetime | None
+
+
+class AttemptLine(Struct, frozen=True, kw_only=True):
+    """One attempt to pay, and what has come back of it."""
+
+    attempt: int
+    step: str  # where it is: paid, declined, called_off, expired, returned, or still under way
+    amount: int
+    currency: str
+    gateway: str
+    reason: str | None
+    asked_at: datetime
+    ended_at: datetime | None
+    refunds: list[RefundLine]
+
+
+class Timeline(Struct, frozen=True):
+    booking_id: str
+    attempts: list[AttemptLine]
+
+
+def refund_of_id(text: str) -> tuple[int, int, int, int]:
+    """(show, number, attempt, id) of a refund's public id; whatever is none is nobody's refund."""
+    booking, _, rest = text.partition("-")
+    parts = rest.split("-")
+    if len(parts) != 2 or not all(_is_number(part) for part in parts):
+        raise NoSuchRefund()
+    try:
+        return (*from_public_id(booking), int(parts[0]), int(parts[1]))
+    except NoSuchBooking:
+        raise NoSuchRefund() from None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= NUMBER_DIGITS_MAX
+
+
+def owner_why(booking: Booking, seats: Sequence[int] | None) -> str:
+    """A seat leaves a booking once, so its number makes the reason unique."""
+    if seats is None or set(seats) == set(booking.seats):
+        return "owner"
+    return "owner:" + ",".join(map(str, sorted(seats)))
+
+
+def pause_ms(refund: Refund) -> int:
+    return PAUSES_MS[min(refund.tries, len(PAUSES_MS) - 1)]
+
+
+def refund_line(refund: Refund, labels: Sequence[str]) -> RefundLine:
+    return RefundLine(
+        refund_id=refund.refund_id,
+        why=refund.rule,
+        amount=refund.amount_minor,
+        currency=refund.currency,
+        state=refund.state,
+        seats=[labels[seat] for seat in refund.seats],
+        asked_at=refund.asked_at,
+        done_at=refund.done_at,
+    )
+
+
+def quote_page(booking: Booking, labels: list[str], paid: int, told: Quote, keep_fee: bool) -> RefundQuote:
+    return RefundQuote(
+        booking_id=public_id(booking.show_id, booking.number),
+        seats=labels,
+        amount=told.amount_minor,
+        currency=booking.currency,
+        percent=told.percent,
+        until=told.until,
+        next_percent=told.next_percent,
+        next_amount=told.next_amount_minor,
+        paid=paid,
+        keeps_fee=keep_fee,
+    )

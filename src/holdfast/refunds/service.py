@@ -1,0 +1,292 @@
+"""Gives money back, and seats: what a policy promises, what an organiser decides, what a cancelled show owes.
+
+    decide (ledger) ─► free (map) ─► refund (gateway) ─► settle (ledger)
+
+From the decision on the money is owed, whoever dies: a duty asks the gateway, under the same key, until it
+answers. Whoever decided asks at once, so the usual case is over before they have their answer.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+import structlog
+
+from holdfast.bookings import Booking, State
+from holdfast.catalogue import Catalogue, ShowOnSale
+from holdfast.claim import Part
+from holdfast.engines.errors import EngineDown
+from holdfast.engines.fault_injection import crash_points
+from holdfast.engines.metrics import meter
+from holdfast.errors import Busy, HoldGone, NoSuchBooking, WrongMove
+from holdfast.holds import RefundShown, Sales
+from holdfast.payments import Answer, Cashier, PaymentBook, Refunded
+from holdfast.pricing import Quote, quote
+from holdfast.refunds.errors import NotRefundable, RefundTooMuch, SeatsNotYours, SeatsUsed, TicketGiven
+from holdfast.refunds.refund import (
+    Decision,
+    Refund,
+    RefundAsk,
+    RefundQuote,
+    RefundState,
+    What,
+    owner_why,
+    pause_ms,
+    quote_page,
+)
+from holdfast.refunds.store import RefundBook
+
+log = structlog.get_logger(__name__)
+
+TRIES_MAX = 5  # a booking that has moved on while we looked at it
+SHOW_BATCH = 100  # bookings of a cancelled show that are decided in one transaction
+CALLED_OFF_AT_ONCE_MAX = 16
+# Those whose money may have gone back; a late one may be of a booking that was let go.
+HAS_REFUNDS = {State.CONFIRMED, State.REFUNDED, State.FAILED, State.EXPIRED, State.CANCELLED}
+TOO_LATE = "The money had been taken: the booking is confirmed. Cancel it once more to give it back."
+
+
+class Refunds:
+    def __init__(
+        self, book: RefundBook, payments: PaymentBook, cashier: Cashier, sales: Sales, catalogue: Catalogue
+    ) -> None:
+        self._book = book
+        self._payments = payments
+        self._cashier = cashier
+        self._sales = sales
+        self._catalogue = catalogue
+
+    async def cancel(self, booking: Booking, seats: tuple[int, ...] | None) -> tuple[Booking, bool]:
+        """Whatever the owner has of it goes; True: a payment is still being called off, look again.
+
+        With `seats` only those of a confirmed booking. Asked twice, the same answer.
+        """
+        for _ in range(TRIES_MAX):
+            match booking.state:
+                case State.CANCELLED | State.REFUNDED:
+                    return booking, False
+                case State.CONFIRMED:
+                    return await self.by_policy(booking, seats), False
+                case State.EXPIRED | State.FAILED:
+                    raise HoldGone(state=booking.state)
+                case _ if seats is not None:
+                    raise WrongMove(state=booking.state, move="reduce")
+                case State.HELD:
+                    try:
+                        return await self._sales.cancel(booking), False
+                    except WrongMove:
+                        booking = await self._again(booking)  # somebody has begun to pay for it
+                case _:
+                    payment = await self._payments.latest(booking.show_id, booking.number)
+                    assert payment is not None  # PAYING has one
+                    await self._cashier.call_off(payment)
+                    booking = await self._again(booking)
+                    if booking.state is State.CONFIRMED:
+                        raise WrongMove(state=booking.state, move="cancel", detail=TOO_LATE)
+                    if booking.state is State.PAYING:
+                        return booking, True
+        raise Busy(retry_after_s=1)
+
+    async def quote(self, booking: Booking, seats: tuple[int, ...] | None = None) -> RefundQuote:
+        """What the owner would get back now, by the terms the seats were held on."""
+        page, _ = await self._quoted(booking, seats)
+        return page
+
+    async def by_policy(self, booking: Booking, seats: tuple[int, ...] | None = None) -> Booking:
+        for _ in range(TRIES_MAX):
+            page, is_open = await self._quoted(booking, seats)
+            is_whole = seats is None or set(seats) == set(booking.seats)
+            ask = RefundAsk(
+                booking=booking,
+                why=owner_why(booking, seats),
+                what=What.WHOLE if is_whole else What.SEATS,
+                seats=seats or (),
+                amount_minor=page.amount,
+                keep_fee=page.keeps_fee,
+                actor_id=booking.owner_id,
+            )
+            if not is_open and not await self._was_done(ask):
+                raise NotRefundable(quote=msgspec.to_builtins(page))
+            decision = await self.decide(ask)
+            if decision.outcome != "changed":
+                return await self._owners_answer(booking, decision)
+            booking = await self._again(booking)
+        raise Busy(retry_after_s=1)
+
+    async def decide(self, ask: RefundAsk) -> Decision:
+        """Decided, told to the map, and the gateway asked for the first time."""
+        with crash_points("refund.decide"):
+            decision = await self._book.decide(ask)
+        if decision.outcome != "decided":
+            return decision
+        assert decision.booking is not None
+        log.info("refund decided", why=ask.why, show_id=ask.booking.show_id, number=ask.booking.number)
+        if parts := _parts(ask.booking, decision.booking):
+            await self._sales.tell_map(ask.booking.show_id, *parts)
+        if decision.refund is None or decision.refund.state is not RefundState.ASKED:
+            return decision
+        try:
+            return msgspec.structs.replace(decision, refund=await self.carry_out(decision.refund))
+        except EngineDown:  # it is decided and written: a duty asks
+            return decision
+
+    async def carry_out(self, refund: Refund) -> Refund:
+        """Ask the gateway once, and write down what it said."""
+        answer = await self._ask(refund)
+        meter.add("gateway_answers_total", step="refund", answer=answer.answer)
+        with crash_points("refund.settle"):
+            match answer.answer:
+                case Answer.YES:
+                    after = await self._book.settle(refund, RefundState.DONE, reference=answer.reference)
+                case Answer.NO:
+                    reason = answer.reason or "The gateway refused."
+                    after = await self._book.settle(refund, RefundState.BY_HAND, reason=reason)
+                    log.error("a refund must be paid by hand", refund=refund.refund_id, reason=reason)
+                case _:
+                    await self._book.wait(refund, pause_ms(refund))
+                    after = refund
+        meter.add("refunds_total", state=after.state)
+        return after
+
+    async def hear(self, show_id: int, number: int, attempt: int) -> None:
+        """There is news of a payment's refunds at the gateway: those without an answer are asked for now."""
+        found = await self._book.refunds_of([(show_id, number)])
+        for refund in found[show_id, number]:
+            if refund.attempt == attempt and refund.state is RefundState.ASKED:
+                await self.carry_out(refund)
+
+    async def cancel_some(self, show_id: int) -> int:
+        """The next bookings of a cancelled show: holds go, payments are called off, money goes back in full.
+
+        Found from the ledger alone, so whoever comes after a crash finds what is left, and each once.
+        Returns how many; the gateway is asked by the duty that carries refunds out, a few at a time.
+        """
+        bookings = await self._book.bookings_left(show_id, SHOW_BATCH)
+        held = [booking for booking in bookings if booking.state is State.HELD]
+        confirmed = [booking for booking in bookings if booking.state is State.CONFIRMED]
+        gone = await self._book.let_holds_go(held) if held else []
+        parts = [Part("let_go", claim) for claim in gone]
+        done = len(gone)
+        if confirmed:
+            asks = [RefundAsk(booking=one, why="show", note="The show was cancelled.") for one in confirmed]
+            with crash_points("refund.decide"):
+                decisions = await self._book.decide_many(asks, due_ms=0)
+            for booking, decision in zip(confirmed, decisions, strict=True):
+                if decision.outcome == "decided" and decision.booking is not None:
+                    done += 1
+                    parts += _parts(booking, decision.booking)
+        if parts:
+            await self._sales.tell_map(show_id, *parts)
+        return done + await self._call_off(show_id)
+
+    async def shown_many(self, bookings: Sequence[Booking]) -> list[Sequence[RefundShown]]:
+        """As the owner sees them on the booking. Those that were never paid are not asked about."""
+        keys = [(b.show_id, b.number) for b in bookings if b.state in HAS_REFUNDS]
+        found = await self._book.refunds_of(keys) if keys else {}
+        return [
+            [
+                RefundShown(refund.amount_minor, refund.state, refund.asked_at)
+                for refund in found.get((booking.show_id, booking.number), ())
+            ]
+            for booking in bookings
+        ]
+
+    async def _call_off(self, show_id: int) -> int:
+        """Payments of a cancelled show; money that is taken all the same is returned as late, or refunded."""
+        left = await self._book.payments_left(show_id, SHOW_BATCH)
+        room = asyncio.Semaphore(CALLED_OFF_AT_ONCE_MAX)
+
+        async def call_off(key: tuple[int, int, int]) -> None:
+            async with room:
+                payment = await self._payments.payment(*key)
+                assert payment is not None
+                await self._cashier.call_off(payment)
+
+        await asyncio.gather(*(call_off(key) for key in left))
+        return len(left)
+
+    async def _ask(self, refund: Refund) -> Refunded:
+        gateway = self._cashier.gateway
+        if refund.gateway != gateway.name:
+            log.error("a refund of another gateway", refund=refund.refund_id, gateway=refund.gateway)
+            return Refunded(answer=Answer.UNKNOWN)
+        if refund.payment_reference is None:
+            return Refunded(answer=Answer.NO, reason="The gateway never told its reference.")
+        with crash_points("gateway.refund"):
+            return await gateway.refund(
+                key=refund.gateway_key,
+                reference=refund.payment_reference,
+                amount_minor=refund.amount_minor,
+                currency=refund.currency,
+            )
+
+    async def _quoted(self, booking: Booking, seats: tuple[int, ...] | None) -> tuple[RefundQuote, bool]:
+        """And whether the seats may be given back at all."""
+        show = await self._catalogue.show_on_sale(booking.show_id)
+        terms = await self._catalogue.terms(show, booking.revision)
+        chosen = booking.seats if seats is None else seats
+        prices = dict(zip(booking.seats, booking.prices_minor, strict=True))
+        # Of seats that are not there any more: the ledger will say what became of them.
+        lines = [terms.lines(prices.get(seat, 0)) for seat in chosen]
+        now = await self._book.ledger_now()
+        told: Quote = quote(
+            terms.refund_policy, lines, starts_at=show.starts_at, now=now, cancelled=show.cancelled
+        )
+        paid = sum(line.price_minor for line in lines)
+        alone = await self._alone_minor(booking)
+        most = min(paid, max(0, booking.amount_minor - alone))
+        told = msgspec.structs.replace(told, amount_minor=min(told.amount_minor, most))
+        if told.next_amount_minor is not None:
+            told = msgspec.structs.replace(told, next_amount_minor=min(told.next_amount_minor, most))
+        labels = [show.layout.labels[seat] for seat in chosen]
+        keep_fee = terms.refund_policy.keep_fee and not show.cancelled
+        # Where nothing was paid nothing can be kept: such seats may go until the show starts.
+        is_free = most == 0 and (now < show.starts_at or show.cancelled)
+        return quote_page(booking, labels, paid, told, keep_fee), told.amount_minor > 0 or is_free
+
+    async def _alone_minor(self, booking: Booking) -> int:
+        """Money that went back without seats."""
+        key = (booking.show_id, booking.number)
+        found = await self._book.refunds_of([key])
+        return sum(one.amount_minor for one in found[key] if not one.seats and one.why != "late")
+
+    async def _was_done(self, ask: RefundAsk) -> bool:
+        key = (ask.booking.show_id, ask.booking.number)
+        return any(refund.why == ask.why for refund in (await self._book.refunds_of([key]))[key])
+
+    async def _owners_answer(self, booking: Booking, decision: Decision) -> Booking:
+        if decision.outcome in ("decided", "same", "gone", State.REFUNDED) and decision.booking is not None:
+            return decision.booking
+        show = await self._catalogue.show_on_sale(booking.show_id)
+        raise refusal_of(decision, show)
+
+    async def _again(self, booking: Booking) -> Booking:
+        return await self._sales.booking(booking.owner_id, booking.show_id, booking.number)
+
+
+def refusal_of(decision: Decision, show: ShowOnSale) -> Exception:
+    """What a "no" of decide_refunds means to who asked."""
+    labels = [show.layout.labels[seat] for seat in decision.seats]
+    match decision.outcome:
+        case "none":
+            return NoSuchBooking()
+        case "used":
+            return SeatsUsed(seats=labels)
+        case "given":
+            return TicketGiven(seats=labels)
+        case "much":
+            return RefundTooMuch(left=decision.left_minor or 0)
+        case "seats" | "gone":
+            return SeatsNotYours()
+        case "changed":
+            return Busy(retry_after_s=1)
+    return WrongMove(state=decision.outcome, move="refund")
+
+
+def _parts(before: Booking, after: Booking) -> Sequence[Part]:
+    """What the map is told: the seats are free, and those that were kept are booked again."""
+    if after.state is State.REFUNDED:
+        return [Part("free", before.claim)]
+    if after.seats == before.seats:
+        return []
+    return [Part("free", before.claim), Part("commit", after.claim)]

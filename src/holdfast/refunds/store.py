@@ -1,0 +1,190 @@
+"""The refunds in the ledger: decided, settled, found again. The gateway is asked elsewhere."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from holdfast.bookings import Booking, State
+from holdfast.claim import Claim
+from holdfast.config import Config
+from holdfast.engines.batch import Batcher
+from holdfast.engines.metrics import meter
+from holdfast.engines.postgres import AGAIN, Postgres
+from holdfast.engines.sql import Queries
+from holdfast.errors import Busy
+from holdfast.refunds.refund import Cancellation, Decision, Refund, RefundAsk, RefundState
+
+Q = Queries("holdfast.refunds")
+
+TRIES_MAX = 4  # of a batch that met a deadlock, or a reason that another process has just written
+LEASE_SPARE_MS = 3000  # beyond the gateway's time-out: whoever is slower than this is taken to be dead
+LATEST = (datetime(9999, 1, 1, tzinfo=UTC), 2**62, 2**62, 2**30, 2**30)  # before this one comes every refund
+COPIED = [name for name in Refund.__struct_fields__ if name not in ("seats", "state")]
+
+Place = tuple[datetime, int, int, int, int]
+
+
+class RefundBook:
+    """decide() for a caller, decide_many() for the wire."""
+
+    def __init__(self, postgres: Postgres, config: Config) -> None:
+        self._postgres = postgres
+        self._config = config
+        self.decide: Batcher[RefundAsk, Decision] = Batcher(
+            self.decide_many, batch_max=config.batch_max, waiting_max=config.waiting_max
+        )
+
+    @property
+    def lease_ms(self) -> int:
+        return self._config.gateway_timeout_ms + LEASE_SPARE_MS
+
+    async def decide_many(self, asks: Sequence[RefundAsk], due_ms: int | None = None) -> list[Decision]:
+        """Each is decided for itself. Whoever decides carries it out; `due_ms` leaves that to a duty."""
+        bookings = [ask.booking for ask in asks]
+        rows = await self._fetch(
+            Q.decide,
+            [booking.show_id for booking in bookings],
+            [booking.number for booking in bookings],
+            [ask.why for ask in asks],
+            [ask.what for ask in asks],
+            [_array(ask.seats) for ask in asks],
+            [_array(booking.seats) for booking in bookings],
+            [ask.amount_minor for ask in asks],
+            [ask.keep_fee for ask in asks],
+            [ask.note for ask in asks],
+            [ask.actor_id for ask in asks],
+            self.lease_ms if due_ms is None else due_ms,
+        )
+        for row in rows:
+            meter.add("refunds_decided_total", outcome=row["outcome"])
+        return [
+            Decision(
+                row["outcome"],
+                _refund(row["refund"]) if row["refund"] else None,
+                tuple(row["seats"] or ()),
+                row["left_minor"],
+                _booking(row["booking"]) if row["booking"] else None,
+            )
+            for row in rows
+        ]
+
+    async def settle(
+        self,
+        refund: Refund,
+        state: RefundState,
+        *,
+        reference: str | None = None,
+        reason: str | None = None,
+        note: str | None = None,
+    ) -> Refund:
+        """What the gateway said; or, with a note, what a person did instead. Said twice, the same answer."""
+        rows = await self._fetch(Q.settle, *_key(refund), state, reference, reason, note)
+        return _refund(rows[0])
+
+    async def wait(self, refund: Refund, pause_ms: int) -> None:
+        await self._postgres.execute(Q.wait, *_key(refund), pause_ms)
+
+    async def ask_anew(self, refund: Refund) -> Refund | None:
+        """None: it is not by_hand any more."""
+        if await self._postgres.fetchval(Q.ask_anew, *_key(refund), self.lease_ms) is None:
+            return None
+        return await self.refund(*_key(refund))
+
+    async def take_due(self, limit: int) -> list[Refund]:
+        """Refunds nobody has asked the gateway for in time: now it is our turn."""
+        rows = await self._postgres.fetch(Q.take_due, limit, self.lease_ms)
+        if not rows:
+            return []
+        keys = ([row[name] for row in rows] for name in ("show_id", "number", "attempt", "id"))
+        return [_refund(row) for row in await self._postgres.fetch(Q.taken, *keys)]
+
+    async def refund(self, show_id: int, number: int, attempt: int, id: int) -> Refund | None:
+        row = await self._postgres.fetchrow(Q.refund, show_id, number, attempt, id)
+        return _refund(row) if row else None
+
+    async def refunds_of(self, bookings: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[Refund]]:
+        """By (show, number); every booking asked for is in the answer."""
+        found: dict[tuple[int, int], list[Refund]] = {key: [] for key in bookings}
+        shows, numbers = [show for show, _ in bookings], [number for _, number in bookings]
+        for row in await self._postgres.fetch(Q.refunds_of, shows, numbers):
+            found[row["show_id"], row["number"]].append(_refund(row))
+        return found
+
+    async def attempts_of(self, booking: Booking) -> list[Any]:
+        return await self._postgres.fetch(Q.attempts_of, booking.show_id, booking.number)
+
+    async def refunds(
+        self, organiser_id: int | None, state: str | None, show_id: int | None, before: Place, limit: int
+    ) -> list[Refund]:
+        """Newest first."""
+        rows = await self._postgres.fetch(Q.refunds, organiser_id, state, show_id, *before, limit)
+        return [_refund(row) for row in rows]
+
+    async def waiting(self) -> tuple[int, int]:
+        """(by hand, asked)"""
+        row = await self._postgres.fetchrow(Q.waiting)
+        return row["by_hand"], row["asked"]
+
+    async def ledger_now(self) -> datetime:
+        now: datetime = await self._postgres.fetchval(Q.ledger_now)
+        return now
+
+    async def shows_to_refund(self, limit: int) -> list[int]:
+        return [row["show_id"] for row in await self._postgres.fetch(Q.shows_to_refund, limit)]
+
+    async def bookings_left(self, show_id: int, limit: int) -> list[Booking]:
+        return [_booking(row) for row in await self._postgres.fetch(Q.bookings_left, show_id, limit)]
+
+    async def payments_left(self, show_id: int, limit: int) -> list[tuple[int, int, int]]:
+        rows = await self._postgres.fetch(Q.payments_left, show_id, limit)
+        return [(show_id, row["number"], row["attempt"]) for row in rows]
+
+    async def let_holds_go(self, held: Sequence[Booking]) -> list[Claim]:
+        """The claims of those that were let go; one that has moved on is missing."""
+        keys = [b.show_id for b in held], [b.number for b in held], [b.fence for b in held]
+        rows = await self._fetch(Q.let_holds_go, *keys)
+        return [Claim(row["claim_id"], row["owner_id"], tuple(row["seats"])) for row in rows]
+
+    async def cancellation(self, show_id: int) -> Cancellation:
+        row = await self._postgres.fetchrow(Q.cancellation, show_id)
+        given_up, asked, by_hand, left = (row[name] for name in ("given_up", "asked", "by_hand", "left_over"))
+        return Cancellation(
+            bookings=given_up + left,
+            refunded=given_up - asked - by_hand,
+            asked=asked,
+            by_hand=by_hand,
+            left=left,
+        )
+
+    async def _fetch(self, sql: str, *args: object) -> list[Any]:
+        for _ in range(TRIES_MAX):
+            try:
+                return await self._postgres.fetch(sql, *args)
+            except (*AGAIN, asyncpg.UniqueViolationError):
+                meter.add("ledger_retries_total")
+        raise Busy(retry_after_s=1)
+
+
+def _array(numbers: Sequence[int]) -> str:
+    return f"{{{','.join(map(str, numbers))}}}"
+
+
+def _key(refund: Refund) -> tuple[int, int, int, int]:
+    return refund.show_id, refund.number, refund.attempt, refund.id
+
+
+def _refund(row: Any) -> Refund:
+    return Refund(
+        seats=tuple(row["seats"]), state=RefundState(row["state"]), **{name: row[name] for name in COPIED}
+    )
+
+
+def _booking(row: Any) -> Booking:
+    values = {name: row[name] for name in Booking.__struct_fields__}
+    seats, prices = tuple(row["seats"]), tuple(row["prices_minor"])
+    return msgspec.structs.replace(
+        Booking(**values), seats=seats, prices_minor=prices, state=State(row["state"])
+    )

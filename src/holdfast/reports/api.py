@@ -1,0 +1,113 @@
+"""/admin/shows/{show}/figures, /admin/events/{event}/figures: how my sales go."""
+
+from collections.abc import AsyncIterator
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from holdfast.errors import NoSuchEvent, NoSuchShow
+from holdfast.reports.figures import EventFigures, FiguresAsked, ShowFigures
+from holdfast.reports.store import Figures
+from holdfast.web.caller import Role
+from holdfast.web.context import get_app, get_caller
+from holdfast.web.responses import answer, query
+from holdfast.web.routing import Route
+
+NOT_KEPT = {"Cache-Control": "no-store"}
+CSV = "text/csv"
+
+
+async def get_show_figures(request: Request) -> Response:
+    """How the sale of a show goes: sold by minute, how far bookings came, revenue, refunds, who came in."""
+    asked = query(FiguresAsked, request)
+    show_id = await _own_show(request)
+    return answer(200, await _figures(request).of_show(show_id, asked.since), NOT_KEPT)
+
+
+async def get_show_sheet(request: Request) -> Response:
+    """Every seat of a show that was ever sold, for a spreadsheet."""
+    show_id = await _own_show(request)
+    return _sheet(_figures(request).sheet([show_id]), f"show-{show_id}.csv")
+
+
+async def get_event_figures(request: Request) -> Response:
+    """How the sales of all shows of an event go."""
+    event_id = request.path_params["event"]
+    return answer(200, await _figures(request).of_event(event_id, _organiser_id(request)), NOT_KEPT)
+
+
+async def get_event_sheet(request: Request) -> Response:
+    """Every seat of an event's shows that was ever sold, for a spreadsheet."""
+    event_id = request.path_params["event"]
+    show_ids = await _figures(request).shows_of(event_id, _organiser_id(request))
+    return _sheet(_figures(request).sheet(show_ids), f"event-{event_id}.csv")
+
+
+def _sheet(pages: AsyncIterator[bytes], name: str) -> Response:
+    headers = NOT_KEPT | {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "X-Content-Type-Options": "nosniff",
+    }
+    return StreamingResponse(pages, headers=headers, media_type=CSV)
+
+
+def _figures(request: Request) -> Figures:
+    figures: Figures = get_app(request).figures
+    return figures
+
+
+def _organiser_id(request: Request) -> int | None:
+    caller = get_caller(request)
+    return None if caller.role is Role.ADMIN else caller.account_id
+
+
+async def _own_show(request: Request) -> int:
+    show_id: int = request.path_params["show"]
+    await get_app(request).catalogue.show_of(show_id, _organiser_id(request))
+    return show_id
+
+
+SHOW = "/admin/shows/{show:int}/figures"
+EVENT = "/admin/events/{event:int}/figures"
+
+ROUTES = (
+    Route(
+        method="GET",
+        path=SHOW,
+        call=get_show_figures,
+        tag="admin",
+        query=FiguresAsked,
+        answers={200: ShowFigures},
+        refusals=(NoSuchShow,),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="GET",
+        path=SHOW + ".csv",
+        call=get_show_sheet,
+        tag="admin",
+        answers={200: bytes},
+        refusals=(NoSuchShow,),
+        media_types=(CSV,),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="GET",
+        path=EVENT,
+        call=get_event_figures,
+        tag="admin",
+        answers={200: EventFigures},
+        refusals=(NoSuchEvent,),
+        role=Role.ORGANISER,
+    ),
+    Route(
+        method="GET",
+        path=EVENT + ".csv",
+        call=get_event_sheet,
+        tag="admin",
+        answers={200: bytes},
+        refusals=(NoSuchEvent,),
+        media_types=(CSV,),
+        role=Role.ORGANISER,
+    ),
+)

@@ -1,0 +1,184 @@
+"""Figures in the ledger: kept by facts, written anew, summed. The only file here that writes them.
+
+Every change is of one row by its key and can be made twice: a fact that is told again changes nothing.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from holdfast.bookings import reference
+from holdfast.catalogue import Catalogue
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.errors import NoSuchEvent
+from holdfast.outbox import Fact
+from holdfast.reports.change import Changes, changes_of
+from holdfast.reports.csv_export import COLUMNS, lines
+from holdfast.reports.figures import (
+    MINUTES_MAX,
+    EventFigures,
+    Funnel,
+    GateMinute,
+    Minute,
+    RefundSum,
+    Revenue,
+    SaleFigures,
+    ShowFigures,
+    ShowSum,
+)
+
+Q = Queries("holdfast.reports")
+
+PAGE = 1_000  # seats that a sheet reads at once
+WRITTEN_AT_ONCE = 5_000
+GATE_MINUTES_MAX = 20_000
+
+Sold = Mapping[str, Any]  # show_id, number, seat, revision, currency, price_minor, sold_at, returned_at
+
+
+class Figures:
+    def __init__(self, postgres: Postgres, catalogue: Catalogue) -> None:
+        self._postgres = postgres
+        self._catalogue = catalogue
+
+    # ── kept by facts ─────────────────────────────────────────────────────────────────
+
+    async def hear_many(self, facts: Sequence[Fact]) -> None:
+        """In one transaction, in at most five statements, however many there are."""
+        changes = changes_of(facts)
+        async with self._postgres.planned_anew() as tx:
+            # Tables in the order in which a rebuild locks them: nobody waits for who waits for them.
+            await _write(tx, Q.add_seats, await self._rows(await _sold(tx, changes)))
+            await _write(tx, Q.return_seats, changes.returned)
+            await _write(tx, Q.add_stages, changes.stages)
+            await _write(tx, Q.set_refunds, changes.refunds)
+
+    # ── written anew ──────────────────────────────────────────────────────────────────
+
+    async def rebuild(self, progress: Callable[[str, int, int], None] = lambda *_: None) -> int:
+        """Every show from the ledger; how many there were. The sale goes on meanwhile."""
+        shows = [row["show_id"] for row in await self._postgres.fetch(Q.shows_sold)]
+        for done, show_id in enumerate(shows, 1):
+            await self.rebuild_show(show_id)
+            progress("shows", done, len(shows))
+        return len(shows)
+
+    async def rebuild_show(self, show_id: int) -> None:
+        async with self._postgres.transaction() as tx:
+            await tx.execute(Q.lock)
+            for forget in (Q.forget_seats, Q.forget_stages, Q.forget_refunds):
+                await tx.execute(forget, show_id)
+            await tx.execute(Q.rebuild_stages, show_id)
+            await tx.execute(Q.rebuild_refunds, show_id)
+            sold = await tx.fetch(Q.seats_of_ledger, show_id)
+            for start in range(0, len(sold), WRITTEN_AT_ONCE):
+                await _write(tx, Q.add_seats, await self._rows(sold[start : start + WRITTEN_AT_ONCE]))
+
+    async def _rows(self, sold: Sequence[Sold]) -> list[tuple[object, ...]]:
+        """Of seats, with their categories and what their prices are made of."""
+        shows = {id: await self._catalogue.show_on_sale(id) for id in {one["show_id"] for one in sold}}
+        terms = {
+            (id, revision): await self._catalogue.terms(shows[id], revision)
+            for id, revision in {(one["show_id"], one["revision"]) for one in sold}
+        }
+        rows: list[tuple[object, ...]] = []
+        for one in sold:
+            layout = shows[one["show_id"]].layout
+            # What was given back is worth nothing any more.
+            made = terms[one["show_id"], one["revision"]].lines(one["price_minor"] or 0)
+            place = (one["show_id"], one["number"], one["seat"])
+            category = layout.categories[layout.category_of[one["seat"]]].name
+            lines = (made.price_minor, made.base_minor, made.fee_minor, made.tax_minor)
+            rows.append((*place, category, one["currency"], *lines, one["sold_at"], one["returned_at"]))
+        return rows
+
+    # ── summed ────────────────────────────────────────────────────────────────────────
+
+    async def of_show(self, show_id: int, since: datetime | None) -> ShowFigures:
+        """Whose it is has been looked at."""
+        rows = await self._postgres.fetch(Q.minutes, show_id, since, MINUTES_MAX + 1)
+        gates = await self._postgres.fetch(Q.gate_minutes, show_id, GATE_MINUTES_MAX)
+        return ShowFigures(
+            show_id=show_id,
+            figures=await self._sums([show_id]),
+            minutes=[Minute(**row) for row in rows[:MINUTES_MAX]],
+            minutes_next=rows[MINUTES_MAX]["begins_at"] if len(rows) > MINUTES_MAX else None,
+            gates=[GateMinute(**row) for row in gates],
+        )
+
+    async def of_event(self, event_id: int, organiser_id: int | None) -> EventFigures:
+        title = await self._title(event_id, organiser_id)
+        rows = await self._postgres.fetch(Q.shows_of_event, event_id)
+        return EventFigures(
+            event_id=event_id,
+            title=title,
+            figures=await self._sums([row["show_id"] for row in rows]),
+            shows=[ShowSum(**row) for row in rows],
+        )
+
+    async def shows_of(self, event_id: int, organiser_id: int | None) -> list[int]:
+        await self._title(event_id, organiser_id)
+        return [row["show_id"] for row in await self._postgres.fetch(Q.shows_of_event, event_id)]
+
+    async def sheet(self, show_ids: Sequence[int]) -> AsyncIterator[bytes]:
+        """A row a seat that was ever sold, page by page: however many there are, few are in memory."""
+        yield lines([COLUMNS])
+        after = (0, 0, -1)
+        while rows := await self._postgres.fetch(Q.seats_after, list(show_ids), *after, PAGE):
+            yield lines([await self._row(row) for row in rows])
+            after = (rows[-1]["show_id"], rows[-1]["number"], rows[-1]["seat"])
+
+    async def _row(self, row: Mapping[str, Any]) -> list[object]:
+        show_id = row["show_id"]
+        label = (await self._catalogue.show_on_sale(show_id)).layout.labels[row["seat"]]
+        told = {**row, "reference": reference(show_id, row["number"]), "seat": label}
+        for name in ("sold_at", "returned_at"):
+            told[name] = row[name].isoformat() if row[name] else None
+        return [told[name] for name in COLUMNS]
+
+    async def _sums(self, show_ids: Sequence[int]) -> SaleFigures:
+        seats = await self._postgres.fetchrow(Q.seat_counts, show_ids)
+        revenue = await self._postgres.fetch(Q.revenue, show_ids)
+        refunds = await self._postgres.fetch(Q.refunds, show_ids)
+        return SaleFigures(
+            seats_sold=seats["sold"],
+            seats_returned=seats["returned"],
+            funnel=Funnel(**await self._postgres.fetchrow(Q.funnel, show_ids)),
+            revenue=[Revenue(**row) for row in revenue],
+            refunds=[RefundSum(**row) for row in refunds],
+        )
+
+    async def _title(self, event_id: int, organiser_id: int | None) -> str:
+        row = await self._postgres.fetchrow(Q.event, event_id, organiser_id)
+        if row is None:
+            raise NoSuchEvent(event_id=event_id)
+        return str(row["title"])
+
+
+async def _sold(tx: Any, changes: Changes) -> list[Sold]:
+    if not changes.sold:
+        return []
+    places = sorted({place for place, _, _ in changes.sold})
+    rows = await tx.fetch(Q.revisions, *map(list, zip(*places, strict=True)))
+    revisions = {(row["show_id"], row["number"]): row["revision"] for row in rows}
+    return [
+        {
+            "show_id": place[0],
+            "number": place[1],
+            "seat": seat,
+            "revision": revisions.get(place) or 0,
+            "currency": booking.currency,
+            "price_minor": price,
+            "sold_at": at,
+            "returned_at": None,
+        }
+        for place, at, booking in changes.sold
+        for seat, price in zip(booking.seats, booking.prices_minor, strict=True)
+    ]
+
+
+async def _write(tx: Any, query: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """As columns: one statement for all rows."""
+    if rows:
+        await tx.execute(query, *map(list, zip(*rows, strict=True)))

@@ -1,0 +1,378 @@
+"""Which processes a command is made of.
+
+    holdfast demo ─┬─ postgres, valkey      unless the operator has their own
+                   ├─ sandbox               the payment gateway, unless the operator has one
+                   ├─ prepare               checks, migrations, demo data; ends before the others open
+                   ├─ web-1 … web-N         all on one port; the kernel deals the connections out
+                   └─ work-1                the duties
+
+The parent only supervises. It imports nothing that serves, and stays small.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from holdfast.config import Config
+from holdfast.engines.embedded import CONNECTIONS_MAX, engines
+from holdfast.engines.embedded.folder import DataFolder
+from holdfast.engines.embedded.supervise import Recipe, Supervisor
+from holdfast.engines.errors import Trouble
+from holdfast.sandbox import is_in_use, secret_in
+
+DRAIN_S = 30  # for requests under way when a web worker is told to stop
+SERVES_WITHIN_S = 60.0
+PREPARED_WITHIN_S = 600.0
+EXPECTED = 2  # exit code of trouble that the operator can put right
+SANDBOX_URL = "sandbox.url"  # in the folder of what runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """Who is on."""
+
+    config: Config
+    host: str = "127.0.0.1"
+    port: int = 0
+    web: int = 0
+    work: int = 0
+    only: str = ""  # the subjects that are served or worked for: roles.py; none: all
+    is_demo: bool = False  # demo data, words to log files, engines of its own or none
+    sandbox_port: int = 0  # of the payment gateway beside us; 0: none
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What the operator is told once everything answers."""
+
+    url: str
+    data: str
+    facts: dict[str, Any]  # of the demo: accounts and shows
+
+
+async def run(cast: Cast, announce: Callable[[Opened], None]) -> None:
+    """Everything up, `announce`, and then until SIGTERM or SIGINT; a second one does not wait for anybody."""
+    if cast.is_demo and "HOLDFAST_MAIL_PAGE" not in os.environ:
+        cast = replace(cast, config=replace(cast.config, mail_page=1))
+    folder = DataFolder(cast.config.data_dir)
+    folder.make()
+    supervisor = Supervisor(folder)
+    try:
+        with (
+            _port(cast) as port,
+            _sandbox(replace(cast, port=port), folder) as cast,
+            _told_to_stop(supervisor),
+        ):
+            wanted = CONNECTIONS_MAX + max(0, cast.web - 4) * cast.config.postgres_pool_max
+            async with engines_of(cast.config, may_join=not cast.is_demo, connections_max=wanted) as config:
+                try:
+                    facts = await _start(supervisor, replace(cast, config=config), folder)
+                    if cast.web:
+                        await _serves(cast.host, port)
+                    if cast.sandbox_port:
+                        facts["sandbox"] = cast.config.gateway_url
+                    if cast.web and cast.config.mail_page and not cast.config.mail_url:
+                        facts["mail"] = f"{_url(cast.host, port)}/demo/mail"
+                    announce(Opened(_url(cast.host, port) if cast.web else "", str(folder.path), facts))
+                    await asyncio.Event().wait()
+                finally:
+                    await supervisor.stop()
+                    _forget_sums(folder)
+                    _prepared(folder).unlink(missing_ok=True)
+    except asyncio.CancelledError:  # told to stop, and everybody has
+        return
+
+
+@asynccontextmanager
+async def engines_of(
+    config: Config, *, may_join: bool = True, must_exist: bool = False, connections_max: int = CONNECTIONS_MAX
+) -> AsyncIterator[Config]:
+    """The config with engines that are up: the operator's, those of another process of ours, or new ones."""
+    if config.database_url and config.redis_url:
+        yield config
+        return
+    folder = DataFolder(config.data_dir)
+    if may_join and (found := folder.running()):
+        yield replace(
+            config,
+            database_url=config.database_url or found.database_url,
+            redis_url=config.redis_url or found.redis_url,
+        )
+        return
+    if must_exist and not config.database_url and not folder.postgres.exists():
+        raise Trouble(
+            f"there is nothing in {folder.path} yet: run `holdfast demo`, choose another folder with --data, "
+            "or set HOLDFAST_DATABASE_URL"
+        )
+    async with engines(
+        folder.path,
+        database_url=config.database_url,
+        redis_url=config.redis_url,
+        connections_max=connections_max,
+    ) as started:
+        yield replace(config, database_url=started.database_url, redis_url=started.redis_url)
+
+
+async def _start(supervisor: Supervisor, cast: Cast, folder: DataFolder) -> dict[str, Any]:
+    """Workers load their code while everything is prepared, and open when it is: with two cores that pays."""
+    prepared = _prepared(folder)
+    prepared.unlink(missing_ok=True)  # of a killed process that had our number
+    _forget_sums(folder)
+    # The sandbox is a group of its own, and the first: it stops when nobody needs it any more.
+    groups = ([_sandbox_recipe(cast, folder)] if cast.sandbox_port else [], _recipes(cast, folder, prepared))
+    starting = [asyncio.create_task(supervisor.start(*group)) for group in groups]
+    try:
+        facts = await _prepare(cast.config, cast.is_demo)
+        prepared.touch()
+        for group in starting:
+            await group
+    finally:
+        for group in starting:
+            group.cancel()
+        await asyncio.gather(*starting, return_exceptions=True)
+    return facts
+
+
+def _prepared(folder: DataFolder) -> Path:
+    return folder.run / f"prepared-{os.getpid()}"
+
+
+async def _prepare(config: Config, is_demo: bool) -> dict[str, Any]:
+    """In a process of its own: what it imports is gone when the others start."""
+    process = await asyncio.create_subprocess_exec(
+        *_command("prepare", *(("--demo",) if is_demo else ())),
+        env={**os.environ, **_environment(config)},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+    if process.returncode:
+        has_said_why = process.returncode == EXPECTED
+        raise Trouble("" if has_said_why else f"the preparation ended with code {process.returncode}")
+    facts: dict[str, Any] = json.loads(output)
+    return facts
+
+
+@contextmanager
+def _sandbox(cast: Cast, folder: DataFolder) -> Iterator[Cast]:
+    """The cast with a payment gateway: the operator's, one that runs in this folder, or a new one of ours.
+
+    Its port is reserved here, so that everybody knows its address before it is up.
+    """
+    if cast.config.gateway != "sandbox" or cast.config.gateway_url:
+        yield cast
+        return
+    config = with_gateway(cast.config)
+    if is_in_use(folder.path / "sandbox") or not cast.web:
+        yield replace(cast, config=config)
+        return
+    with _port(replace(cast, port=0)) as port:
+        url = _url(cast.host, port)
+        folder.write(SANDBOX_URL, url)
+        try:
+            yield replace(cast, config=replace(config, gateway_url=url), sandbox_port=port)
+        finally:
+            (folder.run / SANDBOX_URL).unlink(missing_ok=True)
+
+
+def with_gateway(config: Config) -> Config:
+    """The config with the address and the secret of the sandbox in its folder, if it has no gateway."""
+    if config.gateway != "sandbox" or config.gateway_url:
+        return config
+    folder = DataFolder(config.data_dir)
+    told = folder.run / SANDBOX_URL
+    secret = config.gateway_secret or secret_in(folder.path / "sandbox")
+    return replace(config, gateway_url=told.read_text() if told.exists() else "", gateway_secret=secret)
+
+
+def _sandbox_recipe(cast: Cast, folder: DataFolder) -> Recipe:
+    ready = folder.run / "sandbox.ready"
+    place = ("--host", cast.host, "--port", str(cast.sandbox_port), "--data", str(folder.path / "sandbox"))
+    notify = ("--notify", f"{_url(cast.host, cast.port)}/webhooks/sandbox")
+    return Recipe(
+        name="sandbox",
+        command=_command("sandbox-worker", *place, *notify, "--ready", str(ready)),
+        env=_environment(cast.config),
+        ready=_says_ready(ready),
+        stop_within_s=10.0,
+        speaks=False,  # a stand-in for somebody else's server: its words are not ours
+    )
+
+
+def _recipes(cast: Cast, folder: DataFolder, prepared: Path) -> list[Recipe]:
+    only = ("--only", cast.only) if cast.only else ()
+    web = ("web-worker", "--host", cast.host, "--port", str(cast.port), *only)
+    children: dict[str, tuple[str, ...]] = dict.fromkeys(_free_names(folder, "web", cast.web), web)
+    children |= dict.fromkeys(_free_names(folder, "work", cast.work), ("duties", *only))
+    return [
+        Recipe(
+            name=name,
+            command=_command(
+                *command, "--after", str(prepared), "--ready", str(folder.run / f"{name}.ready")
+            ),
+            env=_environment(cast.config),
+            ready=_says_ready(folder.run / f"{name}.ready"),
+            ready_within_s=PREPARED_WITHIN_S,
+            stop_within_s=DRAIN_S + 5.0,
+            speaks=not cast.is_demo,
+        )
+        for name, command in children.items()
+    ]
+
+
+def _forget_sums(folder: DataFolder) -> None:
+    """If nobody else is here, the sums for /metrics begin anew."""
+    if _free_names(folder, "web", 1) == ["web-1"] and _free_names(folder, "work", 1) == ["work-1"]:
+        shutil.rmtree(folder.meter, ignore_errors=True)
+
+
+def _free_names(folder: DataFolder, kind: str, count: int) -> list[str]:
+    """web-1, web-2, …, without those of another process of ours in the same folder."""
+    names: list[str] = []
+    number = 0
+    while len(names) < count:
+        number += 1
+        process_id = _number_in(folder.run / f"{kind}-{number}.pid")
+        if not process_id or not _is_alive(process_id):
+            names.append(f"{kind}-{number}")
+    return names
+
+
+def _is_alive(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except OSError:
+        return False
+    return True
+
+
+def _number_in(file: Path) -> int:
+    """0 when it is not there yet, or not written yet."""
+    try:
+        return int(file.read_text() or 0)
+    except FileNotFoundError:
+        return 0
+
+
+def _says_ready(file: Path) -> Callable[[int], Any]:
+    async def ready(process_id: int) -> bool:
+        return _number_in(file) == process_id
+
+    return ready
+
+
+def _command(*words: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "holdfast", *words)
+
+
+def _environment(config: Config) -> dict[str, str]:
+    return {
+        "HOLDFAST_DATABASE_URL": config.database_url,
+        "HOLDFAST_REDIS_URL": config.redis_url,
+        "HOLDFAST_DATA_DIR": str(Path(config.data_dir).absolute()),
+        **({"HOLDFAST_GATEWAY_URL": config.gateway_url} if config.gateway_url else {}),
+        **({"HOLDFAST_GATEWAY_SECRET": config.gateway_secret} if config.gateway_secret else {}),
+        **({"HOLDFAST_MAIL_PAGE": "1"} if config.mail_page else {}),
+        # A worker has few threads; without this each costs an arena of its own.
+        "MALLOC_ARENA_MAX": "2",
+    }
+
+
+@contextmanager
+def _port(cast: Cast) -> Iterator[int]:
+    """The port is ours from here on, though only the workers listen. 0 when nobody serves."""
+    if not cast.web:
+        yield 0
+        return
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            cast.host, cast.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            # Without SO_REUSEPORT, which two processes of ours would happily share.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+        reserved = socket.socket(family, kind, protocol)
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind(address)
+    except socket.gaierror as error:
+        raise Trouble(f"no such address: {cast.host} ({error.strerror}); choose one with --host") from None
+    except OSError as error:
+        raise Trouble(
+            f"cannot listen on {cast.host}:{cast.port}: {error.strerror}; choose another port with --port, "
+            "or --port 0 for a free one"
+        ) from None
+    with reserved:
+        yield int(reserved.getsockname()[1])
+
+
+@contextmanager
+def _told_to_stop(supervisor: Supervisor) -> Iterator[None]:
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+    is_stopping = False
+
+    def stop() -> None:
+        nonlocal is_stopping
+        if is_stopping:
+            supervisor.kill()
+        else:
+            is_stopping = True
+            task.cancel()
+
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(sign, stop)
+    try:
+        yield
+    finally:
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(sign)
+
+
+async def _serves(host: str, port: int) -> None:
+    """Until /readyz says yes: whoever reads the address may use it at once."""
+    answer = b"nothing"
+    try:
+        async with asyncio.timeout(SERVES_WITHIN_S):
+            while True:
+                answer = await _first_line(host, port, "/readyz")
+                if b" 200 " in answer:
+                    return
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise Trouble(f"it does not serve: /readyz says {answer.decode(errors='replace').strip()}") from None
+
+
+async def _first_line(host: str, port: int, path: str) -> bytes:
+    try:
+        reader, writer = await asyncio.open_connection(_reachable(host), port)
+        try:
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            return await reader.readline()
+        finally:
+            writer.close()
+    except OSError as error:
+        return str(error).encode()
+
+
+def _reachable(host: str) -> str:
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
+
+
+def _url(host: str, port: int) -> str:
+    host = _reachable(host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,25 @@
+"""Which subjects a process serves and works for: `--only sale,seatmap` (R37).
+
+Any of them may run in processes of their own, in any number, on the same engines: no subject calls another
+over a network, and none keeps anything in its process that another would have to know.
+"""
+
+from holdfast.engines.errors import Trouble
+
+# The tag of a route without its spaces.
+SERVED: tuple[str, ...] = ("admin", "catalogue", "gate", "notices", "pages", "payments", "people", "sale")
+SERVED += ("search", "seatmap", "site", "tickets")
+# Duties by subject: app.py says what each does.
+WORKED = ("audit", "catalogue", "hooks", "notices", "outbox", "payments", "people", "sale", "search", "web")
+
+
+def asked(only: str, known: tuple[str, ...]) -> frozenset[str] | None:
+    """The names in `only`; None: all there are. Trouble when one is not known."""
+    if not only:
+        return None
+    names = [name for name in (word.strip() for word in only.split(",")) if name]
+    if strange := [name for name in names if name not in known]:
+        raise Trouble(f"--only: there is no {', '.join(strange)}; there are {', '.join(known)}")
+    if not names:
+        raise Trouble(f"--only: name at least one of {', '.join(known)}")
+    return frozenset(names)

@@ -1,0 +1,178 @@
+"""What runs inside a child process: a web worker, the duties, or the preparation before them."""
+
+import asyncio
+import gc
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from holdfast.config import Config
+from holdfast.engines.embedded.folder import DataFolder
+from holdfast.engines.migrate import migrate
+from holdfast.engines.startup_checks import check_engines, connect
+from holdfast.runtime.launch import DRAIN_S
+from holdfast.runtime.roles import SERVED, WORKED, asked
+
+BACKLOG = 4096
+GC_EVERY = 20_000  # new objects between two looks for garbage in cycles
+# Longer than the 60 s of the usual proxies: who closes an idle connection first must not be us.
+KEEP_ALIVE_S = 75
+SOCKETS_MAX = 65_536
+WARM_WITHIN_S = 0.3  # readiness waits no longer than that for templates; the rest is read beside the loop
+TAKES_NOTHING_MS = 20_000  # shorter than DRAIN_S: a viewer whose network is gone keeps nobody from stopping
+SHOWS_TOLD_MAX = 100  # of the demo, in one line of JSON: who reads by lines often stops at 64 KB
+
+Progress = Callable[[str, int, int], None]  # what, done, of how many
+
+
+async def prepare(config: Config, *, is_demo: bool, progress: Progress) -> dict[str, Any]:
+    """Engines fit, schema up to date and, for the demo, a populated box office."""
+    connection = await connect(config.database_url)
+    try:
+        await check_engines(connection, config.redis_url)
+        await migrate(connection)
+    finally:
+        await connection.close()
+    if not is_demo:
+        return {}
+
+    from holdfast.app import open_app
+    from holdfast.demo.seed import populate
+    from holdfast.notifications.jobs import begin_now
+
+    async with open_app(config) as app:
+        facts = await populate(app, progress)
+        await begin_now(app.outbox)
+    return {"accounts": facts.accounts, "shows": facts.shows[:SHOWS_TOLD_MAX]}
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """When to begin, and how the parent learns that we have."""
+
+    after: Path | None  # wait until this file is there
+    ready: Path | None  # then write our process id to this one
+
+    def wait(self) -> None:
+        while self.after is not None and not self.after.exists():
+            time.sleep(0.02)
+
+    def tell(self) -> None:
+        """Whole or not at all: the parent reads it meanwhile."""
+        if self.ready is not None:
+            draft = self.ready.with_suffix(".draft")
+            draft.write_text(str(os.getpid()))
+            draft.rename(self.ready)
+
+
+def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = "") -> None:
+    """One web worker, until SIGTERM; then nothing new, and what is under way is finished."""
+    import uvicorn
+
+    from holdfast.app import asgi_app
+    from holdfast.engines.metrics import meter
+    from holdfast.site.templates_env import warm_up
+    from holdfast.web import log
+
+    served = asked(only, SERVED)
+    application = asgi_app(config, only=served)
+    warming = Thread(target=warm_up if served is None or "site" in served else None, name="warm-up")
+    warming.start()
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            application.is_draining = True  # /readyz says so on connections that are still open
+            await super().shutdown(sockets)
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                cue.tell()
+
+    log.set_up()
+    meter.share(DataFolder(config.data_dir).meter)
+    rarely_collect()
+    allow_connections()
+    cue.wait()
+    warming.join(WARM_WITHIN_S)
+    server = Server(
+        uvicorn.Config(
+            application,
+            loop="uvloop",
+            http="httptools",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=DRAIN_S,
+        )
+    )
+    server.run(sockets=[_shared_port(host, port)])
+    if not server.started:
+        sys.exit(3)
+
+
+def allow_connections() -> None:
+    """As many open sockets as the system lets us: every viewer of a live map is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = SOCKETS_MAX if hard == resource.RLIM_INFINITY else min(hard, SOCKETS_MAX)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def rarely_collect() -> None:
+    """What is loaded by now lives as long as we do, and hardly any garbage of ours is in cycles.
+
+    With Python's own thresholds a busy worker spends several hundredths of its time looking for some.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_EVERY, 20, 100)
+
+
+def work_here(config: Config, *, cue: Cue, only: str = "") -> None:
+    """The duties, until SIGTERM."""
+    import uvloop
+
+    from holdfast.app import duties, open_app
+    from holdfast.engines.loop import running
+    from holdfast.engines.metrics import meter
+    from holdfast.web import log
+
+    log.set_up()
+    meter.share(DataFolder(config.data_dir).meter)
+
+    async def work() -> None:
+        stop = asyncio.Event()
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(sign, stop.set)
+        async with open_app(config) as app, running(duties(app, asked(only, WORKED))):
+            cue.tell()
+            await stop.wait()
+
+    cue.wait()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work())
+
+
+def _shared_port(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    shared = socket.socket(family, kind, protocol)
+    shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # inherited by every connection: who takes nothing is gone
+        shared.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, TAKES_NOTHING_MS)
+    shared.bind(address)
+    return shared

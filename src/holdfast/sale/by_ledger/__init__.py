@@ -1,1 +1,0 @@
-"""Selling while Redis is away."""

@@ -1,1 +1,0 @@
-"""The page where a payer pays, or does whatever a test wants them to do."""

@@ -1,1 +1,0 @@
-"""Our own wire: JSON under /v1, as small as a wire can be."""

@@ -1,0 +1,123 @@
+"""A station's folder: who it is, its pack, and what it has decided.
+
+device.json    who we are, and whose keys we trust
+pack.bin       sealed, as it came
+scans.jsonl    a line a scan: what the next pack, or the box office, does not know yet
+refused.jsonl  scans that the box office would not take: for a person to look at
+lock           of the one process that may write here
+"""
+
+import fcntl
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.checkin import OfflineScan
+from holdfast.engines.errors import Trouble
+
+OURS_ALONE = 0o600
+
+
+class Device(Struct):
+    """Who we are."""
+
+    server: str
+    code: str
+    private: str
+    keys: dict[str, str] = {}
+
+
+class Kept(Struct):
+    """A line of scans.jsonl."""
+
+    scan: OfflineScan
+    is_told: bool
+    place: tuple[int, int] | None = None  # (show, serial), once the code was read
+    check_in_id: str = ""  # the box office's, once it knows
+
+
+class Diary:
+    def __init__(self, folder: Path) -> None:
+        """One process a folder: two would write over each other's scans."""
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, OURS_ALONE)
+        except OSError as error:
+            raise Trouble(f"cannot use {folder}: {error.strerror}; give another --folder") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise Trouble(f"another gate runs in {folder}: stop it, or give another --folder") from None
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+    def device(self) -> Device | None:
+        file = self.folder / "device.json"
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=Device)
+        except FileNotFoundError:
+            return None
+        except msgspec.DecodeError:
+            raise Trouble(f"{file} is damaged: give another --folder, and ask for a new pass") from None
+
+    def save_device(self, device: Device) -> None:
+        _write(self.folder / "device.json", msgspec.json.encode(device))
+
+    def pack(self) -> bytes | None:
+        file = self.folder / "pack.bin"
+        return file.read_bytes() if file.exists() else None
+
+    def save_pack(self, raw: bytes | None) -> None:
+        """None: there is none any more."""
+        if raw is None:
+            (self.folder / "pack.bin").unlink(missing_ok=True)
+        else:
+            _write(self.folder / "pack.bin", raw)
+
+    def scans(self) -> list[Kept]:
+        """From before we were switched off. Half a line at the end is of a scan nobody was shown."""
+        file = self.folder / "scans.jsonl"
+        found = []
+        for line in file.read_bytes().splitlines() if file.exists() else ():
+            try:
+                found.append(msgspec.json.decode(line, type=Kept))
+            except msgspec.DecodeError:
+                continue
+        return found
+
+    def add(self, kept: Kept) -> None:
+        """On disk when this returns."""
+        _append(self.folder / "scans.jsonl", kept)
+
+    def rewrite(self, scans: Iterable[Kept]) -> None:
+        _write(self.folder / "scans.jsonl", b"".join(_line(kept) for kept in scans))
+
+    def set_aside(self, kept: Kept) -> None:
+        _append(self.folder / "refused.jsonl", kept)
+
+
+def _line(kept: Kept) -> bytes:
+    return msgspec.json.encode(kept) + b"\n"
+
+
+def _append(file: Path, kept: Kept) -> None:
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, OURS_ALONE), "ab") as out:
+        out.write(_line(kept))
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Whole or not at all, and for our eyes only."""
+    draft = file.with_suffix(".draft")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OURS_ALONE), "wb") as out:
+        out.write(content)
+        out.flush()
+        os.fsync(out.fileno())
+    draft.replace(file)

@@ -1,0 +1,148 @@
+"""The only file that writes search's tables: what is due is read from the catalogue and written anew.
+
+    fact ──► listing_due ──► listing, listing_show, listing_venue, listing_word
+             once for many facts
+
+One process writes at a time. It reads what is due, then the catalogue, writes, and takes off the list what
+was not marked again meanwhile: a change is never lost to a writer that looked too early, nor to a crash.
+Nobody who marks waits for the writer, which takes further connections while it works.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.search.listing import ListedShow, listed_show, listed_venue, listing_of
+from holdfast.search.source import Programme
+from holdfast.search.spelling import keys_of
+
+Q = Queries("holdfast.search", "index")
+
+EVENTS_AT_ONCE = 200
+MARKED_AT_ONCE = 1000
+COUNTS_AT_ONCE = 500
+PAST_MAX = 1000
+COUNTS_WAIT_S = 2.0  # a hot show's counts are written this often, however much happens in it
+
+Progress = Callable[[str, int, int], None]  # what, done, of how many
+Write = Callable[[Any, list[int]], Awaitable[None]]
+
+
+class Counting(Protocol):
+    """The seat map, as far as we need it."""
+
+    async def counts_many(self, show_ids: Iterable[int]) -> dict[int, dict[str, int]]: ...
+
+
+class Index:
+    def __init__(self, postgres: Postgres, programme: Programme, seatmap: Counting) -> None:
+        self._postgres = postgres
+        self._programme = programme
+        self._seatmap = seatmap
+
+    async def mark_events(self, event_ids: Sequence[int]) -> None:
+        """They have changed; somebody writes them within a second or so."""
+        if event_ids:
+            await self._postgres.execute(Q.mark, "event", list(event_ids), 0.0)
+
+    async def mark_show(self, show_id: int) -> None:
+        await self.mark_events(await self._programme.event_of_show(show_id))
+
+    async def mark_at(self, *, venue_id: int = 0, city_id: int = 0) -> None:
+        """Whatever plays at a venue, or in a city."""
+        await self.mark_events(await self._programme.events_at(venue_id=venue_id, city_id=city_id))
+
+    async def mark_counts(self, show_id: int) -> bool:
+        """True: it was not due yet, so whatever happens to it within COUNTS_WAIT_S will be seen."""
+        return bool(await self._postgres.fetchval(Q.mark, "counts", [show_id], COUNTS_WAIT_S) == 1)
+
+    async def mark_past(self) -> int:
+        return int((await self._postgres.execute(Q.mark_past, PAST_MAX)).rsplit(" ", 1)[-1])
+
+    async def write_due(self) -> int:
+        """Write the events that are due; how many there were. None while another process writes."""
+        return await self._one_at_a_time("event", EVENTS_AT_ONCE, self._write, wait=False)
+
+    async def write_counts(self) -> int:
+        """Write how many seats are taken in the shows where something happened."""
+        return await self._one_at_a_time("counts", COUNTS_AT_ONCE, self._write_counts, wait=False)
+
+    async def reindex(self, progress: Progress = lambda _what, _done, _total: None) -> int:
+        """Write everything anew, while search goes on answering; how many events there were."""
+        total, done, last = await self._programme.event_count(), 0, 0
+        await self._postgres.execute(Q.mark_listed)
+        while event_ids := await self._programme.event_ids_after(last, MARKED_AT_ONCE):
+            last = event_ids[-1]
+            await self.mark_events(event_ids)
+            while count := await self._one_at_a_time("event", EVENTS_AT_ONCE, self._write, wait=True):
+                done += count
+                progress("events", min(done, total), total)
+        return done
+
+    async def _one_at_a_time(self, what: str, limit: int, write: Write, *, wait: bool) -> int:
+        async with self._postgres.transaction() as tx:
+            if wait:
+                await tx.execute(Q.lock_listings)
+            elif not await tx.fetchval(Q.try_lock_listings):
+                return 0
+            rows = await tx.fetch(Q.due, what, limit)
+            ids = [row["id"] for row in rows]
+            if ids:
+                await write(tx, ids)
+                await tx.execute(Q.done, what, ids, [row["version"] for row in rows])
+        return len(ids)
+
+    async def _write_counts(self, tx: Any, show_ids: list[int]) -> None:
+        counts = await self._seatmap.counts_many(show_ids)
+        wanted = [counts[i].get("H", 0) + counts[i].get("B", 0) for i in show_ids]
+        taken = [w + counts[i].get("X", 0) for i, w in zip(show_ids, wanted, strict=True)]
+        rows = await tx.fetch(Q.write_counts, show_ids, taken, wanted)
+        await tx.execute(Q.write_popularity, sorted({row["event_id"] for row in rows}))
+
+    async def _write(self, tx: Any, event_ids: list[int]) -> None:
+        events = await self._programme.events(event_ids)
+        rows = await self._programme.shows(event_ids)
+        venues = {
+            row["venue_id"]: row
+            for row in await self._programme.venues(sorted({row["venue_id"] for row in rows}))
+        }
+        counts = await self._seatmap.counts_many([row["show_id"] for row in rows])
+        shows: dict[int, list[ListedShow]] = defaultdict(list)
+        for row in rows:
+            shows[row["event_id"]].append(listed_show(row, counts[row["show_id"]]))
+        listings = [
+            listing_of(event, shows[event["event_id"]], venues)
+            for event in events
+            if event["event_id"] in shows
+        ]
+        before = [word for row in await tx.fetch(Q.words_before, event_ids) for word in row["words"]]
+        await tx.execute(Q.write_venues, _json([listed_venue(venue) for venue in venues.values()]))
+        await tx.execute(Q.write_listings, _json(listings))
+        listed = {listing.event_id for listing in listings}
+        await tx.execute(Q.forget_listings, [i for i in event_ids if i not in listed])
+        await tx.execute(Q.forget_shows, event_ids, [row["show_id"] for row in rows])
+        await tx.execute(Q.write_shows, _json([show for some in shows.values() for show in some]))
+        await _count_words(tx, before, (word for listing in listings for word in listing.words.split(" ")))
+
+
+async def _count_words(tx: Any, before: Iterable[str], after: Iterable[str]) -> None:
+    uses = Counter(after)
+    uses.subtract(Counter(before))
+    changed = {word: count for word, count in uses.items() if count}
+    if not changed:
+        return
+    rows = await tx.fetch(Q.count_known_words, list(changed), list(changed.values()))
+    known = {row["word"] for row in rows}
+    if new := [word for word in changed if word not in known]:
+        keys = [" ".join(keys_of(word)) for word in new]
+        await tx.execute(Q.add_words, new, [changed[word] for word in new], keys)
+    if fewer := [word for word, count in changed.items() if count < 0]:
+        await tx.execute(Q.forget_words, fewer)
+
+
+def _json(rows: Sequence[msgspec.Struct]) -> str:
+    return msgspec.json.encode(rows).decode()

@@ -1,1 +1,0 @@
-"""Keeping search's copy of the catalogue."""

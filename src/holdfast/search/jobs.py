@@ -1,0 +1,74 @@
+"""What keeps search up to date: facts say what has changed, duties write it."""
+
+import time
+from collections.abc import Sequence
+
+from holdfast.engines.loop import Duty
+from holdfast.outbox import CityChanged, Consumer, EventChanged, Fact, VenueChanged
+from holdfast.search.index import COUNTS_WAIT_S, Index
+from holdfast.search.store import Finder
+
+GROUP = "search"
+SHOW_KINDS = ("show.on_sale", "show.changed", "show.cancelled")
+KINDS = (
+    *SHOW_KINDS,
+    *(EventChanged.KIND, VenueChanged.KIND, CityChanged.KIND),
+    *("booking.held", "booking.confirmed", "booking.expired", "booking.cancelled", "booking.failed"),
+    *("booking.refunded", "booking.reduced", "booking.blocked"),
+)
+WRITE_PAUSE_S = 0.5
+COUNTS_PAUSE_S = 1.0
+PAST_PAUSE_S = 30.0
+COUNT_PAUSE_S = 20.0
+# Shorter than COUNTS_WAIT_S: what happens to a show until then is seen by the writing that is due.
+REMEMBERED_S = COUNTS_WAIT_S * 0.75
+REMEMBERED_MAX = 10_000
+
+
+class Listener:
+    """Hears facts and puts what they are about on the list; the same fact twice changes nothing."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._marked: dict[int, float] = {}
+
+    async def hear_many(self, facts: Sequence[Fact]) -> None:
+        """Many facts of a sale are about few shows: each is put on the list once."""
+        sold: dict[int, None] = {}
+        for fact in facts:
+            match fact.body:
+                case EventChanged(event_id=event_id):
+                    await self._index.mark_events([event_id])
+                case VenueChanged(venue_id=venue_id):
+                    await self._index.mark_at(venue_id=venue_id)
+                case CityChanged(city_id=city_id):
+                    await self._index.mark_at(city_id=city_id)
+                case _ if fact.kind in SHOW_KINDS:
+                    await self._index.mark_show(fact.show_id)
+                case _:
+                    sold[fact.show_id] = None
+        for show_id in sold:
+            await self._mark_counts(show_id)
+
+    async def _mark_counts(self, show_id: int) -> None:
+        """Once in a while for a show where much happens: the ledger is busy enough with it."""
+        now = time.monotonic()
+        if self._marked.get(show_id, 0.0) > now:
+            return
+        if await self._index.mark_counts(show_id):
+            if len(self._marked) >= REMEMBERED_MAX:
+                self._marked.clear()
+            self._marked[show_id] = now + REMEMBERED_S
+
+
+def consumer(index: Index) -> Consumer:
+    return Consumer(group=GROUP, kinds=KINDS, call_many=Listener(index).hear_many)
+
+
+def duties(index: Index, finder: Finder) -> list[tuple[float, Duty]]:
+    return [
+        (COUNT_PAUSE_S, finder.count_all),
+        (WRITE_PAUSE_S, index.write_due),
+        (COUNTS_PAUSE_S, index.write_counts),
+        (PAST_PAUSE_S, index.mark_past),
+    ]

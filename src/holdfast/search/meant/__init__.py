@@ -1,1 +1,0 @@
-"""What was meant by what was typed."""

@@ -1,0 +1,164 @@
+"""The map of a show: its layout, the state of every seat, and the asker's own seats."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Scope
+
+from holdfast.bookings import State
+from holdfast.errors import NoSuchShow
+from holdfast.seatmap.packing import packed_page
+from holdfast.seatmap.snapshot import Snapshot
+from holdfast.seatmap.store import SeatMap
+from holdfast.web.caller import Role
+from holdfast.web.context import get_app, get_caller
+from holdfast.web.responses import Ready, answer, query, takes_packed, unchanged
+from holdfast.web.routing import Route
+
+COMPACT = "application/vnd.holdfast.seats"
+COMPACT_KIND = (b"content-type", COMPACT.encode())
+SECOND = "public, max-age=1"
+YEAR = "public, max-age=31536000, immutable"
+MINUTE = "public, max-age=60"
+PACKED = {"Content-Encoding": "gzip"}
+VARY = {"Vary": "Accept, Accept-Encoding"}
+PEEKED = (b"", b"form=compact")
+
+
+class LayoutAsked(Struct, forbid_unknown_fields=True, frozen=True):
+    v: Annotated[str, Meta(max_length=64)] = ""  # the layout's hash, as the show tells it
+
+
+class SeatsAsked(Struct, frozen=True):
+    form: Literal["", "compact"] = ""  # as `Accept` asks, for whoever cannot send that: a page's preload
+
+
+class CategoryCounts(Struct, frozen=True):
+    category: str
+    A: int  # available
+    H: int  # held
+    B: int  # booked
+    X: int  # blocked
+
+
+class SeatsPage(Struct, frozen=True):
+    show_id: int
+    version: int  # grows with every change
+    layout: str  # hash of the layout whose order the letters follow
+    counts: list[CategoryCounts]
+    states: str  # one letter a seat: A available, H held, B booked, X blocked
+
+
+class MySeat(Struct, frozen=True):
+    seat: int  # number in the layout
+    label: str
+    state: State
+
+
+class MySeats(Struct, frozen=True):
+    show_id: int
+    seats: list[MySeat]
+
+
+async def get_show_layout(request: Request) -> Response:
+    """The seats of a show: where they are, what they are called.
+
+    It never changes under its hash: asked for with `?v=<hash>`, it may be kept for a year.
+    """
+    asked = query(LayoutAsked, request)
+    show = await get_app(request).catalogue.show_on_sale(request.path_params["show"])
+    etag = f'"{show.layout.hash}"'
+    keep = YEAR if asked.v == show.layout.hash else MINUTE
+    if known := unchanged(request, etag):
+        return known
+    headers = {"ETag": etag, "Cache-Control": keep, "Vary": "Accept-Encoding"}
+    if takes_packed(request.scope):
+        return answer(200, packed_page(show.layout), headers | PACKED)
+    return answer(200, show.layout.page(), headers)
+
+
+async def get_seats(request: Request) -> Response:
+    """The state of every seat, one letter each, in the order of the layout.
+
+    The same for everybody. With `Accept: application/vnd.holdfast.seats` or `?form=compact`, two bits a seat.
+    """
+    seatmap: SeatMap = get_app(request).seatmap
+    show_id: int = request.path_params["show"]
+    snapshot = seatmap.fresh(show_id) or await seatmap.snapshot(show_id)
+    is_compact = query(SeatsAsked, request).form == "compact"
+    return _seats(snapshot, request.scope, is_compact=is_compact)
+
+
+def ready_seats(scope: Scope) -> Response | None:
+    """The map if it is fresh, before a Request is made of what was sent."""
+    query_string = scope["query_string"]
+    if query_string not in PEEKED:
+        return None
+    seatmap: SeatMap = scope["state"]["app"].seatmap
+    snapshot = seatmap.fresh(scope["path_params"]["show"])
+    return None if snapshot is None else _seats(snapshot, scope, is_compact=bool(query_string))
+
+
+def _seats(snapshot: Snapshot, scope: Scope, *, is_compact: bool) -> Response:
+    headers = scope["state"]["headers"]
+    form = "text"
+    if is_compact or headers.get(b"accept") == COMPACT_KIND[1]:
+        form = "packed" if takes_packed(scope) else "compact"
+    ready: Ready | None = snapshot.answers.get(form)
+    if ready is None:
+        ready = snapshot.answers[form] = _ready(snapshot, form)
+    return ready.to(headers)
+
+
+def _ready(snapshot: Snapshot, form: str) -> Ready:
+    etag = f'"{snapshot.version}"'
+    match form:
+        case "packed":
+            return Ready(snapshot.compact_packed, etag, SECOND, VARY | PACKED, COMPACT_KIND)
+        case "compact":
+            return Ready(snapshot.compact, etag, SECOND, VARY, COMPACT_KIND)
+    return Ready(snapshot.text, etag, SECOND, {"Vary": "Accept"})
+
+
+async def get_my_seats(request: Request) -> Response:
+    """The seats of a show that are mine now, held or booked."""
+    app, show_id = get_app(request), request.path_params["show"]
+    show = await app.catalogue.show_on_sale(show_id)
+    found = await app.ledger.seats_of(get_caller(request).account_id, show_id)
+    mine = [MySeat(seat, show.layout.labels[seat], state) for seat, state in found]
+    return answer(200, MySeats(show_id, mine), {"Cache-Control": "no-store"})
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/shows/{show:int}/layout",
+        call=get_show_layout,
+        tag="seat map",
+        query=LayoutAsked,
+        answers={200: dict, 304: None},
+        refusals=(NoSuchShow,),
+    ),
+    Route(
+        method="GET",
+        path="/shows/{show:int}/seats",
+        call=get_seats,
+        peek=ready_seats,
+        tag="seat map",
+        query=SeatsAsked,
+        answers={200: SeatsPage, 304: None},
+        refusals=(NoSuchShow,),
+        media_types=("application/json", COMPACT),
+    ),
+    Route(
+        method="GET",
+        path="/shows/{show:int}/seats/mine",
+        call=get_my_seats,
+        tag="seat map",
+        answers={200: MySeats},
+        refusals=(NoSuchShow,),
+        role=Role.FAN,
+    ),
+)

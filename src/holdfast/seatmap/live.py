@@ -1,0 +1,267 @@
+"""Every change of the shows that somebody watches, from Redis to the viewers of this process.
+
+    changes:{show} ──XREAD──► feed ──► one frame ──► every viewer's send        follow(), at an adaptive tick
+    ends:{show}    ──look.lua──► lapsed claims go, though nobody asks           look(), when the next one ends
+    the ledger     ──► feed                                                     while Redis is away
+
+One subscription a process and a link of its own; a frame is encoded once. Writing to viewers takes a share of
+the process' time, and waits so long between two rounds that it stays a share: the tick.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from holdfast.claim import pool_keys
+from holdfast.config import Config
+from holdfast.engines.cache import Cache
+from holdfast.engines.errors import EngineDown
+from holdfast.engines.lua import Script
+from holdfast.engines.metrics import meter
+from holdfast.engines.redis import Redis
+from holdfast.errors import Busy, NoSuchShow
+from holdfast.seatmap.change import HEARTBEAT, Step, epoch_of, follow_on, read_step, retry_frame
+from holdfast.seatmap.errors import TooManyStreams, TooManyViewers
+from holdfast.seatmap.feed import FRAMES_MAX, Feed, Viewer
+from holdfast.seatmap.store import SeatMap
+
+LOOK = Script("holdfast.seatmap", "look")
+
+LINKS_MAX = 3
+BLOCK_MS_MAX = 200  # a wait for changes; a show that is watched for the first time joins the next one
+STEPS_MAX = 500  # of one show in one round
+TICK_MIN_S, TICK_MAX_S = 0.02, 0.25
+PAUSE_FOR_WORK = 1.5  # for a second of writing, so many without: two fifths of a core, or a longer tick
+SLICE = 128  # viewers written to before others get their turn
+HEARTBEAT_S = 15.0
+LOOK_S = 2.0  # at the latest: Redis may have been emptied, and nobody said so
+LOOK_AFTER_HOLD_S = 0.5  # then the end of a new hold is known, and looked for when it comes
+LOOKS_MAX = 200
+AWAY_PAUSE_S = 0.5
+AHEAD_S_MAX = 5.0  # a version that nobody reaches within this was made up
+LINGER_S = 10.0  # a feed nobody watches is kept for so long: viewers come back
+REFUSED_S = 5
+RETRIES_MS = (500, 700, 900, 1100, 1300, 1500, 1700, 1900)  # dealt out: not everybody comes back at once
+
+
+class LiveMaps:
+    def __init__(self, seatmap: SeatMap, config: Config) -> None:
+        # Links of our own: a wait for changes takes one for as long as it lasts.
+        timeout_s = config.redis_timeout_ms / 1000
+        self._redis = Redis(config.redis_url, links_max=LINKS_MAX, timeout_s=timeout_s)
+        self._seatmap = seatmap
+        self._viewers_max = config.viewers_max
+        self._per_address_max = config.viewers_per_address_max
+        self._block_ms = min(BLOCK_MS_MAX, max(1, config.redis_timeout_ms // 2))
+        self._feeds: dict[int, Feed] = {}
+        self._opening: Cache[int, Feed] = Cache(self._open, fresh_s=0, stale_max_s=0)
+        self._places: Counter[str] = Counter()  # streams of an address
+        self._count = self._number = 0
+        self._is_draining = False
+
+    # ── viewers ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def take_place(self, address: str) -> int:
+        """Room for one more viewer, to be given back, and their number; or a refusal."""
+        self._refuse_if_draining()
+        if self._count >= self._viewers_max:
+            raise TooManyViewers(limit=self._viewers_max, retry_after_s=REFUSED_S)
+        if self._per_address_max and self._places[address] >= self._per_address_max:
+            raise TooManyStreams(limit=self._per_address_max, retry_after_s=REFUSED_S)
+        self._places[address] += 1
+        self._count += 1
+        self._number += 1
+        meter.set("viewers", self._count)
+        return self._number
+
+    def give_place_back(self, address: str) -> None:
+        self._count -= 1
+        self._places[address] -= 1
+        if not self._places[address]:
+            del self._places[address]
+        meter.set("viewers", self._count)
+
+    async def watch(self, show_id: int, since: int) -> Feed:
+        """The show's feed, with as much of its past as it takes to continue from `since`, if there is."""
+        feed = self._feeds.get(show_id) or await self._opening.renew(show_id)
+        is_past = since < feed.frames.base and epoch_of(since) == epoch_of(feed.frames.base)
+        if is_past and not feed.has_past:
+            await self._read_past(feed)
+        return feed
+
+    def join(self, feed: Feed, viewer: Viewer) -> bytes:
+        """From now on the viewer is told everything; what comes first. Nothing is awaited in between."""
+        self._refuse_if_draining()
+        self._feeds.setdefault(feed.show_id, feed)
+        told = feed.first_frames(viewer.since)
+        if told is None:
+            feed.ahead[viewer] = time.monotonic()
+        else:
+            feed.viewers[viewer] = None
+        return told or b""
+
+    def leave(self, feed: Feed, viewer: Viewer) -> None:
+        feed.viewers.pop(viewer, None)
+        feed.ahead.pop(viewer, None)
+        feed.left_at = time.monotonic()
+
+    def drain(self) -> None:
+        """The process is about to stop: viewers are sent away, and come back elsewhere."""
+        self._is_draining = True
+        gone = [viewer for feed in self._feeds.values() for viewer in (*feed.viewers, *feed.ahead)]
+        for number, viewer in enumerate(gone):
+            viewer.end(retry(number))
+
+    def _refuse_if_draining(self) -> None:
+        if self._is_draining:
+            raise Busy(retry_after_s=1)
+
+    async def close(self) -> None:
+        await self._redis.close()
+
+    # ── duties ───────────────────────────────────────────────────────────────────────────────────────────
+
+    async def follow(self) -> int:
+        """One round: wait for changes, tell them, and wait a tick. 0 when nobody watches."""
+        self._forget_unwatched()
+        if not self._feeds:
+            return 0
+        try:
+            told = await self._tell_changes()
+        except EngineDown:
+            told = await self._tell_from_ledger()
+            await asyncio.sleep(AWAY_PAUSE_S)
+        now = time.monotonic()
+        for feed in list(self._feeds.values()):
+            self._let_in(feed, now)
+            if now - feed.told_at >= HEARTBEAT_S:
+                told += await self._tell(feed, HEARTBEAT)
+        await asyncio.sleep(min(TICK_MAX_S, max(TICK_MIN_S, told * PAUSE_FOR_WORK)))
+        return 1
+
+    async def look(self) -> int:
+        """Let lapsed claims of watched shows go; write lost maps anew."""
+        now = time.monotonic()
+        due = [feed for feed in self._feeds.values() if feed.look_at <= now][:LOOKS_MAX]
+        for feed in due:
+            try:
+                left_ms = await self._look(feed)
+                if left_ms < 0:
+                    await self._seatmap.rebuild(feed.show_id, "missing")
+            except EngineDown:  # the viewers are told from the ledger meanwhile
+                feed.look_at = time.monotonic() + AWAY_PAUSE_S
+            except NoSuchShow:  # it is gone, and its viewers keep what they saw last
+                feed.look_at = time.monotonic() + LINGER_S
+        return 0
+
+    # ── from the engines ─────────────────────────────────────────────────────────────────────────────────
+
+    async def _open(self, show_id: int) -> Feed:
+        feed = Feed(await self._seatmap.snapshot(show_id))
+        feed.told_at = feed.left_at = time.monotonic()
+        return self._feeds.setdefault(show_id, feed)
+
+    async def _read_past(self, feed: Feed) -> None:
+        try:
+            entries = await self._redis.call(
+                "XREVRANGE", changes_key(feed.show_id), f"{feed.frames.base}-0", "-", "COUNT", FRAMES_MAX
+            )
+        except EngineDown:  # a snapshot does as well
+            return
+        feed.has_past = True
+        feed.frames.put_before([read_step(entry_id, fields[1]) for entry_id, fields in reversed(entries)])
+
+    async def _look(self, feed: Feed) -> int:
+        async with self._redis.lease() as link:
+            keys, args = pool_keys(feed.show_id), (link.run_id, round(LOOK_S * 1000))
+            left_ms = int(await link.script(LOOK, keys, args))
+        feed.look_at = time.monotonic() + max(left_ms, 0) / 1000
+        return left_ms
+
+    async def _tell_changes(self) -> float:
+        """What the stream has after the version of each feed, told; the seconds it took."""
+        watched = list(self._feeds.values())
+        keys = [changes_key(feed.show_id) for feed in watched]
+        after = [f"{feed.version}-0" for feed in watched]
+        found = await self._redis.call(
+            "XREAD", "COUNT", STEPS_MAX, "BLOCK", self._block_ms, "STREAMS", *keys, *after
+        )
+        by_key = dict(zip(keys, watched, strict=True))
+        told = 0.0
+        for key, entries in _streams(found):
+            steps = [read_step(entry_id, fields[1]) for entry_id, fields in entries]
+            told += await self._go_on(by_key[key], steps)
+        return told
+
+    async def _go_on(self, feed: Feed, steps: Sequence[Step]) -> float:
+        if not follow_on(feed.version, steps):  # written anew, or we were away for longer than the stream
+            return await self._tell(feed, feed.turn_to(await self._seatmap.newest(feed.show_id)))
+        if any("H" in step.changes.values() for step in steps):
+            feed.look_at = min(feed.look_at, time.monotonic() + LOOK_AFTER_HOLD_S)
+        meter.add("changes_sent_total", len(steps) * len(feed.viewers))
+        return await self._tell(feed, feed.take(steps))
+
+    async def _tell_from_ledger(self) -> float:
+        told = 0.0
+        for feed in list(self._feeds.values()):
+            try:
+                told += await self._tell(feed, feed.turn_to(await self._seatmap.snapshot(feed.show_id)))
+            except (EngineDown, NoSuchShow):
+                continue
+        return told
+
+    # ── to the viewers ───────────────────────────────────────────────────────────────────────────────────
+
+    async def _tell(self, feed: Feed, body: bytes) -> float:
+        """The same bytes to every viewer; the seconds of work it was."""
+        if not body:
+            return 0.0
+        took = 0.0
+        viewers = list(feed.viewers)  # who comes from now on has it in what they are told first
+        for first in range(0, len(viewers), SLICE):
+            started = time.process_time()  # not by the wall: on a busy machine it would wait twice
+            for viewer in viewers[first : first + SLICE]:
+                viewer.push(body)
+            await asyncio.sleep(0)  # the loop writes to the sockets now: most of what it costs
+            took += time.process_time() - started
+        feed.told_at = time.monotonic()
+        return took
+
+    def _let_in(self, feed: Feed, now: float) -> None:
+        """Viewers who had seen more than this process, once it has caught up with them."""
+        for viewer, since_s in list(feed.ahead.items()):
+            told = feed.first_frames(viewer.since)
+            if told is None and now - since_s > AHEAD_S_MAX:
+                told = feed.snapshot_frame
+            if told is not None:
+                del feed.ahead[viewer]
+                feed.viewers[viewer] = None
+                if told:
+                    viewer.push(told)
+
+    def _forget_unwatched(self) -> None:
+        now = time.monotonic()
+        for feed in list(self._feeds.values()):
+            if not feed.viewers and not feed.ahead and now - feed.left_at > LINGER_S:
+                del self._feeds[feed.show_id]
+                self._opening.drop(feed.show_id)
+
+
+def changes_key(show_id: int) -> str:
+    return pool_keys(show_id)[4]
+
+
+def retry(number: int) -> bytes:
+    """When to come back: another time for the next one."""
+    return RETRY_FRAMES[number % len(RETRY_FRAMES)]
+
+
+RETRY_FRAMES = [retry_frame(wait_ms) for wait_ms in RETRIES_MS]
+
+
+def _streams(found: Any) -> Iterable[tuple[str, Any]]:
+    """XREAD answers nothing, pairs, or with a newer protocol a map."""
+    pairs = found.items() if isinstance(found, dict) else found or ()
+    return [(key.decode(), entries) for key, entries in pairs]

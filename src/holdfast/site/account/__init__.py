@@ -1,1 +1,0 @@
-"""Signing up, in and out, in a browser."""

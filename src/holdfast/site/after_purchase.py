@@ -1,0 +1,192 @@
+"""What is bought: on paper, in a calendar, the invoice; sent again, given to somebody, given back."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.accounts import Email, Visit, normal_email
+from holdfast.bookings import Booking, State, from_public_id
+from holdfast.errors import Invalid, NoSuchBooking, UnknownSeat
+from holdfast.invoices import invoice_answer
+from holdfast.site.booking_page import of_booking, page_of, said_of, shown, sources, tried
+from holdfast.site.load_booking import giver_of, own_booking, sheet_of, tickets_of
+from holdfast.site.pages import form, page, policy, visitor
+from holdfast.tickets import NoSuchTicket, NoTickets, Transfers
+from holdfast.web.context import get_app
+from holdfast.web.responses import invalid, query
+
+NO_STORE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+Label = Annotated[str, Meta(max_length=100)]
+Typed = Annotated[str, Meta(max_length=300)]
+
+
+class Nothing(Struct):
+    """A button alone."""
+
+
+class SeatsForm(Struct):
+    """No seats: all of them."""
+
+    seats: Annotated[list[Label], Meta(max_length=10)] = msgspec.field(default_factory=list)
+
+
+class TransferForm(Struct):
+    ticket: Annotated[str, Meta(max_length=40)]
+    email: Typed = ""
+
+
+class TakeBackForm(Struct):
+    ticket: Annotated[str, Meta(max_length=40)]
+
+
+class Address(Struct):
+    email: Email
+
+
+async def get_tickets_pdf(request: Request) -> Response:
+    """My tickets of a booking, to print."""
+    visit, booking = await _own(request)
+    app, me = get_app(request), giver_of(visit, booking)
+    own = [one for one in await tickets_of(app, booking) if one.is_of(me.account_id, me.email)]
+    good = [one for one in own if one.voided_at is None]
+    if not good:
+        raise NoTickets(state=booking.state)
+    file = await app.tickets.paper(await app.tickets.occasion(booking.show_id), good, booking)
+    return Response(file, 200, {**NO_STORE, **_named("tickets.pdf")}, "application/pdf")
+
+
+async def get_calendar(request: Request) -> Response:
+    """The show as an entry of a calendar."""
+    _, booking = await _own(request)
+    app, found = get_app(request), await tickets_of(get_app(request), booking)
+    if not found:
+        raise NoTickets(state=booking.state)
+    file = await app.tickets.calendar(booking, found)
+    return Response(file, 200, {**NO_STORE, **_named("tickets.ics")}, "text/calendar")
+
+
+async def get_invoice(request: Request) -> Response:
+    """The invoice, and credit notes for what came back."""
+    _, booking = await _own(request)
+    return await invoice_answer(request, booking)
+
+
+async def post_resend(request: Request) -> Response:
+    """Sends the tickets by mail once more."""
+    await form(request, Nothing)
+
+    async def act(visit: Visit, booking: Booking) -> str:
+        app = get_app(request)
+        if not await tickets_of(app, booking):
+            raise NoTickets(state=booking.state)
+        await app.tickets.resend(booking.show_id, booking.number, booking.owner_id)
+        return page_of(booking, "resent")
+
+    return await tried(request, act)
+
+
+async def post_transfer(request: Request) -> Response:
+    """Gives a ticket to somebody else; its code is dead at once."""
+    asked = await form(request, TransferForm)
+
+    async def act(visit: Visit, booking: Booking) -> str:
+        place = _ticket(booking, asked.ticket)
+        try:
+            email = normal_email(msgspec.convert({"email": asked.email}, Address).email)
+        except msgspec.ValidationError as error:
+            raise invalid(error) from None
+        await Transfers(get_app(request).postgres).give(*place, giver_of(visit, booking), email)
+        return page_of(booking, "given")
+
+    return await tried(request, act, {"email": asked.email, "ticket": asked.ticket})
+
+
+async def post_take_back(request: Request) -> Response:
+    """Takes a ticket back that waits for somebody to sign up."""
+    asked = await form(request, TakeBackForm)
+
+    async def act(visit: Visit, booking: Booking) -> str:
+        place = _ticket(booking, asked.ticket)
+        await Transfers(get_app(request).postgres).take_back(*place, giver_of(visit, booking))
+        return page_of(booking, "taken_back")
+
+    return await tried(request, act)
+
+
+async def get_cancel(request: Request) -> Response:
+    """What would come back, and until when, before anything is given back."""
+    visit, booking = await _own(request)
+    if booking.state is not State.CONFIRMED:
+        return await shown(request, visit, booking)
+    asked = query(SeatsForm, request).seats
+    app, sheet = get_app(request), await sheet_of(get_app(request), visit, booking)
+    try:
+        seats = await _seats(request, booking, asked)
+        quote = await app.refunds.quote(booking, seats)
+    except (UnknownSeat, Invalid) as refusal:
+        return await shown(request, visit, booking, said_of(request, refusal, {}))
+    return page(
+        request,
+        "checkout/cancel.html",
+        headers={"Content-Security-Policy": policy(sources(app, sheet))},
+        sheet=sheet,
+        quote=quote,
+        chosen=asked or [place.label for place in sheet.places],
+        visit=visit,
+    )
+
+
+async def post_cancel(request: Request) -> Response:
+    """Gives a booking back, or some of its seats: so much returns as its terms promise."""
+    asked = await form(request, SeatsForm)
+
+    async def act(visit: Visit, booking: Booking) -> str:
+        seats = await _seats(request, booking, asked.seats)
+        after, _ = await get_app(request).refunds.cancel(booking, seats)
+        return page_of(after, "reduced" if after.state is State.CONFIRMED else "")
+
+    return await tried(request, act)
+
+
+async def _own(request: Request) -> tuple[Visit, Booking]:
+    visit = await visitor(request)
+    return visit, await own_booking(get_app(request), visit, str(request.path_params["booking"]))
+
+
+async def _seats(request: Request, booking: Booking, labels: list[str]) -> tuple[int, ...] | None:
+    """By number; None: all of them."""
+    layout = (await get_app(request).catalogue.show_on_sale(booking.show_id)).layout
+    if unknown := [label for label in labels if layout.index_of.get(label) not in booking.seats]:
+        raise UnknownSeat(seats=unknown)
+    seats = tuple(sorted({layout.index_of[label] for label in labels}))
+    return None if seats in ((), booking.seats) else seats
+
+
+def _ticket(booking: Booking, ticket_id: str) -> tuple[int, int]:
+    """(show, serial) of a ticket of this show; whose it is, is looked at under its lock."""
+    try:
+        show_id, serial = from_public_id(ticket_id)
+    except NoSuchBooking:
+        raise NoSuchTicket from None
+    if show_id != booking.show_id:
+        raise NoSuchTicket
+    return show_id, serial
+
+
+def _named(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'inline; filename="{name}"'}
+
+
+ROUTES = (
+    of_booking("GET", "tickets.pdf", get_tickets_pdf),
+    of_booking("GET", "calendar.ics", get_calendar),
+    of_booking("GET", "invoice.pdf", get_invoice),
+    of_booking("POST", "resend", post_resend),
+    of_booking("POST", "transfer", post_transfer),
+    of_booking("POST", "take-back", post_take_back),
+    of_booking("GET", "cancel", get_cancel),
+    of_booking("POST", "cancel", post_cancel),
+)

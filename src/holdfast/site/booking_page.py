@@ -1,0 +1,208 @@
+"""One page for a booking, whatever state it is in; and the same page again when a form had a "no".
+
+shown(request, booking, …)    the page;  Said: what is told at its top
+page_of, of_booking           its address, and the routes of what can be asked of it
+tried(request, act)           what a form asks for: done and "see there", or the page again, saying why not
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.accounts import Visit
+from holdfast.bookings import Booking, public_id
+from holdfast.engines.errors import EngineDown
+from holdfast.errors import Invalid, NoSuchBooking, Refusal
+from holdfast.site.booking_stage import Stage
+from holdfast.site.booking_view import Sheet
+from holdfast.site.browser import safe_path
+from holdfast.site.errors import SignInFirst
+from holdfast.site.load_booking import own_booking, sheet_of
+from holdfast.site.pages import here, page, policy, see, visit_of, visitor, wants_json, words
+from holdfast.web.context import get_app
+from holdfast.web.responses import answer, query
+from holdfast.web.routing import Route
+
+# What a page may be told to say after a form was sent, and how that sounds.
+SAYINGS = {
+    "extended": "good",
+    "resent": "good",
+    "details": "good",
+    "given": "good",
+    "taken_back": "good",
+    "reduced": "good",
+    "still_calling_off": "warn",
+}
+RETRY_AFTER_S = 2  # when an engine is away
+STRIPE_SOURCES = {
+    "script-src": "https://js.stripe.com",
+    "frame-src": "https://js.stripe.com https://hooks.stripe.com",
+    "connect-src": "https://api.stripe.com",
+}
+RAZORPAY_FORM = "https://api.razorpay.com"
+# To the worker of a browser: this page may be kept for when there is no network.
+KEEP = {"Holdfast-Offline": "keep"}
+
+
+class Asked(Struct):
+    said: str = ""
+
+
+class Told(Struct, frozen=True):
+    """For scripts: load the page again when `face` is another one."""
+
+    face: str
+    stage: Stage
+    left_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the page says at its top, and beside its fields."""
+
+    kind: str = ""  # good, warn, bad
+    title: str = ""
+    sentence: str = ""
+    wrong: dict[str, str] = field(default_factory=dict)  # field → sentence
+    typed: dict[str, str] = field(default_factory=dict)  # field → what was typed
+    alternatives: list[list[str]] = field(default_factory=list)  # seats instead of those that are gone
+    status: int = 200
+
+
+async def get_booking_page(request: Request) -> Response:
+    """A booking of mine: held, being paid for, confirmed with its tickets, or what became of it."""
+    visit = await visitor(request)
+    booking = await own_booking(get_app(request), visit, request.path_params["booking"])
+    if wants_json(request):
+        sheet = await sheet_of(get_app(request), visit, booking, visit.seen_at)
+        told = Told(sheet.face, sheet.stage, sheet.left_ms)
+        return answer(200, told, {"Cache-Control": "no-store", "Vary": "Accept, Cookie"})
+    return await shown(request, visit, booking, _said(request), visit.seen_at)
+
+
+async def shown(
+    request: Request, visit: Visit, booking: Booking, said: Said | None = None, now: datetime | None = None
+) -> Response:
+    app, said = get_app(request), said or Said()
+    sheet = await sheet_of(app, visit, booking, now)
+    headers = {"Content-Security-Policy": policy(sources(app, sheet))}
+    if sheet.stage is Stage.CONFIRMED and not said.kind:
+        headers |= KEEP
+    if said.status == 503:
+        headers["Retry-After"] = str(RETRY_AFTER_S)
+    return page(
+        request,
+        "checkout/booking.html",
+        status=said.status,
+        headers=headers,
+        sheet=sheet,
+        said=said,
+        visit=visit,
+        config=app.config,
+        gateway=app.cashier.gateway.name,
+        back=here(request),
+    )
+
+
+async def tried(
+    request: Request, act: Callable[[Visit, Booking], Awaitable[str]], typed: dict[str, str] | None = None
+) -> Response:
+    """Does what a form asks for; `act` answers where to go.
+
+    A refusal is told on the page of the booking as it is then, with what was typed. When an engine is away
+    there is no such page: what was typed is shown in a form that can be sent again.
+    """
+    try:
+        visit = await sender(request)
+        booking = await own_booking(get_app(request), visit, request.path_params["booking"])
+        try:
+            path = await act(visit, booking)
+        except NoSuchBooking:
+            raise
+        except Refusal as refusal:
+            if wants_json(request):
+                raise
+            now = await own_booking(get_app(request), visit, request.path_params["booking"])
+            return await shown(request, visit, now, said_of(request, refusal, typed or {}))
+    except EngineDown:
+        if wants_json(request):
+            raise
+        return await unsent(request)
+    return answer(200, {"go": path}) if wants_json(request) else see(path)
+
+
+async def sender(request: Request) -> Visit:
+    """Who sends a form; who has to sign in first comes back to the page of the booking, not to its form."""
+    if (visit := await visit_of(request)) is None:
+        raise SignInFirst(back=safe_path(f"/bookings/{request.path_params['booking']}"))
+    return visit
+
+
+async def unsent(request: Request) -> Response:
+    """An engine is away: nobody can say what became of it. The same form, whole, to be sent again."""
+    pairs = parse_qsl((await request.body()).decode("latin-1"), keep_blank_values=True)
+    headers = {"Retry-After": str(RETRY_AFTER_S)}
+    return page(request, "checkout/unsent.html", status=503, headers=headers, pairs=pairs)
+
+
+def said_of(request: Request, refusal: Refusal, typed: dict[str, str]) -> Said:
+    """A refusal in the reader's language; one of a field stands beside it."""
+    spoken, code, details = words(request), refusal.code, refusal.details
+    name = f"problems.{code}"
+    sentence = spoken.say(name) if spoken.has(name) else str(details.get("detail") or refusal.title)
+    title = spoken.say(f"problem_titles.{code}") if spoken.has(f"problem_titles.{code}") else refusal.title
+    which = [one for one in str(details.get("field", "")).split(",") if one in typed]
+    if isinstance(refusal, Invalid) and which:
+        wrong = {one: spoken.say(f"checkout.wrong_{one}") for one in which}
+        return Said("bad", "", "", wrong=wrong, typed=typed, status=refusal.status)
+    groups: Any = details.get("alternatives") or []
+    return Said("bad", title, sentence, typed=typed, alternatives=list(groups), status=refusal.status)
+
+
+def sources(app: Any, sheet: Sheet) -> dict[str, str]:
+    """Whom the page may load from, or send a form to, beside ourselves: the gateway, while one can pay."""
+    if sheet.stage not in (Stage.HELD, Stage.PAYING):
+        return {}
+    match app.cashier.gateway.name:
+        case "stripe":
+            return STRIPE_SOURCES
+        case "razorpay":
+            return {"form-action": RAZORPAY_FORM}
+    return {"form-action": origin} if (origin := gateway_origin(app)) else {}
+
+
+def gateway_origin(app: Any) -> str:
+    """Of the gateway's own pages, as far as it is known."""
+    parts = urlsplit(app.config.gateway_url)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc and app.config.gateway == "sandbox" else ""
+
+
+def _said(request: Request) -> Said:
+    try:
+        name = query(Asked, request).said
+    except Invalid:
+        return Said()
+    if name not in SAYINGS:
+        return Said()
+    return Said(SAYINGS[name], "", words(request).say(f"checkout.said_{name}"))
+
+
+def page_of(booking: Booking, said: str = "") -> str:
+    """Where a booking's page is, and what it shall say at its top."""
+    path = f"/bookings/{public_id(booking.show_id, booking.number)}"
+    return f"{path}?said={said}" if said else path
+
+
+def of_booking(method: str, what: str, call: object) -> Route:
+    """What can be asked of a booking: one path each."""
+    path = f"/bookings/{{booking}}/{what}"
+    return Route(method=method, path=path, call=call, tag="site", bare=True)  # type: ignore[arg-type]
+
+
+ROUTES = (Route(method="GET", path="/bookings/{booking}", call=get_booking_page, tag="site", bare=True),)

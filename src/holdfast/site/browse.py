@@ -1,0 +1,233 @@
+"""Home, events, venues, the city one has chosen. The same for everybody; no lock path is asked (R3, R4)."""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.catalogue import (
+    Asked,
+    City,
+    EventCard,
+    EventPage,
+    chosen_slowly,
+    event_cards,
+    event_told,
+    events_opening,
+    events_page,
+    venue_told,
+)
+from holdfast.errors import Invalid, NoSuchCity
+from holdfast.search import SearchAsked, SearchTooSlow, Sort, search_page, understood
+from holdfast.site.browser import CITY, safe_path
+from holdfast.site.crawlers import ROUTES as CRAWLERS
+from holdfast.site.crawlers import home_url
+from holdfast.site.json_ld import linked
+from holdfast.site.pages import city_of, dropped_cookie, form, kept_cookie, public, see, words
+from holdfast.site.search_page import ROUTES as FOUND
+from holdfast.site.seats_left import still_to_come, today_in
+from holdfast.site.template_context import ground_ink, telling
+from holdfast.site.timetable import bill, timetable, venue_days
+from holdfast.web.context import get_app
+from holdfast.web.routing import Route
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+
+
+TONIGHT_MAX, ROW_MAX, SOON_MAX, HEROES_MAX, ALSO_MAX = 12, 10, 6, 5, 8
+SHOWS_OF_CARD_MAX = 3
+EARTH_KM = 6371.0
+
+
+def asked_text(request: Request, name: str) -> str | None:
+    return request.query_params.get(name) or None
+
+
+def asked_day(request: Request) -> date | None:
+    """The day in the address; what is none is as good as no day."""
+    try:
+        return date.fromisoformat(request.query_params.get("day", ""))
+    except ValueError:
+        return None
+
+
+async def get_home(request: Request) -> Response:
+    app, spoken = get_app(request), words(request)
+    wished = asked_text(request, "city") or city_of(request)
+
+    async def make() -> dict[str, Any]:
+        now = datetime.now(UTC)
+        cities = home_first(await app.catalogue.cities(), spoken.locale)
+        city = next((each for each in cities if each.slug == wished), None)
+        slug = city.slug if city else None
+        evening, night = await _tonight(app, city, now) if city else (None, [])
+        trending = await _trending(app, slug)
+        featured = await _featured(app, slug)
+        heroes = list({card.id: card for card in (*featured, *trending) if card.shows}.values())[:HEROES_MAX]
+        return telling(spoken, now) | {
+            "city": city,
+            "cities": cities,
+            "nearest": nearest(city, cities) if city else [],
+            "evening": evening,
+            "night": night[:TONIGHT_MAX],
+            "night_more": len(night) > TONIGHT_MAX,
+            "trending": trending,
+            "featured": featured,
+            "heroes": heroes,
+            "ground": ground_ink(heroes),
+            "opening": await _opening(app, slug),
+        }
+
+    return await public(request, "browse/home.html", (wished,), make)
+
+
+async def _tonight(app: "App", city: City, now: datetime) -> tuple[date | None, list[Any]]:
+    """What is on today in the city and has not begun; else tomorrow; else on the next day with anything."""
+    today = today_in(city.timezone, now)
+    for day in (today, today + timedelta(days=1), None):
+        page = await events_page(app, Asked(city=city.slug, date=day, size=40))
+        if night := still_to_come(page.events, now):
+            return night[0][1][0].local_date if day is None else day, night
+    return None, []
+
+
+async def _trending(app: "App", city: str | None) -> list[EventCard]:
+    """What is wanted most there. Search keeps count; while it cannot answer, the page does without."""
+    asked = SearchAsked(city=city, sort=Sort.POPULARITY, size=ROW_MAX)
+    try:
+        return (await search_page(app, understood(asked), 1)).events
+    except SearchTooSlow:
+        return []
+
+
+async def _featured(app: "App", city: str | None) -> list[EventCard]:
+    event_ids = await app.catalogue.featured_events()
+    rows = await app.catalogue.shows_playing(event_ids, city=city, each_max=SHOWS_OF_CARD_MAX)
+    return [card for card in await event_cards(app, event_ids, rows) if card.shows]
+
+
+async def _opening(app: "App", city: str | None) -> list[EventCard]:
+    async def choose() -> list[int]:
+        return await events_opening(app, city, SOON_MAX)
+
+    event_ids = await chosen_slowly(app, ("opening", city), choose)
+    rows = await app.catalogue.shows_playing(event_ids, city=city, each_max=1)
+    return [card for card in await event_cards(app, event_ids, rows) if card.shows]
+
+
+def home_first(cities: list[City], locale: str) -> list[City]:
+    """Cities of the country that the reader's locale names come first: en_IN, de_DE."""
+    country = locale.partition("_")[2]
+    return sorted(cities, key=lambda city: (city.country != country, city.country, city.name))
+
+
+def nearest(city: City, cities: list[City]) -> list[City]:
+    """The others, the nearest first."""
+    others = [each for each in cities if each.slug != city.slug]
+    return sorted(others, key=lambda each: _km(city, each))[:SOON_MAX]
+
+
+def _km(one: City, other: City) -> float:
+    lat, far = math.radians(one.lat), math.radians(other.lat)
+    lon = math.radians(other.lon - one.lon)
+    cosine = math.sin(lat) * math.sin(far) + math.cos(lat) * math.cos(far) * math.cos(lon)
+    return EARTH_KM * math.acos(max(-1.0, min(1.0, cosine)))
+
+
+class CityForm(msgspec.Struct):
+    city: str = ""
+    back: str = "/"
+
+
+async def post_city(request: Request) -> Response:
+    """The city is kept for a year; none means anywhere. A name is as good as a slug."""
+    asked = await form(request, CityForm)
+    back = safe_path(asked.back)
+    if not asked.city:
+        return see(back, dropped_cookie(request, CITY))
+    named = asked.city.casefold()
+    for city in await get_app(request).catalogue.cities():
+        if named in (city.slug, city.name.casefold()):
+            return see(back, kept_cookie(request, CITY, city.slug))
+    raise Invalid(field="city", detail="Expected a city that we sell in.")
+
+
+async def get_event(request: Request) -> Response:
+    app, spoken, event_id = get_app(request), words(request), request.path_params["event"]
+    city, day, home = asked_text(request, "city") or city_of(request), asked_day(request), home_url(request)
+
+    async def make() -> dict[str, Any]:
+        event = await event_told(app, event_id)
+        cities = home_first(await app.catalogue.cities(), spoken.locale)
+        at_home = [each.slug for each in cities if spoken.locale.endswith(each.country)]
+        plan = timetable(event.shows, [city or "", *at_home], day)
+        shows = [show for told in plan.told for place in told.places for show in place.shows]
+        return telling(spoken, datetime.now(UTC)) | {
+            "event": event,
+            "plan": plan,
+            "also": await _also(app, event, plan.here[0].city if plan.here else city),
+            "city_names": {each.slug: each.name for each in cities},
+            "home": home,
+            "linked": linked(event, shows, home),
+        }
+
+    return await public(request, "browse/event.html", (city, day, home), make)
+
+
+async def _also(app: "App", event: EventPage, city: str | None) -> list[EventCard]:
+    """Others of its kind in the city, the most wanted first. Which ones may be half a minute old."""
+
+    async def choose() -> list[int]:
+        asked = SearchAsked(city=city, kind=event.kind, sort=Sort.POPULARITY, size=ALSO_MAX)
+        try:
+            return [card.id for card in (await search_page(app, understood(asked), 1)).events]
+        except (NoSuchCity, SearchTooSlow):
+            return []
+
+    chosen = await chosen_slowly(app, ("also", city, event.kind), choose)
+    event_ids = [each for each in chosen if each != event.id]
+    rows = await app.catalogue.shows_playing(event_ids, city=city, each_max=SHOWS_OF_CARD_MAX)
+    return [card for card in await event_cards(app, event_ids, rows) if card.shows]
+
+
+async def get_venue(request: Request) -> Response:
+    app, spoken, venue_id = get_app(request), words(request), request.path_params["venue"]
+    day, home = asked_day(request), home_url(request)
+
+    async def make() -> dict[str, Any]:
+        venue = await venue_told(app, venue_id)
+        days, chosen = venue_days(venue, day)
+        shows = [show for show in venue.shows if show.local_date == chosen]
+        events = await app.catalogue.events(list({show.event_id for show in shows}))
+        return telling(spoken, datetime.now(UTC)) | {
+            "venue": venue,
+            "days": days,
+            "chosen": chosen,
+            "bill": bill(shows),
+            "events": events,
+            "city_names": await _city_names(app),
+            "home": home,
+        }
+
+    return await public(request, "browse/venue.html", (day, home), make)
+
+
+async def _city_names(app: "App") -> Mapping[str, str]:
+    return {city.slug: city.name for city in await app.catalogue.cities()}
+
+
+TAG = "site"
+
+ROUTES = (
+    Route(method="GET", path="/", call=get_home, tag=TAG, bare=True),
+    Route(method="POST", path="/city", call=post_city, tag=TAG, bare=True),
+    Route(method="GET", path="/events/{event:int}", call=get_event, tag=TAG, bare=True),
+    Route(method="GET", path="/venues/{venue:int}", call=get_venue, tag=TAG, bare=True),
+    *FOUND,
+    *CRAWLERS,
+)

@@ -1,1 +1,0 @@
-"""What machines ask a site for: robots.txt, a sitemap, the manifest of an app."""

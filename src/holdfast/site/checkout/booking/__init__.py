@@ -1,1 +1,0 @@
-"""The page of a booking, in whatever state it is."""

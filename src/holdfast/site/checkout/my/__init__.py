@@ -1,1 +1,0 @@
-"""All that is mine, also without a network."""

@@ -1,1 +1,0 @@
-"""While seats are held: longer, gone, paid for."""

@@ -1,1 +1,0 @@
-"""What is bought: on paper, in a calendar, given away, given back."""

@@ -1,0 +1,123 @@
+"""Reads everything the page of a booking tells, from the stores that know it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from holdfast.accounts import Visit
+from holdfast.bookings import Booking, State, from_public_id
+from holdfast.errors import NoSuchBooking
+from holdfast.holds import booking_page
+from holdfast.site.booking_view import Came, Place, Sheet, Shown
+from holdfast.tickets import Codes, Giver, IssuedTicket, Standing, printed, svg_url
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+
+
+HAS_TICKETS = (State.CONFIRMED, State.REFUNDED)
+ENDED = {"paid", "declined", "called_off", "expired"}
+
+
+async def own_booking(app: "App", visit: Visit, public_id: str) -> Booking:
+    """A booking of whoever is there, or of a guest they once were; to everybody else there is none."""
+    show_id, number = from_public_id(public_id)
+    booking: Booking | None = await app.ledger.booking(show_id, number)
+    if booking is None or booking.owner_id not in visit.owner_ids or booking.state is State.BLOCKED:
+        raise NoSuchBooking
+    return booking
+
+
+async def sheet_of(app: "App", visit: Visit, booking: Booking, now: datetime | None = None) -> Sheet:
+    """`now` of the ledger's clock, where somebody has just asked it."""
+    show = await app.catalogue.show_on_sale(booking.show_id)
+    terms = await app.catalogue.terms(show, booking.revision)
+    # Who never began to pay has no history of money: nobody is asked for it.
+    payment = await app.payments.latest(booking.show_id, booking.number) if booking.amount_minor else None
+    refunds = (await app.refunds.shown_many([booking]))[0] if payment is not None else []
+    page = booking_page(booking, show, terms, refunds)
+    has_tickets = booking.state in HAS_TICKETS
+    return Sheet(
+        page=page,
+        occasion=await app.tickets.recent_occasion(booking.show_id),
+        places=tuple(
+            Place(**_spelt(show.layout, seat), price_minor=price)
+            for seat, price in zip(booking.seats, booking.prices_minor, strict=True)
+        ),
+        payment=payment,
+        expires_at=booking.expires_at,
+        life_max_s=app.config.hold_life_max_s,
+        now=now or await app.refund_book.ledger_now(),
+        came=await _came(app, booking) if payment is not None else (),
+        tickets=await _tickets(app, giver_of(visit, booking), booking) if has_tickets else (),
+    )
+
+
+def giver_of(visit: Visit, booking: Booking) -> Giver:
+    """Whoever is there, as the owner of this booking. An address that a guest typed proves nothing."""
+    return Giver(booking.owner_id, visit.account.email)
+
+
+async def tickets_of(app: "App", booking: Booking) -> list[IssuedTicket]:
+    found: list[IssuedTicket] = await app.tickets.of_booking(booking.show_id, booking.number)
+    return found
+
+
+async def shown_ticket(app: "App", ticket: IssuedTicket, booking: Booking | None, *, is_mine: bool) -> Shown:
+    layout = (await app.catalogue.show_on_sale(ticket.show_id)).layout
+    has_code = is_mine and ticket.voided_at is None and ticket.codes is Codes.FIXED
+    code = await app.tickets.fixed_code(ticket) if has_code else None
+    is_good = is_mine and ticket.voided_at is None
+    return Shown(
+        printed=printed(ticket, layout, booking, code),
+        link=await app.tickets.link(ticket) if is_good else None,
+        qr=svg_url(code) if code else None,
+        standing=ticket.worth if is_mine or ticket.voided_at else Standing.GIVEN_AWAY,
+        is_live=ticket.codes is not Codes.FIXED,
+        waits_for=ticket.owner_email,
+    )
+
+
+async def _tickets(app: "App", me: Giver, booking: Booking) -> list[Shown]:
+    return [
+        await shown_ticket(app, one, booking, is_mine=one.is_of(me.account_id, me.email))
+        for one in await tickets_of(app, booking)
+    ]
+
+
+async def _came(app: "App", booking: Booking) -> Sequence[Came]:
+    """What became of each attempt to pay, and of each refund, in the order in which it happened."""
+    key = (booking.show_id, booking.number)
+    lines = [_attempt(row) for row in await app.refund_book.attempts_of(booking)]
+    for refund in (await app.refund_book.refunds_of([key]))[key]:
+        amount = refund.amount_minor
+        lines.append(Came(at=refund.asked_at, what="refund_asked", amount_minor=amount))
+        if refund.done_at is not None:
+            lines.append(Came(at=refund.done_at, what="refund_done", amount_minor=amount))
+        elif refund.state == "by_hand":
+            lines.append(Came(at=refund.asked_at, what="refund_by_hand", amount_minor=amount))
+    return sorted(lines, key=lambda line: line.at)
+
+
+def _attempt(row: Any) -> Came:
+    what = row["step"] if row["step"] in ENDED else "under_way"
+    if row["step"] in ("returned", "by_hand"):
+        what = "came_late"
+    return Came(
+        at=row["ended_at"] or row["asked_at"],
+        what=what,
+        amount_minor=row["amount_minor"],
+        reason=row["reason"] or "",
+    )
+
+
+def _spelt(layout: Any, index: int) -> dict[str, str]:
+    seat = layout.seat(index)
+    return {
+        "label": seat.label,
+        "section": seat.section,
+        "row": seat.row,
+        "number": seat.number,
+        "category": layout.categories[seat.category].name,
+        "trait": seat.trait,
+    }

@@ -1,0 +1,312 @@
+"""How a page is made, how a form is read, and who is there. The folders beside stand on this.
+
+page(request, "home.html", …)          for one person, never kept by anybody
+public(request, "home.html", key, …)   the same for everybody of a locale: made once a second
+form(request, Form)                    what a form of ours sent, checked
+visit_of(request)                      who is there, or None;  visitor(request): or "sign in first"
+see(path)                              303
+"""
+
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote, urlencode
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Scope
+
+from holdfast.accounts import LANGUAGES, Visit
+from holdfast.engines.cache import Cache
+from holdfast.engines.errors import EngineDown
+from holdfast.errors import Invalid, NoSuchRoute
+from holdfast.site.browser import (
+    CITY,
+    LANGUAGE,
+    SESSION,
+    WISH_BYTES_MAX,
+    cookies_of,
+    forget_cookie,
+    is_from_here,
+    locale_of,
+    safe_path,
+    set_cookie,
+)
+from holdfast.site.errors import ForeignForm, SignInFirst
+from holdfast.site.i18n import Words
+from holdfast.site.templates_env import Kept, Wanted, edition, files, packed_for_one, templates, words_of
+from holdfast.web.card_number import refuse_card_numbers
+from holdfast.web.context import get_app
+from holdfast.web.responses import HTML, Answer, invalid, takes_packed, unchanged
+from holdfast.web.routing import Route
+
+T = TypeVar("T")
+Make = Callable[[], Awaitable[Mapping[str, Any]]]
+
+FORM_FIELDS_MAX = 200
+PACK_FROM_BYTES = 700
+STATIC_FOR_A_YEAR = "public, max-age=31536000, immutable"
+SECONDS = "public, max-age=1, stale-while-revalidate=2"
+NO_STORE = "no-store"
+IN_A_PATH = "/?#[]@!$&'()*+,;=:%~"  # what an address keeps as it is
+POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self' data:",
+    "font-src": "'self'",
+    "connect-src": "'self'",
+    "manifest-src": "'self'",
+    "worker-src": "'self'",
+    "form-action": "'self'",
+    "base-uri": "'none'",
+    "frame-ancestors": "'none'",
+}
+SAFE = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(self), microphone=()",
+    "Vary": "Accept-Encoding, Accept-Language, Cookie",
+}
+
+OF_ONE = {**SAFE, "Cache-Control": NO_STORE}
+
+
+def policy(more: Mapping[str, str] | None = None) -> str:
+    """What a page may load; `more` adds sources to a directive: a gateway's form, its element."""
+    if not more:
+        return OWN_POLICY
+    directives = dict(POLICY)
+    for name, sources in more.items():
+        directives[name] = f"{directives.get(name, '')} {sources}".strip()
+    return _written(directives)
+
+
+def _written(directives: Mapping[str, str]) -> str:
+    return "; ".join(f"{name} {sources}" for name, sources in directives.items())
+
+
+OWN_POLICY = _written(POLICY)
+
+
+def locale(request: Request) -> str:
+    headers = request.scope["state"]["headers"]
+    chosen = cookies(request).get(LANGUAGE)
+    wish = headers.get(b"accept-language", b"")[:WISH_BYTES_MAX]
+    return locale_of(chosen if chosen in LANGUAGES else None, wish.decode("latin-1"))
+
+
+def words(request: Request) -> Words:
+    return words_of(locale(request))
+
+
+def cookies(request: Request) -> dict[str, str]:
+    """Read once a request."""
+    state = request.scope["state"]
+    if "cookies" not in state:
+        state["cookies"] = cookies_of(state["headers"].get(b"cookie"))
+    found: dict[str, str] = state["cookies"]
+    return found
+
+
+def city_of(request: Request) -> str | None:
+    """The city chosen on a page of ours, as its slug; it may not exist any more."""
+    return cookies(request).get(CITY) or None
+
+
+async def visit_of(request: Request) -> Visit | None:
+    """Who is there. Asked for once a request; a broken or ended cookie is nobody."""
+    state = request.scope["state"]
+    if "visit" not in state:
+        cookie = cookies(request).get(SESSION)
+        state["visit"] = await state["app"].visits.visit(cookie) if cookie else None
+    visit: Visit | None = state["visit"]
+    return visit
+
+
+async def visitor(request: Request) -> Visit:
+    """Who is there, guests too; else the page that asks them to sign in, and leads back here."""
+    if (visit := await visit_of(request)) is None:
+        raise SignInFirst(back=here(request))
+    return visit
+
+
+def here(request: Request) -> str:
+    query = request.scope["query_string"].decode("latin-1")
+    return safe_path(request.scope["path"] + (f"?{query}" if query else ""))
+
+
+def page(
+    request: Request,
+    template: str,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    **told: Any,
+) -> Response:
+    """A page for whoever asks, kept by nobody. `headers` may widen the policy: see policy()."""
+    body = render(template, words(request), path=request.scope["path"], **told)
+    given = {"Content-Security-Policy": policy(), **OF_ONE, **(headers or {})}
+    if takes_packed(request.scope) and len(body) >= PACK_FROM_BYTES:
+        body, given["Content-Encoding"] = packed_for_one(body), "gzip"
+    return Answer(status, body, given, HTML)
+
+
+async def public(request: Request, template: str, key: tuple[Hashable, ...], make: Make) -> Response:
+    """A page that is the same for everybody of a locale. `make` gives what the template is told."""
+    spoken, path = words(request), request.scope["path"]
+
+    async def rendered() -> bytes:
+        return render(template, spoken, path=path, **await make())
+
+    pages: Cache[Wanted, Kept] = request.scope["state"]["app"].pages
+    kept = await _young_or_old(pages, Wanted((template, spoken.locale, path, *key), rendered))
+    given = {"Content-Security-Policy": policy(), **SAFE, "Cache-Control": SECONDS, "ETag": kept.etag}
+    if known := unchanged(request, kept.etag):
+        return known
+    if takes_packed(request.scope):
+        return Response(kept.packed, 200, {**given, "Content-Encoding": "gzip"}, "text/html")
+    return Response(kept.body, 200, given, "text/html")
+
+
+async def _young_or_old(pages: Cache[Wanted, Kept], wanted: Wanted) -> Kept:
+    """While an engine is down, the page as it was: browsing goes on (R4)."""
+    try:
+        return await pages.get(wanted)
+    except EngineDown:
+        if (old := pages.stale(wanted)) is None:
+            raise
+        return old
+
+
+def render(template: str, spoken: Words, **told: Any) -> bytes:
+    text = (
+        templates(spoken.language)
+        .get_template(template)
+        .render(words=spoken, say=spoken.say, money=spoken.money, **told)
+    )
+    return text.encode()
+
+
+def see(path: str, *more_cookies: str) -> Response:
+    """Go and look there: the answer to every form that did something."""
+    there = quote(path, safe=IN_A_PATH)  # a header is ASCII, whatever script was searched in
+    response = Response(status_code=303, headers={"Location": there, "Cache-Control": NO_STORE})
+    for cookie in more_cookies:
+        response.raw_headers.append((b"set-cookie", cookie.encode("latin-1")))
+    return response
+
+
+def kept_cookie(request: Request, name: str, value: str) -> str:
+    return set_cookie(name, value, is_secure=_is_secure(request))
+
+
+def dropped_cookie(request: Request, name: str) -> str:
+    return forget_cookie(name, is_secure=_is_secure(request))
+
+
+async def form(request: Request, kind: type[T]) -> T:
+    """What a form of ours sent, as a `kind`; a list field takes a repeated name. From here, or refused."""
+    refuse_foreign(request)
+    raw = await request.body()
+    refuse_card_numbers(raw)
+    try:
+        pairs = parse_qsl(
+            raw.decode("latin-1"), keep_blank_values=True, errors="strict", max_num_fields=FORM_FIELDS_MAX
+        )
+    except ValueError:
+        raise Invalid(field="", detail="The form cannot be read.") from None
+    shape = msgspec.inspect.type_info(kind)
+    assert isinstance(shape, msgspec.inspect.StructType)
+    lists = {f.encode_name for f in shape.fields if isinstance(f.type, msgspec.inspect.ListType)}
+    given: dict[str, Any] = {}
+    for name, text in pairs:
+        if "\0" in text:
+            raise Invalid(field=name, detail="Expected text without NUL characters.")
+        if name in lists:
+            given.setdefault(name, []).append(text)
+        else:
+            given[name] = text.strip()
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise invalid(error) from None
+
+
+def refuse_foreign(request: Request) -> None:
+    if not is_from_here(request.scope["state"]["headers"], request.url.netloc):
+        raise ForeignForm
+
+
+def wants_json(request: Request) -> bool:
+    """Whether a script of ours sent this form: it is told in JSON where the page would have gone."""
+    return b"application/json" in request.scope["state"]["headers"].get(b"accept", b"")
+
+
+def apology(scope: Scope, problem: Answer) -> Response | None:
+    """A refusal as a page, for a person; None: whoever asks reads problem+json."""
+    headers = scope["state"]["headers"]
+    path: str = scope["path"]
+    if path.startswith("/api/") or b"text/html" not in headers.get(b"accept", b""):
+        return None
+    request, told = Request(scope), msgspec.json.decode(problem.body)
+    if told["code"] == SignInFirst.code:
+        return see(f"/sign-in?{urlencode({'back': told['back']})}")
+    carried = (b"retry-after", b"allow")
+    headers_kept = {k.decode(): v.decode() for k, v in problem.raw_headers if k in carried}
+    spoken = words(request)
+    known = spoken.has(f"problems.{told['code']}")
+    return page(
+        request,
+        "problem.html",
+        status=problem.status_code,
+        headers=headers_kept,
+        problem=told,
+        sentence=spoken.say(f"problems.{told['code']}") if known else told["detail"],
+        back=_came_from(request),
+    )
+
+
+def _came_from(request: Request) -> str:
+    """The page of ours that led here; who comes from elsewhere goes home."""
+    sent = request.scope["state"]["headers"].get(b"referer", b"").decode("latin-1")
+    return safe_path(sent.removeprefix(str(request.base_url).rstrip("/")))
+
+
+class LanguageForm(msgspec.Struct):
+    language: str
+    back: str = "/"
+
+
+async def post_language(request: Request) -> Response:
+    asked = await form(request, LanguageForm)
+    if asked.language not in LANGUAGES:
+        raise Invalid(field="language", detail="Expected a language that we speak.")
+    return see(safe_path(asked.back), kept_cookie(request, LANGUAGE, asked.language))
+
+
+async def get_file(request: Request) -> Response:
+    """A script, a style, a picture. Its address has the edition, so it may be kept for a year."""
+    params = request.path_params
+    name = "/".join(str(params[part]) for part in ("part", "file", "inner") if part in params)
+    file = files().get(name)
+    if file is None:
+        raise NoSuchRoute
+    is_current = params["edition"] == edition()
+    headers = {**SAFE, "Cache-Control": STATIC_FOR_A_YEAR if is_current else "no-cache"}
+    if file.packed is not None and takes_packed(request.scope):
+        return Response(file.packed, 200, {**headers, "Content-Encoding": "gzip"}, file.media_type)
+    return Response(file.content, 200, headers, file.media_type)
+
+
+def _is_secure(request: Request) -> bool:
+    return request.url.scheme == "https" or get_app(request).config.public_url.startswith("https:")
+
+
+ROUTES = (
+    Route(method="POST", path="/language", call=post_language, tag="site", bare=True),
+    Route(method="GET", path="/static/{edition}/{part}", call=get_file, tag="site", bare=True),
+    Route(method="GET", path="/static/{edition}/{part}/{file}", call=get_file, tag="site", bare=True),
+    Route(method="GET", path="/static/{edition}/{part}/{file}/{inner}", call=get_file, tag="site", bare=True),
+)

@@ -1,0 +1,190 @@
+"""A search as a page has it: what was asked, and links that ask a little differently. No I/O.
+
+A field left empty in a form is no wish. An unknown parameter is somebody else's and is let be.
+`city=` with nothing behind it means anywhere, also for who has chosen a city.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from urllib.parse import urlencode
+
+from holdfast.search import SearchAsked, SearchPage, Sort
+from holdfast.site.i18n import Words
+from holdfast.site.names import genre_name, language_name
+
+SIZE = 12
+PAGES_MAX = 1000 // SIZE  # search leads to its first thousand by number
+OPTIONS_MAX = 12
+DAYS_MAX = 21
+FIELDS = tuple(name for name in SearchAsked.__struct_fields__ if name not in ("cursor", "size"))
+PLACES = ("venue", "near", "postal_code")  # who names one of them does not mean the chosen city
+SORTS = (Sort.SHOWTIME, Sort.POPULARITY, Sort.RATING, Sort.PRICE)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    label: str
+    href: str
+    events: int | None = None
+    is_chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    name: str
+    options: list[Option]
+    more: int = 0  # options that are not told
+
+
+class Finding:
+    def __init__(self, given: Mapping[str, str], chosen_city: str | None) -> None:
+        kept = {name: text.strip() for name, text in given.items() if name in FIELDS}
+        is_anywhere = kept.get("city") == ""
+        self.given = {name: text for name, text in kept.items() if text}
+        self.is_city_from_before = False
+        if is_anywhere:
+            self.given["city"] = ""
+        elif chosen_city and not any(name in self.given for name in ("city", *PLACES)):
+            self.given["city"] = chosen_city
+            self.is_city_from_before = True
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What search is asked."""
+        return {name: text for name, text in self.given.items() if text} | {"size": str(SIZE)}
+
+    @property
+    def key(self) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted(self.given.items()))
+
+    def elsewhere(self) -> "Finding":
+        """The same, anywhere."""
+        return Finding({**self.given, "city": ""}, None)
+
+    def link(self, **changes: object) -> str:
+        """This search with changes; None takes a wish away. Another search begins at its first page."""
+        wanted: dict[str, object] = {"page": None, **changes}
+        told = {name: wanted.get(name, self.given.get(name)) for name in FIELDS}
+        pairs = [(name, str(value)) for name, value in told.items() if value is not None]
+        return f"/find?{urlencode(pairs)}" if pairs else "/find"
+
+    @property
+    def here(self) -> str:
+        return self.link(page=self.given.get("page"))
+
+    def chips(self, names: Mapping[str, str], words: Words) -> list[Option]:
+        """Every wish with a link that takes it away."""
+        say, given = words.say, self.given
+        told: list[tuple[str, dict[str, object]]] = []
+        if city := given.get("city"):
+            told.append((names.get(city, city), {"city": ""}))
+        if kind := given.get("kind"):
+            told.append((say(f"browse.kinds_{kind}"), {"kind": None}))
+        if language := given.get("language"):
+            told.append((language_name(language, words.locale), {"language": None}))
+        if genre := given.get("genre"):
+            told.append((genre_name(genre, words), {"genre": None}))
+        if dates := self._dates(words):
+            told.append((dates, {"date_from": None, "date_to": None}))
+        if self.price_max is not None:
+            gone: dict[str, object] = {"price_max_minor": None, "price_min_minor": None, "currency": None}
+            told.append((say("browse.up_to", price=words.money(*self.price_max)), gone))
+        for name in ("only_available", "accessible"):
+            if given.get(name) == "true":
+                told.append((say(f"browse.{name}"), {name: None}))
+        if code := given.get("postal_code"):
+            told.append((code, {"postal_code": None, "sort": None}))
+        if "near" in given:
+            told.append((say("browse.near_you"), {"near": None, "sort": None}))
+        if "venue" in given:
+            told.append((say("browse.one_venue"), {"venue": None}))
+        return [Option(label, self.link(**change)) for label, change in told]
+
+    @property
+    def price_max(self) -> tuple[int, str] | None:
+        price, currency = self.given.get("price_max_minor"), self.given.get("currency")
+        return (int(price), currency) if price and currency else None
+
+    def _dates(self, words: Words) -> str:
+        first, last = self.given.get("date_from"), self.given.get("date_to")
+        told = [words.day(date.fromisoformat(day), style="MMMEd") for day in (first, last) if day]
+        if first and last:
+            return told[0] if first == last else words.say("browse.from_to", first=told[0], last=told[1])
+        name = "browse.from_day" if first else "browse.until_day"
+        return words.say(name, day=told[0]) if told else ""
+
+    def sorts(self, sort: str, words: Words) -> list[Option]:
+        offered = [*SORTS]
+        if self.given.get("q"):
+            offered.insert(0, Sort.RELEVANCE)
+        if {"near", "postal_code"} & self.given.keys():
+            offered.insert(0, Sort.DISTANCE)
+        return [
+            Option(words.say(f"browse.sort_{each}"), self.link(sort=each), None, each == sort)
+            for each in offered
+        ]
+
+    def days(self, page: SearchPage) -> list[tuple[date, Option]]:
+        """Days on which something is on, in a row."""
+        chosen = self.given.get("date_from")
+        is_one = chosen is not None and chosen == self.given.get("date_to")
+        return [
+            (
+                each.date,
+                Option(
+                    "",
+                    self.link(date_from=each.date, date_to=each.date),
+                    each.events,
+                    is_one and each.date.isoformat() == chosen,
+                ),
+            )
+            for each in (page.facets.date[:DAYS_MAX] if page.facets else [])
+        ]
+
+    def facets(self, page: SearchPage, words: Words) -> list[Facet]:
+        """What one may narrow it by. A facet with nothing to choose is left out."""
+        if page.facets is None:
+            return []
+        found = [
+            self._facet("kind", page.facets.kind, lambda name: words.say(f"browse.kinds_{name}")),
+            self._facet("city", page.facets.city, str),
+            self._facet("language", page.facets.language, lambda name: language_name(name, words.locale)),
+            self._facet("genre", page.facets.genre, lambda name: genre_name(name, words)),
+            self._prices(page, words),
+        ]
+        return [facet for facet in found if len(facet.options) > 1 or any(o.is_chosen for o in facet.options)]
+
+    def _facet(self, name: str, counts: Sequence[Any], label: Callable[[str], str]) -> Facet:
+        chosen = (self.given.get(name) or "").casefold()
+        options = [
+            Option(
+                label(count.name),
+                self.link(**{name: None if count.value == chosen and name != "city" else count.value}),
+                count.events,
+                count.value == chosen,
+            )
+            for count in counts
+        ]
+        return Facet(name, options[:OPTIONS_MAX], max(0, len(options) - OPTIONS_MAX))
+
+    def _prices(self, page: SearchPage, words: Words) -> Facet:
+        """Up to so much, each with all that is cheaper; in one currency, the most usual here."""
+        assert page.facets is not None
+        counted: dict[str, int] = {}
+        for each in page.facets.price:
+            counted[each.currency] = counted.get(each.currency, 0) + each.events
+        asked = self.given.get("currency")
+        currency = asked or max(counted, key=lambda one: counted[one], default="")
+        options, so_far = [], 0
+        for each in page.facets.price:
+            if each.currency != currency or each.price_max_minor is None:
+                continue
+            so_far += each.events
+            most = each.price_max_minor + 1 if each.price_max_minor else 0
+            label = words.say("browse.up_to", price=words.money(most, currency)) if most else ""
+            link = self.link(price_min_minor=None, price_max_minor=most, currency=currency)
+            is_chosen = self.given.get("price_max_minor") == str(most)
+            options.append(Option(label or words.say("browse.free"), link, so_far, is_chosen))
+        return Facet("price", options[:OPTIONS_MAX])

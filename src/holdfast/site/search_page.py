@@ -1,0 +1,84 @@
+"""/find: what a search finds, with links that ask a little differently. It works without a script (R2)."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.catalogue import City
+from holdfast.errors import Invalid
+from holdfast.search import SearchAsked, SearchPage, search_page, understood
+from holdfast.site.pages import city_of, public, words
+from holdfast.site.search_form import PAGES_MAX, SIZE, Finding
+from holdfast.site.template_context import telling
+from holdfast.web.context import get_app
+from holdfast.web.responses import invalid
+from holdfast.web.routing import Route
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+
+
+FIELDS_MAX = 100
+
+
+def finding_of(request: Request) -> Finding:
+    raw = request.scope["query_string"].decode("latin-1")
+    try:
+        pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX)
+    except ValueError:
+        raise Invalid(field="", detail="The address cannot be read.") from None
+    return Finding(dict(pairs), city_of(request))
+
+
+def asked_of(finding: Finding) -> SearchAsked:
+    try:
+        return msgspec.convert(finding.fields, SearchAsked, strict=False)
+    except msgspec.ValidationError as error:
+        raise invalid(error) from None
+
+
+async def get_find(request: Request) -> Response:
+    app, spoken, finding = get_app(request), words(request), finding_of(request)
+    understood(asked_of(finding))  # refuses before anything is kept
+
+    async def make() -> dict[str, Any]:
+        cities: list[City] = await app.catalogue.cities()
+        names = {city.slug: city.name for city in cities}
+        found = finding
+        if finding.is_city_from_before and finding.given["city"] not in names:
+            found = finding.elsewhere()  # a city that we no longer sell in
+        page = await _found(app, found)
+        wider = found.elsewhere() if not page.events and found.given.get("city") else None
+        elsewhere = await _found(app, wider) if wider else None
+        shown = elsewhere if elsewhere and elsewhere.events else page
+        number = page.page or 1
+        return telling(spoken, datetime.now(UTC)) | {
+            "finding": found,
+            "page": page,
+            "shown": shown,
+            "is_elsewhere": shown is not page,
+            "elsewhere": wider,
+            "names": names,
+            "zone": next((each.timezone for each in cities if each.slug == found.given.get("city")), "UTC"),
+            "chips": found.chips(names, spoken),
+            "facets": (wider if wider and shown is not page else found).facets(shown, spoken),
+            "days": found.days(page),
+            "sorts": found.sorts(page.sort, spoken),
+            "number": number,
+            "last": min(PAGES_MAX, -(-page.total // SIZE)) if page.total else number,
+            "has_more": page.next_cursor is not None and number < PAGES_MAX,
+        }
+
+    return await public(request, "browse/find.html", finding.key, make)
+
+
+async def _found(app: "App", finding: Finding) -> SearchPage:
+    search = understood(asked_of(finding))
+    return await search_page(app, search, search.offset // SIZE + 1)
+
+
+ROUTES = (Route(method="GET", path="/find", call=get_find, tag="site", bare=True),)

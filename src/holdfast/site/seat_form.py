@@ -1,0 +1,116 @@
+"""What the form of a show's page asks for. No I/O.
+
+Three forms lead here: seats by name, the best of a part of the hall, places in a standing area. A part of the
+hall is a section or a standing area; people choose one without knowing which of the two it is.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from holdfast.catalogue import ShowOnSale
+from holdfast.errors import SoldOut, UnknownSeat
+from holdfast.holds import BestBody, HoldBody, Order, PlacesBody, Want, best, body_hash, claim_id, understood
+from holdfast.layouts import Area, Layout
+
+Label = Annotated[str, Meta(min_length=1, max_length=100)]
+FREE = ord("A")
+
+
+class HoldForm(Struct):
+    seats: Annotated[list[Label], Meta(max_length=100)] = []
+    quantity: Annotated[int, Meta(ge=1, le=10)] = 1
+    category: Annotated[str, Meta(max_length=100)] = ""
+    section: Annotated[str, Meta(max_length=100)] = ""
+    accessible: bool = False
+    key: Annotated[str, Meta(max_length=255)] = ""  # made by the script of the page, once for each choice
+    expected_total_minor: Annotated[int, Meta(ge=0, le=2**53)] | None = None  # what the page has shown
+
+
+@dataclass(frozen=True, slots=True)
+class InPart:
+    """The best seats of one section: chosen here, from the map, and then held by name."""
+
+    section: int
+    want: Want
+
+
+def wished(form: HoldForm, layout: Layout, states: bytes | None) -> HoldBody | InPart:
+    """What is asked for. `states` is the map, if there is one; it is only looked at for standing areas."""
+    if form.seats:
+        return HoldBody(seats=form.seats)
+    area = _area(form, layout, states)
+    if area is not None:
+        return HoldBody(places=PlacesBody(area=area.name, count=form.quantity))
+    if form.section:
+        want = Want(form.quantity, _category(form, layout), accessible=form.accessible)
+        return InPart(_section(form.section, layout), want)
+    chosen = form.category or None
+    return HoldBody(best=BestBody(count=form.quantity, category=chosen, accessible=form.accessible))
+
+
+def best_in_part(layout: Layout, states: bytes, wish: InPart) -> list[str]:
+    """Labels of the best seats of a section; raises SoldOut. Elsewhere everything counts as taken."""
+    letters = bytearray(b"X" * len(states))
+    free = 0
+    for run, stretch in zip(layout.runs, layout.stretches, strict=True):
+        if stretch.section == wish.section:
+            seats = slice(run.start, run.start + run.length)
+            letters[seats] = states[seats]
+            free += states.count(FREE, run.start, run.start + run.length)
+    choice = best(layout, bytes(letters), wish.want)
+    if choice is None:
+        raise SoldOut(free=free)
+    return [layout.labels[seat] for seat in choice.seats]
+
+
+def order_of(show: ShowOnSale, owner_id: int, request_id: str, form: HoldForm, body: HoldBody) -> Order:
+    """The form is what a key stands for: the best of a part is the same wish whichever seats it finds."""
+    return Order(
+        show=show,
+        owner_id=owner_id,
+        request_id=request_id,
+        claim_id=claim_id(owner_id, request_id),
+        body_hash=body_hash(msgspec.json.encode(form)),
+        what=understood(body, show),
+        expected_minor=form.expected_total_minor,
+    )
+
+
+def _area(form: HoldForm, layout: Layout, states: bytes | None) -> Area | None:
+    """The standing area that is meant: by its name, or because the category has nothing else."""
+    if form.section:
+        return next((area for area in layout.areas if area.name == form.section), None)
+    if not layout.areas or form.accessible:
+        return None
+    category = _category(form, layout)
+    if category is None and layout.runs:
+        return None
+    fitting = [area for area in layout.areas if category in (None, area.category)]
+    seated = layout.category_of.count(category) if category is not None else 0
+    if category is not None and seated > sum(area.capacity for area in fitting):
+        return None  # there are seats of it, too
+    roomy = [area for area in fitting if states is None or _free(area, states) >= form.quantity]
+    return next(iter(roomy or fitting), None)
+
+
+def _free(area: Area, states: bytes) -> int:
+    return states.count(FREE, area.start, area.start + area.capacity)
+
+
+def _category(form: HoldForm, layout: Layout) -> int | None:
+    if not form.category:
+        return None
+    for index, category in enumerate(layout.categories):
+        if category.name == form.category:
+            return index
+    raise UnknownSeat(category=form.category, known=[category.name for category in layout.categories])
+
+
+def _section(name: str, layout: Layout) -> int:
+    for index, section in enumerate(layout.source().sections):
+        if section.name == name:
+            return index
+    raise UnknownSeat(section=name)

@@ -1,1 +1,0 @@
-"""Choosing seats: the show's page, with its map and its lists."""

@@ -1,0 +1,217 @@
+"""What the page of a show tells, from the catalogue and the map. No I/O."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from holdfast.catalogue import SaleState, ShowOnSale, sale_state
+from holdfast.layouts import Layout
+from holdfast.pricing import Coming
+from holdfast.site.i18n import Words
+
+LISTED_MAX = 600  # seats of a hall that is also told as a list, and drawn as one picture
+FREE = ord("A")
+HAS_A_MAP = frozenset({SaleState.UPCOMING, SaleState.ON_SALE, SaleState.SOLD_OUT})
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A category and its price."""
+
+    name: str
+    place: int  # its number: the colour of its swatch
+    price_minor: int
+    free: int | None
+    moves: bool = False  # it follows rules
+    soon: Coming | None = None  # how long it holds as far as time goes, and what it is then
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A section or a standing area."""
+
+    name: str
+    is_area: bool
+    from_minor: int
+    total: int
+    free: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSeat:
+    label: str
+    number: str
+    category: int
+    trait: str
+    is_free: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRow:
+    section: str
+    row: str
+    seats: list[ListedSeat]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The page of a show: what its template is told."""
+
+    row: Mapping[str, Any]  # of show_card
+    event: Any
+    venue: Mapping[str, Any]
+    show: ShowOnSale
+    state: SaleState
+    bands: list[Band]
+    parts: list[Part]
+    rows: list[ListedRow]
+    has_spaces: bool  # for wheelchairs
+    now: datetime
+
+    @property
+    def has_map(self) -> bool:
+        return self.state in HAS_A_MAP
+
+    @property
+    def is_open(self) -> bool:
+        """Whether seats may be chosen; of a show that is sold out, those that come back."""
+        return self.state in (SaleState.ON_SALE, SaleState.SOLD_OUT)
+
+    @property
+    def has_moving_prices(self) -> bool:
+        return any(band.moves for band in self.bands)
+
+    @property
+    def most(self) -> int:
+        return min(10, self.show.order_seats_max)
+
+    def script(self, words: Words) -> dict[str, Any]:
+        """What the scripts of the page are told."""
+        api = f"/api/v1/shows/{self.show.show_id}"
+        return {
+            "show": self.show.show_id,
+            "layout": f"{api}/layout?v={self.show.layout.hash}",
+            "states": f"{api}/seats?form=compact",
+            "stream": f"{api}/seats/stream",
+            "hold": f"/shows/{self.show.show_id}/hold",
+            "mine": f"/shows/{self.show.show_id}/mine",
+            "seats": self.show.layout.seat_count,
+            "svgMax": LISTED_MAX,
+            "prices": list(self.show.prices),
+            "spelt": {price: words.money(price, self.show.currency) for price in self.show.prices},
+            "currency": self.show.currency,
+            "locale": words.locale.replace("_", "-"),
+            "zone": self.row["timezone"],
+            "most": self.most,
+            "orphan": self.show.orphan_rule.value,
+            "open": self.is_open,
+            "words": words.beginning_with("seats.map_"),
+            "parts": self._from_far(),
+        }
+
+    def _from_far(self) -> list[dict[str, Any]] | None:
+        """What is written on the parts of a big hall before its seats are there; None: it is not known."""
+        if self.show.layout.seat_count <= LISTED_MAX or any(part.free is None for part in self.parts):
+            return None
+        return [{"free": part.free, "total": part.total, "fromMinor": part.from_minor} for part in self.parts]
+
+
+def told(
+    row: Mapping[str, Any],
+    event: Any,
+    venue: Mapping[str, Any],
+    show: ShowOnSale,
+    states: bytes | None,
+    now: datetime,
+) -> Told:
+    """`states` is the map, or None while nobody can be asked for it."""
+    layout = show.layout
+    if states is not None and len(states) < layout.seat_count:  # it has grown a moment ago
+        states = states.ljust(layout.seat_count, b"X")
+    free = 1 if states is None else states.count(FREE)
+    state = sale_state(now, show.opens_at, show.closes_at, cancelled=show.cancelled, free=free)
+    is_listed = state is SaleState.ON_SALE and layout.seat_count <= LISTED_MAX and states is not None
+    return Told(
+        row=row,
+        event=event,
+        venue=venue,
+        show=show,
+        state=state,
+        bands=list(_bands(show, states, now)),
+        parts=list(_parts(show, states)),
+        rows=list(_rows(layout, states or b"")) if is_listed else [],
+        has_spaces=b"w" in layout.traits,
+        now=now,
+    )
+
+
+def _bands(show: ShowOnSale, states: bytes | None, now: datetime) -> Iterator[Band]:
+    layout = show.layout
+    free: dict[int, int] = dict.fromkeys(range(len(layout.categories)), 0)
+    for letter, category in zip(states or b"", layout.category_of, strict=False):
+        if letter == FREE:
+            free[category] += 1
+    for place, name in enumerate(each.name for each in layout.categories):
+        soon = show.moving.get(name)
+        yield Band(
+            name,
+            place,
+            show.prices[place],
+            None if states is None else free[place],
+            moves=name in show.moving,
+            soon=soon if soon is not None and soon.until > now else None,
+        )
+
+
+def _parts(show: ShowOnSale, states: bytes | None) -> Iterator[Part]:
+    """Sections in their order, then standing areas."""
+    layout = show.layout
+    free: dict[int, int] = {}
+    total: dict[int, int] = {}
+    cheapest: dict[int, int] = {}
+    for run, stretch in zip(layout.runs, layout.stretches, strict=True):
+        seats, which = slice(run.start, run.start + run.length), stretch.section
+        price = min(show.prices[category] for category in set(layout.category_of[seats]))
+        cheapest[which] = min(price, cheapest.get(which, price))
+        total[which] = total.get(which, 0) + run.length
+        free[which] = free.get(which, 0) + (states or b"").count(FREE, seats.start, seats.stop)
+    for which, section in enumerate(layout.source().sections):
+        if which in cheapest:
+            count = None if states is None else free[which]
+            yield Part(section.name, False, cheapest[which], total[which], count)
+    for area in layout.areas:
+        count = None if states is None else states.count(FREE, area.start, area.start + area.capacity)
+        yield Part(area.name, True, show.prices[area.category], area.capacity, count)
+
+
+def _rows(layout: Layout, states: bytes) -> Iterator[ListedRow]:
+    runs = zip(layout.runs, layout.stretches, strict=True)
+    for (section, row), group in groupby(runs, key=lambda each: (each[1].section, each[1].row)):
+        seats = [seat for run, _ in group for seat in _seats(layout, states, run.start, run.length)]
+        yield ListedRow(layout.source().sections[section].name, row, seats)
+
+
+def _seats(layout: Layout, states: bytes, start: int, length: int) -> Iterator[ListedSeat]:
+    for index in range(start, start + length):
+        seat = layout.seat(index)
+        yield ListedSeat(seat.label, seat.number, seat.category, seat.trait, states[index] == FREE)
+
+
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """Seats that may be had with one click."""
+
+    labels: list[str]
+    price_minor: int
+
+
+def instead(show: ShowOnSale, groups: Sequence[Sequence[str]]) -> list[Instead]:
+    layout = show.layout
+    return [
+        Instead(
+            list(labels), sum(show.prices[layout.category_of[layout.index_of[label]]] for label in labels)
+        )
+        for labels in groups
+    ]

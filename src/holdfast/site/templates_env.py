@@ -1,0 +1,249 @@
+"""Reads templates, words and files from the package, once a process."""
+
+import gzip
+import hashlib
+import re
+import sys
+import tomllib
+import zlib
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any
+
+from holdfast.accounts import LANGUAGES
+from holdfast.engines.cache import Cache
+from holdfast.site.browser import LOCALES
+from holdfast.site.i18n import Words
+
+if TYPE_CHECKING:
+    from jinja2 import BytecodeCache, Environment
+
+FOLDER = resources.files("holdfast.site")
+KINDS = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "woff2": "font/woff2",
+    "webmanifest": "application/manifest+json",
+}
+PACKED = frozenset({"css", "js", "svg", "webmanifest"})  # the others are packed already
+
+
+# In a template: a sentence that has nothing to be filled in, the address of a file. Alone it becomes text, as
+# a part of something, a string.
+SAID = r"""say\(["'](?P<say>[a-z_]+\.[a-z_]+)["']\)"""
+ALONE = re.compile(
+    r"(?:\s*\{\{-|\{\{) (?:" + SAID + r"""|asset\(["'](?P<asset>[\w./-]+)["']\)) (?:-\}\}\s*|\}\})"""
+)
+PART = re.compile(SAID)
+FRESH_S = 1.0
+STALE_S = 2.0  # older than that nobody is shown how many seats are left, while the engines are there
+KEPT_MAX = 2_000  # pages; a locale each
+PACK_LEVEL = 5
+COMPILED_BYTES = 2_000_000  # of all templates in all languages, and more
+# Of zlib, for a page that is packed for one person: level, method, gzip with a window of 8 kB, memory. Most
+# of the time for a few kilobytes is spent on making room for many: so it is 32 µs, and 105 as gzip does it.
+PACK_ONE = (1, zlib.DEFLATED, 16 + 13, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A page that many ask for at once, and how one of them makes it."""
+
+    key: tuple[Hashable, ...]
+    make: Callable[[], Awaitable[bytes]] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    body: bytes
+    packed: bytes  # gzipped
+    etag: str
+
+
+def kept_pages() -> Cache[Wanted, Kept]:
+    """Pages that are the same for everybody, made once a second at most."""
+    return Cache(_made, fresh_s=FRESH_S, stale_max_s=STALE_S, size_max=KEPT_MAX)
+
+
+async def _made(wanted: Wanted) -> Kept:
+    body = await wanted.make()
+    etag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'
+    return Kept(body, gzip.compress(body, PACK_LEVEL, mtime=0), etag)
+
+
+def packed_for_one(body: bytes) -> bytes:
+    packing = zlib.compressobj(*PACK_ONE)
+    return packing.compress(body) + packing.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    content: bytes
+    packed: bytes | None  # gzipped
+    media_type: str
+
+
+@cache
+def files() -> dict[str, File]:
+    """Everything under static/, by its path: `css/base.css`."""
+    return dict(_files_in(FOLDER / "static", ""))
+
+
+@cache
+def edition() -> str:
+    """A name for all files together: in their address, so that a browser may keep them for a year."""
+    whole = hashlib.sha256()
+    for name, file in sorted(files().items()):
+        whole.update(name.encode() + b"\0" + file.content)
+    return whole.hexdigest()[:12]
+
+
+def _files_in(folder: Traversable, above: str) -> list[tuple[str, File]]:
+    found: list[tuple[str, File]] = []
+    for entry in folder.iterdir():
+        suffix = entry.name.rpartition(".")[2]
+        if entry.is_dir():
+            found += _files_in(entry, f"{above}{entry.name}/")
+        elif suffix in KINDS:
+            content = entry.read_bytes()
+            packed = gzip.compress(content, 9, mtime=0) if suffix in PACKED else None
+            found.append((above + entry.name, File(content, packed, KINDS[suffix])))
+    return found
+
+
+@cache
+def words_of(locale: str) -> Words:
+    """`locale` is one of LOCALES."""
+    return Words(locale, sentences()[locale.partition("_")[0]])
+
+
+@cache
+def sentences() -> dict[str, dict[str, dict[str, str | dict[str, str]]]]:
+    """By language, by subject (a file each), by name."""
+    assert set(LOCALES) == set(LANGUAGES)
+    return {
+        language: {
+            entry.name.removesuffix(".toml"): tomllib.loads(entry.read_text(encoding="utf-8"))
+            for entry in (FOLDER / "words" / language).iterdir()
+            if entry.name.endswith(".toml")
+        }
+        for language in LANGUAGES
+    }
+
+
+@cache
+def templates(language: str) -> "Environment":
+    """Of one language: what they say in it, and the addresses of files, is in them as if typed there."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from jinja2.runtime import Context, Macro
+    from markupsafe import Markup, escape
+
+    class Direct(Context):
+        """Calls what a template calls. Of that only macros want to be told where; Jinja looks each time."""
+
+        def call(
+            self,
+            what: Callable[..., Any],
+            /,
+            *given: Any,
+            _loop_vars: Any = None,
+            _block_vars: Any = None,
+            **named: Any,
+        ) -> Any:
+            if what.__class__ is Macro:
+                return what(self.eval_ctx, *given, **named)
+            return what(*given, **named)
+
+    spoken = words_of(LOCALES[language][0])
+
+    def alone(found: re.Match[str]) -> str:
+        return str(escape(spoken.say(found["say"]) if found["say"] else asset(found["asset"])))
+
+    def part(found: re.Match[str]) -> str:
+        return repr(spoken.say(found["say"]))
+
+    def typed(name: str) -> tuple[str, str, None]:
+        file = FOLDER.joinpath("templates", *name.split("/"))
+        return PART.sub(part, ALONE.sub(alone, file.read_text(encoding="utf-8"))), str(file), None
+
+    made = Environment(
+        loader=FunctionLoader(typed),
+        autoescape=True,  # whoever typed it
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        bytecode_cache=_compiled(language),
+    )
+    made.context_class = Direct
+    made.globals["asset"] = asset
+    buttons = made.get_template("languages.html").render(words=spoken, say=spoken.say, languages=LANGUAGES)
+    made.globals["language_buttons"] = Markup(buttons)
+    return made
+
+
+def template_names() -> list[str]:
+    return sorted(_html_in(FOLDER / "templates", ""))
+
+
+def _html_in(folder: Traversable, above: str) -> Iterator[str]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _html_in(entry, f"{above}{entry.name}/")
+        elif entry.name.endswith(".html"):
+            yield above + entry.name
+
+
+def _compiled(language: str) -> "BytecodeCache | None":
+    """What templates were compiled to, as Python keeps its own: a process starts sooner by half.
+
+    What is kept is of the very text. Where nothing can be kept, every process compiles for itself.
+    """
+    from jinja2 import FileSystemBytecodeCache
+
+    folder = _folder_of_compiled()
+    return FileSystemBytecodeCache(str(folder), f"{language}-%s.compiled") if folder is not None else None
+
+
+@cache
+def _folder_of_compiled() -> Path | None:
+    """Beside the templates; None: Python was told to keep nothing, or there is no room to."""
+    if sys.dont_write_bytecode:
+        return None
+    folder = Path(str(FOLDER / "templates" / "__pycache__"))
+    try:
+        folder.mkdir(exist_ok=True)
+        with TemporaryFile(dir=folder) as trial:
+            trial.write(bytes(COMPILED_BYTES))
+    except OSError:
+        return None
+    return folder
+
+
+def asset(name: str) -> str:
+    """Where a file is to be had, for ever."""
+    return f"/static/{edition()}/{name}"
+
+
+def warm_up() -> None:
+    """Read and compile what the first who asks for a page would wait for: a second, not in a loop."""
+    edition()
+    for language in LANGUAGES:
+        for name in template_names():
+            templates(language).get_template(name)
+    now = datetime.now(UTC)
+    for first, *_ in LOCALES.values():  # a language's other regions take a few milliseconds each
+        spoken = words_of(first)
+        spoken.number(1000)
+        spoken.money(1550, "EUR")
+        spoken.day(now)
+        spoken.day(now, "UTC", "MMMEd")
+        spoken.time(now, "UTC")

@@ -1,0 +1,293 @@
+"""My tickets: codes, pictures, paper, calendar, the page on a phone; given to somebody else."""
+
+from base64 import b32encode
+from datetime import UTC, datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.bookings import Booking, from_public_id
+from holdfast.errors import Busy, NoSuchBooking, TokenInvalid
+from holdfast.tickets.errors import FixedCode, NoSuchTicket, NoTickets, ResendMax, TicketVoid
+from holdfast.tickets.issued import (
+    Codes,
+    IssuedTicket,
+    LiveTicket,
+    LiveTicketList,
+    Printed,
+    Standing,
+    TicketList,
+    TicketPage,
+    printed,
+)
+from holdfast.tickets.qr import svg_url
+from holdfast.tickets.store import LISTED_MAX, Tickets
+from holdfast.tickets.ticket import STEP_S
+from holdfast.tickets.transfer import Giver
+from holdfast.web.caller import Role
+from holdfast.web.context import get_app, get_caller
+from holdfast.web.responses import answer, query, read
+from holdfast.web.routing import BIGINT_MAX, Route
+
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+class PhoneBody(Struct, forbid_unknown_fields=True, frozen=True):
+    phone: Annotated[str, Meta(min_length=8, max_length=100, pattern=r"^[!-~]+$")]  # made up once, and kept
+
+
+class TicketsAsked(Struct, forbid_unknown_fields=True, frozen=True):
+    before: Annotated[str, Meta(max_length=40)] = ""  # the last `ticket_id` of the page before
+    size: Annotated[int, Meta(ge=1, le=LISTED_MAX)] = 20
+
+
+async def get_tickets(request: Request) -> Response:
+    """The tickets of my booking.
+
+    One a seat, with its code and the QR as a picture. A ticket that was given away is listed without a code.
+    Where the show's codes are live, ask for them with `POST …/tickets/codes`.
+    """
+    _, found = await _of_booking(request)
+    me = await me_of(request)
+    return answer(200, TicketList([await page_of(request, one, me) for one in found]), NO_STORE)
+
+
+async def get_tickets_pdf(request: Request) -> Response:
+    """The tickets of my booking, to print: three to a sheet."""
+    booking, found = await _of_booking(request)
+    me = await me_of(request)
+    own = [one for one in found if one.is_of(me.account_id, me.email) and one.voided_at is None]
+    return await _pdf(request, own, booking)
+
+
+async def get_tickets_ics(request: Request) -> Response:
+    """The show as an entry of a calendar. Read again, it moves the entry, or strikes it out."""
+    booking, found = await _of_booking(request)
+    file = await tickets_of(request).calendar(booking, found)
+    return Response(file, 200, {**NO_STORE, **_attached("tickets.ics")}, "text/calendar")
+
+
+async def post_ticket_codes(request: Request) -> Response:
+    """Live codes for this phone, of every ticket of my booking.
+
+    They change every `step_s` seconds and are good for the step before and after. A phone is whatever name it
+    goes by; the one that asked last is the one whose codes open the door.
+    """
+    body = read(PhoneBody, await request.body())
+    _, found = await _of_booking(request)
+    me = await me_of(request)
+    return await _live(request, [one for one in found if one.is_of(me.account_id, me.email)], body.phone)
+
+
+async def post_resend(request: Request) -> Response:
+    """Send me my tickets again."""
+    booking, _ = await _of_booking(request)
+    await tickets_of(request).resend(booking.show_id, booking.number, get_caller(request).account_id)
+    return answer(204)
+
+
+async def list_my_tickets(request: Request) -> Response:
+    """My tickets, newest first: those I booked, and those I was given."""
+    asked, me = query(TicketsAsked, request), await me_of(request)
+    before = place_of(asked.before)[1] if asked.before else BIGINT_MAX
+    found = await tickets_of(request).of_owner(me.account_id, me.email, before=before, limit=asked.size)
+    return answer(200, TicketList([await page_of(request, one, me) for one in found]), NO_STORE)
+
+
+async def get_ticket(request: Request) -> Response:
+    """One of my tickets."""
+    ticket, me = await _own_ticket(request)
+    return answer(200, await page_of(request, ticket, me), NO_STORE)
+
+
+async def get_ticket_pdf(request: Request) -> Response:
+    """One of my tickets, to print."""
+    ticket, _ = await _own_ticket(request)
+    return await _pdf(request, [ticket], None)
+
+
+async def post_ticket_code(request: Request) -> Response:
+    """The live code of one ticket, for this phone."""
+    body = read(PhoneBody, await request.body())
+    ticket, _ = await _own_ticket(request)
+    return await _live(request, [ticket], body.phone)
+
+
+def tickets_of(request: Request) -> Tickets:
+    store: Tickets = get_app(request).tickets
+    return store
+
+
+async def me_of(request: Request) -> Giver:
+    account = await get_app(request).people.account(get_caller(request).account_id)
+    if account is None:
+        raise TokenInvalid
+    return Giver(account.account_id, account.email)
+
+
+async def _of_booking(request: Request) -> tuple[Booking, list[IssuedTicket]]:
+    """The caller's own booking and its tickets; to everybody else there is no such booking."""
+    show_id, number = from_public_id(request.path_params["booking"])
+    booking = await get_app(request).sales.booking(get_caller(request).account_id, show_id, number)
+    found = await tickets_of(request).of_booking(show_id, number)
+    if not found:
+        raise NoTickets(state=booking.state)
+    return booking, found
+
+
+async def _own_ticket(request: Request) -> tuple[IssuedTicket, Giver]:
+    me = await me_of(request)
+    ticket = await tickets_of(request).find(*place_of(request.path_params["ticket"]))
+    if ticket is None or not ticket.is_of(me.account_id, me.email):
+        raise NoSuchTicket
+    return ticket, me
+
+
+def place_of(text: str) -> tuple[int, int]:
+    try:
+        return from_public_id(text)
+    except NoSuchBooking:
+        raise NoSuchTicket from None
+
+
+async def page_of(request: Request, ticket: IssuedTicket, me: Giver) -> TicketPage:
+    is_mine = ticket.is_of(me.account_id, me.email)
+    printed = await printed_of(request, ticket, is_mine=is_mine)
+    link = await tickets_of(request).link(ticket) if is_mine else None
+    return TicketPage(
+        ticket_id=ticket.ticket_id,
+        show_id=ticket.show_id,
+        reference=printed.reference,
+        seat=printed.seat,
+        section=printed.section,
+        category=printed.category,
+        standing=printed.worth if is_mine else Standing.GIVEN_AWAY,
+        codes=ticket.codes,
+        issued_at=ticket.issued_at,
+        used_at=ticket.used_at,
+        code=printed.code,
+        qr_svg=svg_url(printed.code) if printed.code else None,
+        page_url=f"{get_app(request).config.public_url}/tickets/{link}" if link else None,
+    )
+
+
+async def printed_of(request: Request, ticket: IssuedTicket, *, is_mine: bool = True) -> Printed:
+    """For a screen: there, what is live is shown by the phone itself."""
+    layout = (await get_app(request).catalogue.show_on_sale(ticket.show_id)).layout
+    has_code = is_mine and ticket.voided_at is None and ticket.codes is Codes.FIXED
+    code = await tickets_of(request).fixed_code(ticket) if has_code else None
+    return printed(ticket, layout, None, code)
+
+
+async def _pdf(request: Request, tickets: list[IssuedTicket], booking: Booking | None) -> Response:
+    if not tickets:
+        raise NoTickets
+    occasion = await tickets_of(request).occasion(tickets[0].show_id)
+    file = await tickets_of(request).paper(occasion, tickets, booking)
+    return Response(file, 200, {**NO_STORE, **_attached("tickets.pdf")}, "application/pdf")
+
+
+async def _live(request: Request, tickets: list[IssuedTicket], phone: str) -> Response:
+    good = [one for one in tickets if one.voided_at is None]
+    if not good:
+        raise NoTickets
+    made = []
+    for one in good:
+        code, secret = await bound(request, [one], phone)
+        made.append(live_ticket(one, code, secret))
+    now = datetime.now(UTC).timestamp()
+    changes_at = datetime.fromtimestamp((now // STEP_S + 1) * STEP_S, UTC)
+    return answer(200, LiveTicketList(STEP_S, changes_at, made), NO_STORE)
+
+
+async def bound(request: Request, tickets: list[IssuedTicket], phone: str) -> tuple[str, bytes]:
+    (ticket,) = tickets
+    if ticket.codes is Codes.FIXED:
+        raise FixedCode
+    await tickets_of(request).bind_phone(tickets, phone)
+    again = await tickets_of(request).find(ticket.show_id, ticket.serial)
+    if again is None or again.edition != ticket.edition:
+        raise NoSuchTicket
+    if again.voided_at is not None:
+        raise TicketVoid
+    return await tickets_of(request).live_code(again)
+
+
+def live_ticket(ticket: IssuedTicket, code: str, secret: bytes) -> LiveTicket:
+    return LiveTicket(ticket.ticket_id, code, svg_url(code), b32encode(secret).decode().rstrip("="))
+
+
+def _attached(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'inline; filename="{name}"', "X-Content-Type-Options": "nosniff"}
+
+
+def _route(method: str, path: str, **more: object) -> Route:
+    return Route(method=method, path=path, tag="tickets", role=Role.FAN, **more)  # type: ignore[arg-type]
+
+
+BOOKING = "/bookings/{booking}/tickets"
+ONE = "/tickets/{ticket}"
+OF_BOOKING = (NoSuchBooking, NoTickets)
+
+ROUTES = (
+    _route("GET", BOOKING, call=get_tickets, answers={200: TicketList}, refusals=OF_BOOKING),
+    _route(
+        "GET",
+        BOOKING + ".pdf",
+        call=get_tickets_pdf,
+        answers={200: bytes},
+        refusals=(*OF_BOOKING, Busy),
+        media_types=("application/pdf",),
+    ),
+    _route(
+        "GET",
+        BOOKING + ".ics",
+        call=get_tickets_ics,
+        answers={200: bytes},
+        refusals=OF_BOOKING,
+        media_types=("text/calendar",),
+    ),
+    _route(
+        "POST",
+        BOOKING + "/codes",
+        call=post_ticket_codes,
+        body=PhoneBody,
+        answers={200: LiveTicketList},
+        refusals=(*OF_BOOKING, FixedCode, NoSuchTicket, TicketVoid),
+    ),
+    _route(
+        "POST",
+        BOOKING + "/resend",
+        call=post_resend,
+        answers={204: None},
+        refusals=(*OF_BOOKING, ResendMax),
+        keyed=True,
+    ),
+    _route(
+        "GET",
+        "/tickets",
+        call=list_my_tickets,
+        query=TicketsAsked,
+        answers={200: TicketList},
+        refusals=(NoSuchTicket,),
+    ),
+    _route("GET", ONE, call=get_ticket, answers={200: TicketPage}, refusals=(NoSuchTicket,)),
+    _route(
+        "GET",
+        ONE + "/ticket.pdf",
+        call=get_ticket_pdf,
+        answers={200: bytes},
+        refusals=(NoSuchTicket, Busy),
+        media_types=("application/pdf",),
+    ),
+    _route(
+        "POST",
+        ONE + "/codes",
+        call=post_ticket_code,
+        body=PhoneBody,
+        answers={200: LiveTicketList},
+        refusals=(NoSuchTicket, NoTickets, FixedCode, TicketVoid),
+    ),
+)

@@ -1,0 +1,71 @@
+"""Tickets change hands, in one transaction: locked, checked, a new edition, two facts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.tickets.issued import IssuedTicket
+from holdfast.tickets.store import Q as TICKETS
+from holdfast.tickets.store import issued
+from holdfast.tickets.transfer import Giver, refuse_giving, refuse_taking_back
+
+Q = Queries("holdfast.tickets", "transfer")
+
+
+class Transfers:
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
+
+    async def give(self, show_id: int, serial: int, giver: Giver, email: str) -> IssuedTicket:
+        """To whoever has, or will have, an account by this address; in its one spelling."""
+        async with self._postgres.transaction() as tx:
+            is_over = await tx.fetchval(Q.show_is_over, show_id)
+            ticket = refuse_giving(
+                await self._locked(tx, show_id, serial), giver, email, is_over=bool(is_over)
+            )
+            to_id = await tx.fetchval(Q.account_at, email)
+            edition = await self._move(tx, ticket, giver, to_id, email)
+            told = {"serial": serial, "edition": edition, "from_id": giver.account_id, "to_id": to_id}
+            for side in ("given", "got"):
+                await self._tell(tx, ticket, "ticket.transferred", told | {"side": side})
+            return await self._again(tx, ticket)
+
+    async def take_back(self, show_id: int, serial: int, giver: Giver) -> IssuedTicket:
+        """What waits for somebody who has not signed up."""
+        async with self._postgres.transaction() as tx:
+            found = await self._locked(tx, show_id, serial)
+            given_by = await tx.fetchval(Q.last_giver, show_id, serial)
+            ticket = refuse_taking_back(found, giver, given_by)
+            edition = await self._move(tx, ticket, giver, giver.account_id, giver.email, is_taken_back=True)
+            told = {"serial": serial, "edition": edition, "to_id": giver.account_id}
+            await self._tell(tx, ticket, "ticket.taken_back", told)
+            return await self._again(tx, ticket)
+
+    async def _locked(self, tx: Any, show_id: int, serial: int) -> IssuedTicket | None:
+        await tx.fetchval(Q.lock_ticket, show_id, serial)
+        row = await tx.fetchrow(TICKETS.ticket, show_id, serial)
+        return issued(row) if row else None
+
+    async def _move(
+        self,
+        tx: Any,
+        ticket: IssuedTicket,
+        giver: Giver,
+        to_id: int | None,
+        email: str,
+        is_taken_back: bool = False,
+    ) -> int:
+        place = (ticket.show_id, ticket.serial)
+        edition = await tx.fetchval(Q.change_hands, *place, to_id, None if to_id is not None else email)
+        await tx.execute(Q.note_transfer, *place, edition, giver.account_id, to_id, email, is_taken_back)
+        return int(edition)
+
+    async def _tell(self, tx: Any, ticket: IssuedTicket, kind: str, told: Mapping[str, object]) -> None:
+        body = msgspec.json.encode(told).decode()
+        await tx.execute(Q.tell, ticket.show_id, ticket.number, kind, body)
+
+    async def _again(self, tx: Any, ticket: IssuedTicket) -> IssuedTicket:
+        return issued(await tx.fetchrow(TICKETS.ticket, ticket.show_id, ticket.serial))

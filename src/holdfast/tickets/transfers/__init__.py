@@ -1,1 +1,0 @@
-"""Tickets that change hands (R30)."""

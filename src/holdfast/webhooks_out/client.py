@@ -1,0 +1,139 @@
+"""The one file here that reaches out: a POST to a server that a stranger has named.
+
+What a stranger could make of us, and what is done about it:
+
+reach our own network    the name is looked up here, once, and every address it has must be public; the
+                         connection goes to the very addresses that were looked at, so that a name which
+                         leads elsewhere a moment later leads nowhere
+be led there             redirects are not followed, proxies of the environment are not used
+be kept waiting          one timeout over all of it
+be fed                   a few bytes of the answer are read, never unpacked; the connection is then dropped
+"""
+
+import asyncio
+import errno
+import socket
+import time
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import ThreadedResolver
+
+from holdfast.webhooks_out.address import check_url, is_public
+from holdfast.webhooks_out.delivery import SAID_MAX, Due, Reply, reply_of
+from holdfast.webhooks_out.errors import BadEndpointUrl
+from holdfast.webhooks_out.signature import headers
+
+READ_WITHIN_S = 1.0  # the status has decided: what comes after it is only for the log
+
+
+class NotPublic(OSError):
+    """The name leads to an address that is none of theirs."""
+
+
+class PublicOnly(AbstractResolver):
+    """Addresses of a name, all of them public; or none."""
+
+    def __init__(self, inner: AbstractResolver | None = None) -> None:
+        self._inner = inner
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        if self._inner is None:  # made where there is a loop
+            self._inner = ThreadedResolver()
+        found = await self._inner.resolve(host, port, family)
+        if not all(is_public(one["host"]) for one in found):
+            # Which address that is stays with us: inside, a name may mean what outsiders should not learn.
+            raise NotPublic(errno.EACCES, "the name leads to what is not a public address")
+        return found
+
+    async def close(self) -> None:
+        if self._inner is not None:
+            await self._inner.close()
+
+
+class Messenger:
+    """Carries deliveries. Close it."""
+
+    def __init__(
+        self,
+        *,
+        timeout_s: float,
+        links_max: int,
+        lenient: bool = False,
+        names: AbstractResolver | None = None,
+    ) -> None:
+        """`lenient`: http and private addresses, for a demo. `names`: who is asked what a name means."""
+        self._timeout_s = timeout_s
+        self._links_max = links_max
+        self._lenient = lenient
+        self._names = names if lenient else PublicOnly(names)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, due: Due) -> Reply:
+        """Whatever goes wrong is a reply with a reason."""
+        began = time.monotonic()
+        try:
+            check_url(due.url, lenient=self._lenient)  # a number needs no look-up: it is looked at here
+            async with asyncio.timeout(self._timeout_s):
+                status, said = await self._post(due)
+        except BadEndpointUrl as no:
+            return Reply(status=None, took_ms=0, reason=str(no.details.get("detail", no.title)))
+        except TimeoutError:
+            return Reply(status=None, took_ms=_since(began), reason=f"no answer within {self._timeout_s:g} s")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return Reply(status=None, took_ms=_since(began), reason=_line(error))
+        return reply_of(status, _since(began), said)
+
+    async def close(self) -> None:
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
+
+    async def __aenter__(self) -> "Messenger":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _post(self, due: Due) -> tuple[int, bytes]:
+        signed = headers(due.secrets, str(due.fact_id), int(time.time()), due.payload)
+        answer = await self._opened().post(due.url, data=due.payload, headers=signed, allow_redirects=False)
+        try:
+            return answer.status, await _first_bytes(answer)
+        finally:
+            answer.close()  # not handed back: what is left unread would have to be read
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(
+                resolver=self._names, use_dns_cache=False, limit=self._links_max, force_close=True
+            )
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trust_env=False,
+                timeout=aiohttp.ClientTimeout(total=None),
+            )
+        return self._session
+
+
+async def _first_bytes(answer: aiohttp.ClientResponse) -> bytes:
+    said = b""
+    try:
+        async with asyncio.timeout(READ_WITHIN_S):
+            while len(said) < SAID_MAX and (more := await answer.content.read(SAID_MAX - len(said))):
+                said += more
+    except (TimeoutError, aiohttp.ClientError):
+        return said
+    return said
+
+
+def _since(began: float) -> int:
+    return round((time.monotonic() - began) * 1000)
+
+
+def _line(error: Exception) -> str:
+    return " ".join((str(error) or type(error).__name__).split())

@@ -1,0 +1,93 @@
+"""The duties of organisers' webhooks: hear facts, send what is due, forget what is old.
+
+Endpoints that answer and endpoints that fail are sent to by two duties: who waits for a server that does not
+answer keeps nobody else waiting.
+"""
+
+import asyncio
+
+import structlog
+
+from holdfast.config import Config
+from holdfast.engines.errors import EngineDown
+from holdfast.engines.loop import Duty
+from holdfast.engines.metrics import meter
+from holdfast.outbox import Consumer
+from holdfast.webhooks_out.client import Messenger
+from holdfast.webhooks_out.delivery import DeliveryState, Due
+from holdfast.webhooks_out.endpoint import TOLD
+from holdfast.webhooks_out.store import GROUP, Hooks
+
+log = structlog.get_logger(__name__)
+
+TAKEN_MAX = 32
+EACH_MAX = 8  # of one endpoint at a time
+EACH_FAILING_MAX = 2
+FORGOTTEN_MAX = 1000
+SEND_PAUSE_S = 0.25
+SEND_AGAIN_PAUSE_S = 1.0
+COUNT_PAUSE_S = 10.0
+FORGET_PAUSE_S = 600.0
+
+
+def consumer(hooks: Hooks) -> Consumer:
+    # Not from the oldest: nobody asked to be told of what happened before there were endpoints.
+    return Consumer(group=GROUP, kinds=TOLD, call_many=hooks.hear_many, from_oldest=False)
+
+
+class HookDuties:
+    def __init__(self, hooks: Hooks, config: Config) -> None:
+        self._hooks = hooks
+        self._config = config
+
+    def _messenger(self) -> Messenger:
+        config = self._config
+        return Messenger(
+            timeout_s=config.hook_timeout_s,
+            links_max=config.hook_links_max,
+            lenient=bool(config.hook_lenient),
+        )
+
+    async def send(self) -> int:
+        return await self._send(await self._hooks.take_due(TAKEN_MAX, EACH_MAX, is_failing=False))
+
+    async def send_again(self) -> int:
+        return await self._send(await self._hooks.take_due(TAKEN_MAX, EACH_FAILING_MAX, is_failing=True))
+
+    async def count(self) -> int:
+        for state, number in (await self._hooks.counts()).items():
+            meter.measure(f"deliveries_{state}", number)
+        return 0
+
+    async def forget(self) -> int:
+        return await self._hooks.forget(FORGOTTEN_MAX)
+
+    async def _send(self, taken: list[Due]) -> int:
+        if taken:
+            async with self._messenger() as messenger, asyncio.TaskGroup() as group:
+                for due in taken:
+                    group.create_task(self._send_one(messenger, due))
+        return len(taken)
+
+    async def _send_one(self, messenger: Messenger, due: Due) -> None:
+        reply = await messenger.send(due)
+        try:
+            state = await self._hooks.end(due, reply)
+        except EngineDown as down:  # its lease ends, and it is due again
+            log.warning("a delivery was left alone", fact_id=due.fact_id, engine=down.engine)
+            return
+        except Exception:  # the same; and one that cannot be written down keeps no other from being sent
+            log.exception("a delivery could not be ended", endpoint_id=due.endpoint_id, fact_id=due.fact_id)
+            return
+        meter.add("deliveries_total", state=state or "lost")
+        if state is DeliveryState.DEAD:
+            log.warning("a delivery is dead", endpoint_id=due.endpoint_id, fact_id=due.fact_id)
+
+
+def duties(mine: HookDuties) -> list[tuple[float, Duty]]:
+    return [
+        (SEND_PAUSE_S, mine.send),
+        (SEND_AGAIN_PAUSE_S, mine.send_again),
+        (COUNT_PAUSE_S, mine.count),
+        (FORGET_PAUSE_S, mine.forget),
+    ]

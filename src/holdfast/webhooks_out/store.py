@@ -1,0 +1,209 @@
+"""Endpoints and deliveries in the ledger. The only file here that writes them."""
+
+import secrets
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from msgspec import UNSET
+
+from holdfast.config import Config
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.outbox import EndpointSwitchedOff, EventChanged, Fact, consume_many, tell
+from holdfast.webhooks_out.address import check_url
+from holdfast.webhooks_out.delivery import (
+    GONE,
+    LEASE_S,
+    REASON_MAX,
+    DeliveriesAsked,
+    DeliveryList,
+    DeliveryPage,
+    DeliveryState,
+    Due,
+    Reply,
+    delivery_page,
+    pause_s,
+    payload_of,
+)
+from holdfast.webhooks_out.endpoint import (
+    ENDPOINTS_MAX,
+    EndpointChange,
+    EndpointPage,
+    NewEndpoint,
+    checked_kinds,
+    endpoint_page,
+)
+from holdfast.webhooks_out.errors import EndpointOff, EndpointsMax, NoSuchDelivery, NoSuchEndpoint
+from holdfast.webhooks_out.signature import SECRET_BYTES, shown
+
+Q = Queries("holdfast.webhooks_out")
+
+GROUP = "hooks"
+LISTED_MAX = 500
+
+About = tuple[
+    str, int, int | None, int | None
+]  # kind, and by what its organiser is found: show, event, account
+
+
+class Hooks:
+    def __init__(self, postgres: Postgres, config: Config) -> None:
+        self._postgres = postgres
+        self._config = config
+        self._lenient = bool(config.hook_lenient)
+
+    # ── endpoints ─────────────────────────────────────────────────────────────────────
+
+    async def add(self, organiser_id: int, new: NewEndpoint) -> tuple[EndpointPage, str]:
+        """With the secret, which is told this once."""
+        check_url(new.url, lenient=self._lenient)
+        kinds, secret = checked_kinds(new.kinds), secrets.token_bytes(SECRET_BYTES)
+        async with self._postgres.transaction() as tx:
+            await tx.execute(Q.lock_organiser, organiser_id)
+            row = await tx.fetchrow(
+                Q.add_endpoint, organiser_id, new.url, kinds, new.active, secret, ENDPOINTS_MAX
+            )
+        if row is None:
+            raise EndpointsMax(endpoints_max=ENDPOINTS_MAX)
+        return endpoint_page(row), shown(secret)
+
+    async def endpoints(self, organiser_id: int | None) -> list[EndpointPage]:
+        return [
+            endpoint_page(row) for row in await self._postgres.fetch(Q.endpoints, organiser_id, LISTED_MAX)
+        ]
+
+    async def endpoint(self, endpoint_id: int, organiser_id: int | None) -> EndpointPage:
+        return _found(await self._postgres.fetchrow(Q.endpoint, endpoint_id, organiser_id))
+
+    async def change(
+        self, endpoint_id: int, organiser_id: int | None, change: EndpointChange
+    ) -> EndpointPage:
+        url = None if change.url is UNSET else change.url
+        if url is not None:
+            check_url(url, lenient=self._lenient)
+        kinds = None if change.kinds is UNSET else checked_kinds(change.kinds)
+        active = None if change.active is UNSET else change.active
+        async with self._postgres.transaction() as tx:
+            row = await tx.fetchrow(Q.change_endpoint, endpoint_id, organiser_id, url, kinds, active)
+            page = _found(row)
+            if not page.active:
+                await tx.execute(Q.miss_queued, endpoint_id)
+        return page
+
+    async def change_secret(self, endpoint_id: int, organiser_id: int | None) -> tuple[EndpointPage, str]:
+        secret = secrets.token_bytes(SECRET_BYTES)
+        overlap_h = float(self._config.hook_overlap_h)
+        row = await self._postgres.fetchrow(Q.change_secret, endpoint_id, organiser_id, secret, overlap_h)
+        return _found(row), shown(secret)
+
+    async def remove(self, endpoint_id: int, organiser_id: int | None) -> None:
+        if await self._postgres.fetchval(Q.remove_endpoint, endpoint_id, organiser_id) is None:
+            raise NoSuchEndpoint
+
+    # ── deliveries ────────────────────────────────────────────────────────────────────
+
+    async def hear_many(self, facts: Sequence[Fact]) -> None:
+        """Written down for whoever wants them, once. Most are wanted by nobody, and one question says so."""
+        asked = list(dict.fromkeys(_about(fact) for fact in facts))
+        found: dict[About, list[int]] = defaultdict(list)
+        for row in await self._postgres.fetch(Q.wanted_by, *map(list, zip(*asked, strict=True))):
+            found[asked[row["place"] - 1]].append(row["id"])
+        told = [(id, fact) for fact in facts for id in found.get(_about(fact), ())]
+        if not told:
+            return
+        async with self._postgres.transaction() as tx:
+            new = await consume_many(tx, GROUP, sorted({fact.id for _, fact in told}))
+            rows = [
+                (id, fact.id, fact.kind, fact.at, payload_of(fact)) for id, fact in told if fact.id in new
+            ]
+            if rows:
+                await tx.execute(Q.add_deliveries, *map(list, zip(*rows, strict=True)))
+
+    async def take_due(self, limit: int, each_max: int, *, is_failing: bool) -> list[Due]:
+        """Ours for LEASE_S. Endpoints that fail are taken apart, so that the others never wait for them."""
+        rows = await self._postgres.fetch(Q.take_due, limit, each_max, float(LEASE_S), is_failing)
+        return [Due(**row) for row in rows]
+
+    async def end(self, due: Due, reply: Reply) -> DeliveryState | None:
+        """What came of a try, in the log and for the delivery. None: somebody else has had a turn since."""
+        pause = pause_s(due.tries)
+        reason = reply.reason[:REASON_MAX] if reply.reason else None
+        key = due.endpoint_id, due.fact_id, due.turn
+        async with self._postgres.transaction() as tx:
+            # The endpoint before its deliveries, as who switches it off does: else each waits for the other.
+            await tx.execute(Q.note_yes if reply.is_yes else Q.note_no, due.endpoint_id)
+            state = await tx.fetchval(Q.end_try, *key, reply.is_yes, pause)
+            await tx.execute(Q.add_try, *key, reply.status, reply.took_ms, reason, reply.said)
+            if not reply.is_yes:
+                await self._switch_off(tx, due.endpoint_id, reply)
+        return DeliveryState(state) if state else None
+
+    async def _switch_off(self, tx: Any, endpoint_id: int, reply: Reply) -> None:
+        """If it has failed for long, or says that it is gone; its organiser is told by a fact."""
+        is_gone, hours = reply.status == GONE, float(self._config.hook_off_after_h)
+        why = f"gone: {reply.reason}" if is_gone else f"failing for too long: {reply.reason}"[:REASON_MAX]
+        row = await tx.fetchrow(Q.switch_off, endpoint_id, why, is_gone, hours)
+        if row is None:
+            return
+        await tx.execute(Q.miss_queued, endpoint_id)
+        off = EndpointSwitchedOff(
+            endpoint_id=endpoint_id,
+            organiser_id=row["organiser_id"],
+            url=row["url"],
+            reason=why,
+            failing_since=row["failing_since"],
+        )
+        await tell(tx, 0, off)
+
+    async def deliveries(
+        self, endpoint_id: int, organiser_id: int | None, asked: DeliveriesAsked
+    ) -> DeliveryList:
+        await self.endpoint(endpoint_id, organiser_id)
+        rows = await self._postgres.fetch(
+            Q.deliveries, endpoint_id, asked.before, asked.state, None, asked.size + 1
+        )
+        pages = [delivery_page(row) for row in rows[: asked.size]]
+        return DeliveryList(pages, pages[-1].fact_id if len(rows) > asked.size else None)
+
+    async def replay(self, endpoint_id: int, organiser_id: int | None, fact_id: int) -> DeliveryPage:
+        await self._refuse_off(endpoint_id, organiser_id)
+        if not _count(await self._postgres.execute(Q.replay, endpoint_id, fact_id, None, False)):
+            raise NoSuchDelivery
+        rows = await self._postgres.fetch(Q.deliveries, endpoint_id, fact_id + 1, None, fact_id, 1)
+        if not rows:
+            raise NoSuchDelivery
+        return delivery_page(rows[0])
+
+    async def replay_since(
+        self, endpoint_id: int, organiser_id: int | None, since: datetime, *, failed_only: bool
+    ) -> int:
+        await self._refuse_off(endpoint_id, organiser_id)
+        return _count(await self._postgres.execute(Q.replay, endpoint_id, None, since, failed_only))
+
+    async def counts(self) -> dict[str, int]:
+        return dict(await self._postgres.fetchrow(Q.counts))
+
+    async def forget(self, limit: int) -> int:
+        return _count(await self._postgres.execute(Q.forget, float(self._config.hook_keep_d), limit))
+
+    async def _refuse_off(self, endpoint_id: int, organiser_id: int | None) -> None:
+        if not (await self.endpoint(endpoint_id, organiser_id)).active:
+            raise EndpointOff
+
+
+def _found(row: Any) -> EndpointPage:
+    if row is None:
+        raise NoSuchEndpoint
+    return endpoint_page(row)
+
+
+def _count(said: str) -> int:
+    return int(said.rsplit(" ", 1)[-1])
+
+
+def _about(fact: Fact) -> About:
+    event_id = fact.body.event_id if isinstance(fact.body, EventChanged) else None
+    account_id = fact.body.organiser_id if isinstance(fact.body, EndpointSwitchedOff) else None
+    return fact.kind, fact.show_id, event_id, account_id
