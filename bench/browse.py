@@ -64,7 +64,7 @@ async def browse_figures(rounds: int, say: Say) -> list[Figure]:
         people = on.folder / "tokens"
         people.write_text("\n".join(await tokens(on, PEOPLE)) + "\n")
         ids = list(await shows(on, a_layout(200), 1 + SHOWS_A_RUN * (3 * rounds + 1)))
-        await on.app.index.reindex()
+        await on.app.search_index.reindex()
         async with workers(on, 2) as app, edge(on.folder / "nginx", app) as front:
             scene = Scene(on, app, front, people, ids[0])
             for i in range(rounds):

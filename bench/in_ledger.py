@@ -37,7 +37,7 @@ async def ledger_figures(rounds: int, say: Say) -> list[Figure]:
             seats = (2 * pair, 2 * pair + 1)
             names = (show, number, f"r{number}", 1, f"c{number}", "")
             opening = Opening(*names, 600_000, time.monotonic(), 1, "EUR", seats, (1500, 1500))
-            assert isinstance(await on.app.ledger.open(opening), Opened)
+            assert isinstance(await on.app.bookings.open(opening), Opened)
 
         async def in_transactions(show: int, pair: int) -> None:
             number = next(numbers)

@@ -167,11 +167,11 @@ async def _change(page: Page, on: Stage, show: int) -> float:
     await page.wait_for_timeout(300)
     before = await page.evaluate(count)
     first = 6 * 440  # the section in sight
-    block = await on.app.sales.block(show, range(first, first + CHANGED), "bench", 1)
+    block = await on.app.holds.block(show, range(first, first + CHANGED), "bench", 1)
     assert isinstance(block, int), "the seats were free"
     await until(lambda: _is_so(page, f"{count} >= {before + CHANGED}"), within_s=30)
-    (booking,) = [each for each in await on.app.ledger.blocks(show) if each.number == block]
-    await on.app.sales.unblock(booking, 1)
+    (booking,) = [each for each in await on.app.bookings.blocks(show) if each.number == block]
+    await on.app.holds.unblock(booking, 1)
     await until(lambda: _is_so(page, f"{count} >= {before + 2 * CHANGED}"), within_s=30)
     took: list[tuple[float, int]] = await page.evaluate(
         "performance.getEntriesByName('seats:change').map((each) => [each.duration, each.detail])"

@@ -67,7 +67,7 @@ async def page_figures(rounds: int, say: Say) -> list[Figure]:
     async with stage() as on:
         say("the demo's programme")
         shows = [show["id"] for show in (await populate(on.app, lambda *_: None)).shows[:5]]
-        await on.app.index.reindex()
+        await on.app.search_index.reindex()
         async with workers(on, 2) as url:
             scene = await _scene(on, url, free=shows[0], stadium=shows[3], small=shows[4])
             async with chromium() as browser:

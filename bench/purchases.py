@@ -183,7 +183,7 @@ async def _paying(on: Stage, show: int, how_many: int) -> list[Payment]:
             Opening(show, OWNERS + i, f"r{i}", 1, f"c{i}", "", 600_000, now, 1, "EUR", (i,), (1500,))
             for i in seats
         ]
-        opened = [one for one in await on.app.ledger.open_many(openings) if isinstance(one, Opened)]
+        opened = [one for one in await on.app.bookings.open_many(openings) if isinstance(one, Opened)]
         asks = [
             Ask(
                 show_id=show,

@@ -104,8 +104,8 @@ async def _answers(url: str, how_many: int) -> None:
 
 async def tokens(on: Stage, how_many: int) -> list[str]:
     people = [NewAccount(f"bench{i}-{os.getpid()}@example.com", "Bench") for i in range(how_many)]
-    ids = await on.app.people.add_many(people)
-    return [on.app.people.access_token(Caller(i, Role.FAN, 10_000_000 + i)) for i in ids]
+    ids = await on.app.accounts.add_many(people)
+    return [on.app.accounts.access_token(Caller(i, Role.FAN, 10_000_000 + i)) for i in ids]
 
 
 async def shows(on: Stage, layout: Layout, how_many: int, *, built: bool = True) -> Sequence[int]:

@@ -149,8 +149,8 @@ async def a_show(app: App, seats: int = 50, layout: Layout | None = None, **term
 async def fans(app: App, api: httpx2.AsyncClient, how_many: int, role: Role = Role.FAN) -> list[Fan]:
     """People with accounts in the ledger and tokens signed by the test."""
     names = [f"fan{next(_numbers)}-{datetime.now(UTC).timestamp()}@example.com" for _ in range(how_many)]
-    ids = await app.people.add_many([NewAccount(name, name, role) for name in names])
-    return [Fan(i, app.people.access_token(Caller(i, role, 1_000_000 + i)), api) for i in ids]
+    ids = await app.accounts.add_many([NewAccount(name, name, role) for name in names])
+    return [Fan(i, app.accounts.access_token(Caller(i, role, 1_000_000 + i)), api) for i in ids]
 
 
 def problem(response: httpx2.Response) -> dict[str, Any]:

@@ -95,7 +95,7 @@ async def app(config: Config) -> AsyncIterator[App]:
 
 
 @pytest.fixture(scope="session", params=["batched", "direct"])
-async def either_box(request: pytest.FixtureRequest, config: Config) -> AsyncIterator[App]:
+async def either_app(request: pytest.FixtureRequest, config: Config) -> AsyncIterator[App]:
     """The box office with batching, and with batching switched off: the same tests pass on both."""
     async with open_app(config if request.param == "batched" else replace(config, batch_max=1)) as opened:
         yield opened

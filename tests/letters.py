@@ -58,6 +58,6 @@ def a_letter(
 async def charged(app: App, payment: Payment, method: str = "tok_ok", **changes: Any) -> Charge:
     """At the gateway, behind the back of the ledger."""
     order = {"amount_minor": payment.amount_minor, "currency": payment.currency, **changes}
-    return await app.cashier.gateway.charge(
+    return await app.saga_runner.gateway.charge(
         Order(key=payment.key, method=method, description="a test", **order)
     )

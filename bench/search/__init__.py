@@ -37,7 +37,7 @@ async def search_figures(rounds: int, say: Say) -> list[Figure]:
         say(f"{EVENTS} events, {EVENTS * 5} shows")
         await make_programme(on.config.database_url, words, EVENTS)
         began = time.monotonic()
-        await on.app.index.reindex(lambda _what, done, total: say(f"reindex: {done} of {total}"))
+        await on.app.search_index.reindex(lambda _what, done, total: say(f"reindex: {done} of {total}"))
         await settle(on.config.database_url)
         took = time.monotonic() - began
         counted_ms = await _timed(on.app.search.count_all())

@@ -35,24 +35,24 @@ import holdfast.tickets.api
 import holdfast.tickets.mobile_page_api
 import holdfast.tickets.transfer_api
 import holdfast.webhooks_out.api
-from holdfast.accounts import People, Visits
+from holdfast.accounts import Accounts, Sessions
 from holdfast.audit import oversold
-from holdfast.bookings import Ledger
+from holdfast.bookings import Bookings
 from holdfast.catalogue import Catalogue
-from holdfast.checkin import Gate
+from holdfast.checkin import CheckInStore
 from holdfast.claim import Claims
 from holdfast.config import Config
 from holdfast.engines.cache import Cache
 from holdfast.engines.fault_injection import arm
-from holdfast.engines.loop import Duty, running
-from holdfast.engines.metrics import meter
+from holdfast.engines.loop import Job, running
+from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from holdfast.holds import Holds, Sales
+from holdfast.holds import HoldScripts, HoldService
 from holdfast.holds.jobs import SaleDuties
 from holdfast.invoices import Invoices
 from holdfast.invoices.jobs import consumer as invoice_consumer
-from holdfast.notifications import Notices
+from holdfast.notifications import NotificationStore
 from holdfast.notifications.compose import Writer
 from holdfast.notifications.jobs import Post
 from holdfast.notifications.jobs import consumer as notice_consumer
@@ -62,14 +62,14 @@ from holdfast.organisers.blocks_store import Blocks
 from holdfast.organisers.jobs import BlockDuties, PriceDuties
 from holdfast.outbox import Consumer, Outbox
 from holdfast.outbox.relay import duties as fact_duties
-from holdfast.payments import Books, Cashier, PaymentBook, Webhooks, gateway_of
+from holdfast.payments import IncomingWebhooks, PaymentStore, Reconciliation, SagaRunner, gateway_of
 from holdfast.payments.jobs import BookDuties, PaymentDuties, WebhookDuties
 from holdfast.refunds.jobs import RefundDuties
-from holdfast.refunds.service import Refunds
-from holdfast.refunds.store import RefundBook
-from holdfast.reports import Figures
+from holdfast.refunds.service import RefundService
+from holdfast.refunds.store import RefundStore
+from holdfast.reports import ReportStore
 from holdfast.reports.jobs import consumer as figure_consumer
-from holdfast.search import Finder, Index, Programme
+from holdfast.search import SearchIndex, SearchSource, SearchStore
 from holdfast.search.jobs import consumer as search_consumer
 from holdfast.search.jobs import duties as search_duties
 from holdfast.seatmap import SeatMap
@@ -80,7 +80,7 @@ from holdfast.tickets import Tickets
 from holdfast.web.asgi import Application
 from holdfast.web.idempotency import purge_keys
 from holdfast.web.routing import Route
-from holdfast.webhooks_out import Hooks
+from holdfast.webhooks_out import OutgoingWebhooks
 from holdfast.webhooks_out.jobs import HookDuties
 from holdfast.webhooks_out.jobs import consumer as hook_consumer
 from holdfast.webhooks_out.jobs import duties as hook_duties
@@ -128,28 +128,28 @@ class App:
     postgres: Postgres
     redis: Redis
     catalogue: Catalogue
-    people: People
-    ledger: Ledger
-    holds: Holds
+    accounts: Accounts
+    bookings: Bookings
+    hold_scripts: HoldScripts
     claims: Claims
     seatmap: SeatMap
     live: LiveMaps
-    sales: Sales
-    payments: PaymentBook
-    cashier: Cashier
-    webhooks: Webhooks
-    books: Books
-    refund_book: RefundBook
-    refunds: Refunds
+    holds: HoldService
+    payments: PaymentStore
+    saga_runner: SagaRunner
+    webhooks_in: IncomingWebhooks
+    reconciliation: Reconciliation
+    refund_store: RefundStore
+    refunds: RefundService
     outbox: Outbox
-    search: Finder
-    index: Index
+    search: SearchStore
+    search_index: SearchIndex
     tickets: Tickets
-    gate: Gate
-    notices: Notices
-    hooks: Hooks
-    figures: Figures
-    visits: Visits
+    checkin: CheckInStore
+    notifications: NotificationStore
+    webhooks_out: OutgoingWebhooks
+    reports: ReportStore
+    sessions: Sessions
     pages: Cache[Wanted, Kept]
 
 
@@ -168,59 +168,60 @@ async def open_app(config: Config) -> AsyncIterator[App]:
     app = _assembled(config, postgres, redis)
     arm(config.crash_at)
     try:
-        await app.people.open()
+        await app.accounts.open()
         await app.tickets.open()
         yield app
     finally:
-        await app.webhooks.close()
-        await app.cashier.gateway.close()
+        await app.webhooks_in.close()
+        await app.saga_runner.gateway.close()
         await app.outbox.close()
         await app.search.close()
         await app.live.close()
         app.tickets.close()
-        await app.people.close()
+        await app.accounts.close()
         await redis.close()
         await postgres.close()
 
 
 def _assembled(config: Config, postgres: Postgres, redis: Redis) -> App:
-    """Who stands on whom. Nothing is asked of an engine yet."""
+    """Builds every store and service on its engines. No engine is contacted yet."""
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
-    catalogue, claims, ledger = Catalogue(postgres), Claims(redis), Ledger(postgres, **batches)
-    holds, people = Holds(redis, **batches), People(postgres, redis, config)
-    seatmap = SeatMap(catalogue, ledger, claims, postgres, fresh_s=config.map_fresh_ms / 1000)
-    sales = Sales(catalogue, holds, claims, ledger, seatmap, config)
-    payments = PaymentBook(postgres, config)
-    cashier = Cashier(payments, sales, claims, catalogue, gateway_of(config), config)
-    refunds = Refunds(refund_book := RefundBook(postgres, config), payments, cashier, sales, catalogue)
-    books, tickets = Books(postgres, payments, cashier), Tickets(postgres, catalogue)
+    catalogue, claims, bookings = Catalogue(postgres), Claims(redis), Bookings(postgres, **batches)
+    hold_scripts, accounts = HoldScripts(redis, **batches), Accounts(postgres, redis, config)
+    seatmap = SeatMap(catalogue, bookings, claims, postgres, fresh_s=config.map_fresh_ms / 1000)
+    holds = HoldService(catalogue, hold_scripts, claims, bookings, seatmap, config)
+    payments, refund_store = PaymentStore(postgres, config), RefundStore(postgres, config)
+    saga_runner = SagaRunner(payments, holds, claims, catalogue, gateway_of(config), config)
+    refunds = RefundService(refund_store, payments, saga_runner, holds, catalogue)
+    reconciliation = Reconciliation(postgres, payments, saga_runner)
+    tickets = Tickets(postgres, catalogue)
     return App(
         config=config,
         postgres=postgres,
         redis=redis,
         catalogue=catalogue,
-        people=people,
-        ledger=ledger,
-        holds=holds,
+        accounts=accounts,
+        bookings=bookings,
+        hold_scripts=hold_scripts,
         claims=claims,
         seatmap=seatmap,
         live=LiveMaps(seatmap, config),
-        sales=sales,
+        holds=holds,
         payments=payments,
-        cashier=cashier,
-        webhooks=Webhooks(postgres, payments, cashier, books, refunds.hear, config),
-        books=books,
-        refund_book=refund_book,
+        saga_runner=saga_runner,
+        webhooks_in=IncomingWebhooks(postgres, payments, saga_runner, reconciliation, refunds.hear, config),
+        reconciliation=reconciliation,
+        refund_store=refund_store,
         refunds=refunds,
         outbox=Outbox(postgres, config),
-        search=Finder(config),
-        index=Index(postgres, Programme(postgres), seatmap),
+        search=SearchStore(config),
+        search_index=SearchIndex(postgres, SearchSource(postgres), seatmap),
         tickets=tickets,
-        gate=Gate(postgres, catalogue, tickets),
-        notices=Notices(postgres, config),
-        hooks=Hooks(postgres, config),
-        figures=Figures(postgres, catalogue),
-        visits=Visits(postgres, people, config),
+        checkin=CheckInStore(postgres, catalogue, tickets),
+        notifications=NotificationStore(postgres, config),
+        webhooks_out=OutgoingWebhooks(postgres, config),
+        reports=ReportStore(postgres, catalogue),
+        sessions=Sessions(postgres, accounts, config),
         pages=kept_pages(),
     )
 
@@ -240,41 +241,45 @@ def asgi_app(config: Config, more: tuple[Route, ...] = (), only: Container[str] 
     return application
 
 
-def web_duties(app: App) -> list[tuple[float, Duty]]:
+def web_duties(app: App) -> list[tuple[float, Job]]:
     """What every web process does for itself."""
     return [
-        (app.config.revocations_refresh_s, app.people.catch_up),
+        (app.config.revocations_refresh_s, app.accounts.catch_up),
         (0.05, app.live.follow),
         (0.05, app.live.look),
-        (1.0, meter.flush),
+        (1.0, metrics.flush),
     ]
 
 
 def consumers(app: App) -> tuple[Consumer, ...]:
     """Who hears of facts: docs/consumers.md."""
-    told = (search_consumer(app.index), notice_consumer(app.notices), hook_consumer(app.hooks))
-    return (*told, figure_consumer(app.figures), invoice_consumer(Invoices(app.postgres)))
+    told = (
+        search_consumer(app.search_index),
+        notice_consumer(app.notifications),
+        hook_consumer(app.webhooks_out),
+    )
+    return (*told, figure_consumer(app.reports), invoice_consumer(Invoices(app.postgres)))
 
 
 def post_of(app: App) -> Post:
     """Who sends people what there is to tell them."""
-    writer = Writer(app.postgres, app.catalogue, app.ledger, app.tickets, app.config)
-    return Post(app.notices, writer, senders_of(app.config), keeps=bool(app.config.mail_page))
+    writer = Writer(app.postgres, app.catalogue, app.bookings, app.tickets, app.config)
+    return Post(app.notifications, writer, senders_of(app.config), keeps=bool(app.config.mail_page))
 
 
-def duties(app: App, only: Container[str] | None = None) -> list[tuple[float, Duty]]:
+def duties(app: App, only: Container[str] | None = None) -> list[tuple[float, Job]]:
     """What `holdfast work` does, in any number of processes; with `only`, what those subjects have to do."""
     by_subject = duties_by_subject(app).items()
     asked = [duty for name, some in by_subject if only is None or name in only for duty in some]
-    return [*asked, (1.0, meter.flush)]
+    return [*asked, (1.0, metrics.flush)]
 
 
-def duties_by_subject(app: App) -> dict[str, list[tuple[float, Duty]]]:
+def duties_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
     """roles.py has their names."""
-    sale = SaleDuties(app.ledger, app.claims, app.seatmap, app.config)
-    payments = PaymentDuties(app.payments, app.cashier)
-    webhooks, books = WebhookDuties(app.webhooks), BookDuties(app.books, app.config)
-    refunds = RefundDuties(app.refund_book, app.refunds, app.config.refunds_at_once_max)
+    sale = SaleDuties(app.bookings, app.claims, app.seatmap, app.config)
+    payments = PaymentDuties(app.payments, app.saga_runner)
+    webhooks, books = WebhookDuties(app.webhooks_in), BookDuties(app.reconciliation, app.config)
+    refunds = RefundDuties(app.refund_store, app.refunds, app.config.refunds_at_once_max)
 
     async def count_oversold() -> int:
         await oversold(app.postgres)
@@ -288,7 +293,7 @@ def duties_by_subject(app: App) -> dict[str, list[tuple[float, Duty]]]:
             (app.config.sweep_pause_ms / 1000, sale.sweep),
             (1.0, sale.rebuild_stale),
             (app.config.compare_pause_s, sale.compare),
-            (1.0, BlockDuties(Blocks(app.postgres, app.sales)).release),
+            (1.0, BlockDuties(Blocks(app.postgres, app.holds)).release),
         ],
         "catalogue": [(1.0, PriceDuties(app.postgres, app.catalogue, app.config.price_pause_s).step)],
         "payments": [
@@ -302,10 +307,10 @@ def duties_by_subject(app: App) -> dict[str, list[tuple[float, Duty]]]:
             (10.0, refunds.count),
         ],
         "audit": [(60.0, count_oversold)],
-        "people": [(60.0, app.people.prune)],
+        "people": [(60.0, app.accounts.prune)],
         "web": [(600.0, forget_old_answers)],
         "outbox": fact_duties(app.outbox, consumers(app), app.config),
-        "search": search_duties(app.index, app.search),
+        "search": search_duties(app.search_index, app.search),
         "notices": notice_duties(post_of(app)),
-        "hooks": hook_duties(HookDuties(app.hooks, app.config)),
+        "hooks": hook_duties(HookDuties(app.webhooks_out, app.config)),
     }

@@ -74,4 +74,4 @@ async def is_given_up(house: Office, path: str) -> None:
     payment = await app.payments.latest(*key(path))
     assert payment is not None
     await app.payments.let_go(payment, is_sure=False, due_ms=3_600_000)
-    await app.sales.tell_map(payment.show_id, Part("let_go", payment.claim))
+    await app.holds.tell_map(payment.show_id, Part("let_go", payment.claim))

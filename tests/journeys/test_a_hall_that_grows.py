@@ -7,9 +7,9 @@ from holdfast.app import App
 from holdfast.catalogue.store import store_layout
 from holdfast.layouts import Layout
 from holdfast.layouts.body import RowBody
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
-from holdfast.organisers.shows_store import Schedule
+from holdfast.organisers.shows_store import ShowEditor
 from tests.cast import Fan, a_layout, a_show
 
 FRONT = RowBody(label="Z", seats="1-4", at=(0.0, 0.5), align="centre", category="Standard")
@@ -39,5 +39,5 @@ async def grow(app: App, show_id: int, hall: Layout) -> None:
     body = replace(hall.body, sections=[replace(section, rows=[FRONT, *section.rows])])
     grown = Layout.build(body, after=hall)
     await store_layout(app.postgres, grown)
-    schedule = Schedule(app.postgres, app.catalogue, app.config, Keeper(1, True))
+    schedule = ShowEditor(app.postgres, app.catalogue, app.config, Scope(1, True))
     await schedule.change_show(show_id, ShowChange(layout_hash=grown.hash))

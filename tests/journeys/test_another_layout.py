@@ -202,6 +202,6 @@ async def test_who_asked_for_a_seat_that_is_renamed_meanwhile_does_not_get_anoth
     await changed(desk, show, layout_hash=layout)
 
     with pytest.raises(UnknownSeat):
-        await app.sales.hold(order)
+        await app.holds.hold(order)
     free = await late.holds(show["id"], "A-9a")
     assert free.status_code == 201, free.text

@@ -153,7 +153,7 @@ def unsigned(header: dict[str, str], claims: bytes) -> str:
 
 def bad_tokens(app: App, account_id: int) -> dict[str, tuple[str, str]]:
     """By what is wrong with it: an Authorization header, and the code it should be answered with."""
-    key, caller = app.people.signing_key, Caller(account_id, Role.ADMIN, secrets.randbits(40))
+    key, caller = app.accounts.signing_key, Caller(account_id, Role.ADMIN, secrets.randbits(40))
     good = claims_for(caller, version=1, now=time.time(), ttl_s=600)
     old = claims_for(caller, version=1, now=time.time() - 3600, ttl_s=600)
     stranger = SigningKey.from_json(SigningKey.new_json(), 0)

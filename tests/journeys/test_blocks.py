@@ -72,7 +72,7 @@ async def states(fan: Fan, show: int) -> str:
 
 
 async def duty(app: App) -> int:
-    return await BlockDuties(Blocks(app.postgres, app.sales)).release()
+    return await BlockDuties(Blocks(app.postgres, app.holds)).release()
 
 
 def in_hours(hours: float) -> str:

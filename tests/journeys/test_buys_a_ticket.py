@@ -159,7 +159,7 @@ async def test_what_a_silent_gateway_leaves_is_carried_on_by_the_duty(
     """The answer to a charge was lost, and the money was taken: the duty finds out and confirms."""
     show_id = await a_show()
     booking = await held(alice, show_id)
-    duties = PaymentDuties(app.payments, app.cashier)
+    duties = PaymentDuties(app.payments, app.saga_runner)
 
     response = await pays(alice, booking, "tok_3ds")
     assert response.status_code == 202
@@ -179,7 +179,7 @@ async def test_time_up_is_called_off_at_the_gateway_and_the_seats_go(
     past = "UPDATE payment SET due_at = now(), deadline_at = now() - interval '1 s' WHERE show_id = $1"
     await app.postgres.execute(past, show_id)
 
-    await PaymentDuties(app.payments, app.cashier).carry_on()
+    await PaymentDuties(app.payments, app.saga_runner).carry_on()
 
     async def bob_has_them() -> bool:  # the map hears of it a moment after the ledger
         return (await bob.holds(show_id, "A-1", "A-2")).status_code == 201

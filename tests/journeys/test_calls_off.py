@@ -64,7 +64,7 @@ async def test_money_for_a_hold_that_is_still_theirs_books_it_with_and_without_a
     (taken,) = await bank.of(booking)
     await bank.decides(taken)
 
-    after = await app.cashier.hear(payment)
+    after = await app.saga_runner.hear(payment)
 
     assert (after.step, after.booking_state) == (Step.PAID, State.CONFIRMED)
     assert [one.kept_minor for one in await bank.of(booking)] == [3000]
@@ -78,7 +78,7 @@ async def test_who_calls_off_while_the_charge_is_on_its_way_is_not_told_that_it_
 
     called_off = await alice.delete(f"/bookings/{booking}/payment")
     between = await state_of(alice, booking)
-    await app.cashier.carry_on(payment, is_first=True)
+    await app.saga_runner.carry_on(payment, is_first=True)
 
     assert (called_off.status_code, between) == (202, "paying")
     assert called_off.headers["retry-after"] == "1"
@@ -94,7 +94,7 @@ async def test_a_charge_that_never_set_out_is_off_when_its_turn_is_over(
     assert (await alice.delete(f"/bookings/{booking}/payment")).status_code == 202
     await app.postgres.execute(DUE, show_id)
 
-    await PaymentDuties(app.payments, app.cashier).carry_on()
+    await PaymentDuties(app.payments, app.saga_runner).carry_on()
 
     await until(lambda: is_in(alice, booking, "held"))
 

@@ -53,13 +53,13 @@ async def carried_out(*boxes: App, show_id: int) -> None:
         for duty in (
             refund_duties(app).refund_shows,
             refund_duties(app).carry_out,
-            PaymentDuties(app.payments, app.cashier).carry_on,
+            PaymentDuties(app.payments, app.saga_runner).carry_on,
         )
     ]
 
     async def is_over() -> bool:
         await asyncio.gather(*(duty() for duty in duties))
-        return (await boxes[0].refund_book.cancellation(show_id)).is_over
+        return (await boxes[0].refund_store.cancellation(show_id)).is_over
 
     await until(is_over, within_s=30)
 
@@ -79,7 +79,7 @@ async def test_everybody_gets_everything_back_whatever_the_policy_says(
     )
     held = await hold(app, show_id, an_owner(), 6)
     paying = await hold(app, show_id, an_owner(), 7)
-    await app.cashier.pay(an_ask(paying, "tok_3ds"))
+    await app.saga_runner.pay(an_ask(paying, "tok_3ds"))
 
     await cancelled(admin, show_id)
     await cancelled(admin, show_id)
@@ -167,7 +167,7 @@ class TestAtTheTerminal:
         assert again.page == {"bookings": 6, "refunded": 6, "asked": 0, "by_hand": 0, "left": 0}
         for booking in bookings:
             await self.is_refunded_once(app, booking)
-        await app.ledger.mark(show_id)  # whoever died may not have told the map: the comparison does
+        await app.bookings.mark(show_id)  # whoever died may not have told the map: the comparison does
         await app.seatmap.rebuild(show_id, "test")
         assert await violations(app, show_id) == []
 

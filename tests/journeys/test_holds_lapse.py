@@ -57,7 +57,7 @@ async def test_a_lapsed_hold_can_be_extended_by_nobody_and_is_nobodys(
 
     extended = await alice.post(f"/bookings/{booking}/extend")
     mine = (await alice.get(f"/shows/{show}/seats/mine")).json()
-    await app.ledger.sweep(500)
+    await app.bookings.sweep(500)
     cancelled = await alice.delete(f"/bookings/{booking}")
 
     assert (extended.status_code, problem(extended)["code"]) == (410, "hold_gone")

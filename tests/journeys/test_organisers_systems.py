@@ -123,8 +123,8 @@ async def test_what_happens_in_my_show_is_in_my_log_and_in_my_figures_and_in_nob
     show = (await desk.makes("/shows", show_of(stage, prices={"Gold": 0, "Silver": 0})))["id"]
     mine, theirs = [(await one.makes(HOOKS, {"url": URL}))["endpoint"] for one in (desk, rival)]
     assert (await alice.holds(show, "A-1", "Y-2")).status_code == 201
-    await hears(app, hook_consumer(app.hooks))
-    await hears(app, figure_consumer(app.figures))
+    await hears(app, hook_consumer(app.webhooks_out))
+    await hears(app, figure_consumer(app.reports))
 
     log = told(
         await desk.asks("GET", f"{HOOKS}/{mine['endpoint_id']}/deliveries", params={"state": "queued"})

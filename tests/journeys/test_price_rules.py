@@ -9,8 +9,8 @@ from msgspec import convert, to_builtins
 
 from holdfast.app import App
 from holdfast.organisers.jobs import PriceDuties
-from holdfast.organisers.price_rules_store import PriceDesk
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.price_rules_store import PriceRulesStore
+from holdfast.organisers.scope import Scope
 from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
 from holdfast.web.caller import Role
 from tests.cast import API, Fan, fans, problem
@@ -220,8 +220,8 @@ async def test_a_worker_that_knows_the_old_price_charges_the_new_one_or_asks(
 async def put_elsewhere(app: App, show_id: int, account_id: int, ends: str) -> None:
     step = EarlyStep(until=datetime.fromisoformat(ends), change_minor=-10_000)
     rule = convert({**GOLD, "early": [to_builtins(step)]}, PriceRule)
-    keeper = Keeper(account_id, is_admin=False)
-    await PriceDesk(app.postgres, app.catalogue, keeper, 5).put(
+    keeper = Scope(account_id, is_admin=False)
+    await PriceRulesStore(app.postgres, app.catalogue, keeper, 5).put(
         show_id, PriceRules(currency="INR", rules=(rule,))
     )
 

@@ -45,8 +45,8 @@ async def plays(
 
 
 async def written(app: App, event_id: int) -> None:
-    await app.index.mark_events([event_id])
-    while await app.index.write_due():
+    await app.search_index.mark_events([event_id])
+    while await app.search_index.write_due():
         pass
 
 

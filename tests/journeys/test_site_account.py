@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.accounts import Visit
+from holdfast.accounts import Session
 from holdfast.app import App, asgi_app
 from holdfast.config import Config
 from tests.conftest import started
@@ -34,13 +34,13 @@ async def sent(browser: httpx2.AsyncClient, path: str, **fields: str) -> httpx2.
     return await browser.post(path, data=fields)
 
 
-async def whose(app: App, browser: httpx2.AsyncClient) -> Visit | None:
+async def whose(app: App, browser: httpx2.AsyncClient) -> Session | None:
     cookie = browser.cookies.get(COOKIE)
-    return await app.visits.visit(cookie) if cookie else None
+    return await app.sessions.visit(cookie) if cookie else None
 
 
-async def a_guest(app: App, browser: httpx2.AsyncClient) -> Visit:
-    browser.cookies.set(COOKIE, await app.visits.open_guest("en"), domain="box.office")
+async def a_guest(app: App, browser: httpx2.AsyncClient) -> Session:
+    browser.cookies.set(COOKIE, await app.sessions.open_guest("en"), domain="box.office")
     visit = await whose(app, browser)
     assert visit is not None
     return visit
@@ -81,7 +81,7 @@ async def test_a_guest_who_signs_up_stays_the_same_account_with_a_new_cookie(
     assert visit is not None
     assert (visit.account_id, visit.is_guest) == (guest.account_id, False)
     assert browser.cookies[COOKIE] != planted
-    assert await app.visits.visit(planted) is None, "a cookie planted before is worth nothing after"
+    assert await app.sessions.visit(planted) is None, "a cookie planted before is worth nothing after"
 
 
 async def test_what_a_guest_holds_belongs_to_the_account_they_log_in_to(
@@ -120,7 +120,7 @@ async def test_a_guest_is_written_to_where_they_say_and_an_account_of_that_addre
     account = await whose(app, browser)
     browser.cookies.clear()
     guest = await a_guest(app, browser)
-    await app.visits.name_guest(guest, email=email.upper(), name="Somebody")
+    await app.sessions.name_guest(guest, email=email.upper(), name="Somebody")
     named = await whose(app, browser)
     assert named is not None
     assert (named.email, named.account.name) == (email, "Somebody")
@@ -180,7 +180,7 @@ async def test_after_signing_out_the_cookie_is_nobodys(app: App, browser: httpx2
     answer = await sent(browser, "/sign-out")
     assert answer.status_code == 303
     assert COOKIE not in browser.cookies
-    assert await app.visits.visit(copied) is None
+    assert await app.sessions.visit(copied) is None
 
 
 @pytest.mark.parametrize("path", ["/sign-up", "/sign-in", "/sign-out", "/language"])

@@ -35,9 +35,9 @@ async def time_passes(app: App, path: str) -> None:
     """In the ledger, and on the map."""
     await app.postgres.execute(HOLD_ENDS, *key(path))
     await app.postgres.execute(PAYMENT_ENDS, *key(path))
-    booking = await app.ledger.booking(*key(path))
+    booking = await app.bookings.booking(*key(path))
     assert booking is not None
-    await app.sales.tell_map(booking.show_id, Part("let_go", booking.claim))
+    await app.holds.tell_map(booking.show_id, Part("let_go", booking.claim))
 
 
 async def duties_run(app: App, subject: str) -> None:

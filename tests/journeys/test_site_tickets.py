@@ -215,7 +215,7 @@ class TestMine:
         assert 'action="/sign-out"' in ann.text
         await ann.goes(path)
         assert 'class="qr"' in ann.text
-        assert (await app.ledger.booking(*key(path))) is not None
+        assert (await app.bookings.booking(*key(path))) is not None
 
     async def test_after_signing_out_the_browser_is_told_to_forget(
         self, ann: Visitor, a_show: Callable[..., Any]

@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from holdfast.app import App, asgi_app
 from holdfast.bookings import from_public_id
 from holdfast.config import Config
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.payments.payment import Payment
 from holdfast.payments.saga import Step
 from holdfast.sandbox.process import Setup, opened
@@ -118,7 +118,7 @@ async def test_a_forgery_changes_nothing(
 
 async def counted() -> float:
     """Webhooks refused so far, for whatever reason."""
-    lines = meter.text().decode().splitlines()
+    lines = metrics.text().decode().splitlines()
     return sum(
         float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("holdfast_webhooks_refused")
     )

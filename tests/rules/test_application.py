@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from holdfast.accounts import People
+from holdfast.accounts import Accounts
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres
@@ -104,13 +104,13 @@ class App:
     config: Config
     postgres: Postgres
     redis: Redis
-    people: People
+    accounts: Accounts
 
 
 def app(config: Config) -> App:
     postgres = Postgres("postgresql://nowhere", pool_max=1, timeout_s=1)
     redis = Redis("redis://nowhere", links_max=1, timeout_s=1)
-    return App(config, postgres, redis, People(postgres, redis, config))
+    return App(config, postgres, redis, Accounts(postgres, redis, config))
 
 
 @asynccontextmanager

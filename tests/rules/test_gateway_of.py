@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.config import Config
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.payments.gateways import gateway_of
 
 STRIPE = {"gateway": "stripe", "stripe_secret_key": "sk_live_1"}
@@ -42,7 +42,7 @@ async def test_the_mode_is_told_by_the_key(settings: dict[str, Any]) -> None:
     ],
 )
 def test_what_is_missing_is_said_in_one_line(settings: dict[str, Any], wanted: str) -> None:
-    with pytest.raises(Trouble, match=wanted) as trouble:
+    with pytest.raises(OperatorError, match=wanted) as trouble:
         gateway_of(Config(**settings))
 
     assert "\n" not in str(trouble.value)
@@ -53,11 +53,11 @@ WITHOUT = """
 import sys
 sys.modules["{name}"] = None
 from holdfast.config import Config
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.payments.gateways import gateway_of
 try:
     gateway_of(Config(**{settings!r}))
-except Trouble as trouble:
+except OperatorError as trouble:
     print(trouble)
 """
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.app import ROUTES, duties_by_subject
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.runtime.roles import SERVED, WORKED, asked
 from holdfast.web.other_roles import here, subject_of
 
@@ -21,7 +21,7 @@ def test_nothing_asked_is_everything() -> None:
 
 @pytest.mark.parametrize("text", ["sales", "sale,people,x", ",", " "])
 def test_an_unknown_name_is_answered_with_those_there_are(text: str) -> None:
-    with pytest.raises(Trouble, match="admin, catalogue, gate"):
+    with pytest.raises(OperatorError, match="admin, catalogue, gate"):
         asked(text, SERVED)
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.accounts import People
+from holdfast.accounts import Accounts
 from holdfast.app import App
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
@@ -38,7 +38,7 @@ async def apart(postgres: Postgres, redis: Redis) -> AsyncIterator[Offices]:
 
 
 @pytest.fixture
-async def people(offices: Offices) -> People:
+async def people(offices: Offices) -> Accounts:
     return await offices.open()
 
 

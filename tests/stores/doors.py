@@ -29,7 +29,7 @@ class Stand:
     gate: str
 
     async def scans(self, code: str, way: Way = Way.ENTRY, scan_id: str = "") -> CheckIn:
-        found, _ = await self.app.gate.scan(self.account_id, scan_id or a_scan(), way, code)
+        found, _ = await self.app.checkin.scan(self.account_id, scan_id or a_scan(), way, code)
         return found
 
 
@@ -43,7 +43,7 @@ class Doorway:
 
     @property
     def passes(self) -> Passes:
-        return Passes(self.app.postgres, self.app.people)
+        return Passes(self.app.postgres, self.app.accounts)
 
     @property
     def transfers(self) -> Transfers:

@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.catalogue import OrphanRule
 from holdfast.engines.redis import Redis
-from holdfast.holds import Ask, Best, Holds, Outcome, Places, Seats, What, runs_of
+from holdfast.holds import Ask, Best, HoldScripts, Outcome, Places, Seats, What, runs_of
 from holdfast.layouts import Layout, LayoutBody, Prefer
 from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody
 from holdfast.seatmap.packing import packed_plan
@@ -18,7 +18,7 @@ PREFERENCES = (Prefer.BEST, Prefer.FRONT, Prefer.CENTRE)  # by the aisle: the or
 
 @dataclass(frozen=True, slots=True)
 class Hall:
-    holds: Holds
+    holds: HoldScripts
     layout: Layout
     pool: Pool
 
@@ -49,7 +49,7 @@ class Hall:
 
 
 async def a_hall(
-    holds: Holds,
+    holds: HoldScripts,
     redis: Redis,
     layout: Layout,
     letters: str = "",

@@ -138,7 +138,9 @@ async def an_office(config: Config, **settings: Any) -> AsyncIterator[Office]:
         await app.postgres.execute("DELETE FROM notice WHERE state = 'queued'")  # of tests before this one
         group = f"notices-{secrets.token_hex(4)}"
         await app.outbox.add_group(group, from_oldest=False)
-        listener = Listener(app.outbox, replace(consumer(app.notices), group=group), app.config, wait_s=0.02)
+        listener = Listener(
+            app.outbox, replace(consumer(app.notifications), group=group), app.config, wait_s=0.02
+        )
         try:
             yield Office(app, post_of(app), listener)
         finally:
@@ -148,6 +150,6 @@ async def an_office(config: Config, **settings: Any) -> AsyncIterator[Office]:
 async def a_reader(app: App, name: str = "Zoë", locale: str = "en") -> tuple[int, str]:
     """Somebody with an account: its number and address."""
     address = f"reader-{secrets.token_hex(6)}@example.org"
-    (account_id,) = await app.people.add_many([NewAccount(address, name)])
-    await app.people.set_locale(account_id, locale)
+    (account_id,) = await app.accounts.add_many([NewAccount(address, name)])
+    await app.accounts.set_locale(account_id, locale)
     return account_id, address

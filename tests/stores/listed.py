@@ -28,7 +28,7 @@ async def demo_listed(config: Config) -> AsyncIterator[App]:
     async with open_app(replace(config, database_url=url)) as app:
         await populate(app, lambda _what, _done, _of: None)
         await play_the_rest(app)
-        await app.index.reindex()
+        await app.search_index.reindex()
         yield app
     await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
     await connection.close()

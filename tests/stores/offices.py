@@ -2,7 +2,7 @@
 
 import time
 
-from holdfast.accounts import People, SignedIn
+from holdfast.accounts import Accounts, SignedIn
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
@@ -33,10 +33,10 @@ class Offices:
         self.postgres = postgres
         self.clock = Clock()
         self._redis = redis
-        self._opened: list[People] = []
+        self._opened: list[Accounts] = []
 
-    async def open(self, config: Config = CONFIG) -> People:
-        people = People(
+    async def open(self, config: Config = CONFIG) -> Accounts:
+        people = Accounts(
             self.postgres, self._redis, config, monotonic=self.clock.monotonic, wall=self.clock.wall
         )
         await people.open()
@@ -48,7 +48,7 @@ class Offices:
             await people.close()
 
 
-async def signed_up(people: People, email: str) -> SignedIn:
+async def signed_up(people: Accounts, email: str) -> SignedIn:
     return await people.sign_up(email=email, password=PASSWORD, name="Ann")
 
 
@@ -56,7 +56,7 @@ def bearer(signed_in: SignedIn) -> str:
     return f"Bearer {signed_in.access_token}"
 
 
-def is_let_in(people: People, signed_in: SignedIn) -> bool:
+def is_let_in(people: Accounts, signed_in: SignedIn) -> bool:
     try:
         return people.verify(bearer(signed_in)).account_id == signed_in.account.account_id
     except TokenInvalid:

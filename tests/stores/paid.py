@@ -33,21 +33,21 @@ async def bought(
     app: App, show_id: int, *seats: int, method: str = "tok_ok", owner: int | None = None
 ) -> Booking:
     booking = await hold(app, show_id, owner or an_owner(), *seats)
-    started = await app.cashier.pay(an_ask(booking, method))
+    started = await app.saga_runner.pay(an_ask(booking, method))
     assert started.payment is not None
     assert started.payment.step is Step.PAID, started
     return await now_of(app, booking)
 
 
 async def now_of(app: App, booking: Booking) -> Booking:
-    found = await app.ledger.booking(booking.show_id, booking.number)
+    found = await app.bookings.booking(booking.show_id, booking.number)
     assert found is not None
     return found
 
 
 async def refunds_of(app: App, booking: Booking) -> list[Refund]:
     key = (booking.show_id, booking.number)
-    return (await app.refund_book.refunds_of([key]))[key]
+    return (await app.refund_store.refunds_of([key]))[key]
 
 
 def a_refund(booking: Booking, **asked: Any) -> RefundAsk:
@@ -57,7 +57,7 @@ def a_refund(booking: Booking, **asked: Any) -> RefundAsk:
 
 
 def refund_duties(app: App) -> RefundDuties:
-    return RefundDuties(app.refund_book, app.refunds, at_once_max=8)
+    return RefundDuties(app.refund_store, app.refunds, at_once_max=8)
 
 
 async def account(app: App, show_id: int, account: str) -> int:
@@ -67,5 +67,5 @@ async def account(app: App, show_id: int, account: str) -> int:
 
 async def violations(app: App, *show_ids: int) -> list[str]:
     """What an audit finds wrong with these shows: in the ledger, on the map, at the gateway."""
-    report = await audit(app.postgres, app.ledger, app.claims, app.cashier.gateway)
+    report = await audit(app.postgres, app.bookings, app.claims, app.saga_runner.gateway)
     return [f"{v.check}: {v.what}" for v in report.violations if v.show_id in show_ids]

@@ -19,7 +19,7 @@ from holdfast.app import App
 from holdfast.outbox.relay import Listener
 from holdfast.webhooks_out.endpoint import EndpointPage, NewEndpoint
 from holdfast.webhooks_out.jobs import HookDuties, consumer
-from holdfast.webhooks_out.store import GROUP, Hooks
+from holdfast.webhooks_out.store import GROUP, OutgoingWebhooks
 from tests.cast import a_show
 from tests.conftest import served
 from tests.stores.hearing import turns_are_free
@@ -103,7 +103,7 @@ class House:
     """An organiser with a show, and the duties that tell them of it."""
 
     app: App
-    hooks: Hooks
+    hooks: OutgoingWebhooks
     duties: HookDuties
     show: int
     organiser: int
@@ -138,7 +138,7 @@ class House:
         return list(await self.app.postgres.fetch(sql, endpoint.endpoint_id))
 
 
-async def another_house(app: App, hooks: Hooks, duties: HookDuties) -> House:
+async def another_house(app: App, hooks: OutgoingWebhooks, duties: HookDuties) -> House:
     show, organiser = await a_show(app, price_minor=0), next(_organisers)
     await app.postgres.execute(
         "UPDATE event SET organiser_id = $2 WHERE id = (SELECT event_id FROM show WHERE id = $1)",
@@ -149,7 +149,7 @@ async def another_house(app: App, hooks: Hooks, duties: HookDuties) -> House:
 
 
 @asynccontextmanager
-async def a_house(app: App, hooks: Hooks) -> AsyncIterator[House]:
+async def a_house(app: App, hooks: OutgoingWebhooks) -> AsyncIterator[House]:
     """From now on: facts of tests before this one are of no interest."""
     await app.outbox.settle(1_000_000)
     await app.outbox.add_group(GROUP, from_oldest=False)

@@ -27,7 +27,7 @@ from holdfast.engines.migrate import migrate
 from holdfast.holds import Best, Places, Seats, claim_id, runs_of
 from holdfast.holds.api import new_request_id
 from holdfast.holds.jobs import SaleDuties
-from holdfast.holds.request import Order
+from holdfast.holds.request import HoldRequest
 from holdfast.layouts import Prefer
 from tests import cast
 from tests.conftest import started
@@ -69,7 +69,7 @@ class Stage:
 
     def duties(self, **config: Any) -> SaleDuties:
         app = self.app
-        return SaleDuties(app.ledger, app.claims, app.seatmap, replace(app.config, **config))
+        return SaleDuties(app.bookings, app.claims, app.seatmap, replace(app.config, **config))
 
     async def fans(self, how_many: int) -> list[cast.Fan]:
         return await cast.fans(self.app, self.api, how_many)
@@ -82,7 +82,7 @@ async def _answers(app: App) -> bool:
         return False
 
 
-async def an_order(app: App, show_id: int, owner: int, *seats: int, **other: Any) -> Order:
+async def an_order(app: App, show_id: int, owner: int, *seats: int, **other: Any) -> HoldRequest:
     """Seats by number; or, with best= or places=, so many."""
     show = await app.catalogue.show_on_sale(show_id)
     what: Seats | Best | Places = Seats(seats, OrphanRule.OFF, runs_of(show.layout, seats))
@@ -92,7 +92,7 @@ async def an_order(app: App, show_id: int, owner: int, *seats: int, **other: Any
         (area,) = show.layout.areas
         what = Places(area.start, area.start + area.capacity, count)
     request_id = other.get("request_id") or new_request_id()
-    return Order(
+    return HoldRequest(
         show=show,
         owner_id=owner,
         request_id=request_id,
@@ -103,7 +103,7 @@ async def an_order(app: App, show_id: int, owner: int, *seats: int, **other: Any
 
 
 async def hold(app: App, show_id: int, owner: int, *seats: int, **other: Any) -> Booking:
-    booking = await app.sales.hold(await an_order(app, show_id, owner, *seats, **other))
+    booking = await app.holds.hold(await an_order(app, show_id, owner, *seats, **other))
     return booking
 
 

@@ -55,15 +55,15 @@ async def found(till: Till) -> list[str]:
 async def test_a_clean_sale_has_nothing_to_find(till: Till) -> None:
     """Held, cancelled, lapsed and swept, free and confirmed, blocked and unblocked."""
     app, show = till.app, till.show
-    await app.sales.cancel(await hold(app, show, an_owner(), 0))
+    await app.holds.cancel(await hold(app, show, an_owner(), 0))
     lapsed = await hold(app, show, an_owner(), 1)
     await till.lapse(lapsed.number)
     await app.claims.settle_many(show, [])
     await till.ledger.sweep(500)
     await till.opened(7, price_minor=0)
-    await app.sales.block(show, [8, 9], "camera", an_owner())
+    await app.holds.block(show, [8, 9], "camera", an_owner())
     (block,) = await till.ledger.blocks(show)
-    await app.sales.unblock(block, an_owner())
+    await app.holds.unblock(block, an_owner())
     await till.ledger.mark(show)
     await app.seatmap.rebuild(show, "test")
 

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.backup import Extra, create, restore
 from holdfast.engines.embedded import Engines
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import Step, migrate, plan, steps
 from holdfast.engines.startup_checks import connect
 
@@ -97,9 +97,9 @@ async def test_a_newer_programs_backup_and_a_used_database_are_refused(
     await migrate(old, known)
     await create(old, tmp_path / "newer.backup", "9.0", nothing_else, quiet, known)
 
-    with pytest.raises(Trouble, match="upgrade this one"):
+    with pytest.raises(OperatorError, match="upgrade this one"):
         await restore(new, tmp_path / "newer.backup", quiet)
-    with pytest.raises(Trouble, match="not empty"):
+    with pytest.raises(OperatorError, match="not empty"):
         await restore(old, tmp_path / "newer.backup", quiet)
 
 

@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from holdfast.app import App
-from holdfast.bookings import Booking, Ledger, Lost, Opened, State
+from holdfast.bookings import Booking, Bookings, Lost, Opened, State
 from holdfast.bookings.booking import MOVES
 from tests.stores.tills import Till, a_till, an_owner, other_ledger
 
@@ -18,7 +18,7 @@ async def till(app: App) -> Till:
 
 
 @pytest.fixture
-async def elsewhere(app: App) -> AsyncIterator[Ledger]:
+async def elsewhere(app: App) -> AsyncIterator[Bookings]:
     """The ledger of another process."""
     postgres, ledger = other_ledger(app)
     yield ledger
@@ -44,7 +44,7 @@ class TestNothingToPay:
         assert (await till.booking(booking.number)).state is State.CONFIRMED
 
 
-async def test_the_fence_grows_with_every_booking(till: Till, elsewhere: Ledger) -> None:
+async def test_the_fence_grows_with_every_booking(till: Till, elsewhere: Bookings) -> None:
     fences = []
     for seat in range(6):
         (answer,) = await till.open_many([till.opening(seat)], elsewhere if seat % 2 else None)
@@ -130,7 +130,9 @@ class TestBlocks:
         assert isinstance(await till.open(3), Opened)
         assert await till.violations() == []
 
-    async def test_a_block_and_a_booking_at_once_make_one_owner(self, till: Till, elsewhere: Ledger) -> None:
+    async def test_a_block_and_a_booking_at_once_make_one_owner(
+        self, till: Till, elsewhere: Bookings
+    ) -> None:
         for seat in range(0, 20, 2):
             blocked, answers = await asyncio.gather(
                 elsewhere.block(till.show, [seat, seat + 1], "camera", an_owner()),
@@ -159,7 +161,7 @@ async def test_a_row_that_another_is_closing_is_skipped_and_not_waited_for(till:
     assert await till.moves(booking.number) == [("hold", "held"), ("expire", "expired")]
 
 
-async def test_several_sweeps_at_once_close_each_row_once(till: Till, elsewhere: Ledger) -> None:
+async def test_several_sweeps_at_once_close_each_row_once(till: Till, elsewhere: Bookings) -> None:
     numbers = []
     for seat in range(30):
         booking: Booking = await till.opened(seat, owner_id=an_owner())

@@ -18,9 +18,9 @@ from holdfast.demo.seed import DemoFacts, populate
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres
 from holdfast.errors import NoSuchShow
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
-from holdfast.organisers.shows_store import Schedule
+from holdfast.organisers.shows_store import ShowEditor
 from holdfast.web.response_cache import Page
 from tests import cast
 
@@ -67,7 +67,7 @@ async def test_a_show_that_is_not_there_is_refused(app: App) -> None:
 async def test_who_knows_a_later_revision_gets_it(app: App, a_show: AShow) -> None:
     show_id, catalogue, elsewhere = await a_show(10), Catalogue(app.postgres), Catalogue(app.postgres)
     before = await catalogue.show_on_sale(show_id)
-    schedule = Schedule(app.postgres, elsewhere, app.config, Keeper(0, is_admin=True))
+    schedule = ShowEditor(app.postgres, elsewhere, app.config, Scope(0, is_admin=True))
     changed = await schedule.change_show(show_id, ShowChange(prices={"Standard": 1700}))
 
     still = await catalogue.show_at(show_id, before.revision)
@@ -79,7 +79,7 @@ async def test_who_knows_a_later_revision_gets_it(app: App, a_show: AShow) -> No
 
 async def test_a_change_moves_the_sale_with_it(app: App, a_show: AShow) -> None:
     show_id, opens_at = await a_show(10), datetime.now(UTC) + timedelta(hours=5)
-    schedule = Schedule(app.postgres, Catalogue(app.postgres), app.config, Keeper(0, is_admin=True))
+    schedule = ShowEditor(app.postgres, Catalogue(app.postgres), app.config, Scope(0, is_admin=True))
     before = await app.postgres.fetchrow("SELECT * FROM sale WHERE show_id = $1", show_id)
 
     await schedule.change_show(show_id, ShowChange(opens_at=opens_at, owner_seats_max=3))

@@ -94,7 +94,7 @@ async def test_best_available_is_the_same_seats_in_both(
     states = scene.letters.encode()
 
     for wish in asked:
-        hall = await a_hall(app.holds, redis, scene.layout, scene.letters)
+        hall = await a_hall(app.hold_scripts, redis, scene.layout, scene.letters)
         outcome = await hall.ask(wish)
         await redis.call(
             "DEL", *(hall.pool.key(name) for name in ("units", "ends", "owners", "meta", "changes"))
@@ -110,7 +110,7 @@ async def test_a_batch_of_wishes_is_one_after_the_other(
     app: App, redis: Redis, scene: Scene, asked: list[Best]
 ) -> None:
     """What the script remembers of a map between wishes is what Python sees when it looks anew."""
-    hall = await a_hall(app.holds, redis, scene.layout, scene.letters)
+    hall = await a_hall(app.hold_scripts, redis, scene.layout, scene.letters)
     states = bytearray(scene.letters.encode())
 
     outcomes = await asyncio.gather(*(hall.ask(wish, owner_id=owner) for owner, wish in enumerate(asked, 1)))
@@ -139,7 +139,7 @@ async def test_orphan_verdicts_are_the_same_in_both(
         seats = tuple(
             sorted(data.draw(st.lists(st.sampled_from(nearby), min_size=1, max_size=5, unique=True)))
         )
-        hall = await a_hall(app.holds, redis, scene.layout, scene.letters)
+        hall = await a_hall(app.hold_scripts, redis, scene.layout, scene.letters)
 
         outcome = await hall.ask(Seats(seats, OrphanRule.WARN, runs_of(scene.layout, seats)))
 

@@ -27,9 +27,9 @@ from holdfast.layouts.body import CategoryBody, RowBody, SectionBody
 from holdfast.organisers.errors import LayoutUnsafe
 from holdfast.organisers.layout_change import Relayout
 from holdfast.organisers.layout_change_forms import LayoutChange
-from holdfast.organisers.price_rules_store import PriceDesk
-from holdfast.organisers.scope import Keeper
-from holdfast.organisers.shows_store import Schedule
+from holdfast.organisers.price_rules_store import PriceRulesStore
+from holdfast.organisers.scope import Scope
+from holdfast.organisers.shows_store import ShowEditor
 from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
 from tests.cast import Fan, a_show, fans
 from tests.patience import until
@@ -41,7 +41,7 @@ LEDGER = Queries("holdfast.bookings")
 PEOPLE, TRIES = 12, 12
 CHANGES = 12
 ROWS, ROW = "ABCDEFGH", 10
-ADMIN = Keeper(1, is_admin=True)
+ADMIN = Scope(1, is_admin=True)
 
 
 def rules(change_minor: int) -> PriceRules:
@@ -102,7 +102,7 @@ async def test_everybody_is_charged_what_they_were_told_while_prices_step(
     app: App, api: httpx2.AsyncClient
 ) -> None:
     show, people = await a_sale(app), await fans(app, api, PEOPLE)
-    desk = PriceDesk(app.postgres, app.catalogue, ADMIN, pause_s=3600)
+    desk = PriceRulesStore(app.postgres, app.catalogue, ADMIN, pause_s=3600)
     said: list[tuple[dict[str, Any], httpx2.Response]] = []
 
     async def stepping() -> None:
@@ -158,7 +158,7 @@ async def test_no_seat_that_somebody_has_is_another_after_a_layout_was_changed(
     app: App, api: httpx2.AsyncClient
 ) -> None:
     show, people = await a_sale(app), await fans(app, api, PEOPLE)
-    schedule = Schedule(app.postgres, app.catalogue, app.config, ADMIN)
+    schedule = ShowEditor(app.postgres, app.catalogue, app.config, ADMIN)
     desk = Relayout(app.postgres, app.catalogue, schedule)
     said: list[tuple[dict[str, Any], httpx2.Response]] = []
     outcomes: Counter[str] = Counter()
@@ -207,7 +207,7 @@ async def test_a_hold_that_is_being_opened_is_waited_for(app: App) -> None:
     names = [str(n) for n in range(1, ROW)] + ["last"]
     layout = Layout.build(hall(names, "1-5"))
     await store_layout(app.postgres, layout)
-    desk = Relayout(app.postgres, app.catalogue, Schedule(app.postgres, app.catalogue, app.config, ADMIN))
+    desk = Relayout(app.postgres, app.catalogue, ShowEditor(app.postgres, app.catalogue, app.config, ADMIN))
     opening = replace(till.opening(ROW - 1, price_minor=3000), claimed_at_s=time.monotonic())
 
     async def somebody_waits() -> bool:

@@ -57,7 +57,7 @@ class TestOneTicket:
             north.scans("HELLO", scan_id="1"),
             north.scans(other, scan_id="1"),
             north.scans(code, Way.EXIT, scan_id="1"),
-            doorway.app.gate.undo(north.account_id, first.show_id, first.check_in_id, "1"),
+            doorway.app.checkin.undo(north.account_id, first.show_id, first.check_in_id, "1"),
         ):
             with pytest.raises(ScanIdUsed):
                 await act
@@ -90,7 +90,7 @@ class TestOneTicket:
         found = await north.scans("HELLO")
 
         assert (found.verdict, found.seat, found.number) == (Verdict.UNKNOWN, None, None)
-        (count,) = await doorway.app.gate.counts([doorway.till.show])
+        (count,) = await doorway.app.checkin.counts([doorway.till.show])
         assert [(gate.gate, gate.refused) for gate in count.gates] == [("North", 1)]
 
     async def test_of_another_show_is_refused_there_and_good_here(self, app: App, doorway: Doorway) -> None:
@@ -178,7 +178,7 @@ class TestUndo:
         ticket, code = await doorway.ticket(3)
         done = await north.scans(code)
 
-        await doorway.app.gate.undo(north.account_id, done.show_id, done.check_in_id, a_scan())
+        await doorway.app.checkin.undo(north.account_id, done.show_id, done.check_in_id, a_scan())
 
         assert (await doorway.again(ticket)).used_at is None
         assert (await north.scans(code)).verdict is Verdict.ADMITTED
@@ -196,7 +196,7 @@ class TestUndo:
         await north.scans(code, Way.EXIT)
 
         with pytest.raises(NothingToUndo):
-            await doorway.app.gate.undo(north.account_id, first.show_id, first.check_in_id, a_scan())
+            await doorway.app.checkin.undo(north.account_id, first.show_id, first.check_in_id, a_scan())
 
     async def test_a_refusal_cannot_be_undone(self, doorway: Doorway) -> None:
         north = await doorway.stand()
@@ -205,14 +205,14 @@ class TestUndo:
         refused = await north.scans(code)
 
         with pytest.raises(NothingToUndo):
-            await doorway.app.gate.undo(north.account_id, refused.show_id, refused.check_in_id, a_scan())
+            await doorway.app.checkin.undo(north.account_id, refused.show_id, refused.check_in_id, a_scan())
 
     async def test_by_a_gate_of_this_show_only(self, app: App, doorway: Doorway) -> None:
         done = await (await doorway.stand()).scans((await doorway.ticket(3))[1])
         stranger = await (await a_doorway(app)).stand()
 
         with pytest.raises(NothingToUndo):
-            await app.gate.undo(stranger.account_id, done.show_id, done.check_in_id, a_scan())
+            await app.checkin.undo(stranger.account_id, done.show_id, done.check_in_id, a_scan())
 
 
 class TestPasses:
@@ -224,7 +224,7 @@ class TestPasses:
         with pytest.raises(NoGatePass):
             await north.scans(code)
         with pytest.raises(NoGatePass):
-            await doorway.app.gate.standby(north.account_id)
+            await doorway.app.checkin.standby(north.account_id)
 
     async def test_a_pass_is_good_on_its_day(self, doorway: Doorway) -> None:
         now = datetime.now(UTC)
@@ -295,37 +295,37 @@ class TestLiveCodes:
 class TestSearch:
     async def test_by_reference_in_any_case(self, doorway: Doorway) -> None:
         ticket, _ = await doorway.ticket(3)
-        standby = await doorway.app.gate.standby((await doorway.stand()).account_id)
+        standby = await doorway.app.checkin.standby((await doorway.stand()).account_id)
 
-        found = await doorway.app.gate.search(standby, reference(ticket.show_id, ticket.number).lower())
+        found = await doorway.app.checkin.search(standby, reference(ticket.show_id, ticket.number).lower())
 
         assert [one.serial for one, _ in found] == [ticket.serial]
 
     async def test_only_in_the_shows_of_the_pass(self, app: App, doorway: Doorway) -> None:
         ticket, _ = await doorway.ticket(3)
-        stranger = await app.gate.standby((await (await a_doorway(app)).stand()).account_id)
+        stranger = await app.checkin.standby((await (await a_doorway(app)).stand()).account_id)
 
-        assert await app.gate.search(stranger, reference(ticket.show_id, ticket.number)) == []
+        assert await app.checkin.search(stranger, reference(ticket.show_id, ticket.number)) == []
 
     async def test_not_more_often_than_the_limit(self, doorway: Doorway) -> None:
-        standby = await doorway.app.gate.standby((await doorway.stand()).account_id)
+        standby = await doorway.app.checkin.standby((await doorway.stand()).account_id)
         for _ in range(SEARCHES_A_MINUTE_MAX):
-            await doorway.app.gate.search(standby, "nobody")
+            await doorway.app.checkin.search(standby, "nobody")
 
         with pytest.raises(SearchMax):
-            await doorway.app.gate.search(standby, "nobody")
+            await doorway.app.checkin.search(standby, "nobody")
 
     async def test_searches_of_an_earlier_minute_count_no_more_and_are_not_kept(
         self, doorway: Doorway
     ) -> None:
-        standby = await doorway.app.gate.standby((await doorway.stand()).account_id)
+        standby = await doorway.app.checkin.standby((await doorway.stand()).account_id)
         await doorway.app.postgres.execute(
             "INSERT INTO gate_search SELECT $1, now() - interval '2 minutes' - i * interval '1 second'"
             " FROM generate_series(1, $2) AS i",
             *(standby.pass_id, SEARCHES_A_MINUTE_MAX),
         )
 
-        await doorway.app.gate.search(standby, "nobody")
+        await doorway.app.checkin.search(standby, "nobody")
 
         kept = await doorway.app.postgres.fetchval(
             "SELECT count(*) FROM gate_search WHERE pass_id = $1", standby.pass_id
@@ -354,7 +354,7 @@ async def test_the_same_code_at_two_gates_at_once_lets_one_in(app: App) -> None:
         assert set(by_verdict) == {Verdict.ADMITTED, Verdict.USED}
         won, lost = by_verdict[Verdict.ADMITTED], by_verdict[Verdict.USED]
         assert (lost.first_gate, lost.first_at) == (won.gate, won.scanned_at)
-    assert (await app.gate.counts([doorway.till.show]))[0].inside == RACES
+    assert (await app.checkin.counts([doorway.till.show]))[0].inside == RACES
 
 
 async def test_a_ticket_is_used_or_given_back_and_never_both(app: App) -> None:

@@ -35,12 +35,12 @@ def a_scan_of(code: str, minutes_ago: float, way: Way = Way.ENTRY) -> OfflineSca
 
 
 async def told(stand: Stand, *scans: OfflineScan) -> list[UploadedScan]:
-    return await stand.app.gate.upload(stand.account_id, scans)
+    return await stand.app.checkin.upload(stand.account_id, scans)
 
 
 async def raised(doorway: Doorway) -> list[tuple[str, str | None, str]]:
     """(why, gate of the first, gate of the second)"""
-    rows = await doorway.app.gate.conflicts(doorway.till.show)
+    rows = await doorway.app.checkin.conflicts(doorway.till.show)
     return [(row["why"], row["first_gate"], row["second_gate"]) for row in rows]
 
 
@@ -112,7 +112,7 @@ class TestTold:
         assert one.check_in_id is not None
         show_id, check_in_id = from_public_id(one.check_in_id)
 
-        await doorway.app.gate.undo(north.account_id, show_id, check_in_id, a_scan())
+        await doorway.app.checkin.undo(north.account_id, show_id, check_in_id, a_scan())
 
         assert (await doorway.again(ticket)).is_inside
         assert (await north.scans(code)).verdict is Verdict.USED
@@ -262,7 +262,7 @@ class TestPack:
     async def test_it_is_for_the_first_device_alone(self, doorway: Doorway) -> None:
         north = await doorway.stand("North")
         with pytest.raises(NoDevice):
-            await doorway.app.gate.pack(await doorway.app.gate.standby(north.account_id))
+            await doorway.app.checkin.pack(await doorway.app.checkin.standby(north.account_id))
         await doorway.passes.bind_device(north.pass_id, PUBLIC)
         await doorway.passes.bind_device(north.pass_id, PUBLIC)
 
@@ -273,7 +273,7 @@ class TestPack:
 
     async def a_gate(self, doorway: Doorway, stand: Stand) -> OfflineGate:
         await doorway.passes.bind_device(stand.pass_id, PUBLIC)
-        raw = await doorway.app.gate.pack(await doorway.app.gate.standby(stand.account_id))
+        raw = await doorway.app.checkin.pack(await doorway.app.checkin.standby(stand.account_id))
         trusted = {key.key_id: key.public for key in (await doorway.app.tickets.keys()).values()}
         return OfflineGate(opened(raw, DEVICE.private_bytes_raw(), trusted))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.app import App, duties, duties_by_subject
-from holdfast.engines.loop import Duty
+from holdfast.engines.loop import Job
 from holdfast.runtime.roles import WORKED
 
 CALLS_MAX = 200  # what other tests have left undone is less than that
@@ -21,7 +21,7 @@ def test_every_subject_that_has_duties_is_asked(app: App) -> None:
     assert set(duties_by_subject(app)) == set(WORKED)
 
 
-async def comes_to_rest(duty: Duty) -> bool:
+async def comes_to_rest(duty: Job) -> bool:
     for _ in range(CALLS_MAX):
         if not await duty():
             return True

@@ -18,7 +18,7 @@ from holdfast.engines.embedded.binaries import every_postgres, find_postgres, fi
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.embedded.postgres import EmbeddedPostgres
 from holdfast.engines.embedded.supervise import Recipe, Supervisor
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.engines.startup_checks import connect, holds_facts, ledger_facts
 
 NOTE = "CREATE TABLE IF NOT EXISTS note (words text)"
@@ -136,7 +136,7 @@ class TestTheDataFolder:
     async def test_a_second_start_on_the_same_folder_is_refused_in_one_line(self, tmp_path: Path) -> None:
         async with engines(tmp_path):
             with pytest.raises(
-                Trouble, match=rf"in use by Holdfast process {os.getpid()}: stop it"
+                OperatorError, match=rf"in use by Holdfast process {os.getpid()}: stop it"
             ) as refused:
                 async with engines(tmp_path):
                     pytest.fail("two on one folder")
@@ -173,14 +173,14 @@ class TestTheDataFolder:
         (tmp_path / "postgres").mkdir()
         (tmp_path / "postgres" / "PG_VERSION").write_text("9\n")
 
-        with pytest.raises(Trouble, match="no PostgreSQL 9 found"):
+        with pytest.raises(OperatorError, match="no PostgreSQL 9 found"):
             async with engines(tmp_path):
                 pytest.fail("version 9 started")
 
     async def test_a_folder_that_cannot_be_made_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
 
-        with pytest.raises(Trouble, match="cannot make the data folder"):
+        with pytest.raises(OperatorError, match="cannot make the data folder"):
             async with engines(tmp_path / "file" / "data"):
                 pytest.fail("a folder in a file")
 
@@ -286,7 +286,7 @@ class TestSupervisor:
     async def test_who_ends_before_it_is_ready_is_reported_with_its_last_words(
         self, supervisor: Supervisor, tmp_path: Path
     ) -> None:
-        with pytest.raises(Trouble, match="broken did not start: the disk is full"):
+        with pytest.raises(OperatorError, match="broken did not start: the disk is full"):
             await supervisor.start(shell("broken", "echo the disk is full; exit 7", tmp_path / "never"))
 
     async def test_who_dies_all_the_time_is_started_ever_more_slowly(
@@ -327,11 +327,11 @@ class TestBinaries:
 
 
 async def test_a_lost_connection_is_trouble_not_a_traceback(tmp_path: Path) -> None:
-    with pytest.raises(Trouble, match="PostgreSQL cannot be reached"):
+    with pytest.raises(OperatorError, match="PostgreSQL cannot be reached"):
         await connect(f"postgresql://holdfast@/holdfast?host={tmp_path}")
-    with pytest.raises(Trouble, match="HOLDFAST_DATABASE_URL is not understood"):
+    with pytest.raises(OperatorError, match="HOLDFAST_DATABASE_URL is not understood"):
         await connect("mysql://holdfast")
-    with pytest.raises(Trouble, match="Redis cannot be reached"):
+    with pytest.raises(OperatorError, match="Redis cannot be reached"):
         await holds_facts(f"unix://{tmp_path}/none.sock")
-    with pytest.raises(Trouble, match="HOLDFAST_REDIS_URL is not understood"):
+    with pytest.raises(OperatorError, match="HOLDFAST_REDIS_URL is not understood"):
         await holds_facts("http://localhost")

@@ -61,14 +61,14 @@ async def news_only(app: App) -> None:
 async def hears(app: App) -> None:
     await turns_are_free(app)
     await app.outbox.settle(1_000_000)
-    listener = Listener(app.outbox, consumer(app.figures), app.config, wait_s=0.01)
+    listener = Listener(app.outbox, consumer(app.reports), app.config, wait_s=0.01)
     async with asyncio.timeout(60):
         while await listener.listen():
             pass
 
 
 async def figures(app: App, show_id: int) -> ShowFigures:
-    return await app.figures.of_show(show_id, None)
+    return await app.reports.of_show(show_id, None)
 
 
 async def a_booking_moves(app: App, show_id: int, chance: random.Random, mine: list[Booking]) -> None:
@@ -83,14 +83,14 @@ async def a_booking_moves(app: App, show_id: int, chance: random.Random, mine: l
             with suppress(SeatsTaken):  # the map frees what lapsed a moment later
                 mine.append(await hold(app, show_id, an_owner(), *seats))
         case "pay" if held:
-            await app.cashier.pay(an_ask(chance.choice(held)))
+            await app.saga_runner.pay(an_ask(chance.choice(held)))
         case "decline" if held:
-            await app.cashier.pay(an_ask(chance.choice(held), "tok_declined"))
+            await app.saga_runner.pay(an_ask(chance.choice(held), "tok_declined"))
         case "let go" if held:
-            await app.sales.cancel(await now_of(app, chance.choice(held)))
+            await app.holds.cancel(await now_of(app, chance.choice(held)))
         case "lapse" if held:
             await Till(app, show_id).lapse(chance.choice(held).number)
-            await SaleDuties(app.ledger, app.claims, app.seatmap, app.config).sweep()
+            await SaleDuties(app.bookings, app.claims, app.seatmap, app.config).sweep()
         case "reduce" if confirmed:
             booking = await now_of(app, chance.choice(confirmed))
             if len(booking.seats) > 1:
@@ -179,7 +179,7 @@ async def test_after_whatever_people_do_figures_are_what_the_ledger_says(app: Ap
         await hears(app)
         assert await figures(app, show_id) == told
 
-    await app.figures.rebuild_show(show_id)
+    await app.reports.rebuild_show(show_id)
     assert await figures(app, show_id) == told
 
 
@@ -191,7 +191,7 @@ async def test_a_rebuild_puts_right_what_is_wrong_and_facts_heard_later_change_n
         "INSERT INTO figure_stage (show_id, number, stage, at) VALUES ($1, 1, 'confirmed', now())", show_id
     )
 
-    await app.figures.rebuild_show(show_id)  # before a single fact was heard
+    await app.reports.rebuild_show(show_id)  # before a single fact was heard
     told = await figures(app, show_id)
     await hears(app)
 
@@ -202,13 +202,13 @@ async def test_a_rebuild_puts_right_what_is_wrong_and_facts_heard_later_change_n
 async def test_a_block_is_nobodys_booking(app: App) -> None:
     show_id = await cast.a_show(app, 10)
     await app.seatmap.rebuild(show_id, "test")
-    number = await app.sales.block(show_id, (1, 2), "band", 1)
+    number = await app.holds.block(show_id, (1, 2), "band", 1)
     assert isinstance(number, int)
-    await app.sales.unblock(await Till(app, show_id).booking(number), 1)
+    await app.holds.unblock(await Till(app, show_id).booking(number), 1)
 
     await hears(app)
     heard = await figures(app, show_id)
-    await app.figures.rebuild_show(show_id)
+    await app.reports.rebuild_show(show_id)
 
     assert heard.figures.funnel.held == 0
     assert await figures(app, show_id) == heard
@@ -224,7 +224,7 @@ async def test_who_came_in_is_counted_by_gate_and_minute_and_what_was_taken_back
     await south.scans(codes[2])
     await south.scans(codes[2], Way.EXIT)
     mistake = await north.scans(codes[3])
-    await app.gate.undo(north.account_id, doorway.till.show, mistake.check_in_id, a_scan())
+    await app.checkin.undo(north.account_id, doorway.till.show, mistake.check_in_id, a_scan())
 
     told = (await figures(app, doorway.till.show)).gates
 
@@ -245,7 +245,7 @@ async def test_a_sheet_has_every_seat_and_runs_nothing(app: App) -> None:
     await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))
     await hears(app)
 
-    text = b"".join([page async for page in app.figures.sheet([show_id])]).decode()
+    text = b"".join([page async for page in app.reports.sheet([show_id])]).decode()
 
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     assert [(row["seat"], row["price_minor"], bool(row["returned_at"])) for row in rows] == [

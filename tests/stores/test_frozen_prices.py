@@ -34,8 +34,8 @@ from holdfast.app import App
 from holdfast.bookings import from_public_id
 from holdfast.holds import booking_page
 from holdfast.organisers.jobs import PriceDuties
-from holdfast.organisers.price_rules_store import PriceDesk
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.price_rules_store import PriceRulesStore
+from holdfast.organisers.scope import Scope
 from holdfast.pricing.rules import DemandStep, EarlyStep, LateStep, PriceRule, PriceRules
 from tests.cast import Fan, a_show, fans
 from tests.stores.paid import refund_duties
@@ -120,7 +120,7 @@ class FrozenPrices(RuleBasedStateMachine):
         app = self.world.app
         self.show = self.do(a_show(app, SEATS, price_minor=BASE, owner_seats_max=20, sold_on=terms))
         self.people: list[Fan] = self.do(fans(app, self.world.api, 3))
-        self.desk = PriceDesk(app.postgres, app.catalogue, Keeper(1, is_admin=True), pause_s=3600)
+        self.desk = PriceRulesStore(app.postgres, app.catalogue, Scope(1, is_admin=True), pause_s=3600)
         self.plan: PriceRules | None = None
         self.promises: list[Promise] = []
 
@@ -201,7 +201,7 @@ class FrozenPrices(RuleBasedStateMachine):
     def lapses(self, promise: Promise) -> None:
         _, number = from_public_id(promise.page["booking_id"])
         self.sql("UPDATE booking SET expires_at = now() WHERE show_id = $1 AND number = $2", number)
-        self.do(self.world.app.ledger.sweep(500))
+        self.do(self.world.app.bookings.sweep(500))
 
     @rule(promise=consumes(bought))
     def gives_everything_back(self, promise: Promise) -> None:
@@ -234,7 +234,7 @@ class FrozenPrices(RuleBasedStateMachine):
         app = self.world.app
         app.catalogue.forget(self.show)
         show = await app.catalogue.show_on_sale(self.show)
-        booking = await app.ledger.booking(*from_public_id(promise.page["booking_id"]))
+        booking = await app.bookings.booking(*from_public_id(promise.page["booking_id"]))
         assert booking is not None
         page = booking_page(booking, show, await app.catalogue.terms(show, booking.revision))
         told: dict[str, Any] = msgspec.to_builtins(page)

@@ -17,12 +17,12 @@ OFF, WARN, REFUSE = OrphanRule.OFF, OrphanRule.WARN, OrphanRule.REFUSE
 
 
 @pytest.fixture
-def hall(either_box: App) -> Callable[..., Any]:
+def hall(either_app: App) -> Callable[..., Any]:
     """A hall of rows of ten, or whatever a test asks for."""
 
     async def build(*sizes: int, letters: str = "", standing: int = 0, **window: Any) -> Hall:
         layout = rows(*(sizes or (10, 10)), standing=standing)
-        return await a_hall(either_box.holds, either_box.redis, layout, letters, **window)
+        return await a_hall(either_app.hold_scripts, either_app.redis, layout, letters, **window)
 
     return build
 

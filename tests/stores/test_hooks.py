@@ -13,7 +13,7 @@ from holdfast.outbox import Fact
 from holdfast.webhooks_out.delivery import PAUSES_S, Reply
 from holdfast.webhooks_out.endpoint import EndpointChange
 from holdfast.webhooks_out.errors import EndpointOff, NoSuchDelivery, NoSuchEndpoint
-from holdfast.webhooks_out.store import Hooks
+from holdfast.webhooks_out.store import OutgoingWebhooks
 from tests.stores.hearing import Ears
 from tests.stores.receivers import House, a_house, a_receiver, another_house, says
 from tests.stores.stages import hold
@@ -23,12 +23,12 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def hooks(app: App) -> Hooks:
-    return Hooks(app.postgres, replace(app.config, hook_lenient=1))
+def hooks(app: App) -> OutgoingWebhooks:
+    return OutgoingWebhooks(app.postgres, replace(app.config, hook_lenient=1))
 
 
 @pytest.fixture
-async def house(app: App, hooks: Hooks) -> AsyncIterator[House]:
+async def house(app: App, hooks: OutgoingWebhooks) -> AsyncIterator[House]:
     async with a_house(app, hooks) as opened:
         yield opened
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.accounts import NewAccount, People
+from holdfast.accounts import Accounts, NewAccount
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.errors import BadCredentials, Busy, Refusal, TooManyRequests
@@ -15,7 +15,7 @@ from tests.stores.offices import CONFIG, HERE, PASSWORD, Offices, signed_up
 
 
 @pytest.mark.parametrize("wrong", ["password", "address", "guest"])
-async def test_a_failed_login_does_not_say_what_was_wrong(people: People, email: str, wrong: str) -> None:
+async def test_a_failed_login_does_not_say_what_was_wrong(people: Accounts, email: str, wrong: str) -> None:
     if wrong == "password":
         await signed_up(people, email)
     elif wrong == "guest":
@@ -26,7 +26,7 @@ async def test_a_failed_login_does_not_say_what_was_wrong(people: People, email:
     assert refused.value.details == {}
 
 
-async def test_the_time_of_a_failed_login_does_not_tell_either(people: People, email: str) -> None:
+async def test_the_time_of_a_failed_login_does_not_tell_either(people: Accounts, email: str) -> None:
     await signed_up(people, email)
     took: dict[str, list[float]] = {email: [], f"x{email}": []}
 
@@ -42,7 +42,7 @@ async def test_the_time_of_a_failed_login_does_not_tell_either(people: People, e
     assert abs(known - unknown) < max(0.010, known / 2)
 
 
-async def tries(people: People, email: str, count: int, address: str = HERE) -> list[type[Refusal]]:
+async def tries(people: Accounts, email: str, count: int, address: str = HERE) -> list[type[Refusal]]:
     refusals = []
     for _ in range(count):
         with pytest.raises(Refusal) as refused:
@@ -86,7 +86,7 @@ async def test_who_knows_the_password_may_log_in_often(offices: Offices, email: 
 
 async def test_without_redis_every_process_counts_for_itself(postgres: Postgres, email: str) -> None:
     nowhere = Redis("redis://127.0.0.1:1", links_max=1, timeout_s=0.2)
-    people = People(postgres, nowhere, replace(CONFIG, logins_per_minute_max=3))
+    people = Accounts(postgres, nowhere, replace(CONFIG, logins_per_minute_max=3))
 
     assert await tries(people, email, 4) == [BadCredentials] * 3 + [TooManyRequests]
 
@@ -106,7 +106,7 @@ async def test_too_many_passwords_at_once_are_told_to_come_back(offices: Offices
 
 
 async def test_an_old_hash_is_renewed_while_the_password_is_at_hand(
-    people: People, email: str, postgres: Postgres
+    people: Accounts, email: str, postgres: Postgres
 ) -> None:
     weaker = (
         "$argon2id$v=19$m=8192,t=1,p=1$CrRuww4zOuyKokfIc0/qVg$bBsMac0K4aCFoDV34yQcMS96/JtQXTADXPGctXCgl3g"

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from holdfast.engines.embedded import Engines, engines
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import Step, migrate, plan, steps
 from holdfast.engines.startup_checks import connect, holds_faults, ledger_faults
 
@@ -78,7 +78,7 @@ async def test_a_step_that_fails_leaves_nothing_and_those_before_it_stay(
 ) -> None:
     broken = Step(2, "0002_broken", "CREATE TABLE half (id int); SELECT 1 / 0;")
 
-    with pytest.raises(Trouble, match="0002_broken failed and was undone: division by zero"):
+    with pytest.raises(OperatorError, match="0002_broken failed and was undone: division by zero"):
         await migrate(empty, [PEOPLE, broken])
 
     assert await tables(empty) == {"schema_step", "person", "pet"}
@@ -89,7 +89,7 @@ async def test_a_step_changed_after_it_was_applied_stops_the_program(empty: asyn
     await migrate(empty, [PEOPLE])
     changed = Step(1, "0001_people", PEOPLE.sql + " -- a better idea")
 
-    with pytest.raises(Trouble, match="0001_people was changed after it was applied"):
+    with pytest.raises(OperatorError, match="0001_people was changed after it was applied"):
         await migrate(empty, [changed, TALLY])
 
 
@@ -102,7 +102,7 @@ async def test_line_ends_do_not_count_as_a_change(empty: asyncpg.Connection) -> 
 async def test_an_older_program_on_a_newer_database_is_refused(empty: asyncpg.Connection) -> None:
     await migrate(empty, [PEOPLE, TALLY])
 
-    with pytest.raises(Trouble, match=r"ahead of this program \(step 0002_tally\): upgrade"):
+    with pytest.raises(OperatorError, match=r"ahead of this program \(step 0002_tally\): upgrade"):
         await migrate(empty, [PEOPLE])
 
 
@@ -115,7 +115,7 @@ async def test_a_step_does_not_make_others_wait_for_its_lock_for_long(
     try:
         async with other.transaction():
             await other.execute("LOCK TABLE person IN ACCESS SHARE MODE")
-            with pytest.raises(Trouble, match="0002_hasty did not get its lock"):
+            with pytest.raises(OperatorError, match="0002_hasty did not get its lock"):
                 await migrate(empty, [PEOPLE, hasty])
         assert await migrate(empty, [PEOPLE, hasty]) == [hasty]
     finally:

@@ -123,7 +123,7 @@ class TestTheGateway:
 
     async def test_that_gave_back_what_we_know_nothing_of_is_found(self, app: App, till: Till) -> None:
         row = await app.postgres.fetchrow("SELECT * FROM payment WHERE show_id = $1", till.show)
-        await app.cashier.gateway.refund(
+        await app.saga_runner.gateway.refund(
             key="by somebody else", reference=row["reference"], amount_minor=100, currency="EUR"
         )
 
@@ -143,8 +143,8 @@ class TestTheGateway:
 
     async def test_that_has_money_under_a_key_we_do_not_know_is_found(self, app: App, till: Till) -> None:
         held = await self.held(app, till)
-        charge = await app.cashier.gateway.charge(
-            app.cashier._order((await app.payments.start(an_ask(held))).payment)  # type: ignore[arg-type]
+        charge = await app.saga_runner.gateway.charge(
+            app.saga_runner._order((await app.payments.start(an_ask(held))).payment)  # type: ignore[arg-type]
         )
         assert charge.reference is not None
         await till.postgres.execute(

@@ -13,9 +13,9 @@ from holdfast.config import Config
 from holdfast.notifications.errors import NoSuchNotice
 from holdfast.notifications.jobs import GROUP, begin_now, consumer
 from holdfast.notifications.notice import PAUSES_S, Channel, Kind, NoticesAsked, State
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
-from holdfast.organisers.shows_store import Schedule
+from holdfast.organisers.shows_store import ShowEditor
 from holdfast.outbox import from_json, to_json
 from holdfast.outbox.relay import Listener
 from holdfast.tickets.transfer import Giver
@@ -38,8 +38,8 @@ async def free_show(app: App) -> int:
     return await cast.a_show(app, 20, price_minor=0)
 
 
-def schedule(app: App) -> Schedule:
-    return Schedule(app.postgres, app.catalogue, app.config, Keeper(account_id=0, is_admin=True))
+def schedule(app: App) -> ShowEditor:
+    return ShowEditor(app.postgres, app.catalogue, app.config, Scope(account_id=0, is_admin=True))
 
 
 class TestHeard:
@@ -60,9 +60,9 @@ class TestHeard:
         account_id, address = await a_reader(office.app)
         show = await cast.a_show(office.app, 20)
         booking = await hold(office.app, show, account_id, 1)
-        await office.app.cashier.pay(an_ask(booking, "tok_declined"))
+        await office.app.saga_runner.pay(an_ask(booking, "tok_declined"))
         await office.app.postgres.execute("UPDATE booking SET expires_at = now() WHERE show_id = $1", show)
-        await office.app.ledger.sweep(1000)
+        await office.app.bookings.sweep(1000)
 
         await office.hear()
 
@@ -214,7 +214,7 @@ class TestWarning:
             booking = await hold(office.app, show, account_id, 1)
             await self.lapsing_in(office, show, 120)
             await office.post.warn()
-            await office.app.cashier.pay(an_ask(booking))
+            await office.app.saga_runner.pay(an_ask(booking))
 
             await office.send()
 
@@ -243,7 +243,7 @@ class TestTurns:
             account_id, _ = await a_reader(office.app)
             await hold(office.app, free_show, account_id, seat)
         await office.hear()
-        notices = office.app.notices
+        notices = office.app.notifications
 
         taken = await asyncio.gather(*(notices.take_due(3, [Channel.MAIL]) for _ in range(4)))
         ids = [due.id for some in taken for due in some]
@@ -267,7 +267,7 @@ class TestTurns:
         await hold(office.app, other, people[3][0], 1)
         await office.hear()
 
-        taken = await office.app.notices.take_due(4, [Channel.MAIL])
+        taken = await office.app.notifications.take_due(4, [Channel.MAIL])
 
         assert {due.kind for due in taken} == {Kind.TICKETS}
         assert people[3][1] in {due.address for due in taken}
@@ -278,7 +278,9 @@ class TestTurns:
         await hold(office.app, free_show, account_id, 1)
 
         await begin_now(office.app.outbox)
-        listener = Listener(office.app.outbox, consumer(office.app.notices), office.app.config, wait_s=0.02)
+        listener = Listener(
+            office.app.outbox, consumer(office.app.notifications), office.app.config, wait_s=0.02
+        )
         while await listener.listen():
             pass
 
@@ -290,7 +292,7 @@ class TestTurns:
         account_id, address = await a_reader(office.app)
         await hold(office.app, free_show, account_id, 1)
         await office.hear()
-        notices = office.app.notices
+        notices = office.app.notifications
 
         states = []
         for _ in range(len(PAUSES_S) + 1):
@@ -306,7 +308,7 @@ class TestTurns:
 
     async def test_nobody_replays_what_is_not_there(self, office: Office) -> None:
         with pytest.raises(NoSuchNotice):
-            await office.app.notices.replay(2**40)
+            await office.app.notifications.replay(2**40)
 
     async def test_what_is_old_is_forgotten_and_what_is_dead_is_not(
         self, office: Office, free_show: int
@@ -315,9 +317,9 @@ class TestTurns:
         for seat, (account_id, _) in enumerate(people):
             await hold(office.app, free_show, account_id, seat)
         await office.hear()
-        taken = {due.address: due for due in await office.app.notices.take_due(100, [Channel.MAIL])}
-        await office.app.notices.end(taken[people[0][1]], State.SENT)
-        await office.app.notices.end(taken[people[1][1]], State.DEAD, "no")
+        taken = {due.address: due for due in await office.app.notifications.take_due(100, [Channel.MAIL])}
+        await office.app.notifications.end(taken[people[0][1]], State.SENT)
+        await office.app.notifications.end(taken[people[1][1]], State.DEAD, "no")
         await office.app.postgres.execute(
             "UPDATE notice SET ended_at = now() - interval '91 days' WHERE show_id = $1", free_show
         )
@@ -334,8 +336,8 @@ class TestCommands:
         account_id, address = await a_reader(office.app)
         await hold(office.app, free_show, account_id, 1)
         await office.hear()
-        taken = {due.address: due for due in await office.app.notices.take_due(100, [Channel.MAIL])}
-        await office.app.notices.end(taken[address], State.DEAD, "550 no such mailbox")
+        taken = {due.address: due for due in await office.app.notifications.take_due(100, [Channel.MAIL])}
+        await office.app.notifications.end(taken[address], State.DEAD, "550 no such mailbox")
         urls = office.app.config
         env = {"HOLDFAST_DATABASE_URL": urls.database_url, "HOLDFAST_REDIS_URL": urls.redis_url}
 

@@ -12,9 +12,9 @@ from holdfast.bookings import Booking, public_id
 from holdfast.claim import Part
 from holdfast.config import Config
 from holdfast.notifications import Kind
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
-from holdfast.organisers.shows_store import Schedule
+from holdfast.organisers.shows_store import ShowEditor
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.store import Came
 from holdfast.tickets.transfer import Giver
@@ -40,8 +40,8 @@ class Scene:
         return self.office.app
 
     async def change(self, change: ShowChange) -> None:
-        keeper = Keeper(account_id=0, is_admin=True)
-        desk = Schedule(self.app.postgres, self.app.catalogue, self.app.config, keeper)
+        keeper = Scope(account_id=0, is_admin=True)
+        desk = ShowEditor(self.app.postgres, self.app.catalogue, self.app.config, keeper)
         await desk.change_show(self.show, change)
 
     async def ends_in(self, seconds: float) -> None:
@@ -64,13 +64,13 @@ async def lapsing(scene: Scene) -> Booking:
 async def lapsed(scene: Scene) -> Booking:
     booking = await hold(scene.app, scene.show, scene.reader, 1)
     await scene.ends_in(0)
-    await scene.app.ledger.sweep(1000)
+    await scene.app.bookings.sweep(1000)
     return booking
 
 
 async def declined(scene: Scene) -> Booking:
     booking = await hold(scene.app, scene.show, scene.reader, 1)
-    await scene.app.cashier.pay(an_ask(booking, "tok_declined"))
+    await scene.app.saga_runner.pay(an_ask(booking, "tok_declined"))
     return booking
 
 
@@ -83,7 +83,7 @@ async def pays_late(scene: Scene, *, may_book: bool) -> Booking:
     (started,) = await scene.app.payments.start_many([an_ask(booking)])
     assert started.payment is not None
     gone = await scene.app.payments.let_go(started.payment, is_sure=False)
-    await scene.app.sales.tell_map(scene.show, Part("let_go", started.payment.claim))
+    await scene.app.holds.tell_map(scene.show, Part("let_go", started.payment.claim))
     (late,) = await scene.app.payments.confirm_many([Came(gone, YES, 100, 50)])
     await scene.app.payments.book_late(late, may_book=may_book)
     return booking

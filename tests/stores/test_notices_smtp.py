@@ -15,7 +15,7 @@ from PIL import Image
 
 from holdfast.app import App
 from holdfast.config import Config
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.notifications.compose import Writer
 from holdfast.notifications.notice import Channel, SenderBody
 from holdfast.notifications.senders import Mail, senders_of
@@ -106,7 +106,7 @@ class TestWhole:
         self, office: Office, server: MailServer, show: int
     ) -> None:
         account_id, address = await a_reader(office.app)
-        await office.app.notices.set_sender(1, SenderBody("Théâtre, Paris", "hello@theatre.example"))
+        await office.app.notifications.set_sender(1, SenderBody("Théâtre, Paris", "hello@theatre.example"))
         await hold(office.app, show, account_id, 1)
 
         await office.hear_and_send()
@@ -204,7 +204,7 @@ class TestTrouble:
         account_id, address = await a_reader(office.app)
         await hold(office.app, show, account_id, 1)
         await office.hear()
-        notices = office.app.notices
+        notices = office.app.notifications
 
         (first,) = [due for due in await notices.take_due(9, [Channel.MAIL]) if due.address == address]
         assert await notices.renew([first]) == {first.id}
@@ -274,8 +274,10 @@ class TestTrouble:
         await hold(office.app, show, account_id, 1)
         await office.hear()
         app = office.app
-        writer = Writer(app.postgres, app.catalogue, app.ledger, app.tickets, app.config)
-        (due,) = [one for one in await app.notices.take_due(100, [Channel.MAIL]) if one.address == address]
+        writer = Writer(app.postgres, app.catalogue, app.bookings, app.tickets, app.config)
+        (due,) = [
+            one for one in await app.notifications.take_due(100, [Channel.MAIL]) if one.address == address
+        ]
         letter = await writer.letter(due)
         assert letter is not None
         async with Mail(app.config).open() as link:
@@ -298,7 +300,7 @@ class TestTrouble:
         await office.hear_and_send()
         (row,) = await office.rows(address)
 
-        await office.app.notices.replay(row["id"])
+        await office.app.notifications.replay(row["id"])
         await office.send()
 
         first, again = server.to(address)
@@ -328,7 +330,7 @@ class TestSettings:
         ],
     )
     def test_a_setting_that_is_not_understood_is_named(self, settings: dict[str, str], named: str) -> None:
-        with pytest.raises(Trouble, match=named):
+        with pytest.raises(OperatorError, match=named):
             senders_of(Config(**settings))  # type: ignore[arg-type]
 
     def test_a_password_is_in_no_log(self, config: Config) -> None:

@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from holdfast.app import App
 from holdfast.config import Config
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.notifications.senders import senders_of
 from tests import cast
 from tests.stores.letterboxes import MAIL_FROM, MailServer, a_mail_server, a_reader, an_office
@@ -149,5 +149,5 @@ def test_a_file_that_is_none_is_named(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         file.write_text(text)
 
-    with pytest.raises(Trouble, match="HOLDFAST_MAIL_CA_FILE"):
+    with pytest.raises(OperatorError, match="HOLDFAST_MAIL_CA_FILE"):
         senders_of(Config(mail_url="smtp://mail.example", mail_from=MAIL_FROM, mail_ca_file=str(file)))

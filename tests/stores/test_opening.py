@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.app import App
-from holdfast.bookings import Answer, Ledger, Lost, Opened, Refused, Same, State
-from holdfast.engines.metrics import meter
+from holdfast.bookings import Answer, Bookings, Lost, Opened, Refused, Same, State
+from holdfast.engines.metrics import metrics
 from tests.patience import until
 from tests.stores.tills import Till, a_till, an_owner, other_ledger
 
@@ -21,7 +21,7 @@ async def till(app: App) -> Till:
 
 
 @pytest.fixture
-async def elsewhere(app: App) -> AsyncIterator[Ledger]:
+async def elsewhere(app: App) -> AsyncIterator[Bookings]:
     """The ledger of another process."""
     postgres, ledger = other_ledger(app)
     yield ledger
@@ -90,7 +90,7 @@ class TestAllOrNothing:
         assert await till.violations() == []
 
     async def test_batches_in_opposite_order_cannot_wait_for_each_other(
-        self, till: Till, elsewhere: Ledger
+        self, till: Till, elsewhere: Bookings
     ) -> None:
         """One has seat 5 and waits for 10, to go on to 15; the other wants 15 and 5. Taken in the order they
         were asked for, each would have what the other waits for."""
@@ -111,7 +111,7 @@ class TestAllOrNothing:
         assert _retries() == before
 
     async def test_batches_in_opposite_order_race_and_each_seat_has_one_winner(
-        self, till: Till, elsewhere: Ledger
+        self, till: Till, elsewhere: Bookings
     ) -> None:
         for first in range(0, 48, 16):
             pairs = [(seat, seat + 1) for seat in range(first, first + 16, 2)]
@@ -171,7 +171,7 @@ class TestLapsedRows:
         assert 0 < answer.rivals[0].left_ms <= 400
 
     async def test_are_closed_once_by_sweeps_and_openings_at_the_same_time(
-        self, till: Till, elsewhere: Ledger
+        self, till: Till, elsewhere: Bookings
     ) -> None:
         lapsed = [await till.opened(seat, owner_id=an_owner()) for seat in range(20)]
         for booking in lapsed:
@@ -223,7 +223,7 @@ class TestLimits:
         assert sorted(await till.taken()) == [0, 1, 2, 3]
         assert await till.violations() == []
 
-    async def test_hold_for_one_owner_in_several_processes(self, app: App, elsewhere: Ledger) -> None:
+    async def test_hold_for_one_owner_in_several_processes(self, app: App, elsewhere: Bookings) -> None:
         till = await a_till(app, owner_seats_max=4)
         here = [till.opening(seat, seat + 1) for seat in (0, 2, 4)]
         there = [till.opening(seat, seat + 1) for seat in (10, 12, 14)]
@@ -260,7 +260,7 @@ class TestIdempotency:
         assert await till.rows() == 1
 
     async def test_the_same_request_in_two_processes_gives_one_booking(
-        self, till: Till, elsewhere: Ledger
+        self, till: Till, elsewhere: Bookings
     ) -> None:
         openings = [till.opening(seat) for seat in range(10)]
 
@@ -369,7 +369,7 @@ async def _wait(till: Till, how_many: int) -> bool:
 
 def _retries() -> float:
     """Batches that were sent again because they had met a deadlock."""
-    lines = meter.text().decode().splitlines()
+    lines = metrics.text().decode().splitlines()
     return sum(float(line.split()[-1]) for line in lines if line.startswith("holdfast_ledger_retries_total"))
 
 

@@ -36,7 +36,7 @@ async def test_what_happened_to_a_booking_is_told_in_order_with_all_there_is_to_
     app: App, till: Till, ears: Ears
 ) -> None:
     booking = await hold(app, till.show, till.owner, 3, 4)
-    await app.sales.cancel(booking)
+    await app.holds.cancel(booking)
     free = await till.opened(7, price_minor=0)
 
     await relayed(app)
@@ -165,7 +165,7 @@ async def test_a_fact_stays_until_everybody_has_passed_it_and_for_a_while_longer
 
     await ears.listen()
     await app.postgres.execute("UPDATE consumer_group SET checkpoint = $1", await checkpoint(app, RELAY))
-    await app.sales.cancel(booking)
+    await app.holds.cancel(booking)
     await relayed(app, relay)
     await relay.purge()
     assert await till.facts(booking.number) == ["booking.cancelled"]

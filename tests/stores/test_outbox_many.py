@@ -80,10 +80,10 @@ async def test_many_are_told_in_one_go_and_in_order(app: App, till: Till, choir:
 async def test_one_that_fails_keeps_only_its_own_booking_waiting(app: App, till: Till, choir: Choir) -> None:
     unlucky = await hold(app, till.show, an_owner(), 1)
     lucky = await hold(app, till.show, an_owner(), 2)
-    await app.sales.cancel(unlucky)
+    await app.holds.cancel(unlucky)
     choir.unlucky = unlucky.number
     await choir.listen()
-    await app.sales.cancel(lucky)
+    await app.holds.cancel(lucky)
     await choir.listen()
 
     assert choir.ears.of(lucky.number) == ["booking.held", "booking.cancelled"]
@@ -106,7 +106,7 @@ async def test_what_waits_keeps_what_comes_behind_it_waiting(app: App, till: Til
     await app.postgres.execute(
         "UPDATE parked_fact SET due_at = 'infinity' WHERE group_name = $1", choir.ears.group
     )
-    await app.sales.cancel(booking)
+    await app.holds.cancel(booking)
     other = await hold(app, till.show, an_owner(), 2)
     await choir.listen()
 

@@ -40,7 +40,7 @@ async def test_a_fact_that_fails_keeps_only_its_own_booking_waiting(app: App, ti
     lucky = await hold(app, till.show, an_owner(), 2)
     relay = await relayed(app)
     await ears.listen()
-    await app.sales.cancel(unlucky)
+    await app.holds.cancel(unlucky)
     await relayed(app, relay)
     await ears.listen()
 
@@ -59,7 +59,7 @@ async def test_after_many_tries_a_fact_is_dead_and_those_behind_it_go_on(
     app: App, till: Till, ears: Ears
 ) -> None:
     booking = await hold(app, till.show, an_owner(), 1)
-    await app.sales.cancel(booking)
+    await app.holds.cancel(booking)
     ears.fails = lambda fact: fact.kind == "booking.held"
     await relayed(app)
     for _ in range(ears.tries_max + 1):
@@ -180,7 +180,7 @@ async def test_without_a_bus_seats_are_sold_and_facts_are_heard_all_the_same(
     await turns_are_free(app)
     bookings = [await hold(app, till.show, an_owner(), seat) for seat in range(5)]
     for booking in bookings:
-        await app.sales.cancel(booking)
+        await app.holds.cancel(booking)
 
     assert await relay.relay() == 0
     await ears.listen(listener)
@@ -212,7 +212,7 @@ async def test_what_an_emptied_bus_has_forgotten_is_told_again(app: App, till: T
 async def test_what_the_bus_has_lost_is_heard_before_what_it_has(app: App, till: Till, ears: Ears) -> None:
     """A hole: the bus has the second fact and not the first."""
     booking = await hold(app, till.show, an_owner(), 1)
-    await app.sales.cancel(booking)
+    await app.holds.cancel(booking)
     await relayed(app)
     bus = await app.outbox.bus()
     last = (await bus.reader().read(0, 100_000, 0))[-1]

@@ -51,14 +51,14 @@ async def confirmed(app: App, payment: Payment, charge: Charge = YES) -> Payment
 
 
 async def test_a_hold_that_is_paid_for_is_paying_with_another_fence_and_a_later_end(
-    either_box: App, a_show: Show
+    either_app: App, a_show: Show
 ) -> None:
     show_id = await a_show()
-    before = await hold(either_box, show_id, an_owner(), 1, 2)
+    before = await hold(either_app, show_id, an_owner(), 1, 2)
 
-    (started,) = await either_box.payments.start_many([ask_for(before)])
+    (started,) = await either_app.payments.start_many([ask_for(before)])
 
-    after = await either_box.ledger.booking(show_id, before.number)
+    after = await either_app.bookings.booking(show_id, before.number)
     assert after is not None
     assert started.payment is not None
     assert (started.outcome, after.state) == ("charge", State.PAYING)
@@ -68,20 +68,20 @@ async def test_a_hold_that_is_paid_for_is_paying_with_another_fence_and_a_later_
     assert started.payment.amount_minor == 3000
 
 
-async def test_of_many_who_pay_for_the_same_booking_one_does(either_box: App, a_show: Show) -> None:
-    booking = await hold(either_box, await a_show(), an_owner(), 1)
+async def test_of_many_who_pay_for_the_same_booking_one_does(either_app: App, a_show: Show) -> None:
+    booking = await hold(either_app, await a_show(), an_owner(), 1)
 
-    answers = await either_box.payments.start_many([ask_for(booking) for _ in range(5)])
+    answers = await either_app.payments.start_many([ask_for(booking) for _ in range(5)])
 
     assert [answer.outcome for answer in answers] == ["charge", *["paying"] * 4]
 
 
-async def test_the_same_request_is_the_same_payment(either_box: App, a_show: Show) -> None:
-    booking = await hold(either_box, await a_show(), an_owner(), 1)
+async def test_the_same_request_is_the_same_payment(either_app: App, a_show: Show) -> None:
+    booking = await hold(either_app, await a_show(), an_owner(), 1)
     ask = ask_for(booking)
 
-    first, twin = await either_box.payments.start_many([ask, ask])
-    again = await either_box.payments.start(ask)
+    first, twin = await either_app.payments.start_many([ask, ask])
+    again = await either_app.payments.start(ask)
 
     assert [one.outcome for one in (first, twin, again)] == ["charge", "same", "same"]
     assert {one.payment.attempt for one in (first, twin, again) if one.payment} == {1}
@@ -101,7 +101,7 @@ async def test_what_is_not_held_is_not_paid_for(app: App, a_show: Show, how: str
     if how == "lapsed":
         await app.postgres.execute("UPDATE booking SET expires_at = now() WHERE show_id = $1", show_id)
     if how == "cancelled":
-        await app.ledger.cancel(booking, booking.owner_id)
+        await app.bookings.cancel(booking, booking.owner_id)
 
     (started,) = await app.payments.start_many([ask])
 
@@ -109,14 +109,14 @@ async def test_what_is_not_held_is_not_paid_for(app: App, a_show: Show, how: str
     assert await app.payments.latest(show_id, booking.number) is None
 
 
-async def test_money_that_came_confirms_with_tickets_books_and_a_fact(either_box: App, a_show: Show) -> None:
+async def test_money_that_came_confirms_with_tickets_books_and_a_fact(either_app: App, a_show: Show) -> None:
     show_id = await a_show()
-    payment = await paying(either_box, show_id, 3, 4)
+    payment = await paying(either_app, show_id, 3, 4)
 
-    after = await confirmed(either_box, payment)
-    again = await confirmed(either_box, payment)
+    after = await confirmed(either_app, payment)
+    again = await confirmed(either_app, payment)
 
-    postgres = either_box.postgres
+    postgres = either_app.postgres
     assert (after.step, after.booking_state) == (Step.PAID, State.CONFIRMED)
     assert again.step is Step.PAID
     tickets = await postgres.fetch("SELECT seat FROM ticket WHERE show_id = $1 ORDER BY seat", show_id)
@@ -130,17 +130,17 @@ async def test_money_that_came_confirms_with_tickets_books_and_a_fact(either_box
     assert [row["kind"] for row in kinds] == ["booking.held", "booking.paying", "booking.confirmed"]
 
 
-async def test_a_decline_gives_the_hold_its_time_back_and_another_key(either_box: App, a_show: Show) -> None:
+async def test_a_decline_gives_the_hold_its_time_back_and_another_key(either_app: App, a_show: Show) -> None:
     show_id = await a_show()
-    before = await hold(either_box, show_id, an_owner(), 1)
+    before = await hold(either_app, show_id, an_owner(), 1)
     ask = ask_for(before)
-    first = await either_box.payments.start(ask)
+    first = await either_app.payments.start(ask)
     assert first.payment is not None
 
-    after = await either_box.payments.give_back(first.payment, NO, Step.DECLINED)
-    second = await either_box.payments.start(ask)
+    after = await either_app.payments.give_back(first.payment, NO, Step.DECLINED)
+    second = await either_app.payments.start(ask)
 
-    held = await either_box.ledger.booking(show_id, before.number)
+    held = await either_app.bookings.booking(show_id, before.number)
     assert held is not None
     assert (after.step, after.booking_state, after.reason) == (Step.DECLINED, State.HELD, NO.reason)
     assert second.outcome == "charge"
@@ -149,22 +149,22 @@ async def test_a_decline_gives_the_hold_its_time_back_and_another_key(either_box
     assert second.payment.hold_left_ms == pytest.approx(first.payment.hold_left_ms, abs=5000)
 
 
-async def test_time_up_lets_the_seats_go(either_box: App, a_show: Show) -> None:
+async def test_time_up_lets_the_seats_go(either_app: App, a_show: Show) -> None:
     show_id = await a_show()
-    payment = await paying(either_box, show_id, 1, 2)
+    payment = await paying(either_app, show_id, 1, 2)
 
-    after = await either_box.payments.let_go(payment, is_sure=True)
-    await either_box.sales.tell_map(show_id, Part("let_go", payment.claim))
+    after = await either_app.payments.let_go(payment, is_sure=True)
+    await either_app.holds.tell_map(show_id, Part("let_go", payment.claim))
 
     assert (after.step, after.booking_state) == (Step.EXPIRED, State.EXPIRED)
-    assert (await paying(either_box, show_id, 1, 2)).step is Step.CHARGE
+    assert (await paying(either_app, show_id, 1, 2)).step is Step.CHARGE
 
 
 class TestLate:
     async def late(self, app: App, show_id: int) -> Payment:
         payment = await paying(app, show_id, 5, 6)
         gone = await app.payments.let_go(payment, is_sure=False)
-        await app.sales.tell_map(show_id, Part("let_go", payment.claim))
+        await app.holds.tell_map(show_id, Part("let_go", payment.claim))
         assert gone.step is Step.WATCH
         late = await confirmed(app, gone)
         assert late.step is Step.LATE
@@ -192,7 +192,7 @@ class TestLate:
         assert (after.step, after.booking_state, again.step) == (Step.RETURNED, State.FAILED, Step.RETURNED)
         assert [(row["why"], row["amount_minor"]) for row in refunds] == [("late", 3000)]
         assert await self.account(app, show_id, "owed") == -3000
-        assert (await app.ledger.booking(show_id, rival.number)) == rival
+        assert (await app.bookings.booking(show_id, rival.number)) == rival
 
     async def test_money_for_a_hold_that_was_called_off_and_still_stands_confirms_it(
         self, app: App, a_show: Show

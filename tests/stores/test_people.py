@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.accounts import NewAccount, People, SignedIn
+from holdfast.accounts import Accounts, NewAccount, SignedIn
 from holdfast.engines.postgres import Postgres
 from holdfast.errors import BadCredentials, EmailTaken, TokenExpired, TokenInvalid, WrongPassword
 from holdfast.web.caller import Role
 from tests.stores.offices import CONFIG, HERE, PASSWORD, Offices, bearer, is_let_in, signed_up
 
 
-async def test_who_signs_up_is_signed_in(people: People, email: str) -> None:
+async def test_who_signs_up_is_signed_in(people: Accounts, email: str) -> None:
     ann = await signed_up(people, email)
 
     caller = people.verify(bearer(ann))
@@ -20,7 +20,7 @@ async def test_who_signs_up_is_signed_in(people: People, email: str) -> None:
     assert await people.account(caller.account_id) == ann.account
 
 
-async def test_an_address_has_one_account_however_it_is_spelt(people: People, email: str) -> None:
+async def test_an_address_has_one_account_however_it_is_spelt(people: Accounts, email: str) -> None:
     await signed_up(people, email)
 
     with pytest.raises(EmailTaken):
@@ -28,7 +28,7 @@ async def test_an_address_has_one_account_however_it_is_spelt(people: People, em
     assert (await people.log_in(email=email.title(), password=PASSWORD, address=HERE)).account.email == email
 
 
-async def test_of_many_who_want_an_address_at_once_one_gets_it(people: People, email: str) -> None:
+async def test_of_many_who_want_an_address_at_once_one_gets_it(people: Accounts, email: str) -> None:
     outcomes = await asyncio.gather(*(signed_up(people, email) for _ in range(8)), return_exceptions=True)
 
     assert sum(isinstance(outcome, SignedIn) for outcome in outcomes) == 1
@@ -36,7 +36,7 @@ async def test_of_many_who_want_an_address_at_once_one_gets_it(people: People, e
 
 
 async def test_neither_password_nor_refresh_token_is_in_the_ledger(
-    people: People, email: str, postgres: Postgres
+    people: Accounts, email: str, postgres: Postgres
 ) -> None:
     ann = await signed_up(people, email)
 
@@ -52,7 +52,7 @@ async def test_neither_password_nor_refresh_token_is_in_the_ledger(
     assert ann.refresh_token not in text
 
 
-async def test_a_refresh_token_brings_a_new_pair_and_is_used_up(people: People, email: str) -> None:
+async def test_a_refresh_token_brings_a_new_pair_and_is_used_up(people: Accounts, email: str) -> None:
     ann = await signed_up(people, email)
 
     again = await people.refresh(ann.refresh_token)
@@ -62,7 +62,7 @@ async def test_a_refresh_token_brings_a_new_pair_and_is_used_up(people: People, 
     assert (await people.refresh(again.refresh_token)).account == ann.account
 
 
-async def test_a_stolen_refresh_token_ends_the_whole_session(people: People, email: str) -> None:
+async def test_a_stolen_refresh_token_ends_the_whole_session(people: Accounts, email: str) -> None:
     ann = await signed_up(people, email)
     elsewhere = await people.log_in(email=email, password=PASSWORD, address=HERE)
     again = await people.refresh(ann.refresh_token)
@@ -77,7 +77,7 @@ async def test_a_stolen_refresh_token_ends_the_whole_session(people: People, ema
     assert is_let_in(people, elsewhere)
 
 
-async def test_a_refresh_token_used_by_many_at_once_serves_one_at_most(people: People, email: str) -> None:
+async def test_a_refresh_token_used_by_many_at_once_serves_one_at_most(people: Accounts, email: str) -> None:
     ann = await signed_up(people, email)
 
     outcomes = await asyncio.gather(
@@ -90,7 +90,7 @@ async def test_a_refresh_token_used_by_many_at_once_serves_one_at_most(people: P
     assert not is_let_in(people, winners[0])
 
 
-async def test_an_expired_refresh_token_says_so(people: People, email: str, postgres: Postgres) -> None:
+async def test_an_expired_refresh_token_says_so(people: Accounts, email: str, postgres: Postgres) -> None:
     ann = await signed_up(people, email)
     await postgres.execute(
         "UPDATE refresh_token SET expires_at = now() FROM session"
@@ -102,7 +102,7 @@ async def test_an_expired_refresh_token_says_so(people: People, email: str, post
         await people.refresh(ann.refresh_token)
 
 
-async def test_no_kind_of_token_passes_for_the_other(people: People, email: str) -> None:
+async def test_no_kind_of_token_passes_for_the_other(people: Accounts, email: str) -> None:
     ann = await signed_up(people, email)
 
     with pytest.raises(TokenInvalid):
@@ -133,7 +133,7 @@ async def test_a_process_that_starts_later_knows_of_the_logout(offices: Offices,
     assert not is_let_in(await offices.open(), ann)
 
 
-async def test_logging_out_twice_is_no_mistake(people: People, email: str) -> None:
+async def test_logging_out_twice_is_no_mistake(people: Accounts, email: str) -> None:
     ann = await signed_up(people, email)
 
     await people.log_out(bearer(ann))
@@ -160,7 +160,7 @@ async def test_a_new_password_ends_every_other_session(offices: Offices, email: 
     assert await here.log_in(email=email, password="a new one", address=HERE)
 
 
-async def test_the_password_changes_only_for_who_knows_it(people: People, email: str) -> None:
+async def test_the_password_changes_only_for_who_knows_it(people: Accounts, email: str) -> None:
     ann = await signed_up(people, email)
 
     with pytest.raises(WrongPassword):
@@ -184,7 +184,7 @@ async def test_a_new_role_takes_the_old_tokens_and_comes_with_the_next(offices: 
     assert there.verify(bearer(await there.refresh(ann.refresh_token))).role is Role.ORGANISER
 
 
-async def test_many_accounts_are_added_in_one_go_and_in_order(people: People, email: str) -> None:
+async def test_many_accounts_are_added_in_one_go_and_in_order(people: Accounts, email: str) -> None:
     new = [NewAccount(f"{n}.{email}", f"Fan {n}") for n in range(6_000)]
 
     ids = await people.add_many(new)
@@ -197,7 +197,9 @@ async def test_many_accounts_are_added_in_one_go_and_in_order(people: People, em
     assert await people.add_many([]) == []
 
 
-async def test_an_account_of_the_demo_is_made_once_and_brought_into_line(people: People, email: str) -> None:
+async def test_an_account_of_the_demo_is_made_once_and_brought_into_line(
+    people: Accounts, email: str
+) -> None:
     first = await people.ensure_account(email=email, password=PASSWORD, name="Ada", role=Role.ADMIN)
     again = await people.ensure_account(email=email, password=PASSWORD, name="Ada", role=Role.ADMIN)
     assert first == again
@@ -217,7 +219,7 @@ async def test_one_login_too_many_ends_the_oldest_session(offices: Offices, emai
     assert [is_let_in(people, one) for one in (ann, second, third)] == [False, True, True]
 
 
-async def test_what_nothing_refers_to_is_pruned(people: People, email: str, postgres: Postgres) -> None:
+async def test_what_nothing_refers_to_is_pruned(people: Accounts, email: str, postgres: Postgres) -> None:
     ann = await signed_up(people, email)
     old = await people.log_in(email=email, password=PASSWORD, address=HERE)
     await postgres.execute(

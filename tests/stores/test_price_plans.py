@@ -15,8 +15,8 @@ from holdfast.app import App
 from holdfast.bookings import State
 from holdfast.holds.errors import PriceChanged
 from holdfast.organisers.jobs import PriceDuties
-from holdfast.organisers.price_rules_store import PriceDesk
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.price_rules_store import PriceRulesStore
+from holdfast.organisers.scope import Scope
 from holdfast.pricing.rules import DemandStep, EarlyStep, PriceRule, PriceRules
 from tests.cast import a_show as a_show_in
 from tests.stores.paid import bought
@@ -37,8 +37,8 @@ def by_demand(percent: int, change_minor: int) -> PriceRules:
     return PriceRules(currency="EUR", rules=(replace(RULE, demand=(step,)),))
 
 
-def desk(app: App) -> PriceDesk:
-    return PriceDesk(app.postgres, app.catalogue, Keeper(1, is_admin=True), pause_s=3600)
+def desk(app: App) -> PriceRulesStore:
+    return PriceRulesStore(app.postgres, app.catalogue, Scope(1, is_admin=True), pause_s=3600)
 
 
 def duties(app: App) -> PriceDuties:
@@ -76,7 +76,7 @@ async def test_a_step_leaves_the_map_as_it_is(app: App, a_show: Show) -> None:
 
     await desk(app).put(show_id, early())
 
-    sale = await app.ledger.sale(show_id)
+    sale = await app.bookings.sale(show_id)
     assert sale is not None
     assert (sale.epoch, sale.map_stale) == (epoch, False)
 
@@ -99,7 +99,7 @@ async def test_a_price_follows_what_is_sold_up_and_down_again(app: App, a_show: 
 
 async def test_seats_kept_back_are_no_part_of_the_share(app: App, a_show: Show) -> None:
     show_id = await a_show(10)
-    await app.sales.block(show_id, range(5, 10), "sponsor", 1)
+    await app.holds.block(show_id, range(5, 10), "sponsor", 1)
     await desk(app).put(show_id, by_demand(40, 400))
 
     await bought(app, show_id, 0, 1)  # two of five
@@ -113,7 +113,7 @@ async def test_holds_move_no_price(app: App, a_show: Show) -> None:
     """Holding costs nothing: whoever could move prices by it would."""
     show_id = await a_show(10)
     await desk(app).put(show_id, by_demand(10, 400))
-    await app.sales.hold(await an_order(app, show_id, an_owner(), 0, 1, 2, 3))
+    await app.holds.hold(await an_order(app, show_id, an_owner(), 0, 1, 2, 3))
 
     await due(app, show_id)
     await duties(app).step()
@@ -204,9 +204,9 @@ class TestRedisAway:
         await desk(stage.slow).put(show_id, early())  # another process: ours knows the old price
 
         with pytest.raises(PriceChanged) as refused:
-            await app.sales.hold(order)
+            await app.holds.hold(order)
         again = replace(await an_order(app, show_id, owner, 4), expected_minor=1200)
-        booking = await app.sales.hold(again)
+        booking = await app.holds.hold(again)
 
         assert refused.value.details["total_minor"] == 1200
         assert (booking.state, booking.amount_minor) == (State.HELD, 1200)

@@ -40,13 +40,13 @@ async def older(app: App, payment: Payment, by_s: int = 120) -> None:
 
 async def compared(app: App, *payments: Payment, back_s: int = 600) -> dict[str, Kind]:
     """What is left of these payments after a comparison."""
-    outcome = await app.books.compare(await app.books.ago(timedelta(seconds=back_s)))
+    outcome = await app.reconciliation.compare(await app.reconciliation.ago(timedelta(seconds=back_s)))
     keys = {payment.key for payment in payments}
     return {one.key: one.kind for one in outcome.differences if one.key in keys}
 
 
 async def listed(app: App, payment: Payment) -> list[Any]:
-    return [one for one in (await app.books.latest()).differences if one.key == payment.key]
+    return [one for one in (await app.reconciliation.latest()).differences if one.key == payment.key]
 
 
 @pytest.mark.parametrize("end", [Step.LOOK_UP, Step.DECLINED, Step.EXPIRED, Step.WATCH])
@@ -60,14 +60,14 @@ async def test_money_taken_there_is_booked_here_and_once(app: App, a_show: Show,
             await app.payments.give_back(payment, NO, Step.DECLINED)
         case _:
             await app.payments.let_go(payment, is_sure=end is Step.EXPIRED, due_ms=60_000)
-            await app.sales.tell_map(show_id, Part("let_go", payment.claim))
+            await app.holds.tell_map(show_id, Part("let_go", payment.claim))
     await charged(app, payment)
     await older(app, payment)
 
     left = await compared(app, payment)
     again = await compared(app, payment)
 
-    booking = await app.ledger.booking(show_id, payment.number)
+    booking = await app.bookings.booking(show_id, payment.number)
     assert (left, again) == ({}, {})
     assert (await step_of(app, payment), booking and booking.state) == (Step.PAID, State.CONFIRMED)
     sql = "SELECT sum(amount_minor)::int FROM journal WHERE show_id = $1 AND account = 'gateway:sandbox'"
@@ -78,7 +78,7 @@ async def test_money_for_seats_that_were_sold_meanwhile_goes_back(app: App, a_sh
     show_id = await a_show()
     payment = await paying(app, show_id, 1)
     await app.payments.let_go(payment, is_sure=True)
-    await app.sales.tell_map(show_id, Part("let_go", payment.claim))
+    await app.holds.tell_map(show_id, Part("let_go", payment.claim))
     await hold(app, show_id, an_owner(), 1)
     await charged(app, payment)
     await older(app, payment)
@@ -121,7 +121,7 @@ async def paid_for_real(app: App, show_id: int) -> Payment:
 async def test_a_refund_made_behind_our_back_is_told(app: App, a_show: Show) -> None:
     payment = await paid_for_real(app, await a_show())
     before = await compared(app, payment)
-    gateway, reference = app.cashier.gateway, str(payment.reference)
+    gateway, reference = app.saga_runner.gateway, str(payment.reference)
     await gateway.refund(key=f"{payment.key}_x", reference=reference, amount_minor=500, currency="EUR")
 
     assert before == {}
@@ -180,13 +180,13 @@ async def test_pages_are_read_to_the_end(app: App, a_show: Show) -> None:
 
 class TestTheDuty:
     async def test_only_one_compares_at_a_time(self, app: App) -> None:
-        async with app.books.alone() as first, app.books.alone() as second:
+        async with app.reconciliation.alone() as first, app.reconciliation.alone() as second:
             assert (first, second) == (True, False)
-        async with app.books.alone() as later:
+        async with app.reconciliation.alone() as later:
             assert later is True
 
     async def test_it_goes_on_where_the_latest_began_and_not_too_often(self, app: App) -> None:
-        books, hour, day = app.books, timedelta(hours=1), timedelta(days=1)
+        books, hour, day = app.reconciliation, timedelta(hours=1), timedelta(days=1)
         await app.postgres.execute("DELETE FROM books_compared")
         first = await books.since(hour, day, timedelta(seconds=45))
         await BookDuties(books, app.config).compare()
@@ -199,11 +199,11 @@ class TestTheDuty:
         assert (at_once, later) == (None, began - hour)
 
     async def test_a_silent_gateway_does_not_move_the_mark(self, config: Config, app: App) -> None:
-        await BookDuties(app.books, app.config).compare()
+        await BookDuties(app.reconciliation, app.config).compare()
         before = await app.postgres.fetchval("SELECT began_at FROM books_compared")
         async with open_app(replace(config, gateway_url="http://127.0.0.1:9")) as cut_off:
             with pytest.raises(GatewayDown):
-                await cut_off.books.compare(before)
+                await cut_off.reconciliation.compare(before)
 
         assert await app.postgres.fetchval("SELECT began_at FROM books_compared") == before
 

@@ -13,7 +13,7 @@ import pytest
 from holdfast.app import App, open_app
 from holdfast.bookings import Booking, State
 from holdfast.config import Config
-from holdfast.engines.loop import Duty
+from holdfast.engines.loop import Job
 from holdfast.errors import HoldGone, Refusal, WrongMove
 from holdfast.payments.jobs import PaymentDuties
 from holdfast.payments.saga import Step
@@ -58,13 +58,13 @@ async def repeated(rounds: int, race: Callable[[int], Awaitable[str]]) -> Counte
 
 async def settled(app: App, show_id: int) -> None:
     """Whatever is under way in this show is carried on until nothing is."""
-    payments, refunds = PaymentDuties(app.payments, app.cashier), refund_duties(app)
-    duties: Sequence[Duty] = (payments.carry_on, refunds.carry_out)
+    payments, refunds = PaymentDuties(app.payments, app.saga_runner), refund_duties(app)
+    duties: Sequence[Job] = (payments.carry_on, refunds.carry_out)
 
     async def nothing_is_under_way() -> bool:
         for duty in duties:
             await duty()
-        await app.ledger.sweep(500)
+        await app.bookings.sweep(500)
         return not await app.postgres.fetchval(
             "SELECT (SELECT count(*) FROM payment WHERE show_id = $1 AND due_at IS NOT NULL)"
             " + (SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'asked')",
@@ -72,7 +72,7 @@ async def settled(app: App, show_id: int) -> None:
         )
 
     await until(nothing_is_under_way, within_s=60)
-    await app.ledger.mark(show_id)  # a map that was told in another order is written anew by the comparison
+    await app.bookings.mark(show_id)  # a map that was told in another order is written anew by the comparison
     await app.seatmap.rebuild(show_id, "test")
 
 
@@ -178,7 +178,7 @@ async def test_who_pays_and_cancels_at_once_has_the_seats_or_the_money(
         booking = await hold(app, show_id, an_owner(), n)
         bookings.append(booking)
         _, cancelled = await at_about_the_same_time(
-            app.cashier.pay(an_ask(booking, method)), cancel(other, booking)
+            app.saga_runner.pay(an_ask(booking, method)), cancel(other, booking)
         )
         return str(cancelled)
 
@@ -197,7 +197,7 @@ async def cancel(app: App, booking: Booking) -> str:
     """What the owner was told."""
     try:
         after, _ = await app.refunds.cancel(
-            await app.sales.booking(booking.owner_id, booking.show_id, booking.number), None
+            await app.holds.booking(booking.owner_id, booking.show_id, booking.number), None
         )
     except WrongMove:
         return "too late"
@@ -224,13 +224,13 @@ async def test_a_payment_that_meets_the_end_of_its_time_has_the_seats_or_the_mon
         await other.postgres.execute(
             "UPDATE payment SET deadline_at = now() WHERE show_id = $1 AND number = $2", *key
         )
-        await other.ledger.sweep(500)
-        await PaymentDuties(other.payments, other.cashier).carry_on()
+        await other.bookings.sweep(500)
+        await PaymentDuties(other.payments, other.saga_runner).carry_on()
 
     async def race(n: int) -> str:
         booking = await hold(app, show_id, an_owner(), n)
         bookings.append(booking)
-        await at_about_the_same_time(app.cashier.pay(an_ask(booking, method)), time_is_up(booking))
+        await at_about_the_same_time(app.saga_runner.pay(an_ask(booking, method)), time_is_up(booking))
         return (await now_of(app, booking)).state
 
     await repeated(rounds, race)
@@ -252,7 +252,7 @@ async def test_two_tabs_that_pay_are_one_payment(
     async def race(n: int) -> str:
         booking = await hold(app, show_id, an_owner(), n)
         tabs = await at_about_the_same_time(
-            app.cashier.pay(an_ask(booking, method)), other.cashier.pay(an_ask(booking, "tok_ok"))
+            app.saga_runner.pay(an_ask(booking, method)), other.saga_runner.pay(an_ask(booking, "tok_ok"))
         )
         assert not [tab for tab in tabs if isinstance(tab, Exception) and not isinstance(tab, Refusal)]
         steps = await app.postgres.fetch(

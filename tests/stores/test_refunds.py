@@ -147,7 +147,7 @@ async def test_a_reason_has_one_refund(app: App, a_show: Show) -> None:
     booking = await bought(app, await a_show(seats=4), 1, 2)
     ask = a_refund(booking, what=What.MONEY, amount_minor=500)
 
-    first, twin = await app.refund_book.decide_many([ask, ask])
+    first, twin = await app.refund_store.decide_many([ask, ask])
     again = await app.refunds.decide(ask)
 
     assert [one.outcome for one in (first, twin, again)] == ["decided", "same", "same"]
@@ -228,13 +228,13 @@ async def test_a_gateway_that_refuses_leaves_it_to_a_person(app: App, a_show: Sh
     assert await account(app, booking.show_id, "owed") == -1500
     assert await violations(app, booking.show_id) == []
 
-    anew = await app.refund_book.ask_anew(refund)
+    anew = await app.refund_store.ask_anew(refund)
     assert anew is not None
     assert anew.gateway_key != refund.gateway_key
     assert (await app.refunds.carry_out(anew)).state is RefundState.BY_HAND
 
-    paid = await app.refund_book.settle(anew, RefundState.DONE, note="transfer 4711")
-    again = await app.refund_book.settle(anew, RefundState.DONE, note="transfer 4712")
+    paid = await app.refund_store.settle(anew, RefundState.DONE, note="transfer 4711")
+    again = await app.refund_store.settle(anew, RefundState.DONE, note="transfer 4712")
 
     assert (paid.state, again.settled_note) == (RefundState.DONE, "transfer 4711")
     assert await account(app, booking.show_id, "by_hand") == -1500
@@ -244,10 +244,10 @@ async def test_a_gateway_that_refuses_leaves_it_to_a_person(app: App, a_show: Sh
 
 async def test_what_a_dead_process_has_decided_a_duty_carries_out_once(app: App, a_show: Show) -> None:
     booking = await bought(app, await a_show(seats=4), 1)
-    await app.refund_book.decide_many([a_refund(booking)])
+    await app.refund_store.decide_many([a_refund(booking)])
     duties = refund_duties(app)
 
-    early = [refund for refund in await app.refund_book.take_due(100) if refund.show_id == booking.show_id]
+    early = [refund for refund in await app.refund_store.take_due(100) if refund.show_id == booking.show_id]
     await due_now(app, booking.show_id)
     await duties.carry_out()
     await duties.settled()
@@ -255,7 +255,7 @@ async def test_what_a_dead_process_has_decided_a_duty_carries_out_once(app: App,
     (refund,) = await refunds_of(app, booking)
     assert early == []  # whoever decided it has its turn first
     assert refund.state is RefundState.DONE
-    await app.ledger.mark(booking.show_id)
+    await app.bookings.mark(booking.show_id)
     await app.seatmap.rebuild(booking.show_id, "test")
     assert await violations(app, booking.show_id) == []
 
@@ -308,12 +308,12 @@ async def due_now(app: App, show_id: int) -> None:
 
 async def test_a_refund_that_is_taken_again_and_again_waits_longer_each_time(app: App, a_show: Show) -> None:
     booking = await bought(app, await a_show(seats=4), 1)
-    await app.refund_book.decide_many([a_refund(booking)])
+    await app.refund_store.decide_many([a_refund(booking)])
 
     tries = []
     for _ in range(3):
         await due_now(app, booking.show_id)
-        tries += [one.tries for one in await app.refund_book.take_due(100) if one.show_id == booking.show_id]
+        tries += [one.tries for one in await app.refund_store.take_due(100) if one.show_id == booking.show_id]
 
     (refund,) = await refunds_of(app, booking)
     assert tries == [1, 2, 3]

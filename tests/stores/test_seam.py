@@ -19,9 +19,9 @@ from holdfast.errors import HoldGone, OverLimit, SeatsTaken
 from holdfast.holds.request import booking_page
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.layouts.body import RowBody
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
-from holdfast.organisers.shows_store import Schedule
+from holdfast.organisers.shows_store import ShowEditor
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.saga import Step
 from holdfast.payments.store import Came
@@ -111,7 +111,7 @@ class TestRule3AClaimFreesItsOwnSeatsOnly:
         await hold(stage.app, till.show, an_owner(), 4)
 
         with pytest.raises(HoldGone):
-            await stage.app.sales.cancel(late)
+            await stage.app.holds.cancel(late)
         await stage.pool(till.show).settle("let_go", late.claim)
 
         assert await shown(stage.app, till.show) == "AAAAH" + "A" * 15
@@ -121,7 +121,7 @@ class TestRule3AClaimFreesItsOwnSeatsOnly:
         till = await stage.till()
         order = await an_order(stage.app, till.show, an_owner(), 4, request_id="twice")
 
-        await asyncio.gather(*(app.sales.hold(order) for app in (stage.app, stage.slow) for _ in range(3)))
+        await asyncio.gather(*(app.holds.hold(order) for app in (stage.app, stage.slow) for _ in range(3)))
 
         assert await shown(stage.app, till.show) == "AAAAH" + "A" * 15
         assert await till.rows() == 1
@@ -139,7 +139,7 @@ class TestRule4ExtendTheClaimFirst:
 
         async with till.postgres.transaction() as tx:
             await tx.execute("SELECT 1 FROM booking WHERE show_id = $1 FOR UPDATE", till.show)
-            extending = asyncio.create_task(stage.app.sales.extend(booking, 30))
+            extending = asyncio.create_task(stage.app.holds.extend(booking, 30))
 
             async def has_time() -> bool:
                 return (await claims_of(stage, till.show))[str(booking.claim)] > 25_000
@@ -155,7 +155,7 @@ class TestRule4ExtendTheClaimFirst:
         till = await stage.till(hold_ttl_s=3600)
         booking = await hold(stage.app, till.show, an_owner(), 4)
 
-        extended = await stage.app.sales.extend(booking, 3600)
+        extended = await stage.app.holds.extend(booking, 3600)
 
         assert extended.expires_at == booking.expires_at
         assert (await claims_of(stage, till.show))[str(booking.claim)] > 3_590_000
@@ -166,7 +166,7 @@ class TestRule4ExtendTheClaimFirst:
         booking = await hold(stage.app, till.show, an_owner(), 4)
         await stage.pool(till.show).settle("let_go", booking.claim)
 
-        await stage.app.sales.extend(booking, 600)
+        await stage.app.holds.extend(booking, 600)
 
         assert await shown(stage.app, till.show) == "AAAAH" + "A" * 15
 
@@ -205,11 +205,11 @@ class TestRule9TheLedgerKnowsARequest:
         """The ledger answers "that booking is over"; the claim made on the way to it must go."""
         till = await stage.till()
         order = await an_order(stage.app, till.show, an_owner(), 4, request_id="over")
-        booking = await stage.app.sales.hold(order)
-        await stage.app.sales.cancel(booking)
+        booking = await stage.app.holds.hold(order)
+        await stage.app.holds.cancel(booking)
 
         with pytest.raises(HoldGone):
-            await stage.app.sales.hold(order)
+            await stage.app.holds.hold(order)
 
         assert await shown(stage.app, till.show) == "A" * 20
 
@@ -231,7 +231,7 @@ class TestRule10ABlockIsARow:
     async def test_a_block_the_map_never_heard_of_cannot_be_held(self, stage: Stage) -> None:
         """Kept in Redis alone, a block would be gone with Redis."""
         till = await stage.till()
-        await stage.app.ledger.block(till.show, [4, 5], "camera", an_owner())
+        await stage.app.bookings.block(till.show, [4, 5], "camera", an_owner())
         assert await shown(stage.app, till.show) == "A" * 20
 
         with pytest.raises(SeatsTaken):
@@ -241,10 +241,10 @@ class TestRule10ABlockIsARow:
 
     async def test_an_unblocking_that_comes_late_frees_nobody_elses_seat(self, stage: Stage) -> None:
         till = await stage.till()
-        await stage.app.sales.block(till.show, [4, 5], "camera", an_owner())
-        (block,) = await stage.app.ledger.blocks(till.show)
-        await stage.app.ledger.cancel(block, an_owner())
-        await stage.app.ledger.mark(till.show)
+        await stage.app.holds.block(till.show, [4, 5], "camera", an_owner())
+        (block,) = await stage.app.bookings.blocks(till.show)
+        await stage.app.bookings.cancel(block, an_owner())
+        await stage.app.bookings.mark(till.show)
         await stage.app.seatmap.rebuild(till.show, "test")
         await hold(stage.app, till.show, an_owner(), 5)
 
@@ -280,7 +280,7 @@ class TestRule12TheFence:
     async def test_a_step_with_an_older_fence_changes_nothing(self, stage: Stage) -> None:
         """Whoever read the booking before its last change must not decide about what it is now."""
         till = await stage.till()
-        ledger, late = stage.app.ledger, await till.opened(4)
+        ledger, late = stage.app.bookings, await till.opened(4)
         change = "UPDATE booking SET fence = nextval('ledger_number'), state = $2 WHERE show_id = $1"
 
         await till.postgres.execute(change, till.show, State.HELD)
@@ -319,7 +319,7 @@ class TestRule13FactsStay:
         till = await stage.till()
         kept = await hold(stage.app, till.show, an_owner(), 4)
         gone = await hold(stage.app, till.show, an_owner(), 5)
-        await stage.app.sales.cancel(gone)
+        await stage.app.holds.cancel(gone)
         await stage.app.redis.call("FLUSHALL")
         await stage.duties().sweep()
 
@@ -339,7 +339,7 @@ async def _lapsed(stage: Stage, till: Till, seat: int) -> Booking:
 
 async def _change(stage: Stage, show_id: int, change: ShowChange) -> None:
     app = stage.app
-    await Schedule(app.postgres, app.catalogue, app.config, Keeper(1, True)).change_show(show_id, change)
+    await ShowEditor(app.postgres, app.catalogue, app.config, Scope(1, True)).change_show(show_id, change)
 
 
 def _with_row_in_front(layout: Layout, row: RowBody) -> LayoutBody:

@@ -110,7 +110,7 @@ class TestRedisBack:
         await hold(stage.app, till.show, an_owner(), 3)
         await stage.engines.valkey.hold()
         await hold(stage.app, till.show, an_owner(), 4)
-        sale = await stage.app.ledger.sale(till.show)
+        sale = await stage.app.bookings.sale(till.show)
         await stage.bring_valkey_back()
 
         with pytest.raises(SeatsTaken):
@@ -119,7 +119,7 @@ class TestRedisBack:
         assert sale is not None
         assert sale.map_stale
         assert await shown(stage.app, till.show) == "AAAHH" + "A" * 15
-        assert (await stage.app.ledger.sale(till.show)).map_stale is False  # type: ignore[union-attr]
+        assert (await stage.app.bookings.sale(till.show)).map_stale is False  # type: ignore[union-attr]
 
     async def test_a_server_that_only_did_not_answer_is_caught_too(self, stage: Stage) -> None:
         """A pause, not a restart: same run id, same keys, and a map that missed what the ledger sold."""

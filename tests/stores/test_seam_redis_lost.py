@@ -40,7 +40,7 @@ class TestRule5ALostMap:
         """A map that came back empty or old would show sold seats as free."""
         till = await stage.till(price_minor=0)
         await hold(stage.app, till.show, an_owner(), 7)
-        await stage.app.ledger.block(till.show, [9], "camera", an_owner())
+        await stage.app.bookings.block(till.show, [9], "camera", an_owner())
         await till.opened(4, price_minor=1500)
         await lose(stage, till)
 
@@ -309,7 +309,7 @@ async def _is_claimed(stage: Stage, till: Till, seat: int) -> None:
 async def _claimed_only(stage: Stage, till: Till, *seats: int) -> tuple[int, ...]:
     """What a process leaves behind that dies before it gets to the ledger."""
     ask = Ask(till.show, an_owner(), f"dead{an_owner()}", 600_000, 10, Seats(seats, OrphanRule.OFF, ()))
-    outcome = await stage.app.holds.hold(ask)
+    outcome = await stage.app.hold_scripts.hold(ask)
     assert isinstance(outcome, Held)
     return outcome.seats
 

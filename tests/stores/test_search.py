@@ -8,7 +8,7 @@ from holdfast.app import App
 from holdfast.demo.repertoire import EVENTS
 from holdfast.search.errors import NoSuchPostalCode, SearchTooSlow
 from holdfast.search.query import SearchAsked, Sort, understood
-from holdfast.search.store import Finder
+from holdfast.search.store import SearchStore
 from holdfast.search.words import words_of
 from tests.stores.listed import titles
 
@@ -176,7 +176,7 @@ async def test_venues_are_suggested_by_any_word_of_their_name(demo: App) -> None
 
 
 async def test_a_search_that_takes_too_long_is_stopped(demo: App) -> None:
-    finder = Finder(replace(demo.config, search_timeout_ms=20))
+    finder = SearchStore(replace(demo.config, search_timeout_ms=20))
     try:
         with pytest.raises(SearchTooSlow):
             await finder._fetch("SELECT pg_sleep(5)")

@@ -14,12 +14,12 @@ from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres
 from holdfast.layouts import Layout
 from holdfast.organisers.forms import CityChange, EventChange, VenueChange
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
-from holdfast.organisers.shows_store import Schedule
-from holdfast.organisers.store import BackOffice
+from holdfast.organisers.shows_store import ShowEditor
+from holdfast.organisers.store import CatalogueEditor
 from holdfast.outbox import Fact
-from holdfast.search import Index, Programme
+from holdfast.search import SearchIndex, SearchSource
 from holdfast.search.jobs import KINDS, Listener
 from holdfast.search.query import SearchAsked, understood
 from tests.cast import a_layout
@@ -28,7 +28,7 @@ from tests.stores.stages import hold
 from tests.stores.tills import an_owner
 
 AShow = Callable[..., Any]
-ADMIN = Keeper(0, is_admin=True)
+ADMIN = Scope(0, is_admin=True)
 
 
 def a_word() -> str:
@@ -38,7 +38,7 @@ def a_word() -> str:
 
 def hearing(app: App) -> Callable[[Fact], Awaitable[None]]:
     """One listener, one fact at a time."""
-    listener = Listener(app.index)
+    listener = Listener(app.search_index)
 
     async def hear(fact: Fact) -> None:
         await listener.hear_many([fact])
@@ -47,8 +47,8 @@ def hearing(app: App) -> Callable[[Fact], Awaitable[None]]:
 
 
 @pytest.fixture
-def office(app: App) -> BackOffice:
-    return BackOffice(app.postgres, ADMIN)
+def office(app: App) -> CatalogueEditor:
+    return CatalogueEditor(app.postgres, ADMIN)
 
 
 @pytest.fixture
@@ -63,10 +63,10 @@ async def told(ears: Ears) -> None:
     ears.meanwhile = hearing(app)
     await relayed(app)
     await ears.listen()
-    while await app.index.write_due():
+    while await app.search_index.write_due():
         pass
     await app.postgres.execute("UPDATE listing_due SET due_at = now()")
-    while await app.index.write_counts():
+    while await app.search_index.write_counts():
         pass
 
 
@@ -84,7 +84,7 @@ async def of_show(app: App, show_id: int, column: str) -> Any:
 
 
 async def test_a_new_show_is_found_and_a_cancelled_one_is_not(
-    app: App, a_show: AShow, ears: Ears, office: BackOffice
+    app: App, a_show: AShow, ears: Ears, office: CatalogueEditor
 ) -> None:
     show_id, word = await a_show(), a_word()
     event_id = await of_show(app, show_id, "event_id")
@@ -93,7 +93,7 @@ async def test_a_new_show_is_found_and_a_cancelled_one_is_not(
 
     assert await found(app, word) == [event_id]
 
-    desk = Schedule(app.postgres, app.catalogue, app.config, ADMIN)
+    desk = ShowEditor(app.postgres, app.catalogue, app.config, ADMIN)
     await desk.change_show(show_id, ShowChange(cancelled=True))
     await told(ears)
 
@@ -102,7 +102,7 @@ async def test_a_new_show_is_found_and_a_cancelled_one_is_not(
 
 
 async def test_an_event_is_found_by_its_new_title_and_not_by_the_old_one(
-    app: App, a_show: AShow, ears: Ears, office: BackOffice
+    app: App, a_show: AShow, ears: Ears, office: CatalogueEditor
 ) -> None:
     event_id = await of_show(app, await a_show(), "event_id")
     old, new, person = a_word(), a_word(), a_word()
@@ -118,7 +118,7 @@ async def test_an_event_is_found_by_its_new_title_and_not_by_the_old_one(
 
 
 async def test_a_venue_and_a_city_are_found_by_their_new_names(
-    app: App, a_show: AShow, ears: Ears, office: BackOffice
+    app: App, a_show: AShow, ears: Ears, office: CatalogueEditor
 ) -> None:
     show_id, venue, city = await a_show(), a_word(), a_word()
     event_id = await of_show(app, show_id, "event_id")
@@ -145,7 +145,7 @@ async def test_seats_taken_are_counted_and_make_an_event_popular(app: App, a_sho
 
     assert await found(app, title, only_available=True) == []
     assert await listed(app, event_id) == (-4.0, 4, 4)
-    await app.sales.cancel(bookings[0])
+    await app.holds.cancel(bookings[0])
     await told(ears)
     assert await found(app, title, only_available=True) == [event_id]
     assert await listed(app, event_id) == (-2.0, 2, 2)
@@ -176,7 +176,7 @@ async def test_the_same_fact_again_changes_nothing(app: App, a_show: AShow, ears
 
     for fact in [fact for fact in ears.heard if fact.show_id == show_id]:
         await hearing(app)(fact)
-    while await app.index.write_due():
+    while await app.search_index.write_due():
         pass
 
     assert await uses(app, "testville") == before
@@ -194,8 +194,8 @@ async def test_what_has_ended_is_not_found_any_more(app: App, a_show: AShow, ear
     )
     await app.postgres.execute("UPDATE listing_show SET ends_at = $2 WHERE show_id = $1", show_id, yesterday)
 
-    await app.index.mark_past()
-    while await app.index.write_due():
+    await app.search_index.mark_past()
+    while await app.search_index.write_due():
         pass
 
     assert await found(app, title) == []
@@ -206,12 +206,12 @@ async def test_what_could_not_be_written_is_still_due(app: App, a_show: AShow) -
     show_id = await a_show()
     event_id = await of_show(app, show_id, "event_id")
     away = Postgres("postgresql://nobody@127.0.0.1:1/none", pool_max=1, timeout_s=1)
-    while await app.index.write_due():
+    while await app.search_index.write_due():
         pass
-    await app.index.mark_events([event_id])
+    await app.search_index.mark_events([event_id])
 
     with pytest.raises(EngineDown):
-        await Index(app.postgres, Programme(away), app.seatmap).write_due()
+        await SearchIndex(app.postgres, SearchSource(away), app.seatmap).write_due()
 
     due = await app.postgres.fetch("SELECT id FROM listing_due WHERE what = 'event'")
     assert [row["id"] for row in due] == [event_id]
@@ -219,23 +219,23 @@ async def test_what_could_not_be_written_is_still_due(app: App, a_show: AShow) -
 
 async def test_what_changes_while_it_is_written_is_written_again(app: App, a_show: AShow) -> None:
     event_id = await of_show(app, await a_show(), "event_id")
-    while await app.index.write_due():
+    while await app.search_index.write_due():
         pass
 
-    class Restless(Programme):
+    class Restless(SearchSource):
         """Somebody changes the event after it was read."""
 
         async def shows(self, event_ids: Sequence[int]) -> list[Any]:
             rows = await super().shows(event_ids)
-            await app.index.mark_events([event_id])
+            await app.search_index.mark_events([event_id])
             return rows
 
-    await app.index.mark_events([event_id])
-    await Index(app.postgres, Restless(app.postgres), app.seatmap).write_due()
+    await app.search_index.mark_events([event_id])
+    await SearchIndex(app.postgres, Restless(app.postgres), app.seatmap).write_due()
 
     assert await app.postgres.fetchval("SELECT count(*) FROM listing_due WHERE id = $1", event_id) == 1
-    assert await app.index.write_due() == 1
-    assert await app.index.write_due() == 0
+    assert await app.search_index.write_due() == 1
+    assert await app.search_index.write_due() == 0
 
 
 @pytest.mark.alone
@@ -243,7 +243,7 @@ async def test_who_marks_does_not_wait_for_who_writes(app: App, a_show: AShow) -
     """Two connections, and a writer that needs both: whoever marks must not keep the second one waiting."""
     event_id = await of_show(app, await a_show(), "event_id")
     few = Postgres(app.config.database_url, pool_max=2, timeout_s=5)
-    index = Index(few, Programme(few), app.seatmap)
+    index = SearchIndex(few, SearchSource(few), app.seatmap)
     try:
         async with asyncio.timeout(4):
             await asyncio.gather(
@@ -265,7 +265,7 @@ async def test_a_reindex_writes_what_is_missing_and_forgets_what_is_gone(app: Ap
     )
     told_of: list[tuple[int, int]] = []
 
-    await app.index.reindex(lambda _what, done, total: told_of.append((done, total)))
+    await app.search_index.reindex(lambda _what, done, total: told_of.append((done, total)))
 
     assert await found(app, title) == [event_id]
     assert await found(app, "goneforever") == []
@@ -286,8 +286,8 @@ async def test_a_hall_is_accessible_if_it_has_spaces_for_wheelchairs(
     )
     show_id = await a_show(layout=hall)
     title, event_id = await of_show(app, show_id, "title"), await of_show(app, show_id, "event_id")
-    await app.index.mark_show(show_id)
-    while await app.index.write_due():
+    await app.search_index.mark_show(show_id)
+    while await app.search_index.write_due():
         pass
 
     assert await found(app, title, accessible=True) == ([event_id] if wheelchair else [])

@@ -10,7 +10,7 @@ from holdfast.app import App
 from holdfast.catalogue import Kind
 from holdfast.search.parsed import ANYTHING
 from holdfast.search.query import SearchAsked, Sort, understood
-from holdfast.search.store import REST_FROM, Finder
+from holdfast.search.store import REST_FROM, SearchStore
 from tests.patience import until
 from tests.stores.listed import titles
 
@@ -131,7 +131,7 @@ async def test_nobody_who_asks_for_everything_waits_for_a_count(demo: App) -> No
     await demo.search.count_all()
     written = await demo.postgres.fetchval("SELECT count(*) FROM listing_tally")
     await demo.postgres.execute("UPDATE listing_tally SET tally = regexp_replace(tally, ':\\d+', ':777')")
-    finder = Finder(demo.config)
+    finder = SearchStore(demo.config)
     try:
         told, of_films = await finder.tally(everything, ANYTHING), await finder.tally(films, ANYTHING)
     finally:
@@ -147,7 +147,7 @@ async def test_nobody_who_asks_for_everything_waits_for_a_count(demo: App) -> No
 
 
 async def test_a_count_that_takes_long_is_told_to_who_asks_later(demo: App) -> None:
-    paris, finder = understood(SearchAsked(city="paris")).filters, Finder(demo.config)
+    paris, finder = understood(SearchAsked(city="paris")).filters, SearchStore(demo.config)
 
     async def is_counted() -> bool:
         return await finder.tally(paris, ANYTHING) is not None

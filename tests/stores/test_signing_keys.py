@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from holdfast.accounts import NewAccount, People, claims_for, sign
+from holdfast.accounts import Accounts, NewAccount, claims_for, sign
 from holdfast.accounts.store import KEY_KNOWN_AFTER_S, REVOCATIONS_STALE_MAX_S
 from holdfast.engines.errors import EngineDown
 from holdfast.web.caller import Caller, Role
@@ -53,7 +53,7 @@ async def test_a_key_is_rotated_without_anybody_noticing(apart: Offices, email: 
     assert is_let_in(there, again)
 
 
-async def test_a_test_may_sign_tokens_itself(people: People, email: str) -> None:
+async def test_a_test_may_sign_tokens_itself(people: Accounts, email: str) -> None:
     [account_id] = await people.add_many([NewAccount(email, "Storm")])
     caller = Caller(account_id, Role.FAN, session_id=0)
 

@@ -178,7 +178,7 @@ class TestRedisLost:
         eyes = await watch(live, till.show)
         (_, version), *_ = eyes.events
         await till.opened(4)
-        await stage.app.ledger.mark(till.show)
+        await stage.app.bookings.mark(till.show)
         await stage.app.seatmap.rebuild(till.show, "test")
         await live.follow()
 

@@ -11,9 +11,9 @@ import pytest
 from holdfast.app import App
 from holdfast.catalogue import Catalogue
 from holdfast.holds.request import booking_page, seat_lines
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
-from holdfast.organisers.shows_store import Schedule
+from holdfast.organisers.shows_store import ShowEditor
 from holdfast.pricing import RefundPolicy, RefundStep, Terms
 from holdfast.pricing.refund_policy import USUAL
 from holdfast.pricing.terms import PLAIN
@@ -29,8 +29,8 @@ DEAR = Terms(
 )
 
 
-def schedule(app: App) -> Schedule:
-    return Schedule(app.postgres, Catalogue(app.postgres), app.config, Keeper(0, is_admin=True))
+def schedule(app: App) -> ShowEditor:
+    return ShowEditor(app.postgres, Catalogue(app.postgres), app.config, Scope(0, is_admin=True))
 
 
 async def revisions(app: App, show_id: int) -> list[tuple[int, int]]:

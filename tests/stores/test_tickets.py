@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.accounts import NewAccount
 from holdfast.app import App
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.engines.postgres import Postgres
 from holdfast.tickets import BadCode, IssuedTicket, NoSuchTicket, Tickets
 from holdfast.tickets.errors import (
@@ -93,7 +93,7 @@ class TestKeys:
         for _ in range(KEYS_MAX - 1):
             await office.rotate_key()
 
-        with pytest.raises(Trouble):
+        with pytest.raises(OperatorError):
             await office.rotate_key()
 
         assert len(await office.keys()) == KEYS_MAX
@@ -140,7 +140,7 @@ class TestTransfer:
     ) -> None:
         ticket, _ = await doorway.ticket(3)
         email = address()
-        (bob,) = await doorway.app.people.add_many([NewAccount(email, "Bob")])
+        (bob,) = await doorway.app.accounts.add_many([NewAccount(email, "Bob")])
 
         given = await give(doorway, ticket, email)
 
@@ -158,7 +158,7 @@ class TestTransfer:
         email = address()
 
         waiting = await give(doorway, ticket, email)
-        (bob,) = await doorway.app.people.add_many([NewAccount(email, "Bob")])
+        (bob,) = await doorway.app.accounts.add_many([NewAccount(email, "Bob")])
 
         assert (waiting.owner_id, waiting.owner_email) == (None, email)
         mine = await doorway.app.tickets.of_owner(bob, email, before=2**62, limit=10)
@@ -180,7 +180,7 @@ class TestTransfer:
         with pytest.raises(NothingToTakeBack):
             await doorway.transfers.take_back(*place, giver)
         email = address()
-        await doorway.app.people.add_many([NewAccount(email, "Bob")])
+        await doorway.app.accounts.add_many([NewAccount(email, "Bob")])
         await give(doorway, ticket, email)
         with pytest.raises(NothingToTakeBack):
             await doorway.transfers.take_back(*place, giver)
@@ -213,7 +213,7 @@ class TestTransfer:
         giver = Giver(ticket.booked_by, "giver@example.com")
         for _ in range(TRANSFERS_MAX):
             email = address()
-            (account_id,) = await doorway.app.people.add_many([NewAccount(email, "Next")])
+            (account_id,) = await doorway.app.accounts.add_many([NewAccount(email, "Next")])
             await give(doorway, ticket, email, giver)
             giver = Giver(account_id, email)
 

@@ -37,7 +37,7 @@ async def cut_off(config: Config) -> AsyncIterator[App]:
 
 
 async def told(app: App, letter: Letter) -> Verdict:
-    return await app.webhooks.take_in(letter.raw, letter.raw_headers)
+    return await app.webhooks_in.take_in(letter.raw, letter.raw_headers)
 
 
 async def row_of(app: App, letter: Letter) -> Any:
@@ -66,33 +66,33 @@ async def turn_clock(app: App, letter: Letter) -> None:
 async def work(app: App, letter: Letter) -> Any:
     """The duty, once, when it is due; the row afterwards."""
     await turn_clock(app, letter)
-    await WebhookDuties(app.webhooks).look()
+    await WebhookDuties(app.webhooks_in).look()
     return await row_of(app, letter)
 
 
-async def test_one_about_a_payment_that_is_settled_is_done_at_once(either_box: App, a_show: Show) -> None:
-    payment = await confirmed(either_box, await paying(either_box, await a_show(), 1))
+async def test_one_about_a_payment_that_is_settled_is_done_at_once(either_app: App, a_show: Show) -> None:
+    payment = await confirmed(either_app, await paying(either_app, await a_show(), 1))
     letter = a_letter(payment)
 
-    verdict = await told(either_box, letter)
+    verdict = await told(either_app, letter)
 
-    row = await row_of(either_box, letter)
+    row = await row_of(either_app, letter)
     assert verdict is Verdict.DONE
     assert (row["tries"], row["copies"], row["due_at"], row["done_at"] is not None) == (0, 1, None, True)
     assert bytes(row["body"]) == letter.raw
 
 
-async def test_one_that_overtakes_us_is_found_by_our_key_and_confirms(either_box: App, a_show: Show) -> None:
-    payment = await waiting(either_box, await a_show(), 1, 2)
-    charge = await charged(either_box, payment)
+async def test_one_that_overtakes_us_is_found_by_our_key_and_confirms(either_app: App, a_show: Show) -> None:
+    payment = await waiting(either_app, await a_show(), 1, 2)
+    charge = await charged(either_app, payment)
     letter = a_letter(payment, str(charge.reference))
 
-    verdict = await told(either_box, letter)
+    verdict = await told(either_app, letter)
 
-    booking = await either_box.ledger.booking(payment.show_id, payment.number)
+    booking = await either_app.bookings.booking(payment.show_id, payment.number)
     assert verdict is Verdict.LOOK
-    assert (await step_of(either_box, payment), booking and booking.state) == (Step.PAID, State.CONFIRMED)
-    assert (await row_of(either_box, letter))["done_at"] is not None
+    assert (await step_of(either_app, payment), booking and booking.state) == (Step.PAID, State.CONFIRMED)
+    assert (await row_of(either_app, letter))["done_at"] is not None
 
 
 async def test_whoever_is_charging_hears_first_and_then_nobody_has_to_look(app: App, a_show: Show) -> None:
@@ -120,14 +120,14 @@ async def test_what_a_dead_process_was_charging_is_carried_on(app: App, a_show: 
     assert (row["done_at"] is not None, row["tries"]) == (True, 1)
 
 
-async def test_a_hundred_copies_at_once_are_one(either_box: App, a_show: Show) -> None:
-    payment = await waiting(either_box, await a_show(), 1, 2)
-    letter = a_letter(payment, str((await charged(either_box, payment)).reference))
+async def test_a_hundred_copies_at_once_are_one(either_app: App, a_show: Show) -> None:
+    payment = await waiting(either_app, await a_show(), 1, 2)
+    letter = a_letter(payment, str((await charged(either_app, payment)).reference))
 
-    await asyncio.gather(*(told(either_box, letter) for _ in range(100)))
+    await asyncio.gather(*(told(either_app, letter) for _ in range(100)))
 
-    postgres, show_id = either_box.postgres, payment.show_id
-    row = await row_of(either_box, letter)
+    postgres, show_id = either_app.postgres, payment.show_id
+    row = await row_of(either_app, letter)
     assert (row["copies"], row["done_at"] is not None) == (100, True)
     assert await postgres.fetchval("SELECT count(*) FROM ticket WHERE show_id = $1", show_id) == 2
     kinds = await postgres.fetch("SELECT kind FROM outbox WHERE show_id = $1 ORDER BY id", show_id)
@@ -147,10 +147,11 @@ async def test_verdicts_come_in_order_whatever_travels_together(app: App, a_show
         a_letter(settled, "pay_other"),
     ]
     read = [
-        Told(app.webhooks.gateway.notice(one.raw, one.raw_headers, time.time()), one.raw) for one in letters
+        Told(app.webhooks_in.gateway.notice(one.raw, one.raw_headers, time.time()), one.raw)
+        for one in letters
     ]
 
-    stored = await app.webhooks.store_many([*read, read[0]])
+    stored = await app.webhooks_in.store_many([*read, read[0]])
 
     assert [one.verdict for one in stored] == [
         "done",
@@ -200,10 +201,10 @@ async def test_one_without_our_key_is_found_by_the_gateways(app: App, a_show: Sh
     payment = await paying(app, await a_show(), 1)
     charge = await charged(app, payment)
     assert await app.payments.advance(payment, Step.LOOK_UP, charge, 60_000)
-    notice = replace(app.webhooks.gateway.notice(*_parts(a_letter(payment)), time.time()), key=None)
+    notice = replace(app.webhooks_in.gateway.notice(*_parts(a_letter(payment)), time.time()), key=None)
 
-    (stored,) = await app.webhooks.store_many([Told(replace(notice, reference=charge.reference), b"{}")])
-    (stranger,) = await app.webhooks.store_many([Told(replace(notice, reference="pay_nobody"), b"{}")])
+    (stored,) = await app.webhooks_in.store_many([Told(replace(notice, reference=charge.reference), b"{}")])
+    (stranger,) = await app.webhooks_in.store_many([Told(replace(notice, reference="pay_nobody"), b"{}")])
 
     assert stored.place == (payment.show_id, payment.number, payment.attempt)
     assert stranger.verdict is Verdict.FOREIGN
@@ -232,7 +233,7 @@ class TestAfterTheEnd:
         show_id = await a_show()
         payment = await paying(app, show_id, 1)
         await app.payments.let_go(payment, is_sure=True)
-        await app.sales.tell_map(show_id, Part("let_go", payment.claim))
+        await app.holds.tell_map(show_id, Part("let_go", payment.claim))
         await hold(app, show_id, an_owner(), 1)
         letter = a_letter(payment, str((await charged(app, payment)).reference))
 
@@ -281,7 +282,7 @@ class TestTriedAgain:
 
         assert [round(pause / 60) for pause in pauses] == [1, 5, 30]
         assert (row["dead"], row["due_at"], row["done_at"], row["tries"]) == (True, None, None, 4)
-        assert await WebhookDuties(cut_off.webhooks).look() == 0
+        assert await WebhookDuties(cut_off.webhooks_in).look() == 0
 
     async def test_a_gateway_that_is_back_settles_it(self, app: App, cut_off: App, a_show: Show) -> None:
         payment = await self.ended(app, a_show)
@@ -301,10 +302,10 @@ class TestTriedAgain:
         for _ in range(3):
             await work(cut_off, letter)
 
-        assert ("sandbox", letter.event_id) in await app.webhooks.dead()
-        listed = await app.webhooks.newest(WebhooksAsked(state="dead", size=200))
-        page = await app.webhooks.replay("sandbox", letter.event_id)
-        again = await app.webhooks.replay("sandbox", letter.event_id)
+        assert ("sandbox", letter.event_id) in await app.webhooks_in.dead()
+        listed = await app.webhooks_in.newest(WebhooksAsked(state="dead", size=200))
+        page = await app.webhooks_in.replay("sandbox", letter.event_id)
+        again = await app.webhooks_in.replay("sandbox", letter.event_id)
 
         assert letter.event_id in [one.event_id for one in listed.webhooks]
         assert (page.state, again.state) == ("done", "done")
@@ -312,7 +313,7 @@ class TestTriedAgain:
 
     async def test_nobody_replays_what_never_came(self, app: App) -> None:
         with pytest.raises(NoSuchWebhook):
-            await app.webhooks.replay("sandbox", "evt_nobody")
+            await app.webhooks_in.replay("sandbox", "evt_nobody")
 
     async def test_a_copy_that_finds_it_settled_closes_it(self, app: App, cut_off: App, a_show: Show) -> None:
         payment = await self.ended(app, a_show)
@@ -335,7 +336,7 @@ async def test_what_is_long_done_is_forgotten_and_what_is_not_done_is_kept(app: 
         sql = "UPDATE webhook SET came_at = now() - interval '91 days' WHERE event_id = $1"
         await app.postgres.execute(sql, letter.event_id)
 
-    await WebhookDuties(app.webhooks).forget()
+    await WebhookDuties(app.webhooks_in).forget()
 
     assert await row_of(app, done) is None
     assert await row_of(app, due) is not None
@@ -362,12 +363,12 @@ class TestRefunds:
         payment = await paying(app, await a_show(), 1)
         charge = await charged(app, payment)
         await confirmed(app, payment, charge)
-        gateway, reference = app.cashier.gateway, str(charge.reference)
+        gateway, reference = app.saga_runner.gateway, str(charge.reference)
         await gateway.refund(key=f"{payment.key}_x", reference=reference, amount_minor=700, currency="EUR")
 
         await told(app, a_letter(payment, reference, "refund.succeeded"))
 
-        found = [one for one in (await app.books.latest()).differences if one.key == payment.key]
+        found = [one for one in (await app.reconciliation.latest()).differences if one.key == payment.key]
         assert [(one.kind, one.theirs) for one in found] == [("refunded", "taken 15.00 EUR, 7.00 EUR back")]
 
 

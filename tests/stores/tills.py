@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.app import App
 from holdfast.audit import audit
-from holdfast.bookings import Answer, Booking, Ledger, Opened, Opening
+from holdfast.bookings import Answer, Booking, Bookings, Opened, Opening
 from holdfast.engines.postgres import Postgres
 from tests import cast
 
@@ -30,8 +30,8 @@ class Till:
     owner: int = field(default_factory=an_owner)
 
     @property
-    def ledger(self) -> Ledger:
-        return self.app.ledger
+    def ledger(self) -> Bookings:
+        return self.app.bookings
 
     @property
     def postgres(self) -> Postgres:
@@ -55,7 +55,7 @@ class Till:
         )
         return replace(opening, **other)
 
-    async def open_many(self, openings: Sequence[Opening], ledger: Ledger | None = None) -> list[Answer]:
+    async def open_many(self, openings: Sequence[Opening], ledger: Bookings | None = None) -> list[Answer]:
         now = time.monotonic()
         return await (ledger or self.ledger).open_many([replace(o, claimed_at_s=now) for o in openings])
 
@@ -124,7 +124,7 @@ async def a_till(app: App, seats: int = 50, **terms: Any) -> Till:
     return Till(app, await cast.a_show(app, seats, **terms))
 
 
-def other_ledger(app: App) -> tuple[Postgres, Ledger]:
+def other_ledger(app: App) -> tuple[Postgres, Bookings]:
     """The ledger as another process has it: a pool and batches of its own. Close the pool."""
     postgres = Postgres(app.config.database_url, pool_max=4, timeout_s=10)
-    return postgres, Ledger(postgres, batch_max=128, waiting_max=1000)
+    return postgres, Bookings(postgres, batch_max=128, waiting_max=1000)

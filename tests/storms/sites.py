@@ -63,5 +63,5 @@ def site() -> Iterator[Site]:
 async def an_admin(office: Office) -> Fan:
     (fan,) = await office.fans(1)
     return Fan(
-        fan.account_id, office.app.people.access_token(Caller(fan.account_id, Role.ADMIN, 1)), office.api
+        fan.account_id, office.app.accounts.access_token(Caller(fan.account_id, Role.ADMIN, 1)), office.api
     )

@@ -93,12 +93,12 @@ class Sale:
             booking = await hold(self.app, self.show_id, owner, seat)
             match seat % 3:
                 case 0:
-                    await self.app.cashier.pay(an_ask(booking))
+                    await self.app.saga_runner.pay(an_ask(booking))
                 case 1:
-                    await self.app.sales.cancel(booking)
+                    await self.app.holds.cancel(booking)
                 case _:
-                    await self.app.cashier.pay(an_ask(booking, "tok_declined"))
-                    await self.app.cashier.pay(an_ask(booking))
+                    await self.app.saga_runner.pay(an_ask(booking, "tok_declined"))
+                    await self.app.saga_runner.pay(an_ask(booking))
             self.made += 1
             await asyncio.sleep(self.size.pause_s)
 
@@ -162,8 +162,8 @@ async def test_every_fact_is_acted_on_once_and_in_order_whatever_dies(
         heard = await workers.heard(shop, first, last)
 
     letters = {row["number"]: row["letters"] for row in await app.postgres.fetch(LETTERS, show_id)}
-    told_figures = await app.figures.of_show(show_id, None)
-    await app.figures.rebuild_show(show_id)
+    told_figures = await app.reports.of_show(show_id, None)
+    await app.reports.rebuild_show(show_id)
     behind = {row["name"]: (row["parked"], row["dead"]) for row in await app.outbox.groups()}
     for what, count in {
         "bookings": sale.made,
@@ -184,7 +184,7 @@ async def test_every_fact_is_acted_on_once_and_in_order_whatever_dies(
     assert bus_has >= last
     assert set(letters.values()) == {1}
     assert len(letters) == sum(seat % 3 != 1 for seat in range(size.bookings))
-    assert await app.figures.of_show(show_id, None) == told_figures
+    assert await app.reports.of_show(show_id, None) == told_figures
     assert set(behind.values()) == {(0, 0)}, behind
 
 

@@ -166,11 +166,11 @@ async def settled(scene: Scene) -> None:
     app = scene.office.app
 
     async def map_is_right() -> bool:
-        pool, live = await app.claims.read(scene.show_id, with_claims=True), app.ledger.live_bookings
+        pool, live = await app.claims.read(scene.show_id, with_claims=True), app.bookings.live_bookings
         return not isinstance(pool, PoolMap) or not differences(pool, await live(scene.show_id))
 
     await until(map_is_right, within_s=SETTLES_WITHIN_S)
-    found = await audit(app.postgres, app.ledger, gateway=app.cashier.gateway)
+    found = await audit(app.postgres, app.bookings, gateway=app.saga_runner.gateway)
     mine = [one for one in found.violations if one.show_id == scene.show_id]
     assert not mine, (scene.point, mine)
 

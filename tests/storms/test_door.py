@@ -55,7 +55,7 @@ async def test_everybody_comes_in_once_whatever_is_copied_and_given_back(
         show,
     )
     assert (rows[0]["used"], rows[0]["void"]) == (len(admitted), void)
-    (count,) = await stage.app.gate.counts([show])
+    (count,) = await stage.app.checkin.counts([show])
     assert (count.inside, count.conflicts) == (len(admitted), 0)
     assert sum(gate.admitted + gate.refused for gate in count.gates) == len(crowd)
     await stage.settled()

@@ -116,7 +116,7 @@ async def holds_again(fan: Fan, show_id: int) -> bool:
 
 async def sells_from_redis(stage: Office, show_id: int) -> bool:
     """Its map there is of this server's own making, and the ledger trusts it."""
-    sale = await stage.app.ledger.sale(show_id)
+    sale = await stage.app.bookings.sale(show_id)
     try:
         epoch, is_ours = await stage.app.claims.epoch(show_id)
     except EngineDown:  # our own links are to the server that was killed; the next one is new

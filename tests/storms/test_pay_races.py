@@ -87,7 +87,7 @@ class Round:
         return await ask()
 
     async def is_in(self, state: str) -> bool:
-        booking = await self.office.app.ledger.booking(*from_public_id(self.booking))
+        booking = await self.office.app.bookings.booking(*from_public_id(self.booking))
         return booking is not None and booking.state == state
 
     def status(self, name: str) -> int:

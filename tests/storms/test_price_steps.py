@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from holdfast.organisers.price_rules_store import PriceDesk
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.price_rules_store import PriceRulesStore
+from holdfast.organisers.scope import Scope
 from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
 from tests.cast import API
 from tests.patience import until
@@ -22,7 +22,7 @@ async def test_an_early_price_ends_by_itself_and_no_earlier_than_was_told(stage:
         category="Standard", base_minor=BASE, floor_minor=1000, ceiling_minor=9000, early=(step,)
     )
     app = stage.app
-    desk = PriceDesk(app.postgres, app.catalogue, Keeper(1, is_admin=True), pause_s=5)
+    desk = PriceRulesStore(app.postgres, app.catalogue, Scope(1, is_admin=True), pause_s=5)
     await desk.put(show, PriceRules(currency="EUR", rules=(rule,)))
 
     held = (await fan.holds(show, "A-1")).json()

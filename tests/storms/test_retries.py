@@ -130,7 +130,7 @@ async def test_a_key_is_good_for_one_body(stage: Office, name: str) -> None:
 
     assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(422, "key_reused")}
     assert await stage.app.postgres.fetchval(request.count, request.counted) == 1
-    found = await audit(stage.app.postgres, stage.app.ledger, stage.app.claims)
+    found = await audit(stage.app.postgres, stage.app.bookings, stage.app.claims)
     assert found.total == 0, found.violations
 
 

@@ -113,7 +113,7 @@ async def test_viewers_see_the_ledger_again_after_redis_was_lost(
         seen = await crowd.go_home()
         took_s = time.monotonic() - lost_at
 
-    live = await stage.app.ledger.live_bookings(show)
+    live = await stage.app.bookings.live_bookings(show)
     print(f"{viewers} viewers, {seen.connects} connects, {seen.snapshots} snapshots, quiet in {took_s:.1f} s")
     assert (seen.wrong_count, seen.wrong) == (0, [])
     assert seen.maps == {told(show, letters(100, live)): viewers}

@@ -8,21 +8,21 @@ visits       people with a browser; guests   routes.py    /accounts, /auth/…, 
 
 from holdfast.accounts.account import LANGUAGES, NewAccount, SignedIn, language_of, normal_email
 from holdfast.accounts.field import Email, Name, NewPassword
-from holdfast.accounts.sessions import Visit, Visits
-from holdfast.accounts.store import People
+from holdfast.accounts.sessions import Session, Sessions
+from holdfast.accounts.store import Accounts
 from holdfast.accounts.token import SigningKey, claims_for, sign
 
 __all__ = [
     "LANGUAGES",
+    "Accounts",
     "Email",
     "Name",
     "NewAccount",
     "NewPassword",
-    "People",
+    "Session",
+    "Sessions",
     "SignedIn",
     "SigningKey",
-    "Visit",
-    "Visits",
     "claims_for",
     "language_of",
     "normal_email",

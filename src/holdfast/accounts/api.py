@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from holdfast.accounts.account import Account, SignedIn, language_of
 from holdfast.accounts.field import Email, Name, NewPassword, Password, RefreshToken
-from holdfast.accounts.store import People
+from holdfast.accounts.store import Accounts
 from holdfast.errors import (
     BadCredentials,
     Busy,
@@ -149,8 +149,8 @@ async def post_password(request: Request) -> Response:
     return answer(204)
 
 
-def people(request: Request) -> People:
-    store: People = get_app(request).people
+def people(request: Request) -> Accounts:
+    store: Accounts = get_app(request).accounts
     return store
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import asyncpg
 
 from holdfast.accounts.account import Account, account_of, digest, normal_email
-from holdfast.accounts.store import People
+from holdfast.accounts.store import Accounts
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
 from holdfast.engines.postgres import Postgres
@@ -35,7 +35,7 @@ def guest_email(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class Session:
     account: Account
     session_id: int
     contact_email: str | None  # where a guest wants letters; None: not said yet, or no guest
@@ -57,20 +57,20 @@ class Visit:
         return self.contact_email if self.is_guest else self.account.email
 
 
-class Visits:
-    def __init__(self, postgres: Postgres, people: People, config: Config) -> None:
+class Sessions:
+    def __init__(self, postgres: Postgres, people: Accounts, config: Config) -> None:
         self._postgres = postgres
         self._people = people
         self._config = config
-        self._look: Batcher[bytes, Visit | None] = Batcher(
+        self._look: Batcher[bytes, Session | None] = Batcher(
             self._visits, batch_max=config.batch_max, waiting_max=config.waiting_max
         )
 
-    async def visit(self, cookie: str) -> Visit | None:
+    async def visit(self, cookie: str) -> Session | None:
         """Who this cookie speaks for; None: nobody, or not any more."""
         return await self._look(digest(cookie))
 
-    async def _visits(self, hashes: Sequence[bytes]) -> list[Visit | None]:
+    async def _visits(self, hashes: Sequence[bytes]) -> list[Session | None]:
         found = {row["hash"]: _visit(row) for row in await self._postgres.fetch(Q.visits, hashes)}
         return [found.get(one) for one in hashes]
 
@@ -81,11 +81,11 @@ class Visits:
             row = await tx.fetchrow(Q.add_guest, guest_email(secrets.token_hex(12)), GUEST_NAME, locale)
             return await self._cookie(tx, row["id"])
 
-    async def name_guest(self, visit: Visit, *, email: str, name: str) -> None:
+    async def name_guest(self, visit: Session, *, email: str, name: str) -> None:
         """Where a guest's letters go. An account of that address is not asked and gains nothing."""
         await self._postgres.execute(Q.name_guest, visit.account_id, normal_email(email), name)
 
-    async def log_in(self, *, email: str, password: str, address: str, guest: Visit | None) -> str:
+    async def log_in(self, *, email: str, password: str, address: str, guest: Session | None) -> str:
         """The cookie of the account; what the guest held before is the account's from now on."""
         account_id = await self._people.known(email=email, password=password, address=address)
         async with self._postgres.transaction() as tx:
@@ -96,7 +96,9 @@ class Visits:
             await self._people.end_session(guest.session_id)
         return cookie
 
-    async def sign_up(self, *, email: str, password: str, name: str, locale: str, guest: Visit | None) -> str:
+    async def sign_up(
+        self, *, email: str, password: str, name: str, locale: str, guest: Session | None
+    ) -> str:
         """A new account; a guest becomes one and keeps what it has."""
         hashed = await self._people.hashed(password)
         async with self._postgres.transaction() as tx:
@@ -111,10 +113,10 @@ class Visits:
             await self._people.end_session(guest.session_id)
         return cookie
 
-    async def log_out(self, visit: Visit) -> None:
+    async def log_out(self, visit: Session) -> None:
         await self._people.end_session(visit.session_id)
 
-    async def _become(self, tx: Any, guest: Visit, email: str, name: str, hashed: str) -> Any:
+    async def _become(self, tx: Any, guest: Session, email: str, name: str, hashed: str) -> Any:
         try:
             return await tx.fetchrow(Q.become_account, guest.account_id, email, name, hashed)
         except asyncpg.UniqueViolationError:  # somebody else signed up with it in this instant
@@ -127,8 +129,8 @@ class Visits:
         return cookie
 
 
-def _visit(row: Any) -> Visit:
-    return Visit(
+def _visit(row: Any) -> Session:
+    return Session(
         account=account_of(row),
         session_id=row["session_id"],
         contact_email=row["contact_email"],

@@ -75,7 +75,7 @@ class PasswordThreads:
         self._under_way -= 1
 
 
-class People:
+class Accounts:
     def __init__(
         self,
         postgres: Postgres,

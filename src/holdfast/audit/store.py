@@ -8,9 +8,9 @@ import asyncio
 from holdfast.audit.gateway_statement import CHECK as GATEWAY_CHECK
 from holdfast.audit.money import MONEY_CHECKS, gateway_violations, money_violations
 from holdfast.audit.report import Report, Violation
-from holdfast.bookings import Ledger
+from holdfast.bookings import Bookings
 from holdfast.claim import Claims, PoolMap
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.holds import Difference, differences
@@ -33,7 +33,7 @@ LOOKS_MAX = 2
 
 
 async def audit(
-    postgres: Postgres, ledger: Ledger, claims: Claims | None = None, gateway: Gateway | None = None
+    postgres: Postgres, ledger: Bookings, claims: Claims | None = None, gateway: Gateway | None = None
 ) -> Report:
     """With `claims`, the map of every show with something on it is compared with the ledger too.
 
@@ -53,18 +53,18 @@ async def audit(
         report.note(GATEWAY_CHECK, await gateway_violations(postgres, gateway))
     if claims is not None:
         report.note("map_equals_ledger", await _map_violations(postgres, ledger, claims))
-    meter.set("oversold_seats", report.checks["one_owner_a_seat"])
+    metrics.set("oversold_seats", report.checks["one_owner_a_seat"])
     return report
 
 
 async def oversold(postgres: Postgres) -> int:
     """Seats with two live owners, for the gauge that must be 0; the other checks are for whoever asks."""
     count = len(await postgres.fetch(Q.one_owner_a_seat))
-    meter.set("oversold_seats", count)
+    metrics.set("oversold_seats", count)
     return count
 
 
-async def _map_violations(postgres: Postgres, ledger: Ledger, claims: Claims) -> list[Violation]:
+async def _map_violations(postgres: Postgres, ledger: Bookings, claims: Claims) -> list[Violation]:
     """Shows without a map have nothing to compare: theirs is written from the ledger when somebody asks."""
     shows = [row["show_id"] for row in await postgres.fetch(Q.shows_on_the_map)]
     found = {show_id: await _differences(show_id, ledger, claims) for show_id in shows}
@@ -80,7 +80,7 @@ async def _map_violations(postgres: Postgres, ledger: Ledger, claims: Claims) ->
     ]
 
 
-async def _differences(show_id: int, ledger: Ledger, claims: Claims) -> set[Difference]:
+async def _differences(show_id: int, ledger: Bookings, claims: Claims) -> set[Difference]:
     pool = await claims.read(show_id, with_claims=True)
     if not isinstance(pool, PoolMap):
         return set()

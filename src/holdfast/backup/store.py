@@ -19,7 +19,7 @@ import asyncpg
 import msgspec
 
 from holdfast.backup.contents import CONTENTS, FORM, LEDGER, NUMBERS_SKIPPED, Contents, Part, SchemaStep
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import Step, migrate, plan, steps
 from holdfast.engines.sql import Queries
 
@@ -76,7 +76,7 @@ async def create(
     """
     wanted = steps() if wanted is None else wanted
     if pending := await plan(connection, wanted):
-        raise Trouble(f"the schema is not up to date ({pending[0].name}): run `holdfast migrate` first")
+        raise OperatorError(f"the schema is not up to date ({pending[0].name}): run `holdfast migrate` first")
     with _draft(file) as draft, zipfile.ZipFile(draft, "w", compresslevel=6) as archive:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             instant = await connection.fetchval(Q.instant)  # the first question: what it sees, all others see
@@ -104,7 +104,7 @@ def verify(file: Path, progress: Progress) -> Contents:
         contents = _contents_of(archive, file)
         listed = {part.name for part in contents.parts} | {CONTENTS}
         if set(archive.namelist()) != listed:
-            raise Trouble(f"{file} is not a whole backup: its parts are not those of its contents")
+            raise OperatorError(f"{file} is not a whole backup: its parts are not those of its contents")
         for done, part in enumerate(contents.parts):
             progress("parts", done, len(contents.parts))
             summed, size, rows = hashlib.sha256(), 0, 0
@@ -112,7 +112,9 @@ def verify(file: Path, progress: Progress) -> Contents:
                 summed.update(data)
                 size, rows = size + len(data), rows + data.count(b"\n")
             if summed.hexdigest() != part.sha256 or size != part.size or (part.table and rows != part.rows):
-                raise Trouble(f"{file} is damaged: {part.name} is not what was written; use another backup")
+                raise OperatorError(
+                    f"{file} is damaged: {part.name} is not what was written; use another backup"
+                )
     return contents
 
 
@@ -120,7 +122,7 @@ async def restore(connection: asyncpg.Connection, file: Path, progress: Progress
     """Into a database without a table; then on to our own schema. All rows or none."""
     contents = verify(file, progress)
     if await connection.fetchval(Q.is_used):
-        raise Trouble("the database is not empty: a backup is restored into an empty one only")
+        raise OperatorError("the database is not empty: a backup is restored into an empty one only")
     await migrate(connection, _known_steps(contents, file))
     with _opened(file) as archive:
         async with connection.transaction():
@@ -169,7 +171,7 @@ async def _put_back(connection: asyncpg.Connection, archive: zipfile.ZipFile, pa
 
     done = await connection.copy_to_table(part.table, source=rows(), columns=list(part.columns))
     if done != f"COPY {part.rows}":
-        raise Trouble(f"{part.table}: {part.rows} rows were to go back, PostgreSQL says {done}")
+        raise OperatorError(f"{part.table}: {part.rows} rows were to go back, PostgreSQL says {done}")
 
 
 def _known_steps(contents: Contents, file: Path) -> list[Step]:
@@ -177,9 +179,9 @@ def _known_steps(contents: Contents, file: Path) -> list[Step]:
     ours = {step.number: step for step in steps()}
     for taken in contents.steps:
         if taken.number not in ours:
-            raise Trouble(f"{file} is of a newer program ({contents.program}): upgrade this one first")
+            raise OperatorError(f"{file} is of a newer program ({contents.program}): upgrade this one first")
         if ours[taken.number].checksum != taken.checksum:
-            raise Trouble(
+            raise OperatorError(
                 f"{file} was made with another step {taken.name} than ours: use the program it is of"
             )
     return [ours[taken.number] for taken in contents.steps]
@@ -191,9 +193,9 @@ def _contents_of(archive: zipfile.ZipFile, file: Path) -> Contents:
             raise KeyError(CONTENTS)
         contents = msgspec.json.decode(archive.read(CONTENTS), type=Contents)
     except (KeyError, msgspec.MsgspecError, zipfile.BadZipFile):
-        raise Trouble(f"{file} is not a backup of ours, or not whole") from None
+        raise OperatorError(f"{file} is not a backup of ours, or not whole") from None
     if contents.form != FORM:
-        raise Trouble(
+        raise OperatorError(
             f"{file} has form {contents.form}, and we know {FORM}: use the program it was made with"
         )
     return contents
@@ -205,7 +207,7 @@ def _read(archive: zipfile.ZipFile, name: str, file: Path) -> Iterator[bytes]:
             while data := part.read(READ_BYTES):
                 yield data
     except (zipfile.BadZipFile, EOFError, zlib.error) as error:
-        raise Trouble(f"{file} is damaged at {name}: {error}; use another backup") from None
+        raise OperatorError(f"{file} is damaged at {name}: {error}; use another backup") from None
 
 
 @contextmanager
@@ -213,9 +215,9 @@ def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
     try:
         archive = zipfile.ZipFile(file)
     except OSError as error:
-        raise Trouble(f"cannot read {file}: {error.strerror}") from None
+        raise OperatorError(f"cannot read {file}: {error.strerror}") from None
     except zipfile.BadZipFile:
-        raise Trouble(f"{file} is not a backup of ours, or not whole") from None
+        raise OperatorError(f"{file} is not a backup of ours, or not whole") from None
     with archive:
         yield archive
 
@@ -224,12 +226,12 @@ def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
 def _draft(file: Path) -> Iterator[IO[bytes]]:
     """Beside it, for its owner alone; renamed when everything is on the disk. Nothing is overwritten."""
     if file.exists():
-        raise Trouble(f"{file} is there already: choose another name")
+        raise OperatorError(f"{file} is there already: choose another name")
     draft = file.with_name(f"{file.name}.draft")
     try:
         made = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
-        raise Trouble(f"cannot write {draft}: {error.strerror}") from None
+        raise OperatorError(f"cannot write {draft}: {error.strerror}") from None
     try:
         with os.fdopen(made, "w+b") as opened:
             yield opened

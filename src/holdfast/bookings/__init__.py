@@ -20,7 +20,7 @@ from holdfast.bookings.organiser import (
     taken_seats,
 )
 from holdfast.bookings.sale import LETTER, VERSIONS_AN_EPOCH, LiveBooking, letters
-from holdfast.bookings.store import Ledger, live_booking, set_sale
+from holdfast.bookings.store import Bookings, live_booking, set_sale
 
 __all__ = [
     "LETTER",
@@ -28,7 +28,7 @@ __all__ = [
     "VERSIONS_AN_EPOCH",
     "Answer",
     "Booking",
-    "Ledger",
+    "Bookings",
     "LiveBooking",
     "Lost",
     "Move",

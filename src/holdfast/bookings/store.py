@@ -16,8 +16,8 @@ from holdfast.bookings.sale import LETTER, LiveBooking, Sale
 from holdfast.claim import Claim
 from holdfast.engines.batch import Batcher
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.fault_injection import crash_points
-from holdfast.engines.metrics import meter
+from holdfast.engines.fault_injection import fault_points
+from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
@@ -29,7 +29,7 @@ TRIES_MAX = 4  # of a batch that met a deadlock or a lock time-out; nothing of i
 UNKNOWN_PATIENCE_S = 4.0  # how long we go on asking what became of a batch whose answer was lost
 
 
-class Ledger:
+class Bookings:
     """open() for a caller, open_many() for the wire. Same answers; the tests run both. So for booking()."""
 
     def __init__(self, postgres: Postgres, *, batch_max: int, waiting_max: int) -> None:
@@ -65,18 +65,18 @@ class Ledger:
                 async with self._postgres.lease() as connection:
                     # With the connection in hand: a row that waited for one has lost that time.
                     sent = asked(openings, time.monotonic())
-                    with crash_points("ledger.open"):
+                    with fault_points("ledger.open"):
                         row = await connection.fetchrow(Q.open_holds, *sent.arguments)
                 break
             except AGAIN:
-                meter.add("ledger_retries_total")
+                metrics.add("ledger_retries_total")
                 await asyncio.sleep(0.01 * (attempt + 1))
         else:
             raise Busy(retry_after_s=1)
         for outcome, count in Counter(row["outcomes"]).items():
-            meter.add("openings_total", count, outcome=outcome)
-        meter.observe("open_batch_size", len(openings))
-        meter.observe("open_batch_seconds", time.perf_counter() - began)
+            metrics.add("openings_total", count, outcome=outcome)
+        metrics.observe("open_batch_size", len(openings))
+        metrics.observe("open_batch_seconds", time.perf_counter() - began)
         outcomes, numbers, epochs, opened_at, details = row
         answers: list[Answer] = [
             Opened(number, STATES[outcome], epoch, opened_at, opened_at + timedelta(milliseconds=left_ms))
@@ -144,7 +144,7 @@ class Ledger:
 
     async def cancel(self, booking: Booking, actor_id: int) -> Booking | None:
         """None: it is not in that state any more, or its fence has moved on."""
-        with crash_points("ledger.cancel"):
+        with fault_points("ledger.cancel"):
             rows = await self._postgres.fetch(
                 Q.cancel, [booking.show_id], [booking.number], [booking.fence], booking.state, actor_id
             )
@@ -165,7 +165,7 @@ class Ledger:
 
     async def sweep(self, limit: int) -> list[tuple[int, int]]:
         """Close bookings whose time has passed: (show, number) of each."""
-        with crash_points("ledger.sweep"):
+        with fault_points("ledger.sweep"):
             rows = await self._postgres.fetch(Q.sweep, limit)
         return [(row["show_id"], row["number"]) for row in rows]
 

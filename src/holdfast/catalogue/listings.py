@@ -20,7 +20,7 @@ from holdfast.catalogue.responses import (
 )
 from holdfast.catalogue.store import SHOWS_LISTED_MAX, terms_of
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.engines.sql import Queries
 from holdfast.web.response_cache import Page
 
@@ -107,7 +107,7 @@ async def counts_of(app: "App", show_ids: list[int]) -> Mapping[int, Counts]:
     try:
         counts: Mapping[int, Counts] = await app.seatmap.counts_many(show_ids)
     except EngineDown:
-        meter.add("availability_unknown_total")
+        metrics.add("availability_unknown_total")
         return {}
     return counts
 

@@ -9,7 +9,7 @@ passes/      the organisers' side        station/     a gate on a keyboard scann
 from holdfast.checkin.offline import OfflineGate
 from holdfast.checkin.pack import BadPack, opened
 from holdfast.checkin.passes import PackPage, SignedInDevice
-from holdfast.checkin.store import Gate
+from holdfast.checkin.store import CheckInStore
 from holdfast.checkin.verdict import (
     OPEN,
     SCANS_MAX,
@@ -29,10 +29,10 @@ __all__ = [
     "SCANS_MAX",
     "BadPack",
     "CheckInPage",
+    "CheckInStore",
     "CountPage",
     "FoundPage",
     "FoundTicket",
-    "Gate",
     "OfflineGate",
     "OfflineScan",
     "PackPage",

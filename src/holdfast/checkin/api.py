@@ -19,7 +19,7 @@ from holdfast.checkin.errors import (
 )
 from holdfast.checkin.passes import DeviceBody, DeviceBound, PackPage, SignedInDevice, SignInBody, device_key
 from holdfast.checkin.passes_store import Passes
-from holdfast.checkin.store import CheckIn, Gate
+from holdfast.checkin.store import CheckIn, CheckInStore
 from holdfast.checkin.verdict import (
     OPEN,
     WORDS,
@@ -157,14 +157,14 @@ async def get_pack(request: Request) -> Response:
     return answer(200, PackPage(standby.pass_id, b64encode(raw).decode()), NO_STORE)
 
 
-def _gate(request: Request) -> Gate:
-    store: Gate = get_app(request).gate
+def _gate(request: Request) -> CheckInStore:
+    store: CheckInStore = get_app(request).checkin
     return store
 
 
 def _passes(request: Request) -> Passes:
     app = get_app(request)
-    return Passes(app.postgres, app.people)
+    return Passes(app.postgres, app.accounts)
 
 
 async def _keys(request: Request) -> dict[str, str]:

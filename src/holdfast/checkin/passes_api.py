@@ -67,14 +67,14 @@ async def put_door(request: Request) -> Response:
 async def get_door_counts(request: Request) -> Response:
     """Who came in where, now."""
     await _own_show(request)
-    (count,) = await get_app(request).gate.counts([request.path_params["show"]])
+    (count,) = await get_app(request).checkin.counts([request.path_params["show"]])
     return answer(200, count, {"Cache-Control": "no-store"})
 
 
 async def list_conflicts(request: Request) -> Response:
     """What gates without a network let in and should not have; newest first."""
     show = await _own_show(request)
-    rows = await get_app(request).gate.conflicts(show.show_id)
+    rows = await get_app(request).checkin.conflicts(show.show_id)
     pages = [
         ConflictPage(
             why=row["why"],
@@ -93,7 +93,7 @@ async def list_conflicts(request: Request) -> Response:
 
 def _passes(request: Request) -> Passes:
     app = get_app(request)
-    return Passes(app.postgres, app.people)
+    return Passes(app.postgres, app.accounts)
 
 
 def _organiser_id(request: Request) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from holdfast.accounts import NewAccount, People, normal_email
+from holdfast.accounts import Accounts, NewAccount, normal_email
 from holdfast.checkin.errors import BadPassCode, DeviceTaken, NoSuchPass, NotAGateAccount
 from holdfast.checkin.passes import UPLOAD_GRACE_S, NewPass, PassPage
 from holdfast.checkin.verdict import in_utc
@@ -33,7 +33,7 @@ class Device:
 
 
 class Passes:
-    def __init__(self, postgres: Postgres, people: People) -> None:
+    def __init__(self, postgres: Postgres, people: Accounts) -> None:
         self._postgres = postgres
         self._people = people
 

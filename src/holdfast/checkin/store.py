@@ -17,7 +17,7 @@ from holdfast.checkin.errors import NoDevice, NoGatePass, NothingToUndo, ScanIdU
 from holdfast.checkin.pack import Pack, PackShow, PackTicket, sealed
 from holdfast.checkin.passes import UPLOAD_GRACE_S
 from holdfast.checkin.verdict import GateCount, OfflineScan, ShowCount, UploadedScan, Verdict, Way, in_utc
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.tickets import BadCode, Code, IssuedTicket, Tickets, issued, show_secret
@@ -58,7 +58,7 @@ class Standby:
     show_ids: tuple[int, ...]
 
 
-class Gate:
+class CheckInStore:
     def __init__(
         self,
         postgres: Postgres,
@@ -104,7 +104,7 @@ class Gate:
             raise NoGatePass
         if row["check_in_id"] is None:
             raise ScanIdUsed
-        meter.add("check_ins_total", verdict=row["verdict"])
+        metrics.add("check_ins_total", verdict=row["verdict"])
         return CheckIn(**dict(row) | {"verdict": Verdict(row["verdict"])})
 
     async def _binding(self, code: Code) -> int:
@@ -152,7 +152,7 @@ class Gate:
             UPLOAD_GRACE_S,
         )
         if row is not None and row["why"]:
-            meter.add("door_conflicts_total", why=row["why"])
+            metrics.add("door_conflicts_total", why=row["why"])
         if row is None:
             return UploadedScan(scan.scan_id, False)
         return UploadedScan(scan.scan_id, True, row["why"], public_id(ticket.show_id, row["check_in_id"]))

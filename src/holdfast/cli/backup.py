@@ -15,7 +15,7 @@ import typer
 
 from holdfast.cli.json_line import print_json
 from holdfast.config import Config
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 
 if TYPE_CHECKING:
     from holdfast.backup import Contents, Extra
@@ -83,7 +83,9 @@ async def _restore(config: Config, file: Path) -> "Contents":
     with terminal.progress() as progress:
         backup.verify(file, progress)
     if not config.database_url and (folder.postgres.exists() or (folder.path / "sandbox").exists()):
-        raise Trouble(f"{folder.path} is not empty: choose another folder with --data, or none that is used")
+        raise OperatorError(
+            f"{folder.path} is not empty: choose another folder with --data, or none that is used"
+        )
     is_half = False
     try:
         async with engines_of(config, may_join=False) as found:
@@ -124,7 +126,7 @@ def _put_files_back(folder: Path, file: Path) -> None:
     known = {FOLDER + SECRET: SECRET, FOLDER + BOOKS: BOOKS, SETTINGS: RESTORED_SETTINGS}
     for extra in extra_parts(file, ""):
         if extra.name not in known:
-            raise Trouble(f"{file} has a part that we do not know: {extra.name}")
+            raise OperatorError(f"{file} has a part that we do not know: {extra.name}")
         path = folder / known[extra.name]
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.config import Config
 from holdfast.engines.embedded.binaries import Program, find_postgres, find_valkey
 from holdfast.engines.embedded.folder import DataFolder
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import plan, steps
 from holdfast.engines.startup_checks import EngineFacts, connect, holds_facts, ledger_facts
 
@@ -60,7 +60,7 @@ def _python() -> Finding:
 def _program(what: str, find: Callable[[], Program], *, is_needed: bool) -> Finding:
     try:
         program = find()
-    except Trouble as trouble:
+    except OperatorError as trouble:
         return Finding(what, Health.FAIL if is_needed else Health.OK, "none found", str(trouble))
     source = "from our wheel" if program.is_ours else f"found at {program.path}"
     return Finding(what, Health.OK, f"{program.version}, {source}" + ("" if is_needed else "; not needed"))
@@ -93,7 +93,7 @@ async def _ledger(database_url: str) -> AsyncIterator[Finding]:
         return
     try:
         connection = await connect(database_url)
-    except Trouble as trouble:
+    except OperatorError as trouble:
         yield Finding("ledger", Health.FAIL, "not reached", str(trouble))
         return
     try:
@@ -101,7 +101,7 @@ async def _ledger(database_url: str) -> AsyncIterator[Finding]:
             yield finding
         try:
             pending = await plan(connection)
-        except Trouble as trouble:
+        except OperatorError as trouble:
             yield Finding("migrations", Health.FAIL, "do not fit", str(trouble))
         else:
             yield _migrations(len(pending))
@@ -121,7 +121,7 @@ async def _holds(redis_url: str) -> AsyncIterator[Finding]:
         return
     try:
         facts = await holds_facts(redis_url)
-    except Trouble as trouble:
+    except OperatorError as trouble:
         yield Finding("holds", Health.FAIL, "not reached", str(trouble))
         return
     for finding in _engine("holds", facts):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli.json_line import print_json
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -124,7 +124,7 @@ def replay(context: typer.Context, group: Group, since: Since, data: Data = None
 def forget(context: typer.Context, group: Group, data: Data = None) -> None:
     """Forget a group that nobody reads for any more: it keeps facts from being purged."""
     if not context.obj(data, lambda app: app.outbox.forget_group(group)):
-        raise Trouble(f"no such group: {group}")
+        raise OperatorError(f"no such group: {group}")
     print(f"forgot {group}")
 
 
@@ -135,10 +135,10 @@ async def _first(app: "App", since: str) -> int:
     try:
         moment = datetime.fromisoformat(since)
     except ValueError:
-        raise Trouble(f"neither the number of a fact nor a time: {since}") from None
+        raise OperatorError(f"neither the number of a fact nor a time: {since}") from None
     found = await app.outbox.first_since(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     if found is None:
-        raise Trouble(f"nothing has happened since {since}")
+        raise OperatorError(f"nothing has happened since {since}")
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.json_line import print_json
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -58,17 +58,17 @@ def _read_layout(file: Path) -> "Layout":
     try:
         return Layout.build(read_bytes(file.name, file.read_bytes()))
     except OSError as error:
-        raise Trouble(f"cannot read {file}: {error.strerror}") from None
+        raise OperatorError(f"cannot read {file}: {error.strerror}") from None
     except LayoutProblem as problem:
-        raise Trouble(f"{file} is not a layout: {' '.join(str(problem).split())}") from None
+        raise OperatorError(f"{file} is not a layout: {' '.join(str(problem).split())}") from None
 
 
 async def _store_layout(app: "App", layout: "Layout", venue_id: int | None, hall: str) -> dict[str, Any]:
     from holdfast.organisers.forms import NewHall
-    from holdfast.organisers.scope import Keeper
-    from holdfast.organisers.store import BackOffice
+    from holdfast.organisers.scope import Scope
+    from holdfast.organisers.store import CatalogueEditor
 
-    office = BackOffice(app.postgres, Keeper(account_id=0, is_admin=True))
+    office = CatalogueEditor(app.postgres, Scope(account_id=0, is_admin=True))
     await office.add_layout(layout)
     if venue_id is None:
         return {}

@@ -27,7 +27,7 @@ from holdfast.cli.reports import figures
 from holdfast.cli.scanner import gate, tickets
 from holdfast.cli.search import search
 from holdfast.config import Config
-from holdfast.engines.errors import EngineDown, Trouble
+from holdfast.engines.errors import EngineDown, OperatorError
 from holdfast.errors import Refusal
 from holdfast.runtime.launch import EXPECTED
 
@@ -243,7 +243,7 @@ def main() -> NoReturn:
     atexit.register(gc.freeze)
     try:
         cli()
-    except Trouble as trouble:
+    except OperatorError as trouble:
         _refuse(str(trouble))
     except EngineDown as down:
         _refuse(f"{down}: is the engine up? `holdfast doctor` looks")
@@ -317,7 +317,7 @@ async def _with_app(config: Config, act: Callable[["App"], Awaitable[Result]]) -
         connection = await checks.connect(config.database_url)
         try:
             if await migrate.plan(connection):
-                raise Trouble("the schema is not up to date: run `holdfast migrate` first")
+                raise OperatorError("the schema is not up to date: run `holdfast migrate` first")
         finally:
             await connection.close()
         async with open_app(with_gateway(config)) as app:
@@ -337,7 +337,7 @@ async def _rebuild(app: "App", asked: list[int]) -> int:
     with terminal.progress() as progress:
         for done, show_id in enumerate(shows):
             progress("maps", done, len(shows))
-            await app.ledger.mark(show_id)
+            await app.bookings.mark(show_id)
             await app.seatmap.rebuild(show_id, "asked")
     return len(shows)
 
@@ -345,8 +345,8 @@ async def _rebuild(app: "App", asked: list[int]) -> int:
 async def _audit(app: "App", with_map: bool, with_gateway: bool) -> "Report":
     from holdfast.audit import audit
 
-    claims, gateway = app.claims if with_map else None, app.cashier.gateway if with_gateway else None
-    return await audit(app.postgres, app.ledger, claims, gateway)
+    claims, gateway = app.claims if with_map else None, app.saga_runner.gateway if with_gateway else None
+    return await audit(app.postgres, app.bookings, claims, gateway)
 
 
 async def _doctor(config: Config, as_json: bool) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli.json_line import print_json
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -35,9 +35,9 @@ def list_notices(
     from holdfast.notifications.notice import NoticesAsked
 
     if state not in STATES:
-        raise Trouble(f"no such state: {state}; there are {', '.join(STATES)}")
+        raise OperatorError(f"no such state: {state}; there are {', '.join(STATES)}")
     asked = NoticesAsked(state=state, size=limit)  # type: ignore[arg-type]
-    _print_notices(context.obj(data, lambda app: app.notices.newest(asked)).notices, as_json)
+    _print_notices(context.obj(data, lambda app: app.notifications.newest(asked)).notices, as_json)
 
 
 @notices.command()
@@ -50,10 +50,10 @@ def replay(
 ) -> None:
     """Have notices sent again; a worker does it within a second."""
     if bool(notice) == all_dead:
-        raise Trouble("name one notice, or say --all-dead")
+        raise OperatorError("name one notice, or say --all-dead")
 
     async def again(app: "App") -> list["NoticePage"]:
-        return await app.notices.replay_dead() if all_dead else [await app.notices.replay(notice)]
+        return await app.notifications.replay_dead() if all_dead else [await app.notifications.replay(notice)]
 
     _print_notices(context.obj(data, again), as_json)
 

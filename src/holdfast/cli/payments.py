@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli.json_line import print_json
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -38,7 +38,7 @@ def list_webhooks(
     from holdfast.payments.webhook import WebhooksAsked
 
     asked = WebhooksAsked(state="dead" if only_dead else "all", size=limit)
-    found = context.obj(data, lambda app: app.webhooks.newest(asked))
+    found = context.obj(data, lambda app: app.webhooks_in.newest(asked))
     _print_webhooks(found.webhooks, as_json)
 
 
@@ -52,13 +52,13 @@ def replay(
 ) -> None:
     """Look into webhooks again, now. Exit code 1: some could not be settled."""
     if bool(event) == all_dead:
-        raise Trouble("name one webhook, or say --all-dead")
+        raise OperatorError("name one webhook, or say --all-dead")
 
     async def again(app: "App") -> list["WebhookPage"]:
-        names = await (app.webhooks.dead() if all_dead else app.webhooks.named(event))
+        names = await (app.webhooks_in.dead() if all_dead else app.webhooks_in.named(event))
         if not names and not all_dead:
-            raise Trouble(f"no such webhook: {event}")
-        return [await app.webhooks.replay(*name) for name in names]
+            raise OperatorError(f"no such webhook: {event}")
+        return [await app.webhooks_in.replay(*name) for name in names]
 
     pages = context.obj(data, again)
     _print_webhooks(pages, as_json)
@@ -77,7 +77,7 @@ def reconcile(
 
     length = length_of(since)
     if length is None:
-        raise Trouble(f"{since!r} is no length of time: 90m, 24h and 7d are")
+        raise OperatorError(f"{since!r} is no length of time: 90m, 24h and 7d are")
     outcome = context.obj(data, lambda app: _compare(app, length))
     left = [asdict(one) for one in outcome.differences]
     if as_json:
@@ -93,13 +93,13 @@ def reconcile(
 async def _compare(app: "App", length: "timedelta") -> "Outcome":
     from holdfast.payments.gateway import GatewayDown
 
-    async with app.books.alone() as is_ours:
+    async with app.reconciliation.alone() as is_ours:
         if not is_ours:
-            raise Trouble("somebody else is comparing at this moment: try again in a minute")
+            raise OperatorError("somebody else is comparing at this moment: try again in a minute")
         try:
-            return await app.books.compare(await app.books.ago(length))
+            return await app.reconciliation.compare(await app.reconciliation.ago(length))
         except GatewayDown:
-            raise Trouble(f"the gateway {app.books.gateway.name} does not answer") from None
+            raise OperatorError(f"the gateway {app.reconciliation.gateway.name} does not answer") from None
 
 
 def _print_webhooks(pages: list["WebhookPage"], as_json: bool) -> None:

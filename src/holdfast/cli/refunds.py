@@ -106,16 +106,16 @@ def show_prices(
 
 
 async def _price_plan(app: "App", show_id: int) -> "PricePlan":
-    from holdfast.organisers.price_rules_store import PriceDesk
-    from holdfast.organisers.scope import Keeper
+    from holdfast.organisers.price_rules_store import PriceRulesStore
+    from holdfast.organisers.scope import Scope
 
-    return await PriceDesk(app.postgres, app.catalogue, Keeper(0, is_admin=True), 0).plan(show_id)
+    return await PriceRulesStore(app.postgres, app.catalogue, Scope(0, is_admin=True), 0).plan(show_id)
 
 
 async def _refunds(app: "App", state: str | None) -> "list[Refund]":
     from holdfast.refunds.store import LATEST
 
-    return await app.refund_book.refunds(None, state, None, LATEST, LIST_MAX)
+    return await app.refund_store.refunds(None, state, None, LATEST, LIST_MAX)
 
 
 def _refund_page(refund: "Refund") -> dict[str, Any]:
@@ -126,25 +126,25 @@ def _refund_page(refund: "Refund") -> dict[str, Any]:
 async def _cancel_show(app: "App", show_id: int) -> "Cancellation":
     """Cancelled in the catalogue, then the duties are done here, beside whoever else does them."""
     from holdfast.cli import output as terminal
-    from holdfast.organisers.scope import Keeper
+    from holdfast.organisers.scope import Scope
     from holdfast.organisers.show_forms import ShowChange
-    from holdfast.organisers.shows_store import Schedule
+    from holdfast.organisers.shows_store import ShowEditor
     from holdfast.payments.jobs import PaymentDuties
     from holdfast.refunds.jobs import RefundDuties
     from holdfast.web import log
 
     log.set_up()  # on stderr: what we answer is for programs, too
-    keeper = Keeper(account_id=0, is_admin=True)
-    await Schedule(app.postgres, app.catalogue, app.config, keeper).change_show(
+    keeper = Scope(account_id=0, is_admin=True)
+    await ShowEditor(app.postgres, app.catalogue, app.config, keeper).change_show(
         show_id, ShowChange(cancelled=True)
     )
-    refunds = RefundDuties(app.refund_book, app.refunds, app.config.refunds_at_once_max)
-    payments = PaymentDuties(app.payments, app.cashier)
+    refunds = RefundDuties(app.refund_store, app.refunds, app.config.refunds_at_once_max)
+    payments = PaymentDuties(app.payments, app.saga_runner)
     with terminal.progress() as progress:
         while True:
             done = await app.refunds.cancel_some(show_id)
             done += await refunds.carry_out() + await payments.carry_on()
-            how_far = await app.refund_book.cancellation(show_id)
+            how_far = await app.refund_store.cancellation(show_id)
             progress("refunds", how_far.refunded + how_far.by_hand, max(1, how_far.bookings))
             if how_far.is_over:
                 await refunds.settled()

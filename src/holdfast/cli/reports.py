@@ -34,5 +34,5 @@ async def _rebuild(app: "App") -> int:
     from holdfast.cli import output as terminal
 
     with terminal.progress() as progress:
-        count: int = await app.figures.rebuild(progress)
+        count: int = await app.reports.rebuild(progress)
     return count

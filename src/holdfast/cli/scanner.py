@@ -66,7 +66,7 @@ def gate(
 
 async def _run(server: str, code: str, folder: Path, is_exit: bool, as_json: bool) -> None:
     from holdfast.checkin.pack import BadPack
-    from holdfast.engines.errors import Trouble
+    from holdfast.engines.errors import OperatorError
     from holdfast.scanner.app import Station
     from holdfast.scanner.client import Denied, Silence
 
@@ -76,11 +76,11 @@ async def _run(server: str, code: str, folder: Path, is_exit: bool, as_json: boo
             await station.refresh()
         except Silence:
             if not station.has_pack:
-                raise Trouble("no network and no pack: nothing can be decided here yet") from None
+                raise OperatorError("no network and no pack: nothing can be decided here yet") from None
         except Denied as denied:
-            raise Trouble(denied.title) from None
+            raise OperatorError(denied.title) from None
         except BadPack as bad:
-            raise Trouble(str(bad)) from None
+            raise OperatorError(str(bad)) from None
         keeping_up = asyncio.create_task(station.keep_up(_aside))
         try:
             await Counter(station, is_exit, as_json).open()

@@ -34,5 +34,5 @@ async def _reindex(app: "App") -> int:
     from holdfast.cli import output as terminal
 
     with terminal.progress() as progress:
-        count: int = await app.index.reindex(progress)
+        count: int = await app.search_index.reindex(progress)
     return count

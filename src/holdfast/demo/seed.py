@@ -44,10 +44,10 @@ from holdfast.demo.stadium import stadium
 from holdfast.engines.sql import Queries
 from holdfast.holds import claim_id
 from holdfast.layouts import Layout
-from holdfast.organisers.price_rules_store import PriceDesk
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.price_rules_store import PriceRulesStore
+from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
-from holdfast.organisers.shows_store import PlannedShow, Schedule, add_shows
+from holdfast.organisers.shows_store import PlannedShow, ShowEditor, add_shows
 from holdfast.web.caller import Role
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ async def _accounts(app: "App") -> int:
     """The number of the organiser, whose events all of them are."""
     made = await asyncio.gather(
         *(
-            app.people.ensure_account(email=email, password=PASSWORD, name=name, role=role)
+            app.accounts.ensure_account(email=email, password=PASSWORD, name=name, role=role)
             for email, name, role in ACCOUNTS
         )
     )
@@ -223,8 +223,11 @@ class Seed:
         there = {plan["by_demand"] for plan in plans}
         ruled = {plan["show_id"] for plan in plans}
         free = [row for row in rows if row["id"] not in ruled]
-        desk = PriceDesk(
-            self._app.postgres, self._app.catalogue, Keeper(0, is_admin=True), self._app.config.price_pause_s
+        desk = PriceRulesStore(
+            self._app.postgres,
+            self._app.catalogue,
+            Scope(0, is_admin=True),
+            self._app.config.price_pause_s,
         )
         for is_demand, row in zip([kind for kind in (False, True) if kind not in there], free, strict=False):
             show = await self._app.catalogue.show_on_sale(row["id"])
@@ -251,8 +254,11 @@ class Seed:
         ]
         for row in nights:
             if row["opens_at"] > self._now:
-                desk = Schedule(
-                    self._app.postgres, self._app.catalogue, self._app.config, Keeper(0, is_admin=True)
+                desk = ShowEditor(
+                    self._app.postgres,
+                    self._app.catalogue,
+                    self._app.config,
+                    Scope(0, is_admin=True),
                 )
                 return (await desk.change_show(row["id"], ShowChange(opens_at=opens_at))).id
         last = max([row["starts_at"] for row in nights], default=_evening(self._now, days=11))
@@ -277,7 +283,7 @@ class Seed:
         seats = [seat for seat in range(show.layout.seat_count) if seat not in left]
         orders = [tuple(seats[at : at + GUEST_SEATS]) for at in range(0, len(seats), GUEST_SEATS)]
         names = [f"guest{number:02}" for number in range(1, len(orders) // 2 + 2)]
-        guests = await self._app.people.add_many(
+        guests = await self._app.accounts.add_many(
             [NewAccount(f"{name}@holdfast.example", f"Guest {name[5:]}") for name in names]
         )
         openings = [
@@ -298,7 +304,7 @@ class Seed:
             )
             for place, order in enumerate(orders)
         ]
-        for answer in await self._app.ledger.open_many(openings):
+        for answer in await self._app.bookings.open_many(openings):
             assert isinstance(answer, Opened), answer
 
     async def _add(self, title: str, hall: tuple[str, str], starts_at: datetime, opens_at: datetime) -> int:

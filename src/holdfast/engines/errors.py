@@ -15,5 +15,5 @@ class EngineDown(Exception):
         self.retry_after_s = retry_after_s
 
 
-class Trouble(Exception):
+class OperatorError(Exception):
     """Something expected is in the way. The text says what it is and what to do next, in one line."""

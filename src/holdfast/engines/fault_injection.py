@@ -40,7 +40,7 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class crash_points:
+class fault_points:
     """Around one effect: `name:before`, `name:during`, `name:after`."""
 
     __slots__ = ("_name",)

@@ -9,10 +9,10 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-Duty = Callable[[], Awaitable[int]]
+Job = Callable[[], Awaitable[int]]
 
 
-async def every(pause_s: float, duty: Duty, stop: asyncio.Event) -> None:
+async def every(pause_s: float, duty: Job, stop: asyncio.Event) -> None:
     """`duty` returns how many things it did. Full hands go straight back to work; idle hands wait.
 
     An exception is logged and waited out: a duty reads its state from the ledger each time,
@@ -29,7 +29,7 @@ async def every(pause_s: float, duty: Duty, stop: asyncio.Event) -> None:
 
 
 @asynccontextmanager
-async def running(asked: Sequence[tuple[float, Duty]]) -> AsyncIterator[None]:
+async def running(asked: Sequence[tuple[float, Job]]) -> AsyncIterator[None]:
     """Duties, each with its pause, run until the block ends; one under way is finished first."""
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:

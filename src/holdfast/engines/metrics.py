@@ -225,4 +225,4 @@ def _unflat(flat: str) -> tuple[str, Labels]:
     return msgspec.json.decode(flat, type=tuple[str, Labels])
 
 
-meter = Meter()
+metrics = Meter()

@@ -16,7 +16,7 @@ from importlib.resources.abc import Traversable
 
 import asyncpg
 
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.engines.sql import Queries
 
 Q = Queries("holdfast.engines")
@@ -59,12 +59,12 @@ async def plan(connection: asyncpg.Connection, wanted: Sequence[Step] | None = N
     done = {row["number"]: row for row in await connection.fetch(Q.steps_done)}
     known = {step.number for step in wanted}
     if ahead := sorted(done.keys() - known):
-        raise Trouble(
+        raise OperatorError(
             f"the database is ahead of this program (step {done[ahead[0]]['name']}): upgrade the program"
         )
     for step in wanted:
         if step.number in done and done[step.number]["checksum"] != step.checksum:
-            raise Trouble(
+            raise OperatorError(
                 f"step {step.name} was changed after it was applied: put the file back and add a new step, "
                 "or start with an empty database"
             )
@@ -79,11 +79,11 @@ async def migrate(connection: asyncpg.Connection, wanted: Sequence[Step] | None 
             if await _take(connection, step):
                 taken.append(step)
         except asyncpg.LockNotAvailableError:
-            raise Trouble(
+            raise OperatorError(
                 f"step {step.name} did not get its lock: another process holds it; try again when it is done"
             ) from None
         except asyncpg.PostgresError as error:
-            raise Trouble(f"step {step.name} failed and was undone: {error}") from error
+            raise OperatorError(f"step {step.name} failed and was undone: {error}") from error
     return taken
 
 

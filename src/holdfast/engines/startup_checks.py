@@ -8,7 +8,7 @@ import asyncpg
 from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.engines.sql import Queries
 
 Q = Queries("holdfast.engines")
@@ -29,13 +29,13 @@ async def connect(database_url: str) -> asyncpg.Connection:
     try:
         return await asyncpg.connect(database_url, timeout=ANSWER_WITHIN_S, command_timeout=None)
     except (ValueError, asyncpg.ClientConfigurationError, asyncpg.InterfaceError) as error:
-        raise Trouble(f"HOLDFAST_DATABASE_URL is not understood: {_line(error)}") from None
+        raise OperatorError(f"HOLDFAST_DATABASE_URL is not understood: {_line(error)}") from None
     except asyncpg.InvalidCatalogNameError as error:
-        raise Trouble(f"PostgreSQL: {_line(error)}; make it with `createdb`") from None
+        raise OperatorError(f"PostgreSQL: {_line(error)}; make it with `createdb`") from None
     except asyncpg.PostgresError as error:
-        raise Trouble(f"PostgreSQL refused us: {_line(error)}; look at HOLDFAST_DATABASE_URL") from None
+        raise OperatorError(f"PostgreSQL refused us: {_line(error)}; look at HOLDFAST_DATABASE_URL") from None
     except (OSError, TimeoutError) as error:
-        raise Trouble(
+        raise OperatorError(
             f"PostgreSQL cannot be reached: {_line(error)}; is it up, and is HOLDFAST_DATABASE_URL right?"
         ) from None
 
@@ -73,16 +73,16 @@ async def holds_facts(redis_url: str) -> EngineFacts:
             redis_url, socket_timeout=ANSWER_WITHIN_S, socket_connect_timeout=ANSWER_WITHIN_S
         )
     except ValueError as error:
-        raise Trouble(f"HOLDFAST_REDIS_URL is not understood: {_line(error)}") from None
+        raise OperatorError(f"HOLDFAST_REDIS_URL is not understood: {_line(error)}") from None
     try:
         found = await client.info("everything")
         before = time.time()
         seconds, micros = await client.time()
         ahead_s = seconds + micros / 1e6 - (before + time.time()) / 2
     except (AuthenticationError, NoPermissionError) as error:
-        raise Trouble(f"Redis refused us: {_line(error)}; look at HOLDFAST_REDIS_URL") from None
+        raise OperatorError(f"Redis refused us: {_line(error)}; look at HOLDFAST_REDIS_URL") from None
     except (RedisError, OSError, TimeoutError) as error:
-        raise Trouble(
+        raise OperatorError(
             f"Redis cannot be reached: {_line(error)}; is it up, and is HOLDFAST_REDIS_URL right?"
         ) from None
     finally:
@@ -106,7 +106,7 @@ async def check_engines(connection: asyncpg.Connection, redis_url: str) -> None:
     """Fit to sell from, both of them; or Trouble with the first thing to put right."""
     for facts in (await ledger_facts(connection), await holds_facts(redis_url)):
         if facts.faults:
-            raise Trouble(facts.faults[0])
+            raise OperatorError(facts.faults[0])
 
 
 def _redis_name(found: dict[str, Any]) -> str:

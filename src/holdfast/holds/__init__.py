@@ -22,19 +22,19 @@ from holdfast.holds.outcome import (
     claim_id,
     runs_of,
 )
-from holdfast.holds.redis import Holds
+from holdfast.holds.redis import HoldScripts
 from holdfast.holds.request import (
     BestBody,
     BookingPage,
     HoldBody,
-    Order,
+    HoldRequest,
     PlacesBody,
     RefundShown,
     body_hash,
     booking_page,
-    understood,
+    parse_selection,
 )
-from holdfast.holds.service import Sales
+from holdfast.holds.service import HoldService
 
 __all__ = [
     "Again",
@@ -46,15 +46,15 @@ __all__ = [
     "Few",
     "Held",
     "HoldBody",
-    "Holds",
+    "HoldRequest",
+    "HoldScripts",
+    "HoldService",
     "Limit",
-    "Order",
     "Orphan",
     "Outcome",
     "Places",
     "PlacesBody",
     "RefundShown",
-    "Sales",
     "Seats",
     "SeatsWithdrawn",
     "Shut",
@@ -69,6 +69,6 @@ __all__ = [
     "claim_id",
     "differences",
     "orphan_verdict",
+    "parse_selection",
     "runs_of",
-    "understood",
 ]

@@ -30,13 +30,13 @@ from holdfast.holds.outcome import claim_id
 from holdfast.holds.request import (
     BookingPage,
     HoldBody,
-    Order,
+    HoldRequest,
     RefundShown,
     body_hash,
     booking_page,
-    understood,
+    parse_selection,
 )
-from holdfast.holds.service import Sales
+from holdfast.holds.service import HoldService
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.idempotency import checked_key
@@ -74,18 +74,20 @@ async def post_hold(request: Request) -> Response:
     `expected_total_minor`, and you are asked again when they have moved.
     """
     state, show_id = request.scope["state"], request.scope["path_params"]["show"]
-    app, owner_id = state["app"], state["caller"].account_id
+    app, owner_id = get_app(request), get_caller(request).account_id
     raw = await request.body()
     body = read(HoldBody, raw)
     show = app.catalogue.recent(show_id) or await app.catalogue.show_on_sale(show_id)
     request_id, claim = request_ids(state["headers"].get(b"idempotency-key"), owner_id)
     try:
-        what = understood(body, show)
+        what = parse_selection(body, show)
     except UnknownSeat:  # the seat may be newer than what we know of the hall
         show = await app.catalogue.show_on_sale(show_id)
-        what = understood(body, show)
+        what = parse_selection(body, show)
     expected = body.expected_total_minor
-    booking = await app.sales.hold(Order(show, owner_id, request_id, claim, body_hash(raw), what, expected))
+    booking = await app.holds.hold(
+        HoldRequest(show, owner_id, request_id, claim, body_hash(raw), what, expected)
+    )
     if booking.revision > show.revision:  # its layout may be another since we looked
         show = await app.catalogue.show_at(show_id, booking.revision)
     return answer(201, booking_page(booking, show, await app.catalogue.terms(show, booking.revision)))
@@ -96,7 +98,7 @@ async def get_bookings(request: Request) -> Response:
     app, caller = get_app(request), get_caller(request)
     asked = query(BookingsAsked, request)
     before = from_public_id(asked.before)[1] if asked.before else NUMBER_MAX
-    found = await app.ledger.bookings_of(caller.account_id, before=before, limit=asked.size + 1)
+    found = await app.bookings.bookings_of(caller.account_id, before=before, limit=asked.size + 1)
     refunds = await app.refunds.shown_many(found[: asked.size])
     pages = [
         await _page(request, booking, of_it)
@@ -125,13 +127,13 @@ async def extend_booking(request: Request) -> Response:
         read(Nothing, raw)
     booking = await own_booking(request)
     show = await app.catalogue.show_on_sale(booking.show_id)
-    extended = await app.sales.extend(booking, show.hold_ttl_s)
+    extended = await app.holds.extend(booking, show.hold_ttl_s)
     return answer(200, await _page(request, extended))
 
 
 async def own_booking(request: Request) -> Booking:
     show_id, number = from_public_id(request.path_params["booking"])
-    sales: Sales = get_app(request).sales
+    sales: HoldService = get_app(request).holds
     return await sales.booking(get_caller(request).account_id, show_id, number)
 
 

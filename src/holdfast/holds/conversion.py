@@ -9,10 +9,12 @@ from holdfast.errors import HoldGone, NotOnSale
 from holdfast.holds.choice import Want, why
 from holdfast.holds.errors import PriceChanged
 from holdfast.holds.outcome import Again, Best, Held, Places, Seats
-from holdfast.holds.request import Order, better_note
+from holdfast.holds.request import HoldRequest, better_note
 
 
-def opening_of(order: Order, held: Held | Again, claimed_at_s: float, *, by_ledger: bool = False) -> Opening:
+def opening_of(
+    order: HoldRequest, held: Held | Again, claimed_at_s: float, *, by_ledger: bool = False
+) -> Opening:
     show, category_of = order.show, order.show.layout.category_of
     return Opening(
         show_id=show.show_id,
@@ -31,7 +33,7 @@ def opening_of(order: Order, held: Held | Again, claimed_at_s: float, *, by_ledg
     )
 
 
-def note(order: Order, held: Held | Again) -> str:
+def note(order: HoldRequest, held: Held | Again) -> str:
     """Why these seats, in words for the one who gets them; of seats picked by hand, which would be better."""
     if isinstance(held, Held) and held.better:
         return better_note(held.better)
@@ -84,17 +86,17 @@ def corrections(rivals: Iterable[Rival]) -> list[Part]:
     return [Part(words.get(r.state, "adopt"), claim, max(1, r.left_ms)) for claim, r in found.items()]
 
 
-def not_on_sale(order: Order) -> NotOnSale:
+def not_on_sale(order: HoldRequest) -> NotOnSale:
     show = order.show
     return NotOnSale(opens_at=show.opens_at, closes_at=show.closes_at, cancelled=show.cancelled)
 
 
-def is_repriced(order: Order, opening: Opening) -> bool:
+def is_repriced(order: HoldRequest, opening: Opening) -> bool:
     """The seats cost another amount than the caller was shown."""
     return order.expected_minor is not None and sum(opening.prices) != order.expected_minor
 
 
-def price_changed(order: Order, opening: Opening) -> PriceChanged:
+def price_changed(order: HoldRequest, opening: Opening) -> PriceChanged:
     labels = order.show.layout.labels
     seats = [
         {"label": labels[seat], "price_minor": price}
@@ -108,7 +110,7 @@ def price_changed(order: Order, opening: Opening) -> PriceChanged:
     )
 
 
-def renamed_seats(order: Order, show: ShowOnSale) -> list[str]:
+def renamed_seats(order: HoldRequest, show: ShowOnSale) -> list[str]:
     """Labels that were asked for and are other seats' now, or nobody's: the layout was changed meanwhile."""
     before, now = order.show.layout, show.layout
     if before is now or not isinstance(order.what, Seats):
@@ -116,5 +118,5 @@ def renamed_seats(order: Order, show: ShowOnSale) -> list[str]:
     return [before.labels[seat] for seat in order.what.seats if now.labels[seat] != before.labels[seat]]
 
 
-def claim_of(order: Order, held: Held | Again) -> Claim:
+def claim_of(order: HoldRequest, held: Held | Again) -> Claim:
     return Claim(order.claim_id, order.owner_id, held.seats)

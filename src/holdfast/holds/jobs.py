@@ -7,11 +7,11 @@ import time
 
 import structlog
 
-from holdfast.bookings import Ledger
+from holdfast.bookings import Bookings
 from holdfast.claim import Claims, PoolMap
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.holds.comparison import Difference, differences
 from holdfast.seatmap import SeatMap
 
@@ -22,7 +22,7 @@ TRAFFIC_S = 30  # a show with a move since then is compared
 
 
 class SaleDuties:
-    def __init__(self, ledger: Ledger, claims: Claims, seatmap: SeatMap, config: Config) -> None:
+    def __init__(self, ledger: Bookings, claims: Claims, seatmap: SeatMap, config: Config) -> None:
         self._ledger = ledger
         self._claims = claims
         self._seatmap = seatmap
@@ -37,7 +37,7 @@ class SaleDuties:
         """
         closed = await self._ledger.sweep(self._config.sweep_max)
         if closed:
-            meter.add("bookings_total", len(closed), move="expire")
+            metrics.add("bookings_total", len(closed), move="expire")
         return len(closed)
 
     async def rebuild_stale(self) -> int:
@@ -78,7 +78,7 @@ class SaleDuties:
         lasting = [d for d in current if now - self._seen.setdefault((show_id, d), now) >= self._patience_s]
         if lasting:
             for difference in lasting:
-                meter.add("map_corrections_total", kind=difference.kind)
+                metrics.add("map_corrections_total", kind=difference.kind)
                 del self._seen[show_id, difference]
             log.warning("map and ledger differ", show_id=show_id, count=len(lasting), first=str(lasting[0]))
             await self._ledger.mark(show_id)

@@ -8,29 +8,29 @@ asked for the best, gets the next best.
 import asyncio
 import time
 
-from holdfast.bookings import Answer, Ledger, Lost, Opening, Refused
-from holdfast.engines.metrics import meter
+from holdfast.bookings import Answer, Bookings, Lost, Opening, Refused
+from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy, LeavesOrphan, SoldOut
 from holdfast.holds.choice import Want, best
 from holdfast.holds.conversion import is_repriced, opening_of
 from holdfast.holds.orphans import orphan_verdict
 from holdfast.holds.outcome import Best, Held, Places, Seats
-from holdfast.holds.request import Order
+from holdfast.holds.request import HoldRequest
 from holdfast.seatmap import SeatMap, Snapshot
 
 TRIES_MAX = 5
 
 
 class ByLedger:
-    def __init__(self, ledger: Ledger, seatmap: SeatMap, *, at_once_max: int) -> None:
+    def __init__(self, ledger: Bookings, seatmap: SeatMap, *, at_once_max: int) -> None:
         self._ledger = ledger
         self._seatmap = seatmap
         self._at_once_max = at_once_max
         self._under_way = 0
 
-    async def open(self, order: Order) -> tuple[Opening, Answer]:
+    async def open(self, order: HoldRequest) -> tuple[Opening, Answer]:
         if self._under_way >= self._at_once_max:
-            meter.add("ledger_only_total", outcome="busy")
+            metrics.add("ledger_only_total", outcome="busy")
             raise Busy(retry_after_s=1)
         self._under_way += 1
         try:
@@ -38,7 +38,7 @@ class ByLedger:
         finally:
             self._under_way -= 1
 
-    async def _open(self, order: Order) -> tuple[Opening, Answer]:
+    async def _open(self, order: HoldRequest) -> tuple[Opening, Answer]:
         """Best available tries the next best when somebody was faster; named seats are tried once."""
         taken: set[int] = set()
         for _ in range(TRIES_MAX):
@@ -55,12 +55,12 @@ class ByLedger:
                 taken |= {rival.seat for rival in answer.rivals}
                 await asyncio.sleep(0)
                 continue
-            meter.add("ledger_only_total", outcome=type(answer).__name__.lower())
+            metrics.add("ledger_only_total", outcome=type(answer).__name__.lower())
             return opening, answer
         raise Busy(retry_after_s=1)
 
 
-def chosen(order: Order, snapshot: Snapshot, taken: set[int]) -> Held:
+def chosen(order: HoldRequest, snapshot: Snapshot, taken: set[int]) -> Held:
     """The seats to try for, from the ledger's map and what was found taken since."""
     states = bytearray(snapshot.states)
     for seat in taken:

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.claim import pool_keys
 from holdfast.engines.batch import Batcher
 from holdfast.engines.lua import Script
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.engines.redis import Redis
 from holdfast.holds.outcome import (
     Again,
@@ -34,7 +34,7 @@ pack = msgspec.msgpack.encode
 unpack = msgspec.msgpack.decode
 
 
-class Holds:
+class HoldScripts:
     """hold() for a caller, hold_many() for the wire. Same outcomes; the tests run both."""
 
     def __init__(self, redis: Redis, *, batch_max: int, waiting_max: int) -> None:
@@ -59,9 +59,9 @@ class Holds:
                     for place, one in zip(places, answers, strict=True):
                         outcomes[place] = outcome(epoch, one)
         for kind, count in Counter(map(type, outcomes)).items():
-            meter.add("holds_total", count, outcome=kind.__name__.lower())
-        meter.observe("hold_batch_size", len(asks))
-        meter.observe("hold_batch_seconds", perf_counter() - began)
+            metrics.add("holds_total", count, outcome=kind.__name__.lower())
+        metrics.observe("hold_batch_size", len(asks))
+        metrics.observe("hold_batch_seconds", perf_counter() - began)
         return outcomes
 
 

@@ -90,7 +90,7 @@ class BookingPage(Struct, frozen=True, kw_only=True):
     refunds: Sequence[RefundShown] = ()
 
 
-class Order(Struct, frozen=True, gc=False):
+class HoldRequest(Struct, frozen=True, gc=False):
     """One request to hold, understood."""
 
     show: ShowOnSale
@@ -106,7 +106,7 @@ class Order(Struct, frozen=True, gc=False):
         return len(self.what.seats) if isinstance(self.what, Seats) else self.what.count
 
 
-def understood(body: HoldBody, show: ShowOnSale) -> What:
+def parse_selection(body: HoldBody, show: ShowOnSale) -> What:
     """Names into numbers. Raises UnknownSeat or Invalid; nothing has been asked of an engine yet."""
     if (body.seats is None) + (body.best is None) + (body.places is None) != 2:
         raise Invalid(field="", detail="Expected exactly one of seats, best and places.")

@@ -22,7 +22,7 @@ from holdfast.bookings import (
     TAKES_SEATS,
     Answer,
     Booking,
-    Ledger,
+    Bookings,
     Lost,
     Opened,
     Opening,
@@ -35,8 +35,8 @@ from holdfast.claim import Claim, Claims, Part
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher, Onward
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.fault_injection import crash_points
-from holdfast.engines.metrics import meter
+from holdfast.engines.fault_injection import fault_points
+from holdfast.engines.metrics import metrics
 from holdfast.errors import (
     Busy,
     ExtensionCap,
@@ -65,8 +65,8 @@ from holdfast.holds.conversion import (
 )
 from holdfast.holds.ledger_only import ByLedger
 from holdfast.holds.outcome import Again, Ask, Few, Held, Limit, Orphan, Outcome, Seats, Shut, Taken, Unbuilt
-from holdfast.holds.redis import Holds
-from holdfast.holds.request import Order
+from holdfast.holds.redis import HoldScripts
+from holdfast.holds.request import HoldRequest
 from holdfast.seatmap import SeatMap
 
 log = structlog.get_logger(__name__)
@@ -91,20 +91,20 @@ class Sold(Struct, frozen=True, gc=False):
     answer: Answer | EngineDown
 
 
-class Behind(Struct, frozen=True, gc=False):
+class StaleCatalogue(Struct, frozen=True, gc=False):
     """Seats that are claimed, and that we cannot compose: new ones, or at another price than was expected."""
 
     held: Held | Again
     claimed_at_s: float
 
 
-class Sales:
+class HoldService:
     def __init__(
         self,
         catalogue: Catalogue,
-        holds: Holds,
+        holds: HoldScripts,
         claims: Claims,
-        ledger: Ledger,
+        ledger: Bookings,
         seatmap: SeatMap,
         config: Config,
     ) -> None:
@@ -116,13 +116,15 @@ class Sales:
         self._config = config
         self._by_ledger = ByLedger(ledger, seatmap, at_once_max=config.ledger_only_max)
         batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
-        self._sell: Batcher[Order, Outcome | Sold | Behind] = Batcher(self._hold_many, **batches)
+        self._sell: Batcher[HoldRequest, Outcome | Sold | StaleCatalogue] = Batcher(
+            self._hold_many, **batches
+        )
         self._open: Batcher[Winner, Outcome | Sold] = Batcher(self._open_many, **batches)
         self._settle = Batcher(self._settle_many, batch_max=config.batch_max, waiting_max=config.waiting_max)
 
-    async def hold(self, order: Order) -> Booking:
+    async def hold(self, order: HoldRequest) -> Booking:
         """The booking, or a refusal."""
-        outcome: Outcome | Sold | Behind | Booking
+        outcome: Outcome | Sold | StaleCatalogue | Booking
         for _ in range(TRIES_MAX):
             try:
                 outcome = await self._sell(order)
@@ -130,7 +132,7 @@ class Sales:
                 return await self._hold_by_ledger(order)
             if isinstance(outcome, Taken):
                 raise self._taken(order, outcome.seats)
-            if isinstance(outcome, Behind) or (isinstance(outcome, Sold) and outcome.answer == STALE):
+            if isinstance(outcome, StaleCatalogue) or (isinstance(outcome, Sold) and outcome.answer == STALE):
                 order, outcome = await self._composed_anew(order, outcome)
             if isinstance(outcome, Booking):
                 return outcome
@@ -141,7 +143,9 @@ class Sales:
             elif isinstance(outcome, Unbuilt):
                 await self._build(order.show.show_id)
             else:
-                assert not isinstance(outcome, (Held, Again, Taken, Behind)), "a winner goes on to the ledger"
+                assert not isinstance(outcome, (Held, Again, Taken, StaleCatalogue)), (
+                    "a winner goes on to the ledger"
+                )
                 self._refuse(order, outcome)
         raise Busy(retry_after_s=1)
 
@@ -163,7 +167,7 @@ class Sales:
         cancelled = await self._ledger.cancel(booking, booking.owner_id)
         if cancelled is None:
             return await self.cancel(await self.booking(booking.owner_id, booking.show_id, booking.number))
-        meter.add("bookings_total", move="cancel")
+        metrics.add("bookings_total", move="cancel")
         await self.tell_map(booking.show_id, Part("let_go", booking.claim))
         return cancelled
 
@@ -185,7 +189,7 @@ class Sales:
         await self.tell_map(
             booking.show_id, Part("adopt", booking.claim, left_ms + self._config.claim_grace_ms)
         )
-        meter.add("bookings_total", move="extend")
+        metrics.add("bookings_total", move="extend")
         return extended
 
     async def block(
@@ -204,14 +208,14 @@ class Sales:
             await self.tell_map(block.show_id, Part("unblock", block.claim))
         return gone
 
-    def _ask(self, order: Order) -> Ask:
+    def _ask(self, order: HoldRequest) -> Ask:
         show = order.show
         life_ms = show.hold_ttl_s * 1000 + self._config.claim_grace_ms
         return Ask(show.show_id, order.owner_id, order.claim_id, life_ms, show.owner_seats_max, order.what)
 
-    async def _hold_many(self, orders: Sequence[Order]) -> list[Outcome | Onward | Behind]:
+    async def _hold_many(self, orders: Sequence[HoldRequest]) -> list[Outcome | Onward | StaleCatalogue]:
         """Losers have their answer; winners go on to the ledger together, without being woken in between."""
-        with crash_points("map.hold"):
+        with fault_points("map.hold"):
             outcomes = await self._holds.hold_many([self._ask(order) for order in orders])
         claimed_at = time.monotonic()
         return [
@@ -219,12 +223,12 @@ class Sales:
             for order, outcome in zip(orders, outcomes, strict=True)
         ]
 
-    def _won(self, order: Order, held: Held | Again, claimed_at_s: float) -> Onward | Behind:
+    def _won(self, order: HoldRequest, held: Held | Again, claimed_at_s: float) -> Onward | StaleCatalogue:
         if held.seats[-1] < order.show.layout.seat_count:
             opening = opening_of(order, held, claimed_at_s)
             if not is_repriced(order, opening):
                 return Onward(Winner(opening, held), self._open)
-        return Behind(held, claimed_at_s)
+        return StaleCatalogue(held, claimed_at_s)
 
     async def _open_many(self, winners: Sequence[Winner]) -> list[Sold]:
         try:
@@ -233,7 +237,7 @@ class Sales:
             return [Sold(winner.opening, winner.held, down) for winner in winners]
         return [Sold(w.opening, w.held, answer) for w, answer in zip(winners, answers, strict=True)]
 
-    async def _settled(self, order: Order, sold: Sold) -> Booking | None:
+    async def _settled(self, order: HoldRequest, sold: Sold) -> Booking | None:
         """What the ledger said, told to the map. None: the catalogue has moved on, ask again."""
         opening, held, answer = sold.opening, sold.held, sold.answer
         if isinstance(answer, Lost) and all(rival.left_ms <= LAPSING_MS for rival in answer.rivals):
@@ -256,12 +260,12 @@ class Sales:
         parts = [Part("let_go", opening.claim)]
         if isinstance(answer, Lost):
             parts += corrections(answer.rivals)
-            meter.add("map_corrections_total", len(answer.rivals), kind="taken in the ledger")
+            metrics.add("map_corrections_total", len(answer.rivals), kind="taken in the ledger")
         await self.tell_map(order.show.show_id, *parts)
         self._refuse_unless_stale(order, answer)
         return None
 
-    async def _opened(self, order: Order, opening: Opening, opened: Opened, map_epoch: int) -> Booking:
+    async def _opened(self, order: HoldRequest, opening: Opening, opened: Opened, map_epoch: int) -> Booking:
         booking = booking_of(opening, opened)
         is_behind = opened.epoch != map_epoch
         if is_behind or opened.state is State.CONFIRMED:
@@ -272,10 +276,10 @@ class Sales:
             await self.tell_map(order.show.show_id, Part(what, booking.claim, left_ms))
         return booking
 
-    def _refuse_unless_stale(self, order: Order, answer: Lost | Refused) -> None:
+    def _refuse_unless_stale(self, order: HoldRequest, answer: Lost | Refused) -> None:
         """Stale is no refusal: the catalogue has moved on, and the order is tried again with what it has."""
         if isinstance(answer, Lost):
-            meter.add("holds_total", outcome="lost")
+            metrics.add("holds_total", outcome="lost")
             raise self._taken(order, tuple(rival.seat for rival in answer.rivals))
         match answer.why:
             case "limit":
@@ -285,7 +289,7 @@ class Sales:
             case "key_reused":
                 raise KeyReused()
 
-    def _refuse(self, order: Order, outcome: Orphan | Limit | Few | Shut) -> None:
+    def _refuse(self, order: HoldRequest, outcome: Orphan | Limit | Few | Shut) -> None:
         labels = order.show.layout.labels
         match outcome:
             case Few(free):
@@ -297,7 +301,7 @@ class Sales:
             case Shut():
                 raise not_on_sale(order)
 
-    def _taken(self, order: Order, seats: tuple[int, ...]) -> SeatsTaken:
+    def _taken(self, order: HoldRequest, seats: tuple[int, ...]) -> SeatsTaken:
         labels = order.show.layout.labels
         asked = order.what.seats if isinstance(order.what, Seats) else seats
         groups = alternatives_for(self._seatmap.peek(order.show.show_id), asked)
@@ -306,7 +310,7 @@ class Sales:
             alternatives=[[labels[seat] for seat in group] for group in groups],
         )
 
-    async def _refreshed(self, order: Order) -> Order:
+    async def _refreshed(self, order: HoldRequest) -> HoldRequest:
         """The order on the show as the catalogue has it now."""
         self._catalogue.forget(order.show.show_id)
         show = await self._catalogue.show_on_sale(order.show.show_id)
@@ -314,10 +318,12 @@ class Sales:
             raise UnknownSeat(seats=renamed)
         return msgspec.structs.replace(order, show=show)
 
-    async def _composed_anew(self, order: Order, found: Behind | Sold) -> tuple[Order, Sold | Booking]:
+    async def _composed_anew(
+        self, order: HoldRequest, found: StaleCatalogue | Sold
+    ) -> tuple[HoldRequest, Sold | Booking]:
         """The catalogue has moved on: the same seats, by the same claim, at the prices of now."""
         held = found.held
-        claimed_at_s = found.claimed_at_s if isinstance(found, Behind) else found.opening.claimed_at_s
+        claimed_at_s = found.claimed_at_s if isinstance(found, StaleCatalogue) else found.opening.claimed_at_s
         try:
             order = await self._refreshed(order)
             opening = opening_of(order, held, claimed_at_s)
@@ -330,7 +336,7 @@ class Sales:
         assert isinstance(sold, Sold)
         return order, sold
 
-    async def _first_answer(self, order: Order, refusal: Refusal) -> Booking:
+    async def _first_answer(self, order: HoldRequest, refusal: Refusal) -> Booking:
         """The booking of the first try with this key; of a first try, the refusal."""
         known = (order.owner_id, order.show.show_id, order.request_id)
         first = await self._ledger.booking_of_request(*known)
@@ -340,7 +346,7 @@ class Sales:
             raise KeyReused()
         return first_answer(first)
 
-    async def _hold_by_ledger(self, order: Order) -> Booking:
+    async def _hold_by_ledger(self, order: HoldRequest) -> Booking:
         before = 0  # the revision of the try before
         for _ in range(TRIES_MAX):
             opening, answer = await self._by_ledger.open(order)
@@ -374,10 +380,10 @@ class Sales:
     async def tell_map(self, show_id: int, *parts: Part) -> None:
         """The ledger has decided; the map follows. One that cannot be told is put right by the comparison."""
         try:
-            with crash_points(f"map.{parts[0].what}"):
+            with fault_points(f"map.{parts[0].what}"):
                 await self._settle((show_id, parts))
         except EngineDown:
-            meter.add("map_not_told_total", len(parts))
+            metrics.add("map_not_told_total", len(parts))
 
     async def _settle_many(self, asked: Sequence[tuple[int, tuple[Part, ...]]]) -> list[None]:
         by_show: dict[int, list[Part]] = {}

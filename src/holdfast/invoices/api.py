@@ -24,7 +24,7 @@ async def get_invoice_pdf(request: Request) -> Response:
     Numbers are the organiser's, one after the other. Asked for again, the same papers come again.
     """
     show_id, number = from_public_id(request.path_params["booking"])
-    booking = await get_app(request).sales.booking(get_caller(request).account_id, show_id, number)
+    booking = await get_app(request).holds.booking(get_caller(request).account_id, show_id, number)
     return await invoice_answer(request, booking)
 
 
@@ -59,7 +59,7 @@ async def _printed(request: Request, booking: Booking, papers: list[Invoice]) ->
     app = get_app(request)
     occasion = await app.tickets.occasion(booking.show_id)
     layout = (await app.catalogue.show_on_sale(booking.show_id)).layout
-    account = await app.people.account(booking.owner_id)
+    account = await app.accounts.account(booking.owner_id)
     sold = Sold(
         title=occasion.title,
         when=f"{occasion.when} ({occasion.timezone}), {occasion.venue}",

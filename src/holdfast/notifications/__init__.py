@@ -8,6 +8,6 @@ mailbox/     the mail page of a demo
 """
 
 from holdfast.notifications.notice import Kind
-from holdfast.notifications.store import Notices
+from holdfast.notifications.store import NotificationStore
 
-__all__ = ["Kind", "Notices"]
+__all__ = ["Kind", "NotificationStore"]

@@ -10,7 +10,7 @@ from holdfast.notifications.errors import NoSuchNotice
 from holdfast.notifications.message import text_of
 from holdfast.notifications.notice import Kind, NoticeList, NoticePage, NoticesAsked, PreviewAsked, SenderBody
 from holdfast.notifications.sample import sample_html, sample_letter
-from holdfast.notifications.store import Notices
+from holdfast.notifications.store import NotificationStore
 from holdfast.notifications.templating import stationery
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
@@ -79,8 +79,8 @@ def policy(*styles: str) -> str:
     )
 
 
-def _notices(request: Request) -> Notices:
-    store: Notices = get_app(request).notices
+def _notices(request: Request) -> NotificationStore:
+    store: NotificationStore = get_app(request).notifications
     return store
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.bookings import Booking, Ledger, State, public_id, reference
+from holdfast.bookings import Booking, Bookings, State, public_id, reference
 from holdfast.catalogue import Catalogue
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
@@ -24,7 +24,7 @@ TICKETS_SHOWN_MAX = 10  # pictures in one letter; all of them are in the PDF
 
 class Writer:
     def __init__(
-        self, postgres: Postgres, catalogue: Catalogue, ledger: Ledger, tickets: Tickets, config: Config
+        self, postgres: Postgres, catalogue: Catalogue, ledger: Bookings, tickets: Tickets, config: Config
     ) -> None:
         self._postgres = postgres
         self._catalogue = catalogue

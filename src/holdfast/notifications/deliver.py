@@ -18,12 +18,12 @@ from contextlib import asynccontextmanager, suppress
 import structlog
 
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy
 from holdfast.notifications.compose import Writer
 from holdfast.notifications.notice import LEASE_S, Channel, Due, State
 from holdfast.notifications.senders import Away, Bounced, Link, LinkLost, NotNow, Parcel, Sender
-from holdfast.notifications.store import Notices
+from holdfast.notifications.store import NotificationStore
 
 log = structlog.get_logger(__name__)
 
@@ -40,7 +40,7 @@ FORGOTTEN_AT_ONCE_MAX = 1_000
 class Pile:
     """What a lane has taken and not ended. `next` gives only what is still its own."""
 
-    def __init__(self, notices: Notices, taken: Sequence[Due], taken_at: float) -> None:
+    def __init__(self, notices: NotificationStore, taken: Sequence[Due], taken_at: float) -> None:
         self._notices = notices
         self._waiting = deque(taken)
         self._ours = {due.id: due for due in taken}
@@ -89,7 +89,7 @@ class Pile:
 
 class Lane:
     def __init__(
-        self, notices: Notices, writer: Writer, channel: Channel, sender: Sender, end: State
+        self, notices: NotificationStore, writer: Writer, channel: Channel, sender: Sender, end: State
     ) -> None:
         """`end`: what a notice is once its letter is taken."""
         self._notices = notices
@@ -175,13 +175,13 @@ class Lane:
 
     async def _end(self, due: Due, state: State, reason: str | None = None) -> None:
         await self._notices.end(due, state, reason)
-        meter.add("notices_total", kind=due.kind, state=state)
+        metrics.add("notices_total", kind=due.kind, state=state)
         if state is State.DEAD:
             log.error("a notice is dead", notice_id=due.id, kind=due.kind, reason=reason)
 
     async def _put_off(self, due: Due, reason: str) -> None:
         state = await self._notices.put_off(due, reason)
-        meter.add("notices_total", kind=due.kind, state=state or State.QUEUED)
+        metrics.add("notices_total", kind=due.kind, state=state or State.QUEUED)
         if state is State.DEAD:
             log.error("a notice is dead", notice_id=due.id, kind=due.kind, reason=reason)
 
@@ -190,7 +190,7 @@ class Post:
     """Every lane of a worker, and what is due when nobody sends."""
 
     def __init__(
-        self, notices: Notices, writer: Writer, senders: Mapping[Channel, Sender], *, keeps: bool
+        self, notices: NotificationStore, writer: Writer, senders: Mapping[Channel, Sender], *, keeps: bool
     ) -> None:
         """`keeps`: mail goes into a drawer of the ledger, for the mail page of a demo."""
         self._notices = notices
@@ -223,7 +223,7 @@ class Post:
 
     async def count(self) -> int:
         for state, number in (await self._notices.counts()).items():
-            meter.measure(f"notices_{state}", number)
+            metrics.measure(f"notices_{state}", number)
         return 0
 
     async def forget(self) -> int:
@@ -233,7 +233,7 @@ class Post:
 class Drawer:
     """Where mails go that nobody sends."""
 
-    def __init__(self, notices: Notices) -> None:
+    def __init__(self, notices: NotificationStore) -> None:
         self._notices = notices
 
     @property

@@ -14,7 +14,7 @@ from holdfast.errors import NoSuchRoute
 from holdfast.notifications.api import SAFE, policy
 from holdfast.notifications.demo_mailbox import file_in, kept_mail
 from holdfast.notifications.errors import NoSuchNotice
-from holdfast.notifications.store import Notices
+from holdfast.notifications.store import NotificationStore
 from holdfast.notifications.templating import stationery
 from holdfast.web.context import get_app
 from holdfast.web.routing import Route
@@ -58,11 +58,11 @@ async def get_mail_file(request: Request) -> Response:
     return Response(content, 200, headers, media_type)
 
 
-def _notices(request: Request) -> Notices:
+def _notices(request: Request) -> NotificationStore:
     config = get_app(request).config
     if not config.mail_page or config.mail_url:
         raise NoSuchRoute
-    store: Notices = get_app(request).notices
+    store: NotificationStore = get_app(request).notifications
     return store
 
 

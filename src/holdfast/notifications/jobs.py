@@ -4,10 +4,10 @@ Hearing only writes rows; a mail server that is slow or away keeps nobody from h
 may send: who takes a notice has it for a while, and whatever a dead one had is due again after that.
 """
 
-from holdfast.engines.loop import Duty
+from holdfast.engines.loop import Job
 from holdfast.notifications.deliver import Post
 from holdfast.notifications.notice import HEARD, OF_SHOWS, notice_of
-from holdfast.notifications.store import Notices
+from holdfast.notifications.store import NotificationStore
 from holdfast.outbox import Consumer, Fact, Outbox, ShowChanged
 
 __all__ = ["GROUP", "Post", "begin_now", "consumer", "duties"]
@@ -23,7 +23,7 @@ COUNT_PAUSE_S = 10.0
 FORGET_PAUSE_S = 600.0
 
 
-def consumer(notices: Notices) -> Consumer:
+def consumer(notices: NotificationStore) -> Consumer:
     async def hear(fact: Fact) -> None:
         kind = OF_SHOWS.get(type(fact.body))
         if kind is None:
@@ -49,7 +49,7 @@ async def begin_now(outbox: Outbox) -> None:
     await outbox.add_group(GROUP, from_oldest=False)
 
 
-def duties(post: Post) -> list[tuple[float, Duty]]:
+def duties(post: Post) -> list[tuple[float, Job]]:
     return [
         (ASIDE_PAUSE_S, post.set_aside),
         *(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from holdfast.config import Config
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.notifications.mail import name_and_address
 from holdfast.notifications.notice import Channel
 
@@ -87,10 +87,12 @@ class Mail:
     def __init__(self, config: Config) -> None:
         url = urlsplit(config.mail_url)
         if url.scheme not in PORTS or not url.hostname:
-            raise Trouble("HOLDFAST_MAIL_URL is not understood: smtp://name:password@host:587?starttls=1")
+            raise OperatorError(
+                "HOLDFAST_MAIL_URL is not understood: smtp://name:password@host:587?starttls=1"
+            )
         _, self._from = name_and_address(config.mail_from)
         if not config.mail_from or "@" not in self._from:
-            raise Trouble("HOLDFAST_MAIL_FROM is missing: Box office <tickets@your.domain>")
+            raise OperatorError("HOLDFAST_MAIL_FROM is missing: Box office <tickets@your.domain>")
         self._host, self._port = url.hostname, url.port or PORTS[url.scheme]
         self._is_tls = url.scheme == "smtps"
         self._name = unquote(url.username) if url.username else None
@@ -176,7 +178,7 @@ def _trusted(ca_file: str) -> ssl.SSLContext:
         try:
             context.load_verify_locations(cafile=ca_file)
         except (OSError, ssl.SSLError) as error:
-            raise Trouble(f"HOLDFAST_MAIL_CA_FILE cannot be read: {ca_file}: {_line(error)}") from None
+            raise OperatorError(f"HOLDFAST_MAIL_CA_FILE cannot be read: {ca_file}: {_line(error)}") from None
     return context
 
 
@@ -196,7 +198,7 @@ class Http:
 
     def __init__(self, channel: Channel, url: str, timeout_s: int) -> None:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise Trouble(
+            raise OperatorError(
                 f"HOLDFAST_{channel.upper()}_URL is not understood: https://name:password@host/path"
             )
         self._url = url

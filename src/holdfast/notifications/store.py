@@ -35,7 +35,7 @@ TICKETS_AT_ONCE = 5_000  # of a show whose people are told
 LETTERS_LISTED_MAX = 200
 
 
-class Notices:
+class NotificationStore:
     def __init__(self, postgres: Postgres, config: Config) -> None:
         self._postgres = postgres
         self._config = config

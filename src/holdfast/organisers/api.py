@@ -41,10 +41,10 @@ from holdfast.organisers.forms import (
 )
 from holdfast.organisers.layout_change_api import ROUTES as RELAYOUT_ROUTES
 from holdfast.organisers.price_rules_api import ROUTES as PRICE_ROUTES
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.scope import Scope
 from holdfast.organisers.shows_api import ROUTES as SHOW_ROUTES
 from holdfast.organisers.shows_api import Desk
-from holdfast.organisers.store import BackOffice
+from holdfast.organisers.store import CatalogueEditor
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
@@ -180,8 +180,8 @@ async def _keep_layout(request: Request, body: LayoutBody) -> Response:
     return _made(request, await office.add_layout(layout))
 
 
-def _office(request: Request) -> BackOffice:
-    return BackOffice(get_app(request).postgres, Keeper.of(get_caller(request)))
+def _office(request: Request) -> CatalogueEditor:
+    return CatalogueEditor(get_app(request).postgres, Scope.of(get_caller(request)))
 
 
 def _made(request: Request, content: object, status: int = 201) -> Response:

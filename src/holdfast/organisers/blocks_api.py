@@ -106,7 +106,7 @@ async def _block(request: Request, show: ShowOnSale) -> Kept:
 
 def _blocks(request: Request) -> Blocks:
     app = get_app(request)
-    return Blocks(app.postgres, app.sales)
+    return Blocks(app.postgres, app.holds)
 
 
 def _numbers(layout: Layout, labels: list[str]) -> list[int]:

@@ -11,7 +11,7 @@ from holdfast.claim import Claim, Part
 from holdfast.engines.postgres import AGAIN, Postgres
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
-from holdfast.holds import Sales, TooManyBlocks
+from holdfast.holds import HoldService, TooManyBlocks
 from holdfast.organisers.block import BLOCKS_MAX, Release
 
 Q = Queries("holdfast.organisers", "blocks")
@@ -34,7 +34,7 @@ class Kept:
 
 
 class Blocks:
-    def __init__(self, postgres: Postgres, sales: Sales) -> None:
+    def __init__(self, postgres: Postgres, sales: HoldService) -> None:
         self._postgres = postgres
         self._sales = sales
 

@@ -4,7 +4,7 @@ import structlog
 
 from holdfast.catalogue import Catalogue
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.organisers.blocks_store import Blocks
 from holdfast.organisers.price_rules_store import look, put_off, shows_due
@@ -33,7 +33,7 @@ class PriceDuties:
                 log.error("prices could not follow their rules", show_id=show_id, error=repr(error))
                 await put_off(self._postgres, show_id, PUT_OFF_S)
         if moved:
-            meter.add("price_steps_total", moved)
+            metrics.add("price_steps_total", moved)
         return moved
 
 
@@ -47,5 +47,5 @@ class BlockDuties:
     async def release(self) -> int:
         released = await self._blocks.release_due(BLOCKS_AT_ONCE_MAX)
         if released:
-            meter.add("blocks_released_total", released)
+            metrics.add("blocks_released_total", released)
         return released

@@ -22,7 +22,7 @@ from holdfast.layouts import LISTED_MAX, Layout, LayoutDiff, diff, labels, recat
 from holdfast.organisers.errors import LayoutUnsafe
 from holdfast.organisers.layout_change_forms import LayoutChange, LayoutDiffPage, SeatInUse
 from holdfast.organisers.show_forms import ShowChange, ShowRow
-from holdfast.organisers.shows_store import Schedule
+from holdfast.organisers.shows_store import ShowEditor
 
 Q = Queries("holdfast.organisers", "layout_change")
 WITHDRAWN = "withdrawn"  # the name of such a block
@@ -31,7 +31,7 @@ WITHDRAWN = "withdrawn"  # the name of such a block
 class Relayout:
     """Layouts of the shows of one keeper, whose desk `schedule` is."""
 
-    def __init__(self, postgres: Postgres, catalogue: Catalogue, schedule: Schedule) -> None:
+    def __init__(self, postgres: Postgres, catalogue: Catalogue, schedule: ShowEditor) -> None:
         self._postgres = postgres
         self._catalogue = catalogue
         self._schedule = schedule

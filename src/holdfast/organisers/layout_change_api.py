@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.errors import (
     Busy,
     NoSuchLayout,
@@ -17,8 +17,8 @@ from holdfast.errors import (
 from holdfast.organisers.errors import LayoutUnsafe
 from holdfast.organisers.layout_change import Relayout
 from holdfast.organisers.layout_change_forms import LayoutChange, LayoutDiffPage
-from holdfast.organisers.scope import Keeper
-from holdfast.organisers.shows_store import Schedule
+from holdfast.organisers.scope import Scope
+from holdfast.organisers.shows_store import ShowEditor
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, read
@@ -45,13 +45,13 @@ async def put_layout(request: Request) -> Response:
     try:
         await get_app(request).seatmap.rebuild(show_id, "changed")
     except EngineDown:  # the change is made; the map follows when Redis is back, before it sells again
-        meter.add("rebuilds_put_off_total")
+        metrics.add("rebuilds_put_off_total")
     return answer(200, page)
 
 
 def _relayout(request: Request) -> Relayout:
     app = get_app(request)
-    schedule = Schedule(app.postgres, app.catalogue, app.config, Keeper.of(get_caller(request)))
+    schedule = ShowEditor(app.postgres, app.catalogue, app.config, Scope.of(get_caller(request)))
     return Relayout(app.postgres, app.catalogue, schedule)
 
 

@@ -5,8 +5,8 @@ from starlette.responses import Response
 
 from holdfast.errors import Busy, NoSuchShow, ShowCancelled, UnknownCategory
 from holdfast.organisers.price_rules_forms import PricePlan
-from holdfast.organisers.price_rules_store import PriceDesk
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.price_rules_store import PriceRulesStore
+from holdfast.organisers.scope import Scope
 from holdfast.pricing import BadPriceRules, FeeTooHigh, PriceRules, RulesPreview
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
@@ -44,9 +44,11 @@ async def delete_price_rules(request: Request) -> Response:
     return answer(200, await _desk(request).remove(request.path_params["show"]))
 
 
-def _desk(request: Request) -> PriceDesk:
+def _desk(request: Request) -> PriceRulesStore:
     app = get_app(request)
-    return PriceDesk(app.postgres, app.catalogue, Keeper.of(get_caller(request)), app.config.price_pause_s)
+    return PriceRulesStore(
+        app.postgres, app.catalogue, Scope.of(get_caller(request)), app.config.price_pause_s
+    )
 
 
 PATH = "/admin/shows/{show:int}/price-rules"

@@ -19,7 +19,7 @@ from holdfast.engines.sql import Queries
 from holdfast.errors import Busy, NoSuchShow, ShowCancelled
 from holdfast.layouts import Layout
 from holdfast.organisers.price_rules_forms import PlannedPrice, PriceChange, PricePlan
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.scope import Scope
 from holdfast.pricing import (
     Coming,
     Counted,
@@ -41,10 +41,10 @@ CHANGES_TOLD_MAX = 100
 SHOWS_MAX = 200  # looked at in one go
 
 
-class PriceDesk:
+class PriceRulesStore:
     """The price rules of one keeper's shows."""
 
-    def __init__(self, postgres: Postgres, catalogue: Catalogue, keeper: Keeper, pause_s: float) -> None:
+    def __init__(self, postgres: Postgres, catalogue: Catalogue, keeper: Scope, pause_s: float) -> None:
         self._postgres = postgres
         self._catalogue = catalogue
         self._keeper = keeper

@@ -8,12 +8,12 @@ from holdfast.web.caller import Caller, Role
 
 
 @dataclass(frozen=True, slots=True)
-class Keeper:
+class Scope:
     account_id: int
     is_admin: bool
 
     @classmethod
-    def of(cls, caller: Caller) -> "Keeper":
+    def of(cls, caller: Caller) -> "Scope":
         return cls(caller.account_id, caller.role is Role.ADMIN)
 
     @property

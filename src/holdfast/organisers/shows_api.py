@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.errors import (
     BadWindow,
     HallBusy,
@@ -20,9 +20,9 @@ from holdfast.errors import (
     UnknownCategory,
     UnpricedCategory,
 )
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import KeptShow, NewShow, ShowChange, ShowList, ShowsAsked
-from holdfast.organisers.shows_store import Schedule
+from holdfast.organisers.shows_store import ShowEditor
 from holdfast.pricing import FeeTooHigh, PricedByRules
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
@@ -89,7 +89,7 @@ async def patch_show(request: Request) -> Response:
     try:
         await get_app(request).seatmap.rebuild(show.id, "changed")
     except EngineDown:  # the change is made; the map follows when Redis is back, before it sells again
-        meter.add("rebuilds_put_off_total")
+        metrics.add("rebuilds_put_off_total")
     return answer(200, show)
 
 
@@ -104,9 +104,9 @@ async def list_shows(request: Request) -> Response:
     return answer(200, ShowList(total=total, shows=shows))
 
 
-def _schedule(request: Request) -> Schedule:
+def _schedule(request: Request) -> ShowEditor:
     app = get_app(request)
-    return Schedule(app.postgres, app.catalogue, app.config, Keeper.of(get_caller(request)))
+    return ShowEditor(app.postgres, app.catalogue, app.config, Scope.of(get_caller(request)))
 
 
 MAKING = (NoSuchEvent, NoSuchHall, HallBusy, BadWindow, UnknownCategory, UnpricedCategory, FeeTooHigh)

@@ -28,7 +28,7 @@ from holdfast.errors import (
 )
 from holdfast.layouts import Layout
 from holdfast.organisers.price_rules_store import keep_changes, look_again, rules_of
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import KeptShow, NewShow, ShowChange, ShowRow, ShowsAsked
 from holdfast.organisers.store import page_of, told
 from holdfast.pricing import PLAIN, PricedByRules, PriceRules, Terms, floors
@@ -111,10 +111,10 @@ async def put_terms(tx: Any, terms: Sequence[tuple[int, int, Terms]]) -> None:
     await tx.execute(Q.put_terms, *(list(column) for column in zip(*rows, strict=True)))
 
 
-class Schedule:
+class ShowEditor:
     """The shows of one keeper: an organiser's own, an admin's all."""
 
-    def __init__(self, postgres: Postgres, catalogue: Catalogue, config: Config, keeper: Keeper) -> None:
+    def __init__(self, postgres: Postgres, catalogue: Catalogue, config: Config, keeper: Scope) -> None:
         self._postgres = postgres
         self._catalogue = catalogue
         self._config = config

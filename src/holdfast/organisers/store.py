@@ -35,14 +35,14 @@ from holdfast.organisers.forms import (
     Paging,
     VenueChange,
 )
-from holdfast.organisers.scope import Keeper
+from holdfast.organisers.scope import Scope
 
 Q = Queries("holdfast.organisers")
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 
-class BackOffice:
-    def __init__(self, postgres: Postgres, keeper: Keeper) -> None:
+class CatalogueEditor:
+    def __init__(self, postgres: Postgres, keeper: Scope) -> None:
         self._postgres = postgres
         self._keeper = keeper
         self._organiser_id = keeper.organiser_id

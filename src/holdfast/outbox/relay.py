@@ -20,8 +20,8 @@ import structlog
 from holdfast.config import Config
 from holdfast.engines.bus import Bus, Message, OutOfStep, Reader, in_step
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.loop import Duty
-from holdfast.engines.metrics import meter
+from holdfast.engines.loop import Job
+from holdfast.engines.metrics import metrics
 from holdfast.outbox.consumer import Consumer, Parked, Turn, reason_of
 from holdfast.outbox.fact import Fact
 from holdfast.outbox.store import RELAY, RENEW_S, Outbox
@@ -70,7 +70,7 @@ class Relay:
             if down.engine != "bus":
                 raise
             log.warning("the bus is away", error=repr(down.__cause__ or down))
-            meter.add("bus_away_total")
+            metrics.add("bus_away_total")
             self._away_until = time.monotonic() + AWAY_S
             return 0
 
@@ -81,10 +81,10 @@ class Relay:
         """Lag and backlog of everybody who hears facts."""
         for group in await self._outbox.groups():
             name = group["name"]
-            meter.measure("facts_lag_seconds", group["lag_s"], group=name)
-            meter.measure("facts_behind", group["behind"], group=name)
-            meter.measure("facts_parked", group["parked"], group=name)
-            meter.measure("facts_dead", group["dead"], group=name)
+            metrics.measure("facts_lag_seconds", group["lag_s"], group=name)
+            metrics.measure("facts_behind", group["behind"], group=name)
+            metrics.measure("facts_parked", group["parked"], group=name)
+            metrics.measure("facts_dead", group["dead"], group=name)
         return 0
 
     async def _turn(self) -> Turn | None:
@@ -102,7 +102,7 @@ class Relay:
                 await bus.append(_messages(turn.checkpoint, facts), end)
                 self._begins_at = 0
                 await self._outbox.move(turn, facts[-1].id)
-                meter.add("facts_told_total", len(facts))
+                metrics.add("facts_told_total", len(facts))
             elif time.monotonic() > self._looked_at + LOOK_S:
                 self._looked_at = time.monotonic()
                 if (last := await bus.last()) != turn.checkpoint:
@@ -126,7 +126,7 @@ class Relay:
             target = self._begins_at = turn.checkpoint if oldest is None else min(oldest, turn.checkpoint)
         if target != turn.checkpoint and await self._outbox.move(turn, target) and target < turn.checkpoint:
             log.warning("the bus has forgotten facts", told=turn.checkpoint, again_from=target)
-            meter.add("bus_forgot_total")
+            metrics.add("bus_forgot_total")
 
 
 def _messages(after: int, facts: Sequence[Fact]) -> list[Message]:
@@ -162,7 +162,7 @@ class Listener:
             turn, kept[-1].id, [one for one in parked if one.fact.id <= kept[-1].id]
         ):
             log.warning("the turn was lost", group=turn.group)
-        meter.add("facts_heard_total", len(kept), group=turn.group)
+        metrics.add("facts_heard_total", len(kept), group=turn.group)
         if down is not None:
             raise down
         return again + len(kept)
@@ -283,13 +283,13 @@ class Listener:
                 tried = Parked(one.fact, one.tries + 1, reason_of(error))
                 if await self._outbox.park_again(self._consumer, tried):
                     log.error("a fact is dead", group=self._consumer.group, id=one.fact.id, error=repr(error))
-                    meter.add("facts_died_total", group=self._consumer.group)
+                    metrics.add("facts_died_total", group=self._consumer.group)
             else:
                 await self._outbox.unpark(self._consumer.group, one.fact.id)
         return len(due)
 
 
-def unhurried(duty: Duty, full: int) -> Duty:
+def unhurried(duty: Job, full: int) -> Job:
     """Straight on with full hands only; otherwise what comes in the pause goes together, in fewer steps."""
 
     async def run() -> int:
@@ -300,7 +300,7 @@ def unhurried(duty: Duty, full: int) -> Duty:
     return run
 
 
-def duties(outbox: Outbox, consumers: Sequence[Consumer], config: Config) -> list[tuple[float, Duty]]:
+def duties(outbox: Outbox, consumers: Sequence[Consumer], config: Config) -> list[tuple[float, Job]]:
     """What a worker does about facts."""
     relay = Relay(outbox, config)
     told = [Listener(outbox, consumer, config).listen for consumer in consumers]

@@ -15,7 +15,7 @@ import msgspec
 from holdfast.config import Config
 from holdfast.engines.bus import Bus, BusPlace
 from holdfast.engines.buses import open_bus
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.outbox.consumer import Consumer, Parked, Turn, pause_s
@@ -195,11 +195,11 @@ class Outbox:
         """Tell the group everything from that fact on once more; how many facts that is."""
         oldest = await self._postgres.fetchval(Q.oldest)
         if oldest is None or fact_id < oldest:
-            raise Trouble(f"facts before {oldest} are gone: replay from {oldest}")
+            raise OperatorError(f"facts before {oldest} are gone: replay from {oldest}")
         async with self._postgres.transaction() as tx:
             count = await tx.fetchval(Q.rewind, group, fact_id - 1)
             if count is None:
-                raise Trouble(
+                raise OperatorError(
                     f"no group {group!r} has got as far as fact {fact_id}: see `holdfast facts groups`"
                 )
             await tx.execute(Q.forget_consumed_after, group, fact_id - 1)

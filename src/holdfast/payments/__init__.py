@@ -3,25 +3,25 @@
 from holdfast.payments.gateway import Answer, Charge, Gateway, Refunded
 from holdfast.payments.gateways import gateway_of
 from holdfast.payments.payment import Ask, Payment, booking_of_key
-from holdfast.payments.reconciliation import Books
+from holdfast.payments.reconciliation import Reconciliation
 from holdfast.payments.saga import Step
-from holdfast.payments.saga_runner import Cashier
-from holdfast.payments.store import PaymentBook, Started
-from holdfast.payments.webhooks import Webhooks
+from holdfast.payments.saga_runner import SagaRunner
+from holdfast.payments.store import PaymentStore, Started
+from holdfast.payments.webhooks import IncomingWebhooks
 
 __all__ = [
     "Answer",
     "Ask",
-    "Books",
-    "Cashier",
     "Charge",
     "Gateway",
+    "IncomingWebhooks",
     "Payment",
-    "PaymentBook",
+    "PaymentStore",
+    "Reconciliation",
     "Refunded",
+    "SagaRunner",
     "Started",
     "Step",
-    "Webhooks",
     "booking_of_key",
     "gateway_of",
 ]

@@ -6,13 +6,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.bookings import State, from_public_id
-from holdfast.engines.fault_injection import crash_points
+from holdfast.engines.fault_injection import fault_points
 from holdfast.errors import BadKey, Busy, HoldGone, KeyReused, NoSuchBooking, StillProcessing, WrongMove
 from holdfast.holds import body_hash
 from holdfast.payments.errors import CardLimit, Declined, NoPayment, PaymentUnderWay
 from holdfast.payments.payment import Ask, PayBody, Payment, PayPage, pay_page
 from holdfast.payments.saga import Step
-from holdfast.payments.saga_runner import Cashier
+from holdfast.payments.saga_runner import SagaRunner
 from holdfast.payments.store import Started
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
@@ -34,7 +34,7 @@ async def pay(request: Request) -> Response:
     """
     raw = await request.body()
     body = read(PayBody, raw)
-    cashier: Cashier = get_app(request).cashier
+    cashier: SagaRunner = get_app(request).saga_runner
     show_id, number = from_public_id(request.path_params["booking"])
     key = request.state.headers.get(b"idempotency-key")
     salt = secrets.token_hex(5)
@@ -51,7 +51,7 @@ async def pay(request: Request) -> Response:
         card=card,
         card_seats_max=card_max,
     )
-    with crash_points("pay"):
+    with fault_points("pay"):
         started = await cashier.pay(ask)
     return _told(_understood(started, ask))
 
@@ -64,7 +64,7 @@ async def get_payment(request: Request) -> Response:
 async def look_again(request: Request) -> Response:
     """The payer is back from the gateway: look there now, instead of waiting for its word."""
     payment = await _own_payment(request)
-    cashier: Cashier = get_app(request).cashier
+    cashier: SagaRunner = get_app(request).saga_runner
     return _told(await cashier.hear(payment))
 
 
@@ -75,7 +75,7 @@ async def call_off(request: Request) -> Response:
     the booking is confirmed, and that is the answer.
     """
     payment = await _own_payment(request)
-    cashier: Cashier = get_app(request).cashier
+    cashier: SagaRunner = get_app(request).saga_runner
     after = await cashier.call_off(payment)
     status = 200 if after.has_ended else 202
     return answer(status, pay_page(after), LOOK_AGAIN if status == 202 else {"Cache-Control": "no-store"})
@@ -95,7 +95,7 @@ async def _card(request: Request, show_id: int, method: str) -> tuple[str, int]:
     show = app.catalogue.recent(show_id) or await app.catalogue.show_on_sale(show_id)
     if show.terms.card_seats_max is None or not method:
         return "", 0
-    return await app.cashier.gateway.card_of(method) or "", show.terms.card_seats_max
+    return await app.saga_runner.gateway.card_of(method) or "", show.terms.card_seats_max
 
 
 def _understood(started: Started, ask: Ask) -> Payment:

@@ -7,10 +7,10 @@ import structlog
 
 from holdfast.config import Config
 from holdfast.payments.payment import Payment
-from holdfast.payments.reconciliation import Books
-from holdfast.payments.saga_runner import Cashier
-from holdfast.payments.store import PaymentBook
-from holdfast.payments.webhooks import Webhooks
+from holdfast.payments.reconciliation import Reconciliation
+from holdfast.payments.saga_runner import SagaRunner
+from holdfast.payments.store import PaymentStore
+from holdfast.payments.webhooks import IncomingWebhooks
 
 log = structlog.get_logger(__name__)
 
@@ -18,7 +18,7 @@ AT_ONCE_MAX = 64  # payments a worker carries on at the same time
 
 
 class PaymentDuties:
-    def __init__(self, book: PaymentBook, cashier: Cashier) -> None:
+    def __init__(self, book: PaymentStore, cashier: SagaRunner) -> None:
         self._book = book
         self._cashier = cashier
         self._under_way: set[asyncio.Task[None]] = set()
@@ -45,7 +45,7 @@ FIRST = timedelta(days=1)
 
 
 class BookDuties:
-    def __init__(self, books: Books, config: Config) -> None:
+    def __init__(self, books: Reconciliation, config: Config) -> None:
         self._books = books
         self._pause = timedelta(seconds=config.reconcile_pause_s * 0.75)
 
@@ -68,7 +68,7 @@ FORGOTTEN_AT_ONCE_MAX = 1000
 
 
 class WebhookDuties:
-    def __init__(self, webhooks: Webhooks) -> None:
+    def __init__(self, webhooks: IncomingWebhooks) -> None:
         self._webhooks = webhooks
 
     async def look(self) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 
 from holdfast.bookings import public_id
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.payments.differences import (
@@ -33,8 +33,8 @@ from holdfast.payments.differences import (
 from holdfast.payments.gateway import Answer, Seen
 from holdfast.payments.payment import booking_of_key
 from holdfast.payments.saga import Step
-from holdfast.payments.saga_runner import Cashier
-from holdfast.payments.store import PaymentBook
+from holdfast.payments.saga_runner import SagaRunner
+from holdfast.payments.store import PaymentStore
 
 Q = Queries("holdfast.payments", "reconciliation")
 log = structlog.get_logger(__name__)
@@ -51,8 +51,8 @@ class Outcome:
     differences: list[Difference]
 
 
-class Books:
-    def __init__(self, postgres: Postgres, book: PaymentBook, cashier: Cashier) -> None:
+class Reconciliation:
+    def __init__(self, postgres: Postgres, book: PaymentStore, cashier: SagaRunner) -> None:
         self.gateway = cashier.gateway
         self._postgres = postgres
         self._book = book
@@ -118,7 +118,7 @@ class Books:
     async def count(self) -> None:
         """What waits, for the graphs."""
         for name, value in dict(await self._postgres.fetchrow(Q.figures)).items():
-            meter.measure(name, value)
+            metrics.measure(name, value)
 
     # ── beneath ───────────────────────────────────────────────────────────────────────
 
@@ -182,13 +182,13 @@ class Books:
             await tx.execute(Q.forget, name, [one.key for one in left], [one.kind for one in left], began)
             await self._keep(tx, left)
             await tx.execute(Q.note, name, since, began, outcome.seen, outcome.settled)
-        meter.add("payments_settled_by_books_total", outcome.settled)
+        metrics.add("payments_settled_by_books_total", outcome.settled)
 
     async def _keep(self, tx: Any, left: Sequence[Difference]) -> None:
         columns = ([getattr(one, name) for one in left] for name in KEPT)
         await tx.execute(Q.keep, self.gateway.name, *columns)
         for one in left:
-            meter.add("payment_differences_total", kind=one.kind)
+            metrics.add("payment_differences_total", kind=one.kind)
             log.error("the books differ", kind=one.kind, key=one.key, ours=one.ours, theirs=one.theirs)
 
 

@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.payments.differences import Comparison
-from holdfast.payments.reconciliation import Books
+from holdfast.payments.reconciliation import Reconciliation
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app
 from holdfast.web.responses import answer
@@ -16,7 +16,7 @@ async def get_differences(request: Request) -> Response:
 
     Differences that settle themselves are not here: `settled` counts them.
     """
-    books: Books = get_app(request).books
+    books: Reconciliation = get_app(request).reconciliation
     return answer(200, await books.latest(), {"Cache-Control": "no-store"})
 
 

@@ -16,13 +16,13 @@ from holdfast.catalogue import Catalogue
 from holdfast.claim import Claims, Part, PoolMap, Taken, Wish
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.fault_injection import crash_points
-from holdfast.engines.metrics import meter
-from holdfast.holds import Sales
+from holdfast.engines.fault_injection import fault_points
+from holdfast.engines.metrics import metrics
+from holdfast.holds import HoldService
 from holdfast.payments.gateway import Answer, Charge, Gateway, Order
 from holdfast.payments.payment import Ask, Payment
 from holdfast.payments.saga import ENDS, UNDER_WAY, Step, Time, due_step, next_step
-from holdfast.payments.store import Came, PaymentBook, Started
+from holdfast.payments.store import Came, PaymentStore, Started
 
 log = structlog.get_logger(__name__)
 
@@ -34,11 +34,11 @@ NO_LIMIT = 1_000_000  # the ledger counts
 TOLD = ("reference", "action_url", "client_secret")  # by the gateway, and kept
 
 
-class Cashier:
+class SagaRunner:
     def __init__(
         self,
-        book: PaymentBook,
-        sales: Sales,
+        book: PaymentStore,
+        sales: HoldService,
         claims: Claims,
         catalogue: Catalogue,
         gateway: Gateway,
@@ -103,7 +103,7 @@ class Cashier:
         lines = [terms.lines(price) for price in payment.prices_minor]
         fee, tax = sum(line.fee_minor for line in lines), sum(line.tax_minor for line in lines)
         after = await self._book.confirm(Came(payment, charge, fee, tax))
-        meter.add("payments_total", step=after.step)
+        metrics.add("payments_total", step=after.step)
         if after.step is Step.PAID:
             await self._sales.tell_map(after.show_id, Part("commit", after.claim))
         return after
@@ -133,7 +133,7 @@ class Cashier:
     async def _ask(self, step: Step, payment: Payment) -> Charge:
         """One question to the gateway. Money of another amount than we asked for is not an answer to it."""
         key, reference = payment.key, payment.reference
-        with crash_points(f"gateway.{step}"):
+        with fault_points(f"gateway.{step}"):
             match step:
                 case Step.CHARGE:
                     charge = await self.gateway.charge(self._order(payment))
@@ -143,10 +143,10 @@ class Cashier:
                     charge = await self.gateway.call_off(key=key, reference=reference)
                 case _:
                     raise AssertionError(f"nobody asks a gateway to {step}")
-        meter.add("gateway_answers_total", step=step, answer=charge.answer)
+        metrics.add("gateway_answers_total", step=step, answer=charge.answer)
         wrong = charge.amount_minor not in (None, payment.amount_minor)
         if wrong or charge.currency not in (None, payment.currency):
-            meter.add("payment_mismatches_total")
+            metrics.add("payment_mismatches_total")
             log.error(
                 "the gateway took another amount",
                 key=key,
@@ -190,7 +190,7 @@ class Cashier:
             else Step.CALLED_OFF
         )
         after = await self._book.give_back(payment, charge, end)
-        meter.add("payments_total", step=after.step)
+        metrics.add("payments_total", step=after.step)
         left_ms = after.hold_left_ms + self._config.claim_grace_ms
         what = Part("extend", after.claim, left_ms) if left_ms > 0 else Part("let_go", after.claim)
         if after.booking_state is State.HELD:
@@ -199,7 +199,7 @@ class Cashier:
 
     async def _let_go(self, payment: Payment, *, is_sure: bool) -> Payment:
         after = await self._book.let_go(payment, is_sure=is_sure, due_ms=WATCH_PAUSES_MS[0])
-        meter.add("payments_total", step=after.step)
+        metrics.add("payments_total", step=after.step)
         if after.booking_state is State.EXPIRED:
             await self._sales.tell_map(after.show_id, Part("let_go", after.claim))
         return after
@@ -210,7 +210,7 @@ class Cashier:
             return payment
         after = await self._book.book_late(payment, may_book=await self._claim_again(payment))
         what = "commit" if after.step is Step.PAID else "let_go"
-        meter.add("late_payments_total", end=after.step)
+        metrics.add("late_payments_total", end=after.step)
         log.warning("a payment came late", key=payment.key, end=after.step)
         if after.step is Step.PAID or after.booking_state not in (State.HELD, State.PAYING, State.CONFIRMED):
             await self._sales.tell_map(after.show_id, Part(what, after.claim))
@@ -220,7 +220,7 @@ class Cashier:
         """Whoever holds one of the seats on the map, and has not reached the ledger yet, is not robbed."""
         wish = Wish(payment.claim_id, payment.owner_id, LATE_CLAIM_MS, NO_LIMIT, payment.seats)
         try:
-            with crash_points("map.claim_again"):
+            with fault_points("map.claim_again"):
                 (outcome,) = await self._claims.claim_many(payment.show_id, [wish])
             if not isinstance(outcome, Taken):
                 return True

@@ -10,8 +10,8 @@ import asyncpg
 from holdfast.bookings import State
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
-from holdfast.engines.fault_injection import crash_points
-from holdfast.engines.metrics import meter
+from holdfast.engines.fault_injection import fault_points
+from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
@@ -51,7 +51,7 @@ class Came:
     tax_minor: int
 
 
-class PaymentBook:
+class PaymentStore:
     """start() and confirm() for a caller, start_many() and confirm_many() for the wire."""
 
     def __init__(self, postgres: Postgres, config: Config) -> None:
@@ -84,7 +84,7 @@ class PaymentBook:
             self._config.payment_buffer_s,
             self.lease_ms,
         )
-        meter.observe("pay_batch_size", len(asks))
+        metrics.observe("pay_batch_size", len(asks))
         return [
             Started(row["outcome"], row["hash"], _payment(row["card"]) if row["card"] else None)
             for row in rows
@@ -100,7 +100,7 @@ class PaymentBook:
             [one.fee_minor for one in came],
             [one.tax_minor for one in came],
         )
-        meter.observe("confirm_batch_size", len(came))
+        metrics.observe("confirm_batch_size", len(came))
         return [_payment(row) for row in rows]
 
     async def give_back(self, payment: Payment, charge: Charge, end: Step) -> Payment:
@@ -122,7 +122,7 @@ class PaymentBook:
         """Write the next step down, before it is tried. False: it is somebody else's turn."""
         told = charge and (charge.reference, charge.action_url, charge.client_secret)
         key = (payment.show_id, payment.number, payment.attempt)
-        with crash_points(f"ledger.{step}"):
+        with fault_points(f"ledger.{step}"):
             return bool(
                 await self._postgres.fetchval(
                     Q.advance, *key, payment.turn, payment.step, step, due_ms, *(told or (None, None, None))
@@ -144,7 +144,7 @@ class PaymentBook:
 
     async def take_due(self, limit: int) -> list[Payment]:
         """Payments nobody has looked at in time: now it is our turn."""
-        with crash_points("ledger.take_due"):
+        with fault_points("ledger.take_due"):
             rows = await self._postgres.fetch(Q.take_due, limit, self.lease_ms)
         if not rows:
             return []
@@ -161,10 +161,10 @@ class PaymentBook:
     async def _fetch(self, effect: str, *args: object) -> list[Any]:
         for _ in range(TRIES_MAX):
             try:
-                with crash_points(f"ledger.{effect}"):
+                with fault_points(f"ledger.{effect}"):
                     return await self._postgres.fetch(getattr(Q, effect), *args)
             except (*AGAIN, asyncpg.UniqueViolationError):
-                meter.add("ledger_retries_total")
+                metrics.add("ledger_retries_total")
         raise Busy(retry_after_s=1)
 
 

@@ -19,18 +19,18 @@ import structlog
 
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
-from holdfast.engines.fault_injection import crash_points
-from holdfast.engines.metrics import meter
+from holdfast.engines.fault_injection import fault_points
+from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
 from holdfast.payments.errors import NoSuchWebhook
 from holdfast.payments.gateway import Answer, BadNotice
 from holdfast.payments.payment import Payment
-from holdfast.payments.reconciliation import Books
+from holdfast.payments.reconciliation import Reconciliation
 from holdfast.payments.saga import Step
-from holdfast.payments.saga_runner import Cashier
-from holdfast.payments.store import PaymentBook
+from holdfast.payments.saga_runner import SagaRunner
+from holdfast.payments.store import PaymentStore
 from holdfast.payments.webhook import (
     PAUSES_S,
     REFUSED,
@@ -59,13 +59,13 @@ SETTLED = (Step.PAID, Step.RETURNED)
 HearRefunds = Callable[[int, int, int], Awaitable[object]]
 
 
-class Webhooks:
+class IncomingWebhooks:
     def __init__(
         self,
         postgres: Postgres,
-        book: PaymentBook,
-        cashier: Cashier,
-        books: Books,
+        book: PaymentStore,
+        cashier: SagaRunner,
+        books: Reconciliation,
         hear_refunds: HearRefunds,
         config: Config,
     ) -> None:
@@ -96,7 +96,7 @@ class Webhooks:
         if stored.verdict in REFUSED:
             log.error("a webhook about another sum", key=told.notice.key, what=stored.verdict)
             raise BadNotice(stored.verdict)
-        meter.add("webhooks_total", outcome=stored.verdict if stored.is_first else "copy")
+        metrics.add("webhooks_total", outcome=stored.verdict if stored.is_first else "copy")
         if stored.verdict is Verdict.LOOK and stored.is_first and len(self._looking) < LOOKS_MAX:
             assert stored.place is not None
             notice = told.notice
@@ -121,7 +121,7 @@ class Webhooks:
             PAUSES_S[0],
             WAIT_S,
         )
-        meter.observe("webhook_batch_size", len(told))
+        metrics.observe("webhook_batch_size", len(told))
         return [Stored(Verdict(row["verdict"]), row["is_first"], _place(row)) for row in rows]
 
     async def look(self, due: Due) -> str | None:
@@ -133,7 +133,7 @@ class Webhooks:
             reason = type(error).__name__
         rows = await self._fetch("settle", [due.gateway], [due.event_id], [reason], len(PAUSES_S))
         if any(row["dead"] for row in rows):
-            meter.add("webhooks_dead_total")
+            metrics.add("webhooks_dead_total")
             log.error("a webhook is dead", gateway=due.gateway, event_id=due.event_id, reason=reason)
         return reason
 
@@ -210,10 +210,10 @@ class Webhooks:
     async def _fetch(self, effect: str, *args: object) -> list[Any]:
         for _ in range(BATCH_TRIES_MAX):
             try:
-                with crash_points(f"webhook.{effect}"):
+                with fault_points(f"webhook.{effect}"):
                     return await self._postgres.fetch(getattr(Q, effect), *args)
             except AGAIN:
-                meter.add("ledger_retries_total")
+                metrics.add("ledger_retries_total")
         raise Busy(retry_after_s=1)
 
 

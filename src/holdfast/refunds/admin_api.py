@@ -77,7 +77,7 @@ async def list_refunds(request: Request) -> Response:
     app, before = get_app(request), LATEST
     if asked.before:
         before = _place(await _refund_of_mine(request, asked.before))
-    found = await app.refund_book.refunds(
+    found = await app.refund_store.refunds(
         _organiser_id(request), asked.state, asked.show, before, asked.size + 1
     )
     pages = [await _page(request, refund) for refund in found[: asked.size]]
@@ -89,7 +89,7 @@ async def settle_by_hand(request: Request) -> Response:
     """A person has paid what the gateway would not: say how. Said twice, the first note stays."""
     note = read(NoteBody, await request.body()).note
     refund = await _refund_of_mine(request, request.path_params["refund"])
-    after = await get_app(request).refund_book.settle(refund, RefundState.DONE, note=note)
+    after = await get_app(request).refund_store.settle(refund, RefundState.DONE, note=note)
     if after.settled_note is None:
         raise WrongMove(state=after.state, move="pay by hand")
     return answer(200, await _page(request, after), NOT_KEPT)
@@ -99,7 +99,7 @@ async def ask_anew(request: Request) -> Response:
     """Ask the gateway once more for what it would not do, under a new key."""
     app = get_app(request)
     refund = await _refund_of_mine(request, request.path_params["refund"])
-    anew = await app.refund_book.ask_anew(refund)
+    anew = await app.refund_store.ask_anew(refund)
     if anew is None:
         raise WrongMove(state=refund.state, move="ask anew")
     return answer(200, await _page(request, await app.refunds.carry_out(anew)), NOT_KEPT)
@@ -111,7 +111,7 @@ async def get_cancellation(request: Request) -> Response:
     show = await get_app(request).catalogue.show_of(show_id, _organiser_id(request))
     if not show.cancelled:
         raise WrongMove(state="on_sale", move="refund", detail="The show is not cancelled.")
-    return answer(200, await get_app(request).refund_book.cancellation(show_id), NOT_KEPT)
+    return answer(200, await get_app(request).refund_store.cancellation(show_id), NOT_KEPT)
 
 
 def _organiser_id(request: Request) -> int | None:
@@ -127,7 +127,7 @@ async def _booking_of_mine(request: Request) -> tuple[Booking, ShowOnSale]:
         show = await app.catalogue.show_of(show_id, _organiser_id(request))
     except NoSuchShow:
         raise NoSuchBooking() from None
-    booking = await app.ledger.booking(show_id, number)
+    booking = await app.bookings.booking(show_id, number)
     if booking is None or booking.state is State.BLOCKED:
         raise NoSuchBooking()
     return booking, show
@@ -140,7 +140,7 @@ async def _refund_of_mine(request: Request, refund_id: str) -> Refund:
         await app.catalogue.show_of(show_id, _organiser_id(request))
     except NoSuchShow:
         raise NoSuchRefund() from None
-    refund: Refund | None = await app.refund_book.refund(show_id, *rest)
+    refund: Refund | None = await app.refund_store.refund(show_id, *rest)
     if refund is None:
         raise NoSuchRefund()
     return refund

@@ -59,7 +59,7 @@ async def get_payments(request: Request) -> Response:
     """Every attempt to pay for a booking, and every refund."""
     app, booking = get_app(request), await _own(request)
     key = (booking.show_id, booking.number)
-    refunds = (await app.refund_book.refunds_of([key]))[key]
+    refunds = (await app.refund_store.refunds_of([key]))[key]
     labels = (await app.catalogue.show_on_sale(booking.show_id)).layout.labels
     attempts = [
         AttemptLine(
@@ -73,14 +73,14 @@ async def get_payments(request: Request) -> Response:
             ended_at=row["ended_at"],
             refunds=[refund_line(one, labels) for one in refunds if one.attempt == row["attempt"]],
         )
-        for row in await app.refund_book.attempts_of(booking)
+        for row in await app.refund_store.attempts_of(booking)
     ]
     return answer(200, Timeline(public_id(*key), attempts), NOT_KEPT)
 
 
 async def _own(request: Request) -> Booking:
     show_id, number = from_public_id(request.path_params["booking"])
-    booking: Booking = await get_app(request).sales.booking(get_caller(request).account_id, show_id, number)
+    booking: Booking = await get_app(request).holds.booking(get_caller(request).account_id, show_id, number)
     return booking
 
 

@@ -8,10 +8,10 @@ import asyncio
 
 import structlog
 
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.refunds.refund import Refund
-from holdfast.refunds.service import Refunds
-from holdfast.refunds.store import RefundBook
+from holdfast.refunds.service import RefundService
+from holdfast.refunds.store import RefundStore
 
 log = structlog.get_logger(__name__)
 
@@ -19,7 +19,7 @@ SHOWS_MAX = 50  # cancelled shows that are looked at in one go
 
 
 class RefundDuties:
-    def __init__(self, book: RefundBook, refunds: Refunds, at_once_max: int) -> None:
+    def __init__(self, book: RefundStore, refunds: RefundService, at_once_max: int) -> None:
         self._book = book
         self._refunds = refunds
         self._at_once_max = at_once_max
@@ -54,8 +54,8 @@ class RefundDuties:
 
     async def count(self) -> int:
         by_hand, asked = await self._book.waiting()
-        meter.measure("refunds_by_hand", by_hand)
-        meter.measure("refunds_waiting", asked)
+        metrics.measure("refunds_by_hand", by_hand)
+        metrics.measure("refunds_waiting", asked)
         return 0
 
     async def _carry_out(self, refund: Refund) -> None:

@@ -16,11 +16,11 @@ from holdfast.bookings import Booking, State
 from holdfast.catalogue import Catalogue, ShowOnSale
 from holdfast.claim import Part
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.fault_injection import crash_points
-from holdfast.engines.metrics import meter
+from holdfast.engines.fault_injection import fault_points
+from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy, HoldGone, NoSuchBooking, WrongMove
-from holdfast.holds import RefundShown, Sales
-from holdfast.payments import Answer, Cashier, PaymentBook, Refunded
+from holdfast.holds import HoldService, RefundShown
+from holdfast.payments import Answer, PaymentStore, Refunded, SagaRunner
 from holdfast.pricing import Quote, quote
 from holdfast.refunds.errors import NotRefundable, RefundTooMuch, SeatsNotYours, SeatsUsed, TicketGiven
 from holdfast.refunds.refund import (
@@ -34,7 +34,7 @@ from holdfast.refunds.refund import (
     pause_ms,
     quote_page,
 )
-from holdfast.refunds.store import RefundBook
+from holdfast.refunds.store import RefundStore
 
 log = structlog.get_logger(__name__)
 
@@ -46,9 +46,14 @@ HAS_REFUNDS = {State.CONFIRMED, State.REFUNDED, State.FAILED, State.EXPIRED, Sta
 TOO_LATE = "The money had been taken: the booking is confirmed. Cancel it once more to give it back."
 
 
-class Refunds:
+class RefundService:
     def __init__(
-        self, book: RefundBook, payments: PaymentBook, cashier: Cashier, sales: Sales, catalogue: Catalogue
+        self,
+        book: RefundStore,
+        payments: PaymentStore,
+        cashier: SagaRunner,
+        sales: HoldService,
+        catalogue: Catalogue,
     ) -> None:
         self._book = book
         self._payments = payments
@@ -115,7 +120,7 @@ class Refunds:
 
     async def decide(self, ask: RefundAsk) -> Decision:
         """Decided, told to the map, and the gateway asked for the first time."""
-        with crash_points("refund.decide"):
+        with fault_points("refund.decide"):
             decision = await self._book.decide(ask)
         if decision.outcome != "decided":
             return decision
@@ -133,8 +138,8 @@ class Refunds:
     async def carry_out(self, refund: Refund) -> Refund:
         """Ask the gateway once, and write down what it said."""
         answer = await self._ask(refund)
-        meter.add("gateway_answers_total", step="refund", answer=answer.answer)
-        with crash_points("refund.settle"):
+        metrics.add("gateway_answers_total", step="refund", answer=answer.answer)
+        with fault_points("refund.settle"):
             match answer.answer:
                 case Answer.YES:
                     after = await self._book.settle(refund, RefundState.DONE, reference=answer.reference)
@@ -145,7 +150,7 @@ class Refunds:
                 case _:
                     await self._book.wait(refund, pause_ms(refund))
                     after = refund
-        meter.add("refunds_total", state=after.state)
+        metrics.add("refunds_total", state=after.state)
         return after
 
     async def hear(self, show_id: int, number: int, attempt: int) -> None:
@@ -169,7 +174,7 @@ class Refunds:
         done = len(gone)
         if confirmed:
             asks = [RefundAsk(booking=one, why="show", note="The show was cancelled.") for one in confirmed]
-            with crash_points("refund.decide"):
+            with fault_points("refund.decide"):
                 decisions = await self._book.decide_many(asks, due_ms=0)
             for booking, decision in zip(confirmed, decisions, strict=True):
                 if decision.outcome == "decided" and decision.booking is not None:
@@ -212,7 +217,7 @@ class Refunds:
             return Refunded(answer=Answer.UNKNOWN)
         if refund.payment_reference is None:
             return Refunded(answer=Answer.NO, reason="The gateway never told its reference.")
-        with crash_points("gateway.refund"):
+        with fault_points("gateway.refund"):
             return await gateway.refund(
                 key=refund.gateway_key,
                 reference=refund.payment_reference,

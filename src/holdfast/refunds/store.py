@@ -11,7 +11,7 @@ from holdfast.bookings import Booking, State
 from holdfast.claim import Claim
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
@@ -27,7 +27,7 @@ COPIED = [name for name in Refund.__struct_fields__ if name not in ("seats", "st
 Place = tuple[datetime, int, int, int, int]
 
 
-class RefundBook:
+class RefundStore:
     """decide() for a caller, decide_many() for the wire."""
 
     def __init__(self, postgres: Postgres, config: Config) -> None:
@@ -59,7 +59,7 @@ class RefundBook:
             self.lease_ms if due_ms is None else due_ms,
         )
         for row in rows:
-            meter.add("refunds_decided_total", outcome=row["outcome"])
+            metrics.add("refunds_decided_total", outcome=row["outcome"])
         return [
             Decision(
                 row["outcome"],
@@ -164,7 +164,7 @@ class RefundBook:
             try:
                 return await self._postgres.fetch(sql, *args)
             except (*AGAIN, asyncpg.UniqueViolationError):
-                meter.add("ledger_retries_total")
+                metrics.add("ledger_retries_total")
         raise Busy(retry_after_s=1)
 
 

@@ -5,6 +5,6 @@ change.py   what facts change in it
 store.py    kept, rebuilt, summed    worker.py  hears facts      routes.py  /admin/…/figures
 """
 
-from holdfast.reports.store import Figures
+from holdfast.reports.store import ReportStore
 
-__all__ = ["Figures"]
+__all__ = ["ReportStore"]

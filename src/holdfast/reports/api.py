@@ -7,7 +7,7 @@ from starlette.responses import Response, StreamingResponse
 
 from holdfast.errors import NoSuchEvent, NoSuchShow
 from holdfast.reports.figures import EventFigures, FiguresAsked, ShowFigures
-from holdfast.reports.store import Figures
+from holdfast.reports.store import ReportStore
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query
@@ -51,8 +51,8 @@ def _sheet(pages: AsyncIterator[bytes], name: str) -> Response:
     return StreamingResponse(pages, headers=headers, media_type=CSV)
 
 
-def _figures(request: Request) -> Figures:
-    figures: Figures = get_app(request).figures
+def _figures(request: Request) -> ReportStore:
+    figures: ReportStore = get_app(request).reports
     return figures
 
 

@@ -1,7 +1,7 @@
 """What keeps figures up to date: every fact of a booking and of a refund."""
 
 from holdfast.outbox import KINDS, Consumer
-from holdfast.reports.store import Figures
+from holdfast.reports.store import ReportStore
 
 GROUP = "figures"
 HEARD = tuple(
@@ -9,5 +9,5 @@ HEARD = tuple(
 )
 
 
-def consumer(figures: Figures) -> Consumer:
+def consumer(figures: ReportStore) -> Consumer:
     return Consumer(group=GROUP, kinds=HEARD, call_many=figures.hear_many)

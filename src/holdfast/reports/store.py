@@ -37,7 +37,7 @@ GATE_MINUTES_MAX = 20_000
 Sold = Mapping[str, Any]  # show_id, number, seat, revision, currency, price_minor, sold_at, returned_at
 
 
-class Figures:
+class ReportStore:
     def __init__(self, postgres: Postgres, catalogue: Catalogue) -> None:
         self._postgres = postgres
         self._catalogue = catalogue

@@ -26,7 +26,7 @@ from holdfast.config import Config
 from holdfast.engines.embedded import CONNECTIONS_MAX, engines
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.embedded.supervise import Recipe, Supervisor
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.sandbox import is_in_use, secret_in
 
 DRAIN_S = 30  # for requests under way when a web worker is told to stop
@@ -109,7 +109,7 @@ async def engines_of(
         )
         return
     if must_exist and not config.database_url and not folder.postgres.exists():
-        raise Trouble(
+        raise OperatorError(
             f"there is nothing in {folder.path} yet: run `holdfast demo`, choose another folder with --data, "
             "or set HOLDFAST_DATABASE_URL"
         )
@@ -161,7 +161,7 @@ async def _prepare(config: Config, is_demo: bool) -> dict[str, Any]:
             await process.wait()
     if process.returncode:
         has_said_why = process.returncode == EXPECTED
-        raise Trouble("" if has_said_why else f"the preparation ended with code {process.returncode}")
+        raise OperatorError("" if has_said_why else f"the preparation ended with code {process.returncode}")
     facts: dict[str, Any] = json.loads(output)
     return facts
 
@@ -309,9 +309,11 @@ def _port(cast: Cast) -> Iterator[int]:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         reserved.bind(address)
     except socket.gaierror as error:
-        raise Trouble(f"no such address: {cast.host} ({error.strerror}); choose one with --host") from None
+        raise OperatorError(
+            f"no such address: {cast.host} ({error.strerror}); choose one with --host"
+        ) from None
     except OSError as error:
-        raise Trouble(
+        raise OperatorError(
             f"cannot listen on {cast.host}:{cast.port}: {error.strerror}; choose another port with --port, "
             "or --port 0 for a free one"
         ) from None
@@ -354,7 +356,9 @@ async def _serves(host: str, port: int) -> None:
                     return
                 await asyncio.sleep(0.05)
     except TimeoutError:
-        raise Trouble(f"it does not serve: /readyz says {answer.decode(errors='replace').strip()}") from None
+        raise OperatorError(
+            f"it does not serve: /readyz says {answer.decode(errors='replace').strip()}"
+        ) from None
 
 
 async def _first_line(host: str, port: int, path: str) -> bytes:

@@ -4,7 +4,7 @@ Any of them may run in processes of their own, in any number, on the same engine
 over a network, and none keeps anything in its process that another would have to know.
 """
 
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 
 # The tag of a route without its spaces.
 SERVED: tuple[str, ...] = ("admin", "catalogue", "gate", "notices", "pages", "payments", "people", "sale")
@@ -19,7 +19,7 @@ def asked(only: str, known: tuple[str, ...]) -> frozenset[str] | None:
         return None
     names = [name for name in (word.strip() for word in only.split(",")) if name]
     if strange := [name for name in names if name not in known]:
-        raise Trouble(f"--only: there is no {', '.join(strange)}; there are {', '.join(known)}")
+        raise OperatorError(f"--only: there is no {', '.join(strange)}; there are {', '.join(known)}")
     if not names:
-        raise Trouble(f"--only: name at least one of {', '.join(known)}")
+        raise OperatorError(f"--only: name at least one of {', '.join(known)}")
     return frozenset(names)

@@ -78,7 +78,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
     import uvicorn
 
     from holdfast.app import asgi_app
-    from holdfast.engines.metrics import meter
+    from holdfast.engines.metrics import metrics
     from holdfast.site.templates_env import warm_up
     from holdfast.web import log
 
@@ -98,7 +98,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
                 cue.tell()
 
     log.set_up()
-    meter.share(DataFolder(config.data_dir).meter)
+    metrics.share(DataFolder(config.data_dir).meter)
     rarely_collect()
     allow_connections()
     cue.wait()
@@ -146,11 +146,11 @@ def work_here(config: Config, *, cue: Cue, only: str = "") -> None:
 
     from holdfast.app import duties, open_app
     from holdfast.engines.loop import running
-    from holdfast.engines.metrics import meter
+    from holdfast.engines.metrics import metrics
     from holdfast.web import log
 
     log.set_up()
-    meter.share(DataFolder(config.data_dir).meter)
+    metrics.share(DataFolder(config.data_dir).meter)
 
     async def work() -> None:
         stop = asyncio.Event()

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from holdfast.engines.batch import Batcher
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.engines.sql import Queries
 from holdfast.sandbox.errors import Refused
 from holdfast.sandbox.payment import Notice, Payment, Refund
@@ -176,7 +176,7 @@ class Books:
         try:
             self._written.executescript(SCHEMA)
         except sqlite3.Error as error:
-            raise Trouble(f"cannot use {self._file}: {error}") from None
+            raise OperatorError(f"cannot use {self._file}: {error}") from None
         os.chmod(self._file, 0o600)
         self._read = self._connect().execute
         self._writer = Writer(self._written, account, sends)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 
 SECRET = "secret"
 LOCK = "lock"
@@ -42,7 +42,7 @@ def alone(folder: Path) -> Iterator[None]:
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if not _locks(lock):
-            raise Trouble(f"another sandbox is using {folder}: stop it, or choose a folder with --data")
+            raise OperatorError(f"another sandbox is using {folder}: stop it, or choose a folder with --data")
         yield
     finally:
         os.close(lock)  # the kernel would let go of it however we end
@@ -71,6 +71,6 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise Trouble(
+        raise OperatorError(
             f"cannot make the folder {folder}: {error.strerror}; choose another with --data"
         ) from None

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httptools
 from msgspec import Struct
 
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 
 CONNECT_WITHIN_S = 3.0
 ANSWER_WITHIN_S = 10.0
@@ -31,7 +31,7 @@ class Target(Struct, frozen=True):
     def of(cls, url: str) -> "Target":
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Trouble(f"notices cannot be sent to {url}: it is no http or https address")
+            raise OperatorError(f"notices cannot be sent to {url}: it is no http or https address")
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         head = (
             f"POST {path} HTTP/1.1\r\nHost: {parts.netloc.rpartition('@')[2]}\r\n"

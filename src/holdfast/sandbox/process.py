@@ -14,7 +14,7 @@ import uvicorn
 import uvloop
 from msgspec import Struct
 
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.engines.loop import running
 from holdfast.sandbox.api import Application
 from holdfast.sandbox.database import Books
@@ -116,7 +116,7 @@ def _bound(host: str, port: int) -> socket.socket:
         shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         shared.bind(address)
     except OSError as error:
-        raise Trouble(
+        raise OperatorError(
             f"the sandbox cannot listen on {host}:{port}: {error.strerror}; choose another port with --port"
         ) from None
     return shared

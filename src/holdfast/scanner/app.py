@@ -40,7 +40,7 @@ from holdfast.checkin import (
     Way,
     opened,
 )
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.scanner.client import ANSWER_WITHIN_S, Denied, Silence, Wire
 from holdfast.scanner.journal import Device, Diary, Kept
 
@@ -91,7 +91,7 @@ class Station:
         try:
             device = diary.device() or _new_device(server, code)
             if code and code != device.code:
-                raise Trouble(f"{folder} belongs to another pass: give another --folder, or remove it")
+                raise OperatorError(f"{folder} belongs to another pass: give another --folder, or remove it")
             if server:
                 device.server = server.rstrip("/")
             diary.save_device(device)
@@ -305,7 +305,7 @@ class Station:
 
 def _new_device(server: str, code: str) -> Device:
     if not (server and code):
-        raise Trouble("give --server and --code the first time")
+        raise OperatorError("give --server and --code the first time")
     private = b64encode(X25519PrivateKey.generate().private_bytes_raw()).decode()
     return Device(server, code, private)
 

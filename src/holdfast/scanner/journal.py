@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.checkin import OfflineScan
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 
 OURS_ALONE = 0o600
 
@@ -47,12 +47,12 @@ class Diary:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, OURS_ALONE)
         except OSError as error:
-            raise Trouble(f"cannot use {folder}: {error.strerror}; give another --folder") from None
+            raise OperatorError(f"cannot use {folder}: {error.strerror}; give another --folder") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
-            raise Trouble(f"another gate runs in {folder}: stop it, or give another --folder") from None
+            raise OperatorError(f"another gate runs in {folder}: stop it, or give another --folder") from None
 
     def close(self) -> None:
         os.close(self._lock)
@@ -64,7 +64,7 @@ class Diary:
         except FileNotFoundError:
             return None
         except msgspec.DecodeError:
-            raise Trouble(f"{file} is damaged: give another --folder, and ask for a new pass") from None
+            raise OperatorError(f"{file} is damaged: give another --folder, and ask for a new pass") from None
 
     def save_device(self, device: Device) -> None:
         _write(self.folder / "device.json", msgspec.json.encode(device))

@@ -2,18 +2,18 @@
 
 from holdfast.search.api import search_page
 from holdfast.search.errors import SearchTooSlow
-from holdfast.search.index import Index
+from holdfast.search.index import SearchIndex
 from holdfast.search.query import SearchAsked, Sort, understood
 from holdfast.search.results import SearchPage
-from holdfast.search.source import Programme
-from holdfast.search.store import Finder
+from holdfast.search.source import SearchSource
+from holdfast.search.store import SearchStore
 
 __all__ = [
-    "Finder",
-    "Index",
-    "Programme",
     "SearchAsked",
+    "SearchIndex",
     "SearchPage",
+    "SearchSource",
+    "SearchStore",
     "SearchTooSlow",
     "Sort",
     "search_page",

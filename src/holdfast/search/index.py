@@ -17,7 +17,7 @@ import msgspec
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.search.listing import ListedShow, listed_show, listed_venue, listing_of
-from holdfast.search.source import Programme
+from holdfast.search.source import SearchSource
 from holdfast.search.spelling import keys_of
 
 Q = Queries("holdfast.search", "index")
@@ -38,8 +38,8 @@ class Counting(Protocol):
     async def counts_many(self, show_ids: Iterable[int]) -> dict[int, dict[str, int]]: ...
 
 
-class Index:
-    def __init__(self, postgres: Postgres, programme: Programme, seatmap: Counting) -> None:
+class SearchIndex:
+    def __init__(self, postgres: Postgres, programme: SearchSource, seatmap: Counting) -> None:
         self._postgres = postgres
         self._programme = programme
         self._seatmap = seatmap

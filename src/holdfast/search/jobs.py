@@ -3,10 +3,10 @@
 import time
 from collections.abc import Sequence
 
-from holdfast.engines.loop import Duty
+from holdfast.engines.loop import Job
 from holdfast.outbox import CityChanged, Consumer, EventChanged, Fact, VenueChanged
-from holdfast.search.index import COUNTS_WAIT_S, Index
-from holdfast.search.store import Finder
+from holdfast.search.index import COUNTS_WAIT_S, SearchIndex
+from holdfast.search.store import SearchStore
 
 GROUP = "search"
 SHOW_KINDS = ("show.on_sale", "show.changed", "show.cancelled")
@@ -28,7 +28,7 @@ REMEMBERED_MAX = 10_000
 class Listener:
     """Hears facts and puts what they are about on the list; the same fact twice changes nothing."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: SearchIndex) -> None:
         self._index = index
         self._marked: dict[int, float] = {}
 
@@ -61,11 +61,11 @@ class Listener:
             self._marked[show_id] = now + REMEMBERED_S
 
 
-def consumer(index: Index) -> Consumer:
+def consumer(index: SearchIndex) -> Consumer:
     return Consumer(group=GROUP, kinds=KINDS, call_many=Listener(index).hear_many)
 
 
-def duties(index: Index, finder: Finder) -> list[tuple[float, Duty]]:
+def duties(index: SearchIndex, finder: SearchStore) -> list[tuple[float, Job]]:
     return [
         (COUNT_PAUSE_S, finder.count_all),
         (WRITE_PAUSE_S, index.write_due),

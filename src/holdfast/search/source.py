@@ -9,7 +9,7 @@ from holdfast.engines.sql import Queries
 Q = Queries("holdfast.search", "source")
 
 
-class Programme:
+class SearchSource:
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
 

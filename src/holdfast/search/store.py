@@ -59,7 +59,7 @@ class HitShow:
     shows_total: int
 
 
-class Finder:
+class SearchStore:
     def __init__(self, config: Config) -> None:
         self._reader = Postgres(
             config.database_url,

@@ -13,7 +13,7 @@ from holdfast.seatmap.packing import packed_page
 from holdfast.seatmap.snapshot import Snapshot
 from holdfast.seatmap.store import SeatMap
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
+from holdfast.web.context import get_app, get_caller, scope_app
 from holdfast.web.responses import Ready, answer, query, takes_packed, unchanged
 from holdfast.web.routing import Route
 
@@ -96,7 +96,7 @@ def ready_seats(scope: Scope) -> Response | None:
     query_string = scope["query_string"]
     if query_string not in PEEKED:
         return None
-    seatmap: SeatMap = scope["state"]["app"].seatmap
+    seatmap = scope_app(scope).seatmap
     snapshot = seatmap.fresh(scope["path_params"]["show"])
     return None if snapshot is None else _seats(snapshot, scope, is_compact=bool(query_string))
 
@@ -126,7 +126,7 @@ async def get_my_seats(request: Request) -> Response:
     """The seats of a show that are mine now, held or booked."""
     app, show_id = get_app(request), request.path_params["show"]
     show = await app.catalogue.show_on_sale(show_id)
-    found = await app.ledger.seats_of(get_caller(request).account_id, show_id)
+    found = await app.bookings.seats_of(get_caller(request).account_id, show_id)
     mine = [MySeat(seat, show.layout.labels[seat], state) for seat, state in found]
     return answer(200, MySeats(show_id, mine), {"Cache-Control": "no-store"})
 

@@ -19,7 +19,7 @@ from holdfast.config import Config
 from holdfast.engines.cache import Cache
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.lua import Script
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.engines.redis import Redis
 from holdfast.errors import Busy, NoSuchShow
 from holdfast.seatmap.change import HEARTBEAT, Step, epoch_of, follow_on, read_step, retry_frame
@@ -73,7 +73,7 @@ class LiveMaps:
         self._places[address] += 1
         self._count += 1
         self._number += 1
-        meter.set("viewers", self._count)
+        metrics.set("viewers", self._count)
         return self._number
 
     def give_place_back(self, address: str) -> None:
@@ -81,7 +81,7 @@ class LiveMaps:
         self._places[address] -= 1
         if not self._places[address]:
             del self._places[address]
-        meter.set("viewers", self._count)
+        metrics.set("viewers", self._count)
 
     async def watch(self, show_id: int, since: int) -> Feed:
         """The show's feed, with as much of its past as it takes to continue from `since`, if there is."""
@@ -200,7 +200,7 @@ class LiveMaps:
             return await self._tell(feed, feed.turn_to(await self._seatmap.newest(feed.show_id)))
         if any("H" in step.changes.values() for step in steps):
             feed.look_at = min(feed.look_at, time.monotonic() + LOOK_AFTER_HOLD_S)
-        meter.add("changes_sent_total", len(steps) * len(feed.viewers))
+        metrics.add("changes_sent_total", len(steps) * len(feed.viewers))
         return await self._tell(feed, feed.take(steps))
 
     async def _tell_from_ledger(self) -> float:

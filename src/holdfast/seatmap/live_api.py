@@ -13,11 +13,12 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy, NoSuchShow
 from holdfast.seatmap.errors import TooManyStreams, TooManyViewers
 from holdfast.seatmap.feed import Feed
 from holdfast.seatmap.live import LiveMaps, retry
+from holdfast.web.context import scope_app
 from holdfast.web.responses import query
 from holdfast.web.routing import BIGINT_MAX, Route
 
@@ -144,7 +145,7 @@ class Stream:
         self._waiting.append(body)
         self._size += len(body)
         if self._backlog_max < self._size > len(body):  # a whole map alone may be longer
-            meter.add("viewers_cut_total")
+            metrics.add("viewers_cut_total")
             self.end(b"")
 
 
@@ -155,7 +156,7 @@ async def stream_seats(scope: Scope, receive: Receive, send: Send) -> None:
     the id of the event. With `Last-Event-ID` or `?since=` the stream goes on from there, if it still can, and
     begins with a `snapshot` if it cannot. After the map was written anew there is a `snapshot`, too.
     """
-    app, show_id = scope["state"]["app"], scope["path_params"]["show"]
+    app, show_id = scope_app(scope), scope["path_params"]["show"]
     asked = query(StreamAsked, Request(scope))
     since = _last_event_id(scope["state"]["headers"]) or asked.since
     live: LiveMaps = app.live

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Iterable
 
-from holdfast.bookings import VERSIONS_AN_EPOCH, Ledger, LiveBooking, State, letters, live_booking
+from holdfast.bookings import VERSIONS_AN_EPOCH, Bookings, LiveBooking, State, letters, live_booking
 from holdfast.catalogue import Catalogue
 from holdfast.claim import Blueprint, Claims, PoolMap
 from holdfast.engines.cache import Cache
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.errors import NoSuchShow
@@ -27,7 +27,7 @@ PLANS_MAX = 64  # layouts whose order of seats is kept packed, times four prefer
 
 class SeatMap:
     def __init__(
-        self, catalogue: Catalogue, ledger: Ledger, claims: Claims, postgres: Postgres, *, fresh_s: float
+        self, catalogue: Catalogue, ledger: Bookings, claims: Claims, postgres: Postgres, *, fresh_s: float
     ) -> None:
         self._catalogue = catalogue
         self._ledger = ledger
@@ -70,7 +70,7 @@ class SeatMap:
 
     async def rebuild(self, show_id: int, reason: str) -> int:
         """Write the map anew from the ledger, once for everybody in this process who asks; its epoch."""
-        meter.add("map_rebuilds_total", reason=reason)
+        metrics.add("map_rebuilds_total", reason=reason)
         return await self._rebuilds.renew(show_id)
 
     async def _load(self, show_id: int) -> Snapshot:

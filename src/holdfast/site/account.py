@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.accounts import Email, Name, NewPassword, Visit
+from holdfast.accounts import Email, Name, NewPassword, Session
 from holdfast.errors import BadCredentials, EmailTaken, Invalid, TooManyRequests
 from holdfast.site.browser import SESSION, safe_path
 from holdfast.site.pages import dropped_cookie, form, kept_cookie, page, refuse_foreign, see, visit_of, words
@@ -67,7 +67,7 @@ async def post_sign_in(request: Request) -> Response:
     asked, visit = await form(request, SignInForm), await visit_of(request)
     shown = Shown(email=asked.email, back=safe_path(asked.back, HOME))
     try:
-        cookie = await get_app(request).visits.log_in(
+        cookie = await get_app(request).sessions.log_in(
             email=asked.email, password=asked.password, address=_address(request), guest=visit
         )
     except BadCredentials:
@@ -100,7 +100,7 @@ async def post_sign_up(request: Request) -> Response:
         sentence = spoken.say(f"account.wrong_{which}")
         return _page(request, "sign_up", replace(shown, wrong={which: sentence}), visit, 422)
     try:
-        cookie = await get_app(request).visits.sign_up(
+        cookie = await get_app(request).sessions.sign_up(
             email=person.email,
             password=person.password,
             name=person.name,
@@ -117,13 +117,13 @@ async def post_sign_out(request: Request) -> Response:
     """Ends the session; its cookie is worth nothing from now on, wherever it was copied to."""
     refuse_foreign(request)
     if (visit := await visit_of(request)) is not None:
-        await get_app(request).visits.log_out(visit)
+        await get_app(request).sessions.log_out(visit)
     response = see("/", dropped_cookie(request, SESSION))
     response.headers["Clear-Site-Data"] = '"cache", "storage"'  # tickets kept on this device too
     return response
 
 
-def _page(request: Request, name: str, shown: Shown, visit: Visit | None, status: int = 200) -> Response:
+def _page(request: Request, name: str, shown: Shown, visit: Session | None, status: int = 200) -> Response:
     return page(request, f"account/{name}.html", status=status, shown=shown, visit=visit)
 
 
@@ -134,7 +134,7 @@ def _back(request: Request) -> str:
         return HOME
 
 
-def _known_email(visit: Visit | None) -> str:
+def _known_email(visit: Session | None) -> str:
     return (visit.contact_email or "") if visit is not None and visit.is_guest else ""
 
 

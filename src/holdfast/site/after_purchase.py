@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.accounts import Email, Visit, normal_email
+from holdfast.accounts import Email, Session, normal_email
 from holdfast.bookings import Booking, State, from_public_id
 from holdfast.errors import Invalid, NoSuchBooking, UnknownSeat
 from holdfast.invoices import invoice_answer
@@ -78,7 +78,7 @@ async def post_resend(request: Request) -> Response:
     """Sends the tickets by mail once more."""
     await form(request, Nothing)
 
-    async def act(visit: Visit, booking: Booking) -> str:
+    async def act(visit: Session, booking: Booking) -> str:
         app = get_app(request)
         if not await tickets_of(app, booking):
             raise NoTickets(state=booking.state)
@@ -92,7 +92,7 @@ async def post_transfer(request: Request) -> Response:
     """Gives a ticket to somebody else; its code is dead at once."""
     asked = await form(request, TransferForm)
 
-    async def act(visit: Visit, booking: Booking) -> str:
+    async def act(visit: Session, booking: Booking) -> str:
         place = _ticket(booking, asked.ticket)
         try:
             email = normal_email(msgspec.convert({"email": asked.email}, Address).email)
@@ -108,7 +108,7 @@ async def post_take_back(request: Request) -> Response:
     """Takes a ticket back that waits for somebody to sign up."""
     asked = await form(request, TakeBackForm)
 
-    async def act(visit: Visit, booking: Booking) -> str:
+    async def act(visit: Session, booking: Booking) -> str:
         place = _ticket(booking, asked.ticket)
         await Transfers(get_app(request).postgres).take_back(*place, giver_of(visit, booking))
         return page_of(booking, "taken_back")
@@ -143,7 +143,7 @@ async def post_cancel(request: Request) -> Response:
     """Gives a booking back, or some of its seats: so much returns as its terms promise."""
     asked = await form(request, SeatsForm)
 
-    async def act(visit: Visit, booking: Booking) -> str:
+    async def act(visit: Session, booking: Booking) -> str:
         seats = await _seats(request, booking, asked.seats)
         after, _ = await get_app(request).refunds.cancel(booking, seats)
         return page_of(after, "reduced" if after.state is State.CONFIRMED else "")
@@ -151,7 +151,7 @@ async def post_cancel(request: Request) -> Response:
     return await tried(request, act)
 
 
-async def _own(request: Request) -> tuple[Visit, Booking]:
+async def _own(request: Request) -> tuple[Session, Booking]:
     visit = await visitor(request)
     return visit, await own_booking(get_app(request), visit, str(request.path_params["booking"]))
 

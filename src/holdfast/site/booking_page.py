@@ -15,7 +15,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.accounts import Visit
+from holdfast.accounts import Session
 from holdfast.bookings import Booking, public_id
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import Invalid, NoSuchBooking, Refusal
@@ -87,7 +87,7 @@ async def get_booking_page(request: Request) -> Response:
 
 
 async def shown(
-    request: Request, visit: Visit, booking: Booking, said: Said | None = None, now: datetime | None = None
+    request: Request, visit: Session, booking: Booking, said: Said | None = None, now: datetime | None = None
 ) -> Response:
     app, said = get_app(request), said or Said()
     sheet = await sheet_of(app, visit, booking, now)
@@ -105,13 +105,13 @@ async def shown(
         said=said,
         visit=visit,
         config=app.config,
-        gateway=app.cashier.gateway.name,
+        gateway=app.saga_runner.gateway.name,
         back=here(request),
     )
 
 
 async def tried(
-    request: Request, act: Callable[[Visit, Booking], Awaitable[str]], typed: dict[str, str] | None = None
+    request: Request, act: Callable[[Session, Booking], Awaitable[str]], typed: dict[str, str] | None = None
 ) -> Response:
     """Does what a form asks for; `act` answers where to go.
 
@@ -137,7 +137,7 @@ async def tried(
     return answer(200, {"go": path}) if wants_json(request) else see(path)
 
 
-async def sender(request: Request) -> Visit:
+async def sender(request: Request) -> Session:
     """Who sends a form; who has to sign in first comes back to the page of the booking, not to its form."""
     if (visit := await visit_of(request)) is None:
         raise SignInFirst(back=safe_path(f"/bookings/{request.path_params['booking']}"))
@@ -169,7 +169,7 @@ def sources(app: Any, sheet: Sheet) -> dict[str, str]:
     """Whom the page may load from, or send a form to, beside ourselves: the gateway, while one can pay."""
     if sheet.stage not in (Stage.HELD, Stage.PAYING):
         return {}
-    match app.cashier.gateway.name:
+    match app.saga_runner.gateway.name:
         case "stripe":
             return STRIPE_SOURCES
         case "razorpay":

@@ -3,35 +3,35 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.accounts import Visit
+from holdfast.accounts import Session
 from holdfast.bookings import Booking
 from holdfast.errors import HoldGone
-from holdfast.holds import HoldBody, Order, PlacesBody, body_hash, claim_id, understood
+from holdfast.holds import HoldBody, HoldRequest, PlacesBody, body_hash, claim_id, parse_selection
 
 if TYPE_CHECKING:
     from holdfast.app import App
 
 
-async def hold_again(app: "App", visit: Visit, booking: Booking, labels: Sequence[str] = ()) -> Booking:
+async def hold_again(app: "App", visit: Session, booking: Booking, labels: Sequence[str] = ()) -> Booking:
     """A new booking. Asked twice for the same seats, or from two tabs, it is the same one."""
     show = await app.catalogue.show_on_sale(booking.show_id)
     body = _wish(show.layout, booking, labels)
     named = ",".join(sorted(labels)).encode()
     request_id = f"again-{booking.number}-{body_hash(named):x}" if labels else f"again-{booking.number}"
-    order = Order(
+    order = HoldRequest(
         show,
         visit.account_id,
         request_id,
         claim_id(visit.account_id, request_id),
         body_hash(named),
-        understood(body, show),
+        parse_selection(body, show),
     )
     try:
-        held: Booking = await app.sales.hold(order)
+        held: Booking = await app.holds.hold(order)
         return held
     except HoldGone:
         # It was held again before, and that one has lapsed too: from its page one can go on.
-        found = await app.ledger.booking_of_request(visit.account_id, show.show_id, request_id)
+        found = await app.bookings.booking_of_request(visit.account_id, show.show_id, request_id)
         if found is None or found.number == booking.number:
             raise
         return await hold_again(app, visit, found, labels)

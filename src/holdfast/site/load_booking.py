@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from holdfast.accounts import Visit
+from holdfast.accounts import Session
 from holdfast.bookings import Booking, State, from_public_id
 from holdfast.errors import NoSuchBooking
 from holdfast.holds import booking_page
@@ -19,16 +19,16 @@ HAS_TICKETS = (State.CONFIRMED, State.REFUNDED)
 ENDED = {"paid", "declined", "called_off", "expired"}
 
 
-async def own_booking(app: "App", visit: Visit, public_id: str) -> Booking:
+async def own_booking(app: "App", visit: Session, public_id: str) -> Booking:
     """A booking of whoever is there, or of a guest they once were; to everybody else there is none."""
     show_id, number = from_public_id(public_id)
-    booking: Booking | None = await app.ledger.booking(show_id, number)
+    booking: Booking | None = await app.bookings.booking(show_id, number)
     if booking is None or booking.owner_id not in visit.owner_ids or booking.state is State.BLOCKED:
         raise NoSuchBooking
     return booking
 
 
-async def sheet_of(app: "App", visit: Visit, booking: Booking, now: datetime | None = None) -> Sheet:
+async def sheet_of(app: "App", visit: Session, booking: Booking, now: datetime | None = None) -> Sheet:
     """`now` of the ledger's clock, where somebody has just asked it."""
     show = await app.catalogue.show_on_sale(booking.show_id)
     terms = await app.catalogue.terms(show, booking.revision)
@@ -47,13 +47,13 @@ async def sheet_of(app: "App", visit: Visit, booking: Booking, now: datetime | N
         payment=payment,
         expires_at=booking.expires_at,
         life_max_s=app.config.hold_life_max_s,
-        now=now or await app.refund_book.ledger_now(),
+        now=now or await app.refund_store.ledger_now(),
         came=await _came(app, booking) if payment is not None else (),
         tickets=await _tickets(app, giver_of(visit, booking), booking) if has_tickets else (),
     )
 
 
-def giver_of(visit: Visit, booking: Booking) -> Giver:
+def giver_of(visit: Session, booking: Booking) -> Giver:
     """Whoever is there, as the owner of this booking. An address that a guest typed proves nothing."""
     return Giver(booking.owner_id, visit.account.email)
 
@@ -88,8 +88,8 @@ async def _tickets(app: "App", me: Giver, booking: Booking) -> list[Shown]:
 async def _came(app: "App", booking: Booking) -> Sequence[Came]:
     """What became of each attempt to pay, and of each refund, in the order in which it happened."""
     key = (booking.show_id, booking.number)
-    lines = [_attempt(row) for row in await app.refund_book.attempts_of(booking)]
-    for refund in (await app.refund_book.refunds_of([key]))[key]:
+    lines = [_attempt(row) for row in await app.refund_store.attempts_of(booking)]
+    for refund in (await app.refund_store.refunds_of([key]))[key]:
         amount = refund.amount_minor
         lines.append(Came(at=refund.asked_at, what="refund_asked", amount_minor=amount))
         if refund.done_at is not None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from holdfast.accounts import Visit
+from holdfast.accounts import Session
 from holdfast.bookings import Booking, State, public_id, reference
 from holdfast.catalogue import shows_by_id
 from holdfast.site.booking_stage import Stage, stage_of
@@ -56,12 +56,12 @@ class All:
         return not (self.open or self.coming or self.past or self.given)
 
 
-async def all_of(app: "App", visit: Visit) -> All:
+async def all_of(app: "App", visit: Session) -> All:
     """Open ones first, then what is coming, the soonest first, then what is over, the latest first."""
     now = visit.seen_at
     bookings: list[Booking] = []
     for owner_id in visit.owner_ids:
-        bookings += await app.ledger.bookings_of(owner_id, before=NUMBER_MAX, limit=BOOKINGS_MAX)
+        bookings += await app.bookings.bookings_of(owner_id, before=NUMBER_MAX, limit=BOOKINGS_MAX)
     given = await _given_to(app, visit)
     show_ids = sorted({b.show_id for b in bookings} | {one.show_id for one in given})
     shows = {row["show_id"]: row for row in await shows_by_id(app, show_ids)} if show_ids else {}
@@ -85,7 +85,7 @@ async def all_of(app: "App", visit: Visit) -> All:
     )
 
 
-async def _given_to(app: "App", visit: Visit) -> list[Any]:
+async def _given_to(app: "App", visit: Session) -> list[Any]:
     if visit.is_guest:  # an address that was only typed proves nothing
         return []
     found = await app.tickets.of_owner(

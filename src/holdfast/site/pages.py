@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from holdfast.accounts import LANGUAGES, Visit
+from holdfast.accounts import LANGUAGES, Session
 from holdfast.engines.cache import Cache
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import Invalid, NoSuchRoute
@@ -115,17 +115,17 @@ def city_of(request: Request) -> str | None:
     return cookies(request).get(CITY) or None
 
 
-async def visit_of(request: Request) -> Visit | None:
+async def visit_of(request: Request) -> Session | None:
     """Who is there. Asked for once a request; a broken or ended cookie is nobody."""
     state = request.scope["state"]
     if "visit" not in state:
         cookie = cookies(request).get(SESSION)
-        state["visit"] = await state["app"].visits.visit(cookie) if cookie else None
-    visit: Visit | None = state["visit"]
+        state["visit"] = await get_app(request).sessions.visit(cookie) if cookie else None
+    visit: Session | None = state["visit"]
     return visit
 
 
-async def visitor(request: Request) -> Visit:
+async def visitor(request: Request) -> Session:
     """Who is there, guests too; else the page that asks them to sign in, and leads back here."""
     if (visit := await visit_of(request)) is None:
         raise SignInFirst(back=here(request))
@@ -160,7 +160,7 @@ async def public(request: Request, template: str, key: tuple[Hashable, ...], mak
     async def rendered() -> bytes:
         return render(template, spoken, path=path, **await make())
 
-    pages: Cache[Wanted, Kept] = request.scope["state"]["app"].pages
+    pages = get_app(request).pages
     kept = await _young_or_old(pages, Wanted((template, spoken.locale, path, *key), rendered))
     given = {"Content-Security-Policy": policy(), **SAFE, "Cache-Control": SECONDS, "ETag": kept.etag}
     if known := unchanged(request, kept.etag):

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.accounts import Email, Name, Visit
+from holdfast.accounts import Email, Name, Session
 from holdfast.bookings import Booking, State
 from holdfast.errors import Busy, ExtensionCap, HoldGone, Invalid, NoSuchBooking, WrongMove
 from holdfast.holds import body_hash
@@ -55,10 +55,10 @@ async def post_extend(request: Request) -> Response:
     """Keeps a hold a little longer, up to its cap."""
     await form(request, Nothing)
 
-    async def act(visit: Visit, booking: Booking) -> str:
+    async def act(visit: Session, booking: Booking) -> str:
         app = get_app(request)
         show = await app.catalogue.show_on_sale(booking.show_id)
-        after = await app.sales.extend(booking, show.hold_ttl_s)
+        after = await app.holds.extend(booking, show.hold_ttl_s)
         if after.expires_at <= booking.expires_at:
             raise ExtensionCap(expires_at=after.expires_at)
         return page_of(booking, "extended")
@@ -70,7 +70,7 @@ async def post_release(request: Request) -> Response:
     """Lets a hold go, at once; a payment under way is called off first."""
     await form(request, Nothing)
 
-    async def act(visit: Visit, booking: Booking) -> str:
+    async def act(visit: Session, booking: Booking) -> str:
         if booking.state is State.CONFIRMED:  # paid for in another tab: that is given back by another form
             raise WrongMove(state=booking.state, move="release")
         _, is_under_way = await get_app(request).refunds.cancel(booking, None)
@@ -83,7 +83,7 @@ async def post_details(request: Request) -> Response:
     """Where a guest's tickets go."""
     asked = await form(request, DetailsForm)
 
-    async def act(visit: Visit, booking: Booking) -> str:
+    async def act(visit: Session, booking: Booking) -> str:
         await _name_guest(request, visit, asked.name, asked.email)
         return page_of(booking, "details")
 
@@ -94,10 +94,10 @@ async def post_pay(request: Request) -> Response:
     """Begins to pay, and leads to the gateway. The same attempt again leads to the same payment."""
     asked = await form(request, PayForm)
 
-    async def act(visit: Visit, booking: Booking) -> str:
+    async def act(visit: Session, booking: Booking) -> str:
         if visit.is_guest:
             await _name_guest(request, visit, asked.name, asked.email)
-        started = await get_app(request).cashier.pay(_ask(request, booking, asked.attempt))
+        started = await get_app(request).saga_runner.pay(_ask(request, booking, asked.attempt))
         return _onward(request, booking, _understood(started))
 
     return await tried(request, act, {"name": asked.name, "email": asked.email})
@@ -107,10 +107,10 @@ async def post_call_off(request: Request) -> Response:
     """Calls a payment off; too late if the money has been taken, and then the booking is confirmed."""
     await form(request, Nothing)
 
-    async def act(visit: Visit, booking: Booking) -> str:
+    async def act(visit: Session, booking: Booking) -> str:
         app = get_app(request)
         payment = await app.payments.latest(booking.show_id, booking.number)
-        after = payment and await app.cashier.call_off(payment)
+        after = payment and await app.saga_runner.call_off(payment)
         return page_of(booking, "" if after is None or after.has_ended else "still_calling_off")
 
     return await tried(request, act)
@@ -123,7 +123,7 @@ async def get_return(request: Request) -> Response:
     if booking.state in (State.PAYING, State.EXPIRED):
         payment = await app.payments.latest(booking.show_id, booking.number)
         if payment is not None:
-            await app.cashier.hear(payment)
+            await app.saga_runner.hear(payment)
     return see(page_of(booking))
 
 
@@ -140,13 +140,13 @@ async def post_again(request: Request) -> Response:
     if booking.state in (State.PAYING, State.CONFIRMED):  # in another tab: nothing to begin again
         return await shown(request, visit, booking)
 
-    async def act(visit: Visit, booking: Booking) -> str:
+    async def act(visit: Session, booking: Booking) -> str:
         return page_of(await hold_again(app, visit, booking, asked.seats))
 
     return await tried(request, act)
 
 
-async def _name_guest(request: Request, visit: Visit, name: str, email: str) -> None:
+async def _name_guest(request: Request, visit: Session, name: str, email: str) -> None:
     """Kept at once, so that nothing has to be typed twice, whatever becomes of the payment."""
     if not visit.is_guest:
         raise Invalid(field="email", detail="An account has an address already.")
@@ -154,7 +154,7 @@ async def _name_guest(request: Request, visit: Visit, name: str, email: str) -> 
         return  # known from before
     if wrong := [one for one in (_problem(name, Name, "name"), _problem(email, Email, "email")) if one]:
         raise Invalid(field=",".join(wrong), detail="Expected a name and an e-mail address.")
-    await get_app(request).visits.name_guest(visit, email=email, name=name)
+    await get_app(request).sessions.name_guest(visit, email=email, name=name)
 
 
 def _problem(text: str, kind: object, field: str) -> str | None:

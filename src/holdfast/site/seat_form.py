@@ -12,7 +12,17 @@ from msgspec import Meta, Struct
 
 from holdfast.catalogue import ShowOnSale
 from holdfast.errors import SoldOut, UnknownSeat
-from holdfast.holds import BestBody, HoldBody, Order, PlacesBody, Want, best, body_hash, claim_id, understood
+from holdfast.holds import (
+    BestBody,
+    HoldBody,
+    HoldRequest,
+    PlacesBody,
+    Want,
+    best,
+    body_hash,
+    claim_id,
+    parse_selection,
+)
 from holdfast.layouts import Area, Layout
 
 Label = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -66,15 +76,15 @@ def best_in_part(layout: Layout, states: bytes, wish: InPart) -> list[str]:
     return [layout.labels[seat] for seat in choice.seats]
 
 
-def order_of(show: ShowOnSale, owner_id: int, request_id: str, form: HoldForm, body: HoldBody) -> Order:
+def order_of(show: ShowOnSale, owner_id: int, request_id: str, form: HoldForm, body: HoldBody) -> HoldRequest:
     """The form is what a key stands for: the best of a part is the same wish whichever seats it finds."""
-    return Order(
+    return HoldRequest(
         show=show,
         owner_id=owner_id,
         request_id=request_id,
         claim_id=claim_id(owner_id, request_id),
         body_hash=body_hash(msgspec.json.encode(form)),
-        what=understood(body, show),
+        what=parse_selection(body, show),
         expected_minor=form.expected_total_minor,
     )
 

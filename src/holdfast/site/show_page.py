@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.accounts import Visit
+from holdfast.accounts import Session
 from holdfast.bookings import Booking, State, public_id
 from holdfast.catalogue import ShowOnSale
 from holdfast.engines.errors import EngineDown
@@ -73,7 +73,7 @@ async def get_mine(request: Request) -> Response:
     show = await app.catalogue.show_on_sale(show_id)
     found: list[Booking] = []
     for owner_id in visit.owner_ids if visit is not None else ():
-        latest = await app.ledger.bookings_of(owner_id, before=NUMBER_MAX, limit=LATEST_MAX)
+        latest = await app.bookings.bookings_of(owner_id, before=NUMBER_MAX, limit=LATEST_MAX)
         found += [booking for booking in latest if booking.show_id == show_id and booking.state in SHOWN]
     now = datetime.now(UTC)
     mine = [
@@ -89,25 +89,25 @@ async def get_mine(request: Request) -> Response:
     return answer(200, {"mine": mine}, {"Cache-Control": NO_STORE})
 
 
-async def _somebody(request: Request) -> tuple[Visit, list[str]]:
+async def _somebody(request: Request) -> tuple[Session, list[str]]:
     """Who is there; a guest is made of nobody, with the cookie that says so from now on."""
     if (visit := await visit_of(request)) is not None:
         return visit, []
-    visits, client = get_app(request).visits, request.client
+    visits, client = get_app(request).sessions, request.client
     cookie = await visits.open_guest(words(request).language, client.host if client is not None else "")
     visit = await visits.visit(cookie)
     assert visit is not None, "a cookie that was made a moment ago speaks for somebody"
     return visit, [kept_cookie(request, SESSION, cookie)]
 
 
-async def _held(app: Any, show: ShowOnSale, asked: HoldForm, visit: Visit) -> Booking:
+async def _held(app: Any, show: ShowOnSale, asked: HoldForm, visit: Session) -> Booking:
     request_id = checked_key(asked.key.encode()) if asked.key else f"~{secrets.token_hex(12)}"
     snapshot = app.seatmap.fresh(show.show_id) or await _map(app, show.show_id)
     wish = wished(asked, show.layout, snapshot.states if snapshot is not None else None)
     for tries_left in reversed(range(TRIES_MAX)):
         body = wish if isinstance(wish, HoldBody) else await _chosen(app, show, wish)
         try:
-            held: Booking = await app.sales.hold(order_of(show, visit.account_id, request_id, asked, body))
+            held: Booking = await app.holds.hold(order_of(show, visit.account_id, request_id, asked, body))
             return held
         except SeatsTaken:
             if not tries_left or isinstance(wish, HoldBody):

@@ -121,7 +121,7 @@ def tickets_of(request: Request) -> Tickets:
 
 
 async def me_of(request: Request) -> Giver:
-    account = await get_app(request).people.account(get_caller(request).account_id)
+    account = await get_app(request).accounts.account(get_caller(request).account_id)
     if account is None:
         raise TokenInvalid
     return Giver(account.account_id, account.email)
@@ -130,7 +130,7 @@ async def me_of(request: Request) -> Giver:
 async def _of_booking(request: Request) -> tuple[Booking, list[IssuedTicket]]:
     """The caller's own booking and its tickets; to everybody else there is no such booking."""
     show_id, number = from_public_id(request.path_params["booking"])
-    booking = await get_app(request).sales.booking(get_caller(request).account_id, show_id, number)
+    booking = await get_app(request).holds.booking(get_caller(request).account_id, show_id, number)
     found = await tickets_of(request).of_booking(show_id, number)
     if not found:
         raise NoTickets(state=booking.state)

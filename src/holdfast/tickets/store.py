@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from holdfast.bookings import Booking, public_id
 from holdfast.catalogue import Catalogue
 from holdfast.engines.cache import Cache
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.tickets.calendar import calendar_file
@@ -87,7 +87,9 @@ class Tickets:
         async with self._postgres.transaction() as tx:
             await tx.execute(Q.lock_ticket_keys)
             if len(await tx.fetch(Q.ticket_keys)) >= KEYS_MAX:
-                raise Trouble(f"there have been {KEYS_MAX} keys, and a ticket has room for no more of them")
+                raise OperatorError(
+                    f"there have been {KEYS_MAX} keys, and a ticket has room for no more of them"
+                )
             await tx.execute(Q.add_ticket_key, *_new_key(), KEY_KNOWN_AFTER_S)
         await self._read_keys()
 

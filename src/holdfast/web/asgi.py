@@ -22,7 +22,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.metrics import meter
+from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.errors import MethodNotAllowed, NoSuchRoute, Refusal, TimedOut
 from holdfast.web.auth import Guards, RawHeaders, TokenVerifier, read_body, refuse_unless_json
@@ -55,7 +55,7 @@ class Served(Protocol):
     @property
     def postgres(self) -> Postgres: ...
     @property
-    def people(self) -> TokenVerifier: ...
+    def accounts(self) -> TokenVerifier: ...
 
 
 class Application:
@@ -107,7 +107,7 @@ class Application:
 
     def _use(self, app: Served) -> None:
         self._app = app
-        self._guards = Guards(app.people, app.config)
+        self._guards = Guards(app.accounts, app.config)
         self._keys = Keys(app.postgres)
         self._cors = Cors(app.config.cors_origins)
         self._config = app.config
@@ -245,8 +245,8 @@ class Application:
 
     def _note(self, scope: Scope, route: Route | None, status: int, took_s: float) -> None:
         name = route.name if route is not None else NOWHERE
-        meter.observe("http_seconds", took_s, route=name)
-        meter.add("http_answers_total", 1, route=name, status=str(status))
+        metrics.observe("http_seconds", took_s, route=name)
+        metrics.add("http_answers_total", 1, route=name, status=str(status))
         if self._logs_access or took_s > self._slow_s:
             log.info(
                 "slow request" if took_s > self._slow_s else "request",

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, cast
 
 from starlette.requests import Request
+from starlette.types import Scope
 
 from holdfast.web.caller import Caller
 
@@ -11,7 +12,11 @@ if TYPE_CHECKING:
 
 
 def get_app(request: Request) -> "App":
-    return cast("App", request.scope["state"]["app"])
+    return scope_app(request.scope)
+
+
+def scope_app(scope: Scope) -> "App":
+    return cast("App", scope["state"]["app"])
 
 
 def get_caller(request: Request) -> Caller:

@@ -14,8 +14,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.engines.errors import EngineDown, Trouble
-from holdfast.engines.metrics import meter
+from holdfast.engines.errors import EngineDown, OperatorError
+from holdfast.engines.metrics import metrics
 from holdfast.engines.migrate import plan
 from holdfast.web.context import get_app
 from holdfast.web.responses import answer
@@ -58,7 +58,7 @@ async def get_readyz(request: Request) -> Response:
 
 async def get_metrics(request: Request) -> Response:
     """Counters and timings in the text format of Prometheus."""
-    text = await asyncio.to_thread(meter.text)
+    text = await asyncio.to_thread(metrics.text)
     return Response(text, 200, NO_STORE, "text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -66,7 +66,7 @@ async def _migrations(app: Any) -> str:
     async with app.postgres.lease() as connection:
         try:
             todo = await plan(connection)
-        except Trouble as trouble:  # a newer program has been here: we go on as long as we can
+        except OperatorError as trouble:  # a newer program has been here: we go on as long as we can
             return str(trouble)
     return "to do: " + ", ".join(step.name for step in todo) if todo else "done"
 

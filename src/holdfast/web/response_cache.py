@@ -18,7 +18,7 @@ from starlette.types import Scope
 
 from holdfast.engines.cache import Cache
 from holdfast.engines.errors import EngineDown
-from holdfast.web.context import get_app
+from holdfast.web.context import get_app, scope_app
 from holdfast.web.responses import Ready
 
 Key = TypeVar("Key", bound=Hashable)
@@ -79,7 +79,7 @@ class KeptPages:
 def ready_page(scope: Scope) -> Response | None:
     """What lies ready for this address. Of the request, nothing is read but that and If-None-Match."""
     state = scope["state"]
-    ready: Ready | None = state["app"].catalogue.pages.at((scope["path"], scope["query_string"]))
+    ready: Ready | None = scope_app(scope).catalogue.pages.at((scope["path"], scope["query_string"]))
     return None if ready is None else ready.to(state["headers"])
 
 

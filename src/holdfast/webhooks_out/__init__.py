@@ -6,6 +6,6 @@ store.py      both in the ledger                            post/         HTTP t
 worker.py     hears facts, sends, forgets                   routes.py     /admin/webhook-endpoints
 """
 
-from holdfast.webhooks_out.store import Hooks
+from holdfast.webhooks_out.store import OutgoingWebhooks
 
-__all__ = ["Hooks"]
+__all__ = ["OutgoingWebhooks"]

@@ -22,7 +22,7 @@ from holdfast.webhooks_out.errors import (
     NoSuchDelivery,
     NoSuchEndpoint,
 )
-from holdfast.webhooks_out.store import Hooks
+from holdfast.webhooks_out.store import OutgoingWebhooks
 
 NOT_KEPT = {"Cache-Control": "no-store"}
 
@@ -85,8 +85,8 @@ async def replay_deliveries(request: Request) -> Response:
     return answer(200, Replayed(count), NOT_KEPT)
 
 
-def _hooks(request: Request) -> Hooks:
-    hooks: Hooks = get_app(request).hooks
+def _hooks(request: Request) -> OutgoingWebhooks:
+    hooks: OutgoingWebhooks = get_app(request).webhooks_out
     return hooks
 
 

@@ -10,13 +10,13 @@ import structlog
 
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.loop import Duty
-from holdfast.engines.metrics import meter
+from holdfast.engines.loop import Job
+from holdfast.engines.metrics import metrics
 from holdfast.outbox import Consumer
 from holdfast.webhooks_out.client import Messenger
 from holdfast.webhooks_out.delivery import DeliveryState, Due
 from holdfast.webhooks_out.endpoint import TOLD
-from holdfast.webhooks_out.store import GROUP, Hooks
+from holdfast.webhooks_out.store import GROUP, OutgoingWebhooks
 
 log = structlog.get_logger(__name__)
 
@@ -30,13 +30,13 @@ COUNT_PAUSE_S = 10.0
 FORGET_PAUSE_S = 600.0
 
 
-def consumer(hooks: Hooks) -> Consumer:
+def consumer(hooks: OutgoingWebhooks) -> Consumer:
     # Not from the oldest: nobody asked to be told of what happened before there were endpoints.
     return Consumer(group=GROUP, kinds=TOLD, call_many=hooks.hear_many, from_oldest=False)
 
 
 class HookDuties:
-    def __init__(self, hooks: Hooks, config: Config) -> None:
+    def __init__(self, hooks: OutgoingWebhooks, config: Config) -> None:
         self._hooks = hooks
         self._config = config
 
@@ -56,7 +56,7 @@ class HookDuties:
 
     async def count(self) -> int:
         for state, number in (await self._hooks.counts()).items():
-            meter.measure(f"deliveries_{state}", number)
+            metrics.measure(f"deliveries_{state}", number)
         return 0
 
     async def forget(self) -> int:
@@ -79,12 +79,12 @@ class HookDuties:
         except Exception:  # the same; and one that cannot be written down keeps no other from being sent
             log.exception("a delivery could not be ended", endpoint_id=due.endpoint_id, fact_id=due.fact_id)
             return
-        meter.add("deliveries_total", state=state or "lost")
+        metrics.add("deliveries_total", state=state or "lost")
         if state is DeliveryState.DEAD:
             log.warning("a delivery is dead", endpoint_id=due.endpoint_id, fact_id=due.fact_id)
 
 
-def duties(mine: HookDuties) -> list[tuple[float, Duty]]:
+def duties(mine: HookDuties) -> list[tuple[float, Job]]:
     return [
         (SEND_PAUSE_S, mine.send),
         (SEND_AGAIN_PAUSE_S, mine.send_again),

@@ -48,7 +48,7 @@ About = tuple[
 ]  # kind, and by what its organiser is found: show, event, account
 
 
-class Hooks:
+class OutgoingWebhooks:
     def __init__(self, postgres: Postgres, config: Config) -> None:
         self._postgres = postgres
         self._config = config

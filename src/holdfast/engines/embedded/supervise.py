@@ -21,7 +21,7 @@ from pathlib import Path
 
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.embedded.privilege import User, child_setup
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 
 LOOK_S = 0.02  # between two looks at whether a child is ready
 HOLD_LOOK_S = 0.1  # between two looks for the hold file
@@ -84,7 +84,7 @@ class Child:
             is_ready = False
         if not is_ready:
             await self._end()
-            raise Trouble(f"{self.name} did not start: {self._last_words()}")
+            raise OperatorError(f"{self.name} did not start: {self._last_words()}")
         self._keeper = asyncio.create_task(self._keep())
 
     async def stop(self) -> None:
@@ -144,7 +144,7 @@ class Child:
             return False
         try:
             await self._spawn()
-        except (Trouble, OSError) as error:
+        except (OperatorError, OSError) as error:
             _say(f"{self.name} cannot be started yet: {error}")
             return False
         if not await self._wait_ready():
@@ -169,7 +169,7 @@ class Child:
                 preexec_fn=child_setup(recipe.user, recipe.death_signal),
             )
         except (OSError, subprocess.SubprocessError) as error:
-            raise Trouble(f"{recipe.command[0]} cannot be run: {error}") from None
+            raise OperatorError(f"{recipe.command[0]} cannot be run: {error}") from None
         finally:
             if not recipe.speaks:
                 os.close(words)

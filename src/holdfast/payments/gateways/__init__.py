@@ -1,7 +1,7 @@
 """Whoever moves the money, each behind the same protocol. Their SDKs are imported where one is chosen."""
 
 from holdfast.config import Config
-from holdfast.engines.errors import Trouble
+from holdfast.engines.errors import OperatorError
 from holdfast.payments.gateway import Gateway
 
 EXTRAS = {"stripe": {"stripe"}, "razorpay": {"razorpay", "requests"}}  # modules that come with the extra
@@ -16,7 +16,7 @@ def gateway_of(config: Config) -> Gateway:
         if missing.name not in EXTRAS.get(config.gateway, ()):
             raise
         name = config.gateway
-        raise Trouble(f"the gateway {name} needs its SDK: pip install 'holdfast[{name}]'") from None
+        raise OperatorError(f"the gateway {name} needs its SDK: pip install 'holdfast[{name}]'") from None
 
 
 def _adapter(config: Config) -> Gateway:
@@ -33,13 +33,13 @@ def _adapter(config: Config) -> Gateway:
             from holdfast.payments.gateways.razorpay import Razorpay
 
             return Razorpay(config)
-    raise Trouble(f"HOLDFAST_GATEWAY is {config.gateway!r}: it can be sandbox, stripe or razorpay")
+    raise OperatorError(f"HOLDFAST_GATEWAY is {config.gateway!r}: it can be sandbox, stripe or razorpay")
 
 
 def _check(config: Config) -> None:
     if config.gateway == "stripe" and not config.stripe_secret_key.startswith(("sk_", "rk_")):
-        raise Trouble("HOLDFAST_STRIPE_SECRET_KEY is not set, or is none: it begins with sk_ or rk_")
+        raise OperatorError("HOLDFAST_STRIPE_SECRET_KEY is not set, or is none: it begins with sk_ or rk_")
     if config.gateway == "razorpay" and not config.razorpay_key_id.startswith("rzp_"):
-        raise Trouble("HOLDFAST_RAZORPAY_KEY_ID is not set, or is none: it begins with rzp_")
+        raise OperatorError("HOLDFAST_RAZORPAY_KEY_ID is not set, or is none: it begins with rzp_")
     if config.gateway == "razorpay" and not config.razorpay_key_secret:
-        raise Trouble("HOLDFAST_RAZORPAY_KEY_SECRET is not set: it was shown when the key was made")
+        raise OperatorError("HOLDFAST_RAZORPAY_KEY_SECRET is not set: it was shown when the key was made")
