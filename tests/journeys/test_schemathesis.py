@@ -28,7 +28,7 @@ RANDOM = ("--phases=examples,fuzzing", "--max-examples=6")
 GLANCE = ("--phases=fuzzing", "--max-examples=2")
 EDGES = ("--phases=coverage", "--include-tag=sale", "--include-tag=seat map")
 # These end the session that the others need; the run without a token asks them too.
-ENDS_THE_SESSION = ("post_logout", "post_password")
+ENDS_THE_SESSION = ("log_out", "change_password")
 NEVER_ENDS = "--exclude-operation-id=stream_seats"  # an answer to be read while it comes: test_live.py
 
 

@@ -5,9 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from holdfast.errors import Busy, NoSuchShow, SeatsTaken
+from holdfast.web.caller import Role
 from holdfast.web.responses import answer
-from holdfast.web.routing import BIGINT_MAX, Params, Route, Table
+from holdfast.web.routing import BIGINT_MAX, Params, Route, RouteTable, Table
 
 
 async def nothing(request: Request) -> Response:
@@ -113,3 +116,64 @@ def test_one_place_in_a_path_has_one_name() -> None:
 def test_a_route_is_either_a_call_or_a_stream() -> None:
     with pytest.raises(AssertionError, match="either call or asgi"):
         Route(method="GET", path="/x", tag="test")
+
+
+class TestRouteTable:
+    def test_a_decorator_builds_the_same_route_and_returns_the_handler(self) -> None:
+        routes = RouteTable(tag="sale", role=Role.FAN)
+
+        decorated = routes.post("/holds", answers={201: None}, refusals=(SeatsTaken,))(nothing)
+
+        assert decorated is nothing
+        assert routes.all == (
+            Route(
+                method="POST",
+                path="/holds",
+                call=nothing,
+                tag="sale",
+                answers={201: None},
+                refusals=(SeatsTaken,),
+                role=Role.FAN,
+            ),
+        )
+
+    def test_each_method_has_a_decorator(self) -> None:
+        routes = RouteTable(tag="test")
+        for decorator in (routes.get, routes.post, routes.put, routes.patch, routes.delete):
+            decorator("/x")(nothing)
+
+        assert [one.method for one in routes.all] == ["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+    def test_a_stream_is_a_get_without_a_time_limit(self) -> None:
+        routes = RouteTable(tag="test")
+
+        @routes.stream("/changes")
+        async def stream_changes(scope: Scope, receive: Receive, send: Send) -> None:
+            """Every change."""
+
+        (found,) = routes.all
+        assert (found.method, found.asgi, found.call) == ("GET", stream_changes, None)
+        assert found.name == "stream_changes"
+
+    def test_prefix_and_refusals_are_shared_and_defaults_can_be_overridden(self) -> None:
+        routes = RouteTable(tag="admin", prefix="/admin/shows", role=Role.ADMIN, refusals=(NoSuchShow,))
+        routes.get()(nothing)
+        routes.get("/{show:int}", role=None, refusals=(Busy,))(nothing)
+
+        listed, one = routes.all
+        assert (listed.path, listed.role, listed.refusals) == ("/admin/shows", Role.ADMIN, (NoSuchShow,))
+        assert (one.path, one.role) == ("/admin/shows/{show:int}", None)
+        assert one.refusals == (NoSuchShow, Busy)
+
+    def test_tables_share_nothing(self) -> None:
+        first, second = RouteTable(tag="a"), RouteTable(tag="b")
+        first.get("/x")(nothing)
+
+        assert second.all == ()
+
+    def test_a_route_below_the_collected_table_is_a_mistake(self) -> None:
+        routes = RouteTable(tag="test")
+        assert routes.all == ()
+
+        with pytest.raises(AssertionError, match="below ROUTES"):
+            routes.get("/late")(nothing)

@@ -23,9 +23,10 @@ from holdfast.errors import (
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, read
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 NO_STORE = {"Cache-Control": "no-store"}
+routes = RouteTable(tag="people")
 
 
 class SignUpBody(Struct, forbid_unknown_fields=True):
@@ -69,7 +70,10 @@ class SignedInPage(Struct):
     refresh_token: str
 
 
-async def post_account(request: Request) -> Response:
+@routes.post(
+    "/accounts", body=SignUpBody, answers={201: SignedInPage}, refusals=(EmailTaken, Busy), keyed=True
+)
+async def create_account(request: Request) -> Response:
     """Sign up.
 
     Makes an account and signs it in. Send `access_token` as `Authorization: Bearer …`; before `expires_in`
@@ -86,7 +90,14 @@ async def post_account(request: Request) -> Response:
     return answer(201, signed_in_page(request, signed_in), NO_STORE)
 
 
-async def post_login(request: Request) -> Response:
+@routes.post(
+    "/auth/login",
+    body=LogInBody,
+    answers={200: SignedInPage},
+    refusals=(BadCredentials, TooManyRequests, Busy),
+    keyed=True,
+)
+async def log_in(request: Request) -> Response:
     """Log in.
 
     The answer to a wrong address and to a wrong password is the same. After too many wrong passwords for one
@@ -99,7 +110,14 @@ async def post_login(request: Request) -> Response:
     return answer(200, signed_in_page(request, signed_in), NO_STORE)
 
 
-async def post_refresh(request: Request) -> Response:
+@routes.post(
+    "/auth/refresh",
+    body=RefreshBody,
+    answers={200: SignedInPage},
+    refusals=(TokenInvalid, TokenExpired),
+    keyed=True,
+)
+async def refresh_tokens(request: Request) -> Response:
     """Trade a refresh token for a new pair of tokens.
 
     A refresh token can be used once. One that comes back was copied by somebody, so the session it belongs to
@@ -111,7 +129,10 @@ async def post_refresh(request: Request) -> Response:
     return answer(200, signed_in_page(request, signed_in), NO_STORE)
 
 
-async def post_logout(request: Request) -> Response:
+@routes.post(
+    "/auth/logout", answers={204: None}, refusals=(NotSignedIn, TokenInvalid, TokenExpired), takes_key=True
+)
+async def log_out(request: Request) -> Response:
     """Log out: the session of the access token ends, with its refresh token.
 
     Doing so again gives the same answer. Other processes notice within seconds.
@@ -120,7 +141,8 @@ async def post_logout(request: Request) -> Response:
     return answer(204)
 
 
-async def get_me(request: Request) -> Response:
+@routes.get("/me", answers={200: AccountPage}, role=Role.FAN)
+async def get_account(request: Request) -> Response:
     """The account that is signed in."""
     account = await people(request).account(get_caller(request).account_id)
     if account is None:
@@ -128,7 +150,8 @@ async def get_me(request: Request) -> Response:
     return answer(200, account_page(account), NO_STORE)
 
 
-async def put_locale(request: Request) -> Response:
+@routes.put("/me/locale", body=LocaleBody, answers={200: AccountPage}, role=Role.FAN)
+async def set_locale(request: Request) -> Response:
     """Choose the language we write to you in."""
     body = read(LocaleBody, await request.body())
     account = await people(request).set_locale(get_caller(request).account_id, body.locale)
@@ -137,7 +160,15 @@ async def put_locale(request: Request) -> Response:
     return answer(200, account_page(account), NO_STORE)
 
 
-async def post_password(request: Request) -> Response:
+@routes.post(
+    "/me/password",
+    body=PasswordBody,
+    answers={204: None},
+    refusals=(WrongPassword, TooManyRequests, Busy),
+    role=Role.FAN,
+    keyed=True,
+)
+async def change_password(request: Request) -> Response:
     """Change the password. Every other session of the account ends."""
     body = read(PasswordBody, await request.body())
     await people(request).change_password(
@@ -179,65 +210,4 @@ def signed_in_page(request: Request, signed_in: SignedIn) -> SignedInPage:
     )
 
 
-ROUTES: tuple[Route, ...] = (
-    Route(
-        method="POST",
-        path="/accounts",
-        call=post_account,
-        tag="people",
-        body=SignUpBody,
-        answers={201: SignedInPage},
-        refusals=(EmailTaken, Busy),
-        keyed=True,
-    ),
-    Route(
-        method="POST",
-        path="/auth/login",
-        call=post_login,
-        tag="people",
-        body=LogInBody,
-        answers={200: SignedInPage},
-        refusals=(BadCredentials, TooManyRequests, Busy),
-        keyed=True,
-    ),
-    Route(
-        method="POST",
-        path="/auth/refresh",
-        call=post_refresh,
-        tag="people",
-        body=RefreshBody,
-        answers={200: SignedInPage},
-        refusals=(TokenInvalid, TokenExpired),
-        keyed=True,
-    ),
-    Route(
-        method="POST",
-        path="/auth/logout",
-        call=post_logout,
-        tag="people",
-        answers={204: None},
-        refusals=(NotSignedIn, TokenInvalid, TokenExpired),
-        takes_key=True,
-    ),
-    Route(method="GET", path="/me", call=get_me, tag="people", answers={200: AccountPage}, role=Role.FAN),
-    Route(
-        method="PUT",
-        path="/me/locale",
-        call=put_locale,
-        tag="people",
-        body=LocaleBody,
-        answers={200: AccountPage},
-        role=Role.FAN,
-    ),
-    Route(
-        method="POST",
-        path="/me/password",
-        call=post_password,
-        tag="people",
-        body=PasswordBody,
-        answers={204: None},
-        refusals=(WrongPassword, TooManyRequests, Busy),
-        role=Role.FAN,
-        keyed=True,
-    ),
-)
+ROUTES = routes.all

@@ -33,7 +33,7 @@ from holdfast.errors import NoSuchCity, NoSuchEvent, NoSuchShow, NoSuchVenue
 from holdfast.web.context import get_app
 from holdfast.web.response_cache import Page, kept_page, ready_page
 from holdfast.web.responses import query, takes_packed
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -46,9 +46,11 @@ POSTER = {
     "Vary": "Accept-Encoding",
 }
 SHOWS_OF_CHOSEN_MAX = 3
+routes = RouteTable(tag="catalogue")
 
 
-async def get_cities(request: Request) -> Response:
+@routes.get("/cities", peek=ready_page, answers={200: CitiesPage, 304: None})
+async def list_cities(request: Request) -> Response:
     """The cities we sell in."""
     catalogue = get_app(request).catalogue
 
@@ -58,7 +60,10 @@ async def get_cities(request: Request) -> Response:
     return await kept_page(request, ("cities",), make, is_slow=True)
 
 
-async def get_events(request: Request) -> Response:
+@routes.get(
+    "/events", peek=ready_page, query=Asked, answers={200: EventsPage, 304: None}, refusals=(NoSuchCity,)
+)
+async def list_events(request: Request) -> Response:
     """Events playing in a city on a date, with each show's time, venue, price and availability.
 
     `city` is a city's slug and `date` a date there; without them, every city and every show from now on.
@@ -72,7 +77,8 @@ async def get_events(request: Request) -> Response:
     return await kept_page(request, ("events", asked), make)
 
 
-async def get_featured_events(request: Request) -> Response:
+@routes.get("/events/featured", peek=ready_page, answers={200: ChosenEvents, 304: None})
+async def list_featured_events(request: Request) -> Response:
     """Events the house recommends."""
     catalogue = get_app(request).catalogue
 
@@ -82,7 +88,8 @@ async def get_featured_events(request: Request) -> Response:
     return await _chosen(request, "featured", choose)
 
 
-async def get_trending_events(request: Request) -> Response:
+@routes.get("/events/trending", peek=ready_page, answers={200: ChosenEvents, 304: None})
+async def list_trending_events(request: Request) -> Response:
     """Events wanted most: those with the most seats held or booked among the shows on sale."""
     app = get_app(request)
 
@@ -98,6 +105,9 @@ async def get_trending_events(request: Request) -> Response:
     return await _chosen(request, "trending", choose)
 
 
+@routes.get(
+    "/events/{event:int}", peek=ready_page, answers={200: EventPage, 304: None}, refusals=(NoSuchEvent,)
+)
 async def get_event(request: Request) -> Response:
     """One event, with all its shows to come."""
     app, event_id = get_app(request), request.path_params["event"]
@@ -108,6 +118,7 @@ async def get_event(request: Request) -> Response:
     return await kept_page(request, ("event", event_id), make)
 
 
+@routes.get("/shows/{show:int}", peek=ready_page, answers={200: ShowPage, 304: None}, refusals=(NoSuchShow,))
 async def get_show(request: Request) -> Response:
     """One show: when, where, for how much, whether it is on sale, and what may be held.
 
@@ -126,6 +137,9 @@ async def get_show(request: Request) -> Response:
     return await kept_page(request, ("show", show_id), make)
 
 
+@routes.get(
+    "/venues/{venue:int}", peek=ready_page, answers={200: VenuePage, 304: None}, refusals=(NoSuchVenue,)
+)
 async def get_venue(request: Request) -> Response:
     """One venue: where it is, its halls, and the shows to come."""
     app, venue_id = get_app(request), request.path_params["venue"]
@@ -136,6 +150,7 @@ async def get_venue(request: Request) -> Response:
     return await kept_page(request, ("venue", venue_id), make)
 
 
+@routes.get("/posters/{poster}", bare=True, media_types=("image/svg+xml",))
 async def get_poster(request: Request) -> Response:
     """The poster we draw for an event that has none: /posters/12.svg."""
     number, _, suffix = request.path_params["poster"].partition(".")
@@ -167,77 +182,6 @@ async def _refuse_unknown_city(app: "App", slug: str | None) -> None:
         raise NoSuchCity(city=slug)
 
 
-TAG = "catalogue"
 SVG = ("image/svg+xml",)
 
-ROUTES: tuple[Route, ...] = (
-    Route(
-        method="GET",
-        path="/cities",
-        tag=TAG,
-        call=get_cities,
-        peek=ready_page,
-        answers={200: CitiesPage, 304: None},
-    ),
-    Route(
-        method="GET",
-        path="/events",
-        tag=TAG,
-        call=get_events,
-        peek=ready_page,
-        query=Asked,
-        answers={200: EventsPage, 304: None},
-        refusals=(NoSuchCity,),
-    ),
-    Route(
-        method="GET",
-        path="/events/featured",
-        tag=TAG,
-        call=get_featured_events,
-        peek=ready_page,
-        answers={200: ChosenEvents, 304: None},
-    ),
-    Route(
-        method="GET",
-        path="/events/trending",
-        tag=TAG,
-        call=get_trending_events,
-        peek=ready_page,
-        answers={200: ChosenEvents, 304: None},
-    ),
-    Route(
-        method="GET",
-        path="/events/{event:int}",
-        tag=TAG,
-        call=get_event,
-        peek=ready_page,
-        answers={200: EventPage, 304: None},
-        refusals=(NoSuchEvent,),
-    ),
-    Route(
-        method="GET",
-        path="/shows/{show:int}",
-        tag=TAG,
-        call=get_show,
-        peek=ready_page,
-        answers={200: ShowPage, 304: None},
-        refusals=(NoSuchShow,),
-    ),
-    Route(
-        method="GET",
-        path="/venues/{venue:int}",
-        tag=TAG,
-        call=get_venue,
-        peek=ready_page,
-        answers={200: VenuePage, 304: None},
-        refusals=(NoSuchVenue,),
-    ),
-    Route(
-        method="GET",
-        path="/posters/{poster}",
-        tag=TAG,
-        call=get_poster,
-        bare=True,
-        media_types=("image/svg+xml",),
-    ),
-)
+ROUTES = routes.all

@@ -39,10 +39,11 @@ from holdfast.tickets import NoSuchTicket
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 NO_STORE = {"Cache-Control": "no-store"}
 UPLOAD_BYTES_MAX = 512 * 1024
+routes = RouteTable(tag="gate")
 
 
 class SearchAsked(Struct, forbid_unknown_fields=True, frozen=True):
@@ -51,7 +52,8 @@ class SearchAsked(Struct, forbid_unknown_fields=True, frozen=True):
     )
 
 
-async def post_gate_login(request: Request) -> Response:
+@routes.post("/gate/login", body=SignInBody, answers={200: SignedInDevice}, refusals=(BadPassCode,))
+async def log_in_gate(request: Request) -> Response:
     """Sign a device in with the code of its pass.
 
     `device_key` is a public key that the device made; the first one to come has the pass. Sign in again with
@@ -69,7 +71,14 @@ async def post_gate_login(request: Request) -> Response:
     return answer(200, page, NO_STORE)
 
 
-async def post_device(request: Request) -> Response:
+@routes.post(
+    "/gate/device",
+    body=DeviceBody,
+    answers={200: DeviceBound},
+    refusals=(NoGatePass, DeviceTaken),
+    role=Role.GATE,
+)
+async def register_gate_device(request: Request) -> Response:
     """Say which device this is, when somebody asks with an account of their own. Packs are sealed for it."""
     body = read(DeviceBody, await request.body())
     standby = await _gate(request).standby(get_caller(request).account_id)
@@ -77,7 +86,14 @@ async def post_device(request: Request) -> Response:
     return answer(200, DeviceBound(standby.pass_id, await _keys(request)), NO_STORE)
 
 
-async def post_check_in(request: Request) -> Response:
+@routes.post(
+    "/gate/check-ins",
+    body=CheckInBody,
+    answers={200: CheckInPage},
+    refusals=(NoGatePass, NoSuchTicket, ScanIdUsed),
+    role=Role.GATE,
+)
+async def check_in_ticket(request: Request) -> Response:
     """Scan a ticket.
 
     The answer is 200 whatever the verdict: admitted, left or refused, with the reason and, for a ticket that
@@ -97,7 +113,14 @@ async def post_check_in(request: Request) -> Response:
     return answer(200, await _page(request, found, named), NO_STORE)
 
 
-async def post_undo(request: Request) -> Response:
+@routes.post(
+    "/gate/check-ins/{check_in}/undo",
+    body=UndoBody,
+    answers={200: CheckInPage},
+    refusals=(NothingToUndo, ScanIdUsed),
+    role=Role.GATE,
+)
+async def undo_check_in(request: Request) -> Response:
     """Take an admission back: the last thing that happened with the ticket, at most ten minutes ago."""
     body = read(UndoBody, await request.body())
     try:
@@ -109,7 +132,15 @@ async def post_undo(request: Request) -> Response:
     return answer(200, await _page(request, found, show_id), NO_STORE)
 
 
-async def post_uploads(request: Request) -> Response:
+@routes.post(
+    "/gate/uploads",
+    body=UploadBody,
+    answers={200: UploadPage},
+    refusals=(NoGatePass,),
+    role=Role.GATE,
+    body_bytes_max=UPLOAD_BYTES_MAX,
+)
+async def upload_check_ins(request: Request) -> Response:
     """Tell what was decided without a network.
 
     Scans are recorded as they were made. Where two were let in with one ticket, the first by the devices'
@@ -122,13 +153,21 @@ async def post_uploads(request: Request) -> Response:
     return answer(200, UploadPage(done, sum(one.conflict is not None for one in done)), NO_STORE)
 
 
+@routes.get("/gate/counts", answers={200: CountPage}, refusals=(NoGatePass, NoSuchShow), role=Role.GATE)
 async def get_gate_counts(request: Request) -> Response:
     """How many came in where, for the shows of this pass."""
     standby = await _gate(request).standby(get_caller(request).account_id)
     return answer(200, CountPage(await _gate(request).counts(standby.show_ids)), NO_STORE)
 
 
-async def search_at_gate(request: Request) -> Response:
+@routes.get(
+    "/gate/search",
+    query=SearchAsked,
+    answers={200: FoundPage},
+    refusals=(NoGatePass, SearchMax),
+    role=Role.GATE,
+)
+async def search_gate_tickets(request: Request) -> Response:
     """Find tickets of these shows by booking reference or name, when a phone is flat. A few a minute."""
     asked = query(SearchAsked, request)
     if len(asked.q.strip()) < 3:
@@ -150,7 +189,8 @@ async def search_at_gate(request: Request) -> Response:
     return answer(200, FoundPage(found), NO_STORE)
 
 
-async def get_pack(request: Request) -> Response:
+@routes.get("/gate/pack", answers={200: PackPage}, refusals=(NoGatePass, NoDevice), role=Role.GATE)
+async def get_gate_pack(request: Request) -> Response:
     """Everything a gate needs to work without a network, signed and sealed for this device."""
     standby = await _gate(request).standby(get_caller(request).account_id)
     raw = await _gate(request).pack(standby)
@@ -212,83 +252,4 @@ async def _page(request: Request, found: CheckIn, named: int | None) -> CheckInP
     )
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/gate/login",
-        call=post_gate_login,
-        tag="gate",
-        body=SignInBody,
-        answers={200: SignedInDevice},
-        refusals=(BadPassCode,),
-    ),
-    Route(
-        method="POST",
-        path="/gate/device",
-        call=post_device,
-        tag="gate",
-        body=DeviceBody,
-        answers={200: DeviceBound},
-        refusals=(NoGatePass, DeviceTaken),
-        role=Role.GATE,
-    ),
-    Route(
-        method="POST",
-        path="/gate/check-ins",
-        call=post_check_in,
-        tag="gate",
-        body=CheckInBody,
-        answers={200: CheckInPage},
-        refusals=(NoGatePass, NoSuchTicket, ScanIdUsed),
-        role=Role.GATE,
-    ),
-    Route(
-        method="POST",
-        path="/gate/check-ins/{check_in}/undo",
-        call=post_undo,
-        tag="gate",
-        body=UndoBody,
-        answers={200: CheckInPage},
-        refusals=(NothingToUndo, ScanIdUsed),
-        role=Role.GATE,
-    ),
-    Route(
-        method="POST",
-        path="/gate/uploads",
-        call=post_uploads,
-        tag="gate",
-        body=UploadBody,
-        answers={200: UploadPage},
-        refusals=(NoGatePass,),
-        role=Role.GATE,
-        body_bytes_max=UPLOAD_BYTES_MAX,
-    ),
-    Route(
-        method="GET",
-        path="/gate/counts",
-        call=get_gate_counts,
-        tag="gate",
-        answers={200: CountPage},
-        refusals=(NoGatePass, NoSuchShow),
-        role=Role.GATE,
-    ),
-    Route(
-        method="GET",
-        path="/gate/search",
-        call=search_at_gate,
-        tag="gate",
-        query=SearchAsked,
-        answers={200: FoundPage},
-        refusals=(NoGatePass, SearchMax),
-        role=Role.GATE,
-    ),
-    Route(
-        method="GET",
-        path="/gate/pack",
-        call=get_pack,
-        tag="gate",
-        answers={200: PackPage},
-        refusals=(NoGatePass, NoDevice),
-        role=Role.GATE,
-    ),
-)
+ROUTES = routes.all

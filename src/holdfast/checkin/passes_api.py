@@ -22,10 +22,21 @@ from holdfast.tickets import Door, svg_url
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
+
+PASSES = "/admin/gate-passes"
+DOOR = "/admin/shows/{show:int}/door"
+routes = RouteTable(tag="admin", role=Role.ORGANISER)
 
 
-async def post_gate_pass(request: Request) -> Response:
+@routes.post(
+    PASSES,
+    body=NewPass,
+    answers={201: MadePass},
+    refusals=(NoSuchShow, BadWindow, NotAGateAccount, NoSuchPass),
+    keyed=True,
+)
+async def create_gate_pass(request: Request) -> Response:
     """Let a device ask at the door.
 
     For these shows, at one gate, until the pass ends. The device signs in with `code`, which is told this
@@ -38,25 +49,29 @@ async def post_gate_pass(request: Request) -> Response:
     return answer(201, MadePass(made, code, drawn), {"Cache-Control": "no-store"})
 
 
+@routes.get(PASSES, query=PassesAsked, answers={200: PassList})
 async def list_gate_passes(request: Request) -> Response:
     """Your passes, newest first; of one show, if asked."""
     asked = query(PassesAsked, request)
     return answer(200, PassList(await _passes(request).of(_organiser_id(request), asked.show)))
 
 
-async def delete_gate_pass(request: Request) -> Response:
+@routes.delete(PASSES + "/{pass:int}", answers={200: PassPage}, refusals=(NoSuchPass,))
+async def revoke_gate_pass(request: Request) -> Response:
     """Revoke a pass. The next scan with it is refused."""
     return answer(200, await _passes(request).revoke(request.path_params["pass"], _organiser_id(request)))
 
 
-async def get_door(request: Request) -> Response:
+@routes.get(DOOR, answers={200: DoorBody}, refusals=(NoSuchShow,))
+async def get_door_settings(request: Request) -> Response:
     """How a show's tickets are checked."""
     await _own_show(request)
     door = await get_app(request).tickets.door(request.path_params["show"])
     return answer(200, DoorBody(door.codes, door.reentry))
 
 
-async def put_door(request: Request) -> Response:
+@routes.put(DOOR, body=DoorBody, answers={200: DoorBody}, refusals=(NoSuchShow,))
+async def set_door_settings(request: Request) -> Response:
     """Say how a show's tickets are checked: `fixed` codes, `live` ones, or live ones with paper allowed."""
     body = read(DoorBody, await request.body())
     await _own_show(request)
@@ -64,6 +79,7 @@ async def put_door(request: Request) -> Response:
     return answer(200, body)
 
 
+@routes.get(DOOR + "/counts", answers={200: ShowCount}, refusals=(NoSuchShow,))
 async def get_door_counts(request: Request) -> Response:
     """Who came in where, now."""
     await _own_show(request)
@@ -71,7 +87,8 @@ async def get_door_counts(request: Request) -> Response:
     return answer(200, count, {"Cache-Control": "no-store"})
 
 
-async def list_conflicts(request: Request) -> Response:
+@routes.get(DOOR + "/conflicts", answers={200: ConflictList}, refusals=(NoSuchShow,))
+async def list_door_conflicts(request: Request) -> Response:
     """What gates without a network let in and should not have; newest first."""
     show = await _own_show(request)
     rows = await get_app(request).checkin.conflicts(show.show_id)
@@ -105,75 +122,4 @@ async def _own_show(request: Request):  # type: ignore[no-untyped-def]
     return await get_app(request).catalogue.show_of(request.path_params["show"], _organiser_id(request))
 
 
-PASSES = "/admin/gate-passes"
-DOOR = "/admin/shows/{show:int}/door"
-
-
-ROUTES = (
-    Route(
-        method="POST",
-        path=PASSES,
-        call=post_gate_pass,
-        tag="admin",
-        body=NewPass,
-        answers={201: MadePass},
-        refusals=(NoSuchShow, BadWindow, NotAGateAccount, NoSuchPass),
-        role=Role.ORGANISER,
-        keyed=True,
-    ),
-    Route(
-        method="GET",
-        path=PASSES,
-        call=list_gate_passes,
-        tag="admin",
-        query=PassesAsked,
-        answers={200: PassList},
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="DELETE",
-        path=PASSES + "/{pass:int}",
-        call=delete_gate_pass,
-        tag="admin",
-        answers={200: PassPage},
-        refusals=(NoSuchPass,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="GET",
-        path=DOOR,
-        call=get_door,
-        tag="admin",
-        answers={200: DoorBody},
-        refusals=(NoSuchShow,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="PUT",
-        path=DOOR,
-        call=put_door,
-        tag="admin",
-        body=DoorBody,
-        answers={200: DoorBody},
-        refusals=(NoSuchShow,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="GET",
-        path=DOOR + "/counts",
-        call=get_door_counts,
-        tag="admin",
-        answers={200: ShowCount},
-        refusals=(NoSuchShow,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="GET",
-        path=DOOR + "/conflicts",
-        call=list_conflicts,
-        tag="admin",
-        answers={200: ConflictList},
-        refusals=(NoSuchShow,),
-        role=Role.ORGANISER,
-    ),
-)
+ROUTES = routes.all

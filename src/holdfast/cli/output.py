@@ -22,7 +22,7 @@ def welcome(opened: "Opened") -> None:
     grid = Table.grid(padding=(0, 2))
     grid.add_row("[bold]address[/]", f"{opened.url}" if opened.url else "none: only the duties run here")
     if opened.url:
-        grid.add_row("", f"{opened.url}/api/v1/docs")
+        grid.add_row("", f"{opened.url}/docs")
     for account in opened.facts.get("accounts", ()):
         grid.add_row(
             "[bold]sign in[/]", escape(f"{account['email']} / {account['password']} ({account['role']})")

@@ -41,7 +41,7 @@ from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.idempotency import checked_key
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 PAGE_MAX = 100
 NUMBER_MAX = 2**62
@@ -49,6 +49,7 @@ NUMBER_MAX = 2**62
 
 _PREFIX = secrets.token_hex(8)  # of this process; with a counter: unique without asking for entropy each time
 _numbers = count(1)
+routes = RouteTable(tag="sale", role=Role.FAN)
 
 
 class BookingsAsked(Struct, forbid_unknown_fields=True, frozen=True):
@@ -65,7 +66,27 @@ class Nothing(Struct, forbid_unknown_fields=True, frozen=True):
     """No fields."""
 
 
-async def post_hold(request: Request) -> Response:
+@routes.post(
+    "/shows/{show:int}/holds",
+    body=HoldBody,
+    answers={201: BookingPage},
+    refusals=(
+        SeatsTaken,
+        SoldOut,
+        LeavesOrphan,
+        PriceChanged,
+        OverLimit,
+        NotOnSale,
+        HoldGone,
+        KeyReused,
+        BadKey,
+        UnknownSeat,
+        NoSuchShow,
+        Busy,
+    ),
+    takes_key=True,
+)
+async def hold_seats(request: Request) -> Response:
     """Hold seats.
 
     By name (`seats`), by wish (`best`) or as places of a standing area (`places`): all of them, or none. The
@@ -93,7 +114,8 @@ async def post_hold(request: Request) -> Response:
     return answer(201, booking_page(booking, show, await app.catalogue.terms(show, booking.revision)))
 
 
-async def get_bookings(request: Request) -> Response:
+@routes.get("/bookings", query=BookingsAsked, answers={200: BookingList}, refusals=(NoSuchBooking,))
+async def list_bookings(request: Request) -> Response:
     """My bookings, newest first."""
     app, caller = get_app(request), get_caller(request)
     asked = query(BookingsAsked, request)
@@ -110,6 +132,7 @@ async def get_bookings(request: Request) -> Response:
     )
 
 
+@routes.get("/bookings/{booking}", answers={200: BookingPage}, refusals=(NoSuchBooking,))
 async def get_booking(request: Request) -> Response:
     """One of my bookings."""
     booking = await own_booking(request)
@@ -117,6 +140,12 @@ async def get_booking(request: Request) -> Response:
     return answer(200, await _page(request, booking, refunds), {"Cache-Control": "no-store"})
 
 
+@routes.post(
+    "/bookings/{booking}/extend",
+    answers={200: BookingPage},
+    refusals=(NoSuchBooking, HoldGone, ExtensionCap),
+    keyed=True,
+)
 async def extend_booking(request: Request) -> Response:
     """Keep a hold a little longer.
 
@@ -157,58 +186,4 @@ def request_ids(key: bytes | None, owner_id: int) -> tuple[str, str]:
     return text, claim_id(owner_id, text)
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/shows/{show:int}/holds",
-        call=post_hold,
-        tag="sale",
-        body=HoldBody,
-        answers={201: BookingPage},
-        refusals=(
-            SeatsTaken,
-            SoldOut,
-            LeavesOrphan,
-            PriceChanged,
-            OverLimit,
-            NotOnSale,
-            HoldGone,
-            KeyReused,
-            BadKey,
-            UnknownSeat,
-            NoSuchShow,
-            Busy,
-        ),
-        role=Role.FAN,
-        takes_key=True,
-    ),
-    Route(
-        method="GET",
-        path="/bookings",
-        call=get_bookings,
-        tag="sale",
-        query=BookingsAsked,
-        answers={200: BookingList},
-        refusals=(NoSuchBooking,),
-        role=Role.FAN,
-    ),
-    Route(
-        method="GET",
-        path="/bookings/{booking}",
-        call=get_booking,
-        tag="sale",
-        answers={200: BookingPage},
-        refusals=(NoSuchBooking,),
-        role=Role.FAN,
-    ),
-    Route(
-        method="POST",
-        path="/bookings/{booking}/extend",
-        call=extend_booking,
-        tag="sale",
-        answers={200: BookingPage},
-        refusals=(NoSuchBooking, HoldGone, ExtensionCap),
-        role=Role.FAN,
-        keyed=True,
-    ),
-)
+ROUTES = routes.all

@@ -12,12 +12,21 @@ from holdfast.tickets import typeface_for
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, read
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 NO_STORE = {"Cache-Control": "no-store"}
 ATTACHED = {"Content-Disposition": 'inline; filename="invoice.pdf"', "X-Content-Type-Options": "nosniff"}
+routes = RouteTable(tag="admin")
 
 
+@routes.get(
+    "/bookings/{booking}/invoice.pdf",
+    tag="payments",
+    answers={200: bytes},
+    refusals=(NoSuchBooking, NoInvoice, Busy),
+    media_types=("application/pdf",),
+    role=Role.FAN,
+)
 async def get_invoice_pdf(request: Request) -> Response:
     """The invoice for a booking that was paid for, and a credit note for all that came back since.
 
@@ -37,7 +46,8 @@ async def invoice_answer(request: Request, booking: Booking) -> Response:
     return Response(file, 200, {**NO_STORE, **ATTACHED}, "application/pdf")
 
 
-async def get_seller(request: Request) -> Response:
+@routes.get("/admin/invoices/seller", answers={200: SellerBody}, refusals=(NoSeller,), role=Role.ORGANISER)
+async def get_invoice_seller(request: Request) -> Response:
     """Who sells your tickets, as it is printed on invoices."""
     seller = await _invoices(request).seller(get_caller(request).account_id)
     if seller is None:
@@ -45,7 +55,8 @@ async def get_seller(request: Request) -> Response:
     return answer(200, seller, NO_STORE)
 
 
-async def put_seller(request: Request) -> Response:
+@routes.put("/admin/invoices/seller", body=SellerBody, answers={200: SellerBody}, role=Role.ORGANISER)
+async def set_invoice_seller(request: Request) -> Response:
     """Say who sells your tickets: name, address and tax number, on invoices from now on."""
     body = read(SellerBody, await request.body())
     await _invoices(request).set_seller(get_caller(request).account_id, body)
@@ -79,33 +90,4 @@ def _invoices(request: Request) -> Invoices:
     return Invoices(get_app(request).postgres)
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/bookings/{booking}/invoice.pdf",
-        call=get_invoice_pdf,
-        tag="payments",
-        answers={200: bytes},
-        refusals=(NoSuchBooking, NoInvoice, Busy),
-        media_types=("application/pdf",),
-        role=Role.FAN,
-    ),
-    Route(
-        method="GET",
-        path="/admin/invoices/seller",
-        call=get_seller,
-        tag="admin",
-        answers={200: SellerBody},
-        refusals=(NoSeller,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="PUT",
-        path="/admin/invoices/seller",
-        call=put_seller,
-        tag="admin",
-        body=SellerBody,
-        answers={200: SellerBody},
-        role=Role.ORGANISER,
-    ),
-)
+ROUTES = routes.all

@@ -15,16 +15,21 @@ from holdfast.notifications.templating import stationery
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 NO_STORE = {"Cache-Control": "no-store"}
+routes = RouteTable(tag="notices")
 
 
+@routes.get("/admin/notices", query=NoticesAsked, answers={200: NoticeList}, role=Role.ADMIN)
 async def list_notices(request: Request) -> Response:
     """What people are sent, newest first: the dead, the queued, or all."""
     return answer(200, await _notices(request).newest(query(NoticesAsked, request)), NO_STORE)
 
 
+@routes.post(
+    "/admin/notices/{notice:int}/replay", answers={200: NoticePage}, refusals=(NoSuchNotice,), role=Role.ADMIN
+)
 async def replay_notice(request: Request) -> Response:
     """Send a notice again, now.
 
@@ -33,6 +38,14 @@ async def replay_notice(request: Request) -> Response:
     return answer(200, await _notices(request).replay(request.path_params["notice"]), NO_STORE)
 
 
+@routes.get(
+    "/admin/notices/preview/{kind}",
+    query=PreviewAsked,
+    answers={200: bytes},
+    refusals=(NoSuchNotice,),
+    media_types=("text/html", "text/plain"),
+    role=Role.ORGANISER,
+)
 async def preview_notice(request: Request) -> Response:
     """What people get to see, with made-up data: the page of a mail, or with `text=true` the text of it."""
     asked = query(PreviewAsked, request)
@@ -48,7 +61,8 @@ async def preview_notice(request: Request) -> Response:
     return Response(page, 200, headers, "text/html")
 
 
-async def get_sender(request: Request) -> Response:
+@routes.get("/admin/notices/sender", answers={200: SenderBody}, refusals=(NoSuchNotice,), role=Role.ORGANISER)
+async def get_notice_sender(request: Request) -> Response:
     """Under which name your letters go out."""
     sender = await _notices(request).sender(get_caller(request).account_id)
     if sender is None:
@@ -56,7 +70,8 @@ async def get_sender(request: Request) -> Response:
     return answer(200, sender, NO_STORE)
 
 
-async def put_sender(request: Request) -> Response:
+@routes.put("/admin/notices/sender", body=SenderBody, answers={200: SenderBody}, role=Role.ORGANISER)
+async def set_notice_sender(request: Request) -> Response:
     """Say under which name letters about your shows go out, and where answers to them go.
 
     The address they come from stays the box office's: mail servers believe no other.
@@ -84,52 +99,4 @@ def _notices(request: Request) -> NotificationStore:
     return store
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/admin/notices",
-        call=list_notices,
-        tag="notices",
-        query=NoticesAsked,
-        answers={200: NoticeList},
-        role=Role.ADMIN,
-    ),
-    Route(
-        method="POST",
-        path="/admin/notices/{notice:int}/replay",
-        call=replay_notice,
-        tag="notices",
-        answers={200: NoticePage},
-        refusals=(NoSuchNotice,),
-        role=Role.ADMIN,
-    ),
-    Route(
-        method="GET",
-        path="/admin/notices/preview/{kind}",
-        call=preview_notice,
-        tag="notices",
-        query=PreviewAsked,
-        answers={200: bytes},
-        refusals=(NoSuchNotice,),
-        media_types=("text/html", "text/plain"),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="GET",
-        path="/admin/notices/sender",
-        call=get_sender,
-        tag="notices",
-        answers={200: SenderBody},
-        refusals=(NoSuchNotice,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="PUT",
-        path="/admin/notices/sender",
-        call=put_sender,
-        tag="notices",
-        body=SenderBody,
-        answers={200: SenderBody},
-        role=Role.ORGANISER,
-    ),
-)
+ROUTES = routes.all

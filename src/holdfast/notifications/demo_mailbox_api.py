@@ -17,7 +17,7 @@ from holdfast.notifications.errors import NoSuchNotice
 from holdfast.notifications.store import NotificationStore
 from holdfast.notifications.templating import stationery
 from holdfast.web.context import get_app
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 FOLDER = resources.files("holdfast.notifications") / "templates"
 PAGE = "/demo/mail"
 HTML = "text/html"
+routes = RouteTable(tag="pages", bare=True)
 
 
+@routes.get(PAGE)
 async def get_mail_list(request: Request) -> Response:
     """Mails that would have been sent, newest first."""
     rows = await _notices(request).kept_letters()
@@ -34,6 +36,7 @@ async def get_mail_list(request: Request) -> Response:
     return _page(request, title="Mail", letters=letters, letter=None)
 
 
+@routes.get(PAGE + "/{notice:int}")
 async def get_mail(request: Request) -> Response:
     """One of them."""
     raw, address = await _letter(request), f"{PAGE}/{request.path_params['notice']}"
@@ -42,12 +45,14 @@ async def get_mail(request: Request) -> Response:
     return _page(request, title=title, letters=[], letter=letter)
 
 
+@routes.get(PAGE + "/{notice:int}/text")
 async def get_mail_text(request: Request) -> Response:
     """The text of it."""
     letter = kept_mail(await _letter(request), "")
     return Response(letter.text, 200, _headers(), "text/plain")
 
 
+@routes.get(PAGE + "/{notice:int}/files/{file:int}")
 async def get_mail_file(request: Request) -> Response:
     """An attachment of it."""
     found = file_in(await _letter(request), int(request.path_params["file"]))
@@ -98,15 +103,4 @@ def _files() -> tuple["Template", str]:
     return environment.from_string((FOLDER / "page.html").read_text(encoding="utf-8")), style
 
 
-ROUTES = (
-    Route(method="GET", path=PAGE, call=get_mail_list, tag="pages", bare=True),
-    Route(method="GET", path=PAGE + "/{notice:int}", call=get_mail, tag="pages", bare=True),
-    Route(method="GET", path=PAGE + "/{notice:int}/text", call=get_mail_text, tag="pages", bare=True),
-    Route(
-        method="GET",
-        path=PAGE + "/{notice:int}/files/{file:int}",
-        call=get_mail_file,
-        tag="pages",
-        bare=True,
-    ),
-)
+ROUTES = routes.all

@@ -16,10 +16,20 @@ from holdfast.organisers.blocks_store import Blocks, Kept
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, read
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
+
+PATH = "/admin/shows/{show:int}/blocks"
+routes = RouteTable(tag="admin", role=Role.ORGANISER)
 
 
-async def post_block(request: Request) -> Response:
+@routes.post(
+    PATH,
+    body=NewBlock,
+    answers={201: Block},
+    refusals=(NoSuchShow, UnknownSeat, SeatsTaken, TooManyBlocks),
+    keyed=True,
+)
+async def create_block(request: Request) -> Response:
     """Keep seats back. All of them, or none: a seat that somebody holds or has booked is not taken away.
 
     The name is for organisers alone. With a release they go to the sale by themselves.
@@ -38,13 +48,20 @@ async def post_block(request: Request) -> Response:
     return answer(201, _page(show, found))
 
 
+@routes.get(PATH, answers={200: BlockList}, refusals=(NoSuchShow,))
 async def list_blocks(request: Request) -> Response:
     """What is kept back, for whom, and until when."""
     show = await _own_show(request)
     return answer(200, BlockList([_page(show, block) for block in await _blocks(request).all(show.show_id)]))
 
 
-async def patch_block(request: Request) -> Response:
+@routes.patch(
+    PATH + "/{block}",
+    body=BlockChange,
+    answers={200: Block},
+    refusals=(NoSuchShow, NoSuchBooking, SeatsWithdrawn),
+)
+async def update_block(request: Request) -> Response:
     """Give a block another name, or another time at which its seats go to the sale."""
     show, change = await _own_show(request), read(BlockChange, await request.body())
     block = await _block(request, show)
@@ -58,7 +75,14 @@ async def patch_block(request: Request) -> Response:
     return answer(200, _page(show, await _block(request, show)))
 
 
-async def release_block(request: Request) -> Response:
+@routes.post(
+    PATH + "/{block}/release",
+    body=Released,
+    answers={200: Block},
+    refusals=(NoSuchShow, NoSuchBooking, UnknownSeat, SeatsWithdrawn),
+    keyed=True,
+)
+async def release_block_seats(request: Request) -> Response:
     """Give seats of a block to the sale, at once: some of them, or all. Answers with what stays back."""
     show, asked = await _own_show(request), read(Released, await request.body() or b"{}")
     block = await _block(request, show)
@@ -68,6 +92,7 @@ async def release_block(request: Request) -> Response:
     return answer(200, await _released(request, show, block, seats))
 
 
+@routes.delete(PATH + "/{block}", answers={200: Block}, refusals=(NoSuchShow, NoSuchBooking, SeatsWithdrawn))
 async def delete_block(request: Request) -> Response:
     """Give all seats of a block to the sale. Answers with the block as it was."""
     show = await _own_show(request)
@@ -127,57 +152,4 @@ def _page(show: ShowOnSale, block: Kept) -> Block:
     )
 
 
-PATH = "/admin/shows/{show:int}/blocks"
-
-ROUTES = (
-    Route(
-        method="POST",
-        path=PATH,
-        call=post_block,
-        tag="admin",
-        body=NewBlock,
-        answers={201: Block},
-        refusals=(NoSuchShow, UnknownSeat, SeatsTaken, TooManyBlocks),
-        role=Role.ORGANISER,
-        keyed=True,
-    ),
-    Route(
-        method="GET",
-        path=PATH,
-        call=list_blocks,
-        tag="admin",
-        answers={200: BlockList},
-        refusals=(NoSuchShow,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="PATCH",
-        path=PATH + "/{block}",
-        call=patch_block,
-        tag="admin",
-        body=BlockChange,
-        answers={200: Block},
-        refusals=(NoSuchShow, NoSuchBooking, SeatsWithdrawn),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="POST",
-        path=PATH + "/{block}/release",
-        call=release_block,
-        tag="admin",
-        body=Released,
-        answers={200: Block},
-        refusals=(NoSuchShow, NoSuchBooking, UnknownSeat, SeatsWithdrawn),
-        role=Role.ORGANISER,
-        keyed=True,
-    ),
-    Route(
-        method="DELETE",
-        path=PATH + "/{block}",
-        call=delete_block,
-        tag="admin",
-        answers={200: Block},
-        refusals=(NoSuchShow, NoSuchBooking, SeatsWithdrawn),
-        role=Role.ORGANISER,
-    ),
-)
+ROUTES = routes.all

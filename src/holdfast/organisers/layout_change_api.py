@@ -22,10 +22,15 @@ from holdfast.organisers.shows_store import ShowEditor
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, read
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
+
+PATH = "/admin/shows/{show:int}/layout"
+REFUSALS = (NoSuchShow, NoSuchLayout, UnknownSeat, Busy)
+routes = RouteTable(tag="admin", role=Role.ORGANISER)
 
 
-async def compare_layout(request: Request) -> Response:
+@routes.post(PATH + "/diff", body=LayoutChange, answers={200: LayoutDiffPage}, refusals=REFUSALS)
+async def compare_show_layout(request: Request) -> Response:
     """What another layout would change about a show on sale, seat by seat. Nothing is changed.
 
     `in_use` are seats that it touches and that somebody holds, has booked, or that are blocked.
@@ -34,7 +39,13 @@ async def compare_layout(request: Request) -> Response:
     return answer(200, await _relayout(request).compare(request.path_params["show"], change))
 
 
-async def put_layout(request: Request) -> Response:
+@routes.put(
+    PATH,
+    body=LayoutChange,
+    answers={200: LayoutDiffPage},
+    refusals=(*REFUSALS, LayoutUnsafe, ShowCancelled, UnpricedCategory, UnknownCategory),
+)
+async def change_show_layout(request: Request) -> Response:
     """Change the layout of a show on sale, all of it or nothing.
 
     Seats may be added, renamed, put into another category, or withdrawn from sale for ever; none that
@@ -55,28 +66,4 @@ def _relayout(request: Request) -> Relayout:
     return Relayout(app.postgres, app.catalogue, schedule)
 
 
-PATH = "/admin/shows/{show:int}/layout"
-REFUSALS = (NoSuchShow, NoSuchLayout, UnknownSeat, Busy)
-
-ROUTES: tuple[Route, ...] = (
-    Route(
-        method="POST",
-        path=PATH + "/diff",
-        call=compare_layout,
-        tag="admin",
-        body=LayoutChange,
-        answers={200: LayoutDiffPage},
-        refusals=REFUSALS,
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="PUT",
-        path=PATH,
-        call=put_layout,
-        tag="admin",
-        body=LayoutChange,
-        answers={200: LayoutDiffPage},
-        refusals=(*REFUSALS, LayoutUnsafe, ShowCancelled, UnpricedCategory, UnknownCategory),
-        role=Role.ORGANISER,
-    ),
-)
+ROUTES = routes.all

@@ -11,14 +11,22 @@ from holdfast.pricing import BadPriceRules, FeeTooHigh, PriceRules, RulesPreview
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, read
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
+
+PATH = "/admin/shows/{show:int}/price-rules"
+BAD = (BadPriceRules, UnknownCategory, FeeTooHigh)
+routes = RouteTable(tag="admin", role=Role.ORGANISER)
 
 
+@routes.get(PATH, answers={200: PricePlan}, refusals=(NoSuchShow, Busy))
 async def get_price_rules(request: Request) -> Response:
     """The price rules of a show of yours, its prices of now, and the newest changes of them."""
     return answer(200, await _desk(request).plan(request.path_params["show"]))
 
 
+@routes.post(
+    PATH + "/preview", body=PriceRules, answers={200: RulesPreview}, refusals=(NoSuchShow, Busy, *BAD)
+)
 async def preview_price_rules(request: Request) -> Response:
     """What rules would do, before they do it.
 
@@ -29,7 +37,8 @@ async def preview_price_rules(request: Request) -> Response:
     return answer(200, await _desk(request).preview(request.path_params["show"], rules))
 
 
-async def put_price_rules(request: Request) -> Response:
+@routes.put(PATH, body=PriceRules, answers={200: PricePlan}, refusals=(NoSuchShow, ShowCancelled, Busy, *BAD))
+async def set_price_rules(request: Request) -> Response:
     """Let the prices of a show follow these rules, from now on.
 
     They replace the rules there were. Seats that somebody holds or has booked keep their price. A category
@@ -39,6 +48,7 @@ async def put_price_rules(request: Request) -> Response:
     return answer(200, await _desk(request).put(request.path_params["show"], rules))
 
 
+@routes.delete(PATH, answers={200: PricePlan}, refusals=(NoSuchShow, Busy))
 async def delete_price_rules(request: Request) -> Response:
     """No more rules: every category costs its base again."""
     return answer(200, await _desk(request).remove(request.path_params["show"]))
@@ -51,46 +61,4 @@ def _desk(request: Request) -> PriceRulesStore:
     )
 
 
-PATH = "/admin/shows/{show:int}/price-rules"
-BAD = (BadPriceRules, UnknownCategory, FeeTooHigh)
-
-ROUTES: tuple[Route, ...] = (
-    Route(
-        method="GET",
-        path=PATH,
-        call=get_price_rules,
-        tag="admin",
-        answers={200: PricePlan},
-        refusals=(NoSuchShow, Busy),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="POST",
-        path=PATH + "/preview",
-        call=preview_price_rules,
-        tag="admin",
-        body=PriceRules,
-        answers={200: RulesPreview},
-        refusals=(NoSuchShow, Busy, *BAD),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="PUT",
-        path=PATH,
-        call=put_price_rules,
-        tag="admin",
-        body=PriceRules,
-        answers={200: PricePlan},
-        refusals=(NoSuchShow, ShowCancelled, Busy, *BAD),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="DELETE",
-        path=PATH,
-        call=delete_price_rules,
-        tag="admin",
-        answers={200: PricePlan},
-        refusals=(NoSuchShow, Busy),
-        role=Role.ORGANISER,
-    ),
-)
+ROUTES = routes.all

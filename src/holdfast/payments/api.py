@@ -18,13 +18,32 @@ from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.idempotency import checked_key
 from holdfast.web.responses import answer, read, site_of
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 CALLED_OFF = "The payment was called off."
 LOOK_AGAIN = {"Retry-After": "1", "Cache-Control": "no-store"}
+routes = RouteTable(tag="payments", role=Role.FAN)
 
 
-async def pay(request: Request) -> Response:
+@routes.post(
+    "/bookings/{booking}/pay",
+    body=PayBody,
+    answers={200: PayPage, 202: PayPage},
+    refusals=(
+        Declined,
+        PaymentUnderWay,
+        CardLimit,
+        HoldGone,
+        KeyReused,
+        StillProcessing,
+        BadKey,
+        NoSuchBooking,
+        WrongMove,
+        Busy,
+    ),
+    takes_key=True,
+)
+async def pay_booking(request: Request) -> Response:
     """Pay for a hold.
 
     With a `method`, a token of the gateway's, it is charged at once: 200 confirmed, 202 when the gateway has
@@ -56,19 +75,28 @@ async def pay(request: Request) -> Response:
     return _told(_understood(started, ask))
 
 
+@routes.get("/bookings/{booking}/payment", answers={200: PayPage}, refusals=(NoPayment, NoSuchBooking))
 async def get_payment(request: Request) -> Response:
     """How far the latest payment of a booking is."""
     return answer(200, pay_page(await _own_payment(request)), {"Cache-Control": "no-store"})
 
 
-async def look_again(request: Request) -> Response:
+@routes.post(
+    "/bookings/{booking}/payment",
+    answers={200: PayPage, 202: PayPage},
+    refusals=(NoPayment, NoSuchBooking, Declined, HoldGone),
+)
+async def refresh_payment(request: Request) -> Response:
     """The payer is back from the gateway: look there now, instead of waiting for its word."""
     payment = await _own_payment(request)
     cashier: SagaRunner = get_app(request).saga_runner
     return _told(await cashier.hear(payment))
 
 
-async def call_off(request: Request) -> Response:
+@routes.delete(
+    "/bookings/{booking}/payment", answers={200: PayPage, 202: PayPage}, refusals=(NoPayment, NoSuchBooking)
+)
+async def cancel_payment(request: Request) -> Response:
     """Call a payment off.
 
     The hold has its time again, and another way may be tried. Too late when the money has been taken: then
@@ -141,54 +169,4 @@ def _told(payment: Payment) -> Response:
     return answer(202, pay_page(payment), LOOK_AGAIN)
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/bookings/{booking}/pay",
-        call=pay,
-        tag="payments",
-        body=PayBody,
-        answers={200: PayPage, 202: PayPage},
-        refusals=(
-            Declined,
-            PaymentUnderWay,
-            CardLimit,
-            HoldGone,
-            KeyReused,
-            StillProcessing,
-            BadKey,
-            NoSuchBooking,
-            WrongMove,
-            Busy,
-        ),
-        role=Role.FAN,
-        takes_key=True,
-    ),
-    Route(
-        method="GET",
-        path="/bookings/{booking}/payment",
-        call=get_payment,
-        tag="payments",
-        answers={200: PayPage},
-        refusals=(NoPayment, NoSuchBooking),
-        role=Role.FAN,
-    ),
-    Route(
-        method="POST",
-        path="/bookings/{booking}/payment",
-        call=look_again,
-        tag="payments",
-        answers={200: PayPage, 202: PayPage},
-        refusals=(NoPayment, NoSuchBooking, Declined, HoldGone),
-        role=Role.FAN,
-    ),
-    Route(
-        method="DELETE",
-        path="/bookings/{booking}/payment",
-        call=call_off,
-        tag="payments",
-        answers={200: PayPage, 202: PayPage},
-        refusals=(NoPayment, NoSuchBooking),
-        role=Role.FAN,
-    ),
-)
+ROUTES = routes.all

@@ -8,10 +8,13 @@ from holdfast.payments.reconciliation import Reconciliation
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app
 from holdfast.web.responses import answer
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
+
+routes = RouteTable(tag="payments")
 
 
-async def get_differences(request: Request) -> Response:
+@routes.get("/admin/payments/differences", answers={200: Comparison}, role=Role.ADMIN)
+async def list_payment_differences(request: Request) -> Response:
     """What the latest comparison with the gateway's books could not settle.
 
     Differences that settle themselves are not here: `settled` counts them.
@@ -20,13 +23,4 @@ async def get_differences(request: Request) -> Response:
     return answer(200, await books.latest(), {"Cache-Control": "no-store"})
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/admin/payments/differences",
-        call=get_differences,
-        tag="payments",
-        answers={200: Comparison},
-        role=Role.ADMIN,
-    ),
-)
+ROUTES = routes.all

@@ -12,11 +12,19 @@ from holdfast.payments.webhooks import IncomingWebhooks
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app
 from holdfast.web.responses import answer, query
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 NO_STORE = {"Cache-Control": "no-store"}
+routes = RouteTable(tag="payments")
 
 
+@routes.post(
+    "/webhooks/{gateway}",
+    answers={200: Heard},
+    refusals=(BadGatewayNotice, NoSuchRoute),
+    bare=True,
+    body_limit="webhook_bytes_max",
+)
 async def post_webhook(request: Request) -> Response:
     """A gateway's webhook. 2xx: it is stored, and need not come again."""
     webhooks: IncomingWebhooks = get_app(request).webhooks_in
@@ -30,12 +38,19 @@ async def post_webhook(request: Request) -> Response:
     return answer(200, Heard(stored=True), NO_STORE)
 
 
+@routes.get("/admin/webhooks", query=WebhooksAsked, answers={200: WebhookList}, role=Role.ADMIN)
 async def list_webhooks(request: Request) -> Response:
     """What gateways told us, newest first: the dead, the due, or all."""
     webhooks: IncomingWebhooks = get_app(request).webhooks_in
     return answer(200, await webhooks.newest(query(WebhooksAsked, request)), NO_STORE)
 
 
+@routes.post(
+    "/admin/webhooks/{gateway}/{event}/replay",
+    answers={200: WebhookPage},
+    refusals=(NoSuchWebhook,),
+    role=Role.ADMIN,
+)
 async def replay_webhook(request: Request) -> Response:
     """Look into a webhook again, now.
 
@@ -47,33 +62,4 @@ async def replay_webhook(request: Request) -> Response:
     return answer(200, await webhooks.replay(gateway, event_id), NO_STORE)
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/webhooks/{gateway}",
-        call=post_webhook,
-        tag="payments",
-        answers={200: Heard},
-        refusals=(BadGatewayNotice, NoSuchRoute),
-        bare=True,
-        body_limit="webhook_bytes_max",
-    ),
-    Route(
-        method="GET",
-        path="/admin/webhooks",
-        call=list_webhooks,
-        tag="payments",
-        query=WebhooksAsked,
-        answers={200: WebhookList},
-        role=Role.ADMIN,
-    ),
-    Route(
-        method="POST",
-        path="/admin/webhooks/{gateway}/{event}/replay",
-        call=replay_webhook,
-        tag="payments",
-        answers={200: WebhookPage},
-        refusals=(NoSuchWebhook,),
-        role=Role.ADMIN,
-    ),
-)
+ROUTES = routes.all

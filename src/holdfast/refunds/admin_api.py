@@ -25,12 +25,30 @@ from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.idempotency import checked_key
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 NOT_KEPT = {"Cache-Control": "no-store"}
+routes = RouteTable(tag="admin", role=Role.ORGANISER)
 
 
-async def post_refund(request: Request) -> Response:
+@routes.post(
+    "/admin/bookings/{booking}/refunds",
+    body=RefundBody,
+    answers={201: Given},
+    refusals=(
+        NoSuchBooking,
+        WrongMove,
+        SeatsUsed,
+        RefundTooMuch,
+        SeatsNotYours,
+        UnknownSeat,
+        BadKey,
+        KeyReused,
+        Busy,
+    ),
+    takes_key=True,
+)
+async def create_refund(request: Request) -> Response:
     """Give money back to the owner of a booking.
 
     The whole booking (`full`), some `seats` at their full price, or an `amount` without seats. The
@@ -71,6 +89,7 @@ async def post_refund(request: Request) -> Response:
     return answer(201, given, NOT_KEPT)
 
 
+@routes.get("/admin/refunds", query=RefundsAsked, answers={200: RefundList}, refusals=(NoSuchRefund,))
 async def list_refunds(request: Request) -> Response:
     """Refunds of my shows, newest first; with `state=by_hand` those that a person must see to."""
     asked = query(RefundsAsked, request)
@@ -85,7 +104,13 @@ async def list_refunds(request: Request) -> Response:
     return answer(200, RefundList(pages, pages[-1].refund_id if more else None), NOT_KEPT)
 
 
-async def settle_by_hand(request: Request) -> Response:
+@routes.post(
+    "/admin/refunds/{refund}/done-by-hand",
+    body=NoteBody,
+    answers={200: RefundPage},
+    refusals=(NoSuchRefund, WrongMove),
+)
+async def settle_refund(request: Request) -> Response:
     """A person has paid what the gateway would not: say how. Said twice, the first note stays."""
     note = read(NoteBody, await request.body()).note
     refund = await _refund_of_mine(request, request.path_params["refund"])
@@ -95,7 +120,8 @@ async def settle_by_hand(request: Request) -> Response:
     return answer(200, await _page(request, after), NOT_KEPT)
 
 
-async def ask_anew(request: Request) -> Response:
+@routes.post("/admin/refunds/{refund}/retry", answers={200: RefundPage}, refusals=(NoSuchRefund, WrongMove))
+async def retry_refund(request: Request) -> Response:
     """Ask the gateway once more for what it would not do, under a new key."""
     app = get_app(request)
     refund = await _refund_of_mine(request, request.path_params["refund"])
@@ -105,7 +131,10 @@ async def ask_anew(request: Request) -> Response:
     return answer(200, await _page(request, await app.refunds.carry_out(anew)), NOT_KEPT)
 
 
-async def get_cancellation(request: Request) -> Response:
+@routes.get(
+    "/admin/shows/{show:int}/cancellation", answers={200: Cancellation}, refusals=(NoSuchShow, WrongMove)
+)
+async def get_show_cancellation(request: Request) -> Response:
     """How far the refunds of a cancelled show are."""
     show_id = request.path_params["show"]
     show = await get_app(request).catalogue.show_of(show_id, _organiser_id(request))
@@ -155,64 +184,4 @@ async def _page(request: Request, refund: Refund) -> RefundPage:
     return refund_page(refund, show.layout.labels)
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/admin/bookings/{booking}/refunds",
-        call=post_refund,
-        tag="admin",
-        body=RefundBody,
-        answers={201: Given},
-        refusals=(
-            NoSuchBooking,
-            WrongMove,
-            SeatsUsed,
-            RefundTooMuch,
-            SeatsNotYours,
-            UnknownSeat,
-            BadKey,
-            KeyReused,
-            Busy,
-        ),
-        role=Role.ORGANISER,
-        takes_key=True,
-    ),
-    Route(
-        method="GET",
-        path="/admin/refunds",
-        call=list_refunds,
-        tag="admin",
-        query=RefundsAsked,
-        answers={200: RefundList},
-        refusals=(NoSuchRefund,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="POST",
-        path="/admin/refunds/{refund}/done-by-hand",
-        call=settle_by_hand,
-        tag="admin",
-        body=NoteBody,
-        answers={200: RefundPage},
-        refusals=(NoSuchRefund, WrongMove),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="POST",
-        path="/admin/refunds/{refund}/retry",
-        call=ask_anew,
-        tag="admin",
-        answers={200: RefundPage},
-        refusals=(NoSuchRefund, WrongMove),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="GET",
-        path="/admin/shows/{show:int}/cancellation",
-        call=get_cancellation,
-        tag="admin",
-        answers={200: Cancellation},
-        refusals=(NoSuchShow, WrongMove),
-        role=Role.ORGANISER,
-    ),
-)
+ROUTES = routes.all

@@ -16,11 +16,12 @@ from holdfast.refunds.refund import AttemptLine, RefundQuote, Timeline, refund_l
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 SEATS_MAX = 10
 LOOK_AGAIN = {"Retry-After": "1", "Cache-Control": "no-store"}
 NOT_KEPT = {"Cache-Control": "no-store"}
+routes = RouteTable(tag="payments", role=Role.FAN)
 
 
 class SeatsAsked(Struct, forbid_unknown_fields=True, frozen=True):
@@ -31,7 +32,13 @@ class SeatsAsked(Struct, forbid_unknown_fields=True, frozen=True):
     )
 
 
-async def get_quote(request: Request) -> Response:
+@routes.get(
+    "/bookings/{booking}/refund",
+    query=SeatsAsked,
+    answers={200: RefundQuote},
+    refusals=(NoSuchBooking, WrongMove, SeatsNotYours, UnknownSeat),
+)
+async def get_refund_quote(request: Request) -> Response:
     """What would come back if these seats were given back now, and until when."""
     booking = await _own(request)
     if booking.state is not State.CONFIRMED:
@@ -42,6 +49,23 @@ async def get_quote(request: Request) -> Response:
     return answer(200, await get_app(request).refunds.quote(booking, seats), NOT_KEPT)
 
 
+@routes.delete(
+    "/bookings/{booking}",
+    tag="sale",
+    query=SeatsAsked,
+    answers={200: BookingPage, 202: BookingPage},
+    refusals=(
+        NoSuchBooking,
+        HoldGone,
+        WrongMove,
+        NotRefundable,
+        SeatsUsed,
+        TicketGiven,
+        SeatsNotYours,
+        UnknownSeat,
+        Busy,
+    ),
+)
 async def cancel_booking(request: Request) -> Response:
     """Let a booking go.
 
@@ -55,7 +79,8 @@ async def cancel_booking(request: Request) -> Response:
     return answer(202, page, LOOK_AGAIN) if is_under_way else answer(200, page, NOT_KEPT)
 
 
-async def get_payments(request: Request) -> Response:
+@routes.get("/bookings/{booking}/payments", answers={200: Timeline}, refusals=(NoSuchBooking,))
+async def list_payments(request: Request) -> Response:
     """Every attempt to pay for a booking, and every refund."""
     app, booking = get_app(request), await _own(request)
     key = (booking.show_id, booking.number)
@@ -109,44 +134,4 @@ async def _page(request: Request, booking: Booking) -> BookingPage:
     return booking_page(booking, show, await app.catalogue.terms(show, booking.revision), refunds)
 
 
-ROUTES = (
-    Route(
-        method="DELETE",
-        path="/bookings/{booking}",
-        call=cancel_booking,
-        tag="sale",
-        query=SeatsAsked,
-        answers={200: BookingPage, 202: BookingPage},
-        refusals=(
-            NoSuchBooking,
-            HoldGone,
-            WrongMove,
-            NotRefundable,
-            SeatsUsed,
-            TicketGiven,
-            SeatsNotYours,
-            UnknownSeat,
-            Busy,
-        ),
-        role=Role.FAN,
-    ),
-    Route(
-        method="GET",
-        path="/bookings/{booking}/refund",
-        call=get_quote,
-        tag="payments",
-        query=SeatsAsked,
-        answers={200: RefundQuote},
-        refusals=(NoSuchBooking, WrongMove, SeatsNotYours, UnknownSeat),
-        role=Role.FAN,
-    ),
-    Route(
-        method="GET",
-        path="/bookings/{booking}/payments",
-        call=get_payments,
-        tag="payments",
-        answers={200: Timeline},
-        refusals=(NoSuchBooking,),
-        role=Role.FAN,
-    ),
-)
+ROUTES = routes.all

@@ -11,12 +11,16 @@ from holdfast.reports.store import ReportStore
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 NOT_KEPT = {"Cache-Control": "no-store"}
 CSV = "text/csv"
+SHOW = "/admin/shows/{show:int}/figures"
+EVENT = "/admin/events/{event:int}/figures"
+routes = RouteTable(tag="admin", role=Role.ORGANISER)
 
 
+@routes.get(SHOW, query=FiguresAsked, answers={200: ShowFigures}, refusals=(NoSuchShow,))
 async def get_show_figures(request: Request) -> Response:
     """How the sale of a show goes: sold by minute, how far bookings came, revenue, refunds, who came in."""
     asked = query(FiguresAsked, request)
@@ -24,19 +28,22 @@ async def get_show_figures(request: Request) -> Response:
     return answer(200, await _figures(request).of_show(show_id, asked.since), NOT_KEPT)
 
 
-async def get_show_sheet(request: Request) -> Response:
+@routes.get(SHOW + ".csv", answers={200: bytes}, refusals=(NoSuchShow,), media_types=(CSV,))
+async def get_show_figures_csv(request: Request) -> Response:
     """Every seat of a show that was ever sold, for a spreadsheet."""
     show_id = await _own_show(request)
     return _sheet(_figures(request).sheet([show_id]), f"show-{show_id}.csv")
 
 
+@routes.get(EVENT, answers={200: EventFigures}, refusals=(NoSuchEvent,))
 async def get_event_figures(request: Request) -> Response:
     """How the sales of all shows of an event go."""
     event_id = request.path_params["event"]
     return answer(200, await _figures(request).of_event(event_id, _organiser_id(request)), NOT_KEPT)
 
 
-async def get_event_sheet(request: Request) -> Response:
+@routes.get(EVENT + ".csv", answers={200: bytes}, refusals=(NoSuchEvent,), media_types=(CSV,))
+async def get_event_figures_csv(request: Request) -> Response:
     """Every seat of an event's shows that was ever sold, for a spreadsheet."""
     event_id = request.path_params["event"]
     show_ids = await _figures(request).shows_of(event_id, _organiser_id(request))
@@ -67,47 +74,4 @@ async def _own_show(request: Request) -> int:
     return show_id
 
 
-SHOW = "/admin/shows/{show:int}/figures"
-EVENT = "/admin/events/{event:int}/figures"
-
-ROUTES = (
-    Route(
-        method="GET",
-        path=SHOW,
-        call=get_show_figures,
-        tag="admin",
-        query=FiguresAsked,
-        answers={200: ShowFigures},
-        refusals=(NoSuchShow,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="GET",
-        path=SHOW + ".csv",
-        call=get_show_sheet,
-        tag="admin",
-        answers={200: bytes},
-        refusals=(NoSuchShow,),
-        media_types=(CSV,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="GET",
-        path=EVENT,
-        call=get_event_figures,
-        tag="admin",
-        answers={200: EventFigures},
-        refusals=(NoSuchEvent,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="GET",
-        path=EVENT + ".csv",
-        call=get_event_sheet,
-        tag="admin",
-        answers={200: bytes},
-        refusals=(NoSuchEvent,),
-        media_types=(CSV,),
-        role=Role.ORGANISER,
-    ),
-)
+ROUTES = routes.all

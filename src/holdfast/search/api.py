@@ -25,16 +25,24 @@ from holdfast.search.words import words_of
 from holdfast.web.context import get_app
 from holdfast.web.response_cache import kept_page, ready_page
 from holdfast.web.responses import query
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 if TYPE_CHECKING:
     from holdfast.app import App
 
 
 PLACES_SUGGESTED_MAX = 4
+routes = RouteTable(tag="search")
 
 
-async def get_search(request: Request) -> Response:
+@routes.get(
+    "/search",
+    peek=ready_page,
+    query=SearchAsked,
+    answers={200: SearchPage, 304: None},
+    refusals=(NoSuchCity, NoSuchPostalCode, PageTooDeep, SearchTooSlow),
+)
+async def search_events(request: Request) -> Response:
     """Events by words, place, time and price, with the shows that fit, and counts by facet.
 
     Words are looked for in titles, people, places, genres and descriptions, without case and accents; the
@@ -57,7 +65,14 @@ async def get_search(request: Request) -> Response:
     return await kept_page(request, ("search", asked), make)
 
 
-async def get_suggestions(request: Request) -> Response:
+@routes.get(
+    "/search/suggestions",
+    peek=ready_page,
+    query=SuggestionsAsked,
+    answers={200: SuggestionsPage, 304: None},
+    refusals=(SearchTooSlow,),
+)
+async def get_search_suggestions(request: Request) -> Response:
     """What somebody who has typed this much may be looking for: events, venues and cities."""
     app, asked = get_app(request), query(SuggestionsAsked, request)
 
@@ -143,27 +158,4 @@ def _nearby(point: Point | None, radius_km: float) -> Nearby | None:
     return None if point is None else Nearby(lat=point.lat, lon=point.lon, radius_km=radius_km)
 
 
-TAG = "search"
-
-ROUTES: tuple[Route, ...] = (
-    Route(
-        method="GET",
-        path="/search",
-        tag=TAG,
-        call=get_search,
-        peek=ready_page,
-        query=SearchAsked,
-        answers={200: SearchPage, 304: None},
-        refusals=(NoSuchCity, NoSuchPostalCode, PageTooDeep, SearchTooSlow),
-    ),
-    Route(
-        method="GET",
-        path="/search/suggestions",
-        tag=TAG,
-        call=get_suggestions,
-        peek=ready_page,
-        query=SuggestionsAsked,
-        answers={200: SuggestionsPage, 304: None},
-        refusals=(SearchTooSlow,),
-    ),
-)
+ROUTES = routes.all

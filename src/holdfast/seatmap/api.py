@@ -15,7 +15,7 @@ from holdfast.seatmap.store import SeatMap
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller, scope_app
 from holdfast.web.responses import Ready, answer, query, takes_packed, unchanged
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 COMPACT = "application/vnd.holdfast.seats"
 COMPACT_KIND = (b"content-type", COMPACT.encode())
@@ -25,6 +25,7 @@ MINUTE = "public, max-age=60"
 PACKED = {"Content-Encoding": "gzip"}
 VARY = {"Vary": "Accept, Accept-Encoding"}
 PEEKED = (b"", b"form=compact")
+routes = RouteTable(tag="seat map")
 
 
 class LayoutAsked(Struct, forbid_unknown_fields=True, frozen=True):
@@ -62,6 +63,9 @@ class MySeats(Struct, frozen=True):
     seats: list[MySeat]
 
 
+@routes.get(
+    "/shows/{show:int}/layout", query=LayoutAsked, answers={200: dict, 304: None}, refusals=(NoSuchShow,)
+)
 async def get_show_layout(request: Request) -> Response:
     """The seats of a show: where they are, what they are called.
 
@@ -79,6 +83,24 @@ async def get_show_layout(request: Request) -> Response:
     return answer(200, show.layout.page(), headers)
 
 
+def ready_seats(scope: Scope) -> Response | None:
+    """The map if it is fresh, before a Request is made of what was sent."""
+    query_string = scope["query_string"]
+    if query_string not in PEEKED:
+        return None
+    seatmap = scope_app(scope).seatmap
+    snapshot = seatmap.fresh(scope["path_params"]["show"])
+    return None if snapshot is None else _seats(snapshot, scope, is_compact=bool(query_string))
+
+
+@routes.get(
+    "/shows/{show:int}/seats",
+    peek=ready_seats,
+    query=SeatsAsked,
+    answers={200: SeatsPage, 304: None},
+    refusals=(NoSuchShow,),
+    media_types=("application/json", COMPACT),
+)
 async def get_seats(request: Request) -> Response:
     """The state of every seat, one letter each, in the order of the layout.
 
@@ -89,16 +111,6 @@ async def get_seats(request: Request) -> Response:
     snapshot = seatmap.fresh(show_id) or await seatmap.snapshot(show_id)
     is_compact = query(SeatsAsked, request).form == "compact"
     return _seats(snapshot, request.scope, is_compact=is_compact)
-
-
-def ready_seats(scope: Scope) -> Response | None:
-    """The map if it is fresh, before a Request is made of what was sent."""
-    query_string = scope["query_string"]
-    if query_string not in PEEKED:
-        return None
-    seatmap = scope_app(scope).seatmap
-    snapshot = seatmap.fresh(scope["path_params"]["show"])
-    return None if snapshot is None else _seats(snapshot, scope, is_compact=bool(query_string))
 
 
 def _seats(snapshot: Snapshot, scope: Scope, *, is_compact: bool) -> Response:
@@ -122,6 +134,7 @@ def _ready(snapshot: Snapshot, form: str) -> Ready:
     return Ready(snapshot.text, etag, SECOND, {"Vary": "Accept"})
 
 
+@routes.get("/shows/{show:int}/seats/mine", answers={200: MySeats}, refusals=(NoSuchShow,), role=Role.FAN)
 async def get_my_seats(request: Request) -> Response:
     """The seats of a show that are mine now, held or booked."""
     app, show_id = get_app(request), request.path_params["show"]
@@ -131,34 +144,4 @@ async def get_my_seats(request: Request) -> Response:
     return answer(200, MySeats(show_id, mine), {"Cache-Control": "no-store"})
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/shows/{show:int}/layout",
-        call=get_show_layout,
-        tag="seat map",
-        query=LayoutAsked,
-        answers={200: dict, 304: None},
-        refusals=(NoSuchShow,),
-    ),
-    Route(
-        method="GET",
-        path="/shows/{show:int}/seats",
-        call=get_seats,
-        peek=ready_seats,
-        tag="seat map",
-        query=SeatsAsked,
-        answers={200: SeatsPage, 304: None},
-        refusals=(NoSuchShow,),
-        media_types=("application/json", COMPACT),
-    ),
-    Route(
-        method="GET",
-        path="/shows/{show:int}/seats/mine",
-        call=get_my_seats,
-        tag="seat map",
-        answers={200: MySeats},
-        refusals=(NoSuchShow,),
-        role=Role.FAN,
-    ),
-)
+ROUTES = routes.all

@@ -20,7 +20,7 @@ from holdfast.seatmap.feed import Feed
 from holdfast.seatmap.live import LiveMaps, retry
 from holdfast.web.context import scope_app
 from holdfast.web.responses import query
-from holdfast.web.routing import BIGINT_MAX, Route
+from holdfast.web.routing import BIGINT_MAX, RouteTable
 
 log = structlog.get_logger(__name__)
 
@@ -35,6 +35,7 @@ START: Message = {
     ],
 }
 GOODBYE_S = 5.0  # for a viewer that was cut off to take what it has been sent
+routes = RouteTable(tag="seat map")
 
 
 class StreamAsked(Struct, forbid_unknown_fields=True, frozen=True):
@@ -149,6 +150,13 @@ class Stream:
             self.end(b"")
 
 
+@routes.stream(
+    "/shows/{show:int}/seats/stream",
+    query=StreamAsked,
+    answers={200: SeatEvents},
+    refusals=(NoSuchShow, TooManyViewers, TooManyStreams),
+    media_types=(EVENT_STREAM,),
+)
 async def stream_seats(scope: Scope, receive: Receive, send: Send) -> None:
     """Every change of a show's seats, as server-sent events.
 
@@ -196,15 +204,4 @@ def _last_event_id(headers: dict[bytes, bytes]) -> int:
     return int(sent) if sent.isdigit() and len(sent) <= 18 else 0
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/shows/{show:int}/seats/stream",
-        asgi=stream_seats,
-        tag="seat map",
-        query=StreamAsked,
-        answers={200: SeatEvents},
-        refusals=(NoSuchShow, TooManyViewers, TooManyStreams),
-        media_types=(EVENT_STREAM,),
-    ),
-)
+ROUTES = routes.all

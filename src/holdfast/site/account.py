@@ -14,11 +14,12 @@ from holdfast.site.browser import SESSION, safe_path
 from holdfast.site.pages import dropped_cookie, form, kept_cookie, page, refuse_foreign, see, visit_of, words
 from holdfast.web.context import get_app
 from holdfast.web.responses import invalid, query
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 HOME = "/my"
 Typed = Annotated[str, Meta(max_length=300)]
 Path = Annotated[str, Meta(max_length=1000)]
+routes = RouteTable(tag="site", bare=True)
 
 
 class Asked(Struct):
@@ -56,12 +57,14 @@ class Shown:
     wrong: dict[str, str] = field(default_factory=dict)  # field → sentence
 
 
+@routes.get("/sign-in")
 async def get_sign_in(request: Request) -> Response:
     """The page to sign in on."""
     visit = await visit_of(request)
     return _page(request, "sign_in", Shown(email=_known_email(visit), back=_back(request)), visit)
 
 
+@routes.post("/sign-in")
 async def post_sign_in(request: Request) -> Response:
     """Signs in, and goes back to where somebody was."""
     asked, visit = await form(request, SignInForm), await visit_of(request)
@@ -80,6 +83,7 @@ async def post_sign_in(request: Request) -> Response:
     return see(shown.back, kept_cookie(request, SESSION, cookie))
 
 
+@routes.get("/sign-up")
 async def get_sign_up(request: Request) -> Response:
     """The page to sign up on; a guest's name and address are there already."""
     visit = await visit_of(request)
@@ -88,6 +92,7 @@ async def get_sign_up(request: Request) -> Response:
     return _page(request, "sign_up", Shown(email=_known_email(visit), name=name, back=_back(request)), visit)
 
 
+@routes.post("/sign-up")
 async def post_sign_up(request: Request) -> Response:
     """Makes an account, or makes one of a guest, and goes back to where somebody was."""
     asked, visit = await form(request, SignUpForm), await visit_of(request)
@@ -113,6 +118,7 @@ async def post_sign_up(request: Request) -> Response:
     return see(shown.back, kept_cookie(request, SESSION, cookie))
 
 
+@routes.post("/sign-out")
 async def post_sign_out(request: Request) -> Response:
     """Ends the session; its cookie is worth nothing from now on, wherever it was copied to."""
     refuse_foreign(request)
@@ -142,10 +148,4 @@ def _address(request: Request) -> str:
     return request.client.host if request.client is not None else ""
 
 
-ROUTES = (
-    Route(method="GET", path="/sign-in", call=get_sign_in, tag="site", bare=True),
-    Route(method="POST", path="/sign-in", call=post_sign_in, tag="site", bare=True),
-    Route(method="GET", path="/sign-up", call=get_sign_up, tag="site", bare=True),
-    Route(method="POST", path="/sign-up", call=post_sign_up, tag="site", bare=True),
-    Route(method="POST", path="/sign-out", call=post_sign_out, tag="site", bare=True),
-)
+ROUTES = routes.all

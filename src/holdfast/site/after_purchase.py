@@ -11,16 +11,18 @@ from holdfast.accounts import Email, Session, normal_email
 from holdfast.bookings import Booking, State, from_public_id
 from holdfast.errors import Invalid, NoSuchBooking, UnknownSeat
 from holdfast.invoices import invoice_answer
-from holdfast.site.booking_page import of_booking, page_of, said_of, shown, sources, tried
+from holdfast.site.booking_page import page_of, said_of, shown, sources, tried
 from holdfast.site.load_booking import giver_of, own_booking, sheet_of, tickets_of
 from holdfast.site.pages import form, page, policy, visitor
 from holdfast.tickets import NoSuchTicket, NoTickets, Transfers
 from holdfast.web.context import get_app
 from holdfast.web.responses import invalid, query
+from holdfast.web.routing import RouteTable
 
 NO_STORE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 Label = Annotated[str, Meta(max_length=100)]
 Typed = Annotated[str, Meta(max_length=300)]
+routes = RouteTable(tag="site", prefix="/bookings/{booking}", bare=True)
 
 
 class Nothing(Struct):
@@ -46,6 +48,7 @@ class Address(Struct):
     email: Email
 
 
+@routes.get("/tickets.pdf")
 async def get_tickets_pdf(request: Request) -> Response:
     """My tickets of a booking, to print."""
     visit, booking = await _own(request)
@@ -58,6 +61,7 @@ async def get_tickets_pdf(request: Request) -> Response:
     return Response(file, 200, {**NO_STORE, **_named("tickets.pdf")}, "application/pdf")
 
 
+@routes.get("/calendar.ics")
 async def get_calendar(request: Request) -> Response:
     """The show as an entry of a calendar."""
     _, booking = await _own(request)
@@ -68,12 +72,14 @@ async def get_calendar(request: Request) -> Response:
     return Response(file, 200, {**NO_STORE, **_named("tickets.ics")}, "text/calendar")
 
 
+@routes.get("/invoice.pdf")
 async def get_invoice(request: Request) -> Response:
     """The invoice, and credit notes for what came back."""
     _, booking = await _own(request)
     return await invoice_answer(request, booking)
 
 
+@routes.post("/resend")
 async def post_resend(request: Request) -> Response:
     """Sends the tickets by mail once more."""
     await form(request, Nothing)
@@ -88,6 +94,7 @@ async def post_resend(request: Request) -> Response:
     return await tried(request, act)
 
 
+@routes.post("/transfer")
 async def post_transfer(request: Request) -> Response:
     """Gives a ticket to somebody else; its code is dead at once."""
     asked = await form(request, TransferForm)
@@ -104,6 +111,7 @@ async def post_transfer(request: Request) -> Response:
     return await tried(request, act, {"email": asked.email, "ticket": asked.ticket})
 
 
+@routes.post("/take-back")
 async def post_take_back(request: Request) -> Response:
     """Takes a ticket back that waits for somebody to sign up."""
     asked = await form(request, TakeBackForm)
@@ -116,6 +124,7 @@ async def post_take_back(request: Request) -> Response:
     return await tried(request, act)
 
 
+@routes.get("/cancel")
 async def get_cancel(request: Request) -> Response:
     """What would come back, and until when, before anything is given back."""
     visit, booking = await _own(request)
@@ -139,6 +148,7 @@ async def get_cancel(request: Request) -> Response:
     )
 
 
+@routes.post("/cancel")
 async def post_cancel(request: Request) -> Response:
     """Gives a booking back, or some of its seats: so much returns as its terms promise."""
     asked = await form(request, SeatsForm)
@@ -180,13 +190,4 @@ def _named(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'inline; filename="{name}"'}
 
 
-ROUTES = (
-    of_booking("GET", "tickets.pdf", get_tickets_pdf),
-    of_booking("GET", "calendar.ics", get_calendar),
-    of_booking("GET", "invoice.pdf", get_invoice),
-    of_booking("POST", "resend", post_resend),
-    of_booking("POST", "transfer", post_transfer),
-    of_booking("POST", "take-back", post_take_back),
-    of_booking("GET", "cancel", get_cancel),
-    of_booking("POST", "cancel", post_cancel),
-)
+ROUTES = routes.all

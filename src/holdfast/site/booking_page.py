@@ -1,7 +1,7 @@
 """One page for a booking, whatever state it is in; and the same page again when a form had a "no".
 
 shown(request, booking, …)    the page;  Said: what is told at its top
-page_of, of_booking           its address, and the routes of what can be asked of it
+page_of                      its address
 tried(request, act)           what a form asks for: done and "see there", or the page again, saying why not
 """
 
@@ -27,7 +27,7 @@ from holdfast.site.load_booking import own_booking, sheet_of
 from holdfast.site.pages import here, page, policy, see, visit_of, visitor, wants_json, words
 from holdfast.web.context import get_app
 from holdfast.web.responses import answer, query
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 # What a page may be told to say after a form was sent, and how that sounds.
 SAYINGS = {
@@ -48,6 +48,7 @@ STRIPE_SOURCES = {
 RAZORPAY_FORM = "https://api.razorpay.com"
 # To the worker of a browser: this page may be kept for when there is no network.
 KEEP = {"Holdfast-Offline": "keep"}
+routes = RouteTable(tag="site", bare=True)
 
 
 class Asked(Struct):
@@ -75,6 +76,7 @@ class Said:
     status: int = 200
 
 
+@routes.get("/bookings/{booking}")
 async def get_booking_page(request: Request) -> Response:
     """A booking of mine: held, being paid for, confirmed with its tickets, or what became of it."""
     visit = await visitor(request)
@@ -199,10 +201,4 @@ def page_of(booking: Booking, said: str = "") -> str:
     return f"{path}?said={said}" if said else path
 
 
-def of_booking(method: str, what: str, call: object) -> Route:
-    """What can be asked of a booking: one path each."""
-    path = f"/bookings/{{booking}}/{what}"
-    return Route(method=method, path=path, call=call, tag="site", bare=True)  # type: ignore[arg-type]
-
-
-ROUTES = (Route(method="GET", path="/bookings/{booking}", call=get_booking_page, tag="site", bare=True),)
+ROUTES = routes.all

@@ -33,7 +33,7 @@ from holdfast.site.seats_left import still_to_come, today_in
 from holdfast.site.template_context import ground_ink, telling
 from holdfast.site.timetable import bill, timetable, venue_days
 from holdfast.web.context import get_app
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 TONIGHT_MAX, ROW_MAX, SOON_MAX, HEROES_MAX, ALSO_MAX = 12, 10, 6, 5, 8
 SHOWS_OF_CARD_MAX = 3
 EARTH_KM = 6371.0
+routes = RouteTable(tag="site", bare=True)
 
 
 def asked_text(request: Request, name: str) -> str | None:
@@ -56,6 +57,7 @@ def asked_day(request: Request) -> date | None:
         return None
 
 
+@routes.get("/")
 async def get_home(request: Request) -> Response:
     app, spoken = get_app(request), words(request)
     wished = asked_text(request, "city") or city_of(request)
@@ -144,6 +146,7 @@ class CityForm(msgspec.Struct):
     back: str = "/"
 
 
+@routes.post("/city")
 async def post_city(request: Request) -> Response:
     """The city is kept for a year; none means anywhere. A name is as good as a slug."""
     asked = await form(request, CityForm)
@@ -157,6 +160,7 @@ async def post_city(request: Request) -> Response:
     raise Invalid(field="city", detail="Expected a city that we sell in.")
 
 
+@routes.get("/events/{event:int}")
 async def get_event(request: Request) -> Response:
     app, spoken, event_id = get_app(request), words(request), request.path_params["event"]
     city, day, home = asked_text(request, "city") or city_of(request), asked_day(request), home_url(request)
@@ -195,6 +199,7 @@ async def _also(app: "App", event: EventPage, city: str | None) -> list[EventCar
     return [card for card in await event_cards(app, event_ids, rows) if card.shows]
 
 
+@routes.get("/venues/{venue:int}")
 async def get_venue(request: Request) -> Response:
     app, spoken, venue_id = get_app(request), words(request), request.path_params["venue"]
     day, home = asked_day(request), home_url(request)
@@ -221,13 +226,4 @@ async def _city_names(app: "App") -> Mapping[str, str]:
     return {city.slug: city.name for city in await app.catalogue.cities()}
 
 
-TAG = "site"
-
-ROUTES = (
-    Route(method="GET", path="/", call=get_home, tag=TAG, bare=True),
-    Route(method="POST", path="/city", call=post_city, tag=TAG, bare=True),
-    Route(method="GET", path="/events/{event:int}", call=get_event, tag=TAG, bare=True),
-    Route(method="GET", path="/venues/{venue:int}", call=get_venue, tag=TAG, bare=True),
-    *FOUND,
-    *CRAWLERS,
-)
+ROUTES = (*routes.all, *FOUND, *CRAWLERS)

@@ -11,11 +11,12 @@ from holdfast.catalogue import Asked, chosen_slowly
 from holdfast.site.pages import SAFE, words
 from holdfast.site.templates_env import edition
 from holdfast.web.context import get_app
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 HOUR = {"Cache-Control": "public, max-age=3600"}
 ADDRESSES_MAX = 50_000  # of one sitemap, says its standard
 PRIVATE = ("/my", "/bookings/", "/sign-in", "/sign-up", "/demo/", "/api/")
+routes = RouteTable(tag="site", bare=True)
 
 
 def home_url(request: Request) -> str:
@@ -24,12 +25,14 @@ def home_url(request: Request) -> str:
     return url.rstrip("/")
 
 
+@routes.get("/robots.txt")
 async def get_robots(request: Request) -> Response:
     lines = ["User-agent: *", *(f"Disallow: {path}" for path in PRIVATE), "Allow: /", ""]
     text = "\n".join([*lines, f"Sitemap: {home_url(request)}/sitemap.xml", ""])
     return Response(text, headers=HOUR, media_type="text/plain")
 
 
+@routes.get("/sitemap.xml")
 async def get_sitemap(request: Request) -> Response:
     """Every event that can still be seen."""
     app = get_app(request)
@@ -49,6 +52,7 @@ async def get_sitemap(request: Request) -> Response:
     return Response(text, headers=HOUR, media_type="application/xml")
 
 
+@routes.get("/holdfast.webmanifest")
 async def get_web_app(request: Request) -> Response:
     """What a phone needs to keep us among its apps."""
     spoken = words(request)
@@ -75,10 +79,4 @@ async def get_web_app(request: Request) -> Response:
     return Response(msgspec.json.encode(told), headers=headers, media_type="application/manifest+json")
 
 
-TAG = "site"
-
-ROUTES = (
-    Route(method="GET", path="/robots.txt", call=get_robots, tag=TAG, bare=True),
-    Route(method="GET", path="/sitemap.xml", call=get_sitemap, tag=TAG, bare=True),
-    Route(method="GET", path="/holdfast.webmanifest", call=get_web_app, tag=TAG, bare=True),
-)
+ROUTES = routes.all

@@ -38,7 +38,7 @@ from holdfast.site.templates_env import Kept, Wanted, edition, files, packed_for
 from holdfast.web.card_number import refuse_card_numbers
 from holdfast.web.context import get_app
 from holdfast.web.responses import HTML, Answer, invalid, takes_packed, unchanged
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 T = TypeVar("T")
 Make = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -71,6 +71,7 @@ SAFE = {
 }
 
 OF_ONE = {**SAFE, "Cache-Control": NO_STORE}
+routes = RouteTable(tag="site", bare=True)
 
 
 def policy(more: Mapping[str, str] | None = None) -> str:
@@ -279,6 +280,7 @@ class LanguageForm(msgspec.Struct):
     back: str = "/"
 
 
+@routes.post("/language")
 async def post_language(request: Request) -> Response:
     asked = await form(request, LanguageForm)
     if asked.language not in LANGUAGES:
@@ -286,6 +288,9 @@ async def post_language(request: Request) -> Response:
     return see(safe_path(asked.back), kept_cookie(request, LANGUAGE, asked.language))
 
 
+@routes.get("/static/{edition}/{part}/{file}/{inner}")
+@routes.get("/static/{edition}/{part}/{file}")
+@routes.get("/static/{edition}/{part}")
 async def get_file(request: Request) -> Response:
     """A script, a style, a picture. Its address has the edition, so it may be kept for a year."""
     params = request.path_params
@@ -304,9 +309,4 @@ def _is_secure(request: Request) -> bool:
     return request.url.scheme == "https" or get_app(request).config.public_url.startswith("https:")
 
 
-ROUTES = (
-    Route(method="POST", path="/language", call=post_language, tag="site", bare=True),
-    Route(method="GET", path="/static/{edition}/{part}", call=get_file, tag="site", bare=True),
-    Route(method="GET", path="/static/{edition}/{part}/{file}", call=get_file, tag="site", bare=True),
-    Route(method="GET", path="/static/{edition}/{part}/{file}/{inner}", call=get_file, tag="site", bare=True),
-)
+ROUTES = routes.all

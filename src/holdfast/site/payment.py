@@ -16,16 +16,18 @@ from holdfast.bookings import Booking, State
 from holdfast.errors import Busy, ExtensionCap, HoldGone, Invalid, NoSuchBooking, WrongMove
 from holdfast.holds import body_hash
 from holdfast.payments import Ask, Payment, Started, Step
-from holdfast.site.booking_page import gateway_origin, of_booking, page_of, sender, shown, tried
+from holdfast.site.booking_page import gateway_origin, page_of, sender, shown, tried
 from holdfast.site.hold_again import hold_again
 from holdfast.site.load_booking import own_booking
 from holdfast.site.pages import form, see, visitor
 from holdfast.web.context import get_app
 from holdfast.web.responses import site_of
+from holdfast.web.routing import RouteTable
 
 Typed = Annotated[str, Meta(max_length=300)]
 KEY = "page-{number}-{attempt}"
 ATTEMPTS_MAX = 10_000
+routes = RouteTable(tag="site", prefix="/bookings/{booking}", bare=True)
 
 
 class Nothing(Struct):
@@ -51,6 +53,7 @@ class AgainForm(Struct):
     )
 
 
+@routes.post("/extend")
 async def post_extend(request: Request) -> Response:
     """Keeps a hold a little longer, up to its cap."""
     await form(request, Nothing)
@@ -66,6 +69,7 @@ async def post_extend(request: Request) -> Response:
     return await tried(request, act)
 
 
+@routes.post("/release")
 async def post_release(request: Request) -> Response:
     """Lets a hold go, at once; a payment under way is called off first."""
     await form(request, Nothing)
@@ -79,6 +83,7 @@ async def post_release(request: Request) -> Response:
     return await tried(request, act)
 
 
+@routes.post("/details")
 async def post_details(request: Request) -> Response:
     """Where a guest's tickets go."""
     asked = await form(request, DetailsForm)
@@ -90,6 +95,7 @@ async def post_details(request: Request) -> Response:
     return await tried(request, act, {"name": asked.name, "email": asked.email})
 
 
+@routes.post("/pay")
 async def post_pay(request: Request) -> Response:
     """Begins to pay, and leads to the gateway. The same attempt again leads to the same payment."""
     asked = await form(request, PayForm)
@@ -103,6 +109,7 @@ async def post_pay(request: Request) -> Response:
     return await tried(request, act, {"name": asked.name, "email": asked.email})
 
 
+@routes.post("/call-off")
 async def post_call_off(request: Request) -> Response:
     """Calls a payment off; too late if the money has been taken, and then the booking is confirmed."""
     await form(request, Nothing)
@@ -116,6 +123,7 @@ async def post_call_off(request: Request) -> Response:
     return await tried(request, act)
 
 
+@routes.get("/return")
 async def get_return(request: Request) -> Response:
     """The payer is back from the gateway: looks there at once, then shows the page, which says how it is."""
     visit, app = await visitor(request), get_app(request)
@@ -127,11 +135,13 @@ async def get_return(request: Request) -> Response:
     return see(page_of(booking))
 
 
+@routes.post("/return")
 async def post_return(request: Request) -> Response:
     """A gateway that sends its payers back by a form of its own; nothing in it is believed."""
     return see(f"/bookings/{_id(request)}/return")
 
 
+@routes.post("/again")
 async def post_again(request: Request) -> Response:
     """Holds the seats of a booking that has lapsed once more, or those offered instead."""
     asked = await form(request, AgainForm)
@@ -206,13 +216,4 @@ def _id(request: Request) -> str:
     return str(request.path_params["booking"])
 
 
-ROUTES = (
-    of_booking("POST", "extend", post_extend),
-    of_booking("POST", "release", post_release),
-    of_booking("POST", "details", post_details),
-    of_booking("POST", "pay", post_pay),
-    of_booking("POST", "call-off", post_call_off),
-    of_booking("GET", "return", get_return),
-    of_booking("POST", "return", post_return),
-    of_booking("POST", "again", post_again),
-)
+ROUTES = routes.all

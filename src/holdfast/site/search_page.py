@@ -16,13 +16,14 @@ from holdfast.site.search_form import PAGES_MAX, SIZE, Finding
 from holdfast.site.template_context import telling
 from holdfast.web.context import get_app
 from holdfast.web.responses import invalid
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 if TYPE_CHECKING:
     from holdfast.app import App
 
 
 FIELDS_MAX = 100
+routes = RouteTable(tag="site", bare=True)
 
 
 def finding_of(request: Request) -> Finding:
@@ -41,6 +42,7 @@ def asked_of(finding: Finding) -> SearchAsked:
         raise invalid(error) from None
 
 
+@routes.get("/find")
 async def get_find(request: Request) -> Response:
     app, spoken, finding = get_app(request), words(request), finding_of(request)
     understood(asked_of(finding))  # refuses before anything is kept
@@ -81,4 +83,4 @@ async def _found(app: "App", finding: Finding) -> SearchPage:
     return await search_page(app, search, search.offset // SIZE + 1)
 
 
-ROUTES = (Route(method="GET", path="/find", call=get_find, tag="site", bare=True),)
+ROUTES = routes.all

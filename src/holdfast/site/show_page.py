@@ -23,15 +23,17 @@ from holdfast.web.context import get_app
 from holdfast.web.idempotency import checked_key
 from holdfast.web.problems import engine_down, refused
 from holdfast.web.responses import answer
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 PAGE = "seats/show.html"
 TRIES_MAX = 3  # the best of a part is chosen from a map that others are taking from
 LATEST_MAX = 30  # bookings of somebody that are looked through for this show
 NUMBER_MAX = 2**62
 SHOWN = {State.HELD: "held", State.PAYING: "paying", State.CONFIRMED: "has"}
+routes = RouteTable(tag="site", bare=True)
 
 
+@routes.get("/shows/{show:int}")
 async def get_show(request: Request) -> Response:
     """The same for everybody: facts, prices, and forms that work without a script."""
     app, show_id, spoken = get_app(request), request.path_params["show"], words(request)
@@ -42,6 +44,7 @@ async def get_show(request: Request) -> Response:
     return await public(request, PAGE, (show_id,), make)
 
 
+@routes.post("/shows/{show:int}/hold")
 async def post_hold(request: Request) -> Response:
     """Hold what the form asks for, for whoever sends it; nobody has to sign up for that."""
     app, show_id = get_app(request), request.path_params["show"]
@@ -67,6 +70,7 @@ def _keeping(response: Response, cookies: Sequence[str]) -> Response:
     return response
 
 
+@routes.get("/shows/{show:int}/mine")
 async def get_mine(request: Request) -> Response:
     """What the one who looks at the page has of this show: for its script, as the page is everybody's."""
     app, show_id, visit = get_app(request), request.path_params["show"], await visit_of(request)
@@ -166,8 +170,4 @@ async def _map(app: Any, show_id: int) -> Any:
         return None
 
 
-ROUTES = (
-    Route(method="GET", path="/shows/{show:int}", call=get_show, tag="site", bare=True),
-    Route(method="POST", path="/shows/{show:int}/hold", call=post_hold, tag="site", bare=True),
-    Route(method="GET", path="/shows/{show:int}/mine", call=get_mine, tag="site", bare=True),
-)
+ROUTES = routes.all

@@ -29,9 +29,13 @@ from holdfast.tickets.transfer import Giver
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import BIGINT_MAX, Route
+from holdfast.web.routing import BIGINT_MAX, RouteTable
 
 NO_STORE = {"Cache-Control": "no-store"}
+BOOKING = "/bookings/{booking}/tickets"
+ONE = "/tickets/{ticket}"
+OF_BOOKING = (NoSuchBooking, NoTickets)
+routes = RouteTable(tag="tickets", role=Role.FAN)
 
 
 class PhoneBody(Struct, forbid_unknown_fields=True, frozen=True):
@@ -43,7 +47,8 @@ class TicketsAsked(Struct, forbid_unknown_fields=True, frozen=True):
     size: Annotated[int, Meta(ge=1, le=LISTED_MAX)] = 20
 
 
-async def get_tickets(request: Request) -> Response:
+@routes.get(BOOKING, answers={200: TicketList}, refusals=OF_BOOKING)
+async def list_booking_tickets(request: Request) -> Response:
     """The tickets of my booking.
 
     One a seat, with its code and the QR as a picture. A ticket that was given away is listed without a code.
@@ -54,7 +59,10 @@ async def get_tickets(request: Request) -> Response:
     return answer(200, TicketList([await page_of(request, one, me) for one in found]), NO_STORE)
 
 
-async def get_tickets_pdf(request: Request) -> Response:
+@routes.get(
+    BOOKING + ".pdf", answers={200: bytes}, refusals=(*OF_BOOKING, Busy), media_types=("application/pdf",)
+)
+async def get_booking_tickets_pdf(request: Request) -> Response:
     """The tickets of my booking, to print: three to a sheet."""
     booking, found = await _of_booking(request)
     me = await me_of(request)
@@ -62,14 +70,21 @@ async def get_tickets_pdf(request: Request) -> Response:
     return await _pdf(request, own, booking)
 
 
-async def get_tickets_ics(request: Request) -> Response:
+@routes.get(BOOKING + ".ics", answers={200: bytes}, refusals=OF_BOOKING, media_types=("text/calendar",))
+async def get_booking_calendar(request: Request) -> Response:
     """The show as an entry of a calendar. Read again, it moves the entry, or strikes it out."""
     booking, found = await _of_booking(request)
     file = await tickets_of(request).calendar(booking, found)
     return Response(file, 200, {**NO_STORE, **_attached("tickets.ics")}, "text/calendar")
 
 
-async def post_ticket_codes(request: Request) -> Response:
+@routes.post(
+    BOOKING + "/codes",
+    body=PhoneBody,
+    answers={200: LiveTicketList},
+    refusals=(*OF_BOOKING, FixedCode, NoSuchTicket, TicketVoid),
+)
+async def create_booking_ticket_codes(request: Request) -> Response:
     """Live codes for this phone, of every ticket of my booking.
 
     They change every `step_s` seconds and are good for the step before and after. A phone is whatever name it
@@ -81,14 +96,16 @@ async def post_ticket_codes(request: Request) -> Response:
     return await _live(request, [one for one in found if one.is_of(me.account_id, me.email)], body.phone)
 
 
-async def post_resend(request: Request) -> Response:
+@routes.post(BOOKING + "/resend", answers={204: None}, refusals=(*OF_BOOKING, ResendMax), keyed=True)
+async def resend_tickets(request: Request) -> Response:
     """Send me my tickets again."""
     booking, _ = await _of_booking(request)
     await tickets_of(request).resend(booking.show_id, booking.number, get_caller(request).account_id)
     return answer(204)
 
 
-async def list_my_tickets(request: Request) -> Response:
+@routes.get("/tickets", query=TicketsAsked, answers={200: TicketList}, refusals=(NoSuchTicket,))
+async def list_tickets(request: Request) -> Response:
     """My tickets, newest first: those I booked, and those I was given."""
     asked, me = query(TicketsAsked, request), await me_of(request)
     before = place_of(asked.before)[1] if asked.before else BIGINT_MAX
@@ -96,19 +113,29 @@ async def list_my_tickets(request: Request) -> Response:
     return answer(200, TicketList([await page_of(request, one, me) for one in found]), NO_STORE)
 
 
+@routes.get(ONE, answers={200: TicketPage}, refusals=(NoSuchTicket,))
 async def get_ticket(request: Request) -> Response:
     """One of my tickets."""
     ticket, me = await _own_ticket(request)
     return answer(200, await page_of(request, ticket, me), NO_STORE)
 
 
+@routes.get(
+    ONE + "/ticket.pdf", answers={200: bytes}, refusals=(NoSuchTicket, Busy), media_types=("application/pdf",)
+)
 async def get_ticket_pdf(request: Request) -> Response:
     """One of my tickets, to print."""
     ticket, _ = await _own_ticket(request)
     return await _pdf(request, [ticket], None)
 
 
-async def post_ticket_code(request: Request) -> Response:
+@routes.post(
+    ONE + "/codes",
+    body=PhoneBody,
+    answers={200: LiveTicketList},
+    refusals=(NoSuchTicket, NoTickets, FixedCode, TicketVoid),
+)
+async def create_ticket_codes(request: Request) -> Response:
     """The live code of one ticket, for this phone."""
     body = read(PhoneBody, await request.body())
     ticket, _ = await _own_ticket(request)
@@ -223,71 +250,4 @@ def _attached(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'inline; filename="{name}"', "X-Content-Type-Options": "nosniff"}
 
 
-def _route(method: str, path: str, **more: object) -> Route:
-    return Route(method=method, path=path, tag="tickets", role=Role.FAN, **more)  # type: ignore[arg-type]
-
-
-BOOKING = "/bookings/{booking}/tickets"
-ONE = "/tickets/{ticket}"
-OF_BOOKING = (NoSuchBooking, NoTickets)
-
-ROUTES = (
-    _route("GET", BOOKING, call=get_tickets, answers={200: TicketList}, refusals=OF_BOOKING),
-    _route(
-        "GET",
-        BOOKING + ".pdf",
-        call=get_tickets_pdf,
-        answers={200: bytes},
-        refusals=(*OF_BOOKING, Busy),
-        media_types=("application/pdf",),
-    ),
-    _route(
-        "GET",
-        BOOKING + ".ics",
-        call=get_tickets_ics,
-        answers={200: bytes},
-        refusals=OF_BOOKING,
-        media_types=("text/calendar",),
-    ),
-    _route(
-        "POST",
-        BOOKING + "/codes",
-        call=post_ticket_codes,
-        body=PhoneBody,
-        answers={200: LiveTicketList},
-        refusals=(*OF_BOOKING, FixedCode, NoSuchTicket, TicketVoid),
-    ),
-    _route(
-        "POST",
-        BOOKING + "/resend",
-        call=post_resend,
-        answers={204: None},
-        refusals=(*OF_BOOKING, ResendMax),
-        keyed=True,
-    ),
-    _route(
-        "GET",
-        "/tickets",
-        call=list_my_tickets,
-        query=TicketsAsked,
-        answers={200: TicketList},
-        refusals=(NoSuchTicket,),
-    ),
-    _route("GET", ONE, call=get_ticket, answers={200: TicketPage}, refusals=(NoSuchTicket,)),
-    _route(
-        "GET",
-        ONE + "/ticket.pdf",
-        call=get_ticket_pdf,
-        answers={200: bytes},
-        refusals=(NoSuchTicket, Busy),
-        media_types=("application/pdf",),
-    ),
-    _route(
-        "POST",
-        ONE + "/codes",
-        call=post_ticket_code,
-        body=PhoneBody,
-        answers={200: LiveTicketList},
-        refusals=(NoSuchTicket, NoTickets, FixedCode, TicketVoid),
-    ),
-)
+ROUTES = routes.all

@@ -11,7 +11,7 @@ from holdfast.errors import NoSuchRoute
 from holdfast.tickets.api import NO_STORE, PhoneBody, bound, live_ticket, printed_of, tickets_of
 from holdfast.tickets.mobile_page import policy, ticket_html
 from holdfast.web.responses import answer, read
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 STATIC = resources.files("holdfast.tickets") / "static"
 SHELL = Template((STATIC / "ticket.html").read_text())
@@ -23,8 +23,10 @@ SAFE = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 SCRIPTS = {name: (STATIC / name).read_bytes() for name in ("ticket.js", "worker.js")}
+routes = RouteTable(tag="pages", bare=True)
 
 
+@routes.get("/tickets/{link}")
 async def get_ticket_page(request: Request) -> Response:
     """A ticket for a phone; its address is the key to it."""
     ticket = await tickets_of(request).ticket_at(request.path_params["link"])
@@ -34,6 +36,7 @@ async def get_ticket_page(request: Request) -> Response:
     return Response(text, 200, {**NO_STORE, **SAFE}, "text/html")
 
 
+@routes.post("/tickets/{link}/code", body=PhoneBody)
 async def post_page_code(request: Request) -> Response:
     """The live code of the ticket on this page, for this phone."""
     body = read(PhoneBody, await request.body())
@@ -42,6 +45,7 @@ async def post_page_code(request: Request) -> Response:
     return answer(200, live_ticket(ticket, code, secret), NO_STORE)
 
 
+@routes.get("/tickets/files/{file}")
 async def get_ticket_script(request: Request) -> Response:
     name = request.path_params["file"]
     if name != "ticket.js":
@@ -49,6 +53,7 @@ async def get_ticket_script(request: Request) -> Response:
     return _script(name)
 
 
+@routes.get("/tickets/worker.js")
 async def get_ticket_worker(request: Request) -> Response:
     """The service worker: here, because one rules over what is beneath its own address."""
     return _script("worker.js")
@@ -60,16 +65,4 @@ def _script(name: str) -> Response:
     return Response(SCRIPTS[name], 200, headers, "text/javascript")
 
 
-ROUTES = (
-    Route(method="GET", path="/tickets/worker.js", call=get_ticket_worker, tag="pages", bare=True),
-    Route(method="GET", path="/tickets/files/{file}", call=get_ticket_script, tag="pages", bare=True),
-    Route(method="GET", path="/tickets/{link}", call=get_ticket_page, tag="pages", bare=True),
-    Route(
-        method="POST",
-        path="/tickets/{link}/code",
-        call=post_page_code,
-        tag="pages",
-        body=PhoneBody,
-        bare=True,
-    ),
-)
+ROUTES = routes.all

@@ -20,10 +20,19 @@ from holdfast.tickets.transfer_store import Transfers
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app
 from holdfast.web.responses import answer, read
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
+
+routes = RouteTable(tag="tickets", role=Role.FAN)
 
 
-async def post_transfer(request: Request) -> Response:
+@routes.post(
+    "/tickets/{ticket}/transfer",
+    body=TransferBody,
+    answers={200: TransferPage},
+    refusals=(NoSuchTicket, TicketUsed, TicketVoid, ToYourself, TransferMax, TransferTooLate),
+    keyed=True,
+)
+async def transfer_ticket(request: Request) -> Response:
     """Give a ticket to somebody else.
 
     Its code is dead at once. Who has an account by this address has the ticket; who has none gets it by
@@ -35,32 +44,16 @@ async def post_transfer(request: Request) -> Response:
     return answer(200, TransferPage(given.ticket_id, email, given.owner_email is None))
 
 
-async def delete_transfer(request: Request) -> Response:
+@routes.delete(
+    "/tickets/{ticket}/transfer",
+    answers={200: TicketPage},
+    refusals=(NoSuchTicket, NothingToTakeBack, TicketUsed, TicketVoid),
+)
+async def cancel_ticket_transfer(request: Request) -> Response:
     """Take a ticket back that waits for somebody to sign up."""
     place, me = place_of(request.path_params["ticket"]), await me_of(request)
     ticket = await Transfers(get_app(request).postgres).take_back(*place, me)
     return answer(200, await page_of(request, ticket, me))
 
 
-ROUTES = (
-    Route(
-        method="POST",
-        path="/tickets/{ticket}/transfer",
-        call=post_transfer,
-        tag="tickets",
-        body=TransferBody,
-        answers={200: TransferPage},
-        refusals=(NoSuchTicket, TicketUsed, TicketVoid, ToYourself, TransferMax, TransferTooLate),
-        role=Role.FAN,
-        keyed=True,
-    ),
-    Route(
-        method="DELETE",
-        path="/tickets/{ticket}/transfer",
-        call=delete_transfer,
-        tag="tickets",
-        answers={200: TicketPage},
-        refusals=(NoSuchTicket, NothingToTakeBack, TicketUsed, TicketVoid),
-        role=Role.FAN,
-    ),
-)
+ROUTES = routes.all

@@ -19,10 +19,11 @@ from holdfast.engines.metrics import metrics
 from holdfast.engines.migrate import plan
 from holdfast.web.context import get_app
 from holdfast.web.responses import answer
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 
 CHECK_WITHIN_S = 2.0  # whoever asks has little patience, and slower than this is down
 NO_STORE = {"Cache-Control": "no-store"}
+routes = RouteTable(tag="health", bare=True)
 
 State = Literal["up", "down"]
 
@@ -34,11 +35,13 @@ class Health(msgspec.Struct):
     migrations: str  # "done", the names of those to be taken, or what is wrong with them
 
 
+@routes.get("/healthz")
 async def get_healthz(request: Request) -> Response:
     """The process answers."""
     return answer(200, {"status": "alive"}, NO_STORE)
 
 
+@routes.get("/readyz")
 async def get_readyz(request: Request) -> Response:
     """Whether people may be sent here."""
     app, application = get_app(request), request.state.application
@@ -56,6 +59,7 @@ async def get_readyz(request: Request) -> Response:
     return answer(200 if health.status in ("ready", "degraded") else 503, health, NO_STORE)
 
 
+@routes.get("/metrics")
 async def get_metrics(request: Request) -> Response:
     """Counters and timings in the text format of Prometheus."""
     text = await asyncio.to_thread(metrics.text)
@@ -80,7 +84,4 @@ async def _up(check: Awaitable[Any]) -> Any:
         return None
 
 
-HEALTH_ROUTES: tuple[Route, ...] = tuple(
-    Route(method="GET", path=path, call=call, tag="health", bare=True)
-    for path, call in (("/healthz", get_healthz), ("/readyz", get_readyz), ("/metrics", get_metrics))
-)
+HEALTH_ROUTES = routes.all

@@ -1,17 +1,23 @@
-"""Routes as data, and finding one without a regular expression.
+"""Routes as data, declared above their handlers, and found without a regular expression.
 
-A subject ends its routes.py with `ROUTES: tuple[Route, ...]`. The same table serves the requests
-(web/asgi.py) and writes the API document (web/openapi.py), so that neither can promise what the other
-does not do.
+    routes = RouteTable(tag="sale", role=Role.FAN)
 
-A path is a chain of segments: `/shows/{show:int}/holds`. Each segment is one look-up in a dict; a fixed
-segment wins over an int, an int over a text. An int that PostgreSQL could not hold matches nothing.
+    @routes.post("/shows/{show:int}/holds", body=HoldBody, answers={201: BookingPage}, refusals=(SeatsTaken,))
+    async def hold_seats(request: Request) -> Response: ...
+
+    ROUTES = routes.all
+
+The same values serve the requests (web/asgi.py) and build the OpenAPI document (web/openapi.py), so the two
+cannot disagree.
+
+A path is a chain of segments. Each segment is one look-up in a dict; a fixed segment wins over an int, an int
+over a text. An int that does not fit into a PostgreSQL bigint matches nothing.
 """
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -29,6 +35,8 @@ PATH_KEPT_LENGTH_MAX = 200  # a stranger may send longer ones, and should not fi
 Call = Callable[[Request], Awaitable[Response]]
 Peek = Callable[[Scope], Response | None]
 Params = dict[str, str | int]
+C = TypeVar("C", bound=Call)
+A = TypeVar("A", bound=ASGIApp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +74,90 @@ class Route:
     @property
     def doc(self) -> str:
         return inspect.getdoc(self.call or self.asgi) or self.name
+
+
+class TableOptions(TypedDict, total=False):
+    """The fields of `Route` that a table sets for all its routes; a field left out has its default."""
+
+    peek: Peek | None
+    body: type | None
+    query: type | None
+    answers: Mapping[int, Any]
+    refusals: tuple[type[Refusal], ...]
+    role: Role | None
+    keyed: bool
+    takes_key: bool
+    media_types: tuple[str, ...]
+    body_bytes_max: int
+    body_limit: str
+    long_numbers: bool
+    bare: bool
+
+
+class RouteOptions(TableOptions, total=False):
+    """The fields of `Route` that a decorator sets."""
+
+    tag: str
+
+
+class RouteTable:
+    """The routes of one module, in the order in which the handlers are defined.
+
+    `prefix` comes before each path and `refusals` before those of each route; the other options are defaults
+    that a route may override. A handler with several paths has one decorator per path.
+    """
+
+    def __init__(self, *, tag: str, prefix: str = "", **defaults: Unpack[TableOptions]) -> None:
+        self._prefix = prefix
+        self._refusals = defaults.pop("refusals", ())
+        self._defaults: RouteOptions = {"tag": tag, **defaults}
+        self._routes: list[Route] = []
+        self._is_complete = False
+
+    def get(self, path: str = "", **options: Unpack[RouteOptions]) -> Callable[[C], C]:
+        return self._handler("GET", path, options)
+
+    def post(self, path: str = "", **options: Unpack[RouteOptions]) -> Callable[[C], C]:
+        return self._handler("POST", path, options)
+
+    def put(self, path: str = "", **options: Unpack[RouteOptions]) -> Callable[[C], C]:
+        return self._handler("PUT", path, options)
+
+    def patch(self, path: str = "", **options: Unpack[RouteOptions]) -> Callable[[C], C]:
+        return self._handler("PATCH", path, options)
+
+    def delete(self, path: str = "", **options: Unpack[RouteOptions]) -> Callable[[C], C]:
+        return self._handler("DELETE", path, options)
+
+    def stream(self, path: str = "", **options: Unpack[RouteOptions]) -> Callable[[A], A]:
+        """A GET whose handler is an ASGI application: it has no time limit."""
+
+        def add(app: A) -> A:
+            self._add(Route(method="GET", path=self._prefix + path, asgi=app, **self._merged(options)))
+            return app
+
+        return add
+
+    @property
+    def all(self) -> tuple[Route, ...]:
+        """Every route. Read it once, below the last handler: a route declared later would be lost."""
+        self._is_complete = True
+        return tuple(self._routes)
+
+    def _handler(self, method: str, path: str, options: RouteOptions) -> Callable[[C], C]:
+        def add(call: C) -> C:
+            self._add(Route(method=method, path=self._prefix + path, call=call, **self._merged(options)))
+            return call
+
+        return add
+
+    def _merged(self, options: RouteOptions) -> RouteOptions:
+        refusals = (*self._refusals, *options.get("refusals", ()))
+        return {**self._defaults, **options, "refusals": refusals}
+
+    def _add(self, route: Route) -> None:
+        assert not self._is_complete, f"{route.path} is declared below ROUTES = routes.all"
+        self._routes.append(route)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from starlette.responses import Response
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import Route
+from holdfast.web.routing import RouteTable
 from holdfast.webhooks_out.delivery import DeliveriesAsked, DeliveryList, DeliveryPage, Replayed, ReplaySince
 from holdfast.webhooks_out.endpoint import (
     EndpointChange,
@@ -25,9 +25,13 @@ from holdfast.webhooks_out.errors import (
 from holdfast.webhooks_out.store import OutgoingWebhooks
 
 NOT_KEPT = {"Cache-Control": "no-store"}
+ALL = "/admin/webhook-endpoints"
+ONE = ALL + "/{endpoint:int}"
+routes = RouteTable(tag="admin", role=Role.ORGANISER)
 
 
-async def post_webhook_endpoint(request: Request) -> Response:
+@routes.post(ALL, body=NewEndpoint, answers={201: MadeEndpoint}, refusals=(BadEndpointUrl, EndpointsMax))
+async def create_webhook_endpoint(request: Request) -> Response:
     """Be told facts of your events.
 
     Each is POSTed as JSON, signed after standardwebhooks.com with `secret`, which is told this once. The
@@ -38,47 +42,65 @@ async def post_webhook_endpoint(request: Request) -> Response:
     return answer(201, MadeEndpoint(page, secret), NOT_KEPT)
 
 
+@routes.get(ALL, answers={200: EndpointList})
 async def list_webhook_endpoints(request: Request) -> Response:
     """Where I am told; the newest first."""
     return answer(200, EndpointList(await _hooks(request).endpoints(_organiser_id(request))), NOT_KEPT)
 
 
+@routes.get(ONE, answers={200: EndpointPage}, refusals=(NoSuchEndpoint,))
 async def get_webhook_endpoint(request: Request) -> Response:
     """One of my endpoints."""
     return answer(200, await _hooks(request).endpoint(*_which(request)), NOT_KEPT)
 
 
-async def patch_webhook_endpoint(request: Request) -> Response:
+@routes.patch(
+    ONE, body=EndpointChange, answers={200: EndpointPage}, refusals=(NoSuchEndpoint, BadEndpointUrl)
+)
+async def update_webhook_endpoint(request: Request) -> Response:
     """Change where, what, or whether. Switched off, it misses facts; a replay brings them later."""
     change = read(EndpointChange, await request.body())
     return answer(200, await _hooks(request).change(*_which(request), change), NOT_KEPT)
 
 
+@routes.delete(ONE, answers={204: None}, refusals=(NoSuchEndpoint,))
 async def delete_webhook_endpoint(request: Request) -> Response:
     """Be told no more, and forget what was."""
     await _hooks(request).remove(*_which(request))
     return answer(204)
 
 
-async def post_webhook_secret(request: Request) -> Response:
+@routes.post(ONE + "/secret", answers={201: MadeEndpoint}, refusals=(NoSuchEndpoint,))
+async def rotate_webhook_secret(request: Request) -> Response:
     """Have a new secret, told this once. For a day the old one signs too: every delivery has both."""
     page, secret = await _hooks(request).change_secret(*_which(request))
     return answer(201, MadeEndpoint(page, secret), NOT_KEPT)
 
 
-async def list_deliveries(request: Request) -> Response:
+@routes.get(
+    ONE + "/deliveries", query=DeliveriesAsked, answers={200: DeliveryList}, refusals=(NoSuchEndpoint,)
+)
+async def list_webhook_deliveries(request: Request) -> Response:
     """What was sent to an endpoint, every try of it, and what is still to be; the newest fact first."""
     asked = query(DeliveriesAsked, request)
     return answer(200, await _hooks(request).deliveries(*_which(request), asked), NOT_KEPT)
 
 
-async def replay_delivery(request: Request) -> Response:
+@routes.post(
+    ONE + "/deliveries/{fact:int}/replay",
+    answers={200: DeliveryPage},
+    refusals=(NoSuchEndpoint, NoSuchDelivery, EndpointOff),
+)
+async def replay_webhook_delivery(request: Request) -> Response:
     """Send one fact again, whatever became of it."""
     fact_id = request.path_params["fact"]
     return answer(200, await _hooks(request).replay(*_which(request), fact_id), NOT_KEPT)
 
 
-async def replay_deliveries(request: Request) -> Response:
+@routes.post(
+    ONE + "/replay", body=ReplaySince, answers={200: Replayed}, refusals=(NoSuchEndpoint, EndpointOff)
+)
+async def replay_webhook_deliveries(request: Request) -> Response:
     """Send again whatever happened since a moment: what was missed or refused, or all of it."""
     body = read(ReplaySince, await request.body())
     count = await _hooks(request).replay_since(*_which(request), body.since, failed_only=body.failed_only)
@@ -99,92 +121,4 @@ def _which(request: Request) -> tuple[int, int | None]:
     return request.path_params["endpoint"], _organiser_id(request)
 
 
-ALL = "/admin/webhook-endpoints"
-ONE = ALL + "/{endpoint:int}"
-
-ROUTES = (
-    Route(
-        method="POST",
-        path=ALL,
-        call=post_webhook_endpoint,
-        tag="admin",
-        body=NewEndpoint,
-        answers={201: MadeEndpoint},
-        refusals=(BadEndpointUrl, EndpointsMax),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="GET",
-        path=ALL,
-        call=list_webhook_endpoints,
-        tag="admin",
-        answers={200: EndpointList},
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="GET",
-        path=ONE,
-        call=get_webhook_endpoint,
-        tag="admin",
-        answers={200: EndpointPage},
-        refusals=(NoSuchEndpoint,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="PATCH",
-        path=ONE,
-        call=patch_webhook_endpoint,
-        tag="admin",
-        body=EndpointChange,
-        answers={200: EndpointPage},
-        refusals=(NoSuchEndpoint, BadEndpointUrl),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="DELETE",
-        path=ONE,
-        call=delete_webhook_endpoint,
-        tag="admin",
-        answers={204: None},
-        refusals=(NoSuchEndpoint,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="POST",
-        path=ONE + "/secret",
-        call=post_webhook_secret,
-        tag="admin",
-        answers={201: MadeEndpoint},
-        refusals=(NoSuchEndpoint,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="GET",
-        path=ONE + "/deliveries",
-        call=list_deliveries,
-        tag="admin",
-        query=DeliveriesAsked,
-        answers={200: DeliveryList},
-        refusals=(NoSuchEndpoint,),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="POST",
-        path=ONE + "/deliveries/{fact:int}/replay",
-        call=replay_delivery,
-        tag="admin",
-        answers={200: DeliveryPage},
-        refusals=(NoSuchEndpoint, NoSuchDelivery, EndpointOff),
-        role=Role.ORGANISER,
-    ),
-    Route(
-        method="POST",
-        path=ONE + "/replay",
-        call=replay_deliveries,
-        tag="admin",
-        body=ReplaySince,
-        answers={200: Replayed},
-        refusals=(NoSuchEndpoint, EndpointOff),
-        role=Role.ORGANISER,
-    ),
-)
+ROUTES = routes.all
