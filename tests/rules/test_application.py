@@ -297,6 +297,26 @@ async def test_pages_let_nothing_foreign_in(client: httpx2.AsyncClient, path: st
     assert "://" not in response.text.replace("http://www.w3.org/2000/svg", "")
 
 
+async def test_the_reference_page_allows_its_icons_and_nothing_else(client: httpx2.AsyncClient) -> None:
+    reference, problems = await client.get("http://box/docs"), await client.get("http://box/problems")
+    policy = reference.headers["content-security-policy"]
+
+    assert policy.replace(" data:", "") == problems.headers["content-security-policy"]
+    assert "img-src 'self' data:;" in policy
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("file", ["swagger-ui.js", "swagger-ui.css"])
+async def test_the_reference_is_served_from_here(client: httpx2.AsyncClient, file: str) -> None:
+    page = await client.get("http://box/docs")
+    found = await client.get(f"http://box/docs/{file}")
+    again = await client.get(f"http://box/docs/{file}", headers={"If-None-Match": found.headers["etag"]})
+
+    assert f"/docs/{file}" in page.text
+    assert (found.status_code, again.status_code) == (200, 304)
+    assert len(found.content) > 100_000
+
+
 async def test_the_document_is_read_once(client: httpx2.AsyncClient) -> None:
     first = await client.get("/openapi.json")
     second = await client.get("/openapi.json", headers={"If-None-Match": first.headers["etag"]})

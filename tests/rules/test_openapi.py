@@ -1,14 +1,17 @@
-"""The API document says what the routes do: nothing missing, nothing that leads nowhere."""
+"""The OpenAPI document describes what the routes do: complete, valid and small."""
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import msgspec
 import pytest
 from msgspec import Meta, Struct
+from openapi_spec_validator import OpenAPIV31SpecValidator, validate
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.app import ROUTES
 from holdfast.errors import NoSuchShow, SeatsTaken
 from holdfast.web.caller import Role
 from holdfast.web.openapi import document
@@ -77,6 +80,10 @@ HEALTH = Route(method="GET", path="/healthz", call=get_health, tag="health", bar
 DOCUMENT = msgspec.json.decode(msgspec.json.encode(document([HOLD, SEARCH, HEALTH])))
 POST = DOCUMENT["paths"]["/shows/{show}/holds"]["post"]
 GET = DOCUMENT["paths"]["/shows"]["get"]
+WHOLE_BYTES = msgspec.json.encode(document(ROUTES))
+WHOLE = msgspec.json.decode(WHOLE_BYTES)
+BYTES_MAX = 300_000
+OPERATION_ID = re.compile(r"[a-z]+(_[a-z]+)+")
 
 
 def references(node: Any) -> Iterator[str]:
@@ -90,16 +97,68 @@ def references(node: Any) -> Iterator[str]:
             yield from references(child)
 
 
+def resolved(node: Any, within: Any = DOCUMENT) -> Any:
+    """What the node refers to; the node itself if it is not a reference."""
+    found = within
+    if "$ref" not in node:
+        return node
+    for part in node["$ref"].removeprefix("#/").split("/"):
+        found = found[part]
+    return found
+
+
 def codes(operation: Any, status: str) -> set[str]:
-    return set(operation["responses"][status]["content"]["application/problem+json"]["examples"])
+    response = resolved(operation["responses"][status])
+    schema = response["content"]["application/problem+json"]["schema"]
+    assert schema["$ref"] == "#/components/schemas/Problem"
+    found = set(schema["properties"]["code"]["enum"])
+    assert found == set(re.findall(r"\(/problems/(\w+)\)", response["description"]))
+    return found
+
+
+def named(parameters: Any) -> dict[str, Any]:
+    return {one["name"]: one for one in map(resolved, parameters)}
+
+
+def operations() -> list[Any]:
+    return [operation for path in WHOLE["paths"].values() for operation in path.values()]
+
+
+class TestTheWholeDocument:
+    def test_it_is_small(self) -> None:
+        assert len(WHOLE_BYTES) < BYTES_MAX
+
+    def test_it_is_valid(self) -> None:
+        validate(WHOLE, cls=OpenAPIV31SpecValidator)
+
+    def test_an_operation_id_is_a_verb_and_its_object(self) -> None:
+        """A generated client turns it into a function: `pay_booking(...)`, not `post_pay(...)`."""
+        ids = [operation["operationId"] for operation in operations()]
+
+        assert [one for one in ids if not OPERATION_ID.fullmatch(one)] == []
+        assert [one for one in ids if one.startswith(("post_", "put_", "patch_"))] == []
+
+    def test_every_operation_has_a_summary_of_one_line(self) -> None:
+        assert [one["operationId"] for one in operations() if not 0 < len(one["summary"]) <= 110] == []
+
+    def test_every_reference_leads_somewhere(self) -> None:
+        assert all(resolved({"$ref": reference}, WHOLE) for reference in references(WHOLE))
+
+    def test_every_component_is_used(self) -> None:
+        used = set(references(WHOLE))
+        kinds = ("schemas", "parameters", "headers", "responses")
+        unused = [
+            name
+            for kind in kinds
+            for name in WHOLE["components"][kind]
+            if f"#/components/{kind}/{name}" not in used
+        ]
+
+        assert unused == []
 
 
 def test_every_reference_leads_somewhere() -> None:
-    for reference in references(DOCUMENT):
-        node = DOCUMENT
-        for part in reference.removeprefix("#/").split("/"):
-            node = node[part]
-        assert node
+    assert all(resolved({"$ref": reference}) for reference in references(DOCUMENT))
 
 
 def test_words_come_from_the_docstring_without_the_address() -> None:
@@ -113,7 +172,7 @@ def test_bare_routes_are_not_part_of_it() -> None:
 
 
 def test_a_path_value_is_a_number_that_the_ledger_holds() -> None:
-    assert POST["parameters"][0] == {
+    assert resolved(POST["parameters"][0]) == {
         "name": "show",
         "in": "path",
         "required": True,
@@ -122,7 +181,7 @@ def test_a_path_value_is_a_number_that_the_ledger_holds() -> None:
 
 
 def test_query_fields_become_parameters_and_no_schema() -> None:
-    by_name = {one["name"]: one for one in GET["parameters"]}
+    by_name = named(GET["parameters"])
 
     assert set(by_name) == {"words", "page", "kinds", "If-None-Match"}
     assert by_name["words"]["description"] == "What to look for."
@@ -152,7 +211,7 @@ def test_who_must_sign_in_is_said() -> None:
 
 
 def test_the_key_is_a_header() -> None:
-    assert "Idempotency-Key" in {one["name"] for one in POST["parameters"]}
+    assert "Idempotency-Key" in named(POST["parameters"])
 
 
 def test_the_example_of_a_body_is_a_body() -> None:

@@ -9,9 +9,9 @@ from starlette.responses import Response
 from holdfast import errors as every_refusal
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import Busy, MethodNotAllowed, NotSignedIn, Refusal, SeatsTaken, TooManyRequests
-from holdfast.web.docs import problem_index, problem_page, prose
 from holdfast.web.problems import Page, broken, engine_down, page_of, pages, refusals, refused
 from holdfast.web.rate_limits import limit_headers
+from holdfast.web.reference import problem_index, problem_page, prose
 
 REFUSALS = sorted(refusals(), key=lambda refusal: refusal.code)
 RESERVED = {"type", "title", "status", "code", "request_id"}

@@ -29,12 +29,12 @@ from holdfast.web.auth import Guards, RawHeaders, TokenVerifier, read_body, refu
 from holdfast.web.card_number import refuse_card_number_in_query, refuse_card_numbers
 from holdfast.web.cors import Cors
 from holdfast.web.deadlines import Deadlines
-from holdfast.web.docs import docs_routes
 from holdfast.web.health import HEALTH_ROUTES
 from holdfast.web.idempotency import Keys, KeyUse
 from holdfast.web.log import REQUEST_ID
 from holdfast.web.other_roles import here
 from holdfast.web.problems import broken, engine_down, refused
+from holdfast.web.reference import reference_routes
 from holdfast.web.responses import Answer
 from holdfast.web.routing import Route, Table
 
@@ -75,7 +75,7 @@ class Application:
         self._apology = apology
         routes = tuple(routes)
         served = routes if only is None else tuple(here(route, only) for route in routes)
-        self._table = Table((*served, *docs_routes(routes), *HEALTH_ROUTES))
+        self._table = Table((*served, *reference_routes(routes), *HEALTH_ROUTES))
         self._id_prefix = secrets.token_hex(5)  # with a counter: unique without asking for entropy each time
         self._ids = count(1)
         self.is_draining = False  # /readyz says so: whoever balances the load sends nobody new

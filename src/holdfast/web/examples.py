@@ -1,11 +1,15 @@
-"""An example of what a JSON schema describes: its own examples where it has some, else the plainest value."""
+"""Builds an example of a request body from its JSON schema. No I/O.
+
+A field's own examples come first, then its default, then the plainest value of its type. Optional fields are
+left out: many exclude each other.
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
 
-# What text looks like by its format; anything else is "text".
+# A text by its format; any other is "text".
 TEXTS = {
     "date-time": "2031-05-01T19:30:00Z",
     "date": "2031-05-01",
@@ -19,10 +23,7 @@ DEPTH_MAX = 12
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """`is_sparse`: only what must be there, as in a request; an answer shows all it may have."""
-
     components: Json
-    is_sparse: bool = False
 
     def of(self, schema: Json, depth: int = 0) -> Any:
         if "$ref" in schema:
@@ -35,7 +36,7 @@ class Examples:
         if "enum" in schema:
             return schema["enum"][0]
         if "anyOf" in schema:
-            # "or null" is written last; the first choice says more.
+            # msgspec puts null last.
             return self.of(schema["anyOf"][0], depth + 1)
         return self._plain(schema, depth)
 
@@ -55,10 +56,8 @@ class Examples:
         return None
 
     def _fields(self, schema: Json, depth: int) -> Json:
-        names = list(schema.get("properties", ()))
-        if self.is_sparse:
-            # Where nothing must be there, one thing must: the first is the usual one.
-            names = schema.get("required") or names[:1]
+        # A body whose fields are all optional needs one of them: the first is the usual one.
+        names = schema.get("required") or list(schema.get("properties", ()))[:1]
         return {name: self.of(schema["properties"][name], depth + 1) for name in names}
 
     def _items(self, schema: Json, depth: int) -> list[Any]:

@@ -1,11 +1,15 @@
-"""The API document (OpenAPI 3.1), from the table that serves the requests and the structs that check them.
+"""The OpenAPI 3.1 document, built from the table that serves the requests and the structs that check them.
 
-It is meant to be exact: every status an operation can answer with is there, with the codes it may carry, and
-nothing else is. tests/journeys/test_schemathesis.py holds a running server to it.
+It is exact: it lists every status an operation can return, with the problem codes that status may carry, and
+no others. tests/journeys/test_schemathesis.py compares a running server with it.
+
+What several operations share is a component and appears once: schemas, path parameters, headers, and problem
+responses that list the same codes.
 """
 
+import inspect
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
@@ -35,44 +39,47 @@ from holdfast.web.caller import Role
 from holdfast.web.card_number import CardNumber
 from holdfast.web.examples import Examples
 from holdfast.web.problems import ENGINE_DOWN, PROBLEM_JSON, Page, Problem, page_of
-from holdfast.web.routing import API, BIGINT_MAX, Route, params_of
+from holdfast.web.routing import API, BIGINT_MAX, Param, Route, params_of
 
 Json = dict[str, Any]
+Codes = tuple[Page, ...]  # the problems of one status of one operation, ordered by code
 
-REF = "#/components/schemas/{name}"
+SCHEMA_REF = "#/components/schemas/{name}"
 LEADING_ROUTE = re.compile(r"^[A-Z]+ /\S*: ")
 PATH_KIND = re.compile(r":int}")
 ABOUT = """\
-Browse what is on, hold seats, book them. JSON in snake_case, times in RFC 3339 UTC, money in minor units.
+Browse events, hold seats, pay, get tickets. JSON in snake_case, times in RFC 3339 UTC, money in minor units.
 
-Every refusal is a problem+json with a stable `code`; its `type` leads to a page that says what to do next.
-Send an `Idempotency-Key` with every POST: a retry with the same key has one effect and gets the same answer.
+Every error is a problem+json (RFC 9457) with a stable `code`; its `type` links to a page that explains it.
+Send an `Idempotency-Key` with every POST: a retry with the same key acts once and gets the same response.
 """
 STATUS_WORDS = {
-    200: "Done",
-    201: "Made",
-    202: "Accepted",
+    200: "OK",
+    201: "Created",
+    202: "Accepted; not finished yet",
     204: "Done, no body",
-    304: "You have it already",
+    304: "Not modified since the ETag you sent",
 }
-KEY_HEADER: Json = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "description": "1 to 255 visible ASCII characters; new for each new request, the same for a retry.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
-    "example": "5f3c9a52-6d0b-4f7e-9d1c-2f1f4b8f7c11",
-}
-ETAG_HEADER: Json = {
-    "name": "If-None-Match",
-    "in": "header",
-    "required": False,
-    "description": "The ETag you have. When nothing changed the answer is 304, without a body.",
-    "schema": {"type": "string"},
+HEADER_PARAMETERS: Json = {
+    "Idempotency-Key": {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": False,
+        "description": "1 to 255 visible ASCII characters; new for each new request, the same for a retry.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+        "example": "5f3c9a52-6d0b-4f7e-9d1c-2f1f4b8f7c11",
+    },
+    "If-None-Match": {
+        "name": "If-None-Match",
+        "in": "header",
+        "required": False,
+        "description": "The ETag you have. If nothing changed, the response is 304 without a body.",
+        "schema": {"type": "string"},
+    },
 }
 RESPONSE_HEADERS: Json = {
     "X-Request-Id": {
-        "description": "Under this id the request is in our logs.",
+        "description": "The id under which our logs have this request.",
         "schema": {"type": "string"},
     },
     "Retry-After": {
@@ -84,28 +91,35 @@ RESPONSE_HEADERS: Json = {
 
 def document(routes: Iterable[Route]) -> Json:
     documented = [route for route in routes if not route.bare]
-    schemas = Schemas(documented)
-    paths: dict[str, Json] = defaultdict(dict)
-    for route in documented:
-        paths[PATH_KIND.sub("}", route.path)][route.method.lower()] = operation(route, schemas)
     names = [route.name for route in documented]
     assert len(names) == len(set(names)), f"operation names must be unique: {sorted(names)}"
+    schemas, problems = Schemas(documented), ProblemResponses(documented)
+    paths: dict[str, Json] = defaultdict(dict)
+    for route in documented:
+        paths[PATH_KIND.sub("}", route.path)][route.method.lower()] = operation(route, schemas, problems)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Holdfast", "version": version("holdfast"), "description": ABOUT},
+        "info": {
+            "title": "Holdfast",
+            "version": version("holdfast"),
+            "description": ABOUT,
+            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+        },
         "servers": [{"url": API}],
         "tags": [{"name": tag} for tag in dict.fromkeys(route.tag for route in documented)],
         "paths": dict(paths),
         "components": {
             "schemas": schemas.components,
+            "parameters": {**path_parameters(documented), **HEADER_PARAMETERS},
             "headers": RESPONSE_HEADERS,
+            "responses": problems.components,
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
         },
     }
 
 
 class Schemas:
-    """The JSON schema of every type that the routes name, shared through components."""
+    """The JSON schema of every type that the routes name."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         kinds: list[Any] = [Problem]
@@ -113,10 +127,11 @@ class Schemas:
             named = (route.body, route.query, *route.answers.values())
             kinds += [kind for kind in named if kind is not None and kind not in kinds]
         queries = {route.query for route in routes if route.query}
-        found, self.components = msgspec.json.schema_components(kinds, ref_template=REF)
+        found, self.components = msgspec.json.schema_components(kinds, ref_template=SCHEMA_REF)
         self._schemas = list(zip(kinds, found, strict=True))
-        _name_times(self.components)
-        # A query is no JSON object on the wire: its fields become parameters one by one.
+        for schema in self.components.values():
+            _tidy(schema)
+        # A query is not a JSON object on the wire: each field becomes a parameter.
         self._queries = {kind: self.components.pop(self._name(kind)) for kind in queries}
 
     def of(self, kind: Any) -> Json:
@@ -124,26 +139,32 @@ class Schemas:
 
     def query(self, kind: type) -> Json:
         properties: Json = self._queries[kind].get("properties", {})
-        return {name: _never_null(schema) for name, schema in properties.items()}
+        return {name: _without_null(schema) for name, schema in properties.items()}
 
-    def example(self, kind: Any, *, is_sparse: bool = False) -> object:
-        return Examples(self.components, is_sparse).of(self.of(kind))
+    def example(self, kind: Any) -> object:
+        """A request body with the required fields only."""
+        return Examples(self.components).of(self.of(kind))
 
     def _name(self, kind: Any) -> str:
         return str(self.of(kind)["$ref"]).rsplit("/", 1)[-1]
 
 
-def _name_times(components: Json) -> None:
-    """msgspec does not say what kind of text a datetime is. Our names do: `_at` is a time in RFC 3339."""
-    for schema in components.values():
-        for name, field in schema.get("properties", {}).items():
-            for choice in field.get("anyOf", [field]) if name.endswith("_at") else ():
-                if choice.get("type") == "string":
-                    choice["format"] = "date-time"
+def _tidy(schema: Json) -> None:
+    """What msgspec leaves to us: the docstring's indent, a title that repeats the name, and formats of times.
+
+    By our naming rule, a field named `…_at` is an RFC 3339 time.
+    """
+    schema.pop("title", None)
+    if "description" in schema:
+        schema["description"] = inspect.cleandoc(schema["description"])
+    for name, field in schema.get("properties", {}).items():
+        for choice in field.get("anyOf", [field]) if name.endswith("_at") else ():
+            if choice.get("type") == "string":
+                choice["format"] = "date-time"
 
 
-def _never_null(schema: Json) -> Json:
-    """What may be left out of a query is `None` to us, but nobody can send null in one."""
+def _without_null(schema: Json) -> Json:
+    """An optional query field is `None` in the struct, but a query string cannot contain null."""
     choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
     kept = {name: value for name, value in schema.items() if (name, value) != ("default", None)}
     if len(choices) == 1:
@@ -152,83 +173,129 @@ def _never_null(schema: Json) -> Json:
     return kept
 
 
-def operation(route: Route, schemas: Schemas) -> Json:
+class ProblemResponses:
+    """Problem responses. A set of codes that several operations return under one status is a component."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        sets = Counter(codes for route in routes for codes in problems_by_status(route).values())
+        self._shared = {codes: _component_name(codes) for codes, uses in sets.items() if uses > 1}
+        self.components = {name: problem_response(codes) for codes, name in self._shared.items()}
+
+    def of(self, codes: Codes) -> Json:
+        if (name := self._shared.get(codes)) is not None:
+            return {"$ref": f"#/components/responses/{name}"}
+        return problem_response(codes)
+
+
+def _component_name(codes: Codes) -> str:
+    """BusyOrTimedOut"""
+    return "Or".join(page.code.title().replace("_", "") for page in codes)
+
+
+def operation(route: Route, schemas: Schemas, problems: ProblemResponses) -> Json:
     summary, _, description = route.doc.partition("\n")
     summary = LEADING_ROUTE.sub("", summary).strip().rstrip(".")
-    said: Json = {
+    found: Json = {
         "operationId": route.name,
         "tags": [route.tag],
         "summary": summary[:1].upper() + summary[1:],
         "description": description.strip(),
         "parameters": parameters(route, schemas),
-        "responses": responses(route, schemas),
+        "responses": responses(route, schemas, problems),
         "security": [{"bearer": []}] if route.role else [],
     }
     if route.role:
-        said["x-role"] = str(route.role)
+        found["x-role"] = str(route.role)
     if route.body is not None:
-        content = {"schema": schemas.of(route.body), "example": schemas.example(route.body, is_sparse=True)}
-        said["requestBody"] = {"required": True, "content": {"application/json": content}}
-    return {name: value for name, value in said.items() if value or name == "security"}
+        content = {"schema": schemas.of(route.body), "example": schemas.example(route.body)}
+        found["requestBody"] = {"required": True, "content": {"application/json": content}}
+    return {name: value for name, value in found.items() if value or name == "security"}
 
 
 def parameters(route: Route, schemas: Schemas) -> list[Json]:
-    whole = {"type": "integer", "minimum": 1, "maximum": BIGINT_MAX}
-    text = {"type": "string", "minLength": 1}
-    found: list[Json] = [
-        {"name": p.name, "in": "path", "required": True, "schema": whole if p.is_int else text}
-        for p in params_of(route.path)
-    ]
+    found = [_parameter_ref(_parameter_name(param)) for param in params_of(route.path)]
     if route.query is not None:
         for name, schema in schemas.query(route.query).items():
-            described = {"description": schema["description"]} if "description" in schema else {}
+            described = {"description": schema.pop("description")} if "description" in schema else {}
             found.append({"name": name, "in": "query", "required": False, **described, "schema": schema})
     if route.keyed or route.takes_key:
-        found.append(KEY_HEADER)
+        found.append(_parameter_ref("Idempotency-Key"))
     if 304 in route.answers:
-        found.append(ETAG_HEADER)
+        found.append(_parameter_ref("If-None-Match"))
     return found
 
 
-def responses(route: Route, schemas: Schemas) -> Json:
-    said: Json = {}
+def path_parameters(routes: Iterable[Route]) -> Json:
+    whole = {"type": "integer", "minimum": 1, "maximum": BIGINT_MAX}
+    text = {"type": "string", "minLength": 1}
+    return {
+        _parameter_name(param): {
+            "name": param.name,
+            "in": "path",
+            "required": True,
+            "schema": whole if param.is_int else text,
+        }
+        for route in routes
+        for param in params_of(route.path)
+    }
+
+
+def _parameter_name(param: Param) -> str:
+    """A text and a number may have the same name in two paths."""
+    return f"{param.name}-number" if param.is_int else param.name
+
+
+def _parameter_ref(name: str) -> Json:
+    return {"$ref": f"#/components/parameters/{name}"}
+
+
+def responses(route: Route, schemas: Schemas, problems: ProblemResponses) -> Json:
+    found: Json = {}
     for status, kind in route.answers.items():
-        content: Json = {"description": STATUS_WORDS.get(status, "Answer")}
+        response: Json = {"description": STATUS_WORDS.get(status, "Response"), **_headers("X-Request-Id")}
         if kind is not None:
-            example = {"schema": schemas.of(kind), "example": schemas.example(kind)}
-            content["content"] = {
-                media: example if media.endswith("json") else {} for media in route.media_types
-            }
-        said[str(status)] = content
-    by_status: dict[int, list[Page]] = defaultdict(list)
-    for page in problems_of(route):
-        by_status[page.status].append(page)
-    for status, pages in sorted(by_status.items()):
-        said[str(status)] = problem_response(pages, schemas)
-    for status_text, response in said.items():
-        named = ("X-Request-Id", "Retry-After") if status_text in ("429", "503") else ("X-Request-Id",)
-        response["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in named}
-    return said
+            schema = schemas.of(kind)
+            response["content"] = {media: _content(media, schema) for media in route.media_types}
+        found[str(status)] = response
+    for status, codes in sorted(problems_by_status(route).items()):
+        found[str(status)] = problems.of(codes)
+    return found
 
 
-def problem_response(pages: list[Page], schemas: Schemas) -> Json:
-    codes = {"properties": {"code": {"enum": [page.code for page in pages]}}}
-    examples = {page.code: {"summary": page.title, "value": example_problem(page)} for page in pages}
-    body = {"schema": {"allOf": [schemas.of(Problem), codes]}, "examples": examples}
-    lines = [f"- [`{page.code}`]({page.type}): {page.title}" for page in pages]
-    return {"description": "\n".join(lines), "content": {PROBLEM_JSON: body}}
+def _content(media: str, schema: Json) -> Json:
+    """Only JSON has a schema in OpenAPI 3.1. The events of a stream are JSON too, each by itself."""
+    if media.endswith("json"):
+        return {"schema": schema}
+    return {"x-event-schema": schema} if media == "text/event-stream" else {}
 
 
-def example_problem(page: Page) -> Json:
-    known = Problem(page.type, page.title, page.status, page.code, page.happened, "0f9c2a7d411a2b")
-    example: Json = msgspec.to_builtins(known)
-    return example
+def problem_response(codes: Codes) -> Json:
+    """The enum beside the reference is for validators; generated clients see one Problem type everywhere."""
+    schema = {
+        "$ref": SCHEMA_REF.format(name=Problem.__name__),
+        "properties": {"code": {"enum": [page.code for page in codes]}},
+    }
+    lines = [f"- [`{page.code}`]({page.type}): {page.title}" for page in codes]
+    waits = ("Retry-After",) if codes[0].status in (429, 503) else ()
+    return {
+        "description": "\n".join(lines),
+        **_headers("X-Request-Id", *waits),
+        "content": {PROBLEM_JSON: {"schema": schema}},
+    }
 
 
-def problems_of(route: Route) -> list[Page]:
-    """Every problem this route can answer with: its own, and those the layer around it adds."""
+def _headers(*names: str) -> Json:
+    return {"headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names}}
+
+
+def problems_by_status(route: Route) -> dict[int, Codes]:
+    """Every problem this route can return: its own, and those that the dispatch around it adds."""
     own: list[type[Refusal]] = [*route.refusals, *always_possible(route)]
-    return [*(page_of(refusal) for refusal in dict.fromkeys(own)), ENGINE_DOWN]
+    pages = {page_of(refusal) for refusal in own} | {ENGINE_DOWN}
+    by_status: dict[int, list[Page]] = defaultdict(list)
+    for page in sorted(pages, key=lambda page: page.code):
+        by_status[page.status].append(page)
+    return {status: tuple(found) for status, found in by_status.items()}
 
 
 def always_possible(route: Route) -> list[type[Refusal]]:

@@ -11,6 +11,7 @@ import inspect
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
@@ -28,12 +29,12 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 class Problem(msgspec.Struct):
     """What every refusal looks like (RFC 9457). Single codes carry more fields: see their page."""
 
-    type: str
-    title: str
-    status: int
-    code: str
+    type: Annotated[str, msgspec.Meta(examples=["/problems/busy"])]
+    title: Annotated[str, msgspec.Meta(examples=["Too busy at this moment"])]
+    status: Annotated[int, msgspec.Meta(examples=[503])]
+    code: Annotated[str, msgspec.Meta(examples=["busy"])]
     detail: str
-    request_id: str
+    request_id: Annotated[str, msgspec.Meta(examples=["0f9c2a7d411a2b"])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,18 @@
-"""Pages for people who write programs: the reference at /docs, and /problems with a page for every code.
+"""Pages for API users: the reference at /docs, and /problems with one page per problem code.
 
-Everything comes from this package, so that it works without any other network, and the policy lets nothing
-else in: no script or style but our own files, no frame around us.
+The reference is Swagger UI, from the files that the offapi package carries: no browser loads anything from
+another host. The policy of these pages allows our own files only. On the page of Swagger UI it also allows
+data: images, because the style sheet contains its icons as such.
 """
 
 import hashlib
 import html
 import re
 from collections.abc import Iterable
+from functools import cache
 from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
 from string import Template
 
 import msgspec
@@ -17,9 +21,10 @@ from starlette.responses import Response
 
 from holdfast.errors import NoSuchRoute
 from holdfast.web.openapi import document
-from holdfast.web.problems import Page, pages
+from holdfast.web.problems import Page
+from holdfast.web.problems import pages as problem_pages
 from holdfast.web.responses import unchanged
-from holdfast.web.routing import API, Route
+from holdfast.web.routing import API, Route, RouteTable
 
 STATIC = resources.files("holdfast.web") / "static"
 KINDS = {
@@ -33,15 +38,18 @@ POLICY = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "img-src 'self'",
+        "img-src 'self'{images}",
         "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
     )
 )
+STRICT = POLICY.format(images="")
+REFERENCE = POLICY.format(images=" data:")
+# Name here → file of the offapi package.
+SWAGGER_UI = {"swagger-ui.js": "swagger_bundle.js", "swagger-ui.css": "swagger_style.css"}
 SAFE = {
-    "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -50,11 +58,11 @@ CODE = re.compile(r"`([^`]+)`")
 
 
 class File:
-    """Content that is the same for everybody until the next release: asked for again, it costs a 304."""
+    """Content that changes only with a release: a client that has it gets a 304."""
 
-    def __init__(self, content: bytes, media_type: str) -> None:
+    def __init__(self, content: bytes, media_type: str, policy: str = STRICT) -> None:
         self.etag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
-        headers = {"ETag": self.etag, "Cache-Control": "no-cache", **SAFE}
+        headers = {"ETag": self.etag, "Cache-Control": "no-cache", "Content-Security-Policy": policy, **SAFE}
         self._response = Response(content, 200, headers, media_type)
 
     def answer(self, request: Request) -> Response:
@@ -63,11 +71,28 @@ class File:
 
 def _static() -> dict[str, File]:
     named = ((entry.name, entry.name.rsplit(".", 1)[-1], entry.read_bytes()) for entry in STATIC.iterdir())
-    return {name: File(content, KINDS[kind]) for name, kind, content in named if kind in KINDS}
+    return {
+        name: File(content, KINDS[kind], REFERENCE if name == "docs.html" else STRICT)
+        for name, kind, content in named
+        if kind in KINDS
+    }
+
+
+@cache
+def swagger_ui(name: str) -> File:
+    """A file of Swagger UI, read when it is first requested: most processes never serve its 1.6 MB.
+
+    The folder is located without importing the package, whose import builds pages of 9 MB in memory.
+    """
+    spec = find_spec("offapi")
+    assert spec is not None
+    assert spec.origin is not None
+    content = (Path(spec.origin).parent / SWAGGER_UI[name]).read_bytes()
+    return File(content, KINDS[name.rsplit(".", 1)[-1]])
 
 
 def _problem_files() -> dict[str, File]:
-    known = pages()
+    known = problem_pages()
     shell = Template((STATIC / "problem.html").read_text())
 
     def page(title: str, content: str) -> File:
@@ -83,20 +108,20 @@ def problem_page(page: Page) -> str:
     return (
         f'<p><span class="pill">{page.status}</span> <code>{html.escape(page.code)}</code></p>\n'
         f"<h1>{html.escape(page.title)}</h1>\n{paragraphs}\n"
-        '<p class="quiet">The answer that brought you here has a <code>request_id</code>; '
-        "with it, the operator finds what happened.</p>"
+        '<p class="quiet">The response that linked here contains a <code>request_id</code>. '
+        "With it, the operator can find the request in the logs.</p>"
     )
 
 
 def problem_index(known: Iterable[Page]) -> str:
     rows = "\n".join(
         f'<tr><td><a href="{page.type}">{html.escape(page.code)}</a></td>'
-        f'<td class="sort">{page.status}</td><td>{prose(page.happened)}</td></tr>'
+        f'<td class="status">{page.status}</td><td>{prose(page.happened)}</td></tr>'
         for page in known
     )
     return (
-        "<h1>Problems</h1>\n<p>Every way the box office says no. A refusal is a JSON object with one of "
-        "these codes, and codes do not change.</p>\n"
+        "<h1>Problems</h1>\n<p>Every error that the API returns. An error is a JSON object with one of "
+        "these codes; codes do not change.</p>\n"
         f'<table class="fields"><tbody>\n{rows}\n</tbody></table>'
     )
 
@@ -106,7 +131,7 @@ def prose(text: str) -> str:
 
 
 class Pages:
-    """The pages of one application; all of them are made when it starts."""
+    """The pages of one application, rendered at start-up."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._static = _static()
@@ -118,6 +143,8 @@ class Pages:
 
     async def get_docs_file(self, request: Request) -> Response:
         name = request.path_params["file"]
+        if name in SWAGGER_UI:
+            return swagger_ui(name).answer(request)
         if name not in self._static or name.endswith(".html"):
             raise NoSuchRoute
         return self._static[name].answer(request)
@@ -134,16 +161,12 @@ class Pages:
         return self._document.answer(request)
 
 
-def docs_routes(routes: Iterable[Route]) -> tuple[Route, ...]:
+def reference_routes(routes: Iterable[Route]) -> tuple[Route, ...]:
     """The routes that describe `routes`."""
-    served = Pages(routes)
-    by_path = {
-        "/docs": served.get_docs,
-        "/docs/{file}": served.get_docs_file,
-        "/problems": served.get_problems,
-        "/problems/{code}": served.get_problem,
-        f"{API}/openapi.json": served.get_openapi,
-    }
-    return tuple(
-        Route(method="GET", path=path, call=call, tag="docs", bare=True) for path, call in by_path.items()
-    )
+    pages, table = Pages(routes), RouteTable(tag="docs", bare=True)
+    table.get("/docs")(pages.get_docs)
+    table.get("/docs/{file}")(pages.get_docs_file)
+    table.get("/problems")(pages.get_problems)
+    table.get("/problems/{code}")(pages.get_problem)
+    table.get(f"{API}/openapi.json")(pages.get_openapi)
+    return table.all
