@@ -15,8 +15,8 @@ from bench.figure import Figure
 from bench.front import Browse, Edge, browse, edge
 from bench.load import Load, Run, run
 from bench.stage import Q, Stage, shows, stage, tokens, workers
-from tests.cast import API, a_layout
-from tests.storms.watched import audience
+from tests.support.shows import API, a_layout
+from tests.support.watched_show import audience
 
 SHOWS_A_RUN = 500  # of 200 seats: more than a run can sell
 PEOPLE = 2_000

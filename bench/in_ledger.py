@@ -11,7 +11,7 @@ import asyncpg
 from bench.figure import Figure
 from bench.stage import Q, shows, stage
 from holdfast.bookings import Opened, Opening
-from tests.cast import a_layout
+from tests.support.shows import a_layout
 
 CALLERS = 128
 POOL = 20

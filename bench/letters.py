@@ -19,10 +19,10 @@ from typing import Any
 
 from bench.figure import Figure
 from bench.stage import Q
-from tests.cast import a_layout
-from tests.patience import until
-from tests.storms.office import Office, office
-from tests.storms.post_office import DROPPING, FINE, REFUSING, SLOW, PostOffice, post_office
+from tests.fakes.mail_server_process import DROPPING, FINE, REFUSING, SLOW, PostOffice, post_office
+from tests.support.box_office import Office, office
+from tests.support.shows import a_layout
+from tests.support.wait import until
 
 RATE = 10  # purchases a second: a worker writes more letters than that, so none pile up in a healthy run
 SECONDS = 30

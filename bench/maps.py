@@ -17,7 +17,7 @@ from bench.figure import Figure
 from bench.stage import Stage, shows, stage, workers
 from holdfast.demo.stadium import stadium
 from holdfast.layouts import Layout
-from tests.patience import until
+from tests.support.wait import until
 from tools.browser import DESKTOP, PHONE, chromium
 
 PAINT_MS_MAX, PAINT_SLOW_MS_MAX, FRAME_MS_MAX, CHANGE_MS_MAX = 400.0, 1200.0, 20.0, 5.0

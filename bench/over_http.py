@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.figure import Figure
 from bench.load import Load, Run, run
 from bench.stage import Stage, shows, stage, tokens, workers
-from tests.cast import a_layout
+from tests.support.shows import a_layout
 
 SECONDS = 4
 SHOWS_A_RUN = 500  # of 200 seats: more than a run can sell

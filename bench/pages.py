@@ -21,7 +21,7 @@ from bench.front import Browse, browse
 from bench.load import Load, run
 from bench.stage import Stage, stage, tokens, workers
 from holdfast.demo.seed import populate
-from tests.cast import API
+from tests.support.shows import API
 from tools.browser import PHONE, chromium
 
 BYTES_MAX = 100_000

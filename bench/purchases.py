@@ -21,8 +21,8 @@ from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.gateways.sandbox import api_key
 from holdfast.payments.payment import Ask, Payment
 from holdfast.payments.store import Came
-from tests.cast import a_layout
-from tests.patience import until
+from tests.support.shows import a_layout
+from tests.support.wait import until
 
 SECRET = "whsec_of_the_bench"
 SECONDS = 4

@@ -21,7 +21,7 @@ from holdfast.engines.migrate import migrate
 from holdfast.engines.sql import Queries
 from holdfast.layouts import Layout
 from holdfast.web.caller import Caller, Role
-from tests.cast import a_show
+from tests.support.shows import a_show
 
 Q = Queries("bench")
 

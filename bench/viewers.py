@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bench.figure import Figure
 from bench.stage import Stage, shows, stage, workers
-from tests.cast import a_layout
-from tests.storms.watched import at, audience, changing, cpu_s, latencies_ms, memory_kb
+from tests.support.shows import a_layout
+from tests.support.watched_show import at, audience, changing, cpu_s, latencies_ms, memory_kb
 
 VIEWERS = 5_000
 CHANGES_A_SECOND = 20

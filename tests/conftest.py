@@ -22,9 +22,9 @@ from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.sandbox.process import KEEP_ALIVE_S, Setup, opened
 from holdfast.web.asgi import Application
-from tests import cast
-from tests.cast import Fan
-from tests.patience import until
+from tests.support import shows as cast
+from tests.support.shows import Fan
+from tests.support.wait import until
 
 GATEWAY_SECRET = "whsec_of_the_tests"
 ALONE = {Path(__file__).parent / folder for folder in ("storms", "browser")}  # many processes, real clocks

@@ -26,8 +26,8 @@ from bench.figure import Figure
 from bench.purchases import RESULTS, Say, bought_from, sandbox, settled
 from bench.stage import START_WITHIN_S, Stage, shows, stage, tokens, workers
 from holdfast.engines.sql import Queries
-from tests.cast import a_layout
-from tests.patience import until
+from tests.support.shows import a_layout
+from tests.support.wait import until
 
 Q = Queries("bench.facts")
 

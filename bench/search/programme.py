@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import asyncpg
 
 from holdfast.engines.sql import Queries
-from tests.cast import a_layout
+from tests.support.shows import a_layout
 
 Q = Queries("bench.search")
 

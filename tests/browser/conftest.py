@@ -1,6 +1,6 @@
 """A real browser on a real box office: `holdfast serve` and `holdfast work` with their engines and a sandbox.
 
-    house        the box office: its address, its engines from inside (tests.storms.office)
+    house        the box office: its address, its engines from inside (tests.support.box_office)
     page         a page of a desktop browser, of somebody new
     phone        the same on a phone with a touch screen
     plain        the same in a browser that runs no scripts
@@ -19,7 +19,7 @@ import pytest
 from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
-from tests.storms.office import Office, office
+from tests.support.box_office import Office, office
 from tools.browser import DESKTOP, PHONE, chromium, found_chromium
 
 HERE = Path(__file__).parent

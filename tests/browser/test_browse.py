@@ -11,9 +11,9 @@ from playwright.async_api import Page, expect
 
 from holdfast.web.caller import Role
 from tests.browser.conftest import Newcomer
-from tests.journeys.organising import Stage, a_desk, a_stage, an_event, show_of
 from tests.journeys.test_search import written
-from tests.storms.office import Office
+from tests.support.box_office import Office
+from tests.support.organiser import Stage, a_desk, a_stage, an_event, show_of
 
 WEIGHT_BYTES_MAX = 100_000
 SCRIPT_BYTES_MAX = 3_000

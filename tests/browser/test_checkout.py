@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from playwright.async_api import Page, expect
 
-from tests.browser.buying import (
+from tests.support.box_office import Office
+from tests.support.browser_checkout import (
     ANN,
     begins_to_pay,
     charges,
@@ -18,8 +19,7 @@ from tests.browser.buying import (
     key,
     pays,
 )
-from tests.patience import until
-from tests.storms.office import Office
+from tests.support.wait import until
 
 AxeLook = Callable[[Page], Awaitable[None]]
 Newcomer = Callable[..., Awaitable[Page]]

@@ -10,12 +10,12 @@ import pytest
 from playwright.async_api import Dialog, Page, expect
 
 from holdfast.web.caller import Role
-from tests.browser.choosing import BOOKING, box_of
 from tests.browser.conftest import Newcomer
-from tests.journeys.organising import Stage, a_body, a_city, a_desk, an_event, show_of
 from tests.journeys.test_search import written
-from tests.patience import until
-from tests.storms.office import Office
+from tests.support.box_office import Office
+from tests.support.browser_seats import BOOKING, box_of
+from tests.support.organiser import Stage, a_body, a_city, a_desk, an_event, show_of
+from tests.support.wait import until
 
 # Each breaks out of something (an attribute, a JSON block, a title, a comment, an escape) and does something.
 OUT_OF_SCRIPT = """'"></script><img id=pwned src=x onerror=alert(1)>"""

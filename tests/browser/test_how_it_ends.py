@@ -2,8 +2,8 @@
 
 from playwright.async_api import Page, expect
 
-from tests.browser.buying import begins_to_pay, charges, holds, is_given_up, pays
-from tests.storms.office import Office
+from tests.support.box_office import Office
+from tests.support.browser_checkout import begins_to_pay, charges, holds, is_given_up, pays
 
 
 async def test_who_says_no_after_the_time_is_up_is_charged_nothing_and_may_have_the_seats_again(

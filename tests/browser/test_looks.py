@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.browser.buying import has_bought, holds
-from tests.browser.choosing import opened, tap
 from tests.browser.conftest import Newcomer
 from tests.journeys.test_site_safety import FROM_ELSEWHERE, NO_PAGES, served
-from tests.storms.office import Office
+from tests.support.box_office import Office
+from tests.support.browser_checkout import has_bought, holds
+from tests.support.browser_seats import opened, tap
 
 AxeLook = Callable[[Page], Awaitable[None]]
 OTHER_PAGES = ("/nowhere", "/demo/mail")

@@ -2,11 +2,11 @@
 
 from playwright.async_api import Page, expect
 
-from tests.browser.choosing import BOOKING, opened, picked, said, tap
-from tests.journeys.organising import a_desk, a_stage, show_of
 from tests.journeys.test_price_rules import in_hours, put, rules
-from tests.patience import until
-from tests.storms.office import Office
+from tests.support.box_office import Office
+from tests.support.browser_seats import BOOKING, opened, picked, said, tap
+from tests.support.organiser import a_desk, a_stage, show_of
+from tests.support.wait import until
 
 DEARER = "it is ₹1,400 now, not ₹1,000"
 

@@ -11,10 +11,10 @@ from holdfast.demo.halls import club, concert_hall, village_cinema
 from holdfast.demo.stadium import stadium
 from holdfast.holds import Orphan, orphan_verdict
 from holdfast.layouts import Layout
-from tests.browser.choosing import BOOKING, box_of, opened, picked, said, tap
 from tests.browser.conftest import Newcomer
-from tests.cast import a_layout
-from tests.storms.office import Office
+from tests.support.box_office import Office
+from tests.support.browser_seats import BOOKING, box_of, opened, picked, said, tap
+from tests.support.shows import a_layout
 
 Axe = Callable[[Page], Awaitable[None]]
 FOCUSED = """() => {

@@ -2,8 +2,8 @@
 
 from playwright.async_api import Page, Route, expect
 
-from tests.browser.choosing import BOOKING, opened, picked, said, tap
-from tests.storms.office import Office
+from tests.support.box_office import Office
+from tests.support.browser_seats import BOOKING, opened, picked, said, tap
 
 
 async def test_what_others_do_is_seen_at_once(house: Office, page: Page) -> None:

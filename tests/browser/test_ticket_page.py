@@ -9,8 +9,8 @@ from PIL import Image
 from playwright.async_api import Page, expect
 
 from holdfast.tickets import Codes, Door
-from tests.cast import Fan
-from tests.storms.office import Office
+from tests.support.box_office import Office
+from tests.support.shows import Fan
 
 ASKS_WITHIN_MS = 30_000  # the page asks for a code every ten seconds
 Axe = Callable[[Page], Awaitable[None]]

@@ -15,12 +15,12 @@ from playwright.async_api import Locator, Page, expect
 from playwright.async_api import TimeoutError as TooLate
 
 from holdfast.web.caller import Role
-from tests.browser.choosing import BOOKING, picked, tap
 from tests.browser.conftest import Newcomer
-from tests.journeys.organising import a_desk, a_stage, an_event, show_of
 from tests.journeys.test_search import written
-from tests.patience import until
-from tests.storms.office import Office
+from tests.support.box_office import Office
+from tests.support.browser_seats import BOOKING, picked, tap
+from tests.support.organiser import a_desk, a_stage, an_event, show_of
+from tests.support.wait import until
 
 TITLE, MISSPELT = "Marigold Nocturne", "marigld nocturn"
 TABS_MAX = 80

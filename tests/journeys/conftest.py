@@ -9,8 +9,8 @@ import pytest
 from holdfast.app import App
 from holdfast.config import Config
 from holdfast.web.asgi import Application
-from tests.journeys.organising import Desk, Stage, a_desk, a_stage
-from tests.journeys.visitors import Visitor, a_site, a_visitor
+from tests.support.browser_session import Visitor, a_site, a_visitor
+from tests.support.organiser import Desk, Stage, a_desk, a_stage
 
 collect_ignore = [] if shutil.which("nginx") else ["test_nginx.py", "test_nginx_tls.py"]
 

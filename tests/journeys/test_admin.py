@@ -10,8 +10,8 @@ import pytest
 from holdfast.app import App
 from holdfast.demo.stadium import stadium
 from holdfast.web.caller import Role
-from tests.cast import Fan, problem
-from tests.journeys.organising import Desk, Stage, a_body, a_city, a_desk, an_event, show_of
+from tests.support.organiser import Desk, Stage, a_body, a_city, a_desk, an_event, show_of
+from tests.support.shows import Fan, problem
 
 DAY = timedelta(days=1)
 

@@ -7,9 +7,9 @@ import pytest
 
 from holdfast.app import App
 from holdfast.errors import UnknownSeat
-from tests.cast import API, Fan, fans, problem
-from tests.journeys.organising import Desk, Stage, a_body, a_desk, show_of
-from tests.stores.stages import an_order
+from tests.support.organiser import Desk, Stage, a_body, a_desk, show_of
+from tests.support.own_engines import an_order
+from tests.support.shows import API, Fan, fans, problem
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from holdfast.accounts import SigningKey, claims_for, sign
 from holdfast.app import App
 from holdfast.web.caller import Caller, Role
-from tests.cast import API, Fan, problem
+from tests.support.shows import API, Fan, problem
 
 Shows = Callable[..., Any]
 

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.layouts.body import CategoryBody, RowBody, SectionBody
-from tests import cast
-from tests.cast import Fan, problem
+from tests.support import shows as cast
+from tests.support.shows import Fan, problem
 
 
 def a_theatre() -> Layout:

@@ -13,7 +13,7 @@ from holdfast.organisers.jobs import BlockDuties
 from holdfast.seatmap.change import read_step
 from holdfast.seatmap.live import changes_key
 from holdfast.web.caller import Role
-from tests.cast import API, Fan, fans, problem
+from tests.support.shows import API, Fan, fans, problem
 
 
 async def test_a_blocked_seat_cannot_be_held_until_it_is_given_back(

@@ -11,9 +11,9 @@ import pytest
 
 from holdfast.app import App, asgi_app
 from holdfast.config import Config
-from tests import cast
-from tests.cast import API, Fan, problem
 from tests.conftest import started
+from tests.support import shows as cast
+from tests.support.shows import API, Fan, problem
 
 
 @pytest.fixture

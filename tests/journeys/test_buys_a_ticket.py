@@ -10,8 +10,8 @@ import pytest
 from holdfast.app import App
 from holdfast.payments.jobs import PaymentDuties
 from holdfast.pricing.terms import Terms
-from tests.cast import Fan, problem
-from tests.patience import until
+from tests.support.shows import Fan, problem
+from tests.support.wait import until
 
 Show = Callable[..., Awaitable[int]]
 

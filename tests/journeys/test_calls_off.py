@@ -10,9 +10,9 @@ from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.jobs import PaymentDuties
 from holdfast.payments.payment import Ask, Payment
 from holdfast.payments.saga import Step
-from tests.cast import Fan
-from tests.patience import until
-from tests.storms.bank import Bank, bank_of
+from tests.support.gateway_state import Bank, bank_of
+from tests.support.shows import Fan
+from tests.support.wait import until
 
 Show = Callable[..., Awaitable[int]]
 DUE = "UPDATE payment SET due_at = now() WHERE show_id = $1"

@@ -16,13 +16,21 @@ from holdfast.payments.jobs import PaymentDuties
 from holdfast.pricing import RefundPolicy, Terms
 from holdfast.refunds.refund import RefundState, What
 from holdfast.web.caller import Role
-from tests.cast import problem
-from tests.journeys.organising import Desk, a_desk
 from tests.journeys.test_cli import holdfast
-from tests.patience import until
-from tests.stores.paid import a_refund, an_ask, bought, now_of, refund_duties, refunds_of, violations
-from tests.stores.stages import hold, shown
-from tests.stores.tills import an_owner
+from tests.support.organiser import Desk, a_desk
+from tests.support.own_engines import hold, shown
+from tests.support.paid_bookings import (
+    a_refund,
+    an_ask,
+    bought,
+    now_of,
+    refund_duties,
+    refunds_of,
+    violations,
+)
+from tests.support.show_fixture import an_owner
+from tests.support.shows import problem
+from tests.support.wait import until
 
 Show = Callable[..., Awaitable[int]]
 NOTHING = Terms(fee_minor=100, refund_policy=RefundPolicy(steps=(), keep_fee=True))

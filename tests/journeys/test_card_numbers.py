@@ -17,10 +17,10 @@ from holdfast.config import Config
 from holdfast.web.caller import Role
 from holdfast.web.card_number import has_card_number
 from holdfast.web.routing import Route
-from tests import cast
-from tests.cast import Fan, problem
 from tests.journeys.test_cli import free_port
-from tests.patience import until
+from tests.support import shows as cast
+from tests.support.shows import Fan, problem
+from tests.support.wait import until
 
 CARD = "4111111111111111"
 WRITTEN = (CARD, "4111 1111 1111 1111", "4111-1111-1111-1111")

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.app import App
 from holdfast.web.caller import Role
-from tests.cast import API, Fan, problem
-from tests.journeys.organising import Desk, Stage, a_desk, an_event, show_of
+from tests.support.organiser import Desk, Stage, a_desk, an_event, show_of
+from tests.support.shows import API, Fan, problem
 
 
 async def reads(api: httpx2.AsyncClient, path: str, **asked: Any) -> dict[str, Any]:

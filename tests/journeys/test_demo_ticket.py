@@ -14,11 +14,11 @@ import httpx2
 import pytest
 from icalendar import Calendar
 
-from tests.cast import API, Fan
-from tests.journeys.gates import a_pass, made, scan
 from tests.journeys.test_cli import Demo, closed, opened
-from tests.papers import codes_on
-from tests.patience import until
+from tests.support.gates import a_pass, made, scan
+from tests.support.pdf import codes_on
+from tests.support.shows import API, Fan
+from tests.support.wait import until
 
 MAIL_WITHIN_S = 30.0
 _guests = count(1)

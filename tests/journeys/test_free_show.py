@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from tests.cast import Fan, problem
+from tests.support.shows import Fan, problem
 
 
 async def test_a_free_seat_is_confirmed_at_once(alice: Fan, a_show: Callable[..., Any]) -> None:

@@ -15,9 +15,9 @@ from holdfast.checkin.offline import OfflineGate
 from holdfast.checkin.pack import opened
 from holdfast.checkin.verdict import Verdict, Way
 from holdfast.web.caller import Role
-from tests import cast
-from tests.cast import API, Fan, problem
-from tests.journeys.gates import DEVICE, PUBLIC, a_device, a_pass, a_ticket, made, scan
+from tests.support import shows as cast
+from tests.support.gates import DEVICE, PUBLIC, a_device, a_pass, a_ticket, made, scan
+from tests.support.shows import API, Fan, problem
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from holdfast.app import App
 from holdfast.bookings import from_public_id
 from holdfast.config import Config
 from holdfast.web.caller import Role
-from tests import cast
-from tests.cast import Fan
-from tests.journeys.gates import a_pass, a_ticket, made
-from tests.journeys.networks import Switch, a_portal
-from tests.patience import until
-from tests.stewards import Steward
+from tests.support import shows as cast
+from tests.support.flaky_network import Switch, a_portal
+from tests.support.gates import a_pass, a_ticket, made
+from tests.support.scanner_process import Steward
+from tests.support.shows import Fan
+from tests.support.wait import until
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.app import App
-from tests.cast import Fan, problem
+from tests.support.shows import Fan, problem
 
 pytestmark = pytest.mark.alone
 

@@ -16,9 +16,9 @@ from holdfast.invoices import Invoices
 from holdfast.invoices.jobs import consumer
 from holdfast.outbox.relay import Listener
 from holdfast.web.caller import Role
-from tests import cast
-from tests.cast import Fan, problem
-from tests.stores.paid import refund_duties
+from tests.support import shows as cast
+from tests.support.paid_bookings import refund_duties
+from tests.support.shows import Fan, problem
 
 SELLER = {"name": "Rex Lichtspiele GmbH", "address": "Street 1\n12345 Testville", "tax_number": "DE 123"}
 

@@ -16,10 +16,10 @@ from holdfast.app import App, asgi_app
 from holdfast.config import Config
 from holdfast.web.asgi import Application
 from holdfast.web.caller import Role
-from tests.cast import API, Fan, fans, problem
 from tests.conftest import served, started
-from tests.patience import until
-from tests.stores.pools import Pool
+from tests.support.claim_pool import Pool
+from tests.support.shows import API, Fan, fans, problem
+from tests.support.wait import until
 
 AShow = Callable[..., Awaitable[int]]
 

@@ -24,11 +24,11 @@ from holdfast.notifications.jobs import duties as notice_duties
 from holdfast.notifications.templating import stationery
 from holdfast.outbox.relay import duties as fact_duties
 from holdfast.web.caller import Role
-from tests import cast
-from tests.cast import API, Fan, problem
 from tests.conftest import started
-from tests.patience import until
-from tests.stores.hearing import hears_only_news
+from tests.support import shows as cast
+from tests.support.fact_recorder import hears_only_news
+from tests.support.shows import API, Fan, problem
+from tests.support.wait import until
 
 PATIENCE_S = 10.0
 

@@ -15,10 +15,10 @@ from starlette.responses import Response
 from holdfast.app import ROUTES, App, asgi_app
 from holdfast.config import Config
 from holdfast.web.routing import Route
-from tests.cast import API, Fan, a_layout, problem
 from tests.conftest import started
-from tests.journeys.fronts import Behind, fronted, raw
-from tests.patience import until
+from tests.support.nginx_front import Behind, fronted, raw
+from tests.support.shows import API, Fan, a_layout, problem
+from tests.support.wait import until
 from tools.nginx import CONF
 
 PLENTY = {"browse": 100_000, "buy": 100_000, "sign_in": 100_000}

@@ -18,7 +18,7 @@ from cryptography.x509.oid import NameOID
 from holdfast.app import asgi_app
 from holdfast.config import Config
 from tests.conftest import started
-from tests.journeys.fronts import Behind, fronted
+from tests.support.nginx_front import Behind, fronted
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from holdfast.web.caller import Role
 from holdfast.webhooks_out.endpoint import ENDPOINTS_MAX
 from holdfast.webhooks_out.jobs import consumer as hook_consumer
 from holdfast.webhooks_out.store import GROUP
-from tests.cast import Fan, problem
-from tests.journeys.organising import Desk, a_desk, a_stage, show_of
+from tests.support.organiser import Desk, a_desk, a_stage, show_of
+from tests.support.shows import Fan, problem
 
 HOOKS = "/webhook-endpoints"
 URL = "https://hall.example.org/hooks"

@@ -15,11 +15,11 @@ from holdfast.config import Config
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.sandbox.process import Setup, opened
 from holdfast.web.asgi import Application
-from tests import cast
-from tests.cast import Fan
 from tests.conftest import served, started
-from tests.patience import until
-from tests.stores.counters import PAGES, SECRET, settings
+from tests.support import shows as cast
+from tests.support.gateway_setups import PAGES, SECRET, settings
+from tests.support.shows import Fan
+from tests.support.wait import until
 
 
 @asynccontextmanager

@@ -13,8 +13,8 @@ from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.scope import Scope
 from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
 from holdfast.web.caller import Role
-from tests.cast import API, Fan, fans, problem
-from tests.journeys.organising import Desk, Stage, a_desk, show_of
+from tests.support.organiser import Desk, Stage, a_desk, show_of
+from tests.support.shows import API, Fan, fans, problem
 
 GOLD = {"category": "Gold", "base_minor": 50_000, "floor_minor": 30_000, "ceiling_minor": 70_000}
 

@@ -7,8 +7,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.journeys import curl
 from tests.journeys.test_cli import closed, opened
+from tests.support import curl
 
 README = Path(__file__).parents[2] / "README.md"
 DEMO = "http://127.0.0.1:8000"

@@ -11,9 +11,9 @@ from holdfast.app import App
 from holdfast.bookings import from_public_id
 from holdfast.pricing import RefundPolicy, RefundStep, Terms
 from holdfast.web.caller import Role
-from tests.cast import Fan, fans, problem
-from tests.journeys.organising import Desk, a_desk
-from tests.stores.paid import violations
+from tests.support.organiser import Desk, a_desk
+from tests.support.paid_bookings import violations
+from tests.support.shows import Fan, fans, problem
 
 Show = Callable[..., Awaitable[int]]
 HALF = Terms(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cast import Fan, problem
+from tests.support.shows import Fan, problem
 
 pytestmark = pytest.mark.alone
 

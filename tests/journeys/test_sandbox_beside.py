@@ -16,7 +16,7 @@ from holdfast.payments.gateways.sandbox import Sandbox
 from holdfast.sandbox import is_in_use
 from holdfast.sandbox.webhook import api_key
 from tests.journeys.test_cli import holdfast, serving
-from tests.stores.sandboxes import an_order
+from tests.support.sandbox_server import an_order
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from holdfast.payments.gateway import Answer, Charge, Order
-from tests.stores.sandboxes import Desk, Shop, a_sandbox, a_shop, an_order
+from tests.support.sandbox_server import Desk, Shop, a_sandbox, a_shop, an_order
 
 BACK = "https://shop.example/bookings/7?paid=maybe"
 

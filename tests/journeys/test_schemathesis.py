@@ -18,7 +18,7 @@ import uvicorn
 from holdfast.app import App, asgi_app
 from holdfast.config import Config
 from holdfast.web.caller import Role
-from tests.cast import Fan, a_show, fans
+from tests.support.shows import Fan, a_show, fans
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 WITHIN_S = 600

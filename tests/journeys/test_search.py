@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from holdfast.app import App
-from tests.cast import API, Fan, problem
-from tests.journeys.organising import Desk, Stage, a_desk, a_stage, an_event, show_of
-from tests.patience import until
+from tests.support.organiser import Desk, Stage, a_desk, a_stage, an_event, show_of
+from tests.support.shows import API, Fan, problem
+from tests.support.wait import until
 
 
 async def searches(api: httpx2.AsyncClient, **asked: Any) -> dict[str, Any]:

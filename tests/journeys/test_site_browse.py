@@ -11,11 +11,11 @@ import pytest
 from holdfast.app import App
 from holdfast.catalogue.store import store_layout
 from holdfast.web.caller import Role
-from tests.cast import Fan, a_layout
-from tests.journeys.organising import Desk, Stage, a_city, a_desk, an_event, show_of
-from tests.journeys.pages import kept, opens
 from tests.journeys.test_search import written
-from tests.patience import until
+from tests.support.html_page import kept, opens
+from tests.support.organiser import Desk, Stage, a_city, a_desk, an_event, show_of
+from tests.support.shows import Fan, a_layout
+from tests.support.wait import until
 
 
 def at(**later: float) -> str:

@@ -9,9 +9,9 @@ from holdfast.bookings import from_public_id
 from holdfast.claim import Part
 from holdfast.config import Config
 from holdfast.pricing import Terms
-from tests.journeys.lines import a_line
-from tests.journeys.visitors import Visitor, a_site, a_visitor
-from tests.patience import until
+from tests.support.browser_session import Visitor, a_site, a_visitor
+from tests.support.cuttable_link import a_line
+from tests.support.wait import until
 
 ANN = {"name": "Ann Otter", "email": "ann@example.org"}
 FEES = Terms(fee_minor=150, tax_bp=700)

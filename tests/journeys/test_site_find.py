@@ -7,9 +7,9 @@ import httpx2
 import pytest
 
 from holdfast.app import App
-from tests.journeys.organising import Desk, Stage, a_stage, an_event, show_of
-from tests.journeys.pages import kept, opens
 from tests.journeys.test_search import plays, written
+from tests.support.html_page import kept, opens
+from tests.support.organiser import Desk, Stage, a_stage, an_event, show_of
 
 
 async def test_a_misspelt_search_is_asked_back_and_finds(

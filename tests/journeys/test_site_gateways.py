@@ -15,8 +15,8 @@ from holdfast.payments.gateway import Answer, Charge
 from holdfast.sandbox.process import Setup, opened
 from tests.conftest import served
 from tests.journeys.test_site_checkout import ANN, key
-from tests.journeys.visitors import Visitor, a_site, a_visitor
-from tests.stores.counters import PAGES, SECRET, settings
+from tests.support.browser_session import Visitor, a_site, a_visitor
+from tests.support.gateway_setups import PAGES, SECRET, settings
 
 
 @asynccontextmanager

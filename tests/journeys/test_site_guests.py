@@ -12,7 +12,7 @@ import pytest
 from holdfast.app import App
 from holdfast.config import Config
 from holdfast.web.asgi import Application
-from tests.journeys.visitors import LIKE_A_BROWSER, SITE, a_site
+from tests.support.browser_session import LIKE_A_BROWSER, SITE, a_site
 
 GUESTS_MAX = 3
 SAYS = {

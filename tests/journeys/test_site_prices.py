@@ -7,9 +7,9 @@ import httpx2
 import pytest
 
 from holdfast.app import App
-from tests.journeys.organising import Desk, Stage, a_stage, show_of
 from tests.journeys.test_price_rules import in_hours, put, rules
-from tests.journeys.visitors import Visitor
+from tests.support.browser_session import Visitor
+from tests.support.organiser import Desk, Stage, a_stage, show_of
 
 THEN = {
     "en": ("then ₹500", "What you hold keeps its price."),

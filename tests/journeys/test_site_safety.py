@@ -16,7 +16,7 @@ from holdfast.site.templates_env import edition
 from holdfast.web.asgi import Application
 from holdfast.web.routing import Route
 from tests.journeys.test_site_checkout import ANN
-from tests.journeys.visitors import Visitor, a_visitor
+from tests.support.browser_session import Visitor, a_visitor
 
 EVIL = "https://evil.example"
 # A gateway sends its payers back by a form of its own: nothing in it is read, and it leads to the page.

@@ -11,7 +11,7 @@ import pytest
 from holdfast.app import App
 from holdfast.demo.halls import club, concert_hall, village_cinema
 from holdfast.layouts import Layout
-from tests.cast import a_layout, problem
+from tests.support.shows import a_layout, problem
 
 HTML = {"Accept": "text/html"}
 JSON = {"Accept": "application/json"}

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.config import Config
 from tests.journeys.test_site_checkout import ANN
-from tests.journeys.visitors import Visitor
+from tests.support.browser_session import Visitor
 
 
 async def test_somebody_elses_booking_does_not_exist(

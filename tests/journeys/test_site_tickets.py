@@ -8,10 +8,10 @@ from holdfast.app import App
 from holdfast.config import Config
 from holdfast.pricing import RefundPolicy, RefundStep, Terms
 from holdfast.tickets import Codes, Door
-from tests.journeys.lines import a_line
 from tests.journeys.test_site_checkout import ANN, key
-from tests.journeys.visitors import Visitor, a_site, a_visitor
-from tests.patience import until
+from tests.support.browser_session import Visitor, a_site, a_visitor
+from tests.support.cuttable_link import a_line
+from tests.support.wait import until
 
 HALF = Terms(
     fee_minor=100, refund_policy=RefundPolicy(steps=(RefundStep(hours_before=1, percent=50),), keep_fee=True)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.app import App
-from tests import cast
-from tests.cast import Fan, a_layout, problem
+from tests.support import shows as cast
+from tests.support.shows import Fan, a_layout, problem
 
 
 async def test_places_are_held_by_number(alice: Fan, a_show: Callable[..., Any]) -> None:

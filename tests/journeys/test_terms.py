@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.cast import API, Fan, problem
-from tests.journeys.organising import Desk, Stage, an_event, show_of
+from tests.support.organiser import Desk, Stage, an_event, show_of
+from tests.support.shows import API, Fan, problem
 
 TERMS = {"fee_minor": 1_000, "fee_bp": 500, "tax_bp": 1800, "card_seats_max": 4}
 HALF_LATE = {

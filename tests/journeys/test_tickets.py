@@ -14,8 +14,8 @@ from icalendar import Calendar
 from holdfast.app import App
 from holdfast.tickets import Codes, Door
 from holdfast.web.caller import Role
-from tests import cast
-from tests.cast import Fan, problem
+from tests.support import shows as cast
+from tests.support.shows import Fan, problem
 
 
 @pytest.fixture

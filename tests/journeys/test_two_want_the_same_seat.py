@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.cast import Fan, problem
+from tests.support.shows import Fan, problem
 
 
 async def test_the_first_holds_it(alice: Fan, a_show: Callable[..., Any]) -> None:

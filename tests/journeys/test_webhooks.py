@@ -23,14 +23,14 @@ from holdfast.sandbox.process import Setup, opened
 from holdfast.sandbox.webhook import api_key
 from holdfast.web.asgi import Application
 from holdfast.web.caller import Role
-from tests import cast
-from tests.cast import Fan, problem
 from tests.conftest import GATEWAY_SECRET, served, started
 from tests.journeys.test_buys_a_ticket import held, pays, state_of
 from tests.journeys.test_cli import holdfast
-from tests.letters import HEADER, Letter, a_letter, charged
-from tests.patience import until
 from tests.stores.test_payment_book import NO, confirmed, paying
+from tests.support import shows as cast
+from tests.support.gateway_webhooks import HEADER, Letter, a_letter, charged
+from tests.support.shows import Fan, problem
+from tests.support.wait import until
 
 Show = Callable[..., Awaitable[int]]
 PATH = "/webhooks/sandbox"

@@ -27,7 +27,7 @@ from holdfast.pricing.rules import (
     price_at,
 )
 from holdfast.pricing.terms import Terms
-from tests.cast import a_layout
+from tests.support.shows import a_layout
 
 STARTS = datetime(2031, 5, 20, 19, 0, tzinfo=UTC)
 OPENS = STARTS - timedelta(days=60)

@@ -10,7 +10,7 @@ from holdfast.bookings import VERSIONS_AN_EPOCH
 from holdfast.seatmap.change import Step, follow_on, read_step, retry_frame, step_between
 from holdfast.seatmap.feed import FRAMES_BYTES_MAX, FRAMES_MAX, Feed, Frames
 from holdfast.seatmap.snapshot import Snapshot
-from tests.cast import a_layout
+from tests.support.shows import a_layout
 
 SEATS = 12
 LAYOUT = a_layout(SEATS)

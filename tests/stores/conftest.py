@@ -10,9 +10,9 @@ from holdfast.app import App
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from tests.stores.listed import demo_listed
-from tests.stores.offices import Offices
-from tests.stores.stages import Stage, a_stage
+from tests.support.account_processes import Offices
+from tests.support.own_engines import Stage, a_stage
+from tests.support.search_demo import demo_listed
 
 
 @pytest.fixture

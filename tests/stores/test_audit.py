@@ -8,8 +8,8 @@ import pytest
 from holdfast.app import App
 from holdfast.audit import Report, audit
 from holdfast.audit.money import MONEY_CHECKS
-from tests.stores.stages import hold
-from tests.stores.tills import Till, a_till, an_owner
+from tests.support.own_engines import hold
+from tests.support.show_fixture import Till, a_till, an_owner
 
 FORGET = (
     "DELETE FROM booking WHERE show_id = $1",

@@ -9,7 +9,7 @@ import pytest
 from holdfast.app import App
 from holdfast.bookings import Booking, Bookings, Lost, Opened, State
 from holdfast.bookings.booking import MOVES
-from tests.stores.tills import Till, a_till, an_owner, other_ledger
+from tests.support.show_fixture import Till, a_till, an_owner, other_ledger
 
 
 @pytest.fixture

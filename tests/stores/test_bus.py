@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.engines.bus import Bus, OutOfStep, in_step
 from holdfast.engines.errors import EngineDown
-from tests.patience import until
-from tests.results import Promises
-from tests.stores.buses import BUSES, Server, a_place, a_server, chain, messages_of, opened, positions
+from tests.support.bus_servers import BUSES, Server, a_place, a_server, chain, messages_of, opened, positions
+from tests.support.result_tables import Promises
+from tests.support.wait import until
 
 LONG_S = 20.0
 Note = Callable[[str, object], None]  # into the table of results

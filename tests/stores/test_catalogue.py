@@ -22,7 +22,7 @@ from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.web.response_cache import Page
-from tests import cast
+from tests.support import shows as cast
 
 AShow = Callable[..., Any]
 

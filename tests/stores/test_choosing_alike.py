@@ -16,7 +16,7 @@ from holdfast.holds import Best, Few, Held, Outcome, Seats, Want, best, orphan_v
 from holdfast.holds.choice import Choice
 from holdfast.layouts import Layout, LayoutBody, Prefer
 from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody
-from tests.stores.halls import a_hall
+from tests.support.hall_map import a_hall
 
 EXAMPLES_MAX = 250
 WISHES_EACH = 8  # put to each hall, all from the same state

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.claim import Claim, Claimed, Few, OverLimit, Part, Shut, Taken, Unbuilt, Wish
 from holdfast.engines.redis import Redis
-from tests.stores.pools import HOUR_MS, Pool, a_pool
+from tests.support.claim_pool import HOUR_MS, Pool, a_pool
 
 
 @pytest.fixture

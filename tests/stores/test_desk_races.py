@@ -31,10 +31,10 @@ from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.scope import Scope
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
-from tests.cast import Fan, a_show, fans
-from tests.patience import until
-from tests.stores.paid import violations
-from tests.stores.tills import Till
+from tests.support.paid_bookings import violations
+from tests.support.show_fixture import Till
+from tests.support.shows import Fan, a_show, fans
+from tests.support.wait import until
 
 LEDGER = Queries("holdfast.bookings")
 

@@ -13,7 +13,7 @@ from holdfast.checkin.store import SEARCHES_A_MINUTE_MAX
 from holdfast.checkin.verdict import Verdict, Way
 from holdfast.tickets import Codes, Door
 from holdfast.tickets.transfer import Giver
-from tests.stores.doors import Doorway, a_doorway, a_scan
+from tests.support.door import Doorway, a_doorway, a_scan
 
 RACES = 60  # more, over HTTP, in tests/storms/test_door_races.py
 

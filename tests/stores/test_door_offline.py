@@ -14,7 +14,7 @@ from holdfast.checkin.pack import opened
 from holdfast.checkin.verdict import OfflineScan, UploadedScan, Verdict, Way
 from holdfast.tickets import Codes, Door, IssuedTicket
 from holdfast.tickets.transfer import Giver
-from tests.stores.doors import Doorway, Stand, a_doorway, a_scan
+from tests.support.door import Doorway, Stand, a_doorway, a_scan
 
 DEVICE = X25519PrivateKey.generate()
 PUBLIC = DEVICE.public_key().public_bytes_raw()

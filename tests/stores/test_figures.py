@@ -21,13 +21,13 @@ from holdfast.pricing import Terms
 from holdfast.refunds.refund import What
 from holdfast.reports.figures import ShowFigures
 from holdfast.reports.jobs import GROUP, consumer
-from tests import cast
-from tests.stores.doors import a_doorway, a_scan
-from tests.stores.hearing import hears_only_news, turns_are_free
-from tests.stores.paid import a_refund, an_ask, bought, now_of
-from tests.stores.stages import hold
-from tests.stores.tills import Till, an_owner
-from tests.storms.office import clean, started
+from tests.support import shows as cast
+from tests.support.box_office import clean, started
+from tests.support.door import a_doorway, a_scan
+from tests.support.fact_recorder import hears_only_news, turns_are_free
+from tests.support.own_engines import hold
+from tests.support.paid_bookings import a_refund, an_ask, bought, now_of
+from tests.support.show_fixture import Till, an_owner
 
 TERMS = Terms(fee_minor=100, fee_bp=250, tax_bp=1900)
 SEATS = 40

@@ -37,9 +37,9 @@ from holdfast.organisers.jobs import PriceDuties
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.scope import Scope
 from holdfast.pricing.rules import DemandStep, EarlyStep, LateStep, PriceRule, PriceRules
-from tests.cast import Fan, a_show, fans
-from tests.stores.paid import refund_duties
-from tests.stores.tills import Till
+from tests.support.paid_bookings import refund_duties
+from tests.support.show_fixture import Till
+from tests.support.shows import Fan, a_show, fans
 
 Result = TypeVar("Result")
 SEATS, ROW = 20, 10

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.payments.gateway import Answer, Notice
-from tests.patience import until
-from tests.stores.counters import Counter, a_counter, a_sandbox
-from tests.stores.oracles import Oracle, an_oracle
+from tests.fakes.scripted_server import Oracle, an_oracle
+from tests.support.gateway_setups import Counter, a_counter, a_sandbox
+from tests.support.wait import until
 
 # What is done there, and the kind of notice that comes of it.
 STRIPE = {

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.stores.counters import Counter, a_counter, a_sandbox
-from tests.stores.gateway_contract import Contract, TokenContract, silent_port
+from tests.support.gateway_contract import Contract, TokenContract, silent_port
+from tests.support.gateway_setups import Counter, a_counter, a_sandbox
 
 __all__ = ["silent_port"]
 

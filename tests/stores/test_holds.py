@@ -10,8 +10,8 @@ from holdfast.app import App
 from holdfast.catalogue import OrphanRule
 from holdfast.holds import Again, Few, Held, Limit, Orphan, Shut, Taken, Unbuilt
 from holdfast.layouts import Prefer
-from tests.stores.halls import Hall, a_hall, best_of, named, rows
-from tests.stores.pools import HOUR_MS
+from tests.support.claim_pool import HOUR_MS
+from tests.support.hall_map import Hall, a_hall, best_of, named, rows
 
 OFF, WARN, REFUSE = OrphanRule.OFF, OrphanRule.WARN, OrphanRule.REFUSE
 

@@ -14,10 +14,10 @@ from holdfast.webhooks_out.delivery import PAUSES_S, Reply
 from holdfast.webhooks_out.endpoint import EndpointChange
 from holdfast.webhooks_out.errors import EndpointOff, NoSuchDelivery, NoSuchEndpoint
 from holdfast.webhooks_out.store import OutgoingWebhooks
-from tests.stores.hearing import Ears
-from tests.stores.receivers import House, a_house, a_receiver, another_house, says
-from tests.stores.stages import hold
-from tests.stores.tills import an_owner
+from tests.support.fact_recorder import Ears
+from tests.support.own_engines import hold
+from tests.support.show_fixture import an_owner
+from tests.support.webhook_receivers import House, a_house, a_receiver, another_house, says
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 

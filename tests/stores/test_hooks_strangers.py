@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.webhooks_out.client import Messenger, PublicOnly
 from holdfast.webhooks_out.delivery import SAID_MAX, Due
-from tests.stores.receivers import Names, a_bomb, a_receiver, says
+from tests.support.webhook_receivers import Names, a_bomb, a_receiver, says
 
 
 def due_at(url: str) -> Due:

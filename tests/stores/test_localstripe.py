@@ -11,8 +11,8 @@ from holdfast.config import Config
 from holdfast.payments.gateway import Answer, Charge, Order
 from holdfast.payments.gateways import gateway_of
 from holdfast.payments.gateways.stripe import Stripe
-from tests.patience import until
-from tests.stores.localstripe import KEY, LocalStripe, local_stripe
+from tests.fakes.localstripe import KEY, LocalStripe, local_stripe
+from tests.support.wait import until
 
 GOOD, FAILS = "pm_card_visa", "pm_card_chargeCustomerFail"
 WEBHOOK_SECRET = "whsec_of_this_test"

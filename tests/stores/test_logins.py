@@ -11,7 +11,7 @@ from holdfast.accounts import Accounts, NewAccount
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.errors import BadCredentials, Busy, Refusal, TooManyRequests
-from tests.stores.offices import CONFIG, HERE, PASSWORD, Offices, signed_up
+from tests.support.account_processes import CONFIG, HERE, PASSWORD, Offices, signed_up
 
 
 @pytest.mark.parametrize("wrong", ["password", "address", "guest"])

@@ -9,9 +9,9 @@ from holdfast.audit.gateway_statement import OurPayment, TheirPayment, disagreem
 from holdfast.audit.money import MONEY_CHECKS
 from holdfast.bookings import Booking
 from holdfast.refunds.refund import What
-from tests.stores.paid import a_refund, an_ask, bought, violations
-from tests.stores.stages import hold
-from tests.stores.tills import Till, a_till, an_owner
+from tests.support.own_engines import hold
+from tests.support.paid_bookings import a_refund, an_ask, bought, violations
+from tests.support.show_fixture import Till, a_till, an_owner
 
 FORGET = ("booking", "taken_seat", "owner_count", "booking_move", "outbox", "payment", "refund", "ticket")
 

@@ -20,11 +20,11 @@ from holdfast.outbox import from_json, to_json
 from holdfast.outbox.relay import Listener
 from holdfast.tickets.transfer import Giver
 from holdfast.tickets.transfer_store import Transfers
-from tests import cast
 from tests.journeys.test_cli import holdfast
-from tests.stores.letterboxes import Office, a_reader, an_office
-from tests.stores.paid import an_ask, bought, refund_duties
-from tests.stores.stages import hold
+from tests.support import shows as cast
+from tests.support.mail_servers import Office, a_reader, an_office
+from tests.support.own_engines import hold
+from tests.support.paid_bookings import an_ask, bought, refund_duties
 
 
 @pytest.fixture

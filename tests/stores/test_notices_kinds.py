@@ -19,10 +19,10 @@ from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.store import Came
 from holdfast.tickets.transfer import Giver
 from holdfast.tickets.transfer_store import Transfers
-from tests import cast
-from tests.stores.letterboxes import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
-from tests.stores.paid import an_ask, bought, refund_duties
-from tests.stores.stages import hold
+from tests.support import shows as cast
+from tests.support.mail_servers import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
+from tests.support.own_engines import hold
+from tests.support.paid_bookings import an_ask, bought, refund_duties
 
 PUBLIC = "https://hall.example"
 YES = Charge(answer=Answer.YES, reference="pay_1")

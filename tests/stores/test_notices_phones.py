@@ -10,9 +10,9 @@ from aiohttp import web
 from holdfast.app import App
 from holdfast.bookings import public_id
 from holdfast.config import Config
-from tests import cast
-from tests.stores.letterboxes import MAIL_FROM, a_mail_server, a_reader, an_office
-from tests.stores.stages import hold
+from tests.support import shows as cast
+from tests.support.mail_servers import MAIL_FROM, a_mail_server, a_reader, an_office
+from tests.support.own_engines import hold
 
 PUBLIC = "https://hall.example"
 Posted = list[tuple[str, dict[str, Any]]]  # key, and what was said

@@ -22,10 +22,10 @@ from holdfast.notifications.senders import Mail, senders_of
 from holdfast.tickets import Codes, Door
 from holdfast.tickets.transfer import Giver
 from holdfast.tickets.transfer_store import Transfers
-from tests import cast
-from tests.patience import until
-from tests.stores.letterboxes import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
-from tests.stores.stages import hold
+from tests.support import shows as cast
+from tests.support.mail_servers import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
+from tests.support.own_engines import hold
+from tests.support.wait import until
 
 PUBLIC = "https://hall.example"
 

@@ -18,9 +18,9 @@ from holdfast.app import App
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
 from holdfast.notifications.senders import senders_of
-from tests import cast
-from tests.stores.letterboxes import MAIL_FROM, MailServer, a_mail_server, a_reader, an_office
-from tests.stores.stages import hold
+from tests.support import shows as cast
+from tests.support.mail_servers import MAIL_FROM, MailServer, a_mail_server, a_reader, an_office
+from tests.support.own_engines import hold
 
 LOGIN = ("box@hall.example", "p@ss/word")
 IN_URL = "box%40hall.example:p%40ss%2Fword"

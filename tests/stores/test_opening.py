@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from holdfast.app import App
 from holdfast.bookings import Answer, Bookings, Lost, Opened, Refused, Same, State
 from holdfast.engines.metrics import metrics
-from tests.patience import until
-from tests.stores.tills import Till, a_till, an_owner, other_ledger
+from tests.support.show_fixture import Till, a_till, an_owner, other_ledger
+from tests.support.wait import until
 
 
 @pytest.fixture

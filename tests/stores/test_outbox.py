@@ -9,9 +9,9 @@ from holdfast.app import App
 from holdfast.outbox import BookingConfirmed, BookingHeld, ShowCancelled, consume_once, tell
 from holdfast.outbox.relay import Relay
 from holdfast.outbox.store import RELAY
-from tests.stores.hearing import Ears, checkpoint, open_transaction, relayed, turns_are_free
-from tests.stores.stages import Stage, hold
-from tests.stores.tills import Till, an_owner
+from tests.support.fact_recorder import Ears, checkpoint, open_transaction, relayed, turns_are_free
+from tests.support.own_engines import Stage, hold
+from tests.support.show_fixture import Till, an_owner
 
 ADD = "INSERT INTO outbox (show_id, number, kind) VALUES ($1, $2, 'payment.declined')"
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from holdfast.app import App
-from tests.stores.hearing import Ears, relayed, turns_are_free
-from tests.stores.stages import Stage, hold
-from tests.stores.tills import Till, an_owner
-from tests.storms.office import clean, started
+from tests.support.box_office import clean, started
+from tests.support.fact_recorder import Ears, relayed, turns_are_free
+from tests.support.own_engines import Stage, hold
+from tests.support.show_fixture import Till, an_owner
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from holdfast.engines.errors import EngineDown
 from holdfast.outbox import Consumer, Fact, consume_many
 from holdfast.outbox.relay import Listener, unhurried
 from holdfast.outbox.store import RELAY
-from tests.patience import until
-from tests.stores.hearing import Ears, checkpoint, open_transaction, relayed, turns_are_free
-from tests.stores.stages import Stage, hold
-from tests.stores.tills import Till, an_owner
+from tests.support.fact_recorder import Ears, checkpoint, open_transaction, relayed, turns_are_free
+from tests.support.own_engines import Stage, hold
+from tests.support.show_fixture import Till, an_owner
+from tests.support.wait import until
 
 TURN_ENDS_SOON = "UPDATE consumer_group SET turn_until = now() + interval '3 s' WHERE name = $1"
 LASTS_LONGER = "SELECT turn_until > now() + interval '3.5 s' FROM consumer_group WHERE name = $1"

@@ -11,11 +11,11 @@ from holdfast.engines.errors import EngineDown
 from holdfast.outbox import Outbox
 from holdfast.outbox.relay import Listener, Relay
 from holdfast.outbox.store import RELAY
-from tests.patience import until
-from tests.stores.buses import BUSES, Server, a_server, messages_of, positions
-from tests.stores.hearing import Ears, checkpoint, other_outbox, relayed, turns_are_free
-from tests.stores.stages import Stage
-from tests.stores.tills import Till, an_owner
+from tests.support.bus_servers import BUSES, Server, a_server, messages_of, positions
+from tests.support.fact_recorder import Ears, checkpoint, other_outbox, relayed, turns_are_free
+from tests.support.own_engines import Stage
+from tests.support.show_fixture import Till, an_owner
+from tests.support.wait import until
 
 
 @dataclass

@@ -10,10 +10,10 @@ from holdfast.engines.bus import Message
 from holdfast.engines.errors import EngineDown
 from holdfast.outbox import Fact, ShowCancelled, tell
 from holdfast.outbox.relay import Relay
-from tests.patience import until
-from tests.stores.hearing import Ears, checkpoint, other_outbox, relayed, turns_are_free
-from tests.stores.stages import Stage, hold
-from tests.stores.tills import Till, an_owner
+from tests.support.fact_recorder import Ears, checkpoint, other_outbox, relayed, turns_are_free
+from tests.support.own_engines import Stage, hold
+from tests.support.show_fixture import Till, an_owner
+from tests.support.wait import until
 
 NOWHERE = "redis://127.0.0.1:1"
 

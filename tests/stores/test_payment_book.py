@@ -14,8 +14,8 @@ from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.payment import Ask, Payment
 from holdfast.payments.saga import Step
 from holdfast.payments.store import Came, Started
-from tests.stores.stages import hold
-from tests.stores.tills import an_owner
+from tests.support.own_engines import hold
+from tests.support.show_fixture import an_owner
 
 YES = Charge(answer=Answer.YES, reference="pay_1")
 NO = Charge(answer=Answer.NO, reason="Your bank said no.", code="card_declined")

@@ -9,7 +9,7 @@ from holdfast.accounts import Accounts, NewAccount, SignedIn
 from holdfast.engines.postgres import Postgres
 from holdfast.errors import BadCredentials, EmailTaken, TokenExpired, TokenInvalid, WrongPassword
 from holdfast.web.caller import Role
-from tests.stores.offices import CONFIG, HERE, PASSWORD, Offices, bearer, is_let_in, signed_up
+from tests.support.account_processes import CONFIG, HERE, PASSWORD, Offices, bearer, is_let_in, signed_up
 
 
 async def test_who_signs_up_is_signed_in(people: Accounts, email: str) -> None:

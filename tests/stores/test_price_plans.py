@@ -18,10 +18,10 @@ from holdfast.organisers.jobs import PriceDuties
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.scope import Scope
 from holdfast.pricing.rules import DemandStep, EarlyStep, PriceRule, PriceRules
-from tests.cast import a_show as a_show_in
-from tests.stores.paid import bought
-from tests.stores.stages import Stage, an_order
-from tests.stores.tills import an_owner
+from tests.support.own_engines import Stage, an_order
+from tests.support.paid_bookings import bought
+from tests.support.show_fixture import an_owner
+from tests.support.shows import a_show as a_show_in
 
 Show = Callable[..., Awaitable[int]]
 RULE = PriceRule(category="Standard", base_minor=1500, floor_minor=1000, ceiling_minor=2500)

@@ -13,9 +13,9 @@ import structlog
 from holdfast.payments.gateway import Answer
 from holdfast.payments.gateways.razorpay import Razorpay
 from holdfast.payments.gateways.razorpay_objects import receipt_of, refund_token
-from tests.patience import until
-from tests.stores.counters import Counter, a_counter, a_sandbox
-from tests.stores.oracles import DRIP, SILENCE, Oracle, an_oracle
+from tests.fakes.scripted_server import DRIP, SILENCE, Oracle, an_oracle
+from tests.support.gateway_setups import Counter, a_counter, a_sandbox
+from tests.support.wait import until
 
 SECRET = "never to be told"
 BAD_REQUEST = {"error": {"code": "BAD_REQUEST_ERROR", "description": "The amount must be at least INR 1.00"}}

@@ -18,11 +18,11 @@ from holdfast.payments.gateway import GatewayDown
 from holdfast.payments.jobs import BookDuties
 from holdfast.payments.payment import Payment
 from holdfast.payments.saga import Step
-from tests.letters import charged
-from tests.stores.stages import hold
 from tests.stores.test_payment_book import NO, confirmed, paying
 from tests.stores.test_webhooks import step_of
-from tests.stores.tills import an_owner
+from tests.support.gateway_webhooks import charged
+from tests.support.own_engines import hold
+from tests.support.show_fixture import an_owner
 
 Show = Callable[..., Awaitable[int]]
 

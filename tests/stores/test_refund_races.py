@@ -18,10 +18,18 @@ from holdfast.errors import HoldGone, Refusal, WrongMove
 from holdfast.payments.jobs import PaymentDuties
 from holdfast.payments.saga import Step
 from holdfast.refunds.refund import RefundState, What
-from tests.patience import until
-from tests.stores.paid import a_refund, an_ask, bought, now_of, refund_duties, refunds_of, violations
-from tests.stores.stages import hold
-from tests.stores.tills import an_owner
+from tests.support.own_engines import hold
+from tests.support.paid_bookings import (
+    a_refund,
+    an_ask,
+    bought,
+    now_of,
+    refund_duties,
+    refunds_of,
+    violations,
+)
+from tests.support.show_fixture import an_owner
+from tests.support.wait import until
 
 Show = Callable[..., Awaitable[int]]
 AT_ONCE = 10

@@ -11,7 +11,8 @@ from holdfast.bookings import State
 from holdfast.config import Config
 from holdfast.pricing import Terms
 from holdfast.refunds.refund import RefundState, What, pause_ms
-from tests.stores.paid import (
+from tests.support.own_engines import hold, shown
+from tests.support.paid_bookings import (
     a_refund,
     account,
     bought,
@@ -20,8 +21,7 @@ from tests.stores.paid import (
     refunds_of,
     violations,
 )
-from tests.stores.stages import hold, shown
-from tests.stores.tills import Till, an_owner
+from tests.support.show_fixture import Till, an_owner
 
 Show = Callable[..., Awaitable[int]]
 TERMS = Terms(fee_minor=100, tax_bp=1900)

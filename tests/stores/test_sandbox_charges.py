@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.payments.gateway import Answer
-from tests.stores.sandboxes import QUICK, Desk, a_sandbox, an_order
+from tests.support.sandbox_server import QUICK, Desk, a_sandbox, an_order
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,18 @@ import pytest
 
 from holdfast.payments.gateway import Answer
 from holdfast.sandbox import copy_as_of, secret_in
-from tests.patience import until
-from tests.stores.sandboxes import QUICK, Desk, Ended, Process, Shop, a_desk, a_process, a_shop, an_order
+from tests.support.sandbox_server import (
+    QUICK,
+    Desk,
+    Ended,
+    Process,
+    Shop,
+    a_desk,
+    a_process,
+    a_shop,
+    an_order,
+)
+from tests.support.wait import until
 
 
 async def answered(desk: Desk, keys: list[str], done: dict[str, tuple[int, object]]) -> None:

@@ -12,8 +12,8 @@ from holdfast.sandbox import Books, Call, Post, Till
 from holdfast.sandbox.api_forms import rendered
 from holdfast.sandbox.behaviour import Settings
 from holdfast.sandbox.payment import Order
-from tests.patience import until
-from tests.stores.sandboxes import QUICK, SECRET, Desk, Shop, a_sandbox, a_shop, an_order
+from tests.support.sandbox_server import QUICK, SECRET, Desk, Shop, a_sandbox, a_shop, an_order
+from tests.support.wait import until
 
 
 @pytest.fixture

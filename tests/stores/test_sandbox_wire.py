@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.payments.gateway import Answer, GatewayDown
-from tests.stores.sandboxes import SECRET, Desk, a_sandbox, an_adapter, an_order
+from tests.support.sandbox_server import SECRET, Desk, a_sandbox, an_adapter, an_order
 
 
 @pytest.fixture(scope="module")

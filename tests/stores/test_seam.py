@@ -25,10 +25,10 @@ from holdfast.organisers.shows_store import ShowEditor
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.saga import Step
 from holdfast.payments.store import Came
-from tests.patience import until
-from tests.stores.stages import Stage, an_order, claims_of, hold, shown
 from tests.stores.test_payment_book import ask_for
-from tests.stores.tills import Till, an_owner
+from tests.support.own_engines import Stage, an_order, claims_of, hold, shown
+from tests.support.show_fixture import Till, an_owner
+from tests.support.wait import until
 
 
 class TestRule1OpenIsAllOrNothing:

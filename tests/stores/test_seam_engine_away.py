@@ -9,10 +9,10 @@ import pytest
 from holdfast.app import open_app
 from holdfast.bookings import State
 from holdfast.errors import Busy, OverLimit, SeatsTaken, SoldOut
-from tests.cast import API, Fan, a_layout, a_show, problem
-from tests.patience import until
-from tests.stores.stages import Stage, hold, shown
-from tests.stores.tills import an_owner
+from tests.support.own_engines import Stage, hold, shown
+from tests.support.show_fixture import an_owner
+from tests.support.shows import API, Fan, a_layout, a_show, problem
+from tests.support.wait import until
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from holdfast.catalogue import OrphanRule
 from holdfast.errors import SeatsTaken
 from holdfast.holds import Ask, Held, Seats
 from holdfast.holds.comparison import Difference
-from tests.patience import until
-from tests.stores.stages import Stage, claims_of, hold, shown
-from tests.stores.tills import Till, an_owner
+from tests.support.own_engines import Stage, claims_of, hold, shown
+from tests.support.show_fixture import Till, an_owner
+from tests.support.wait import until
 
 SEAT_4 = "AAAAH" + "A" * 15
 

@@ -10,7 +10,7 @@ from holdfast.search.errors import NoSuchPostalCode, SearchTooSlow
 from holdfast.search.query import SearchAsked, Sort, understood
 from holdfast.search.store import SearchStore
 from holdfast.search.words import words_of
-from tests.stores.listed import titles
+from tests.support.search_demo import titles
 
 LIGHTHOUSE, ARITHMETIC = "The Lighthouse Keeper's Daughter", "Monsoon Arithmetic"
 KADAL, BIRDS, TRAM = "Kadal Paadum Paadal", "Les Oiseaux Mécaniques", "Le Dernier Tram"

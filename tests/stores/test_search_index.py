@@ -22,10 +22,10 @@ from holdfast.outbox import Fact
 from holdfast.search import SearchIndex, SearchSource
 from holdfast.search.jobs import KINDS, Listener
 from holdfast.search.query import SearchAsked, understood
-from tests.cast import a_layout
-from tests.stores.hearing import Ears, relayed, turns_are_free
-from tests.stores.stages import hold
-from tests.stores.tills import an_owner
+from tests.support.fact_recorder import Ears, relayed, turns_are_free
+from tests.support.own_engines import hold
+from tests.support.show_fixture import an_owner
+from tests.support.shows import a_layout
 
 AShow = Callable[..., Any]
 ADMIN = Scope(0, is_admin=True)

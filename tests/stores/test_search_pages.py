@@ -11,8 +11,8 @@ from holdfast.catalogue import Kind
 from holdfast.search.parsed import ANYTHING
 from holdfast.search.query import SearchAsked, Sort, understood
 from holdfast.search.store import REST_FROM, SearchStore
-from tests.patience import until
-from tests.stores.listed import titles
+from tests.support.search_demo import titles
+from tests.support.wait import until
 
 
 @pytest.mark.parametrize("sort", [sort for sort in Sort if sort is not Sort.DISTANCE])

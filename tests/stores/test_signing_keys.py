@@ -9,7 +9,7 @@ from holdfast.accounts import Accounts, NewAccount, claims_for, sign
 from holdfast.accounts.store import KEY_KNOWN_AFTER_S, REVOCATIONS_STALE_MAX_S
 from holdfast.engines.errors import EngineDown
 from holdfast.web.caller import Caller, Role
-from tests.stores.offices import CONFIG, Offices, bearer, is_let_in, signed_up
+from tests.support.account_processes import CONFIG, Offices, bearer, is_let_in, signed_up
 
 
 async def test_nobody_is_let_in_on_an_old_list(offices: Offices, email: str) -> None:

@@ -10,11 +10,11 @@ from holdfast.bookings import VERSIONS_AN_EPOCH
 from holdfast.errors import Busy, NoSuchShow
 from holdfast.seatmap.errors import TooManyStreams, TooManyViewers
 from holdfast.seatmap.live import LINGER_S, LiveMaps
-from tests.patience import until
-from tests.stores.eyes import Eyes, live_maps, watch
-from tests.stores.pools import Pool
-from tests.stores.stages import Stage, hold
-from tests.stores.tills import Till, an_owner
+from tests.support.claim_pool import Pool
+from tests.support.live_viewer import Eyes, live_maps, watch
+from tests.support.own_engines import Stage, hold
+from tests.support.show_fixture import Till, an_owner
+from tests.support.wait import until
 
 SEEN_WITHIN_S = 1.0
 

@@ -8,8 +8,8 @@ import structlog
 
 from holdfast.payments.gateway import Answer
 from holdfast.payments.gateways.stripe_objects import Failure, Intent, charge_of, refusal_of
-from tests.stores.counters import Counter, a_counter
-from tests.stores.oracles import DRIP, Oracle, an_oracle
+from tests.fakes.scripted_server import DRIP, Oracle, an_oracle
+from tests.support.gateway_setups import Counter, a_counter
 
 KEY = "sk_test_never_to_be_told"
 TABLE: dict[str, tuple[int, Any, Answer]] = {

@@ -17,7 +17,7 @@ from holdfast.organisers.shows_store import ShowEditor
 from holdfast.pricing import RefundPolicy, RefundStep, Terms
 from holdfast.pricing.refund_policy import USUAL
 from holdfast.pricing.terms import PLAIN
-from tests.stores.tills import Till, a_till, an_owner
+from tests.support.show_fixture import Till, a_till, an_owner
 
 AShow = Callable[..., Any]
 DEAR = Terms(

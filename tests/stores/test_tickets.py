@@ -21,9 +21,9 @@ from holdfast.tickets.errors import (
 )
 from holdfast.tickets.store import KEY_KNOWN_AFTER_S, KEYS_MAX, RESENDS_AN_HOUR_MAX
 from holdfast.tickets.transfer import TRANSFERS_MAX, Giver
-from tests.stores.doors import Doorway, a_doorway
-from tests.stores.offices import Clock
-from tests.stores.tills import an_owner
+from tests.support.account_processes import Clock
+from tests.support.door import Doorway, a_doorway
+from tests.support.show_fixture import an_owner
 
 
 @pytest.fixture

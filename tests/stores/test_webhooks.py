@@ -20,11 +20,11 @@ from holdfast.payments.payment import Payment
 from holdfast.payments.saga import Step
 from holdfast.payments.webhook import Told, Verdict, WebhooksAsked
 from tests.conftest import GATEWAY_SECRET, started
-from tests.letters import Letter, a_letter, charged
-from tests.patience import until
-from tests.stores.stages import Stage, hold
 from tests.stores.test_payment_book import NO, confirmed, paying
-from tests.stores.tills import an_owner
+from tests.support.gateway_webhooks import Letter, a_letter, charged
+from tests.support.own_engines import Stage, hold
+from tests.support.show_fixture import an_owner
+from tests.support.wait import until
 
 Show = Callable[..., Awaitable[int]]
 

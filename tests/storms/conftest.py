@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.storms.office import Office, office
+from tests.support.box_office import Office, office
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -18,12 +18,12 @@ from holdfast.config import Config
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.sandbox import secret_in
 from holdfast.web.caller import Role
-from tests import cast
-from tests.cast import API, Fan
-from tests.journeys.gates import a_device
-from tests.patience import until
-from tests.storms.office import Office, duties, office, running, started
-from tests.storms.payer import Payer
+from tests.support import shows as cast
+from tests.support.box_office import Office, duties, office, running, started
+from tests.support.gates import a_device
+from tests.support.retrying_payer import Payer
+from tests.support.shows import API, Fan
+from tests.support.wait import until
 
 PEOPLE, PEOPLE_FULL = 5, 40
 BOUGHT, BOUGHT_FULL = 20, 1000  # at least, before the backup

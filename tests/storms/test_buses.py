@@ -16,15 +16,15 @@ import pytest
 
 from holdfast.app import App
 from holdfast.outbox.store import RELAY
-from tests.cast import Fan, a_layout
-from tests.patience import until
-from tests.results import Table
-from tests.stores.buses import BUSES, Server, a_server
-from tests.stores.hearing import other_outbox
-from tests.stores.paid import an_ask
-from tests.stores.stages import hold
-from tests.storms.hearers import Workers, two_workers
-from tests.storms.office import Office, duties, office
+from tests.support.box_office import Office, duties, office
+from tests.support.bus_servers import BUSES, Server, a_server
+from tests.support.fact_recorder import other_outbox
+from tests.support.killed_consumers import Workers, two_workers
+from tests.support.own_engines import hold
+from tests.support.paid_bookings import an_ask
+from tests.support.result_tables import Table
+from tests.support.shows import Fan, a_layout
+from tests.support.wait import until
 
 LAST = "SELECT coalesce(max(id), 0) FROM outbox"
 CHECKPOINTS = "SELECT name, checkpoint FROM consumer_group"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import httpx2
 
-from tests.cast import API, Fan, a_layout
-from tests.patience import until
-from tests.storms.office import Office, started
+from tests.support.box_office import Office, started
+from tests.support.shows import API, Fan, a_layout
+from tests.support.wait import until
 
 BOOKINGS, BOOKINGS_FULL = 150, 5_000
 AT_ONCE = 64

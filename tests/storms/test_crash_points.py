@@ -20,14 +20,14 @@ from holdfast.audit import audit
 from holdfast.claim import PoolMap
 from holdfast.holds import differences
 from holdfast.web.caller import Role
-from tests.cast import fans
-from tests.patience import until
-from tests.storms import stories
-from tests.storms.bank import Bank, bank_of
-from tests.storms.office import Office, duties, office
-from tests.storms.payer import Payer
-from tests.storms.scene import Scene
-from tests.storms.stories import Story
+from tests.support import crash_stories as stories
+from tests.support.box_office import Office, duties, office
+from tests.support.crash_scene import Scene
+from tests.support.crash_stories import Story
+from tests.support.gateway_state import Bank, bank_of
+from tests.support.retrying_payer import Payer
+from tests.support.shows import fans
+from tests.support.wait import until
 from tests.tidy.tree import package
 
 MOMENTS = ("before", "during", "after")

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import httpx2
 
-from tests.cast import API, Fan
-from tests.journeys.gates import a_device
-from tests.storms.office import Office
-from tests.storms.sites import an_admin
+from tests.support.box_office import Office
+from tests.support.gates import a_device
+from tests.support.restartable_office import an_admin
+from tests.support.shows import API, Fan
 
 SEATS, SEATS_FULL = 150, 1_000
 GATES = 6

@@ -12,11 +12,11 @@ from holdfast.checkin.offline import OfflineGate
 from holdfast.checkin.pack import opened
 from holdfast.checkin.verdict import OPEN, Way
 from holdfast.tickets import BadCode, read_code
-from tests.cast import API, Fan
-from tests.forgeries import Forger
-from tests.journeys.gates import DEVICE, PUBLIC, a_pass, made, scan
-from tests.storms.office import Office
-from tests.storms.sites import an_admin
+from tests.support.box_office import Office
+from tests.support.forged_codes import Forger
+from tests.support.gates import DEVICE, PUBLIC, a_pass, made, scan
+from tests.support.restartable_office import an_admin
+from tests.support.shows import API, Fan
 
 FORGERIES, FORGERIES_FULL = 7_000, 1_000_000
 SENT, SENT_FULL = 140, 14_000

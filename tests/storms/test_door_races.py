@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tests.cast import Fan
-from tests.journeys.gates import a_device, scan
-from tests.storms.office import Office
-from tests.storms.sites import an_admin
+from tests.support.box_office import Office
+from tests.support.gates import a_device, scan
+from tests.support.restartable_office import an_admin
+from tests.support.shows import Fan
 
 TWO_GATES, TWO_GATES_FULL = 40, 500
 REFUNDS, REFUNDS_FULL = 24, 200

@@ -2,8 +2,8 @@
 
 import time
 
-from tests.storms.office import Office
-from tests.storms.programme import a_programme, assert_promises_kept, first_sale_after, on_sale
+from tests.support.box_office import Office
+from tests.support.storm_shows import a_programme, assert_promises_kept, first_sale_after, on_sale
 
 TIMES = 4
 

@@ -7,16 +7,16 @@ from functools import partial
 import pytest
 
 from holdfast.engines.errors import EngineDown
-from tests.cast import API, Fan
-from tests.patience import until
-from tests.storms.office import Office
-from tests.storms.programme import (
+from tests.support.box_office import Office
+from tests.support.shows import API, Fan
+from tests.support.storm_shows import (
     a_programme,
     assert_promises_kept,
     first_sale_after,
     on_sale,
     sold_between,
 )
+from tests.support.wait import until
 
 SELLS_AGAIN_WITHIN_S = 10.0
 AWAY_S = 4.0

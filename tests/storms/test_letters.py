@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import until
-from tests.storms.office import Office, office
-from tests.storms.payer import Payer
-from tests.storms.post_office import DROPPING, FINE, REFUSING, SLOW, PostOffice, post_office
+from tests.fakes.mail_server_process import DROPPING, FINE, REFUSING, SLOW, PostOffice, post_office
+from tests.support.box_office import Office, office
+from tests.support.retrying_payer import Payer
+from tests.support.wait import until
 
 PEOPLE, PEOPLE_FULL = 6, 100
 ARRIVED_WITHIN_S = 600.0  # refused often enough, a mail waits for a minute, then for five

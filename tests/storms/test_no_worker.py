@@ -5,9 +5,9 @@ import time
 from dataclasses import dataclass
 from statistics import median
 
-from tests.cast import API, Fan
-from tests.patience import until
-from tests.storms.office import Office, duties, office
+from tests.support.box_office import Office, duties, office
+from tests.support.shows import API, Fan
+from tests.support.wait import until
 
 TTL_S = 2.0
 LATE_S = 0.3

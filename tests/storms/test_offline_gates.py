@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.cast import Fan
-from tests.forgeries import Forger
-from tests.journeys.gates import a_pass, made
-from tests.patience import until
-from tests.stewards import Steward
-from tests.storms.office import Office
-from tests.storms.sites import an_admin, site
+from tests.support.box_office import Office
+from tests.support.forged_codes import Forger
+from tests.support.gates import a_pass, made
+from tests.support.restartable_office import an_admin, site
+from tests.support.scanner_process import Steward
+from tests.support.shows import Fan
+from tests.support.wait import until
 
 TICKETS, TICKETS_FULL = 60, 1_000
 GATES = ("North", "South", "West")

@@ -4,10 +4,10 @@ import asyncio
 import os
 import signal
 
-from tests.cast import a_layout
-from tests.storms.history import lost, shared_seats, untrue_deeds
-from tests.storms.office import Office
-from tests.storms.wishes import best, neighbours
+from tests.support.box_office import Office
+from tests.support.promise_check import lost, shared_seats, untrue_deeds
+from tests.support.shows import a_layout
+from tests.support.storm_requests import best, neighbours
 
 TTL_S = 2
 STILL_S = TTL_S + 0.4

@@ -13,11 +13,11 @@ import httpx2
 import pytest
 
 from holdfast.bookings import from_public_id
-from tests.cast import Fan, a_layout
-from tests.patience import until
-from tests.storms.bank import Bank, Taken, bank_of
-from tests.storms.money import sold_twice
-from tests.storms.office import Office
+from tests.support.box_office import Office
+from tests.support.gateway_state import Bank, Taken, bank_of
+from tests.support.money_check import sold_twice
+from tests.support.shows import Fan, a_layout
+from tests.support.wait import until
 
 ROUNDS, ROUNDS_FULL = 30, 200
 AT_ONCE = 10

@@ -10,12 +10,12 @@ from functools import partial
 import msgspec
 import pytest
 
-from tests.cast import Fan, a_layout
-from tests.patience import until
-from tests.storms.bank import Bank, bank_of
-from tests.storms.buyers import Plan, Progress, Report
-from tests.storms.money import late_refunds, paid_twice, sold_twice, unsettled, untrue
-from tests.storms.office import ANSWER_BYTES_MAX, Office, office, started
+from tests.support.box_office import ANSWER_BYTES_MAX, Office, office, started
+from tests.support.buyers import Plan, Progress, Report
+from tests.support.gateway_state import Bank, bank_of
+from tests.support.money_check import late_refunds, paid_twice, sold_twice, unsettled, untrue
+from tests.support.shows import Fan, a_layout
+from tests.support.wait import until
 
 FAULTS = {
     "timeout_paid": 0.05,
@@ -86,7 +86,7 @@ async def buying(stage: Office, plan: Plan) -> AsyncIterator[Buying]:
     file = stage.folder.path / "buyers.json"
     file.write_bytes(msgspec.json.encode(plan))
     process = await started(
-        "-m", "tests.storms.buyers", str(file), stdout=asyncio.subprocess.PIPE, limit=ANSWER_BYTES_MAX
+        "-m", "tests.support.buyers", str(file), stdout=asyncio.subprocess.PIPE, limit=ANSWER_BYTES_MAX
     )
     people = Buying(process)
     try:

@@ -6,9 +6,9 @@ from typing import Any
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.scope import Scope
 from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
-from tests.cast import API
-from tests.patience import until
-from tests.storms.office import Office
+from tests.support.box_office import Office
+from tests.support.shows import API
+from tests.support.wait import until
 
 SOON = timedelta(seconds=2)
 BASE, EARLY = 3000, 2500

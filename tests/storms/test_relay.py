@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from tests.patience import until
-from tests.storms.hearers import two_workers
-from tests.storms.office import Office
-from tests.storms.programme import a_programme, assert_promises_kept, on_sale
+from tests.support.box_office import Office
+from tests.support.killed_consumers import two_workers
+from tests.support.storm_shows import a_programme, assert_promises_kept, on_sale
+from tests.support.wait import until
 
 ROUNDS, ROUNDS_FULL = 1, 12
 HEARD_WITHIN_S = 90.0

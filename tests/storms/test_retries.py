@@ -16,9 +16,9 @@ import pytest
 from holdfast.audit import audit
 from holdfast.catalogue import OrphanRule
 from holdfast.web.caller import Role
-from tests.cast import API, a_layout, fans
-from tests.journeys.organising import a_city
-from tests.storms.office import Office
+from tests.support.box_office import Office
+from tests.support.organiser import a_city
+from tests.support.shows import API, a_layout, fans
 
 AT_ONCE = 50
 JSON = {"Content-Type": "application/json"}

@@ -11,11 +11,11 @@ import pytest
 
 from holdfast.runtime import roles
 from holdfast.web.caller import Role
-from tests import cast
-from tests.cast import API, Fan, problem
-from tests.journeys.gates import a_device
-from tests.storms.parts import FIRST, Parts, in_parts
-from tests.storms.payer import Payer
+from tests.support import shows as cast
+from tests.support.gates import a_device
+from tests.support.retrying_payer import Payer
+from tests.support.roles_office import FIRST, Parts, in_parts
+from tests.support.shows import API, Fan, problem
 
 SERVED = ("sale", "seatmap", "catalogue", "people", "tickets", "gate", "admin")  # payments: parts.py
 WORKED = ("sale", "payments", "outbox")

@@ -1,9 +1,9 @@
 """Everybody wants the same 200 seats (R1, R3)."""
 
-from tests.cast import a_layout
-from tests.storms.history import lost, seats_taken
-from tests.storms.office import Office
-from tests.storms.wishes import every_seat, neighbours
+from tests.support.box_office import Office
+from tests.support.promise_check import lost, seats_taken
+from tests.support.shows import a_layout
+from tests.support.storm_requests import every_seat, neighbours
 
 SEATS = 200
 CONNECTIONS = 500

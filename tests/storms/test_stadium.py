@@ -4,10 +4,10 @@ import time
 
 from holdfast.demo.stadium import stadium
 from holdfast.layouts import Layout
-from tests.cast import API, a_layout
-from tests.storms.history import lost, seats_taken
-from tests.storms.office import Office
-from tests.storms.wishes import best
+from tests.support.box_office import Office
+from tests.support.promise_check import lost, seats_taken
+from tests.support.shows import API, a_layout
+from tests.support.storm_requests import best
 
 CONNECTIONS = 200
 REBUILT_WITHIN_S = 2.0  # with a plan made for a show of one booking it was 38

@@ -11,10 +11,10 @@ import pytest
 
 from holdfast.bookings import letters
 from holdfast.engines.errors import EngineDown
-from tests.cast import Fan
-from tests.patience import until
-from tests.storms.office import Office, office
-from tests.storms.watched import (
+from tests.support.box_office import Office, office
+from tests.support.shows import Fan
+from tests.support.wait import until
+from tests.support.watched_show import (
     at,
     audience,
     changing,

@@ -1,0 +1,1 @@
+"""Other people's services, speaking their real protocol."""

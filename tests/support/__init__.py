@@ -1,0 +1,1 @@
+"""Builders, fixtures and helpers that several test modules use."""

@@ -1,0 +1,209 @@
+"""What can happen to a booking, told so that somebody comes to a point and dies there.
+
+Each story arms the point, goes on as its people would, and says which booking it was and how it must end.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from tests.support.crash_scene import Scene
+from tests.support.shows import API
+
+SEATS = ("A-1", "A-2")
+End = tuple[str, str]  # the booking, and the state it must be in
+Story = Callable[[Scene], Awaitable[End]]
+
+
+async def pays(scene: Scene) -> End:
+    scene.arm()
+    booking = await scene.payer.holds(scene.show_id, *SEATS)
+    return await _paid(scene, booking)
+
+
+async def keeps_it_longer_and_pays(scene: Scene) -> End:
+    booking = await scene.payer.holds(scene.show_id, *SEATS)
+    scene.arm()
+    path = f"/bookings/{booking}/extend"
+    extended = await scene.payer.asks(lambda: scene.payer.fan.post(path))
+    assert extended.status_code == 200, extended.text
+    return await _paid(scene, booking)
+
+
+async def is_declined_and_pays_another_way(scene: Scene) -> End:
+    booking = await scene.payer.holds(scene.show_id, *SEATS)
+    scene.arm()
+    paying = await scene.payer.pays(booking, "tok_declined", waits=False)
+    await scene.death()
+    declined = await scene.payer.pays(booking, "tok_declined") if paying.status_code != 402 else paying
+    assert declined.status_code == 402, declined.text
+    return await _paid(scene, booking)
+
+
+async def is_paid_and_hears_late(scene: Scene) -> End:
+    """The gateway took the money and its answer was lost."""
+    booking = await scene.payer.holds(scene.show_id, *SEATS)
+    scene.arm()
+    return await _paid(scene, booking, "tok_timeout_then_paid")
+
+
+async def is_never_heard_of(scene: Scene) -> End:
+    """The gateway never got the charge; it is sent again, with the same key, until the time is up."""
+    booking = await scene.payer.holds(scene.show_id, *SEATS)
+    scene.arm()
+    await scene.payer.pays(booking, "tok_timeout_never_paid", waits=False)
+    await scene.death()
+    await scene.deadline(booking)
+    await scene.becomes(booking, "expired")
+    return await _gone(scene, booking, "tok_timeout_never_paid")
+
+
+async def runs_out_of_time(scene: Scene) -> End:
+    booking = await _waiting(scene, "tok_never")
+    await scene.deadline(booking)
+    scene.arm()
+    await scene.death()
+    await scene.becomes(booking, "expired")
+    return await _gone(scene, booking, "tok_never")
+
+
+async def calls_it_off_and_pays_another_way(scene: Scene) -> End:
+    booking = await _waiting(scene, "tok_never")
+    scene.arm()
+    called_off = await scene.payer.lets_go(f"/bookings/{booking}/payment")
+    assert called_off.status_code == 200, called_off.text
+    await scene.death()
+    await scene.becomes(booking, "held")
+    return await _paid(scene, booking)
+
+
+async def lets_the_hold_go(scene: Scene) -> End:
+    booking = await scene.payer.holds(scene.show_id, *SEATS)
+    scene.arm()
+    gone = await scene.payer.lets_go(f"/bookings/{booking}")
+    assert gone.status_code == 200, gone.text
+    await scene.death()
+    return booking, "cancelled"
+
+
+async def does_not_pay(scene: Scene) -> End:
+    booking = await scene.payer.holds(scene.show_id, *SEATS)
+    scene.arm()
+    await scene.deadline(booking)
+    await scene.death()
+    await scene.becomes(booking, "expired")
+    return booking, "expired"
+
+
+async def waits_for_a_silent_gateway(scene: Scene) -> End:
+    """The bank cannot say: the seats go, and the payment is watched. Then it says no."""
+    booking = await _waiting(scene, "tok_stuck")
+    await scene.deadline(booking, ago_s=3600)
+    scene.arm()
+    await scene.death()
+    await scene.becomes(booking, "expired")
+    (payment,) = await scene.taken(booking)
+    await scene.bank.decides(payment, "tok_declined")
+    await scene.over()
+    return booking, "expired"
+
+
+async def pays_late_while_the_seats_are_free(scene: Scene) -> End:
+    booking = await _watched(scene)
+    (payment,) = await scene.taken(booking)
+    scene.arm()
+    await scene.bank.decides(payment)
+    await scene.hurry()
+    await scene.death()
+    await scene.becomes(booking, "confirmed")
+    await scene.assert_told(await scene.payer.pays(booking, "tok_stuck"), booking)
+    return booking, "confirmed"
+
+
+async def pays_late_and_the_seats_are_gone(scene: Scene) -> End:
+    booking = await _watched(scene)
+    (payment,) = await scene.taken(booking)
+    other = await scene.rival.holds(scene.show_id, *SEATS)
+    scene.arm()
+    await scene.bank.decides(payment)
+    await scene.hurry()
+    await scene.death()
+    await scene.becomes(booking, "failed")
+    assert await scene.rival.state_of(other) == "held"
+    return await _gone(scene, booking, "tok_stuck", "failed")
+
+
+async def gives_it_back(scene: Scene) -> End:
+    booking = await scene.payer.holds(scene.show_id, *SEATS)
+    await scene.payer.pays(booking)
+    scene.arm()
+    given_back = await scene.payer.lets_go(f"/bookings/{booking}")
+    assert given_back.status_code == 200, given_back.text
+    await scene.death()
+    await scene.over()
+    return booking, "refunded"
+
+
+async def bought_for_a_show_that_is_cancelled(scene: Scene) -> End:
+    booking = await scene.payer.holds(scene.show_id, *SEATS)
+    await scene.payer.pays(booking)
+    scene.arm()
+    cancelled = await scene.admin.api.patch(
+        f"{API}/admin/shows/{scene.show_id}", json={"cancelled": True}, headers=scene.admin.headers
+    )
+    assert cancelled.status_code == 200, cancelled.text
+    await scene.death()
+    await scene.becomes(booking, "refunded")
+    await scene.over()
+    return booking, "refunded"
+
+
+async def pays_and_the_gateway_tells_us_first(scene: Scene) -> End:
+    booking = await scene.payer.holds(scene.show_id, *SEATS)
+    scene.arm()
+    return await _paid(scene, booking, "tok_notice_first")
+
+
+async def pays_at_the_gateway_and_it_tells_us(scene: Scene) -> End:
+    booking = await _waiting(scene, "tok_3ds")
+    await scene.rest()
+    (payment,) = await scene.taken(booking)
+    scene.arm()
+    await scene.bank.decides(payment)
+    await scene.death()
+    await scene.becomes(booking, "confirmed")
+    return await _paid(scene, booking, "tok_3ds")
+
+
+# ── parts of stories ──────────────────────────────────────────────────────────────────
+
+
+async def _paid(scene: Scene, booking: str, method: str = "tok_ok") -> End:
+    """Paid, though somebody dies on the way; asked once more, the same is said."""
+    first = await scene.payer.pays(booking, method, waits=False)
+    await scene.death()
+    said = await scene.payer.pays(booking, method)
+    assert said.status_code == 200, said.text
+    if first.status_code == 200:
+        assert said.json() == first.json()
+    return booking, "confirmed"
+
+
+async def _gone(scene: Scene, booking: str, method: str, end: str = "expired") -> End:
+    said = await scene.payer.pays(booking, method)
+    assert (said.status_code, said.json()["code"]) == (410, "hold_gone"), said.text
+    return booking, end
+
+
+async def _waiting(scene: Scene, method: str) -> str:
+    """A booking whose payment the gateway has not decided."""
+    booking = await scene.payer.holds(scene.show_id, *SEATS)
+    said = await scene.payer.pays(booking, method, waits=False)
+    assert said.status_code == 202, said.text
+    return booking
+
+
+async def _watched(scene: Scene) -> str:
+    """The gateway was silent for too long: the booking has expired, and the money may still come."""
+    booking = await _waiting(scene, "tok_stuck")
+    await scene.deadline(booking, ago_s=3600)
+    await scene.becomes(booking, "expired")
+    return booking

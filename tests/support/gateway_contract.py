@@ -1,0 +1,300 @@
+"""What every adapter promises, whatever gateway is behind it (R20–R24). Run for each by test_gateways.py."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from holdfast.payments.gateway import Answer, Charge, GatewayDown, Seen
+from tests.support.gateway_setups import Counter, a_counter
+
+
+async def everything_since(counter: Counter, since: datetime) -> list[Seen]:
+    seen: list[Seen] = []
+    after: str | None = None
+    while True:
+        page, after = await counter.gateway.recent(since=since, after=after)
+        seen += page
+        if after is None:
+            return seen
+
+
+@pytest.fixture
+def silent_port() -> Iterator[str]:
+    """Somebody who takes calls and never says a word."""
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(64)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+class Contract:
+    """For every adapter; `counter` is a fixture of the class that inherits it."""
+
+    async def test_a_payment_is_made_and_told_in_full(self, counter: Counter) -> None:
+        order = counter.order()
+
+        charge = await counter.paid(order)
+
+        assert (charge.answer, charge.amount_minor, charge.currency) == (Answer.YES, 4500, "EUR")
+        assert charge.reference is not None
+        assert charge.refunded_minor == 0
+
+    async def test_it_is_found_by_its_reference_and_by_its_key_alone(self, counter: Counter) -> None:
+        order = counter.order()
+        charge = await counter.paid(order)
+
+        assert await counter.gateway.look_up(key=order.key, reference=charge.reference) == charge
+        assert await counter.gateway.look_up(key=order.key, reference=None) == charge
+
+    async def test_the_same_key_twice_is_the_same_charge(self, counter: Counter) -> None:
+        since = datetime.now(UTC) - timedelta(seconds=5)
+        order = counter.order()
+        charge = await counter.paid(order)
+
+        assert await counter.gateway.charge(order) == charge
+        assert [one.charge for one in await everything_since(counter, since) if one.key == order.key] == [
+            charge
+        ]
+
+    async def test_the_same_key_for_another_amount_tells_what_became_of_the_first(
+        self, counter: Counter
+    ) -> None:
+        order = counter.order()
+        charge = await counter.paid(order)
+
+        assert await counter.gateway.charge(counter.order(key=order.key, amount_minor=9900)) == charge
+
+    async def test_one_key_asked_for_at_once_is_charged_once(self, counter: Counter) -> None:
+        since = datetime.now(UTC) - timedelta(seconds=5)
+        order = counter.order()
+
+        charges = await asyncio.gather(*(counter.gateway.charge(order) for _ in range(5)))
+
+        assert Answer.NO not in {charge.answer for charge in charges}
+        assert len([one for one in await everything_since(counter, since) if one.key == order.key]) == 1
+
+    async def test_a_key_nobody_used_is_absent(self, counter: Counter) -> None:
+        assert await counter.gateway.look_up(key="pay-nobody", reference=None) == Charge(answer=Answer.ABSENT)
+        assert (await counter.gateway.call_off(key="pay-nobody", reference=None)).answer is Answer.ABSENT
+
+    async def test_who_has_no_token_is_sent_to_a_page(self, counter: Counter) -> None:
+        order = counter.order("")
+
+        charge = await counter.gateway.charge(order)
+        waiting = await counter.gateway.look_up(key=order.key, reference=charge.reference)
+        await counter.choose(charge, "pay")
+        paid = await counter.gateway.look_up(key=order.key, reference=charge.reference)
+
+        assert charge.answer is waiting.answer is Answer.UNKNOWN
+        assert charge.action_url or charge.client_secret
+        assert (paid.answer, paid.amount_minor) == (Answer.YES, 4500)
+
+    async def test_a_payment_nobody_has_made_yet_can_be_called_off(self, counter: Counter) -> None:
+        order = counter.order("")
+        charge = await counter.gateway.charge(order)
+
+        off = await counter.gateway.call_off(key=order.key, reference=charge.reference)
+
+        assert (off.answer, off.reference) == (Answer.YES, charge.reference)
+        assert (await counter.gateway.call_off(key=order.key, reference=None)).answer is Answer.YES
+        assert (await counter.gateway.look_up(key=order.key, reference=None)).answer is Answer.NO
+
+    async def test_a_payment_that_was_made_cannot_be_called_off(self, counter: Counter) -> None:
+        order = counter.order()
+        charge = await counter.paid(order)
+
+        off = await counter.gateway.call_off(key=order.key, reference=charge.reference)
+
+        assert off.answer is Answer.NO
+        assert (await counter.gateway.look_up(key=order.key, reference=None)).answer is Answer.YES
+
+    async def test_a_refund_is_made_once_a_key_and_never_for_more_than_was_paid(
+        self, counter: Counter
+    ) -> None:
+        order = counter.order()
+        charge = await counter.paid(order)
+        assert charge.reference is not None
+
+        given = [
+            await counter.gateway.refund(
+                key=f"{order.key}-{name}", reference=charge.reference, amount_minor=amount, currency="EUR"
+            )
+            for name, amount in (("back-a", 1000), ("back-a", 1000), ("back-b", 3500), ("back-c", 1))
+        ]
+
+        assert [one.answer for one in given] == [Answer.YES, Answer.YES, Answer.YES, Answer.NO]
+        assert given[0] == given[1] != given[2]
+        assert given[3].reason
+        assert (await counter.gateway.look_up(key=order.key, reference=None)).refunded_minor == 4500
+
+    async def test_a_payment_nobody_made_is_not_refunded(self, counter: Counter) -> None:
+        charge = await counter.gateway.charge(counter.order(""))
+        assert charge.reference is not None
+
+        refunded = await counter.gateway.refund(
+            key="back-of-nothing", reference=charge.reference, amount_minor=1, currency="EUR"
+        )
+
+        assert refunded.answer is Answer.NO
+
+    async def test_payments_are_listed_page_by_page_with_their_keys(self, counter: Counter) -> None:
+        since = datetime.now(UTC) - timedelta(seconds=5)
+        orders = [counter.order("") for _ in range(105)]  # a page has a hundred
+        paid = counter.order()
+        await counter.paid(paid)
+        for few in (orders[at : at + 15] for at in range(0, 105, 15)):
+            await asyncio.gather(*(counter.gateway.charge(order) for order in few))
+
+        seen = {one.key: one for one in await everything_since(counter, since)}
+
+        assert {order.key for order in orders} <= seen.keys()
+        assert (seen[paid.key].charge.answer, seen[paid.key].charge.amount_minor) == (Answer.YES, 4500)
+        assert seen[orders[0].key].charge.answer is Answer.UNKNOWN
+        assert since - timedelta(seconds=1) <= seen[paid.key].at <= datetime.now(UTC)
+
+    async def test_while_nobody_answers_nothing_is_known(self, counter: Counter, silent_port: str) -> None:
+        async with a_counter(counter.gateway.name, silent_port, gateway_timeout_ms=100) as silent:
+            await self.knows_nothing(silent)
+
+    async def test_while_nobody_is_there_nothing_is_known(self, counter: Counter) -> None:
+        async with a_counter(counter.gateway.name, "http://127.0.0.1:1") as away:
+            await self.knows_nothing(away)
+
+    async def test_while_our_key_is_bad_nothing_is_known(self, counter: Counter) -> None:
+        # An earlier try with this key may have been made with a good one.
+        bad = {"gateway_secret": "x", "stripe_secret_key": "sk_test_x", "razorpay_key_secret": "x"}
+        async with a_counter(counter.gateway.name, counter.url, **bad) as denied:
+            await self.knows_nothing(denied)
+
+    async def knows_nothing(self, counter: Counter) -> None:
+        gateway, order = counter.gateway, counter.order()
+        back = gateway.refund(key=order.key, reference="ref", amount_minor=1, currency="EUR")
+
+        assert (await gateway.charge(order)).answer is Answer.UNKNOWN
+        assert (await gateway.look_up(key=order.key, reference=None)).answer is Answer.UNKNOWN
+        assert (await gateway.look_up(key=order.key, reference="ref")).answer is Answer.UNKNOWN
+        assert (await gateway.call_off(key=order.key, reference=None)).answer is Answer.UNKNOWN
+        assert (await back).answer is Answer.UNKNOWN
+        assert await gateway.card_of("tok_ok") is None
+        with pytest.raises(GatewayDown):
+            await gateway.recent(since=datetime.now(UTC))
+
+
+class TokenContract:
+    """For adapters that charge a token at once."""
+
+    @pytest.mark.parametrize(
+        "method, code",
+        [
+            ("declined", "card_declined"),
+            ("insufficient", "insufficient_funds"),
+            ("expired_card", "expired_card"),
+        ],
+    )
+    async def test_a_bank_that_refuses_is_a_no_with_a_code_and_a_sentence(
+        self, counter: Counter, method: str, code: str
+    ) -> None:
+        order = counter.order(f"tok_{method}")
+
+        charge = await counter.gateway.charge(order)
+        again = await counter.gateway.charge(order)
+        found = await counter.gateway.look_up(key=order.key, reference=None)
+
+        assert (charge.answer, charge.code) == (Answer.NO, code)
+        assert charge.reason is not None
+        assert charge.reason.endswith(".")
+        assert (again.answer, again.code) == (found.answer, found.code) == (Answer.NO, code)
+
+    async def test_a_token_nobody_knows_is_a_no(self, counter: Counter) -> None:
+        assert (await counter.gateway.charge(counter.order("tok_nobody"))).answer is Answer.NO
+
+    async def test_a_lost_answer_is_found_by_the_key_and_told_again(self, counter: Counter) -> None:
+        order = counter.order("tok_timeout_then_paid")
+
+        lost = await counter.gateway.charge(order)
+        found = await counter.gateway.look_up(key=order.key, reference=None)
+
+        assert lost.answer is Answer.UNKNOWN
+        assert found.answer is Answer.YES
+        assert await counter.gateway.charge(order) == found
+
+    async def test_a_charge_that_never_arrived_is_absent(self, counter: Counter) -> None:
+        order = counter.order("tok_timeout_never_paid")
+
+        assert (await counter.gateway.charge(order)).answer is Answer.UNKNOWN
+        assert (await counter.gateway.look_up(key=order.key, reference=None)).answer is Answer.ABSENT
+
+    async def test_a_fault_of_theirs_is_unknown_and_may_be_tried_again(self, counter: Counter) -> None:
+        order = counter.order("tok_error")
+
+        assert (await counter.gateway.charge(order)).answer is Answer.UNKNOWN
+        assert (await counter.gateway.charge(order)).answer is Answer.YES
+
+    async def test_a_payer_whose_bank_asks_goes_there_and_comes_back(self, counter: Counter) -> None:
+        order = counter.order("tok_3ds")
+
+        charge = await counter.gateway.charge(order)
+        await counter.choose(charge, "approve")
+
+        assert charge.answer is Answer.UNKNOWN
+        assert charge.action_url
+        # The same key again gives what has become of it, and not the answer of then.
+        assert (await counter.gateway.charge(order)).answer is Answer.YES
+        assert (await counter.gateway.look_up(key=order.key, reference=None)).answer is Answer.YES
+
+    async def test_a_payer_whom_the_bank_does_not_know_has_not_paid(self, counter: Counter) -> None:
+        order = counter.order("tok_3ds")
+        charge = await counter.gateway.charge(order)
+
+        await counter.choose(charge, "refuse")
+
+        assert (await counter.gateway.look_up(key=order.key, reference=charge.reference)).answer is Answer.NO
+
+    async def test_what_the_bank_has_can_neither_be_called_off_nor_promised(self, counter: Counter) -> None:
+        order = counter.order("tok_stuck")
+
+        charge = await counter.gateway.charge(order)
+        off = await counter.gateway.call_off(key=order.key, reference=charge.reference)
+
+        assert charge.answer is off.answer is Answer.UNKNOWN
+
+    async def test_a_refund_that_is_refused_is_a_no(self, counter: Counter) -> None:
+        order = counter.order("tok_refund_refused")
+        charge = await counter.gateway.charge(order)
+        assert charge.reference is not None
+
+        refunded = await counter.gateway.refund(
+            key="back-refused", reference=charge.reference, amount_minor=4500, currency="EUR"
+        )
+
+        assert (refunded.answer, bool(refunded.reason)) == (Answer.NO, True)
+        assert (await counter.gateway.look_up(key=order.key, reference=None)).refunded_minor == 0
+
+    async def test_a_refund_whose_answer_is_lost_is_made_once(self, counter: Counter) -> None:
+        order = counter.order("tok_refund_timeout")
+        charge = await counter.gateway.charge(order)
+        assert charge.reference is not None
+
+        given = [
+            await counter.gateway.refund(
+                key=f"{order.key}-back", reference=charge.reference, amount_minor=4500, currency="EUR"
+            )
+            for _ in range(2)
+        ]
+
+        assert [one.answer for one in given] == [Answer.UNKNOWN, Answer.YES]
+        assert (await counter.gateway.look_up(key=order.key, reference=None)).refunded_minor == 4500
+
+    async def test_a_card_has_the_same_fingerprint_before_and_after_it_is_charged(
+        self, counter: Counter
+    ) -> None:
+        card = await counter.gateway.card_of("tok_ok:card-7")
+        charge = await counter.gateway.charge(counter.order("tok_ok:card-7"))
+
+        assert card is not None
+        assert charge.card == card != await counter.gateway.card_of("tok_ok:card-8")
+        assert await counter.gateway.card_of("tok_nobody") is None
