@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -30,8 +31,16 @@ class HoldBody(Struct, forbid_unknown_fields=True):
 
 
 class Held(Struct):
+    """A hold.
+
+    Indented in the source.
+    """
+
     reference: str
     wish: Wish
+    at: tuple[float, float]
+    change: tuple[int, str]
+    ends_at: datetime | None
 
 
 class Search(Struct):
@@ -165,6 +174,23 @@ def test_words_come_from_the_docstring_without_the_address() -> None:
     assert POST["summary"] == "Hold these seats"
     assert POST["description"] == "All of them, or none."
     assert POST["operationId"] == "post_hold"
+
+
+def test_a_schema_reads_well_and_suits_generators() -> None:
+    held = DOCUMENT["components"]["schemas"]["Held"]
+    two = {"type": "array", "minItems": 2, "maxItems": 2}
+
+    assert held["description"] == "A hold.\n\nIndented in the source."
+    assert held["properties"]["at"] == {**two, "items": {"type": "number"}}
+    assert held["properties"]["change"] == {**two, "prefixItems": [{"type": "integer"}, {"type": "string"}]}
+    assert held["properties"]["ends_at"]["anyOf"][0] == {"type": "string", "format": "date-time"}
+
+
+def test_a_set_of_codes_that_two_operations_share_is_a_component() -> None:
+    shared = {"$ref": "#/components/responses/BusyOrEngineDownOrTimedOut"}
+
+    assert POST["responses"]["503"] == GET["responses"]["503"] == shared
+    assert "$ref" not in POST["responses"]["409"]
 
 
 def test_bare_routes_are_not_part_of_it() -> None:

@@ -161,6 +161,23 @@ def _tidy(schema: Json) -> None:
         for choice in field.get("anyOf", [field]) if name.endswith("_at") else ():
             if choice.get("type") == "string":
                 choice["format"] = "date-time"
+    _simplify_tuples(schema)
+
+
+def _simplify_tuples(node: Any) -> None:
+    """`items: false` after prefixItems repeats maxItems, and some client generators reject a boolean."""
+    if isinstance(node, list):
+        for child in node:
+            _simplify_tuples(child)
+    if not isinstance(node, dict):
+        return
+    if node.get("items") is False:
+        first, *others = node["prefixItems"]
+        del node["items"]
+        if all(other == first for other in others):
+            node["items"] = node.pop("prefixItems")[0]
+    for child in node.values():
+        _simplify_tuples(child)
 
 
 def _without_null(schema: Json) -> Json:
