@@ -41,7 +41,7 @@ bench: $(DEV)  ## measure the hot path; table and plot go to bench/results (ARGS
 	$(BIN)/python -m bench $(ARGS)
 
 docs: $(DEV)  ## write the pages that are made from the code
-	$(BIN)/python tools/write_docs.py
+	$(BIN)/python -m tools.write_docs
 
 screenshots: $(DEV)  ## take the pictures of docs/pictures anew; needs Chromium
 	$(BIN)/python -m tools.screenshots

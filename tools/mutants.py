@@ -48,8 +48,8 @@ MUTANTS = (
         "no unique key on seats",
         (
             Patch(
-                "src/holdfast/migrations/0003_ledger.sql",
-                ",\n    CONSTRAINT one_live_booking_a_seat PRIMARY KEY (show_id, seat)\n",
+                "src/holdfast/migrations/0004_bookings.sql",
+                ",\n    CONSTRAINT one_live_booking_per_seat PRIMARY KEY (show_id, seat)\n",
                 "\n",
             ),
         ),
@@ -59,17 +59,15 @@ MUTANTS = (
         "no compare-and-set on confirm",
         (
             Patch(
-                "src/holdfast/migrations/0011_payment_functions.sql",
-                "         WHERE booking.show_id = a.show_id AND booking.number = a.number\n"
-                "           AND booking.state = 'paying' AND booking.fence = payment.fence\n"
+                "src/holdfast/bookings/functions_paying.sql",
+                "           AND booking.state = 'paying' AND booking.fence = a.fence\n"
                 "     RETURNING booking.show_id, booking.number\n    )\n"
-                "    SELECT array_agg(show_id), array_agg(number) INTO v_show, v_number FROM moved;\n\n"
-                "    WITH changed",
-                "         WHERE booking.show_id = a.show_id AND booking.number = a.number\n"
+                "    SELECT array_agg(show_id), array_agg(number) INTO v_show, v_number FROM moved;\n"
+                "    IF v_show IS NOT NULL THEN\n",
                 "           AND booking.state <> 'confirmed'\n"
                 "     RETURNING booking.show_id, booking.number\n    )\n"
-                "    SELECT array_agg(show_id), array_agg(number) INTO v_show, v_number FROM moved;\n\n"
-                "    WITH changed",
+                "    SELECT array_agg(show_id), array_agg(number) INTO v_show, v_number FROM moved;\n"
+                "    IF v_show IS NOT NULL THEN\n",
             ),
         ),
         (
@@ -158,9 +156,9 @@ MUTANTS = (
         "late money is booked without a look",
         (
             Patch(
-                "src/holdfast/migrations/0012_late_payments.sql",
-                "v_booking.state = 'held' OR (v_booking.state = 'expired' AND take_again(v_booking));",
-                "v_booking.state IN ('held', 'expired');",
+                "src/holdfast/bookings/functions_paying.sql",
+                "(v_booking.state = 'held' OR (v_booking.state = 'expired' AND retake_seats(v_booking)))",
+                "(v_booking.state IN ('held', 'expired'))",
             ),
         ),
         (

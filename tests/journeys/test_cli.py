@@ -308,7 +308,7 @@ class TestMigrate:
         first = await holdfast("migrate", "--json", "--data", str(tmp_path))
         second = await holdfast("migrate", "--data", str(tmp_path))
 
-        assert first.page["applied"][0] == "0001_people"
+        assert first.page["applied"][0] == "0001_accounts"
         assert second.output == "The schema is up to date.\n"
 
 

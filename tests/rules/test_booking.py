@@ -31,7 +31,7 @@ def test_only_the_drawn_moves_exist(state: State, move: Move) -> None:
 @pytest.mark.parametrize(
     "package, file, start",
     [
-        ("holdfast.migrations", "0008_payments.sql", "CREATE OR REPLACE FUNCTION booking_moves_as_drawn"),
+        ("holdfast.bookings", "functions.sql", "CREATE OR REPLACE FUNCTION booking_moves_as_drawn"),
         ("holdfast.audit", "queries.sql", "-- name: moves_as_drawn"),
     ],
 )

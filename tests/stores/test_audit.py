@@ -79,14 +79,16 @@ async def test_what_is_planted_is_found(till: Till, check: str) -> None:
 
 async def test_an_owner_with_more_than_is_allowed_is_found(till: Till) -> None:
     """The counter is right, and the limit is not kept: somebody took the constraint away."""
-    await till.postgres.execute("ALTER TABLE owner_count DROP CONSTRAINT nobody_has_more_seats_than_allowed")
+    await till.postgres.execute(
+        "ALTER TABLE owner_count DROP CONSTRAINT no_owner_has_more_seats_than_allowed"
+    )
     await till.postgres.execute("UPDATE owner_count SET seats_max = 1 WHERE show_id = $1", till.show)
 
     names = await found(till)
 
     await till.postgres.execute("UPDATE owner_count SET seats_max = 2 WHERE show_id = $1", till.show)
     await till.postgres.execute(
-        "ALTER TABLE owner_count ADD CONSTRAINT nobody_has_more_seats_than_allowed"
+        "ALTER TABLE owner_count ADD CONSTRAINT no_owner_has_more_seats_than_allowed"
         " CHECK (seats BETWEEN 0 AND seats_max)"
     )
     assert names == ["nobody_over_the_limit"]

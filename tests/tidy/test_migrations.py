@@ -1,10 +1,10 @@
-"""Migrations are numbered steps without gaps; schema.sql is all of them, in order."""
+"""Migrations are numbered steps of tables without gaps; functions are in the folders that own the tables."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.tidy.tree import SRC, nobody_complains, written
+from tests.tidy.tree import SRC, nobody_complains, short, written
 
 STEP = re.compile(r"^(\d{4})_([a-z_]+)\.sql$")
 
@@ -34,7 +34,36 @@ def destructive(folder: Path) -> Iterator[str]:
             yield f"{path.name} drops something without saying what and why"
 
 
+def with_functions(folder: Path) -> Iterator[str]:
+    """A function in a step could never be edited again: it belongs into a functions.sql."""
+    for path in folder.glob("[0-9]*.sql"):
+        for kind in re.findall(r"^CREATE (?:OR REPLACE )?(FUNCTION|VIEW|TRIGGER)\b", path.read_text(), re.M):
+            yield f"{path.name} creates a {kind.lower()}: put it into the functions.sql of its folder"
+
+
+def not_repeatable(paths: Iterable[Path]) -> Iterator[str]:
+    """A functions.sql is applied again after every change: what is there already must not be in the way."""
+    for path in paths:
+        text = path.read_text()
+        for kind, name in re.findall(r"^CREATE (FUNCTION|TRIGGER|VIEW|TYPE) (\w+)", text, re.M):
+            if not re.search(rf"^DROP {kind} IF EXISTS [^;]*\b{name}\b", text, re.M):
+                yield f"{short(path)}: {name} is neither CREATE OR REPLACE nor dropped before"
+        if not text.startswith(f"-- {path.parent.name}/{path.name}: "):
+            yield f"{short(path)} does not open with `-- {path.parent.name}/{path.name}: …`"
+
+
 class TestTheRulesCanFail:
+    def test_a_function_in_a_step_is_found(self, tmp_path: Path) -> None:
+        written(tmp_path, {"0001_a.sql": "CREATE TABLE a ();\nCREATE OR REPLACE FUNCTION f() …"})
+
+        assert len(list(with_functions(tmp_path))) == 1
+
+    def test_a_file_that_can_be_applied_only_once_is_found(self, tmp_path: Path) -> None:
+        good = "-- a/functions.sql: …\nDROP VIEW IF EXISTS u, v;\nCREATE VIEW v AS …\nCREATE OR REPLACE …"
+        written(tmp_path, {"a/functions.sql": good, "b/functions.sql": "CREATE FUNCTION f() …"})
+
+        assert len(list(not_repeatable(sorted(tmp_path.glob("*/*.sql"))))) == 2
+
     def test_a_gap_and_a_strange_name_are_found(self, tmp_path: Path) -> None:
         written(tmp_path, {"0001_a.sql": "", "0003_b.sql": "", "fix.sql": "", "schema.sql": ""})
 
@@ -63,6 +92,14 @@ def test_steps_are_numbered_without_gaps() -> None:
 
 def test_every_step_says_what_it_brings() -> None:
     nobody_complains(nameless(SRC / "migrations"))
+
+
+def test_steps_have_tables_and_no_functions() -> None:
+    nobody_complains(with_functions(SRC / "migrations"))
+
+
+def test_functions_can_be_applied_again() -> None:
+    nobody_complains(not_repeatable(SRC.glob("*/functions*.sql")))
 
 
 def test_nothing_is_dropped_in_passing() -> None:

@@ -2,11 +2,12 @@
 SELECT clock_timestamp();
 
 -- name: tables
--- Every table of ours and its columns that are stored; which steps were taken is told by the contents.
+-- Every table of ours and its stored columns. The contents list the steps; functions are applied anew.
   SELECT relname AS name, array_agg(attname::text ORDER BY attnum) AS columns
     FROM pg_class
     JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
-   WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname <> 'schema_step'
+   WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
+     AND relname NOT IN ('schema_step', 'schema_functions')
 GROUP BY relname
 ORDER BY relname;
 
@@ -32,7 +33,7 @@ SELECT EXISTS (
 );
 
 -- name: make_room
--- Rows that steps have put there, and triggers that would tell of rows again.
+-- Deletes the rows that steps have inserted. There are no triggers yet: those come with the functions.
 DO $$
 DECLARE
     v_table regclass;
@@ -40,35 +41,19 @@ BEGIN
     FOR v_table IN
         SELECT oid
           FROM pg_class
-         WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname <> 'schema_step'
+         WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
+           AND relname NOT IN ('schema_step', 'schema_functions')
     LOOP
-        EXECUTE format('ALTER TABLE %s DISABLE TRIGGER USER', v_table);
         EXECUTE format('TRUNCATE %s CASCADE', v_table);
-    END LOOP;
-END $$;
-
--- name: wake_triggers
-DO $$
-DECLARE
-    v_table regclass;
-BEGIN
-    FOR v_table IN
-        SELECT oid FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
-    LOOP
-        EXECUTE format('ALTER TABLE %s ENABLE TRIGGER USER', v_table);
     END LOOP;
 END $$;
 
 -- name: set_sequence
 SELECT setval(quote_ident($1)::regclass, $2);
 
--- name: mark_sales
--- Whatever Redis has is of another life. Versions of maps that people saw after the backup stay behind us.
-UPDATE sale SET map_stale = true, epoch = epoch + 1000, marked_at = now();
-
--- name: rename_log
--- What the bus was told after the backup never happened: facts go on in a log of their own.
-UPDATE fact_log SET name = 'facts-' || left(replace(gen_random_uuid()::text, '-', ''), 12);
+-- name: begin_anew
+-- Redis and the bus may have seen more than the backup has: neither is trusted after a restore.
+SELECT mark_every_map_stale(), rename_fact_log();
 
 -- name: look_at_sizes
 ANALYZE;

@@ -130,12 +130,10 @@ async def restore(connection: asyncpg.Connection, file: Path, progress: Progress
             for done, part in enumerate(contents.tables):
                 progress("tables", done, len(contents.tables))
                 await _put_back(connection, archive, part, file)
-            await connection.execute(Q.wake_triggers)
-            await connection.execute(Q.mark_sales)
-            await connection.execute(Q.rename_log)
     for name, number in contents.sequences.items():
         await connection.fetchval(Q.set_sequence, name, number + NUMBERS_SKIPPED)
     await migrate(connection)
+    await connection.execute(Q.begin_anew)
     await connection.execute(Q.look_at_sizes)
     return contents
 

@@ -6,7 +6,7 @@
      └─► EXPIRED          └───────► FAILED (paid late, and it was not: the money goes back)
 
 Rule: everything that decides a transition is in this file. It does no I/O.
-docs/flows/booking.md is drawn from MOVES, by `make docs`; the trigger in 0008_payments.sql says the same.
+docs/flows/booking.md is drawn from MOVES by `make docs`; a trigger in bookings/functions.sql enforces them.
 """
 
 from datetime import datetime
@@ -54,7 +54,7 @@ MOVES: dict[tuple[State, Move], State] = {
     (State.BLOCKED, Move.UNBLOCK): State.CANCELLED,
 }
 
-# A row in taken_seat exists exactly for these: 0003_ledger.sql.
+# A row in taken_seat exists exactly for these: migrations/0004_bookings.sql.
 TAKES_SEATS = {State.HELD, State.PAYING, State.CONFIRMED, State.BLOCKED}
 
 

@@ -1,5 +1,5 @@
 -- name: open_holds
--- Many winners become durable in one round trip: 0006_open_holds.sql.
+-- Many claims become durable holds in one round trip: functions_opening.sql.
 SELECT *
   FROM open_holds($1::text::bigint[], $2::text::bigint[], $3::text::text[], $4::text::bigint[],
                   $5::text::text[], $6::text::text[], $7::text::int[], $8::text::bigint[],

@@ -1,4 +1,4 @@
--- The door: one statement a scan. Functions are in migrations/0010_door.sql.
+-- Check-in: one statement per scan. The functions are in checkin/functions.sql.
 
 -- name: check_in
 SELECT * FROM check_in_now($1, $2, $3, $4, $5, $6, $7);

@@ -15,7 +15,7 @@ class Way(StrEnum):
 
 
 class Verdict(StrEnum):
-    """Of one scan. The same words are in 0010_door.sql."""
+    """Of one scan. The same words are in migrations/0008_checkin.sql."""
 
     ADMITTED = "admitted"
     LEFT = "left"  # scanned out; may come in again, if the show lets them

@@ -1,17 +1,32 @@
-"""Numbered SQL files, each applied once.
+"""Brings the schema up to date: numbered steps, each applied once, then functions that have changed.
 
-    0001_people.sql ─► 0002_catalogue.sql ─► …    a step is a file; the table schema_step says which are done
+    migrations/0001_accounts.sql ─► 0002_catalogue.sql ─► …   tables; the table schema_step lists what is done
+                         │
+                         ▼
+    outbox/functions.sql ─► bookings/functions.sql ─► …       functions, views and triggers; the table
+                                                              schema_functions has a fingerprint per file
 
-Any number of processes may start at once: one takes a step, the others wait for it and find it done. A step
-is a transaction of its own: it happened, with its row in schema_step, or it did not. A file that was changed
-after it was applied stops the program, because nobody knows any more what the database looks like.
+A step is one transaction: it is applied together with its row in schema_step, or not at all. A step that was
+edited after it was applied stops the program, because the database is not what the files say.
+
+Functions are code: a file is edited in place, and applied again when its fingerprint differs. Files are
+applied in the order of their `-- needs:` lines, then by name, all that differ in one transaction: another
+process sees the old functions or the new ones, never a mixture. A fingerprint covers the file, the files it
+needs and the steps, because a changed table or view invalidates what was built on it.
+
+Any number of processes may start at once: one takes the lock and does the work, the others wait for it and
+find it done.
 """
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from importlib import resources
+from importlib.metadata import version
 from importlib.resources.abc import Traversable
 
 import asyncpg
@@ -20,9 +35,11 @@ from holdfast.engines.errors import OperatorError
 from holdfast.engines.sql import Queries
 
 Q = Queries("holdfast.engines")
-FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
+STEP_FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
+FUNCTIONS_FILE = re.compile(r"^functions(_\w+)?\.sql$")
+NEEDS = re.compile(r"^-- needs: (.+)$", re.MULTILINE)
 
-TURN_WITHIN = "120s"  # for our turn, while another process takes its steps
+TURN_WITHIN = "120s"  # while another process applies its changes
 LOCK_WITHIN = "5s"
 STATEMENT_WITHIN = "60s"
 
@@ -30,19 +47,31 @@ STATEMENT_WITHIN = "60s"
 @dataclass(frozen=True, slots=True)
 class Step:
     number: int
-    name: str  # "0003_ledger"
+    name: str  # "0004_bookings"
     sql: str
 
     @property
     def checksum(self) -> str:
-        return hashlib.sha256(self.sql.replace("\r\n", "\n").encode()).hexdigest()
+        return _digest(self.sql)
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """A file of functions. `checksum` is its fingerprint."""
+
+    name: str  # "bookings/functions_opening"
+    sql: str
+    checksum: str
+
+
+Change = Step | Functions
 
 
 def steps(folder: Traversable | None = None) -> list[Step]:
-    """Every step there is, in order."""
+    """Every step, in order."""
     found = []
     for file in (folder or resources.files("holdfast") / "migrations").iterdir():
-        if match := FILE.match(file.name):
+        if match := STEP_FILE.match(file.name):
             found.append(
                 Step(int(match[1]), file.name.removesuffix(".sql"), file.read_text(encoding="utf-8"))
             )
@@ -51,11 +80,45 @@ def steps(folder: Traversable | None = None) -> list[Step]:
     return found
 
 
-async def plan(connection: asyncpg.Connection, wanted: Sequence[Step] | None = None) -> list[Step]:
-    """The steps that would be taken. Changes nothing."""
-    wanted = steps() if wanted is None else wanted
+def functions(applied: Sequence[Step], package: Traversable | None = None) -> list[Functions]:
+    """Every file of functions, in the order in which they are applied on top of these steps."""
+    files = dict(_function_files(package or resources.files("holdfast")))
+    needs = {name: _needs(name, sql, files) for name, sql in files.items()}
+    base = "".join(step.checksum for step in applied)
+    found: dict[str, Functions] = {}
+    for name in _in_order(needs):
+        below = "".join(found[need].checksum for need in sorted(needs[name]))
+        found[name] = Functions(name, files[name], _digest(base + below + files[name]))
+    return list(found.values())
+
+
+async def plan(
+    connection: asyncpg.Connection, wanted: Sequence[Step] | None = None, code: Sequence[Functions] = ()
+) -> list[Change]:
+    """What would be applied; changes nothing. `wanted` and `code` stand in for the steps of the product."""
+    all_steps, all_functions = _product() if wanted is None else (wanted, code)
     if not await connection.fetchval(Q.step_table_exists):
-        return list(wanted)
+        return [*all_steps, *all_functions]
+    return [*await _missing_steps(connection, all_steps), *await _stale(connection, all_functions)]
+
+
+async def migrate(
+    connection: asyncpg.Connection, wanted: Sequence[Step] | None = None, code: Sequence[Functions] = ()
+) -> list[Change]:
+    """Apply everything that is missing; returns what this very call applied."""
+    applied: list[Change] = []
+    pending = await plan(connection, wanted, code)
+    for step in pending:
+        if isinstance(step, Step):
+            with _explained(f"step {step.name}"):
+                applied += [step] if await _apply_step(connection, step) else []
+    if files := [file for file in pending if isinstance(file, Functions)]:
+        with _explained(f"functions ({', '.join(file.name for file in files)})"):
+            applied += await _apply_functions(connection, files)
+    return applied
+
+
+async def _missing_steps(connection: asyncpg.Connection, wanted: Sequence[Step]) -> list[Step]:
     done = {row["number"]: row for row in await connection.fetch(Q.steps_done)}
     known = {step.number for step in wanted}
     if ahead := sorted(done.keys() - known):
@@ -71,30 +134,109 @@ async def plan(connection: asyncpg.Connection, wanted: Sequence[Step] | None = N
     return [step for step in wanted if step.number not in done]
 
 
-async def migrate(connection: asyncpg.Connection, wanted: Sequence[Step] | None = None) -> list[Step]:
-    """Take every step that is missing; the ones this very call took."""
-    taken = []
-    for step in await plan(connection, wanted):
-        try:
-            if await _take(connection, step):
-                taken.append(step)
-        except asyncpg.LockNotAvailableError:
-            raise OperatorError(
-                f"step {step.name} did not get its lock: another process holds it; try again when it is done"
-            ) from None
-        except asyncpg.PostgresError as error:
-            raise OperatorError(f"step {step.name} failed and was undone: {error}") from error
-    return taken
+async def _stale(connection: asyncpg.Connection, wanted: Iterable[Functions]) -> list[Functions]:
+    """Files whose fingerprint is not the one in the database.
+
+    An older program never replaces the functions of a newer one: while a release is rolled out, a restarted
+    worker of the old release would take them away from the new workers.
+    """
+    done = {row["name"]: row for row in await connection.fetch(Q.functions_done)}
+    stale = [file for file in wanted if file.name not in done or done[file.name]["checksum"] != file.checksum]
+    newest = max((row["program"] for row in done.values()), key=_release, default="")
+    if stale and _release(newest) > _release(version("holdfast")):
+        raise OperatorError(
+            f"the database is ahead of this program (functions of {newest}): upgrade the program"
+        )
+    return stale
 
 
-async def _take(connection: asyncpg.Connection, step: Step) -> bool:
+async def _apply_step(connection: asyncpg.Connection, step: Step) -> bool:
     async with connection.transaction():
-        await connection.fetchrow(Q.step_limits, TURN_WITHIN, TURN_WITHIN)
-        await connection.execute(Q.step_lock)
-        await connection.execute(Q.step_table)
+        await _take_turn(connection)
         if await connection.fetchval(Q.step_is_done, step.number):
             return False
         await connection.fetchrow(Q.step_limits, LOCK_WITHIN, STATEMENT_WITHIN)
         await connection.execute(step.sql)
         await connection.execute(Q.step_done, step.number, step.name, step.checksum)
     return True
+
+
+async def _apply_functions(connection: asyncpg.Connection, files: Sequence[Functions]) -> list[Functions]:
+    async with connection.transaction():
+        await _take_turn(connection)
+        stale = await _stale(connection, files)  # another process may have applied them while we waited
+        await connection.fetchrow(Q.step_limits, LOCK_WITHIN, STATEMENT_WITHIN)
+        for file in stale:
+            await connection.execute(file.sql)
+            await connection.execute(Q.functions_applied, file.name, file.checksum, version("holdfast"))
+    return stale
+
+
+async def _take_turn(connection: asyncpg.Connection) -> None:
+    await connection.fetchrow(Q.step_limits, TURN_WITHIN, TURN_WITHIN)
+    await connection.execute(Q.step_lock)
+    await connection.execute(Q.step_table)
+    await connection.execute(Q.functions_table)
+
+
+@contextmanager
+def _explained(what: str) -> Iterator[None]:
+    try:
+        yield
+    except asyncpg.LockNotAvailableError:
+        raise OperatorError(
+            f"{what} did not get its lock: another process holds it; try again when it is done"
+        ) from None
+    except asyncpg.PostgresError as error:
+        raise OperatorError(f"{what} failed and was undone: {error}") from error
+
+
+@cache
+def _product() -> tuple[list[Step], list[Functions]]:
+    """Read once per process: readiness checks ask often."""
+    all_steps = steps()
+    return all_steps, functions(all_steps)
+
+
+def _function_files(package: Traversable) -> Iterator[tuple[str, str]]:
+    for folder in package.iterdir():
+        if folder.is_dir():
+            for file in folder.iterdir():
+                if FUNCTIONS_FILE.match(file.name):
+                    name = f"{folder.name}/{file.name.removesuffix('.sql')}"
+                    yield name, file.read_text(encoding="utf-8")
+
+
+def _needs(name: str, sql: str, files: Iterable[str]) -> set[str]:
+    """`-- needs: bookings, outbox` names other folders. functions_x.sql needs the functions.sql beside it."""
+    own, stem = name.split("/")
+    folders = {folder.strip() for line in NEEDS.findall(sql) for folder in line.split(",")}
+    found = {file for file in files if file.split("/")[0] in folders - {own}}
+    if unknown := folders - {file.split("/")[0] for file in found}:
+        raise OperatorError(
+            f"{name}.sql needs {', '.join(sorted(unknown))}, which has no functions of its own"
+        )
+    return found | {file for file in files if file == f"{own}/functions" and stem != "functions"}
+
+
+def _in_order(needs: dict[str, set[str]]) -> Iterator[str]:
+    """Every file after those it needs; by name, where that leaves a choice."""
+    order = TopologicalSorter(needs)
+    try:
+        order.prepare()
+    except CycleError as error:
+        raise OperatorError(f"functions need each other: {' → '.join(error.args[1])}") from None
+    while order.is_active():
+        ready = sorted(order.get_ready())
+        yield from ready
+        order.done(*ready)
+
+
+def _release(text: str) -> tuple[int, ...]:
+    """(0, 1, 0) of "0.1.0"; parts that are not numbers, as in "0.2.0rc1", end it."""
+    numbers = re.match(r"\d+(\.\d+)*", text)
+    return tuple(int(part) for part in numbers[0].split(".")) if numbers else ()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()

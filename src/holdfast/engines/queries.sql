@@ -1,9 +1,18 @@
 -- name: step_table
--- What has been done to this database. Made by the first who asks; later askers find it.
+-- The steps that were applied to this database. Created by the first process that migrates it.
 CREATE TABLE IF NOT EXISTS schema_step (
     number     int         PRIMARY KEY,
     name       text        NOT NULL,
     checksum   text        NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- name: functions_table
+-- The files of functions as they were applied last, and by which version of the program.
+CREATE TABLE IF NOT EXISTS schema_functions (
+    name       text        PRIMARY KEY,
+    checksum   text        NOT NULL,
+    program    text        NOT NULL,
     applied_at timestamptz NOT NULL DEFAULT now()
 );
 
@@ -15,12 +24,15 @@ SELECT to_regclass('schema_step') IS NOT NULL;
     FROM schema_step
 ORDER BY number;
 
+-- name: functions_done
+SELECT name, checksum, program FROM schema_functions;
+
 -- name: step_lock
--- One process at a time takes a step. Let go with the transaction, so that it works through a pooler too.
+-- One process at a time applies changes. Released with the transaction, so that it works through a pooler.
 SELECT pg_advisory_xact_lock(hashtextextended('holdfast.schema_step', 0));
 
 -- name: step_limits
--- For the step itself: one that cannot get its lock soon would make everybody behind it wait.
+-- A change that cannot get its lock soon would make every query behind it wait.
 -- A step that needs longer says so with SET LOCAL.
 SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true);
 
@@ -30,6 +42,12 @@ SELECT EXISTS (SELECT FROM schema_step WHERE number = $1);
 -- name: step_done
 INSERT INTO schema_step (number, name, checksum)
      VALUES ($1, $2, $3);
+
+-- name: functions_applied
+INSERT INTO schema_functions (name, checksum, program)
+     VALUES ($1, $2, $3)
+ON CONFLICT (name) DO UPDATE
+        SET checksum = excluded.checksum, program = excluded.program, applied_at = now();
 
 -- name: ledger_settings
 -- What decides whether a commit survives.

@@ -1,13 +1,14 @@
--- 0002_catalogue.sql: what can be seen, where, when and for how much.
--- Lengths and ranges are the same as in catalogue/event.py and catalogue/show.py: the forms refuse first,
--- these are the last word.
+-- 0002_catalogue.sql: cities, venues, halls with their layouts, events and shows.
+--
+-- Lengths and ranges repeat those of the forms in Python: the form rejects first, the table is the guarantee.
 
+-- owner: catalogue
 CREATE TABLE city (
     id         bigint           GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     slug       text             NOT NULL,
     name       text             NOT NULL,
-    country    text             NOT NULL,          -- ISO 3166 alpha-2
-    timezone   text             NOT NULL,          -- IANA name: a date in a listing is a date here
+    country    text             NOT NULL,                -- ISO 3166 alpha-2
+    timezone   text             NOT NULL,                -- IANA name: dates in listings are local dates here
     lat        double precision NOT NULL,
     lon        double precision NOT NULL,
     updated_at timestamptz      NOT NULL DEFAULT now(),
@@ -18,10 +19,11 @@ CREATE TABLE city (
     CONSTRAINT a_city_is_on_earth CHECK (lat BETWEEN -90 AND 90 AND lon BETWEEN -180 AND 180)
 );
 
+-- owner: catalogue
 CREATE TABLE venue (
     id           bigint           GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     city_id      bigint           NOT NULL REFERENCES city,
-    organiser_id bigint,                            -- null: the house's, which every organiser may use
+    organiser_id bigint,                                 -- NULL: shared, every organiser may use it
     name         text             NOT NULL,
     address      text             NOT NULL,
     postal_code  text             NOT NULL,
@@ -35,7 +37,8 @@ CREATE TABLE venue (
 );
 CREATE INDEX venues_of_a_city ON venue (city_id);
 
--- A layout is its content: the same drawing is one row, however many halls and shows use it.
+-- A layout is identified by its content: halls and shows with the same seats share one row.
+-- owner: layouts
 CREATE TABLE layout (
     hash       text        PRIMARY KEY,
     name       text        NOT NULL,
@@ -45,13 +48,15 @@ CREATE TABLE layout (
     CONSTRAINT a_layout_has_seats CHECK (seats > 0)
 );
 
--- Who has brought a layout in: an organiser sees these, and those of the house's halls.
+-- Which organisers have imported a layout: they see these, and those of shared halls.
+-- owner: layouts
 CREATE TABLE layout_keeper (
     hash         text   NOT NULL REFERENCES layout,
     organiser_id bigint NOT NULL,
     PRIMARY KEY (hash, organiser_id)
 );
 
+-- owner: catalogue
 CREATE TABLE hall (
     id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     venue_id    bigint      NOT NULL REFERENCES venue,
@@ -62,20 +67,24 @@ CREATE TABLE hall (
     CONSTRAINT no_two_halls_of_a_venue_share_a_name UNIQUE (venue_id, name)
 );
 
+-- owner: catalogue
 CREATE TABLE event (
-    id           bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    organiser_id bigint      NOT NULL,
-    kind         text        NOT NULL,
-    title        text        NOT NULL,
-    description  text        NOT NULL DEFAULT '',
-    language     text        NOT NULL DEFAULT '',
-    genre        text        NOT NULL DEFAULT '',
-    rating       numeric(3, 1),                     -- out of ten; null while nobody has rated it
-    duration_min int         NOT NULL,
-    poster       text        NOT NULL DEFAULT '',   -- a URL; empty: the one we draw
-    people       text[]      NOT NULL DEFAULT '{}',
-    featured     boolean     NOT NULL DEFAULT false,
-    updated_at   timestamptz NOT NULL DEFAULT now(),
+    id            bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    organiser_id  bigint      NOT NULL,
+    kind          text        NOT NULL,
+    title         text        NOT NULL,
+    description   text        NOT NULL DEFAULT '',
+    language      text        NOT NULL DEFAULT '',
+    genre         text        NOT NULL DEFAULT '',
+    rating        numeric(3, 1),                         -- out of ten; NULL: not rated yet
+    duration_min  int         NOT NULL,
+    poster        text        NOT NULL DEFAULT '',       -- a URL; empty: the generated poster
+    people        text[]      NOT NULL DEFAULT '{}',
+    featured      boolean     NOT NULL DEFAULT false,
+    updated_at    timestamptz NOT NULL DEFAULT now(),
+    -- For shows created from now on; its form is RefundPolicy in Python.
+    refund_policy jsonb       NOT NULL
+        DEFAULT '{"steps": [{"hours_before": 24, "percent": 100}], "keep_fee": false}',
     CONSTRAINT an_event_is_a_film_a_concert_or_a_match CHECK (kind IN ('film', 'concert', 'match')),
     CONSTRAINT an_event_has_a_title CHECK (char_length(title) BETWEEN 1 AND 160),
     CONSTRAINT a_description_is_read_in_minutes CHECK (char_length(description) <= 4000),
@@ -85,11 +94,12 @@ CREATE TABLE event (
 CREATE INDEX events_of_an_organiser ON event (organiser_id);
 CREATE INDEX featured_events ON event (id) WHERE featured;
 
+-- owner: catalogue
 CREATE TABLE show (
     id              bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     event_id        bigint      NOT NULL REFERENCES event,
     hall_id         bigint      NOT NULL REFERENCES hall,
-    layout_hash     text        NOT NULL REFERENCES layout,   -- the hall's of that time; it only grows
+    layout_hash     text        NOT NULL REFERENCES layout,   -- the hall's when the show was created
     starts_at       timestamptz NOT NULL,
     ends_at         timestamptz NOT NULL,
     opens_at        timestamptz NOT NULL,
@@ -115,27 +125,12 @@ CREATE INDEX shows_by_time ON show (starts_at);
 CREATE INDEX shows_of_an_event ON show (event_id, starts_at);
 CREATE INDEX shows_of_a_hall ON show (hall_id, starts_at);
 
-CREATE TABLE price (
-    show_id     bigint NOT NULL REFERENCES show,
-    category    text   NOT NULL,
-    price_minor bigint NOT NULL,
-    PRIMARY KEY (show_id, category),
-    CONSTRAINT a_price_is_not_negative CHECK (price_minor BETWEEN 0 AND 1000000000)
+-- A show that was moved to another time. Ticket holders are notified of these changes and of no others.
+-- owner: catalogue
+CREATE TABLE show_move (
+    show_id       bigint      NOT NULL,
+    revision      bigint      NOT NULL,                  -- the revision that moved it
+    starts_before timestamptz NOT NULL,
+    starts_at     timestamptz NOT NULL,
+    PRIMARY KEY (show_id, revision)
 );
-
--- A show as listings tell it. The price and the local date are computed only where a query asks for them.
-CREATE VIEW show_card AS
-SELECT show.id AS show_id, show.event_id, show.hall_id, hall.venue_id, venue.city_id,
-       event.organiser_id, event.kind, event.title,
-       hall.name AS hall, venue.name AS venue, city.slug AS city, city.timezone,
-       show.starts_at, show.ends_at, show.opens_at, show.closes_at,
-       (show.starts_at AT TIME ZONE city.timezone)::date AS local_date,
-       show.currency, show.cancelled, show.layout_hash, layout.seats,
-       show.hold_ttl_s, show.owner_seats_max, show.order_seats_max, show.orphan_rule, show.revision,
-       (SELECT min(price.price_minor) FROM price WHERE price.show_id = show.id) AS from_price_minor
-  FROM show
-  JOIN event ON event.id = show.event_id
-  JOIN hall ON hall.id = show.hall_id
-  JOIN venue ON venue.id = hall.venue_id
-  JOIN city ON city.id = venue.city_id
-  JOIN layout ON layout.hash = show.layout_hash;

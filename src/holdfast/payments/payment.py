@@ -61,7 +61,7 @@ class Ask(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Payment(Struct, frozen=True, gc=False, kw_only=True):
-    """As the ledger has it: the row, and of its booking what is needed to carry on (payment_card)."""
+    """As the ledger has it: the row, and of its booking what is needed to carry on (payment_detail)."""
 
     show_id: int
     number: int

@@ -1,5 +1,5 @@
 -- name: start
--- Many holds begin to be paid for: 0011_payment_functions.sql.
+-- Many holds begin to be paid for: functions.sql.
 SELECT * FROM start_payments($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
 
 -- name: confirm
@@ -28,15 +28,15 @@ WITH advanced AS (
 SELECT true FROM advanced;
 
 -- name: payment
-SELECT * FROM payment_card WHERE show_id = $1 AND number = $2 AND attempt = $3;
+SELECT * FROM payment_detail WHERE show_id = $1 AND number = $2 AND attempt = $3;
 
 -- name: latest
 -- The latest attempt of each of these bookings.
 SELECT found.*
   FROM unnest($1::bigint[], $2::bigint[]) AS asked(show_id, number)
  CROSS JOIN LATERAL (SELECT *
-                       FROM payment_card
-                      WHERE payment_card.show_id = asked.show_id AND payment_card.number = asked.number
+                       FROM payment_detail
+                      WHERE payment_detail.show_id = asked.show_id AND payment_detail.number = asked.number
                       ORDER BY attempt DESC
                       LIMIT 1) AS found;
 
@@ -64,4 +64,4 @@ RETURNING payment.show_id, payment.number, payment.attempt;
 RETURNING turn;
 
 -- name: taken
-SELECT * FROM payment_cards($1, $2, $3);
+SELECT * FROM payment_details($1, $2, $3);

@@ -34,7 +34,7 @@ COPIED = [
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """`outcome`: charge, same, none, card, or the state the booking is in; 0011_payment_functions.sql."""
+    """`outcome`: charge, same, none, card, or the state the booking is in; payments/functions.sql."""
 
     outcome: str
     body_hash: int | None  # of the request that was the same
@@ -86,7 +86,7 @@ class PaymentStore:
         )
         metrics.observe("pay_batch_size", len(asks))
         return [
-            Started(row["outcome"], row["hash"], _payment(row["card"]) if row["card"] else None)
+            Started(row["outcome"], row["hash"], _payment(row["detail"]) if row["detail"] else None)
             for row in rows
         ]
 

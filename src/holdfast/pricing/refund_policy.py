@@ -34,7 +34,7 @@ class RefundPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     keep_fee: bool = False
 
 
-# The same stands in 0007_terms.sql, as what an event has unless its organiser says otherwise.
+# The same stands in migrations/0002_catalogue.sql, as what an event has unless its organiser says otherwise.
 USUAL = RefundPolicy(steps=(RefundStep(hours_before=24, percent=100),))
 
 

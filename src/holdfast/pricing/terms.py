@@ -1,6 +1,6 @@
 """On what terms a show is sold: its fee, its tax, what comes back, how much one card may buy. No I/O.
 
-A revision of a show has terms that never change: whoever held seats under it keeps them (0007_terms.sql).
+A revision of a show has terms that never change: bookings held under it keep them (table show_terms).
 """
 
 from collections.abc import Iterable

@@ -1,5 +1,5 @@
 -- name: decide
--- Many refunds, each decided for itself: 0014_refunds.sql.
+-- Many refunds, each decided for itself: functions.sql.
 SELECT * FROM decide_refunds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- name: settle
@@ -27,7 +27,7 @@ RETURNING refund.show_id, refund.number, refund.attempt, refund.id;
 -- In a statement of its own: beside the UPDATE it would read the rows as they were before.
 SELECT c.*
   FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[]) AS a (show_id, number, attempt, id)
-  JOIN refund_card AS c USING (show_id, number, attempt, id);
+  JOIN refund_detail AS c USING (show_id, number, attempt, id);
 
 -- name: wait
 -- Asked again later. One that is settled by now is left alone.
@@ -43,12 +43,12 @@ UPDATE refund
 RETURNING id;
 
 -- name: refund
-SELECT * FROM refund_card WHERE show_id = $1 AND number = $2 AND attempt = $3 AND id = $4;
+SELECT * FROM refund_detail WHERE show_id = $1 AND number = $2 AND attempt = $3 AND id = $4;
 
 -- name: refunds_of
 -- Of many bookings, in the order in which they were decided.
-  SELECT refund_card.*
-    FROM refund_card
+  SELECT refund_detail.*
+    FROM refund_detail
     JOIN unnest($1::bigint[], $2::bigint[]) AS a (show_id, number) USING (show_id, number)
 ORDER BY asked_at, attempt, id;
 
@@ -61,7 +61,7 @@ ORDER BY attempt;
 -- name: refunds
 -- Newest first, of shows of this organiser; of all when it is null. A page starts before a time.
   SELECT *
-    FROM refund_card AS c
+    FROM refund_detail AS c
    WHERE ($1::bigint IS NULL
           OR EXISTS (SELECT 1 FROM show_card AS s WHERE s.show_id = c.show_id AND s.organiser_id = $1))
      AND ($2::text IS NULL OR c.state = $2::refund_state)

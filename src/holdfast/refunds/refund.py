@@ -50,7 +50,7 @@ class RefundAsk(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Refund(Struct, frozen=True, gc=False, kw_only=True):
-    """As the ledger has it: the row, and of its payment what is needed to carry it out (refund_card)."""
+    """As the ledger has it: the row, and of its payment what is needed to carry it out (refund_detail)."""
 
     show_id: int
     number: int
@@ -92,7 +92,7 @@ class Refund(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Decision(Struct, frozen=True, gc=False):
-    """`outcome` as decide_refunds in 0014_refunds.sql says; the booking as it is after it."""
+    """`outcome` as decide_refunds in refunds/functions.sql says; the booking as it is after it."""
 
     outcome: str
     refund: Refund | None

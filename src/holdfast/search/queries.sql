@@ -15,7 +15,7 @@
                       ELSE CASE $2::text WHEN 'rest' THEN 10 ELSE 0 END
                            + greatest(unpopular, -1e5) * 1e-9 - ts_rank(doc, $1::text::tsquery)::float8
                  END AS key
-            FROM listings_asked($1::text::tsquery, $2, $3, $4, $5)
+            FROM matching_listings($1::text::tsquery, $2, $3, $4, $5)
            WHERE $6::text IS NULL OR $6 = ANY (cities)) AS found
    WHERE $8::float8 IS NULL OR (key, event_id) > ($8, $9::bigint)
 ORDER BY key, event_id
@@ -28,7 +28,7 @@ ORDER BY key, event_id
     FROM (SELECT *
             FROM (SELECT event_id,
                          greatest(unpopular, -1e5) * 1e-9 - ts_rank(doc, $1::text::tsquery)::float8 AS key
-                    FROM listings_asked($1::text::tsquery, 'brief', $2, $3, $4)
+                    FROM matching_listings($1::text::tsquery, 'brief', $2, $3, $4)
                    WHERE ($5::text IS NULL OR $5 = ANY (cities))
                      AND ($6::float8 IS NULL OR $6 < 5)) AS first
            WHERE $6::float8 IS NULL OR (key, event_id) > ($6, $7::bigint)
@@ -39,7 +39,7 @@ UNION ALL
     FROM (SELECT *
             FROM (SELECT event_id, 10 + greatest(unpopular, -1e5) * 1e-9
                                    - ts_rank(doc, $1::text::tsquery)::float8 AS key
-                    FROM listings_asked($1::text::tsquery, 'rest', $2, $3, $4)
+                    FROM matching_listings($1::text::tsquery, 'rest', $2, $3, $4)
                    WHERE $5::text IS NULL OR $5 = ANY (cities)) AS rest
            WHERE $6::float8 IS NULL OR (key, event_id) > ($6, $7::bigint)
         ORDER BY key, event_id
@@ -57,8 +57,8 @@ UNION ALL
                            + greatest(listing.unpopular, -1e5) * 1e-9
                            - ts_rank(listing.doc, $1::text::tsquery)::float8
                  END AS key
-            FROM listings_asked($1::text::tsquery, $2, $3, $4, $5) AS listing
-           WHERE EXISTS (SELECT FROM listed_shows_asked($7, $8, $9, $10, $11, $12, $13, $14, $15) AS show
+            FROM matching_listings($1::text::tsquery, $2, $3, $4, $5) AS listing
+           WHERE EXISTS (SELECT FROM matching_shows($7, $8, $9, $10, $11, $12, $13, $14, $15) AS show
                           WHERE show.event_id = listing.event_id)) AS found
    WHERE $16::float8 IS NULL OR (key, event_id) > ($16, $17::bigint)
 ORDER BY key, event_id
@@ -73,8 +73,8 @@ ORDER BY key, event_id
                       WHEN 'distance' THEN min(near.km)
                       ELSE min(extract(epoch FROM show.starts_at))::float8
                  END AS key
-            FROM listed_shows_asked($7, $8, $9, $10, $11, $12, $13, $14, $15) AS show
-            JOIN listings_asked($1::text::tsquery, $2, $3, $4, $5) AS listing USING (event_id)
+            FROM matching_shows($7, $8, $9, $10, $11, $12, $13, $14, $15) AS show
+            JOIN matching_listings($1::text::tsquery, $2, $3, $4, $5) AS listing USING (event_id)
             LEFT JOIN unnest($20::bigint[], $21::float8[]) AS near (venue_id, km) USING (venue_id)
         GROUP BY listing.event_id) AS found
    WHERE $16::float8 IS NULL OR (key, event_id) > ($16, $17::bigint)
@@ -86,11 +86,11 @@ ORDER BY key, event_id
 -- reads on from a place is not told again of an event with an earlier show. Fewer than $13: that was all.
 WITH soon AS MATERIALIZED (
     SELECT event_id, extract(epoch FROM starts_at)::float8 AS key
-      FROM listed_shows_asked(NULL, NULL, $4, $5, $6, $7, $8, $9, $10) AS show
+      FROM matching_shows(NULL, NULL, $4, $5, $6, $7, $8, $9, $10) AS show
      WHERE starts_at >= coalesce(to_timestamp($11) - interval '1 ms', '-infinity')
        AND starts_at >= coalesce($4::date - interval '1 day', '-infinity')
        AND (num_nulls($1::text, $2::text, $3::text) = 3
-            OR EXISTS (SELECT FROM listings_asked(NULL, 'doc', $1, $2, $3) AS listing
+            OR EXISTS (SELECT FROM matching_listings(NULL, 'doc', $1, $2, $3) AS listing
                         WHERE listing.event_id = show.event_id))
   ORDER BY starts_at
      LIMIT $13
@@ -99,7 +99,7 @@ WITH soon AS MATERIALIZED (
          (SELECT max(key) FROM soon) AS up_to
     FROM soon
    WHERE $11::float8 IS NULL
-      OR NOT EXISTS (SELECT FROM listed_shows_asked(NULL, NULL, $4, $5, $6, $7, $8, $9, $10) AS earlier
+      OR NOT EXISTS (SELECT FROM matching_shows(NULL, NULL, $4, $5, $6, $7, $8, $9, $10) AS earlier
                       WHERE earlier.event_id = soon.event_id
                         AND extract(epoch FROM earlier.starts_at)::float8 < $11)
 GROUP BY event_id
@@ -115,7 +115,7 @@ ORDER BY min(key), event_id;
                       WHEN 'distance' THEN min(near.km)
                       ELSE min(extract(epoch FROM show.starts_at))::float8
                  END AS key
-            FROM listed_shows_asked($2, $3, $4, $5, $6, $7, $8, $9, $10) AS show
+            FROM matching_shows($2, $3, $4, $5, $6, $7, $8, $9, $10) AS show
             LEFT JOIN unnest($15::bigint[], $16::float8[]) AS near (venue_id, km) USING (venue_id)
         GROUP BY show.event_id) AS found
    WHERE $11::float8 IS NULL OR (key, event_id) > ($11, $12::bigint)
@@ -130,7 +130,7 @@ WITH asked AS (
          row_number() OVER (PARTITION BY show.event_id
                             ORDER BY (venue.doc @@ $1::text::tsquery) IS NOT TRUE,
                                      show.starts_at, show.show_id) AS place
-    FROM listed_shows_asked($4, $5, $6, $7, $8, $9, $10, $11, $12) AS show
+    FROM matching_shows($4, $5, $6, $7, $8, $9, $10, $11, $12) AS show
     JOIN listing_venue AS venue USING (venue_id)
    WHERE show.event_id = ANY ($2::bigint[])
 )
@@ -146,7 +146,7 @@ WITH base AS MATERIALIZED (
          $3::text IS NULL OR language = $3 AS l,
          $4::text IS NULL OR genre = $4 AS g
     FROM (SELECT kind, language, language_name, genre, genre_name, cities, dates, currency, from_price_minor
-            FROM listings_asked($1::text::tsquery, 'doc', NULL, NULL, NULL)
+            FROM matching_listings($1::text::tsquery, 'doc', NULL, NULL, NULL)
            WHERE NOT $14::boolean
        UNION ALL
           SELECT kind, language, language_name, genre, genre_name, show.cities, show.dates, show.currency,
@@ -154,9 +154,9 @@ WITH base AS MATERIALIZED (
             FROM (SELECT event_id, array_agg(DISTINCT city) AS cities,
                          array_agg(DISTINCT local_date) AS dates, min(currency) AS currency,
                          min(from_price_minor) AS price
-                    FROM listed_shows_asked($5, $6, $7, $8, $9, $10, $11, $12, $13)
+                    FROM matching_shows($5, $6, $7, $8, $9, $10, $11, $12, $13)
                 GROUP BY event_id) AS show
-            JOIN listings_asked($1::text::tsquery, 'doc', NULL, NULL, NULL) AS listing USING (event_id)
+            JOIN matching_listings($1::text::tsquery, 'doc', NULL, NULL, NULL) AS listing USING (event_id)
            WHERE $14::boolean) AS matching
 )
    SELECT 'total' AS facet, '' AS value, '' AS name, count(*) AS events FROM base WHERE k AND l AND g

@@ -102,7 +102,7 @@ class Filters:
 
     @property
     def of_shows(self) -> tuple[Any, ...]:
-        """In the order of listed_shows_asked()."""
+        """In the order of matching_shows()."""
         return (
             self.city,
             None if self.venues is None else list(self.venues),

@@ -36,11 +36,17 @@ SELECT * FROM (
 
 -- name: bind_phone
 -- The phone that asked last is the one; the number of its binding changes only when it is another one.
-INSERT INTO ticket_life AS life (show_id, serial, phone, binding)
-     SELECT $1, serial, $3, 1 FROM unnest($2::bigint[]) AS serial ORDER BY serial
-ON CONFLICT (show_id, serial) DO UPDATE
-        SET phone = excluded.phone,
-            binding = life.binding + (life.phone IS DISTINCT FROM excluded.phone)::int;
+WITH locked AS (
+    SELECT number, seat
+      FROM ticket
+     WHERE show_id = $1 AND serial = ANY ($2::bigint[])
+  ORDER BY number, seat
+       FOR UPDATE
+)
+UPDATE ticket
+   SET phone = $3, binding = binding + (phone IS DISTINCT FROM $3)::int
+  FROM locked
+ WHERE ticket.show_id = $1 AND ticket.number = locked.number AND ticket.seat = locked.seat;
 
 -- name: resend
 -- Nothing is sent, and no row comes back, when it was sent $3 times in the last hour.
@@ -51,9 +57,7 @@ WITH noted AS (
              WHERE show_id = $1 AND number = $2 AND at > now() - interval '1 hour') < $3
     RETURNING at
 )
-INSERT INTO outbox (show_id, number, kind, body)
-SELECT $1, $2, 'tickets.sent_again', jsonb_build_object('account_id', $4::bigint) FROM noted
-RETURNING id;
+SELECT add_fact($1, $2, 'tickets.sent_again', jsonb_build_object('account_id', $4::bigint)) FROM noted;
 
 -- name: door
 SELECT codes, reentry FROM door WHERE show_id = $1;

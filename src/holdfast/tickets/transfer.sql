@@ -19,16 +19,14 @@ SELECT CASE WHEN NOT taken_back THEN from_id END
 
 -- name: change_hands
 -- To an account ($3), or to an address nobody has an account by ($4). Its phone is nobody's any more.
-INSERT INTO ticket_life AS life (show_id, serial, edition, owner_id, owner_email)
-     VALUES ($1, $2, 2, $3, $4)
-ON CONFLICT (show_id, serial) DO UPDATE
-        SET edition = life.edition + 1, owner_id = excluded.owner_id, owner_email = excluded.owner_email,
-            phone = NULL, binding = life.binding + 1
-  RETURNING edition;
+   UPDATE ticket
+      SET edition = edition + 1, owner_id = $3, owner_email = $4, phone = NULL, binding = binding + 1
+    WHERE show_id = $1 AND serial = $2
+RETURNING edition;
 
 -- name: note_transfer
 INSERT INTO ticket_transfer (show_id, serial, edition, from_id, to_id, email, taken_back)
      VALUES ($1, $2, $3, $4, $5, $6, $7);
 
 -- name: tell
-SELECT tell_of_ticket($1, $2, $3, $4::text::jsonb);
+SELECT add_fact($1, $2, $3, $4::text::jsonb);

@@ -1,58 +1,18 @@
--- 0019_invoices.sql: invoices and credit notes, numbered without gaps for each organiser.
---
--- A number is drawn from a row, not from a sequence: what is undone leaves no gap. Who draws one has the row
--- to the end of the transaction, so that numbers follow time.
+-- invoices/functions.sql: invoices and credit notes, numbered without gaps per organiser.
 
--- Who sells, as it is printed; without a row the organiser's account has its name there.
-CREATE TABLE invoice_seller (
-    organiser_id bigint PRIMARY KEY,
-    name         text   NOT NULL,
-    address      text   NOT NULL DEFAULT '',             -- several lines
-    tax_number   text   NOT NULL DEFAULT '',
-    CONSTRAINT a_seller_has_a_name CHECK (char_length(name) BETWEEN 1 AND 200)
-);
-
-CREATE TABLE invoice_count (
-    organiser_id bigint PRIMARY KEY,
-    last_number  bigint NOT NULL DEFAULT 0
-);
-
--- Never changed: what was sold, or given back, by whom, as of then.
-CREATE TABLE invoice (
-    organiser_id   bigint      NOT NULL,
-    serial         bigint      NOT NULL,                 -- 1, 2, … of the organiser
-    show_id        bigint      NOT NULL,
-    number         bigint      NOT NULL,                 -- of the booking
-    attempt        int         NOT NULL,                 -- the payment it is for
-    refund_id      int         NOT NULL DEFAULT 0,       -- 0: the invoice; else what a credit note is for
-    credits        bigint,                               -- of a credit note: the serial of its invoice
-    seats          int[]       NOT NULL,                 -- sold, or given back; empty: money alone
-    amount_minor   bigint      NOT NULL,
-    fee_minor      bigint      NOT NULL,
-    tax_minor      bigint      NOT NULL,
-    currency       text        NOT NULL,
-    seller_name    text        NOT NULL,
-    seller_address text        NOT NULL,
-    seller_tax     text        NOT NULL,
-    issued_at      timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (organiser_id, serial),
-    CONSTRAINT one_paper_a_payment_and_refund UNIQUE (show_id, number, attempt, refund_id),
-    CONSTRAINT a_credit_note_names_its_invoice CHECK ((refund_id = 0) = (credits IS NULL)),
-    CONSTRAINT lines_are_part_of_it CHECK (fee_minor >= 0 AND tax_minor >= 0
-                                           AND fee_minor + tax_minor <= amount_minor)
-);
-
-CREATE FUNCTION invoices_stay() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION invoices_stay() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'an invoice is never changed: a credit note takes it back';
+    RAISE EXCEPTION 'an invoice is never changed: issue a credit note';
 END $$;
 
-CREATE TRIGGER invoices_stay BEFORE UPDATE OR DELETE ON invoice
+CREATE OR REPLACE TRIGGER invoices_stay BEFORE UPDATE OR DELETE ON invoice
     FOR EACH ROW EXECUTE FUNCTION invoices_stay();
 
--- What a booking that was paid for has no paper for yet: its invoice, and a credit note for every refund that
--- has been made. All papers of the booking; none when it was not confirmed, or nothing was to pay.
-CREATE FUNCTION issue_invoices(p_show bigint, p_number bigint) RETURNS SETOF invoice LANGUAGE plpgsql AS $$
+-- Issues what a paid booking has no document for yet: its invoice, and a credit note for every refund that is
+-- done. Returns all documents of the booking; none if it was not confirmed, or nothing was to pay. The
+-- organiser's row in invoice_count is locked until the commit, so that numbers have no gaps and follow time.
+CREATE OR REPLACE FUNCTION issue_invoices(p_show bigint, p_number bigint) RETURNS SETOF invoice
+LANGUAGE plpgsql AS $$
 DECLARE
     v_seller  record;
     v_last    bigint;

@@ -1,12 +1,13 @@
--- 0006_open_holds.sql: winners of the race in Redis become durable, many in one round trip.
+-- bookings/functions_opening.sql: claims won in Redis become durable holds, many in one round trip.
 --
--- Each booking gets every seat it asked for, or nothing of it is committed. Outcomes, one a request:
+-- Each request gets all its seats, or nothing of it is committed. Outcomes, one per request:
 --   held, confirmed (nothing to pay)  · same (this request id was answered before)
---   taken (details: who has the seats) · limit · closed · stale (the catalogue has moved on) · unmarked
+--   taken (details: who has the seats) · limit · closed · stale (the show has a newer revision) · unmarked
 --
--- The common case is five short statements over arrays. Only when a key says no is it looked into: who lost,
--- to whom, and what can still be saved.
-CREATE FUNCTION open_holds(
+-- The common case is five short statements over arrays. Only when a key rejects the batch does the function
+-- find out which request lost, to whom, and what can still be saved.
+
+CREATE OR REPLACE FUNCTION open_holds(
     p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[],
     p_left_ms int[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[],
     p_amount bigint[], p_by_ledger boolean
@@ -17,7 +18,7 @@ DECLARE
     v_outcome text[];
     v_epoch   bigint[];
     v_max     int[];
-    -- of the booking opened for each request, NULL where there is none
+    -- the booking opened for each request; NULL: none
     v_number  bigint[] := ARRAY(SELECT nextval('ledger_number') FROM generate_series(1, cardinality(p_show)));
     v_lapsed_show   bigint[];
     v_lapsed_number bigint[];
@@ -25,7 +26,8 @@ DECLARE
     v_lost    int[];
     v_easy    boolean;
 BEGIN
-    -- Shared with other holds, against whoever writes the map anew.
+    -- Shared between holds. A rebuild of the seat map takes it exclusively, so it never misses a hold that
+    -- commits after it has read the bookings.
     SELECT array_agg(sale_verdict(sale, asked.revision, asked.amount, p_by_ledger) ORDER BY asked.ord),
            array_agg(coalesce(sale.epoch, 0) ORDER BY asked.ord),
            array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY asked.ord)
@@ -34,26 +36,28 @@ BEGIN
       LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE) AS sale
      USING (show_id);
 
-    -- The easy way: nobody is in the way, as Redis has seen to. Seats in key order, so that two batches that
-    -- want the same ones cannot wait for each other.
+    -- The easy way: Redis has decided already, so nothing is in the way. Seats are inserted in key order, so
+    -- that two batches that want the same ones cannot deadlock.
     v_easy := v_outcome <@ ARRAY['held', 'confirmed'];
     IF v_easy THEN
         BEGIN
             INSERT INTO booking
             SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
-                                       p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount);
+                                       p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount,
+                                       p_revision);
             INSERT INTO taken_seat (show_id, seat, number)
-            SELECT show_id, seat, number FROM seats_asked(p_show, p_seats, v_number) ORDER BY show_id, seat;
+            SELECT show_id, seat, number FROM requested_seats(p_show, p_seats, v_number)
+          ORDER BY show_id, seat;
         EXCEPTION WHEN unique_violation THEN
             v_easy := false;
         END;
     END IF;
 
     IF NOT v_easy THEN
-        -- The careful way. A known request id inserts nothing, and is answered from its first booking.
+        -- The careful way. A known request id inserts nothing and is answered from its first booking.
         INSERT INTO booking
         SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
-                                   p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount)
+                                   p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
             ON CONFLICT (owner_id, show_id, request_id) DO NOTHING;
         SELECT array_agg(CASE WHEN booking.number IS NULL AND a.outcome IN ('held', 'confirmed') THEN 'same'
                               ELSE a.outcome END ORDER BY a.ord),
@@ -62,27 +66,27 @@ BEGIN
           FROM unnest(p_show, v_number, v_outcome) WITH ORDINALITY AS a (show_id, number, outcome, ord)
           LEFT JOIN booking USING (show_id, number);
         INSERT INTO taken_seat (show_id, seat, number)
-        SELECT show_id, seat, number FROM seats_asked(p_show, p_seats, v_number) ORDER BY show_id, seat
+        SELECT show_id, seat, number FROM requested_seats(p_show, p_seats, v_number) ORDER BY show_id, seat
             ON CONFLICT DO NOTHING;
-        -- Let go what has lapsed, take what came free, and see who still lacks a seat.
+        -- Expire what has lapsed, take what became free, and find who still lacks a seat.
         SELECT array_agg(show_id), array_agg(number) INTO v_lapsed_show, v_lapsed_number
-          FROM lapse_under(p_show, p_seats, v_number);
-        SELECT l.lost, l.details INTO v_lost, v_details FROM losers(p_show, p_seats, v_number) AS l;
-        PERFORM forget_openings(p_show, v_number, v_lost);
+          FROM expire_under(p_show, p_seats, v_number);
+        SELECT l.lost, l.details INTO v_lost, v_details FROM find_losers(p_show, p_seats, v_number) AS l;
+        PERFORM delete_openings(p_show, v_number, v_lost);
         FOR i IN 1 .. coalesce(cardinality(v_lost), 0) LOOP
             v_outcome[v_lost[i]] := 'taken';
             v_number[v_lost[i]] := NULL;
         END LOOP;
     END IF;
 
-    -- The limits: counters last of all locks, and in key order. What lapsed above is counted down first.
+    -- The limits: counters are the last of all locks, in key order. What lapsed above is subtracted first.
     IF v_lapsed_show IS NOT NULL THEN
-        PERFORM count_down(v_lapsed_show, v_lapsed_number);
+        PERFORM count_owners_down(v_lapsed_show, v_lapsed_number);
         PERFORM record_moves(v_lapsed_show, v_lapsed_number, 'expire', NULL);
     END IF;
-    v_lost := count_up(p_show, p_owner, v_number, p_seats, v_max);
+    v_lost := count_owners_up(p_show, p_owner, v_number, p_seats, v_max);
     IF v_lost IS NOT NULL THEN
-        PERFORM forget_openings(p_show, v_number, v_lost);
+        PERFORM delete_openings(p_show, v_number, v_lost);
         FOR i IN 1 .. cardinality(v_lost) LOOP
             v_outcome[v_lost[i]] := 'limit';
             v_number[v_lost[i]] := NULL;
@@ -90,15 +94,14 @@ BEGIN
     END IF;
 
     -- Audit row and fact of each; a booking with nothing to pay makes a second move at once.
-    WITH opened AS (
-        SELECT * FROM unnest(p_show, v_number, p_owner, p_left_ms) AS a (show_id, number, owner_id, left_ms)
-         WHERE number IS NOT NULL
-    ), audit AS (
-        INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
-        SELECT show_id, number, 'hold', 'held', number, owner_id FROM opened
-    )
-    INSERT INTO outbox (show_id, number, kind, ends_at)
-    SELECT show_id, number, 'booking.held', now() + left_ms * interval '1 ms' FROM opened;
+    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
+    SELECT show_id, number, 'hold', 'held', number, owner_id
+      FROM unnest(p_show, v_number, p_owner) AS a (show_id, number, owner_id)
+     WHERE number IS NOT NULL;
+    PERFORM add_facts(array_agg(show_id), array_agg(number), array_agg('booking.held'::text),
+                      array_agg(now() + left_ms * interval '1 ms'))
+       FROM unnest(p_show, v_number, p_left_ms) AS a (show_id, number, left_ms)
+      WHERE number IS NOT NULL;
     IF 'confirmed' = ANY (v_outcome) THEN
         PERFORM record_moves(array_agg(show_id), array_agg(number), 'confirm', NULL)
            FROM unnest(p_show, v_number, v_outcome) AS a (show_id, number, outcome)
@@ -108,8 +111,8 @@ BEGIN
     RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
 END $$;
 
--- Half a second of grace at both ends of the window: Redis decided by its own clock.
-CREATE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_amount bigint, p_by_ledger boolean)
+-- Whether a sale accepts a request. Half a second of grace at both ends: Redis decided by its own clock.
+CREATE OR REPLACE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_amount bigint, p_by_ledger boolean)
 RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN (p_sale).show_id IS NULL OR (p_sale).cancelled
                   OR now() < (p_sale).opens_at - interval '500 ms'
@@ -120,24 +123,25 @@ RETURNS text LANGUAGE sql STABLE AS $$
                 ELSE 'held' END;
 $$;
 
--- The rows of booking for those that may be opened; one with nothing to pay is confirmed from the start.
-CREATE FUNCTION booking_rows(
+-- The rows of booking for requests that may be opened; one with nothing to pay is confirmed from the start.
+-- In the order of the table's columns: open_holds inserts them as they are.
+CREATE OR REPLACE FUNCTION booking_rows(
     p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[],
     p_claim text[], p_note text[], p_left_ms int[], p_currency text[], p_seats text[], p_prices text[],
-    p_amount bigint[]
+    p_amount bigint[], p_revision bigint[]
 ) RETURNS SETOF booking LANGUAGE sql STABLE AS $$
     SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
            claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
-           now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END
+           now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END, revision
       FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
-                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount)
+                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
         AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
-              note, left_ms, currency, seats, prices, amount)
+              note, left_ms, currency, seats, prices, amount, revision)
      WHERE outcome IN ('held', 'confirmed');
 $$;
 
--- The asked seats of those bookings that are still in the race, one row a seat.
-CREATE FUNCTION seats_asked(p_show bigint[], p_seats text[], p_number bigint[])
+-- The requested seats of the bookings that have not lost yet, one row per seat.
+CREATE OR REPLACE FUNCTION requested_seats(p_show bigint[], p_seats text[], p_number bigint[])
 RETURNS TABLE (show_id bigint, seat int, number bigint, ord int) LANGUAGE sql STABLE AS $$
     SELECT a.show_id, seat, a.number, a.ord::int
       FROM unnest(p_show, p_seats, p_number) WITH ORDINALITY AS a (show_id, seats, number, ord),
@@ -145,9 +149,9 @@ RETURNS TABLE (show_id bigint, seat int, number bigint, ord int) LANGUAGE sql ST
      WHERE a.number IS NOT NULL;
 $$;
 
--- Lapsed bookings that stand on the asked seats become EXPIRED, and their seats go to who asked. Rows that
--- somebody else is closing are skipped: their seats are not taken here, so nobody waits for anybody.
-CREATE FUNCTION lapse_under(p_show bigint[], p_seats text[], p_number bigint[])
+-- Expired holds on the requested seats become EXPIRED, and their seats go to the requests. Rows that another
+-- transaction has locked are skipped: their seats are not taken here, so no batch waits for another.
+CREATE OR REPLACE FUNCTION expire_under(p_show bigint[], p_seats text[], p_number bigint[])
 RETURNS TABLE (show_id bigint, number bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -159,7 +163,7 @@ BEGIN
           FROM booking
          WHERE (booking.show_id, booking.number) IN (
                    SELECT taken_seat.show_id, taken_seat.number
-                     FROM seats_asked(p_show, p_seats, p_number) JOIN taken_seat USING (show_id, seat))
+                     FROM requested_seats(p_show, p_seats, p_number) JOIN taken_seat USING (show_id, seat))
            AND booking.state = 'held' AND booking.expires_at <= now()
       ORDER BY booking.show_id, booking.number
            FOR UPDATE SKIP LOCKED
@@ -172,24 +176,25 @@ BEGIN
     IF v_show IS NULL THEN
         RETURN;
     END IF;
-    PERFORM let_seats_go(v_show, v_number);
+    PERFORM release_seats(v_show, v_number);
     INSERT INTO taken_seat (show_id, seat, number)
     SELECT freed.show_id, freed.seat, s.number
       FROM (SELECT show_id, unnest(seats) AS seat FROM booking
               JOIN unnest(v_show, v_number) AS l (show_id, number) USING (show_id, number)) AS freed
-      JOIN seats_asked(p_show, p_seats, p_number) AS s USING (show_id, seat)
+      JOIN requested_seats(p_show, p_seats, p_number) AS s USING (show_id, seat)
      ORDER BY freed.show_id, freed.seat, s.ord
         ON CONFLICT DO NOTHING;
     RETURN QUERY SELECT * FROM unnest(v_show, v_number);
 END $$;
 
--- Who lacks a seat, and who has it: the map in Redis does not know of them, and is told.
-CREATE FUNCTION losers(p_show bigint[], p_seats text[], p_number bigint[])
+-- Which requests lack a seat, and which booking has it: the caller puts these into the map in Redis, which
+-- does not know them.
+CREATE OR REPLACE FUNCTION find_losers(p_show bigint[], p_seats text[], p_number bigint[])
 RETURNS TABLE (lost int[], details jsonb) LANGUAGE sql AS $$
     WITH missing AS (
         SELECT s.ord, s.seat,
                booking.claim_id, booking.owner_id, booking.seats, booking.state, booking.expires_at
-          FROM seats_asked(p_show, p_seats, p_number) AS s
+          FROM requested_seats(p_show, p_seats, p_number) AS s
           LEFT JOIN taken_seat USING (show_id, seat)
           LEFT JOIN booking ON booking.show_id = taken_seat.show_id AND booking.number = taken_seat.number
          WHERE taken_seat.number IS DISTINCT FROM s.number
@@ -202,8 +207,8 @@ RETURNS TABLE (lost int[], details jsonb) LANGUAGE sql AS $$
       FROM missing;
 $$;
 
--- Of a loser nothing is committed: no booking, no seat.
-CREATE FUNCTION forget_openings(p_show bigint[], p_number bigint[], p_lost int[])
+-- Removes the booking and the seats of requests that lost.
+CREATE OR REPLACE FUNCTION delete_openings(p_show bigint[], p_number bigint[], p_lost int[])
 RETURNS void LANGUAGE sql AS $$
     WITH lost AS (
         SELECT p_show[i] AS show_id, p_number[i] AS number
@@ -220,10 +225,11 @@ RETURNS void LANGUAGE sql AS $$
     DELETE FROM booking USING lost WHERE booking.show_id = lost.show_id AND booking.number = lost.number;
 $$;
 
--- Count the new seats of each owner. Returns the places of those over their limit: of an owner with several
--- bookings in the batch the first ones that fit are kept.
-CREATE FUNCTION count_up(p_show bigint[], p_owner bigint[], p_number bigint[], p_seats text[], p_max int[])
-RETURNS int[] LANGUAGE plpgsql AS $$
+-- Adds the new seats to the counters of their owners. Returns the positions of requests over the limit: of an
+-- owner with several requests in the batch the first ones that fit win.
+CREATE OR REPLACE FUNCTION count_owners_up(
+    p_show bigint[], p_owner bigint[], p_number bigint[], p_seats text[], p_max int[]
+) RETURNS int[] LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_count int[] := ARRAY(SELECT cardinality(seats::int[]) FROM unnest(p_seats) AS seats);
@@ -250,7 +256,7 @@ BEGIN
        AND NOT EXISTS (SELECT 1 FROM counted
                         WHERE counted.show_id = a.show_id AND counted.owner_id = a.owner_id);
 
-    FOR i IN 1 .. coalesce(cardinality(v_over), 0) LOOP  -- together they do not fit: one by one
+    FOR i IN 1 .. coalesce(cardinality(v_over), 0) LOOP  -- together they do not fit: try one by one
         INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
         SELECT p_show[v_over[i]], p_owner[v_over[i]], v_count[v_over[i]], p_max[v_over[i]]
          WHERE v_count[v_over[i]] <= p_max[v_over[i]]

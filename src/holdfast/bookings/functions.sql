@@ -1,0 +1,283 @@
+-- bookings/functions.sql: the moves of bookings, many at a time, each in one round trip.
+-- needs: outbox
+--
+-- Lock order in all functions that touch a sale, so that two batches cannot deadlock: sale (shared),
+-- bookings, payments, tickets, seats, counters; each in key order. Expiry skips bookings that another
+-- transaction has locked and never waits for them.
+--
+-- SET enable_… = off: rows are found by key whatever the statistics say. The planner knows nothing of a sale
+-- that has just opened, and a plan made then would read whole tables until the next ANALYZE.
+
+DROP VIEW IF EXISTS payable_booking CASCADE;
+
+-- What payments, refunds and tickets read of a booking. A block is not among them: no buyer pays for it.
+CREATE VIEW payable_booking AS
+SELECT show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats, prices_minor,
+       amount_minor, currency, note, opened_at, expires_at, confirmed_at, revision
+  FROM booking
+ WHERE state <> 'blocked';
+
+-- The same moves as MOVES in booking.py; a test compares the two.
+CREATE OR REPLACE FUNCTION booking_moves_as_drawn() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (
+        ('held', 'paying'), ('held', 'confirmed'), ('held', 'expired'), ('held', 'cancelled'),
+        ('paying', 'held'), ('paying', 'confirmed'), ('paying', 'expired'),
+        ('expired', 'confirmed'), ('expired', 'failed'), ('confirmed', 'refunded'), ('blocked', 'cancelled')
+    ) THEN
+        RAISE EXCEPTION 'a booking does not move from % to %', OLD.state, NEW.state
+            USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER booking_moves_as_drawn BEFORE UPDATE OF state ON booking
+    FOR EACH ROW EXECUTE FUNCTION booking_moves_as_drawn();
+
+-- Facts about a sale are added by triggers, so that no way of changing a sale can miss them.
+CREATE OR REPLACE FUNCTION publish_sale() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM add_fact(NEW.show_id, NULL, CASE TG_OP WHEN 'INSERT' THEN 'show.on_sale' ELSE 'show.changed' END,
+                     jsonb_build_object('opens_at', NEW.opens_at, 'closes_at', NEW.closes_at,
+                                        'revision', NEW.revision));
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER publish_new_sale AFTER INSERT ON sale
+    FOR EACH ROW EXECUTE FUNCTION publish_sale();
+CREATE OR REPLACE TRIGGER publish_changed_sale AFTER UPDATE OF revision ON sale
+    FOR EACH ROW WHEN (NEW.revision <> OLD.revision AND NOT NEW.cancelled) EXECUTE FUNCTION publish_sale();
+
+CREATE OR REPLACE FUNCTION publish_cancelled_sale() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM add_fact(NEW.show_id, NULL, 'show.cancelled', jsonb_build_object('revision', NEW.revision));
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER publish_cancelled_sale AFTER UPDATE OF cancelled ON sale
+    FOR EACH ROW WHEN (NEW.cancelled AND NOT OLD.cancelled) EXECUTE FUNCTION publish_cancelled_sale();
+
+-- Audit row and fact of many bookings that have just moved; of confirmed ones also their tickets. An actor of
+-- 0 stands for the owner of each booking.
+CREATE OR REPLACE FUNCTION record_moves(p_show bigint[], p_number bigint[], p_move text, p_actor bigint)
+RETURNS void
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+    v_kind   text[];
+BEGIN
+    WITH moved AS (
+        SELECT booking.*, asked.ord
+          FROM unnest(p_show, p_number) WITH ORDINALITY AS asked (show_id, number, ord)
+          JOIN booking USING (show_id, number)
+    ), audit AS (
+        INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
+        SELECT show_id, number, p_move, state, fence, CASE p_actor WHEN 0 THEN owner_id ELSE p_actor END
+          FROM moved
+      ORDER BY ord
+    )
+    SELECT array_agg(show_id ORDER BY ord), array_agg(number ORDER BY ord),
+           array_agg('booking.' || state ORDER BY ord)
+      INTO v_show, v_number, v_kind
+      FROM moved;
+    PERFORM add_facts(v_show, v_number, v_kind);
+    IF p_move = 'confirm' THEN
+        PERFORM issue_tickets(array_agg(show_id ORDER BY ord, place), array_agg(number ORDER BY ord, place),
+                              array_agg(seat ORDER BY ord, place))
+           FROM unnest(v_show, v_number) WITH ORDINALITY AS a (show_id, number, ord)
+           JOIN booking USING (show_id, number),
+                unnest(booking.seats) WITH ORDINALITY AS s (seat, place);
+    END IF;
+END $$;
+
+-- Deletes the seats of bookings that no longer take seats. The caller has locked and moved the bookings.
+CREATE OR REPLACE FUNCTION release_seats(p_show bigint[], p_number bigint[]) RETURNS void LANGUAGE sql AS $$
+    DELETE FROM taken_seat
+     USING (SELECT booking.show_id, booking.number, unnest(booking.seats) AS seat
+              FROM booking
+              JOIN unnest(p_show, p_number) AS asked (show_id, number) USING (show_id, number)) AS gone
+     WHERE taken_seat.show_id = gone.show_id
+       AND taken_seat.seat = gone.seat
+       AND taken_seat.number = gone.number;
+$$;
+
+-- Subtracts seats from the counters of the bookings' owners: p_seats per booking, or all seats of each where
+-- it is NULL. Counters are the last of all locks, taken in key order. A block does not count.
+CREATE OR REPLACE FUNCTION count_owners_down(p_show bigint[], p_number bigint[], p_seats int[] DEFAULT NULL)
+RETURNS void LANGUAGE sql AS $$
+    WITH gone AS (
+        SELECT booking.show_id, booking.owner_id,
+               sum(CASE WHEN p_seats IS NULL THEN cardinality(booking.seats) ELSE a.seats END)::int AS seats
+          FROM unnest(p_show, p_number, p_seats) AS a (show_id, number, seats)
+          JOIN booking USING (show_id, number)
+         WHERE booking.counts
+         GROUP BY 1, 2
+    ), locked AS (
+        SELECT owner_count.show_id, owner_count.owner_id, gone.seats
+          FROM owner_count JOIN gone USING (show_id, owner_id)
+         WHERE gone.seats > 0
+      ORDER BY owner_count.show_id, owner_count.owner_id
+           FOR UPDATE OF owner_count
+    )
+    UPDATE owner_count SET seats = owner_count.seats - locked.seats
+      FROM locked
+     WHERE owner_count.show_id = locked.show_id AND owner_count.owner_id = locked.owner_id;
+$$;
+
+-- Expired HELD bookings among these become EXPIRED. Rows that another transaction has locked are skipped:
+-- their owner is extending, cancelling or paying, and the next sweep looks at them again.
+CREATE OR REPLACE FUNCTION expire_lapsed(p_show bigint[], p_number bigint[]) RETURNS SETOF booking
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+BEGIN
+    WITH lapsed AS (
+        SELECT booking.show_id, booking.number
+          FROM unnest(p_show, p_number) AS asked (show_id, number)
+          JOIN booking USING (show_id, number)
+         WHERE booking.state = 'held' AND booking.expires_at <= now()
+      ORDER BY booking.show_id, booking.number
+           FOR UPDATE OF booking SKIP LOCKED
+    ), moved AS (
+        UPDATE booking SET state = 'expired'
+          FROM lapsed
+         WHERE booking.show_id = lapsed.show_id AND booking.number = lapsed.number
+     RETURNING booking.show_id, booking.number
+    )
+    SELECT array_agg(show_id), array_agg(number) INTO v_show, v_number FROM moved;
+    IF v_show IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM release_seats(v_show, v_number);
+    PERFORM count_owners_down(v_show, v_number);
+    PERFORM record_moves(v_show, v_number, 'expire', NULL);
+    RETURN QUERY
+    SELECT booking.*
+      FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
+END $$;
+
+-- Cancels holds, or blocks (p_from). A row that is in another state, or whose fence has moved on, is left
+-- alone and is missing from the result.
+CREATE OR REPLACE FUNCTION cancel_holds(
+    p_show bigint[], p_number bigint[], p_fence bigint[], p_from booking_state, p_actor bigint
+) RETURNS SETOF booking LANGUAGE plpgsql AS $$
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+BEGIN
+    WITH locked AS (
+        SELECT booking.show_id, booking.number
+          FROM unnest(p_show, p_number, p_fence) AS asked (show_id, number, fence)
+          JOIN booking USING (show_id, number)
+         WHERE booking.fence = asked.fence AND booking.state = p_from
+      ORDER BY booking.show_id, booking.number
+           FOR UPDATE OF booking
+    ), moved AS (
+        UPDATE booking SET state = 'cancelled'
+          FROM locked
+         WHERE booking.show_id = locked.show_id AND booking.number = locked.number AND booking.state = p_from
+     RETURNING booking.show_id, booking.number
+    )
+    SELECT array_agg(show_id), array_agg(number) INTO v_show, v_number FROM moved;
+    IF v_show IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM release_seats(v_show, v_number);
+    PERFORM count_owners_down(v_show, v_number);
+    PERFORM record_moves(v_show, v_number,
+                         CASE p_from WHEN 'blocked' THEN 'unblock' ELSE 'cancel' END, p_actor);
+    RETURN QUERY
+    SELECT booking.*
+      FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
+END $$;
+
+-- A confirmed booking, or a block, gives up some of its seats and keeps the others. The caller has locked the
+-- booking and, of a confirmed one, its tickets. An admitted visitor's ticket stays as it is.
+CREATE OR REPLACE FUNCTION give_up_seats(p_booking booking, p_seats int[], p_actor bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_after booking;
+BEGIN
+    PERFORM freeze_booking_facts(p_booking.show_id, p_booking.number, jsonb_build_object(
+        'seats', p_booking.seats, 'prices_minor', p_booking.prices_minor,
+        'amount_minor', p_booking.amount_minor));
+    UPDATE booking
+       SET seats = rest.seats, prices_minor = rest.prices, amount_minor = rest.amount
+      FROM (SELECT array_agg(seat ORDER BY ord) AS seats, array_agg(price ORDER BY ord) AS prices,
+                   sum(price)::bigint AS amount
+              FROM unnest(p_booking.seats, p_booking.prices_minor) WITH ORDINALITY AS a (seat, price, ord)
+             WHERE seat <> ALL (p_seats)) AS rest
+     WHERE show_id = p_booking.show_id AND number = p_booking.number
+ RETURNING booking.* INTO v_after;
+    PERFORM void_tickets(p_booking.show_id, p_booking.number, p_seats);
+    DELETE FROM taken_seat
+     WHERE show_id = p_booking.show_id AND seat = ANY (p_seats) AND number = p_booking.number;
+    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
+    VALUES (v_after.show_id, v_after.number, 'reduce', v_after.state, v_after.fence, p_actor);
+    PERFORM add_fact(v_after.show_id, v_after.number, 'booking.reduced', jsonb_build_object(
+        'seats', v_after.seats, 'prices_minor', v_after.prices_minor,
+        'amount_minor', v_after.amount_minor, 'given_back', p_seats));
+END $$;
+
+-- Blocks seats under the same key as bookings. All of them, or none: then `taken` lists those in the way. A
+-- race with a hold ends in a unique violation (23505), and the caller tries again.
+CREATE OR REPLACE FUNCTION block_seats(p_show bigint, p_seats int[], p_note text, p_actor bigint)
+RETURNS TABLE (number bigint, taken int[]) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_number bigint := nextval('ledger_number');
+    v_taken  int[];
+BEGIN
+    PERFORM 1 FROM sale WHERE show_id = p_show FOR SHARE;
+    PERFORM expire_lapsed(array_agg(p_show), array_agg(t.number))
+       FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
+    SELECT array_agg(t.seat ORDER BY t.seat) INTO v_taken
+      FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
+    IF v_taken IS NULL THEN
+        INSERT INTO taken_seat (show_id, seat, number)
+        SELECT p_show, seat, v_number FROM unnest(p_seats) AS seat ORDER BY seat;
+        INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id,
+                             seats, prices_minor, amount_minor, currency,
+                             note, counts, opened_at, expires_at)
+        VALUES (p_show, v_number, p_actor, v_number, 'blocked', 'block:' || v_number, 0, 'block' || v_number,
+                p_seats, array_fill(0::bigint, ARRAY[cardinality(p_seats)]), 0, 'XXX',
+                p_note, false, now(), now() + interval '100 years');
+        PERFORM record_moves(ARRAY[p_show], ARRAY[v_number], 'block', p_actor);
+    END IF;
+    RETURN QUERY SELECT CASE WHEN v_taken IS NULL THEN v_number END, v_taken;
+END $$;
+
+-- Releases seats of a block to the sale: some, or all where p_seats is NULL. No row: there is no such block,
+-- or it was withdrawn. A seat that is not in the block changes nothing. The shared lock on the sale keeps a
+-- rebuild of the seat map from reading the block half released.
+CREATE OR REPLACE FUNCTION release_block(p_show bigint, p_number bigint, p_seats int[], p_actor bigint)
+RETURNS TABLE (was int[], released int[]) LANGUAGE plpgsql AS $$
+DECLARE
+    v_block booking;
+    v_gone  int[];
+BEGIN
+    PERFORM 1 FROM sale WHERE show_id = p_show FOR SHARE;
+    SELECT * INTO v_block FROM booking
+     WHERE show_id = p_show AND number = p_number AND state = 'blocked' FOR UPDATE;
+    IF NOT FOUND OR EXISTS (SELECT FROM seat_block AS s
+                             WHERE s.show_id = p_show AND s.number = p_number AND s.withdrawn) THEN
+        RETURN;
+    END IF;
+    SELECT coalesce(array_agg(seat ORDER BY seat), '{}') INTO v_gone
+      FROM unnest(v_block.seats) AS seat WHERE p_seats IS NULL OR seat = ANY (p_seats);
+    IF cardinality(v_gone) = cardinality(v_block.seats) THEN
+        PERFORM cancel_holds(ARRAY[p_show], ARRAY[p_number], ARRAY[v_block.fence], 'blocked', p_actor);
+        DELETE FROM seat_block AS s WHERE s.show_id = p_show AND s.number = p_number;
+    ELSIF cardinality(v_gone) > 0 THEN
+        PERFORM give_up_seats(v_block, v_gone, p_actor);
+    END IF;
+    RETURN QUERY SELECT v_block.seats, v_gone;
+END $$;
+
+-- After a restore: the seat maps in Redis belong to another state of the ledger. The epoch jumps ahead of
+-- every map version that clients may have seen after the backup.
+CREATE OR REPLACE FUNCTION mark_every_map_stale() RETURNS void LANGUAGE sql AS $$
+    UPDATE sale SET map_stale = true, epoch = epoch + 1000, marked_at = now();
+$$;

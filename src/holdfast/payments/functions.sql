@@ -1,0 +1,233 @@
+-- payments/functions.sql: the moves of payments, many at a time, each in one round trip.
+-- needs: bookings
+--
+-- Lock order as in bookings/functions.sql. Each function locks its bookings first: a booking and its payments
+-- change under that one lock. SET enable_… = off: see there.
+
+DROP VIEW IF EXISTS payment_detail, payment_for_refund CASCADE;
+
+-- A payment with what its worker must know of the booking. Durations, because the reader has another clock.
+CREATE VIEW payment_detail AS
+SELECT payment.*, booking.state AS booking_state, booking.claim_id, booking.seats, booking.prices_minor,
+       booking.revision,
+       floor(extract(epoch FROM payment.deadline_at - clock_timestamp()) * 1000)::bigint AS left_ms,
+       floor(extract(epoch FROM payment.hold_ends_at - clock_timestamp()) * 1000)::bigint AS hold_left_ms
+  FROM payment JOIN payable_booking AS booking USING (show_id, number);
+
+-- What refunds and invoices read of a payment.
+CREATE VIEW payment_for_refund AS
+SELECT show_id, number, attempt, owner_id, fence, step, key, gateway, reference, card, currency,
+       amount_minor, fee_minor, tax_minor, refunds_minor
+  FROM payment;
+
+-- An entry whose lines do not add up to zero, or mix currencies, is rejected.
+CREATE OR REPLACE FUNCTION journal_balances() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM written GROUP BY show_id, entry
+                HAVING sum(amount_minor) <> 0 OR count(DISTINCT currency) > 1) THEN
+        RAISE EXCEPTION 'an entry of the journal does not balance' USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER journal_balances AFTER INSERT ON journal REFERENCING NEW TABLE AS written
+    FOR EACH STATEMENT EXECUTE FUNCTION journal_balances();
+
+-- Many payments in the order asked for. One look-up each: for a plain join the planner starts with every
+-- payment there is.
+CREATE OR REPLACE FUNCTION payment_details(p_show bigint[], p_number bigint[], p_attempt int[])
+RETURNS SETOF payment_detail LANGUAGE sql AS $$
+    SELECT detail.*
+      FROM unnest(p_show, p_number, p_attempt) WITH ORDINALITY AS a (show_id, number, attempt, ord),
+           LATERAL (SELECT * FROM payment_detail AS d
+                     WHERE d.show_id = a.show_id AND d.number = a.number AND d.attempt = a.attempt
+                     LIMIT 1) AS detail
+  ORDER BY a.ord;
+$$;
+
+-- Many HELD bookings become PAYING, each with a payment at its first step. Outcomes, one per request:
+--   charge (the gateway may be asked)  · same (this request was answered before: here is its payment)
+--   none (this owner has no such booking)  · card (this card has all its seats already)
+--   or the state the booking is in (held: it has expired), with its latest payment
+CREATE OR REPLACE FUNCTION start_payments(
+    p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_key text[],
+    p_method text[], p_return text[], p_card text[], p_card_max int[],
+    p_gateway text, p_buffer_s int, p_lease_ms int
+) RETURNS TABLE (outcome text, hash bigint, detail payment_detail)
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+DECLARE
+    v_fit     int[];
+    v_over    int[];
+    v_started int[];
+BEGIN
+    PERFORM lock_bookings(p_show, p_number);
+    IF p_card_max <> array_fill(0, ARRAY[cardinality(p_card_max)]) THEN
+        v_over := count_cards_up(p_show, p_number, p_owner, p_card, p_card_max);
+    END IF;
+
+    -- Two requests for one booking, or two with one request id, in the same batch: the first one wins.
+    SELECT array_agg(ord) INTO v_fit
+      FROM (SELECT *, row_number() OVER (PARTITION BY show_id, number ORDER BY ord) AS nth,
+                   row_number() OVER (PARTITION BY owner_id, show_id, request_id ORDER BY ord) AS nth_of_key
+              FROM unnest(p_show, p_number, p_owner, p_request) WITH ORDINALITY
+                   AS a (show_id, number, owner_id, request_id, ord)) AS asked
+     WHERE nth = 1 AND nth_of_key = 1
+       AND ord <> ALL (coalesce(v_over, '{}'))
+       AND NOT EXISTS (SELECT 1 FROM payment
+                        WHERE payment.owner_id = asked.owner_id AND payment.show_id = asked.show_id
+                          AND payment.request_id = asked.request_id
+                          AND payment.step NOT IN ('declined', 'called_off', 'expired'));
+
+    -- MATERIALIZED: the bookings move once, whatever the plan of the join.
+    WITH begun AS MATERIALIZED (
+        SELECT *
+          FROM begin_paying(ARRAY(SELECT p_show[i] FROM unnest(v_fit) AS i),
+                            ARRAY(SELECT p_number[i] FROM unnest(v_fit) AS i),
+                            ARRAY(SELECT p_owner[i] FROM unnest(v_fit) AS i), p_buffer_s)
+    ), moved AS (
+        SELECT begun.*, i FROM begun JOIN unnest(v_fit) AS i ON p_show[i] = show_id AND p_number[i] = number
+    ), started AS (
+        INSERT INTO payment (show_id, number, attempt, owner_id, fence, request_id, body_hash, key, gateway,
+                             method, return_url, step, amount_minor, currency, card,
+                             hold_ends_at, deadline_at, due_at)
+        SELECT show_id, number, n.attempt, p_owner[i], fence, p_request[i], p_hash[i],
+               p_key[i] || '_' || n.attempt, p_gateway, p_method[i], p_return[i], 'charge', amount_minor,
+               currency, nullif(p_card[i], ''), hold_ends_at, deadline_at,
+               now() + p_lease_ms * interval '1 ms'
+          FROM moved,
+               LATERAL (SELECT coalesce(max(p.attempt), 0) + 1 AS attempt FROM payment AS p
+                         WHERE p.show_id = moved.show_id AND p.number = moved.number) AS n
+    )
+    SELECT array_agg(i) INTO v_started FROM moved;
+    RETURN QUERY SELECT * FROM start_outcomes(p_show, p_number, p_owner, p_request, v_started, v_over);
+END $$;
+
+-- The answer to each request of start_payments.
+CREATE OR REPLACE FUNCTION start_outcomes(
+    p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_started int[], p_over int[]
+) RETURNS TABLE (outcome text, hash bigint, detail payment_detail) LANGUAGE sql AS $$
+    SELECT CASE WHEN a.ord = ANY (p_started) THEN 'charge'
+                WHEN a.ord = ANY (p_over) THEN 'card'
+                WHEN same.attempt IS NOT NULL THEN 'same'
+                WHEN booking.owner_id IS DISTINCT FROM a.owner_id THEN 'none'
+                ELSE booking.state::text END,
+           same.body_hash, latest.detail
+      FROM unnest(p_show, p_number, p_owner, p_request) WITH ORDINALITY
+           AS a (show_id, number, owner_id, request_id, ord)
+      LEFT JOIN payable_booking AS booking ON booking.show_id = a.show_id AND booking.number = a.number
+      LEFT JOIN LATERAL (SELECT payment.number, payment.attempt, payment.body_hash FROM payment
+                          WHERE payment.owner_id = a.owner_id AND payment.show_id = a.show_id
+                            AND payment.request_id = a.request_id
+                            AND payment.step NOT IN ('declined', 'called_off', 'expired')
+                          LIMIT 1) AS same ON true
+      LEFT JOIN LATERAL (SELECT d AS detail FROM payment_detail AS d
+                          WHERE d.show_id = a.show_id AND d.number = coalesce(same.number, a.number)
+                            AND d.attempt = coalesce(same.attempt, d.attempt)
+                       ORDER BY d.attempt DESC LIMIT 1) AS latest ON true
+  ORDER BY a.ord;
+$$;
+
+-- Seats of limited cards, counted before their bookings move. Returns the positions over the limit.
+CREATE OR REPLACE FUNCTION count_cards_up(
+    p_show bigint[], p_number bigint[], p_owner bigint[], p_card text[], p_max int[]
+) RETURNS int[] LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_over int[];
+    v_ask  record;
+BEGIN
+    FOR v_ask IN
+        SELECT a.ord, a.show_id, a.card, a.seats_max, cardinality(booking.seats) AS seats
+          FROM unnest(p_show, p_number, p_owner, p_card, p_max) WITH ORDINALITY
+               AS a (show_id, number, owner_id, card, seats_max, ord)
+          JOIN payable_booking AS booking USING (show_id, number, owner_id)
+         WHERE a.seats_max > 0 AND a.card <> '' AND booking.state = 'held' AND booking.expires_at > now()
+      ORDER BY a.show_id, a.card, a.ord
+    LOOP
+        INSERT INTO card_count (show_id, card, seats, seats_max)
+        SELECT v_ask.show_id, v_ask.card, v_ask.seats, v_ask.seats_max WHERE v_ask.seats <= v_ask.seats_max
+            ON CONFLICT (show_id, card) DO UPDATE
+           SET seats = card_count.seats + excluded.seats, seats_max = excluded.seats_max
+         WHERE card_count.seats + excluded.seats <= excluded.seats_max;
+        IF NOT FOUND THEN
+            v_over := v_over || v_ask.ord::int;
+        END IF;
+    END LOOP;
+    RETURN v_over;
+END $$;
+
+-- Seats of cards whose payment failed or was refunded. A card that is not counted has no row.
+CREATE OR REPLACE FUNCTION count_cards_down(p_show bigint[], p_card text[], p_seats int[]) RETURNS void
+LANGUAGE sql AS $$
+    WITH gone AS (
+        SELECT show_id, card, sum(seats)::int AS seats
+          FROM unnest(p_show, p_card, p_seats) AS a (show_id, card, seats)
+         WHERE card IS NOT NULL
+         GROUP BY 1, 2
+    ), locked AS (
+        SELECT card_count.show_id, card_count.card, gone.seats
+          FROM card_count JOIN gone USING (show_id, card)
+      ORDER BY card_count.show_id, card_count.card
+           FOR UPDATE OF card_count
+    )
+    UPDATE card_count SET seats = greatest(0, card_count.seats - locked.seats)
+      FROM locked
+     WHERE card_count.show_id = locked.show_id AND card_count.card = locked.card;
+$$;
+
+-- The money has arrived. Bookings that still wait for it are confirmed, with their tickets, audit row, fact
+-- and journal entry; a payment whose booking no longer waits is late. A second call changes nothing.
+CREATE OR REPLACE FUNCTION confirm_payments(
+    p_show bigint[], p_number bigint[], p_attempt int[], p_reference text[], p_card text[],
+    p_fee bigint[], p_tax bigint[]
+) RETURNS SETOF payment_detail
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM lock_bookings(p_show, p_number);
+    PERFORM confirm_paying(array_agg(show_id), array_agg(number), array_agg(payment.fence))
+       FROM unnest(p_show, p_number, p_attempt) AS a (show_id, number, attempt)
+       JOIN payment USING (show_id, number, attempt);
+
+    WITH changed AS (
+        UPDATE payment
+           SET step = CASE WHEN booking.fence = payment.fence AND booking.state = 'confirmed'
+                           THEN 'paid' ELSE 'late' END::payment_step,
+               reference = coalesce(a.reference, payment.reference), card = coalesce(payment.card, a.card),
+               fee_minor = a.fee, tax_minor = a.tax, method = '', client_secret = NULL, tries = 0,
+               -- A failed attempt frees its request id, and another payment may use it by now.
+               request_id = CASE WHEN payment.ended_at IS NULL THEN payment.request_id
+                                 ELSE '~' || payment.key END,
+               due_at = CASE WHEN booking.fence = payment.fence AND booking.state = 'confirmed'
+                             THEN NULL ELSE now() END,
+               ended_at = CASE WHEN booking.fence = payment.fence AND booking.state = 'confirmed'
+                               THEN now() END
+          FROM unnest(p_show, p_number, p_attempt, p_reference, p_card, p_fee, p_tax)
+               AS a (show_id, number, attempt, reference, card, fee, tax)
+          JOIN payable_booking AS booking USING (show_id, number)
+         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
+           AND payment.step NOT IN ('paid', 'late', 'returned')
+     RETURNING payment.*
+    ), entries AS MATERIALIZED (
+        SELECT *, nextval('ledger_number') AS entry FROM changed
+    )
+    INSERT INTO journal (show_id, entry, account, amount_minor, currency, number, attempt, kind)
+    SELECT show_id, entry, account, amount, currency, number, attempt,
+           CASE step WHEN 'paid' THEN 'charge' ELSE 'late charge' END
+      FROM entries,
+           LATERAL (SELECT * FROM split_payment(gateway, amount_minor, fee_minor, tax_minor)
+                     WHERE step = 'paid'
+                     UNION ALL
+                    VALUES ('gateway:' || gateway, CASE step WHEN 'late' THEN amount_minor END),
+                           ('owed', CASE step WHEN 'late' THEN -amount_minor END)) AS l (account, amount)
+     WHERE amount <> 0;
+    RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
+END $$;
+
+-- The journal lines of an amount that is paid: money at the gateway, shared by organiser, fee and tax.
+CREATE OR REPLACE FUNCTION split_payment(p_gateway text, p_amount bigint, p_fee bigint, p_tax bigint)
+RETURNS TABLE (account text, amount bigint) LANGUAGE sql IMMUTABLE AS $$
+    VALUES ('gateway:' || p_gateway, p_amount), ('organiser', -(p_amount - p_fee - p_tax)),
+           ('fee', -p_fee), ('tax', -p_tax);
+$$;

@@ -1,0 +1,88 @@
+-- tickets/functions.sql: tickets as other folders may see and change them.
+-- needs: bookings
+--
+-- Admission, refund and transfer take the lock of the ticket's row first; whichever commits first wins, and
+-- the others see what it did. Several tickets are locked in the order of (show_id, number, seat).
+
+DROP VIEW IF EXISTS issued_ticket, ticket_for_refund CASCADE;
+
+-- A ticket with its buyer and the way it is checked.
+CREATE VIEW issued_ticket AS
+SELECT ticket.show_id, ticket.number, ticket.seat, ticket.serial, ticket.edition, ticket.binding,
+       coalesce(door.codes, 'fixed') AS codes,
+       booking.owner_id AS booked_by, ticket.owner_id, ticket.owner_email,
+       ticket.issued_at, ticket.voided_at, ticket.used_at, ticket.is_inside
+  FROM ticket
+  JOIN payable_booking AS booking USING (show_id, number)
+  LEFT JOIN door USING (show_id);
+
+-- What a refund must know of a ticket.
+CREATE VIEW ticket_for_refund AS
+SELECT show_id, number, seat, voided_at, used_at, owner_id, owner_email FROM ticket;
+
+-- One ticket per seat, in the transaction that confirms the booking.
+CREATE OR REPLACE FUNCTION issue_tickets(p_show bigint[], p_number bigint[], p_seat int[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO ticket (show_id, number, seat)
+    SELECT show_id, number, seat
+      FROM unnest(p_show, p_number, p_seat) WITH ORDINALITY AS a (show_id, number, seat, ord)
+  ORDER BY ord;
+END $$;
+
+-- Tickets of seats that were given back. One that has admitted a visitor stays as it is.
+CREATE OR REPLACE FUNCTION void_tickets(p_show bigint, p_number bigint, p_seats int[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE ticket SET voided_at = now()
+     WHERE show_id = p_show AND number = p_number AND seat = ANY (p_seats)
+       AND voided_at IS NULL AND used_at IS NULL;
+END $$;
+
+-- All tickets of these bookings, after the bookings and their payments.
+CREATE OR REPLACE FUNCTION lock_tickets(p_show bigint[], p_number bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM ticket AS t JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
+      ORDER BY t.show_id, t.number, t.seat FOR UPDATE OF t;
+END $$;
+
+-- One ticket, locked until the transaction ends. No row: there is none with this serial.
+CREATE OR REPLACE FUNCTION lock_ticket(p_show bigint, p_serial bigint) RETURNS SETOF ticket
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM ticket WHERE show_id = p_show AND serial = p_serial FOR UPDATE;
+END $$;
+
+-- How a show's tickets are checked; the defaults, if nothing was set.
+CREATE OR REPLACE FUNCTION door_of(p_show bigint) RETURNS door LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_door door;
+BEGIN
+    SELECT * INTO v_door FROM door WHERE show_id = p_show;
+    IF NOT FOUND THEN
+        v_door := ROW(p_show, 'fixed', true)::door;
+    END IF;
+    RETURN v_door;
+END $$;
+
+-- A scan moved the visitor in or out (NULL: neither), and used the ticket at this time (NULL: did not). The
+-- first use stays. The caller holds the lock of the ticket.
+CREATE OR REPLACE FUNCTION mark_ticket(
+    p_show bigint, p_serial bigint, p_is_inside boolean, p_used_at timestamptz
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE ticket
+       SET is_inside = coalesce(p_is_inside, is_inside), used_at = coalesce(used_at, p_used_at)
+     WHERE show_id = p_show AND serial = p_serial;
+END $$;
+
+-- An admission was taken back: what remains of the other scans.
+CREATE OR REPLACE FUNCTION unmark_ticket(
+    p_show bigint, p_serial bigint, p_is_inside boolean, p_is_used boolean
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE ticket
+       SET is_inside = p_is_inside, used_at = CASE WHEN p_is_used THEN used_at END
+     WHERE show_id = p_show AND serial = p_serial;
+END $$;
