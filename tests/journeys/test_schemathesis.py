@@ -56,8 +56,8 @@ async def conforms(server: str, folder: Path, *options: str, token: str = "") ->
         env={
             "PATH": os.environ.get("PATH", ""),
             "HOME": str(folder),
-            "PYTHONPATH": str(Path(__file__).parent),
-            "SCHEMATHESIS_HOOKS": "fresh_keys",
+            "PYTHONPATH": str(Path(__file__).parents[1] / "support"),
+            "SCHEMATHESIS_HOOKS": "schemathesis_keys",
         },
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
