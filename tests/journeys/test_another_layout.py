@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from holdfast.app import App
-from holdfast.errors import UnknownSeat
+from holdfast.layouts import UnknownSeat
 from tests.support.organiser import Desk, Stage, a_body, a_desk, show_of
 from tests.support.own_engines import an_order
 from tests.support.shows import API, Fan, fans, problem

@@ -17,7 +17,7 @@ from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from holdfast.errors import SoldOut
+from holdfast.holds import SoldOut
 from holdfast.web.asgi import Application
 from holdfast.web.caller import Role
 from holdfast.web.responses import answer, read

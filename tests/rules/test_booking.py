@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bookings import Move, State, from_public_id, public_id, reference
+from holdfast.bookings import Move, NoSuchBooking, State, WrongMove, from_public_id, public_id, reference
 from holdfast.bookings.booking import MOVES, TAKES_SEATS, after
 from holdfast.bookings.sale import LETTER
 from holdfast.claim import Claim
-from holdfast.errors import NoSuchBooking, WrongMove
 
 PAIR = re.compile(r"\('(\w+)', '(\w+)'\)")
 ids = st.integers(0, 2**48 - 1)

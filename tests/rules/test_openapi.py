@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.app import ROUTES
-from holdfast.errors import NoSuchShow, SeatsTaken
+from holdfast.catalogue import NoSuchShow
+from holdfast.holds import SeatsTaken
 from holdfast.web.caller import Role
 from holdfast.web.openapi import document
 from holdfast.web.problems import pages

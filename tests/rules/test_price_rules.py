@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from msgspec.structs import replace
 
 from holdfast.catalogue.show import Times
-from holdfast.errors import UnknownCategory
+from holdfast.pricing import UnknownCategory
 from holdfast.pricing.errors import BadPriceRules
 from holdfast.pricing.preview import Counted, floors, previewed
 from holdfast.pricing.rules import (

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from starlette.responses import Response
 
-from holdfast import errors as every_refusal
 from holdfast.engines.errors import EngineDown
-from holdfast.errors import Busy, MethodNotAllowed, NotSignedIn, Refusal, SeatsTaken, TooManyRequests
+from holdfast.errors import Busy, MethodNotAllowed, NotSignedIn, Refusal, TooManyRequests
+from holdfast.holds import SeatsTaken
 from holdfast.web.problems import Page, broken, engine_down, page_of, pages, refusals, refused
 from holdfast.web.rate_limits import limit_headers
 from holdfast.web.reference import problem_index, problem_page, prose
@@ -22,7 +22,7 @@ def content(response: Response) -> dict[str, Any]:
 
 
 def test_every_refusal_is_in_the_tree() -> None:
-    assert every_refusal.SeatsTaken in REFUSALS
+    assert SeatsTaken in REFUSALS
     assert len({refusal.code for refusal in REFUSALS}) == len(REFUSALS)
 
 
@@ -48,7 +48,7 @@ def test_a_refusal_is_a_problem_with_its_details() -> None:
     assert response.headers["cache-control"] == "no-store"
     assert content(response) == {
         "type": "/problems/seats_taken",
-        "title": "Somebody was faster",
+        "title": "Seats no longer available",
         "status": 409,
         "code": "seats_taken",
         "detail": page_of(SeatsTaken).happened,

@@ -11,13 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from holdfast.app import App
-from holdfast.catalogue import Catalogue
+from holdfast.catalogue import Catalogue, NoSuchShow
 from holdfast.config import Config
 from holdfast.demo.programme import DAYS
 from holdfast.demo.seed import DemoFacts, populate
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres
-from holdfast.errors import NoSuchShow
 from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor

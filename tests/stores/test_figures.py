@@ -13,7 +13,7 @@ import pytest
 from holdfast.app import App
 from holdfast.bookings import Booking, State
 from holdfast.checkin.verdict import Way
-from holdfast.errors import SeatsTaken
+from holdfast.holds import SeatsTaken
 from holdfast.holds.jobs import SaleDuties
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.outbox.relay import Listener

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.accounts import Accounts, NewAccount
+from holdfast.accounts import Accounts, BadCredentials, NewAccount
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from holdfast.errors import BadCredentials, Busy, Refusal, TooManyRequests
+from holdfast.errors import Busy, Refusal, TooManyRequests
 from tests.support.account_processes import CONFIG, HERE, PASSWORD, Offices, signed_up
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.accounts import Accounts, NewAccount, SignedIn
+from holdfast.accounts import Accounts, BadCredentials, EmailTaken, NewAccount, SignedIn, WrongPassword
 from holdfast.engines.postgres import Postgres
-from holdfast.errors import BadCredentials, EmailTaken, TokenExpired, TokenInvalid, WrongPassword
+from holdfast.errors import TokenExpired, TokenInvalid
 from holdfast.web.caller import Role
 from tests.support.account_processes import CONFIG, HERE, PASSWORD, Offices, bearer, is_let_in, signed_up
 

@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import pytest
 
 from holdfast.app import App, open_app
-from holdfast.bookings import Booking, State
+from holdfast.bookings import Booking, HoldGone, State, WrongMove
 from holdfast.config import Config
 from holdfast.engines.loop import Job
-from holdfast.errors import HoldGone, Refusal, WrongMove
+from holdfast.errors import Refusal
 from holdfast.payments.jobs import PaymentDuties
 from holdfast.payments.saga import Step
 from holdfast.refunds.refund import RefundState, What

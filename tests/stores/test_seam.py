@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from holdfast.bookings import Booking, State
+from holdfast.bookings import Booking, HoldGone, State
 from holdfast.catalogue.store import store_layout
 from holdfast.claim import Part
-from holdfast.errors import HoldGone, OverLimit, SeatsTaken
+from holdfast.holds import OverLimit, SeatsTaken
 from holdfast.holds.request import booking_page
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.layouts.body import RowBody

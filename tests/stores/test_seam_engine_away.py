@@ -8,7 +8,8 @@ import pytest
 
 from holdfast.app import open_app
 from holdfast.bookings import State
-from holdfast.errors import Busy, OverLimit, SeatsTaken, SoldOut
+from holdfast.errors import Busy
+from holdfast.holds import OverLimit, SeatsTaken, SoldOut
 from tests.support.own_engines import Stage, hold, shown
 from tests.support.show_fixture import an_owner
 from tests.support.shows import API, Fan, a_layout, a_show, problem

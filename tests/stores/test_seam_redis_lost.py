@@ -8,8 +8,7 @@ import pytest
 
 from holdfast.bookings import Opened, State
 from holdfast.catalogue import OrphanRule
-from holdfast.errors import SeatsTaken
-from holdfast.holds import Ask, Held, Seats
+from holdfast.holds import Ask, Held, Seats, SeatsTaken
 from holdfast.holds.comparison import Difference
 from tests.support.own_engines import Stage, claims_of, hold, shown
 from tests.support.show_fixture import Till, an_owner

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from holdfast.bookings import VERSIONS_AN_EPOCH
-from holdfast.errors import Busy, NoSuchShow
+from holdfast.catalogue import NoSuchShow
+from holdfast.errors import Busy
 from holdfast.seatmap.errors import TooManyStreams, TooManyViewers
 from holdfast.seatmap.live import LINGER_S, LiveMaps
 from tests.support.claim_pool import Pool

@@ -7,6 +7,7 @@ visits       people with a browser; guests   routes.py    /accounts, /auth/…, 
 """
 
 from holdfast.accounts.account import LANGUAGES, NewAccount, SignedIn, language_of, normal_email
+from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
 from holdfast.accounts.field import Email, Name, NewPassword
 from holdfast.accounts.sessions import Session, Sessions
 from holdfast.accounts.store import Accounts
@@ -15,7 +16,9 @@ from holdfast.accounts.token import SigningKey, claims_for, sign
 __all__ = [
     "LANGUAGES",
     "Accounts",
+    "BadCredentials",
     "Email",
+    "EmailTaken",
     "Name",
     "NewAccount",
     "NewPassword",
@@ -23,6 +26,7 @@ __all__ = [
     "Sessions",
     "SignedIn",
     "SigningKey",
+    "WrongPassword",
     "claims_for",
     "language_of",
     "normal_email",

@@ -8,18 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.accounts.account import Account, SignedIn, language_of
+from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
 from holdfast.accounts.field import Email, Name, NewPassword, Password, RefreshToken
 from holdfast.accounts.store import Accounts
-from holdfast.errors import (
-    BadCredentials,
-    Busy,
-    EmailTaken,
-    NotSignedIn,
-    TokenExpired,
-    TokenInvalid,
-    TooManyRequests,
-    WrongPassword,
-)
+from holdfast.errors import Busy, NotSignedIn, TokenExpired, TokenInvalid, TooManyRequests
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, read

@@ -14,12 +14,12 @@ from typing import Any
 import asyncpg
 
 from holdfast.accounts.account import Account, account_of, digest, normal_email
+from holdfast.accounts.errors import EmailTaken
 from holdfast.accounts.store import Accounts
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.errors import EmailTaken
 from holdfast.web.caller import Role
 
 Q = Queries("holdfast.accounts", "sessions")

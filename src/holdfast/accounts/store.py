@@ -23,6 +23,7 @@ from holdfast.accounts.account import (
     digest,
     normal_email,
 )
+from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
 from holdfast.accounts.token import LEEWAY_S, SigningKey, Tokens, claims_for, sign, signing_key
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
@@ -30,7 +31,7 @@ from holdfast.engines.lua import Script
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.engines.sql import Queries
-from holdfast.errors import BadCredentials, Busy, EmailTaken, TokenExpired, TokenInvalid, WrongPassword
+from holdfast.errors import Busy, TokenExpired, TokenInvalid
 from holdfast.web.caller import Caller, Role
 from holdfast.web.rate_limits import GUESTS_WINDOW_S, LOGINS_WINDOW_S, Buckets, neighbourhood, too_many
 

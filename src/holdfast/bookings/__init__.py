@@ -10,6 +10,7 @@ from holdfast.bookings.booking import (
     public_id,
     reference,
 )
+from holdfast.bookings.errors import HoldGone, NoSuchBooking, WrongMove
 from holdfast.bookings.opening import Answer, Lost, Opened, Opening, Refused, Rival, Same
 from holdfast.bookings.organiser import (
     block_in,
@@ -29,15 +30,18 @@ __all__ = [
     "Answer",
     "Booking",
     "Bookings",
+    "HoldGone",
     "LiveBooking",
     "Lost",
     "Move",
+    "NoSuchBooking",
     "Opened",
     "Opening",
     "Refused",
     "Rival",
     "Same",
     "State",
+    "WrongMove",
     "block_in",
     "from_public_id",
     "from_reference",

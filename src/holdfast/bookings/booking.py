@@ -14,8 +14,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from holdfast.bookings.errors import NoSuchBooking, WrongMove
 from holdfast.claim import Claim
-from holdfast.errors import NoSuchBooking, WrongMove
 
 
 class State(StrEnum):

@@ -1,5 +1,6 @@
 """What can be seen, where, when and for how much (R1, R3 to R5, R33)."""
 
+from holdfast.catalogue.errors import BadWindow, NoSuchCity, NoSuchEvent, NoSuchHall, NoSuchShow, NoSuchVenue
 from holdfast.catalogue.event import City, Event, Hall, Kind, Venue
 from holdfast.catalogue.listings import (
     chosen_slowly,
@@ -17,6 +18,7 @@ from holdfast.catalogue.store import Catalogue, moving_of, policy_of, store_layo
 
 __all__ = [
     "Asked",
+    "BadWindow",
     "Catalogue",
     "City",
     "Event",
@@ -24,6 +26,11 @@ __all__ = [
     "EventPage",
     "Hall",
     "Kind",
+    "NoSuchCity",
+    "NoSuchEvent",
+    "NoSuchHall",
+    "NoSuchShow",
+    "NoSuchVenue",
     "OrphanRule",
     "SaleState",
     "ShowCard",

@@ -14,6 +14,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.catalogue.errors import NoSuchCity, NoSuchEvent, NoSuchShow, NoSuchVenue
 from holdfast.catalogue.event import Event
 from holdfast.catalogue.listings import counts_of, event_cards, event_told, events_page, venue_told
 from holdfast.catalogue.poster import poster
@@ -29,7 +30,6 @@ from holdfast.catalogue.responses import (
     venue_brief,
 )
 from holdfast.catalogue.store import CHOSEN_MAX
-from holdfast.errors import NoSuchCity, NoSuchEvent, NoSuchShow, NoSuchVenue
 from holdfast.web.context import get_app
 from holdfast.web.response_cache import Page, kept_page, ready_page
 from holdfast.web.responses import query, takes_packed

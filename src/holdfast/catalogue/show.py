@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from holdfast.errors import BadWindow, UnknownCategory, UnpricedCategory
+from holdfast.catalogue.errors import BadWindow
 from holdfast.layouts import Layout
-from holdfast.pricing import Coming, Lines, Terms
+from holdfast.pricing import Coming, Lines, Terms, UnknownCategory, UnpricedCategory
 
 # A show outside these years is a slip of the pen, and some of their neighbours overflow in UTC.
 YEAR_MIN, YEAR_MAX = 2000, 2199

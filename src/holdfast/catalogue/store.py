@@ -16,14 +16,14 @@ from typing import Any
 
 import msgspec
 
+from holdfast.catalogue.errors import NoSuchEvent, NoSuchShow, NoSuchVenue
 from holdfast.catalogue.event import City, Event, Hall, Kind
 from holdfast.catalogue.responses import Asked
 from holdfast.catalogue.show import OrphanRule, ShowOnSale
 from holdfast.engines.cache import Cache
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.errors import NoSuchEvent, NoSuchLayout, NoSuchShow, NoSuchVenue
-from holdfast.layouts import Layout, LayoutBody, canonical
+from holdfast.layouts import Layout, LayoutBody, NoSuchLayout, canonical
 from holdfast.pricing import PLAIN, Coming, RefundPolicy, Terms
 from holdfast.web.response_cache import KeptPages, young_or_old
 

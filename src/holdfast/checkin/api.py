@@ -7,7 +7,8 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.bookings import from_public_id, public_id, reference
+from holdfast.bookings import NoSuchBooking, from_public_id, public_id, reference
+from holdfast.catalogue import NoSuchShow
 from holdfast.checkin.errors import (
     BadPassCode,
     DeviceTaken,
@@ -34,7 +35,7 @@ from holdfast.checkin.verdict import (
     Verdict,
     initials,
 )
-from holdfast.errors import Invalid, NoSuchBooking, NoSuchShow
+from holdfast.errors import Invalid
 from holdfast.tickets import NoSuchTicket
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller

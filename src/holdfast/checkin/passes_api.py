@@ -4,6 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.bookings import reference
+from holdfast.catalogue import BadWindow, NoSuchShow
 from holdfast.checkin.errors import NoSuchPass, NotAGateAccount
 from holdfast.checkin.passes import (
     ConflictList,
@@ -17,7 +18,6 @@ from holdfast.checkin.passes import (
 )
 from holdfast.checkin.passes_store import Passes
 from holdfast.checkin.verdict import ShowCount
-from holdfast.errors import BadWindow, NoSuchShow
 from holdfast.tickets import Door, svg_url
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller

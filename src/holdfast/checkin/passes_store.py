@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from holdfast.accounts import Accounts, NewAccount, normal_email
+from holdfast.catalogue import BadWindow, NoSuchShow
 from holdfast.checkin.errors import BadPassCode, DeviceTaken, NoSuchPass, NotAGateAccount
 from holdfast.checkin.passes import UPLOAD_GRACE_S, NewPass, PassPage
 from holdfast.checkin.verdict import in_utc
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.errors import BadWindow, NoSuchShow
 from holdfast.web.caller import Caller, Role
 
 Q = Queries("holdfast.checkin", "passes")

@@ -2,7 +2,16 @@
 
 from holdfast.holds.choice import Want, best
 from holdfast.holds.comparison import Difference, differences
-from holdfast.holds.errors import SeatsWithdrawn, TooManyBlocks
+from holdfast.holds.errors import (
+    ExtensionCap,
+    LeavesOrphan,
+    NotOnSale,
+    OverLimit,
+    SeatsTaken,
+    SeatsWithdrawn,
+    SoldOut,
+    TooManyBlocks,
+)
 from holdfast.holds.orphans import orphan_verdict
 from holdfast.holds.outcome import (
     Again,
@@ -43,21 +52,27 @@ __all__ = [
     "BestBody",
     "BookingPage",
     "Difference",
+    "ExtensionCap",
     "Few",
     "Held",
     "HoldBody",
     "HoldRequest",
     "HoldScripts",
     "HoldService",
+    "LeavesOrphan",
     "Limit",
+    "NotOnSale",
     "Orphan",
     "Outcome",
+    "OverLimit",
     "Places",
     "PlacesBody",
     "RefundShown",
     "Seats",
+    "SeatsTaken",
     "SeatsWithdrawn",
     "Shut",
+    "SoldOut",
     "Taken",
     "TooManyBlocks",
     "Unbuilt",

@@ -9,23 +9,18 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.bookings import Booking, from_public_id
-from holdfast.errors import (
-    BadKey,
-    Busy,
+from holdfast.bookings import Booking, HoldGone, NoSuchBooking, from_public_id
+from holdfast.catalogue import NoSuchShow
+from holdfast.errors import BadKey, Busy, KeyReused
+from holdfast.holds.errors import (
     ExtensionCap,
-    HoldGone,
-    KeyReused,
     LeavesOrphan,
-    NoSuchBooking,
-    NoSuchShow,
     NotOnSale,
     OverLimit,
+    PriceChanged,
     SeatsTaken,
     SoldOut,
-    UnknownSeat,
 )
-from holdfast.holds.errors import PriceChanged
 from holdfast.holds.outcome import claim_id
 from holdfast.holds.request import (
     BookingPage,
@@ -37,6 +32,7 @@ from holdfast.holds.request import (
     parse_selection,
 )
 from holdfast.holds.service import HoldService
+from holdfast.layouts import UnknownSeat
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.idempotency import checked_key

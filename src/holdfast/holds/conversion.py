@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable
 
-from holdfast.bookings import Booking, Opened, Opening, Rival, State
+from holdfast.bookings import Booking, HoldGone, Opened, Opening, Rival, State
 from holdfast.catalogue import ShowOnSale
 from holdfast.claim import Claim, Part
-from holdfast.errors import HoldGone, NotOnSale
 from holdfast.holds.choice import Want, why
-from holdfast.holds.errors import PriceChanged
+from holdfast.holds.errors import NotOnSale, PriceChanged
 from holdfast.holds.outcome import Again, Best, Held, Places, Seats
 from holdfast.holds.request import HoldRequest, better_note
 

@@ -1,10 +1,4 @@
-"""Refusals of the sale. No I/O.
-
-Refusal
-├── PriceChanged        409  the seats cost another amount than the caller said; carries what they cost
-├── SeatsWithdrawn      409  the seats are no part of the hall any more
-└── TooManyBlocks       409  the show has as many blocks as it may
-"""
+"""Refusals of holding seats. No I/O."""
 
 from holdfast.errors import Refusal
 
@@ -28,3 +22,54 @@ class TooManyBlocks(Refusal):
     """The show has as many blocks as it may have (`limit`). Release one, or put more seats into one block."""
 
     code, status, title = "too_many_blocks", 409, "Too many blocks"
+
+
+class SeatsTaken(Refusal):
+    """Another buyer has at least one of these seats. Nothing was held.
+
+    `taken` lists those seats; `alternatives` offers up to three groups of the same size. Hold one of them.
+    """
+
+    code, status, title = "seats_taken", 409, "Seats no longer available"
+
+
+class SoldOut(Refusal):
+    """Not enough free seats match the request: too few are left, or none are next to each other.
+
+    `free` is the number of free seats in the show. Request fewer, another category, or allow a split group.
+    """
+
+    code, status, title = "sold_out", 409, "Not enough matching seats"
+
+
+class LeavesOrphan(Refusal):
+    """This selection would leave a single free seat that is hard to sell; another selection would not.
+
+    `better` is the nearest such selection: hold that one, or use best available.
+    """
+
+    code, status, title = "leaves_orphan", 409, "Selection leaves a single seat"
+
+
+class OverLimit(Refusal):
+    """This would give you more seats in this show than one buyer may have.
+
+    `limit` is the number allowed. Release a hold that you do not need, or request fewer seats.
+    """
+
+    code, status, title = "over_limit", 409, "Too many seats for one buyer"
+
+
+class NotOnSale(Refusal):
+    """The show is not on sale at the moment.
+
+    `opens_at` and `closes_at` are the times between which it is. The sale opens automatically, on time.
+    """
+
+    code, status, title = "not_on_sale", 403, "Not on sale"
+
+
+class ExtensionCap(Refusal):
+    """The hold has been extended as often as allowed. Finish the booking before `expires_at`."""
+
+    code, status, title = "extension_cap", 409, "Hold cannot be extended further"

@@ -10,9 +10,10 @@ import time
 
 from holdfast.bookings import Answer, Bookings, Lost, Opening, Refused
 from holdfast.engines.metrics import metrics
-from holdfast.errors import Busy, LeavesOrphan, SoldOut
+from holdfast.errors import Busy
 from holdfast.holds.choice import Want, best
 from holdfast.holds.conversion import is_repriced, opening_of
+from holdfast.holds.errors import LeavesOrphan, SoldOut
 from holdfast.holds.orphans import orphan_verdict
 from holdfast.holds.outcome import Best, Held, Places, Seats
 from holdfast.holds.request import HoldRequest

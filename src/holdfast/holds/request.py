@@ -9,9 +9,9 @@ from msgspec import Meta, Struct
 
 from holdfast.bookings import Booking, State, public_id, reference
 from holdfast.catalogue import OrphanRule, ShowOnSale
-from holdfast.errors import Invalid, UnknownSeat
+from holdfast.errors import Invalid
 from holdfast.holds.outcome import Best, Places, Seats, What, runs_of
-from holdfast.layouts import Layout, Prefer
+from holdfast.layouts import Layout, Prefer, UnknownSeat
 from holdfast.pricing import Lines, Terms
 
 SEATS_MAX = 10

@@ -23,12 +23,15 @@ from holdfast.bookings import (
     Answer,
     Booking,
     Bookings,
+    HoldGone,
     Lost,
+    NoSuchBooking,
     Opened,
     Opening,
     Refused,
     Same,
     State,
+    WrongMove,
 )
 from holdfast.catalogue import Catalogue
 from holdfast.claim import Claim, Claims, Part
@@ -37,20 +40,7 @@ from holdfast.engines.batch import Batcher, Onward
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.fault_injection import fault_points
 from holdfast.engines.metrics import metrics
-from holdfast.errors import (
-    Busy,
-    ExtensionCap,
-    HoldGone,
-    KeyReused,
-    LeavesOrphan,
-    NoSuchBooking,
-    OverLimit,
-    Refusal,
-    SeatsTaken,
-    SoldOut,
-    UnknownSeat,
-    WrongMove,
-)
+from holdfast.errors import Busy, KeyReused, Refusal
 from holdfast.holds.alternatives import alternatives_for
 from holdfast.holds.conversion import (
     booking_of,
@@ -63,10 +53,12 @@ from holdfast.holds.conversion import (
     price_changed,
     renamed_seats,
 )
+from holdfast.holds.errors import ExtensionCap, LeavesOrphan, OverLimit, SeatsTaken, SoldOut
 from holdfast.holds.ledger_only import ByLedger
 from holdfast.holds.outcome import Again, Ask, Few, Held, Limit, Orphan, Outcome, Seats, Shut, Taken, Unbuilt
 from holdfast.holds.redis import HoldScripts
 from holdfast.holds.request import HoldRequest
+from holdfast.layouts import UnknownSeat
 from holdfast.seatmap import SeatMap
 
 log = structlog.get_logger(__name__)

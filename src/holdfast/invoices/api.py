@@ -3,8 +3,8 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.bookings import Booking, from_public_id, reference
-from holdfast.errors import Busy, NoSuchBooking
+from holdfast.bookings import Booking, NoSuchBooking, from_public_id, reference
+from holdfast.errors import Busy
 from holdfast.invoices.errors import NoInvoice, NoSeller
 from holdfast.invoices.invoice import Invoice, SellerBody
 from holdfast.invoices.store import Invoices

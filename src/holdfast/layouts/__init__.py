@@ -13,6 +13,7 @@ from holdfast.layouts.diff import (
     recategorisings,
     renamings,
 )
+from holdfast.layouts.errors import BadLayout, LayoutInUse, NoSuchLayout, UnknownSeat
 from holdfast.layouts.import_file import read_bytes
 from holdfast.layouts.layout import Area, Layout, LayoutBody, LayoutProblem, Run
 
@@ -20,15 +21,19 @@ __all__ = [
     "COST_MAX",
     "LISTED_MAX",
     "Area",
+    "BadLayout",
     "Layout",
     "LayoutBody",
     "LayoutDiff",
+    "LayoutInUse",
     "LayoutProblem",
+    "NoSuchLayout",
     "Plan",
     "Prefer",
     "Recategorised",
     "Renamed",
     "Run",
+    "UnknownSeat",
     "WhyNot",
     "canonical",
     "diff",

@@ -1,1 +1,5 @@
 """Organisers."""
+
+from holdfast.organisers.errors import HallBusy, NameTaken, NotForOrganisers, ShowCancelled
+
+__all__ = ["HallBusy", "NameTaken", "NotForOrganisers", "ShowCancelled"]

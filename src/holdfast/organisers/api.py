@@ -5,19 +5,10 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.catalogue import City, Hall
-from holdfast.errors import (
-    BadLayout,
-    NameTaken,
-    NoSuchCity,
-    NoSuchEvent,
-    NoSuchHall,
-    NoSuchLayout,
-    NoSuchVenue,
-    NotForOrganisers,
-    WrongMediaType,
-)
-from holdfast.layouts import Layout, LayoutBody, LayoutProblem, read_bytes
+from holdfast.catalogue import City, Hall, NoSuchCity, NoSuchEvent, NoSuchHall, NoSuchVenue
+from holdfast.errors import WrongMediaType
+from holdfast.layouts import BadLayout, Layout, LayoutBody, LayoutProblem, NoSuchLayout, read_bytes
+from holdfast.organisers.errors import NameTaken, NotForOrganisers
 from holdfast.organisers.forms import (
     CityChange,
     CityList,

@@ -6,11 +6,10 @@ from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.bookings import from_public_id, public_id
-from holdfast.catalogue import ShowOnSale
-from holdfast.errors import NoSuchBooking, NoSuchShow, SeatsTaken, UnknownSeat
-from holdfast.holds import SeatsWithdrawn, TooManyBlocks
-from holdfast.layouts import Layout
+from holdfast.bookings import NoSuchBooking, from_public_id, public_id
+from holdfast.catalogue import NoSuchShow, ShowOnSale
+from holdfast.holds import SeatsTaken, SeatsWithdrawn, TooManyBlocks
+from holdfast.layouts import Layout, UnknownSeat
 from holdfast.organisers.block import Block, BlockChange, BlockList, NewBlock, Released, release_of
 from holdfast.organisers.blocks_store import Blocks, Kept
 from holdfast.web.caller import Role

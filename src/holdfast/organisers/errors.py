@@ -1,4 +1,4 @@
-"""Refusals about changing a show on sale. No I/O."""
+"""Refusals of editing the catalogue. No I/O."""
 
 from holdfast.errors import Refusal
 
@@ -13,3 +13,27 @@ class LayoutUnsafe(Refusal):
     """
 
     code, status, title = "layout_unsafe", 409, "Seats in use would change"
+
+
+class NotForOrganisers(Refusal):
+    """Only an admin may edit cities, shared venues and the featured list. Contact an admin."""
+
+    code, status, title = "not_for_organisers", 403, "Admins only"
+
+
+class NameTaken(Refusal):
+    """This name is already in use. `field` is the name in question. Choose another."""
+
+    code, status, title = "name_taken", 409, "Name already in use"
+
+
+class HallBusy(Refusal):
+    """Another show, `show_id`, is in this hall from `starts_at` to `ends_at`. Choose another time."""
+
+    code, status, title = "hall_busy", 409, "Hall is booked at that time"
+
+
+class ShowCancelled(Refusal):
+    """The show has been cancelled, which is final. Create a new show instead."""
+
+    code, status, title = "show_cancelled", 409, "Show is cancelled"

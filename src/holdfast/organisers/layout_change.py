@@ -17,9 +17,18 @@ from holdfast.bookings import block_in, lock_sale, taken_seats
 from holdfast.catalogue import Catalogue
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.errors import Busy, Invalid, ShowCancelled, UnknownSeat
-from holdfast.layouts import LISTED_MAX, Layout, LayoutDiff, diff, labels, recategorisings, renamings
-from holdfast.organisers.errors import LayoutUnsafe
+from holdfast.errors import Busy, Invalid
+from holdfast.layouts import (
+    LISTED_MAX,
+    Layout,
+    LayoutDiff,
+    UnknownSeat,
+    diff,
+    labels,
+    recategorisings,
+    renamings,
+)
+from holdfast.organisers.errors import LayoutUnsafe, ShowCancelled
 from holdfast.organisers.layout_change_forms import LayoutChange, LayoutDiffPage, SeatInUse
 from holdfast.organisers.show_forms import ShowChange, ShowRow
 from holdfast.organisers.shows_store import ShowEditor

@@ -3,22 +3,17 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.catalogue import NoSuchShow
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
-from holdfast.errors import (
-    Busy,
-    NoSuchLayout,
-    NoSuchShow,
-    ShowCancelled,
-    UnknownCategory,
-    UnknownSeat,
-    UnpricedCategory,
-)
-from holdfast.organisers.errors import LayoutUnsafe
+from holdfast.errors import Busy
+from holdfast.layouts import NoSuchLayout, UnknownSeat
+from holdfast.organisers.errors import LayoutUnsafe, ShowCancelled
 from holdfast.organisers.layout_change import Relayout
 from holdfast.organisers.layout_change_forms import LayoutChange, LayoutDiffPage
 from holdfast.organisers.scope import Scope
 from holdfast.organisers.shows_store import ShowEditor
+from holdfast.pricing import UnknownCategory, UnpricedCategory
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, read

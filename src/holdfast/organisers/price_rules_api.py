@@ -3,11 +3,13 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.errors import Busy, NoSuchShow, ShowCancelled, UnknownCategory
+from holdfast.catalogue import NoSuchShow
+from holdfast.errors import Busy
+from holdfast.organisers.errors import ShowCancelled
 from holdfast.organisers.price_rules_forms import PricePlan
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.scope import Scope
-from holdfast.pricing import BadPriceRules, FeeTooHigh, PriceRules, RulesPreview
+from holdfast.pricing import BadPriceRules, FeeTooHigh, PriceRules, RulesPreview, UnknownCategory
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, read

@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 
 from holdfast.bookings import reprice_sale, seats_by_category
-from holdfast.catalogue import Catalogue, Times, moving_of, terms_of
+from holdfast.catalogue import Catalogue, NoSuchShow, Times, moving_of, terms_of
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.errors import Busy, NoSuchShow, ShowCancelled
+from holdfast.errors import Busy
 from holdfast.layouts import Layout
+from holdfast.organisers.errors import ShowCancelled
 from holdfast.organisers.price_rules_forms import PlannedPrice, PriceChange, PricePlan
 from holdfast.organisers.scope import Scope
 from holdfast.pricing import (

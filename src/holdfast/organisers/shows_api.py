@@ -3,24 +3,15 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.catalogue import BadWindow, NoSuchEvent, NoSuchHall, NoSuchShow
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
-from holdfast.errors import (
-    BadWindow,
-    HallBusy,
-    LayoutInUse,
-    NoSuchEvent,
-    NoSuchHall,
-    NoSuchLayout,
-    NoSuchShow,
-    ShowCancelled,
-    UnknownCategory,
-    UnpricedCategory,
-)
+from holdfast.layouts import LayoutInUse, NoSuchLayout
+from holdfast.organisers.errors import HallBusy, ShowCancelled
 from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import KeptShow, NewShow, ShowChange, ShowList, ShowsAsked
 from holdfast.organisers.shows_store import ShowEditor
-from holdfast.pricing import FeeTooHigh, PricedByRules
+from holdfast.pricing import FeeTooHigh, PricedByRules, UnknownCategory, UnpricedCategory
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read

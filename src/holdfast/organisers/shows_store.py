@@ -12,21 +12,23 @@ from typing import Any
 import msgspec
 
 from holdfast.bookings import move_releases, set_sale
-from holdfast.catalogue import Catalogue, OrphanRule, Times, policy_of, prices_by_category, sale_state
+from holdfast.catalogue import (
+    Catalogue,
+    NoSuchEvent,
+    NoSuchHall,
+    NoSuchShow,
+    OrphanRule,
+    Times,
+    policy_of,
+    prices_by_category,
+    sale_state,
+)
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.errors import (
-    Busy,
-    HallBusy,
-    LayoutInUse,
-    NoSuchEvent,
-    NoSuchHall,
-    NoSuchLayout,
-    NoSuchShow,
-    ShowCancelled,
-)
-from holdfast.layouts import Layout
+from holdfast.errors import Busy
+from holdfast.layouts import Layout, LayoutInUse, NoSuchLayout
+from holdfast.organisers.errors import HallBusy, ShowCancelled
 from holdfast.organisers.price_rules_store import keep_changes, look_again, rules_of
 from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import KeptShow, NewShow, ShowChange, ShowRow, ShowsAsked

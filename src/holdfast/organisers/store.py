@@ -6,20 +6,22 @@ from typing import Any, TypeVar
 import asyncpg
 import msgspec
 
-from holdfast.catalogue import City, Hall, Kind, policy_of, store_layout
-from holdfast.engines.postgres import Postgres
-from holdfast.engines.sql import Queries
-from holdfast.errors import (
-    Invalid,
-    NameTaken,
+from holdfast.catalogue import (
+    City,
+    Hall,
+    Kind,
     NoSuchCity,
     NoSuchEvent,
     NoSuchHall,
-    NoSuchLayout,
     NoSuchVenue,
-    NotForOrganisers,
+    policy_of,
+    store_layout,
 )
-from holdfast.layouts import Layout
+from holdfast.engines.postgres import Postgres
+from holdfast.engines.sql import Queries
+from holdfast.errors import Invalid
+from holdfast.layouts import Layout, NoSuchLayout
+from holdfast.organisers.errors import NameTaken, NotForOrganisers
 from holdfast.organisers.forms import (
     CityChange,
     EventChange,

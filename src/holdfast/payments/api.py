@@ -5,9 +5,9 @@ import secrets
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.bookings import State, from_public_id
+from holdfast.bookings import HoldGone, NoSuchBooking, State, WrongMove, from_public_id
 from holdfast.engines.fault_injection import fault_points
-from holdfast.errors import BadKey, Busy, HoldGone, KeyReused, NoSuchBooking, StillProcessing, WrongMove
+from holdfast.errors import BadKey, Busy, KeyReused, StillProcessing
 from holdfast.holds import body_hash
 from holdfast.payments.errors import CardLimit, Declined, NoPayment, PaymentUnderWay
 from holdfast.payments.payment import Ask, PayBody, Payment, PayPage, pay_page

@@ -5,9 +5,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from holdfast.bookings import State, from_public_id, public_id, reference
+from holdfast.bookings import NoSuchBooking, State, from_public_id, public_id, reference
 from holdfast.claim import Claim
-from holdfast.errors import NoSuchBooking
 from holdfast.payments.saga import ENDS, Step, Time
 
 KEY_FORM = "{booking}_{salt}"  # and _{attempt}, which the ledger adds

@@ -1,7 +1,13 @@
 """Pricing."""
 
 from holdfast.pricing.breakdown import Lines
-from holdfast.pricing.errors import BadPriceRules, FeeTooHigh, PricedByRules
+from holdfast.pricing.errors import (
+    BadPriceRules,
+    FeeTooHigh,
+    PricedByRules,
+    UnknownCategory,
+    UnpricedCategory,
+)
 from holdfast.pricing.preview import Counted, RulesPreview, floors, previewed
 from holdfast.pricing.refund_policy import USUAL, Quote, RefundPolicy, RefundStep, RefundTerms, quote, told_of
 from holdfast.pricing.rules import Coming, PriceRules, check, coming, instants, price_at
@@ -26,6 +32,8 @@ __all__ = [
     "RefundTerms",
     "RulesPreview",
     "Terms",
+    "UnknownCategory",
+    "UnpricedCategory",
     "check",
     "coming",
     "floors",

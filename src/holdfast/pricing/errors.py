@@ -31,3 +31,18 @@ class PricedByRules(Refusal):
     """
 
     code, status, title = "priced_by_rules", 409, "This price follows rules"
+
+
+class UnknownCategory(Refusal):
+    """A price was given for a category that the layout of the hall does not have.
+
+    `known` lists the categories that it has.
+    """
+
+    code, status, title = "unknown_category", 422, "Unknown category"
+
+
+class UnpricedCategory(Refusal):
+    """Every category of the layout needs a price. `categories` lists those without; free seats cost 0."""
+
+    code, status, title = "unpriced_category", 422, "Category without a price"

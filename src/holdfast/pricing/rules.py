@@ -17,10 +17,9 @@ from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
 
-from holdfast.errors import UnknownCategory
 from holdfast.fields import Currency, Moment, Name, PriceMinor
 from holdfast.money import exponent, plain
-from holdfast.pricing.errors import BadPriceRules
+from holdfast.pricing.errors import BadPriceRules, UnknownCategory
 
 CATEGORIES_MAX = 32  # as many as a layout has
 STEPS_MAX = 12  # of one sort, in one category

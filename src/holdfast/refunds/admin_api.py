@@ -3,9 +3,10 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.bookings import Booking, State, from_public_id, public_id
-from holdfast.catalogue import ShowOnSale
-from holdfast.errors import BadKey, Busy, KeyReused, NoSuchBooking, NoSuchShow, UnknownSeat, WrongMove
+from holdfast.bookings import Booking, NoSuchBooking, State, WrongMove, from_public_id, public_id
+from holdfast.catalogue import NoSuchShow, ShowOnSale
+from holdfast.errors import BadKey, Busy, KeyReused
+from holdfast.layouts import UnknownSeat
 from holdfast.refunds.admin_form import (
     Given,
     NoteBody,

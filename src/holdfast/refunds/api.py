@@ -7,10 +7,11 @@ from msgspec import Meta, Struct, field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.bookings import Booking, State, from_public_id, public_id
+from holdfast.bookings import Booking, HoldGone, NoSuchBooking, State, WrongMove, from_public_id, public_id
 from holdfast.catalogue import ShowOnSale
-from holdfast.errors import Busy, HoldGone, Invalid, NoSuchBooking, UnknownSeat, WrongMove
+from holdfast.errors import Busy, Invalid
 from holdfast.holds import BookingPage, booking_page
+from holdfast.layouts import UnknownSeat
 from holdfast.refunds.errors import NotRefundable, SeatsNotYours, SeatsUsed, TicketGiven
 from holdfast.refunds.refund import AttemptLine, RefundQuote, Timeline, refund_line
 from holdfast.web.caller import Role

@@ -14,8 +14,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from holdfast.bookings import Booking, from_public_id, public_id
-from holdfast.errors import NoSuchBooking
+from holdfast.bookings import Booking, NoSuchBooking, from_public_id, public_id
 from holdfast.pricing import Quote
 from holdfast.refunds.errors import NoSuchRefund
 

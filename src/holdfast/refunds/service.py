@@ -12,13 +12,13 @@ from collections.abc import Sequence
 import msgspec
 import structlog
 
-from holdfast.bookings import Booking, State
+from holdfast.bookings import Booking, HoldGone, NoSuchBooking, State, WrongMove
 from holdfast.catalogue import Catalogue, ShowOnSale
 from holdfast.claim import Part
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.fault_injection import fault_points
 from holdfast.engines.metrics import metrics
-from holdfast.errors import Busy, HoldGone, NoSuchBooking, WrongMove
+from holdfast.errors import Busy
 from holdfast.holds import HoldService, RefundShown
 from holdfast.payments import Answer, PaymentStore, Refunded, SagaRunner
 from holdfast.pricing import Quote, quote

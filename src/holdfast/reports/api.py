@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.errors import NoSuchEvent, NoSuchShow
+from holdfast.catalogue import NoSuchEvent, NoSuchShow
 from holdfast.reports.figures import EventFigures, FiguresAsked, ShowFigures
 from holdfast.reports.store import ReportStore
 from holdfast.web.caller import Role

@@ -8,10 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.bookings import reference
-from holdfast.catalogue import Catalogue
+from holdfast.catalogue import Catalogue, NoSuchEvent
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.errors import NoSuchEvent
 from holdfast.outbox import Fact
 from holdfast.reports.change import Changes, changes_of
 from holdfast.reports.csv_export import COLUMNS, lines

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.catalogue import City, Kind, event_cards, shows_by_id
-from holdfast.errors import NoSuchCity
+from holdfast.catalogue import City, Kind, NoSuchCity, event_cards, shows_by_id
 from holdfast.search.errors import NoSuchPostalCode, PageTooDeep, SearchTooSlow
 from holdfast.search.parsed import Meaning
 from holdfast.search.query import Point, Search, SearchAsked, SuggestionsAsked, understood

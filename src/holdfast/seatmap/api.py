@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from holdfast.bookings import State
-from holdfast.errors import NoSuchShow
+from holdfast.catalogue import NoSuchShow
 from holdfast.seatmap.packing import packed_page
 from holdfast.seatmap.snapshot import Snapshot
 from holdfast.seatmap.store import SeatMap

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from holdfast.catalogue import NoSuchShow
 from holdfast.claim import pool_keys
 from holdfast.config import Config
 from holdfast.engines.cache import Cache
@@ -21,7 +22,7 @@ from holdfast.engines.errors import EngineDown
 from holdfast.engines.lua import Script
 from holdfast.engines.metrics import metrics
 from holdfast.engines.redis import Redis
-from holdfast.errors import Busy, NoSuchShow
+from holdfast.errors import Busy
 from holdfast.seatmap.change import HEARTBEAT, Step, epoch_of, follow_on, read_step, retry_frame
 from holdfast.seatmap.errors import TooManyStreams, TooManyViewers
 from holdfast.seatmap.feed import FRAMES_MAX, Feed, Viewer

@@ -13,8 +13,9 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
+from holdfast.catalogue import NoSuchShow
 from holdfast.engines.metrics import metrics
-from holdfast.errors import Busy, NoSuchShow
+from holdfast.errors import Busy
 from holdfast.seatmap.errors import TooManyStreams, TooManyViewers
 from holdfast.seatmap.feed import Feed
 from holdfast.seatmap.live import LiveMaps, retry

@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import Iterable
 
 from holdfast.bookings import VERSIONS_AN_EPOCH, Bookings, LiveBooking, State, letters, live_booking
-from holdfast.catalogue import Catalogue
+from holdfast.catalogue import Catalogue, NoSuchShow
 from holdfast.claim import Blueprint, Claims, PoolMap
 from holdfast.engines.cache import Cache
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.errors import NoSuchShow
 from holdfast.layouts import Layout, Prefer
 from holdfast.seatmap.packing import packed_plan
 from holdfast.seatmap.snapshot import Snapshot

@@ -8,8 +8,8 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.accounts import Email, Name, NewPassword, Session
-from holdfast.errors import BadCredentials, EmailTaken, Invalid, TooManyRequests
+from holdfast.accounts import BadCredentials, Email, EmailTaken, Name, NewPassword, Session
+from holdfast.errors import Invalid, TooManyRequests
 from holdfast.site.browser import SESSION, safe_path
 from holdfast.site.pages import dropped_cookie, form, kept_cookie, page, refuse_foreign, see, visit_of, words
 from holdfast.web.context import get_app

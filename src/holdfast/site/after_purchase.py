@@ -8,9 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.accounts import Email, Session, normal_email
-from holdfast.bookings import Booking, State, from_public_id
-from holdfast.errors import Invalid, NoSuchBooking, UnknownSeat
+from holdfast.bookings import Booking, NoSuchBooking, State, from_public_id
+from holdfast.errors import Invalid
 from holdfast.invoices import invoice_answer
+from holdfast.layouts import UnknownSeat
 from holdfast.site.booking_page import page_of, said_of, shown, sources, tried
 from holdfast.site.load_booking import giver_of, own_booking, sheet_of, tickets_of
 from holdfast.site.pages import form, page, policy, visitor

@@ -16,9 +16,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.accounts import Session
-from holdfast.bookings import Booking, public_id
+from holdfast.bookings import Booking, NoSuchBooking, public_id
 from holdfast.engines.errors import EngineDown
-from holdfast.errors import Invalid, NoSuchBooking, Refusal
+from holdfast.errors import Invalid, Refusal
 from holdfast.site.booking_stage import Stage
 from holdfast.site.booking_view import Sheet
 from holdfast.site.browser import safe_path

@@ -14,6 +14,7 @@ from holdfast.catalogue import (
     City,
     EventCard,
     EventPage,
+    NoSuchCity,
     chosen_slowly,
     event_cards,
     event_told,
@@ -21,7 +22,7 @@ from holdfast.catalogue import (
     events_page,
     venue_told,
 )
-from holdfast.errors import Invalid, NoSuchCity
+from holdfast.errors import Invalid
 from holdfast.search import SearchAsked, SearchTooSlow, Sort, search_page, understood
 from holdfast.site.browser import CITY, safe_path
 from holdfast.site.crawlers import ROUTES as CRAWLERS

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.accounts import Session
-from holdfast.bookings import Booking
-from holdfast.errors import HoldGone
+from holdfast.bookings import Booking, HoldGone
 from holdfast.holds import HoldBody, HoldRequest, PlacesBody, body_hash, claim_id, parse_selection
 
 if TYPE_CHECKING:

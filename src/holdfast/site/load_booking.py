@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from holdfast.accounts import Session
-from holdfast.bookings import Booking, State, from_public_id
-from holdfast.errors import NoSuchBooking
+from holdfast.bookings import Booking, NoSuchBooking, State, from_public_id
 from holdfast.holds import booking_page
 from holdfast.site.booking_view import Came, Place, Sheet, Shown
 from holdfast.tickets import Codes, Giver, IssuedTicket, Standing, printed, svg_url

@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.accounts import Email, Name, Session
-from holdfast.bookings import Booking, State
-from holdfast.errors import Busy, ExtensionCap, HoldGone, Invalid, NoSuchBooking, WrongMove
-from holdfast.holds import body_hash
+from holdfast.bookings import Booking, HoldGone, NoSuchBooking, State, WrongMove
+from holdfast.errors import Busy, Invalid
+from holdfast.holds import ExtensionCap, body_hash
 from holdfast.payments import Ask, Payment, Started, Step
 from holdfast.site.booking_page import gateway_origin, page_of, sender, shown, tried
 from holdfast.site.hold_again import hold_again

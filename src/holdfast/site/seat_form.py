@@ -11,19 +11,19 @@ import msgspec
 from msgspec import Meta, Struct
 
 from holdfast.catalogue import ShowOnSale
-from holdfast.errors import SoldOut, UnknownSeat
 from holdfast.holds import (
     BestBody,
     HoldBody,
     HoldRequest,
     PlacesBody,
+    SoldOut,
     Want,
     best,
     body_hash,
     claim_id,
     parse_selection,
 )
-from holdfast.layouts import Area, Layout
+from holdfast.layouts import Area, Layout, UnknownSeat
 
 Label = Annotated[str, Meta(min_length=1, max_length=100)]
 FREE = ord("A")

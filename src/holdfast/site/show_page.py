@@ -12,8 +12,8 @@ from holdfast.accounts import Session
 from holdfast.bookings import Booking, State, public_id
 from holdfast.catalogue import ShowOnSale
 from holdfast.engines.errors import EngineDown
-from holdfast.errors import Busy, Invalid, Refusal, SeatsTaken
-from holdfast.holds import HoldBody
+from holdfast.errors import Busy, Invalid, Refusal
+from holdfast.holds import HoldBody, SeatsTaken
 from holdfast.site.browser import SESSION
 from holdfast.site.i18n import Words
 from holdfast.site.pages import NO_STORE, form, kept_cookie, page, public, see, visit_of, wants_json, words

@@ -8,8 +8,8 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.bookings import Booking, from_public_id
-from holdfast.errors import Busy, NoSuchBooking, TokenInvalid
+from holdfast.bookings import Booking, NoSuchBooking, from_public_id
+from holdfast.errors import Busy, TokenInvalid
 from holdfast.tickets.errors import FixedCode, NoSuchTicket, NoTickets, ResendMax, TicketVoid
 from holdfast.tickets.issued import (
     Codes,

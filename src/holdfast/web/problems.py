@@ -1,7 +1,7 @@
 """Every "no" as problem+json (RFC 9457), and a page for each that says what to do next.
 
-    {"type": "/problems/seats_taken", "title": "Somebody was faster", "status": 409, "code": "seats_taken",
-     "detail": "Somebody else has …", "request_id": "…", "taken": ["J-12"], …}
+    {"type": "/problems/seats_taken", "title": "Seats no longer available", "status": 409,
+     "code": "seats_taken", "detail": "Another buyer has …", "request_id": "…", "taken": ["J-12"], …}
 
 The words come from the docstring of the refusal: the first paragraph is what happened, the rest what to do.
 Two problems are no refusals, because nobody asked for something wrong: an engine that is down, and a bug.

@@ -1,0 +1,27 @@
+"""Refusals about bookings. No I/O."""
+
+from holdfast.errors import Refusal
+
+
+class HoldGone(Refusal):
+    """The hold has ended: it expired or was cancelled. Another buyer may have the seats by now.
+
+    Hold seats again, with a new Idempotency-Key.
+    """
+
+    code, status, title = "hold_gone", 410, "Hold has ended"
+
+
+class WrongMove(Refusal):
+    """The booking is in a state that does not allow this. `state` is its current state.
+
+    Read the booking again and decide from there.
+    """
+
+    code, status, title = "wrong_move", 409, "Not possible in this state"
+
+
+class NoSuchBooking(Refusal):
+    """There is no booking with this id that belongs to you."""
+
+    code, status, title = "no_such_booking", 404, "Booking not found"
