@@ -1,4 +1,4 @@
-"""The commands in README.md do what README.md says: pasted into a shell, they book and hold (R9, R16)."""
+"""The commands in README.md and in the tutorial work when pasted into a shell (R9, R16, R30, R33)."""
 
 import asyncio
 import os
@@ -10,15 +10,18 @@ from pathlib import Path
 from tests.journeys.test_cli import closed, opened
 from tests.support import curl
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 DEMO = "http://127.0.0.1:8000"
 
 
-async def pasted(lines: str, path: str) -> str:
-    """What a shell says to these lines."""
+async def pasted(lines: str, path: str, folder: Path) -> str:
+    """The output of a shell that runs these lines in a folder of its own."""
     shell = await asyncio.create_subprocess_exec(
         *("bash", "-euo", "pipefail", "-c", lines),
         env={**os.environ, "PATH": path, "no_proxy": "127.0.0.1"},
+        cwd=folder,
         stdout=asyncio.subprocess.PIPE,
     )
     output, _ = await asyncio.wait_for(shell.communicate(), 60)
@@ -43,7 +46,7 @@ async def test_the_booking_by_curl_works_when_pasted(tmp_path: Path) -> None:
     demo = await opened(tmp_path / "data")
 
     try:
-        outputs = [await pasted(lines.replace(DEMO, demo.url), path) for path in paths]
+        outputs = [await pasted(lines.replace(DEMO, demo.url), path, tmp_path) for path in paths]
     finally:
         await closed(demo)
 
@@ -51,3 +54,20 @@ async def test_the_booking_by_curl_works_when_pasted(tmp_path: Path) -> None:
         booked, held, *_, paid, _ = re.findall(r'"state": "(\w+)"', output)
         assert (booked, held, paid) == ("confirmed", "held", "confirmed"), output
         assert '"code": "declined"' in output
+
+
+async def test_the_tutorial_sells_a_show_and_checks_a_ticket_in(tmp_path: Path) -> None:
+    lines = "\n".join(re.findall(r"```sh\n(.*?)```", TUTORIAL.read_text(), re.DOTALL))
+    assert lines.startswith("make demo\n")
+    demo = await opened(tmp_path / "data")
+
+    try:
+        lines = lines.removeprefix("make demo\n").replace(DEMO, demo.url)
+        lines = lines.replace(".venv/bin/holdfast", f"{sys.executable} -m holdfast")
+        output = await pasted(lines, with_a_curl_of_ours(tmp_path), tmp_path)
+    finally:
+        await closed(demo)
+
+    assert "confirmed" in output
+    assert re.findall(r'"verdict": "(\w+)"', output) == ["admitted", "used"], output
+    assert '"seats_sold": 2' in output

@@ -12,7 +12,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "holdfast"
-NOT_OURS = {".git", ".venv", ".holdfast", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
+NOT_OURS = {
+    ".git",
+    ".venv",
+    ".holdfast",
+    ".holdfast-gate",
+    "__pycache__",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+}
 NOT_OURS |= {".hypothesis", "results", "build", "dist"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

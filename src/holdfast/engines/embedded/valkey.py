@@ -14,8 +14,9 @@ ANSWER_WITHIN_S = 1.0
 SETTINGS = {
     "port": "0",  # no TCP: the socket's folder says who may come in
     "unixsocketperm": "700",
-    # Nothing is written to disk: what a restarted server brought back would be of another run, and maps
-    # are written anew from the ledger before it sells: docs/decisions/0011-valkey-keeps-nothing-on-disk.md
+    # Nothing is written to disk: data restored after a restart would belong to another run id, and seat maps
+    # are rebuilt from PostgreSQL before they are sold from.
+    # See docs/decisions/0011-embedded-valkey-does-not-persist.md.
     "appendonly": "no",
     "save": "",
     # A full Valkey refuses new holds. It must never throw away old ones.
