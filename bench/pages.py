@@ -95,7 +95,7 @@ async def _scene(on: Stage, url: str, *, free: int, stadium: int, small: int) ->
     async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
         held, tickets = [await _held(client, show) for show in (small, free)]
         cookie = client.cookies["holdfast"]
-    row = await on.app.catalogue.show_card(small)
+    row = await on.app.catalogue.show_detail(small)
     paths = {
         "home": f"/?city={CITY}",
         "a search": f"/find?city={CITY}",

@@ -30,7 +30,7 @@ async def all_pages(house: Office, page: Page) -> list[str]:
     show = await house.a_show(seats=20)
     booking = (await has_bought(page, show, "A-1")).rpartition("/")[2]
     ticket = await page.get_attribute("a[data-keep]", "href")
-    row = await house.app.catalogue.show_card(show)
+    row = await house.app.catalogue.show_detail(show)
     named: dict[str, Any] = {
         "{show:int}": show,
         "{booking}": booking,

@@ -75,7 +75,7 @@ async def bought(ann: Visitor, a_show: Callable[..., Any]) -> dict[str, str]:
 
 
 async def placed(path: str, named: dict[str, str], app: App) -> str:
-    show = await app.catalogue.show_card(int(named["{show:int}"]))
+    show = await app.catalogue.show_detail(int(named["{show:int}"]))
     known = {**named, "{event:int}": str(show["event_id"]), "{venue:int}": str(show["venue_id"])}
     for name, value in known.items():
         path = path.replace(name, value)

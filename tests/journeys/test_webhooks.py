@@ -41,7 +41,7 @@ TABLES = ("booking", "payment", "refund", "journal", "ticket", "taken_seat", "ou
 async def dump(app: App, show_id: int) -> dict[str, list[Any]]:
     query = "SELECT * FROM {} WHERE show_id = $1 ORDER BY 1, 2, 3".format
     rows = {table: await app.postgres.fetch(query(table), show_id) for table in TABLES}
-    sql = "SELECT event_id, show_id, due_at, done_at, tries FROM webhook ORDER BY 1"
+    sql = "SELECT event_id, show_id, due_at, done_at, tries FROM gateway_webhook ORDER BY 1"
     return {**rows, "webhook": await app.postgres.fetch(sql)}
 
 
@@ -245,7 +245,7 @@ async def test_a_payment_and_its_letters_are_one_purchase(
         (fan,) = await cast.fans(app, client, 1)
         booking = await held(fan, show_id)
         paid = await pays(fan, booking, method)
-        sql = "SELECT count(*) FROM webhook WHERE show_id = $1"
+        sql = "SELECT count(*) FROM gateway_webhook WHERE show_id = $1"
 
         async def came() -> bool:
             return bool(await app.postgres.fetchval(sql, show_id))
@@ -284,7 +284,7 @@ class TestOperators:
         charge = await charged(app, payment)
         letter = a_letter(payment, str(charge.reference))
         await app.postgres.execute(
-            "INSERT INTO webhook"
+            "INSERT INTO gateway_webhook"
             " (gateway, event_id, kind, show_id, number, attempt, body, dead, tries, reason)"
             " VALUES ('sandbox', $1, 'payment.captured', $2, $3, $4, $5, true, 4, 'a test')",
             letter.event_id,

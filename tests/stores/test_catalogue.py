@@ -95,7 +95,7 @@ async def test_browsing_goes_on_while_the_ledger_is_away(app: App, config: Confi
     async def page() -> str:
         nonlocal made
         made += 1
-        return f"{made} {(await catalogue.show_card(show_id))['title']}"
+        return f"{made} {(await catalogue.show_detail(show_id))['title']}"
 
     async with a_line_to(config.database_url, tmp_path) as line:
         catalogue = Catalogue(line.postgres, fresh_s=0)

@@ -188,7 +188,7 @@ async def test_a_rebuild_puts_right_what_is_wrong_and_facts_heard_later_change_n
     booking = await bought(app, show_id, 1, 2)
     await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(2,)))
     await app.postgres.execute(
-        "INSERT INTO figure_stage (show_id, number, stage, at) VALUES ($1, 1, 'confirmed', now())", show_id
+        "INSERT INTO report_stage (show_id, number, stage, at) VALUES ($1, 1, 'confirmed', now())", show_id
     )
 
     await app.reports.rebuild_show(show_id)  # before a single fact was heard

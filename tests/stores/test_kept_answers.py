@@ -48,7 +48,7 @@ class Call:
 
 async def aged(postgres: Postgres, use: KeyUse, seconds: float) -> None:
     """Turn the clock of this key: it was started so much earlier."""
-    sql = "UPDATE kept_answer SET started_at = started_at - make_interval(secs => $2) WHERE key_hash = $1"
+    sql = "UPDATE idempotent_response SET started_at = started_at - $2 * interval '1 s' WHERE key_hash = $1"
     await postgres.execute(sql, use.key_hash, seconds)
 
 
@@ -68,7 +68,7 @@ async def test_nothing_of_an_answer_can_be_read_in_the_table(
     keys: Keys, postgres: Postgres, use: KeyUse
 ) -> None:
     await keys.once(use, Call(answer(200, {"refresh_token": "very-secret"})))
-    row = await postgres.fetchrow("SELECT * FROM kept_answer WHERE key_hash = $1", use.key_hash)
+    row = await postgres.fetchrow("SELECT * FROM idempotent_response WHERE key_hash = $1", use.key_hash)
 
     assert b"very-secret" not in row["answer"]
 

@@ -140,7 +140,7 @@ class TestShows:
         for seat, (account_id, _) in enumerate(people):
             await hold(office.app, free_show, account_id, seat)
             await hold(office.app, free_show, account_id, seat + 10)
-        card = await office.app.catalogue.show_card(free_show)
+        card = await office.app.catalogue.show_detail(free_show)
 
         await schedule(office.app).change_show(free_show, ShowChange(owner_seats_max=9))
         later = card["starts_at"] + timedelta(minutes=45)
@@ -233,7 +233,7 @@ class TestTurns:
 
         (row,) = await office.rows(address)
         assert row["state"] == "unsent"
-        query = "SELECT count(*) FROM kept_letter WHERE notice_id = $1"
+        query = "SELECT count(*) FROM stored_message WHERE notice_id = $1"
         assert await office.app.postgres.fetchval(query, row["id"]) == 0
 
     async def test_of_many_workers_one_has_a_notice_until_its_lease_ends(

@@ -108,7 +108,7 @@ async def gives_back(scene: Scene) -> Booking:
 
 async def is_moved(scene: Scene) -> Booking:
     booking = await buys(scene)
-    later = (await scene.app.catalogue.show_card(scene.show))["starts_at"] + timedelta(minutes=45)
+    later = (await scene.app.catalogue.show_detail(scene.show))["starts_at"] + timedelta(minutes=45)
     await scene.change(ShowChange(starts_at=later, ends_at=later + timedelta(hours=2)))
     return booking
 

@@ -157,7 +157,8 @@ async def test_every_set_of_rules_is_kept_with_who_set_it(app: App, a_show: Show
     await desk(app).remove(show_id)
 
     rows = await app.postgres.fetch(
-        "SELECT rules IS NULL AS gone, actor_id FROM price_rules WHERE show_id = $1 ORDER BY id", show_id
+        "SELECT rules IS NULL AS gone, actor_id FROM price_rules_history WHERE show_id = $1 ORDER BY id",
+        show_id,
     )
 
     assert [(row["gone"], row["actor_id"]) for row in rows] == [(False, 1), (False, 1), (True, 1)]

@@ -187,11 +187,11 @@ class TestTheDuty:
 
     async def test_it_goes_on_where_the_latest_began_and_not_too_often(self, app: App) -> None:
         books, hour, day = app.reconciliation, timedelta(hours=1), timedelta(days=1)
-        await app.postgres.execute("DELETE FROM books_compared")
+        await app.postgres.execute("DELETE FROM reconciliation_run")
         first = await books.since(hour, day, timedelta(seconds=45))
         await BookDuties(books, app.config).compare()
         at_once = await books.since(hour, day, timedelta(seconds=45))
-        began: datetime = await app.postgres.fetchval("SELECT began_at FROM books_compared")
+        began: datetime = await app.postgres.fetchval("SELECT began_at FROM reconciliation_run")
         later = await books.since(hour, day, timedelta(seconds=0))
 
         assert first is not None
@@ -200,12 +200,12 @@ class TestTheDuty:
 
     async def test_a_silent_gateway_does_not_move_the_mark(self, config: Config, app: App) -> None:
         await BookDuties(app.reconciliation, app.config).compare()
-        before = await app.postgres.fetchval("SELECT began_at FROM books_compared")
+        before = await app.postgres.fetchval("SELECT began_at FROM reconciliation_run")
         async with open_app(replace(config, gateway_url="http://127.0.0.1:9")) as cut_off:
             with pytest.raises(GatewayDown):
                 await cut_off.reconciliation.compare(before)
 
-        assert await app.postgres.fetchval("SELECT began_at FROM books_compared") == before
+        assert await app.postgres.fetchval("SELECT began_at FROM reconciliation_run") == before
 
     async def test_two_comparisons_at_once_settle_once(self, app: App, a_show: Show) -> None:
         payment = await paying(app, await a_show(), 1, 2)

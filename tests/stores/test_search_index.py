@@ -80,7 +80,7 @@ async def found(app: App, words: str, **filters: Any) -> list[int]:
 
 
 async def of_show(app: App, show_id: int, column: str) -> Any:
-    return (await app.catalogue.show_card(show_id))[column]
+    return (await app.catalogue.show_detail(show_id))[column]
 
 
 async def test_a_new_show_is_found_and_a_cancelled_one_is_not(

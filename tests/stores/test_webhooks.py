@@ -41,7 +41,7 @@ async def told(app: App, letter: Letter) -> Verdict:
 
 
 async def row_of(app: App, letter: Letter) -> Any:
-    return await app.postgres.fetchrow("SELECT * FROM webhook WHERE event_id = $1", letter.event_id)
+    return await app.postgres.fetchrow("SELECT * FROM gateway_webhook WHERE event_id = $1", letter.event_id)
 
 
 async def step_of(app: App, payment: Payment) -> Step:
@@ -59,7 +59,7 @@ async def waiting(app: App, show_id: int, *seats: int) -> Payment:
 
 async def turn_clock(app: App, letter: Letter) -> None:
     """It is due now."""
-    sql = "UPDATE webhook SET due_at = now() WHERE event_id = $1 AND due_at IS NOT NULL"
+    sql = "UPDATE gateway_webhook SET due_at = now() WHERE event_id = $1 AND due_at IS NOT NULL"
     await app.postgres.execute(sql, letter.event_id)
 
 
@@ -271,7 +271,7 @@ class TestTriedAgain:
         self, app: App, cut_off: App, a_show: Show
     ) -> None:
         letter = a_letter(await self.ended(app, a_show))
-        sql = "SELECT extract(epoch FROM due_at - now())::int FROM webhook WHERE event_id = $1"
+        sql = "SELECT extract(epoch FROM due_at - now())::int FROM gateway_webhook WHERE event_id = $1"
         pauses = []
 
         await told(cut_off, letter)
@@ -333,7 +333,7 @@ async def test_what_is_long_done_is_forgotten_and_what_is_not_done_is_kept(app: 
     due = a_letter(await paying(app, show_id, 2))
     for letter in (done, due):
         await told(app, letter)
-        sql = "UPDATE webhook SET came_at = now() - interval '91 days' WHERE event_id = $1"
+        sql = "UPDATE gateway_webhook SET received_at = now() - interval '91 days' WHERE event_id = $1"
         await app.postgres.execute(sql, letter.event_id)
 
     await WebhookDuties(app.webhooks_in).forget()

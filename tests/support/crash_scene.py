@@ -30,7 +30,7 @@ BOOKING = "SELECT * FROM booking WHERE show_id = $1 AND number = $2"
 HURRY = (
     "UPDATE payment SET due_at = now() WHERE show_id = $1 AND due_at > now()",
     "UPDATE refund SET due_at = now() WHERE show_id = $1 AND due_at > now()",
-    "UPDATE webhook SET due_at = now() WHERE show_id = $1 AND due_at > now()",
+    "UPDATE gateway_webhook SET due_at = now() WHERE show_id = $1 AND due_at > now()",
 )
 REST = "UPDATE payment SET due_at = now() + interval '5 min' WHERE show_id = $1 AND due_at IS NOT NULL"
 HURRY_WATCHED = "UPDATE payment SET due_at = now() WHERE show_id = $1 AND step = 'watch' AND due_at > now()"

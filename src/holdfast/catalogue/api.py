@@ -127,7 +127,7 @@ async def get_show(request: Request) -> Response:
     app, show_id = get_app(request), request.path_params["show"]
 
     async def make() -> ShowPage:
-        row = await app.catalogue.show_card(show_id)
+        row = await app.catalogue.show_detail(show_id)
         show = await app.catalogue.show_on_sale(show_id)
         event = await app.catalogue.event(row["event_id"])
         venue = venue_brief(await app.catalogue.venue(row["venue_id"]))

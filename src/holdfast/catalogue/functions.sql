@@ -1,12 +1,12 @@
 -- catalogue/functions.sql: a show as listings show it, and facts about changes in the catalogue.
 -- needs: outbox
 
-DROP VIEW IF EXISTS show_card CASCADE;
+DROP VIEW IF EXISTS show_detail CASCADE;
 
 -- A show with its event, place and terms. The price and the local date are computed only by queries that ask
 -- for them. The terms are joined LEFT, though every show has some: so the planner drops them from queries
 -- that do not ask for them.
-CREATE VIEW show_card AS
+CREATE VIEW show_detail AS
 SELECT show.id AS show_id, show.event_id, show.hall_id, hall.venue_id, venue.city_id,
        event.organiser_id, event.kind, event.title,
        hall.name AS hall, venue.name AS venue, city.slug AS city, city.timezone,
@@ -41,13 +41,13 @@ CREATE OR REPLACE TRIGGER publish_changed_city AFTER UPDATE ON city
     FOR EACH ROW WHEN (OLD IS DISTINCT FROM NEW) EXECUTE FUNCTION publish_change();
 
 -- Remembers the old start of a show that moved: its ticket holders are told from when to when.
-CREATE OR REPLACE FUNCTION note_moved_show() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION record_time_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO show_move (show_id, revision, starts_before, starts_at)
+    INSERT INTO show_time_change (show_id, revision, starts_before, starts_at)
     VALUES (NEW.id, NEW.revision, OLD.starts_at, NEW.starts_at);
     RETURN NULL;
 END $$;
 
-CREATE OR REPLACE TRIGGER note_moved_show AFTER UPDATE OF starts_at ON show
+CREATE OR REPLACE TRIGGER record_time_change AFTER UPDATE OF starts_at ON show
     FOR EACH ROW WHEN (NEW.starts_at <> OLD.starts_at AND NEW.revision <> OLD.revision AND NOT NEW.cancelled)
-    EXECUTE FUNCTION note_moved_show();
+    EXECUTE FUNCTION record_time_change();

@@ -16,7 +16,7 @@ from holdfast.catalogue.responses import (
     VenuePage,
     event_card,
     event_page,
-    show_card,
+    show_detail,
 )
 from holdfast.catalogue.store import SHOWS_LISTED_MAX, terms_of
 from holdfast.engines.errors import EngineDown
@@ -97,7 +97,7 @@ async def event_cards(
 async def show_cards(app: "App", rows: list[Any]) -> list[ShowCard]:
     counts = await counts_of(app, [row["show_id"] for row in rows])
     now = datetime.now(UTC)
-    return [show_card(row, terms_of(row), counts.get(row["show_id"]), now) for row in rows]
+    return [show_detail(row, terms_of(row), counts.get(row["show_id"]), now) for row in rows]
 
 
 async def counts_of(app: "App", show_ids: list[int]) -> Mapping[int, Counts]:

@@ -9,7 +9,7 @@ ORDER BY name, id;
 -- Numbers of the events that have a show in a city ($1, null: any) on its local date ($2, null: from now on).
 -- The range around the date is what the index on starts_at can use; local_date is exact.
   SELECT event_id
-    FROM show_card
+    FROM show_detail
    WHERE NOT cancelled
      AND ($1::text IS NULL OR city = $1)
      AND ($3::text IS NULL OR kind = $3)
@@ -23,18 +23,18 @@ ORDER BY min(starts_at), event_id;
 -- The shows behind events_playing, for some of its events ($3), at most $4 an event and the soonest first.
 WITH playing AS (
   SELECT show_id, row_number() OVER soonest AS place, count(*) OVER (PARTITION BY event_id) AS shows_total
-    FROM show_card
+    FROM show_detail
    WHERE NOT cancelled
      AND event_id = ANY ($3::bigint[])
      AND ($1::text IS NULL OR city = $1)
      AND CASE WHEN $2::date IS NULL THEN ends_at > now() ELSE local_date = $2 END
   WINDOW soonest AS (PARTITION BY event_id ORDER BY starts_at, show_id)
 )
-  SELECT show_card.*, playing.shows_total
+  SELECT show_detail.*, playing.shows_total
     FROM playing
-    JOIN show_card USING (show_id)
+    JOIN show_detail USING (show_id)
    WHERE playing.place <= $4
-ORDER BY show_card.starts_at, show_card.show_id;
+ORDER BY show_detail.starts_at, show_detail.show_id;
 
 -- name: events_by_id
 SELECT id, kind, title, description, language, genre, rating::float8 AS rating, duration_min, poster, people,
@@ -66,25 +66,25 @@ ORDER BY starts_at, id
 
 -- name: shows_of_event
 -- Every show of an event that has not ended, cancelled ones too: who has a ticket looks here.
-  SELECT show_card.*, count(*) OVER () AS shows_total
-    FROM show_card
+  SELECT show_detail.*, count(*) OVER () AS shows_total
+    FROM show_detail
    WHERE event_id = $1
      AND ends_at > now()
 ORDER BY starts_at, show_id
    LIMIT $2;
 
 -- name: shows_of_venue
-  SELECT show_card.*, count(*) OVER () AS shows_total
-    FROM show_card
+  SELECT show_detail.*, count(*) OVER () AS shows_total
+    FROM show_detail
    WHERE venue_id = $1
      AND ends_at > now()
      AND NOT cancelled
 ORDER BY starts_at, show_id
    LIMIT $2;
 
--- name: show_card
+-- name: show_detail
 SELECT *
-  FROM show_card
+  FROM show_detail
  WHERE show_id = $1;
 
 -- name: venue_by_id

@@ -191,7 +191,7 @@ def availability(seats: int, counts: Counts) -> Availability | None:
     )
 
 
-def show_card(row: Mapping[str, Any], terms: Terms, counts: Counts, now: datetime) -> ShowCard:
+def show_detail(row: Mapping[str, Any], terms: Terms, counts: Counts, now: datetime) -> ShowCard:
     free = availability(row["seats"], counts)
     told = dict(row) | {
         "availability": free,

@@ -120,7 +120,7 @@ class Catalogue:
         day: date | None = None,
         each_max: int = SHOWS_LISTED_MAX,
     ) -> list[Any]:
-        """The shows of these events as rows of show_card, the soonest first."""
+        """The shows of these events as rows of show_detail, the soonest first."""
         return await self._postgres.fetch(Q.shows_playing, city, day, list(event_ids), each_max)
 
     async def featured_events(self) -> list[int]:
@@ -155,8 +155,8 @@ class Catalogue:
     async def shows_of_venue(self, venue_id: int) -> list[Any]:
         return await self._postgres.fetch(Q.shows_of_venue, venue_id, SHOWS_OF_PAGE_MAX)
 
-    async def show_card(self, show_id: int) -> Any:
-        if row := await self._postgres.fetchrow(Q.show_card, show_id):
+    async def show_detail(self, show_id: int) -> Any:
+        if row := await self._postgres.fetchrow(Q.show_detail, show_id):
             return row
         raise NoSuchShow(show_id=show_id)
 
@@ -198,7 +198,7 @@ async def store_layout(tx: Any, layout: Layout) -> None:
 
 
 def terms_of(row: Any) -> Terms:
-    """The terms in a row of show_terms, or of show_card."""
+    """The terms in a row of show_terms, or of show_detail."""
     told = {name: row[name] for name in Terms.__struct_fields__}
     return Terms(**told | {"refund_policy": policy_of(row)})
 

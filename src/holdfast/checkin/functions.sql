@@ -28,18 +28,18 @@ $$;
 
 -- The verdict on a ticket whose row is locked: everything but whether the code itself is genuine.
 CREATE OR REPLACE FUNCTION door_verdict(
-    p_ticket ticket, p_door door, p_way text, p_edition int, p_binding int
+    p_ticket ticket, p_policy entry_policy, p_way text, p_edition int, p_binding int
 ) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN (p_ticket).serial IS NULL THEN 'unknown'
                 WHEN (p_ticket).voided_at IS NOT NULL THEN 'void'
                 WHEN p_edition < (p_ticket).edition THEN 'transferred'
                 WHEN p_edition > (p_ticket).edition THEN 'unknown'
-                WHEN p_edition IS NOT NULL AND p_binding IS NULL AND (p_door).codes = 'live'
+                WHEN p_edition IS NOT NULL AND p_binding IS NULL AND (p_policy).codes = 'live'
                      THEN 'live_code_needed'
                 WHEN p_binding <> (p_ticket).binding THEN 'stale_code'
                 WHEN p_way = 'exit' THEN CASE WHEN (p_ticket).is_inside THEN 'left' ELSE 'not_inside' END
                 WHEN (p_ticket).used_at IS NULL THEN 'admitted'
-                WHEN (p_ticket).is_inside OR NOT (p_door).reentry THEN 'used'
+                WHEN (p_ticket).is_inside OR NOT (p_policy).reentry THEN 'used'
                 ELSE 'admitted' END;
 $$;
 
@@ -66,7 +66,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_pass    record;
     v_ticket  ticket;
-    v_door    door;
+    v_policy  entry_policy;
     v_show    bigint;
     v_row     check_in;
     v_verdict text;
@@ -78,14 +78,14 @@ BEGIN
     v_show := CASE WHEN v_pass.covers THEN p_show ELSE v_pass.any_show END;
     IF v_pass.covers THEN
         SELECT * INTO v_ticket FROM lock_ticket(p_show, p_serial);
-        v_door := door_of(p_show);
+        v_policy := entry_policy_of(p_show);
     END IF;
     SELECT * INTO v_row FROM check_in
      WHERE show_id = v_show AND pass_id = v_pass.pass_id AND scan_id = p_scan;
     IF NOT FOUND THEN
         v_verdict := CASE WHEN p_serial IS NULL THEN 'unknown'
                           WHEN NOT v_pass.covers THEN 'wrong_show'
-                          ELSE door_verdict(v_ticket, v_door, p_way, p_edition, p_binding) END;
+                          ELSE door_verdict(v_ticket, v_policy, p_way, p_edition, p_binding) END;
         INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, by_hand,
                               scanned_at)
         VALUES (v_show, v_pass.pass_id, p_scan, v_pass.gate, p_way, v_verdict,
@@ -220,7 +220,7 @@ BEGIN
     END IF;
     IF FOUND THEN
         RETURN QUERY SELECT v_row.id, v_row.verdict,
-            (SELECT min(d.why) FROM door_conflict AS d
+            (SELECT min(d.why) FROM check_in_conflict AS d
               WHERE d.show_id = p_show AND v_row.id IN (d.first_id, d.second_id));
         RETURN;
     END IF;
@@ -243,7 +243,7 @@ BEGIN
                       WHEN p_edition <> v_ticket.edition THEN 'transferred' END;
     END IF;
     IF v_why IS NOT NULL THEN
-        INSERT INTO door_conflict (show_id, serial, why, first_id, second_id)
+        INSERT INTO check_in_conflict (show_id, serial, why, first_id, second_id)
         SELECT p_show, p_serial, v_why,
                CASE WHEN v_why = 'used' AND v_rival.scanned_at > v_at THEN v_row.id ELSE v_rival.id END,
                CASE WHEN v_why = 'used' AND v_rival.scanned_at > v_at THEN v_rival.id ELSE v_row.id END

@@ -5,7 +5,7 @@ SELECT id FROM account WHERE email = $1 AND role = 'gate';
 
 -- name: show_times
 SELECT count(*) AS known, min(starts_at) AS starts_at, max(ends_at) AS ends_at
-  FROM show_card
+  FROM show_detail
  WHERE show_id = ANY ($1)
    AND ($2::bigint IS NULL OR organiser_id = $2);
 

@@ -41,19 +41,18 @@ SELECT show_id, gate,
  ORDER BY gate;
 
 -- name: count_conflicts
-SELECT show_id, count(*)::int AS conflicts FROM door_conflict WHERE show_id = ANY ($1) GROUP BY show_id;
+SELECT show_id, count(*)::int AS conflicts FROM check_in_conflict WHERE show_id = ANY ($1) GROUP BY show_id;
 
 -- name: conflicts
-SELECT door_conflict.id, door_conflict.serial, door_conflict.why, door_conflict.at,
-       ticket.seat, ticket.number,
+SELECT conflict.id, conflict.serial, conflict.why, conflict.at, ticket.seat, ticket.number,
        first.gate AS first_gate, first.scanned_at AS first_at,
        second.gate AS second_gate, second.scanned_at AS second_at
-  FROM door_conflict
+  FROM check_in_conflict AS conflict
   LEFT JOIN ticket USING (show_id, serial)
-  LEFT JOIN check_in AS first ON first.show_id = door_conflict.show_id AND first.id = door_conflict.first_id
-  JOIN check_in AS second ON second.show_id = door_conflict.show_id AND second.id = door_conflict.second_id
- WHERE door_conflict.show_id = $1
- ORDER BY door_conflict.id DESC
+  LEFT JOIN check_in AS first ON first.show_id = conflict.show_id AND first.id = conflict.first_id
+  JOIN check_in AS second ON second.show_id = conflict.show_id AND second.id = conflict.second_id
+ WHERE conflict.show_id = $1
+ ORDER BY conflict.id DESC
  LIMIT $2;
 
 -- name: note_search

@@ -66,7 +66,7 @@ SELECT show_id, rules @? '$.rules[*].demand[*]' AS by_demand
 -- name: shows_to_come
 -- What is on from now on: what need not be added, and what the welcome tells.
   SELECT show_id AS id, event_id, hall_id, title, seats, currency, from_price_minor, starts_at, opens_at
-    FROM show_card
+    FROM show_detail
    WHERE hall_id = ANY ($1::bigint[])
      AND starts_at > now()
      AND NOT cancelled

@@ -50,7 +50,7 @@ CREATE TABLE layout (
 
 -- Which organisers have imported a layout: they see these, and those of shared halls.
 -- owner: layouts
-CREATE TABLE layout_keeper (
+CREATE TABLE layout_organiser (
     hash         text   NOT NULL REFERENCES layout,
     organiser_id bigint NOT NULL,
     PRIMARY KEY (hash, organiser_id)
@@ -127,7 +127,7 @@ CREATE INDEX shows_of_a_hall ON show (hall_id, starts_at);
 
 -- A show that was moved to another time. Ticket holders are notified of these changes and of no others.
 -- owner: catalogue
-CREATE TABLE show_move (
+CREATE TABLE show_time_change (
     show_id       bigint      NOT NULL,
     revision      bigint      NOT NULL,                  -- the revision that moved it
     starts_before timestamptz NOT NULL,

@@ -45,7 +45,7 @@ CREATE INDEX price_plans_due ON price_plan (due_at);
 
 -- Every version of a show's price rules and who set it. Rules of NULL: they were removed.
 -- owner: pricing
-CREATE TABLE price_rules (
+CREATE TABLE price_rules_history (
     show_id  bigint      NOT NULL REFERENCES show,
     id       bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
     rules    jsonb,

@@ -135,32 +135,32 @@ CREATE TABLE card_count (
 
 -- Webhooks of gateways, stored as received before they are acknowledged.
 -- owner: payments
-CREATE TABLE webhook (
-    gateway   text        NOT NULL,
-    event_id  text        NOT NULL,                       -- the gateway's: duplicates share it
-    kind      text        NOT NULL,                       -- the gateway's word
-    show_id   bigint      NOT NULL,                       -- of the payment it is about
-    number    bigint      NOT NULL,
-    attempt   int         NOT NULL,
-    reference text,                                       -- the gateway's id of the payment, if it has one
-    body      bytea       NOT NULL,
-    copies    int         NOT NULL DEFAULT 1,
-    tries     int         NOT NULL DEFAULT 0,
-    due_at    timestamptz,                                -- when a worker takes it; NULL: done, or dead
-    dead      boolean     NOT NULL DEFAULT false,         -- out of tries: a person may replay it
-    reason    text,                                       -- of the last failure
-    came_at   timestamptz NOT NULL DEFAULT now(),
-    done_at   timestamptz,
+CREATE TABLE gateway_webhook (
+    gateway     text        NOT NULL,
+    event_id    text        NOT NULL,                       -- the gateway's: duplicates share it
+    kind        text        NOT NULL,                       -- the gateway's word
+    show_id     bigint      NOT NULL,                       -- of the payment it is about
+    number      bigint      NOT NULL,
+    attempt     int         NOT NULL,
+    reference   text,                                       -- the gateway's id of the payment, if it has one
+    body        bytea       NOT NULL,
+    copies      int         NOT NULL DEFAULT 1,
+    tries       int         NOT NULL DEFAULT 0,
+    due_at      timestamptz,                                -- when a worker takes it; NULL: done, or dead
+    dead        boolean     NOT NULL DEFAULT false,         -- out of tries: a person may replay it
+    reason      text,                                       -- of the last failure
+    received_at timestamptz NOT NULL DEFAULT now(),
+    done_at     timestamptz,
     PRIMARY KEY (gateway, event_id),
     CONSTRAINT due_done_or_dead CHECK (num_nonnulls(due_at, done_at) + dead::int = 1)
 );
-CREATE INDEX webhooks_due ON webhook (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX webhooks_dead ON webhook (came_at) WHERE dead;
-CREATE INDEX webhooks_by_age ON webhook (came_at);
+CREATE INDEX webhooks_due ON gateway_webhook (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX webhooks_dead ON gateway_webhook (received_at) WHERE dead;
+CREATE INDEX webhooks_by_age ON gateway_webhook (received_at);
 
 -- The last reconciliation with each gateway.
 -- owner: payments
-CREATE TABLE books_compared (
+CREATE TABLE reconciliation_run (
     gateway  text        PRIMARY KEY,
     since_at timestamptz NOT NULL,                        -- payments since then were compared
     began_at timestamptz NOT NULL,

@@ -39,7 +39,7 @@ CREATE TABLE ticket_key (
 
 -- How a show's tickets are checked; no row: the defaults.
 -- owner: tickets
-CREATE TABLE door (
+CREATE TABLE entry_policy (
     show_id bigint  PRIMARY KEY,
     codes   text    NOT NULL DEFAULT 'fixed',
     reentry boolean NOT NULL DEFAULT true,                -- a visitor who was scanned out may enter again

@@ -47,8 +47,8 @@ CREATE TABLE check_in (
     at         timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (show_id, id),
     CONSTRAINT one_row_per_scan UNIQUE (show_id, pass_id, scan_id),
-    CONSTRAINT ways_at_a_door CHECK (way IN ('entry', 'exit', 'undo')),
-    CONSTRAINT verdicts_at_a_door CHECK (verdict IN
+    CONSTRAINT known_ways CHECK (way IN ('entry', 'exit', 'undo')),
+    CONSTRAINT known_verdicts CHECK (verdict IN
         ('admitted', 'left', 'undone', 'unknown', 'wrong_show', 'void', 'transferred', 'used', 'stale_code',
          'live_code_needed', 'not_inside'))
 );
@@ -57,7 +57,7 @@ CREATE INDEX check_ins_of_a_ticket ON check_in (show_id, serial, id) WHERE seria
 -- Two admissions with one ticket, or one with an invalid ticket: found when a device that was offline
 -- uploaded its scans. Both check-ins stay as they were.
 -- owner: checkin
-CREATE TABLE door_conflict (
+CREATE TABLE check_in_conflict (
     show_id   bigint      NOT NULL,
     id        bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
     serial    bigint      NOT NULL,
@@ -67,7 +67,7 @@ CREATE TABLE door_conflict (
     at        timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (show_id, id),
     CONSTRAINT one_conflict_per_check_in UNIQUE (show_id, second_id),
-    CONSTRAINT conflicts_at_a_door CHECK (why IN ('used', 'void', 'transferred', 'unknown'))
+    CONSTRAINT reasons_of_a_conflict CHECK (why IN ('used', 'void', 'transferred', 'unknown'))
 );
 
 -- Searches for ticket holders by name at a gate; limits how many per minute.

@@ -43,13 +43,13 @@ CREATE INDEX notices_by_end ON notice (ended_at) WHERE ended_at IS NOT NULL;
 
 -- Complete messages where no mail server is set up. They contain ticket codes and are deleted soon.
 -- owner: notifications
-CREATE TABLE kept_letter (
+CREATE TABLE stored_message (
     notice_id bigint      PRIMARY KEY REFERENCES notice ON DELETE CASCADE,
     subject   text        NOT NULL,
-    letter    bytea       NOT NULL,                      -- as it would have gone to the mail server
-    kept_at   timestamptz NOT NULL DEFAULT now()
+    message   bytea       NOT NULL,                      -- as it would have gone to the mail server
+    stored_at timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX kept_letters_by_age ON kept_letter (kept_at);
+CREATE INDEX stored_messages_by_age ON stored_message (stored_at);
 
 -- The sender name of an organiser's messages, and where replies go.
 -- owner: notifications

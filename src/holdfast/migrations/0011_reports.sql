@@ -6,7 +6,7 @@
 
 -- A seat that was sold. Its amounts are those of seats sold now: zero once it was refunded.
 -- owner: reports
-CREATE TABLE figure_seat (
+CREATE TABLE report_seat (
     show_id     bigint      NOT NULL,
     number      bigint      NOT NULL,                    -- of the booking
     seat        int         NOT NULL,
@@ -25,7 +25,7 @@ CREATE TABLE figure_seat (
 
 -- Which states a booking has been in, and since when. Blocks are not bookings here.
 -- owner: reports
-CREATE TABLE figure_stage (
+CREATE TABLE report_stage (
     show_id bigint        NOT NULL,
     number  bigint        NOT NULL,
     stage   booking_state NOT NULL,
@@ -34,7 +34,7 @@ CREATE TABLE figure_stage (
 );
 
 -- owner: reports
-CREATE TABLE figure_refund (
+CREATE TABLE report_refund (
     show_id      bigint       NOT NULL,
     number       bigint       NOT NULL,
     attempt      int          NOT NULL,

@@ -533,7 +533,7 @@ BEGIN
     END IF;
     IF FOUND THEN
         RETURN QUERY SELECT v_row.id, v_row.verdict,
-            (SELECT min(d.why) FROM door_conflict AS d
+            (SELECT min(d.why) FROM check_in_conflict AS d
               WHERE d.show_id = p_show AND v_row.id IN (d.first_id, d.second_id));
         RETURN;
     END IF;
@@ -556,7 +556,7 @@ BEGIN
                       WHEN p_edition <> v_ticket.edition THEN 'transferred' END;
     END IF;
     IF v_why IS NOT NULL THEN
-        INSERT INTO door_conflict (show_id, serial, why, first_id, second_id)
+        INSERT INTO check_in_conflict (show_id, serial, why, first_id, second_id)
         SELECT p_show, p_serial, v_why,
                CASE WHEN v_why = 'used' AND v_rival.scanned_at > v_at THEN v_row.id ELSE v_rival.id END,
                CASE WHEN v_why = 'used' AND v_rival.scanned_at > v_at THEN v_rival.id ELSE v_row.id END
@@ -589,7 +589,7 @@ CREATE FUNCTION check_in_now(p_account bigint, p_scan text, p_way text, p_show b
 DECLARE
     v_pass    record;
     v_ticket  ticket;
-    v_door    door;
+    v_policy  entry_policy;
     v_show    bigint;
     v_row     check_in;
     v_verdict text;
@@ -601,14 +601,14 @@ BEGIN
     v_show := CASE WHEN v_pass.covers THEN p_show ELSE v_pass.any_show END;
     IF v_pass.covers THEN
         SELECT * INTO v_ticket FROM lock_ticket(p_show, p_serial);
-        v_door := door_of(p_show);
+        v_policy := entry_policy_of(p_show);
     END IF;
     SELECT * INTO v_row FROM check_in
      WHERE show_id = v_show AND pass_id = v_pass.pass_id AND scan_id = p_scan;
     IF NOT FOUND THEN
         v_verdict := CASE WHEN p_serial IS NULL THEN 'unknown'
                           WHEN NOT v_pass.covers THEN 'wrong_show'
-                          ELSE door_verdict(v_ticket, v_door, p_way, p_edition, p_binding) END;
+                          ELSE door_verdict(v_ticket, v_policy, p_way, p_edition, p_binding) END;
         INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, by_hand,
                               scanned_at)
         VALUES (v_show, v_pass.pass_id, p_scan, v_pass.gate, p_way, v_verdict,
@@ -1011,25 +1011,12 @@ CREATE FUNCTION delete_openings(p_show bigint[], p_number bigint[], p_lost integ
     DELETE FROM booking USING lost WHERE booking.show_id = lost.show_id AND booking.number = lost.number;
 $$;
 
-CREATE TABLE door (
+CREATE TABLE entry_policy (
     show_id bigint NOT NULL,
     codes text DEFAULT 'fixed'::text NOT NULL,
     reentry boolean DEFAULT true NOT NULL,
     CONSTRAINT codes_are_fixed_or_live CHECK ((codes = ANY (ARRAY['fixed'::text, 'live'::text, 'live_or_paper'::text])))
 );
-
-CREATE FUNCTION door_of(p_show bigint) RETURNS door
-    LANGUAGE plpgsql STABLE
-    AS $$
-DECLARE
-    v_door door;
-BEGIN
-    SELECT * INTO v_door FROM door WHERE show_id = p_show;
-    IF NOT FOUND THEN
-        v_door := ROW(p_show, 'fixed', true)::door;
-    END IF;
-    RETURN v_door;
-END $$;
 
 CREATE SEQUENCE ledger_number
     START WITH 1
@@ -1056,21 +1043,34 @@ CREATE TABLE ticket (
     CONSTRAINT a_voided_ticket_admits_nobody CHECK (((voided_at IS NULL) OR (used_at IS NULL)))
 );
 
-CREATE FUNCTION door_verdict(p_ticket ticket, p_door door, p_way text, p_edition integer, p_binding integer) RETURNS text
+CREATE FUNCTION door_verdict(p_ticket ticket, p_policy entry_policy, p_way text, p_edition integer, p_binding integer) RETURNS text
     LANGUAGE sql IMMUTABLE
     AS $$
     SELECT CASE WHEN (p_ticket).serial IS NULL THEN 'unknown'
                 WHEN (p_ticket).voided_at IS NOT NULL THEN 'void'
                 WHEN p_edition < (p_ticket).edition THEN 'transferred'
                 WHEN p_edition > (p_ticket).edition THEN 'unknown'
-                WHEN p_edition IS NOT NULL AND p_binding IS NULL AND (p_door).codes = 'live'
+                WHEN p_edition IS NOT NULL AND p_binding IS NULL AND (p_policy).codes = 'live'
                      THEN 'live_code_needed'
                 WHEN p_binding <> (p_ticket).binding THEN 'stale_code'
                 WHEN p_way = 'exit' THEN CASE WHEN (p_ticket).is_inside THEN 'left' ELSE 'not_inside' END
                 WHEN (p_ticket).used_at IS NULL THEN 'admitted'
-                WHEN (p_ticket).is_inside OR NOT (p_door).reentry THEN 'used'
+                WHEN (p_ticket).is_inside OR NOT (p_policy).reentry THEN 'used'
                 ELSE 'admitted' END;
 $$;
+
+CREATE FUNCTION entry_policy_of(p_show bigint) RETURNS entry_policy
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_policy entry_policy;
+BEGIN
+    SELECT * INTO v_policy FROM entry_policy WHERE show_id = p_show;
+    IF NOT FOUND THEN
+        v_policy := ROW(p_show, 'fixed', true)::entry_policy;
+    END IF;
+    RETURN v_policy;
+END $$;
 
 CREATE FUNCTION expire_lapsed(p_show bigint[], p_number bigint[]) RETURNS SETOF booking
     LANGUAGE plpgsql
@@ -1548,15 +1548,6 @@ CREATE FUNCTION matching_shows(p_city text, p_venues bigint[], p_date_from date,
        AND ends_at > now();
 $$;
 
-CREATE FUNCTION note_moved_show() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    INSERT INTO show_move (show_id, revision, starts_before, starts_at)
-    VALUES (NEW.id, NEW.revision, OLD.starts_at, NEW.starts_at);
-    RETURN NULL;
-END $$;
-
 CREATE FUNCTION open_holds(p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_by_ledger boolean) RETURNS TABLE(outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamp with time zone, details jsonb)
     LANGUAGE plpgsql
     AS $$
@@ -1779,6 +1770,15 @@ BEGIN
            JOIN booking USING (show_id, number),
                 unnest(booking.seats) WITH ORDINALITY AS s (seat, place);
     END IF;
+END $$;
+
+CREATE FUNCTION record_time_change() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO show_time_change (show_id, revision, starts_before, starts_at)
+    VALUES (NEW.id, NEW.revision, OLD.starts_at, NEW.starts_at);
+    RETURN NULL;
 END $$;
 
 CREATE FUNCTION refund_refusal(p_ask refund_ask, p_booking payable_booking, p_payment payment_for_refund) RETURNS TABLE(outcome text, seats integer[])
@@ -2237,15 +2237,6 @@ ALTER TABLE booking_move ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
-CREATE TABLE books_compared (
-    gateway text NOT NULL,
-    since_at timestamp with time zone NOT NULL,
-    began_at timestamp with time zone NOT NULL,
-    ended_at timestamp with time zone NOT NULL,
-    seen bigint NOT NULL,
-    settled bigint NOT NULL
-);
-
 CREATE TABLE card_count (
     show_id bigint NOT NULL,
     card text NOT NULL,
@@ -2269,8 +2260,28 @@ CREATE TABLE check_in (
     offline boolean DEFAULT false NOT NULL,
     scanned_at timestamp with time zone NOT NULL,
     at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT verdicts_at_a_door CHECK ((verdict = ANY (ARRAY['admitted'::text, 'left'::text, 'undone'::text, 'unknown'::text, 'wrong_show'::text, 'void'::text, 'transferred'::text, 'used'::text, 'stale_code'::text, 'live_code_needed'::text, 'not_inside'::text]))),
-    CONSTRAINT ways_at_a_door CHECK ((way = ANY (ARRAY['entry'::text, 'exit'::text, 'undo'::text])))
+    CONSTRAINT known_verdicts CHECK ((verdict = ANY (ARRAY['admitted'::text, 'left'::text, 'undone'::text, 'unknown'::text, 'wrong_show'::text, 'void'::text, 'transferred'::text, 'used'::text, 'stale_code'::text, 'live_code_needed'::text, 'not_inside'::text]))),
+    CONSTRAINT known_ways CHECK ((way = ANY (ARRAY['entry'::text, 'exit'::text, 'undo'::text])))
+);
+
+CREATE TABLE check_in_conflict (
+    show_id bigint NOT NULL,
+    id bigint NOT NULL,
+    serial bigint NOT NULL,
+    why text NOT NULL,
+    first_id bigint,
+    second_id bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT reasons_of_a_conflict CHECK ((why = ANY (ARRAY['used'::text, 'void'::text, 'transferred'::text, 'unknown'::text])))
+);
+
+ALTER TABLE check_in_conflict ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME check_in_conflict_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
 
 ALTER TABLE check_in ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -2320,26 +2331,6 @@ CREATE TABLE consumer_group (
     moved_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
-CREATE TABLE door_conflict (
-    show_id bigint NOT NULL,
-    id bigint NOT NULL,
-    serial bigint NOT NULL,
-    why text NOT NULL,
-    first_id bigint,
-    second_id bigint NOT NULL,
-    at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT conflicts_at_a_door CHECK ((why = ANY (ARRAY['used'::text, 'void'::text, 'transferred'::text, 'unknown'::text])))
-);
-
-ALTER TABLE door_conflict ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME door_conflict_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
-);
-
 CREATE TABLE event (
     id bigint NOT NULL,
     organiser_id bigint NOT NULL,
@@ -2379,40 +2370,6 @@ CREATE TABLE fact_log (
     CONSTRAINT there_is_one_log CHECK (is_only)
 );
 
-CREATE TABLE figure_refund (
-    show_id bigint NOT NULL,
-    number bigint NOT NULL,
-    attempt integer NOT NULL,
-    refund integer NOT NULL,
-    amount_minor bigint NOT NULL,
-    currency text NOT NULL,
-    state refund_state NOT NULL,
-    fact_id bigint NOT NULL
-);
-
-CREATE TABLE figure_seat (
-    show_id bigint NOT NULL,
-    number bigint NOT NULL,
-    seat integer NOT NULL,
-    category text NOT NULL,
-    currency text NOT NULL,
-    price_minor bigint NOT NULL,
-    base_minor bigint NOT NULL,
-    fee_minor bigint NOT NULL,
-    tax_minor bigint NOT NULL,
-    sold_at timestamp with time zone NOT NULL,
-    returned_at timestamp with time zone,
-    CONSTRAINT a_returned_seat_is_worth_nothing CHECK (((returned_at IS NULL) OR (price_minor = 0))),
-    CONSTRAINT lines_sum_to_the_price CHECK ((((base_minor + fee_minor) + tax_minor) = price_minor))
-);
-
-CREATE TABLE figure_stage (
-    show_id bigint NOT NULL,
-    number bigint NOT NULL,
-    stage booking_state NOT NULL,
-    at timestamp with time zone NOT NULL
-);
-
 CREATE TABLE gate_pass (
     id bigint NOT NULL,
     account_id bigint NOT NULL,
@@ -2448,6 +2405,25 @@ CREATE TABLE gate_search (
     at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
+CREATE TABLE gateway_webhook (
+    gateway text NOT NULL,
+    event_id text NOT NULL,
+    kind text NOT NULL,
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    reference text,
+    body bytea NOT NULL,
+    copies integer DEFAULT 1 NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    dead boolean DEFAULT false NOT NULL,
+    reason text,
+    received_at timestamp with time zone DEFAULT now() NOT NULL,
+    done_at timestamp with time zone,
+    CONSTRAINT due_done_or_dead CHECK (((num_nonnulls(due_at, done_at) + (dead)::integer) = 1))
+);
+
 CREATE TABLE hall (
     id bigint NOT NULL,
     venue_id bigint NOT NULL,
@@ -2464,6 +2440,23 @@ ALTER TABLE hall ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+
+CREATE SEQUENCE idempotent_response_attempt
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE idempotent_response (
+    caller text NOT NULL,
+    route text NOT NULL,
+    key_hash bytea NOT NULL,
+    body_hash bytea NOT NULL,
+    attempt bigint DEFAULT nextval('idempotent_response_attempt'::regclass) NOT NULL,
+    started_at timestamp with time zone DEFAULT now() NOT NULL,
+    answer bytea
 );
 
 CREATE TABLE invoice_count (
@@ -2486,7 +2479,7 @@ CREATE VIEW issued_ticket AS
     ticket.serial,
     ticket.edition,
     ticket.binding,
-    COALESCE(door.codes, 'fixed'::text) AS codes,
+    COALESCE(entry_policy.codes, 'fixed'::text) AS codes,
     booking.owner_id AS booked_by,
     ticket.owner_id,
     ticket.owner_email,
@@ -2496,7 +2489,7 @@ CREATE VIEW issued_ticket AS
     ticket.is_inside
    FROM ((ticket
      JOIN payable_booking booking USING (show_id, number))
-     LEFT JOIN door USING (show_id));
+     LEFT JOIN entry_policy USING (show_id));
 
 CREATE TABLE journal (
     show_id bigint NOT NULL,
@@ -2511,30 +2504,6 @@ CREATE TABLE journal (
     CONSTRAINT no_empty_lines CHECK ((amount_minor <> 0))
 );
 
-CREATE SEQUENCE kept_answer_attempt
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1;
-
-CREATE TABLE kept_answer (
-    caller text NOT NULL,
-    route text NOT NULL,
-    key_hash bytea NOT NULL,
-    body_hash bytea NOT NULL,
-    attempt bigint DEFAULT nextval('kept_answer_attempt'::regclass) NOT NULL,
-    started_at timestamp with time zone DEFAULT now() NOT NULL,
-    answer bytea
-);
-
-CREATE TABLE kept_letter (
-    notice_id bigint NOT NULL,
-    subject text NOT NULL,
-    letter bytea NOT NULL,
-    kept_at timestamp with time zone DEFAULT now() NOT NULL
-);
-
 CREATE TABLE layout (
     hash text NOT NULL,
     name text NOT NULL,
@@ -2544,7 +2513,7 @@ CREATE TABLE layout (
     CONSTRAINT a_layout_has_seats CHECK ((seats > 0))
 );
 
-CREATE TABLE layout_keeper (
+CREATE TABLE layout_organiser (
     hash text NOT NULL,
     organiser_id bigint NOT NULL
 );
@@ -2699,7 +2668,7 @@ CREATE TABLE price_plan (
     CONSTRAINT a_plan_has_rules CHECK ((jsonb_typeof((rules -> 'rules'::text)) = 'array'::text))
 );
 
-CREATE TABLE price_rules (
+CREATE TABLE price_rules_history (
     show_id bigint NOT NULL,
     id bigint NOT NULL,
     rules jsonb,
@@ -2707,8 +2676,8 @@ CREATE TABLE price_rules (
     at timestamp with time zone DEFAULT now() NOT NULL
 );
 
-ALTER TABLE price_rules ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME price_rules_id_seq
+ALTER TABLE price_rules_history ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME price_rules_history_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -2716,11 +2685,54 @@ ALTER TABLE price_rules ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE reconciliation_run (
+    gateway text NOT NULL,
+    since_at timestamp with time zone NOT NULL,
+    began_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone NOT NULL,
+    seen bigint NOT NULL,
+    settled bigint NOT NULL
+);
+
 CREATE TABLE refresh_token (
     hash bytea NOT NULL,
     session_id bigint NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     used_at timestamp with time zone
+);
+
+CREATE TABLE report_refund (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    refund integer NOT NULL,
+    amount_minor bigint NOT NULL,
+    currency text NOT NULL,
+    state refund_state NOT NULL,
+    fact_id bigint NOT NULL
+);
+
+CREATE TABLE report_seat (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    seat integer NOT NULL,
+    category text NOT NULL,
+    currency text NOT NULL,
+    price_minor bigint NOT NULL,
+    base_minor bigint NOT NULL,
+    fee_minor bigint NOT NULL,
+    tax_minor bigint NOT NULL,
+    sold_at timestamp with time zone NOT NULL,
+    returned_at timestamp with time zone,
+    CONSTRAINT a_returned_seat_is_worth_nothing CHECK (((returned_at IS NULL) OR (price_minor = 0))),
+    CONSTRAINT lines_sum_to_the_price CHECK ((((base_minor + fee_minor) + tax_minor) = price_minor))
+);
+
+CREATE TABLE report_stage (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    stage booking_state NOT NULL,
+    at timestamp with time zone NOT NULL
 );
 
 CREATE TABLE schema_functions (
@@ -2830,7 +2842,7 @@ CREATE TABLE venue (
     CONSTRAINT an_address_fits_an_envelope CHECK ((char_length(address) <= 300))
 );
 
-CREATE VIEW show_card AS
+CREATE VIEW show_detail AS
  SELECT show.id AS show_id,
     show.event_id,
     show.hall_id,
@@ -2882,7 +2894,7 @@ ALTER TABLE show ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
-CREATE TABLE show_move (
+CREATE TABLE show_time_change (
     show_id bigint NOT NULL,
     revision bigint NOT NULL,
     starts_before timestamp with time zone NOT NULL,
@@ -2902,6 +2914,13 @@ ALTER TABLE signing_key ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+
+CREATE TABLE stored_message (
+    notice_id bigint NOT NULL,
+    subject text NOT NULL,
+    message bytea NOT NULL,
+    stored_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
 CREATE TABLE taken_seat (
@@ -2952,25 +2971,6 @@ ALTER TABLE venue ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
-);
-
-CREATE TABLE webhook (
-    gateway text NOT NULL,
-    event_id text NOT NULL,
-    kind text NOT NULL,
-    show_id bigint NOT NULL,
-    number bigint NOT NULL,
-    attempt integer NOT NULL,
-    reference text,
-    body bytea NOT NULL,
-    copies integer DEFAULT 1 NOT NULL,
-    tries integer DEFAULT 0 NOT NULL,
-    due_at timestamp with time zone,
-    dead boolean DEFAULT false NOT NULL,
-    reason text,
-    came_at timestamp with time zone DEFAULT now() NOT NULL,
-    done_at timestamp with time zone,
-    CONSTRAINT due_done_or_dead CHECK (((num_nonnulls(due_at, done_at) + (dead)::integer) = 1))
 );
 
 CREATE TABLE webhook_delivery (
@@ -3033,11 +3033,11 @@ ALTER TABLE ONLY booking_move
 ALTER TABLE ONLY booking
     ADD CONSTRAINT booking_pkey PRIMARY KEY (show_id, number);
 
-ALTER TABLE ONLY books_compared
-    ADD CONSTRAINT books_compared_pkey PRIMARY KEY (gateway);
-
 ALTER TABLE ONLY card_count
     ADD CONSTRAINT card_count_pkey PRIMARY KEY (show_id, card);
+
+ALTER TABLE ONLY check_in_conflict
+    ADD CONSTRAINT check_in_conflict_pkey PRIMARY KEY (show_id, id);
 
 ALTER TABLE ONLY check_in
     ADD CONSTRAINT check_in_pkey PRIMARY KEY (show_id, id);
@@ -3051,26 +3051,14 @@ ALTER TABLE ONLY consumed_fact
 ALTER TABLE ONLY consumer_group
     ADD CONSTRAINT consumer_group_pkey PRIMARY KEY (name);
 
-ALTER TABLE ONLY door_conflict
-    ADD CONSTRAINT door_conflict_pkey PRIMARY KEY (show_id, id);
-
-ALTER TABLE ONLY door
-    ADD CONSTRAINT door_pkey PRIMARY KEY (show_id);
+ALTER TABLE ONLY entry_policy
+    ADD CONSTRAINT entry_policy_pkey PRIMARY KEY (show_id);
 
 ALTER TABLE ONLY event
     ADD CONSTRAINT event_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY fact_log
     ADD CONSTRAINT fact_log_pkey PRIMARY KEY (is_only);
-
-ALTER TABLE ONLY figure_refund
-    ADD CONSTRAINT figure_refund_pkey PRIMARY KEY (show_id, number, attempt, refund);
-
-ALTER TABLE ONLY figure_seat
-    ADD CONSTRAINT figure_seat_pkey PRIMARY KEY (show_id, number, seat);
-
-ALTER TABLE ONLY figure_stage
-    ADD CONSTRAINT figure_stage_pkey PRIMARY KEY (show_id, number, stage);
 
 ALTER TABLE ONLY gate_pass
     ADD CONSTRAINT gate_pass_pkey PRIMARY KEY (id);
@@ -3081,8 +3069,14 @@ ALTER TABLE ONLY gate_pass_show
 ALTER TABLE ONLY gate_search
     ADD CONSTRAINT gate_search_pkey PRIMARY KEY (pass_id, at);
 
+ALTER TABLE ONLY gateway_webhook
+    ADD CONSTRAINT gateway_webhook_pkey PRIMARY KEY (gateway, event_id);
+
 ALTER TABLE ONLY hall
     ADD CONSTRAINT hall_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY idempotent_response
+    ADD CONSTRAINT idempotent_response_pkey PRIMARY KEY (caller, route, key_hash);
 
 ALTER TABLE ONLY invoice_count
     ADD CONSTRAINT invoice_count_pkey PRIMARY KEY (organiser_id);
@@ -3096,14 +3090,8 @@ ALTER TABLE ONLY invoice_seller
 ALTER TABLE ONLY journal
     ADD CONSTRAINT journal_pkey PRIMARY KEY (show_id, entry, account);
 
-ALTER TABLE ONLY kept_answer
-    ADD CONSTRAINT kept_answer_pkey PRIMARY KEY (caller, route, key_hash);
-
-ALTER TABLE ONLY kept_letter
-    ADD CONSTRAINT kept_letter_pkey PRIMARY KEY (notice_id);
-
-ALTER TABLE ONLY layout_keeper
-    ADD CONSTRAINT layout_keeper_pkey PRIMARY KEY (hash, organiser_id);
+ALTER TABLE ONLY layout_organiser
+    ADD CONSTRAINT layout_organiser_pkey PRIMARY KEY (hash, organiser_id);
 
 ALTER TABLE ONLY layout
     ADD CONSTRAINT layout_pkey PRIMARY KEY (hash);
@@ -3141,7 +3129,7 @@ ALTER TABLE ONLY notice
 ALTER TABLE ONLY booking
     ADD CONSTRAINT one_booking_per_request UNIQUE (owner_id, show_id, request_id);
 
-ALTER TABLE ONLY door_conflict
+ALTER TABLE ONLY check_in_conflict
     ADD CONSTRAINT one_conflict_per_check_in UNIQUE (show_id, second_id);
 
 ALTER TABLE ONLY webhook_delivery
@@ -3189,14 +3177,26 @@ ALTER TABLE ONLY price
 ALTER TABLE ONLY price_plan
     ADD CONSTRAINT price_plan_pkey PRIMARY KEY (show_id);
 
-ALTER TABLE ONLY price_rules
-    ADD CONSTRAINT price_rules_pkey PRIMARY KEY (show_id, id);
+ALTER TABLE ONLY price_rules_history
+    ADD CONSTRAINT price_rules_history_pkey PRIMARY KEY (show_id, id);
+
+ALTER TABLE ONLY reconciliation_run
+    ADD CONSTRAINT reconciliation_run_pkey PRIMARY KEY (gateway);
 
 ALTER TABLE ONLY refresh_token
     ADD CONSTRAINT refresh_token_pkey PRIMARY KEY (hash);
 
 ALTER TABLE ONLY refund
     ADD CONSTRAINT refund_pkey PRIMARY KEY (show_id, number, attempt, id);
+
+ALTER TABLE ONLY report_refund
+    ADD CONSTRAINT report_refund_pkey PRIMARY KEY (show_id, number, attempt, refund);
+
+ALTER TABLE ONLY report_seat
+    ADD CONSTRAINT report_seat_pkey PRIMARY KEY (show_id, number, seat);
+
+ALTER TABLE ONLY report_stage
+    ADD CONSTRAINT report_stage_pkey PRIMARY KEY (show_id, number, stage);
 
 ALTER TABLE ONLY sale
     ADD CONSTRAINT sale_pkey PRIMARY KEY (show_id);
@@ -3216,17 +3216,20 @@ ALTER TABLE ONLY session_cookie
 ALTER TABLE ONLY session
     ADD CONSTRAINT session_pkey PRIMARY KEY (id);
 
-ALTER TABLE ONLY show_move
-    ADD CONSTRAINT show_move_pkey PRIMARY KEY (show_id, revision);
-
 ALTER TABLE ONLY show
     ADD CONSTRAINT show_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY show_terms
     ADD CONSTRAINT show_terms_pkey PRIMARY KEY (show_id, revision);
 
+ALTER TABLE ONLY show_time_change
+    ADD CONSTRAINT show_time_change_pkey PRIMARY KEY (show_id, revision);
+
 ALTER TABLE ONLY signing_key
     ADD CONSTRAINT signing_key_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY stored_message
+    ADD CONSTRAINT stored_message_pkey PRIMARY KEY (notice_id);
 
 ALTER TABLE ONLY ticket_key
     ADD CONSTRAINT ticket_key_pkey PRIMARY KEY (id);
@@ -3245,9 +3248,6 @@ ALTER TABLE ONLY venue
 
 ALTER TABLE ONLY webhook_endpoint
     ADD CONSTRAINT webhook_endpoint_pkey PRIMARY KEY (id);
-
-ALTER TABLE ONLY webhook
-    ADD CONSTRAINT webhook_pkey PRIMARY KEY (gateway, event_id);
 
 ALTER TABLE ONLY webhook_try
     ADD CONSTRAINT webhook_try_pkey PRIMARY KEY (endpoint_id, fact_id, turn);
@@ -3280,11 +3280,9 @@ CREATE INDEX guests_of_an_account ON account USING btree (guest_of) WHERE (guest
 
 CREATE INDEX holds_by_expiry ON booking USING btree (expires_at) WHERE (state = 'held'::booking_state);
 
+CREATE INDEX idempotent_responses_by_age ON idempotent_response USING btree (started_at);
+
 CREATE INDEX journal_of_a_booking ON journal USING btree (show_id, number);
-
-CREATE INDEX kept_answer_by_age ON kept_answer USING btree (started_at);
-
-CREATE INDEX kept_letters_by_age ON kept_letter USING btree (kept_at);
 
 CREATE INDEX listed_shows_by_date ON listing_show USING btree (local_date);
 
@@ -3366,17 +3364,19 @@ CREATE INDEX shows_of_a_pass ON gate_pass_show USING btree (pass_id);
 
 CREATE INDEX shows_of_an_event ON show USING btree (event_id, starts_at);
 
+CREATE INDEX stored_messages_by_age ON stored_message USING btree (stored_at);
+
 CREATE INDEX tickets_given_to ON ticket USING btree (owner_id) WHERE (owner_id IS NOT NULL);
 
 CREATE INDEX tickets_waiting_for ON ticket USING btree (owner_email) WHERE (owner_email IS NOT NULL);
 
 CREATE INDEX venues_of_a_city ON venue USING btree (city_id);
 
-CREATE INDEX webhooks_by_age ON webhook USING btree (came_at);
+CREATE INDEX webhooks_by_age ON gateway_webhook USING btree (received_at);
 
-CREATE INDEX webhooks_dead ON webhook USING btree (came_at) WHERE dead;
+CREATE INDEX webhooks_dead ON gateway_webhook USING btree (received_at) WHERE dead;
 
-CREATE INDEX webhooks_due ON webhook USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX webhooks_due ON gateway_webhook USING btree (due_at) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX words_by_key ON listing_word USING gin (keys) WITH (fastupdate=off);
 
@@ -3387,8 +3387,6 @@ CREATE TRIGGER check_ins_stay BEFORE DELETE OR UPDATE ON check_in FOR EACH STATE
 CREATE TRIGGER invoices_stay BEFORE DELETE OR UPDATE ON invoice FOR EACH ROW EXECUTE FUNCTION invoices_stay();
 
 CREATE TRIGGER journal_balances AFTER INSERT ON journal REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION journal_balances();
-
-CREATE TRIGGER note_moved_show AFTER UPDATE OF starts_at ON show FOR EACH ROW WHEN (((new.starts_at <> old.starts_at) AND (new.revision <> old.revision) AND (NOT new.cancelled))) EXECUTE FUNCTION note_moved_show();
 
 CREATE TRIGGER price_changes_are_never_changed BEFORE DELETE OR UPDATE ON price_change FOR EACH ROW EXECUTE FUNCTION price_changes_are_never_changed();
 
@@ -3405,6 +3403,8 @@ CREATE TRIGGER publish_changed_venue AFTER UPDATE ON venue FOR EACH ROW WHEN ((o
 CREATE TRIGGER publish_new_sale AFTER INSERT ON sale FOR EACH ROW EXECUTE FUNCTION publish_sale();
 
 CREATE TRIGGER publish_prices AFTER INSERT ON price_change REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION publish_prices();
+
+CREATE TRIGGER record_time_change AFTER UPDATE OF starts_at ON show FOR EACH ROW WHEN (((new.starts_at <> old.starts_at) AND (new.revision <> old.revision) AND (NOT new.cancelled))) EXECUTE FUNCTION record_time_change();
 
 CREATE TRIGGER terms_are_never_changed BEFORE DELETE OR UPDATE ON show_terms FOR EACH ROW EXECUTE FUNCTION terms_are_never_changed();
 
@@ -3423,11 +3423,8 @@ ALTER TABLE ONLY hall
 ALTER TABLE ONLY hall
     ADD CONSTRAINT hall_venue_id_fkey FOREIGN KEY (venue_id) REFERENCES venue(id);
 
-ALTER TABLE ONLY kept_letter
-    ADD CONSTRAINT kept_letter_notice_id_fkey FOREIGN KEY (notice_id) REFERENCES notice(id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY layout_keeper
-    ADD CONSTRAINT layout_keeper_hash_fkey FOREIGN KEY (hash) REFERENCES layout(hash);
+ALTER TABLE ONLY layout_organiser
+    ADD CONSTRAINT layout_organiser_hash_fkey FOREIGN KEY (hash) REFERENCES layout(hash);
 
 ALTER TABLE ONLY listing_show
     ADD CONSTRAINT listing_show_event_id_fkey FOREIGN KEY (event_id) REFERENCES listing(event_id) ON DELETE CASCADE;
@@ -3441,8 +3438,8 @@ ALTER TABLE ONLY price_change
 ALTER TABLE ONLY price_plan
     ADD CONSTRAINT price_plan_show_id_fkey FOREIGN KEY (show_id) REFERENCES show(id);
 
-ALTER TABLE ONLY price_rules
-    ADD CONSTRAINT price_rules_show_id_fkey FOREIGN KEY (show_id) REFERENCES show(id);
+ALTER TABLE ONLY price_rules_history
+    ADD CONSTRAINT price_rules_history_show_id_fkey FOREIGN KEY (show_id) REFERENCES show(id);
 
 ALTER TABLE ONLY price
     ADD CONSTRAINT price_show_id_fkey FOREIGN KEY (show_id) REFERENCES show(id);
@@ -3467,6 +3464,9 @@ ALTER TABLE ONLY show
 
 ALTER TABLE ONLY show_terms
     ADD CONSTRAINT show_terms_show_id_fkey FOREIGN KEY (show_id) REFERENCES show(id);
+
+ALTER TABLE ONLY stored_message
+    ADD CONSTRAINT stored_message_notice_id_fkey FOREIGN KEY (notice_id) REFERENCES notice(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY venue
     ADD CONSTRAINT venue_city_id_fkey FOREIGN KEY (city_id) REFERENCES city(id);

@@ -32,7 +32,7 @@ routes = RouteTable(tag="pages", bare=True)
 async def get_mail_list(request: Request) -> Response:
     """Mails that would have been sent, newest first."""
     rows = await _notices(request).kept_letters()
-    letters = [{**row, "at": f"{row['kept_at']:%H:%M:%S} UTC"} for row in rows]
+    letters = [{**row, "at": f"{row['stored_at']:%H:%M:%S} UTC"} for row in rows]
     return _page(request, title="Mail", letters=letters, letter=None)
 
 

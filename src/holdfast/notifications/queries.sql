@@ -28,7 +28,7 @@ ON CONFLICT DO NOTHING;
 
 -- name: move_of_show
 -- No row: the change was not of its time.
-SELECT starts_before, starts_at FROM show_move WHERE show_id = $1 AND revision = $2;
+SELECT starts_before, starts_at FROM show_time_change WHERE show_id = $1 AND revision = $2;
 
 -- name: people_of_show
 -- A page of the show's tickets and whose they are; no row: there are no more. Who gave theirs back after $4,
@@ -113,17 +113,18 @@ UPDATE notice
                  FOR UPDATE SKIP LOCKED);
 
 -- name: keep_letter
-INSERT INTO kept_letter (notice_id, subject, letter) VALUES ($1, $2, $3)
-ON CONFLICT (notice_id) DO UPDATE SET subject = excluded.subject, letter = excluded.letter, kept_at = now();
+INSERT INTO stored_message (notice_id, subject, message) VALUES ($1, $2, $3)
+ON CONFLICT (notice_id) DO UPDATE
+        SET subject = excluded.subject, message = excluded.message, stored_at = now();
 
 -- name: kept_letters
-  SELECT notice.id, notice.kind, notice.address, notice.name, kept_letter.subject, kept_letter.kept_at
-    FROM kept_letter JOIN notice ON notice.id = kept_letter.notice_id
-ORDER BY kept_letter.kept_at DESC, notice.id DESC
+  SELECT notice.id, notice.kind, notice.address, notice.name, stored_message.subject, stored_message.stored_at
+    FROM stored_message JOIN notice ON notice.id = stored_message.notice_id
+ORDER BY stored_message.stored_at DESC, notice.id DESC
    LIMIT $1;
 
 -- name: kept_letter
-SELECT letter FROM kept_letter WHERE notice_id = $1;
+SELECT message FROM stored_message WHERE notice_id = $1;
 
 -- name: newest
   SELECT *
@@ -152,7 +153,7 @@ SELECT count(*) FILTER (WHERE state = 'queued') AS queued, count(*) FILTER (WHER
  WHERE due_at IS NOT NULL OR state = 'dead';
 
 -- name: forget_letters
-DELETE FROM kept_letter WHERE kept_at < now() - $1 * interval '1 h';
+DELETE FROM stored_message WHERE stored_at < now() - $1 * interval '1 h';
 
 -- name: forget_notices
 -- Those that are dead are kept: a person has not looked yet.

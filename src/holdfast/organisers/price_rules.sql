@@ -40,7 +40,7 @@ ON CONFLICT (show_id) DO UPDATE
 DELETE FROM price_plan WHERE show_id = $1;
 
 -- name: keep_rules
-INSERT INTO price_rules (show_id, rules, actor_id) VALUES ($1, $2::text::jsonb, $3);
+INSERT INTO price_rules_history (show_id, rules, actor_id) VALUES ($1, $2::text::jsonb, $3);
 
 -- name: looked
 -- Without a time to look again it is never, or when its show is changed.

@@ -89,7 +89,7 @@ RETURNING revision;
          array(SELECT category FROM price WHERE show_id = card.show_id ORDER BY category) AS categories,
          array(SELECT price_minor FROM price WHERE show_id = card.show_id ORDER BY category) AS prices,
          count(*) OVER () AS total
-    FROM show_card AS card
+    FROM show_detail AS card
    WHERE ($1::bigint IS NULL OR card.organiser_id = $1)
      AND ($4::bigint IS NULL OR card.event_id = $4)
      AND ($5::bigint IS NULL OR card.show_id = $5)

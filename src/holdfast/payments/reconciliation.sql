@@ -48,14 +48,14 @@ SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::tex
 
 -- name: note
 -- How far we are; a shorter look back than last time does not move the mark.
-INSERT INTO books_compared (gateway, since_at, began_at, ended_at, seen, settled)
+INSERT INTO reconciliation_run (gateway, since_at, began_at, ended_at, seen, settled)
 VALUES ($1, $2, $3, now(), $4, $5)
     ON CONFLICT (gateway) DO UPDATE
    SET since_at = excluded.since_at, began_at = excluded.began_at, ended_at = excluded.ended_at,
        seen = excluded.seen, settled = excluded.settled;
 
 -- name: compared
-SELECT *, now() AS now FROM books_compared WHERE gateway = $1;
+SELECT *, now() AS now FROM reconciliation_run WHERE gateway = $1;
 
 -- name: now
 SELECT now();
@@ -71,6 +71,6 @@ SELECT pg_advisory_unlock(hashtext('holdfast books'), hashtext($1));
 -- For the gauges: what waits, and what waits for people.
 SELECT (SELECT count(*) FROM payment WHERE due_at IS NOT NULL) AS payments_under_way,
        (SELECT count(*) FROM payment WHERE due_at IS NOT NULL AND step = 'watch') AS payments_watched,
-       (SELECT count(*) FROM webhook WHERE due_at IS NOT NULL) AS webhooks_due,
-       (SELECT count(*) FROM webhook WHERE dead) AS webhooks_dead,
+       (SELECT count(*) FROM gateway_webhook WHERE due_at IS NOT NULL) AS webhooks_due,
+       (SELECT count(*) FROM gateway_webhook WHERE dead) AS webhooks_dead,
        (SELECT count(*) FROM payment_difference) AS payment_differences;

@@ -86,7 +86,7 @@ class WebhookPage(Struct, frozen=True, kw_only=True):
     copies: int  # how often it came
     tries: int
     reason: str | None  # why it could not be settled
-    came_at: datetime
+    received_at: datetime
     due_at: datetime | None  # when it is tried again
     done_at: datetime | None
 

@@ -228,7 +228,7 @@ def _due(row: Any) -> Due:
 
 def _page(row: Any) -> WebhookPage:
     copied = ("gateway", "event_id", "kind", "attempt", "copies", "tries", "reason")
-    times = ("came_at", "due_at", "done_at")
+    times = ("received_at", "due_at", "done_at")
     return WebhookPage(
         booking_id=booking_id((row["show_id"], row["number"], row["attempt"])),
         state="dead" if row["dead"] else "due" if row["due_at"] else "done",

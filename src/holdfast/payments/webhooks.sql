@@ -28,8 +28,8 @@ WITH asked AS (
              LIMIT 1)) AS p ON true
     WINDOW same AS (PARTITION BY a.event_id ORDER BY a.ord)
 ), stored AS (
-    INSERT INTO webhook AS w (gateway, event_id, kind, show_id, number, attempt, reference, body, copies,
-                              tries, due_at, done_at)
+    INSERT INTO gateway_webhook AS w (gateway, event_id, kind, show_id, number, attempt, reference, body,
+                                      copies, tries, due_at, done_at)
     SELECT $1, event_id, kind, show_id, number, attempt, reference, body, copies,
            (verdict = 'look')::int,
            CASE verdict WHEN 'look' THEN now() + $13 * interval '1 s'
@@ -51,77 +51,77 @@ WITH asked AS (
 -- name: settle
 -- What looking into many came to: a reason, or none. One that was tried often enough is dead; one that has
 -- been settled by somebody else meanwhile stays as it is.
-   UPDATE webhook
+   UPDATE gateway_webhook AS w
       SET done_at = CASE WHEN a.reason IS NULL THEN now() END, reason = a.reason,
           due_at = CASE WHEN a.reason IS NOT NULL AND tries <= $4 THEN due_at END,
           dead = a.reason IS NOT NULL AND tries > $4
      FROM unnest($1::text[], $2::text[], $3::text[]) AS a (gateway, event_id, reason)
-    WHERE webhook.gateway = a.gateway AND webhook.event_id = a.event_id AND webhook.due_at IS NOT NULL
-RETURNING webhook.event_id, webhook.dead;
+    WHERE w.gateway = a.gateway AND w.event_id = a.event_id AND w.due_at IS NOT NULL
+RETURNING w.event_id, w.dead;
 
 -- name: settle_due
 -- Those that waited for somebody who was charging, and have nothing left to do: many at once, unread.
 WITH due AS (
-      SELECT webhook.gateway, webhook.event_id
-        FROM webhook JOIN payment USING (show_id, number, attempt)
-       WHERE webhook.due_at <= now() AND webhook.tries = 0 AND payment.step IN ('paid', 'returned')
-         AND coalesce(webhook.reference = payment.reference, true)
+      SELECT w.gateway, w.event_id
+        FROM gateway_webhook AS w JOIN payment USING (show_id, number, attempt)
+       WHERE w.due_at <= now() AND w.tries = 0 AND payment.step IN ('paid', 'returned')
+         AND coalesce(w.reference = payment.reference, true)
        LIMIT $1
-         FOR UPDATE OF webhook SKIP LOCKED
+         FOR UPDATE OF w SKIP LOCKED
 )
-   UPDATE webhook SET done_at = now(), due_at = NULL
+   UPDATE gateway_webhook AS w SET done_at = now(), due_at = NULL
      FROM due
-    WHERE webhook.gateway = due.gateway AND webhook.event_id = due.event_id
-RETURNING webhook.event_id;
+    WHERE w.gateway = due.gateway AND w.event_id = due.event_id
+RETURNING w.event_id;
 
 -- name: take_due
 -- Those that somebody should look into, oldest first, now ours. When it is their turn again is written
 -- before anybody looks: who dies over one has failed like everybody else.
 WITH due AS (
       SELECT gateway, event_id
-        FROM webhook
+        FROM gateway_webhook
        WHERE due_at <= now()
     ORDER BY due_at
        LIMIT $1
          FOR UPDATE SKIP LOCKED
 )
-   UPDATE webhook
+   UPDATE gateway_webhook AS w
       SET tries = tries + 1,
           due_at = now() + ($2::int[])[least(tries + 1, cardinality($2))] * interval '1 s'
      FROM due
-    WHERE webhook.gateway = due.gateway AND webhook.event_id = due.event_id
-RETURNING webhook.gateway, webhook.event_id, webhook.kind, webhook.show_id, webhook.number, webhook.attempt,
-          webhook.reference;
+    WHERE w.gateway = due.gateway AND w.event_id = due.event_id
+RETURNING w.gateway, w.event_id, w.kind, w.show_id, w.number, w.attempt,
+          w.reference;
 
 -- name: take
 -- This one, whatever became of it before: as if it had just come.
-   UPDATE webhook
+   UPDATE gateway_webhook
       SET tries = 1, due_at = now() + $3 * interval '1 s', done_at = NULL, dead = false, reason = NULL
     WHERE gateway = $1 AND event_id = $2
 RETURNING gateway, event_id, kind, show_id, number, attempt, reference;
 
 -- name: webhook
-SELECT * FROM webhook WHERE gateway = $1 AND event_id = $2;
+SELECT * FROM gateway_webhook WHERE gateway = $1 AND event_id = $2;
 
 -- name: newest
 -- A page of them, newest first: dead, due, or all.
   SELECT *
-    FROM webhook
+    FROM gateway_webhook
    WHERE CASE $1 WHEN 'dead' THEN dead WHEN 'due' THEN due_at IS NOT NULL ELSE true END
-ORDER BY came_at DESC, event_id
+ORDER BY received_at DESC, event_id
   OFFSET $2
    LIMIT $3;
 
 -- name: named
 -- Every gateway's with this name.
-SELECT gateway, event_id FROM webhook WHERE event_id = $1;
+SELECT gateway, event_id FROM gateway_webhook WHERE event_id = $1;
 
 -- name: dead
-SELECT gateway, event_id FROM webhook WHERE dead ORDER BY came_at;
+SELECT gateway, event_id FROM gateway_webhook WHERE dead ORDER BY received_at;
 
 -- name: forget
 -- Done, and of long ago: a copy that comes now finds its payment settled, and is done at once again.
-DELETE FROM webhook
- WHERE (gateway, event_id) IN (SELECT gateway, event_id FROM webhook
-                                WHERE came_at < now() - $1 * interval '1 s' AND done_at IS NOT NULL
+DELETE FROM gateway_webhook
+ WHERE (gateway, event_id) IN (SELECT gateway, event_id FROM gateway_webhook
+                                WHERE received_at < now() - $1 * interval '1 s' AND done_at IS NOT NULL
                                 LIMIT $2);

@@ -63,7 +63,7 @@ ORDER BY attempt;
   SELECT *
     FROM refund_detail AS c
    WHERE ($1::bigint IS NULL
-          OR EXISTS (SELECT 1 FROM show_card AS s WHERE s.show_id = c.show_id AND s.organiser_id = $1))
+          OR EXISTS (SELECT 1 FROM show_detail AS s WHERE s.show_id = c.show_id AND s.organiser_id = $1))
      AND ($2::text IS NULL OR c.state = $2::refund_state)
      AND ($3::bigint IS NULL OR c.show_id = $3)
      AND (c.asked_at, c.show_id, c.number, c.attempt, c.id) < ($4, $5, $6, $7, $8)

@@ -9,7 +9,7 @@ SELECT show_id, number,
 
 -- name: add_seats
 -- Sold before, or sold and given back: stays as it is.
-INSERT INTO figure_seat (show_id, number, seat, category, currency, price_minor, base_minor, fee_minor,
+INSERT INTO report_seat (show_id, number, seat, category, currency, price_minor, base_minor, fee_minor,
                          tax_minor, sold_at, returned_at)
 SELECT *
   FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
@@ -18,12 +18,12 @@ SELECT *
 
 -- name: return_seats
 -- Of bookings: a seat, or all (NULL). Returned before: stays as it was. Twice in here: the first time counts.
-UPDATE figure_seat AS sold
+UPDATE report_seat AS sold
    SET returned_at = given.at, price_minor = 0, base_minor = 0, fee_minor = 0, tax_minor = 0
   FROM (SELECT one.show_id, one.number, one.seat, min(back.at) AS at
           FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::timestamptz[])
                AS back (show_id, number, seat, at)
-          JOIN figure_seat AS one ON one.show_id = back.show_id AND one.number = back.number
+          JOIN report_seat AS one ON one.show_id = back.show_id AND one.number = back.number
            AND one.seat = coalesce(back.seat, one.seat)
          GROUP BY one.show_id, one.number, one.seat) AS given
  WHERE sold.show_id = given.show_id AND sold.number = given.number AND sold.seat = given.seat
@@ -31,15 +31,15 @@ UPDATE figure_seat AS sold
 
 -- name: add_stages
 -- The first time counts, here and there.
-INSERT INTO figure_stage (show_id, number, stage, at)
+INSERT INTO report_stage (show_id, number, stage, at)
 SELECT show_id, number, stage::booking_state, min(at)
   FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::timestamptz[]) AS a (show_id, number, stage, at)
  GROUP BY show_id, number, stage
-    ON CONFLICT (show_id, number, stage) DO UPDATE SET at = excluded.at WHERE figure_stage.at > excluded.at;
+    ON CONFLICT (show_id, number, stage) DO UPDATE SET at = excluded.at WHERE report_stage.at > excluded.at;
 
 -- name: set_refunds
 -- The newest fact counts, here and there.
-INSERT INTO figure_refund (show_id, number, attempt, refund, amount_minor, currency, state, fact_id)
+INSERT INTO report_refund (show_id, number, attempt, refund, amount_minor, currency, state, fact_id)
 SELECT DISTINCT ON (show_id, number, attempt, refund)
        show_id, number, attempt, refund, amount, currency, state::refund_state, fact_id
   FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::text[], $7::text[],
@@ -48,23 +48,23 @@ SELECT DISTINCT ON (show_id, number, attempt, refund)
  ORDER BY show_id, number, attempt, refund, fact_id DESC
     ON CONFLICT (show_id, number, attempt, refund)
     DO UPDATE SET state = excluded.state, fact_id = excluded.fact_id
-    WHERE figure_refund.fact_id <= excluded.fact_id;
+    WHERE report_refund.fact_id <= excluded.fact_id;
 
 -- name: lock
 -- Whoever hears facts waits meanwhile: what they would change could be what is just being written anew.
-LOCK TABLE figure_seat, figure_stage, figure_refund IN SHARE ROW EXCLUSIVE MODE;
+LOCK TABLE report_seat, report_stage, report_refund IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: shows_sold
 SELECT DISTINCT show_id FROM booking ORDER BY show_id;
 
 -- name: forget_seats
-DELETE FROM figure_seat WHERE show_id = $1;
+DELETE FROM report_seat WHERE show_id = $1;
 
 -- name: forget_stages
-DELETE FROM figure_stage WHERE show_id = $1;
+DELETE FROM report_stage WHERE show_id = $1;
 
 -- name: forget_refunds
-DELETE FROM figure_refund WHERE show_id = $1;
+DELETE FROM report_refund WHERE show_id = $1;
 
 -- name: seats_of_ledger
 -- Every seat that was ever sold. A seat that its booking has not got any more was given back when its ticket
@@ -86,7 +86,7 @@ DELETE FROM figure_refund WHERE show_id = $1;
 ORDER BY ticket.number, ticket.seat;
 
 -- name: rebuild_stages
-INSERT INTO figure_stage (show_id, number, stage, at)
+INSERT INTO report_stage (show_id, number, stage, at)
 SELECT move.show_id, move.number, move.state, min(move.at)
   FROM booking_move AS move
   JOIN booking USING (show_id, number)
@@ -95,7 +95,7 @@ SELECT move.show_id, move.number, move.state, min(move.at)
 
 -- name: rebuild_refunds
 -- Facts up to now say what the ledger says; the next ones are newer than any of them.
-INSERT INTO figure_refund (show_id, number, attempt, refund, amount_minor, currency, state, fact_id)
+INSERT INTO report_refund (show_id, number, attempt, refund, amount_minor, currency, state, fact_id)
 SELECT refund.show_id, refund.number, refund.attempt, refund.id, refund.amount_minor, payment.currency,
        refund.state, 0
   FROM refund
@@ -110,20 +110,20 @@ SELECT count(DISTINCT number) AS held,
        count(*) FILTER (WHERE stage = 'cancelled') AS cancelled,
        count(*) FILTER (WHERE stage = 'failed') AS failed,
        count(*) FILTER (WHERE stage = 'refunded') AS refunded
-  FROM figure_stage
+  FROM report_stage
  WHERE show_id = ANY ($1);
 
 -- name: seat_counts
 SELECT count(*) FILTER (WHERE returned_at IS NULL) AS sold,
        count(*) FILTER (WHERE returned_at IS NOT NULL) AS returned
-  FROM figure_seat
+  FROM report_seat
  WHERE show_id = ANY ($1);
 
 -- name: revenue
   SELECT category, currency, count(*) AS seats, sum(price_minor)::bigint AS amount_minor,
          sum(base_minor)::bigint AS base_minor, sum(fee_minor)::bigint AS fee_minor,
          sum(tax_minor)::bigint AS tax_minor
-    FROM figure_seat
+    FROM report_seat
    WHERE show_id = ANY ($1) AND returned_at IS NULL
 GROUP BY category, currency
 ORDER BY category, currency;
@@ -131,16 +131,16 @@ ORDER BY category, currency;
 -- name: refunds
   SELECT currency, count(*) AS refunds, sum(amount_minor)::bigint AS amount_minor,
          coalesce(sum(amount_minor) FILTER (WHERE state = 'done'), 0)::bigint AS done_minor
-    FROM figure_refund
+    FROM report_refund
    WHERE show_id = ANY ($1)
 GROUP BY currency
 ORDER BY currency;
 
 -- name: minutes
 WITH moved AS (
-    SELECT sold_at AS at, 1 AS sold, 0 AS returned FROM figure_seat WHERE show_id = $1
+    SELECT sold_at AS at, 1 AS sold, 0 AS returned FROM report_seat WHERE show_id = $1
      UNION ALL
-    SELECT returned_at, 0, 1 FROM figure_seat WHERE show_id = $1 AND returned_at IS NOT NULL)
+    SELECT returned_at, 0, 1 FROM report_seat WHERE show_id = $1 AND returned_at IS NOT NULL)
   SELECT date_trunc('minute', at) AS begins_at, sum(sold)::int AS sold, sum(returned)::int AS returned
     FROM moved
    WHERE $2::timestamptz IS NULL OR at >= $2
@@ -174,7 +174,7 @@ SELECT id, title FROM event WHERE id = $1 AND ($2::bigint IS NULL OR organiser_i
          SELECT count(*) FILTER (WHERE returned_at IS NULL) AS sold,
                 count(*) FILTER (WHERE returned_at IS NOT NULL) AS returned,
                 sum(price_minor) AS amount
-           FROM figure_seat WHERE figure_seat.show_id = show.id) AS sums ON true
+           FROM report_seat WHERE report_seat.show_id = show.id) AS sums ON true
    WHERE show.event_id = $1
 ORDER BY show.starts_at, show.id;
 
@@ -182,7 +182,7 @@ ORDER BY show.starts_at, show.id;
 -- A page of everything that was sold, in the order of the key.
   SELECT show_id, number, seat, category, currency, price_minor, base_minor, fee_minor, tax_minor, sold_at,
          returned_at
-    FROM figure_seat
+    FROM report_seat
    WHERE show_id = ANY ($1) AND (show_id, number, seat) > ($2, $3, $4)
 ORDER BY show_id, number, seat
    LIMIT $5;

@@ -31,7 +31,7 @@ class Mine:
     seats: list[str]
     amount_minor: int
     currency: str
-    show: Any  # a row of show_card
+    show: Any  # a row of show_detail
     expires_at: datetime
 
 

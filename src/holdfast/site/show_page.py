@@ -154,7 +154,7 @@ def _page_of(facts: Told, spoken: Words) -> dict[str, Any]:
 
 
 async def _told(app: Any, show_id: int) -> Told:
-    row = await app.catalogue.show_card(show_id)
+    row = await app.catalogue.show_detail(show_id)
     show = await app.catalogue.show_on_sale(show_id)
     event = await app.catalogue.event(row["event_id"])
     venue = await app.catalogue.venue(row["venue_id"])

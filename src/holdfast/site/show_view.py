@@ -59,7 +59,7 @@ class ListedRow:
 class Told:
     """The page of a show: what its template is told."""
 
-    row: Mapping[str, Any]  # of show_card
+    row: Mapping[str, Any]  # of show_detail
     event: Any
     venue: Mapping[str, Any]
     show: ShowOnSale

@@ -9,12 +9,12 @@ DROP VIEW IF EXISTS issued_ticket, ticket_for_refund CASCADE;
 -- A ticket with its buyer and the way it is checked.
 CREATE VIEW issued_ticket AS
 SELECT ticket.show_id, ticket.number, ticket.seat, ticket.serial, ticket.edition, ticket.binding,
-       coalesce(door.codes, 'fixed') AS codes,
+       coalesce(entry_policy.codes, 'fixed') AS codes,
        booking.owner_id AS booked_by, ticket.owner_id, ticket.owner_email,
        ticket.issued_at, ticket.voided_at, ticket.used_at, ticket.is_inside
   FROM ticket
   JOIN payable_booking AS booking USING (show_id, number)
-  LEFT JOIN door USING (show_id);
+  LEFT JOIN entry_policy USING (show_id);
 
 -- What a refund must know of a ticket.
 CREATE VIEW ticket_for_refund AS
@@ -55,15 +55,15 @@ BEGIN
 END $$;
 
 -- How a show's tickets are checked; the defaults, if nothing was set.
-CREATE OR REPLACE FUNCTION door_of(p_show bigint) RETURNS door LANGUAGE plpgsql STABLE AS $$
+CREATE OR REPLACE FUNCTION entry_policy_of(p_show bigint) RETURNS entry_policy LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    v_door door;
+    v_policy entry_policy;
 BEGIN
-    SELECT * INTO v_door FROM door WHERE show_id = p_show;
+    SELECT * INTO v_policy FROM entry_policy WHERE show_id = p_show;
     IF NOT FOUND THEN
-        v_door := ROW(p_show, 'fixed', true)::door;
+        v_policy := ROW(p_show, 'fixed', true)::entry_policy;
     END IF;
-    RETURN v_door;
+    RETURN v_policy;
 END $$;
 
 -- A scan moved the visitor in or out (NULL: neither), and used the ticket at this time (NULL: did not). The

@@ -60,8 +60,8 @@ WITH noted AS (
 SELECT add_fact($1, $2, 'tickets.sent_again', jsonb_build_object('account_id', $4::bigint)) FROM noted;
 
 -- name: door
-SELECT codes, reentry FROM door WHERE show_id = $1;
+SELECT codes, reentry FROM entry_policy WHERE show_id = $1;
 
 -- name: set_door
-INSERT INTO door (show_id, codes, reentry) VALUES ($1, $2, $3)
+INSERT INTO entry_policy (show_id, codes, reentry) VALUES ($1, $2, $3)
 ON CONFLICT (show_id) DO UPDATE SET codes = excluded.codes, reentry = excluded.reentry;

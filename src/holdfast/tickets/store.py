@@ -190,7 +190,7 @@ class Tickets:
         return await self._occasions.get(show_id)
 
     async def occasion(self, show_id: int) -> Occasion:
-        card = await self._catalogue.show_card(show_id)
+        card = await self._catalogue.show_detail(show_id)
         venue = await self._catalogue.venue(card["venue_id"])
         cities = {city.slug: city.name for city in await self._catalogue.cities()}
         return Occasion(

@@ -1,6 +1,6 @@
 -- name: start_key
 -- The first request with a key starts; for every later one nothing is inserted and nothing comes back.
-     INSERT INTO kept_answer (caller, route, key_hash, body_hash)
+     INSERT INTO idempotent_response (caller, route, key_hash, body_hash)
      VALUES ($1, $2, $3, $4)
 ON CONFLICT DO NOTHING
   RETURNING attempt;
@@ -9,15 +9,15 @@ ON CONFLICT DO NOTHING
 -- What became of the first request. `is_dead` when it has not finished within $4 seconds.
 SELECT body_hash, attempt, answer,
        answer IS NULL AND started_at < now() - make_interval(secs => $4) AS is_dead
-  FROM kept_answer
+  FROM idempotent_response
  WHERE caller = $1
    AND route = $2
    AND key_hash = $3;
 
 -- name: take_over_key
 -- Of many who find the same dead attempt, one takes over; the others see that the attempt has moved on.
-   UPDATE kept_answer
-      SET attempt = nextval('kept_answer_attempt'), started_at = now()
+   UPDATE idempotent_response
+      SET attempt = nextval('idempotent_response_attempt'), started_at = now()
     WHERE caller = $1
       AND route = $2
       AND key_hash = $3
@@ -27,7 +27,7 @@ RETURNING attempt;
 
 -- name: keep_answer
 -- An attempt that was taken over keeps nothing: the answer belongs to who took over.
-UPDATE kept_answer
+UPDATE idempotent_response
    SET answer = $5
  WHERE caller = $1
    AND route = $2
@@ -37,7 +37,7 @@ UPDATE kept_answer
 
 -- name: forget_key
 -- The attempt gave an answer that is not kept; the next request with this key starts anew.
-DELETE FROM kept_answer
+DELETE FROM idempotent_response
  WHERE caller = $1
    AND route = $2
    AND key_hash = $3
@@ -48,14 +48,14 @@ DELETE FROM kept_answer
 -- Oldest first, a bounded number at a time; another purge's rows are skipped.
 WITH old AS (
   SELECT caller, route, key_hash
-    FROM kept_answer
+    FROM idempotent_response
    WHERE started_at < now() - make_interval(secs => $1)
 ORDER BY started_at
    LIMIT $2
      FOR UPDATE SKIP LOCKED
 )
-DELETE FROM kept_answer
+DELETE FROM idempotent_response
  USING old
- WHERE kept_answer.caller = old.caller
-   AND kept_answer.route = old.route
-   AND kept_answer.key_hash = old.key_hash;
+ WHERE idempotent_response.caller = old.caller
+   AND idempotent_response.route = old.route
+   AND idempotent_response.key_hash = old.key_hash;
