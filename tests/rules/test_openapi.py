@@ -16,7 +16,7 @@ from holdfast.app import ROUTES
 from holdfast.catalogue import NoSuchShow
 from holdfast.holds import SeatsTaken
 from holdfast.web.caller import Role
-from holdfast.web.openapi import document
+from holdfast.web.openapi import TAGS, document
 from holdfast.web.problems import pages
 from holdfast.web.responses import answer, read
 from holdfast.web.routing import Route
@@ -150,6 +150,9 @@ class TestTheWholeDocument:
 
     def test_every_operation_has_a_summary_of_one_line(self) -> None:
         assert [one["operationId"] for one in operations() if not 0 < len(one["summary"]) <= 110] == []
+
+    def test_every_tag_is_described(self) -> None:
+        assert {tag["name"]: tag.get("description") for tag in WHOLE["tags"]} == TAGS
 
     def test_every_reference_leads_somewhere(self) -> None:
         assert all(resolved({"$ref": reference}, WHOLE) for reference in references(WHOLE))

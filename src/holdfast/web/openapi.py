@@ -53,6 +53,18 @@ Browse events, hold seats, pay, get tickets. JSON in snake_case, times in RFC 33
 Every error is a problem+json (RFC 9457) with a stable `code`; its `type` links to a page that explains it.
 Send an `Idempotency-Key` with every POST: a retry with the same key acts once and gets the same response.
 """
+TAGS = {
+    "sale": "Hold seats, extend a hold, list and cancel bookings.",
+    "payments": "Pay a booking, follow the payment, get refund quotes and invoices.",
+    "tickets": "Tickets of a booking: codes, PDF, calendar entry, transfer to another person.",
+    "seat map": "Layout and live state of a show's seats.",
+    "catalogue": "Cities, venues, events and shows that are on sale.",
+    "search": "Search by words, place, date and price; suggestions while typing.",
+    "people": "Accounts: sign up, log in, refresh tokens, change password and language.",
+    "gate": "Check-in at the door, for scanners with a gate pass.",
+    "notices": "E-mails and text messages to buyers.",
+    "admin": "For organisers: venues, layouts, events, shows, prices, blocks, gate passes, refunds, reports.",
+}
 STATUS_WORDS = {
     200: "OK",
     201: "Created",
@@ -66,8 +78,8 @@ HEADER_PARAMETERS: Json = {
         "in": "header",
         "required": False,
         "description": "1 to 255 visible ASCII characters; new for each new request, the same for a retry.",
+        # Without an example: the reference page would send it with every request, and keys must be new.
         "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
-        "example": "5f3c9a52-6d0b-4f7e-9d1c-2f1f4b8f7c11",
     },
     "If-None-Match": {
         "name": "If-None-Match",
@@ -106,7 +118,7 @@ def document(routes: Iterable[Route]) -> Json:
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": API}],
-        "tags": [{"name": tag} for tag in dict.fromkeys(route.tag for route in documented)],
+        "tags": tags(documented),
         "paths": dict(paths),
         "components": {
             "schemas": schemas.components,
@@ -116,6 +128,13 @@ def document(routes: Iterable[Route]) -> Json:
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
         },
     }
+
+
+def tags(routes: Iterable[Route]) -> list[Json]:
+    """In the order of `TAGS`, then any other tag."""
+    used = {route.tag for route in routes}
+    described = [{"name": tag, "description": text} for tag, text in TAGS.items() if tag in used]
+    return described + [{"name": tag} for tag in sorted(used - set(TAGS))]
 
 
 class Schemas:
