@@ -15,6 +15,7 @@ from bench.figure import Figure
 from bench.front import Browse, Edge, browse, edge
 from bench.load import Load, Run, run
 from bench.stage import Q, Stage, shows, stage, tokens, workers
+from holdfast.engines.postgres import require_row
 from tests.support.shows import API, a_layout
 from tests.support.watched_show import audience
 
@@ -154,7 +155,7 @@ async def _asked(on: Stage) -> dict[str, int]:
     await asyncio.sleep(1.5)  # a connection of the ledger tells what it did a second later
     told = (await on.app.redis.call("INFO", "commandstats")).decode()
     counts = [line.split("calls=")[1].split(",")[0] for line in told.splitlines() if _is_script(line)]
-    row = await on.app.postgres.fetchrow(Q.asked_of_ledger)
+    row = require_row(await on.app.postgres.fetchrow(Q.asked_of_ledger))
     return {"scripts": sum(map(int, counts)), **dict(row)}
 
 

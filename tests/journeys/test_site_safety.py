@@ -12,6 +12,7 @@ import pytest
 import holdfast.site.pages as site_routes
 from holdfast.app import ROUTES, App
 from holdfast.bookings import from_public_id
+from holdfast.engines.postgres import require_row
 from holdfast.site.templates_env import edition
 from holdfast.web.asgi import Application
 from holdfast.web.routing import Route
@@ -216,7 +217,7 @@ async def test_no_other_site_speaks_for_whoever_is_there(
 
 async def everything(app: App, named: dict[str, str]) -> list[Any]:
     """Whatever a form could change."""
-    rows = [await app.postgres.fetchrow(CHANGED.format(table=table)) for table in TABLES]
+    rows = [require_row(await app.postgres.fetchrow(CHANGED.format(table=table))) for table in TABLES]
     show_id, _ = from_public_id(named["{booking}"])
     return [*(tuple(row) for row in rows), (await app.seatmap.newest(show_id)).states]
 

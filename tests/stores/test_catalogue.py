@@ -16,7 +16,7 @@ from holdfast.config import Config
 from holdfast.demo.programme import DAYS
 from holdfast.demo.seed import DemoFacts, populate
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, require_row
 from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
@@ -79,11 +79,11 @@ async def test_who_knows_a_later_revision_gets_it(app: App, a_show: AShow) -> No
 async def test_a_change_moves_the_sale_with_it(app: App, a_show: AShow) -> None:
     show_id, opens_at = await a_show(10), datetime.now(UTC) + timedelta(hours=5)
     schedule = ShowEditor(app.postgres, Catalogue(app.postgres), app.config, Scope(0, is_admin=True))
-    before = await app.postgres.fetchrow("SELECT * FROM sale WHERE show_id = $1", show_id)
+    before = require_row(await app.postgres.fetchrow("SELECT * FROM sale WHERE show_id = $1", show_id))
 
     await schedule.change_show(show_id, ShowChange(opens_at=opens_at, owner_seats_max=3))
 
-    after = await app.postgres.fetchrow("SELECT * FROM sale WHERE show_id = $1", show_id)
+    after = require_row(await app.postgres.fetchrow("SELECT * FROM sale WHERE show_id = $1", show_id))
     assert (after["opens_at"], after["owner_seats_max"], after["revision"]) == (opens_at, 3, 2)
     assert after["epoch"] > before["epoch"]
 
@@ -218,8 +218,10 @@ async def test_the_demo_has_an_early_price_and_a_concert_priced_by_demand(app: A
 
 async def test_the_demo_plays_in_the_future_only(app: App, facts: DemoFacts) -> None:
     ids = [show["id"] for show in facts.shows]
-    span = await app.postgres.fetchrow(
-        "SELECT min(starts_at) AS first, max(starts_at) AS last FROM show WHERE id = ANY ($1)", ids
+    span = require_row(
+        await app.postgres.fetchrow(
+            "SELECT min(starts_at) AS first, max(starts_at) AS last FROM show WHERE id = ANY ($1)", ids
+        )
     )
 
     assert span["first"] > datetime.now(UTC)

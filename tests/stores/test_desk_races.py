@@ -20,6 +20,7 @@ from holdfast.app import App
 from holdfast.bookings import from_public_id
 from holdfast.bookings.opening import asked
 from holdfast.catalogue.store import store_layout
+from holdfast.engines.postgres import require_row
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
 from holdfast.layouts import Layout, LayoutBody
@@ -215,7 +216,7 @@ async def test_a_hold_that_is_being_opened_is_waited_for(app: App) -> None:
         return bool(await app.postgres.fetchval(sql))
 
     async with app.postgres.transaction() as tx:
-        row = await tx.fetchrow(LEDGER.open_holds, *asked([opening], time.monotonic()).arguments)
+        row = require_row(await tx.fetchrow(LEDGER.open_holds, *asked([opening], time.monotonic()).arguments))
         changing = asyncio.create_task(desk.take_over(till.show, LayoutChange(layout_hash=layout.hash)))
         await until(somebody_waits)
 

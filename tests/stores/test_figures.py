@@ -13,6 +13,7 @@ import pytest
 from holdfast.app import App
 from holdfast.bookings import Booking, State
 from holdfast.checkin.verdict import Way
+from holdfast.engines.postgres import require_row
 from holdfast.holds import SeatsTaken
 from holdfast.holds.jobs import SaleDuties
 from holdfast.layouts import Layout, LayoutBody
@@ -105,8 +106,9 @@ async def a_booking_moves(app: App, show_id: int, chance: random.Random, mine: l
 
 async def by_the_ledger(app: App, show_id: int) -> dict[str, Any]:
     """The same sums, over bookings, moves, tickets and refunds themselves."""
-    row = await app.postgres.fetchrow(
-        """
+    row = require_row(
+        await app.postgres.fetchrow(
+            """
         SELECT (SELECT count(*) FROM booking WHERE show_id = $1) AS held,
                (SELECT count(DISTINCT number) FROM payment WHERE show_id = $1) AS paying,
                (SELECT count(*) FROM booking WHERE show_id = $1 AND confirmed_at IS NOT NULL) AS confirmed,
@@ -122,7 +124,8 @@ async def by_the_ledger(app: App, show_id: int) -> dict[str, Any]:
                (SELECT coalesce(sum(amount_minor), 0)::bigint FROM refund
                  WHERE show_id = $1 AND state = 'done') AS done
         """,
-        show_id,
+            show_id,
+        )
     )
     return dict(row)
 

@@ -7,7 +7,7 @@ import pytest
 from starlette.responses import Response
 
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, require_row
 from holdfast.errors import KeyReused, StillProcessing
 from holdfast.web.idempotency import DEAD_AFTER_S, KEPT_S, Keys, KeyUse, purge_keys
 from holdfast.web.responses import answer
@@ -68,7 +68,8 @@ async def test_nothing_of_an_answer_can_be_read_in_the_table(
     keys: Keys, postgres: Postgres, use: KeyUse
 ) -> None:
     await keys.once(use, Call(answer(200, {"refresh_token": "very-secret"})))
-    row = await postgres.fetchrow("SELECT * FROM idempotent_response WHERE key_hash = $1", use.key_hash)
+    found = await postgres.fetchrow("SELECT * FROM idempotent_response WHERE key_hash = $1", use.key_hash)
+    row = require_row(found)
 
     assert b"very-secret" not in row["answer"]
 

@@ -8,6 +8,7 @@ from holdfast.app import App
 from holdfast.audit.gateway_statement import OurPayment, TheirPayment, disagreements, strangers
 from holdfast.audit.money import MONEY_CHECKS
 from holdfast.bookings import Booking
+from holdfast.engines.postgres import require_row
 from holdfast.refunds.refund import What
 from tests.support.own_engines import hold
 from tests.support.paid_bookings import a_refund, an_ask, bought, violations
@@ -122,7 +123,7 @@ class TestTheGateway:
         assert self.check in await found(till)
 
     async def test_that_gave_back_what_we_know_nothing_of_is_found(self, app: App, till: Till) -> None:
-        row = await app.postgres.fetchrow("SELECT * FROM payment WHERE show_id = $1", till.show)
+        row = require_row(await app.postgres.fetchrow("SELECT * FROM payment WHERE show_id = $1", till.show))
         await app.saga_runner.gateway.refund(
             key="by somebody else", reference=row["reference"], amount_minor=100, currency="EUR"
         )

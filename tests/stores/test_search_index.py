@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, require_row
 from holdfast.layouts import Layout
 from holdfast.organisers.forms import CityChange, EventChange, VenueChange
 from holdfast.organisers.scope import Scope
@@ -301,10 +301,12 @@ async def uses(app: App, word: str) -> int | None:
 
 async def listed(app: App, event_id: int) -> tuple[float, int, int]:
     """Its popularity, upside down; and the seats taken and wanted in its shows."""
-    row = await app.postgres.fetchrow(
-        "SELECT unpopular, sum(taken)::int AS taken, sum(wanted)::int AS wanted"
-        "  FROM listing JOIN listing_show USING (event_id) WHERE event_id = $1 GROUP BY unpopular",
-        event_id,
+    row = require_row(
+        await app.postgres.fetchrow(
+            "SELECT unpopular, sum(taken)::int AS taken, sum(wanted)::int AS wanted"
+            "  FROM listing JOIN listing_show USING (event_id) WHERE event_id = $1 GROUP BY unpopular",
+            event_id,
+        )
     )
     return row["unpopular"], row["taken"], row["wanted"]
 

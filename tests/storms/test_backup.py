@@ -16,6 +16,7 @@ import pytest
 from holdfast.app import open_app
 from holdfast.config import Config
 from holdfast.engines.embedded.folder import DataFolder
+from holdfast.engines.postgres import require_row
 from holdfast.sandbox import secret_in
 from holdfast.web.caller import Role
 from tests.support import shows as cast
@@ -134,8 +135,10 @@ async def test_what_was_sold_is_there_again_and_the_sale_goes_on(tmp_path: Path,
         (fan,) = await stage.fans(1)
         payer = Payer(fan)
         await payer.pays(await payer.holds(show, "H-1"))
-        new = await stage.app.postgres.fetchrow(
-            "SELECT number, state FROM booking WHERE show_id = $1 AND owner_id = $2", show, fan.account_id
+        new = require_row(
+            await stage.app.postgres.fetchrow(
+                "SELECT number, state FROM booking WHERE show_id = $1 AND owner_id = $2", show, fan.account_id
+            )
         )
         assert (new["number"] > last + 100_000, new["state"]) == (True, "confirmed")
         assert set(await let_in(stage, show, before)) == {"admitted"}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import httpx2
 
+from holdfast.engines.postgres import require_row
 from tests.support.box_office import Office, started
 from tests.support.shows import API, Fan, a_layout
 from tests.support.wait import until
@@ -37,10 +38,12 @@ async def test_everybody_is_refunded_once_whoever_dies(stage: Office, is_full: b
     said = json.loads(output)
     assert (second.returncode, said["bookings"], said["refunded"]) == (0, bookings, bookings), said
     await stage.settled()
-    counts = await stage.app.postgres.fetchrow(
-        "SELECT count(*) AS refunds, count(DISTINCT number) AS bookings FROM refund"
-        " WHERE show_id = $1 AND state = 'done' AND why = 'show'",
-        show,
+    counts = require_row(
+        await stage.app.postgres.fetchrow(
+            "SELECT count(*) AS refunds, count(DISTINCT number) AS bookings FROM refund"
+            " WHERE show_id = $1 AND state = 'done' AND why = 'show'",
+            show,
+        )
     )
     assert tuple(counts) == (bookings, bookings)
     print(

@@ -2,12 +2,14 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from holdfast.web.caller import Role
+
+if TYPE_CHECKING:
+    from holdfast.engines.postgres import Row
 
 LANGUAGES = ("en", "de", "hi")  # that we can write to people in; the first is for everybody else
 WISHES_MAX = 20
@@ -44,7 +46,7 @@ class SignedIn:
     refresh_token: str
 
 
-def account_of(row: Mapping[str, Any]) -> Account:
+def account_of(row: "Row") -> Account:
     return Account(
         account_id=row["id"],
         email=row["email"],

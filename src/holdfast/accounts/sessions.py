@@ -18,7 +18,7 @@ from holdfast.accounts.errors import EmailTaken
 from holdfast.accounts.store import Accounts
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Transaction, require_row
 from holdfast.engines.sql import Queries
 from holdfast.web.caller import Role
 
@@ -78,7 +78,9 @@ class Sessions:
         """A guest, and the cookie that speaks for it; TooManyRequests where one address opens very many."""
         await self._people.count_guest(address)
         async with self._postgres.transaction() as tx:
-            row = await tx.fetchrow(Q.add_guest, guest_email(secrets.token_hex(12)), GUEST_NAME, locale)
+            row = require_row(
+                await tx.fetchrow(Q.add_guest, guest_email(secrets.token_hex(12)), GUEST_NAME, locale)
+            )
             return await self._cookie(tx, row["id"])
 
     async def name_guest(self, visit: Session, *, email: str, name: str) -> None:
@@ -116,13 +118,13 @@ class Sessions:
     async def log_out(self, visit: Session) -> None:
         await self._people.end_session(visit.session_id)
 
-    async def _become(self, tx: Any, guest: Session, email: str, name: str, hashed: str) -> Any:
+    async def _become(self, tx: Transaction, guest: Session, email: str, name: str, hashed: str) -> Any:
         try:
             return await tx.fetchrow(Q.become_account, guest.account_id, email, name, hashed)
         except asyncpg.UniqueViolationError:  # somebody else signed up with it in this instant
             raise EmailTaken from None
 
-    async def _cookie(self, tx: Any, account_id: int) -> str:
+    async def _cookie(self, tx: Transaction, account_id: int) -> str:
         session_id = await self._people.open_visit(tx, account_id)
         cookie = secrets.token_urlsafe(COOKIE_BYTES)
         await tx.execute(Q.add_cookie, digest(cookie), session_id)

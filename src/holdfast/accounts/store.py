@@ -28,7 +28,7 @@ from holdfast.accounts.token import LEEWAY_S, SigningKey, Tokens, claims_for, si
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.lua import Script
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Transaction, require_row
 from holdfast.engines.redis import Redis
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy, TokenExpired, TokenInvalid
@@ -178,7 +178,7 @@ class Accounts:
     async def hashed(self, password: str) -> str:
         return await self._threads.run(passwords.hashed, password)
 
-    async def add(self, tx: Any, *, email: str, name: str, hashed: str, locale: str) -> Any:
+    async def add(self, tx: Transaction, *, email: str, name: str, hashed: str, locale: str) -> Any:
         """The row of a new fan, in the caller's transaction; None: the address is taken."""
         return await tx.fetchrow(Q.add_account, normal_email(email), name, hashed, Role.FAN, locale)
 
@@ -199,7 +199,7 @@ class Accounts:
         known = row["password_hash"] if row is not None else None
         # Somebody we do not know, or a guest, costs a hash like everybody: the time tells nothing either.
         fits = await self._threads.run(passwords.matches, known or passwords.NOBODY, password)
-        if known is None or not fits:
+        if row is None or known is None or not fits:
             raise BadCredentials
         await self._give_back_tries(tries)
         if passwords.is_dated(known):
@@ -213,7 +213,7 @@ class Accounts:
         async with self._postgres.transaction() as tx:
             used = await tx.fetchrow(Q.use_refresh_token, hashed)
             if used is not None:
-                row = await tx.fetchrow(Q.account_by_id, used["account_id"])
+                row = require_row(await tx.fetchrow(Q.account_by_id, used["account_id"]))
                 await tx.execute(Q.extend_session, used["session_id"], self._config.refresh_ttl_s)
                 return await self._signed_in(tx, account_of(row), used["session_id"])
         raise await self._unusable(hashed)
@@ -303,7 +303,7 @@ class Accounts:
             ids.update((row["email"], row["id"]) for row in rows)
         return [ids[normal_email(a.email)] for a in accounts]
 
-    async def open_visit(self, tx: Any, account_id: int) -> int:
+    async def open_visit(self, tx: Transaction, account_id: int) -> int:
         """A session, in the caller's transaction; its number."""
         session_id: int = await tx.fetchval(Q.open_session, account_id, self._config.refresh_ttl_s)
         await tx.execute(Q.end_surplus_sessions, account_id, self._config.sessions_max)
@@ -312,10 +312,10 @@ class Accounts:
     async def end_session(self, session_id: int) -> None:
         await self._end_session(session_id, "logout")
 
-    async def _open_session(self, tx: Any, account: Account) -> SignedIn:
+    async def _open_session(self, tx: Transaction, account: Account) -> SignedIn:
         return await self._signed_in(tx, account, await self.open_visit(tx, account.account_id))
 
-    async def _signed_in(self, tx: Any, account: Account, session_id: int) -> SignedIn:
+    async def _signed_in(self, tx: Transaction, account: Account, session_id: int) -> SignedIn:
         refresh_token = secrets.token_urlsafe(REFRESH_TOKEN_BYTES)
         await tx.execute(Q.add_refresh_token, digest(refresh_token), session_id, self._config.refresh_ttl_s)
         caller = Caller(account.account_id, account.role, session_id)

@@ -18,7 +18,7 @@ from holdfast.engines.batch import Batcher
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.fault_injection import fault_points
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import AGAIN, Postgres
+from holdfast.engines.postgres import AGAIN, Postgres, Transaction, require_row
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
 
@@ -66,7 +66,7 @@ class Bookings:
                     # With the connection in hand: a row that waited for one has lost that time.
                     sent = asked(openings, time.monotonic())
                     with fault_points("ledger.open"):
-                        row = await connection.fetchrow(Q.open_holds, *sent.arguments)
+                        row = require_row(await connection.fetchrow(Q.open_holds, *sent.arguments))
                 break
             except AGAIN:
                 metrics.add("ledger_retries_total")
@@ -175,7 +175,9 @@ class Bookings:
         """The number of the block; or the seats that somebody has."""
         for _ in range(TRIES_MAX):
             try:
-                row = await self._postgres.fetchrow(Q.block, show_id, sorted(seats), note, actor_id)
+                row = require_row(
+                    await self._postgres.fetchrow(Q.block, show_id, sorted(seats), note, actor_id)
+                )
             except (*AGAIN, asyncpg.UniqueViolationError):
                 continue
             return int(row["number"]) if row["number"] is not None else tuple(row["taken"])
@@ -209,7 +211,7 @@ class Bookings:
         return [row["show_id"] for row in await self._postgres.fetch(Q.shows_with_moves, since_s, limit)]
 
 
-async def set_sale(tx: Any, **sale: Any) -> None:
+async def set_sale(tx: Transaction, **sale: Any) -> None:
     """Part of the catalogue's transaction that creates or changes a show."""
     names = ("show_id", "opens_at", "closes_at", "cancelled", "owner_seats_max", "revision")
     await tx.execute(Q.set_sale, *(sale[name] for name in names))

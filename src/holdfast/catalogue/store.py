@@ -21,7 +21,7 @@ from holdfast.catalogue.event import City, Event, Hall, Kind
 from holdfast.catalogue.responses import Asked
 from holdfast.catalogue.show import OrphanRule, ShowOnSale
 from holdfast.engines.cache import Cache
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Queryable
 from holdfast.engines.sql import Queries
 from holdfast.layouts import Layout, LayoutBody, NoSuchLayout, canonical
 from holdfast.pricing import PLAIN, Coming, RefundPolicy, Terms
@@ -192,7 +192,7 @@ class Catalogue:
         return await asyncio.to_thread(lambda: Layout.build(msgspec.json.decode(body, type=LayoutBody)))
 
 
-async def store_layout(tx: Any, layout: Layout) -> None:
+async def store_layout(tx: Queryable, layout: Layout) -> None:
     body = canonical(layout.source()).decode()
     await tx.execute(Q.add_layout, layout.hash, layout.name, body, layout.seat_count)
 

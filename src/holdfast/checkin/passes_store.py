@@ -12,7 +12,7 @@ from holdfast.catalogue import BadWindow, NoSuchShow
 from holdfast.checkin.errors import BadPassCode, DeviceTaken, NoSuchPass, NotAGateAccount
 from holdfast.checkin.passes import UPLOAD_GRACE_S, NewPass, PassPage
 from holdfast.checkin.verdict import in_utc
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, require_row
 from holdfast.engines.sql import Queries
 from holdfast.web.caller import Caller, Role
 
@@ -39,7 +39,7 @@ class Passes:
 
     async def make(self, organiser_id: int | None, new: NewPass) -> tuple[PassPage, str | None]:
         """The pass, and its code, which is told once; None: an account signs in with its password."""
-        times = await self._postgres.fetchrow(Q.show_times, new.shows, organiser_id)
+        times = require_row(await self._postgres.fetchrow(Q.show_times, new.shows, organiser_id))
         if times["known"] != len(set(new.shows)):
             raise NoSuchShow
         starts_at = in_utc(new.starts_at or times["starts_at"] - EARLY)

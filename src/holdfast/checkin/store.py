@@ -169,7 +169,7 @@ class CheckInStore:
     async def counts(self, show_ids: Sequence[int]) -> list[ShowCount]:
         tickets = {row["show_id"]: row for row in await self._postgres.fetch(Q.count_tickets, show_ids)}
         scans = await self._postgres.fetch(Q.count_scans, show_ids)
-        conflicts = dict(await self._postgres.fetch(Q.count_conflicts, show_ids))
+        conflicts = {row[0]: row[1] for row in await self._postgres.fetch(Q.count_conflicts, show_ids)}
         return [
             ShowCount(
                 show_id=show_id,

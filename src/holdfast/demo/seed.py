@@ -41,6 +41,7 @@ from holdfast.demo.programme import (
 )
 from holdfast.demo.repertoire import EVENTS
 from holdfast.demo.stadium import stadium
+from holdfast.engines.postgres import Queryable, Transaction
 from holdfast.engines.sql import Queries
 from holdfast.holds import claim_id
 from holdfast.layouts import Layout
@@ -147,7 +148,7 @@ async def _halls(app: "App") -> dict[tuple[str, str], DemoHall]:
     }
 
 
-async def _layout(tx: Any, name: str) -> str:
+async def _layout(tx: Transaction, name: str) -> str:
     layout = Layout.build(LAYOUTS[name]())
     await store_layout(tx, layout)
     return layout.hash
@@ -336,7 +337,7 @@ class Seed:
             terms=terms_of(city, KINDS[title]),
         )
 
-    async def _to_come(self, tx: Any) -> list[Any]:
+    async def _to_come(self, tx: Queryable) -> list[Any]:
         rows: list[Any] = await tx.fetch(Q.shows_to_come, [hall.id for hall in self._halls.values()])
         return rows
 

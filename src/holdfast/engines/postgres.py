@@ -6,9 +6,9 @@ have been carried out (EngineDown.unknown), and who needs to know asks again wit
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 import asyncpg
 
@@ -40,6 +40,44 @@ LOST = (
 AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
 
 
+if TYPE_CHECKING:
+    PooledConnection = asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+
+
+class Row(Protocol):
+    """A row of a result, by the names of its columns: a Record, or a mapping in a test."""
+
+    def __getitem__(self, column: str, /) -> Any: ...
+    def keys(self) -> Iterable[str]: ...
+
+
+class Queryable(Protocol):
+    """Runs statements: the pool (each on its own), a connection, or a transaction."""
+
+    async def fetch(self, sql: str, /, *args: object) -> list[asyncpg.Record]: ...
+    async def fetchrow(self, sql: str, /, *args: object) -> asyncpg.Record | None: ...
+    async def fetchval(self, sql: str, /, *args: object) -> Any: ...
+    async def execute(self, sql: str, /, *args: object) -> str: ...
+    async def executemany(self, sql: str, rows: list[tuple[object, ...]], /) -> None: ...
+
+
+class Transaction(Queryable, Protocol):
+    """One connection for several statements, which take effect together or not at all."""
+
+    async def fetch(
+        self, sql: str, /, *args: object, timeout: float | None = None
+    ) -> list[asyncpg.Record]: ...
+
+    def transaction(self) -> AbstractAsyncContextManager[object]:
+        """Open a savepoint inside the transaction."""
+
+
+def require_row(row: asyncpg.Record | None) -> asyncpg.Record:
+    """The row of a statement that always returns one."""
+    assert row is not None, "the statement returned no row"
+    return row
+
+
 class Postgres:
     def __init__(
         self, url: str, *, pool_max: int, timeout_s: float, settings: Mapping[str, str] | None = None
@@ -66,7 +104,7 @@ class Postgres:
                 pool.terminate()
 
     @asynccontextmanager
-    async def lease(self) -> AsyncIterator[Any]:
+    async def lease(self) -> AsyncIterator[Transaction]:
         """A connection; engine trouble inside the block becomes EngineDown."""
         pool = await self._ready()
         try:
@@ -82,12 +120,12 @@ class Postgres:
             await self._give_back(pool, connection)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Any]:
+    async def transaction(self) -> AsyncIterator[Transaction]:
         async with self.lease() as connection, connection.transaction():
             yield connection
 
     @asynccontextmanager
-    async def planned_anew(self) -> AsyncIterator[Any]:
+    async def planned_anew(self) -> AsyncIterator[Transaction]:
         """A transaction for a few large steps: each is planned for the tables as they are now.
 
         The plan that a connection keeps of a statement may be of a time when its tables were nearly empty,
@@ -97,11 +135,11 @@ class Postgres:
             await tx.execute(Q.plan_anew)
             yield tx
 
-    async def fetch(self, sql: str, *args: object) -> list[Any]:
+    async def fetch(self, sql: str, *args: object) -> list[asyncpg.Record]:
         async with self.lease() as connection:
             return list(await connection.fetch(sql, *args))
 
-    async def fetchrow(self, sql: str, *args: object) -> Any:
+    async def fetchrow(self, sql: str, *args: object) -> asyncpg.Record | None:
         async with self.lease() as connection:
             return await connection.fetchrow(sql, *args)
 
@@ -143,7 +181,7 @@ class Postgres:
             self._down_until = time.monotonic() + DOWN_FOR_S
             raise EngineDown("ledger") from error
 
-    async def _give_back(self, pool: asyncpg.Pool, connection: Any) -> None:
+    async def _give_back(self, pool: asyncpg.Pool, connection: "PooledConnection") -> None:
         try:
             await pool.release(connection, timeout=2)
         except (*LOST, asyncpg.PostgresError):

@@ -15,7 +15,7 @@ mail that comes once more, with the same Message-ID.
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -33,6 +33,9 @@ from holdfast.outbox import (
     TicketsSentAgain,
     TicketTransferred,
 )
+
+if TYPE_CHECKING:
+    from holdfast.engines.postgres import Row
 
 # How long after a failed try the next one is; after the last, it is dead: 16 hours in all.
 PAUSES_S = (5, 15, 60, 300, 900, 1800, 3600, 7200, 14_400, 28_800)
@@ -212,7 +215,7 @@ class SenderBody(Struct, forbid_unknown_fields=True, frozen=True):
     ] = ""
 
 
-def page_of(row: Mapping[str, Any]) -> NoticePage:
+def page_of(row: "Row") -> NoticePage:
     number = row["number"]
     copied = ("address", "locale", "show_id", "tries", "reason", "written_at", "due_at", "ended_at")
     return NoticePage(
@@ -225,7 +228,7 @@ def page_of(row: Mapping[str, Any]) -> NoticePage:
     )
 
 
-def due_of(row: Mapping[str, Any]) -> Due:
+def due_of(row: "Row") -> Due:
     known = {name: row[name] for name in Due.__struct_fields__}
     return Due(
         **known

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, require_row
 from holdfast.engines.sql import Queries
 from holdfast.notifications.errors import NoSuchNotice
 from holdfast.notifications.notice import (
@@ -180,7 +180,7 @@ class NotificationStore:
         await self._postgres.execute(Q.set_sender, organiser_id, sender.from_name.strip(), sender.reply_to)
 
     async def counts(self) -> dict[str, int]:
-        return dict(await self._postgres.fetchrow(Q.counts))
+        return dict(require_row(await self._postgres.fetchrow(Q.counts)))
 
     async def forget(self, limit: int) -> int:
         letters = await self._postgres.execute(Q.forget_letters, float(self._config.mail_keep_h))

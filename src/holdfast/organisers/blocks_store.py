@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 
 from holdfast.claim import Claim, Part
-from holdfast.engines.postgres import AGAIN, Postgres
+from holdfast.engines.postgres import AGAIN, Postgres, require_row
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
 from holdfast.holds import HoldService, TooManyBlocks
@@ -99,7 +99,7 @@ class Blocks:
         self, show_id: int, seats: Sequence[int], said: tuple[str, int], release: Release
     ) -> tuple[int | None, Any]:
         async with self._postgres.transaction() as tx:
-            row = await tx.fetchrow(Q.block, show_id, sorted(seats), *said)
+            row = require_row(await tx.fetchrow(Q.block, show_id, sorted(seats), *said))
             if row["number"] is not None:
                 await tx.execute(Q.set_release, show_id, row["number"], release.at, release.hours_before)
         return row["number"], row["taken"]

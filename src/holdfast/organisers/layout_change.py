@@ -9,13 +9,12 @@ written anew with another epoch, so that viewers take a snapshot.
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from holdfast.bookings import block_in, lock_sale, taken_seats
 from holdfast.catalogue import Catalogue
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Transaction
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy, Invalid
 from holdfast.layouts import (
@@ -86,7 +85,7 @@ class Relayout:
             return old, old
         return old, await self._schedule.open_layout(change.layout_hash)
 
-    async def _locked(self, tx: Any, show_id: int, old: Layout) -> ShowRow:
+    async def _locked(self, tx: Transaction, show_id: int, old: Layout) -> ShowRow:
         show = await self._schedule.row(tx, show_id)
         if show.layout_hash != old.hash:
             raise Busy(retry_after_s=1)  # somebody has changed it since we looked

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.bookings import reprice_sale, seats_by_category
 from holdfast.catalogue import Catalogue, NoSuchShow, Times, moving_of, terms_of
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Transaction
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
 from holdfast.layouts import Layout
@@ -127,7 +127,7 @@ class PriceRulesStore:
         """Before the transaction: it may take a connection of its own."""
         return (await self._catalogue.show_of(show_id, self._keeper.organiser_id)).layout
 
-    async def _show(self, tx: Any, show_id: int, layout: Layout) -> Any:
+    async def _show(self, tx: Transaction, show_id: int, layout: Layout) -> Any:
         show = await tx.fetchrow(Q.show, show_id, self._keeper.organiser_id)
         if show is None:
             raise NoSuchShow(show_id=show_id)
@@ -161,18 +161,18 @@ async def put_off(postgres: Postgres, show_id: int, pause_s: float) -> None:
     await postgres.execute(Q.put_off, show_id, pause_s)
 
 
-async def rules_of(tx: Any, show_id: int) -> PriceRules | None:
+async def rules_of(tx: Transaction, show_id: int) -> PriceRules | None:
     row = await tx.fetchrow(Q.plan, show_id)
     return _rules(row) if row else None
 
 
-async def look_again(tx: Any, show_id: int) -> None:
+async def look_again(tx: Transaction, show_id: int) -> None:
     """Part of the transaction that changes a show's times or layout."""
     await tx.execute(Q.look_again, show_id)
 
 
 async def keep_changes(
-    tx: Any, show: tuple[int, int], changed: Mapping[str, tuple[int | None, int]], actor_id: int
+    tx: Transaction, show: tuple[int, int], changed: Mapping[str, tuple[int | None, int]], actor_id: int
 ) -> None:
     """Audit rows of prices that an organiser has set, by category: what it was and what it is."""
     was, now = [old for old, _ in changed.values()], [new for _, new in changed.values()]
@@ -187,7 +187,7 @@ def _refuse_bad(rules: PriceRules, show: Any, counted: Counted) -> None:
     counted.terms.check(floors(rules))
 
 
-async def _counted(tx: Any, show: Any, layout: Layout) -> Counted:
+async def _counted(tx: Transaction, show: Any, layout: Layout) -> Counted:
     terms = terms_of(await tx.fetchrow(SHOP.terms, show["id"], show["revision"]))
     by_letter = await seats_by_category(tx, show["id"], layout.category_of)
     names = [category.name for category in layout.categories]
@@ -204,12 +204,12 @@ async def _counted(tx: Any, show: Any, layout: Layout) -> Counted:
     )
 
 
-async def _prices(tx: Any, show_id: int) -> dict[str, int]:
+async def _prices(tx: Transaction, show_id: int) -> dict[str, int]:
     return {row["category"]: row["price_minor"] for row in await tx.fetch(SCHEDULE.prices, show_id)}
 
 
 async def _follow(
-    tx: Any,
+    tx: Transaction,
     show: Any,
     counted: Counted,
     rules: PriceRules | None,
@@ -245,7 +245,7 @@ async def _follow(
     return True
 
 
-async def _looked(tx: Any, show: Any, counted: Counted, rules: PriceRules, pause_s: float) -> None:
+async def _looked(tx: Transaction, show: Any, counted: Counted, rules: PriceRules, pause_s: float) -> None:
     """Write down what is told of the next step by time, and when to look again."""
     told: dict[str, Coming | None] = {
         rule.category: coming(rule, counted.at, counted.starts_at, counted.sold(rule.category))

@@ -24,7 +24,7 @@ from holdfast.catalogue import (
     sale_state,
 )
 from holdfast.config import Config
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Queryable, Transaction, require_row
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
 from holdfast.layouts import Layout, LayoutInUse, NoSuchLayout
@@ -59,7 +59,7 @@ class PlannedShow:
     orphan_rule: OrphanRule = OrphanRule.WARN
 
 
-async def add_shows(tx: Any, shows: Sequence[PlannedShow]) -> list[int]:
+async def add_shows(tx: Transaction, shows: Sequence[PlannedShow]) -> list[int]:
     """Their numbers, in order; for one show of the API or hundreds of the demo. Nothing is checked here."""
     columns = [
         (
@@ -96,7 +96,7 @@ async def add_shows(tx: Any, shows: Sequence[PlannedShow]) -> list[int]:
     return show_ids
 
 
-async def put_terms(tx: Any, terms: Sequence[tuple[int, int, Terms]]) -> None:
+async def put_terms(tx: Transaction, terms: Sequence[tuple[int, int, Terms]]) -> None:
     """Show, revision and terms of each, in one statement."""
     rows = [
         (
@@ -170,7 +170,7 @@ class ShowEditor:
         return total, [_kept(row) for row in rows]
 
     async def apply(
-        self, tx: Any, show: ShowRow, change: ShowChange, layout: Layout, *, always: bool = False
+        self, tx: Transaction, show: ShowRow, change: ShowChange, layout: Layout, *, always: bool = False
     ) -> int:
         """Write the change of a locked show, as a revision of its own; `always`: even if it says nothing."""
         given = change.given()
@@ -237,18 +237,18 @@ class ShowEditor:
             raise NoSuchLayout(layout=layout_hash)
         return await self._catalogue.layout(layout_hash)
 
-    async def _hall(self, tx: Any, hall_id: int) -> Any:
+    async def _hall(self, tx: Transaction, hall_id: int) -> Any:
         """A hall open to this keeper. Locked, so that two shows made at once see each other's times."""
         if row := await tx.fetchrow(OFFICE.hall, hall_id, self._organiser_id):
             return row
         raise NoSuchHall(hall_id=hall_id)
 
-    async def row(self, tx: Any, show_id: int) -> ShowRow:
+    async def row(self, tx: Queryable, show_id: int) -> ShowRow:
         """One show of this keeper's, locked until the transaction ends."""
         row = await tx.fetchrow(Q.show, show_id, self._organiser_id)
         if row is None:
             raise NoSuchShow(show_id=show_id)
-        terms = await tx.fetchrow(SHOP.terms, show_id, row["revision"])
+        terms = require_row(await tx.fetchrow(SHOP.terms, show_id, row["revision"]))
         rule, policy = OrphanRule(row["orphan_rule"]), policy_of(terms)
         return ShowRow(**{**row, **terms, "orphan_rule": rule, "refund_policy": policy})
 
@@ -274,7 +274,7 @@ def _refuse_ruled(rules: PriceRules | None, prices: Mapping[str, int]) -> None:
         raise PricedByRules(categories=both)
 
 
-async def _refuse_busy_hall(tx: Any, hall_id: int, times: Times, show_id: int) -> None:
+async def _refuse_busy_hall(tx: Transaction, hall_id: int, times: Times, show_id: int) -> None:
     other = await tx.fetchrow(Q.hall_busy, hall_id, times.starts_at, times.ends_at, show_id)
     if other is not None:
         starts_at, ends_at = other["starts_at"].isoformat(), other["ends_at"].isoformat()

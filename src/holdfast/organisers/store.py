@@ -17,7 +17,7 @@ from holdfast.catalogue import (
     policy_of,
     store_layout,
 )
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Queryable, Transaction
 from holdfast.engines.sql import Queries
 from holdfast.errors import Invalid
 from holdfast.layouts import Layout, NoSuchLayout
@@ -160,22 +160,22 @@ class CatalogueEditor:
         total, rows = await page_of(self._postgres, Q.list_events, (self._organiser_id,), asked)
         return total, [_event(row) for row in rows]
 
-    async def _venue(self, tx: Any, venue_id: int) -> KeptVenue:
+    async def _venue(self, tx: Transaction, venue_id: int) -> KeptVenue:
         if row := await tx.fetchrow(Q.venue, venue_id, self._organiser_id):
             return KeptVenue(**row)
         raise NoSuchVenue(venue_id=venue_id)
 
-    async def _own_venue(self, tx: Any, venue_id: int) -> KeptVenue:
+    async def _own_venue(self, tx: Transaction, venue_id: int) -> KeptVenue:
         venue = await self._venue(tx, venue_id)
         self._refuse_unless_own(venue.organiser_id)
         return venue
 
-    async def _layout(self, tx: Any, layout_hash: str) -> Any:
+    async def _layout(self, tx: Queryable, layout_hash: str) -> Any:
         if row := await tx.fetchrow(Q.layout, layout_hash, self._organiser_id):
             return row
         raise NoSuchLayout(layout=layout_hash)
 
-    async def _event(self, tx: Any, event_id: int) -> KeptEvent:
+    async def _event(self, tx: Transaction, event_id: int) -> KeptEvent:
         if row := await tx.fetchrow(Q.event, event_id, self._organiser_id):
             return _event(row)
         raise NoSuchEvent(event_id=event_id)

@@ -6,14 +6,16 @@ away, renamed or given another meaning. So a consumer of today reads facts of ye
 fields it does not know are left aside, a kind it does not know is an `Other`.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from msgspec import Struct
 
 from holdfast.bookings import public_id
+
+if TYPE_CHECKING:
+    from holdfast.engines.postgres import Row
 
 
 class Body(Struct, frozen=True, kw_only=True):
@@ -339,7 +341,7 @@ class Fact(Struct, frozen=True, kw_only=True):
         return f"{self.show_id}:{self.number or ''}"
 
 
-def fact_of(row: Mapping[str, Any]) -> Fact:
+def fact_of(row: "Row") -> Fact:
     """From a row of the outbox with its booking's: what the outbox does not carry is read there."""
     kind, number = row["kind"], row["number"]
     values = msgspec.json.decode(row["body"]) if row["body"] else {}
@@ -356,7 +358,7 @@ def fact_of(row: Mapping[str, Any]) -> Fact:
     )
 
 
-def _of_booking(kind: str, row: Mapping[str, Any]) -> dict[str, Any]:
+def _of_booking(kind: str, row: "Row") -> dict[str, Any]:
     if row["owner_id"] is None:
         return {}
     if not kind.startswith("booking."):

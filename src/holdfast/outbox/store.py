@@ -16,7 +16,7 @@ from holdfast.config import Config
 from holdfast.engines.bus import Bus, BusPlace
 from holdfast.engines.buses import open_bus
 from holdfast.engines.errors import OperatorError
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Transaction, require_row
 from holdfast.engines.sql import Queries
 from holdfast.outbox.consumer import Consumer, Parked, Turn, pause_s
 from holdfast.outbox.fact import Body, Fact, fact_of
@@ -33,17 +33,17 @@ SETTLE_MORE_S = 0.05  # the same, when there is something to tell meanwhile
 SETTLE_LOOK_S = 0.005
 
 
-async def tell(tx: Any, show_id: int, body: Body, number: int | None = None) -> None:
+async def tell(tx: Transaction, show_id: int, body: Body, number: int | None = None) -> None:
     """Part of the transaction that makes the fact true."""
     await tx.execute(Q.tell, show_id, number, body.KIND, msgspec.json.encode(body).decode())
 
 
-async def consume_once(tx: Any, group: str, fact_id: int) -> bool:
+async def consume_once(tx: Transaction, group: str, fact_id: int) -> bool:
     """Part of the transaction that acts on the fact. False: that was done before, do nothing."""
     return await tx.fetchval(Q.consume_once, group, fact_id) is not None
 
 
-async def consume_many(tx: Any, group: str, fact_ids: Sequence[int]) -> set[int]:
+async def consume_many(tx: Transaction, group: str, fact_ids: Sequence[int]) -> set[int]:
     """The same for several: those to act on now."""
     return {row["fact_id"] for row in await tx.fetch(Q.consume_many, group, list(fact_ids))}
 
@@ -57,7 +57,7 @@ class Outbox:
     async def bus(self) -> Bus:
         """The log of this ledger's facts, wherever the operator wants it."""
         if self._bus is None:
-            config, row = self._config, await self._postgres.fetchrow(Q.log)
+            config, row = self._config, require_row(await self._postgres.fetchrow(Q.log))
             self._bus = open_bus(
                 BusPlace(
                     url=config.bus_url or config.redis_url,
@@ -78,7 +78,7 @@ class Outbox:
     async def settle(self, limit: int) -> int:
         """Find out how far nothing can appear in between any more, and write it down."""
         async with self._postgres.planned_anew() as tx:
-            settled = int((await tx.fetchrow(Q.log))["settled_id"])
+            settled = int((require_row(await tx.fetchrow(Q.log)))["settled_id"])
             ids = [row["id"] for row in await tx.fetch(Q.ids_after, settled, limit)]
         until = run_from(settled, ids)
         if ids and until < ids[-1]:

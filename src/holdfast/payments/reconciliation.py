@@ -19,7 +19,7 @@ import structlog
 
 from holdfast.bookings import public_id
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Transaction, require_row
 from holdfast.engines.sql import Queries
 from holdfast.payments.differences import (
     WATCHED_LONG_S,
@@ -117,7 +117,7 @@ class Reconciliation:
 
     async def count(self) -> None:
         """What waits, for the graphs."""
-        for name, value in dict(await self._postgres.fetchrow(Q.figures)).items():
+        for name, value in dict(require_row(await self._postgres.fetchrow(Q.figures))).items():
             metrics.measure(name, value)
 
     # ── beneath ───────────────────────────────────────────────────────────────────────
@@ -184,7 +184,7 @@ class Reconciliation:
             await tx.execute(Q.note, name, since, began, outcome.seen, outcome.settled)
         metrics.add("payments_settled_by_books_total", outcome.settled)
 
-    async def _keep(self, tx: Any, left: Sequence[Difference]) -> None:
+    async def _keep(self, tx: Transaction, left: Sequence[Difference]) -> None:
         columns = ([getattr(one, name) for one in left] for name in KEPT)
         await tx.execute(Q.keep, self.gateway.name, *columns)
         for one in left:

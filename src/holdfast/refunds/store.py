@@ -12,7 +12,7 @@ from holdfast.claim import Claim
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import AGAIN, Postgres
+from holdfast.engines.postgres import AGAIN, Postgres, require_row
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
 from holdfast.refunds.refund import Cancellation, Decision, Refund, RefundAsk, RefundState
@@ -125,7 +125,7 @@ class RefundStore:
 
     async def waiting(self) -> tuple[int, int]:
         """(by hand, asked)"""
-        row = await self._postgres.fetchrow(Q.waiting)
+        row = require_row(await self._postgres.fetchrow(Q.waiting))
         return row["by_hand"], row["asked"]
 
     async def ledger_now(self) -> datetime:
@@ -149,7 +149,7 @@ class RefundStore:
         return [Claim(row["claim_id"], row["owner_id"], tuple(row["seats"])) for row in rows]
 
     async def cancellation(self, show_id: int) -> Cancellation:
-        row = await self._postgres.fetchrow(Q.cancellation, show_id)
+        row = require_row(await self._postgres.fetchrow(Q.cancellation, show_id))
         given_up, asked, by_hand, left = (row[name] for name in ("given_up", "asked", "by_hand", "left_over"))
         return Cancellation(
             bookings=given_up + left,

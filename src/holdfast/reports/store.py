@@ -3,13 +3,12 @@
 Every change is of one row by its key and can be made twice: a fact that is told again changes nothing.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
-from typing import Any
 
 from holdfast.bookings import reference
 from holdfast.catalogue import Catalogue, NoSuchEvent
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Row, Transaction, require_row
 from holdfast.engines.sql import Queries
 from holdfast.outbox import Fact
 from holdfast.reports.change import Changes, changes_of
@@ -33,7 +32,7 @@ PAGE = 1_000  # seats that a sheet reads at once
 WRITTEN_AT_ONCE = 5_000
 GATE_MINUTES_MAX = 20_000
 
-Sold = Mapping[str, Any]  # show_id, number, seat, revision, currency, price_minor, sold_at, returned_at
+Sold = Row  # show_id, number, seat, revision, currency, price_minor, sold_at, returned_at
 
 
 class ReportStore:
@@ -128,7 +127,7 @@ class ReportStore:
             yield lines([await self._row(row) for row in rows])
             after = (rows[-1]["show_id"], rows[-1]["number"], rows[-1]["seat"])
 
-    async def _row(self, row: Mapping[str, Any]) -> list[object]:
+    async def _row(self, row: Row) -> list[object]:
         show_id = row["show_id"]
         label = (await self._catalogue.show_on_sale(show_id)).layout.labels[row["seat"]]
         told = {**row, "reference": reference(show_id, row["number"]), "seat": label}
@@ -137,13 +136,13 @@ class ReportStore:
         return [told[name] for name in COLUMNS]
 
     async def _sums(self, show_ids: Sequence[int]) -> SaleFigures:
-        seats = await self._postgres.fetchrow(Q.seat_counts, show_ids)
+        seats = require_row(await self._postgres.fetchrow(Q.seat_counts, show_ids))
         revenue = await self._postgres.fetch(Q.revenue, show_ids)
         refunds = await self._postgres.fetch(Q.refunds, show_ids)
         return SaleFigures(
             seats_sold=seats["sold"],
             seats_returned=seats["returned"],
-            funnel=Funnel(**await self._postgres.fetchrow(Q.funnel, show_ids)),
+            funnel=Funnel(**require_row(await self._postgres.fetchrow(Q.funnel, show_ids))),
             revenue=[Revenue(**row) for row in revenue],
             refunds=[RefundSum(**row) for row in refunds],
         )
@@ -155,7 +154,7 @@ class ReportStore:
         return str(row["title"])
 
 
-async def _sold(tx: Any, changes: Changes) -> list[Sold]:
+async def _sold(tx: Transaction, changes: Changes) -> list[Sold]:
     if not changes.sold:
         return []
     places = sorted({place for place, _, _ in changes.sold})
@@ -177,7 +176,7 @@ async def _sold(tx: Any, changes: Changes) -> list[Sold]:
     ]
 
 
-async def _write(tx: Any, query: str, rows: Sequence[tuple[object, ...]]) -> None:
+async def _write(tx: Transaction, query: str, rows: Sequence[tuple[object, ...]]) -> None:
     """As columns: one statement for all rows."""
     if rows:
         await tx.execute(query, *map(list, zip(*rows, strict=True)))

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Transaction
 from holdfast.engines.sql import Queries
 from holdfast.search.listing import ListedShow, listed_show, listed_venue, listing_of
 from holdfast.search.source import SearchSource
@@ -96,14 +96,14 @@ class SearchIndex:
                 await tx.execute(Q.done, what, ids, [row["version"] for row in rows])
         return len(ids)
 
-    async def _write_counts(self, tx: Any, show_ids: list[int]) -> None:
+    async def _write_counts(self, tx: Transaction, show_ids: list[int]) -> None:
         counts = await self._seatmap.counts_many(show_ids)
         wanted = [counts[i].get("H", 0) + counts[i].get("B", 0) for i in show_ids]
         taken = [w + counts[i].get("X", 0) for i, w in zip(show_ids, wanted, strict=True)]
         rows = await tx.fetch(Q.write_counts, show_ids, taken, wanted)
         await tx.execute(Q.write_popularity, sorted({row["event_id"] for row in rows}))
 
-    async def _write(self, tx: Any, event_ids: list[int]) -> None:
+    async def _write(self, tx: Transaction, event_ids: list[int]) -> None:
         events = await self._programme.events(event_ids)
         rows = await self._programme.shows(event_ids)
         venues = {
@@ -129,7 +129,7 @@ class SearchIndex:
         await _count_words(tx, before, (word for listing in listings for word in listing.words.split(" ")))
 
 
-async def _count_words(tx: Any, before: Iterable[str], after: Iterable[str]) -> None:
+async def _count_words(tx: Transaction, before: Iterable[str], after: Iterable[str]) -> None:
     uses = Counter(after)
     uses.subtract(Counter(before))
     changed = {word: count for word, count in uses.items() if count}

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from holdfast.catalogue import EventCard, Kind
+
+if TYPE_CHECKING:
+    from holdfast.engines.postgres import Row
 
 # Lower edges of price buckets, in minor units: 1, 2, 5 and so on, whatever the currency.
 PRICE_EDGES = (0, 1, *(step * 10**zeros for zeros in range(2, 8) for step in (1, 2, 5)))
@@ -109,8 +112,8 @@ class SuggestionsPage(Struct, frozen=True, kw_only=True):
     cities: list[SuggestedCity]
 
 
-def tally_of(rows: Iterable[Mapping[str, Any]]) -> Tally:
-    by: dict[str, list[Mapping[str, Any]]] = {
+def tally_of(rows: Iterable["Row"]) -> Tally:
+    by: dict[str, list[Row]] = {
         name: [] for name in ("total", "kind", "city", "language", "genre", "date", "price")
     }
     for row in rows:
@@ -133,12 +136,12 @@ def tally_of(rows: Iterable[Mapping[str, Any]]) -> Tally:
     )
 
 
-def _counts(rows: Iterable[Mapping[str, Any]]) -> list[Count]:
+def _counts(rows: Iterable["Row"]) -> list[Count]:
     ordered = sorted(rows, key=lambda row: (-row["events"], row["value"]))
     return [Count(value=row["value"], name=row["name"], events=row["events"]) for row in ordered[:VALUES_MAX]]
 
 
-def _price(row: Mapping[str, Any]) -> PriceCount:
+def _price(row: "Row") -> PriceCount:
     at = int(row["value"])
     return PriceCount(
         currency=row["name"],

@@ -1,11 +1,10 @@
 """Tickets change hands, in one transaction: locked, checked, a new edition, two facts."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Transaction
 from holdfast.engines.sql import Queries
 from holdfast.tickets.issued import IssuedTicket
 from holdfast.tickets.store import Q as TICKETS
@@ -44,14 +43,14 @@ class Transfers:
             await self._tell(tx, ticket, "ticket.taken_back", told)
             return await self._again(tx, ticket)
 
-    async def _locked(self, tx: Any, show_id: int, serial: int) -> IssuedTicket | None:
+    async def _locked(self, tx: Transaction, show_id: int, serial: int) -> IssuedTicket | None:
         await tx.fetchval(Q.lock_ticket, show_id, serial)
         row = await tx.fetchrow(TICKETS.ticket, show_id, serial)
         return issued(row) if row else None
 
     async def _move(
         self,
-        tx: Any,
+        tx: Transaction,
         ticket: IssuedTicket,
         giver: Giver,
         to_id: int | None,
@@ -63,9 +62,11 @@ class Transfers:
         await tx.execute(Q.note_transfer, *place, edition, giver.account_id, to_id, email, is_taken_back)
         return int(edition)
 
-    async def _tell(self, tx: Any, ticket: IssuedTicket, kind: str, told: Mapping[str, object]) -> None:
+    async def _tell(
+        self, tx: Transaction, ticket: IssuedTicket, kind: str, told: Mapping[str, object]
+    ) -> None:
         body = msgspec.json.encode(told).decode()
         await tx.execute(Q.tell, ticket.show_id, ticket.number, kind, body)
 
-    async def _again(self, tx: Any, ticket: IssuedTicket) -> IssuedTicket:
+    async def _again(self, tx: Transaction, ticket: IssuedTicket) -> IssuedTicket:
         return issued(await tx.fetchrow(TICKETS.ticket, ticket.show_id, ticket.serial))

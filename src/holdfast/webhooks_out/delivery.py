@@ -10,15 +10,17 @@ DEAD, MISSED and DONE are QUEUED anew by a replay. Who takes one has it for LEAS
 sending has sent what comes once more, with the same webhook-id.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
 from holdfast.outbox import Fact, Other
+
+if TYPE_CHECKING:
+    from holdfast.engines.postgres import Row
 
 PAUSES_S = (5, 30, 120, 600, 3600, 21_600, 43_200, 86_400)  # after each try that failed; then it is dead
 LEASE_S = 120  # longer than any try takes
@@ -123,7 +125,7 @@ def reply_of(status: int, took_ms: int, said: bytes) -> Reply:
     return Reply(status=status, took_ms=took_ms, reason=reason, said=text)
 
 
-def delivery_page(row: Mapping[str, Any]) -> DeliveryPage:
+def delivery_page(row: "Row") -> DeliveryPage:
     return DeliveryPage(
         fact_id=row["fact_id"],
         kind=row["kind"],

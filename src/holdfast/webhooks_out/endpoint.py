@@ -1,13 +1,16 @@
 """An endpoint: where an organiser wants to be told, and what they send and see of it. No I/O."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.errors import Invalid
 from holdfast.outbox import KINDS
+
+if TYPE_CHECKING:
+    from holdfast.engines.postgres import Row
 
 ENDPOINTS_MAX = 20  # of one organiser
 KINDS_MAX = 60
@@ -62,7 +65,7 @@ def checked_kinds(kinds: Sequence[str]) -> list[str]:
     return sorted(set(kinds))
 
 
-def endpoint_page(row: Mapping[str, Any]) -> EndpointPage:
+def endpoint_page(row: "Row") -> EndpointPage:
     copied = ("organiser_id", "url", "kinds", "active", "off_reason", "failing_since", "made_at")
     return EndpointPage(
         endpoint_id=row["id"], old_secret_until=row["old_until"], **{name: row[name] for name in copied}

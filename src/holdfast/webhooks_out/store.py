@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import UNSET
 
 from holdfast.config import Config
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Transaction, require_row
 from holdfast.engines.sql import Queries
 from holdfast.outbox import EndpointSwitchedOff, EventChanged, Fact, consume_many, tell
 from holdfast.webhooks_out.address import check_url
@@ -140,7 +140,7 @@ class OutgoingWebhooks:
                 await self._switch_off(tx, due.endpoint_id, reply)
         return DeliveryState(state) if state else None
 
-    async def _switch_off(self, tx: Any, endpoint_id: int, reply: Reply) -> None:
+    async def _switch_off(self, tx: Transaction, endpoint_id: int, reply: Reply) -> None:
         """If it has failed for long, or says that it is gone; its organiser is told by a fact."""
         is_gone, hours = reply.status == GONE, float(self._config.hook_off_after_h)
         why = f"gone: {reply.reason}" if is_gone else f"failing for too long: {reply.reason}"[:REASON_MAX]
@@ -183,7 +183,7 @@ class OutgoingWebhooks:
         return _count(await self._postgres.execute(Q.replay, endpoint_id, None, since, failed_only))
 
     async def counts(self) -> dict[str, int]:
-        return dict(await self._postgres.fetchrow(Q.counts))
+        return dict(require_row(await self._postgres.fetchrow(Q.counts)))
 
     async def forget(self, limit: int) -> int:
         return _count(await self._postgres.execute(Q.forget, float(self._config.hook_keep_d), limit))
