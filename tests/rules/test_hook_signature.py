@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from holdfast.webhooks_out.delivery import PAUSES_S, pause_s
+from holdfast.engines.lease import pause_after
+from holdfast.webhooks_out.delivery import PAUSES_S
 from holdfast.webhooks_out.signature import headers, shown, signatures
 
 SECRETS = st.binary(min_size=24, max_size=64)
@@ -50,7 +51,7 @@ def test_the_example_of_the_specification_comes_out() -> None:
 
 
 def test_pauses_grow_and_end() -> None:
-    pauses = [pause_s(tries) for tries in range(1, len(PAUSES_S) + 2)]
+    pauses = [pause_after(tries, PAUSES_S) for tries in range(1, len(PAUSES_S) + 2)]
 
     assert pauses[:6] == [5, 30, 120, 600, 3600, 21_600]
     assert pauses[:-1] == sorted(PAUSES_S)

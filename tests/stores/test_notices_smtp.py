@@ -17,7 +17,7 @@ from holdfast.app import App
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
 from holdfast.notifications.compose import Writer
-from holdfast.notifications.notice import Channel, SenderBody
+from holdfast.notifications.notice import LEASE_S, Channel, SenderBody
 from holdfast.notifications.senders import Mail, senders_of
 from holdfast.tickets import Codes, Door
 from holdfast.tickets.transfer import Giver
@@ -205,15 +205,16 @@ class TestTrouble:
         await hold(office.app, show, account_id, 1)
         await office.hear()
         notices = office.app.notifications
+        queue = notices.leases
 
         (first,) = [due for due in await notices.take_due(9, [Channel.MAIL]) if due.address == address]
-        assert await notices.renew([first]) == {first.id}
+        assert await queue.renew([first.lease], LEASE_S) == {(first.id,)}
         await office.no_pause()
         (second,) = [due for due in await notices.take_due(9, [Channel.MAIL]) if due.address == address]
 
-        assert await notices.renew([first]) == set(), "its lease has ended"
-        assert await notices.renew([second]) == {second.id}
-        await notices.give_back([first], "late")
+        assert await queue.renew([first.lease], LEASE_S) == set(), "its lease has ended"
+        assert await queue.renew([second.lease], LEASE_S) == {(second.id,)}
+        await queue.give_back([first.lease], "late")
         assert (await office.rows(address))[0]["tries"] == 2, "nor can it be given back"
 
     @pytest.mark.parametrize("where", ["says", "takes"])

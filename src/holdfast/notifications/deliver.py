@@ -11,80 +11,29 @@ dead one had is due again after that.
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 import structlog
 
 from holdfast.engines.errors import EngineDown
+from holdfast.engines.leases import LeasedBatch
 from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy
 from holdfast.notifications.compose import Writer
 from holdfast.notifications.notice import LEASE_S, Channel, Due, State
 from holdfast.notifications.senders import Away, Bounced, Link, LinkLost, NotNow, Parcel, Sender
-from holdfast.notifications.store import NotificationStore
+from holdfast.notifications.store import NotificationStore, shorten
 
 log = structlog.get_logger(__name__)
 
 LANES = 4  # links to one sender, for a worker
 TAKEN_AT_ONCE_MAX = 4  # few: whoever dies has so many wait for the end of their lease
 WRITTEN_WITHIN_S = 30.0  # a letter that takes longer is tried again
-RENEW_PAUSE_S = LEASE_S / 4
 AWAY_PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)  # before somebody who was not there is looked for again
 SET_ASIDE_MAX = 1_000
 WARNED_AT_ONCE_MAX = 500
 FORGOTTEN_AT_ONCE_MAX = 1_000
-
-
-class Pile:
-    """What a lane has taken and not ended. `next` gives only what is still its own."""
-
-    def __init__(self, notices: NotificationStore, taken: Sequence[Due], taken_at: float) -> None:
-        self._notices = notices
-        self._waiting = deque(taken)
-        self._ours = {due.id: due for due in taken}
-        self._until = taken_at + LEASE_S
-
-    def next(self) -> Due | None:
-        while self._waiting:
-            if self.has(due := self._waiting.popleft()):
-                return due
-        return None
-
-    def has(self, due: Due) -> bool:
-        """A process that slept through its lease, or a ledger that did, has lost them to others."""
-        return due.id in self._ours and time.monotonic() < self._until
-
-    def done(self, due: Due) -> None:
-        self._ours.pop(due.id, None)
-
-    async def give_back(self, reason: str) -> None:
-        await self._notices.give_back(list(self._ours.values()), reason)
-        self._ours.clear()
-
-    @asynccontextmanager
-    async def kept(self) -> AsyncIterator[None]:
-        """Ours as long as the block lasts."""
-        keeping = asyncio.create_task(self._keep())
-        try:
-            yield
-        finally:
-            keeping.cancel()
-            with suppress(asyncio.CancelledError):
-                await keeping
-
-    async def _keep(self) -> None:
-        while True:
-            await asyncio.sleep(RENEW_PAUSE_S)
-            asked_at = time.monotonic()
-            try:
-                still = await self._notices.renew(list(self._ours.values()))
-            except EngineDown as down:
-                log.warning("a lease was not renewed", engine=down.engine)
-                continue
-            self._ours = {name: due for name, due in self._ours.items() if name in still}
-            self._until = asked_at + LEASE_S
 
 
 class Lane:
@@ -106,12 +55,12 @@ class Lane:
             return 0
         taken = await self._notices.take_due(TAKEN_AT_ONCE_MAX, [self._channel])
         if taken:
-            pile = Pile(self._notices, taken, now)
-            async with pile.kept():
+            pile = LeasedBatch(self._notices.leases, taken, taken_at=now, lease_s=LEASE_S)
+            async with pile.renewed():
                 await self._carry(pile)
         return len(taken)
 
-    async def _carry(self, pile: Pile) -> None:
+    async def _carry(self, pile: LeasedBatch[Due]) -> None:
         """One link after the other until the pile is gone; with nobody there, its rest is given back."""
         due = pile.next()
         while due is not None:
@@ -126,7 +75,7 @@ class Lane:
                 due = pile.next()
             except Away as away:
                 self._wait(str(away))
-                await pile.give_back(str(away))
+                await pile.give_back(shorten(str(away)))
                 return
 
     def _wait(self, reason: str) -> None:
@@ -135,7 +84,7 @@ class Lane:
         self._looks_at = time.monotonic() + pause_s
         log.warning("nobody takes our letters", channel=self._channel, reason=reason, pause_s=pause_s)
 
-    async def _deliver(self, link: Link, pile: Pile, due: Due) -> None:
+    async def _deliver(self, link: Link, pile: LeasedBatch[Due], due: Due) -> None:
         """Sent, put off or given up; Away and LinkLost are for whoever has the link."""
         try:
             state = await self._send_one(link, pile, due)
@@ -161,7 +110,7 @@ class Lane:
                 await self._end(due, state)
         pile.done(due)
 
-    async def _send_one(self, link: Link, pile: Pile, due: Due) -> State | None:
+    async def _send_one(self, link: Link, pile: LeasedBatch[Due], due: Due) -> State | None:
         """None: it is somebody else's by now."""
         async with asyncio.timeout(WRITTEN_WITHIN_S):
             letter = await self._writer.letter(due)

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from holdfast.bookings import public_id
+from holdfast.engines.lease import Lease
 from holdfast.outbox import (
     BookingConfirmed,
     BookingExpired,
@@ -112,6 +113,10 @@ class Due(Struct, frozen=True, kw_only=True):
     tries: int
     turn: int
     written_at: datetime
+
+    @property
+    def lease(self) -> Lease:
+        return Lease((self.id,), self.turn)
 
 
 def notice_of(fact: Fact) -> NewNotice | None:

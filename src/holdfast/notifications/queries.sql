@@ -57,49 +57,36 @@ ORDER BY serial
 ORDER BY booking.expires_at
    LIMIT $2;
 
--- name: take_due
--- Ours until the lease ends; who has taken them before and is still at it finds another turn. What goes to a
--- whole hall waits behind what somebody is waiting for.
-   UPDATE notice
-      SET due_at = now() + $2 * interval '1 s', tries = tries + 1, turn = turn + 1
-    WHERE id IN (SELECT id
-                   FROM notice
-                  WHERE due_at <= now() AND channel = ANY ($3::text[])
-               ORDER BY kind IN ('show_changed', 'show_cancelled'), due_at
-                  LIMIT $1
-                    FOR UPDATE SKIP LOCKED)
-RETURNING *;
+-- name: lease_due
+-- For engines/leases.py. Notices to a whole audience ($3: channels) wait behind those that one buyer waits
+-- for.
+SELECT id
+  FROM notice
+ WHERE due_at <= now() AND channel = ANY ($3::text[])
+ ORDER BY kind IN ('show_changed', 'show_cancelled'), due_at
+ LIMIT $1
+   FOR UPDATE SKIP LOCKED;
 
--- name: renew
--- Ours for another lease; those that somebody else has had a turn with are not among the answers.
-   UPDATE notice
-      SET due_at = now() + $3 * interval '1 s'
-     FROM unnest($1::bigint[], $2::int[]) AS ours (id, turn)
-    WHERE notice.id = ours.id AND notice.turn = ours.turn AND notice.state = 'queued'
-RETURNING notice.id;
+-- name: lease_result
+-- $2 the new state, $3 the reason of a failure.
+state = $2::text::notice_state, reason = $3, ended_at = CASE WHEN $1::float8 IS NULL THEN now() END;
 
--- name: give_back
--- Due at once and not counted as tried; nothing changes where somebody else has had a turn since.
-UPDATE notice
-   SET due_at = now(), tries = tries - 1, reason = $3
-  FROM unnest($1::bigint[], $2::int[]) AS ours (id, turn)
- WHERE notice.id = ours.id AND notice.turn = ours.turn AND notice.state = 'queued';
+-- name: lease_returned
+reason = $1;
 
--- name: end_notice
--- Nothing changes when somebody else has had a turn since.
-   UPDATE notice
-      SET state = $3::text::notice_state, reason = $4, due_at = NULL, ended_at = now()
-    WHERE id = $1 AND turn = $2 AND state = 'queued'
-RETURNING id;
+-- name: lease_replayed
+-- A mail that was sent gets a new Message-ID (round); one that never was sent stays the same mail.
+round = leased.round + (leased.state IN ('sent', 'kept'))::int, state = 'queued', ended_at = NULL,
+reason = NULL;
 
--- name: put_off
--- Again after $3 seconds; without them it was the last try, and it is dead.
-   UPDATE notice
-      SET reason = $4, due_at = now() + $3 * interval '1 s',
-          state = CASE WHEN $3::float8 IS NULL THEN 'dead' ELSE 'queued' END::notice_state,
-          ended_at = CASE WHEN $3::float8 IS NULL THEN now() END
-    WHERE id = $1 AND turn = $2 AND state = 'queued'
-RETURNING state::text;
+-- name: lease_dead
+state = 'dead';
+
+-- name: replay_one
+leased.id = $1;
+
+-- name: replay_dead
+leased.state = 'dead';
 
 -- name: set_aside
 -- Nobody sends these: a page at a time, the oldest first.
@@ -132,25 +119,6 @@ SELECT message FROM stored_message WHERE notice_id = $1;
    WHERE $1::text = 'all' OR state::text = $1
 ORDER BY id DESC
   OFFSET $2 LIMIT $3;
-
--- name: replay
--- From the start, and for a mail server it is a new mail. What is queued is tried now, and is the same mail.
-   UPDATE notice
-      SET round = round + (state IN ('sent', 'kept'))::int, state = 'queued', tries = 0, turn = turn + 1,
-          due_at = now(), ended_at = NULL, reason = NULL
-    WHERE id = $1
-RETURNING *;
-
--- name: replay_dead
-   UPDATE notice
-      SET state = 'queued', tries = 0, turn = turn + 1, due_at = now(), ended_at = NULL, reason = NULL
-    WHERE state = 'dead'
-RETURNING *;
-
--- name: counts
-SELECT count(*) FILTER (WHERE state = 'queued') AS queued, count(*) FILTER (WHERE state = 'dead') AS dead
-  FROM notice
- WHERE due_at IS NOT NULL OR state = 'dead';
 
 -- name: forget_letters
 DELETE FROM stored_message WHERE stored_at < now() - $1 * interval '1 h';

@@ -8,7 +8,9 @@ import msgspec
 
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
-from holdfast.engines.postgres import Postgres, require_row
+from holdfast.engines.lease import pause_after
+from holdfast.engines.leases import LeaseQueue, LeaseTable
+from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.notifications.errors import NoSuchNotice
 from holdfast.notifications.notice import (
@@ -39,6 +41,7 @@ class NotificationStore:
     def __init__(self, postgres: Postgres, config: Config) -> None:
         self._postgres = postgres
         self._config = config
+        self.leases = LeaseQueue(postgres, LeaseTable(name="notice", key={"id": "bigint"}, queries=Q))
         urls = {Channel.SMS: config.sms_url, Channel.PUSH: config.push_url}
         self.channels = [Channel.MAIL, *(channel for channel, url in urls.items() if url)]
         self.add: Batcher[NewNotice, None] = Batcher(
@@ -114,30 +117,19 @@ class NotificationStore:
     # ── taken and ended ───────────────────────────────────────────────────────────────
 
     async def take_due(self, limit: int, channels: Sequence[Channel]) -> list[Due]:
-        """Ours for LEASE_S, the oldest first."""
-        rows = await self._postgres.fetch(Q.take_due, limit, float(LEASE_S), list(channels))
+        """Leased for LEASE_S, the oldest first."""
+        rows = await self.leases.take(limit, LEASE_S, list(channels))
         return sorted((due_of(row) for row in rows), key=lambda due: due.id)
 
-    async def renew(self, taken: Sequence[Due]) -> set[int]:
-        """Ours for another LEASE_S: the numbers of those that still were."""
-        ids, turns = [due.id for due in taken], [due.turn for due in taken]
-        return {row["id"] for row in await self._postgres.fetch(Q.renew, ids, turns, float(LEASE_S))}
-
-    async def give_back(self, taken: Sequence[Due], reason: str) -> None:
-        """Untried: there was nobody to give them to."""
-        ids, turns = [due.id for due in taken], [due.turn for due in taken]
-        await self._postgres.execute(Q.give_back, ids, turns, _short(reason))
-
     async def end(self, due: Due, state: State, reason: str | None = None) -> bool:
-        """False: somebody else has had a turn since."""
-        ended = await self._postgres.fetchval(Q.end_notice, due.id, due.turn, state, _short(reason))
-        return ended is not None
+        """False: the lease was lost to another worker."""
+        return await self.leases.finish(due.lease, None, state, shorten(reason))
 
     async def put_off(self, due: Due, reason: str) -> State | None:
-        """Again later, or dead if that was the last try."""
-        pause = float(PAUSES_S[due.tries - 1]) if due.tries <= len(PAUSES_S) else None
-        state = await self._postgres.fetchval(Q.put_off, due.id, due.turn, pause, _short(reason))
-        return State(state) if state else None
+        """Try again later, or DEAD if that was the last try. None: the lease was lost to another worker."""
+        pause_s = pause_after(due.tries, PAUSES_S)
+        state = State.DEAD if pause_s is None else State.QUEUED
+        return state if await self.leases.finish(due.lease, pause_s, state, shorten(reason)) else None
 
     async def set_aside(self, limit: int, sent: Sequence[Channel]) -> int:
         """What goes by ways that nobody has."""
@@ -155,13 +147,13 @@ class NotificationStore:
 
     async def replay(self, notice_id: int) -> NoticePage:
         """Sent anew, whatever became of it."""
-        row = await self._postgres.fetchrow(Q.replay, notice_id)
-        if row is None:
+        rows = await self.leases.replay(Q.replay_one, notice_id)
+        if not rows:
             raise NoSuchNotice(notice_id=notice_id)
-        return page_of(row)
+        return page_of(rows[0])
 
     async def replay_dead(self) -> list[NoticePage]:
-        return [page_of(row) for row in await self._postgres.fetch(Q.replay_dead)]
+        return [page_of(row) for row in await self.leases.replay(Q.replay_dead)]
 
     async def kept_letters(self) -> list[Any]:
         return await self._postgres.fetch(Q.kept_letters, LETTERS_LISTED_MAX)
@@ -180,7 +172,7 @@ class NotificationStore:
         await self._postgres.execute(Q.set_sender, organiser_id, sender.from_name.strip(), sender.reply_to)
 
     async def counts(self) -> dict[str, int]:
-        return dict(require_row(await self._postgres.fetchrow(Q.counts)))
+        return await self.leases.count()
 
     async def forget(self, limit: int) -> int:
         letters = await self._postgres.execute(Q.forget_letters, float(self._config.mail_keep_h))
@@ -188,7 +180,7 @@ class NotificationStore:
         return _count(letters) + _count(notices)
 
 
-def _short(reason: str | None) -> str | None:
+def shorten(reason: str | None) -> str | None:
     return reason.replace("\0", " ")[:REASON_MAX] if reason else None
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from holdfast.engines.lease import Lease
 from holdfast.outbox import Fact, Other
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ class Due(Struct, frozen=True, kw_only=True):
     payload: bytes
     tries: int
     turn: int
+
+    @property
+    def lease(self) -> Lease:
+        return Lease((self.endpoint_id, self.fact_id), self.turn)
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -110,11 +115,6 @@ def payload_of(fact: Fact) -> bytes:
         **body,
     }
     return msgspec.json.encode({"type": fact.kind, "timestamp": fact.at, "data": data})
-
-
-def pause_s(tries: int) -> float | None:
-    """After so many tries; None: that was the last."""
-    return float(PAUSES_S[tries - 1]) if tries <= len(PAUSES_S) else None
 
 
 def reply_of(status: int, took_ms: int, said: bytes) -> Reply:

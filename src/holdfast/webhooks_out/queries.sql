@@ -68,37 +68,38 @@ SELECT told.id, fact_id, kind, at, payload,
   JOIN told ON told.id = a.endpoint_id
     ON CONFLICT DO NOTHING;
 
--- name: take_due
--- A few of each endpoint, so that one with much to be told keeps nobody waiting; what others have, they have.
-WITH due AS (
-    SELECT one.endpoint_id, one.fact_id, endpoint.url,
-           CASE WHEN endpoint.old_until > now() THEN ARRAY[endpoint.secret, endpoint.old_secret]
-                ELSE ARRAY[endpoint.secret] END AS secrets
-      FROM webhook_endpoint AS endpoint
-     CROSS JOIN LATERAL (
-           SELECT endpoint_id, fact_id
-             FROM webhook_delivery
-            WHERE endpoint_id = endpoint.id AND due_at <= now()
-            ORDER BY due_at, fact_id
-            LIMIT $2
-              FOR UPDATE SKIP LOCKED) AS one
-     WHERE endpoint.active AND (endpoint.failing_since IS NOT NULL) = $4
-     LIMIT $1)
-   UPDATE webhook_delivery AS delivery
-      SET turn = turn + 1, tries = tries + 1, due_at = now() + $3 * interval '1 s'
-     FROM due
-    WHERE delivery.endpoint_id = due.endpoint_id AND delivery.fact_id = due.fact_id
-RETURNING delivery.endpoint_id, delivery.fact_id, due.url, due.secrets, delivery.payload, delivery.tries,
-          delivery.turn;
+-- name: lease_due
+-- For engines/leases.py: at most $3 deliveries per endpoint, so that a busy endpoint does not delay the
+-- others. $4: endpoints that are failing, or those that are not.
+SELECT one.endpoint_id, one.fact_id, endpoint.url,
+       CASE WHEN endpoint.old_until > now() THEN ARRAY[endpoint.secret, endpoint.old_secret]
+            ELSE ARRAY[endpoint.secret] END AS secrets
+  FROM webhook_endpoint AS endpoint
+ CROSS JOIN LATERAL (
+       SELECT endpoint_id, fact_id
+         FROM webhook_delivery
+        WHERE endpoint_id = endpoint.id AND due_at <= now()
+        ORDER BY due_at, fact_id
+        LIMIT $3
+          FOR UPDATE SKIP LOCKED) AS one
+ WHERE endpoint.active AND (endpoint.failing_since IS NOT NULL) = $4
+ LIMIT $1;
 
--- name: end_try
--- Yes: done. No, with a pause: again after it; without one: dead. Another has had a turn since: no row.
-   UPDATE webhook_delivery
-      SET state = CASE WHEN $4 THEN 'done' WHEN $5::float8 IS NULL THEN 'dead'
-                       ELSE 'queued' END::delivery_state,
-          due_at = CASE WHEN NOT $4 THEN now() + $5::float8 * interval '1 s' END
-    WHERE endpoint_id = $1 AND fact_id = $2 AND turn = $3 AND state = 'queued'
-RETURNING state;
+-- name: lease_result
+state = $2::text::delivery_state;
+
+-- name: lease_replayed
+state = 'queued';
+
+-- name: lease_dead
+state = 'dead';
+
+-- name: replay_one
+leased.endpoint_id = $1 AND leased.fact_id = $2;
+
+-- name: replay_since
+-- $3: only deliveries that the endpoint has not accepted.
+leased.endpoint_id = $1 AND leased.at >= $2 AND (NOT $3 OR leased.state <> 'done');
 
 -- name: add_try
 -- The delivery may be gone with its endpoint: then there is nothing to remember.
@@ -136,19 +137,6 @@ RETURNING id, organiser_id, url, failing_since;
      AND ($4::bigint IS NULL OR delivery.fact_id = $4)
 ORDER BY delivery.fact_id DESC
    LIMIT $5;
-
--- name: replay
--- One fact ($2), or all since ($3); $4: only what was not taken. Whoever is sending it loses its turn.
-UPDATE webhook_delivery
-   SET state = 'queued', due_at = now(), tries = 0, turn = turn + 1
- WHERE endpoint_id = $1
-   AND ($2::bigint IS NULL OR fact_id = $2)
-   AND ($3::timestamptz IS NULL OR at >= $3)
-   AND (NOT $4 OR state <> 'done');
-
--- name: counts
-SELECT count(*) FILTER (WHERE state = 'queued') AS queued, count(*) FILTER (WHERE state = 'dead') AS dead
-  FROM webhook_delivery;
 
 -- name: forget
 -- What is still to be sent is kept, however old.

@@ -9,13 +9,16 @@ from typing import Any
 from msgspec import UNSET
 
 from holdfast.config import Config
-from holdfast.engines.postgres import Postgres, Transaction, require_row
+from holdfast.engines.lease import pause_after
+from holdfast.engines.leases import LeaseQueue, LeaseTable
+from holdfast.engines.postgres import Postgres, Transaction
 from holdfast.engines.sql import Queries
 from holdfast.outbox import EndpointSwitchedOff, EventChanged, Fact, consume_many, tell
 from holdfast.webhooks_out.address import check_url
 from holdfast.webhooks_out.delivery import (
     GONE,
     LEASE_S,
+    PAUSES_S,
     REASON_MAX,
     DeliveriesAsked,
     DeliveryList,
@@ -24,7 +27,6 @@ from holdfast.webhooks_out.delivery import (
     Due,
     Reply,
     delivery_page,
-    pause_s,
     payload_of,
 )
 from holdfast.webhooks_out.endpoint import (
@@ -40,6 +42,12 @@ from holdfast.webhooks_out.signature import SECRET_BYTES, shown
 
 Q = Queries("holdfast.webhooks_out")
 
+DELIVERIES = LeaseTable(
+    name="webhook_delivery",
+    key={"endpoint_id": "bigint", "fact_id": "bigint"},
+    queries=Q,
+    shown="leased.fact_id",
+)
 GROUP = "hooks"
 LISTED_MAX = 500
 
@@ -52,6 +60,7 @@ class OutgoingWebhooks:
     def __init__(self, postgres: Postgres, config: Config) -> None:
         self._postgres = postgres
         self._config = config
+        self._leases = LeaseQueue(postgres, DELIVERIES)
         self._lenient = bool(config.hook_lenient)
 
     # ── endpoints ─────────────────────────────────────────────────────────────────────
@@ -123,22 +132,25 @@ class OutgoingWebhooks:
 
     async def take_due(self, limit: int, each_max: int, *, is_failing: bool) -> list[Due]:
         """Ours for LEASE_S. Endpoints that fail are taken apart, so that the others never wait for them."""
-        rows = await self._postgres.fetch(Q.take_due, limit, each_max, float(LEASE_S), is_failing)
-        return [Due(**row) for row in rows]
+        rows = await self._leases.take(limit, LEASE_S, each_max, is_failing)
+        return [Due(**{name: row[name] for name in Due.__struct_fields__}) for row in rows]
 
     async def end(self, due: Due, reply: Reply) -> DeliveryState | None:
         """What came of a try, in the log and for the delivery. None: somebody else has had a turn since."""
-        pause = pause_s(due.tries)
+        pause_s = None if reply.is_yes else pause_after(due.tries, PAUSES_S)
+        state = DeliveryState.DONE if reply.is_yes else DeliveryState.QUEUED
+        if not reply.is_yes and pause_s is None:
+            state = DeliveryState.DEAD
         reason = reply.reason[:REASON_MAX] if reply.reason else None
         key = due.endpoint_id, due.fact_id, due.turn
         async with self._postgres.transaction() as tx:
             # The endpoint before its deliveries, as who switches it off does: else each waits for the other.
             await tx.execute(Q.note_yes if reply.is_yes else Q.note_no, due.endpoint_id)
-            state = await tx.fetchval(Q.end_try, *key, reply.is_yes, pause)
+            is_ours = await self._leases.finish(due.lease, pause_s, state, tx=tx)
             await tx.execute(Q.add_try, *key, reply.status, reply.took_ms, reason, reply.said)
             if not reply.is_yes:
                 await self._switch_off(tx, due.endpoint_id, reply)
-        return DeliveryState(state) if state else None
+        return state if is_ours else None
 
     async def _switch_off(self, tx: Transaction, endpoint_id: int, reply: Reply) -> None:
         """If it has failed for long, or says that it is gone; its organiser is told by a fact."""
@@ -169,7 +181,7 @@ class OutgoingWebhooks:
 
     async def replay(self, endpoint_id: int, organiser_id: int | None, fact_id: int) -> DeliveryPage:
         await self._refuse_off(endpoint_id, organiser_id)
-        if not _count(await self._postgres.execute(Q.replay, endpoint_id, fact_id, None, False)):
+        if not await self._leases.replay(Q.replay_one, endpoint_id, fact_id):
             raise NoSuchDelivery
         rows = await self._postgres.fetch(Q.deliveries, endpoint_id, fact_id + 1, None, fact_id, 1)
         if not rows:
@@ -180,10 +192,10 @@ class OutgoingWebhooks:
         self, endpoint_id: int, organiser_id: int | None, since: datetime, *, failed_only: bool
     ) -> int:
         await self._refuse_off(endpoint_id, organiser_id)
-        return _count(await self._postgres.execute(Q.replay, endpoint_id, None, since, failed_only))
+        return len(await self._leases.replay(Q.replay_since, endpoint_id, since, failed_only))
 
     async def counts(self) -> dict[str, int]:
-        return dict(require_row(await self._postgres.fetchrow(Q.counts)))
+        return await self._leases.count()
 
     async def forget(self, limit: int) -> int:
         return _count(await self._postgres.execute(Q.forget, float(self._config.hook_keep_d), limit))
