@@ -99,8 +99,8 @@ def _files() -> tuple["Template", str]:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    style = (FOLDER / "page.css").read_text(encoding="utf-8").strip()
-    return environment.from_string((FOLDER / "page.html").read_text(encoding="utf-8")), style
+    style = (FOLDER / "demo_mailbox.css").read_text(encoding="utf-8").strip()
+    return environment.from_string((FOLDER / "demo_mailbox.html").read_text(encoding="utf-8")), style
 
 
 ROUTES = routes.all
