@@ -114,9 +114,7 @@ class LeaseQueue:
             }
         )
 
-    async def take(
-        self, limit: int, leases_s: float | Sequence[float], *args: object
-    ) -> list[Row]:
+    async def take(self, limit: int, leases_s: float | Sequence[float], *args: object) -> Sequence[Row]:
         """Due rows, now leased to the caller. `leases_s`: one length, or one per try; the last repeats."""
         lengths = [float(leases_s)] if isinstance(leases_s, int | float) else [float(one) for one in leases_s]
         return await self.postgres.fetch(self._sql["take"], limit, lengths, *args)
@@ -143,7 +141,7 @@ class LeaseQueue:
         connection: Queryable = tx or self.postgres
         return bool(await connection.fetchval(self._sql["finish"], pause_s, *values, *turn, *lease.key))
 
-    async def replay(self, condition: str, *args: object) -> list[Row]:
+    async def replay(self, condition: str, *args: object) -> Sequence[Row]:
         """Queue the rows that a condition from the subject's queries selects, ended or not."""
         if condition not in self._replays:
             self._replays[condition] = self._sql["replay"].replace("{condition}", condition)
