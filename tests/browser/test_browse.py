@@ -204,20 +204,53 @@ async def test_on_a_phone_nothing_sticks_out_and_everything_can_be_tapped(
     page = await newcomer(phone=True, locale=language)
     for path in programme.paths[1:6]:
         await page.goto(path)
-        # A page clips what sticks out; what is cut off is as bad as what has to be scrolled to.
-        cut = await page.evaluate(
-            """() => [...document.querySelectorAll('main *, .masthead *, .foot *')]
-               .filter((one) => !one.closest('.shelf, .days, .fan, .unseen, svg'))
-               .filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > 391)
-               .map((one) => one.outerHTML.slice(0, 90))"""
+        assert (await cut_off(page), await too_small(page)) == ([], []), path
+
+
+# What a show's status says depends on the time of day; these are the longest it can say.
+@pytest.mark.parametrize(
+    ("language", "status"),
+    [
+        ("de-DE", "Verkauf ab Donnerstag 00:40"),
+        ("en-GB", "On sale Wednesday 12:40 pm"),
+        ("hi-IN", "बिक्री बृहस्पतिवार अपराह्न 12:40 से"),
+    ],
+)
+async def test_on_a_phone_a_long_status_of_a_show_wraps(
+    newcomer: Newcomer, programme: Programme, language: str, status: str
+) -> None:
+    page = await newcomer(phone=True, locale=language)
+    for path in programme.paths[1:6]:
+        await page.goto(path)
+        await page.evaluate(
+            """(status) => {
+                 for (const one of document.querySelectorAll(".standing")) one.textContent = status;
+               }""",
+            status,
         )
-        small = await page.evaluate(
-            """() => [...document.querySelectorAll(
-                 'main button:not([hidden]), main .time, main .days a, main .ticket-paper, main summary')]
-               .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 44)
-               .map((one) => one.outerHTML.slice(0, 90))"""
-        )
-        assert (cut, small) == ([], []), path
+        assert await cut_off(page) == [], path
+
+
+async def cut_off(page: Page) -> list[str]:
+    """Elements beyond the right edge: a page clips them, which is as bad as having to scroll to them."""
+    found: list[str] = await page.evaluate(
+        """() => [...document.querySelectorAll('main *, .masthead *, .foot *')]
+           .filter((one) => !one.closest('.shelf, .days, .fan, .unseen, svg'))
+           .filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > 391)
+           .map((one) => one.outerHTML.slice(0, 90))"""
+    )
+    return found
+
+
+async def too_small(page: Page) -> list[str]:
+    """Elements that are too low to be tapped."""
+    found: list[str] = await page.evaluate(
+        """() => [...document.querySelectorAll(
+             'main button:not([hidden]), main .time, main .days a, main .ticket-paper, main summary')]
+           .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 44)
+           .map((one) => one.outerHTML.slice(0, 90))"""
+    )
+    return found
 
 
 async def test_pages_are_light(newcomer: Newcomer, programme: Programme) -> None:

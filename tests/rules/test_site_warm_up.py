@@ -2,11 +2,11 @@
 
 from holdfast.accounts import LANGUAGES
 from holdfast.site.browser import LOCALES
-from holdfast.site.templates_env import edition, template_names, templates, warm_up, words_of
+from holdfast.site.templates_env import edition, localiser_for, template_names, templates, warm_up
 
 
 def test_templates_words_and_files_are_there_before_anybody_asks() -> None:
-    for kept in (templates, words_of, edition):
+    for kept in (templates, localiser_for, edition):
         kept.cache_clear()
 
     warm_up()
@@ -15,10 +15,8 @@ def test_templates_words_and_files_are_there_before_anybody_asks() -> None:
         made = templates(language)
         assert made.cache is not None
         assert {name for _, name in made.cache.keys()} == set(template_names())  # noqa: SIM118
-    assert words_of.cache_info().currsize == len(LANGUAGES)
+    assert localiser_for.cache_info().currsize == len(LANGUAGES)
     assert edition.cache_info().currsize == 1
     for language in LANGUAGES:
-        spoken = words_of(LOCALES[language][0])
-        assert all(
-            one.cache_info().currsize for one in (spoken.number, spoken.money, spoken.day, spoken.time)
-        )
+        l10n = localiser_for(LOCALES[language][0])
+        assert all(one.cache_info().currsize for one in (l10n.number, l10n.money, l10n.day, l10n.time))

@@ -1,6 +1,7 @@
-"""What pages say: every sentence in every language, with the same blanks, and forms for every number."""
+"""Every text exists in every language, with the same placeholders and all plural forms."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from string import Formatter
 
@@ -9,91 +10,122 @@ from babel.core import Locale
 
 from holdfast.accounts import LANGUAGES
 from holdfast.site.browser import LOCALES, cookies_of, is_from_here, locale_of, safe_path, set_cookie
-from holdfast.site.templates_env import sentences, words_of
+from holdfast.site.i18n import CLDR_PLURALS, Text
+from holdfast.site.templates_env import catalogue_for, localiser_for
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
-Sentence = str | dict[str, str]
+NUMBERS = range(1001)
 
 
-def all_of(language: str) -> dict[str, Sentence]:
-    return {
-        f"{part}.{name}": sentence
-        for part, named in sentences()[language].items()
-        for name, sentence in named.items()
-    }
+def texts_of(language: str) -> Mapping[str, Text]:
+    return catalogue_for(language).texts
 
 
-def blanks(sentence: Sentence) -> set[str]:
-    forms = [sentence] if isinstance(sentence, str) else list(sentence.values())
-    return {name for form in forms for _, name, _, _ in Formatter().parse(form) if name}
+def forms_of(text: Text) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else text
 
 
-@pytest.mark.parametrize("language", OTHERS)
-def test_every_language_says_the_same_things(language: str) -> None:
-    assert set(all_of(language)) == set(all_of("en"))
+def placeholders(text: Text) -> set[str]:
+    return {name for form in forms_of(text) for _, name, _, _ in Formatter().parse(form) if name}
 
 
 @pytest.mark.parametrize("language", OTHERS)
-def test_a_sentence_has_the_same_blanks_in_every_language(language: str) -> None:
-    ours = all_of("en")
+def test_every_language_has_the_same_texts(language: str) -> None:
+    assert set(texts_of(language)) == set(texts_of("en"))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_text_is_empty(language: str) -> None:
+    assert not [key for key, text in texts_of(language).items() if not all(forms_of(text))]
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_text_has_the_same_placeholders_in_every_language(language: str) -> None:
+    english = texts_of("en")
     differ = {
-        name
-        for name, sentence in all_of(language).items()
-        if blanks(sentence) - {"count"} != blanks(ours[name]) - {"count"}
+        key
+        for key, text in texts_of(language).items()
+        if placeholders(text) - {"count"} != placeholders(english[key]) - {"count"}
+    }
+    assert not differ
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_text_with_plural_forms_has_them_in_every_language(language: str) -> None:
+    english = texts_of("en")
+    differ = {
+        key
+        for key, text in texts_of(language).items()
+        if isinstance(text, str) != isinstance(english[key], str)
     }
     assert not differ
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_sentence_with_a_number_has_every_form_its_language_knows(language: str) -> None:
-    forms = Locale.parse(language).plural_form.tags | {"other"}
+def test_a_text_with_a_number_has_every_plural_form_of_its_language(language: str) -> None:
+    wanted = len(Locale.parse(language).plural_form.tags | {"other"})
     incomplete = {
-        name: set(sentence)
-        for name, sentence in all_of(language).items()
-        if not isinstance(sentence, str) and set(sentence) != forms
+        key: text
+        for key, text in texts_of(language).items()
+        if not isinstance(text, str) and len(text) != wanted
     }
     assert not incomplete
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_no_sentence_is_markup(language: str) -> None:
-    forms = [
-        form
-        for sentence in all_of(language).values()
-        for form in ([sentence] if isinstance(sentence, str) else sentence.values())
-    ]
+def test_the_plural_rule_of_a_catalogue_is_that_of_cldr(language: str) -> None:
+    """Scripts choose a form by Intl.PluralRules, the server by the catalogue's rule: they must agree."""
+    cldr = Locale.parse(language).plural_form
+    categories = [name for name in CLDR_PLURALS if name in cldr.tags | {"other"}]
+    index = catalogue_for(language).plural_index
+
+    assert [categories[index(number)] for number in NUMBERS] == [cldr(number) for number in NUMBERS]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_text_contains_markup(language: str) -> None:
+    forms = [form for text in texts_of(language).values() for form in forms_of(text)]
     assert not [form for form in forms if re.search(r"<[a-z/]|&[a-z]+;", form)]
 
 
+def test_scripts_get_plural_forms_by_name() -> None:
+    given = localiser_for("de_DE").texts_for_scripts("seats.map_")
+
+    assert given["total"] == "Gesamt"
+    assert given["left"] == {"one": "noch {count}", "other": "noch {count}"}
+
+
 def test_money_is_written_as_each_language_does_and_never_rounded() -> None:
-    assert words_of("en_GB").money(150_000, "EUR") == "€1,500"
-    assert words_of("en_GB").money(150_050, "EUR") == "€1,500.50"
-    assert words_of("de_DE").money(150_050, "EUR") == "1.500,50\xa0€"
-    assert words_of("en_IN").money(123_456_700, "INR") == "₹12,34,567"
-    assert words_of("hi_IN").money(123_456_750, "INR") == "₹12,34,567.50"
-    assert words_of("en_US").money(1_500, "JPY") == "¥1,500"
-    assert words_of("en_US").money(1_500, "KWD") == "KWD1.500"
+    assert localiser_for("en_GB").money(150_000, "EUR") == "€1,500"
+    assert localiser_for("en_GB").money(150_050, "EUR") == "€1,500.50"
+    assert localiser_for("de_DE").money(150_050, "EUR") == "1.500,50\xa0€"
+    assert localiser_for("en_IN").money(123_456_700, "INR") == "₹12,34,567"
+    assert localiser_for("hi_IN").money(123_456_750, "INR") == "₹12,34,567.50"
+    assert localiser_for("en_US").money(1_500, "JPY") == "¥1,500"
+    assert localiser_for("en_US").money(1_500, "KWD") == "KWD1.500"
 
 
 def test_days_and_times_are_the_venues() -> None:
     at = datetime(2026, 11, 20, 18, 30, tzinfo=UTC)
-    assert words_of("en_GB").day(at, "Asia/Kolkata") == "Saturday 21 November"
-    assert words_of("en_US").day(at, "Europe/Berlin") == "Friday, November 20"
-    assert words_of("hi_IN").day(at, "Europe/Berlin") == "शुक्रवार, 20 नवंबर"
-    assert words_of("de_DE").day(at, "Europe/Berlin") == "Freitag, 20. November"
-    assert words_of("en_GB").time(at, "Asia/Kolkata") == "00:00"
-    assert words_of("en_US").time(at, "Europe/Berlin").replace("\u202f", " ") == "7:30 PM"
+    assert localiser_for("en_GB").day(at, "Asia/Kolkata") == "Saturday 21 November"
+    assert localiser_for("en_US").day(at, "Europe/Berlin") == "Friday, November 20"
+    assert localiser_for("hi_IN").day(at, "Europe/Berlin") == "शुक्रवार, 20 नवंबर"
+    assert localiser_for("de_DE").day(at, "Europe/Berlin") == "Freitag, 20. November"
+    assert localiser_for("en_GB").time(at, "Asia/Kolkata") == "00:00"
+    assert localiser_for("en_US").time(at, "Europe/Berlin").replace("\u202f", " ") == "7:30 PM"
 
 
 def test_a_zone_is_called_what_people_there_call_it() -> None:
     at = datetime(2026, 11, 20, 18, 30, tzinfo=UTC)
-    named = [words_of("en_US").zone(at, zone) for zone in ("Asia/Kolkata", "Europe/Berlin", "Asia/Tokyo")]
+    named = [
+        localiser_for("en_US").zone(at, zone) for zone in ("Asia/Kolkata", "Europe/Berlin", "Asia/Tokyo")
+    ]
     assert named == ["IST", "CET", "JST"]
 
 
 def test_numbers_have_their_forms() -> None:
-    assert words_of("en_GB").say("account.too_often", count=1) == "Too many tries. Try again in a minute."
-    assert words_of("de_DE").say("account.too_often", count=3).endswith("in 3 Minuten wieder.")
+    assert localiser_for("en_GB").t("account.too_often", count=1) == "Too many tries. Try again in a minute."
+    assert localiser_for("de_DE").t("account.too_often", count=3).endswith("in 3 Minuten wieder.")
 
 
 def test_a_region_is_taken_from_the_browser_where_we_know_it() -> None:

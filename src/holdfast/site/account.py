@@ -11,7 +11,16 @@ from starlette.responses import Response
 from holdfast.accounts import BadCredentials, Email, EmailTaken, Name, NewPassword, Session
 from holdfast.errors import Invalid, TooManyRequests
 from holdfast.site.browser import SESSION, safe_path
-from holdfast.site.pages import dropped_cookie, form, kept_cookie, page, refuse_foreign, see, visit_of, words
+from holdfast.site.pages import (
+    dropped_cookie,
+    form,
+    get_localiser,
+    kept_cookie,
+    page,
+    refuse_foreign,
+    see,
+    visit_of,
+)
 from holdfast.web.context import get_app
 from holdfast.web.responses import invalid, query
 from holdfast.web.routing import RouteTable
@@ -74,11 +83,11 @@ async def post_sign_in(request: Request) -> Response:
             email=asked.email, password=asked.password, address=_address(request), guest=visit
         )
     except BadCredentials:
-        sentence = words(request).say("account.no_match")
+        sentence = get_localiser(request).t("account.no_match")
         return _page(request, "sign_in", replace(shown, wrong={"password": sentence}), visit, 401)
     except TooManyRequests as refusal:
         minutes = int(str(refusal.details.get("retry_after_s", 0)).partition(".")[0]) // 60 + 1
-        sentence = words(request).say("account.too_often", count=minutes)
+        sentence = get_localiser(request).t("account.too_often", count=minutes)
         return _page(request, "sign_in", replace(shown, wrong={"password": sentence}), visit, 429)
     return see(shown.back, kept_cookie(request, SESSION, cookie))
 
@@ -97,23 +106,23 @@ async def post_sign_up(request: Request) -> Response:
     """Makes an account, or makes one of a guest, and goes back to where somebody was."""
     asked, visit = await form(request, SignUpForm), await visit_of(request)
     shown = Shown(email=asked.email, name=asked.name, back=safe_path(asked.back, HOME))
-    spoken = words(request)
+    l10n = get_localiser(request)
     try:
         person = msgspec.convert({f: getattr(asked, f) for f in NewPerson.__struct_fields__}, NewPerson)
     except msgspec.ValidationError as error:
         which = str(invalid(error).details["field"])
-        sentence = spoken.say(f"account.wrong_{which}")
+        sentence = l10n.t(f"account.wrong_{which}")
         return _page(request, "sign_up", replace(shown, wrong={which: sentence}), visit, 422)
     try:
         cookie = await get_app(request).sessions.sign_up(
             email=person.email,
             password=person.password,
             name=person.name,
-            locale=spoken.language,
+            locale=l10n.language,
             guest=visit if visit is not None and visit.is_guest else None,
         )
     except EmailTaken:
-        wrong = {"email": spoken.say("account.email_taken")}
+        wrong = {"email": l10n.t("account.email_taken")}
         return _page(request, "sign_up", replace(shown, wrong=wrong), visit, 409)
     return see(shown.back, kept_cookie(request, SESSION, cookie))
 

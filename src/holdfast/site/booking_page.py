@@ -24,7 +24,7 @@ from holdfast.site.booking_view import Sheet
 from holdfast.site.browser import safe_path
 from holdfast.site.errors import SignInFirst
 from holdfast.site.load_booking import own_booking, sheet_of
-from holdfast.site.pages import here, page, policy, see, visit_of, visitor, wants_json, words
+from holdfast.site.pages import get_localiser, here, page, policy, see, visit_of, visitor, wants_json
 from holdfast.web.context import get_app
 from holdfast.web.responses import answer, query
 from holdfast.web.routing import RouteTable
@@ -155,13 +155,13 @@ async def unsent(request: Request) -> Response:
 
 def said_of(request: Request, refusal: Refusal, typed: dict[str, str]) -> Said:
     """A refusal in the reader's language; one of a field stands beside it."""
-    spoken, code, details = words(request), refusal.code, refusal.details
+    l10n, code, details = get_localiser(request), refusal.code, refusal.details
     name = f"problems.{code}"
-    sentence = spoken.say(name) if spoken.has(name) else str(details.get("detail") or refusal.title)
-    title = spoken.say(f"problem_titles.{code}") if spoken.has(f"problem_titles.{code}") else refusal.title
+    sentence = l10n.t(name) if l10n.has(name) else str(details.get("detail") or refusal.title)
+    title = l10n.t(f"problem_titles.{code}") if l10n.has(f"problem_titles.{code}") else refusal.title
     which = [one for one in str(details.get("field", "")).split(",") if one in typed]
     if isinstance(refusal, Invalid) and which:
-        wrong = {one: spoken.say(f"checkout.wrong_{one}") for one in which}
+        wrong = {one: l10n.t(f"checkout.wrong_{one}") for one in which}
         return Said("bad", "", "", wrong=wrong, typed=typed, status=refusal.status)
     groups: Any = details.get("alternatives") or []
     return Said("bad", title, sentence, typed=typed, alternatives=list(groups), status=refusal.status)
@@ -192,7 +192,7 @@ def _said(request: Request) -> Said:
         return Said()
     if name not in SAYINGS:
         return Said()
-    return Said(SAYINGS[name], "", words(request).say(f"checkout.said_{name}"))
+    return Said(SAYINGS[name], "", get_localiser(request).t(f"checkout.said_{name}"))
 
 
 def page_of(booking: Booking, said: str = "") -> str:

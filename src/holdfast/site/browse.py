@@ -28,7 +28,7 @@ from holdfast.site.browser import CITY, safe_path
 from holdfast.site.crawlers import ROUTES as CRAWLERS
 from holdfast.site.crawlers import home_url
 from holdfast.site.json_ld import linked
-from holdfast.site.pages import city_of, dropped_cookie, form, kept_cookie, public, see, words
+from holdfast.site.pages import city_of, dropped_cookie, form, get_localiser, kept_cookie, public, see
 from holdfast.site.search_page import ROUTES as FOUND
 from holdfast.site.seats_left import still_to_come, today_in
 from holdfast.site.template_context import ground_ink, telling
@@ -60,19 +60,19 @@ def asked_day(request: Request) -> date | None:
 
 @routes.get("/")
 async def get_home(request: Request) -> Response:
-    app, spoken = get_app(request), words(request)
+    app, l10n = get_app(request), get_localiser(request)
     wished = asked_text(request, "city") or city_of(request)
 
     async def make() -> dict[str, Any]:
         now = datetime.now(UTC)
-        cities = home_first(await app.catalogue.cities(), spoken.locale)
+        cities = home_first(await app.catalogue.cities(), l10n.locale)
         city = next((each for each in cities if each.slug == wished), None)
         slug = city.slug if city else None
         evening, night = await _tonight(app, city, now) if city else (None, [])
         trending = await _trending(app, slug)
         featured = await _featured(app, slug)
         heroes = list({card.id: card for card in (*featured, *trending) if card.shows}.values())[:HEROES_MAX]
-        return telling(spoken, now) | {
+        return telling(l10n, now) | {
             "city": city,
             "cities": cities,
             "nearest": nearest(city, cities) if city else [],
@@ -163,16 +163,16 @@ async def post_city(request: Request) -> Response:
 
 @routes.get("/events/{event:int}")
 async def get_event(request: Request) -> Response:
-    app, spoken, event_id = get_app(request), words(request), request.path_params["event"]
+    app, l10n, event_id = get_app(request), get_localiser(request), request.path_params["event"]
     city, day, home = asked_text(request, "city") or city_of(request), asked_day(request), home_url(request)
 
     async def make() -> dict[str, Any]:
         event = await event_told(app, event_id)
-        cities = home_first(await app.catalogue.cities(), spoken.locale)
-        at_home = [each.slug for each in cities if spoken.locale.endswith(each.country)]
+        cities = home_first(await app.catalogue.cities(), l10n.locale)
+        at_home = [each.slug for each in cities if l10n.locale.endswith(each.country)]
         plan = timetable(event.shows, [city or "", *at_home], day)
         shows = [show for told in plan.told for place in told.places for show in place.shows]
-        return telling(spoken, datetime.now(UTC)) | {
+        return telling(l10n, datetime.now(UTC)) | {
             "event": event,
             "plan": plan,
             "also": await _also(app, event, plan.here[0].city if plan.here else city),
@@ -202,7 +202,7 @@ async def _also(app: "App", event: EventPage, city: str | None) -> list[EventCar
 
 @routes.get("/venues/{venue:int}")
 async def get_venue(request: Request) -> Response:
-    app, spoken, venue_id = get_app(request), words(request), request.path_params["venue"]
+    app, l10n, venue_id = get_app(request), get_localiser(request), request.path_params["venue"]
     day, home = asked_day(request), home_url(request)
 
     async def make() -> dict[str, Any]:
@@ -210,7 +210,7 @@ async def get_venue(request: Request) -> Response:
         days, chosen = venue_days(venue, day)
         shows = [show for show in venue.shows if show.local_date == chosen]
         events = await app.catalogue.events(list({show.event_id for show in shows}))
-        return telling(spoken, datetime.now(UTC)) | {
+        return telling(l10n, datetime.now(UTC)) | {
             "venue": venue,
             "days": days,
             "chosen": chosen,

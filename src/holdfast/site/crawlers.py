@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.catalogue import Asked, chosen_slowly
-from holdfast.site.pages import SAFE, words
+from holdfast.site.pages import SAFE, get_localiser
 from holdfast.site.templates_env import edition
 from holdfast.web.context import get_app
 from holdfast.web.routing import RouteTable
@@ -55,14 +55,14 @@ async def get_sitemap(request: Request) -> Response:
 @routes.get("/holdfast.webmanifest")
 async def get_web_app(request: Request) -> Response:
     """What a phone needs to keep us among its apps."""
-    spoken = words(request)
+    l10n = get_localiser(request)
     files = f"/static/{edition()}"
     told: dict[str, Any] = {
         "id": "/",
-        "name": spoken.say("shell.name"),
-        "short_name": spoken.say("shell.name"),
-        "description": spoken.say("browse.about"),
-        "lang": spoken.language,
+        "name": l10n.t("shell.name"),
+        "short_name": l10n.t("shell.name"),
+        "description": l10n.t("browse.about"),
+        "lang": l10n.language,
         "start_url": "/",
         "scope": "/",
         "display": "standalone",
@@ -73,7 +73,7 @@ async def get_web_app(request: Request) -> Response:
             {"src": f"{files}/icon-192.png", "sizes": "192x192", "type": "image/png"},
             {"src": f"{files}/icon-512.png", "sizes": "512x512", "type": "image/png", "purpose": "maskable"},
         ],
-        "shortcuts": [{"name": spoken.say("shell.my_tickets"), "url": "/my"}],
+        "shortcuts": [{"name": l10n.t("shell.my_tickets"), "url": "/my"}],
     }
     headers = {**HOUR, "Vary": SAFE["Vary"]}
     return Response(msgspec.json.encode(told), headers=headers, media_type="application/manifest+json")

@@ -1,53 +1,92 @@
-"""Sentences, money, dates and times, as a locale writes them. No I/O.
+"""Texts, money, dates and times in the reader's language and region. No I/O.
 
-A sentence is found by a name, `home.tonight`; what is in braces is filled in. One with forms for numbers has
-a form for each that its language knows (Babel says which), and `count` in it is the number, written.
+Texts come from gettext catalogues. A message id is a stable key (`checkout.pay`), so that rewording the
+English text leaves every translation valid; placeholders in braces are filled in. A message with plural forms
+takes `count`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property, lru_cache
+from gettext import c2py
+from io import BytesIO
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from holdfast.money import major
 
-KEPT_MAX = 4096  # of each sort, a hundred bytes each
-Sentence = str | Mapping[str, str]
-Sentences = Mapping[str, Mapping[str, Sentence]]
+FORMATTED_MAX = 4096  # cached values per formatter, about 100 bytes each
+CLDR_PLURALS = ("zero", "one", "two", "few", "many", "other")  # the order of the forms in a catalogue
+Text = str | tuple[str, ...]  # a tuple: plural forms, in the order of the catalogue's rule
 
 
-class Words:
-    def __init__(self, locale: str, sentences: Sentences) -> None:
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The texts of one language by message id."""
+
+    texts: Mapping[str, Text]
+    plural_index: Callable[[int], int]  # the catalogue's Plural-Forms rule: which form fits a number
+
+
+def parse_catalogue(content: bytes) -> Catalogue:
+    """Reads a .po file."""
+    from babel.messages.pofile import read_po
+
+    messages = read_po(BytesIO(content))
+    texts: dict[str, Text] = {}
+    for message in messages:
+        match message.id, message.string:
+            case "", _:
+                continue  # the header
+            case str(key), str(text):
+                texts[key] = text
+            case (str(key), *_), (list() | tuple()) as forms:
+                texts[key] = tuple(forms)
+    return Catalogue(texts, c2py(messages.plural_expr))
+
+
+class Localiser:
+    """Writes texts, numbers, money, dates and times for one locale."""
+
+    def __init__(self, locale: str, catalogue: Catalogue) -> None:
         self.locale = locale
         self.language = locale.partition("_")[0]
-        self._sentences = sentences
-        # A page says the same days and prices many times over, and Babel takes a millisecond for some.
-        self.number, self.money = lru_cache(KEPT_MAX)(self._number), lru_cache(KEPT_MAX)(self._money)
-        self.day, self.time = lru_cache(KEPT_MAX)(self._day), lru_cache(KEPT_MAX)(self._time)
-        self.zone = lru_cache(KEPT_MAX)(self._zone)
+        self._catalogue = catalogue
+        self._texts = catalogue.texts
+        # A page repeats the same days and prices, and Babel needs up to a millisecond for one.
+        self.number, self.money = (
+            lru_cache(FORMATTED_MAX)(self._number),
+            lru_cache(FORMATTED_MAX)(self._money),
+        )
+        self.day, self.time = lru_cache(FORMATTED_MAX)(self._day), lru_cache(FORMATTED_MAX)(self._time)
+        self.zone = lru_cache(FORMATTED_MAX)(self._zone)
 
-    def say(self, name: str, /, **parts: object) -> str:
-        """The sentence of this name. One that does not exist is a mistake of ours, and told as such."""
-        subject, _, which = name.partition(".")
-        sentence = self._sentences[subject][which]
-        if not isinstance(sentence, str):
-            count = parts["count"]
-            assert isinstance(count, int), name
-            sentence = sentence[self._babel.plural_form(count)]
-            parts = {**parts, "count": self.number(count)}
-        return sentence.format_map(parts) if parts else sentence
+    def t(self, message_id: str, /, **values: object) -> str:
+        """The text of this id, with its placeholders filled in. An unknown id is a programming error."""
+        text = self._texts[message_id]
+        if not isinstance(text, str):
+            count = values["count"]
+            assert isinstance(count, int), message_id
+            text = text[self._catalogue.plural_index(count)]
+            values = {**values, "count": self.number(count)}
+        return text.format_map(values) if values else text
 
-    def has(self, name: str) -> bool:
-        subject, _, which = name.partition(".")
-        return which in self._sentences.get(subject, {})
+    def has(self, message_id: str) -> bool:
+        return message_id in self._texts
 
-    def beginning_with(self, name: str) -> dict[str, Sentence]:
-        """Sentences as they are written, for a script that fills them in: `seats.map_` gives all map_…"""
-        subject, _, beginning = name.partition(".")
-        found = self._sentences[subject].items()
-        return {which: sentence for which, sentence in found if which.startswith(beginning)}
+    def texts_for_scripts(self, prefix: str) -> dict[str, str | dict[str, str]]:
+        """Texts whose ids begin with `prefix`, without it; plural forms by their CLDR names, for scripts."""
+        tags = self._babel.plural_form.tags | {"other"}
+        categories = [name for name in CLDR_PLURALS if name in tags]
+        return {
+            message_id.removeprefix(prefix): text
+            if isinstance(text, str)
+            else dict(zip(categories, text, strict=True))
+            for message_id, text in self._texts.items()
+            if message_id.startswith(prefix)
+        }
 
     def _number(self, value: int | float) -> str:
         from babel.numbers import format_decimal
@@ -55,7 +94,7 @@ class Words:
         return format_decimal(value, locale=self._babel)
 
     def _money(self, amount_minor: int, currency: str) -> str:
-        """As people write it; a round amount without its zeroes: €15, €15.50."""
+        """€15, €15.50: a whole amount has no decimals."""
         from babel.numbers import format_currency
 
         amount = major(amount_minor, currency)
@@ -65,24 +104,24 @@ class Words:
         return format_currency(amount, currency, locale=self._babel, decimal_quantization=False)
 
     def _day(self, when: date | datetime, zone: str = "UTC", style: str = "") -> str:
-        """Friday, 20 November; or by a skeleton of CLDR's: `MMMEd` is Fri, 20 Nov."""
+        """Friday, 20 November; or as a CLDR skeleton says: `MMMEd` is Fri, 20 Nov."""
         from babel.dates import format_date, format_skeleton
 
         at = when.astimezone(ZoneInfo(zone)) if isinstance(when, datetime) else when
         if style:
             return format_skeleton(style, at, locale=self._babel)
-        # Not every language of CLDR's has a long form without the year; all have a short one to widen.
+        # CLDR has no long form without the year for some languages; all have a short one, which is widened.
         short = self._babel.datetime_skeletons["MMMEd"].pattern
         return format_date(at, re.sub("M+", "MMMM", re.sub("E+", "EEEE", short)), locale=self._babel)
 
     def _time(self, when: datetime, zone: str) -> str:
-        """19:30, or 7:30 pm where people write that."""
+        """19:30 or 7:30 pm, by region."""
         from babel.dates import format_time
 
         return format_time(when.astimezone(ZoneInfo(zone)), "short", locale=self._babel)
 
     def _zone(self, when: datetime, zone: str) -> str:
-        """What people there call their zone: IST, CET; +05 where it has no name."""
+        """The zone's short name: IST, CET; +05 where it has none."""
         return when.astimezone(ZoneInfo(zone)).strftime("%Z")
 
     @cached_property

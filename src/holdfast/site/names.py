@@ -4,7 +4,7 @@ from datetime import date
 from functools import cache
 from typing import Any
 
-from holdfast.site.i18n import Words
+from holdfast.site.i18n import Localiser
 
 
 def language_name(written: str, locale: str) -> str:
@@ -17,10 +17,10 @@ def country_name(code: str, locale: str) -> str:
     return str(_parsed(locale).territories.get(code, code))
 
 
-def genre_name(written: str, words: Words) -> str:
+def genre_name(written: str, l10n: Localiser) -> str:
     """The usual genres in the reader's language; an organiser's own word as it is written."""
     name = f"genres.{written.casefold().replace(' ', '_').replace('-', '_')}"
-    return words.say(name) if words.has(name) else written[:1].upper() + written[1:]
+    return l10n.t(name) if l10n.has(name) else written[:1].upper() + written[1:]
 
 
 def weekday_name(day: date, locale: str) -> str:

@@ -33,8 +33,8 @@ from holdfast.site.browser import (
     set_cookie,
 )
 from holdfast.site.errors import ForeignForm, SignInFirst
-from holdfast.site.i18n import Words
-from holdfast.site.templates_env import Kept, Wanted, edition, files, packed_for_one, templates, words_of
+from holdfast.site.i18n import Localiser
+from holdfast.site.templates_env import Kept, Wanted, edition, files, localiser_for, packed_for_one, templates
 from holdfast.web.card_number import refuse_card_numbers
 from holdfast.web.context import get_app
 from holdfast.web.responses import HTML, Answer, invalid, takes_packed, unchanged
@@ -98,8 +98,8 @@ def locale(request: Request) -> str:
     return locale_of(chosen if chosen in LANGUAGES else None, wish.decode("latin-1"))
 
 
-def words(request: Request) -> Words:
-    return words_of(locale(request))
+def get_localiser(request: Request) -> Localiser:
+    return localiser_for(locale(request))
 
 
 def cookies(request: Request) -> dict[str, str]:
@@ -147,7 +147,7 @@ def page(
     **told: Any,
 ) -> Response:
     """A page for whoever asks, kept by nobody. `headers` may widen the policy: see policy()."""
-    body = render(template, words(request), path=request.scope["path"], **told)
+    body = render(template, get_localiser(request), path=request.scope["path"], **told)
     given = {"Content-Security-Policy": policy(), **OF_ONE, **(headers or {})}
     if takes_packed(request.scope) and len(body) >= PACK_FROM_BYTES:
         body, given["Content-Encoding"] = packed_for_one(body), "gzip"
@@ -156,13 +156,13 @@ def page(
 
 async def public(request: Request, template: str, key: tuple[Hashable, ...], make: Make) -> Response:
     """A page that is the same for everybody of a locale. `make` gives what the template is told."""
-    spoken, path = words(request), request.scope["path"]
+    l10n, path = get_localiser(request), request.scope["path"]
 
     async def rendered() -> bytes:
-        return render(template, spoken, path=path, **await make())
+        return render(template, l10n, path=path, **await make())
 
     pages = get_app(request).pages
-    kept = await _young_or_old(pages, Wanted((template, spoken.locale, path, *key), rendered))
+    kept = await _young_or_old(pages, Wanted((template, l10n.locale, path, *key), rendered))
     given = {"Content-Security-Policy": policy(), **SAFE, "Cache-Control": SECONDS, "ETag": kept.etag}
     if known := unchanged(request, kept.etag):
         return known
@@ -181,11 +181,9 @@ async def _young_or_old(pages: Cache[Wanted, Kept], wanted: Wanted) -> Kept:
         return old
 
 
-def render(template: str, spoken: Words, **told: Any) -> bytes:
+def render(template: str, l10n: Localiser, **told: Any) -> bytes:
     text = (
-        templates(spoken.language)
-        .get_template(template)
-        .render(words=spoken, say=spoken.say, money=spoken.money, **told)
+        templates(l10n.language).get_template(template).render(l10n=l10n, t=l10n.t, money=l10n.money, **told)
     )
     return text.encode()
 
@@ -256,15 +254,15 @@ def apology(scope: Scope, problem: Answer) -> Response | None:
         return see(f"/sign-in?{urlencode({'back': told['back']})}")
     carried = (b"retry-after", b"allow")
     headers_kept = {k.decode(): v.decode() for k, v in problem.raw_headers if k in carried}
-    spoken = words(request)
-    known = spoken.has(f"problems.{told['code']}")
+    l10n = get_localiser(request)
+    known = l10n.has(f"problems.{told['code']}")
     return page(
         request,
         "problem.html",
         status=problem.status_code,
         headers=headers_kept,
         problem=told,
-        sentence=spoken.say(f"problems.{told['code']}") if known else told["detail"],
+        sentence=l10n.t(f"problems.{told['code']}") if known else told["detail"],
         back=_came_from(request),
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from holdfast.search import SearchAsked, SearchPage, Sort
-from holdfast.site.i18n import Words
+from holdfast.site.i18n import Localiser
 from holdfast.site.names import genre_name, language_name
 
 SIZE = 12
@@ -74,32 +74,32 @@ class Finding:
     def here(self) -> str:
         return self.link(page=self.given.get("page"))
 
-    def chips(self, names: Mapping[str, str], words: Words) -> list[Option]:
+    def chips(self, names: Mapping[str, str], l10n: Localiser) -> list[Option]:
         """Every wish with a link that takes it away."""
-        say, given = words.say, self.given
+        t, given = l10n.t, self.given
         told: list[tuple[str, dict[str, object]]] = []
         if city := given.get("city"):
             told.append((names.get(city, city), {"city": ""}))
         if kind := given.get("kind"):
-            told.append((say(f"browse.kinds_{kind}"), {"kind": None}))
+            told.append((t(f"browse.kinds_{kind}"), {"kind": None}))
         if language := given.get("language"):
-            told.append((language_name(language, words.locale), {"language": None}))
+            told.append((language_name(language, l10n.locale), {"language": None}))
         if genre := given.get("genre"):
-            told.append((genre_name(genre, words), {"genre": None}))
-        if dates := self._dates(words):
+            told.append((genre_name(genre, l10n), {"genre": None}))
+        if dates := self._dates(l10n):
             told.append((dates, {"date_from": None, "date_to": None}))
         if self.price_max is not None:
             gone: dict[str, object] = {"price_max_minor": None, "price_min_minor": None, "currency": None}
-            told.append((say("browse.up_to", price=words.money(*self.price_max)), gone))
+            told.append((t("browse.up_to", price=l10n.money(*self.price_max)), gone))
         for name in ("only_available", "accessible"):
             if given.get(name) == "true":
-                told.append((say(f"browse.{name}"), {name: None}))
+                told.append((t(f"browse.{name}"), {name: None}))
         if code := given.get("postal_code"):
             told.append((code, {"postal_code": None, "sort": None}))
         if "near" in given:
-            told.append((say("browse.near_you"), {"near": None, "sort": None}))
+            told.append((t("browse.near_you"), {"near": None, "sort": None}))
         if "venue" in given:
-            told.append((say("browse.one_venue"), {"venue": None}))
+            told.append((t("browse.one_venue"), {"venue": None}))
         return [Option(label, self.link(**change)) for label, change in told]
 
     @property
@@ -107,22 +107,22 @@ class Finding:
         price, currency = self.given.get("price_max_minor"), self.given.get("currency")
         return (int(price), currency) if price and currency else None
 
-    def _dates(self, words: Words) -> str:
+    def _dates(self, l10n: Localiser) -> str:
         first, last = self.given.get("date_from"), self.given.get("date_to")
-        told = [words.day(date.fromisoformat(day), style="MMMEd") for day in (first, last) if day]
+        told = [l10n.day(date.fromisoformat(day), style="MMMEd") for day in (first, last) if day]
         if first and last:
-            return told[0] if first == last else words.say("browse.from_to", first=told[0], last=told[1])
+            return told[0] if first == last else l10n.t("browse.from_to", first=told[0], last=told[1])
         name = "browse.from_day" if first else "browse.until_day"
-        return words.say(name, day=told[0]) if told else ""
+        return l10n.t(name, day=told[0]) if told else ""
 
-    def sorts(self, sort: str, words: Words) -> list[Option]:
+    def sorts(self, sort: str, l10n: Localiser) -> list[Option]:
         offered = [*SORTS]
         if self.given.get("q"):
             offered.insert(0, Sort.RELEVANCE)
         if {"near", "postal_code"} & self.given.keys():
             offered.insert(0, Sort.DISTANCE)
         return [
-            Option(words.say(f"browse.sort_{each}"), self.link(sort=each), None, each == sort)
+            Option(l10n.t(f"browse.sort_{each}"), self.link(sort=each), None, each == sort)
             for each in offered
         ]
 
@@ -143,16 +143,16 @@ class Finding:
             for each in (page.facets.date[:DAYS_MAX] if page.facets else [])
         ]
 
-    def facets(self, page: SearchPage, words: Words) -> list[Facet]:
+    def facets(self, page: SearchPage, l10n: Localiser) -> list[Facet]:
         """What one may narrow it by. A facet with nothing to choose is left out."""
         if page.facets is None:
             return []
         found = [
-            self._facet("kind", page.facets.kind, lambda name: words.say(f"browse.kinds_{name}")),
+            self._facet("kind", page.facets.kind, lambda name: l10n.t(f"browse.kinds_{name}")),
             self._facet("city", page.facets.city, str),
-            self._facet("language", page.facets.language, lambda name: language_name(name, words.locale)),
-            self._facet("genre", page.facets.genre, lambda name: genre_name(name, words)),
-            self._prices(page, words),
+            self._facet("language", page.facets.language, lambda name: language_name(name, l10n.locale)),
+            self._facet("genre", page.facets.genre, lambda name: genre_name(name, l10n)),
+            self._prices(page, l10n),
         ]
         return [facet for facet in found if len(facet.options) > 1 or any(o.is_chosen for o in facet.options)]
 
@@ -169,7 +169,7 @@ class Finding:
         ]
         return Facet(name, options[:OPTIONS_MAX], max(0, len(options) - OPTIONS_MAX))
 
-    def _prices(self, page: SearchPage, words: Words) -> Facet:
+    def _prices(self, page: SearchPage, l10n: Localiser) -> Facet:
         """Up to so much, each with all that is cheaper; in one currency, the most usual here."""
         assert page.facets is not None
         counted: dict[str, int] = {}
@@ -183,8 +183,8 @@ class Finding:
                 continue
             so_far += each.events
             most = each.price_max_minor + 1 if each.price_max_minor else 0
-            label = words.say("browse.up_to", price=words.money(most, currency)) if most else ""
+            label = l10n.t("browse.up_to", price=l10n.money(most, currency)) if most else ""
             link = self.link(price_min_minor=None, price_max_minor=most, currency=currency)
             is_chosen = self.given.get("price_max_minor") == str(most)
-            options.append(Option(label or words.say("browse.free"), link, so_far, is_chosen))
+            options.append(Option(label or l10n.t("browse.free"), link, so_far, is_chosen))
         return Facet("price", options[:OPTIONS_MAX])

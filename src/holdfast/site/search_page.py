@@ -11,7 +11,7 @@ from starlette.responses import Response
 from holdfast.catalogue import City
 from holdfast.errors import Invalid
 from holdfast.search import SearchAsked, SearchPage, search_page, understood
-from holdfast.site.pages import city_of, public, words
+from holdfast.site.pages import city_of, get_localiser, public
 from holdfast.site.search_form import PAGES_MAX, SIZE, Finding
 from holdfast.site.template_context import telling
 from holdfast.web.context import get_app
@@ -44,7 +44,7 @@ def asked_of(finding: Finding) -> SearchAsked:
 
 @routes.get("/find")
 async def get_find(request: Request) -> Response:
-    app, spoken, finding = get_app(request), words(request), finding_of(request)
+    app, l10n, finding = get_app(request), get_localiser(request), finding_of(request)
     understood(asked_of(finding))  # refuses before anything is kept
 
     async def make() -> dict[str, Any]:
@@ -58,7 +58,7 @@ async def get_find(request: Request) -> Response:
         elsewhere = await _found(app, wider) if wider else None
         shown = elsewhere if elsewhere and elsewhere.events else page
         number = page.page or 1
-        return telling(spoken, datetime.now(UTC)) | {
+        return telling(l10n, datetime.now(UTC)) | {
             "finding": found,
             "page": page,
             "shown": shown,
@@ -66,10 +66,10 @@ async def get_find(request: Request) -> Response:
             "elsewhere": wider,
             "names": names,
             "zone": next((each.timezone for each in cities if each.slug == found.given.get("city")), "UTC"),
-            "chips": found.chips(names, spoken),
-            "facets": (wider if wider and shown is not page else found).facets(shown, spoken),
+            "chips": found.chips(names, l10n),
+            "facets": (wider if wider and shown is not page else found).facets(shown, l10n),
             "days": found.days(page),
-            "sorts": found.sorts(page.sort, spoken),
+            "sorts": found.sorts(page.sort, l10n),
             "number": number,
             "last": min(PAGES_MAX, -(-page.total // SIZE)) if page.total else number,
             "has_more": page.next_cursor is not None and number < PAGES_MAX,

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from holdfast.catalogue import EventCard, SaleState, ShowCard
-from holdfast.site.i18n import Words
+from holdfast.site.i18n import Localiser
 from holdfast.site.names import weekday_name
 
 FEW_SHARE, FEW_MAX = 0.1, 40  # "only n left" is said of so few, and of no more than one can imagine
@@ -81,25 +81,25 @@ def today_in(timezone: str, now: datetime) -> date:
 class Moments:
     """Days and times as people say them, seen from now."""
 
-    def __init__(self, words: Words, now: datetime) -> None:
-        self._words = words
+    def __init__(self, l10n: Localiser, now: datetime) -> None:
+        self._l10n = l10n
         self._now = now
 
     def day(self, day: date, timezone: str, style: str = "MMMMEEEEd", *, within: bool = False) -> str:
         """Today, Tomorrow, or Friday, 20 November; `within` a sentence: today."""
         away = (day - today_in(timezone, self._now)).days
         if away in (0, 1):
-            return self._words.say(f"browse.{('today', 'tomorrow')[away]}{'_within' if within else ''}")
-        return self._words.day(day, style=style)
+            return self._l10n.t(f"browse.{('today', 'tomorrow')[away]}{'_within' if within else ''}")
+        return self._l10n.day(day, style=style)
 
     def opens(self, show: ShowCard) -> str:
         """Opens Friday 10:00."""
         day = show.opens_at.astimezone(ZoneInfo(show.timezone)).date()
-        time = self._words.time(show.opens_at, show.timezone)
+        time = self._l10n.time(show.opens_at, show.timezone)
         told = self.day(day, show.timezone, "MMMEd", within=True)
         if timedelta(days=1) < day - today_in(show.timezone, self._now) <= WEEK:
-            told = weekday_name(day, self._words.locale)
-        return self._words.say("browse.opens", day=told, time=time)
+            told = weekday_name(day, self._l10n.locale)
+        return self._l10n.t("browse.opens", day=told, time=time)
 
     def standing(self, show: ShowCard) -> str:
         """The words that go with left_of()."""
@@ -107,5 +107,5 @@ class Moments:
         if left.tone == "opens":
             return self.opens(show)
         if left.tone == "few":
-            return self._words.say("browse.left_few", count=left.left)
-        return self._words.say(f"browse.left_{left.tone}")
+            return self._l10n.t("browse.left_few", count=left.left)
+        return self._l10n.t(f"browse.left_{left.tone}")

@@ -15,8 +15,18 @@ from holdfast.engines.errors import EngineDown
 from holdfast.errors import Busy, Invalid, Refusal
 from holdfast.holds import HoldBody, SeatsTaken
 from holdfast.site.browser import SESSION
-from holdfast.site.i18n import Words
-from holdfast.site.pages import NO_STORE, form, kept_cookie, page, public, see, visit_of, wants_json, words
+from holdfast.site.i18n import Localiser
+from holdfast.site.pages import (
+    NO_STORE,
+    form,
+    get_localiser,
+    kept_cookie,
+    page,
+    public,
+    see,
+    visit_of,
+    wants_json,
+)
 from holdfast.site.seat_form import HoldForm, InPart, best_in_part, order_of, wished
 from holdfast.site.show_view import Told, instead, told
 from holdfast.web.context import get_app
@@ -36,10 +46,10 @@ routes = RouteTable(tag="site", bare=True)
 @routes.get("/shows/{show:int}")
 async def get_show(request: Request) -> Response:
     """The same for everybody: facts, prices, and forms that work without a script."""
-    app, show_id, spoken = get_app(request), request.path_params["show"], words(request)
+    app, show_id, l10n = get_app(request), request.path_params["show"], get_localiser(request)
 
     async def make() -> dict[str, Any]:
-        return _page_of(await _told(app, show_id), spoken)
+        return _page_of(await _told(app, show_id), l10n)
 
     return await public(request, PAGE, (show_id,), make)
 
@@ -98,7 +108,9 @@ async def _somebody(request: Request) -> tuple[Session, list[str]]:
     if (visit := await visit_of(request)) is not None:
         return visit, []
     visits, client = get_app(request).sessions, request.client
-    cookie = await visits.open_guest(words(request).language, client.host if client is not None else "")
+    cookie = await visits.open_guest(
+        get_localiser(request).language, client.host if client is not None else ""
+    )
     visit = await visits.visit(cookie)
     assert visit is not None, "a cookie that was made a moment ago speaks for somebody"
     return visit, [kept_cookie(request, SESSION, cookie)]
@@ -135,12 +147,12 @@ async def _refused(request: Request, show: ShowOnSale, no: Refusal | EngineDown)
     groups: Sequence[Sequence[str]] = details.get("alternatives") or []
     if better := details.get("better"):
         groups = [better]
-    spoken = words(request)
-    facts = _page_of(await _told(get_app(request), show.show_id), spoken)
+    l10n = get_localiser(request)
+    facts = _page_of(await _told(get_app(request), show.show_id), l10n)
     facts["refusal"] = {
         "code": code,
-        "named": spoken.has(f"seats.refused_{code}"),
-        "detail": spoken.say(f"problems.{code}") if spoken.has(f"problems.{code}") else "",
+        "named": l10n.has(f"seats.refused_{code}"),
+        "detail": l10n.t(f"problems.{code}") if l10n.has(f"problems.{code}") else "",
         "seats": ", ".join(details.get("taken") or []),
         "limit": details.get("limit") or min(10, show.order_seats_max),
         "instead": instead(show, groups),
@@ -149,8 +161,8 @@ async def _refused(request: Request, show: ShowOnSale, no: Refusal | EngineDown)
     return page(request, PAGE, status=problem.status_code, headers=headers, **facts)
 
 
-def _page_of(facts: Told, spoken: Words) -> dict[str, Any]:
-    return {"told": facts, "script": facts.script(spoken), "refusal": None}
+def _page_of(facts: Told, l10n: Localiser) -> dict[str, Any]:
+    return {"told": facts, "script": facts.script(l10n), "refusal": None}
 
 
 async def _told(app: Any, show_id: int) -> Told:

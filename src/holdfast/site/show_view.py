@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.catalogue import SaleState, ShowOnSale, sale_state
 from holdfast.layouts import Layout
 from holdfast.pricing import Coming
-from holdfast.site.i18n import Words
+from holdfast.site.i18n import Localiser
 
 LISTED_MAX = 600  # seats of a hall that is also told as a list, and drawn as one picture
 FREE = ord("A")
@@ -87,7 +87,7 @@ class Told:
     def most(self) -> int:
         return min(10, self.show.order_seats_max)
 
-    def script(self, words: Words) -> dict[str, Any]:
+    def script(self, l10n: Localiser) -> dict[str, Any]:
         """What the scripts of the page are told."""
         api = f"/api/v1/shows/{self.show.show_id}"
         return {
@@ -100,14 +100,14 @@ class Told:
             "seats": self.show.layout.seat_count,
             "svgMax": LISTED_MAX,
             "prices": list(self.show.prices),
-            "spelt": {price: words.money(price, self.show.currency) for price in self.show.prices},
+            "spelt": {price: l10n.money(price, self.show.currency) for price in self.show.prices},
             "currency": self.show.currency,
-            "locale": words.locale.replace("_", "-"),
+            "locale": l10n.locale.replace("_", "-"),
             "zone": self.row["timezone"],
             "most": self.most,
             "orphan": self.show.orphan_rule.value,
             "open": self.is_open,
-            "words": words.beginning_with("seats.map_"),
+            "texts": l10n.texts_for_scripts("seats.map_"),
             "parts": self._from_far(),
         }
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.catalogue import EventCard, ink_of
-from holdfast.site.i18n import Words
+from holdfast.site.i18n import Localiser
 from holdfast.site.names import country_name, genre_name, language_name
 from holdfast.site.seats_left import Moments, best_show, cheapest, left_of
 
@@ -18,14 +18,14 @@ def ground_ink(cards: Sequence[EventCard]) -> int:
     return min(STRONG_INKS, key=used.count)
 
 
-def telling(spoken: Words, now: datetime) -> dict[str, Any]:
+def telling(l10n: Localiser, now: datetime) -> dict[str, Any]:
     return {
-        "moments": Moments(spoken, now),
+        "moments": Moments(l10n, now),
         "left_of": left_of,
         "best_show": best_show,
         "cheapest": cheapest,
         "ink_of": ink_of,
-        "genre_name": lambda genre: genre_name(genre, spoken),
-        "language_name": lambda language: language_name(language, spoken.locale),
-        "country_name": lambda code: country_name(code, spoken.locale),
+        "genre_name": lambda genre: genre_name(genre, l10n),
+        "language_name": lambda language: language_name(language, l10n.locale),
+        "country_name": lambda code: country_name(code, l10n.locale),
     }

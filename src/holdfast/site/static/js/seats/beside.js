@@ -1,35 +1,35 @@
 // What stands beside the map: what the one who looks holds already, and the time until the sale opens.
 
-export async function showMine({ mine }, words) {
+export async function showMine({ mine }, l10n) {
   const banner = document.getElementById("mine");
   const answer = await fetch(mine, { headers: { Accept: "application/json" } });
   if (!answer.ok) return;
   const { mine: bookings } = await answer.json();
-  banner.replaceChildren(...bookings.map((booking) => lineOf(booking, words)));
+  banner.replaceChildren(...bookings.map((booking) => lineOf(booking, l10n)));
   banner.hidden = !bookings.length;
 }
 
-function lineOf({ booking, state, seats, expires_at }, words) {
+function lineOf({ booking, state, seats, expires_at }, l10n) {
   const line = Object.assign(document.createElement("div"), { className: "mine-line" });
   const names = { held: "mine", paying: "paying", has: "has" };
-  const text = words.say(names[state], {
-    seats: words.list(seats), time: expires_at ? words.time(new Date(expires_at)) : "",
+  const text = l10n.t(names[state], {
+    seats: l10n.list(seats), time: expires_at ? l10n.time(new Date(expires_at)) : "",
   });
   const go = Object.assign(document.createElement("a"), { className: "button" });
   go.href = `/bookings/${booking}`;
-  go.textContent = words.say(state === "has" ? "mine_tickets" : "mine_go");
+  go.textContent = l10n.t(state === "has" ? "mine_tickets" : "mine_go");
   line.append(Object.assign(document.createElement("p"), { textContent: text }), go);
-  if (state === "held") line.append(releaseOf(booking, words));
+  if (state === "held") line.append(releaseOf(booking, l10n));
   return line;
 }
 
-function releaseOf(booking, words) {
+function releaseOf(booking, l10n) {
   const form = Object.assign(document.createElement("form"), { method: "post" });
   form.action = `/bookings/${booking}/release`;
   const back = Object.assign(document.createElement("input"), { type: "hidden", name: "back" });
   back.value = location.pathname;
   const button = Object.assign(document.createElement("button"), { className: "quiet" });
-  button.textContent = words.say("mine_release");
+  button.textContent = l10n.t("mine_release");
   form.append(back, button);
   return form;
 }

@@ -7,8 +7,8 @@ import { FREE, LETTERS } from "./states.js";
 const AGAIN_MS = 1200;
 
 export class Desk {
-  constructor(data, layout, live, words, { announce, shown, repriced }) {
-    Object.assign(this, { data, layout, live, words, announce, shown, repriced });
+  constructor(data, layout, live, l10n, { announce, shown, repriced }) {
+    Object.assign(this, { data, layout, live, l10n, announce, shown, repriced });
     this.seats = [];
     this.area = null; // {part, count}
     this.quantity = 2;
@@ -27,16 +27,16 @@ export class Desk {
     const run = this.layout.runs[this.layout.runOf[seat]];
     const parts = { row: run.row, number: numberOf(this.layout, seat), section: run.part.name };
     const sections = this.layout.parts.filter((part) => !part.isArea);
-    return this.words.say(sections.length > 1 ? "seat" : "seat_plain", parts);
+    return this.l10n.t(sections.length > 1 ? "seat" : "seat_plain", parts);
   }
 
   stateName(seat) {
-    return this.words.say(this.chosen.has(seat) ? "state_mine" : `state_${LETTERS[this.live.states[seat]]}`);
+    return this.l10n.t(this.chosen.has(seat) ? "state_mine" : `state_${LETTERS[this.live.states[seat]]}`);
   }
 
   noteOf(seat) {
     const letter = TRAIT_LETTERS[this.layout.trait[seat]];
-    return letter === "n" ? "" : this.words.say(`note_${letter}`);
+    return letter === "n" ? "" : this.l10n.t(`note_${letter}`);
   }
 
   categoryOf(seat) {
@@ -50,14 +50,14 @@ export class Desk {
   /** "Row C seat 14, Gold, 500 rupees, available". */
   describe(seat) {
     const run = this.layout.runs[this.layout.runOf[seat]];
-    const name = this.words.say("seat_plain", { row: run.row, number: numberOf(this.layout, seat) });
-    const price = this.words.priceSpoken(this.priceOf(seat));
+    const name = this.l10n.t("seat_plain", { row: run.row, number: numberOf(this.layout, seat) });
+    const price = this.l10n.priceSpoken(this.priceOf(seat));
     const all = [name, this.categoryOf(seat), price, this.noteOf(seat), this.stateName(seat)];
     return all.filter(Boolean).join(", ");
   }
 
   labels(seats) {
-    return this.words.list(seats.map((seat) => labelOf(this.layout, seat)));
+    return this.l10n.list(seats.map((seat) => labelOf(this.layout, seat)));
   }
 
   // Choosing
@@ -66,16 +66,16 @@ export class Desk {
     if (!this.data.open || this.isHolding) return;
     if (this.chosen.has(seat)) {
       this.set(this.seats.filter((other) => other !== seat));
-      this.announce(this.words.say("removed", { seat: labelOf(this.layout, seat) }));
+      this.announce(this.l10n.t("removed", { seat: labelOf(this.layout, seat) }));
     } else if (this.live.states[seat] !== FREE) {
-      this.announce(this.words.say("not_free", { seat: this.nameOf(seat), state: this.stateName(seat) }));
+      this.announce(this.l10n.t("not_free", { seat: this.nameOf(seat), state: this.stateName(seat) }));
     } else if (this.isOneByOne) this.add(seat);
     else this.takeTogether(seat);
   }
 
   add(seat) {
     if (this.seats.length >= this.data.most) {
-      this.say(this.words.say("full", { count: this.data.most }));
+      this.say(this.l10n.t("full", { count: this.data.most }));
       return;
     }
     this.set([...this.seats, seat].sort((a, b) => a - b));
@@ -85,7 +85,7 @@ export class Desk {
   takeTogether(seat) {
     const seats = togetherAt(this.layout, this.live.states, seat, this.quantity);
     this.set(seats);
-    const few = seats.length < this.quantity ? this.words.say("few", { count: seats.length }) : "";
+    const few = seats.length < this.quantity ? this.l10n.t("few", { count: seats.length }) : "";
     if (few) this.say(few, []);
     this.announceChoice(few);
   }
@@ -94,7 +94,7 @@ export class Desk {
     if (!this.data.open || this.isHolding) return;
     const count = Math.min(this.quantity, this.data.most);
     if (part.free < count) {
-      this.say(this.words.say("area_few", { area: part.name }));
+      this.say(this.l10n.t("area_few", { area: part.name }));
       return;
     }
     this.seats = [];
@@ -127,7 +127,7 @@ export class Desk {
     this.isRefused = better !== null && this.data.orphan === "refuse";
     if (better) {
       const name = this.isRefused ? "orphan" : "orphan_warn";
-      this.notice = { text: this.words.say(name, { seats: this.labels(better) }), groups: [better] };
+      this.notice = { text: this.l10n.t(name, { seats: this.labels(better) }), groups: [better] };
       this.announce(this.notice.text);
     } else this.notice = null;
     this.shown();
@@ -142,12 +142,12 @@ export class Desk {
   announceChoice(more = "") {
     if (this.area) {
       const { part, count } = this.area;
-      this.announce(this.words.say("place", { count, area: part.name }));
-    } else if (!this.seats.length) this.announce(this.words.say("cleared"));
+      this.announce(this.l10n.t("place", { count, area: part.name }));
+    } else if (!this.seats.length) this.announce(this.l10n.t("cleared"));
     else {
-      const price = this.words.price(this.total);
+      const price = this.l10n.price(this.total);
       const seats = this.labels(this.seats), warning = this.notice?.groups.length ? this.notice.text : "";
-      const text = this.words.say("chosen", { count: this.seats.length, seats, price });
+      const text = this.l10n.t("chosen", { count: this.seats.length, seats, price });
       this.announce([text, more, warning].filter(Boolean).join(" "));
     }
   }
@@ -165,7 +165,7 @@ export class Desk {
     else if (this.area && this.area.part.free < this.area.count) {
       const { part } = this.area;
       this.area = null;
-      this.say(this.words.say("area_few", { area: part.name }), [], "bad");
+      this.say(this.l10n.t("area_few", { area: part.name }), [], "bad");
     } else if (seats.some((seat) => this.chosen.has(seat - 1) || this.chosen.has(seat + 1))) this.changed();
   }
 
@@ -174,8 +174,8 @@ export class Desk {
     this.seats = wanted.filter((seat) => !lost.includes(seat));
     this.key = newKey();
     this.isRefused = false;
-    const text = this.words.say("taken", { seats: this.labels(lost) });
-    this.say(instead.length ? `${text} ${this.words.say("instead")}` : text, instead, "bad");
+    const text = this.l10n.t("taken", { seats: this.labels(lost) });
+    this.say(instead.length ? `${text} ${this.l10n.t("instead")}` : text, instead, "bad");
   }
 
   /** Somebody wants a seat that is gone: as many as they want near it. */
@@ -183,8 +183,8 @@ export class Desk {
     if (!this.data.open || this.isHolding) return;
     const like = Array.from({ length: this.isOneByOne ? 1 : this.quantity }, () => seat);
     const instead = alternatives(this.layout, this.live.states, like);
-    const text = this.words.say("not_free", { seat: this.nameOf(seat), state: this.stateName(seat) });
-    this.say(instead.length ? `${text} ${this.words.say("instead")}` : text, instead);
+    const text = this.l10n.t("not_free", { seat: this.nameOf(seat), state: this.stateName(seat) });
+    this.say(instead.length ? `${text} ${this.l10n.t("instead")}` : text, instead);
   }
 
   // Holding
@@ -224,7 +224,7 @@ export class Desk {
       return true;
     } catch {
       this.isHolding = false;
-      this.say(this.words.say("failed"), [], "bad");
+      this.say(this.l10n.t("failed"), [], "bad");
       return false;
     }
   }
@@ -236,12 +236,12 @@ export class Desk {
       const lost = problem.taken.map(known), seats = this.labels(lost);
       this.seats = this.seats.filter((seat) => !lost.includes(seat));
       this.key = newKey();
-      const text = `${this.words.say("taken", { seats })} ${groups.length ? this.words.say("instead") : ""}`;
+      const text = `${this.l10n.t("taken", { seats })} ${groups.length ? this.l10n.t("instead") : ""}`;
       this.say(text, groups, "bad");
     } else if (problem.better) {
       const better = problem.better.map(known);
       this.isRefused = true;
-      this.say(this.words.say("orphan", { seats: this.labels(better) }), [better]);
+      this.say(this.l10n.t("orphan", { seats: this.labels(better) }), [better]);
     } else if (problem.code === "price_changed") {
       this.reprice(problem);
     } else {
@@ -256,14 +256,14 @@ export class Desk {
       this.data.prices[this.layout.category[this.byLabel(label)]] = price_minor;
     }
     this.key = newKey();
-    const parts = { price: this.words.price(now), was: this.words.price(was) };
+    const parts = { price: this.l10n.price(now), was: this.l10n.price(was) };
     this.repriced();
-    this.say(this.words.say("no_price_changed", parts), [], "warn");
+    this.say(this.l10n.t("no_price_changed", parts), [], "warn");
   }
 
   refusalWords({ code, detail, limit }) {
     const name = `no_${code}`;
-    return this.words.has(name) ? this.words.say(name, { limit }) : detail;
+    return this.l10n.has(name) ? this.l10n.t(name, { limit }) : detail;
   }
 
   byLabel(label) {

@@ -6,8 +6,8 @@ import { FREE, LETTERS } from "./states.js";
 
 export class Grid {
   /** `asked(seat)` when a seat is chosen; `describe(seat)` is its name in full. */
-  constructor(element, layout, words, { asked, askedPart, describe, stateOf, chosen }) {
-    Object.assign(this, { element, layout, words, asked, askedPart, describe, stateOf, chosen });
+  constructor(element, layout, l10n, { asked, askedPart, describe, stateOf, chosen }) {
+    Object.assign(this, { element, layout, l10n, asked, askedPart, describe, stateOf, chosen });
     this.part = null;
     this.cells = new Map();
     this.rows = [];
@@ -37,18 +37,18 @@ export class Grid {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "quiet";
-    button.textContent = this.words.say("in_part", { part: part.name, left: this.left(part) });
+    button.textContent = this.l10n.t("in_part", { part: part.name, left: this.left(part) });
     button.addEventListener("click", () => this.askedPart(part));
     return button;
   }
 
   left(part) {
-    return part.free ? this.words.say("left", { count: part.free }) : this.words.say("none");
+    return part.free ? this.l10n.t("left", { count: part.free }) : this.l10n.t("none");
   }
 
   gridOf(part) {
     const grid = role("div", "grid", "grid");
-    grid.setAttribute("aria-label", this.words.say("rows_of", { part: part.name }));
+    grid.setAttribute("aria-label", this.l10n.t("rows_of", { part: part.name }));
     grid.setAttribute("aria-describedby", "rows-say");
     grid.setAttribute("aria-multiselectable", "true");
     for (const [name, runs] of Map.groupBy?.(part.runs, (run) => run.row) ?? grouped(part.runs)) {
@@ -60,7 +60,7 @@ export class Grid {
   rowOf(name, runs) {
     const row = role("div", "row", "row"), header = role("div", "rowheader", "row-name"), seats = [];
     header.textContent = name;
-    header.setAttribute("aria-label", this.words.say("row", { row: name }));
+    header.setAttribute("aria-label", this.l10n.t("row", { row: name }));
     row.append(header);
     for (const run of runs) {
       for (let seat = run.start; seat < run.start + run.count; seat++) {
@@ -94,7 +94,7 @@ export class Grid {
       if (cell) this.tell(seat, cell);
     }
     if (this.part?.isArea) this.element.firstChild.textContent =
-      this.words.say("in_part", { part: this.part.name, left: this.left(this.part) });
+      this.l10n.t("in_part", { part: this.part.name, left: this.left(this.part) });
   }
 
   choose(seat) {

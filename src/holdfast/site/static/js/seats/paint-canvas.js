@@ -18,9 +18,9 @@ const FRAME_MS = 10; // of making bitmaps in one go: the finger is not kept wait
 const PARTS_MS = 250; // from far, a change only moves a number: soon enough
 
 export class CanvasPainter extends Seats {
-  constructor(element, layout, states, look, words) {
+  constructor(element, layout, states, look, l10n) {
     super(layout, states, look);
-    this.words = words;
+    this.l10n = l10n;
     this.frame = element;
     this.canvas = document.createElement("canvas");
     this.canvas.className = "hall";
@@ -133,7 +133,7 @@ export class CanvasPainter extends Seats {
 
   /** From far: how much is left, from what price. The fuller the colour, the more there is. */
   drawPart(part) {
-    const { ink, look, drawn, words } = this;
+    const { ink, look, drawn, l10n } = this;
     const share = part.free / part.total;
     this.trace(part.outline);
     ink.fillStyle = look.card;
@@ -155,9 +155,9 @@ export class CanvasPainter extends Seats {
     const px = Math.min(15, Math.max(9, wide / (part.name.length + 1.5)));
     this.write(part.name, x, y, { px, colour, weight: 800, down: isRoomy ? -14 : 0 });
     if (!isRoomy) return;
-    const from = part.free ? words.say("from", { price: words.price(part.fromMinor) }) : words.say("none");
+    const from = part.free ? l10n.t("from", { price: l10n.price(part.fromMinor) }) : l10n.t("none");
     this.write(from, x, y, { px: 11, colour, down: 2 });
-    if (part.free) this.write(words.say("left", { count: part.free }), x, y, { px: 11, colour, down: 16 });
+    if (part.free) this.write(l10n.t("left", { count: part.free }), x, y, { px: 11, colour, down: 16 });
   }
 
   drawFloor(part) {

@@ -16,8 +16,8 @@ function make(name, attributes = {}, text = "") {
 const points = (outline) => outline.map(([x, y]) => `${x * UNIT},${y * UNIT}`).join(" ");
 
 export class SvgPainter {
-  constructor(element, layout, states, look, words) {
-    Object.assign(this, { layout, states, look, words });
+  constructor(element, layout, states, look, l10n) {
+    Object.assign(this, { layout, states, look, l10n });
     this.frame = element;
     this.svg = make("svg", { class: "hall", "aria-hidden": "true", focusable: "false" });
     this.seats = new Array(layout.count);
@@ -110,7 +110,7 @@ export class SvgPainter {
   countAreas() {
     for (const [part, { group, left }] of this.areas) {
       const count = part.free ?? 0;
-      left.textContent = count ? this.words.say("left", { count }) : this.words.say("none");
+      left.textContent = count ? this.l10n.t("left", { count }) : this.l10n.t("none");
       group.classList.toggle("gone", !count);
     }
   }

@@ -1,8 +1,8 @@
 // What is chosen, what it costs, what is in the way, and the button that holds it.
 
 export class Sheet {
-  constructor(element, words, { removed, held, taken }) {
-    Object.assign(this, { element, words, removed, taken });
+  constructor(element, l10n, { removed, held, taken }) {
+    Object.assign(this, { element, l10n, removed, taken });
     const find = (selector) => element.querySelector(selector);
     this.hint = find("[data-none]");
     this.list = find(".picked");
@@ -14,14 +14,14 @@ export class Sheet {
     });
   }
 
-  /** `items`: {name, note, price, colour, remove}; `button`: its words. */
+  /** `items`: {name, note, price, colour, remove}; `button`: its text. */
   show({ items, total, button }) {
     const isEmpty = !items.length;
     this.element.classList.toggle("is-empty", isEmpty);
     this.hint.hidden = !isEmpty;
     this.list.replaceChildren(...items.map((item) => this.item(item)));
     this.sum.hidden = this.button.hidden = isEmpty;
-    this.sum.querySelector("strong").textContent = this.words.price(total);
+    this.sum.querySelector("strong").textContent = this.l10n.price(total);
     this.button.textContent = button;
   }
 
@@ -34,17 +34,17 @@ export class Sheet {
     const cost = Object.assign(document.createElement("b"), { textContent: price });
     const button = Object.assign(document.createElement("button"), { type: "button", textContent: "×" });
     button.className = "bare remove";
-    button.setAttribute("aria-label", this.words.say("remove", { seat: name }));
+    button.setAttribute("aria-label", this.l10n.t("remove", { seat: name }));
     button.addEventListener("click", remove);
     line.append(swatch, what, cost, button);
     return line;
   }
 
-  /** Something is in the way: words, and groups of seats that may be had instead. */
+  /** Something is in the way: a text, and groups of seats that may be had instead. */
   tell(text, groups = [], sort = "warn") {
     this.told.hidden = !text;
     this.told.className = `told say ${sort}`;
-    const words = Object.assign(document.createElement("p"), { textContent: text });
+    const paragraph = Object.assign(document.createElement("p"), { textContent: text });
     const buttons = groups.map(({ label, take }) => {
       const button = Object.assign(document.createElement("button"), { type: "button", className: "quiet" });
       button.textContent = label;
@@ -53,7 +53,7 @@ export class Sheet {
     });
     const row = Object.assign(document.createElement("div"), { className: "instead" });
     row.append(...buttons);
-    this.told.replaceChildren(words, ...(buttons.length ? [row] : []));
+    this.told.replaceChildren(paragraph, ...(buttons.length ? [row] : []));
   }
 
   allow(isAllowed) {
@@ -63,6 +63,6 @@ export class Sheet {
   busy(isBusy) {
     this.button.setAttribute("aria-busy", String(isBusy));
     this.button.setAttribute("aria-disabled", String(isBusy));
-    if (isBusy) this.button.textContent = this.words.say("holding");
+    if (isBusy) this.button.textContent = this.l10n.t("holding");
   }
 }

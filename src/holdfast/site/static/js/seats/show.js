@@ -4,7 +4,7 @@ import { Gesture } from "./gesture.js";
 import { nearestSeat, outlined, partAt, seated } from "./layout.js";
 import { Look } from "./look.js";
 import { FREE, Live } from "./states.js";
-import { Words } from "./words.js";
+import { Localiser } from "./localiser.js";
 
 const TOUCH_PX = 24; // between seats: a finger cannot choose below that
 const MOUSE_PX = 10;
@@ -17,7 +17,7 @@ const isCoarse = matchMedia("(pointer: coarse)");
 
 const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId("show-data").textContent);
-const words = new Words(data);
+const l10n = new Localiser(data);
 
 let layout, live, painter, gesture, grid, sheet, desk, look, minimap, part = null;
 
@@ -46,7 +46,7 @@ async function begin() {
   const isFar = !isSmall && data.parts && CanvasPainter.isFar(gesture.view.scale * layout.pitch);
   if (isFar) layout.parts.forEach((each, index) => Object.assign(each, data.parts[index]));
   else await seat();
-  painter = new (SvgPainter ?? CanvasPainter)(element, layout, live.states, look, words);
+  painter = new (SvgPainter ?? CanvasPainter)(element, layout, live.states, look, l10n);
   gesture.settle();
   if (!isFar) painter.countAreas();
   element.querySelector(".map-wait").remove();
@@ -74,15 +74,15 @@ async function furnish() {
   const [{ Desk }, { Grid }, { Minimap }, { Sheet }] = await patiently(() => Promise.all([
     import("./desk.js"), import("./grid.js"), import("./minimap.js"), import("./sheet.js"), import("./choose.js"),
   ]));
-  sheet = new Sheet(byId("sheet"), words, { held: () => desk.hold() });
+  sheet = new Sheet(byId("sheet"), l10n, { held: () => desk.hold() });
   minimap = new Minimap(byId("minimap"), layout, look, {
     went: (at) => {
       gesture.set({ ...gesture.view, ...at });
       gesture.settleSoon();
     },
   });
-  desk = new Desk(data, layout, live, words, { announce, shown, repriced });
-  grid = new Grid(byId("grid"), layout, words, {
+  desk = new Desk(data, layout, live, l10n, { announce, shown, repriced });
+  grid = new Grid(byId("grid"), layout, l10n, {
     asked: (seat) => desk.ask(seat), askedPart: (area) => desk.askPart(area),
     describe: (seat) => desk.describe(seat), stateOf: (seat) => live.states[seat], chosen: () => desk.chosen,
   });
@@ -99,7 +99,7 @@ async function patiently(ask) {
       return await ask();
     } catch {
       const wait = byId("map").querySelector(".map-wait");
-      if (wait) wait.textContent = words.say("away");
+      if (wait) wait.textContent = l10n.t("away");
       await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     }
   }
@@ -172,7 +172,7 @@ function changed(seats) {
 }
 
 function trouble(is) {
-  announce(words.say(is ? "offline" : "online"));
+  announce(l10n.t(is ? "offline" : "online"));
   byId("map").classList.toggle("is-offline", is);
 }
 
@@ -223,12 +223,12 @@ function tipAt({ x, y }) {
   const seat = nearestSeat(layout, x, y, layout.pitch * 0.7, () => true);
   const isNear = gesture.view.scale * layout.pitch >= 5;
   if (seat >= 0 && isNear) {
-    const price = `${desk.categoryOf(seat)} · ${words.price(desk.priceOf(seat))}`;
+    const price = `${desk.categoryOf(seat)} · ${l10n.price(desk.priceOf(seat))}`;
     return [desk.nameOf(seat), price, desk.noteOf(seat), desk.stateName(seat)];
   }
   const here = partAt(layout, x, y);
   if (!here || (isNear && !here.isArea)) return null;
-  const from = here.free ? words.say("from", { price: words.price(here.fromMinor) }) : "";
+  const from = here.free ? l10n.t("from", { price: l10n.price(here.fromMinor) }) : "";
   return [here.name, from, grid.left(here)];
 }
 
@@ -238,7 +238,7 @@ function settled(view) {
   if (here && here !== part) showPart(here);
   if (!gesture.isClose) byId("part").value = "";
   const isFar = view.scale * layout.pitch < (isCoarse.matches ? TOUCH_PX : MOUSE_PX) && layout.runs.length;
-  sheet.hint.textContent = words.say(isFar ? "hint_far" : "hint_near");
+  sheet.hint.textContent = l10n.t(isFar ? "hint_far" : "hint_near");
 }
 
 function showPart(each) {
@@ -250,24 +250,24 @@ function showPart(each) {
 function shown() {
   const seats = desk.seats.map((seat) => ({
     name: desk.nameOf(seat), note: [desk.categoryOf(seat), desk.noteOf(seat)].filter(Boolean).join(" · "),
-    price: words.price(desk.priceOf(seat)), colour: layout.categories[layout.category[seat]].colour,
+    price: l10n.price(desk.priceOf(seat)), colour: layout.categories[layout.category[seat]].colour,
     remove: () => desk.ask(seat),
   }));
   const { area } = desk;
   const places = area && [{
-    name: words.say("place", { count: area.count, area: area.part.name }), note: "",
-    price: words.price(desk.total), colour: layout.categories[area.part.category].colour,
+    name: l10n.t("place", { count: area.count, area: area.part.name }), note: "",
+    price: l10n.price(desk.total), colour: layout.categories[area.part.category].colour,
     remove: () => desk.set([]),
   }];
   const number = area?.count ?? desk.seats.length;
   sheet.show({
     items: places ?? seats,
     total: desk.total,
-    button: words.say(area ? "hold_places" : "hold", { count: number }),
+    button: l10n.t(area ? "hold_places" : "hold", { count: number }),
   });
   const { notice } = desk;
   sheet.tell(notice?.text ?? "", (notice?.groups ?? []).map((group) => ({
-    label: words.say("take", { seats: desk.labels(group) }), take: () => take(group),
+    label: l10n.t("take", { seats: desk.labels(group) }), take: () => take(group),
   })), notice?.sort);
   sheet.allow(!desk.isRefused);
   if (desk.isHolding) sheet.busy(true);
@@ -279,7 +279,7 @@ function shown() {
 /** Prices have moved since the page was made: what it says of them moves too. */
 function repriced() {
   for (const band of document.querySelectorAll(".band")) {
-    band.querySelector("strong").textContent = words.price(data.prices[band.dataset.band]);
+    band.querySelector("strong").textContent = l10n.price(data.prices[band.dataset.band]);
     band.querySelector(".band-soon")?.remove();
   }
   for (const each of layout.parts) sum(each);
@@ -308,7 +308,7 @@ function tellParts() {
     for (const option of byId("part").options) {
       if (option.value === "") continue;
       const each = layout.parts[option.value];
-      option.textContent = words.say("in_part", { part: each.name, left: grid.left(each) });
+      option.textContent = l10n.t("in_part", { part: each.name, left: grid.left(each) });
     }
   }, 400);
 }
@@ -327,7 +327,7 @@ function listen() {
     const each = layout.parts[target.value];
     gesture.show(each.box);
     showPart(each);
-    announce(words.say("in_part", { part: each.name, left: grid.left(each) }));
+    announce(l10n.t("in_part", { part: each.name, left: grid.left(each) }));
   });
   byId("rows").addEventListener("toggle", () => {
     if (byId("rows").open) grid.show(part ?? layout.parts[0]);
@@ -349,7 +349,7 @@ function listenToForm() {
   if (kept) kept.checked = true;
   const read = () => {
     const quantity = Number(new FormData(form).get("quantity")) || 1;
-    button.textContent = words.say("best", { count: quantity });
+    button.textContent = l10n.t("best", { count: quantity });
     desk.setQuantity(quantity);
   };
   form.addEventListener("change", ({ target }) => {
@@ -374,7 +374,7 @@ function listenToForm() {
 
 async function tellMine() {
   const { showMine } = await import("./beside.js");
-  await showMine(data, words);
+  await showMine(data, l10n);
 }
 
 if (byId("opens")) import("./beside.js").then(({ countDown }) => countDown(byId("opens")));

@@ -1,8 +1,8 @@
-// Sentences, money and times for people; the server has sent the sentences of the page's language.
+// Texts, money and times in the page's language; the server sends the texts.
 
-export class Words {
-  constructor({ words, locale, currency, zone, spelt }) {
-    Object.assign(this, { sentences: words, locale, zone, spelt });
+export class Localiser {
+  constructor({ texts, locale, currency, zone, spelt }) {
+    Object.assign(this, { texts, locale, zone, spelt });
     this.shape = { style: "currency", currency, trailingZeroDisplay: "stripIfInteger" };
     this.made = {};
   }
@@ -32,17 +32,17 @@ export class Words {
     return this.once("lists", () => new Intl.ListFormat(this.locale, { type: "conjunction", style: "narrow" }));
   }
 
-  say(name, parts = {}) {
-    let sentence = this.sentences[`map_${name}`];
-    if (typeof sentence !== "string") {
-      sentence = sentence[this.plural.select(parts.count)] ?? sentence.other;
+  t(name, parts = {}) {
+    let text = this.texts[name];
+    if (typeof text !== "string") {
+      text = text[this.plural.select(parts.count)] ?? text.other;
       parts = { ...parts, count: this.number(parts.count) };
     }
-    return sentence.replace(/\{(\w+)\}/g, (_, part) => parts[part]);
+    return text.replace(/\{(\w+)\}/g, (_, part) => parts[part]);
   }
 
   has(name) {
-    return `map_${name}` in this.sentences;
+    return name in this.texts;
   }
 
   get minor() {
