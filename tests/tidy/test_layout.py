@@ -24,7 +24,11 @@ PURE_MAY_IMPORT |= {"operator", "re", "statistics", "string", "struct", "textwra
 PURE_MAY_IMPORT |= {"unicodedata", "urllib.parse", "zlib", "argon2", "cryptography", "joserfc", "msgspec"}
 PURE_MAY_IMPORT |= {"babel", "email", "http.cookies", "jinja2", "zoneinfo"}
 PURE_MAY_IMPORT |= {"fpdf", "icalendar", "segno"}  # draw and write what they are told
-PURE_MAY_TAKE = {("pathlib", "PurePath"), ("sys", "byteorder")}  # the part of a module that only computes
+PURE_MAY_TAKE = {
+    ("pathlib", "PurePath"),
+    ("sys", "byteorder"),
+    ("gettext", "c2py"),
+}  # the part of a module that only computes
 # Reading a clock or drawing a number is I/O too: what it answers cannot be known from the arguments.
 PURE_MAY_NOT_CALL = {"open", "print", "input", "now", "utcnow", "today", "urlopen"}
 
