@@ -17,7 +17,7 @@ from bench.figure import Figure
 from bench.search.programme import CITIES, Q, Words, make_programme, place, settle
 from bench.stage import Stage, stage, workers
 from holdfast.search.parsed import ANYTHING
-from holdfast.search.query import SearchAsked, understood
+from holdfast.search.query import SearchQuery, parse_search
 
 EVENTS = int(os.environ.get("BENCH_EVENTS", "200000"))
 ASKED = 200  # of each kind, all different: nothing is answered from a cache
@@ -26,7 +26,7 @@ HTTP_P95_MS_MAX = 100.0
 KINDS = ("two words", "a typo", "near, on a date", "a prefix")
 
 Say = Callable[[str], None]
-Ask = Callable[[SearchAsked], Awaitable[None]]
+Ask = Callable[[SearchQuery], Awaitable[None]]
 
 
 async def search_figures(rounds: int, say: Say) -> list[Figure]:
@@ -41,7 +41,7 @@ async def search_figures(rounds: int, say: Say) -> list[Figure]:
         await settle(on.config.database_url)
         took = time.monotonic() - began
         counted_ms = await _timed(on.app.search.count_all())
-        facets_ms = await _timed(on.app.search.tally(understood(SearchAsked()).filters, ANYTHING))
+        facets_ms = await _timed(on.app.search.tally(parse_search(SearchQuery()).filters, ANYTHING))
         for _ in range(rounds):
             await _in_database(on, words, in_database, say)
         async with workers(on, 2) as url, httpx2.AsyncClient(base_url=url) as client:
@@ -60,34 +60,34 @@ def _figure(name: str, reference: str) -> Figure:
     return Figure(name, "a second at p95", reference, 0.0)
 
 
-def questions(kind: str, words: Words) -> Iterator[SearchAsked]:
+def questions(kind: str, words: Words) -> Iterator[SearchQuery]:
     for _ in range(ASKED):
         one, other = words.random.sample(words.random.choice(words.titles), 2)  # of one title
         soon = datetime.now(UTC).date() + timedelta(days=words.random.randint(1, 50))
         at = place(words.random.randint(1, CITIES))
         match kind:
             case "two words":
-                yield SearchAsked(q=f"{one} {other}")
+                yield SearchQuery(q=f"{one} {other}")
             case "a typo":
-                yield SearchAsked(q=f"{one[:2]}{one[3:2:-1]}{one[2]}{one[4:]} {other}")
+                yield SearchQuery(q=f"{one[:2]}{one[3:2:-1]}{one[2]}{one[4:]} {other}")
             case "near, on a date":
-                yield SearchAsked(near=at, radius_km=50.0, date_from=soon, date_to=soon)
+                yield SearchQuery(near=at, radius_km=50.0, date_from=soon, date_to=soon)
             case _:
-                yield SearchAsked(q=one[: words.random.randint(1, 5)])
+                yield SearchQuery(q=one[: words.random.randint(1, 5)])
 
 
 async def _in_database(on: Stage, words: Words, figures: dict[str, Figure], say: Say) -> None:
     finder = on.app.search
 
-    async def ask(asked: SearchAsked) -> None:
-        search = understood(asked)
+    async def ask(asked: SearchQuery) -> None:
+        search = parse_search(asked)
         search = await finder.at(search, await finder.point(search))
         meaning, hits = await finder.find(search)
         if hits:
             await finder.shows([hit.event_id for hit in hits[:20]], search, meaning)
 
-    async def suggest(asked: SearchAsked) -> None:
-        words = understood(asked).words
+    async def suggest(asked: SearchQuery) -> None:
+        words = parse_search(asked).words
         await asyncio.gather(finder.suggested_events(words, 8), finder.suggested_venues(words, 4))
 
     async def look_up(number: int) -> None:

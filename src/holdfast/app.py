@@ -58,8 +58,8 @@ from holdfast.notifications.jobs import Post
 from holdfast.notifications.jobs import consumer as notice_consumer
 from holdfast.notifications.jobs import duties as notice_duties
 from holdfast.notifications.senders import senders_of
-from holdfast.organisers.blocks_store import Blocks
-from holdfast.organisers.jobs import BlockDuties, PriceDuties
+from holdfast.organisers.blocks_store import BlockStore
+from holdfast.organisers.jobs import BlockJobs, PriceJobs
 from holdfast.outbox import Consumer, Outbox
 from holdfast.outbox.relay import duties as fact_duties
 from holdfast.payments import IncomingWebhooks, PaymentStore, Reconciliation, SagaRunner, gateway_of
@@ -70,8 +70,8 @@ from holdfast.refunds.store import RefundStore
 from holdfast.reports import ReportStore
 from holdfast.reports.jobs import consumer as figure_consumer
 from holdfast.search import SearchIndex, SearchSource, SearchStore
-from holdfast.search.jobs import consumer as search_consumer
-from holdfast.search.jobs import duties as search_duties
+from holdfast.search.jobs import build_consumer as search_consumer
+from holdfast.search.jobs import list_jobs as search_duties
 from holdfast.seatmap import SeatMap
 from holdfast.seatmap.live import LiveMaps
 from holdfast.site.pages import apology
@@ -293,9 +293,9 @@ def duties_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
             (app.config.sweep_pause_ms / 1000, sale.sweep),
             (1.0, sale.rebuild_stale),
             (app.config.compare_pause_s, sale.compare),
-            (1.0, BlockDuties(Blocks(app.postgres, app.holds)).release),
+            (1.0, BlockJobs(BlockStore(app.postgres, app.holds)).release),
         ],
-        "catalogue": [(1.0, PriceDuties(app.postgres, app.catalogue, app.config.price_pause_s).step)],
+        "catalogue": [(1.0, PriceJobs(app.postgres, app.catalogue, app.config.price_pause_s).step)],
         "payments": [
             (0.5, payments.carry_on),
             (0.5, webhooks.look),

@@ -15,7 +15,7 @@ Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Slug = Annotated[str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$(?!\n)", max_length=60)]
 Name = Annotated[str, Meta(min_length=1, max_length=120, pattern=ONE_LINE)]
 Title = Annotated[str, Meta(min_length=1, max_length=160, pattern=ONE_LINE)]
-Word = Annotated[str, Meta(max_length=60, pattern=ONE_LINE)]
+ShortText = Annotated[str, Meta(max_length=60, pattern=ONE_LINE)]
 Address = Annotated[str, Meta(max_length=300, pattern=ONE_LINE)]
 PostalCode = Annotated[str, Meta(max_length=16, pattern=ONE_LINE)]
 Country = Annotated[str, Meta(pattern=r"^[A-Z]{2}$", max_length=2)]
@@ -31,7 +31,7 @@ PosterUrl = Annotated[
     str, Meta(max_length=500, pattern=r"^$|^https://[^\x00-\x20\x7f]+$|^/posters/[0-9]+\.svg$")
 ]
 
-Moment = Annotated[datetime, Meta(tz=True)]
+AwareDatetime = Annotated[datetime, Meta(tz=True)]
 Currency = Annotated[str, Meta(pattern=r"^[A-Z]{3}$", max_length=3)]
 PriceMinor = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 HoldTtl = Annotated[int, Meta(ge=1, le=3600)]

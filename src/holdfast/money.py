@@ -12,26 +12,26 @@ _EXPONENTS = {
     4: "CLF UYW",
 }
 _EXPONENT_OF = {currency: digits for digits, listed in _EXPONENTS.items() for currency in listed.split()}
-USUAL_EXPONENT = 2
-USUAL_LOCALE = "en"
+DEFAULT_EXPONENT = 2
+DEFAULT_LOCALE = "en"
 
 
 def exponent(currency: str) -> int:
     """1500 minor units are 15.00 € and ¥ 1500."""
-    return _EXPONENT_OF.get(currency, USUAL_EXPONENT)
+    return _EXPONENT_OF.get(currency, DEFAULT_EXPONENT)
 
 
-def major(amount_minor: int, currency: str) -> Decimal:
+def to_major(amount_minor: int, currency: str) -> Decimal:
     """The amount as a number of the currency itself, exact, with all its digits: 15.00."""
     return Decimal(amount_minor).scaleb(-exponent(currency))
 
 
-def plain(amount_minor: int, currency: str) -> str:
+def format_plain(amount_minor: int, currency: str) -> str:
     """For logs, terminals and files: 15.00 EUR."""
-    return f"{major(amount_minor, currency):f} {currency}"
+    return f"{to_major(amount_minor, currency):f} {currency}"
 
 
-def spelt(amount_minor: int, currency: str, locale: str = USUAL_LOCALE) -> str:
+def format_money(amount_minor: int, currency: str, locale: str = DEFAULT_LOCALE) -> str:
     """For people, as their language writes it: 15,00 € in `de`, €15.00 in `en`. Never rounded.
 
     A language nobody knows is told in English: a notice in the wrong language is better than none.
@@ -43,6 +43,6 @@ def spelt(amount_minor: int, currency: str, locale: str = USUAL_LOCALE) -> str:
     try:
         parsed = Locale.parse(locale.replace("-", "_"))
     except (UnknownLocaleError, ValueError):
-        parsed = Locale.parse(USUAL_LOCALE)
-    number = major(amount_minor, currency)
+        parsed = Locale.parse(DEFAULT_LOCALE)
+    number = to_major(amount_minor, currency)
     return format_currency(number, currency, locale=parsed, decimal_quantization=False)

@@ -8,8 +8,8 @@ from typing import Any
 import httpx2
 
 from holdfast.app import App
-from holdfast.organisers.blocks_store import Blocks
-from holdfast.organisers.jobs import BlockDuties
+from holdfast.organisers.blocks_store import BlockStore
+from holdfast.organisers.jobs import BlockJobs
 from holdfast.seatmap.change import read_step
 from holdfast.seatmap.live import changes_key
 from holdfast.web.caller import Role
@@ -72,7 +72,7 @@ async def states(fan: Fan, show: int) -> str:
 
 
 async def duty(app: App) -> int:
-    return await BlockDuties(Blocks(app.postgres, app.holds)).release()
+    return await BlockJobs(BlockStore(app.postgres, app.holds)).release()
 
 
 def in_hours(hours: float) -> str:

@@ -8,7 +8,7 @@ import pytest
 from msgspec import convert, to_builtins
 
 from holdfast.app import App
-from holdfast.organisers.jobs import PriceDuties
+from holdfast.organisers.jobs import PriceJobs
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.scope import Scope
 from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
@@ -47,7 +47,7 @@ async def prices_told(api: httpx2.AsyncClient, show: dict[str, Any]) -> dict[str
 async def now_look(app: App, show_id: int) -> int:
     """The duty, once, with this show due: the clock of the plan is turned, not ours."""
     await app.postgres.execute("UPDATE price_plan SET due_at = now() WHERE show_id = $1", show_id)
-    return await PriceDuties(app.postgres, app.catalogue, pause_s=3600).step()
+    return await PriceJobs(app.postgres, app.catalogue, pause_s=3600).step()
 
 
 async def sells_all_gold(app: App, api: httpx2.AsyncClient, show_id: int, how_many: int) -> None:

@@ -14,7 +14,7 @@ from holdfast.holds.orphans import Fine, orphan_verdict, orphans
 from holdfast.holds.outcome import Orphan
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody
-from holdfast.layouts.costs import Prefer, plan
+from holdfast.layouts.costs import Prefer, compute_seat_costs
 
 FEW = settings(max_examples=40)
 FLOOR = AreaBody("Floor", 6, [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)], "1")
@@ -88,7 +88,7 @@ def singles(letters: bytes) -> set[int]:
 
 def oracle(layout: Layout, states: bytes, want: Want) -> range | None:
     """Every window of every run, ranked by the seven points of the rule, with none of its short cuts."""
-    costs, ranked = plan(layout, want.prefer).costs, []
+    costs, ranked = compute_seat_costs(layout, want.prefer).costs, []
     for start, length in layout.runs:
         letters = states[start : start + length]
         for offset in range(length - want.count + 1):
@@ -222,7 +222,7 @@ def test_preferences_mean_what_they_say() -> None:
 def test_a_plan_costs_every_seat_and_orders_every_run() -> None:
     layout = Layout.build(concert_hall())
     for prefer in Prefer:
-        the_plan = plan(layout, prefer)
+        the_plan = compute_seat_costs(layout, prefer)
         assert len(the_plan.costs) == layout.seat_count
         assert list(the_plan.runs) == sorted(the_plan.runs)
         assert sorted((start, length) for _, start, length in the_plan.runs) == list(layout.runs)

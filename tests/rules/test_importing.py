@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.layouts.import_file import read_bytes
+from holdfast.layouts.import_file import parse_layout_file
 from holdfast.layouts.layout import Layout, LayoutProblem, Run
 
 LAYOUTS = Path(__file__).parent / "layouts"
 
 
 def imported(name: str) -> Layout:
-    return Layout.build(read_bytes(name, (LAYOUTS / name).read_bytes()))
+    return Layout.build(parse_layout_file(name, (LAYOUTS / name).read_bytes()))
 
 
 def test_our_own_format_is_read_as_it_is() -> None:
@@ -60,7 +60,7 @@ def test_a_pretix_plan_keeps_zones_rows_colours_and_gaps() -> None:
 
 def test_what_pretix_adds_one_day_does_no_harm() -> None:
     text = (LAYOUTS / "pretix.json").read_text().replace('"row_number": "1",', '"row_number": 1, "glow": {},')
-    assert Layout.build(read_bytes("x.json", text.encode())).labels == imported("pretix.json").labels
+    assert Layout.build(parse_layout_file("x.json", text.encode())).labels == imported("pretix.json").labels
 
 
 @pytest.mark.parametrize("signature", [b"\xef\xbb\xbf", b"  \n"])
@@ -68,7 +68,7 @@ def test_what_pretix_adds_one_day_does_no_harm() -> None:
 def test_what_stands_before_the_text_does_not_matter(name: str, signature: bytes) -> None:
     if signature.strip() or name.endswith("json"):
         data = signature + (LAYOUTS / name).read_bytes()
-        assert Layout.build(read_bytes(name, data)).labels == imported(name).labels
+        assert Layout.build(parse_layout_file(name, data)).labels == imported(name).labels
 
 
 @pytest.mark.parametrize(
@@ -102,27 +102,27 @@ def test_what_stands_before_the_text_does_not_matter(name: str, signature: bytes
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_line_with_its_place(text: str, says: str) -> None:
     with pytest.raises(LayoutProblem) as problem:
-        Layout.build(read_bytes("hall.csv", text.encode()))
+        Layout.build(parse_layout_file("hall.csv", text.encode()))
     assert says in str(problem.value)
     assert "\n" not in str(problem.value)
 
 
 def test_a_table_in_another_encoding_says_which_line_gave_it_away() -> None:
     with pytest.raises(LayoutProblem, match="line 2: this is not UTF-8"):
-        read_bytes("hall.csv", "row,number,category\nA,1,Königsloge\n".encode("latin-1"))
+        parse_layout_file("hall.csv", "row,number,category\nA,1,Königsloge\n".encode("latin-1"))
 
 
 def test_a_pretix_seat_of_no_known_category_is_named() -> None:
     text = (LAYOUTS / "pretix.json").read_text().replace('"category": "Wheelchair"', '"category": "VIP"')
     with pytest.raises(LayoutProblem, match="zone Parkett, row 1, seat 4: category 'VIP'"):
-        read_bytes("x.json", text.encode())
+        parse_layout_file("x.json", text.encode())
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_no_bytes_end_in_anything_but_a_layout_or_a_problem(data: bytes) -> None:
     for start in (b"", b"row,number,x,y\n", b"{", b'{"zones":'):
         try:
-            said = Layout.build(read_bytes("any", start + data)).hash
+            said = Layout.build(parse_layout_file("any", start + data)).hash
         except LayoutProblem as problem:
             said = str(problem)
         assert said

@@ -12,9 +12,17 @@ from hypothesis import strategies as st
 
 from holdfast.demo.halls import club, concert_hall, village_cinema
 from holdfast.demo.stadium import stadium
-from holdfast.layouts.body import AreaBody, CategoryBody, CurveBody, LayoutBody, RowBody, SectionBody, checked
+from holdfast.layouts.body import (
+    AreaBody,
+    CategoryBody,
+    CurveBody,
+    LayoutBody,
+    RowBody,
+    SectionBody,
+    decode_body,
+)
 from holdfast.layouts.layout import SEATS_MAX, Area, Layout, LayoutProblem, Run
-from holdfast.layouts.numbering import numbers, picked
+from holdfast.layouts.numbering import expand_numbers, pick_positions
 
 LAYOUTS = Path(__file__).parent / "layouts"
 FLOOR = AreaBody("Floor", 5, [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)])
@@ -22,7 +30,7 @@ ONE = [CategoryBody("Standard", "#0072B2")]
 
 
 def theatre() -> LayoutBody:
-    return checked((LAYOUTS / "theatre.json").read_bytes())
+    return decode_body((LAYOUTS / "theatre.json").read_bytes())
 
 
 def hall(*rows: RowBody, **more: Any) -> LayoutBody:
@@ -47,7 +55,7 @@ def big() -> Layout:
     ],
 )
 def test_a_rule_numbers_seats_from_left_to_right(rule: str | list[str], named: str) -> None:
-    assert numbers(rule) == named.split()
+    assert expand_numbers(rule) == named.split()
 
 
 @pytest.mark.parametrize(
@@ -55,14 +63,14 @@ def test_a_rule_numbers_seats_from_left_to_right(rule: str | list[str], named: s
 )
 def test_a_rule_that_makes_no_row_is_refused(rule: str) -> None:
     with pytest.raises(LayoutProblem):
-        numbers(rule)
+        expand_numbers(rule)
 
 
 def test_seats_are_picked_as_they_stand_and_not_as_they_count() -> None:
-    row = numbers("5-1 odd, 2-6 even")
-    assert [row[place] for place in picked("3-2", row)] == ["3", "1", "2"]
+    row = expand_numbers("5-1 odd, 2-6 even")
+    assert [row[place] for place in pick_positions("3-2", row)] == ["3", "1", "2"]
     with pytest.raises(LayoutProblem, match="no seat 7"):
-        picked("7", row)
+        pick_positions("7", row)
 
 
 def test_a_run_ends_at_every_aisle_and_its_seats_are_consecutive() -> None:
@@ -96,16 +104,16 @@ def test_the_same_body_has_the_same_hash_however_it_is_spelt() -> None:
     other = b'{"sections":[{"rows":[{"pitch":0.55,"seats":"1-2","label":"A"}],"name":"Stalls"}],' + (
         b'"categories":[{"colour":"#0072B2","name":"Standard"}],"focal":[0.0,0],"name":"-0.0,"}'
     )
-    layout = Layout.build(checked(one))
-    assert layout.hash == Layout.build(checked(other)).hash
+    layout = Layout.build(decode_body(one))
+    assert layout.hash == Layout.build(decode_body(other)).hash
     assert layout.name == "-0.0,"
-    assert layout.hash != Layout.build(checked(other.replace(b'"1-2"', b'"1-3"'))).hash
+    assert layout.hash != Layout.build(decode_body(other.replace(b'"1-2"', b'"1-3"'))).hash
 
 
 def test_a_stored_body_builds_the_same_layout_again() -> None:
     for body in (theatre(), village_cinema(), concert_hall(), club()):
         layout = Layout.build(body)
-        again = Layout.build(checked(msgspec.json.encode(layout.source())))
+        again = Layout.build(decode_body(msgspec.json.encode(layout.source())))
         assert (again.hash, again.labels, again.page()) == (layout.hash, layout.labels, layout.page())
 
 
@@ -169,7 +177,7 @@ def test_what_cannot_be_printed_is_refused(field: bytes, instead: bytes) -> None
     text = (LAYOUTS / "theatre.json").read_bytes()
     assert field in text
     with pytest.raises(LayoutProblem, match=r"categories|sections|areas|shapes"):
-        checked(text.replace(field, instead))
+        decode_body(text.replace(field, instead))
 
 
 def test_two_categories_need_a_word_on_which_one_a_row_has() -> None:
@@ -189,7 +197,7 @@ def test_a_layout_grows_behind_the_seats_it_had() -> None:
     assert not old.grows_from(new)
     assert new.labels[6:] == ("A-0", "A-5", "C-1", "C-2", "Box-A-1")
     assert new.runs[:2] == (Run(0, 4), Run(4, 2))
-    again = Layout.build(checked(msgspec.json.encode(new.source())))
+    again = Layout.build(decode_body(msgspec.json.encode(new.source())))
     assert (again.hash, again.labels) == (new.hash, new.labels)
     newest = Layout.build(msgspec.structs.replace(body, areas=[FLOOR]), after=new)
     assert newest.grows_from(new)

@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 from msgspec.structs import replace
 
 from holdfast.layouts.body import CategoryBody, RowBody, SectionBody
-from holdfast.layouts.diff import WhyNot, diff
+from holdfast.layouts.diff import UnsafeReason, compare_layouts
 from holdfast.layouts.layout import Layout, LayoutBody
 
 CATEGORIES = [CategoryBody("Gold", "#E69F00"), CategoryBody("Silver", "#0072B2")]
@@ -26,7 +26,7 @@ OLD = hall()
 
 
 def test_the_same_layout_changes_nothing() -> None:
-    found = diff(OLD, hall())
+    found = compare_layouts(OLD, hall())
 
     assert found.is_empty
     assert found.why_not(range(8)) == []
@@ -35,7 +35,7 @@ def test_the_same_layout_changes_nothing() -> None:
 def test_a_growth_touches_nobody() -> None:
     grown = Layout.build(hall(RowBody("Z", "1-2", category="Gold"), *ROWS).body, after=OLD)
 
-    found = diff(OLD, grown)
+    found = compare_layouts(OLD, grown)
 
     assert [grown.labels[seat] for seat in found.added] == ["Z-1", "Z-2"]
     assert not found.touched
@@ -43,55 +43,55 @@ def test_a_growth_touches_nobody() -> None:
 
 
 def test_a_renamed_seat_keeps_its_number() -> None:
-    found = diff(OLD, hall(replace(ROWS[0], seats=["1", "2", "3", "3a"]), ROWS[1]))
+    found = compare_layouts(OLD, hall(replace(ROWS[0], seats=["1", "2", "3", "3a"]), ROWS[1]))
 
     assert (found.renamed, found.added, found.gone, found.renumbered) == ([3], [], [], [])
     assert found.why_not({0, 1, 2}) == []
-    assert found.why_not({3}) == [WhyNot.SEATS_IN_USE]
+    assert found.why_not({3}) == [UnsafeReason.SEATS_IN_USE]
 
 
 def test_a_seat_of_another_category_is_found() -> None:
-    found = diff(OLD, hall(replace(ROWS[0], categories={"Silver": "1"}), ROWS[1]))
+    found = compare_layouts(OLD, hall(replace(ROWS[0], categories={"Silver": "1"}), ROWS[1]))
 
     assert (found.recategorised, found.renamed) == ([0], [])
-    assert found.why_not({0}) == [WhyNot.SEATS_IN_USE]
+    assert found.why_not({0}) == [UnsafeReason.SEATS_IN_USE]
 
 
 def test_a_seat_that_is_gone_moves_those_behind_it() -> None:
     """By number: what was A-4 is B-1, and so on. Taken over, everybody behind would sit elsewhere."""
-    found = diff(OLD, hall(replace(ROWS[0], seats="1-3"), ROWS[1]))
+    found = compare_layouts(OLD, hall(replace(ROWS[0], seats="1-3"), ROWS[1]))
 
     assert (found.gone, found.renumbered) == ([3], [4, 5, 6, 7])
-    assert found.why_not(()) == [WhyNot.SEATS_GONE, WhyNot.RENUMBERED]
+    assert found.why_not(()) == [UnsafeReason.SEATS_GONE, UnsafeReason.RENUMBERED]
 
 
 def test_rows_in_another_order_are_other_numbers() -> None:
-    found = diff(OLD, hall(*reversed(ROWS)))
+    found = compare_layouts(OLD, hall(*reversed(ROWS)))
 
     assert found.renumbered == list(range(8))
-    assert found.why_not(()) == [WhyNot.RENUMBERED]
+    assert found.why_not(()) == [UnsafeReason.RENUMBERED]
 
 
 def test_a_withdrawn_seat_is_touched_and_keeps_its_number() -> None:
-    found = diff(OLD, OLD, [5, 5, 2])
+    found = compare_layouts(OLD, OLD, [5, 5, 2])
 
     assert found.withdrawn == [2, 5]
-    assert found.why_not({5}) == [WhyNot.SEATS_IN_USE]
+    assert found.why_not({5}) == [UnsafeReason.SEATS_IN_USE]
     assert found.why_not({4}) == []
 
 
 def test_categories_keep_their_order_and_grow_behind() -> None:
     bronze = CategoryBody("Bronze", "#000000")
 
-    behind = diff(OLD, hall(categories=[*CATEGORIES, bronze]))
-    before = diff(OLD, hall(categories=[bronze, *CATEGORIES]))
+    behind = compare_layouts(OLD, hall(categories=[*CATEGORIES, bronze]))
+    before = compare_layouts(OLD, hall(categories=[bronze, *CATEGORIES]))
 
     assert (behind.new_categories, behind.why_not(())) == (["Bronze"], [])
-    assert before.why_not(()) == [WhyNot.CATEGORIES_MOVED]
+    assert before.why_not(()) == [UnsafeReason.CATEGORIES_MOVED]
 
 
 def test_a_drawing_that_moves_is_counted_and_touches_nobody() -> None:
-    found = diff(OLD, hall(replace(ROWS[0], at=(3.0, 1.0)), ROWS[1]))
+    found = compare_layouts(OLD, hall(replace(ROWS[0], at=(3.0, 1.0)), ROWS[1]))
 
     assert (found.redrawn, found.touched) == (4, frozenset())
 
@@ -108,7 +108,7 @@ def test_whatever_is_safe_leaves_everybody_their_seat(old: Layout, new: Layout, 
     """The promise itself: under a change that is let through, a taken seat has its label and category."""
     taken = {seat for seat in taken if seat < old.seat_count}
 
-    if diff(old, new).why_not(taken):
+    if compare_layouts(old, new).why_not(taken):
         return
 
     assert new.seat_count >= old.seat_count

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.money import exponent, major, plain, spelt
+from holdfast.money import exponent, format_money, format_plain, to_major
 
 currencies = some.sampled_from(["EUR", "INR", "GBP", "JPY", "KWD", "IQD", "CLF", "KRW"])
 
@@ -37,20 +37,20 @@ def test_a_currency_has_the_digits_of_iso_4217(currency: str, digits: int) -> No
 def test_an_amount_is_spelt_as_its_reader_writes_it(
     amount: int, currency: str, locale: str, said: str
 ) -> None:
-    assert spelt(amount, currency, locale) == said
+    assert format_money(amount, currency, locale) == said
 
 
 @pytest.mark.parametrize("locale", ["tlh", "", "??", "de_XX_nonsense-1", "../../etc/passwd"])
 def test_a_language_nobody_knows_is_told_in_english(locale: str) -> None:
-    assert spelt(1550, "EUR", locale) == "€15.50"
+    assert format_money(1550, "EUR", locale) == "€15.50"
 
 
 @given(some.integers(0, 10**15), currencies)
 def test_no_digit_is_lost_on_the_way_to_a_person(amount: int, currency: str) -> None:
-    said = re.sub(r"[^0-9.]", "", spelt(amount, currency, "en"))
+    said = re.sub(r"[^0-9.]", "", format_money(amount, currency, "en"))
 
-    assert Decimal(said) == major(amount, currency)
-    assert plain(amount, currency) == f"{major(amount, currency):f} {currency}"
+    assert Decimal(said) == to_major(amount, currency)
+    assert format_plain(amount, currency) == f"{to_major(amount, currency):f} {currency}"
 
 
 def test_who_only_sells_does_not_load_the_worlds_languages() -> None:

@@ -6,13 +6,20 @@ from itertools import pairwise, permutations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.pricing.breakdown import Lines
-from holdfast.pricing.refund_policy import USUAL, Quote, RefundPolicy, RefundStep, promises, quote
+from holdfast.pricing.breakdown import PriceLines
+from holdfast.pricing.refund_policy import (
+    DEFAULT_REFUND_POLICY,
+    PolicyQuote,
+    RefundPolicy,
+    RefundStep,
+    promises,
+    quote_refund,
+)
 from holdfast.pricing.terms import Terms
 
 STARTS_AT = datetime(2031, 5, 1, 19, 30, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
-NOTHING = Quote(amount_minor=0, percent=0, until=None)
+NOTHING = PolicyQuote(amount_minor=0, percent=0, until=None)
 
 steps = some.builds(RefundStep, hours_before=some.integers(0, 24 * 366), percent=some.integers(0, 100))
 policies = some.builds(RefundPolicy, steps=some.lists(steps, max_size=6).map(tuple), keep_fee=some.booleans())
@@ -33,14 +40,18 @@ def policy(*said: tuple[int, int], keep_fee: bool = False) -> RefundPolicy:
     )
 
 
-def at(hours_before: float, of: RefundPolicy, *seats: Lines, away: timedelta = timedelta(0)) -> Quote:
+def at(
+    hours_before: float, of: RefundPolicy, *seats: PriceLines, away: timedelta = timedelta(0)
+) -> PolicyQuote:
     now = STARTS_AT - timedelta(hours=hours_before) + away
-    return quote(of, seats or (Lines(1000, 800, 100, 100),), starts_at=STARTS_AT, now=now)
+    return quote_refund(of, seats or (PriceLines(1000, 800, 100, 100),), starts_at=STARTS_AT, now=now)
 
 
 @given(policies, seats, moments)
-def test_nobody_gets_back_more_than_they_paid(of: RefundPolicy, paid: list[Lines], now: datetime) -> None:
-    back = quote(of, paid, starts_at=STARTS_AT, now=now)
+def test_nobody_gets_back_more_than_they_paid(
+    of: RefundPolicy, paid: list[PriceLines], now: datetime
+) -> None:
+    back = quote_refund(of, paid, starts_at=STARTS_AT, now=now)
 
     most = sum(each.price_minor - (each.fee_minor if of.keep_fee else 0) for each in paid)
     assert 0 <= back.amount_minor <= most
@@ -49,10 +60,10 @@ def test_nobody_gets_back_more_than_they_paid(of: RefundPolicy, paid: list[Lines
 
 @given(policies, seats, moments, moments)
 def test_what_comes_back_never_grows(
-    of: RefundPolicy, paid: list[Lines], one: datetime, other: datetime
+    of: RefundPolicy, paid: list[PriceLines], one: datetime, other: datetime
 ) -> None:
-    sooner = quote(of, paid, starts_at=STARTS_AT, now=min(one, other))
-    later = quote(of, paid, starts_at=STARTS_AT, now=max(one, other))
+    sooner = quote_refund(of, paid, starts_at=STARTS_AT, now=min(one, other))
+    later = quote_refund(of, paid, starts_at=STARTS_AT, now=max(one, other))
 
     assert sooner.amount_minor >= later.amount_minor
     assert sooner.percent >= later.percent
@@ -60,9 +71,9 @@ def test_what_comes_back_never_grows(
 
 @given(some.lists(steps, max_size=4), some.booleans(), moments)
 def test_the_order_of_the_steps_says_nothing(said: list[RefundStep], keep_fee: bool, now: datetime) -> None:
-    paid = [Lines(999, 800, 100, 99)]
+    paid = [PriceLines(999, 800, 100, 99)]
     told = {
-        repr(quote(RefundPolicy(steps=order, keep_fee=keep_fee), paid, starts_at=STARTS_AT, now=now))
+        repr(quote_refund(RefundPolicy(steps=order, keep_fee=keep_fee), paid, starts_at=STARTS_AT, now=now))
         for order in permutations(said)
     }
 
@@ -71,16 +82,16 @@ def test_the_order_of_the_steps_says_nothing(said: list[RefundStep], keep_fee: b
 
 @given(policies, seats, moments)
 def test_a_quote_holds_until_the_instant_it_names_and_not_a_microsecond_longer(
-    of: RefundPolicy, paid: list[Lines], now: datetime
+    of: RefundPolicy, paid: list[PriceLines], now: datetime
 ) -> None:
-    told = quote(of, paid, starts_at=STARTS_AT, now=now)
+    told = quote_refund(of, paid, starts_at=STARTS_AT, now=now)
 
     if told.until is None:
         assert told == NOTHING
         return
     assert now < told.until <= STARTS_AT
-    last = quote(of, paid, starts_at=STARTS_AT, now=told.until - TICK)
-    after = quote(of, paid, starts_at=STARTS_AT, now=told.until)
+    last = quote_refund(of, paid, starts_at=STARTS_AT, now=told.until - TICK)
+    after = quote_refund(of, paid, starts_at=STARTS_AT, now=told.until)
     assert (last.amount_minor, last.percent) == (told.amount_minor, told.percent)
     assert (after.amount_minor, after.percent) == (told.next_amount_minor, told.next_percent)
     assert after.percent < told.percent
@@ -88,21 +99,21 @@ def test_a_quote_holds_until_the_instant_it_names_and_not_a_microsecond_longer(
 
 @given(policies, seats, moments)
 def test_seats_given_back_one_by_one_come_to_the_same(
-    of: RefundPolicy, paid: list[Lines], now: datetime
+    of: RefundPolicy, paid: list[PriceLines], now: datetime
 ) -> None:
-    together = quote(of, paid, starts_at=STARTS_AT, now=now)
-    alone = [quote(of, [each], starts_at=STARTS_AT, now=now) for each in paid]
+    together = quote_refund(of, paid, starts_at=STARTS_AT, now=now)
+    alone = [quote_refund(of, [each], starts_at=STARTS_AT, now=now) for each in paid]
 
     assert sum(each.amount_minor for each in alone) == together.amount_minor
 
 
 @given(policies, seats, moments)
 def test_a_cancelled_show_gives_everything_back_whenever_it_is_asked(
-    of: RefundPolicy, paid: list[Lines], now: datetime
+    of: RefundPolicy, paid: list[PriceLines], now: datetime
 ) -> None:
-    back = quote(of, paid, starts_at=STARTS_AT, now=now, cancelled=True)
+    back = quote_refund(of, paid, starts_at=STARTS_AT, now=now, cancelled=True)
 
-    assert back == Quote(amount_minor=sum(each.price_minor for each in paid), percent=100, until=None)
+    assert back == PolicyQuote(amount_minor=sum(each.price_minor for each in paid), percent=100, until=None)
 
 
 @given(policies)
@@ -116,14 +127,14 @@ def test_promises_are_told_in_order_and_each_gives_less(of: RefundPolicy) -> Non
 def test_two_steps_and_then_nothing() -> None:
     two = policy((48, 100), (2, 50))
 
-    assert at(48, two, away=-TICK) == Quote(
+    assert at(48, two, away=-TICK) == PolicyQuote(
         amount_minor=1000,
         percent=100,
         until=STARTS_AT - timedelta(hours=48),
         next_percent=50,
         next_amount_minor=500,
     )
-    assert at(48, two) == Quote(
+    assert at(48, two) == PolicyQuote(
         amount_minor=500,
         percent=50,
         until=STARTS_AT - timedelta(hours=2),
@@ -136,8 +147,8 @@ def test_two_steps_and_then_nothing() -> None:
 
 
 def test_unless_somebody_says_otherwise_all_of_it_comes_back_until_a_day_before() -> None:
-    assert at(24, USUAL, away=-TICK).amount_minor == 1000
-    assert at(24, USUAL) == NOTHING
+    assert at(24, DEFAULT_REFUND_POLICY, away=-TICK).amount_minor == 1000
+    assert at(24, DEFAULT_REFUND_POLICY) == NOTHING
 
 
 def test_a_fee_that_is_kept_does_not_come_back() -> None:
@@ -150,7 +161,7 @@ def test_a_fee_that_is_kept_does_not_come_back() -> None:
 def test_half_of_an_odd_amount_is_rounded_up_for_every_seat() -> None:
     half = policy((1, 50))
 
-    assert at(3, half, Lines(999, 999, 0, 0), Lines(999, 999, 0, 0)).amount_minor == 1000
+    assert at(3, half, PriceLines(999, 999, 0, 0), PriceLines(999, 999, 0, 0)).amount_minor == 1000
 
 
 def test_a_step_that_promises_less_for_longer_notice_is_not_told() -> None:

@@ -11,19 +11,19 @@ from msgspec.structs import replace
 from holdfast.catalogue.show import Times
 from holdfast.pricing import UnknownCategory
 from holdfast.pricing.errors import BadPriceRules
-from holdfast.pricing.preview import Counted, floors, previewed
+from holdfast.pricing.preview import PricingSnapshot, list_floors, preview_rules
 from holdfast.pricing.rules import (
     PRICE_MAX,
     STEPS_MAX,
+    CategorySales,
     DemandStep,
     EarlyStep,
     LateStep,
     PriceRule,
     PriceRules,
-    Sold,
-    check,
-    coming,
-    instants,
+    check_price_rules,
+    find_next_price,
+    list_step_instants,
     price_at,
 )
 from holdfast.pricing.terms import Terms
@@ -32,19 +32,19 @@ from tests.support.shows import a_layout
 STARTS = datetime(2031, 5, 20, 19, 0, tzinfo=UTC)
 OPENS = STARTS - timedelta(days=60)
 TIMES = Times(starts_at=STARTS, ends_at=STARTS + timedelta(hours=2), opens_at=OPENS, closes_at=STARTS)
-NONE_SOLD = Sold(0, 100)
+NONE_SOLD = CategorySales(0, 100)
 
 moments = some.datetimes(datetime(2031, 2, 1), datetime(2031, 6, 1), timezones=some.just(UTC))
 changes = some.integers(-PRICE_MAX, PRICE_MAX) | some.integers(-3000, 3000)
 bounds = some.integers(1, PRICE_MAX) | some.integers(1, 5000)
 sales = some.integers(0, 300).flatmap(
-    lambda seats: some.builds(Sold, some.integers(0, max(seats, 1)), some.just(seats))
+    lambda seats: some.builds(CategorySales, some.integers(0, max(seats, 1)), some.just(seats))
 )
 
 
 @some.composite
 def rules(draw: Any) -> PriceRule:
-    """Whatever the forms take, sensible or not: `check` is not asked."""
+    """Whatever the forms take, sensible or not: `check_price_rules` is not asked."""
     low, base, high = sorted(draw(some.tuples(bounds, bounds, bounds)))
     return PriceRule(
         category="Standard",
@@ -83,15 +83,19 @@ def a_set(*several: PriceRule, currency: str = "EUR") -> PriceRules:
 
 
 @given(rules(), moments, sales)
-@example(a_rule(demand=(DemandStep(sold_percent=1, change_minor=PRICE_MAX),)), STARTS, Sold(100, 100))
-@example(a_rule(early=(EarlyStep(until=STARTS, change_minor=-PRICE_MAX),)), OPENS, Sold(0, 0))
-def test_no_rule_leaves_its_floor_and_ceiling(rule: PriceRule, at: datetime, sold: Sold) -> None:
+@example(
+    a_rule(demand=(DemandStep(sold_percent=1, change_minor=PRICE_MAX),)), STARTS, CategorySales(100, 100)
+)
+@example(a_rule(early=(EarlyStep(until=STARTS, change_minor=-PRICE_MAX),)), OPENS, CategorySales(0, 0))
+def test_no_rule_leaves_its_floor_and_ceiling(rule: PriceRule, at: datetime, sold: CategorySales) -> None:
     assert rule.floor_minor <= price_at(rule, at, STARTS, sold) <= rule.ceiling_minor
 
 
 @given(rules(), moments, sales, some.randoms())
-def test_the_order_of_the_steps_says_nothing(rule: PriceRule, at: datetime, sold: Sold, chance: Any) -> None:
-    """Of two steps at the same place `check` refuses one; here the first stays, to say which is meant."""
+def test_the_order_of_the_steps_says_nothing(
+    rule: PriceRule, at: datetime, sold: CategorySales, chance: Any
+) -> None:
+    """Two steps at the same place: `check_price_rules` refuses the rule; here the first one stays."""
     rule = replace(
         rule,
         early=tuple({step.until: step for step in rule.early}.values()),
@@ -110,13 +114,13 @@ def test_the_order_of_the_steps_says_nothing(rule: PriceRule, at: datetime, sold
 
 @given(rules(), moments, sales, some.floats(0, 1, exclude_max=True))
 def test_what_is_told_to_hold_until_then_holds_until_then(
-    rule: PriceRule, at: datetime, sold: Sold, part: float
+    rule: PriceRule, at: datetime, sold: CategorySales, part: float
 ) -> None:
     """The promise "until 30 November": at no instant before is the price another, if nothing is sold."""
-    now_minor, soon = price_at(rule, at, STARTS, sold), coming(rule, at, STARTS, sold)
+    now_minor, soon = price_at(rule, at, STARTS, sold), find_next_price(rule, at, STARTS, sold)
 
     if soon is None:
-        assert all(price_at(rule, t, STARTS, sold) == now_minor for t in instants(rule, STARTS, at))
+        assert all(price_at(rule, t, STARTS, sold) == now_minor for t in list_step_instants(rule, STARTS, at))
         return
     # A part near 1 is rounded to the microsecond, and may come out at the instant itself.
     between = min(at + (soon.until - at) * part, soon.until - timedelta(microseconds=1))
@@ -128,7 +132,7 @@ def test_what_is_told_to_hold_until_then_holds_until_then(
 def test_a_preview_says_what_the_price_will_be(rule: PriceRule, at: datetime) -> None:
     """Every number of the table is what the rule comes to at that instant and share."""
     layout = a_layout(20)
-    show = Counted(
+    show = PricingSnapshot(
         show_id=1,
         revision=1,
         at=at,
@@ -140,14 +144,14 @@ def test_a_preview_says_what_the_price_will_be(rule: PriceRule, at: datetime) ->
         kept_back={"Standard": 10},
     )
 
-    (told,) = previewed(a_set(rule), show).categories
+    (told,) = preview_rules(a_set(rule), show).categories
 
     assert (told.seats, told.sold, told.kept_back, told.sold_percent) == (20, 5, 10, 50.0)
-    assert told.lines.price_minor == price_at(rule, at, STARTS, Sold(5, 10))
+    assert told.lines.price_minor == price_at(rule, at, STARTS, CategorySales(5, 10))
     assert told.curves[0].since == at
     for curve in told.curves:
         for percent, price in zip(told.at_percent, curve.prices_minor, strict=True):
-            assert price == price_at(rule, curve.since, STARTS, Sold(percent, 100))
+            assert price == price_at(rule, curve.since, STARTS, CategorySales(percent, 100))
             assert rule.floor_minor <= told.lowest_minor <= price <= told.highest_minor <= rule.ceiling_minor
 
 
@@ -175,15 +179,17 @@ DEMAND = (DemandStep(sold_percent=50, change_minor=400), DemandStep(sold_percent
 def test_prices_that_were_worked_out_by_hand(days_before: float, sold: int, price: int) -> None:
     rule = a_rule(early=EARLY, late=LATE, demand=DEMAND)
 
-    assert price_at(rule, STARTS - timedelta(days=days_before), STARTS, Sold(sold, 100)) == price
+    assert price_at(rule, STARTS - timedelta(days=days_before), STARTS, CategorySales(sold, 100)) == price
 
 
 def test_a_category_without_seats_has_no_demand() -> None:
-    assert price_at(a_rule(demand=DEMAND), OPENS, STARTS, Sold(0, 0)) == 3000
+    assert price_at(a_rule(demand=DEMAND), OPENS, STARTS, CategorySales(0, 0)) == 3000
 
 
 def checked(rule: PriceRule, *more: PriceRule, currency: str = "EUR", sold_in: str = "EUR") -> None:
-    check(a_set(rule, *more, currency=currency), currency=sold_in, categories=["Standard"], times=TIMES)
+    check_price_rules(
+        a_set(rule, *more, currency=currency), currency=sold_in, categories=["Standard"], times=TIMES
+    )
 
 
 def test_rules_that_can_be_meant_are_taken() -> None:
@@ -233,7 +239,7 @@ def test_a_late_step_of_a_sale_that_closes_before_it_is_refused() -> None:
     times = Times(**{**_fields(TIMES), "closes_at": STARTS - timedelta(hours=24)})
 
     with pytest.raises(BadPriceRules) as refused:
-        check(a_set(a_rule(late=LATE[:1])), currency="EUR", categories=["Standard"], times=times)
+        check_price_rules(a_set(a_rule(late=LATE[:1])), currency="EUR", categories=["Standard"], times=times)
 
     assert refused.value.details["reason"] == "step_after_the_sale"
 
@@ -259,5 +265,5 @@ def test_a_thousandth_of_a_dinar_cannot_be_paid() -> None:
 
 
 def test_the_floors_are_what_a_fee_must_fit_in() -> None:
-    assert list(floors(a_set(a_rule(), a_rule(category="Other", floor_minor=100)))) == [2000, 100]
-    assert list(floors(None)) == []
+    assert list(list_floors(a_set(a_rule(), a_rule(category="Other", floor_minor=100)))) == [2000, 100]
+    assert list(list_floors(None)) == []

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
-from holdfast.pricing.breakdown import WHOLE_BP, Lines, explained, net_minor
+from holdfast.pricing.breakdown import WHOLE_BP, PriceLines, break_down_price, net_minor
 from holdfast.pricing.errors import FeeTooHigh
 from holdfast.pricing.terms import Terms
 
@@ -14,7 +14,7 @@ fees = some.integers(0, PRICE_MAX) | some.integers(0, 300)
 shares = some.integers(0, WHOLE_BP)
 terms = some.builds(Terms, fee_minor=fees, fee_bp=shares, tax_bp=shares)
 
-FREE = Lines(0, 0, 0, 0)
+FREE = PriceLines(0, 0, 0, 0)
 
 
 @given(prices, terms)
@@ -60,18 +60,18 @@ def test_what_is_free_has_no_fee_and_no_tax(on: Terms) -> None:
     ("price", "on", "lines"),
     [
         # 10.50 € with 7 % and a fee of 1.50: 10.50 / 1.07 = 9.813…, tax 0.687 → 0.69, base 9.81 − 1.50.
-        (1050, Terms(fee_minor=150, tax_bp=700), Lines(1050, 831, 150, 69)),
+        (1050, Terms(fee_minor=150, tax_bp=700), PriceLines(1050, 831, 150, 69)),
         # ₹320 with GST 18 % and a fee of 5 %: net 271.19, base 258.28.
-        (32_000, Terms(fee_bp=500, tax_bp=1800), Lines(32_000, 25_828, 1_291, 4_881)),
-        (1900, Terms(fee_minor=110, tax_bp=1000), Lines(1900, 1617, 110, 173)),
-        (1000, Terms(), Lines(1000, 1000, 0, 0)),
-        (1000, Terms(tax_bp=WHOLE_BP), Lines(1000, 500, 0, 500)),
-        (1000, Terms(fee_bp=WHOLE_BP), Lines(1000, 500, 500, 0)),
-        (1, Terms(tax_bp=WHOLE_BP), Lines(1, 0, 0, 1)),  # half a unit goes up
-        (PRICE_MAX, Terms(fee_minor=PRICE_MAX), Lines(PRICE_MAX, 0, PRICE_MAX, 0)),
+        (32_000, Terms(fee_bp=500, tax_bp=1800), PriceLines(32_000, 25_828, 1_291, 4_881)),
+        (1900, Terms(fee_minor=110, tax_bp=1000), PriceLines(1900, 1617, 110, 173)),
+        (1000, Terms(), PriceLines(1000, 1000, 0, 0)),
+        (1000, Terms(tax_bp=WHOLE_BP), PriceLines(1000, 500, 0, 500)),
+        (1000, Terms(fee_bp=WHOLE_BP), PriceLines(1000, 500, 500, 0)),
+        (1, Terms(tax_bp=WHOLE_BP), PriceLines(1, 0, 0, 1)),  # half a unit goes up
+        (PRICE_MAX, Terms(fee_minor=PRICE_MAX), PriceLines(PRICE_MAX, 0, PRICE_MAX, 0)),
     ],
 )
-def test_prices_that_were_worked_out_by_hand(price: int, on: Terms, lines: Lines) -> None:
+def test_prices_that_were_worked_out_by_hand(price: int, on: Terms, lines: PriceLines) -> None:
     assert on.lines(price) == lines
 
 
@@ -100,4 +100,4 @@ def test_a_fee_may_be_all_there_is_and_not_a_unit_more() -> None:
 
 
 def test_the_same_price_is_always_explained_the_same_way() -> None:
-    assert len({repr(explained(999, fee_minor=10, fee_bp=333, tax_bp=777)) for _ in range(3)}) == 1
+    assert len({repr(break_down_price(999, fee_minor=10, fee_bp=333, tax_bp=777)) for _ in range(3)}) == 1

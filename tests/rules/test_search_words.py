@@ -8,21 +8,21 @@ from hypothesis import strategies as st
 
 from holdfast.errors import Invalid
 from holdfast.search.errors import PageTooDeep
-from holdfast.search.listing import doc_of
+from holdfast.search.listing import build_tsvector
 from holdfast.search.query import (
     DEPTH_MAX,
     Filters,
-    Place,
-    SearchAsked,
+    ResultPosition,
+    SearchQuery,
     Sort,
-    all_of,
-    any_of,
-    some_of,
-    understood,
+    match_all,
+    match_any,
+    match_some,
+    parse_search,
 )
-from holdfast.search.spelling import distance, edits_max, joined, keys_of, nearest
-from holdfast.search.word_frequency import Uses
-from holdfast.search.words import WORD_LETTERS_MAX, words_of
+from holdfast.search.spelling import build_spelling_keys, distance, edits_max, find_nearest, join_neighbours
+from holdfast.search.word_frequency import WordFrequency
+from holdfast.search.words import WORD_LETTERS_MAX, split_words
 
 
 @pytest.mark.parametrize(
@@ -43,15 +43,15 @@ from holdfast.search.words import WORD_LETTERS_MAX, words_of
     ],
 )
 def test_a_text_is_taken_apart_into_words(text: str, words: list[str]) -> None:
-    assert words_of(text) == words
+    assert split_words(text) == words
 
 
 def test_an_endless_word_is_cut() -> None:
-    assert words_of("a" * 5000) == ["a" * WORD_LETTERS_MAX]
+    assert split_words("a" * 5000) == ["a" * WORD_LETTERS_MAX]
 
 
 def test_the_same_word_in_two_unicode_spellings_is_one() -> None:
-    assert words_of("Me\u0301caniques") == words_of("M\u00e9caniques")
+    assert split_words("Me\u0301caniques") == split_words("M\u00e9caniques")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_same_word_in_two_unicode_spellings_is_one() -> None:
 )
 def test_words_are_as_far_apart_as_their_letters(typed: str, meant: str, edits: int) -> None:
     assert distance(typed, meant, 2) == distance(meant, typed, 2) == edits
-    assert set(keys_of(typed)) & set(keys_of(meant)), "who looks by keys must find it"
+    assert set(build_spelling_keys(typed)) & set(build_spelling_keys(meant)), "who looks by keys must find it"
 
 
 def plain_distance(a: str, b: str) -> int:
@@ -97,7 +97,7 @@ def test_the_quick_way_to_compare_words_says_what_the_slow_one_does(a: str, b: s
 @given(WORDS, WORDS)
 def test_a_word_one_letter_away_is_found_by_the_few_keys_for_that(typed: str, meant: str) -> None:
     if plain_distance(typed, meant) == 1 == min(edits_max(typed), edits_max(meant), 1):
-        assert set(keys_of(typed, 1)) & set(keys_of(meant))
+        assert set(build_spelling_keys(typed, 1)) & set(build_spelling_keys(meant))
 
 
 def test_words_too_far_apart_are_not_near() -> None:
@@ -110,30 +110,30 @@ def test_short_words_and_numbers_are_meant_as_they_are() -> None:
 
 
 def test_of_two_near_words_the_nearer_and_then_the_more_used_is_meant() -> None:
-    assert nearest("harbor", {"harbour": 3, "barbor": 900}) == "harbour"
-    assert nearest("harbur", {"harbour": 3, "harbum": 900}) == "harbum"
-    assert nearest("xyz", {"harbour": 3}) is None
+    assert find_nearest("harbor", {"harbour": 3, "barbor": 900}) == "harbour"
+    assert find_nearest("harbur", {"harbour": 3, "harbum": 900}) == "harbum"
+    assert find_nearest("xyz", {"harbour": 3}) is None
 
 
 def test_neighbours_are_also_one_word() -> None:
-    assert joined(["the", "paper", "boats"]) == ["thepaper", "paperboats"]
+    assert join_neighbours(["the", "paper", "boats"]) == ["thepaper", "paperboats"]
 
 
 def test_a_document_keeps_weight_and_place_of_each_word() -> None:
-    assert doc_of({"A": ["paper", "boats"], "D": ["paper"]}) == "'paper':1A,13D 'boats':2A"
+    assert build_tsvector({"A": ["paper", "boats"], "D": ["paper"]}) == "'paper':1A,13D 'boats':2A"
 
 
 def test_the_last_word_may_go_on() -> None:
-    assert all_of(("paper", "boa")) == "'paper' & 'boa':*"
-    assert some_of(("paper", "boa")) == "'paper' | 'boa':*"
-    assert any_of(("paper", "boats"), "AB") == "'paper':AB | 'boats':AB"
-    assert all_of(()) is None
+    assert match_all(("paper", "boa")) == "'paper' & 'boa':*"
+    assert match_some(("paper", "boa")) == "'paper' | 'boa':*"
+    assert match_any(("paper", "boats"), "AB") == "'paper':AB | 'boats':AB"
+    assert match_all(()) is None
 
 
 def test_without_words_the_soonest_come_first_and_relevance_means_popularity() -> None:
-    assert understood(SearchAsked()).sort is Sort.SHOWTIME
-    assert understood(SearchAsked(q="!!!", sort=Sort.RELEVANCE)).sort is Sort.POPULARITY
-    assert understood(SearchAsked(q="jazz")).sort is Sort.RELEVANCE
+    assert parse_search(SearchQuery()).sort is Sort.SHOWTIME
+    assert parse_search(SearchQuery(q="!!!", sort=Sort.RELEVANCE)).sort is Sort.POPULARITY
+    assert parse_search(SearchQuery(q="jazz")).sort is Sort.RELEVANCE
 
 
 def test_only_some_filters_need_a_look_at_shows() -> None:
@@ -161,30 +161,34 @@ def test_only_some_filters_need_a_look_at_shows() -> None:
 )
 def test_a_search_that_makes_no_sense_is_refused_with_its_field(asked: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as refused:
-        understood(SearchAsked(**asked))
+        parse_search(SearchQuery(**asked))
 
     assert refused.value.details["field"] == field
 
 
 def test_pages_by_number_end_somewhere() -> None:
-    understood(SearchAsked(page=DEPTH_MAX // 20, size=20))
+    parse_search(SearchQuery(page=DEPTH_MAX // 20, size=20))
 
     with pytest.raises(PageTooDeep):
-        understood(SearchAsked(page=DEPTH_MAX // 20 + 1, size=20))
+        parse_search(SearchQuery(page=DEPTH_MAX // 20 + 1, size=20))
 
 
 def test_a_cursor_leads_back_to_its_place_in_its_own_search_only() -> None:
-    search = understood(SearchAsked(q="jazz", city="paris"))
-    cursor = search.cursor(Place(-0.125, 42))
+    search = parse_search(SearchQuery(q="jazz", city="paris"))
+    cursor = search.cursor(ResultPosition(-0.125, 42))
 
-    assert understood(SearchAsked(q="jazz", city="paris", size=5, cursor=cursor)).after == Place(-0.125, 42)
+    assert parse_search(SearchQuery(q="jazz", city="paris", size=5, cursor=cursor)).after == ResultPosition(
+        -0.125, 42
+    )
     for other in ({"q": "rock", "city": "paris"}, {"q": "jazz"}, {"q": "jazz", "sort": Sort.PRICE}):
         with pytest.raises(Invalid):
-            understood(SearchAsked(**other, cursor=cursor))  # type: ignore[arg-type]
+            parse_search(SearchQuery(**other, cursor=cursor))  # type: ignore[arg-type]
 
 
 def test_words_are_common_if_many_are_likely_to_have_them_all() -> None:
-    uses = Uses(100_000, {"the": 50_000, "night": 5_000, "boats": 3_000, "lantern": 40}, {"nig": 5_100})
+    uses = WordFrequency(
+        100_000, {"the": 50_000, "night": 5_000, "boats": 3_000, "lantern": 40}, {"nig": 5_100}
+    )
 
     assert uses.are_common(("the",))
     assert uses.are_common(("the", "night"))

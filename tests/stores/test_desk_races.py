@@ -26,7 +26,7 @@ from holdfast.errors import Busy
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.layouts.body import CategoryBody, RowBody, SectionBody
 from holdfast.organisers.errors import LayoutUnsafe
-from holdfast.organisers.layout_change import Relayout
+from holdfast.organisers.layout_change import LayoutChanger
 from holdfast.organisers.layout_change_forms import LayoutChange
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.scope import Scope
@@ -160,7 +160,7 @@ async def test_no_seat_that_somebody_has_is_another_after_a_layout_was_changed(
 ) -> None:
     show, people = await a_sale(app), await fans(app, api, PEOPLE)
     schedule = ShowEditor(app.postgres, app.catalogue, app.config, ADMIN)
-    desk = Relayout(app.postgres, app.catalogue, schedule)
+    desk = LayoutChanger(app.postgres, app.catalogue, schedule)
     said: list[tuple[dict[str, Any], httpx2.Response]] = []
     outcomes: Counter[str] = Counter()
 
@@ -208,7 +208,9 @@ async def test_a_hold_that_is_being_opened_is_waited_for(app: App) -> None:
     names = [str(n) for n in range(1, ROW)] + ["last"]
     layout = Layout.build(hall(names, "1-5"))
     await store_layout(app.postgres, layout)
-    desk = Relayout(app.postgres, app.catalogue, ShowEditor(app.postgres, app.catalogue, app.config, ADMIN))
+    desk = LayoutChanger(
+        app.postgres, app.catalogue, ShowEditor(app.postgres, app.catalogue, app.config, ADMIN)
+    )
     opening = replace(till.opening(ROW - 1, price_minor=3000), claimed_at_s=time.monotonic())
 
     async def somebody_waits() -> bool:

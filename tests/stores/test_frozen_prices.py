@@ -33,7 +33,7 @@ from holdfast import pricing
 from holdfast.app import App
 from holdfast.bookings import from_public_id
 from holdfast.holds import booking_page
-from holdfast.organisers.jobs import PriceDuties
+from holdfast.organisers.jobs import PriceJobs
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.scope import Scope
 from holdfast.pricing.rules import DemandStep, EarlyStep, LateStep, PriceRule, PriceRules
@@ -157,7 +157,7 @@ class FrozenPrices(RuleBasedStateMachine):
     def prices_follow(self) -> None:
         self.sql("UPDATE price_plan SET due_at = now() WHERE show_id = $1")
         app = self.world.app
-        self.do(PriceDuties(app.postgres, app.catalogue, pause_s=3600).step())
+        self.do(PriceJobs(app.postgres, app.catalogue, pause_s=3600).step())
 
     @rule(
         target=open_holds,

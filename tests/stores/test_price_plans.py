@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from holdfast.app import App
 from holdfast.bookings import State
 from holdfast.holds.errors import PriceChanged
-from holdfast.organisers.jobs import PriceDuties
+from holdfast.organisers.jobs import PriceJobs
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.scope import Scope
 from holdfast.pricing.rules import DemandStep, EarlyStep, PriceRule, PriceRules
@@ -41,8 +41,8 @@ def desk(app: App) -> PriceRulesStore:
     return PriceRulesStore(app.postgres, app.catalogue, Scope(1, is_admin=True), pause_s=3600)
 
 
-def duties(app: App) -> PriceDuties:
-    return PriceDuties(app.postgres, app.catalogue, pause_s=3600)
+def duties(app: App) -> PriceJobs:
+    return PriceJobs(app.postgres, app.catalogue, pause_s=3600)
 
 
 async def due(app: App, *show_ids: int) -> None:

@@ -7,9 +7,9 @@ import pytest
 from holdfast.app import App
 from holdfast.demo.repertoire import EVENTS
 from holdfast.search.errors import NoSuchPostalCode, SearchTooSlow
-from holdfast.search.query import SearchAsked, Sort, understood
+from holdfast.search.query import SearchQuery, Sort, parse_search
 from holdfast.search.store import SearchStore
-from holdfast.search.words import words_of
+from holdfast.search.words import split_words
 from tests.support.search_demo import titles
 
 LIGHTHOUSE, ARITHMETIC = "The Lighthouse Keeper's Daughter", "Monsoon Arithmetic"
@@ -75,7 +75,7 @@ def test_there_are_forty() -> None:
 
 @pytest.mark.parametrize("typed, meant", FORTY, ids=[typed for typed, _ in FORTY])
 async def test_what_was_meant_is_among_the_first_three(demo: App, typed: str, meant: str) -> None:
-    assert meant in (await titles(demo, SearchAsked(q=typed)))[:3]
+    assert meant in (await titles(demo, SearchQuery(q=typed)))[:3]
 
 
 async def test_what_is_misspelt_is_said(demo: App) -> None:
@@ -92,7 +92,7 @@ async def test_what_is_spelt_right_is_left_alone(demo: App) -> None:
 
 async def test_when_nothing_has_all_the_words_some_are_enough(demo: App) -> None:
     meaning = await demo.search.meaning(("tokyo", "nachtzug"))
-    found = await titles(demo, SearchAsked(q="tokyo nachtzug"))
+    found = await titles(demo, SearchQuery(q="tokyo nachtzug"))
 
     assert meaning.match == "any"
     assert "Nachtzug nach Norden" in found
@@ -100,26 +100,26 @@ async def test_when_nothing_has_all_the_words_some_are_enough(demo: App) -> None
 
 
 async def test_what_nothing_comes_near_finds_nothing(demo: App) -> None:
-    assert await titles(demo, SearchAsked(q="xqzwvj")) == []
+    assert await titles(demo, SearchQuery(q="xqzwvj")) == []
 
 
 async def test_only_punctuation_finds_all(demo: App) -> None:
-    everything = await titles(demo, SearchAsked(size=50))
+    everything = await titles(demo, SearchQuery(size=50))
 
     assert len(everything) >= 30
-    assert await titles(demo, SearchAsked(q="?!… --", size=50)) == everything
+    assert await titles(demo, SearchQuery(q="?!… --", size=50)) == everything
 
 
 @pytest.mark.parametrize(
     "typed", ["' OR 1=1 --", "a':*A | 'b", "\\", "%_%", "(((", "a & !b", "<->", "$1", ":*"]
 )
 async def test_what_means_something_to_engines_means_nothing_here(demo: App, typed: str) -> None:
-    assert isinstance(await titles(demo, SearchAsked(q=typed)), list)
+    assert isinstance(await titles(demo, SearchQuery(q=typed)), list)
 
 
 async def test_near_a_point_the_nearest_come_first(demo: App) -> None:
-    asked = SearchAsked(near="48.8566,2.3522", radius_km=10, sort=Sort.DISTANCE, size=50)
-    search = understood(asked)
+    asked = SearchQuery(near="48.8566,2.3522", radius_km=10, sort=Sort.DISTANCE, size=50)
+    search = parse_search(asked)
     near = (await demo.search.at(search, await demo.search.point(search))).filters
 
     found = await titles(demo, asked)
@@ -131,8 +131,8 @@ async def test_near_a_point_the_nearest_come_first(demo: App) -> None:
 
 async def test_a_radius_ends_where_it_says(demo: App) -> None:
     """Regal Court Cinemas and Sagar Concert Hall in Mumbai are 7.7 km apart."""
-    cinema = SearchAsked(near="18.9432,72.8236", radius_km=7.5)
-    search = understood(cinema)
+    cinema = SearchQuery(near="18.9432,72.8236", radius_km=7.5)
+    search = parse_search(cinema)
     within = await demo.search.at(search, search.near)
     beyond = await demo.search.at(replace(search, radius_km=8.0), search.near)
 
@@ -140,37 +140,37 @@ async def test_a_radius_ends_where_it_says(demo: App) -> None:
 
 
 async def test_a_postal_code_is_where_its_venues_are(demo: App) -> None:
-    exact = await demo.search.point(understood(SearchAsked(postal_code="SE1 9PD")))
-    beside = await demo.search.point(understood(SearchAsked(postal_code="10997")))
+    exact = await demo.search.point(parse_search(SearchQuery(postal_code="SE1 9PD")))
+    beside = await demo.search.point(parse_search(SearchQuery(postal_code="10997")))
 
     assert exact is not None
     assert (round(exact.lat, 4), round(exact.lon, 4)) == (51.5081, -0.1070)
     assert beside is not None
     assert round(beside.lat, 2) == 52.50
     with pytest.raises(NoSuchPostalCode):
-        await demo.search.point(understood(SearchAsked(postal_code="99999")))
+        await demo.search.point(parse_search(SearchQuery(postal_code="99999")))
 
 
 async def test_filters_are_of_one_and_the_same_show(demo: App) -> None:
     """A film that plays in Tokyo and costs rupees elsewhere does not play in Tokyo for rupees."""
-    tokyo = await titles(demo, SearchAsked(city="tokyo", size=50))
+    tokyo = await titles(demo, SearchQuery(city="tokyo", size=50))
 
     assert tokyo
-    assert await titles(demo, SearchAsked(city="tokyo", currency="INR", size=50)) == []
-    assert set(await titles(demo, SearchAsked(city="tokyo", currency="JPY", size=50))) == set(tokyo)
+    assert await titles(demo, SearchQuery(city="tokyo", currency="INR", size=50)) == []
+    assert set(await titles(demo, SearchQuery(city="tokyo", currency="JPY", size=50))) == set(tokyo)
 
 
 @pytest.mark.parametrize(
     "typed, title", [("mons", ARITHMETIC), ("keep", LIGHTHOUSE), ("ingr", LIGHTHOUSE), ("स्ट", STATION)]
 )
 async def test_what_is_being_typed_is_suggested(demo: App, typed: str, title: str) -> None:
-    rows = await demo.search.suggested_events(words_of(typed), 8)
+    rows = await demo.search.suggested_events(split_words(typed), 8)
 
     assert title in [row["title"] for row in rows]
 
 
 async def test_venues_are_suggested_by_any_word_of_their_name(demo: App) -> None:
-    rows = await demo.search.suggested_venues(words_of("quai"), 4)
+    rows = await demo.search.suggested_venues(split_words("quai"), 4)
 
     assert [row["name"] for row in rows] == ["Cinéma des Quais"]
 

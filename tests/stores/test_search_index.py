@@ -20,8 +20,8 @@ from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import CatalogueEditor
 from holdfast.outbox import Fact
 from holdfast.search import SearchIndex, SearchSource
-from holdfast.search.jobs import KINDS, Listener
-from holdfast.search.query import SearchAsked, understood
+from holdfast.search.jobs import KINDS, SearchConsumer
+from holdfast.search.query import SearchQuery, parse_search
 from tests.support.fact_recorder import Ears, relayed, turns_are_free
 from tests.support.own_engines import hold
 from tests.support.show_fixture import an_owner
@@ -38,7 +38,7 @@ def a_word() -> str:
 
 def hearing(app: App) -> Callable[[Fact], Awaitable[None]]:
     """One listener, one fact at a time."""
-    listener = Listener(app.search_index)
+    listener = SearchConsumer(app.search_index)
 
     async def hear(fact: Fact) -> None:
         await listener.hear_many([fact])
@@ -72,7 +72,7 @@ async def told(ears: Ears) -> None:
 
 async def found(app: App, words: str, **filters: Any) -> list[int]:
     """Numbers of the events that have exactly these words."""
-    search = understood(SearchAsked(q=words, **filters))
+    search = parse_search(SearchQuery(q=words, **filters))
     meaning = await app.search.meaning(search.words)
     if meaning.is_hopeless or meaning.is_corrected or meaning.match != "all":
         return []

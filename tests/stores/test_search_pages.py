@@ -9,7 +9,7 @@ import pytest
 from holdfast.app import App
 from holdfast.catalogue import Kind
 from holdfast.search.parsed import ANYTHING
-from holdfast.search.query import SearchAsked, Sort, understood
+from holdfast.search.query import SearchQuery, Sort, parse_search
 from holdfast.search.store import REST_FROM, SearchStore
 from tests.support.search_demo import titles
 from tests.support.wait import until
@@ -17,7 +17,7 @@ from tests.support.wait import until
 
 @pytest.mark.parametrize("sort", [sort for sort in Sort if sort is not Sort.DISTANCE])
 async def test_pages_by_cursor_are_the_whole_list_in_order(demo: App, sort: Sort) -> None:
-    search = understood(SearchAsked(q="", sort=sort, size=7))
+    search = parse_search(SearchQuery(q="", sort=sort, size=7))
     meaning = await demo.search.meaning(())
     whole = await demo.search.hits(replace(search, size=200), meaning)
 
@@ -37,7 +37,7 @@ async def test_pages_of_what_is_everywhere_are_the_whole_list_too(
     demo: App, sort: Sort, asked: dict[str, Any]
 ) -> None:
     """Few of many shows are looked at for a page: none is left out, and none is told twice."""
-    search = understood(SearchAsked(sort=sort, size=3, **asked))
+    search = parse_search(SearchQuery(sort=sort, size=3, **asked))
     whole = await demo.search.hits(replace(search, size=200), ANYTHING)
 
     read, page = [], await demo.search.hits(search, ANYTHING)
@@ -57,13 +57,13 @@ async def test_the_soonest_show_that_is_asked_for_orders_an_event(demo: App) -> 
         " AND closes_at > now() AND ends_at > now() GROUP BY event_id ORDER BY 2, 1 LIMIT 20"
     )
 
-    hits = await demo.search.hits(understood(SearchAsked(only_available=True, size=20)), ANYTHING)
+    hits = await demo.search.hits(parse_search(SearchQuery(only_available=True, size=20)), ANYTHING)
 
     assert [hit.event_id for hit in hits[:20]] == [row["event_id"] for row in rows]
 
 
 async def test_of_what_very_many_have_the_most_wanted_comes_first(demo: App) -> None:
-    search = understood(SearchAsked(q="the", size=4))
+    search = parse_search(SearchQuery(q="the", size=4))
     plain = await demo.search.meaning(("the",))
     common = replace(plain, is_common=True)
     ranked = await demo.search.hits(replace(search, size=200), plain)
@@ -81,7 +81,7 @@ async def test_of_what_very_many_have_the_most_wanted_comes_first(demo: App) -> 
 
 
 async def test_words_of_a_title_count_more_than_those_of_a_description(demo: App) -> None:
-    found = await titles(demo, SearchAsked(q="night", size=50))
+    found = await titles(demo, SearchQuery(q="night", size=50))
 
     assert found[0] == "Aurora String Quartet: Farewell Night"
     assert "The Velvet Tramlines" in found  # "Late-night quintet with two double basses and no drummer."
@@ -89,7 +89,7 @@ async def test_words_of_a_title_count_more_than_those_of_a_description(demo: App
 
 @pytest.mark.parametrize("city", [None, "mumbai"])
 async def test_pages_of_one_search_go_from_titles_to_descriptions(demo: App, city: str | None) -> None:
-    search = understood(SearchAsked(q="the", size=3, city=city, only_available=city is not None))
+    search = parse_search(SearchQuery(q="the", size=3, city=city, only_available=city is not None))
     meaning = await demo.search.meaning(("the",))
     whole = await demo.search.hits(replace(search, size=200), meaning)
 
@@ -109,9 +109,9 @@ async def test_pages_of_one_search_go_from_titles_to_descriptions(demo: App, cit
 
 async def test_counts_by_facet_add_up_and_do_not_narrow_themselves(demo: App) -> None:
     meaning = await demo.search.meaning(())
-    whole = await demo.search.tally(understood(SearchAsked()).filters, meaning)
-    films = await demo.search.tally(understood(SearchAsked(kind=Kind.FILM)).filters, meaning)
-    mumbai = await demo.search.tally(understood(SearchAsked(city="mumbai")).filters, meaning)
+    whole = await demo.search.tally(parse_search(SearchQuery()).filters, meaning)
+    films = await demo.search.tally(parse_search(SearchQuery(kind=Kind.FILM)).filters, meaning)
+    mumbai = await demo.search.tally(parse_search(SearchQuery(city="mumbai")).filters, meaning)
 
     assert whole is not None
     assert films is not None
@@ -120,13 +120,13 @@ async def test_counts_by_facet_add_up_and_do_not_narrow_themselves(demo: App) ->
     assert films.facets.kind == whole.facets.kind
     assert films.total == {kind.value: kind.events for kind in whole.facets.kind}["film"]
     in_mumbai = {city.value: city.events for city in whole.facets.city}["mumbai"]
-    assert mumbai.total == in_mumbai == len(await titles(demo, SearchAsked(city="mumbai", size=50)))
+    assert mumbai.total == in_mumbai == len(await titles(demo, SearchQuery(city="mumbai", size=50)))
     assert {price.currency for price in mumbai.facets.price} == {"INR"}
 
 
 async def test_nobody_who_asks_for_everything_waits_for_a_count(demo: App) -> None:
     """A duty counts; a process that has counted nothing itself tells what the duty wrote."""
-    everything, films = understood(SearchAsked()).filters, understood(SearchAsked(kind=Kind.FILM)).filters
+    everything, films = parse_search(SearchQuery()).filters, parse_search(SearchQuery(kind=Kind.FILM)).filters
     before = await demo.search.tally(films, ANYTHING)
     await demo.search.count_all()
     written = await demo.postgres.fetchval("SELECT count(*) FROM listing_tally")
@@ -147,7 +147,7 @@ async def test_nobody_who_asks_for_everything_waits_for_a_count(demo: App) -> No
 
 
 async def test_a_count_that_takes_long_is_told_to_who_asks_later(demo: App) -> None:
-    paris, finder = understood(SearchAsked(city="paris")).filters, SearchStore(demo.config)
+    paris, finder = parse_search(SearchQuery(city="paris")).filters, SearchStore(demo.config)
 
     async def is_counted() -> bool:
         return await finder.tally(paris, ANYTHING) is not None
@@ -167,11 +167,11 @@ async def test_a_count_that_takes_long_is_told_to_who_asks_later(demo: App) -> N
 
 async def test_a_price_facet_is_a_filter_that_finds_as_many(demo: App) -> None:
     meaning = await demo.search.meaning(())
-    paris = await demo.search.tally(understood(SearchAsked(city="paris")).filters, meaning)
+    paris = await demo.search.tally(parse_search(SearchQuery(city="paris")).filters, meaning)
     assert paris is not None
 
     bucket = paris.facets.price[0]
-    asked = SearchAsked(
+    asked = SearchQuery(
         city="paris",
         currency=bucket.currency,
         price_min_minor=bucket.price_min_minor,

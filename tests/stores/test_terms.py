@@ -15,8 +15,8 @@ from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.pricing import RefundPolicy, RefundStep, Terms
-from holdfast.pricing.refund_policy import USUAL
-from holdfast.pricing.terms import PLAIN
+from holdfast.pricing.refund_policy import DEFAULT_REFUND_POLICY
+from holdfast.pricing.terms import DEFAULT_TERMS
 from tests.support.show_fixture import Till, a_till, an_owner
 
 AShow = Callable[..., Any]
@@ -70,7 +70,7 @@ async def test_changes_at_the_same_time_all_happen_and_none_is_lost(app: App, a_
         ShowChange(tax_bp=1900),
         ShowChange(card_seats_max=None),
         ShowChange(prices={"Standard": 5000}),
-        ShowChange(refund_policy=USUAL),
+        ShowChange(refund_policy=DEFAULT_REFUND_POLICY),
     ]
 
     await asyncio.gather(*(desk.change_show(show_id, change) for change in changes))
@@ -99,7 +99,7 @@ async def test_an_event_that_says_nothing_has_the_usual_policy(app: App, a_show:
         await a_show(),
     )
 
-    assert msgspec.json.decode(kept, type=RefundPolicy) == USUAL
+    assert msgspec.json.decode(kept, type=RefundPolicy) == DEFAULT_REFUND_POLICY
 
 
 class TestABooking:
@@ -137,7 +137,7 @@ class TestABooking:
 
         page = booking_page(booking, show, await catalogue.terms(show, 0))
 
-        assert await catalogue.terms(show, 0) == PLAIN
+        assert await catalogue.terms(show, 0) == DEFAULT_TERMS
         assert (page.amount, page.base_minor, page.fee_minor, page.tax_minor) == (1500, 1500, 0, 0)
 
     async def test_at_another_price_than_the_shows_has_its_own_lines(self, till: Till) -> None:

@@ -13,7 +13,7 @@ from holdfast.demo.seed import populate
 from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import connect
 from holdfast.organisers.shows_store import PlannedShow, add_shows
-from holdfast.search.query import SearchAsked, understood
+from holdfast.search.query import SearchQuery, parse_search
 
 
 @asynccontextmanager
@@ -66,9 +66,9 @@ async def play_the_rest(app: App) -> None:
             await add_shows(tx, planned)
 
 
-async def titles(app: App, asked: SearchAsked) -> list[str]:
+async def titles(app: App, asked: SearchQuery) -> list[str]:
     """What is found, in order."""
-    search = understood(asked)
+    search = parse_search(asked)
     search = await app.search.at(search, await app.search.point(search))
     _, hits = await app.search.find(search)
     events = await app.catalogue.events([hit.event_id for hit in hits[: search.size]])

@@ -17,7 +17,7 @@ from holdfast.catalogue.store import store_layout
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody
 from holdfast.organisers.shows_store import PlannedShow, add_shows
-from holdfast.pricing.terms import PLAIN
+from holdfast.pricing.terms import DEFAULT_TERMS
 from holdfast.web.caller import Caller, Role
 
 API = "/api/v1"
@@ -92,7 +92,7 @@ class Terms:
     orphan_rule: OrphanRule = OrphanRule.OFF
     opens_in_s: float = -3600
     closes_in_s: float = 86_400
-    sold_on: pricing.Terms = PLAIN
+    sold_on: pricing.Terms = DEFAULT_TERMS
 
 
 async def a_show(app: App, seats: int = 50, layout: Layout | None = None, **terms: Any) -> int:

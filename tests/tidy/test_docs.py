@@ -10,7 +10,7 @@ import pytest
 from holdfast.app import ROUTES
 from holdfast.config import Config
 from holdfast.layouts import Layout
-from holdfast.layouts.import_file import read_bytes
+from holdfast.layouts.import_file import parse_layout_file
 from tests.tidy.tree import ROOT, SRC, files, nobody_complains, short, written
 from tools.write_docs import every_command, pages
 
@@ -213,4 +213,4 @@ def test_the_layouts_shown_are_layouts(kind: str) -> None:
     text = (ROOT / "docs" / "layouts.md").read_text()
     [example] = re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
 
-    assert Layout.build(read_bytes(f"hall.{kind}", example.encode())).seat_count > 10
+    assert Layout.build(parse_layout_file(f"hall.{kind}", example.encode())).seat_count > 10

@@ -3,27 +3,33 @@
 from holdfast.catalogue.errors import BadWindow, NoSuchCity, NoSuchEvent, NoSuchHall, NoSuchShow, NoSuchVenue
 from holdfast.catalogue.event import City, Event, Hall, Kind, Venue
 from holdfast.catalogue.listings import (
-    chosen_slowly,
-    event_cards,
-    event_told,
-    events_opening,
-    events_page,
-    shows_by_id,
-    venue_told,
+    cached_event_ids,
+    find_events_opening_soon,
+    load_event_cards,
+    load_event_page,
+    load_events_page,
+    load_show_rows,
+    load_venue_page,
 )
-from holdfast.catalogue.poster import ink_of
-from holdfast.catalogue.responses import Asked, EventCard, EventPage, ShowCard, VenuePage
+from holdfast.catalogue.poster import choose_palette
+from holdfast.catalogue.responses import EventCard, EventPage, EventsQuery, ShowCard, VenuePage
 from holdfast.catalogue.show import OrphanRule, SaleState, ShowOnSale, Times, prices_by_category, sale_state
-from holdfast.catalogue.store import Catalogue, moving_of, policy_of, store_layout, terms_of
+from holdfast.catalogue.store import (
+    Catalogue,
+    parse_next_prices,
+    parse_refund_policy,
+    parse_terms,
+    store_layout,
+)
 
 __all__ = [
-    "Asked",
     "BadWindow",
     "Catalogue",
     "City",
     "Event",
     "EventCard",
     "EventPage",
+    "EventsQuery",
     "Hall",
     "Kind",
     "NoSuchCity",
@@ -38,18 +44,18 @@ __all__ = [
     "Times",
     "Venue",
     "VenuePage",
-    "chosen_slowly",
-    "event_cards",
-    "event_told",
-    "events_opening",
-    "events_page",
-    "ink_of",
-    "moving_of",
-    "policy_of",
+    "cached_event_ids",
+    "choose_palette",
+    "find_events_opening_soon",
+    "load_event_cards",
+    "load_event_page",
+    "load_events_page",
+    "load_show_rows",
+    "load_venue_page",
+    "parse_next_prices",
+    "parse_refund_policy",
+    "parse_terms",
     "prices_by_category",
     "sale_state",
-    "shows_by_id",
     "store_layout",
-    "terms_of",
-    "venue_told",
 ]

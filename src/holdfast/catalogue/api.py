@@ -16,18 +16,24 @@ from starlette.responses import Response
 
 from holdfast.catalogue.errors import NoSuchCity, NoSuchEvent, NoSuchShow, NoSuchVenue
 from holdfast.catalogue.event import Event
-from holdfast.catalogue.listings import counts_of, event_cards, event_told, events_page, venue_told
-from holdfast.catalogue.poster import poster
+from holdfast.catalogue.listings import (
+    load_event_cards,
+    load_event_page,
+    load_events_page,
+    load_seat_counts,
+    load_venue_page,
+)
+from holdfast.catalogue.poster import render_poster
 from holdfast.catalogue.responses import (
-    Asked,
-    ChosenEvents,
     CitiesPage,
+    EventCardList,
     EventPage,
     EventsPage,
+    EventsQuery,
     ShowPage,
     VenuePage,
-    show_page,
-    venue_brief,
+    build_show_page,
+    build_venue_brief,
 )
 from holdfast.catalogue.store import CHOSEN_MAX
 from holdfast.web.context import get_app
@@ -61,23 +67,27 @@ async def list_cities(request: Request) -> Response:
 
 
 @routes.get(
-    "/events", peek=ready_page, query=Asked, answers={200: EventsPage, 304: None}, refusals=(NoSuchCity,)
+    "/events",
+    peek=ready_page,
+    query=EventsQuery,
+    answers={200: EventsPage, 304: None},
+    refusals=(NoSuchCity,),
 )
 async def list_events(request: Request) -> Response:
     """Events playing in a city on a date, with each show's time, venue, price and availability.
 
     `city` is a city's slug and `date` a date there; without them, every city and every show from now on.
     """
-    app, asked = get_app(request), query(Asked, request)
+    app, asked = get_app(request), query(EventsQuery, request)
 
     async def make() -> EventsPage:
         await _refuse_unknown_city(app, asked.city)
-        return await events_page(app, asked)
+        return await load_events_page(app, asked)
 
     return await kept_page(request, ("events", asked), make)
 
 
-@routes.get("/events/featured", peek=ready_page, answers={200: ChosenEvents, 304: None})
+@routes.get("/events/featured", peek=ready_page, answers={200: EventCardList, 304: None})
 async def list_featured_events(request: Request) -> Response:
     """Events the house recommends."""
     catalogue = get_app(request).catalogue
@@ -88,14 +98,14 @@ async def list_featured_events(request: Request) -> Response:
     return await _chosen(request, "featured", choose)
 
 
-@routes.get("/events/trending", peek=ready_page, answers={200: ChosenEvents, 304: None})
+@routes.get("/events/trending", peek=ready_page, answers={200: EventCardList, 304: None})
 async def list_trending_events(request: Request) -> Response:
     """Events wanted most: those with the most seats held or booked among the shows on sale."""
     app = get_app(request)
 
     async def choose() -> list[int]:
         selling = await app.catalogue.shows_selling()
-        counts = await counts_of(app, [show_id for show_id, _ in selling])
+        counts = await load_seat_counts(app, [show_id for show_id, _ in selling])
         wanted: Counter[int] = Counter()
         for show_id, event_id in selling:
             seen = counts.get(show_id) or {}
@@ -113,7 +123,7 @@ async def get_event(request: Request) -> Response:
     app, event_id = get_app(request), request.path_params["event"]
 
     async def make() -> EventPage:
-        return await event_told(app, event_id)
+        return await load_event_page(app, event_id)
 
     return await kept_page(request, ("event", event_id), make)
 
@@ -130,9 +140,9 @@ async def get_show(request: Request) -> Response:
         row = await app.catalogue.show_detail(show_id)
         show = await app.catalogue.show_on_sale(show_id)
         event = await app.catalogue.event(row["event_id"])
-        venue = venue_brief(await app.catalogue.venue(row["venue_id"]))
-        counts = (await counts_of(app, [show_id])).get(show_id)
-        return show_page(row, show, event=event, venue=venue, counts=counts, now=datetime.now(UTC))
+        venue = build_venue_brief(await app.catalogue.venue(row["venue_id"]))
+        counts = (await load_seat_counts(app, [show_id])).get(show_id)
+        return build_show_page(row, show, event=event, venue=venue, counts=counts, now=datetime.now(UTC))
 
     return await kept_page(request, ("show", show_id), make)
 
@@ -145,7 +155,7 @@ async def get_venue(request: Request) -> Response:
     app, venue_id = get_app(request), request.path_params["venue"]
 
     async def make() -> VenuePage:
-        return await venue_told(app, venue_id)
+        return await load_venue_page(app, venue_id)
 
     return await kept_page(request, ("venue", venue_id), make)
 
@@ -157,7 +167,7 @@ async def get_poster(request: Request) -> Response:
     if not (suffix == "svg" and number.isascii() and number.isdigit() and len(number) <= 18):
         raise NoSuchEvent
     event: Event = await get_app(request).catalogue.event(int(number))
-    drawn = poster(event.kind, event.title, event.genre).encode()
+    drawn = render_poster(event.kind, event.title, event.genre).encode()
     if takes_packed(request.scope):
         packed = gzip.compress(drawn, mtime=0)  # shapes repeat themselves: a fifth of it is left
         return Response(packed, media_type=SVG[0], headers={**POSTER, "Content-Encoding": "gzip"})
@@ -168,11 +178,11 @@ async def _chosen(request: Request, name: str, choose: Callable[[], Awaitable[li
     """Which events they are may be half a minute old; how many seats are left may not."""
     app = get_app(request)
 
-    async def make() -> ChosenEvents:
+    async def make() -> EventCardList:
         kept = await app.catalogue.pages.get(Page((name,), choose), is_slow=True)
         event_ids = msgspec.json.decode(kept.body, type=list[int])
         rows = await app.catalogue.shows_playing(event_ids, each_max=SHOWS_OF_CHOSEN_MAX)
-        return ChosenEvents(events=await event_cards(app, event_ids, rows))
+        return EventCardList(events=await load_event_cards(app, event_ids, rows))
 
     return await kept_page(request, (name,), make)
 

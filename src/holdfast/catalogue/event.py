@@ -63,6 +63,6 @@ class Event(Struct, frozen=True, kw_only=True):
     refund_policy: RefundPolicy  # of shows made from now on
 
 
-def poster_of(event_id: int, poster: str) -> str:
+def poster_url(event_id: int, poster: str) -> str:
     """An event without a poster of its own has the one we draw (poster.py)."""
     return poster or f"/posters/{event_id}.svg"

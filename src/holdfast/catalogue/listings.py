@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.catalogue.responses import (
-    Asked,
     Counts,
     EventCard,
     EventPage,
     EventsPage,
+    EventsQuery,
     ShowCard,
     VenuePage,
-    event_card,
-    event_page,
+    build_event_card,
+    build_event_page,
     show_detail,
 )
-from holdfast.catalogue.store import SHOWS_LISTED_MAX, terms_of
+from holdfast.catalogue.store import SHOWS_LISTED_MAX, parse_terms
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.sql import Queries
@@ -30,41 +30,41 @@ if TYPE_CHECKING:
 Q = Queries("holdfast.catalogue", "listings")
 
 
-async def events_page(app: "App", asked: Asked, each_max: int = SHOWS_LISTED_MAX) -> EventsPage:
+async def load_events_page(app: "App", asked: EventsQuery, each_max: int = SHOWS_LISTED_MAX) -> EventsPage:
     """Events playing in a city on a date, a page of them."""
     event_ids = await app.catalogue.events_playing(asked)
     chosen = event_ids[(asked.page - 1) * asked.size : asked.page * asked.size]
     rows = await app.catalogue.shows_playing(chosen, city=asked.city, day=asked.date, each_max=each_max)
-    events = await event_cards(app, chosen, rows)
+    events = await load_event_cards(app, chosen, rows)
     return EventsPage(total=len(event_ids), page=asked.page, size=asked.size, events=events)
 
 
-async def event_told(app: "App", event_id: int) -> EventPage:
+async def load_event_page(app: "App", event_id: int) -> EventPage:
     """One event, with all its shows to come."""
     event = await app.catalogue.event(event_id)
     rows = await app.catalogue.shows_of_event(event_id)
-    return event_page(event, await show_cards(app, rows), _total(rows))
+    return build_event_page(event, await load_show_cards(app, rows), _total(rows))
 
 
-async def venue_told(app: "App", venue_id: int) -> VenuePage:
+async def load_venue_page(app: "App", venue_id: int) -> VenuePage:
     """One venue: where it is, its halls, and the shows to come."""
     venue = await app.catalogue.venue(venue_id)
     rows = await app.catalogue.shows_of_venue(venue_id)
     told = ("id", "city", "timezone", "name", "address", "postal_code", "lat", "lon")
     return VenuePage(
         halls=await app.catalogue.halls_of_venue(venue_id),
-        shows=await show_cards(app, rows),
+        shows=await load_show_cards(app, rows),
         shows_total=_total(rows),
         **{name: venue[name] for name in told},
     )
 
 
-async def events_opening(app: "App", city: str | None, limit: int) -> list[int]:
+async def find_events_opening_soon(app: "App", city: str | None, limit: int) -> list[int]:
     """Events announced, and not on sale yet anywhere; the next sale first."""
     return [row["event_id"] for row in await app.postgres.fetch(Q.events_opening, city, limit)]
 
 
-async def chosen_slowly(
+async def cached_event_ids(
     app: "App", key: tuple[Hashable, ...], choose: Callable[[], Awaitable[list[int]]]
 ) -> list[int]:
     """Numbers of events that are chosen again every half minute, however many ask."""
@@ -76,31 +76,31 @@ def _total(rows: list[Any]) -> int:
     return rows[0]["shows_total"] if rows else 0
 
 
-async def event_cards(
+async def load_event_cards(
     app: "App", event_ids: Iterable[int], rows: list[Any], totals: dict[int, int] | None = None
 ) -> list[EventCard]:
     """The events in this order, each with its shows among `rows`."""
     event_ids = list(event_ids)
     events = await app.catalogue.events(event_ids)
     cards: dict[int, list[ShowCard]] = {event_id: [] for event_id in event_ids}
-    for card in await show_cards(app, rows):
+    for card in await load_show_cards(app, rows):
         cards[card.event_id].append(card)
     if totals is None:
         totals = {row["event_id"]: row["shows_total"] for row in rows}
     return [
-        event_card(events[event_id], cards[event_id], totals.get(event_id, 0))
+        build_event_card(events[event_id], cards[event_id], totals.get(event_id, 0))
         for event_id in event_ids
         if event_id in events
     ]
 
 
-async def show_cards(app: "App", rows: list[Any]) -> list[ShowCard]:
-    counts = await counts_of(app, [row["show_id"] for row in rows])
+async def load_show_cards(app: "App", rows: list[Any]) -> list[ShowCard]:
+    counts = await load_seat_counts(app, [row["show_id"] for row in rows])
     now = datetime.now(UTC)
-    return [show_detail(row, terms_of(row), counts.get(row["show_id"]), now) for row in rows]
+    return [show_detail(row, parse_terms(row), counts.get(row["show_id"]), now) for row in rows]
 
 
-async def counts_of(app: "App", show_ids: list[int]) -> Mapping[int, Counts]:
+async def load_seat_counts(app: "App", show_ids: list[int]) -> Mapping[int, Counts]:
     """Seats by state for many shows in one call. Without the seat map a page is told without availability."""
     if not show_ids:
         return {}
@@ -112,7 +112,7 @@ async def counts_of(app: "App", show_ids: list[int]) -> Mapping[int, Counts]:
     return counts
 
 
-async def shows_by_id(app: "App", show_ids: Sequence[int]) -> list[Any]:
-    """Rows for `event_cards`, the soonest first."""
+async def load_show_rows(app: "App", show_ids: Sequence[int]) -> list[Any]:
+    """Rows for `load_event_cards`, the soonest first."""
     rows: list[Any] = await app.postgres.fetch(Q.shows_by_id, list(show_ids))
     return rows

@@ -4,34 +4,34 @@ import math
 from html import escape
 
 from holdfast.catalogue.event import Kind
-from holdfast.catalogue.poster_art import ART_HEIGHT, ARTS, Dice, Ink
+from holdfast.catalogue.poster_art import ART_HEIGHT, ARTS, Palette, SeededRandom
 
 WIDTH, HEIGHT = 400, 600  # the title is beside the drawing, on plain ground: it can be read on every poster
 LINES_MAX = 3
 FONT = "'Archivo Black','Helvetica Neue','Segoe UI',Arial,'Noto Sans',sans-serif"
 LETTER_WIDTH = 0.75  # of the font size, for heavy capitals
 
-INKS = (
-    Ink("#14213D", "#FFF4E0", "#FCA311", "#E5383B", "#5C7AEA"),
-    Ink("#F4E9CD", "#1B2A41", "#D1495B", "#EDAE49", "#00798C"),
-    Ink("#0B3C49", "#F9F7EF", "#F07167", "#FED9B7", "#00AFB9"),
-    Ink("#2B0F34", "#FFEFD6", "#FF5D73", "#FFB627", "#8F5BFF"),
-    Ink("#E8F1F2", "#13293D", "#006494", "#F3722C", "#F9C74F"),
-    Ink("#1E3D2F", "#F6F3E4", "#F2C14E", "#E4572E", "#7FB685"),
-    Ink("#FBE4D8", "#2B124C", "#854F6C", "#DF3B57", "#F5A65B"),
-    Ink("#101419", "#F5F5F0", "#3DDC97", "#FF495C", "#256EFF"),
+PALETTES = (
+    Palette("#14213D", "#FFF4E0", "#FCA311", "#E5383B", "#5C7AEA"),
+    Palette("#F4E9CD", "#1B2A41", "#D1495B", "#EDAE49", "#00798C"),
+    Palette("#0B3C49", "#F9F7EF", "#F07167", "#FED9B7", "#00AFB9"),
+    Palette("#2B0F34", "#FFEFD6", "#FF5D73", "#FFB627", "#8F5BFF"),
+    Palette("#E8F1F2", "#13293D", "#006494", "#F3722C", "#F9C74F"),
+    Palette("#1E3D2F", "#F6F3E4", "#F2C14E", "#E4572E", "#7FB685"),
+    Palette("#FBE4D8", "#2B124C", "#854F6C", "#DF3B57", "#F5A65B"),
+    Palette("#101419", "#F5F5F0", "#3DDC97", "#FF495C", "#256EFF"),
 )
 
 
-def ink_of(kind: Kind, title: str) -> int:
+def choose_palette(kind: Kind, title: str) -> int:
     """Which of INKS the poster is drawn with: a page about the event may wear the same."""
-    return Dice(f"{kind}/{title}").one_of(len(INKS))
+    return SeededRandom(f"{kind}/{title}").one_of(len(PALETTES))
 
 
-def poster(kind: Kind, title: str, genre: str) -> str:
+def render_poster(kind: Kind, title: str, genre: str) -> str:
     """The poster as an SVG document; the drawing is above the title, or below."""
-    dice = Dice(f"{kind}/{title}")
-    ink = INKS[dice.one_of(len(INKS))]
+    dice = SeededRandom(f"{kind}/{title}")
+    ink = PALETTES[dice.one_of(len(PALETTES))]
     arts = ARTS[kind]
     art = arts[dice.one_of(len(arts))](ink, dice)
     is_below = dice.one_of(3) == 0
@@ -44,7 +44,7 @@ def poster(kind: Kind, title: str, genre: str) -> str:
     )
 
 
-def wrapped(title: str, lines_max: int = LINES_MAX) -> list[str]:
+def wrap_title(title: str, lines_max: int = LINES_MAX) -> list[str]:
     """The title on as few lines as look good; of all ways to break it, the narrowest."""
     # Two sides of a match: “v” goes with the second.
     words = title.replace(" v ", " v\N{NO-BREAK SPACE}").split(" ")
@@ -65,9 +65,9 @@ def _filled(words: list[str], width: int) -> list[str]:
     return lines
 
 
-def _words(title: str, under: str, ink: Ink, top: int) -> str:
+def _words(title: str, under: str, ink: Palette, top: int) -> str:
     """The title as big as its room lets it be, and the genre beneath."""
-    lines = wrapped(title)
+    lines = wrap_title(title)
     size = min(64.0, 356 / (max(map(len, lines)) * LETTER_WIDTH), 118 / (len(lines) * 1.02))
     first = top + 24 + size * 0.76
     tall = "".join(

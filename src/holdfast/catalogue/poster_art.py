@@ -15,11 +15,11 @@ from holdfast.catalogue.event import Kind
 
 ART_HEIGHT = 408
 
-Art = Callable[["Ink", "Dice"], str]
+Art = Callable[["Palette", "SeededRandom"], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Ink:
+class Palette:
     ground: str
     text: str
     first: str
@@ -27,7 +27,7 @@ class Ink:
     third: str
 
 
-class Dice:
+class SeededRandom:
     """Numbers that look thrown, and are the same for the same name."""
 
     def __init__(self, name: str) -> None:
@@ -40,7 +40,7 @@ class Dice:
         return next(self._thrown) % size
 
 
-def _ridges(ink: Ink, dice: Dice) -> str:
+def _ridges(ink: Palette, dice: SeededRandom) -> str:
     x, y, radius = dice.number(120, 280), dice.number(120, 190), dice.number(70, 110)
     drawn = _circle(x, y, radius, ink.first)
     for place, colour in enumerate((ink.third, ink.second, ink.text)):
@@ -51,7 +51,7 @@ def _ridges(ink: Ink, dice: Dice) -> str:
     return drawn
 
 
-def _beam(ink: Ink, dice: Dice) -> str:
+def _beam(ink: Palette, dice: SeededRandom) -> str:
     x, y = dice.number(40, 110), dice.number(50, 110)
     rays = ""
     for place in range(7):
@@ -62,7 +62,7 @@ def _beam(ink: Ink, dice: Dice) -> str:
     return moon + rays + _circle(x, y, 34, ink.text) + _circle(x, y, 15, ink.ground)
 
 
-def _tiles(ink: Ink, dice: Dice) -> str:
+def _tiles(ink: Palette, dice: SeededRandom) -> str:
     drawn = ""
     colours = (ink.first, ink.second, ink.third, ink.text, ink.ground)
     shapes = ("M0,0 H100 A100,102 0 0 1 0,102Z", "M0,0 H100 L0,102Z", "M0,51 A50,51 0 0 1 100,51Z")
@@ -75,7 +75,7 @@ def _tiles(ink: Ink, dice: Dice) -> str:
     return drawn
 
 
-def _bars(ink: Ink, dice: Dice) -> str:
+def _bars(ink: Palette, dice: SeededRandom) -> str:
     drawn = _circle(200, 204, dice.number(130, 165), ink.third)
     for place in range(11):
         height = dice.number(60, 330)
@@ -85,7 +85,7 @@ def _bars(ink: Ink, dice: Dice) -> str:
     return drawn
 
 
-def _record(ink: Ink, dice: Dice) -> str:
+def _record(ink: Palette, dice: SeededRandom) -> str:
     x, y = dice.number(150, 250), dice.number(186, 214)
     ring = f'fill="none" stroke="{ink.ground}" stroke-width="2" opacity=".45"'
     rings = "".join(f'<circle cx="{x}" cy="{y}" r="{r}" {ring}/>' for r in range(84, 174, 11))
@@ -95,7 +95,7 @@ def _record(ink: Ink, dice: Dice) -> str:
     return f"<rect {stripe}/>{disc}<path {arm}/>{_circle(372, 26, 20, ink.third)}"
 
 
-def _waves(ink: Ink, dice: Dice) -> str:
+def _waves(ink: Palette, dice: SeededRandom) -> str:
     slow, fast = dice.number(2, 4), dice.number(7, 12)
     drawn = _circle(dice.number(110, 290), dice.number(110, 170), dice.number(60, 90), ink.second)
     for row in range(13):
@@ -112,7 +112,7 @@ def _waves(ink: Ink, dice: Dice) -> str:
     return drawn
 
 
-def _pitch(ink: Ink, dice: Dice) -> str:
+def _pitch(ink: Palette, dice: SeededRandom) -> str:
     stripes = "".join(
         f'<rect x="{place * 80 - 200}" y="-100" width="40" height="640" fill="{ink.third}" opacity=".55"/>'
         for place in range(10)
@@ -127,7 +127,7 @@ def _pitch(ink: Ink, dice: Dice) -> str:
     return f'<g transform="rotate({turn} 200 204)">{stripes}{marks}</g>{ball}'
 
 
-def _sides(ink: Ink, dice: Dice) -> str:
+def _sides(ink: Palette, dice: SeededRandom) -> str:
     lean = dice.number(60, 150)
     left = f'<path d="M0,0 H{200 + lean} L{200 - lean},408 H0Z" fill="{ink.first}"/>'
     right = f'<path d="M400,0 H{200 + lean} L{200 - lean},408 H400Z" fill="{ink.third}"/>'
@@ -141,7 +141,7 @@ def _sides(ink: Ink, dice: Dice) -> str:
     return left + right + first + f'<g transform="translate(112,150)">{bands}</g>' + second + star
 
 
-def _flight(ink: Ink, dice: Dice) -> str:
+def _flight(ink: Palette, dice: SeededRandom) -> str:
     drawn, colours = "", (ink.third, ink.second, ink.first)
     for place in range(9):
         radius = 430 - place * 44
@@ -151,7 +151,7 @@ def _flight(ink: Ink, dice: Dice) -> str:
     return drawn + _circle(x, y, 46, ink.text) + _star(x, y, 26, ink.ground)
 
 
-def _windows(ink: Ink, dice: Dice) -> str:
+def _windows(ink: Palette, dice: SeededRandom) -> str:
     """A city at night: blocks of windows, some of them lit."""
     drawn = _circle(dice.number(60, 340), dice.number(60, 120), dice.number(34, 54), ink.second)
     x = -10
@@ -167,7 +167,7 @@ def _windows(ink: Ink, dice: Dice) -> str:
     return drawn
 
 
-def _orbit(ink: Ink, dice: Dice) -> str:
+def _orbit(ink: Palette, dice: SeededRandom) -> str:
     """Worlds on their ways round a sun that is too big."""
     turn, line = dice.number(-30, 30), f'fill="none" stroke="{ink.text}" stroke-width="3" opacity=".55"'
     drawn = _circle(200, 204, 74, ink.first)
@@ -180,7 +180,7 @@ def _orbit(ink: Ink, dice: Dice) -> str:
     return f'<g transform="rotate({turn} 200 204)">{drawn}</g>'
 
 
-def _stair(ink: Ink, dice: Dice) -> str:
+def _stair(ink: Palette, dice: SeededRandom) -> str:
     """Steps into the light, and somebody on them."""
     steps, lit = 8, dice.one_of(6) + 1
     drawn = _circle(310, 96, dice.number(54, 84), ink.second)
@@ -193,7 +193,7 @@ def _stair(ink: Ink, dice: Dice) -> str:
     return drawn + body + _circle(x, y - 58, 11, ink.text)
 
 
-def _doorway(ink: Ink, dice: Dice) -> str:
+def _doorway(ink: Palette, dice: SeededRandom) -> str:
     """A door ajar and what falls out of it."""
     x, wide = dice.number(80, 240), dice.number(90, 140)
     floor = f'<rect y="300" width="400" height="108" fill="{ink.third}"/>'
@@ -205,7 +205,7 @@ def _doorway(ink: Ink, dice: Dice) -> str:
     return floor + light + door + wing + who + _circle(x + wide / 2, 188, 14, ink.ground)
 
 
-def _sails(ink: Ink, dice: Dice) -> str:
+def _sails(ink: Palette, dice: SeededRandom) -> str:
     """Boats on a sea of stripes."""
     drawn = _circle(dice.number(80, 320), dice.number(70, 130), dice.number(40, 60), ink.second)
     for place in range(6):
@@ -219,7 +219,7 @@ def _sails(ink: Ink, dice: Dice) -> str:
     return drawn
 
 
-def _keys(ink: Ink, dice: Dice) -> str:
+def _keys(ink: Palette, dice: SeededRandom) -> str:
     """Keys of a piano, bent round a corner."""
     turn = dice.number(-24, 24)
     drawn = _circle(200, 204, 190, ink.third)
@@ -232,7 +232,7 @@ def _keys(ink: Ink, dice: Dice) -> str:
     return f'<g transform="rotate({turn} 200 204) scale(1.04)">{drawn}</g>'
 
 
-def _dots(ink: Ink, dice: Dice) -> str:
+def _dots(ink: Palette, dice: SeededRandom) -> str:
     """A loudspeaker, printed coarsely."""
     x, y, drawn = dice.number(120, 280), dice.number(130, 270), ""
     for left, up in product(range(20, 400, 36), range(22, 408, 36)):
@@ -242,7 +242,7 @@ def _dots(ink: Ink, dice: Dice) -> str:
     return drawn + _circle(x, y, 52, ink.text) + _circle(x, y, 20, ink.ground)
 
 
-def _arches(ink: Ink, dice: Dice) -> str:
+def _arches(ink: Palette, dice: SeededRandom) -> str:
     """The front of a hall, or a rainbow, or both."""
     x, colours, drawn = dice.number(150, 250), (ink.first, ink.second, ink.third, ink.text), ""
     for place, radius in enumerate(range(236, 40, -34)):
@@ -252,7 +252,7 @@ def _arches(ink: Ink, dice: Dice) -> str:
     return drawn + f'<path d="M{x - 32},408 V250 a32,32 0 0 1 64,0 V408Z" fill="{ink.ground}"/>'
 
 
-def _floodlights(ink: Ink, dice: Dice) -> str:
+def _floodlights(ink: Palette, dice: SeededRandom) -> str:
     """Two masts and the green between them."""
     lean = dice.number(20, 60)
     beams = (
@@ -268,7 +268,7 @@ def _floodlights(ink: Ink, dice: Dice) -> str:
     return beams + grass + masts + _circle(200, 340, 26, ink.second)
 
 
-def _shirt(ink: Ink, dice: Dice) -> str:
+def _shirt(ink: Palette, dice: SeededRandom) -> str:
     """A shirt with a number, as it hangs in a dressing room."""
     shape = (
         "M118,66 L160,48 Q200,92 240,48 L282,66 L356,140 L308,190 L284,168 V372 H116 V168 L92,190 L44,140Z"
@@ -287,7 +287,7 @@ def _shirt(ink: Ink, dice: Dice) -> str:
     )
 
 
-def _crowd(ink: Ink, dice: Dice) -> str:
+def _crowd(ink: Palette, dice: SeededRandom) -> str:
     """Heads in rows, and something that all of them look at."""
     colours, drawn = (ink.first, ink.second, ink.third, ink.text), ""
     drawn += _circle(dice.number(120, 280), 92, 40, ink.text) + _star(200, 40, 0.1, ink.first)

@@ -7,16 +7,16 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from holdfast.catalogue.event import City, Event, Hall, Kind, poster_of
+from holdfast.catalogue.event import City, Event, Hall, Kind, poster_url
 from holdfast.catalogue.show import OrphanRule, SaleState, ShowOnSale, sale_state
 from holdfast.fields import Slug
-from holdfast.pricing import Lines, RefundTerms, Terms, told_of
+from holdfast.pricing import PriceLines, RefundTerms, Terms, build_refund_terms
 
-Day = date  # `Asked.date` hides the name of its own type
+Day = date  # `EventsQuery.date` hides the name of its own type
 Counts = Mapping[str, int] | None  # letter of the seat map → seats; None: the seat map cannot be asked now
 
 
-class Asked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which events: of a city, on a date of that city, of a kind."""
 
     city: Slug | None = None
@@ -53,7 +53,7 @@ class ShowCard(Struct, frozen=True, kw_only=True):
     sale_state: SaleState
     currency: str
     from_price_minor: int  # all-in, as every price
-    from_lines: Lines  # what it is made of
+    from_lines: PriceLines  # what it is made of
     refund: RefundTerms
     availability: Availability | None
 
@@ -82,7 +82,7 @@ class EventsPage(Struct, frozen=True, kw_only=True):
     events: list[EventCard]
 
 
-class ChosenEvents(Struct, frozen=True, kw_only=True):
+class EventCardList(Struct, frozen=True, kw_only=True):
     events: list[EventCard]
 
 
@@ -137,7 +137,7 @@ class EventBrief(Struct, frozen=True, kw_only=True):
     poster: str
 
 
-class Price(Struct, frozen=True, kw_only=True):
+class CategoryPrice(Struct, frozen=True, kw_only=True):
     """What one seat of a category costs, all fees and taxes in it: base, fee and tax sum to the price.
 
     `moves`: it follows rules, by time or by what is sold. Then `until` is how long it holds as far as time
@@ -168,7 +168,7 @@ class ShowPage(Struct, frozen=True, kw_only=True):
     local_date: date
     sale_state: SaleState
     currency: str
-    prices: list[Price]
+    prices: list[CategoryPrice]
     tax_bp: int  # of the tax in the prices, in 1/10 000
     refund: RefundTerms
     layout_hash: str
@@ -197,16 +197,16 @@ def show_detail(row: Mapping[str, Any], terms: Terms, counts: Counts, now: datet
         "availability": free,
         "sale_state": _state(row, free, now),
         "from_lines": terms.lines(row["from_price_minor"]),
-        "refund": told_of(terms.refund_policy, row["starts_at"]),
+        "refund": build_refund_terms(terms.refund_policy, row["starts_at"]),
     }
     return ShowCard(**{name: told[name] for name in ShowCard.__struct_fields__})
 
 
-def event_card(event: Event, shows: list[ShowCard], shows_total: int) -> EventCard:
+def build_event_card(event: Event, shows: list[ShowCard], shows_total: int) -> EventCard:
     return EventCard(shows=shows, shows_total=shows_total, **_brief(event))
 
 
-def event_page(event: Event, shows: list[ShowCard], shows_total: int) -> EventPage:
+def build_event_page(event: Event, shows: list[ShowCard], shows_total: int) -> EventPage:
     return EventPage(
         description=event.description,
         people=event.people,
@@ -216,7 +216,7 @@ def event_page(event: Event, shows: list[ShowCard], shows_total: int) -> EventPa
     )
 
 
-def show_page(
+def build_show_page(
     row: Mapping[str, Any],
     show: ShowOnSale,
     *,
@@ -230,8 +230,8 @@ def show_page(
         "event": EventBrief(**_brief(event)),
         "venue": venue,
         "sale_state": _state(row, free, now),
-        "prices": price_list(show),
-        "refund": told_of(show.terms.refund_policy, row["starts_at"]),
+        "prices": build_price_list(show),
+        "refund": build_refund_terms(show.terms.refund_policy, row["starts_at"]),
         "layout_url": f"/api/v1/shows/{row['show_id']}/layout?v={row['layout_hash']}",
         "orphan_rule": OrphanRule(row["orphan_rule"]),
         "availability": free,
@@ -239,13 +239,13 @@ def show_page(
     return ShowPage(**{name: told[name] for name in ShowPage.__struct_fields__})
 
 
-def venue_brief(row: Mapping[str, Any]) -> VenueBrief:
+def build_venue_brief(row: Mapping[str, Any]) -> VenueBrief:
     return VenueBrief(**{name: row[name] for name in VenueBrief.__struct_fields__})
 
 
-def price_list(show: ShowOnSale) -> list[Price]:
+def build_price_list(show: ShowOnSale) -> list[CategoryPrice]:
     return [
-        Price(
+        CategoryPrice(
             category=category.name,
             colour=category.colour,
             moves=category.name in show.moving,
@@ -259,7 +259,7 @@ def price_list(show: ShowOnSale) -> list[Price]:
 
 def _brief(event: Event) -> dict[str, Any]:
     told = {name: getattr(event, name) for name in EventBrief.__struct_fields__}
-    return told | {"poster": poster_of(event.id, event.poster)}
+    return told | {"poster": poster_url(event.id, event.poster)}
 
 
 def _state(row: Mapping[str, Any], free: Availability | None, now: datetime) -> SaleState:

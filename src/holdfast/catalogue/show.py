@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from holdfast.catalogue.errors import BadWindow
 from holdfast.layouts import Layout
-from holdfast.pricing import Coming, Lines, Terms, UnknownCategory, UnpricedCategory
+from holdfast.pricing import NextPrice, PriceLines, Terms, UnknownCategory, UnpricedCategory
 
 # A show outside these years is a slip of the pen, and some of their neighbours overflow in UTC.
 YEAR_MIN, YEAR_MAX = 2000, 2199
@@ -47,7 +47,9 @@ class ShowOnSale:
     layout: Layout
     currency: str
     prices: tuple[int, ...]  # by category index, minor units, all-in
-    lines: tuple[Lines, ...]  # of those prices, by category index: worked out once, looked up by every hold
+    lines: tuple[
+        PriceLines, ...
+    ]  # of those prices, by category index: worked out once, looked up by every hold
     terms: Terms
     hold_ttl_s: int
     owner_seats_max: int
@@ -58,7 +60,9 @@ class ShowOnSale:
     starts_at: datetime
     cancelled: bool
     title: str
-    moving: Mapping[str, Coming | None] = field(default_factory=dict)  # categories whose price follows rules
+    moving: Mapping[str, NextPrice | None] = field(
+        default_factory=dict
+    )  # categories whose price follows rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,13 +18,13 @@ import msgspec
 
 from holdfast.catalogue.errors import NoSuchEvent, NoSuchShow, NoSuchVenue
 from holdfast.catalogue.event import City, Event, Hall, Kind
-from holdfast.catalogue.responses import Asked
+from holdfast.catalogue.responses import EventsQuery
 from holdfast.catalogue.show import OrphanRule, ShowOnSale
 from holdfast.engines.cache import Cache
 from holdfast.engines.postgres import Postgres, Queryable
 from holdfast.engines.sql import Queries
-from holdfast.layouts import Layout, LayoutBody, NoSuchLayout, canonical
-from holdfast.pricing import PLAIN, Coming, RefundPolicy, Terms
+from holdfast.layouts import Layout, LayoutBody, NoSuchLayout, encode_canonical
+from holdfast.pricing import DEFAULT_TERMS, NextPrice, RefundPolicy, Terms
 from holdfast.web.response_cache import KeptPages, young_or_old
 
 Q = Queries("holdfast.catalogue")
@@ -107,7 +107,7 @@ class Catalogue:
     async def cities(self) -> list[City]:
         return [City(**row) for row in await self._postgres.fetch(Q.cities)]
 
-    async def events_playing(self, asked: Asked) -> list[int]:
+    async def events_playing(self, asked: EventsQuery) -> list[int]:
         """Numbers of all events that match, in the order of their first show."""
         rows = await self._postgres.fetch(Q.events_playing, asked.city, asked.date, asked.kind)
         return [row["event_id"] for row in rows]
@@ -134,7 +134,7 @@ class Catalogue:
 
     async def events(self, event_ids: Sequence[int]) -> dict[int, Event]:
         rows = await self._postgres.fetch(Q.events_by_id, list(event_ids))
-        return {row["id"]: event_of(row) for row in rows}
+        return {row["id"]: parse_event(row) for row in rows}
 
     async def event(self, event_id: int) -> Event:
         if event := (await self.events([event_id])).get(event_id):
@@ -167,7 +167,7 @@ class Catalogue:
             return None
         layout = await self.layout(row["layout_hash"])
         price_of = dict(zip(row["categories"], row["prices"], strict=True))
-        prices, terms = tuple(price_of[category.name] for category in layout.categories), terms_of(row)
+        prices, terms = tuple(price_of[category.name] for category in layout.categories), parse_terms(row)
         known = {
             "show_id": show_id,
             "layout": layout,
@@ -175,14 +175,14 @@ class Catalogue:
             "lines": tuple(terms.lines(price) for price in prices),
             "terms": terms,
             "orphan_rule": OrphanRule(row["orphan_rule"]),
-            "moving": moving_of(row["coming"]),
+            "moving": parse_next_prices(row["coming"]),
         }
         told = dict(row) | known
         return ShowOnSale(**{f.name: told[f.name] for f in fields(ShowOnSale)})
 
     async def _load_terms(self, of: tuple[int, int]) -> Terms:
         row = await self._postgres.fetchrow(Q.terms, *of)
-        return PLAIN if row is None else terms_of(row)
+        return DEFAULT_TERMS if row is None else parse_terms(row)
 
     async def _load_layout(self, layout_hash: str) -> Layout:
         body = await self._postgres.fetchval(Q.layout_body, layout_hash)
@@ -193,25 +193,25 @@ class Catalogue:
 
 
 async def store_layout(tx: Queryable, layout: Layout) -> None:
-    body = canonical(layout.source()).decode()
+    body = encode_canonical(layout.source()).decode()
     await tx.execute(Q.add_layout, layout.hash, layout.name, body, layout.seat_count)
 
 
-def terms_of(row: Any) -> Terms:
+def parse_terms(row: Any) -> Terms:
     """The terms in a row of show_terms, or of show_detail."""
     told = {name: row[name] for name in Terms.__struct_fields__}
-    return Terms(**told | {"refund_policy": policy_of(row)})
+    return Terms(**told | {"refund_policy": parse_refund_policy(row)})
 
 
-def moving_of(coming: str | None) -> dict[str, Coming | None]:
+def parse_next_prices(coming: str | None) -> dict[str, NextPrice | None]:
     """The next step by time of each category that follows rules, from price_plan.coming."""
-    return msgspec.json.decode(coming, type=dict[str, Coming | None]) if coming else {}
+    return msgspec.json.decode(coming, type=dict[str, NextPrice | None]) if coming else {}
 
 
-def policy_of(row: Any) -> RefundPolicy:
+def parse_refund_policy(row: Any) -> RefundPolicy:
     return msgspec.json.decode(row["refund_policy"], type=RefundPolicy)
 
 
-def event_of(row: Any) -> Event:
+def parse_event(row: Any) -> Event:
     told = {name: row[name] for name in Event.__struct_fields__}
-    return Event(**told | {"kind": Kind(row["kind"]), "refund_policy": policy_of(row)})
+    return Event(**told | {"kind": Kind(row["kind"]), "refund_policy": parse_refund_policy(row)})

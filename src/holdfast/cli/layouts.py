@@ -52,11 +52,11 @@ def venue_commands(act: Act) -> typer.Typer:
 
 
 def _read_layout(file: Path) -> "Layout":
-    from holdfast.layouts.import_file import LayoutProblem, read_bytes
+    from holdfast.layouts.import_file import LayoutProblem, parse_layout_file
     from holdfast.layouts.layout import Layout
 
     try:
-        return Layout.build(read_bytes(file.name, file.read_bytes()))
+        return Layout.build(parse_layout_file(file.name, file.read_bytes()))
     except OSError as error:
         raise OperatorError(f"cannot read {file}: {error.strerror}") from None
     except LayoutProblem as problem:

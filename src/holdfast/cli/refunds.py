@@ -90,18 +90,20 @@ def show_prices(
 
         print_json(to_builtins(plan))
         return
-    from holdfast.money import plain
+    from holdfast.money import format_plain
 
     for price in plan.prices:
         soon = (
-            f" until {price.until}, then {plain(price.then_minor or 0, plan.currency)}" if price.until else ""
+            f" until {price.until}, then {format_plain(price.then_minor or 0, plan.currency)}"
+            if price.until
+            else ""
         )
         by = "by rules" if price.follows_rules else "fixed"
-        print(f"{price.category:<24} {plain(price.price_minor, plan.currency):>16}  {by}{soon}")
+        print(f"{price.category:<24} {format_plain(price.price_minor, plan.currency):>16}  {by}{soon}")
     for change in plan.changes[:10]:
-        was = "new" if change.was_minor is None else plain(change.was_minor, plan.currency)
+        was = "new" if change.was_minor is None else format_plain(change.was_minor, plan.currency)
         share = f"  {change.sold} of {change.seats} sold" if change.seats else ""
-        cost = plain(change.price_minor, plan.currency)
+        cost = format_plain(change.price_minor, plan.currency)
         print(f"{change.at:%Y-%m-%d %H:%M:%S}  {change.category}: {was} to {cost}  {change.why}{share}")
 
 

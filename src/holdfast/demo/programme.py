@@ -52,7 +52,7 @@ class DemoEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Slated:
+class ScheduledShow:
     """A show of the timetable; its time is the clock on the wall of that city."""
 
     venue: str
@@ -231,7 +231,7 @@ MATCH_AT = time(19, 0)
 WEEKEND = (5, 6)
 
 
-def timetable(first: date, events: tuple[DemoEvent, ...]) -> Iterator[Slated]:
+def timetable(first: date, events: tuple[DemoEvent, ...]) -> Iterator[ScheduledShow]:
     """Every show of two weeks. A day always has the same shows, whenever it is asked for."""
     for day in (first + timedelta(days=n) for n in range(DAYS)):
         for number, venue in enumerate(VENUES):
@@ -241,35 +241,39 @@ def timetable(first: date, events: tuple[DemoEvent, ...]) -> Iterator[Slated]:
 
 def _day(
     day: date, number: int, venue: DemoVenue, hall: str, layout: str, events: tuple[DemoEvent, ...]
-) -> Iterator[Slated]:
+) -> Iterator[ScheduledShow]:
     turn = day.toordinal() + number
     if (venue.name, hall) == FREE_HALL:
-        yield Slated(venue.name, hall, FREE_TITLE, datetime.combine(day, FREE_AT))
+        yield ScheduledShow(venue.name, hall, FREE_TITLE, datetime.combine(day, FREE_AT))
     elif (venue.name, hall) == OPENING_SOON_HALL:
         return
     elif layout == "cinema":
         yield from _films(day, turn, venue, hall, events)
     elif layout in ("theatre", "club") and turn % 2 == 0:
         concerts = [e.title for e in events if e.kind is Kind.CONCERT and e.title not in NAMED]
-        yield Slated(venue.name, hall, concerts[turn // 2 % len(concerts)], datetime.combine(day, CONCERT_AT))
+        yield ScheduledShow(
+            venue.name, hall, concerts[turn // 2 % len(concerts)], datetime.combine(day, CONCERT_AT)
+        )
     elif layout == "stadium" and turn % 3 == 0:
         matches = [e.title for e in events if e.kind is Kind.MATCH]
-        yield Slated(venue.name, hall, matches[turn // 3 % len(matches)], datetime.combine(day, MATCH_AT))
+        yield ScheduledShow(
+            venue.name, hall, matches[turn // 3 % len(matches)], datetime.combine(day, MATCH_AT)
+        )
 
 
 def _films(
     day: date, turn: int, venue: DemoVenue, hall: str, events: tuple[DemoEvent, ...]
-) -> Iterator[Slated]:
+) -> Iterator[ScheduledShow]:
     languages = CITY[venue.city].languages
     films = [e.title for e in events if e.kind is Kind.FILM and e.language in languages]
     times = (MATINEE, *FILM_TIMES) if day.weekday() in WEEKEND else FILM_TIMES
     second = len(films) // 2 if hall == "Hall 2" else 0
     for place, at in enumerate(times):
         film = films[(turn + second + place * 3) % len(films)]
-        yield Slated(venue.name, hall, film, datetime.combine(day, at))
+        yield ScheduledShow(venue.name, hall, film, datetime.combine(day, at))
 
 
-def terms_of(city: DemoCity, kind: Kind) -> Terms:
+def terms_for(city: DemoCity, kind: Kind) -> Terms:
     return msgspec.structs.replace(
         TERMS[city.currency],
         refund_policy=POLICIES[kind],

@@ -34,9 +34,9 @@ from holdfast.demo.programme import (
     ROUND_TO,
     SALE_OPENS_DAYS,
     VENUES,
-    Slated,
+    ScheduledShow,
     price_minor,
-    terms_of,
+    terms_for,
     timetable,
 )
 from holdfast.demo.repertoire import EVENTS
@@ -314,7 +314,7 @@ class Seed:
             [show_id] = await add_shows(tx, [planned])
         return show_id
 
-    def _planned(self, show: Slated, starts_at: datetime) -> PlannedShow:
+    def _planned(self, show: ScheduledShow, starts_at: datetime) -> PlannedShow:
         opens_at = starts_at - timedelta(days=SALE_OPENS_DAYS)
         return self._plan(show.title, (show.venue, show.hall), starts_at, opens_at)
 
@@ -334,7 +334,7 @@ class Seed:
             ),
             currency=city.currency,
             prices={name: 0 if free else price_minor(city, name) for name in where.categories},
-            terms=terms_of(city, KINDS[title]),
+            terms=terms_for(city, KINDS[title]),
         )
 
     async def _to_come(self, tx: Queryable) -> list[Any]:

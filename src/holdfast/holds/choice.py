@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from holdfast.holds.alternatives import stretches_of
-from holdfast.layouts import COST_MAX, Layout, Prefer, plan
+from holdfast.layouts import COST_MAX, Layout, Prefer, compute_seat_costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _split(layout: Layout, states: bytes, want: Want) -> Choice | None:
 
 
 def _best_window(layout: Layout, states: bytes, want: Want) -> Window | None:
-    the_plan = plan(layout, want.prefer)
+    the_plan = compute_seat_costs(layout, want.prefer)
     wanted, lowest, cost_max = b"A" * want.count, None, COST_MAX
     for run_cost, start, length in the_plan.runs:
         if run_cost > cost_max:
@@ -116,7 +116,7 @@ def _best_window(layout: Layout, states: bytes, want: Want) -> Window | None:
 
 def _windows(layout: Layout, states: bytes, want: Want, run: range, cost_max: int) -> Iterator[Window]:
     """Windows of a run that fit. Once a spotless one is known, dearer ones are not worth a second look."""
-    count, last, costs = want.count, len(run) - want.count, plan(layout, want.prefer).costs
+    count, last, costs = want.count, len(run) - want.count, compute_seat_costs(layout, want.prefer).costs
     for stretch in stretches_of(count).finditer(states[run.start : run.stop]):
         for offset in range(stretch.start(), stretch.end() - count + 1):
             start, left, right = run.start + offset, offset - stretch.start(), stretch.end() - offset - count

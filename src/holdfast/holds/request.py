@@ -12,7 +12,7 @@ from holdfast.catalogue import OrphanRule, ShowOnSale
 from holdfast.errors import Invalid
 from holdfast.holds.outcome import Best, Places, Seats, What, runs_of
 from holdfast.layouts import Layout, Prefer, UnknownSeat
-from holdfast.pricing import Lines, Terms
+from holdfast.pricing import PriceLines, Terms
 
 SEATS_MAX = 10
 BETTER = "better: "  # begins the note of hand-picked seats that leave a single one; then seats that would not
@@ -198,7 +198,7 @@ def booking_page(
     )
 
 
-def seat_lines(booking: Booking, show: ShowOnSale, terms: Terms) -> list[Lines]:
+def seat_lines(booking: Booking, show: ShowOnSale, terms: Terms) -> list[PriceLines]:
     """Of each seat, as of its hold. Every hold comes by here: looked up, unless terms or price are others."""
     if terms is not show.terms:
         return [terms.lines(price) for price in booking.prices_minor]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fpdf import FPDF
 
 from holdfast.invoices.invoice import Invoice
-from holdfast.money import spelt
+from holdfast.money import format_money
 from holdfast.tickets import Typeface
 
 LEFT, WIDTH = 20.0, 170.0  # mm
@@ -29,7 +29,7 @@ def texts_of(papers: Sequence[Invoice], sold: Sold) -> list[str]:
     sellers = [
         text for one in papers for text in (one.seller.name, one.seller.address, one.seller.tax_number)
     ]
-    amounts = [spelt(minor, one.currency) for one in papers for _, minor in one.lines]
+    amounts = [format_money(minor, one.currency) for one in papers for _, minor in one.lines]
     return [sold.title, sold.when, sold.owner, *sold.labels.values(), *sellers, *amounts]
 
 
@@ -70,7 +70,7 @@ def pdf_file(papers: Sequence[Invoice], sold: Sold, typeface: Typeface) -> bytes
             style = "B" if what == "Total" else ""
             write(what, 11, style)
             sheet.set_xy(LEFT, top)
-            write(spelt(minor, paper.currency), 11, style, "R")
+            write(format_money(minor, paper.currency), 11, style, "R")
         if paper.tax_minor == 0:
             write("No tax is included.", 9)
     return bytes(sheet.output())

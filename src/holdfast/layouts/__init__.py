@@ -1,20 +1,20 @@
 """Layouts."""
 
-from holdfast.layouts.body import canonical
-from holdfast.layouts.costs import COST_MAX, Plan, Prefer, plan
+from holdfast.layouts.body import encode_canonical
+from holdfast.layouts.costs import COST_MAX, Prefer, SeatCosts, compute_seat_costs
 from holdfast.layouts.diff import (
     LISTED_MAX,
     LayoutDiff,
     Recategorised,
     Renamed,
-    WhyNot,
-    diff,
-    labels,
-    recategorisings,
-    renamings,
+    UnsafeReason,
+    compare_layouts,
+    list_labels,
+    list_recategorised,
+    list_renamed,
 )
 from holdfast.layouts.errors import BadLayout, LayoutInUse, NoSuchLayout, UnknownSeat
-from holdfast.layouts.import_file import read_bytes
+from holdfast.layouts.import_file import parse_layout_file
 from holdfast.layouts.layout import Area, Layout, LayoutBody, LayoutProblem, Run
 
 __all__ = [
@@ -28,18 +28,18 @@ __all__ = [
     "LayoutInUse",
     "LayoutProblem",
     "NoSuchLayout",
-    "Plan",
     "Prefer",
     "Recategorised",
     "Renamed",
     "Run",
+    "SeatCosts",
     "UnknownSeat",
-    "WhyNot",
-    "canonical",
-    "diff",
-    "labels",
-    "plan",
-    "read_bytes",
-    "recategorisings",
-    "renamings",
+    "UnsafeReason",
+    "compare_layouts",
+    "compute_seat_costs",
+    "encode_canonical",
+    "list_labels",
+    "list_recategorised",
+    "list_renamed",
+    "parse_layout_file",
 ]

@@ -6,7 +6,7 @@
                 └─ shapes       stage, bar, pitch: drawn, never sold
 
 Short to write by hand: a row is one line, equal rows are one line together. What it means is worked out in
-`layout.py`. Everything here is checked as it is read, so a `LayoutBody` that came through `checked()` has
+`layout.py`. Everything here is checked as it is read, so a `LayoutBody` that came through `decode_body()` has
 finite coordinates, printable names and known fields.
 """
 
@@ -32,8 +32,8 @@ Point = tuple[Coordinate, Coordinate]
 Name = Annotated[str, Meta(min_length=1, max_length=60)]
 Label = Annotated[str, Meta(min_length=1, max_length=200)]
 Colour = Annotated[str, Meta(min_length=7, max_length=7)]
-Written = Annotated[str, Meta(min_length=1, max_length=4000)]
-Rule = Written | list[Name]  # "1-14", "27-1 odd, 2-28 even", or ["1", "1a", "2"]: numbering.py
+RuleText = Annotated[str, Meta(min_length=1, max_length=4000)]
+Rule = RuleText | list[Name]  # "1-14", "27-1 odd, 2-28 even", or ["1", "1a", "2"]: numbering.py
 
 
 class LayoutProblem(ValueError):
@@ -148,7 +148,7 @@ class LayoutBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
 _NEGATIVE_ZERO = re.compile(rb'("(?:[^"\\]|\\.)*")|(?<=[\[:,])-0\.0(?=[,\]}])')
 
 
-def canonical(body: LayoutBody) -> bytes:
+def encode_canonical(body: LayoutBody) -> bytes:
     """The one spelling of a body that its hash is taken of.
 
     PostgreSQL's jsonb keeps neither the order of keys nor the sign of a zero, so neither may count.
@@ -157,7 +157,7 @@ def canonical(body: LayoutBody) -> bytes:
     return _NEGATIVE_ZERO.sub(lambda found: found[1] or b"0.0", text)
 
 
-def checked(data: bytes) -> LayoutBody:
+def decode_body(data: bytes) -> LayoutBody:
     """A body from JSON text, every field within its bounds."""
     try:
         return msgspec.json.decode(data, type=LayoutBody)

@@ -35,19 +35,19 @@ SLIGHTLY = 1 / 16
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SeatCosts:
     costs: "array[int]"  # one a seat; a standing place has COST_MAX, and is never looked at
     runs: tuple[tuple[int, int, int], ...]  # lowest cost, start, length of every run, in this order
 
 
 @lru_cache(maxsize=128)
-def plan(layout: Layout, prefer: Prefer) -> Plan:
+def compute_seat_costs(layout: Layout, prefer: Prefer) -> SeatCosts:
     if prefer is Prefer.AISLE:
-        return plan(layout, Prefer.BEST)
+        return compute_seat_costs(layout, Prefer.BEST)
     wants = {Prefer.BEST: _distances, Prefer.FRONT: _from_the_front, Prefer.CENTRE: _from_the_axis}[prefer]
     costs = _scaled(layout, _in_pairs(layout, wants(layout)))
     runs = ((min(costs[start : start + length]), start, length) for start, length in layout.runs)
-    return Plan(costs, tuple(sorted(runs)))
+    return SeatCosts(costs, tuple(sorted(runs)))
 
 
 def _distances(layout: Layout) -> list[float]:

@@ -15,7 +15,7 @@ from holdfast.layouts.layout import Layout
 LISTED_MAX = 1000  # seats named in one answer; their count is told in full
 
 
-class WhyNot(StrEnum):
+class UnsafeReason(StrEnum):
     """Why a layout cannot be taken over while the show is on sale."""
 
     SEATS_GONE = "seats_gone"  # they have no number in the new layout: leave them in and withdraw them
@@ -57,17 +57,17 @@ class LayoutDiff(Struct, frozen=True, kw_only=True):
         """Seats that would be another thing than what somebody has bought."""
         return frozenset((*self.gone, *self.renumbered, *self.renamed, *self.recategorised, *self.withdrawn))
 
-    def why_not(self, taken: Iterable[int]) -> list[WhyNot]:
+    def why_not(self, taken: Iterable[int]) -> list[UnsafeReason]:
         reasons = [
-            (self.gone, WhyNot.SEATS_GONE),
-            (self.renumbered, WhyNot.RENUMBERED),
-            (self.categories_moved, WhyNot.CATEGORIES_MOVED),
-            (self.touched & set(taken), WhyNot.SEATS_IN_USE),
+            (self.gone, UnsafeReason.SEATS_GONE),
+            (self.renumbered, UnsafeReason.RENUMBERED),
+            (self.categories_moved, UnsafeReason.CATEGORIES_MOVED),
+            (self.touched & set(taken), UnsafeReason.SEATS_IN_USE),
         ]
         return [reason for is_so, reason in reasons if is_so]
 
 
-def diff(old: Layout, new: Layout, withdrawn: Iterable[int] = ()) -> LayoutDiff:
+def compare_layouts(old: Layout, new: Layout, withdrawn: Iterable[int] = ()) -> LayoutDiff:
     was, now = old.labels, new.labels
     gone, renumbered, renamed = [], [], []
     for seat, label in enumerate(was):
@@ -97,15 +97,15 @@ def diff(old: Layout, new: Layout, withdrawn: Iterable[int] = ()) -> LayoutDiff:
     )
 
 
-def labels(layout: Layout, seats: Iterable[int]) -> list[str]:
+def list_labels(layout: Layout, seats: Iterable[int]) -> list[str]:
     return [layout.labels[seat] for seat in sorted(seats)[:LISTED_MAX]]
 
 
-def renamings(old: Layout, new: Layout, seats: Sequence[int]) -> list[Renamed]:
+def list_renamed(old: Layout, new: Layout, seats: Sequence[int]) -> list[Renamed]:
     return [Renamed(old.labels[seat], new.labels[seat]) for seat in seats[:LISTED_MAX]]
 
 
-def recategorisings(old: Layout, new: Layout, seats: Sequence[int]) -> list[Recategorised]:
+def list_recategorised(old: Layout, new: Layout, seats: Sequence[int]) -> list[Recategorised]:
     return [
         Recategorised(
             old.labels[seat],

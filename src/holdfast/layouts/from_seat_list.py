@@ -23,14 +23,14 @@ from holdfast.layouts.body import (
     SectionBody,
     ShapeBody,
 )
-from holdfast.layouts.seating import gaps
+from holdfast.layouts.seating import find_gaps
 
 ROW_DEPTH = 0.95  # between rows whose place nobody has told
 SECTION_GAP = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class FoundSeat:
+class ImportedSeat:
     section: str
     row: str
     number: str
@@ -41,18 +41,18 @@ class FoundSeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPlan:
+class ImportedPlan:
     name: str
-    seats: Sequence[FoundSeat]
+    seats: Sequence[ImportedSeat]
     colours: dict[str, str]  # of categories; whichever is missing gets one of ours
     focal: Point | None = None  # None: in front of the first row, in the middle
     areas: Sequence[AreaBody] = ()
     shapes: Sequence[ShapeBody] = ()
 
 
-def gathered(plan: FoundPlan) -> LayoutBody:
+def build_layout_body(plan: ImportedPlan) -> LayoutBody:
     """The layout of a plan: sections and rows in the order in which they appear."""
-    rows: dict[str, dict[str, list[FoundSeat]]] = {}
+    rows: dict[str, dict[str, list[ImportedSeat]]] = {}
     for seat in plan.seats:
         rows.setdefault(seat.section, {}).setdefault(seat.row, []).append(seat)
     sections, down = [], 0.0
@@ -73,7 +73,7 @@ def gathered(plan: FoundPlan) -> LayoutBody:
     )
 
 
-def _categories(plan: FoundPlan) -> list[CategoryBody]:
+def _categories(plan: ImportedPlan) -> list[CategoryBody]:
     used = [seat.category for seat in plan.seats] + [area.category or "" for area in plan.areas]
     free = [colour for colour in COLOURS if colour not in plan.colours.values()] or list(COLOURS)
     found: list[CategoryBody] = []
@@ -82,10 +82,12 @@ def _categories(plan: FoundPlan) -> list[CategoryBody]:
     return found
 
 
-def _row(label: str, found: list[FoundSeat]) -> RowBody:
+def _row(label: str, found: list[ImportedSeat]) -> RowBody:
     seats = _in_order(found)
     points = [seat.point for seat in seats if seat.point is not None]
-    after = {position for position, seat in enumerate(seats[:-1]) if seat.aisle_after} | set(gaps(points))
+    after = {position for position, seat in enumerate(seats[:-1]) if seat.aisle_after} | set(
+        find_gaps(points)
+    )
     usual = Counter(seat.category for seat in seats).most_common(1)[0][0]
     others = defaultdict[str, list[str]](list)
     for seat in seats:
@@ -104,11 +106,11 @@ def _row(label: str, found: list[FoundSeat]) -> RowBody:
     )
 
 
-def _having(seats: list[FoundSeat], trait: str) -> list[str] | None:
+def _having(seats: list[ImportedSeat], trait: str) -> list[str] | None:
     return [seat.number for seat in seats if seat.trait == trait] or None
 
 
-def _in_order(seats: list[FoundSeat]) -> list[FoundSeat]:
+def _in_order(seats: list[ImportedSeat]) -> list[ImportedSeat]:
     """As they stand. Lists often go 1, 3, 5, 2, 4, 6; the shortest walk past all of them is the row."""
     if any(seat.point is None for seat in seats):
         return seats
@@ -116,11 +118,11 @@ def _in_order(seats: list[FoundSeat]) -> list[FoundSeat]:
     return min(orders, key=_walk)
 
 
-def _along(seat: FoundSeat, axis: int) -> float:
+def _along(seat: ImportedSeat, axis: int) -> float:
     return seat.point[axis] if seat.point else 0.0
 
 
-def _walk(seats: Iterable[FoundSeat]) -> float:
+def _walk(seats: Iterable[ImportedSeat]) -> float:
     return sum(dist(a, b) for a, b in pairwise(seat.point for seat in seats if seat.point))
 
 

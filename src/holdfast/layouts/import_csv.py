@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from math import sqrt
 
 from holdfast.layouts.body import SEATS_MAX, AreaBody, LayoutProblem, Point
-from holdfast.layouts.from_seat_list import SECTION_GAP, FoundPlan, FoundSeat
+from holdfast.layouts.from_seat_list import SECTION_GAP, ImportedPlan, ImportedSeat
 
 COLUMNS = {
     "section": ("section", "block", "zone", "area"),
@@ -44,8 +44,8 @@ NAME_MAX = 60
 Line = tuple[int, dict[str, str]]  # line number; column → text
 
 
-def read_table(name: str, data: bytes) -> FoundPlan:
-    seats: list[FoundSeat] = []
+def parse_csv(name: str, data: bytes) -> ImportedPlan:
+    seats: list[ImportedSeat] = []
     standing: list[tuple[str, int, str]] = []
     colours: dict[str, str] = {}
     seen: set[tuple[str, str, str]] = set()
@@ -65,7 +65,7 @@ def read_table(name: str, data: bytes) -> FoundPlan:
             raise LayoutProblem(f"line {number}: more than {SEATS_MAX} seats; split the hall in two")
         if (seat.point is None) != (seats[0].point is None):
             raise LayoutProblem(f"line {number}: give x and y for every seat, or for none")
-    return FoundPlan(name=name, seats=seats, colours=colours, areas=list(_areas(standing)))
+    return ImportedPlan(name=name, seats=seats, colours=colours, areas=list(_areas(standing)))
 
 
 def _lines(data: bytes) -> Iterator[Line]:
@@ -96,7 +96,7 @@ def _column(cell: str) -> str:
     raise LayoutProblem(f"line 1: unknown column “{cell.strip()[:30]}”; the columns are {', '.join(COLUMNS)}")
 
 
-def _seat(line: int, cells: dict[str, str], category: str) -> FoundSeat:
+def _seat(line: int, cells: dict[str, str], category: str) -> ImportedSeat:
     row, number = cells.get("row", ""), cells.get("number", "")
     for text in (row, number, category, cells.get("section", "")):
         if len(text) > NAME_MAX or not text.isprintable():
@@ -111,7 +111,7 @@ def _seat(line: int, cells: dict[str, str], category: str) -> FoundSeat:
     if aisle not in YES + NO:
         raise LayoutProblem(f"line {line}: aisle is “{aisle[:30]}”; write yes, or leave it empty")
     section, point = cells.get("section") or "Stalls", _point(line, cells)
-    return FoundSeat(section, row, number, category, point, found[0], aisle in YES)
+    return ImportedSeat(section, row, number, category, point, found[0], aisle in YES)
 
 
 def _point(line: int, cells: dict[str, str]) -> Point | None:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.layouts.body import LayoutProblem, Point, ShapeBody
-from holdfast.layouts.from_seat_list import FoundPlan, FoundSeat
+from holdfast.layouts.from_seat_list import ImportedPlan, ImportedSeat
 
 STAGE = re.compile(r"stage|screen|bühne|buehne|podium|leinwand|scène|escenario|palco|pitch", re.IGNORECASE)
 WHEELCHAIR = re.compile(r"wheelchair|rollstuhl|accessible|handicap", re.IGNORECASE)
@@ -94,7 +94,7 @@ class PretixPlan(Struct):
     name: str = ""
 
 
-def read_pretix(name: str, data: bytes) -> FoundPlan:
+def parse_pretix(name: str, data: bytes) -> ImportedPlan:
     try:
         plan = msgspec.json.decode(data, type=PretixPlan)
     except msgspec.ValidationError as problem:
@@ -108,7 +108,7 @@ def read_pretix(name: str, data: bytes) -> FoundPlan:
             raise LayoutProblem(f"{where}: category {seat.category!r} is not one of the plan's; add it")
     shapes = [shape for zone in plan.zones for shape in _shapes(zone)]
     stage = next((shape for shape in shapes if STAGE.search(shape.text)), None)
-    return FoundPlan(
+    return ImportedPlan(
         name=plan.name or name,
         seats=seats,
         colours={
@@ -128,7 +128,7 @@ def _names(zones: list[PretixZone]) -> list[str]:
     return names
 
 
-def _seats(zone: PretixZone, section: str) -> Iterator[FoundSeat]:
+def _seats(zone: PretixZone, section: str) -> Iterator[ImportedSeat]:
     numbered = Counter(
         (str(row.row_number), str(seat.seat_number)) for row in zone.rows for seat in row.seats
     )
@@ -141,7 +141,7 @@ def _seats(zone: PretixZone, section: str) -> Iterator[FoundSeat]:
                 number = seat.seat_guid.strip() or number
             x = zone.position.x + row.position.x + seat.position.x
             y = zone.position.y + row.position.y + seat.position.y
-            yield FoundSeat(section, label, number, seat.category, (x, y), _trait(seat.category))
+            yield ImportedSeat(section, label, number, seat.category, (x, y), _trait(seat.category))
 
 
 def _trait(category: str) -> str:

@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.layouts.body import SEATS_MAX, LayoutBody, LayoutProblem, Point, canonical, checked
-from holdfast.layouts.page import page
-from holdfast.layouts.seat_numbers import Numbering, label_prefix
+from holdfast.layouts.body import SEATS_MAX, LayoutBody, LayoutProblem, Point, decode_body, encode_canonical
+from holdfast.layouts.page import render_page
+from holdfast.layouts.seat_numbers import NumberedSeats, label_prefix
 from holdfast.layouts.seating import Area, Category, Run, Stretch
 
 __all__ = ["SEATS_MAX", "Area", "Category", "Layout", "LayoutBody", "LayoutProblem", "Run", "Seat"]
@@ -64,13 +64,13 @@ class Layout:
     @classmethod
     def build(cls, body: LayoutBody, after: "Layout | None" = None) -> "Layout":
         """Raises LayoutProblem, with where it is and what to do."""
-        body = checked(canonical(body))
+        body = decode_body(encode_canonical(body))
         if after is not None:
             body = _grown(body, after)
-        draft = Numbering(body)
+        draft = NumberedSeats(body)
         if after is not None and tuple(draft.labels[: after.seat_count]) != after.labels:
             raise LayoutProblem("old seats come in another order; keep sections and rows in their order")
-        content_hash = hashlib.blake2b(canonical(body), digest_size=16).hexdigest()
+        content_hash = hashlib.blake2b(encode_canonical(body), digest_size=16).hexdigest()
         return cls(
             hash=content_hash,
             name=body.name,
@@ -86,7 +86,7 @@ class Layout:
             y=draft.y,
             focal=body.focal,
             body=body,
-            drawn=page(content_hash, body, draft),
+            drawn=render_page(content_hash, body, draft),
         )
 
     @property
@@ -151,7 +151,7 @@ def _grown(body: LayoutBody, old: Layout) -> LayoutBody:
         if capacity_of.get(area.name) != area.capacity:
             raise LayoutProblem(f"area {area.name} has to keep its {area.capacity} places; add a second area")
     body = msgspec.structs.replace(body, sections=sections, added=[])
-    labels = Numbering(body).index_of
+    labels = NumberedSeats(body).index_of
     if lost := [label for label in old.labels if label not in labels]:
         raise LayoutProblem(f"seat {lost[0]} is gone; a layout only grows, so put it back")
     added = [label for label in labels if label not in old.index_of]

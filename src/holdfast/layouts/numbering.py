@@ -22,7 +22,7 @@ _LETTERS = re.compile(r"([A-Z]) *- *([A-Z])|([a-z]) *- *([a-z])")
 _NAME_MAX = 60
 
 
-def numbers(rule: Rule) -> list[str]:
+def expand_numbers(rule: Rule) -> list[str]:
     """Every number that a rule names, in its order, each once."""
     named: list[str] = []
     for piece in [[name] for name in rule] if isinstance(rule, list) else map(_expand, _pieces(rule)):
@@ -37,7 +37,7 @@ def numbers(rule: Rule) -> list[str]:
     return named
 
 
-def picked(rule: Rule | None, of: list[str]) -> list[int]:
+def pick_positions(rule: Rule | None, of: list[str]) -> list[int]:
     """Positions in `of` that a rule picks, in the order it names them, each once."""
     if rule is None:
         return []

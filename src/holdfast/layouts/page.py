@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.layouts.body import LayoutBody, Point
-from holdfast.layouts.seat_numbers import Numbering, label_prefix
-from holdfast.layouts.seating import Run, Stretch, placed
+from holdfast.layouts.seat_numbers import NumberedSeats, label_prefix
+from holdfast.layouts.seating import Run, Stretch, place_point
 
 TOLERANCE = 0.02  # metres, or whatever the layout is drawn in: nobody sees it
 
@@ -78,7 +78,7 @@ class LayoutPage(Struct, frozen=True):
     shapes: list[PageShape]
 
 
-def page(content_hash: str, body: LayoutBody, seats: Numbering) -> bytes:
+def render_page(content_hash: str, body: LayoutBody, seats: NumberedSeats) -> bytes:
     outline_of = {area.name: _rounded(area.outline) for area in body.areas}
     shapes = [PageShape(_rounded(shape.outline), shape.text, shape.colour) for shape in body.shapes]
     front, seated = body.front or body.focal, zip(seats.x, seats.y, strict=True)
@@ -107,7 +107,7 @@ def _bounds(points: list[Point]) -> tuple[float, float, float, float]:
     return _cm(min(xs)), _cm(min(ys)), _cm(max(xs)), _cm(max(ys))
 
 
-def _sections(body: LayoutBody, seats: Numbering) -> Iterator[PageSection]:
+def _sections(body: LayoutBody, seats: NumberedSeats) -> Iterator[PageSection]:
     of_section: list[list[int]] = [[] for _ in body.sections]
     for which, stretch in enumerate(seats.stretches):
         of_section[stretch.section].append(which)
@@ -115,7 +115,7 @@ def _sections(body: LayoutBody, seats: Numbering) -> Iterator[PageSection]:
         indexes = [seat for which in whiches for seat in _seats(seats.runs[which])]
         usual = Counter(seats.category_of[seat] for seat in indexes).most_common(1)
         corners = {seat for which in whiches for seat in _ends(seats.runs[which])}
-        outline = [placed(section, point) for point in section.outline]
+        outline = [place_point(section, point) for point in section.outline]
         yield PageSection(
             name=section.name,
             prefix=label_prefix(section, body),
@@ -134,7 +134,7 @@ def _ends(run: Run) -> tuple[int, int, int]:
     return run.start, run.start + run.length // 2, run.start + run.length - 1
 
 
-def _runs(layout: Numbering, whiches: list[int], usual: int) -> Iterator[PageRun]:
+def _runs(layout: NumberedSeats, whiches: list[int], usual: int) -> Iterator[PageRun]:
     expected = None
     for which in whiches:
         run, stretch = layout.runs[which], layout.stretches[which]

@@ -8,10 +8,10 @@ from array import array
 from collections.abc import Iterator
 
 from holdfast.layouts.body import SEATS_MAX, AreaBody, LayoutBody, LayoutProblem, Point, SectionBody
-from holdfast.layouts.seating import Area, Run, SeatedRow, Stretch, category_index, seated
+from holdfast.layouts.seating import Area, Run, SeatedRow, Stretch, category_index, place_rows
 
 
-class Numbering:
+class NumberedSeats:
     """Collects seats in the order of their numbers: each growth behind the one before it."""
 
     def __init__(self, body: LayoutBody) -> None:
@@ -73,7 +73,7 @@ def _stretches(body: LayoutBody, growth_of: _Growth) -> Iterator[tuple[int, list
     """Rows, broken at aisles and where seats were added later."""
     prefixes = [label_prefix(section, body) for section in body.sections]
     seats = sum(area.capacity for area in body.areas)
-    for row in seated(body):
+    for row in place_rows(body):
         seats += len(row.numbers)
         if seats > SEATS_MAX:
             raise LayoutProblem(f"more than {SEATS_MAX} seats; split the hall in two")

@@ -13,7 +13,7 @@ from statistics import median
 from typing import NamedTuple
 
 from holdfast.layouts.body import LayoutBody, LayoutProblem, Point, RowBody, Rule, SectionBody
-from holdfast.layouts.numbering import numbers, picked
+from holdfast.layouts.numbering import expand_numbers, pick_positions
 
 TRAITS = {"wheelchair": b"w", "companion": b"c", "restricted": b"r"}  # everything else is b"n"
 GAP_MAX = 1.6  # of the row's usual pitch: a wider gap is an aisle
@@ -57,7 +57,7 @@ class SeatedRow:
     circle: tuple[float, float, float] | None  # centre x, y and radius of a curved row
 
 
-def seated(body: LayoutBody) -> Iterator[SeatedRow]:
+def place_rows(body: LayoutBody) -> Iterator[SeatedRow]:
     """Every row of every section, in the order they are written."""
     category_of = {category.name: index for index, category in enumerate(body.categories)}
     for index, section in enumerate(body.sections):
@@ -78,14 +78,14 @@ def category_index(name: str | None, category_of: dict[str, int]) -> int:
     return category_of[name]
 
 
-def placed(section: SectionBody, point: Point) -> Point:
+def place_point(section: SectionBody, point: Point) -> Point:
     """A point of a section where it is in the hall."""
     x, y = point
     across, down = cos(radians(section.turn)), sin(radians(section.turn))
     return section.at[0] + x * across - y * down, section.at[1] + x * down + y * across
 
 
-def gaps(points: list[Point]) -> list[int]:
+def find_gaps(points: list[Point]) -> list[int]:
     """Positions after which the next seat is too far away to be a neighbour."""
     steps = [dist(a, b) for a, b in pairwise(points)]
     usual = median(steps) if steps else 0.0
@@ -95,8 +95,8 @@ def gaps(points: list[Point]) -> list[int]:
 def _block(
     index: int, section: SectionBody, row: RowBody, category_of: dict[str, int]
 ) -> Iterator[SeatedRow]:
-    labels, seats = numbers(row.label), numbers(row.seats)
-    breaks = frozenset(picked(row.aisles, seats))
+    labels, seats = expand_numbers(row.label), expand_numbers(row.seats)
+    breaks = frozenset(pick_positions(row.aisles, seats))
     categories = _categories(section, row, seats, category_of)
     traits = _traits(row, seats)
     if row.points and (len(row.points) != len(seats) or len(labels) > 1):
@@ -105,8 +105,8 @@ def _block(
         points = row.points or list(_points(row, len(seats), breaks, behind * row.depth))
         circle = None
         if row.curve and not row.points:
-            circle = (*placed(section, row.curve.centre), row.curve.radius + behind * row.depth)
-        here = [placed(section, point) for point in points]
+            circle = (*place_point(section, row.curve.centre), row.curve.radius + behind * row.depth)
+        here = [place_point(section, point) for point in points]
         yield SeatedRow(index, label, seats, here, breaks, categories, traits, circle)
 
 
@@ -132,7 +132,7 @@ def _points(row: RowBody, count: int, breaks: frozenset[int], back: float) -> It
 
 def _categories(section: SectionBody, row: RowBody, seats: list[str], category_of: dict[str, int]) -> bytes:
     # A row whose seats all have a category of their own needs none itself.
-    own = {position for rule in row.categories.values() for position in picked(rule, seats)}
+    own = {position for rule in row.categories.values() for position in pick_positions(rule, seats)}
     usual = 0 if len(own) == len(seats) else category_index(row.category or section.category, category_of)
     found = bytearray([usual]) * len(seats)
     for name, rule in row.categories.items():
@@ -153,7 +153,7 @@ def _traits(row: RowBody, seats: list[str]) -> bytes:
 
 
 def _each_once(rule: Rule, seats: list[str], left: set[int], what: str) -> Iterator[int]:
-    for position in picked(rule, seats):
+    for position in pick_positions(rule, seats):
         if position not in left:
             raise LayoutProblem(f"seat {seats[position]} has two {what} rules; leave one")
         left.discard(position)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from holdfast.money import spelt
+from holdfast.money import format_money
 from holdfast.notifications.notice import Kind
 
 if TYPE_CHECKING:  # as in money.py: whoever writes no letters does without them
@@ -233,7 +233,7 @@ def _values(contents: Contents, locale: str, common: Words) -> dict[str, str]:
     def when(at: datetime | None) -> str:
         return moment(at, contents.zone, locale) if at else ""
 
-    amount = spelt(contents.amount_minor, contents.currency, written) if contents.amount_minor else ""
+    amount = format_money(contents.amount_minor, contents.currency, written) if contents.amount_minor else ""
     seats = [seat_in_words(seat, common) for seat in contents.seats]
     return {
         "name": plain(contents.name),

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from holdfast.catalogue import City, Hall, NoSuchCity, NoSuchEvent, NoSuchHall, NoSuchVenue
 from holdfast.errors import WrongMediaType
-from holdfast.layouts import BadLayout, Layout, LayoutBody, LayoutProblem, NoSuchLayout, read_bytes
+from holdfast.layouts import BadLayout, Layout, LayoutBody, LayoutProblem, NoSuchLayout, parse_layout_file
 from holdfast.organisers.errors import NameTaken, NotForOrganisers
 from holdfast.organisers.forms import (
     CityChange,
@@ -16,17 +16,17 @@ from holdfast.organisers.forms import (
     EventList,
     HallChange,
     HallList,
-    HallsAsked,
-    KeptEvent,
-    KeptLayout,
-    KeptVenue,
-    LayoutAsked,
+    HallsQuery,
     LayoutList,
+    ManagedEvent,
+    ManagedVenue,
     NewCity,
     NewEvent,
     NewHall,
+    NewLayoutQuery,
     NewVenue,
     Paging,
+    StoredLayout,
     VenueChange,
     VenueList,
 )
@@ -90,13 +90,13 @@ async def list_all_cities(request: Request) -> Response:
     return answer(200, CityList(total=total, cities=cities))
 
 
-@venues.post(body=NewVenue, answers={201: KeptVenue}, keyed=True)
+@venues.post(body=NewVenue, answers={201: ManagedVenue}, keyed=True)
 async def create_venue(request: Request) -> Response:
     """Add a venue. An organiser's is theirs alone; an admin's is the house's, for every organiser to use."""
     return _made(request, await _office(request).add_venue(read(NewVenue, await request.body())))
 
 
-@venues.patch("/{venue:int}", body=VenueChange, answers={200: KeptVenue})
+@venues.patch("/{venue:int}", body=VenueChange, answers={200: ManagedVenue})
 async def update_venue(request: Request) -> Response:
     """Change a venue. The house's venues are changed by admins."""
     change = read(VenueChange, await request.body())
@@ -123,28 +123,28 @@ async def update_hall(request: Request) -> Response:
     return _made(request, await _office(request).change_hall(request.path_params["hall"], change), 200)
 
 
-@halls.get(query=HallsAsked, answers={200: HallList})
+@halls.get(query=HallsQuery, answers={200: HallList})
 async def list_halls(request: Request) -> Response:
     """The halls of your venues and of the house's, or of one venue."""
-    asked = query(HallsAsked, request)
+    asked = query(HallsQuery, request)
     total, halls = await _office(request).halls(asked, asked.venue)
     return answer(200, HallList(total=total, halls=halls))
 
 
-@events.post(body=NewEvent, answers={201: KeptEvent}, keyed=True)
+@events.post(body=NewEvent, answers={201: ManagedEvent}, keyed=True)
 async def create_event(request: Request) -> Response:
     """Add an event: a film, a concert or a match. It is yours. Without a poster it gets one drawn."""
     return _made(request, await _office(request).add_event(read(NewEvent, await request.body())))
 
 
-@events.patch("/{event:int}", body=EventChange, answers={200: KeptEvent})
+@events.patch("/{event:int}", body=EventChange, answers={200: ManagedEvent})
 async def update_event(request: Request) -> Response:
     """Change an event. Whether it is featured is for admins to say."""
     change = read(EventChange, await request.body())
     return _made(request, await _office(request).change_event(request.path_params["event"], change), 200)
 
 
-@events.get("/{event:int}", answers={200: KeptEvent})
+@events.get("/{event:int}", answers={200: ManagedEvent})
 async def get_managed_event(request: Request) -> Response:
     """One event of yours."""
     return answer(200, await _office(request).event(request.path_params["event"]))
@@ -159,8 +159,8 @@ async def list_managed_events(request: Request) -> Response:
 
 @layouts.post(
     body=LayoutBody,
-    query=LayoutAsked,
-    answers={201: KeptLayout},
+    query=NewLayoutQuery,
+    answers={201: StoredLayout},
     keyed=True,
     body_bytes_max=LAYOUT_BYTES_MAX,
     long_numbers=True,
@@ -176,8 +176,8 @@ async def create_layout(request: Request) -> Response:
 
 @layouts.post(
     "/import",
-    query=LayoutAsked,
-    answers={201: KeptLayout},
+    query=NewLayoutQuery,
+    answers={201: StoredLayout},
     keyed=True,
     body_bytes_max=IMPORT_BYTES_MAX,
     long_numbers=True,
@@ -191,8 +191,8 @@ async def import_layout(request: Request) -> Response:
     if sent_as not in IMPORTED_AS:
         raise WrongMediaType
     try:
-        name, data = query(LayoutAsked, request).name, await request.body()
-        body = await asyncio.to_thread(read_bytes, name, data)
+        name, data = query(NewLayoutQuery, request).name, await request.body()
+        body = await asyncio.to_thread(parse_layout_file, name, data)
     except LayoutProblem as problem:
         raise BadLayout(detail=str(problem)) from None
     return await _keep_layout(request, body)
@@ -212,7 +212,7 @@ async def list_layouts(request: Request) -> Response:
 
 
 async def _keep_layout(request: Request, body: LayoutBody) -> Response:
-    asked, office = query(LayoutAsked, request), _office(request)
+    asked, office = query(NewLayoutQuery, request), _office(request)
     try:
         old = None
         if asked.grows_from is not None:

@@ -36,7 +36,7 @@ class BlockChange(Struct, forbid_unknown_fields=True, frozen=True):
     release_hours_before: Hours | UnsetType | None = UNSET
 
 
-class Released(Struct, forbid_unknown_fields=True, frozen=True):
+class ReleaseRequest(Struct, forbid_unknown_fields=True, frozen=True):
     """Seats of the block to give to the sale; without any, all of them."""
 
     seats: Labels | None = None
@@ -56,16 +56,16 @@ class BlockList(Struct, frozen=True):
     blocks: list[Block]
 
 
-class Release(Struct, frozen=True):
+class BlockRelease(Struct, frozen=True):
     """When seats go to the sale; both None: when somebody says so."""
 
     at: datetime | None = None
     hours_before: int | None = None
 
 
-def release_of(
+def parse_release(
     at: datetime | UnsetType | None, hours: int | UnsetType | None, *, starts_at: datetime, now: datetime
-) -> Release:
+) -> BlockRelease:
     """What was sent, as an instant. Refuses two that contradict, and one that has passed."""
     at = None if isinstance(at, UnsetType) else at
     hours = None if isinstance(hours, UnsetType) else hours
@@ -75,4 +75,4 @@ def release_of(
     if instant is not None and instant <= now:
         field = "release_at" if hours is None else "release_hours_before"
         raise Invalid(field=field, detail=f"That is {instant.isoformat()}, which has passed.")
-    return Release(instant, hours)
+    return BlockRelease(instant, hours)

@@ -10,8 +10,8 @@ from holdfast.bookings import NoSuchBooking, from_public_id, public_id
 from holdfast.catalogue import NoSuchShow, ShowOnSale
 from holdfast.holds import SeatsTaken, SeatsWithdrawn, TooManyBlocks
 from holdfast.layouts import Layout, UnknownSeat
-from holdfast.organisers.block import Block, BlockChange, BlockList, NewBlock, Released, release_of
-from holdfast.organisers.blocks_store import Blocks, Kept
+from holdfast.organisers.block import Block, BlockChange, BlockList, NewBlock, ReleaseRequest, parse_release
+from holdfast.organisers.blocks_store import BlockStore, StoredBlock
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, read
@@ -36,13 +36,13 @@ async def create_block(request: Request) -> Response:
     show = await _own_show(request)
     new = read(NewBlock, await request.body())
     seats = sorted(set(_numbers(show.layout, new.seats)))
-    release = release_of(
+    release = parse_release(
         new.release_at, new.release_hours_before, starts_at=show.starts_at, now=datetime.now(UTC)
     )
     found = await _blocks(request).add(
         show.show_id, seats, name=new.name, actor_id=get_caller(request).account_id, release=release
     )
-    if not isinstance(found, Kept):
+    if not isinstance(found, StoredBlock):
         raise SeatsTaken(taken=[show.layout.labels[seat] for seat in found], alternatives=[])
     return answer(201, _page(show, found))
 
@@ -66,7 +66,7 @@ async def update_block(request: Request) -> Response:
     block = await _block(request, show)
     release = None
     if change.release_at is not UNSET or change.release_hours_before is not UNSET:
-        release = release_of(
+        release = parse_release(
             change.release_at, change.release_hours_before, starts_at=show.starts_at, now=datetime.now(UTC)
         )
     name = None if change.name is UNSET else change.name
@@ -76,14 +76,14 @@ async def update_block(request: Request) -> Response:
 
 @routes.post(
     PATH + "/{block}/release",
-    body=Released,
+    body=ReleaseRequest,
     answers={200: Block},
     refusals=(NoSuchShow, NoSuchBooking, UnknownSeat, SeatsWithdrawn),
     keyed=True,
 )
 async def release_block_seats(request: Request) -> Response:
     """Give seats of a block to the sale, at once: some of them, or all. Answers with what stays back."""
-    show, asked = await _own_show(request), read(Released, await request.body() or b"{}")
+    show, asked = await _own_show(request), read(ReleaseRequest, await request.body() or b"{}")
     block = await _block(request, show)
     seats = None if asked.seats is None else _numbers(show.layout, asked.seats)
     if strange := [seat for seat in seats or () if seat not in block.seats]:
@@ -100,7 +100,7 @@ async def delete_block(request: Request) -> Response:
     return answer(200, _page(show, block))
 
 
-async def _released(request: Request, show: ShowOnSale, block: Kept, seats: list[int] | None) -> Block:
+async def _released(request: Request, show: ShowOnSale, block: StoredBlock, seats: list[int] | None) -> Block:
     actor_id = get_caller(request).account_id
     released = await _blocks(request).release(show.show_id, block, seats, actor_id)
     if released is None:
@@ -118,7 +118,7 @@ async def _own_show(request: Request) -> ShowOnSale:
     return show
 
 
-async def _block(request: Request, show: ShowOnSale) -> Kept:
+async def _block(request: Request, show: ShowOnSale) -> StoredBlock:
     of_show, number = from_public_id(request.path_params["block"])
     found = await _blocks(request).all(show.show_id, number) if of_show == show.show_id else []
     if not found:
@@ -128,9 +128,9 @@ async def _block(request: Request, show: ShowOnSale) -> Kept:
     return found[0]
 
 
-def _blocks(request: Request) -> Blocks:
+def _blocks(request: Request) -> BlockStore:
     app = get_app(request)
-    return Blocks(app.postgres, app.holds)
+    return BlockStore(app.postgres, app.holds)
 
 
 def _numbers(layout: Layout, labels: list[str]) -> list[int]:
@@ -139,7 +139,7 @@ def _numbers(layout: Layout, labels: list[str]) -> list[int]:
     return [layout.index_of[label] for label in labels]
 
 
-def _page(show: ShowOnSale, block: Kept) -> Block:
+def _page(show: ShowOnSale, block: StoredBlock) -> Block:
     return Block(
         public_id(show.show_id, block.number),
         block.name,

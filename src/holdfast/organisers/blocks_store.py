@@ -12,14 +12,14 @@ from holdfast.engines.postgres import AGAIN, Postgres, require_row
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
 from holdfast.holds import HoldService, TooManyBlocks
-from holdfast.organisers.block import BLOCKS_MAX, Release
+from holdfast.organisers.block import BLOCKS_MAX, BlockRelease
 
 Q = Queries("holdfast.organisers", "blocks")
 TRIES_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredBlock:
     """A block as the ledger has it."""
 
     number: int
@@ -33,14 +33,14 @@ class Kept:
     withdrawn: bool
 
 
-class Blocks:
+class BlockStore:
     def __init__(self, postgres: Postgres, sales: HoldService) -> None:
         self._postgres = postgres
         self._sales = sales
 
     async def add(
-        self, show_id: int, seats: Sequence[int], *, name: str, actor_id: int, release: Release
-    ) -> Kept | tuple[int, ...]:
+        self, show_id: int, seats: Sequence[int], *, name: str, actor_id: int, release: BlockRelease
+    ) -> StoredBlock | tuple[int, ...]:
         """The block; or the seats that somebody has, and nothing was done."""
         if len(await self.all(show_id)) >= BLOCKS_MAX:
             raise TooManyBlocks(limit=BLOCKS_MAX)
@@ -58,12 +58,12 @@ class Blocks:
         await self._sales.tell_map(show_id, Part("block", _claim(block, block.seats)))
         return block
 
-    async def all(self, show_id: int, number: int | None = None) -> list[Kept]:
+    async def all(self, show_id: int, number: int | None = None) -> list[StoredBlock]:
         """The blocks of a show, oldest first; or the one of this number, if there is."""
         rows = await self._postgres.fetch(Q.blocks, show_id, number)
-        return [Kept(**{**row, "seats": tuple(row["seats"])}) for row in rows]
+        return [StoredBlock(**{**row, "seats": tuple(row["seats"])}) for row in rows]
 
-    async def change(self, show_id: int, number: int, name: str | None, release: Release | None) -> None:
+    async def change(self, show_id: int, number: int, name: str | None, release: BlockRelease | None) -> None:
         async with self._postgres.transaction() as tx:
             if name is not None:
                 await tx.execute(Q.rename, show_id, number, name)
@@ -71,7 +71,7 @@ class Blocks:
                 await tx.execute(Q.set_release, show_id, number, release.at, release.hours_before)
 
     async def release(
-        self, show_id: int, block: Kept, seats: Sequence[int] | None, actor_id: int | None
+        self, show_id: int, block: StoredBlock, seats: Sequence[int] | None, actor_id: int | None
     ) -> tuple[int, ...] | None:
         """Give some or all seats to the sale: those that were. None: there is no such block any more."""
         wanted = None if seats is None else list(seats)
@@ -96,7 +96,7 @@ class Blocks:
         return count
 
     async def _add(
-        self, show_id: int, seats: Sequence[int], said: tuple[str, int], release: Release
+        self, show_id: int, seats: Sequence[int], said: tuple[str, int], release: BlockRelease
     ) -> tuple[int | None, Any]:
         async with self._postgres.transaction() as tx:
             row = require_row(await tx.fetchrow(Q.block, show_id, sorted(seats), *said))
@@ -105,6 +105,6 @@ class Blocks:
         return row["number"], row["taken"]
 
 
-def _claim(block: Kept, seats: tuple[int, ...]) -> Claim:
+def _claim(block: StoredBlock, seats: tuple[int, ...]) -> Claim:
     """Its name in Redis."""
     return Claim(block.claim_id, block.owner_id, tuple(sorted(seats)))

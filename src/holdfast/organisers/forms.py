@@ -22,12 +22,12 @@ from holdfast.fields import (
     PostalCode,
     PosterUrl,
     Rating,
+    ShortText,
     Slug,
     Timezone,
     Title,
-    Word,
 )
-from holdfast.pricing import USUAL, RefundPolicy
+from holdfast.pricing import DEFAULT_REFUND_POLICY, RefundPolicy
 
 LayoutHash = Annotated[str, Meta(pattern=r"^[0-9a-f]{8,128}$(?!\n)")]
 
@@ -44,11 +44,11 @@ class Paging(Form, frozen=True, kw_only=True):
     size: Annotated[int, Meta(ge=1, le=200)] = 50
 
 
-class HallsAsked(Paging, frozen=True, kw_only=True):
+class HallsQuery(Paging, frozen=True, kw_only=True):
     venue: Id | None = None
 
 
-class LayoutAsked(Form, frozen=True, kw_only=True):
+class NewLayoutQuery(Form, frozen=True, kw_only=True):
     grows_from: LayoutHash | None = None
     name: Annotated[str, Meta(min_length=1, max_length=60, pattern=ONE_LINE)] = "Hall"
 
@@ -106,14 +106,14 @@ class NewEvent(Form, frozen=True, kw_only=True):
     kind: Kind
     title: Title
     description: Description = ""
-    language: Word = ""
-    genre: Word = ""
+    language: ShortText = ""
+    genre: ShortText = ""
     rating: Rating | None = None
     duration_min: Minutes
     poster: PosterUrl = ""
     people: People = []
     featured: bool = False
-    refund_policy: RefundPolicy = USUAL
+    refund_policy: RefundPolicy = DEFAULT_REFUND_POLICY
 
 
 class EventChange(Form, frozen=True, kw_only=True):
@@ -122,8 +122,8 @@ class EventChange(Form, frozen=True, kw_only=True):
     kind: Kind | UnsetType = UNSET
     title: Title | UnsetType = UNSET
     description: Description | UnsetType = UNSET
-    language: Word | UnsetType = UNSET
-    genre: Word | UnsetType = UNSET
+    language: ShortText | UnsetType = UNSET
+    genre: ShortText | UnsetType = UNSET
     rating: Rating | UnsetType | None = UNSET
     duration_min: Minutes | UnsetType = UNSET
     poster: PosterUrl | UnsetType = UNSET
@@ -132,15 +132,15 @@ class EventChange(Form, frozen=True, kw_only=True):
     refund_policy: RefundPolicy | UnsetType = UNSET
 
 
-class KeptVenue(Venue, frozen=True, kw_only=True):
+class ManagedVenue(Venue, frozen=True, kw_only=True):
     organiser_id: int | None
 
 
-class KeptEvent(Event, frozen=True, kw_only=True):
+class ManagedEvent(Event, frozen=True, kw_only=True):
     organiser_id: int
 
 
-class KeptLayout(Struct, frozen=True, kw_only=True):
+class StoredLayout(Struct, frozen=True, kw_only=True):
     hash: str
     name: str
     seats: int
@@ -153,7 +153,7 @@ class CityList(Struct, frozen=True, kw_only=True):
 
 class VenueList(Struct, frozen=True, kw_only=True):
     total: int
-    venues: list[KeptVenue]
+    venues: list[ManagedVenue]
 
 
 class HallList(Struct, frozen=True, kw_only=True):
@@ -163,9 +163,9 @@ class HallList(Struct, frozen=True, kw_only=True):
 
 class LayoutList(Struct, frozen=True, kw_only=True):
     total: int
-    layouts: list[KeptLayout]
+    layouts: list[StoredLayout]
 
 
 class EventList(Struct, frozen=True, kw_only=True):
     total: int
-    events: list[KeptEvent]
+    events: list[ManagedEvent]

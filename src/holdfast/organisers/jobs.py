@@ -6,15 +6,15 @@ from holdfast.catalogue import Catalogue
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
-from holdfast.organisers.blocks_store import Blocks
-from holdfast.organisers.price_rules_store import look, put_off, shows_due
+from holdfast.organisers.blocks_store import BlockStore
+from holdfast.organisers.price_rules_store import list_due_shows, postpone_price_update, update_prices
 
 log = structlog.get_logger(__name__)
 
 PUT_OFF_S = 60.0  # a show whose prices cannot be worked out
 
 
-class PriceDuties:
+class PriceJobs:
     def __init__(self, postgres: Postgres, catalogue: Catalogue, pause_s: float) -> None:
         self._postgres = postgres
         self._catalogue = catalogue
@@ -23,15 +23,15 @@ class PriceDuties:
     async def step(self) -> int:
         """Prices whose time or share has come; how many shows have other ones now."""
         moved = 0
-        for show_id, layout_hash in await shows_due(self._postgres):
+        for show_id, layout_hash in await list_due_shows(self._postgres):
             try:
                 layout = await self._catalogue.layout(layout_hash)
-                moved += await look(self._postgres, show_id, layout, self._pause_s)
+                moved += await update_prices(self._postgres, show_id, layout, self._pause_s)
             except EngineDown:
                 raise
             except Exception as error:  # one show that cannot be priced must not keep the others from it
                 log.error("prices could not follow their rules", show_id=show_id, error=repr(error))
-                await put_off(self._postgres, show_id, PUT_OFF_S)
+                await postpone_price_update(self._postgres, show_id, PUT_OFF_S)
         if moved:
             metrics.add("price_steps_total", moved)
         return moved
@@ -40,8 +40,8 @@ class PriceDuties:
 BLOCKS_AT_ONCE_MAX = 50
 
 
-class BlockDuties:
-    def __init__(self, blocks: Blocks) -> None:
+class BlockJobs:
+    def __init__(self, blocks: BlockStore) -> None:
         self._blocks = blocks
 
     async def release(self) -> int:

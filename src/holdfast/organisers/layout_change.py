@@ -22,10 +22,10 @@ from holdfast.layouts import (
     Layout,
     LayoutDiff,
     UnknownSeat,
-    diff,
-    labels,
-    recategorisings,
-    renamings,
+    compare_layouts,
+    list_labels,
+    list_recategorised,
+    list_renamed,
 )
 from holdfast.organisers.errors import LayoutUnsafe, ShowCancelled
 from holdfast.organisers.layout_change_forms import LayoutChange, LayoutDiffPage, SeatInUse
@@ -36,7 +36,7 @@ Q = Queries("holdfast.organisers", "layout_change")
 WITHDRAWN = "withdrawn"  # the name of such a block
 
 
-class Relayout:
+class LayoutChanger:
     """Layouts of the shows of one keeper, whose desk `schedule` is."""
 
     def __init__(self, postgres: Postgres, catalogue: Catalogue, schedule: ShowEditor) -> None:
@@ -97,7 +97,7 @@ async def _diff(old: Layout, new: Layout, change: LayoutChange) -> LayoutDiff:
         raise UnknownSeat(seats=unknown)
     withdrawn = [old.index_of[label] for label in change.withdraw]
     # A stadium takes a while to compare; other requests of the process go on meanwhile.
-    return await asyncio.to_thread(diff, old, new, withdrawn)
+    return await asyncio.to_thread(compare_layouts, old, new, withdrawn)
 
 
 def _page(
@@ -113,15 +113,15 @@ def _page(
         layout_hash=new.hash,
         seats=new.seat_count,
         added_total=len(found.added),
-        added=labels(new, found.added),
+        added=list_labels(new, found.added),
         removed_total=len(removed),
-        removed=labels(old, removed),
+        removed=list_labels(old, removed),
         renamed_total=len(found.renamed),
-        renamed=renamings(old, new, found.renamed),
+        renamed=list_renamed(old, new, found.renamed),
         recategorised_total=len(found.recategorised),
-        recategorised=recategorisings(old, new, found.recategorised),
+        recategorised=list_recategorised(old, new, found.recategorised),
         renumbered_total=len(found.renumbered),
-        renumbered=labels(old, found.renumbered),
+        renumbered=list_labels(old, found.renumbered),
         redrawn_total=found.redrawn,
         new_categories=found.new_categories,
         in_use_total=len(in_use),

@@ -9,7 +9,7 @@ from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy
 from holdfast.layouts import NoSuchLayout, UnknownSeat
 from holdfast.organisers.errors import LayoutUnsafe, ShowCancelled
-from holdfast.organisers.layout_change import Relayout
+from holdfast.organisers.layout_change import LayoutChanger
 from holdfast.organisers.layout_change_forms import LayoutChange, LayoutDiffPage
 from holdfast.organisers.scope import Scope
 from holdfast.organisers.shows_store import ShowEditor
@@ -55,10 +55,10 @@ async def change_show_layout(request: Request) -> Response:
     return answer(200, page)
 
 
-def _relayout(request: Request) -> Relayout:
+def _relayout(request: Request) -> LayoutChanger:
     app = get_app(request)
     schedule = ShowEditor(app.postgres, app.catalogue, app.config, Scope.of(get_caller(request)))
-    return Relayout(app.postgres, app.catalogue, schedule)
+    return LayoutChanger(app.postgres, app.catalogue, schedule)
 
 
 ROUTES = routes.all

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from holdfast.layouts import Recategorised, Renamed, WhyNot
+from holdfast.layouts import Recategorised, Renamed, UnsafeReason
 from holdfast.organisers.forms import Form, LayoutHash
 from holdfast.organisers.show_forms import Prices
 
@@ -50,4 +50,4 @@ class LayoutDiffPage(Struct, frozen=True, kw_only=True):
     in_use_total: int
     in_use: list[SeatInUse]  # seats that it touches and that somebody has
     is_safe: bool
-    why_not: list[WhyNot]
+    why_not: list[UnsafeReason]

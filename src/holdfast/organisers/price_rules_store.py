@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from holdfast.bookings import reprice_sale, seats_by_category
-from holdfast.catalogue import Catalogue, NoSuchShow, Times, moving_of, terms_of
+from holdfast.catalogue import Catalogue, NoSuchShow, Times, parse_next_prices, parse_terms
 from holdfast.engines.postgres import Postgres, Transaction
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
@@ -22,15 +22,15 @@ from holdfast.organisers.errors import ShowCancelled
 from holdfast.organisers.price_rules_forms import PlannedPrice, PriceChange, PricePlan
 from holdfast.organisers.scope import Scope
 from holdfast.pricing import (
-    Coming,
-    Counted,
+    NextPrice,
     PriceRules,
+    PricingSnapshot,
     RulesPreview,
-    check,
-    coming,
-    floors,
-    instants,
-    previewed,
+    check_price_rules,
+    find_next_price,
+    list_floors,
+    list_step_instants,
+    preview_rules,
     price_at,
 )
 
@@ -58,7 +58,7 @@ class PriceRulesStore:
             show = await self._show(tx, show_id, layout)
             counted = await _counted(tx, show, layout)
         _refuse_bad(rules, show, counted)
-        return previewed(rules, counted)
+        return preview_rules(rules, counted)
 
     async def put(self, show_id: int, rules: PriceRules) -> PricePlan:
         """From now on the prices follow these rules; they do so before this returns."""
@@ -70,7 +70,7 @@ class PriceRulesStore:
             counted = await _counted(tx, show, layout)
             _refuse_bad(rules, show, counted)
             text = msgspec.json.encode(rules).decode()
-            before = await rules_of(tx, show_id)
+            before = await load_price_rules(tx, show_id)
             await tx.execute(Q.put_plan, show_id, text)
             await tx.execute(Q.keep_rules, show_id, text, self._keeper.account_id)
             back = _left_out(before, rules)
@@ -83,7 +83,7 @@ class PriceRulesStore:
         layout = await self._layout(show_id)
         async with self._postgres.transaction() as tx:
             show = await self._show(tx, show_id, layout)
-            if (before := await rules_of(tx, show_id)) is not None:
+            if (before := await load_price_rules(tx, show_id)) is not None:
                 await tx.execute(Q.drop_plan, show_id)
                 await tx.execute(Q.keep_rules, show_id, None, self._keeper.account_id)
                 counted = await _counted(tx, show, layout)
@@ -99,7 +99,7 @@ class PriceRulesStore:
             prices = await _prices(tx, show_id)
             row = await tx.fetchrow(Q.plan, show_id)
             changes = await tx.fetch(Q.changes, show_id, CHANGES_TOLD_MAX)
-        moving = moving_of(row["coming"] if row else None)
+        moving = parse_next_prices(row["coming"] if row else None)
         return PricePlan(
             show_id=show_id,
             currency=show["currency"],
@@ -137,12 +137,12 @@ class PriceRulesStore:
         return show
 
 
-async def shows_due(postgres: Postgres) -> list[tuple[int, str]]:
+async def list_due_shows(postgres: Postgres) -> list[tuple[int, str]]:
     """(show, layout) of those whose rules may say something new."""
     return [(row["show_id"], row["layout_hash"]) for row in await postgres.fetch(Q.due, SHOWS_MAX)]
 
 
-async def look(postgres: Postgres, show_id: int, layout: Layout, pause_s: float) -> bool:
+async def update_prices(postgres: Postgres, show_id: int, layout: Layout, pause_s: float) -> bool:
     """Let the show's prices follow its rules; whether one has moved."""
     async with postgres.transaction() as tx:
         show = await tx.fetchrow(Q.show_if_free, show_id)
@@ -157,21 +157,21 @@ async def look(postgres: Postgres, show_id: int, layout: Layout, pause_s: float)
     return moved
 
 
-async def put_off(postgres: Postgres, show_id: int, pause_s: float) -> None:
+async def postpone_price_update(postgres: Postgres, show_id: int, pause_s: float) -> None:
     await postgres.execute(Q.put_off, show_id, pause_s)
 
 
-async def rules_of(tx: Transaction, show_id: int) -> PriceRules | None:
+async def load_price_rules(tx: Transaction, show_id: int) -> PriceRules | None:
     row = await tx.fetchrow(Q.plan, show_id)
     return _rules(row) if row else None
 
 
-async def look_again(tx: Transaction, show_id: int) -> None:
+async def mark_prices_due(tx: Transaction, show_id: int) -> None:
     """Part of the transaction that changes a show's times or layout."""
     await tx.execute(Q.look_again, show_id)
 
 
-async def keep_changes(
+async def record_price_changes(
     tx: Transaction, show: tuple[int, int], changed: Mapping[str, tuple[int | None, int]], actor_id: int
 ) -> None:
     """Audit rows of prices that an organiser has set, by category: what it was and what it is."""
@@ -180,18 +180,18 @@ async def keep_changes(
     await tx.execute(Q.add_changes, *show, list(changed), was, now, "organiser", actor_id, unknown, unknown)
 
 
-def _refuse_bad(rules: PriceRules, show: Any, counted: Counted) -> None:
+def _refuse_bad(rules: PriceRules, show: Any, counted: PricingSnapshot) -> None:
     names = [category.name for category in counted.layout.categories]
     times = Times(**{name: show[name] for name in ("starts_at", "ends_at", "opens_at", "closes_at")})
-    check(rules, currency=show["currency"], categories=names, times=times)
-    counted.terms.check(floors(rules))
+    check_price_rules(rules, currency=show["currency"], categories=names, times=times)
+    counted.terms.check(list_floors(rules))
 
 
-async def _counted(tx: Transaction, show: Any, layout: Layout) -> Counted:
-    terms = terms_of(await tx.fetchrow(SHOP.terms, show["id"], show["revision"]))
+async def _counted(tx: Transaction, show: Any, layout: Layout) -> PricingSnapshot:
+    terms = parse_terms(await tx.fetchrow(SHOP.terms, show["id"], show["revision"]))
     by_letter = await seats_by_category(tx, show["id"], layout.category_of)
     names = [category.name for category in layout.categories]
-    return Counted(
+    return PricingSnapshot(
         show_id=show["id"],
         revision=show["revision"],
         at=show["at"],
@@ -211,7 +211,7 @@ async def _prices(tx: Transaction, show_id: int) -> dict[str, int]:
 async def _follow(
     tx: Transaction,
     show: Any,
-    counted: Counted,
+    counted: PricingSnapshot,
     rules: PriceRules | None,
     *,
     back: Mapping[str, int] | None = None,
@@ -245,13 +245,15 @@ async def _follow(
     return True
 
 
-async def _looked(tx: Transaction, show: Any, counted: Counted, rules: PriceRules, pause_s: float) -> None:
+async def _looked(
+    tx: Transaction, show: Any, counted: PricingSnapshot, rules: PriceRules, pause_s: float
+) -> None:
     """Write down what is told of the next step by time, and when to look again."""
-    told: dict[str, Coming | None] = {
-        rule.category: coming(rule, counted.at, counted.starts_at, counted.sold(rule.category))
+    told: dict[str, NextPrice | None] = {
+        rule.category: find_next_price(rule, counted.at, counted.starts_at, counted.sold(rule.category))
         for rule in rules.rules
     }
-    due = [at for rule in rules.rules for at in instants(rule, counted.starts_at, counted.at)]
+    due = [at for rule in rules.rules for at in list_step_instants(rule, counted.starts_at, counted.at)]
     if any(rule.demand for rule in rules.rules):
         due.append(counted.at + timedelta(seconds=pause_s))
     due_at = None if _is_over(show) else min(due, default=None)

@@ -6,14 +6,14 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.catalogue import OrphanRule, SaleState, Times
-from holdfast.fields import Currency, HoldTtl, Id, Moment, Name, OrderSeats, OwnerSeats, PriceMinor
+from holdfast.fields import AwareDatetime, Currency, HoldTtl, Id, Name, OrderSeats, OwnerSeats, PriceMinor
 from holdfast.organisers.forms import Form, LayoutHash, Paging
 from holdfast.pricing import BasisPoints, CardSeats, FeeMinor, RefundPolicy, Terms
 
 Prices = Annotated[dict[Name, PriceMinor], Meta(min_length=1, max_length=64)]
 
 
-class ShowsAsked(Paging, frozen=True, kw_only=True):
+class ShowsQuery(Paging, frozen=True, kw_only=True):
     event: Id | None = None
 
 
@@ -25,10 +25,10 @@ class NewShow(Form, frozen=True, kw_only=True):
 
     event_id: Id
     hall_id: Id
-    starts_at: Moment
-    ends_at: Moment | None = None
-    opens_at: Moment | None = None
-    closes_at: Moment | None = None
+    starts_at: AwareDatetime
+    ends_at: AwareDatetime | None = None
+    opens_at: AwareDatetime | None = None
+    closes_at: AwareDatetime | None = None
     currency: Currency
     prices: Prices
     hold_ttl_s: HoldTtl | None = None
@@ -69,10 +69,10 @@ class ShowChange(Form, frozen=True, kw_only=True):
     A `refund_policy` of null is that of its event now. Seats held before keep the price and terms they have.
     """
 
-    starts_at: Moment | UnsetType = UNSET
-    ends_at: Moment | UnsetType = UNSET
-    opens_at: Moment | UnsetType = UNSET
-    closes_at: Moment | UnsetType = UNSET
+    starts_at: AwareDatetime | UnsetType = UNSET
+    ends_at: AwareDatetime | UnsetType = UNSET
+    opens_at: AwareDatetime | UnsetType = UNSET
+    closes_at: AwareDatetime | UnsetType = UNSET
     prices: Prices | UnsetType = UNSET
     hold_ttl_s: HoldTtl | UnsetType = UNSET
     owner_seats_max: OwnerSeats | UnsetType = UNSET
@@ -122,7 +122,7 @@ class ShowRow(Struct, frozen=True, kw_only=True):
         return Terms(**{name: getattr(self, name) for name in Terms.__struct_fields__})
 
 
-class KeptShow(ShowRow, frozen=True, kw_only=True):
+class ManagedShow(ShowRow, frozen=True, kw_only=True):
     """A show as its organiser sees it. `sale_state` does not look at free seats: see GET /shows/{show}."""
 
     title: str
@@ -135,4 +135,4 @@ class KeptShow(ShowRow, frozen=True, kw_only=True):
 
 class ShowList(Struct, frozen=True, kw_only=True):
     total: int
-    shows: list[KeptShow]
+    shows: list[ManagedShow]

@@ -9,7 +9,7 @@ from holdfast.engines.metrics import metrics
 from holdfast.layouts import LayoutInUse, NoSuchLayout
 from holdfast.organisers.errors import HallBusy, ShowCancelled
 from holdfast.organisers.scope import Scope
-from holdfast.organisers.show_forms import KeptShow, NewShow, ShowChange, ShowList, ShowsAsked
+from holdfast.organisers.show_forms import ManagedShow, NewShow, ShowChange, ShowList, ShowsQuery
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.pricing import FeeTooHigh, PricedByRules, UnknownCategory, UnpricedCategory
 from holdfast.web.caller import Role
@@ -22,7 +22,7 @@ CHANGING = (NoSuchShow, NoSuchLayout, LayoutInUse, ShowCancelled, PricedByRules)
 routes = RouteTable(tag="admin", prefix="/admin/shows", role=Role.ORGANISER, refusals=MAKING + CHANGING)
 
 
-@routes.post(body=NewShow, answers={201: KeptShow}, keyed=True)
+@routes.post(body=NewShow, answers={201: ManagedShow}, keyed=True)
 async def create_show(request: Request) -> Response:
     """Put an event on in a hall, with a price for every category of its layout.
 
@@ -33,7 +33,7 @@ async def create_show(request: Request) -> Response:
     return answer(201, show)
 
 
-@routes.patch("/{show:int}", body=ShowChange, answers={200: KeptShow})
+@routes.patch("/{show:int}", body=ShowChange, answers={200: ManagedShow})
 async def update_show(request: Request) -> Response:
     """Change a show: its times, its sale window, prices, terms, limits; or cancel it.
 
@@ -49,16 +49,16 @@ async def update_show(request: Request) -> Response:
     return answer(200, show)
 
 
-@routes.get("/{show:int}", answers={200: KeptShow})
+@routes.get("/{show:int}", answers={200: ManagedShow})
 async def get_managed_show(request: Request) -> Response:
     """One show of yours."""
     return answer(200, await _schedule(request).show(request.path_params["show"]))
 
 
-@routes.get(query=ShowsAsked, answers={200: ShowList})
+@routes.get(query=ShowsQuery, answers={200: ShowList})
 async def list_managed_shows(request: Request) -> Response:
     """Your shows, or those of one event, by time."""
-    total, shows = await _schedule(request).shows(query(ShowsAsked, request))
+    total, shows = await _schedule(request).shows(query(ShowsQuery, request))
     return answer(200, ShowList(total=total, shows=shows))
 
 

@@ -19,7 +19,7 @@ from holdfast.catalogue import (
     NoSuchShow,
     OrphanRule,
     Times,
-    policy_of,
+    parse_refund_policy,
     prices_by_category,
     sale_state,
 )
@@ -29,11 +29,11 @@ from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
 from holdfast.layouts import Layout, LayoutInUse, NoSuchLayout
 from holdfast.organisers.errors import HallBusy, ShowCancelled
-from holdfast.organisers.price_rules_store import keep_changes, look_again, rules_of
+from holdfast.organisers.price_rules_store import load_price_rules, mark_prices_due, record_price_changes
 from holdfast.organisers.scope import Scope
-from holdfast.organisers.show_forms import KeptShow, NewShow, ShowChange, ShowRow, ShowsAsked
-from holdfast.organisers.store import page_of, told
-from holdfast.pricing import PLAIN, PricedByRules, PriceRules, Terms, floors
+from holdfast.organisers.show_forms import ManagedShow, NewShow, ShowChange, ShowRow, ShowsQuery
+from holdfast.organisers.store import build_from_row, fetch_page
+from holdfast.pricing import DEFAULT_TERMS, PricedByRules, PriceRules, Terms, list_floors
 
 SHOP = Queries("holdfast.catalogue")
 OFFICE = Queries("holdfast.organisers")
@@ -52,7 +52,7 @@ class PlannedShow:
     times: Times
     currency: str
     prices: Mapping[str, int]
-    terms: Terms = PLAIN
+    terms: Terms = DEFAULT_TERMS
     hold_ttl_s: int = 600
     owner_seats_max: int = 10
     order_seats_max: int = 10
@@ -123,7 +123,7 @@ class ShowEditor:
         self._organiser_id = keeper.organiser_id
         self.actor_id = keeper.account_id
 
-    async def add_show(self, new: NewShow) -> KeptShow:
+    async def add_show(self, new: NewShow) -> ManagedShow:
         async with self._postgres.transaction() as tx:
             event = await tx.fetchrow(OFFICE.event, new.event_id, self._organiser_id)
             if event is None:
@@ -131,7 +131,7 @@ class ShowEditor:
             hall = await self._hall(tx, new.hall_id)
         times = new.times(event["duration_min"], datetime.now(UTC))
         times.check()
-        terms = new.terms(policy_of(event))
+        terms = new.terms(parse_refund_policy(event))
         terms.check(new.prices.values())
         # Laid out between the transactions: it may take a connection of its own.
         prices_by_category(await self._catalogue.layout(hall["layout_hash"]), new.prices)
@@ -141,7 +141,7 @@ class ShowEditor:
             [show_id] = await add_shows(tx, [self._planned(new, times, terms, hall["layout_hash"])])
         return await self.show(show_id)
 
-    async def change_show(self, show_id: int, change: ShowChange) -> KeptShow:
+    async def change_show(self, show_id: int, change: ShowChange) -> ManagedShow:
         """The change, whole or not at all. The sale hears of it in the same transaction."""
         before = await self.row(self._postgres, show_id)
         new_hash = before.layout_hash if change.layout_hash is msgspec.UNSET else change.layout_hash
@@ -157,14 +157,14 @@ class ShowEditor:
         self._catalogue.forget_pages()
         return await self.show(show_id)
 
-    async def show(self, show_id: int) -> KeptShow:
+    async def show(self, show_id: int) -> ManagedShow:
         rows = await self._postgres.fetch(Q.list_shows, self._organiser_id, 1, 0, None, show_id)
         if not rows:
             raise NoSuchShow(show_id=show_id)
         return _kept(rows[0])
 
-    async def shows(self, asked: ShowsAsked) -> tuple[int, list[KeptShow]]:
-        total, rows = await page_of(
+    async def shows(self, asked: ShowsQuery) -> tuple[int, list[ManagedShow]]:
+        total, rows = await fetch_page(
             self._postgres, Q.list_shows, (self._organiser_id,), asked, asked.event, None
         )
         return total, [_kept(row) for row in rows]
@@ -176,7 +176,7 @@ class ShowEditor:
         given = change.given()
         prices = given.pop("prices", {})
         if given.get("refund_policy", show) is None:
-            given["refund_policy"] = policy_of(await tx.fetchrow(Q.policy_of_event, show.event_id))
+            given["refund_policy"] = parse_refund_policy(await tx.fetchrow(Q.policy_of_event, show.event_id))
         after = msgspec.structs.replace(show, **given)
         if after == show and not prices and not always:
             return show.revision
@@ -185,9 +185,9 @@ class ShowEditor:
             await self._hall(tx, show.hall_id)
             await _refuse_busy_hall(tx, show.hall_id, after.times, show.id)
         old_prices = {row["category"]: row["price_minor"] for row in await tx.fetch(Q.prices, show.id)}
-        rules = await rules_of(tx, show.id)
+        rules = await load_price_rules(tx, show.id)
         _refuse_ruled(rules, prices)
-        after.terms.check((*prices_by_category(layout, old_prices | prices), *floors(rules)))
+        after.terms.check((*prices_by_category(layout, old_prices | prices), *list_floors(rules)))
         if prices:
             await tx.execute(Q.put_prices, [show.id] * len(prices), list(prices), list(prices.values()))
         revision: int = await tx.fetchval(
@@ -216,8 +216,8 @@ class ShowEditor:
         )
         moved = {name: (old_prices.get(name), price) for name, price in prices.items()}
         if moved := {name: both for name, both in moved.items() if both[0] != both[1]}:
-            await keep_changes(tx, (show.id, revision), moved, self.actor_id)
-        await look_again(tx, show.id)
+            await record_price_changes(tx, (show.id, revision), moved, self.actor_id)
+        await mark_prices_due(tx, show.id)
         if after.starts_at != show.starts_at:
             await move_releases(tx, show.id, after.starts_at)
         return revision
@@ -249,7 +249,7 @@ class ShowEditor:
         if row is None:
             raise NoSuchShow(show_id=show_id)
         terms = require_row(await tx.fetchrow(SHOP.terms, show_id, row["revision"]))
-        rule, policy = OrphanRule(row["orphan_rule"]), policy_of(terms)
+        rule, policy = OrphanRule(row["orphan_rule"]), parse_refund_policy(terms)
         return ShowRow(**{**row, **terms, "orphan_rule": rule, "refund_policy": policy})
 
     def _planned(self, new: NewShow, times: Times, terms: Terms, layout_hash: str) -> PlannedShow:
@@ -281,11 +281,16 @@ async def _refuse_busy_hall(tx: Transaction, hall_id: int, times: Times, show_id
         raise HallBusy(show_id=other["id"], starts_at=starts_at, ends_at=ends_at)
 
 
-def _kept(row: Any) -> KeptShow:
+def _kept(row: Any) -> ManagedShow:
     state = sale_state(
         datetime.now(UTC), row["opens_at"], row["closes_at"], cancelled=row["cancelled"], free=row["seats"]
     )
     prices = dict(zip(row["categories"], row["prices"], strict=True))
     rule = OrphanRule(row["orphan_rule"])
-    known = {"sale_state": state, "prices": prices, "orphan_rule": rule, "refund_policy": policy_of(row)}
-    return told(KeptShow, dict(row) | known)
+    known = {
+        "sale_state": state,
+        "prices": prices,
+        "orphan_rule": rule,
+        "refund_policy": parse_refund_policy(row),
+    }
+    return build_from_row(ManagedShow, dict(row) | known)

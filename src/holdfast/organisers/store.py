@@ -14,7 +14,7 @@ from holdfast.catalogue import (
     NoSuchEvent,
     NoSuchHall,
     NoSuchVenue,
-    policy_of,
+    parse_refund_policy,
     store_layout,
 )
 from holdfast.engines.postgres import Postgres, Queryable, Transaction
@@ -27,14 +27,14 @@ from holdfast.organisers.forms import (
     EventChange,
     Form,
     HallChange,
-    KeptEvent,
-    KeptLayout,
-    KeptVenue,
+    ManagedEvent,
+    ManagedVenue,
     NewCity,
     NewEvent,
     NewHall,
     NewVenue,
     Paging,
+    StoredLayout,
     VenueChange,
 )
 from holdfast.organisers.scope import Scope
@@ -52,7 +52,7 @@ class CatalogueEditor:
     async def add_city(self, new: NewCity) -> City:
         await self._refuse_unknown_timezone(new.timezone)
         try:
-            city_id = await self._postgres.fetchval(Q.add_city, *values(new))
+            city_id = await self._postgres.fetchval(Q.add_city, *list_values(new))
         except asyncpg.UniqueViolationError:
             raise NameTaken(field="slug") from None
         return City(id=city_id, **new.given())
@@ -65,35 +65,35 @@ class CatalogueEditor:
                 row = await tx.fetchrow(Q.lock_city, city_id)
                 if row is None:
                     raise NoSuchCity(city_id=city_id)
-                city = changed(City(**row), change)
-                await tx.execute(Q.change_city, *values(city))
+                city = apply_change(City(**row), change)
+                await tx.execute(Q.change_city, *list_values(city))
         except asyncpg.UniqueViolationError:
             raise NameTaken(field="slug") from None
         return city
 
     async def cities(self, asked: Paging) -> tuple[int, list[City]]:
-        total, rows = await page_of(self._postgres, Q.list_cities, (), asked)
-        return total, [told(City, row) for row in rows]
+        total, rows = await fetch_page(self._postgres, Q.list_cities, (), asked)
+        return total, [build_from_row(City, row) for row in rows]
 
-    async def add_venue(self, new: NewVenue) -> KeptVenue:
-        city_id, *rest = values(new)
+    async def add_venue(self, new: NewVenue) -> ManagedVenue:
+        city_id, *rest = list_values(new)
         async with self._postgres.transaction() as tx:
             venue_id = await tx.fetchval(Q.add_venue, city_id, self._organiser_id, *rest)
             if venue_id is None:
                 raise NoSuchCity(city_id=city_id)
             return await self._venue(tx, venue_id)
 
-    async def change_venue(self, venue_id: int, change: VenueChange) -> KeptVenue:
+    async def change_venue(self, venue_id: int, change: VenueChange) -> ManagedVenue:
         async with self._postgres.transaction() as tx:
-            venue = changed(await self._own_venue(tx, venue_id), change)
+            venue = apply_change(await self._own_venue(tx, venue_id), change)
             columns = (venue.city_id, venue.name, venue.address, venue.postal_code, venue.lat, venue.lon)
             if await tx.fetchval(Q.change_venue, venue_id, *columns) is None:
                 raise NoSuchCity(city_id=venue.city_id)
             return await self._venue(tx, venue_id)
 
-    async def venues(self, asked: Paging) -> tuple[int, list[KeptVenue]]:
-        total, rows = await page_of(self._postgres, Q.list_venues, (self._organiser_id,), asked)
-        return total, [told(KeptVenue, row) for row in rows]
+    async def venues(self, asked: Paging) -> tuple[int, list[ManagedVenue]]:
+        total, rows = await fetch_page(self._postgres, Q.list_venues, (self._organiser_id,), asked)
+        return total, [build_from_row(ManagedVenue, row) for row in rows]
 
     async def add_hall(self, new: NewHall) -> Hall:
         try:
@@ -112,7 +112,7 @@ class CatalogueEditor:
                 if row is None:
                     raise NoSuchHall(hall_id=hall_id)
                 self._refuse_unless_own(row["organiser_id"])
-                hall = changed(told(Hall, row), change)
+                hall = apply_change(build_from_row(Hall, row), change)
                 layout = await self._layout(tx, hall.layout_hash)
                 await tx.execute(Q.change_hall, hall_id, hall.name, hall.layout_hash)
         except asyncpg.UniqueViolationError:
@@ -120,52 +120,52 @@ class CatalogueEditor:
         return msgspec.structs.replace(hall, seats=layout["seats"])
 
     async def halls(self, asked: Paging, venue_id: int | None) -> tuple[int, list[Hall]]:
-        total, rows = await page_of(self._postgres, Q.list_halls, (self._organiser_id,), asked, venue_id)
-        return total, [told(Hall, row) for row in rows]
+        total, rows = await fetch_page(self._postgres, Q.list_halls, (self._organiser_id,), asked, venue_id)
+        return total, [build_from_row(Hall, row) for row in rows]
 
-    async def add_layout(self, layout: Layout) -> KeptLayout:
+    async def add_layout(self, layout: Layout) -> StoredLayout:
         """Its hash is its content, so bringing it in a second time changes nothing."""
         async with self._postgres.transaction() as tx:
             await store_layout(tx, layout)
             await tx.execute(Q.keep_layout, layout.hash, self._keeper.account_id)
-        return KeptLayout(hash=layout.hash, name=layout.name, seats=layout.seat_count)
+        return StoredLayout(hash=layout.hash, name=layout.name, seats=layout.seat_count)
 
     async def layout_body(self, layout_hash: str) -> bytes:
         body: str = (await self._layout(self._postgres, layout_hash))["body"]
         return body.encode()
 
-    async def layouts(self, asked: Paging) -> tuple[int, list[KeptLayout]]:
-        total, rows = await page_of(self._postgres, Q.list_layouts, (self._organiser_id,), asked)
-        return total, [told(KeptLayout, row) for row in rows]
+    async def layouts(self, asked: Paging) -> tuple[int, list[StoredLayout]]:
+        total, rows = await fetch_page(self._postgres, Q.list_layouts, (self._organiser_id,), asked)
+        return total, [build_from_row(StoredLayout, row) for row in rows]
 
-    async def add_event(self, new: NewEvent) -> KeptEvent:
+    async def add_event(self, new: NewEvent) -> ManagedEvent:
         self._refuse_featuring(new.featured)
         owner = self._keeper.account_id
         event_id = await self._postgres.fetchval(Q.add_event, owner, *_columns(new))
-        return KeptEvent(id=event_id, organiser_id=owner, **new.given())
+        return ManagedEvent(id=event_id, organiser_id=owner, **new.given())
 
-    async def change_event(self, event_id: int, change: EventChange) -> KeptEvent:
+    async def change_event(self, event_id: int, change: EventChange) -> ManagedEvent:
         async with self._postgres.transaction() as tx:
             before = await self._event(tx, event_id)
-            event = changed(before, change)
+            event = apply_change(before, change)
             self._refuse_featuring(event.featured and not before.featured)
             await tx.execute(Q.change_event, event_id, *_columns(event))
         return event
 
-    async def event(self, event_id: int) -> KeptEvent:
+    async def event(self, event_id: int) -> ManagedEvent:
         async with self._postgres.transaction() as tx:
             return await self._event(tx, event_id)
 
-    async def events(self, asked: Paging) -> tuple[int, list[KeptEvent]]:
-        total, rows = await page_of(self._postgres, Q.list_events, (self._organiser_id,), asked)
+    async def events(self, asked: Paging) -> tuple[int, list[ManagedEvent]]:
+        total, rows = await fetch_page(self._postgres, Q.list_events, (self._organiser_id,), asked)
         return total, [_event(row) for row in rows]
 
-    async def _venue(self, tx: Transaction, venue_id: int) -> KeptVenue:
+    async def _venue(self, tx: Transaction, venue_id: int) -> ManagedVenue:
         if row := await tx.fetchrow(Q.venue, venue_id, self._organiser_id):
-            return KeptVenue(**row)
+            return ManagedVenue(**row)
         raise NoSuchVenue(venue_id=venue_id)
 
-    async def _own_venue(self, tx: Transaction, venue_id: int) -> KeptVenue:
+    async def _own_venue(self, tx: Transaction, venue_id: int) -> ManagedVenue:
         venue = await self._venue(tx, venue_id)
         self._refuse_unless_own(venue.organiser_id)
         return venue
@@ -175,7 +175,7 @@ class CatalogueEditor:
             return row
         raise NoSuchLayout(layout=layout_hash)
 
-    async def _event(self, tx: Transaction, event_id: int) -> KeptEvent:
+    async def _event(self, tx: Transaction, event_id: int) -> ManagedEvent:
         if row := await tx.fetchrow(Q.event, event_id, self._organiser_id):
             return _event(row)
         raise NoSuchEvent(event_id=event_id)
@@ -194,7 +194,7 @@ class CatalogueEditor:
             raise Invalid(field="timezone", detail="Expected an IANA name like Europe/Paris.")
 
 
-async def page_of(
+async def fetch_page(
     postgres: Postgres, sql: str, before: Sequence[object], asked: Paging, *after: object
 ) -> tuple[int, list[Any]]:
     """The rows of a page, and how many there are on all of them. A page behind the last one is empty."""
@@ -203,25 +203,27 @@ async def page_of(
     return (some[0]["total"] if some else 0), rows
 
 
-def told(kind: type[Row], row: Any) -> Row:
+def build_from_row(kind: type[Row], row: Any) -> Row:
     """A row that has every field of `kind`, and perhaps more."""
     return kind(**{name: row[name] for name in kind.__struct_fields__})
 
 
-def changed(before: Row, change: Form) -> Row:
+def apply_change(before: Row, change: Form) -> Row:
     return msgspec.structs.replace(before, **change.given())
 
 
-def values(form: msgspec.Struct) -> list[Any]:
+def list_values(form: msgspec.Struct) -> list[Any]:
     """The fields in the order of the form, which is the order of the query's parameters."""
     return [getattr(form, name) for name in form.__struct_fields__]
 
 
-def _event(row: Any) -> KeptEvent:
-    return msgspec.structs.replace(told(KeptEvent, row), kind=Kind(row["kind"]), refund_policy=policy_of(row))
+def _event(row: Any) -> ManagedEvent:
+    return msgspec.structs.replace(
+        build_from_row(ManagedEvent, row), kind=Kind(row["kind"]), refund_policy=parse_refund_policy(row)
+    )
 
 
-def _columns(event: NewEvent | KeptEvent) -> list[Any]:
+def _columns(event: NewEvent | ManagedEvent) -> list[Any]:
     """What an organiser may say of an event, in the order of the queries' parameters."""
     *plain, policy = (getattr(event, name) for name in NewEvent.__struct_fields__)
     return [*plain, msgspec.json.encode(policy).decode()]

@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from holdfast.money import plain
+from holdfast.money import format_plain
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.saga import Step
 
@@ -109,17 +109,17 @@ def _kind_of_taken(ours: Ours, theirs: Charge) -> Kind | None:
 def words_of_ours(ours: Ours | None) -> str:
     if ours is None:
         return "no such payment"
-    back = f", {plain(ours.back_minor, ours.currency)} back" if ours.back_minor else ""
-    asked = f", {plain(ours.asked_minor, ours.currency)} on its way back" if ours.asked_minor else ""
-    return f"{ours.step} {plain(ours.amount_minor, ours.currency)}{back}{asked}"
+    back = f", {format_plain(ours.back_minor, ours.currency)} back" if ours.back_minor else ""
+    asked = f", {format_plain(ours.asked_minor, ours.currency)} on its way back" if ours.asked_minor else ""
+    return f"{ours.step} {format_plain(ours.amount_minor, ours.currency)}{back}{asked}"
 
 
 def words_of_theirs(theirs: Charge) -> str:
     match theirs.answer:
         case Answer.YES:
             currency = theirs.currency or "?"
-            back = f", {plain(theirs.refunded_minor, currency)} back" if theirs.refunded_minor else ""
-            return f"taken {plain(theirs.amount_minor or 0, currency)}{back}"
+            back = f", {format_plain(theirs.refunded_minor, currency)} back" if theirs.refunded_minor else ""
+            return f"taken {format_plain(theirs.amount_minor or 0, currency)}{back}"
         case Answer.NO:
             return "not taken"
         case Answer.ABSENT:

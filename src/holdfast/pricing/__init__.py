@@ -1,6 +1,6 @@
 """Pricing."""
 
-from holdfast.pricing.breakdown import Lines
+from holdfast.pricing.breakdown import PriceLines
 from holdfast.pricing.errors import (
     BadPriceRules,
     FeeTooHigh,
@@ -8,25 +8,40 @@ from holdfast.pricing.errors import (
     UnknownCategory,
     UnpricedCategory,
 )
-from holdfast.pricing.preview import Counted, RulesPreview, floors, previewed
-from holdfast.pricing.refund_policy import USUAL, Quote, RefundPolicy, RefundStep, RefundTerms, quote, told_of
-from holdfast.pricing.rules import Coming, PriceRules, check, coming, instants, price_at
-from holdfast.pricing.terms import PLAIN, BasisPoints, CardSeats, FeeMinor, Terms
+from holdfast.pricing.preview import PricingSnapshot, RulesPreview, list_floors, preview_rules
+from holdfast.pricing.refund_policy import (
+    DEFAULT_REFUND_POLICY,
+    PolicyQuote,
+    RefundPolicy,
+    RefundStep,
+    RefundTerms,
+    build_refund_terms,
+    quote_refund,
+)
+from holdfast.pricing.rules import (
+    NextPrice,
+    PriceRules,
+    check_price_rules,
+    find_next_price,
+    list_step_instants,
+    price_at,
+)
+from holdfast.pricing.terms import DEFAULT_TERMS, BasisPoints, CardSeats, FeeMinor, Terms
 
 __all__ = [
-    "PLAIN",
-    "USUAL",
+    "DEFAULT_REFUND_POLICY",
+    "DEFAULT_TERMS",
     "BadPriceRules",
     "BasisPoints",
     "CardSeats",
-    "Coming",
-    "Counted",
     "FeeMinor",
     "FeeTooHigh",
-    "Lines",
+    "NextPrice",
+    "PolicyQuote",
+    "PriceLines",
     "PriceRules",
     "PricedByRules",
-    "Quote",
+    "PricingSnapshot",
     "RefundPolicy",
     "RefundStep",
     "RefundTerms",
@@ -34,12 +49,12 @@ __all__ = [
     "Terms",
     "UnknownCategory",
     "UnpricedCategory",
-    "check",
-    "coming",
-    "floors",
-    "instants",
-    "previewed",
+    "build_refund_terms",
+    "check_price_rules",
+    "find_next_price",
+    "list_floors",
+    "list_step_instants",
+    "preview_rules",
     "price_at",
-    "quote",
-    "told_of",
+    "quote_refund",
 ]

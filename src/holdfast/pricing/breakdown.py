@@ -14,7 +14,7 @@ from msgspec import Struct
 WHOLE_BP = 10_000  # basis points of a whole
 
 
-class Lines(Struct, frozen=True, gc=False):
+class PriceLines(Struct, frozen=True, gc=False):
     """A price of one seat, explained; or the sum of several."""
 
     price_minor: int
@@ -23,12 +23,12 @@ class Lines(Struct, frozen=True, gc=False):
     tax_minor: int
 
 
-def explained(price_minor: int, *, fee_minor: int, fee_bp: int, tax_bp: int) -> Lines:
+def break_down_price(price_minor: int, *, fee_minor: int, fee_bp: int, tax_bp: int) -> PriceLines:
     """The lines of an all-in price. What is free has no fee; a fee larger than the net is the net."""
     tax = _share(price_minor, tax_bp, WHOLE_BP + tax_bp)
     net = price_minor - tax
     base = _share(max(0, net - fee_minor), WHOLE_BP, WHOLE_BP + fee_bp)
-    return Lines(price_minor, base, net - base, tax)
+    return PriceLines(price_minor, base, net - base, tax)
 
 
 def net_minor(price_minor: int, tax_bp: int) -> int:

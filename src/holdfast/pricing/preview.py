@@ -6,22 +6,29 @@ from datetime import datetime
 from msgspec import Struct
 
 from holdfast.layouts import Layout
-from holdfast.money import plain
-from holdfast.pricing.breakdown import Lines
-from holdfast.pricing.rules import PriceRule, PriceRules, Sold, coming, instants, price_at
+from holdfast.money import format_plain
+from holdfast.pricing.breakdown import PriceLines
+from holdfast.pricing.rules import (
+    CategorySales,
+    PriceRule,
+    PriceRules,
+    find_next_price,
+    list_step_instants,
+    price_at,
+)
 from holdfast.pricing.terms import Terms
 
 SHARES = range(0, 101, 10)  # percent sold of a preview, beside those of the steps
 
 
-class Curve(Struct, frozen=True, kw_only=True):
+class PriceCurve(Struct, frozen=True, kw_only=True):
     """From this instant on: the price at each of the preview's shares sold."""
 
     since: datetime
     prices_minor: list[int]
 
 
-class Preview(Struct, frozen=True, kw_only=True):
+class CategoryPreview(Struct, frozen=True, kw_only=True):
     """One category under its rule. The seats of it that nobody has yet would cost the new price."""
 
     category: str
@@ -31,14 +38,14 @@ class Preview(Struct, frozen=True, kw_only=True):
     kept_back: int
     sold_percent: float  # of what is not kept back
     was_minor: int  # the price people see now
-    lines: Lines  # the price they would see, and what it is made of
+    lines: PriceLines  # the price they would see, and what it is made of
     shown: str  # the same in words: 15.00 EUR
     until: datetime | None  # how long that holds as far as time goes
     then_minor: int | None
     lowest_minor: int  # of the table
     highest_minor: int
     at_percent: list[int]  # the shares sold that the table is for
-    curves: list[Curve]  # from now on, a row for every instant at which a step begins or ends
+    curves: list[PriceCurve]  # from now on, a row for every instant at which a step begins or ends
 
 
 class RulesPreview(Struct, frozen=True, kw_only=True):
@@ -46,10 +53,10 @@ class RulesPreview(Struct, frozen=True, kw_only=True):
     currency: str
     at: datetime  # the ledger's now
     revision: int  # of the show
-    categories: list[Preview]
+    categories: list[CategoryPreview]
 
 
-class Counted(Struct, frozen=True, kw_only=True):
+class PricingSnapshot(Struct, frozen=True, kw_only=True):
     """A show at one instant: all that a preview is worked out from."""
 
     show_id: int
@@ -62,8 +69,8 @@ class Counted(Struct, frozen=True, kw_only=True):
     booked: Mapping[str, int]  # seats by category
     kept_back: Mapping[str, int]
 
-    def sold(self, category: str) -> Sold:
-        return Sold(self.booked[category], self.seats(category) - self.kept_back[category])
+    def sold(self, category: str) -> CategorySales:
+        return CategorySales(self.booked[category], self.seats(category) - self.kept_back[category])
 
     def seats(self, category: str) -> int:
         names = [one.name for one in self.layout.categories]
@@ -83,7 +90,7 @@ class Counted(Struct, frozen=True, kw_only=True):
         return list(dict.fromkeys(sections + areas))
 
 
-def previewed(rules: PriceRules, show: Counted) -> RulesPreview:
+def preview_rules(rules: PriceRules, show: PricingSnapshot) -> RulesPreview:
     return RulesPreview(
         show_id=show.show_id,
         currency=rules.currency,
@@ -93,18 +100,18 @@ def previewed(rules: PriceRules, show: Counted) -> RulesPreview:
     )
 
 
-def _category(rule: PriceRule, currency: str, show: Counted) -> Preview:
+def _category(rule: PriceRule, currency: str, show: PricingSnapshot) -> CategoryPreview:
     sold = show.sold(rule.category)
     price = price_at(rule, show.at, show.starts_at, sold)
     at_percent = sorted({*SHARES, *(step.sold_percent for step in rule.demand)})
-    since = [show.at, *instants(rule, show.starts_at, show.at)]
+    since = [show.at, *list_step_instants(rule, show.starts_at, show.at)]
     curves = [
-        Curve(since=at, prices_minor=[_at_share(rule, at, show, percent) for percent in at_percent])
+        PriceCurve(since=at, prices_minor=[_at_share(rule, at, show, percent) for percent in at_percent])
         for at in since
     ]
     reached = [price for curve in curves for price in curve.prices_minor]
-    then = coming(rule, show.at, show.starts_at, sold)
-    return Preview(
+    then = find_next_price(rule, show.at, show.starts_at, sold)
+    return CategoryPreview(
         category=rule.category,
         sections=show.sections(rule.category),
         seats=show.seats(rule.category),
@@ -113,7 +120,7 @@ def _category(rule: PriceRule, currency: str, show: Counted) -> Preview:
         sold_percent=round(100 * sold.sold / sold.seats, 1) if sold.seats > 0 else 0.0,
         was_minor=show.prices[rule.category],
         lines=show.terms.lines(price),
-        shown=plain(price, currency),
+        shown=format_plain(price, currency),
         until=then.until if then else None,
         then_minor=then.then_minor if then else None,
         lowest_minor=min(reached),
@@ -123,10 +130,10 @@ def _category(rule: PriceRule, currency: str, show: Counted) -> Preview:
     )
 
 
-def _at_share(rule: PriceRule, at: datetime, show: Counted, percent: int) -> int:
-    return price_at(rule, at, show.starts_at, Sold(percent, 100))
+def _at_share(rule: PriceRule, at: datetime, show: PricingSnapshot, percent: int) -> int:
+    return price_at(rule, at, show.starts_at, CategorySales(percent, 100))
 
 
-def floors(rules: PriceRules | None) -> Sequence[int]:
+def list_floors(rules: PriceRules | None) -> Sequence[int]:
     """The least that seats may come to cost: a fee must fit in there, too."""
     return [rule.floor_minor for rule in rules.rules] if rules else []

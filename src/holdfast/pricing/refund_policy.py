@@ -14,7 +14,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from holdfast.pricing.breakdown import Lines
+from holdfast.pricing.breakdown import PriceLines
 
 Hours = Annotated[int, Meta(ge=0, le=24 * 366)]
 Percent = Annotated[int, Meta(ge=0, le=100)]
@@ -35,10 +35,10 @@ class RefundPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 # The same stands in migrations/0002_catalogue.sql, as what an event has unless its organiser says otherwise.
-USUAL = RefundPolicy(steps=(RefundStep(hours_before=24, percent=100),))
+DEFAULT_REFUND_POLICY = RefundPolicy(steps=(RefundStep(hours_before=24, percent=100),))
 
 
-class Promise(Struct, frozen=True, kw_only=True):
+class RefundPromise(Struct, frozen=True, kw_only=True):
     """So much until then; at that very instant it is over."""
 
     percent: int
@@ -49,11 +49,11 @@ class Promise(Struct, frozen=True, kw_only=True):
 class RefundTerms(Struct, frozen=True, kw_only=True):
     """What comes back, as it is told: the promises in the order in which they end, then nothing."""
 
-    promises: list[Promise]
+    promises: list[RefundPromise]
     keep_fee: bool
 
 
-class Quote(Struct, frozen=True, kw_only=True):
+class PolicyQuote(Struct, frozen=True, kw_only=True):
     """What comes back now, how long that holds, and what after that."""
 
     amount_minor: int
@@ -63,38 +63,38 @@ class Quote(Struct, frozen=True, kw_only=True):
     next_amount_minor: int | None = None
 
 
-def promises(policy: RefundPolicy, starts_at: datetime) -> list[Promise]:
+def promises(policy: RefundPolicy, starts_at: datetime) -> list[RefundPromise]:
     """The steps that mean something, in the order in which they end: each gives less than the one before."""
-    kept: list[Promise] = []
+    kept: list[RefundPromise] = []
     for step in sorted(policy.steps, key=lambda step: (step.hours_before, -step.percent)):
         if step.percent > (kept[-1].percent if kept else 0):
             until = starts_at - timedelta(hours=step.hours_before)
-            kept.append(Promise(percent=step.percent, hours_before=step.hours_before, until=until))
+            kept.append(RefundPromise(percent=step.percent, hours_before=step.hours_before, until=until))
     return kept[::-1]
 
 
-def told_of(policy: RefundPolicy, starts_at: datetime) -> RefundTerms:
+def build_refund_terms(policy: RefundPolicy, starts_at: datetime) -> RefundTerms:
     return RefundTerms(promises=promises(policy, starts_at), keep_fee=policy.keep_fee)
 
 
-def quote(
+def quote_refund(
     policy: RefundPolicy,
-    seats: Sequence[Lines],
+    seats: Sequence[PriceLines],
     *,
     starts_at: datetime,
     now: datetime,
     cancelled: bool = False,
-) -> Quote:
+) -> PolicyQuote:
     """What the owner of these seats gets back for them. `now` is the ledger's."""
     if cancelled:
-        return Quote(amount_minor=sum(lines.price_minor for lines in seats), percent=100, until=None)
+        return PolicyQuote(amount_minor=sum(lines.price_minor for lines in seats), percent=100, until=None)
     ahead = _not_over(policy, starts_at, now)
     first = next(ahead, None)
     if first is None:
-        return Quote(amount_minor=0, percent=0, until=None)
+        return PolicyQuote(amount_minor=0, percent=0, until=None)
     second = next(ahead, None)
     next_percent = second.percent if second else 0
-    return Quote(
+    return PolicyQuote(
         amount_minor=_amount(policy, seats, first.percent),
         percent=first.percent,
         until=first.until,
@@ -103,11 +103,11 @@ def quote(
     )
 
 
-def _not_over(policy: RefundPolicy, starts_at: datetime, now: datetime) -> Iterator[Promise]:
+def _not_over(policy: RefundPolicy, starts_at: datetime, now: datetime) -> Iterator[RefundPromise]:
     return (promise for promise in promises(policy, starts_at) if now < promise.until)
 
 
-def _amount(policy: RefundPolicy, seats: Sequence[Lines], percent: int) -> int:
+def _amount(policy: RefundPolicy, seats: Sequence[PriceLines], percent: int) -> int:
     """Seat by seat, so that two seats given back one by one come to the same as both at once."""
     kept_minor = [lines.fee_minor if policy.keep_fee else 0 for lines in seats]
     return sum(

@@ -17,8 +17,8 @@ from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
 
-from holdfast.fields import Currency, Moment, Name, PriceMinor
-from holdfast.money import exponent, plain
+from holdfast.fields import AwareDatetime, Currency, Name, PriceMinor
+from holdfast.money import exponent, format_plain
 from holdfast.pricing.errors import BadPriceRules, UnknownCategory
 
 CATEGORIES_MAX = 32  # as many as a layout has
@@ -44,7 +44,7 @@ class SaleTimes(Protocol):
     def closes_at(self) -> datetime: ...
 
 
-class Coming(Struct, frozen=True, kw_only=True):
+class NextPrice(Struct, frozen=True, kw_only=True):
     """How long a price holds as far as time goes, and what it is then if nothing more is sold."""
 
     until: datetime
@@ -54,7 +54,7 @@ class Coming(Struct, frozen=True, kw_only=True):
 class EarlyStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Until this instant the price is another one."""
 
-    until: Moment
+    until: AwareDatetime
     change_minor: Change
 
 
@@ -94,7 +94,7 @@ class PriceRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     rules: Annotated[tuple[PriceRule, ...], Meta(min_length=1, max_length=CATEGORIES_MAX)]
 
 
-class Sold(Struct, frozen=True):
+class CategorySales(Struct, frozen=True):
     """Of one category: what is sold of what may be sold."""
 
     sold: int
@@ -104,7 +104,7 @@ class Sold(Struct, frozen=True):
         return self.seats > 0 and self.sold * 100 >= percent * self.seats
 
 
-def price_at(rule: PriceRule, at: datetime, starts_at: datetime, sold: Sold) -> int:
+def price_at(rule: PriceRule, at: datetime, starts_at: datetime, sold: CategorySales) -> int:
     early = min((s for s in rule.early if at < s.until), key=lambda s: s.until, default=None)
     late = min(
         (s for s in rule.late if s.begins_at(starts_at) <= at), key=lambda s: s.hours_before, default=None
@@ -116,26 +116,30 @@ def price_at(rule: PriceRule, at: datetime, starts_at: datetime, sold: Sold) -> 
     return max(rule.floor_minor, min(rule.ceiling_minor, moved))
 
 
-def instants(rule: PriceRule, starts_at: datetime, after: datetime) -> list[datetime]:
+def list_step_instants(rule: PriceRule, starts_at: datetime, after: datetime) -> list[datetime]:
     """When its steps by time begin or end, from then on."""
     all_of_them = {step.until for step in rule.early} | {step.begins_at(starts_at) for step in rule.late}
     return sorted(at for at in all_of_them if at > after)
 
 
-def coming(rule: PriceRule, at: datetime, starts_at: datetime, sold: Sold) -> Coming | None:
+def find_next_price(
+    rule: PriceRule, at: datetime, starts_at: datetime, sold: CategorySales
+) -> NextPrice | None:
     """The next change that time makes; None: time changes nothing more."""
     now_minor = price_at(rule, at, starts_at, sold)
-    for instant in instants(rule, starts_at, at):
+    for instant in list_step_instants(rule, starts_at, at):
         then_minor = price_at(rule, instant, starts_at, sold)
         if then_minor != now_minor:
-            return Coming(until=instant, then_minor=then_minor)
+            return NextPrice(until=instant, then_minor=then_minor)
     return None
 
 
-def check(rules: PriceRules, *, currency: str, categories: Sequence[str], times: SaleTimes) -> None:
+def check_price_rules(
+    rules: PriceRules, *, currency: str, categories: Sequence[str], times: SaleTimes
+) -> None:
     """Refuse rules that cannot be meant, with the field and the reason."""
     if rules.currency != currency:
-        detail = f"The show is sold in {currency}: 1500 is {plain(1500, currency)} there."
+        detail = f"The show is sold in {currency}: 1500 is {format_plain(1500, currency)} there."
         raise BadPriceRules(field="currency", reason="wrong_currency", detail=detail)
     if unknown := sorted({rule.category for rule in rules.rules} - set(categories)):
         raise UnknownCategory(categories=unknown, known=list(categories))

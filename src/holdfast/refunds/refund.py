@@ -15,7 +15,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from holdfast.bookings import Booking, NoSuchBooking, from_public_id, public_id
-from holdfast.pricing import Quote
+from holdfast.pricing import PolicyQuote
 from holdfast.refunds.errors import NoSuchRefund
 
 # How soon the gateway is asked again, by how often it was asked.
@@ -199,7 +199,9 @@ def refund_line(refund: Refund, labels: Sequence[str]) -> RefundLine:
     )
 
 
-def quote_page(booking: Booking, labels: list[str], paid: int, told: Quote, keep_fee: bool) -> RefundQuote:
+def quote_page(
+    booking: Booking, labels: list[str], paid: int, told: PolicyQuote, keep_fee: bool
+) -> RefundQuote:
     return RefundQuote(
         booking_id=public_id(booking.show_id, booking.number),
         seats=labels,

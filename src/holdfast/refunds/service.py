@@ -21,7 +21,7 @@ from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy
 from holdfast.holds import HoldService, RefundShown
 from holdfast.payments import Answer, PaymentStore, Refunded, SagaRunner
-from holdfast.pricing import Quote, quote
+from holdfast.pricing import PolicyQuote, quote_refund
 from holdfast.refunds.errors import NotRefundable, RefundTooMuch, SeatsNotYours, SeatsUsed, TicketGiven
 from holdfast.refunds.refund import (
     Decision,
@@ -234,7 +234,7 @@ class RefundService:
         # Of seats that are not there any more: the ledger will say what became of them.
         lines = [terms.lines(prices.get(seat, 0)) for seat in chosen]
         now = await self._book.ledger_now()
-        told: Quote = quote(
+        told: PolicyQuote = quote_refund(
             terms.refund_policy, lines, starts_at=show.starts_at, now=now, cancelled=show.cancelled
         )
         paid = sum(line.price_minor for line in lines)

@@ -1,21 +1,21 @@
 """Search that finds: words with typos, places, dates, prices, facets; on a copy of the catalogue (R2, R3)."""
 
-from holdfast.search.api import search_page
+from holdfast.search.api import load_search_page
 from holdfast.search.errors import SearchTooSlow
 from holdfast.search.index import SearchIndex
-from holdfast.search.query import SearchAsked, Sort, understood
+from holdfast.search.query import SearchQuery, Sort, parse_search
 from holdfast.search.results import SearchPage
 from holdfast.search.source import SearchSource
 from holdfast.search.store import SearchStore
 
 __all__ = [
-    "SearchAsked",
     "SearchIndex",
     "SearchPage",
+    "SearchQuery",
     "SearchSource",
     "SearchStore",
     "SearchTooSlow",
     "Sort",
-    "search_page",
-    "understood",
+    "load_search_page",
+    "parse_search",
 ]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.catalogue import City, Kind, NoSuchCity, event_cards, shows_by_id
+from holdfast.catalogue import City, Kind, NoSuchCity, load_event_cards, load_show_rows
 from holdfast.search.errors import NoSuchPostalCode, PageTooDeep, SearchTooSlow
-from holdfast.search.parsed import Meaning
-from holdfast.search.query import Point, Search, SearchAsked, SuggestionsAsked, understood
+from holdfast.search.parsed import ParsedQuery
+from holdfast.search.query import Point, Search, SearchQuery, SuggestionsQuery, parse_search
 from holdfast.search.results import (
     Nearby,
     SearchPage,
@@ -20,7 +20,7 @@ from holdfast.search.results import (
     Tally,
 )
 from holdfast.search.store import Hit, HitShow
-from holdfast.search.words import words_of
+from holdfast.search.words import split_words
 from holdfast.web.context import get_app
 from holdfast.web.response_cache import kept_page, ready_page
 from holdfast.web.responses import query
@@ -37,7 +37,7 @@ routes = RouteTable(tag="search")
 @routes.get(
     "/search",
     peek=ready_page,
-    query=SearchAsked,
+    query=SearchQuery,
     answers={200: SearchPage, 304: None},
     refusals=(NoSuchCity, NoSuchPostalCode, PageTooDeep, SearchTooSlow),
 )
@@ -55,11 +55,11 @@ async def search_events(request: Request) -> Response:
     Follow `next_cursor` to read on: nothing is told twice or missed because something was added meanwhile.
     `page` goes as far as the first 1000 results.
     """
-    app, asked = get_app(request), query(SearchAsked, request)
-    search = understood(asked)
+    app, asked = get_app(request), query(SearchQuery, request)
+    search = parse_search(asked)
 
     async def make() -> SearchPage:
-        return await search_page(app, search, asked.page if asked.cursor is None else None)
+        return await load_search_page(app, search, asked.page if asked.cursor is None else None)
 
     return await kept_page(request, ("search", asked), make)
 
@@ -67,22 +67,22 @@ async def search_events(request: Request) -> Response:
 @routes.get(
     "/search/suggestions",
     peek=ready_page,
-    query=SuggestionsAsked,
+    query=SuggestionsQuery,
     answers={200: SuggestionsPage, 304: None},
     refusals=(SearchTooSlow,),
 )
 async def get_search_suggestions(request: Request) -> Response:
     """What somebody who has typed this much may be looking for: events, venues and cities."""
-    app, asked = get_app(request), query(SuggestionsAsked, request)
+    app, asked = get_app(request), query(SuggestionsQuery, request)
 
     async def make() -> SuggestionsPage:
-        words = words_of(asked.q)
+        words = split_words(asked.q)
         return await _suggestions(app, words, asked.size) if words else _nothing()
 
     return await kept_page(request, ("suggestions", asked), make)
 
 
-async def search_page(app: "App", search: Search, number: int | None) -> SearchPage:
+async def load_search_page(app: "App", search: Search, number: int | None) -> SearchPage:
     """What a search finds; for the API and for pages alike."""
     city, names = search.filters.city, {known.slug: known.name for known in await app.catalogue.cities()}
     if city is not None and city not in names:
@@ -92,7 +92,7 @@ async def search_page(app: "App", search: Search, number: int | None) -> SearchP
     meaning, hits = await app.search.find(search)
     shown = hits[: search.size]
     shows, tally = await asyncio.gather(_shows(app, shown, search, meaning), _counted(app, search, meaning))
-    rows = await shows_by_id(app, [show.show_id for show in shows])
+    rows = await load_show_rows(app, [show.show_id for show in shows])
     totals = {show.event_id: show.shows_total for show in shows}
     far = dict(zip(search.filters.venues or (), search.filters.distances_km, strict=False))
     return SearchPage(
@@ -104,7 +104,7 @@ async def search_page(app: "App", search: Search, number: int | None) -> SearchP
         q_used=" ".join(meaning.words) if meaning.is_corrected or meaning.match == "any" else None,
         match=meaning.match,
         near=_nearby(point, search.radius_km),
-        events=await event_cards(app, [hit.event_id for hit in shown], rows, totals),
+        events=await load_event_cards(app, [hit.event_id for hit in shown], rows, totals),
         distances_km={
             str(show.show_id): round(far[show.venue_id], 2) for show in shows if show.venue_id in far
         },
@@ -112,14 +112,14 @@ async def search_page(app: "App", search: Search, number: int | None) -> SearchP
     )
 
 
-async def _shows(app: "App", shown: list[Hit], search: Search, meaning: Meaning) -> list[HitShow]:
+async def _shows(app: "App", shown: list[Hit], search: Search, meaning: ParsedQuery) -> list[HitShow]:
     shows: list[HitShow] = []
     if shown:
         shows = await app.search.shows([hit.event_id for hit in shown], search, meaning)
     return shows
 
 
-async def _counted(app: "App", search: Search, meaning: Meaning) -> Tally | None:
+async def _counted(app: "App", search: Search, meaning: ParsedQuery) -> Tally | None:
     tally: Tally | None = None if meaning.is_hopeless else await app.search.tally(search.filters, meaning)
     return tally
 
@@ -132,7 +132,7 @@ async def _suggestions(app: "App", words: list[str], size: int) -> SuggestionsPa
     beginning = [
         SuggestedCity(slug=city.slug, name=city.name)
         for city in cities
-        if " ".join(words_of(city.name)).startswith(" ".join(words))
+        if " ".join(split_words(city.name)).startswith(" ".join(words))
     ]
     return SuggestionsPage(
         events=[SuggestedEvent(**{**row, "kind": Kind(row["kind"])}) for row in events],

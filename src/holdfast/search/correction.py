@@ -8,57 +8,57 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 from holdfast.engines.sql import Queries
-from holdfast.search.parsed import Meaning, all_words, alone, any_word, with_pair
-from holdfast.search.spelling import edits_max, joined, keys_of, nearest
-from holdfast.search.word_frequency import Uses
+from holdfast.search.parsed import ParsedQuery, join_pair, match_word, parse_all_words, parse_any_word
+from holdfast.search.spelling import build_spelling_keys, edits_max, find_nearest, join_neighbours
+from holdfast.search.word_frequency import WordFrequency
 
 Q = Queries("holdfast.search", "correction")
 
 Fetch = Callable[..., Awaitable[list[Any]]]
 
 
-class Meant:
+class QueryCorrector:
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
 
-    async def meanings(self, words: tuple[str, ...]) -> AsyncIterator[Meaning]:
+    async def meanings(self, words: tuple[str, ...]) -> AsyncIterator[ParsedQuery]:
         """The likeliest first. The last one is hopeless, or `any`."""
         uses = await self._uses(words)
-        yield all_words(words, uses)
+        yield parse_all_words(words, uses)
         corrected = await self._corrected(words, uses)
         if not corrected:
-            yield Meaning(words, None, is_hopeless=True)
+            yield ParsedQuery(words, None, is_hopeless=True)
             return
         if corrected != words:
-            yield all_words(corrected, uses, is_corrected=True)
-        yield any_word(corrected, uses, is_corrected=corrected != words)
+            yield parse_all_words(corrected, uses, is_corrected=True)
+        yield parse_any_word(corrected, uses, is_corrected=corrected != words)
 
-    async def is_found(self, meaning: Meaning) -> bool:
+    async def is_found(self, meaning: ParsedQuery) -> bool:
         """Whether anything has it, wherever and whenever that is."""
         return (await self._found([meaning.query]))[0]
 
-    async def _corrected(self, words: tuple[str, ...], uses: Uses) -> tuple[str, ...]:
+    async def _corrected(self, words: tuple[str, ...], uses: WordFrequency) -> tuple[str, ...]:
         """Words that we know as they are, the nearest one for others; what nothing comes near is left out.
 
         `uses` learns what is known of the words that were found.
         """
-        if pairs := [pair for pair in joined(words) if pair in uses]:
-            words = with_pair(words, pairs[0])
+        if pairs := [pair for pair in join_neighbours(words) if pair in uses]:
+            words = join_pair(words, pairs[0])
         strange = [word for word in words if word not in uses]
-        told = await self._found([alone(word, words) for word in strange]) if strange else []
+        told = await self._found([match_word(word, words) for word in strange]) if strange else []
         unknown = [word for word, is_told in zip(strange, told, strict=True) if not is_told]
         found = await self._near(unknown, uses)
         return tuple(meant for word in words if (meant := found.get(word, word)))
 
-    async def _near(self, words: Sequence[str], uses: Uses) -> dict[str, str | None]:
+    async def _near(self, words: Sequence[str], uses: WordFrequency) -> dict[str, str | None]:
         """For each the nearest we know: one letter wrong, or else two, or else the one that it begins."""
         found: dict[str, str | None] = {}
         for edits in (1, 2):
             left = [word for word in words if word not in found and edits_max(word) >= edits]
-            keys = {key for word in left for key in keys_of(word, edits)}
+            keys = {key for word in left for key in build_spelling_keys(word, edits)}
             rows = await self._fetch(Q.words_near, sorted(keys)) if keys else []
             near = {row["word"]: row["uses"] for row in rows}
-            found |= {word: meant for word in left if (meant := nearest(word, near, edits))}
+            found |= {word: meant for word in left if (meant := find_nearest(word, near, edits))}
             uses.learn(near)
         for word in words:
             if word not in found:  # “orch” is short for something
@@ -67,10 +67,12 @@ class Meant:
                 uses.learn({row["word"]: row["uses"] for row in rows})
         return found
 
-    async def _uses(self, words: Sequence[str]) -> Uses:
-        rows = await self._fetch(Q.words_known, [*words, *joined(words)], words[-1])
+    async def _uses(self, words: Sequence[str]) -> WordFrequency:
+        rows = await self._fetch(Q.words_known, [*words, *join_neighbours(words)], words[-1])
         total, begun, *known = rows
-        return Uses(total["uses"], {row["word"]: row["uses"] for row in known}, {words[-1]: begun["uses"]})
+        return WordFrequency(
+            total["uses"], {row["word"]: row["uses"] for row in known}, {words[-1]: begun["uses"]}
+        )
 
     async def _found(self, queries: Sequence[str | None]) -> list[bool]:
         return [row["found"] for row in await self._fetch(Q.found, list(queries))]

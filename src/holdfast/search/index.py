@@ -16,9 +16,9 @@ import msgspec
 
 from holdfast.engines.postgres import Postgres, Transaction
 from holdfast.engines.sql import Queries
-from holdfast.search.listing import ListedShow, listed_show, listed_venue, listing_of
+from holdfast.search.listing import ListedShow, build_listed_show, build_listed_venue, build_listing
 from holdfast.search.source import SearchSource
-from holdfast.search.spelling import keys_of
+from holdfast.search.spelling import build_spelling_keys
 
 Q = Queries("holdfast.search", "index")
 
@@ -113,14 +113,14 @@ class SearchIndex:
         counts = await self._seatmap.counts_many([row["show_id"] for row in rows])
         shows: dict[int, list[ListedShow]] = defaultdict(list)
         for row in rows:
-            shows[row["event_id"]].append(listed_show(row, counts[row["show_id"]]))
+            shows[row["event_id"]].append(build_listed_show(row, counts[row["show_id"]]))
         listings = [
-            listing_of(event, shows[event["event_id"]], venues)
+            build_listing(event, shows[event["event_id"]], venues)
             for event in events
             if event["event_id"] in shows
         ]
         before = [word for row in await tx.fetch(Q.words_before, event_ids) for word in row["words"]]
-        await tx.execute(Q.write_venues, _json([listed_venue(venue) for venue in venues.values()]))
+        await tx.execute(Q.write_venues, _json([build_listed_venue(venue) for venue in venues.values()]))
         await tx.execute(Q.write_listings, _json(listings))
         listed = {listing.event_id for listing in listings}
         await tx.execute(Q.forget_listings, [i for i in event_ids if i not in listed])
@@ -138,7 +138,7 @@ async def _count_words(tx: Transaction, before: Iterable[str], after: Iterable[s
     rows = await tx.fetch(Q.count_known_words, list(changed), list(changed.values()))
     known = {row["word"] for row in rows}
     if new := [word for word in changed if word not in known]:
-        keys = [" ".join(keys_of(word)) for word in new]
+        keys = [" ".join(build_spelling_keys(word)) for word in new]
         await tx.execute(Q.add_words, new, [changed[word] for word in new], keys)
     if fewer := [word for word, count in changed.items() if count < 0]:
         await tx.execute(Q.forget_words, fewer)

@@ -25,7 +25,7 @@ REMEMBERED_S = COUNTS_WAIT_S * 0.75
 REMEMBERED_MAX = 10_000
 
 
-class Listener:
+class SearchConsumer:
     """Hears facts and puts what they are about on the list; the same fact twice changes nothing."""
 
     def __init__(self, index: SearchIndex) -> None:
@@ -61,11 +61,11 @@ class Listener:
             self._marked[show_id] = now + REMEMBERED_S
 
 
-def consumer(index: SearchIndex) -> Consumer:
-    return Consumer(group=GROUP, kinds=KINDS, call_many=Listener(index).hear_many)
+def build_consumer(index: SearchIndex) -> Consumer:
+    return Consumer(group=GROUP, kinds=KINDS, call_many=SearchConsumer(index).hear_many)
 
 
-def duties(index: SearchIndex, finder: SearchStore) -> list[tuple[float, Job]]:
+def list_jobs(index: SearchIndex, finder: SearchStore) -> list[tuple[float, Job]]:
     return [
         (COUNT_PAUSE_S, finder.count_all),
         (WRITE_PAUSE_S, index.write_due),

@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.search.spelling import joined
-from holdfast.search.words import folded, words_of
+from holdfast.search.spelling import join_neighbours
+from holdfast.search.words import fold, split_words
 
 Row = Mapping[str, Any]
 
@@ -73,19 +73,19 @@ class ListedShow(Struct, frozen=True, kw_only=True):
     accessible: bool
 
 
-def listing_of(event: Row, shows: Sequence[ListedShow], venues: Mapping[int, Row]) -> Listing:
+def build_listing(event: Row, shows: Sequence[ListedShow], venues: Mapping[int, Row]) -> Listing:
     """`shows` are to come, the soonest first, and at least one."""
     places = list(dict.fromkeys(show.venue_id for show in shows))[:PLACES_NAMED_MAX]
-    fields = fields_of(event, [venues[venue_id] for venue_id in places])
+    fields = group_words(event, [venues[venue_id] for venue_id in places])
     counted = {word for weight in "ABC" for word in fields[weight]}
-    found = {**fields, "A": [*fields["A"], *joined(fields["A"])]}
+    found = {**fields, "A": [*fields["A"], *join_neighbours(fields["A"])]}
     next_one = shows[0]
     return Listing(
         event_id=event["event_id"],
         title=event["title"],
         kind=event["kind"],
-        language=folded(event["language"]).strip(),
-        genre=folded(event["genre"]).strip(),
+        language=fold(event["language"]).strip(),
+        genre=fold(event["genre"]).strip(),
         language_name=event["language"],
         genre_name=event["genre"],
         cities=" ".join(sorted({show.city for show in shows})),
@@ -96,37 +96,39 @@ def listing_of(event: Row, shows: Sequence[ListedShow], venues: Mapping[int, Row
         soonest_s=next_one.starts_at.timestamp(),
         unrated=RATING_MAX - (event["rating"] or 0.0),
         unpopular=-float(sum(show.wanted for show in shows)),
-        brief=doc_of({weight: words for weight, words in found.items() if weight != "D"}),
-        doc=doc_of(found),
+        brief=build_tsvector({weight: words for weight, words in found.items() if weight != "D"}),
+        doc=build_tsvector(found),
         words=" ".join(sorted(counted)),
     )
 
 
-def listed_show(row: Row, counts: Mapping[str, int]) -> ListedShow:
+def build_listed_show(row: Row, counts: Mapping[str, int]) -> ListedShow:
     wanted = counts.get("H", 0) + counts.get("B", 0)
     told = {name: row[name] for name in ListedShow.__struct_fields__ if name not in ("taken", "wanted")}
     return ListedShow(taken=wanted + counts.get("X", 0), wanted=wanted, **told)
 
 
-def listed_venue(row: Row) -> ListedVenue:
+def build_listed_venue(row: Row) -> ListedVenue:
     plain = {name: row[name] for name in ("venue_id", "name", "city", "lat", "lon")}
-    names = [*words_of(row["name"]), *words_of(row["city_name"])]
-    return ListedVenue(postal_code=postal_code_of(row["postal_code"]), doc=doc_of({"A": names}), **plain)
+    names = [*split_words(row["name"]), *split_words(row["city_name"])]
+    return ListedVenue(
+        postal_code=normalise_postal_code(row["postal_code"]), doc=build_tsvector({"A": names}), **plain
+    )
 
 
-def fields_of(event: Row, venues: Iterable[Row]) -> dict[str, list[str]]:
+def group_words(event: Row, venues: Iterable[Row]) -> dict[str, list[str]]:
     """Its words by weight."""
     places = [name for venue in venues for name in (venue["city_name"], venue["name"])]
     what = (KIND_WORDS.get(event["kind"], event["kind"]), event["genre"], event["language"])
     return {
-        "A": words_of(event["title"]),
-        "B": [word for name in event["people"] for word in words_of(name)],
-        "C": [word for name in (*what, *dict.fromkeys(places)) for word in words_of(name)],
-        "D": words_of(event["description"]),
+        "A": split_words(event["title"]),
+        "B": [word for name in event["people"] for word in split_words(name)],
+        "C": [word for name in (*what, *dict.fromkeys(places)) for word in split_words(name)],
+        "D": split_words(event["description"]),
     }
 
 
-def doc_of(fields: Mapping[str, Sequence[str]]) -> str:
+def build_tsvector(fields: Mapping[str, Sequence[str]]) -> str:
     """In the notation of a tsvector. No word has a letter that means something there."""
     places: dict[str, list[str]] = defaultdict(list)
     position = 0
@@ -138,5 +140,5 @@ def doc_of(fields: Mapping[str, Sequence[str]]) -> str:
     return " ".join(f"'{word}':{','.join(at)}" for word, at in places.items())
 
 
-def postal_code_of(text: str) -> str:
-    return "".join(words_of(text))
+def normalise_postal_code(text: str) -> str:
+    return "".join(split_words(text))

@@ -17,9 +17,9 @@ from msgspec import Meta, Struct
 
 from holdfast.catalogue import Kind
 from holdfast.errors import Invalid
-from holdfast.fields import Currency, Id, PostalCode, PriceMinor, Slug, Word
+from holdfast.fields import Currency, Id, PostalCode, PriceMinor, ShortText, Slug
 from holdfast.search.errors import PageTooDeep
-from holdfast.search.words import folded, words_of
+from holdfast.search.words import fold, split_words
 
 Q_LETTERS_MAX = 200
 WORDS_MAX = 12  # of a longer query the beginning counts
@@ -40,15 +40,15 @@ class Sort(StrEnum):
     POPULARITY = "popularity"
 
 
-class SearchAsked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SearchQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The query parameters of GET /search."""
 
     q: Text = ""
     city: Slug | None = None
     venue: Id | None = None
     kind: Kind | None = None
-    language: Word | None = None
-    genre: Word | None = None
+    language: ShortText | None = None
+    genre: ShortText | None = None
     date_from: date | None = None
     date_to: date | None = None
     currency: Currency | None = None
@@ -65,7 +65,7 @@ class SearchAsked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     cursor: Annotated[str, Meta(max_length=CURSOR_LETTERS_MAX)] | None = None
 
 
-class SuggestionsAsked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SuggestionsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     q: Text = ""
     size: Annotated[int, Meta(ge=1, le=20)] = 8
 
@@ -117,7 +117,7 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResultPosition:
     """The result after which a page begins."""
 
     key: float
@@ -134,7 +134,7 @@ class Search:
     postal_code: str | None
     radius_km: float
     sort: Sort
-    after: Place | None
+    after: ResultPosition | None
     offset: int
     size: int
     fingerprint: str  # of all but the page: a cursor belongs to the search it came from
@@ -146,16 +146,16 @@ class Search:
         ids, distances = tuple(venue for venue, _ in kept), tuple(km for _, km in kept)
         return replace(self, filters=replace(self.filters, venues=ids, distances_km=distances))
 
-    def cursor(self, place: Place) -> str:
+    def cursor(self, place: ResultPosition) -> str:
         text = f"{self.fingerprint}:{place.key.hex()}:{place.event_id}"
         return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def understood(asked: SearchAsked) -> Search:
+def parse_search(asked: SearchQuery) -> Search:
     """Raises Invalid with the field, or PageTooDeep."""
-    near = None if asked.near is None else point_of(asked.near)
+    near = None if asked.near is None else parse_point(asked.near)
     _refuse_contradictions(asked, near)
-    words = tuple(words_of(asked.q)[:WORDS_MAX])
+    words = tuple(split_words(asked.q)[:WORDS_MAX])
     sort = asked.sort or (Sort.RELEVANCE if words else Sort.SHOWTIME)
     if sort is Sort.RELEVANCE and not words:
         sort = Sort.POPULARITY
@@ -165,7 +165,7 @@ def understood(asked: SearchAsked) -> Search:
         words=words,
         filters=_filters(asked),
         near=near,
-        postal_code="".join(words_of(asked.postal_code)) if asked.postal_code is not None else None,
+        postal_code="".join(split_words(asked.postal_code)) if asked.postal_code is not None else None,
         radius_km=asked.radius_km,
         sort=sort,
         after=None if asked.cursor is None else _place(asked.cursor, mark),
@@ -175,7 +175,7 @@ def understood(asked: SearchAsked) -> Search:
     )
 
 
-def _filters(asked: SearchAsked) -> Filters:
+def _filters(asked: SearchQuery) -> Filters:
     return Filters(
         city=asked.city,
         kind=asked.kind,
@@ -192,7 +192,7 @@ def _filters(asked: SearchAsked) -> Filters:
     )
 
 
-def _refuse_contradictions(asked: SearchAsked, near: Point | None) -> None:
+def _refuse_contradictions(asked: SearchQuery, near: Point | None) -> None:
     if asked.date_from and asked.date_to and asked.date_to < asked.date_from:
         raise Invalid(field="date_to", detail="Expected a date that is not before date_from.")
     low, high = asked.price_min_minor, asked.price_max_minor
@@ -200,7 +200,7 @@ def _refuse_contradictions(asked: SearchAsked, near: Point | None) -> None:
         raise Invalid(field="price_max_minor", detail="Expected at least price_min_minor.")
     if near is not None and asked.postal_code is not None:
         raise Invalid(field="postal_code", detail="Expected a point or a postal code, not both.")
-    if asked.postal_code is not None and not words_of(asked.postal_code):
+    if asked.postal_code is not None and not split_words(asked.postal_code):
         raise Invalid(field="postal_code", detail="Expected letters or digits.")
     if asked.sort is Sort.DISTANCE and near is None and asked.postal_code is None:
         raise Invalid(field="sort", detail="Expected near or postal_code with this order.")
@@ -210,7 +210,7 @@ def _refuse_contradictions(asked: SearchAsked, near: Point | None) -> None:
         raise PageTooDeep(field="page", limit=DEPTH_MAX)
 
 
-def point_of(text: str) -> Point:
+def parse_point(text: str) -> Point:
     lat, comma, lon = text.partition(",")
     try:
         point = Point(float(lat), float(lon))
@@ -221,11 +221,11 @@ def point_of(text: str) -> Point:
     return point
 
 
-def _place(cursor: str, mark: str) -> Place:
+def _place(cursor: str, mark: str) -> ResultPosition:
     try:
         text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
         found, key, event_id = text.split(":")
-        place = Place(float.fromhex(key), int(event_id))
+        place = ResultPosition(float.fromhex(key), int(event_id))
     except (ValueError, OverflowError):
         raise Invalid(field="cursor", detail="Expected a next_cursor of ours.") from None
     if found != mark:
@@ -236,20 +236,20 @@ def _place(cursor: str, mark: str) -> Place:
 
 
 def _folded(text: str | None) -> str | None:
-    return None if text is None else folded(text).strip()
+    return None if text is None else fold(text).strip()
 
 
-def all_of(words: Sequence[str], *, is_whole: bool = False) -> str | None:
+def match_all(words: Sequence[str], *, is_whole: bool = False) -> str | None:
     """Every word, and the last may go on unless it is whole: people are still typing it. As a tsquery."""
     return " & ".join(_going_on(words, is_whole)) or None
 
 
-def some_of(words: Sequence[str], *, is_whole: bool = False) -> str:
+def match_some(words: Sequence[str], *, is_whole: bool = False) -> str:
     """At least one of them; the same for the last."""
     return " | ".join(_going_on(words, is_whole))
 
 
-def any_of(words: Sequence[str], weights: str = "") -> str:
+def match_any(words: Sequence[str], weights: str = "") -> str:
     """At least one of them, as it is. With weights: where it stands there."""
     return " | ".join(_quoted(word, weights) for word in words)
 

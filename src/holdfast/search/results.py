@@ -17,7 +17,7 @@ PRICE_EDGES = (0, 1, *(step * 10**zeros for zeros in range(2, 8) for step in (1,
 VALUES_MAX = 30  # of a facet, the most frequent first; dates: the first ones
 
 
-class Count(Struct, frozen=True, kw_only=True):
+class FacetValue(Struct, frozen=True, kw_only=True):
     """`value` is what to filter by, `name` what to show."""
 
     value: str
@@ -40,10 +40,10 @@ class PriceCount(Struct, frozen=True, kw_only=True):
 
 
 class Facets(Struct, frozen=True, kw_only=True):
-    kind: list[Count]
-    city: list[Count]
-    language: list[Count]
-    genre: list[Count]
+    kind: list[FacetValue]
+    city: list[FacetValue]
+    language: list[FacetValue]
+    genre: list[FacetValue]
     date: list[DateCount]
     price: list[PriceCount]
 
@@ -112,7 +112,7 @@ class SuggestionsPage(Struct, frozen=True, kw_only=True):
     cities: list[SuggestedCity]
 
 
-def tally_of(rows: Iterable["Row"]) -> Tally:
+def build_tally(rows: Iterable["Row"]) -> Tally:
     by: dict[str, list[Row]] = {
         name: [] for name in ("total", "kind", "city", "language", "genre", "date", "price")
     }
@@ -136,9 +136,11 @@ def tally_of(rows: Iterable["Row"]) -> Tally:
     )
 
 
-def _counts(rows: Iterable["Row"]) -> list[Count]:
+def _counts(rows: Iterable["Row"]) -> list[FacetValue]:
     ordered = sorted(rows, key=lambda row: (-row["events"], row["value"]))
-    return [Count(value=row["value"], name=row["name"], events=row["events"]) for row in ordered[:VALUES_MAX]]
+    return [
+        FacetValue(value=row["value"], name=row["name"], events=row["events"]) for row in ordered[:VALUES_MAX]
+    ]
 
 
 def _price(row: "Row") -> PriceCount:

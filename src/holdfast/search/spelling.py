@@ -25,7 +25,7 @@ def edits_max(word: str) -> int:
     return 1 if len(word) < LONG else 2
 
 
-def keys_of(word: str, edits: int | None = None) -> list[str]:
+def build_spelling_keys(word: str, edits: int | None = None) -> list[str]:
     """What it is kept under. With fewer `edits`: enough to find whatever is as near as that."""
     beginning = word[:BEGINNING]
     keys = {beginning}
@@ -35,7 +35,7 @@ def keys_of(word: str, edits: int | None = None) -> list[str]:
     return sorted(keys)
 
 
-def nearest(word: str, known: Mapping[str, int], edits: int | None = None) -> str | None:
+def find_nearest(word: str, known: Mapping[str, int], edits: int | None = None) -> str | None:
     """The known word (with how often it is used) that was most likely meant, if so few edits lead there."""
     most = edits_max(word) if edits is None else edits
     best: tuple[int, bool, int, str] | None = None
@@ -84,6 +84,6 @@ def _apart(a: str, b: str) -> tuple[str, str]:
     return a[start : len(a) - end], b[start : len(b) - end]
 
 
-def joined(words: Iterable[str]) -> list[str]:
+def join_neighbours(words: Iterable[str]) -> list[str]:
     """Neighbours written as one: “paperboats” is how some people write “Paper Boats”."""
     return [pair for a, b in pairwise(words) if len(pair := a + b) >= JOINED_MIN]

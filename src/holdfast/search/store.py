@@ -17,11 +17,11 @@ from holdfast.config import Config
 from holdfast.engines.cache import Cache
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.search.correction import Meant
+from holdfast.search.correction import QueryCorrector
 from holdfast.search.errors import NoSuchPostalCode, SearchTooSlow
-from holdfast.search.parsed import ANYTHING, Meaning
-from holdfast.search.query import Filters, Place, Point, Search, Sort, all_of, any_of
-from holdfast.search.results import PRICE_EDGES, Tally, tally_of
+from holdfast.search.parsed import ANYTHING, ParsedQuery
+from holdfast.search.query import Filters, Point, ResultPosition, Search, Sort, match_all, match_any
+from holdfast.search.results import PRICE_EDGES, Tally, build_tally
 
 Q = Queries("holdfast.search")
 
@@ -47,8 +47,8 @@ class Hit:
     key: float
 
     @property
-    def place(self) -> Place:
-        return Place(self.key, self.event_id)
+    def place(self) -> ResultPosition:
+        return ResultPosition(self.key, self.event_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class SearchStore:
             self._count, fresh_s=TALLY_FRESH_S, stale_max_s=TALLY_STALE_S, size_max=KEPT_MAX
         )
 
-        self._meant = Meant(self._fetch)
+        self._meant = QueryCorrector(self._fetch)
         self._counting = asyncio.Semaphore(COUNTS_AT_ONCE_MAX)
 
     async def close(self) -> None:
@@ -85,7 +85,7 @@ class SearchStore:
 
     # ── what is meant ──────────────────────────────────────────────────────────
 
-    async def find(self, search: Search) -> tuple[Meaning, list[Hit]]:
+    async def find(self, search: Search) -> tuple[ParsedQuery, list[Hit]]:
         """What is meant, and what is found: one more than the page has, if there are more."""
         if not search.words:
             return ANYTHING, await self.hits(search, ANYTHING)
@@ -95,7 +95,7 @@ class SearchStore:
                 return meaning, hits
         raise AssertionError("the last meaning is always taken")
 
-    async def meaning(self, words: tuple[str, ...]) -> Meaning:
+    async def meaning(self, words: tuple[str, ...]) -> ParsedQuery:
         """The same, whatever else is asked for."""
         if not words:
             return ANYTHING
@@ -104,7 +104,7 @@ class SearchStore:
                 return meaning
         raise AssertionError("the last meaning is always taken")
 
-    async def _is_meant(self, meaning: Meaning, search: Search) -> bool:
+    async def _is_meant(self, meaning: ParsedQuery, search: Search) -> bool:
         """Though this page has none: nothing else is left to try, or a filter or the page keeps it out."""
         if meaning.is_hopeless or meaning.match == "any":
             return True
@@ -134,7 +134,7 @@ class SearchStore:
 
     # ── what is found ──────────────────────────────────────────────────────────
 
-    async def hits(self, search: Search, meaning: Meaning) -> list[Hit]:
+    async def hits(self, search: Search, meaning: ParsedQuery) -> list[Hit]:
         """One more than the page has, if there are more."""
         if search.sort is not Sort.RELEVANCE:
             return await self._hits(search, meaning, "doc", search.size + 1, search.offset)
@@ -154,13 +154,13 @@ class SearchStore:
             rest = await self._hits(search, meaning, "rest", wanted - len(first))
         return [*first, *rest][search.offset :]
 
-    async def _common_hits(self, search: Search, meaning: Meaning) -> list[Hit]:
+    async def _common_hits(self, search: Search, meaning: ParsedQuery) -> list[Hit]:
         """So many have these words that to rank them all would take long: the most wanted come first.
 
         Their keys are below those of others, so that a cursor leads on in the order it came from.
         """
         after, wanted = search.after, search.size + 1 + search.offset
-        since = None if after is None else Place(after.key - COMMON_KEY, after.event_id)
+        since = None if after is None else ResultPosition(after.key - COMMON_KEY, after.event_id)
         by_popularity = replace(search, sort=Sort.POPULARITY, after=since)
         first = await self._hits(by_popularity, meaning, "brief", wanted)
         rest: list[Hit] = []
@@ -169,7 +169,7 @@ class SearchStore:
         return [*(Hit(hit.event_id, hit.key + COMMON_KEY) for hit in first), *rest][search.offset :]
 
     async def _hits(
-        self, search: Search, meaning: Meaning, where: str, limit: int, offset: int = 0
+        self, search: Search, meaning: ParsedQuery, where: str, limit: int, offset: int = 0
     ) -> list[Hit]:
         of, page = search.filters, _page(search, limit, offset)
         query, *sorts = _of_events(meaning, of)
@@ -202,15 +202,15 @@ class SearchStore:
         sure = [row for row in rows if row["key"] < row["up_to"]]
         return _hits_in(sure)[:limit] if len(sure) >= limit else None
 
-    async def shows(self, event_ids: Sequence[int], search: Search, meaning: Meaning) -> list[HitShow]:
+    async def shows(self, event_ids: Sequence[int], search: Search, meaning: ParsedQuery) -> list[HitShow]:
         """The shows that a page tells of each event."""
-        named = any_of(meaning.words) if meaning.words else None
+        named = match_any(meaning.words) if meaning.words else None
         rows = await self._fetch(
             Q.shows_of_hits, named, list(event_ids), SHOWS_OF_HIT_MAX, *search.filters.of_shows
         )
         return [HitShow(**row) for row in rows]
 
-    async def tally(self, filters: Filters, meaning: Meaning) -> Tally | None:
+    async def tally(self, filters: Filters, meaning: ParsedQuery) -> Tally | None:
         """Counts, from this process' memory if they are young; None: they take too long to count.
 
         Whoever asks first waits a little. After that the count goes on without them, for who asks next.
@@ -228,7 +228,7 @@ class SearchStore:
             if rows:
                 return msgspec.json.decode(rows[0]["tally"], type=Tally)
         async with self._counting:
-            return tally_of(await self._fetch(Q.facets, *_of_facets(query, of)))
+            return build_tally(await self._fetch(Q.facets, *_of_facets(query, of)))
 
     async def count_all(self) -> int:
         """A duty: count what is asked for most and takes longest. Nothing is left to do then: always 0."""
@@ -238,7 +238,7 @@ class SearchStore:
                 return 0
             for kind in (None, *Kind):
                 rows = await tx.fetch(Q.facets, *_of_facets(None, Filters(kind=kind)), timeout=COUNT_WITHIN_S)
-                await tx.execute(Q.keep_tally, kind or "", msgspec.json.encode(tally_of(rows)).decode())
+                await tx.execute(Q.keep_tally, kind or "", msgspec.json.encode(build_tally(rows)).decode())
         return 0
 
     # ── while typing ───────────────────────────────────────────────────────────
@@ -251,12 +251,12 @@ class SearchStore:
         if not completed:
             return []
         if not whole and sum(row["uses"] for row in rows) > SUGGESTED_OFTEN:
-            return await self._fetch(Q.common_events_suggested, any_of(completed), limit)
-        query = " & ".join([*(any_of([word]) for word in whole), f"({any_of(completed, 'AB')})"])
+            return await self._fetch(Q.common_events_suggested, match_any(completed), limit)
+        query = " & ".join([*(match_any([word]) for word in whole), f"({match_any(completed, 'AB')})"])
         return await self._fetch(Q.events_suggested, query, limit)
 
     async def suggested_venues(self, words: Sequence[str], limit: int) -> list[Any]:
-        return await self._fetch(Q.venues_suggested, all_of(words), limit)
+        return await self._fetch(Q.venues_suggested, match_all(words), limit)
 
     async def _fetch(self, sql: str, *args: object) -> list[Any]:
         async with self._reader.lease() as connection:
@@ -266,12 +266,12 @@ class SearchStore:
                 raise SearchTooSlow from None
 
 
-def _is_common(search: Search, meaning: Meaning) -> bool:
+def _is_common(search: Search, meaning: ParsedQuery) -> bool:
     """Whether popularity orders what is found; who follows a cursor stays in the order it came from."""
     return meaning.is_common if search.after is None else search.after.key < COMMON_KEY / 2
 
 
-def _of_events(meaning: Meaning, of: Filters) -> tuple[str | None, ...]:
+def _of_events(meaning: ParsedQuery, of: Filters) -> tuple[str | None, ...]:
     return (meaning.query, of.kind, of.language, of.genre)
 
 

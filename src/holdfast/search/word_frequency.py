@@ -10,7 +10,7 @@ WHOLE_USES = 500
 
 
 @dataclass(slots=True)
-class Uses:
+class WordFrequency:
     listings: int  # there are so many in all
     of: dict[str, int] = field(default_factory=dict)  # by word
     beginning: dict[str, int] = field(default_factory=dict)  # of all words that begin so, together

@@ -21,12 +21,12 @@ SPELT_EITHER_WAY = str.maketrans({"ँ": "ं"})  # the nasal dot and the one wi
 APOSTROPHE = re.compile("(?<=\\w\\w)['’ʼ`](?=(?:s|t|d|m|re|ve|ll)(?:\\W|$))")
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """In order, as often as they stand there."""
-    return [word[:WORD_LETTERS_MAX] for word in _word().findall(folded(text))]
+    return [word[:WORD_LETTERS_MAX] for word in _word().findall(fold(text))]
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """Without what people leave out when they type: case, accents, joiners."""
     text = APOSTROPHE.sub("", unicodedata.normalize("NFKC", text).casefold())
     if text.isascii():

@@ -5,12 +5,12 @@ import zlib
 from functools import lru_cache
 from sys import byteorder
 
-from holdfast.layouts import Layout, Prefer, plan
+from holdfast.layouts import Layout, Prefer, compute_seat_costs
 
 
 def packed_plan(layout: Layout, prefer: Prefer) -> tuple[bytes, bytes]:
     """(runs, costs): a run is its lowest cost, length and start; a cost two bytes a seat. Little-endian."""
-    made = plan(layout, prefer)
+    made = compute_seat_costs(layout, prefer)
     runs = b"".join(struct.pack("<HHI", cost, length, start) for cost, start, length in made.runs)
     costs = made.costs[:]
     if byteorder == "big":

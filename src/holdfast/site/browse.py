@@ -10,20 +10,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.catalogue import (
-    Asked,
     City,
     EventCard,
     EventPage,
+    EventsQuery,
     NoSuchCity,
-    chosen_slowly,
-    event_cards,
-    event_told,
-    events_opening,
-    events_page,
-    venue_told,
+    cached_event_ids,
+    find_events_opening_soon,
+    load_event_cards,
+    load_event_page,
+    load_events_page,
+    load_venue_page,
 )
 from holdfast.errors import Invalid
-from holdfast.search import SearchAsked, SearchTooSlow, Sort, search_page, understood
+from holdfast.search import SearchQuery, SearchTooSlow, Sort, load_search_page, parse_search
 from holdfast.site.browser import CITY, safe_path
 from holdfast.site.crawlers import ROUTES as CRAWLERS
 from holdfast.site.crawlers import home_url
@@ -93,7 +93,7 @@ async def _tonight(app: "App", city: City, now: datetime) -> tuple[date | None, 
     """What is on today in the city and has not begun; else tomorrow; else on the next day with anything."""
     today = today_in(city.timezone, now)
     for day in (today, today + timedelta(days=1), None):
-        page = await events_page(app, Asked(city=city.slug, date=day, size=40))
+        page = await load_events_page(app, EventsQuery(city=city.slug, date=day, size=40))
         if night := still_to_come(page.events, now):
             return night[0][1][0].local_date if day is None else day, night
     return None, []
@@ -101,9 +101,9 @@ async def _tonight(app: "App", city: City, now: datetime) -> tuple[date | None, 
 
 async def _trending(app: "App", city: str | None) -> list[EventCard]:
     """What is wanted most there. Search keeps count; while it cannot answer, the page does without."""
-    asked = SearchAsked(city=city, sort=Sort.POPULARITY, size=ROW_MAX)
+    asked = SearchQuery(city=city, sort=Sort.POPULARITY, size=ROW_MAX)
     try:
-        return (await search_page(app, understood(asked), 1)).events
+        return (await load_search_page(app, parse_search(asked), 1)).events
     except SearchTooSlow:
         return []
 
@@ -111,16 +111,16 @@ async def _trending(app: "App", city: str | None) -> list[EventCard]:
 async def _featured(app: "App", city: str | None) -> list[EventCard]:
     event_ids = await app.catalogue.featured_events()
     rows = await app.catalogue.shows_playing(event_ids, city=city, each_max=SHOWS_OF_CARD_MAX)
-    return [card for card in await event_cards(app, event_ids, rows) if card.shows]
+    return [card for card in await load_event_cards(app, event_ids, rows) if card.shows]
 
 
 async def _opening(app: "App", city: str | None) -> list[EventCard]:
     async def choose() -> list[int]:
-        return await events_opening(app, city, SOON_MAX)
+        return await find_events_opening_soon(app, city, SOON_MAX)
 
-    event_ids = await chosen_slowly(app, ("opening", city), choose)
+    event_ids = await cached_event_ids(app, ("opening", city), choose)
     rows = await app.catalogue.shows_playing(event_ids, city=city, each_max=1)
-    return [card for card in await event_cards(app, event_ids, rows) if card.shows]
+    return [card for card in await load_event_cards(app, event_ids, rows) if card.shows]
 
 
 def home_first(cities: list[City], locale: str) -> list[City]:
@@ -167,7 +167,7 @@ async def get_event(request: Request) -> Response:
     city, day, home = asked_text(request, "city") or city_of(request), asked_day(request), home_url(request)
 
     async def make() -> dict[str, Any]:
-        event = await event_told(app, event_id)
+        event = await load_event_page(app, event_id)
         cities = home_first(await app.catalogue.cities(), l10n.locale)
         at_home = [each.slug for each in cities if l10n.locale.endswith(each.country)]
         plan = timetable(event.shows, [city or "", *at_home], day)
@@ -188,16 +188,16 @@ async def _also(app: "App", event: EventPage, city: str | None) -> list[EventCar
     """Others of its kind in the city, the most wanted first. Which ones may be half a minute old."""
 
     async def choose() -> list[int]:
-        asked = SearchAsked(city=city, kind=event.kind, sort=Sort.POPULARITY, size=ALSO_MAX)
+        asked = SearchQuery(city=city, kind=event.kind, sort=Sort.POPULARITY, size=ALSO_MAX)
         try:
-            return [card.id for card in (await search_page(app, understood(asked), 1)).events]
+            return [card.id for card in (await load_search_page(app, parse_search(asked), 1)).events]
         except (NoSuchCity, SearchTooSlow):
             return []
 
-    chosen = await chosen_slowly(app, ("also", city, event.kind), choose)
+    chosen = await cached_event_ids(app, ("also", city, event.kind), choose)
     event_ids = [each for each in chosen if each != event.id]
     rows = await app.catalogue.shows_playing(event_ids, city=city, each_max=SHOWS_OF_CARD_MAX)
-    return [card for card in await event_cards(app, event_ids, rows) if card.shows]
+    return [card for card in await load_event_cards(app, event_ids, rows) if card.shows]
 
 
 @routes.get("/venues/{venue:int}")
@@ -206,7 +206,7 @@ async def get_venue(request: Request) -> Response:
     day, home = asked_day(request), home_url(request)
 
     async def make() -> dict[str, Any]:
-        venue = await venue_told(app, venue_id)
+        venue = await load_venue_page(app, venue_id)
         days, chosen = venue_days(venue, day)
         shows = [show for show in venue.shows if show.local_date == chosen]
         events = await app.catalogue.events(list({show.event_id for show in shows}))

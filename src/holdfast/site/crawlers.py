@@ -7,7 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.catalogue import Asked, chosen_slowly
+from holdfast.catalogue import EventsQuery, cached_event_ids
 from holdfast.site.pages import SAFE, get_localiser
 from holdfast.site.templates_env import edition
 from holdfast.web.context import get_app
@@ -38,10 +38,10 @@ async def get_sitemap(request: Request) -> Response:
     app = get_app(request)
 
     async def choose() -> list[int]:
-        event_ids: list[int] = await app.catalogue.events_playing(Asked())
+        event_ids: list[int] = await app.catalogue.events_playing(EventsQuery())
         return event_ids[: ADDRESSES_MAX - 2]
 
-    event_ids = await chosen_slowly(app, ("sitemap",), choose)
+    event_ids = await cached_event_ids(app, ("sitemap",), choose)
     home = escape(home_url(request))
     paths = ["/", "/find", *(f"/events/{each}" for each in event_ids)]
     listed = "".join(f"<url><loc>{home}{path}</loc></url>" for path in paths)

@@ -15,7 +15,7 @@ from io import BytesIO
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from holdfast.money import major
+from holdfast.money import to_major
 
 FORMATTED_MAX = 4096  # cached values per formatter, about 100 bytes each
 CLDR_PLURALS = ("zero", "one", "two", "few", "many", "other")  # the order of the forms in a catalogue
@@ -97,7 +97,7 @@ class Localiser:
         """€15, €15.50: a whole amount has no decimals."""
         from babel.numbers import format_currency
 
-        amount = major(amount_minor, currency)
+        amount = to_major(amount_minor, currency)
         if amount == amount.to_integral_value():
             pattern = self._babel.currency_formats["standard"].pattern.replace(".00", "")
             return format_currency(amount, currency, pattern, locale=self._babel, currency_digits=False)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.catalogue import EventPage, Kind, SaleState, ShowCard
-from holdfast.money import major
+from holdfast.money import to_major
 
 SHOWS_LINKED_MAX = 20
 TYPE_OF = {Kind.FILM: "ScreeningEvent", Kind.CONCERT: "MusicEvent", Kind.MATCH: "SportsEvent"}
@@ -41,7 +41,7 @@ def _show(event: EventPage, show: ShowCard, home: str) -> dict[str, Any]:
         "offers": {
             "@type": "Offer",
             "url": f"{home}/shows/{show.show_id}",
-            "price": str(major(show.from_price_minor, show.currency)),
+            "price": str(to_major(show.from_price_minor, show.currency)),
             "priceCurrency": show.currency,
             "availability": f"https://schema.org/{AVAILABLE[show.sale_state]}",
             "validFrom": show.opens_at.isoformat(),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.accounts import Session
 from holdfast.bookings import Booking, State, public_id, reference
-from holdfast.catalogue import shows_by_id
+from holdfast.catalogue import load_show_rows
 from holdfast.site.booking_stage import Stage, stage_of
 from holdfast.site.load_booking import shown_ticket
 
@@ -64,7 +64,7 @@ async def all_of(app: "App", visit: Session) -> All:
         bookings += await app.bookings.bookings_of(owner_id, before=NUMBER_MAX, limit=BOOKINGS_MAX)
     given = await _given_to(app, visit)
     show_ids = sorted({b.show_id for b in bookings} | {one.show_id for one in given})
-    shows = {row["show_id"]: row for row in await shows_by_id(app, show_ids)} if show_ids else {}
+    shows = {row["show_id"]: row for row in await load_show_rows(app, show_ids)} if show_ids else {}
     mine = [
         await _mine(app, booking, shows[booking.show_id], now)
         for booking in bookings

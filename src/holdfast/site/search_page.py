@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from holdfast.catalogue import City
 from holdfast.errors import Invalid
-from holdfast.search import SearchAsked, SearchPage, search_page, understood
+from holdfast.search import SearchPage, SearchQuery, load_search_page, parse_search
 from holdfast.site.pages import city_of, get_localiser, public
 from holdfast.site.search_form import PAGES_MAX, SIZE, Finding
 from holdfast.site.template_context import telling
@@ -35,9 +35,9 @@ def finding_of(request: Request) -> Finding:
     return Finding(dict(pairs), city_of(request))
 
 
-def asked_of(finding: Finding) -> SearchAsked:
+def asked_of(finding: Finding) -> SearchQuery:
     try:
-        return msgspec.convert(finding.fields, SearchAsked, strict=False)
+        return msgspec.convert(finding.fields, SearchQuery, strict=False)
     except msgspec.ValidationError as error:
         raise invalid(error) from None
 
@@ -45,7 +45,7 @@ def asked_of(finding: Finding) -> SearchAsked:
 @routes.get("/find")
 async def get_find(request: Request) -> Response:
     app, l10n, finding = get_app(request), get_localiser(request), finding_of(request)
-    understood(asked_of(finding))  # refuses before anything is kept
+    parse_search(asked_of(finding))  # refuses before anything is kept
 
     async def make() -> dict[str, Any]:
         cities: list[City] = await app.catalogue.cities()
@@ -79,8 +79,8 @@ async def get_find(request: Request) -> Response:
 
 
 async def _found(app: "App", finding: Finding) -> SearchPage:
-    search = understood(asked_of(finding))
-    return await search_page(app, search, search.offset // SIZE + 1)
+    search = parse_search(asked_of(finding))
+    return await load_search_page(app, search, search.offset // SIZE + 1)
 
 
 ROUTES = routes.all

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.catalogue import SaleState, ShowOnSale, sale_state
 from holdfast.layouts import Layout
-from holdfast.pricing import Coming
+from holdfast.pricing import NextPrice
 from holdfast.site.i18n import Localiser
 
 LISTED_MAX = 600  # seats of a hall that is also told as a list, and drawn as one picture
@@ -25,7 +25,7 @@ class Band:
     price_minor: int
     free: int | None
     moves: bool = False  # it follows rules
-    soon: Coming | None = None  # how long it holds as far as time goes, and what it is then
+    soon: NextPrice | None = None  # how long it holds as far as time goes, and what it is then
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from holdfast.bookings import Booking, public_id, reference
 from holdfast.layouts import Layout
-from holdfast.money import spelt
+from holdfast.money import format_money
 from holdfast.tickets.ticket import Ticket
 
 
@@ -126,7 +126,7 @@ def printed(ticket: IssuedTicket, layout: Layout, booking: Booking | None, code:
     seat = layout.seat(ticket.seat)
     price = ""
     if booking is not None and ticket.seat in booking.seats:  # one that was given back has no price any more
-        price = spelt(booking.prices_minor[booking.seats.index(ticket.seat)], booking.currency)
+        price = format_money(booking.prices_minor[booking.seats.index(ticket.seat)], booking.currency)
     return Printed(
         ticket_id=ticket.ticket_id,
         reference=reference(ticket.show_id, ticket.number),
