@@ -10,7 +10,7 @@ import msgspec
 
 from bench.figure import Figure
 from bench.stage import Stage, stage
-from holdfast.claim import Blueprint, Claimed, Claims, Wish, pool_keys
+from holdfast.claim import Blueprint, Claimed, ClaimRequest, Claims, pool_keys
 from holdfast.claim.store import CLAIM
 
 UNITS = 1_000  # of the pool: more than are claimed at any moment
@@ -46,7 +46,7 @@ async def build(on: Stage, pool_id: int) -> None:
 async def batched(on: Stage, pool_id: int) -> float:
     """Batches of claims of any two units each, one script call a batch."""
     claims = Claims(on.app.redis)
-    wishes = [Wish(f"~{i:x}", i % 1000, LIFE_MS, UNITS, (), 1, UNITS, 2) for i in range(CLAIMS)]
+    wishes = [ClaimRequest(f"~{i:x}", i % 1000, LIFE_MS, UNITS, (), 1, UNITS, 2) for i in range(CLAIMS)]
     began = time.perf_counter()
     for start in range(0, CLAIMS, BATCH):
         outcomes = await claims.claim_many(pool_id, wishes[start : start + BATCH])

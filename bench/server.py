@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.app import asgi_app
-from holdfast.bookings import State
+from holdfast.bookings import BookingState
 from holdfast.config import Config
 from holdfast.holds.request import BookingPage, HoldBody, SeatPage
 from holdfast.runtime.workers import rarely_collect
@@ -33,7 +33,7 @@ async def post_bare(request: Request) -> Response:
         booking_id="abcdefghij0123456789",
         reference="ABCDEFGH",
         show_id=1,
-        state=State.HELD,
+        state=BookingState.HELD,
         seats=[SeatPage(label, "Standard", 1500, 1262, 140, 98) for label in body.seats or ()],
         amount=3000,
         base_minor=2524,

@@ -111,7 +111,7 @@ def refusals() -> str:
 
 
 def booking_flow() -> str:
-    comments = comments_beside(booking.State)
+    comments = comments_beside(booking.BookingState)
     lines = [
         "# The life of a booking",
         "",
@@ -126,7 +126,7 @@ def booking_flow() -> str:
         "| state | means | takes its seats |",
         "|---|---|---|",
     ]
-    for state in booking.State:
+    for state in booking.BookingState:
         takes = "yes" if state in booking.TAKES_SEATS else ""
         lines.append(f"| {state.name} | {comments.get(state.name, '')} | {takes} |")
     return "\n".join(lines) + "\n"

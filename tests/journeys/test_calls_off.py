@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from holdfast.app import App
-from holdfast.bookings import State, from_public_id
+from holdfast.bookings import BookingState, from_public_id
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.jobs import PaymentDuties
 from holdfast.payments.payment import Ask, Payment
@@ -66,7 +66,7 @@ async def test_money_for_a_hold_that_is_still_theirs_books_it_with_and_without_a
 
     after = await app.saga_runner.hear(payment)
 
-    assert (after.step, after.booking_state) == (Step.PAID, State.CONFIRMED)
+    assert (after.step, after.booking_state) == (Step.PAID, BookingState.CONFIRMED)
     assert [one.kept_minor for one in await bank.of(booking)] == [3000]
 
 

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from holdfast.app import App
-from holdfast.bookings import Booking, State
+from holdfast.bookings import Booking, BookingState
 from holdfast.config import Config
 from holdfast.payments.jobs import PaymentDuties
 from holdfast.pricing import RefundPolicy, Terms
@@ -96,7 +96,7 @@ async def test_everybody_gets_everything_back_whatever_the_policy_says(
     over = (await admin.asks("GET", f"/shows/{show_id}/cancellation")).json()
 
     states = [(await now_of(app, one)).state for one in (plain, reduced, comforted, inside, held, paying)]
-    assert states == [State.REFUNDED] * 4 + [State.CANCELLED] * 2
+    assert states == [BookingState.REFUNDED] * 4 + [BookingState.CANCELLED] * 2
     amounts = [(await refunds_of(app, one))[-1].amount_minor for one in (plain, reduced, comforted, inside)]
     assert amounts == [3000, 1500, 1000, 1500]
     assert (begun["bookings"], begun["left"], begun["refunded"]) == (6, 6, 0)
@@ -138,7 +138,7 @@ async def test_an_owner_who_is_faster_than_the_duty_gets_it_all_too(
     after, _ = await app.refunds.cancel(booking, None)
 
     (refund,) = await refunds_of(app, booking)
-    assert (after.state, refund.amount_minor) == (State.REFUNDED, 1500)
+    assert (after.state, refund.amount_minor) == (BookingState.REFUNDED, 1500)
 
 
 async def test_of_a_show_that_takes_place_there_is_no_cancellation(admin: Desk, a_show: Show) -> None:

@@ -292,7 +292,7 @@ async def many_changes(app: App, show_id: int) -> None:
     pool = Pool(app.claims, app.redis, show_id)
     for _ in range(100):
         claim = await pool.claim(*range(20), limit=20)
-        await pool.settle("let_go", claim)
+        await pool.settle("release", claim)
 
 
 async def test_listings_count_what_the_map_shows_within_five_seconds(

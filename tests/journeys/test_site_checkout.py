@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.app import App, duties_by_subject
 from holdfast.bookings import from_public_id
-from holdfast.claim import Part
+from holdfast.claim import Settlement
 from holdfast.config import Config
 from holdfast.pricing import Terms
 from tests.support.browser_session import Visitor, a_site, a_visitor
@@ -37,7 +37,7 @@ async def time_passes(app: App, path: str) -> None:
     await app.postgres.execute(PAYMENT_ENDS, *key(path))
     booking = await app.bookings.booking(*key(path))
     assert booking is not None
-    await app.holds.tell_map(booking.show_id, Part("let_go", booking.claim))
+    await app.holds.update_map(booking.show_id, Settlement("release", booking.claim))
 
 
 async def duties_run(app: App, subject: str) -> None:

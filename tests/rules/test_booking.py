@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bookings import Move, NoSuchBooking, State, WrongMove, from_public_id, public_id, reference
+from holdfast.bookings import (
+    BookingMove,
+    BookingState,
+    NoSuchBooking,
+    WrongMove,
+    from_public_id,
+    public_id,
+    reference,
+)
 from holdfast.bookings.booking import MOVES, TAKES_SEATS, after
 from holdfast.bookings.sale import LETTER
 from holdfast.claim import Claim
@@ -17,8 +25,8 @@ PAIR = re.compile(r"\('(\w+)', '(\w+)'\)")
 ids = st.integers(0, 2**48 - 1)
 
 
-@pytest.mark.parametrize("state, move", list(product(State, Move)))
-def test_only_the_drawn_moves_exist(state: State, move: Move) -> None:
+@pytest.mark.parametrize("state, move", list(product(BookingState, BookingMove)))
+def test_only_the_drawn_moves_exist(state: BookingState, move: BookingMove) -> None:
     if (state, move) in MOVES:
         assert after(state, move) is MOVES[state, move]
     else:
@@ -37,16 +45,18 @@ def test_only_the_drawn_moves_exist(state: State, move: Move) -> None:
 def test_the_ledger_and_the_audit_have_the_same_drawing(package: str, file: str, start: str) -> None:
     text = (resources.files(package) / file).read_text()
     there = text[text.index(start) :]
-    pairs = {(State(before), State(then)) for before, then in PAIR.findall(there[: there.index(";")])}
+    pairs = {
+        (BookingState(before), BookingState(then)) for before, then in PAIR.findall(there[: there.index(";")])
+    }
 
     assert pairs == {(before, then) for (before, _), then in MOVES.items()}
 
 
 def test_every_state_is_reached_and_the_last_ones_are_final() -> None:
-    beginnings = {State.HELD, State.BLOCKED}
-    final = {State.CANCELLED, State.FAILED, State.REFUNDED}
+    beginnings = {BookingState.HELD, BookingState.BLOCKED}
+    final = {BookingState.CANCELLED, BookingState.FAILED, BookingState.REFUNDED}
 
-    assert beginnings | set(MOVES.values()) == set(State)
+    assert beginnings | set(MOVES.values()) == set(BookingState)
     assert not final & {state for state, _ in MOVES}
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.bookings import State
+from holdfast.bookings import BookingState
 from holdfast.payments import Payment, Step
 from holdfast.site.booking_stage import Stage, face_of, is_late, money_of, stage_of, waits_for
 
@@ -35,7 +35,7 @@ def a_payment(step: Step, **other: object) -> Payment:
         "ended_at": None,
         "turn": 1,
         "tries": 0,
-        "booking_state": State.PAYING,
+        "booking_state": BookingState.PAYING,
         "claim_id": "c",
         "seats": (0,),
         "prices_minor": (1500,),
@@ -47,15 +47,15 @@ def a_payment(step: Step, **other: object) -> Payment:
     return Payment(**known | other)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("state", [state for state in State if state is not State.BLOCKED])
-def test_every_state_that_an_owner_can_see_has_a_page(state: State) -> None:
+@pytest.mark.parametrize("state", [state for state in BookingState if state is not BookingState.BLOCKED])
+def test_every_state_that_an_owner_can_see_has_a_page(state: BookingState) -> None:
     assert stage_of(state, 1000) in Stage
 
 
 def test_a_hold_without_time_has_lapsed_though_nobody_has_swept_it() -> None:
-    assert stage_of(State.HELD, 1) is Stage.HELD
-    assert stage_of(State.HELD, 0) is Stage.LAPSED
-    assert stage_of(State.PAYING, -5) is Stage.PAYING, "its payment decides, not the clock"
+    assert stage_of(BookingState.HELD, 1) is Stage.HELD
+    assert stage_of(BookingState.HELD, 0) is Stage.LAPSED
+    assert stage_of(BookingState.PAYING, -5) is Stage.PAYING, "its payment decides, not the clock"
 
 
 @pytest.mark.parametrize(

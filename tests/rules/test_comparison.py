@@ -1,14 +1,18 @@
 """Where a map and its ledger say different things, and where they only seem to."""
 
-from holdfast.bookings import LiveBooking, State
+from holdfast.bookings import BookingState, LiveBooking
 from holdfast.claim import Claim, PoolMap
-from holdfast.holds.comparison import Difference, differences
+from holdfast.holds.comparison import MapDifference, differences
 
 ALICE = Claim("a1", 1, (3, 4))
 
 
-def a_booking(claim: Claim = ALICE, state: State = State.HELD, left_ms: int = 60_000) -> LiveBooking:
-    return LiveBooking(number=1, claim=claim, state=state, counts=state is not State.BLOCKED, left_ms=left_ms)
+def a_booking(
+    claim: Claim = ALICE, state: BookingState = BookingState.HELD, left_ms: int = 60_000
+) -> LiveBooking:
+    return LiveBooking(
+        number=1, claim=claim, state=state, counts=state is not BookingState.BLOCKED, left_ms=left_ms
+    )
 
 
 def a_map(letters: str, *claims: Claim) -> PoolMap:
@@ -22,9 +26,9 @@ def kinds(pool: PoolMap, *bookings: LiveBooking) -> list[tuple[str, int]]:
 def test_a_map_that_says_what_the_ledger_says_does_not_differ() -> None:
     bookings = [
         a_booking(),
-        a_booking(Claim("b2", 2, (0,)), State.CONFIRMED),
-        a_booking(Claim("block3", 9, (7,)), State.BLOCKED),
-        a_booking(Claim("p4", 4, (9,)), State.PAYING),
+        a_booking(Claim("b2", 2, (0,)), BookingState.CONFIRMED),
+        a_booking(Claim("block3", 9, (7,)), BookingState.BLOCKED),
+        a_booking(Claim("p4", 4, (9,)), BookingState.PAYING),
     ]
 
     assert kinds(a_map("BAAHHAAXAH", ALICE, Claim("p4", 4, (9,))), *bookings) == []
@@ -49,23 +53,23 @@ def test_a_held_row_that_shows_as_free() -> None:
 
 
 def test_a_confirmed_row_that_shows_as_held() -> None:
-    found = kinds(a_map("AAAHHA", ALICE), a_booking(state=State.CONFIRMED))
+    found = kinds(a_map("AAAHHA", ALICE), a_booking(state=BookingState.CONFIRMED))
 
     assert found == [("booked seat not shown", 3), ("booked seat not shown", 4)]
 
 
 def test_a_blocked_row_that_shows_as_booked() -> None:
-    found = kinds(a_map("AAABBA"), a_booking(state=State.BLOCKED))
+    found = kinds(a_map("AAABBA"), a_booking(state=BookingState.BLOCKED))
 
     assert found == [("booked seat not shown", 3), ("booked seat not shown", 4)]
 
 
 def test_a_seat_that_shows_as_taken_and_is_nobodys() -> None:
-    assert differences(a_map("AABA"), []) == [Difference("seat shown taken", 2, "B")]
+    assert differences(a_map("AABA"), []) == [MapDifference("seat shown taken", 2, "B")]
 
 
 def test_a_confirmed_row_needs_no_claim() -> None:
-    assert kinds(a_map("AAABBA"), a_booking(state=State.CONFIRMED)) == []
+    assert kinds(a_map("AAABBA"), a_booking(state=BookingState.CONFIRMED)) == []
 
 
 def test_a_lapsed_row_that_nobody_has_closed_may_show_either_way() -> None:
@@ -85,11 +89,11 @@ def test_a_lapsed_row_whose_seats_are_anothers_claim() -> None:
 
 def test_a_row_on_a_seat_the_map_does_not_have_yet() -> None:
     """The layout has grown since the map was written."""
-    assert kinds(a_map("AAA"), a_booking(state=State.CONFIRMED)) == [
+    assert kinds(a_map("AAA"), a_booking(state=BookingState.CONFIRMED)) == [
         ("booked seat not shown", 3),
         ("booked seat not shown", 4),
     ]
 
 
 def test_a_difference_says_what_where_and_who() -> None:
-    assert str(Difference("seat shown taken", 2, "B")) == "seat shown taken: seat 2 (B)"
+    assert str(MapDifference("seat shown taken", 2, "B")) == "seat shown taken: seat 2 (B)"

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import holdfast.outbox
-from holdfast.bookings import State, public_id
+from holdfast.bookings import BookingState, public_id
 from holdfast.outbox import KINDS, BookingConfirmed, BookingHeld, Consumer, Fact, Other, from_json, to_json
 from holdfast.outbox.consumer import PAUSE_MAX_S, pause_s
 from holdfast.outbox.fact import fact_of
@@ -73,7 +73,7 @@ def test_every_kind_that_is_written_is_known() -> None:
 
     assert len(found) > 5
     assert found <= KINDS.keys()
-    assert {f"booking.{state}" for state in State} <= KINDS.keys()
+    assert {f"booking.{state}" for state in BookingState} <= KINDS.keys()
 
 
 def test_what_the_outbox_does_not_carry_is_read_from_the_booking() -> None:

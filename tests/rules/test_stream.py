@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.bookings import VERSIONS_AN_EPOCH
-from holdfast.seatmap.change import Step, follow_on, read_step, retry_frame, step_between
+from holdfast.seatmap.change import MapChange, follow_on, read_step, retry_frame, step_between
 from holdfast.seatmap.feed import FRAMES_BYTES_MAX, FRAMES_MAX, Feed, Frames
 from holdfast.seatmap.snapshot import Snapshot
 from tests.support.shows import a_layout
@@ -24,8 +24,8 @@ def a_snapshot(version: int = EPOCH, states: bytes = b"A" * SEATS) -> Snapshot:
     return Snapshot(9, version, states, LAYOUT)
 
 
-def steps(changes: list[dict[int, str]], after: int = EPOCH) -> list[Step]:
-    return [Step(version, change) for version, change in enumerate(changes, after + 1)]
+def steps(changes: list[dict[int, str]], after: int = EPOCH) -> list[MapChange]:
+    return [MapChange(version, change) for version, change in enumerate(changes, after + 1)]
 
 
 def read(frames: bytes) -> list[tuple[str, int, dict[str, object]]]:
@@ -49,7 +49,7 @@ def seen(states: bytes, frames: bytes) -> bytes:
 
 
 def test_a_change_is_an_event_with_the_version_as_its_id() -> None:
-    frame = Step(7, {12: "H", 3: "A"}).frame
+    frame = MapChange(7, {12: "H", 3: "A"}).frame
 
     assert frame == b'event: change\nid: 7\ndata: {"version":7,"changes":[[12,"H"],[3,"A"]]}\n\n'
 
@@ -62,8 +62,8 @@ def test_a_snapshot_is_an_event_with_every_seat() -> None:
 
 
 def test_an_entry_of_the_stream_is_read_and_of_a_seat_named_twice_the_last_counts() -> None:
-    assert read_step(b"3000000007-0", b"4A,4H,11B") == Step(EPOCH + 7, {4: "H", 11: "B"})
-    assert read_step(b"3000000000-0", b"") == Step(EPOCH, {})
+    assert read_step(b"3000000007-0", b"4A,4H,11B") == MapChange(EPOCH + 7, {4: "H", 11: "B"})
+    assert read_step(b"3000000000-0", b"") == MapChange(EPOCH, {})
 
 
 def test_a_hint_when_to_come_back_is_no_event() -> None:
@@ -74,11 +74,11 @@ def test_a_hint_when_to_come_back_is_no_event() -> None:
     ("versions", "is_so"), [([], True), ([8, 9], True), ([9], False), ([8, 10], False), ([7], False)]
 )
 def test_steps_follow_on_without_a_gap(versions: list[int], is_so: bool) -> None:
-    assert follow_on(7, [Step(version, {0: "H"}) for version in versions]) is is_so
+    assert follow_on(7, [MapChange(version, {0: "H"}) for version in versions]) is is_so
 
 
 def test_a_map_written_anew_follows_on_from_nothing() -> None:
-    assert not follow_on(7, [Step(8, {})])
+    assert not follow_on(7, [MapChange(8, {})])
 
 
 @given(steps_of_changes)
@@ -105,7 +105,7 @@ def test_the_past_is_put_before_what_we_saw_as_far_as_it_has_no_gap(
     feed = Feed(a_snapshot(past[-1].version if past else EPOCH))
     feed.take(later)
 
-    feed.frames.put_before([Step(EPOCH, {}), *every])
+    feed.frames.put_before([MapChange(EPOCH, {}), *every])
 
     assert feed.frames.base == EPOCH
     assert feed.first_frames(EPOCH) == b"".join(step.frame for step in every)
@@ -114,7 +114,7 @@ def test_the_past_is_put_before_what_we_saw_as_far_as_it_has_no_gap(
 def test_a_past_with_a_gap_is_taken_up_to_the_gap() -> None:
     feed = Feed(a_snapshot(EPOCH + 9))
 
-    feed.frames.put_before([Step(EPOCH + n, {0: "H"}) for n in (5, 6, 8, 9)])
+    feed.frames.put_before([MapChange(EPOCH + n, {0: "H"}) for n in (5, 6, 8, 9)])
 
     assert feed.frames.base == EPOCH + 7
     assert feed.first_frames(EPOCH + 6) == feed.snapshot_frame
@@ -168,7 +168,7 @@ def test_a_newer_map_of_the_same_epoch_is_told_as_what_differs() -> None:
 
     told = feed.turn_to(a_snapshot(EPOCH + 90, b"AH" + b"A" * (SEATS - 2)))
 
-    assert told == Step(EPOCH + 90, {1: "H"}).frame
+    assert told == MapChange(EPOCH + 90, {1: "H"}).frame
     assert feed.version == EPOCH + 90
 
 

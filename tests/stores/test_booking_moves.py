@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from holdfast.app import App
-from holdfast.bookings import Booking, Bookings, Lost, Opened, State
+from holdfast.bookings import Booking, Bookings, BookingState, Opened, SeatsLost
 from holdfast.bookings.booking import MOVES
 from tests.support.show_fixture import Till, a_till, an_owner, other_ledger
 
@@ -29,7 +29,7 @@ class TestNothingToPay:
     async def test_is_confirmed_at_once_with_two_moves_and_two_facts(self, till: Till) -> None:
         booking = await till.opened(3, 4, price_minor=0)
 
-        assert booking.state is State.CONFIRMED
+        assert booking.state is BookingState.CONFIRMED
         assert booking.confirmed_at == booking.opened_at
         assert await till.moves(booking.number) == [("hold", "held"), ("confirm", "confirmed")]
         assert await till.facts(booking.number) == ["booking.held", "booking.confirmed"]
@@ -40,8 +40,8 @@ class TestNothingToPay:
         await till.lapse(booking.number)
         await till.ledger.sweep(500)
 
-        assert isinstance(await till.open(3, owner_id=an_owner()), Lost)
-        assert (await till.booking(booking.number)).state is State.CONFIRMED
+        assert isinstance(await till.open(3, owner_id=an_owner()), SeatsLost)
+        assert (await till.booking(booking.number)).state is BookingState.CONFIRMED
 
 
 async def test_the_fence_grows_with_every_booking(till: Till, elsewhere: Bookings) -> None:
@@ -58,17 +58,17 @@ async def test_the_ledger_itself_refuses_moves_that_are_not_drawn(till: Till) ->
     """Whoever goes round the code meets the trigger."""
     drawn = {(before, after) for (before, _), after in MOVES.items()}
     made = set()
-    for before in State:
-        for after in set(State) - {before}:
+    for before in BookingState:
+        for after in set(BookingState) - {before}:
             if await _moves(till, before, after):
                 made.add((before, after))
 
     assert made == drawn
 
 
-async def _moves(till: Till, before: State, after: State) -> bool:
+async def _moves(till: Till, before: BookingState, after: BookingState) -> bool:
     """Whether a row in one state can be put into the other; nothing of it stays."""
-    timed = {State.CONFIRMED, State.REFUNDED}
+    timed = {BookingState.CONFIRMED, BookingState.REFUNDED}
     try:
         async with till.postgres.transaction() as tx:
             await tx.execute(
@@ -104,8 +104,8 @@ class TestBlocks:
         answer = await till.open(4, 5)
 
         assert isinstance(number, int)
-        assert isinstance(answer, Lost)
-        assert [(r.seat, r.state) for r in answer.rivals] == [(4, State.BLOCKED)]
+        assert isinstance(answer, SeatsLost)
+        assert [(r.seat, r.state) for r in answer.rivals] == [(4, BookingState.BLOCKED)]
         assert await till.violations() == []
 
     async def test_a_taken_seat_cannot_be_blocked(self, till: Till) -> None:

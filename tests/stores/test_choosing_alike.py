@@ -13,7 +13,7 @@ from holdfast.app import App
 from holdfast.catalogue import OrphanRule
 from holdfast.engines.redis import Redis
 from holdfast.holds import Best, Few, Held, Outcome, Seats, Want, best, orphan_verdict, runs_of
-from holdfast.holds.choice import Choice
+from holdfast.holds.choice import SeatChoice
 from holdfast.layouts import Layout, LayoutBody, Prefer
 from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody
 from tests.support.hall_map import a_hall
@@ -157,7 +157,7 @@ def told(outcome: Outcome) -> object:
     raise AssertionError(outcome)
 
 
-def expected(choice: Choice | None, states: bytes) -> object:
+def expected(choice: SeatChoice | None, states: bytes) -> object:
     if choice is None:
         return states.count(b"A")
     return choice.seats, choice.together, "a single seat left" in choice.why

@@ -4,7 +4,17 @@ import asyncio
 
 import pytest
 
-from holdfast.claim import Claim, Claimed, Few, OverLimit, Part, Shut, Taken, Unbuilt, Wish
+from holdfast.claim import (
+    Claim,
+    Claimed,
+    ClaimRequest,
+    LimitReached,
+    MapMissing,
+    NotEnoughUnits,
+    PoolClosed,
+    Settlement,
+    UnitsTaken,
+)
 from holdfast.engines.redis import Redis
 from tests.support.claim_pool import HOUR_MS, Pool, a_pool
 
@@ -37,14 +47,14 @@ class TestClaiming:
 
         refused = await pool.ask(3, 4, 5, 6, owner=2)
 
-        assert refused == Taken((4, 5))
+        assert refused == UnitsTaken((4, 5))
         assert await pool.letters() == "AAAAHHAAAAAAAAAAAAAA"
         assert await pool.has(2) == 0
 
     async def test_units_may_be_named_in_any_order(self, pool: Pool) -> None:
         await pool.claim(9, owner=1)
 
-        assert await pool.ask(3, 9, 5, owner=2) == Taken((9,))
+        assert await pool.ask(3, 9, 5, owner=2) == UnitsTaken((9,))
         assert (await pool.claim(5, 3, 4, owner=2)).units == (3, 4, 5)
 
     async def test_any_so_many_of_a_range_are_the_first_free_ones(self, pool: Pool) -> None:
@@ -59,15 +69,15 @@ class TestClaiming:
 
         refused = await pool.ask(first=10, end=14, count=3, owner=2)
 
-        assert refused == Few(2)
+        assert refused == NotEnoughUnits(2)
         assert await pool.has(2) == 0
 
     async def test_callers_of_one_batch_are_served_in_their_order(self, pool: Pool) -> None:
-        wishes = [Wish(f"in-turn-{owner}", owner, 60_000, 10, (7, 8)) for owner in (1, 2, 3)]
+        wishes = [ClaimRequest(f"in-turn-{owner}", owner, 60_000, 10, (7, 8)) for owner in (1, 2, 3)]
 
         outcomes = await pool.claims.claim_many(pool.pool_id, wishes)
 
-        assert [type(one) for one in outcomes] == [Claimed, Taken, Taken]
+        assert [type(one) for one in outcomes] == [Claimed, UnitsTaken, UnitsTaken]
 
     async def test_a_hundred_at_once_get_each_unit_once(self, pool: Pool) -> None:
         asked = [pool.ask(first=0, end=20, count=2, owner=owner) for owner in range(100)]
@@ -83,7 +93,7 @@ class TestClaiming:
         pool = a_pool(redis)
         await pool.build(window_ms=window_ms)
 
-        assert await pool.ask(1) == Shut()
+        assert await pool.ask(1) == PoolClosed()
         assert await pool.letters() == "A" * 20
 
 
@@ -97,7 +107,7 @@ class TestTheSameId:
         assert await pool.has(1) == 2
 
     async def test_twice_in_one_batch_is_one_claim(self, pool: Pool) -> None:
-        wish = Wish("twin", 1, 60_000, 10, (), 0, 20, 2)
+        wish = ClaimRequest("twin", 1, 60_000, 10, (), 0, 20, 2)
 
         first, second = await pool.claims.claim_many(pool.pool_id, [wish, wish])
 
@@ -106,7 +116,7 @@ class TestTheSameId:
 
     async def test_is_free_again_once_its_claim_was_let_go(self, pool: Pool) -> None:
         first = await pool.claim(1, claim_id="again")
-        await pool.settle("let_go", first)
+        await pool.settle("release", first)
 
         assert (await pool.claim(2, claim_id="again")).units == (2,)
 
@@ -117,17 +127,17 @@ class TestLimits:
 
         refused = await pool.ask(3, 4, owner=1, limit=4)
 
-        assert refused == OverLimit(3)
+        assert refused == LimitReached(3)
         assert await pool.has(1) == 3
 
     async def test_committed_units_count_too(self, pool: Pool) -> None:
         await pool.settle("commit", await pool.claim(0, 1, 2, owner=1))
 
-        assert await pool.ask(3, 4, owner=1, limit=4) == OverLimit(3)
+        assert await pool.ask(3, 4, owner=1, limit=4) == LimitReached(3)
 
     async def test_what_is_let_go_counts_no_more(self, pool: Pool) -> None:
         claim = await pool.claim(0, 1, 2, owner=1, limit=3)
-        await pool.settle("let_go", claim)
+        await pool.settle("release", claim)
 
         assert (await pool.claim(3, 4, 5, owner=1, limit=3)).units == (3, 4, 5)
 
@@ -176,7 +186,7 @@ class TestLapsing:
         await pool.settle("extend", claim, 0)
         await asyncio.sleep(0.32)
 
-        assert await pool.ask(5, owner=2) == Taken((5,))
+        assert await pool.ask(5, owner=2) == UnitsTaken((5,))
         assert (await pool.map()).claims == {str(claim): float("inf")}
 
     async def test_a_lapsed_claim_cannot_be_extended(self, pool: Pool) -> None:
@@ -245,7 +255,7 @@ class TestSettling:
         await pool.settle("block", Claim("block1", 9, (5, 6)))
 
         assert await pool.letters() == "AAAAAXXAAAAAAAAAAAAA"
-        assert await pool.ask(6, 7) == Taken((6,))
+        assert await pool.ask(6, 7) == UnitsTaken((6,))
         assert await pool.has(9) == 0
 
     async def test_unblocked_units_are_free(self, pool: Pool) -> None:
@@ -264,7 +274,7 @@ class TestOnlyItsOwn:
         await asyncio.sleep(0.003)
         await pool.claim(6, 7, owner=2)
 
-        await pool.settle("let_go", late)
+        await pool.settle("release", late)
 
         assert await pool.letters() == "AAAAAAHHAAAAAAAAAAAA"
         assert await pool.has(2) == 2
@@ -272,8 +282,8 @@ class TestOnlyItsOwn:
     async def test_a_release_told_twice_is_counted_once(self, pool: Pool) -> None:
         gone = await pool.claim(5, owner=1)
         await pool.claim(6, owner=1)
-        await pool.settle("let_go", gone)
-        await pool.settle("let_go", gone)
+        await pool.settle("release", gone)
+        await pool.settle("release", gone)
 
         assert await pool.has(1) == 1
 
@@ -307,7 +317,7 @@ class TestVersions:
         await pool.claim(1)
         before = (await pool.map()).version
         await pool.ask(1, owner=2)
-        await pool.settle("let_go", Claim("nobody", 3, (9,)))
+        await pool.settle("release", Claim("nobody", 3, (9,)))
 
         assert (await pool.map()).version == before
 
@@ -325,7 +335,7 @@ class TestVersions:
         await pool.claim(4, 6, life_ms=1)
         await asyncio.sleep(0.003)
         await pool.settle("commit", await pool.claim(8, 9))
-        await pool.settle("let_go", gone)
+        await pool.settle("release", gone)
         await pool.settle("block", Claim("block1", 9, (15, 17)))
         await pool.settle("adopt", Claim("row", 3, (11,)), 60_000)
         now = await pool.map()
@@ -361,9 +371,11 @@ class TestALostMap:
     async def test_without_keys_nothing_is_said(self, redis: Redis) -> None:
         pool = a_pool(redis)
 
-        assert await pool.ask(1) == Unbuilt()
+        assert await pool.ask(1) == MapMissing()
         assert await pool.claims.read(pool.pool_id) is None
-        assert await pool.claims.settle_many(pool.pool_id, [Part("let_go", Claim("x", 1, (1,)))]) is None
+        assert (
+            await pool.claims.settle_many(pool.pool_id, [Settlement("release", Claim("x", 1, (1,)))]) is None
+        )
         assert await pool.claims.epoch(pool.pool_id) == (0, False)
 
     async def test_a_map_of_another_server_is_not_believed(self, pool: Pool) -> None:
@@ -371,14 +383,16 @@ class TestALostMap:
         await pool.claim(1)
         await pool.redis.call("HSET", pool.key("meta"), "run_id", "another")
 
-        assert await pool.ask(2) == Unbuilt()
+        assert await pool.ask(2) == MapMissing()
         assert await pool.claims.read(pool.pool_id) is None
-        assert await pool.claims.settle_many(pool.pool_id, [Part("let_go", Claim("x", 1, (1,)))]) is None
+        assert (
+            await pool.claims.settle_many(pool.pool_id, [Settlement("release", Claim("x", 1, (1,)))]) is None
+        )
         assert await pool.claims.epoch(pool.pool_id) == (1, False)
 
     async def test_every_key_of_a_pool_is_forgotten_in_the_end(self, pool: Pool) -> None:
         """Also those that were empty when the map was written, or in between."""
-        await pool.settle("let_go", await pool.claim(1))
+        await pool.settle("release", await pool.claim(1))
         await pool.claim(2)
 
         left_ms = [

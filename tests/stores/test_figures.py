@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from holdfast.app import App
-from holdfast.bookings import Booking, State
+from holdfast.bookings import Booking, BookingState
 from holdfast.checkin.verdict import Way
 from holdfast.engines.postgres import require_row
 from holdfast.holds import SeatsTaken
@@ -74,8 +74,8 @@ async def figures(app: App, show_id: int) -> ShowFigures:
 
 async def a_booking_moves(app: App, show_id: int, chance: random.Random, mine: list[Booking]) -> None:
     """Something that people do."""
-    confirmed = [one for one in mine if (await now_of(app, one)).state is State.CONFIRMED]
-    held = [one for one in mine if (await now_of(app, one)).state is State.HELD]
+    confirmed = [one for one in mine if (await now_of(app, one)).state is BookingState.CONFIRMED]
+    held = [one for one in mine if (await now_of(app, one)).state is BookingState.HELD]
     taken = await Till(app, show_id).taken()
     free = [seat for seat in range(SEATS) if seat not in taken]
     match chance.choice(DONE):

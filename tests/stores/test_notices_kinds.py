@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.bookings import Booking, public_id
-from holdfast.claim import Part
+from holdfast.claim import Settlement
 from holdfast.config import Config
 from holdfast.notifications import Kind
 from holdfast.organisers.scope import Scope
@@ -83,7 +83,7 @@ async def pays_late(scene: Scene, *, may_book: bool) -> Booking:
     (started,) = await scene.app.payments.start_many([an_ask(booking)])
     assert started.payment is not None
     gone = await scene.app.payments.let_go(started.payment, is_sure=False)
-    await scene.app.holds.tell_map(scene.show, Part("let_go", started.payment.claim))
+    await scene.app.holds.update_map(scene.show, Settlement("release", started.payment.claim))
     (late,) = await scene.app.payments.confirm_many([Came(gone, YES, 100, 50)])
     await scene.app.payments.book_late(late, may_book=may_book)
     return booking

@@ -9,7 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.app import App
-from holdfast.bookings import Answer, Bookings, Lost, Opened, Refused, Same, State
+from holdfast.bookings import (
+    AlreadyOpened,
+    Bookings,
+    BookingState,
+    Opened,
+    OpeningOutcome,
+    OpeningRefused,
+    SeatsLost,
+)
 from holdfast.engines.metrics import metrics
 from tests.support.show_fixture import Till, a_till, an_owner, other_ledger
 from tests.support.wait import until
@@ -33,7 +41,7 @@ class TestAllOrNothing:
         booking = await till.opened(3, 4, price_minor=1700)
 
         assert (booking.seats, booking.prices_minor, booking.amount_minor) == ((3, 4), (1700, 1700), 3400)
-        assert booking.state is State.HELD
+        assert booking.state is BookingState.HELD
         assert await till.taken() == {3: booking.number, 4: booking.number}
 
     async def test_a_loser_leaves_no_row_at_all(self, till: Till) -> None:
@@ -42,9 +50,9 @@ class TestAllOrNothing:
 
         answer = await till.open(3, 4, 5, owner_id=loser)
 
-        assert isinstance(answer, Lost)
+        assert isinstance(answer, SeatsLost)
         assert [(r.seat, r.claim.claim_id, r.state) for r in answer.rivals] == [
-            (4, winner.claim_id, State.HELD)
+            (4, winner.claim_id, BookingState.HELD)
         ]
         assert await till.taken() == {4: winner.number}
         assert (await till.rows(), await till.counted(loser)) == (1, 0)
@@ -53,7 +61,7 @@ class TestAllOrNothing:
     async def test_of_two_in_one_batch_one_wins(self, till: Till) -> None:
         answers = await till.open_many([till.opening(3, 4), till.opening(3, 4, owner_id=an_owner())])
 
-        assert sorted(type(answer).__name__ for answer in answers) == ["Lost", "Opened"]
+        assert sorted(type(answer).__name__ for answer in answers) == ["SeatsLost", "Opened"]
         assert await till.rows() == 1
 
     async def test_answers_come_in_the_order_they_were_asked(self, till: Till) -> None:
@@ -62,7 +70,7 @@ class TestAllOrNothing:
 
         answers = await till.open_many(openings)
 
-        assert [type(answer) for answer in answers] == [Opened, Lost, Opened]
+        assert [type(answer) for answer in answers] == [Opened, SeatsLost, Opened]
 
     async def test_who_lost_to_a_loser_is_not_told_that_somebody_has_the_seats(self, till: Till) -> None:
         """1-2, 2-3 and 3-4 in one batch: the middle one gets nothing, so nobody has 3 when all is said."""
@@ -71,7 +79,7 @@ class TestAllOrNothing:
         answers = await till.open_many(chain)
 
         live = set(await till.taken())
-        blamed = {r.seat for answer in answers if isinstance(answer, Lost) for r in answer.rivals}
+        blamed = {r.seat for answer in answers if isinstance(answer, SeatsLost) for r in answer.rivals}
         assert blamed <= live
         assert await till.violations() == []
 
@@ -86,7 +94,7 @@ class TestAllOrNothing:
             await until(lambda: _wait(till, 1))
             await till.ledger.cancel(live, till.owner)
 
-        assert await waiting == Lost(())
+        assert await waiting == SeatsLost(())
         assert await till.violations() == []
 
     async def test_batches_in_opposite_order_cannot_wait_for_each_other(
@@ -107,7 +115,7 @@ class TestAllOrNothing:
             await tx.execute("DELETE FROM taken_seat WHERE show_id = $1 AND seat = 10", till.show)
 
         assert [type(answer) for answer in await first] == [Opened] * 3
-        assert [type(answer) for answer in await second] == [Lost] * 2
+        assert [type(answer) for answer in await second] == [SeatsLost] * 2
         assert _retries() == before
 
     async def test_batches_in_opposite_order_race_and_each_seat_has_one_winner(
@@ -136,7 +144,7 @@ class TestLapsedRows:
         winner = await till.opened(4, 5, owner_id=an_owner())
 
         assert await till.taken() == {4: winner.number, 5: winner.number}
-        assert (await till.booking(lapsed.number)).state is State.EXPIRED
+        assert (await till.booking(lapsed.number)).state is BookingState.EXPIRED
         assert await till.moves(lapsed.number) == [("hold", "held"), ("expire", "expired")]
         assert await till.facts(lapsed.number) == ["booking.held", "booking.expired"]
         assert await till.counted() == 0
@@ -146,7 +154,7 @@ class TestLapsedRows:
         lapsed, live = await till.opened(3), await till.opened(4)
         await till.lapse(lapsed.number)
 
-        assert isinstance(await till.open(3, 4, owner_id=an_owner()), Lost)
+        assert isinstance(await till.open(3, 4, owner_id=an_owner()), SeatsLost)
         assert await till.taken() == {4: live.number}
         assert await till.violations() == []
 
@@ -157,7 +165,7 @@ class TestLapsedRows:
 
         again = await till.opened(3, 4)
 
-        assert again.state is State.HELD
+        assert again.state is BookingState.HELD
         assert await till.counted() == 2
 
     @pytest.mark.alone
@@ -167,7 +175,7 @@ class TestLapsedRows:
 
         answer = await till.open(3, owner_id=an_owner())
 
-        assert isinstance(answer, Lost)
+        assert isinstance(answer, SeatsLost)
         assert 0 < answer.rivals[0].left_ms <= 400
 
     async def test_are_closed_once_by_sweeps_and_openings_at_the_same_time(
@@ -188,7 +196,7 @@ class TestLapsedRows:
         assert len(closed) == len(set(closed))
         for booking in lapsed:
             assert (await till.moves(booking.number)).count(("expire", "expired")) == 1
-        assert {type(answer) for answer in answers} <= {Opened, Lost}
+        assert {type(answer) for answer in answers} <= {Opened, SeatsLost}
         assert await till.violations() == []
 
 
@@ -208,7 +216,7 @@ class TestLimits:
         till = await a_till(app, owner_seats_max=4)
         await till.opened(0, 1, 2)
 
-        assert await till.open(3, 4) == Refused("limit")
+        assert await till.open(3, 4) == OpeningRefused("limit")
         assert await till.counted() == 3
         assert sorted(await till.taken()) == [0, 1, 2]
         assert await till.violations() == []
@@ -218,7 +226,7 @@ class TestLimits:
 
         answers = await till.open_many([till.opening(seat, seat + 1) for seat in (0, 2, 4)])
 
-        assert [type(answer) for answer in answers] == [Opened, Opened, Refused]
+        assert [type(answer) for answer in answers] == [Opened, Opened, OpeningRefused]
         assert await till.counted() == 4
         assert sorted(await till.taken()) == [0, 1, 2, 3]
         assert await till.violations() == []
@@ -238,7 +246,7 @@ class TestLimits:
         booking = await till.opened(0, 1)
 
         assert await till.ledger.cancel(booking, till.owner) is not None
-        assert (await till.opened(2, 3)).state is State.HELD
+        assert (await till.opened(2, 3)).state is BookingState.HELD
 
 
 class TestIdempotency:
@@ -276,13 +284,13 @@ class TestIdempotency:
         """A retried "best available" that got other seats this time."""
         booking = await till.opened(3, 4, request_id="best")
 
-        assert await till.open(7, 8, request_id="best") == Same(booking)
+        assert await till.open(7, 8, request_id="best") == AlreadyOpened(booking)
         assert sorted(await till.taken()) == [3, 4]
 
     async def test_the_same_request_with_another_body_is_refused(self, till: Till) -> None:
         await till.opened(3, request_id="reused", body_hash=1)
 
-        assert await till.open(5, request_id="reused", body_hash=2) == Refused("key_reused")
+        assert await till.open(5, request_id="reused", body_hash=2) == OpeningRefused("key_reused")
         assert sorted(await till.taken()) == [3]
 
     async def test_a_request_id_is_its_owners_own(self, till: Till) -> None:
@@ -298,13 +306,13 @@ class TestIdempotency:
 
         answers = await till.open_many([twin, twin, till.opening(9, owner_id=an_owner())])
 
-        assert [type(answer) for answer in answers] == [Lost, Lost, Opened]
+        assert [type(answer) for answer in answers] == [SeatsLost, SeatsLost, Opened]
 
     async def test_twins_over_the_limit_are_both_told_so(self, app: App) -> None:
         till = await a_till(app, owner_seats_max=1)
         twin = till.opening(3, 4)
 
-        assert await till.open_many([twin, twin]) == [Refused("limit")] * 2
+        assert await till.open_many([twin, twin]) == [OpeningRefused("limit")] * 2
 
     @pytest.mark.parametrize("end", ["cancelled", "lapsed"])
     async def test_a_request_whose_booking_ended_is_told_so(self, till: Till, end: str) -> None:
@@ -319,8 +327,8 @@ class TestIdempotency:
 
         (again,) = await till.open_many([opening])
 
-        assert isinstance(again, Same)
-        assert again.booking.state in (State.CANCELLED, State.EXPIRED)
+        assert isinstance(again, AlreadyOpened)
+        assert again.booking.state in (BookingState.CANCELLED, BookingState.EXPIRED)
 
 
 class TestTheSale:
@@ -328,20 +336,20 @@ class TestTheSale:
     async def test_that_is_not_open_opens_nothing(self, app: App, window_s: tuple[int, int]) -> None:
         till = await a_till(app, opens_in_s=window_s[0], closes_in_s=window_s[1])
 
-        assert await till.open(3) == Refused("closed")
+        assert await till.open(3) == OpeningRefused("closed")
         assert await till.rows() == 0
 
     async def test_that_was_cancelled_opens_nothing(self, till: Till) -> None:
         await till.postgres.execute("UPDATE sale SET cancelled = true WHERE show_id = $1", till.show)
 
-        assert await till.open(3) == Refused("closed")
+        assert await till.open(3) == OpeningRefused("closed")
 
     async def test_that_nobody_knows_opens_nothing(self, till: Till) -> None:
-        assert await till.open(3, show_id=2**40) == Refused("closed")
+        assert await till.open(3, show_id=2**40) == OpeningRefused("closed")
 
     async def test_of_another_revision_opens_nothing(self, till: Till) -> None:
         """Prices and seats may have changed since the order was understood."""
-        assert await till.open(3, revision=2) == Refused("stale")
+        assert await till.open(3, revision=2) == OpeningRefused("stale")
         assert await till.rows() == 0
 
     async def test_must_be_marked_before_the_ledger_sells_alone(self, till: Till) -> None:
@@ -349,7 +357,7 @@ class TestTheSale:
         before = await till.open(3, by_ledger=True)
         await till.ledger.mark(till.show)
 
-        assert before == Refused("unmarked")
+        assert before == OpeningRefused("unmarked")
         assert isinstance(await till.open(3, by_ledger=True), Opened)
 
     async def test_shows_of_one_batch_are_judged_apart(self, till: Till) -> None:
@@ -358,7 +366,7 @@ class TestTheSale:
         answers = await till.open_many([till.opening(3), other.opening(3)])
 
         assert isinstance(answers[0], Opened)
-        assert answers[1] == Refused("closed")
+        assert answers[1] == OpeningRefused("closed")
 
 
 async def _wait(till: Till, how_many: int) -> bool:
@@ -373,6 +381,6 @@ def _retries() -> float:
     return sum(float(line.split()[-1]) for line in lines if line.startswith("holdfast_ledger_retries_total"))
 
 
-def number_of(answer: Answer) -> int:
+def number_of(answer: OpeningOutcome) -> int:
     assert isinstance(answer, Opened), answer
     return answer.number

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from holdfast.app import App
-from holdfast.bookings import Booking, State
-from holdfast.claim import Part
+from holdfast.bookings import Booking, BookingState
+from holdfast.claim import Settlement
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.payment import Ask, Payment
 from holdfast.payments.saga import Step
@@ -61,7 +61,7 @@ async def test_a_hold_that_is_paid_for_is_paying_with_another_fence_and_a_later_
     after = await either_app.bookings.booking(show_id, before.number)
     assert after is not None
     assert started.payment is not None
-    assert (started.outcome, after.state) == ("charge", State.PAYING)
+    assert (started.outcome, after.state) == ("charge", BookingState.PAYING)
     assert after.fence == started.payment.fence > before.fence
     assert 119 < (after.expires_at - before.expires_at).total_seconds() < 121
     assert started.payment.step is Step.CHARGE
@@ -117,7 +117,7 @@ async def test_money_that_came_confirms_with_tickets_books_and_a_fact(either_app
     again = await confirmed(either_app, payment)
 
     postgres = either_app.postgres
-    assert (after.step, after.booking_state) == (Step.PAID, State.CONFIRMED)
+    assert (after.step, after.booking_state) == (Step.PAID, BookingState.CONFIRMED)
     assert again.step is Step.PAID
     tickets = await postgres.fetch("SELECT seat FROM ticket WHERE show_id = $1 ORDER BY seat", show_id)
     assert [row["seat"] for row in tickets] == [3, 4]
@@ -142,7 +142,7 @@ async def test_a_decline_gives_the_hold_its_time_back_and_another_key(either_app
 
     held = await either_app.bookings.booking(show_id, before.number)
     assert held is not None
-    assert (after.step, after.booking_state, after.reason) == (Step.DECLINED, State.HELD, NO.reason)
+    assert (after.step, after.booking_state, after.reason) == (Step.DECLINED, BookingState.HELD, NO.reason)
     assert second.outcome == "charge"
     assert second.payment is not None
     assert (second.payment.attempt, second.payment.key != first.payment.key) == (2, True)
@@ -154,9 +154,9 @@ async def test_time_up_lets_the_seats_go(either_app: App, a_show: Show) -> None:
     payment = await paying(either_app, show_id, 1, 2)
 
     after = await either_app.payments.let_go(payment, is_sure=True)
-    await either_app.holds.tell_map(show_id, Part("let_go", payment.claim))
+    await either_app.holds.update_map(show_id, Settlement("release", payment.claim))
 
-    assert (after.step, after.booking_state) == (Step.EXPIRED, State.EXPIRED)
+    assert (after.step, after.booking_state) == (Step.EXPIRED, BookingState.EXPIRED)
     assert (await paying(either_app, show_id, 1, 2)).step is Step.CHARGE
 
 
@@ -164,7 +164,7 @@ class TestLate:
     async def late(self, app: App, show_id: int) -> Payment:
         payment = await paying(app, show_id, 5, 6)
         gone = await app.payments.let_go(payment, is_sure=False)
-        await app.holds.tell_map(show_id, Part("let_go", payment.claim))
+        await app.holds.update_map(show_id, Settlement("release", payment.claim))
         assert gone.step is Step.WATCH
         late = await confirmed(app, gone)
         assert late.step is Step.LATE
@@ -176,7 +176,7 @@ class TestLate:
 
         after = await app.payments.book_late(late, may_book=True)
 
-        assert (after.step, after.booking_state) == (Step.PAID, State.CONFIRMED)
+        assert (after.step, after.booking_state) == (Step.PAID, BookingState.CONFIRMED)
         owed = await self.account(app, show_id, "owed")
         assert (owed, await self.account(app, show_id, "gateway:sandbox")) == (0, 3000)
 
@@ -189,7 +189,11 @@ class TestLate:
         again = await app.payments.book_late(late, may_book=True)
 
         refunds = await app.postgres.fetch("SELECT * FROM refund WHERE show_id = $1", show_id)
-        assert (after.step, after.booking_state, again.step) == (Step.RETURNED, State.FAILED, Step.RETURNED)
+        assert (after.step, after.booking_state, again.step) == (
+            Step.RETURNED,
+            BookingState.FAILED,
+            Step.RETURNED,
+        )
         assert [(row["why"], row["amount_minor"]) for row in refunds] == [("late", 3000)]
         assert await self.account(app, show_id, "owed") == -3000
         assert (await app.bookings.booking(show_id, rival.number)) == rival
@@ -204,7 +208,7 @@ class TestLate:
         late = await confirmed(app, called_off)
         after = await app.payments.book_late(late, may_book=True)
 
-        assert (after.step, after.booking_state) == (Step.PAID, State.CONFIRMED)
+        assert (after.step, after.booking_state) == (Step.PAID, BookingState.CONFIRMED)
 
     async def account(self, app: App, show_id: int, account: str) -> int:
         sql = "SELECT coalesce(sum(amount_minor), 0)::int FROM journal WHERE show_id = $1 AND account = $2"

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.app import App
-from holdfast.bookings import State
+from holdfast.bookings import BookingState
 from holdfast.holds.errors import PriceChanged
 from holdfast.organisers.jobs import PriceJobs
 from holdfast.organisers.price_rules_store import PriceRulesStore
@@ -210,4 +210,4 @@ class TestRedisAway:
         booking = await app.holds.hold(again)
 
         assert refused.value.details["total_minor"] == 1200
-        assert (booking.state, booking.amount_minor) == (State.HELD, 1200)
+        assert (booking.state, booking.amount_minor) == (BookingState.HELD, 1200)

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from holdfast.app import App, open_app
-from holdfast.bookings import State
-from holdfast.claim import Part
+from holdfast.bookings import BookingState
+from holdfast.claim import Settlement
 from holdfast.config import Config
 from holdfast.payments.differences import Kind
 from holdfast.payments.gateway import GatewayDown
@@ -60,7 +60,7 @@ async def test_money_taken_there_is_booked_here_and_once(app: App, a_show: Show,
             await app.payments.give_back(payment, NO, Step.DECLINED)
         case _:
             await app.payments.let_go(payment, is_sure=end is Step.EXPIRED, due_ms=60_000)
-            await app.holds.tell_map(show_id, Part("let_go", payment.claim))
+            await app.holds.update_map(show_id, Settlement("release", payment.claim))
     await charged(app, payment)
     await older(app, payment)
 
@@ -69,7 +69,7 @@ async def test_money_taken_there_is_booked_here_and_once(app: App, a_show: Show,
 
     booking = await app.bookings.booking(show_id, payment.number)
     assert (left, again) == ({}, {})
-    assert (await step_of(app, payment), booking and booking.state) == (Step.PAID, State.CONFIRMED)
+    assert (await step_of(app, payment), booking and booking.state) == (Step.PAID, BookingState.CONFIRMED)
     sql = "SELECT sum(amount_minor)::int FROM journal WHERE show_id = $1 AND account = 'gateway:sandbox'"
     assert await app.postgres.fetchval(sql, show_id) == 3000
 
@@ -78,7 +78,7 @@ async def test_money_for_seats_that_were_sold_meanwhile_goes_back(app: App, a_sh
     show_id = await a_show()
     payment = await paying(app, show_id, 1)
     await app.payments.let_go(payment, is_sure=True)
-    await app.holds.tell_map(show_id, Part("let_go", payment.claim))
+    await app.holds.update_map(show_id, Settlement("release", payment.claim))
     await hold(app, show_id, an_owner(), 1)
     await charged(app, payment)
     await older(app, payment)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import pytest
 
 from holdfast.app import App, open_app
-from holdfast.bookings import Booking, HoldGone, State, WrongMove
+from holdfast.bookings import Booking, BookingState, HoldGone, WrongMove
 from holdfast.config import Config
 from holdfast.engines.loop import Job
 from holdfast.errors import Refusal
@@ -165,7 +165,7 @@ async def test_a_ticket_is_used_or_given_back_and_never_both(
     async def race(n: int) -> str:
         booking = await bought(app, show_id, n)
         _, was_let_in = await at_about_the_same_time(app.refunds.decide(a_refund(booking)), let_in(booking))
-        is_refunded = (await now_of(app, booking)).state is State.REFUNDED
+        is_refunded = (await now_of(app, booking)).state is BookingState.REFUNDED
         assert was_let_in is not is_refunded
         assert len(await refunds_of(app, booking)) == is_refunded
         return "refunded" if is_refunded else "used"
@@ -196,8 +196,14 @@ async def test_who_pays_and_cancels_at_once_has_the_seats_or_the_money(
     assert set(outcomes) <= {"cancelled", "refunded", "paying", "too late", "gone"}
     for booking in bookings:
         state = (await now_of(app, booking)).state
-        assert (state is State.CONFIRMED) == (await kept_minor(app, booking) == 1500), state
-        assert state in (State.CONFIRMED, State.REFUNDED, State.CANCELLED, State.HELD, State.EXPIRED)
+        assert (state is BookingState.CONFIRMED) == (await kept_minor(app, booking) == 1500), state
+        assert state in (
+            BookingState.CONFIRMED,
+            BookingState.REFUNDED,
+            BookingState.CANCELLED,
+            BookingState.HELD,
+            BookingState.EXPIRED,
+        )
     assert await violations(app, show_id) == []
 
 
@@ -246,8 +252,8 @@ async def test_a_payment_that_meets_the_end_of_its_time_has_the_seats_or_the_mon
 
     for booking in bookings:
         state = (await now_of(app, booking)).state
-        assert (state is State.CONFIRMED) == (await kept_minor(app, booking) == 1500), state
-        assert state in (State.CONFIRMED, State.EXPIRED, State.FAILED, State.HELD)
+        assert (state is BookingState.CONFIRMED) == (await kept_minor(app, booking) == 1500), state
+        assert state in (BookingState.CONFIRMED, BookingState.EXPIRED, BookingState.FAILED, BookingState.HELD)
     assert await violations(app, show_id) == []
 
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from holdfast.app import App, open_app
-from holdfast.bookings import State
+from holdfast.bookings import BookingState
 from holdfast.config import Config
 from holdfast.pricing import Terms
 from holdfast.refunds.refund import RefundState, What, pause_ms
@@ -42,7 +42,7 @@ async def test_a_booking_is_refunded_in_full_and_its_seats_are_on_sale_again(app
     decision = await app.refunds.decide(a_refund(booking))
 
     after = await now_of(app, booking)
-    assert (decision.outcome, after.state) == ("decided", State.REFUNDED)
+    assert (decision.outcome, after.state) == ("decided", BookingState.REFUNDED)
     assert decision.refund is not None
     assert (decision.refund.state, decision.refund.amount_minor) == (RefundState.DONE, 3000)
     assert (await till.moves(booking.number))[-1] == ("refund", "refunded")
@@ -70,7 +70,7 @@ async def test_a_seat_is_given_back_and_the_booking_keeps_the_others(app: App, a
     decision = await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(2,)))
 
     after = await now_of(app, booking)
-    assert (after.state, after.seats, after.amount_minor) == (State.CONFIRMED, (1, 3), 3000)
+    assert (after.state, after.seats, after.amount_minor) == (BookingState.CONFIRMED, (1, 3), 3000)
     assert decision.refund is not None
     assert (decision.refund.seats, decision.refund.amount_minor) == ((2,), 1500)
     assert await till.counted() == 2
@@ -115,7 +115,7 @@ async def test_money_alone_goes_back_until_none_is_left(app: App, a_show: Show) 
         "decided",
         "much",
     ]
-    assert (await now_of(app, booking)).state is State.CONFIRMED
+    assert (await now_of(app, booking)).state is BookingState.CONFIRMED
     assert await account(app, booking.show_id, "gateway:sandbox") == 0
     assert await violations(app, booking.show_id) == []
 
@@ -222,7 +222,7 @@ async def test_a_gateway_that_refuses_leaves_it_to_a_person(app: App, a_show: Sh
 
     refund = decision.refund
     assert refund is not None
-    assert (refund.state, (await now_of(app, booking)).state) == (RefundState.BY_HAND, State.REFUNDED)
+    assert (refund.state, (await now_of(app, booking)).state) == (RefundState.BY_HAND, BookingState.REFUNDED)
     assert (await till.facts(booking.number))[-1] == "refund.by_hand"
     assert await account(app, booking.show_id, "owed") == -1500
     assert await violations(app, booking.show_id) == []

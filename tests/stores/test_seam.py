@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from holdfast.bookings import Booking, HoldGone, State
+from holdfast.bookings import Booking, BookingState, HoldGone
 from holdfast.catalogue.store import store_layout
-from holdfast.claim import Part
+from holdfast.claim import Settlement
 from holdfast.holds import OverLimit, SeatsTaken
 from holdfast.holds.request import booking_page
 from holdfast.layouts import Layout, LayoutBody
@@ -36,7 +36,7 @@ class TestRule1OpenIsAllOrNothing:
         """Redis has forgotten seat 4; a careless insert would keep seat 3 for somebody who was told no."""
         till = await stage.till()
         winner = await hold(stage.app, till.show, an_owner(), 4)
-        await stage.pool(till.show).settle("let_go", winner.claim)
+        await stage.pool(till.show).settle("release", winner.claim)
 
         with pytest.raises(SeatsTaken) as refused:
             await hold(stage.app, till.show, an_owner(), 3, 4)
@@ -80,7 +80,7 @@ class TestRule2DurationsCrossTheSeam:
         till = await stage.till()
         first = await hold(stage.app, till.show, an_owner(), 4)
         await till.lapse(first.number, ago_ms=-300)
-        await stage.pool(till.show).settle("let_go", first.claim)
+        await stage.pool(till.show).settle("release", first.claim)
 
         began = time.monotonic()
         second = await hold(stage.app, till.show, an_owner(), 4)
@@ -94,7 +94,7 @@ class TestRule2DurationsCrossTheSeam:
         till = await stage.till()
         first = await hold(stage.app, till.show, an_owner(), 4)
         await till.lapse(first.number, ago_ms=-5000)
-        await stage.pool(till.show).settle("let_go", first.claim)
+        await stage.pool(till.show).settle("release", first.claim)
 
         with pytest.raises(SeatsTaken):
             await hold(stage.app, till.show, an_owner(), 4)
@@ -112,7 +112,7 @@ class TestRule3AClaimFreesItsOwnSeatsOnly:
 
         with pytest.raises(HoldGone):
             await stage.app.holds.cancel(late)
-        await stage.pool(till.show).settle("let_go", late.claim)
+        await stage.pool(till.show).settle("release", late.claim)
 
         assert await shown(stage.app, till.show) == "AAAAH" + "A" * 15
 
@@ -164,7 +164,7 @@ class TestRule4ExtendTheClaimFirst:
         """Otherwise its seats show as free for as long as it was extended."""
         till = await stage.till()
         booking = await hold(stage.app, till.show, an_owner(), 4)
-        await stage.pool(till.show).settle("let_go", booking.claim)
+        await stage.pool(till.show).settle("release", booking.claim)
 
         await stage.app.holds.extend(booking, 600)
 
@@ -248,7 +248,7 @@ class TestRule10ABlockIsARow:
         await stage.app.seatmap.rebuild(till.show, "test")
         await hold(stage.app, till.show, an_owner(), 5)
 
-        await stage.app.claims.settle_many(till.show, [Part("unblock", block.claim)])
+        await stage.app.claims.settle_many(till.show, [Settlement("unblock", block.claim)])
 
         assert await shown(stage.app, till.show) == "AAAAAH" + "A" * 14
 
@@ -283,7 +283,7 @@ class TestRule12TheFence:
         ledger, late = stage.app.bookings, await till.opened(4)
         change = "UPDATE booking SET fence = nextval('ledger_number'), state = $2 WHERE show_id = $1"
 
-        await till.postgres.execute(change, till.show, State.HELD)
+        await till.postgres.execute(change, till.show, BookingState.HELD)
         assert await ledger.cancel(late, late.owner_id) is None
         assert await ledger.extend(late, ttl_s=600, life_max_s=1800) is None
 
@@ -301,8 +301,8 @@ class TestRule12TheFence:
         (late,) = await payments.confirm_many([Came(first, came, 0, 0)])
         (paid,) = await payments.confirm_many([Came(second, came, 0, 0)])
 
-        assert (late.step, late.booking_state) == (Step.LATE, State.PAYING)
-        assert (paid.step, paid.booking_state) == (Step.PAID, State.CONFIRMED)
+        assert (late.step, late.booking_state) == (Step.LATE, BookingState.PAYING)
+        assert (paid.step, paid.booking_state) == (Step.PAID, BookingState.CONFIRMED)
 
     async def test_the_number_after_a_lost_redis_is_still_a_later_one(self, stage: Stage) -> None:
         """A counter in Redis starts again when Redis does."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.app import open_app
-from holdfast.bookings import State
+from holdfast.bookings import BookingState
 from holdfast.errors import Busy
 from holdfast.holds import OverLimit, SeatsTaken, SoldOut
 from tests.support.own_engines import Stage, hold, shown
@@ -32,7 +32,7 @@ class TestRedisAway:
         named = await hold(stage.app, show, an_owner(), 4)
         chosen = await hold(stage.app, show, an_owner(), best=2)
 
-        assert named.state is State.HELD
+        assert named.state is BookingState.HELD
         assert len(chosen.seats) == 2
         assert 4 not in chosen.seats
 
@@ -91,7 +91,7 @@ class TestRedisAway:
                 with pytest.raises(Busy):
                     await hold(narrow, show, an_owner(), 5)
 
-            assert (await first).state is State.HELD
+            assert (await first).state is BookingState.HELD
 
     @pytest.mark.usefixtures("without_redis")
     async def test_a_request_is_answered_once_here_too(self, stage: Stage) -> None:

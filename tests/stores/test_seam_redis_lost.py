@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from holdfast.bookings import Opened, State
+from holdfast.bookings import BookingState, Opened
 from holdfast.catalogue import OrphanRule
 from holdfast.holds import Ask, Held, Seats, SeatsTaken
-from holdfast.holds.comparison import Difference
+from holdfast.holds.comparison import MapDifference
 from tests.support.own_engines import Stage, claims_of, hold, shown
 from tests.support.show_fixture import Till, an_owner
 from tests.support.wait import until
@@ -67,7 +67,7 @@ class TestRule5ALostMap:
 
         booking = await hold(stage.app, till.show, an_owner(), 4)
 
-        assert booking.state is State.HELD
+        assert booking.state is BookingState.HELD
         assert await shown(stage.app, till.show) == SEAT_4
 
     async def test_a_rebuilt_hold_ends_when_its_row_does(self, stage: Stage) -> None:
@@ -247,7 +247,7 @@ class TestRule7TheComparison:
         """The map was not told: a held seat would show as free until its time is over."""
         till = await stage.till()
         booking = await hold(stage.app, till.show, an_owner(), 4)
-        await stage.pool(till.show).settle("let_go", booking.claim)
+        await stage.pool(till.show).settle("release", booking.claim)
 
         found = await stage.duties(compare_pause_s=0).compare_show(till.show)
 
@@ -273,7 +273,7 @@ class TestRule7TheComparison:
 
         (found,) = await stage.duties(compare_pause_s=0).compare_show(till.show)
 
-        assert found == Difference("seat shown taken", 9, "B")
+        assert found == MapDifference("seat shown taken", 9, "B")
         assert await shown(stage.app, till.show) == SEAT_4
 
     async def test_what_is_on_its_way_is_left_alone(self, stage: Stage) -> None:

@@ -57,7 +57,7 @@ class TestEveryChange:
         await live.follow()
         await pool.settle("commit", claim)
         other = await pool.claim(7)
-        await pool.settle("let_go", other)
+        await pool.settle("release", other)
         await live.follow()
 
         assert first == "snapshot"

@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from holdfast.app import App, asgi_app, open_app
-from holdfast.bookings import State
-from holdfast.claim import Part
+from holdfast.bookings import BookingState
+from holdfast.claim import Settlement
 from holdfast.config import Config
 from holdfast.payments.errors import NoSuchWebhook
 from holdfast.payments.gateway import Answer, BadNotice, Charge
@@ -91,7 +91,10 @@ async def test_one_that_overtakes_us_is_found_by_our_key_and_confirms(either_app
 
     booking = await either_app.bookings.booking(payment.show_id, payment.number)
     assert verdict is Verdict.LOOK
-    assert (await step_of(either_app, payment), booking and booking.state) == (Step.PAID, State.CONFIRMED)
+    assert (await step_of(either_app, payment), booking and booking.state) == (
+        Step.PAID,
+        BookingState.CONFIRMED,
+    )
     assert (await row_of(either_app, letter))["done_at"] is not None
 
 
@@ -233,7 +236,7 @@ class TestAfterTheEnd:
         show_id = await a_show()
         payment = await paying(app, show_id, 1)
         await app.payments.let_go(payment, is_sure=True)
-        await app.holds.tell_map(show_id, Part("let_go", payment.claim))
+        await app.holds.update_map(show_id, Settlement("release", payment.claim))
         await hold(app, show_id, an_owner(), 1)
         letter = a_letter(payment, str((await charged(app, payment)).reference))
 

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 from playwright.async_api import Page
 
 from holdfast.bookings import from_public_id
-from holdfast.claim import Part
+from holdfast.claim import Settlement
 from tests.support.box_office import Office
 
 ANN = ("Ann Otter", "ann@example.org")
@@ -74,4 +74,4 @@ async def is_given_up(house: Office, path: str) -> None:
     payment = await app.payments.latest(*key(path))
     assert payment is not None
     await app.payments.let_go(payment, is_sure=False, due_ms=3_600_000)
-    await app.holds.tell_map(payment.show_id, Part("let_go", payment.claim))
+    await app.holds.update_map(payment.show_id, Settlement("release", payment.claim))

@@ -5,7 +5,17 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from holdfast.claim import Blueprint, Claim, Claimed, Claims, Outcome, Part, PoolMap, Wish, pool_keys
+from holdfast.claim import (
+    Blueprint,
+    Claim,
+    Claimed,
+    ClaimOutcome,
+    ClaimRequest,
+    Claims,
+    PoolMap,
+    Settlement,
+    pool_keys,
+)
 from holdfast.engines.redis import Redis
 
 _pool_ids = count(5_000_000_000)  # far from every show
@@ -38,7 +48,7 @@ class Pool:
         )
         return await self.claims.build(self.pool_id, plan)
 
-    async def ask(self, *units: int, **wish: Any) -> Outcome:
+    async def ask(self, *units: int, **wish: Any) -> ClaimOutcome:
         """Claim these; or, with count=, any so many of `first` to `end`."""
         asked: dict[str, Any] = {
             "claim_id": f"c{next(_claim_ids)}",
@@ -46,7 +56,7 @@ class Pool:
             "life_ms": 60_000,
             "limit": 10,
         }
-        (outcome,) = await self.claims.claim_many(self.pool_id, [Wish(units=units, **(asked | wish))])
+        (outcome,) = await self.claims.claim_many(self.pool_id, [ClaimRequest(units=units, **(asked | wish))])
         return outcome
 
     async def claim(self, *units: int, **wish: Any) -> Claim:
@@ -55,7 +65,7 @@ class Pool:
         return outcome.claim
 
     async def settle(self, what: str, claim: Claim, ms: int = 0) -> None:
-        assert await self.claims.settle_many(self.pool_id, [Part(what, claim, ms)]) is not None
+        assert await self.claims.settle_many(self.pool_id, [Settlement(what, claim, ms)]) is not None
 
     async def map(self) -> PoolMap:
         found = await self.claims.read(self.pool_id, with_claims=True)

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from holdfast.app import App
-from holdfast.bookings import State
+from holdfast.bookings import BookingState
 from holdfast.checkin.passes import NewPass
 from holdfast.checkin.passes_store import Passes
 from holdfast.checkin.store import CheckIn
@@ -80,7 +80,7 @@ class Doorway:
             booking, _ = await self.app.refunds.cancel(await self.till.booking(ticket.number), None)
         except SeatsUsed:
             return False
-        assert booking.state is State.REFUNDED
+        assert booking.state is BookingState.REFUNDED
         return True
 
     async def verdicts(self, ticket: IssuedTicket) -> list[Verdict]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.app import App
 from holdfast.audit import audit
-from holdfast.bookings import Answer, Booking, Bookings, Opened, Opening
+from holdfast.bookings import Booking, Bookings, Opened, Opening, OpeningOutcome
 from holdfast.engines.postgres import Postgres
 from tests.support import shows as cast
 
@@ -55,11 +55,13 @@ class Till:
         )
         return replace(opening, **other)
 
-    async def open_many(self, openings: Sequence[Opening], ledger: Bookings | None = None) -> list[Answer]:
+    async def open_many(
+        self, openings: Sequence[Opening], ledger: Bookings | None = None
+    ) -> list[OpeningOutcome]:
         now = time.monotonic()
         return await (ledger or self.ledger).open_many([replace(o, claimed_at_s=now) for o in openings])
 
-    async def open(self, *seats: int, **other: Any) -> Answer:
+    async def open(self, *seats: int, **other: Any) -> OpeningOutcome:
         (answer,) = await self.open_many([self.opening(*seats, **other)])
         return answer
 

@@ -67,7 +67,7 @@ async def changing(app: App, show_id: int, *, a_second: float, seconds: float) -
         due += 2 / a_second
         await asyncio.sleep(max(0.0, due - 1 / a_second - time.monotonic()))
         asked_at[version] = time.monotonic()
-        await pool.settle("let_go", claim)
+        await pool.settle("release", claim)
         await asyncio.sleep(max(0.0, due - time.monotonic()))
     assert (await version_and_map(app, show_id))[0] == version, "somebody else changed the map"
     return asked_at

@@ -13,7 +13,7 @@ from holdfast.claim import Claims, PoolMap
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.holds import Difference, differences
+from holdfast.holds import MapDifference, differences
 from holdfast.payments import Gateway
 
 Q = Queries("holdfast.audit")
@@ -80,7 +80,7 @@ async def _map_violations(postgres: Postgres, ledger: Bookings, claims: Claims) 
     ]
 
 
-async def _differences(show_id: int, ledger: Bookings, claims: Claims) -> set[Difference]:
+async def _differences(show_id: int, ledger: Bookings, claims: Claims) -> set[MapDifference]:
     pool = await claims.read(show_id, with_claims=True)
     if not isinstance(pool, PoolMap):
         return set()

@@ -18,7 +18,7 @@ from holdfast.bookings.errors import NoSuchBooking, WrongMove
 from holdfast.claim import Claim
 
 
-class State(StrEnum):
+class BookingState(StrEnum):
     HELD = "held"  # seats are ours until expires_at
     PAYING = "paying"  # a charge is under way; seats are ours until it is settled
     CONFIRMED = "confirmed"  # paid for, or nothing to pay
@@ -29,7 +29,7 @@ class State(StrEnum):
     BLOCKED = "blocked"  # kept back by an organiser
 
 
-class Move(StrEnum):
+class BookingMove(StrEnum):
     PAY = "pay"
     DECLINE = "decline"
     CONFIRM = "confirm"
@@ -40,25 +40,28 @@ class Move(StrEnum):
     UNBLOCK = "unblock"
 
 
-MOVES: dict[tuple[State, Move], State] = {
-    (State.HELD, Move.PAY): State.PAYING,
-    (State.HELD, Move.EXPIRE): State.EXPIRED,
-    (State.HELD, Move.CANCEL): State.CANCELLED,
-    (State.HELD, Move.CONFIRM): State.CONFIRMED,  # nothing to pay
-    (State.PAYING, Move.DECLINE): State.HELD,
-    (State.PAYING, Move.CONFIRM): State.CONFIRMED,
-    (State.PAYING, Move.EXPIRE): State.EXPIRED,
-    (State.EXPIRED, Move.CONFIRM): State.CONFIRMED,  # paid late, and every seat was still free
-    (State.EXPIRED, Move.FAIL): State.FAILED,
-    (State.CONFIRMED, Move.REFUND): State.REFUNDED,
-    (State.BLOCKED, Move.UNBLOCK): State.CANCELLED,
+MOVES: dict[tuple[BookingState, BookingMove], BookingState] = {
+    (BookingState.HELD, BookingMove.PAY): BookingState.PAYING,
+    (BookingState.HELD, BookingMove.EXPIRE): BookingState.EXPIRED,
+    (BookingState.HELD, BookingMove.CANCEL): BookingState.CANCELLED,
+    (BookingState.HELD, BookingMove.CONFIRM): BookingState.CONFIRMED,  # nothing to pay
+    (BookingState.PAYING, BookingMove.DECLINE): BookingState.HELD,
+    (BookingState.PAYING, BookingMove.CONFIRM): BookingState.CONFIRMED,
+    (BookingState.PAYING, BookingMove.EXPIRE): BookingState.EXPIRED,
+    (
+        BookingState.EXPIRED,
+        BookingMove.CONFIRM,
+    ): BookingState.CONFIRMED,  # paid late, and every seat was still free
+    (BookingState.EXPIRED, BookingMove.FAIL): BookingState.FAILED,
+    (BookingState.CONFIRMED, BookingMove.REFUND): BookingState.REFUNDED,
+    (BookingState.BLOCKED, BookingMove.UNBLOCK): BookingState.CANCELLED,
 }
 
 # A row in taken_seat exists exactly for these: migrations/0004_bookings.sql.
-TAKES_SEATS = {State.HELD, State.PAYING, State.CONFIRMED, State.BLOCKED}
+TAKES_SEATS = {BookingState.HELD, BookingState.PAYING, BookingState.CONFIRMED, BookingState.BLOCKED}
 
 
-def after(state: State, move: Move) -> State:
+def after(state: BookingState, move: BookingMove) -> BookingState:
     try:
         return MOVES[state, move]
     except KeyError:
@@ -70,7 +73,7 @@ class Booking(Struct, frozen=True, gc=False):
     number: int
     owner_id: int
     fence: int
-    state: State
+    state: BookingState
     request_id: str
     body_hash: int
     claim_id: str

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from holdfast.bookings.booking import Booking, State
+from holdfast.bookings.booking import Booking, BookingState
 from holdfast.claim import Claim
 
 
@@ -34,36 +34,36 @@ class Rival(Struct, frozen=True, gc=False):
 
     seat: int
     claim: Claim
-    state: State
+    state: BookingState
     left_ms: int
 
 
 class Opened(Struct, frozen=True, gc=False):
     number: int
-    state: State
+    state: BookingState
     epoch: int
     opened_at: datetime
     expires_at: datetime
     first: Booking | None = None  # where this is not the first try
 
 
-class Same(Struct, frozen=True, gc=False):
+class AlreadyOpened(Struct, frozen=True, gc=False):
     """This request was answered before, with this booking."""
 
     booking: Booking
 
 
-class Lost(Struct, frozen=True, gc=False):
+class SeatsLost(Struct, frozen=True, gc=False):
     rivals: tuple[Rival, ...]
 
 
-class Refused(Struct, frozen=True, gc=False):
+class OpeningRefused(Struct, frozen=True, gc=False):
     """`why`: limit · closed · stale (the catalogue has moved on) · unmarked (mark the sale first)."""
 
     why: str
 
 
-Answer = Opened | Same | Lost | Refused
+OpeningOutcome = Opened | AlreadyOpened | SeatsLost | OpeningRefused
 
 
 class Asked(Struct, frozen=True, gc=False):

@@ -3,11 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.bookings.booking import State
+from holdfast.bookings.booking import BookingState
 from holdfast.claim import Claim
 
 FREE, HELD, BOOKED, BLOCKED = b"AHBX"
-LETTER = {State.HELD: HELD, State.PAYING: HELD, State.CONFIRMED: BOOKED, State.BLOCKED: BLOCKED}
+LETTER = {
+    BookingState.HELD: HELD,
+    BookingState.PAYING: HELD,
+    BookingState.CONFIRMED: BOOKED,
+    BookingState.BLOCKED: BLOCKED,
+}
 
 VERSIONS_AN_EPOCH = 10**9  # version = epoch · 10⁹ + n: it never goes back
 
@@ -25,13 +30,13 @@ class LiveBooking:
 
     number: int
     claim: Claim
-    state: State
+    state: BookingState
     counts: bool
     left_ms: int
 
     @property
     def has_lapsed(self) -> bool:
-        return self.state is State.HELD and self.left_ms <= 0
+        return self.state is BookingState.HELD and self.left_ms <= 0
 
 
 def letters(seat_count: int, bookings: Iterable[LiveBooking]) -> bytes:

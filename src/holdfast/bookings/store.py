@@ -10,8 +10,17 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from holdfast.bookings.booking import Booking, State
-from holdfast.bookings.opening import Answer, Lost, Opened, Opening, Refused, Rival, Same, asked
+from holdfast.bookings.booking import Booking, BookingState
+from holdfast.bookings.opening import (
+    AlreadyOpened,
+    Opened,
+    Opening,
+    OpeningOutcome,
+    OpeningRefused,
+    Rival,
+    SeatsLost,
+    asked,
+)
 from holdfast.bookings.sale import LETTER, LiveBooking, Sale
 from holdfast.claim import Claim
 from holdfast.engines.batch import Batcher
@@ -24,7 +33,7 @@ from holdfast.errors import Busy
 
 Q = Queries("holdfast.bookings")
 
-STATES = {state.value: state for state in State}
+STATES = {state.value: state for state in BookingState}
 TRIES_MAX = 4  # of a batch that met a deadlock or a lock time-out; nothing of it was committed
 UNKNOWN_PATIENCE_S = 4.0  # how long we go on asking what became of a batch whose answer was lost
 
@@ -34,14 +43,14 @@ class Bookings:
 
     def __init__(self, postgres: Postgres, *, batch_max: int, waiting_max: int) -> None:
         self._postgres = postgres
-        self.open: Batcher[Opening, Answer] = Batcher(
+        self.open: Batcher[Opening, OpeningOutcome] = Batcher(
             self.open_many, batch_max=batch_max, waiting_max=waiting_max
         )
         self._look: Batcher[tuple[int, int], Booking | None] = Batcher(
             self.booking_many, batch_max=batch_max, waiting_max=waiting_max
         )
 
-    async def open_many(self, openings: Sequence[Opening]) -> list[Answer]:
+    async def open_many(self, openings: Sequence[Opening]) -> list[OpeningOutcome]:
         """All seats or none for each; every answer is durable before it is given.
 
         A lost answer is asked for again with the same request ids: what was committed then is found, and not
@@ -58,7 +67,7 @@ class Bookings:
                     raise EngineDown("ledger", unknown=unknown) from down
                 await asyncio.sleep(0.1)
 
-    async def _open_once(self, openings: Sequence[Opening]) -> list[Answer]:
+    async def _open_once(self, openings: Sequence[Opening]) -> list[OpeningOutcome]:
         began = time.perf_counter()
         for attempt in range(TRIES_MAX):
             try:
@@ -78,10 +87,10 @@ class Bookings:
         metrics.observe("open_batch_size", len(openings))
         metrics.observe("open_batch_seconds", time.perf_counter() - began)
         outcomes, numbers, epochs, opened_at, details = row
-        answers: list[Answer] = [
+        answers: list[OpeningOutcome] = [
             Opened(number, STATES[outcome], epoch, opened_at, opened_at + timedelta(milliseconds=left_ms))
             if number is not None
-            else Refused(outcome)
+            else OpeningRefused(outcome)
             for outcome, number, epoch, left_ms in zip(outcomes, numbers, epochs, sent.left_ms, strict=True)
         ]
         if None in numbers:
@@ -93,17 +102,17 @@ class Bookings:
 
     async def _not_opened(
         self, opening: Opening, outcome: str, epoch: int, rivals: tuple[Rival, ...]
-    ) -> Answer:
+    ) -> OpeningOutcome:
         match outcome:
             case "same":
                 return await self._same(opening, epoch)
             case "taken":
-                return Lost(rivals)
+                return SeatsLost(rivals)
             case "limit" | "closed" | "stale" | "unmarked" as why:
-                return Refused(why)
+                return OpeningRefused(why)
         raise AssertionError(f"open_holds answered {outcome}")
 
-    async def _same(self, opening: Opening, epoch: int) -> Answer:
+    async def _same(self, opening: Opening, epoch: int) -> OpeningOutcome:
         row = await self._postgres.fetchrow(
             Q.booking_of_request, opening.owner_id, opening.show_id, opening.request_id
         )
@@ -111,14 +120,14 @@ class Bookings:
             return (await self._open_once([opening]))[0]
         booking = _booking(row)
         if row["has_lapsed"]:  # not swept yet, but nobody's any more
-            booking = msgspec.structs.replace(booking, state=State.EXPIRED)
+            booking = msgspec.structs.replace(booking, state=BookingState.EXPIRED)
         if booking.body_hash != opening.body_hash:
-            return Refused("key_reused")
-        if booking.state in (State.HELD, State.CONFIRMED) and booking.seats == opening.seats:
+            return OpeningRefused("key_reused")
+        if booking.state in (BookingState.HELD, BookingState.CONFIRMED) and booking.seats == opening.seats:
             # Our own first try, whose answer was lost, or a twin of it: the same claim stands behind both.
             times = (booking.opened_at, booking.expires_at)
             return Opened(booking.number, booking.state, epoch, *times, first=booking)
-        return Same(booking)
+        return AlreadyOpened(booking)
 
     async def booking(self, show_id: int, number: int) -> Booking | None:
         return await self._look((show_id, number))
@@ -138,9 +147,9 @@ class Bookings:
             _booking(row) for row in await self._postgres.fetch(Q.bookings_of_owner, owner_id, before, limit)
         ]
 
-    async def seats_of(self, owner_id: int, show_id: int) -> list[tuple[int, State]]:
+    async def seats_of(self, owner_id: int, show_id: int) -> list[tuple[int, BookingState]]:
         rows = await self._postgres.fetch(Q.seats_of_owner, owner_id, show_id)
-        return sorted((seat, State(row["state"])) for row in rows for seat in row["seats"])
+        return sorted((seat, BookingState(row["state"])) for row in rows for seat in row["seats"])
 
     async def cancel(self, booking: Booking, actor_id: int) -> Booking | None:
         """None: it is not in that state any more, or its fence has moved on."""
@@ -204,7 +213,7 @@ class Bookings:
         """Seats that are not free, by letter of the map; every show asked for is in the answer."""
         counts: dict[int, dict[str, int]] = {show_id: {"H": 0, "B": 0, "X": 0} for show_id in show_ids}
         for row in await self._postgres.fetch(Q.counts, list(show_ids)):
-            counts[row["show_id"]][chr(LETTER[State(row["state"])])] += row["seats"]
+            counts[row["show_id"]][chr(LETTER[BookingState(row["state"])])] += row["seats"]
         return counts
 
     async def shows_with_moves(self, since_s: float, limit: int) -> list[int]:
@@ -223,7 +232,7 @@ def _booking(row: Any) -> Booking:
         row["number"],
         row["owner_id"],
         row["fence"],
-        State(row["state"]),
+        BookingState(row["state"]),
         row["request_id"],
         row["body_hash"],
         row["claim_id"],
@@ -241,7 +250,7 @@ def _booking(row: Any) -> Booking:
 
 def live_booking(row: Any) -> LiveBooking:
     claim = Claim(row["claim_id"], row["owner_id"], tuple(row["seats"]))
-    return LiveBooking(row["number"], claim, State(row["state"]), row["counts"], row["left_ms"])
+    return LiveBooking(row["number"], claim, BookingState(row["state"]), row["counts"], row["left_ms"])
 
 
 def _forgotten(openings: Sequence[Opening], outcomes: Sequence[str]) -> set[str]:
@@ -257,6 +266,6 @@ def _rivals(details: str | None, forgotten: set[str]) -> dict[int, tuple[Rival, 
         if one["claim_id"] is None or one["claim_id"] in forgotten:
             continue  # it came free while we looked
         claim = Claim(one["claim_id"], one["owner_id"], tuple(one["seats"]))
-        rival = Rival(one["seat"], claim, State(one["state"]), one["left_ms"])
+        rival = Rival(one["seat"], claim, BookingState(one["state"]), one["left_ms"])
         found[one["ord"]] = (*found.get(one["ord"], ()), rival)
     return found

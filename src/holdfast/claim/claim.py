@@ -26,7 +26,7 @@ class Claim(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ClaimRequest:
     """These units; or, if there are none, any `count` between `first` and `end`."""
 
     claim_id: str  # the same id gives the same claim
@@ -46,35 +46,35 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class UnitsTaken:
     units: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class OverLimit:
+class LimitReached:
     has: int
 
 
 @dataclass(frozen=True, slots=True)
-class Few:
+class NotEnoughUnits:
     free: int
 
 
 @dataclass(frozen=True, slots=True)
-class Shut:
+class PoolClosed:
     """The pool is not open at this moment."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unbuilt:
+class MapMissing:
     """The map is missing, or was written for another server: build it from the durable store first."""
 
 
-Outcome = Claimed | Taken | OverLimit | Few | Shut | Unbuilt
+ClaimOutcome = Claimed | UnitsTaken | LimitReached | NotEnoughUnits | PoolClosed | MapMissing
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Settlement:
     """What becomes of one claim; `what` is a word of settle.lua."""
 
     what: str

@@ -35,7 +35,7 @@ local function count(owner, by)
   if redis.call("HINCRBY", owners_key, owner, by) <= 0 then redis.call("HDEL", owners_key, owner) end
 end
 
-local function let_go(claim)
+local function release(claim)
   if redis.call("ZREM", ends_key, claim) == 0 then return false end
   local owner, units = parts(claim)
   put(units, "A")
@@ -45,7 +45,7 @@ local function let_go(claim)
 end
 
 local function lapse()
-  for _, claim in ipairs(redis.call("ZRANGEBYSCORE", ends_key, "-inf", now_ms)) do let_go(claim) end
+  for _, claim in ipairs(redis.call("ZRANGEBYSCORE", ends_key, "-inf", now_ms)) do release(claim) end
 end
 
 -- The units of these that are not free.

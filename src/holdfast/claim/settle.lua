@@ -6,7 +6,7 @@
 -- KEYS[4] meta:{pool}     hash
 -- KEYS[5] changes:{pool}  stream
 -- ARGV    run id, msgpack of {{what, claim, ms}, …}; a claim is "id|owner|unit,unit,…"
---         "let_go"   its units are free again, if the claim is still there
+--         "release"   its units are free again, if the claim is still there
 --         "commit"   its units are committed, whether the claim is still there or not: the ledger said so
 --         "extend"   it ends `ms` from now, if it is still there; 0: it does not end (pinned)
 --         "adopt"    the ledger has a live row for it: written into the map, to end `ms` from now
@@ -30,7 +30,7 @@ local function clear(units)
   for _, other in ipairs(redis.call("ZRANGE", ends_key, 0, -1)) do
     local _, theirs = parts(other)
     for _, unit in ipairs(theirs) do
-      if on[unit] then let_go(other) break end
+      if on[unit] then release(other) break end
     end
   end
 end
@@ -38,7 +38,7 @@ end
 local function settle(what, claim, ms)
   local owner, units = parts(claim)
   local id = string.match(claim, "^[^|]*")
-  if what == "let_go" then return let_go(claim) end
+  if what == "release" then return release(claim) end
   if what == "extend" then
     if not redis.call("ZSCORE", ends_key, claim) then return false end
     redis.call("ZADD", ends_key, "XX", ms == 0 and "+inf" or now_ms + ms, claim)
@@ -46,7 +46,7 @@ local function settle(what, claim, ms)
   end
   local known = redis.call("HGET", owners_key, "#" .. id) == claim
   if what == "unblock" or what == "free" then
-    if let_go(claim) then return true end
+    if release(claim) then return true end
     -- Who removes the entry frees the units: a late word about a map that was written anew finds none.
     if not known then return false end
     redis.call("HDEL", owners_key, "#" .. id)

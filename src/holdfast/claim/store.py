@@ -9,15 +9,15 @@ from holdfast.claim.claim import (
     Blueprint,
     Claim,
     Claimed,
-    Few,
-    Outcome,
-    OverLimit,
-    Part,
+    ClaimOutcome,
+    ClaimRequest,
+    LimitReached,
+    MapMissing,
+    NotEnoughUnits,
+    PoolClosed,
     PoolMap,
-    Shut,
-    Taken,
-    Unbuilt,
-    Wish,
+    Settlement,
+    UnitsTaken,
 )
 from holdfast.engines.lua import Script
 from holdfast.engines.redis import Redis
@@ -38,16 +38,16 @@ class Claims:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    async def claim_many(self, pool_id: int, wishes: Sequence[Wish]) -> list[Outcome]:
+    async def claim_many(self, pool_id: int, wishes: Sequence[ClaimRequest]) -> list[ClaimOutcome]:
         async with self._redis.lease() as link:
             packed = pack([_arguments(wish) for wish in wishes])
             reply = await link.script(CLAIM, pool_keys(pool_id), (link.run_id, packed))
         if reply == b"unbuilt":
-            return [Unbuilt()] * len(wishes)
+            return [MapMissing()] * len(wishes)
         epoch, _, outcomes = unpack(reply)
         return [_outcome(wish, epoch, one) for wish, one in zip(wishes, outcomes, strict=True)]
 
-    async def settle_many(self, pool_id: int, parts: Sequence[Part]) -> int | None:
+    async def settle_many(self, pool_id: int, parts: Sequence[Settlement]) -> int | None:
         """The epoch of the map they were settled in, or None: there is no map to settle them in."""
         async with self._redis.lease() as link:
             packed = pack([(part.what, str(part.claim), part.ms) for part in parts])
@@ -93,21 +93,21 @@ def pool_keys(pool_id: int) -> list[str]:
     return [f"{name}:{{{pool_id}}}" for name in ("units", "ends", "owners", "meta", "changes")]
 
 
-def _arguments(wish: Wish) -> tuple[object, ...]:
+def _arguments(wish: ClaimRequest) -> tuple[object, ...]:
     units = sorted(set(wish.units))  # in order and each once, as the scripts take them to be
     return wish.claim_id, wish.owner, wish.life_ms, wish.limit, units, wish.first, wish.end, wish.count
 
 
-def _outcome(wish: Wish, epoch: int, reply: list[Any]) -> Outcome:
+def _outcome(wish: ClaimRequest, epoch: int, reply: list[Any]) -> ClaimOutcome:
     match reply:
         case ["claimed", units]:
             return Claimed(Claim(wish.claim_id, wish.owner, tuple(units)), epoch)
         case ["taken", units]:
-            return Taken(tuple(units))
+            return UnitsTaken(tuple(units))
         case ["limit", has]:
-            return OverLimit(has)
+            return LimitReached(has)
         case ["few", free]:
-            return Few(free)
+            return NotEnoughUnits(free)
         case ["shut"]:
-            return Shut()
+            return PoolClosed()
     raise AssertionError(f"claim.lua answered {reply!r}")

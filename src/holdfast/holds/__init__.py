@@ -1,7 +1,7 @@
 """Who has which seats, for how long: decided in Redis (R9–R14)."""
 
 from holdfast.holds.choice import Want, best
-from holdfast.holds.comparison import Difference, differences
+from holdfast.holds.comparison import MapDifference, differences
 from holdfast.holds.errors import (
     ExtensionCap,
     LeavesOrphan,
@@ -51,7 +51,6 @@ __all__ = [
     "Best",
     "BestBody",
     "BookingPage",
-    "Difference",
     "ExtensionCap",
     "Few",
     "Held",
@@ -61,6 +60,7 @@ __all__ = [
     "HoldService",
     "LeavesOrphan",
     "Limit",
+    "MapDifference",
     "NotOnSale",
     "Orphan",
     "Outcome",

@@ -48,7 +48,7 @@ _numbers = count(1)
 routes = RouteTable(tag="sale", role=Role.FAN)
 
 
-class BookingsAsked(Struct, forbid_unknown_fields=True, frozen=True):
+class BookingsQuery(Struct, forbid_unknown_fields=True, frozen=True):
     before: Annotated[str, Meta(max_length=40)] = ""  # `next` of the page before
     size: Annotated[int, Meta(ge=1, le=PAGE_MAX)] = 20
 
@@ -58,7 +58,7 @@ class BookingList(Struct, frozen=True):
     next: str | None  # ask for `before` this to go on; null: that was all
 
 
-class Nothing(Struct, forbid_unknown_fields=True, frozen=True):
+class ExtendBody(Struct, forbid_unknown_fields=True, frozen=True):
     """No fields."""
 
 
@@ -110,11 +110,11 @@ async def hold_seats(request: Request) -> Response:
     return answer(201, booking_page(booking, show, await app.catalogue.terms(show, booking.revision)))
 
 
-@routes.get("/bookings", query=BookingsAsked, answers={200: BookingList}, refusals=(NoSuchBooking,))
+@routes.get("/bookings", query=BookingsQuery, answers={200: BookingList}, refusals=(NoSuchBooking,))
 async def list_bookings(request: Request) -> Response:
     """My bookings, newest first."""
     app, caller = get_app(request), get_caller(request)
-    asked = query(BookingsAsked, request)
+    asked = query(BookingsQuery, request)
     before = from_public_id(asked.before)[1] if asked.before else NUMBER_MAX
     found = await app.bookings.bookings_of(caller.account_id, before=before, limit=asked.size + 1)
     refunds = await app.refunds.shown_many(found[: asked.size])
@@ -149,7 +149,7 @@ async def extend_booking(request: Request) -> Response:
     """
     app = get_app(request)
     if raw := await request.body():
-        read(Nothing, raw)
+        read(ExtendBody, raw)
     booking = await own_booking(request)
     show = await app.catalogue.show_on_sale(booking.show_id)
     extended = await app.holds.extend(booking, show.hold_ttl_s)

@@ -47,7 +47,7 @@ class Want:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SeatChoice:
     seats: tuple[int, ...]
     together: bool
     why: str  # "nearest the stage, side by side, no single seat left"
@@ -70,15 +70,15 @@ class Window:
         return not (self.spare or self.single or self.restricted or self.inner)
 
 
-def best(layout: Layout, states: bytes, want: Want) -> Choice | None:
+def best(layout: Layout, states: bytes, want: Want) -> SeatChoice | None:
     found = _best_window(layout, states, want)
     if found is not None:
         seats = tuple(range(found.start, found.start + want.count))
-        return Choice(seats, True, why(layout, want, seats, leaves_single=found.single))
+        return SeatChoice(seats, True, why(layout, want, seats, leaves_single=found.single))
     return None if want.together else _split(layout, states, want)
 
 
-def _split(layout: Layout, states: bytes, want: Want) -> Choice | None:
+def _split(layout: Layout, states: bytes, want: Want) -> SeatChoice | None:
     letters, seats, rest, size = bytearray(states), list[int](), want, want.count - 1
     single = False
     while rest.count and size:
@@ -91,7 +91,7 @@ def _split(layout: Layout, states: bytes, want: Want) -> Choice | None:
         single = single or found.single
         if rest.count == size:
             chosen = tuple(sorted(seats))
-            return Choice(chosen, False, why(layout, want, chosen, leaves_single=single))
+            return SeatChoice(chosen, False, why(layout, want, chosen, leaves_single=single))
         left = rest.count - size
         # Wheelchair spaces come in ones and twos: what follows the first group may be larger than it.
         size = left if rest.accessible else min(size, left)

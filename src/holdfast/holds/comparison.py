@@ -7,14 +7,14 @@ row. Everything else that differs for longer than a moment is a fault, and is se
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.bookings import LETTER, LiveBooking, State
+from holdfast.bookings import LETTER, BookingState, LiveBooking
 from holdfast.claim import Claim, PoolMap
 
 AVAILABLE, HELD = ord("A"), ord("H")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class MapDifference:
     kind: str  # claim without a row · row without a claim · booked seat not shown · seat shown taken
     seat: int
     who: str
@@ -23,31 +23,31 @@ class Difference:
         return f"{self.kind}: seat {self.seat} ({self.who})"
 
 
-def differences(pool: PoolMap, live: Iterable[LiveBooking]) -> list[Difference]:
+def differences(pool: PoolMap, live: Iterable[LiveBooking]) -> list[MapDifference]:
     claims = set(pool.claims or ())
-    found: list[Difference] = []
+    found: list[MapDifference] = []
     covered: set[int] = set()
     for booking in live:
         name = str(booking.claim)
-        is_claim = booking.state in (State.HELD, State.PAYING)
+        is_claim = booking.state in (BookingState.HELD, BookingState.PAYING)
         if booking.has_lapsed or booking.state not in LETTER:  # the latter: the ledger contradicts itself
             claims.discard(name)
             covered.update(booking.claim.units)
             continue
         if is_claim and name not in claims:
-            found.append(Difference("row without a claim", booking.claim.units[0], name))
+            found.append(MapDifference("row without a claim", booking.claim.units[0], name))
         claims.discard(name)
         for seat in booking.claim.units:
             covered.add(seat)
             # By slice: a map from before the layout grew has no letter there.
             if pool.units[seat : seat + 1] != bytes([LETTER[booking.state]]):
-                found.append(Difference("booked seat not shown", seat, name))
+                found.append(MapDifference("booked seat not shown", seat, name))
     for name in claims:
         claim = Claim.parse(name)
-        found.append(Difference("claim without a row", claim.units[0], name))
+        found.append(MapDifference("claim without a row", claim.units[0], name))
         covered.update(claim.units)
     found += [
-        Difference("seat shown taken", seat, chr(letter))
+        MapDifference("seat shown taken", seat, chr(letter))
         for seat, letter in enumerate(pool.units)
         if letter != AVAILABLE and seat not in covered
     ]

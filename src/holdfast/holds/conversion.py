@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from holdfast.bookings import Booking, HoldGone, Opened, Opening, Rival, State
+from holdfast.bookings import Booking, BookingState, HoldGone, Opened, Opening, Rival
 from holdfast.catalogue import ShowOnSale
-from holdfast.claim import Claim, Part
+from holdfast.claim import Claim, Settlement
 from holdfast.holds.choice import Want, why
 from holdfast.holds.errors import NotOnSale, PriceChanged
 from holdfast.holds.outcome import Again, Best, Held, Places, Seats
@@ -66,23 +66,23 @@ def booking_of(opening: Opening, opened: Opened) -> Booking:
         note=opening.note,
         opened_at=opened.opened_at,
         expires_at=opened.expires_at,
-        confirmed_at=opened.opened_at if opened.state is State.CONFIRMED else None,
+        confirmed_at=opened.opened_at if opened.state is BookingState.CONFIRMED else None,
         revision=opening.revision,
     )
 
 
 def first_answer(booking: Booking) -> Booking:
     """The same key again: the booking of the first time, if there still is one to give."""
-    if booking.state in (State.EXPIRED, State.CANCELLED, State.FAILED):
+    if booking.state in (BookingState.EXPIRED, BookingState.CANCELLED, BookingState.FAILED):
         raise HoldGone(state=booking.state, detail="Use a new Idempotency-Key to hold seats again.")
     return booking
 
 
-def corrections(rivals: Iterable[Rival]) -> list[Part]:
+def corrections(rivals: Iterable[Rival]) -> list[Settlement]:
     """The map did not know of these: written into it as the ledger has them, each once."""
     found = {rival.claim: rival for rival in rivals}
-    words = {State.CONFIRMED: "commit", State.BLOCKED: "block"}
-    return [Part(words.get(r.state, "adopt"), claim, max(1, r.left_ms)) for claim, r in found.items()]
+    words = {BookingState.CONFIRMED: "commit", BookingState.BLOCKED: "block"}
+    return [Settlement(words.get(r.state, "adopt"), claim, max(1, r.left_ms)) for claim, r in found.items()]
 
 
 def not_on_sale(order: HoldRequest) -> NotOnSale:

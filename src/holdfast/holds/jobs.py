@@ -12,7 +12,7 @@ from holdfast.claim import Claims, PoolMap
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
-from holdfast.holds.comparison import Difference, differences
+from holdfast.holds.comparison import MapDifference, differences
 from holdfast.seatmap import SeatMap
 
 log = structlog.get_logger(__name__)
@@ -27,7 +27,7 @@ class SaleDuties:
         self._claims = claims
         self._seatmap = seatmap
         self._config = config
-        self._seen: dict[tuple[int, Difference], float] = {}
+        self._seen: dict[tuple[int, MapDifference], float] = {}
 
     async def sweep(self) -> int:
         """Close bookings whose time has passed.
@@ -62,7 +62,7 @@ class SaleDuties:
             await self.compare_show(show_id)
         return 0
 
-    async def compare_show(self, show_id: int) -> list[Difference]:
+    async def compare_show(self, show_id: int) -> list[MapDifference]:
         """What differed now and at the comparison before: anything younger may still be on its way."""
         try:
             found = await self._claims.read(show_id, with_claims=True)

@@ -8,7 +8,7 @@ asked for the best, gets the next best.
 import asyncio
 import time
 
-from holdfast.bookings import Answer, Bookings, Lost, Opening, Refused
+from holdfast.bookings import Bookings, Opening, OpeningOutcome, OpeningRefused, SeatsLost
 from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy
 from holdfast.holds.choice import Want, best
@@ -22,14 +22,14 @@ from holdfast.seatmap import SeatMap, Snapshot
 TRIES_MAX = 5
 
 
-class ByLedger:
+class LedgerOnlyHolds:
     def __init__(self, ledger: Bookings, seatmap: SeatMap, *, at_once_max: int) -> None:
         self._ledger = ledger
         self._seatmap = seatmap
         self._at_once_max = at_once_max
         self._under_way = 0
 
-    async def open(self, order: HoldRequest) -> tuple[Opening, Answer]:
+    async def open(self, order: HoldRequest) -> tuple[Opening, OpeningOutcome]:
         if self._under_way >= self._at_once_max:
             metrics.add("ledger_only_total", outcome="busy")
             raise Busy(retry_after_s=1)
@@ -39,7 +39,7 @@ class ByLedger:
         finally:
             self._under_way -= 1
 
-    async def _open(self, order: HoldRequest) -> tuple[Opening, Answer]:
+    async def _open(self, order: HoldRequest) -> tuple[Opening, OpeningOutcome]:
         """Best available tries the next best when somebody was faster; named seats are tried once."""
         taken: set[int] = set()
         for _ in range(TRIES_MAX):
@@ -47,12 +47,12 @@ class ByLedger:
             held = chosen(order, snapshot, taken)
             opening = opening_of(order, held, time.monotonic(), by_ledger=True)
             if is_repriced(order, opening):
-                return opening, Refused("repriced")
+                return opening, OpeningRefused("repriced")
             (answer,) = await self._ledger.open_many([opening])
-            if isinstance(answer, Refused) and answer.why == "unmarked":
+            if isinstance(answer, OpeningRefused) and answer.why == "unmarked":
                 await self._ledger.mark(order.show.show_id)
                 continue
-            if isinstance(answer, Lost) and not isinstance(order.what, Seats):
+            if isinstance(answer, SeatsLost) and not isinstance(order.what, Seats):
                 taken |= {rival.seat for rival in answer.rivals}
                 await asyncio.sleep(0)
                 continue

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from holdfast.bookings import Booking, State, public_id, reference
+from holdfast.bookings import Booking, BookingState, public_id, reference
 from holdfast.catalogue import OrphanRule, ShowOnSale
 from holdfast.errors import Invalid
 from holdfast.holds.outcome import Best, Places, Seats, What, runs_of
@@ -73,7 +73,7 @@ class BookingPage(Struct, frozen=True, kw_only=True):
     booking_id: str
     reference: str
     show_id: int
-    state: State
+    state: BookingState
     seats: list[SeatPage]
     amount: int  # minor units of the currency, all-in; it is base, fee and tax together
     base_minor: int
@@ -192,7 +192,7 @@ def booking_page(
         warning=ORPHAN_WARNING if better else None,
         better=[labels[seat] for seat in better] if better else None,
         opened_at=booking.opened_at,
-        expires_at=booking.expires_at if booking.state in (State.HELD, State.PAYING) else None,
+        expires_at=booking.expires_at if booking.state in (BookingState.HELD, BookingState.PAYING) else None,
         confirmed_at=booking.confirmed_at,
         refunds=refunds,
     )

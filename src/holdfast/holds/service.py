@@ -20,21 +20,21 @@ from msgspec import Struct
 
 from holdfast.bookings import (
     TAKES_SEATS,
-    Answer,
+    AlreadyOpened,
     Booking,
     Bookings,
+    BookingState,
     HoldGone,
-    Lost,
     NoSuchBooking,
     Opened,
     Opening,
-    Refused,
-    Same,
-    State,
+    OpeningOutcome,
+    OpeningRefused,
+    SeatsLost,
     WrongMove,
 )
 from holdfast.catalogue import Catalogue
-from holdfast.claim import Claim, Claims, Part
+from holdfast.claim import Claim, Claims, Settlement
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher, Onward
 from holdfast.engines.errors import EngineDown
@@ -54,7 +54,7 @@ from holdfast.holds.conversion import (
     renamed_seats,
 )
 from holdfast.holds.errors import ExtensionCap, LeavesOrphan, OverLimit, SeatsTaken, SoldOut
-from holdfast.holds.ledger_only import ByLedger
+from holdfast.holds.ledger_only import LedgerOnlyHolds
 from holdfast.holds.outcome import Again, Ask, Few, Held, Limit, Orphan, Outcome, Seats, Shut, Taken, Unbuilt
 from holdfast.holds.redis import HoldScripts
 from holdfast.holds.request import HoldRequest
@@ -64,7 +64,7 @@ from holdfast.seatmap import SeatMap
 log = structlog.get_logger(__name__)
 
 TRIES_MAX = 4  # a map that is missing, a catalogue that has moved on: learnt and tried again
-STALE = Refused("stale")  # the ledger knows later prices or another layout
+STALE = OpeningRefused("stale")  # the ledger knows later prices or another layout
 LAPSING_MS = 500  # a rival with less than this is about to be gone: worth one more try
 
 
@@ -80,7 +80,7 @@ class Sold(Struct, frozen=True, gc=False):
 
     opening: Opening
     held: Held | Again
-    answer: Answer | EngineDown
+    answer: OpeningOutcome | EngineDown
 
 
 class StaleCatalogue(Struct, frozen=True, gc=False):
@@ -106,7 +106,7 @@ class HoldService:
         self._ledger = ledger
         self._seatmap = seatmap
         self._config = config
-        self._by_ledger = ByLedger(ledger, seatmap, at_once_max=config.ledger_only_max)
+        self._by_ledger = LedgerOnlyHolds(ledger, seatmap, at_once_max=config.ledger_only_max)
         batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
         self._sell: Batcher[HoldRequest, Outcome | Sold | StaleCatalogue] = Batcher(
             self._hold_many, **batches
@@ -125,7 +125,7 @@ class HoldService:
             if isinstance(outcome, Taken):
                 raise self._taken(order, outcome.seats)
             if isinstance(outcome, StaleCatalogue) or (isinstance(outcome, Sold) and outcome.answer == STALE):
-                order, outcome = await self._composed_anew(order, outcome)
+                order, outcome = await self._retry_with_current_prices(order, outcome)
             if isinstance(outcome, Booking):
                 return outcome
             if isinstance(outcome, Sold):
@@ -144,23 +144,23 @@ class HoldService:
     async def booking(self, owner_id: int, show_id: int, number: int) -> Booking:
         """The owner's own; to everybody else there is no such booking."""
         booking = await self._ledger.booking(show_id, number)
-        if booking is None or booking.owner_id != owner_id or booking.state is State.BLOCKED:
+        if booking is None or booking.owner_id != owner_id or booking.state is BookingState.BLOCKED:
             raise NoSuchBooking()
         return booking
 
     async def cancel(self, booking: Booking) -> Booking:
         """Let go at once. A booking that is cancelled already stays so."""
-        if booking.state is State.CANCELLED:
+        if booking.state is BookingState.CANCELLED:
             return booking
-        if booking.state is State.EXPIRED:
+        if booking.state is BookingState.EXPIRED:
             raise HoldGone(state=booking.state)
-        if booking.state is not State.HELD:
+        if booking.state is not BookingState.HELD:
             raise WrongMove(state=booking.state, move="cancel")
         cancelled = await self._ledger.cancel(booking, booking.owner_id)
         if cancelled is None:
             return await self.cancel(await self.booking(booking.owner_id, booking.show_id, booking.number))
         metrics.add("bookings_total", move="cancel")
-        await self.tell_map(booking.show_id, Part("let_go", booking.claim))
+        await self.update_map(booking.show_id, Settlement("release", booking.claim))
         return cancelled
 
     async def extend(self, booking: Booking, ttl_s: int) -> Booking:
@@ -171,15 +171,15 @@ class HoldService:
             raise HoldGone(state=booking.state)
         if left_ms < 1000:
             raise ExtensionCap(expires_at=booking.expires_at)
-        await self.tell_map(
-            booking.show_id, Part("extend", booking.claim, left_ms + self._config.claim_grace_ms)
+        await self.update_map(
+            booking.show_id, Settlement("extend", booking.claim, left_ms + self._config.claim_grace_ms)
         )
         extended = await self._ledger.extend(booking, ttl_s=ttl_s, life_max_s=life_max_s)
         if extended is None:
             raise HoldGone(state=booking.state)
         # Only if the claim was lost before its row: now the ledger has said that the seats are still theirs.
-        await self.tell_map(
-            booking.show_id, Part("adopt", booking.claim, left_ms + self._config.claim_grace_ms)
+        await self.update_map(
+            booking.show_id, Settlement("adopt", booking.claim, left_ms + self._config.claim_grace_ms)
         )
         metrics.add("bookings_total", move="extend")
         return extended
@@ -189,15 +189,15 @@ class HoldService:
     ) -> int | tuple[int, ...]:
         found = await self._ledger.block(show_id, seats, note, actor_id)
         if isinstance(found, int):
-            await self.tell_map(
-                show_id, Part("block", Claim(f"block{found}", actor_id, tuple(sorted(seats))))
+            await self.update_map(
+                show_id, Settlement("block", Claim(f"block{found}", actor_id, tuple(sorted(seats))))
             )
         return found
 
     async def unblock(self, block: Booking, actor_id: int) -> Booking | None:
         gone = await self._ledger.cancel(block, actor_id)
         if gone is not None:
-            await self.tell_map(block.show_id, Part("unblock", block.claim))
+            await self.update_map(block.show_id, Settlement("unblock", block.claim))
         return gone
 
     def _ask(self, order: HoldRequest) -> Ask:
@@ -232,45 +232,45 @@ class HoldService:
     async def _settled(self, order: HoldRequest, sold: Sold) -> Booking | None:
         """What the ledger said, told to the map. None: the catalogue has moved on, ask again."""
         opening, held, answer = sold.opening, sold.held, sold.answer
-        if isinstance(answer, Lost) and all(rival.left_ms <= LAPSING_MS for rival in answer.rivals):
+        if isinstance(answer, SeatsLost) and all(rival.left_ms <= LAPSING_MS for rival in answer.rivals):
             await asyncio.sleep(max([rival.left_ms for rival in answer.rivals] + [0]) / 1000 + 0.02)
             (again,) = await self._open_many([Winner(opening, held)])
             answer = again.answer
         if isinstance(answer, EngineDown):
             if not answer.unknown and isinstance(held, Held):
-                await self.tell_map(order.show.show_id, Part("let_go", opening.claim))
+                await self.update_map(order.show.show_id, Settlement("release", opening.claim))
             # Unknown, or the claim of an earlier try: the row may be there. The next comparison will tell.
             raise EngineDown(answer.engine, unknown=answer.unknown) from answer
         if isinstance(answer, Opened):
             return await self._opened(order, opening, answer, held.epoch)
-        if isinstance(answer, Same):
+        if isinstance(answer, AlreadyOpened):
             if answer.booking.seats != held.seats or answer.booking.state not in TAKES_SEATS:
-                await self.tell_map(order.show.show_id, Part("let_go", opening.claim))
+                await self.update_map(order.show.show_id, Settlement("release", opening.claim))
             return first_answer(answer.booking)
-        if isinstance(held, Again) and answer == Refused("key_reused"):
+        if isinstance(held, Again) and answer == OpeningRefused("key_reused"):
             raise KeyReused()  # the claim is that of the booking the key was used for
-        parts = [Part("let_go", opening.claim)]
-        if isinstance(answer, Lost):
+        parts = [Settlement("release", opening.claim)]
+        if isinstance(answer, SeatsLost):
             parts += corrections(answer.rivals)
             metrics.add("map_corrections_total", len(answer.rivals), kind="taken in the ledger")
-        await self.tell_map(order.show.show_id, *parts)
+        await self.update_map(order.show.show_id, *parts)
         self._refuse_unless_stale(order, answer)
         return None
 
     async def _opened(self, order: HoldRequest, opening: Opening, opened: Opened, map_epoch: int) -> Booking:
         booking = booking_of(opening, opened)
         is_behind = opened.epoch != map_epoch
-        if is_behind or opened.state is State.CONFIRMED:
+        if is_behind or opened.state is BookingState.CONFIRMED:
             if is_behind:
                 await self._catch_up(order.show.show_id, opened.epoch)
             left_ms = order.show.hold_ttl_s * 1000 + self._config.claim_grace_ms
-            what = "commit" if opened.state is State.CONFIRMED else "adopt"
-            await self.tell_map(order.show.show_id, Part(what, booking.claim, left_ms))
+            what = "commit" if opened.state is BookingState.CONFIRMED else "adopt"
+            await self.update_map(order.show.show_id, Settlement(what, booking.claim, left_ms))
         return booking
 
-    def _refuse_unless_stale(self, order: HoldRequest, answer: Lost | Refused) -> None:
+    def _refuse_unless_stale(self, order: HoldRequest, answer: SeatsLost | OpeningRefused) -> None:
         """Stale is no refusal: the catalogue has moved on, and the order is tried again with what it has."""
-        if isinstance(answer, Lost):
+        if isinstance(answer, SeatsLost):
             metrics.add("holds_total", outcome="lost")
             raise self._taken(order, tuple(rival.seat for rival in answer.rivals))
         match answer.why:
@@ -310,7 +310,7 @@ class HoldService:
             raise UnknownSeat(seats=renamed)
         return msgspec.structs.replace(order, show=show)
 
-    async def _composed_anew(
+    async def _retry_with_current_prices(
         self, order: HoldRequest, found: StaleCatalogue | Sold
     ) -> tuple[HoldRequest, Sold | Booking]:
         """The catalogue has moved on: the same seats, by the same claim, at the prices of now."""
@@ -322,7 +322,7 @@ class HoldService:
             if is_repriced(order, opening):
                 return order, await self._first_answer(order, price_changed(order, opening))
         except Refusal:
-            await self.tell_map(order.show.show_id, Part("let_go", claim_of(order, held)))
+            await self.update_map(order.show.show_id, Settlement("release", claim_of(order, held)))
             raise
         sold = await self._open(Winner(opening, held))
         assert isinstance(sold, Sold)
@@ -344,10 +344,10 @@ class HoldService:
             opening, answer = await self._by_ledger.open(order)
             if isinstance(answer, Opened):
                 return booking_of(opening, answer)
-            if isinstance(answer, Same):
+            if isinstance(answer, AlreadyOpened):
                 return first_answer(answer.booking)
             self._refuse_unless_stale(order, answer)
-            if answer == Refused("repriced") and order.show.revision == before:
+            if answer == OpeningRefused("repriced") and order.show.revision == before:
                 return await self._first_answer(order, price_changed(order, opening))
             before, order = order.show.revision, await self._refreshed(order)
         raise Busy(retry_after_s=1)
@@ -369,7 +369,7 @@ class HoldService:
         except EngineDown:
             log.info("Redis went away; its map is written anew when it is back", show_id=show_id)
 
-    async def tell_map(self, show_id: int, *parts: Part) -> None:
+    async def update_map(self, show_id: int, *parts: Settlement) -> None:
         """The ledger has decided; the map follows. One that cannot be told is put right by the comparison."""
         try:
             with fault_points(f"map.{parts[0].what}"):
@@ -377,8 +377,8 @@ class HoldService:
         except EngineDown:
             metrics.add("map_not_told_total", len(parts))
 
-    async def _settle_many(self, asked: Sequence[tuple[int, tuple[Part, ...]]]) -> list[None]:
-        by_show: dict[int, list[Part]] = {}
+    async def _settle_many(self, asked: Sequence[tuple[int, tuple[Settlement, ...]]]) -> list[None]:
+        by_show: dict[int, list[Settlement]] = {}
         for show_id, parts in asked:
             by_show.setdefault(show_id, []).extend(parts)
         for show_id, all_parts in by_show.items():

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.bookings import Booking, Bookings, State, public_id, reference
+from holdfast.bookings import Booking, Bookings, BookingState, public_id, reference
 from holdfast.catalogue import Catalogue
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
@@ -91,9 +91,9 @@ class Writer:
         """As long as there is something to pay for."""
         booking = await self._booking(due)
         left_s = (booking.expires_at - datetime.now(UTC)).total_seconds() if booking else 0.0
-        if booking is None or booking.state is not State.HELD or left_s <= 0:
+        if booking is None or booking.state is not BookingState.HELD or left_s <= 0:
             # Who has paid meanwhile, or is about to, is not told that they could not.
-            has_lapsed = booking is not None and booking.state in (State.HELD, State.EXPIRED)
+            has_lapsed = booking is not None and booking.state in (BookingState.HELD, BookingState.EXPIRED)
             return contents if due.kind is Kind.DECLINED and has_lapsed else None
         return replace(
             contents,

@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 
-from holdfast.claim import Claim, Part
+from holdfast.claim import Claim, Settlement
 from holdfast.engines.postgres import AGAIN, Postgres, require_row
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
@@ -55,7 +55,7 @@ class BlockStore:
         if number is None:
             return tuple(taken)
         (block,) = await self.all(show_id, number)
-        await self._sales.tell_map(show_id, Part("block", _claim(block, block.seats)))
+        await self._sales.update_map(show_id, Settlement("block", _claim(block, block.seats)))
         return block
 
     async def all(self, show_id: int, number: int | None = None) -> list[StoredBlock]:
@@ -81,10 +81,10 @@ class BlockStore:
         was, released = tuple(row["was"]), tuple(row["released"])
         kept = tuple(seat for seat in was if seat not in released)
         if released:
-            parts = [Part("unblock", _claim(block, was))]
+            parts = [Settlement("unblock", _claim(block, was))]
             # One message: a viewer never sees the seats that stay blocked as free.
-            parts += [Part("block", _claim(block, kept))] if kept else []
-            await self._sales.tell_map(show_id, *parts)
+            parts += [Settlement("block", _claim(block, kept))] if kept else []
+            await self._sales.update_map(show_id, *parts)
         return released
 
     async def release_due(self, limit: int) -> int:

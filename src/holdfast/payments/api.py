@@ -5,7 +5,7 @@ import secrets
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.bookings import HoldGone, NoSuchBooking, State, WrongMove, from_public_id
+from holdfast.bookings import BookingState, HoldGone, NoSuchBooking, WrongMove, from_public_id
 from holdfast.engines.fault_injection import fault_points
 from holdfast.errors import BadKey, Busy, KeyReused, StillProcessing
 from holdfast.holds import body_hash
@@ -161,7 +161,7 @@ def _told(payment: Payment) -> Response:
                 decline_code=payment.code,
                 attempt=payment.attempt,
             )
-        case Step.CALLED_OFF if payment.booking_state is State.HELD:
+        case Step.CALLED_OFF if payment.booking_state is BookingState.HELD:
             # Another tab did: nothing was taken and the seats are still theirs.
             raise Declined(reason=CALLED_OFF, decline_code=payment.step, attempt=payment.attempt)
         case Step.EXPIRED | Step.RETURNED | Step.CALLED_OFF:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from holdfast.bookings import NoSuchBooking, State, from_public_id, public_id, reference
+from holdfast.bookings import BookingState, NoSuchBooking, from_public_id, public_id, reference
 from holdfast.claim import Claim
 from holdfast.payments.saga import ENDS, Step, Time
 
@@ -29,7 +29,7 @@ class PayPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     booking_id: str
     reference: str
     show_id: int
-    state: State
+    state: BookingState
     amount: int  # minor units of the currency
     currency: str
     attempt: int
@@ -84,7 +84,7 @@ class Payment(Struct, frozen=True, gc=False, kw_only=True):
     ended_at: datetime | None
     turn: int
     tries: int
-    booking_state: State
+    booking_state: BookingState
     claim_id: str
     seats: tuple[int, ...]
     prices_minor: tuple[int, ...]
@@ -126,7 +126,7 @@ def pay_page(payment: Payment) -> PayPage:
         booking_id=public_id(payment.show_id, payment.number),
         reference=reference(payment.show_id, payment.number),
         show_id=payment.show_id,
-        state=State.CONFIRMED if is_paid else payment.booking_state,
+        state=BookingState.CONFIRMED if is_paid else payment.booking_state,
         amount=payment.amount_minor,
         currency=payment.currency,
         attempt=payment.attempt,

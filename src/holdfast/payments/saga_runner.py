@@ -11,9 +11,9 @@ from dataclasses import replace
 import msgspec
 import structlog
 
-from holdfast.bookings import State, reference
+from holdfast.bookings import BookingState, reference
 from holdfast.catalogue import Catalogue
-from holdfast.claim import Claims, Part, PoolMap, Taken, Wish
+from holdfast.claim import ClaimRequest, Claims, PoolMap, Settlement, UnitsTaken
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.fault_injection import fault_points
@@ -58,7 +58,7 @@ class SagaRunner:
             return started
         payment = started.payment
         # Before any money moves: from here on the seats wait for the payment, not for the clock of Redis.
-        await self._sales.tell_map(payment.show_id, Part("extend", payment.claim, 0))
+        await self._sales.update_map(payment.show_id, Settlement("extend", payment.claim, 0))
         return Started("charge", None, await self.carry_on(payment, is_first=True))
 
     async def carry_on(
@@ -105,7 +105,7 @@ class SagaRunner:
         after = await self._book.confirm(Came(payment, charge, fee, tax))
         metrics.add("payments_total", step=after.step)
         if after.step is Step.PAID:
-            await self._sales.tell_map(after.show_id, Part("commit", after.claim))
+            await self._sales.update_map(after.show_id, Settlement("commit", after.claim))
         return after
 
     async def call_off(self, payment: Payment) -> Payment:
@@ -192,16 +192,18 @@ class SagaRunner:
         after = await self._book.give_back(payment, charge, end)
         metrics.add("payments_total", step=after.step)
         left_ms = after.hold_left_ms + self._config.claim_grace_ms
-        what = Part("extend", after.claim, left_ms) if left_ms > 0 else Part("let_go", after.claim)
-        if after.booking_state is State.HELD:
-            await self._sales.tell_map(after.show_id, what)
+        what = (
+            Settlement("extend", after.claim, left_ms) if left_ms > 0 else Settlement("release", after.claim)
+        )
+        if after.booking_state is BookingState.HELD:
+            await self._sales.update_map(after.show_id, what)
         return after
 
     async def _let_go(self, payment: Payment, *, is_sure: bool) -> Payment:
         after = await self._book.let_go(payment, is_sure=is_sure, due_ms=WATCH_PAUSES_MS[0])
         metrics.add("payments_total", step=after.step)
-        if after.booking_state is State.EXPIRED:
-            await self._sales.tell_map(after.show_id, Part("let_go", after.claim))
+        if after.booking_state is BookingState.EXPIRED:
+            await self._sales.update_map(after.show_id, Settlement("release", after.claim))
         return after
 
     async def _settle_late(self, payment: Payment) -> Payment:
@@ -209,20 +211,24 @@ class SagaRunner:
         if payment.step is not Step.LATE:
             return payment
         after = await self._book.book_late(payment, may_book=await self._claim_again(payment))
-        what = "commit" if after.step is Step.PAID else "let_go"
+        what = "commit" if after.step is Step.PAID else "release"
         metrics.add("late_payments_total", end=after.step)
         log.warning("a payment came late", key=payment.key, end=after.step)
-        if after.step is Step.PAID or after.booking_state not in (State.HELD, State.PAYING, State.CONFIRMED):
-            await self._sales.tell_map(after.show_id, Part(what, after.claim))
+        if after.step is Step.PAID or after.booking_state not in (
+            BookingState.HELD,
+            BookingState.PAYING,
+            BookingState.CONFIRMED,
+        ):
+            await self._sales.update_map(after.show_id, Settlement(what, after.claim))
         return after
 
     async def _claim_again(self, payment: Payment) -> bool:
         """Whoever holds one of the seats on the map, and has not reached the ledger yet, is not robbed."""
-        wish = Wish(payment.claim_id, payment.owner_id, LATE_CLAIM_MS, NO_LIMIT, payment.seats)
+        wish = ClaimRequest(payment.claim_id, payment.owner_id, LATE_CLAIM_MS, NO_LIMIT, payment.seats)
         try:
             with fault_points("map.claim_again"):
                 (outcome,) = await self._claims.claim_many(payment.show_id, [wish])
-            if not isinstance(outcome, Taken):
+            if not isinstance(outcome, UnitsTaken):
                 return True
             # By itself, perhaps: a claim without a key of its owner's is not known by its name.
             pool = await self._claims.read(payment.show_id, with_claims=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 
-from holdfast.bookings import State
+from holdfast.bookings import BookingState
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
 from holdfast.engines.fault_injection import fault_points
@@ -24,7 +24,7 @@ Q = Queries("holdfast.payments")
 TRIES_MAX = 4  # of a batch that met a deadlock, or a key that another process has just written
 LEASE_SPARE_MS = 3000  # beyond the gateway's time-out: whoever is slower than this is taken to be dead
 STEPS = {step.value: step for step in Step}
-STATES = {state.value: state for state in State}
+STATES = {state.value: state for state in BookingState}
 COPIED = [
     name
     for name in Payment.__struct_fields__

@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.bookings import Booking, NoSuchBooking, State, WrongMove, from_public_id, public_id
+from holdfast.bookings import Booking, BookingState, NoSuchBooking, WrongMove, from_public_id, public_id
 from holdfast.catalogue import NoSuchShow, ShowOnSale
 from holdfast.errors import BadKey, Busy, KeyReused
 from holdfast.layouts import UnknownSeat
@@ -82,7 +82,7 @@ async def create_refund(request: Request) -> Response:
         booking_id=public_id(booking.show_id, booking.number),
         state=decision.booking.state,
         seats=[labels[seat] for seat in decision.booking.seats]
-        if decision.booking.state is State.CONFIRMED
+        if decision.booking.state is BookingState.CONFIRMED
         else [],
         left=decision.left_minor or 0,
         refund=refund_page(decision.refund, labels) if decision.refund else None,
@@ -158,7 +158,7 @@ async def _booking_of_mine(request: Request) -> tuple[Booking, ShowOnSale]:
     except NoSuchShow:
         raise NoSuchBooking() from None
     booking = await app.bookings.booking(show_id, number)
-    if booking is None or booking.state is State.BLOCKED:
+    if booking is None or booking.state is BookingState.BLOCKED:
         raise NoSuchBooking()
     return booking, show
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from holdfast.bookings import State, public_id, reference
+from holdfast.bookings import BookingState, public_id, reference
 from holdfast.errors import Invalid
 from holdfast.refunds.refund import Refund, RefundAsk, RefundState, What
 
@@ -69,7 +69,7 @@ class Given(Struct, frozen=True, kw_only=True):
     """What was decided."""
 
     booking_id: str
-    state: State
+    state: BookingState
     seats: list[str]  # of the booking, as they are now
     left: int  # of what was paid, that could still go back
     refund: RefundPage | None  # null: nothing had been paid

@@ -7,7 +7,15 @@ from msgspec import Meta, Struct, field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.bookings import Booking, HoldGone, NoSuchBooking, State, WrongMove, from_public_id, public_id
+from holdfast.bookings import (
+    Booking,
+    BookingState,
+    HoldGone,
+    NoSuchBooking,
+    WrongMove,
+    from_public_id,
+    public_id,
+)
 from holdfast.catalogue import ShowOnSale
 from holdfast.errors import Busy, Invalid
 from holdfast.holds import BookingPage, booking_page
@@ -42,7 +50,7 @@ class SeatsAsked(Struct, forbid_unknown_fields=True, frozen=True):
 async def get_refund_quote(request: Request) -> Response:
     """What would come back if these seats were given back now, and until when."""
     booking = await _own(request)
-    if booking.state is not State.CONFIRMED:
+    if booking.state is not BookingState.CONFIRMED:
         raise WrongMove(state=booking.state, move="refund")
     seats = await _seats(request, booking)
     if seats is not None and not set(seats) <= set(booking.seats):

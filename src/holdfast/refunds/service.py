@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import msgspec
 import structlog
 
-from holdfast.bookings import Booking, HoldGone, NoSuchBooking, State, WrongMove
+from holdfast.bookings import Booking, BookingState, HoldGone, NoSuchBooking, WrongMove
 from holdfast.catalogue import Catalogue, ShowOnSale
-from holdfast.claim import Part
+from holdfast.claim import Settlement
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.fault_injection import fault_points
 from holdfast.engines.metrics import metrics
@@ -42,7 +42,13 @@ TRIES_MAX = 5  # a booking that has moved on while we looked at it
 SHOW_BATCH = 100  # bookings of a cancelled show that are decided in one transaction
 CALLED_OFF_AT_ONCE_MAX = 16
 # Those whose money may have gone back; a late one may be of a booking that was let go.
-HAS_REFUNDS = {State.CONFIRMED, State.REFUNDED, State.FAILED, State.EXPIRED, State.CANCELLED}
+HAS_REFUNDS = {
+    BookingState.CONFIRMED,
+    BookingState.REFUNDED,
+    BookingState.FAILED,
+    BookingState.EXPIRED,
+    BookingState.CANCELLED,
+}
 TOO_LATE = "The money had been taken: the booking is confirmed. Cancel it once more to give it back."
 
 
@@ -68,15 +74,15 @@ class RefundService:
         """
         for _ in range(TRIES_MAX):
             match booking.state:
-                case State.CANCELLED | State.REFUNDED:
+                case BookingState.CANCELLED | BookingState.REFUNDED:
                     return booking, False
-                case State.CONFIRMED:
+                case BookingState.CONFIRMED:
                     return await self.by_policy(booking, seats), False
-                case State.EXPIRED | State.FAILED:
+                case BookingState.EXPIRED | BookingState.FAILED:
                     raise HoldGone(state=booking.state)
                 case _ if seats is not None:
                     raise WrongMove(state=booking.state, move="reduce")
-                case State.HELD:
+                case BookingState.HELD:
                     try:
                         return await self._sales.cancel(booking), False
                     except WrongMove:
@@ -86,9 +92,9 @@ class RefundService:
                     assert payment is not None  # PAYING has one
                     await self._cashier.call_off(payment)
                     booking = await self._again(booking)
-                    if booking.state is State.CONFIRMED:
+                    if booking.state is BookingState.CONFIRMED:
                         raise WrongMove(state=booking.state, move="cancel", detail=TOO_LATE)
-                    if booking.state is State.PAYING:
+                    if booking.state is BookingState.PAYING:
                         return booking, True
         raise Busy(retry_after_s=1)
 
@@ -127,7 +133,7 @@ class RefundService:
         assert decision.booking is not None
         log.info("refund decided", why=ask.why, show_id=ask.booking.show_id, number=ask.booking.number)
         if parts := _parts(ask.booking, decision.booking):
-            await self._sales.tell_map(ask.booking.show_id, *parts)
+            await self._sales.update_map(ask.booking.show_id, *parts)
         if decision.refund is None or decision.refund.state is not RefundState.ASKED:
             return decision
         try:
@@ -167,10 +173,10 @@ class RefundService:
         Returns how many; the gateway is asked by the duty that carries refunds out, a few at a time.
         """
         bookings = await self._book.bookings_left(show_id, SHOW_BATCH)
-        held = [booking for booking in bookings if booking.state is State.HELD]
-        confirmed = [booking for booking in bookings if booking.state is State.CONFIRMED]
+        held = [booking for booking in bookings if booking.state is BookingState.HELD]
+        confirmed = [booking for booking in bookings if booking.state is BookingState.CONFIRMED]
         gone = await self._book.let_holds_go(held) if held else []
-        parts = [Part("let_go", claim) for claim in gone]
+        parts = [Settlement("release", claim) for claim in gone]
         done = len(gone)
         if confirmed:
             asks = [RefundAsk(booking=one, why="show", note="The show was cancelled.") for one in confirmed]
@@ -181,7 +187,7 @@ class RefundService:
                     done += 1
                     parts += _parts(booking, decision.booking)
         if parts:
-            await self._sales.tell_map(show_id, *parts)
+            await self._sales.update_map(show_id, *parts)
         return done + await self._call_off(show_id)
 
     async def shown_many(self, bookings: Sequence[Booking]) -> list[Sequence[RefundShown]]:
@@ -260,7 +266,10 @@ class RefundService:
         return any(refund.why == ask.why for refund in (await self._book.refunds_of([key]))[key])
 
     async def _owners_answer(self, booking: Booking, decision: Decision) -> Booking:
-        if decision.outcome in ("decided", "same", "gone", State.REFUNDED) and decision.booking is not None:
+        if (
+            decision.outcome in ("decided", "same", "gone", BookingState.REFUNDED)
+            and decision.booking is not None
+        ):
             return decision.booking
         show = await self._catalogue.show_on_sale(booking.show_id)
         raise refusal_of(decision, show)
@@ -288,10 +297,10 @@ def refusal_of(decision: Decision, show: ShowOnSale) -> Exception:
     return WrongMove(state=decision.outcome, move="refund")
 
 
-def _parts(before: Booking, after: Booking) -> Sequence[Part]:
+def _parts(before: Booking, after: Booking) -> Sequence[Settlement]:
     """What the map is told: the seats are free, and those that were kept are booked again."""
-    if after.state is State.REFUNDED:
-        return [Part("free", before.claim)]
+    if after.state is BookingState.REFUNDED:
+        return [Settlement("free", before.claim)]
     if after.seats == before.seats:
         return []
-    return [Part("free", before.claim), Part("commit", after.claim)]
+    return [Settlement("free", before.claim), Settlement("commit", after.claim)]

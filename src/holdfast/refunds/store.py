@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from holdfast.bookings import Booking, State
+from holdfast.bookings import Booking, BookingState
 from holdfast.claim import Claim
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
@@ -186,5 +186,5 @@ def _booking(row: Any) -> Booking:
     values = {name: row[name] for name in Booking.__struct_fields__}
     seats, prices = tuple(row["seats"]), tuple(row["prices_minor"])
     return msgspec.structs.replace(
-        Booking(**values), seats=seats, prices_minor=prices, state=State(row["state"])
+        Booking(**values), seats=seats, prices_minor=prices, state=BookingState(row["state"])
     )

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from holdfast.bookings import State
+from holdfast.bookings import BookingState
 from holdfast.catalogue import NoSuchShow
 from holdfast.seatmap.packing import packed_page
 from holdfast.seatmap.snapshot import Snapshot
@@ -28,11 +28,11 @@ PEEKED = (b"", b"form=compact")
 routes = RouteTable(tag="seat map")
 
 
-class LayoutAsked(Struct, forbid_unknown_fields=True, frozen=True):
+class LayoutQuery(Struct, forbid_unknown_fields=True, frozen=True):
     v: Annotated[str, Meta(max_length=64)] = ""  # the layout's hash, as the show tells it
 
 
-class SeatsAsked(Struct, frozen=True):
+class SeatsQuery(Struct, frozen=True):
     form: Literal["", "compact"] = ""  # as `Accept` asks, for whoever cannot send that: a page's preload
 
 
@@ -55,7 +55,7 @@ class SeatsPage(Struct, frozen=True):
 class MySeat(Struct, frozen=True):
     seat: int  # number in the layout
     label: str
-    state: State
+    state: BookingState
 
 
 class MySeats(Struct, frozen=True):
@@ -64,14 +64,14 @@ class MySeats(Struct, frozen=True):
 
 
 @routes.get(
-    "/shows/{show:int}/layout", query=LayoutAsked, answers={200: dict, 304: None}, refusals=(NoSuchShow,)
+    "/shows/{show:int}/layout", query=LayoutQuery, answers={200: dict, 304: None}, refusals=(NoSuchShow,)
 )
 async def get_show_layout(request: Request) -> Response:
     """The seats of a show: where they are, what they are called.
 
     It never changes under its hash: asked for with `?v=<hash>`, it may be kept for a year.
     """
-    asked = query(LayoutAsked, request)
+    asked = query(LayoutQuery, request)
     show = await get_app(request).catalogue.show_on_sale(request.path_params["show"])
     etag = f'"{show.layout.hash}"'
     keep = YEAR if asked.v == show.layout.hash else MINUTE
@@ -96,7 +96,7 @@ def ready_seats(scope: Scope) -> Response | None:
 @routes.get(
     "/shows/{show:int}/seats",
     peek=ready_seats,
-    query=SeatsAsked,
+    query=SeatsQuery,
     answers={200: SeatsPage, 304: None},
     refusals=(NoSuchShow,),
     media_types=("application/json", COMPACT),
@@ -109,7 +109,7 @@ async def get_seats(request: Request) -> Response:
     seatmap: SeatMap = get_app(request).seatmap
     show_id: int = request.path_params["show"]
     snapshot = seatmap.fresh(show_id) or await seatmap.snapshot(show_id)
-    is_compact = query(SeatsAsked, request).form == "compact"
+    is_compact = query(SeatsQuery, request).form == "compact"
     return _seats(snapshot, request.scope, is_compact=is_compact)
 
 

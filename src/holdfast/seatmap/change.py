@@ -20,7 +20,7 @@ HEARTBEAT = b":\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MapChange:
     """The map's next version, and the seats that have another letter in it."""
 
     version: int
@@ -33,11 +33,11 @@ class Step:
         return f"event: change\nid: {self.version}\ndata: {data}\n\n".encode()
 
 
-def read_step(entry_id: bytes, changed: bytes) -> Step:
+def read_step(entry_id: bytes, changed: bytes) -> MapChange:
     """An entry of the stream that pool.lua writes: `7-0`, `12H,13H`. Of a seat named twice, the last."""
     version = int(entry_id.partition(b"-")[0])
     parts = changed.decode("ascii").split(",") if changed else ()
-    return Step(version, {int(part[:-1]): part[-1] for part in parts})
+    return MapChange(version, {int(part[:-1]): part[-1] for part in parts})
 
 
 def snapshot_frame(snapshot: Snapshot) -> bytes:
@@ -46,10 +46,10 @@ def snapshot_frame(snapshot: Snapshot) -> bytes:
     return f"event: snapshot\nid: {snapshot.version}\ndata: {data}\n\n".encode()
 
 
-def step_between(before: bytes, after: Snapshot) -> Step:
+def step_between(before: bytes, after: Snapshot) -> MapChange:
     """What a viewer of `before` must be told to see `after`; both have as many seats."""
     pairs = enumerate(zip(before, after.states, strict=True))
-    return Step(after.version, {seat: chr(new) for seat, (old, new) in pairs if old != new})
+    return MapChange(after.version, {seat: chr(new) for seat, (old, new) in pairs if old != new})
 
 
 def retry_frame(wait_ms: int) -> bytes:
@@ -61,7 +61,7 @@ def epoch_of(version: int) -> int:
     return version // VERSIONS_AN_EPOCH
 
 
-def follow_on(version: int, steps: Iterable[Step]) -> bool:
+def follow_on(version: int, steps: Iterable[MapChange]) -> bool:
     """Each is the one right after the one before, beginning after `version`."""
     for expected, step in enumerate(steps, version + 1):
         if step.version != expected or not step.changes:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Protocol
 
-from holdfast.seatmap.change import Step, epoch_of, snapshot_frame, step_between
+from holdfast.seatmap.change import MapChange, epoch_of, snapshot_frame, step_between
 from holdfast.seatmap.snapshot import Snapshot
 
 FRAMES_MAX = 2000  # as many as pool.lua keeps
@@ -48,9 +48,9 @@ class Frames:
         if len(self._frames) > FRAMES_MAX or self._size > FRAMES_BYTES_MAX:
             self._forget()
 
-    def put_before(self, steps: Sequence[Step]) -> None:
+    def put_before(self, steps: Sequence[MapChange]) -> None:
         """Steps from before we watched, as far as they lead up to our first one without a gap."""
-        earlier: list[Step] = []
+        earlier: list[MapChange] = []
         for step in reversed(steps):
             if step.version > self.base:
                 continue
@@ -112,7 +112,7 @@ class Feed:
     def _changed(self) -> None:
         self.__dict__.pop("snapshot_frame", None)
 
-    def take(self, steps: Iterable[Step]) -> bytes:
+    def take(self, steps: Iterable[MapChange]) -> bytes:
         """Go these steps; the frames that tell them. Each follows the one before: the caller has looked."""
         frames: list[bytes] = []
         for step in steps:

@@ -23,7 +23,7 @@ from holdfast.engines.lua import Script
 from holdfast.engines.metrics import metrics
 from holdfast.engines.redis import Redis
 from holdfast.errors import Busy
-from holdfast.seatmap.change import HEARTBEAT, Step, epoch_of, follow_on, read_step, retry_frame
+from holdfast.seatmap.change import HEARTBEAT, MapChange, epoch_of, follow_on, read_step, retry_frame
 from holdfast.seatmap.errors import TooManyStreams, TooManyViewers
 from holdfast.seatmap.feed import FRAMES_MAX, Feed, Viewer
 from holdfast.seatmap.store import SeatMap
@@ -196,7 +196,7 @@ class LiveMaps:
             told += await self._go_on(by_key[key], steps)
         return told
 
-    async def _go_on(self, feed: Feed, steps: Sequence[Step]) -> float:
+    async def _go_on(self, feed: Feed, steps: Sequence[MapChange]) -> float:
         if not follow_on(feed.version, steps):  # written anew, or we were away for longer than the stream
             return await self._tell(feed, feed.turn_to(await self._seatmap.newest(feed.show_id)))
         if any("H" in step.changes.values() for step in steps):

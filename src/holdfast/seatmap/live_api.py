@@ -39,7 +39,7 @@ GOODBYE_S = 5.0  # for a viewer that was cut off to take what it has been sent
 routes = RouteTable(tag="seat map")
 
 
-class StreamAsked(Struct, forbid_unknown_fields=True, frozen=True):
+class StreamQuery(Struct, forbid_unknown_fields=True, frozen=True):
     # the last version seen, for clients that cannot send Last-Event-ID
     since: Annotated[int, Meta(ge=0, le=BIGINT_MAX)] = 0
 
@@ -153,7 +153,7 @@ class Stream:
 
 @routes.stream(
     "/shows/{show:int}/seats/stream",
-    query=StreamAsked,
+    query=StreamQuery,
     answers={200: SeatEvents},
     refusals=(NoSuchShow, TooManyViewers, TooManyStreams),
     media_types=(EVENT_STREAM,),
@@ -166,7 +166,7 @@ async def stream_seats(scope: Scope, receive: Receive, send: Send) -> None:
     begins with a `snapshot` if it cannot. After the map was written anew there is a `snapshot`, too.
     """
     app, show_id = scope_app(scope), scope["path_params"]["show"]
-    asked = query(StreamAsked, Request(scope))
+    asked = query(StreamQuery, Request(scope))
     since = _last_event_id(scope["state"]["headers"]) or asked.since
     live: LiveMaps = app.live
     address = (scope.get("client") or ("", 0))[0]

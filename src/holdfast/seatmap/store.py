@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 
-from holdfast.bookings import VERSIONS_AN_EPOCH, Bookings, LiveBooking, State, letters, live_booking
+from holdfast.bookings import VERSIONS_AN_EPOCH, Bookings, BookingState, LiveBooking, letters, live_booking
 from holdfast.catalogue import Catalogue, NoSuchShow
 from holdfast.claim import Blueprint, Claims, PoolMap
 from holdfast.engines.cache import Cache
@@ -162,11 +162,11 @@ class SeatMap:
 
 
 def _is_claim(booking: LiveBooking) -> bool:
-    return booking.state in (State.HELD, State.PAYING) and not booking.has_lapsed
+    return booking.state in (BookingState.HELD, BookingState.PAYING) and not booking.has_lapsed
 
 
 def _end(booking: LiveBooking) -> int:
-    return -1 if booking.state is State.PAYING else booking.left_ms
+    return -1 if booking.state is BookingState.PAYING else booking.left_ms
 
 
 def _owners(live: Iterable[LiveBooking]) -> dict[str, int | str]:

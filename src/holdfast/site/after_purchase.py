@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.accounts import Email, Session, normal_email
-from holdfast.bookings import Booking, NoSuchBooking, State, from_public_id
+from holdfast.bookings import Booking, BookingState, NoSuchBooking, from_public_id
 from holdfast.errors import Invalid
 from holdfast.invoices import invoice_answer
 from holdfast.layouts import UnknownSeat
@@ -129,7 +129,7 @@ async def post_take_back(request: Request) -> Response:
 async def get_cancel(request: Request) -> Response:
     """What would come back, and until when, before anything is given back."""
     visit, booking = await _own(request)
-    if booking.state is not State.CONFIRMED:
+    if booking.state is not BookingState.CONFIRMED:
         return await shown(request, visit, booking)
     asked = query(SeatsForm, request).seats
     app, sheet = get_app(request), await sheet_of(get_app(request), visit, booking)
@@ -157,7 +157,7 @@ async def post_cancel(request: Request) -> Response:
     async def act(visit: Session, booking: Booking) -> str:
         seats = await _seats(request, booking, asked.seats)
         after, _ = await get_app(request).refunds.cancel(booking, seats)
-        return page_of(after, "reduced" if after.state is State.CONFIRMED else "")
+        return page_of(after, "reduced" if after.state is BookingState.CONFIRMED else "")
 
     return await tried(request, act)
 

@@ -9,7 +9,7 @@ The ledger's states, but for one: a hold whose time is over has lapsed, whether 
 
 from enum import StrEnum
 
-from holdfast.bookings import State
+from holdfast.bookings import BookingState
 from holdfast.payments import Payment, Step
 
 
@@ -24,13 +24,13 @@ class Stage(StrEnum):
 
 
 STAGES = {
-    State.HELD: Stage.HELD,
-    State.PAYING: Stage.PAYING,
-    State.CONFIRMED: Stage.CONFIRMED,
-    State.EXPIRED: Stage.LAPSED,
-    State.CANCELLED: Stage.CANCELLED,
-    State.FAILED: Stage.FAILED,
-    State.REFUNDED: Stage.REFUNDED,
+    BookingState.HELD: Stage.HELD,
+    BookingState.PAYING: Stage.PAYING,
+    BookingState.CONFIRMED: Stage.CONFIRMED,
+    BookingState.EXPIRED: Stage.LAPSED,
+    BookingState.CANCELLED: Stage.CANCELLED,
+    BookingState.FAILED: Stage.FAILED,
+    BookingState.REFUNDED: Stage.REFUNDED,
 }
 
 # Why a hold has its time again, by the step in which its latest payment ended.
@@ -42,7 +42,7 @@ KNOWN_CODES = frozenset(
 )
 
 
-def stage_of(state: State, left_ms: int) -> Stage:
+def stage_of(state: BookingState, left_ms: int) -> Stage:
     """`left_ms`: of the hold, by the ledger's clock."""
     stage = STAGES[state]
     return Stage.LAPSED if stage is Stage.HELD and left_ms <= 0 else stage

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from holdfast.accounts import Session
-from holdfast.bookings import Booking, NoSuchBooking, State, from_public_id
+from holdfast.bookings import Booking, BookingState, NoSuchBooking, from_public_id
 from holdfast.holds import booking_page
 from holdfast.site.booking_view import Came, Place, Sheet, Shown
 from holdfast.tickets import Codes, Giver, IssuedTicket, Standing, printed, svg_url
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.app import App
 
 
-HAS_TICKETS = (State.CONFIRMED, State.REFUNDED)
+HAS_TICKETS = (BookingState.CONFIRMED, BookingState.REFUNDED)
 ENDED = {"paid", "declined", "called_off", "expired"}
 
 
@@ -22,7 +22,7 @@ async def own_booking(app: "App", visit: Session, public_id: str) -> Booking:
     """A booking of whoever is there, or of a guest they once were; to everybody else there is none."""
     show_id, number = from_public_id(public_id)
     booking: Booking | None = await app.bookings.booking(show_id, number)
-    if booking is None or booking.owner_id not in visit.owner_ids or booking.state is State.BLOCKED:
+    if booking is None or booking.owner_id not in visit.owner_ids or booking.state is BookingState.BLOCKED:
         raise NoSuchBooking
     return booking
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from holdfast.accounts import Session
-from holdfast.bookings import Booking, State, public_id, reference
+from holdfast.bookings import Booking, BookingState, public_id, reference
 from holdfast.catalogue import load_show_rows
 from holdfast.site.booking_stage import Stage, stage_of
 from holdfast.site.load_booking import shown_ticket
@@ -68,7 +68,7 @@ async def all_of(app: "App", visit: Session) -> All:
     mine = [
         await _mine(app, booking, shows[booking.show_id], now)
         for booking in bookings
-        if booking.state is not State.BLOCKED
+        if booking.state is not BookingState.BLOCKED
     ]
     coming = [one for one in mine if one.stage is Stage.CONFIRMED and one.show["ends_at"] > now]
     is_open = [one for one in mine if one.stage in OPEN]

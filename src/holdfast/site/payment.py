@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.accounts import Email, Name, Session
-from holdfast.bookings import Booking, HoldGone, NoSuchBooking, State, WrongMove
+from holdfast.bookings import Booking, BookingState, HoldGone, NoSuchBooking, WrongMove
 from holdfast.errors import Busy, Invalid
 from holdfast.holds import ExtensionCap, body_hash
 from holdfast.payments import Ask, Payment, Started, Step
@@ -75,7 +75,9 @@ async def post_release(request: Request) -> Response:
     await form(request, Nothing)
 
     async def act(visit: Session, booking: Booking) -> str:
-        if booking.state is State.CONFIRMED:  # paid for in another tab: that is given back by another form
+        if (
+            booking.state is BookingState.CONFIRMED
+        ):  # paid for in another tab: that is given back by another form
             raise WrongMove(state=booking.state, move="release")
         _, is_under_way = await get_app(request).refunds.cancel(booking, None)
         return page_of(booking, "still_calling_off" if is_under_way else "")
@@ -128,7 +130,7 @@ async def get_return(request: Request) -> Response:
     """The payer is back from the gateway: looks there at once, then shows the page, which says how it is."""
     visit, app = await visitor(request), get_app(request)
     booking = await own_booking(app, visit, request.path_params["booking"])
-    if booking.state in (State.PAYING, State.EXPIRED):
+    if booking.state in (BookingState.PAYING, BookingState.EXPIRED):
         payment = await app.payments.latest(booking.show_id, booking.number)
         if payment is not None:
             await app.saga_runner.hear(payment)
@@ -147,7 +149,10 @@ async def post_again(request: Request) -> Response:
     asked = await form(request, AgainForm)
     visit, app = await sender(request), get_app(request)
     booking = await own_booking(app, visit, _id(request))
-    if booking.state in (State.PAYING, State.CONFIRMED):  # in another tab: nothing to begin again
+    if booking.state in (
+        BookingState.PAYING,
+        BookingState.CONFIRMED,
+    ):  # in another tab: nothing to begin again
         return await shown(request, visit, booking)
 
     async def act(visit: Session, booking: Booking) -> str:

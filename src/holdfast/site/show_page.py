@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.accounts import Session
-from holdfast.bookings import Booking, State, public_id
+from holdfast.bookings import Booking, BookingState, public_id
 from holdfast.catalogue import ShowOnSale
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import Busy, Invalid, Refusal
@@ -39,7 +39,7 @@ PAGE = "seats/show.html"
 TRIES_MAX = 3  # the best of a part is chosen from a map that others are taking from
 LATEST_MAX = 30  # bookings of somebody that are looked through for this show
 NUMBER_MAX = 2**62
-SHOWN = {State.HELD: "held", State.PAYING: "paying", State.CONFIRMED: "has"}
+SHOWN = {BookingState.HELD: "held", BookingState.PAYING: "paying", BookingState.CONFIRMED: "has"}
 routes = RouteTable(tag="site", bare=True)
 
 
@@ -98,7 +98,7 @@ async def get_mine(request: Request) -> Response:
             "expires_at": booking.expires_at,
         }
         for booking in found
-        if booking.state is not State.HELD or (booking.expires_at and booking.expires_at > now)
+        if booking.state is not BookingState.HELD or (booking.expires_at and booking.expires_at > now)
     ]
     return answer(200, {"mine": mine}, {"Cache-Control": NO_STORE})
 
