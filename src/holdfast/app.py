@@ -33,7 +33,6 @@ import holdfast.site.payment
 import holdfast.site.show_page
 import holdfast.tickets.api
 import holdfast.tickets.mobile_page_api
-import holdfast.tickets.transfer_api
 import holdfast.webhooks_out.api
 from holdfast.accounts import Accounts, Sessions
 from holdfast.audit import oversold
@@ -68,7 +67,7 @@ from holdfast.refunds.jobs import RefundDuties
 from holdfast.refunds.service import RefundService
 from holdfast.refunds.store import RefundStore
 from holdfast.reports import ReportStore
-from holdfast.reports.jobs import consumer as figure_consumer
+from holdfast.reports.store import consumer as figure_consumer
 from holdfast.search import SearchIndex, SearchSource, SearchStore
 from holdfast.search.jobs import build_consumer as search_consumer
 from holdfast.search.jobs import list_jobs as search_duties
@@ -94,7 +93,6 @@ ROUTES: tuple[Route, ...] = (
     *holdfast.refunds.admin_api.ROUTES,
     *holdfast.invoices.api.ROUTES,
     *holdfast.tickets.api.ROUTES,
-    *holdfast.tickets.transfer_api.ROUTES,
     *holdfast.tickets.mobile_page_api.ROUTES,
     *holdfast.checkin.api.ROUTES,
     *holdfast.seatmap.api.ROUTES,

@@ -11,8 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from holdfast.app import App
-from holdfast.checkin.offline import OfflineGate
-from holdfast.checkin.pack import opened
+from holdfast.checkin.offline import OfflineGate, opened
 from holdfast.checkin.verdict import Verdict, Way
 from holdfast.web.caller import Role
 from tests.support import shows as cast

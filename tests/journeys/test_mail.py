@@ -20,8 +20,8 @@ from holdfast.app import App, asgi_app, consumers, open_app, post_of
 from holdfast.config import Config
 from holdfast.engines.loop import running
 from holdfast.notifications import Kind
+from holdfast.notifications.compose import stationery
 from holdfast.notifications.jobs import duties as notice_duties
-from holdfast.notifications.templating import stationery
 from holdfast.outbox.relay import duties as fact_duties
 from holdfast.web.caller import Role
 from tests.conftest import started

@@ -11,7 +11,7 @@ import pytest
 from holdfast.app import App
 from holdfast.outbox import Consumer
 from holdfast.outbox.relay import Listener
-from holdfast.reports.jobs import consumer as figure_consumer
+from holdfast.reports.store import consumer as figure_consumer
 from holdfast.web.caller import Role
 from holdfast.webhooks_out.endpoint import ENDPOINTS_MAX
 from holdfast.webhooks_out.jobs import consumer as hook_consumer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.webhooks_out.address import check_url, is_public
+from holdfast.webhooks_out.endpoint import check_url, is_public
 from holdfast.webhooks_out.errors import BadEndpointUrl
 
 TRICKS = {

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from holdfast.engines.lease import pause_after
-from holdfast.webhooks_out.delivery import PAUSES_S
-from holdfast.webhooks_out.signature import headers, shown, signatures
+from holdfast.webhooks_out.delivery import PAUSES_S, headers, shown, signatures
 
 SECRETS = st.binary(min_size=24, max_size=64)
 

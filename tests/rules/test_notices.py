@@ -22,8 +22,18 @@ from PIL import Image
 from holdfast.accounts import LANGUAGES
 from holdfast.accounts.account import language_of
 from holdfast.accounts.api import LocaleBody
-from holdfast.notifications.mail import Envelope, mail_of, message_id, parts_of
-from holdfast.notifications.message import Letter, letter_of, moment, plain, text_of
+from holdfast.notifications.compose import SAMPLE, sample_html, sample_letter, stationery
+from holdfast.notifications.message import (
+    Envelope,
+    Letter,
+    letter_of,
+    mail_of,
+    message_id,
+    moment,
+    parts_of,
+    plain,
+    text_of,
+)
 from holdfast.notifications.notice import (
     HEARD,
     OF_SHOWS,
@@ -34,8 +44,6 @@ from holdfast.notifications.notice import (
     channels_for,
     notice_of,
 )
-from holdfast.notifications.sample import SAMPLE, sample_html, sample_letter
-from holdfast.notifications.templating import stationery
 from holdfast.outbox import (
     KINDS,
     Body,

@@ -11,11 +11,11 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checkin.offline import OfflineGate
-from holdfast.checkin.pack import (
+from holdfast.checkin.offline import (
     ONLY_ONCE,
     PREFIX,
     BadPack,
+    OfflineGate,
     Pack,
     PackShow,
     PackTicket,

@@ -17,8 +17,7 @@ from holdfast.tickets import Codes, Occasion, Standing, Ticket, TicketKey
 from holdfast.tickets.calendar import calendar_file
 from holdfast.tickets.fonts import letters_of, printed, typeface_for
 from holdfast.tickets.issued import Printed
-from holdfast.tickets.mobile_page import policy, ticket_html
-from holdfast.tickets.mobile_page_api import SHELL, STYLE
+from holdfast.tickets.mobile_page_api import SHELL, STYLE, policy, ticket_html
 from holdfast.tickets.pdf import texts_of
 from holdfast.tickets.qr import matrix, png, svg
 from holdfast.tickets.ticket import fixed_code, live_code

@@ -9,8 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from holdfast.app import App
 from holdfast.bookings import from_public_id
 from holdfast.checkin.errors import BadPassCode, DeviceTaken, NoDevice, NoGatePass
-from holdfast.checkin.offline import OfflineGate
-from holdfast.checkin.pack import opened
+from holdfast.checkin.offline import OfflineGate, opened
 from holdfast.checkin.verdict import OfflineScan, UploadedScan, Verdict, Way
 from holdfast.tickets import Codes, Door, IssuedTicket
 from holdfast.tickets.transfer import Giver

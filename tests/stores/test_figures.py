@@ -21,7 +21,7 @@ from holdfast.outbox.relay import Listener
 from holdfast.pricing import Terms
 from holdfast.refunds.refund import What
 from holdfast.reports.figures import ShowFigures
-from holdfast.reports.jobs import GROUP, consumer
+from holdfast.reports.store import GROUP, consumer
 from tests.support import shows as cast
 from tests.support.box_office import clean, started
 from tests.support.door import a_doorway, a_scan

@@ -18,8 +18,7 @@ from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.outbox import from_json, to_json
 from holdfast.outbox.relay import Listener
-from holdfast.tickets.transfer import Giver
-from holdfast.tickets.transfer_store import Transfers
+from holdfast.tickets.transfer import Giver, Transfers
 from tests.journeys.test_cli import holdfast
 from tests.support import shows as cast
 from tests.support.mail_servers import Office, a_reader, an_office

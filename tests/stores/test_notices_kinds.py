@@ -17,8 +17,7 @@ from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.store import Came
-from holdfast.tickets.transfer import Giver
-from holdfast.tickets.transfer_store import Transfers
+from holdfast.tickets.transfer import Giver, Transfers
 from tests.support import shows as cast
 from tests.support.mail_servers import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
 from tests.support.own_engines import hold

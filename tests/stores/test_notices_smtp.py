@@ -20,8 +20,7 @@ from holdfast.notifications.compose import Writer
 from holdfast.notifications.notice import LEASE_S, Channel, SenderBody
 from holdfast.notifications.senders import Mail, senders_of
 from holdfast.tickets import Codes, Door
-from holdfast.tickets.transfer import Giver
-from holdfast.tickets.transfer_store import Transfers
+from holdfast.tickets.transfer import Giver, Transfers
 from tests.support import shows as cast
 from tests.support.mail_servers import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
 from tests.support.own_engines import hold

@@ -8,8 +8,7 @@ import time
 from base64 import b64decode
 from collections import Counter
 
-from holdfast.checkin.offline import OfflineGate
-from holdfast.checkin.pack import opened
+from holdfast.checkin.offline import OfflineGate, opened
 from holdfast.checkin.verdict import OPEN, Way
 from holdfast.tickets import BadCode, read_code
 from tests.support.box_office import Office

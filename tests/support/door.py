@@ -7,13 +7,12 @@ from typing import Any
 
 from holdfast.app import App
 from holdfast.bookings import BookingState
-from holdfast.checkin.passes import NewPass
-from holdfast.checkin.passes_store import Passes
+from holdfast.checkin.passes import NewPass, Passes
 from holdfast.checkin.store import CheckIn
 from holdfast.checkin.verdict import Verdict, Way
 from holdfast.refunds.errors import SeatsUsed
 from holdfast.tickets import IssuedTicket
-from holdfast.tickets.transfer_store import Transfers
+from holdfast.tickets.transfer import Transfers
 from tests.support.show_fixture import Till, a_till, an_owner
 
 _scans = count(1)

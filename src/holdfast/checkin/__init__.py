@@ -6,8 +6,7 @@ store.py     one row decides             routes.py    /gate/…
 passes/      the organisers' side        station/     a gate on a keyboard scanner: `holdfast gate`
 """
 
-from holdfast.checkin.offline import OfflineGate
-from holdfast.checkin.pack import BadPack, opened
+from holdfast.checkin.offline import BadPack, OfflineGate, opened
 from holdfast.checkin.passes import PackPage, SignedInDevice
 from holdfast.checkin.store import CheckInStore
 from holdfast.checkin.verdict import (

@@ -18,8 +18,15 @@ from holdfast.checkin.errors import (
     ScanIdUsed,
     SearchMax,
 )
-from holdfast.checkin.passes import DeviceBody, DeviceBound, PackPage, SignedInDevice, SignInBody, device_key
-from holdfast.checkin.passes_store import Passes
+from holdfast.checkin.passes import (
+    DeviceBody,
+    DeviceBound,
+    PackPage,
+    Passes,
+    SignedInDevice,
+    SignInBody,
+    device_key,
+)
 from holdfast.checkin.store import CheckIn, CheckInStore
 from holdfast.checkin.verdict import (
     OPEN,

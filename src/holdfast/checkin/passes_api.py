@@ -12,11 +12,11 @@ from holdfast.checkin.passes import (
     DoorBody,
     MadePass,
     NewPass,
+    Passes,
     PassesAsked,
     PassList,
     PassPage,
 )
-from holdfast.checkin.passes_store import Passes
 from holdfast.checkin.verdict import ShowCount
 from holdfast.tickets import Door, svg_url
 from holdfast.web.caller import Role

@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.bookings import from_reference, public_id
 from holdfast.catalogue import Catalogue
 from holdfast.checkin.errors import NoDevice, NoGatePass, NothingToUndo, ScanIdUsed, SearchMax
-from holdfast.checkin.pack import Pack, PackShow, PackTicket, sealed
+from holdfast.checkin.offline import Pack, PackShow, PackTicket, sealed
 from holdfast.checkin.passes import UPLOAD_GRACE_S
 from holdfast.checkin.verdict import GateCount, OfflineScan, ShowCount, UploadedScan, Verdict, Way, in_utc
 from holdfast.engines.metrics import metrics

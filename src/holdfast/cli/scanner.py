@@ -65,7 +65,7 @@ def gate(
 
 
 async def _run(server: str, code: str, folder: Path, is_exit: bool, as_json: bool) -> None:
-    from holdfast.checkin.pack import BadPack
+    from holdfast.checkin.offline import BadPack
     from holdfast.engines.errors import OperatorError
     from holdfast.scanner.app import Station
     from holdfast.scanner.client import Denied, Silence

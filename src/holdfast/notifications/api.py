@@ -6,12 +6,11 @@ from hashlib import sha256
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.notifications.compose import sample_html, sample_letter, stationery
 from holdfast.notifications.errors import NoSuchNotice
 from holdfast.notifications.message import text_of
 from holdfast.notifications.notice import Kind, NoticeList, NoticePage, NoticesAsked, PreviewAsked, SenderBody
-from holdfast.notifications.sample import sample_html, sample_letter
 from holdfast.notifications.store import NotificationStore
-from holdfast.notifications.templating import stationery
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read

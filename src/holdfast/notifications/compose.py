@@ -1,22 +1,37 @@
 """Reads what a notice speaks of, as it is now, and writes the letter. What is not true any more is moot."""
 
+import tomllib
+from base64 import b64encode
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
+from importlib import resources
 from typing import Any
 
+from holdfast.accounts import LANGUAGES
 from holdfast.bookings import Booking, Bookings, BookingState, public_id, reference
 from holdfast.catalogue import Catalogue
 from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.layouts import Layout
-from holdfast.notifications.mail import Envelope, mail_of, message_id, name_and_address
-from holdfast.notifications.message import Contents, Enclosure, Letter, SeatName, Stub, letter_of
+from holdfast.notifications.message import (
+    Contents,
+    Enclosure,
+    Envelope,
+    Letter,
+    SeatName,
+    Stationery,
+    Stub,
+    html_of,
+    letter_of,
+    mail_of,
+    message_id,
+    name_and_address,
+)
 from holdfast.notifications.notice import Channel, Due, Kind
-from holdfast.notifications.sample import OCCASION, TICKET, sample_html, sample_letter
 from holdfast.notifications.senders import Parcel
 from holdfast.notifications.store import Q
-from holdfast.notifications.templating import stationery
-from holdfast.tickets import Codes, IssuedTicket, Occasion, Tickets, calendar_file, png
+from holdfast.tickets import Codes, IssuedTicket, Occasion, Printed, Standing, Tickets, calendar_file, png
 
 PDF, ICS = "application/pdf", "text/calendar"
 TICKETS_SHOWN_MAX = 10  # pictures in one letter; all of them are in the PDF
@@ -212,3 +227,95 @@ def _of_show(due: Due, occasion: Occasion) -> Contents:
         reason=due.body.get("reason") or "",
         at=datetime.fromisoformat(at) if at else None,
     )
+
+
+STARTS_AT = datetime(2027, 5, 14, 14, 0, tzinfo=UTC)
+SEATS = (SeatName("Stalls", "J", "12"), SeatName("Stalls", "J", "13"))
+SAMPLE = Contents(
+    name="Zoë Kumar",
+    title="Crème Brûlée",
+    where=("Hall 1", "Lotus Palace", "12 Marine Drive", "Mumbai"),
+    starts_at=STARTS_AT,
+    zone=timezone(timedelta(hours=5, minutes=30), "Asia/Kolkata"),
+    reference="ABCD2345",
+    seats=SEATS,
+    amount_minor=125_000,
+    currency="INR",
+    until=STARTS_AT - timedelta(days=9),
+    minutes=3,
+    reason="Insufficient funds.",
+    at=STARTS_AT - timedelta(days=7),
+    starts_before=STARTS_AT - timedelta(hours=1),
+    other="bob@example.org",
+    base="",
+    booking_path="/bookings/sample",
+    show_path="/shows/0",
+)
+OCCASION = Occasion(
+    show_id=0,
+    title=SAMPLE.title,
+    hall="Hall 1",
+    venue="Lotus Palace",
+    address="12 Marine Drive",
+    city="Mumbai",
+    starts_at=STARTS_AT,
+    ends_at=STARTS_AT + timedelta(hours=2),
+    starts_local=STARTS_AT.astimezone(SAMPLE.zone),
+    timezone="Asia/Kolkata",
+    cancelled=False,
+    revision=1,
+)
+TICKET = Printed(
+    ticket_id="",
+    reference=SAMPLE.reference,
+    seat="J-12",
+    section="Stalls",
+    row="J",
+    seat_number="12",
+    category="Gold",
+    trait="n",
+    price="",
+    worth=Standing.GOOD,
+    code="a sample: it opens no door",
+)
+
+
+def sample_letter(kind: Kind, locale: str, stationery: Stationery) -> Letter:
+    from babel.dates import get_timezone  # as in money.py: whoever writes no letters does without it
+
+    picture = png("a sample: it opens no door")
+    seats = SEATS[:1] if kind in (Kind.TICKET_GIVEN, Kind.TICKET_GOT) else SEATS
+    has_tickets = kind in (Kind.TICKETS, Kind.TICKET_GOT)
+    stubs = [Stub(seat=seat, picture=picture, link="/tickets/") for seat in seats] if has_tickets else []
+    contents = replace(SAMPLE, seats=seats, stubs=stubs, zone=get_timezone(OCCASION.timezone))
+    return letter_of(kind, contents, locale, stationery)
+
+
+def sample_html(letter: Letter, stationery: Stationery) -> str:
+    return html_of(letter, stationery, [picture_url(stub.picture or b"") for _, stub in letter.stubs])
+
+
+def picture_url(picture: bytes) -> str:
+    return "data:image/png;base64," + b64encode(picture).decode()
+
+
+FOLDER = resources.files("holdfast.notifications") / "templates"
+
+
+@cache
+def stationery() -> Stationery:
+    from jinja2 import Environment, StrictUndefined
+
+    # In a page everything is escaped, whoever typed it; a text has nothing to escape from.
+    pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    texts = Environment(autoescape=False, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return Stationery(
+        words={name: tomllib.loads(_read(f"{name}.toml")) for name in LANGUAGES},
+        html=pages.from_string(_read("letter.html")),
+        text=texts.from_string(_read("letter.txt")),
+        style=_read("letter.css").strip(),
+    )
+
+
+def _read(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
-from holdfast.notifications.mail import name_and_address
+from holdfast.notifications.message import name_and_address
 from holdfast.notifications.notice import Channel
 
 if TYPE_CHECKING:  # imported where they speak: whoever sells does not carry a mail client

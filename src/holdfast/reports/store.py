@@ -10,11 +10,11 @@ from holdfast.bookings import reference
 from holdfast.catalogue import Catalogue, NoSuchEvent
 from holdfast.engines.postgres import Postgres, Row, Transaction, require_row
 from holdfast.engines.sql import Queries
-from holdfast.outbox import Fact
-from holdfast.reports.change import Changes, changes_of
+from holdfast.outbox import KINDS, Consumer, Fact
 from holdfast.reports.csv_export import COLUMNS, lines
 from holdfast.reports.figures import (
     MINUTES_MAX,
+    Changes,
     EventFigures,
     Funnel,
     GateMinute,
@@ -24,6 +24,7 @@ from holdfast.reports.figures import (
     SaleFigures,
     ShowFigures,
     ShowSum,
+    changes_of,
 )
 
 Q = Queries("holdfast.reports")
@@ -180,3 +181,13 @@ async def _write(tx: Transaction, query: str, rows: Sequence[tuple[object, ...]]
     """As columns: one statement for all rows."""
     if rows:
         await tx.execute(query, *map(list, zip(*rows, strict=True)))
+
+
+GROUP = "figures"
+HEARD = tuple(
+    kind for kind in KINDS if kind.startswith(("booking.", "refund.")) and kind != "booking.blocked"
+)
+
+
+def consumer(figures: ReportStore) -> Consumer:
+    return Consumer(group=GROUP, kinds=HEARD, call_many=figures.hear_many)

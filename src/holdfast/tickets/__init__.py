@@ -13,8 +13,7 @@ from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, Printed, Stan
 from holdfast.tickets.qr import png, svg_url
 from holdfast.tickets.store import Door, Tickets, issued
 from holdfast.tickets.ticket import Code, Ticket, TicketKey, is_live, phone_secret, read_code, show_secret
-from holdfast.tickets.transfer import Giver
-from holdfast.tickets.transfer_store import Transfers
+from holdfast.tickets.transfer import Giver, Transfers
 
 __all__ = [
     "BadCode",

@@ -8,9 +8,21 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holdfast.accounts import normal_email
 from holdfast.bookings import Booking, NoSuchBooking, from_public_id
 from holdfast.errors import Busy, TokenInvalid
-from holdfast.tickets.errors import FixedCode, NoSuchTicket, NoTickets, ResendMax, TicketVoid
+from holdfast.tickets.errors import (
+    FixedCode,
+    NoSuchTicket,
+    NothingToTakeBack,
+    NoTickets,
+    ResendMax,
+    TicketUsed,
+    TicketVoid,
+    ToYourself,
+    TransferMax,
+    TransferTooLate,
+)
 from holdfast.tickets.issued import (
     Codes,
     IssuedTicket,
@@ -25,7 +37,7 @@ from holdfast.tickets.issued import (
 from holdfast.tickets.qr import svg_url
 from holdfast.tickets.store import LISTED_MAX, Tickets
 from holdfast.tickets.ticket import STEP_S
-from holdfast.tickets.transfer import Giver
+from holdfast.tickets.transfer import Giver, TransferBody, TransferPage, Transfers
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
@@ -248,6 +260,37 @@ def live_ticket(ticket: IssuedTicket, code: str, secret: bytes) -> LiveTicket:
 
 def _attached(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'inline; filename="{name}"', "X-Content-Type-Options": "nosniff"}
+
+
+@routes.post(
+    "/tickets/{ticket}/transfer",
+    body=TransferBody,
+    answers={200: TransferPage},
+    refusals=(NoSuchTicket, TicketUsed, TicketVoid, ToYourself, TransferMax, TransferTooLate),
+    keyed=True,
+)
+async def transfer_ticket(request: Request) -> Response:
+    """Give a ticket to somebody else.
+
+    Its code is dead at once. Who has an account by this address has the ticket; who has none gets it by
+    signing up, and until then you may take it back.
+    """
+    email = normal_email(read(TransferBody, await request.body()).email)
+    place, me = place_of(request.path_params["ticket"]), await me_of(request)
+    given = await Transfers(get_app(request).postgres).give(*place, me, email)
+    return answer(200, TransferPage(given.ticket_id, email, given.owner_email is None))
+
+
+@routes.delete(
+    "/tickets/{ticket}/transfer",
+    answers={200: TicketPage},
+    refusals=(NoSuchTicket, NothingToTakeBack, TicketUsed, TicketVoid),
+)
+async def cancel_ticket_transfer(request: Request) -> Response:
+    """Take a ticket back that waits for somebody to sign up."""
+    place, me = place_of(request.path_params["ticket"]), await me_of(request)
+    ticket = await Transfers(get_app(request).postgres).take_back(*place, me)
+    return answer(200, await page_of(request, ticket, me))
 
 
 ROUTES = routes.all

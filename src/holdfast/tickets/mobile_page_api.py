@@ -1,6 +1,14 @@
-"""The page of one ticket, at an address that only its owner was told; and the scripts beside it."""
+"""The page of one ticket: one file that works without a network once it was opened.
+
+The link is the only key to it, so it needs no sign-in. Everything a person typed is escaped. The style is in
+the page and named by its hash in the policy; the code is an SVG in the page. The script (live codes, offline
+copy) is the only other file.
+"""
 
 import hashlib
+import html
+from base64 import b64encode
+from hashlib import sha256
 from importlib import resources
 from string import Template
 
@@ -9,9 +17,66 @@ from starlette.responses import Response
 
 from holdfast.errors import NoSuchRoute
 from holdfast.tickets.api import NO_STORE, PhoneBody, bound, live_ticket, printed_of, tickets_of
-from holdfast.tickets.mobile_page import policy, ticket_html
+from holdfast.tickets.issued import Codes, Occasion, Printed, Standing
+from holdfast.tickets.qr import svg
 from holdfast.web.responses import answer, read
 from holdfast.web.routing import RouteTable
+
+TIPS = {
+    Standing.GOOD: "Turn your screen's brightness up at the door.",
+    Standing.INSIDE: "Somebody is inside with this ticket.",
+    Standing.USED: "This ticket was used.",
+    Standing.VOID: "This ticket was given back and opens no door.",
+    Standing.GIVEN_AWAY: "This ticket was given away.",
+}
+LIVE = "This code changes every half minute. A picture of it is worth nothing."
+
+
+def policy(style: str) -> str:
+    """No script or style but ours, no picture from elsewhere, no frame around us."""
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    return "; ".join(
+        (
+            "default-src 'none'",
+            "script-src 'self'",
+            f"style-src 'sha256-{digest}'",
+            "img-src 'self' data:",
+            "connect-src 'self'",
+            "worker-src 'self'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        )
+    )
+
+
+def ticket_html(shell: Template, style: str, occasion: Occasion, ticket: Printed, codes: Codes) -> str:
+    is_live = codes is not Codes.FIXED and ticket.worth is Standing.GOOD
+    notes = ["The show was cancelled."] if occasion.cancelled else []
+    notes += [LIVE] if is_live else []
+    notes += [TIPS[ticket.worth]]
+    where = " · ".join(part for part in (occasion.hall, occasion.venue) if part)
+    place = ", ".join(part for part in (occasion.address, occasion.city) if part)
+    seat = f"Row {ticket.row}, seat {ticket.seat_number}" if ticket.row else f"Place {ticket.seat_number}"
+    texts = {
+        "title": occasion.title,
+        "when": occasion.when,
+        "timezone": occasion.timezone,
+        "starts_at": occasion.starts_at.isoformat(),
+        "where": where,
+        "place": place,
+        "section": ticket.section,
+        "seat": seat,
+        "category": ticket.category,
+        "reference": ticket.reference,
+        "standing": ticket.worth,
+        "live": "live" if is_live else "fixed",
+        "note": " ".join(notes),
+    }
+    escaped = {name: html.escape(str(text)) for name, text in texts.items()}
+    drawn = svg(ticket.code) if ticket.code is not None else ""
+    return shell.substitute(escaped, style=style, qr=drawn)
+
 
 STATIC = resources.files("holdfast.tickets") / "static"
 SHELL = Template((STATIC / "ticket.html").read_text())

@@ -21,16 +21,17 @@ from holdfast.tickets.calendar import calendar_file
 from holdfast.tickets.errors import BadCode, NoSuchTicket, ResendMax
 from holdfast.tickets.fonts import Printer
 from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, printed
-from holdfast.tickets.link import link_of, read_link
 from holdfast.tickets.ticket import (
     SECRET_BYTES,
     Code,
     TicketKey,
     fixed_code,
     is_live,
+    link_of,
     live_code,
     phone_secret,
     read_code,
+    read_link,
     show_secret,
     signing_key,
 )

@@ -17,17 +17,18 @@ that types like a keyboard gets them right on most layouts. About 116 characters
 
 import hmac
 import re
-from base64 import b32encode
+from base64 import b32encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from struct import pack, unpack
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from holdfast.tickets.errors import BadCode
+from holdfast.tickets.errors import BadCode, NoSuchTicket
 
 PREFIX = b"holdfast ticket\0"
 SIGNATURE_BYTES = 64
@@ -204,3 +205,35 @@ def _raw(text: str) -> bytes:
 
 def _derived(secret: bytes, purpose: bytes) -> bytes:
     return HKDF(SHA256(), SECRET_BYTES, salt=None, info=b"holdfast live code\0" + purpose).derive(secret)
+
+
+FORM = ">BQQI"
+SEAL_BYTES = 15
+LINK_CHARACTERS = 48
+
+
+def link_of(key: TicketKey, ticket: Ticket) -> str:
+    plain = pack(FORM, key.key_id, ticket.show_id, ticket.serial, ticket.edition)
+    return urlsafe_b64encode(plain + _seal(key, plain)).decode()
+
+
+def read_link(text: str, keys: Mapping[int, TicketKey]) -> Ticket:
+    """The ticket it names; whatever is no link of ours is nobody's ticket."""
+    if len(text) != LINK_CHARACTERS or not text.isascii():
+        raise NoSuchTicket
+    try:
+        raw = urlsafe_b64decode(text)
+    except ValueError:
+        raise NoSuchTicket from None
+    if len(raw) * 4 != LINK_CHARACTERS * 3:
+        raise NoSuchTicket
+    plain, seal = raw[:-SEAL_BYTES], raw[-SEAL_BYTES:]
+    key = keys.get(plain[0])
+    if key is None or not hmac.compare_digest(seal, _seal(key, plain)):
+        raise NoSuchTicket
+    _, show_id, serial, edition = unpack(FORM, plain)
+    return Ticket(show_id, serial, edition)
+
+
+def _seal(key: TicketKey, plain: bytes) -> bytes:
+    return hmac.digest(key.secret, b"holdfast link\0" + plain, "sha256")[:SEAL_BYTES]

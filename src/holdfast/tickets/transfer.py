@@ -1,18 +1,23 @@
-"""Giving a ticket to somebody else: who may, and what it makes of the ticket. No I/O.
+"""Giving a ticket to another person: who may, and what happens to the ticket.
 
-    mine ──give──► theirs                       somebody with an account by that address: at once
-      ▲  └─give──► waiting for an address ──► theirs, as soon as somebody signs up with it
+    mine ──give──► theirs                       the address has an account: at once
+      ▲  └─give──► waiting for an address ──► theirs, as soon as an account is created with that address
       └─take back──────┘
 
-Every arrow raises the edition, so that the code from before opens nothing: who gave a ticket away cannot walk
-in with a picture of it, and who waits for one has nothing until it is theirs.
+Every arrow raises the edition, so the previous code stops working: a giver cannot walk in with a picture of
+it, and a recipient has no code before the ticket is theirs. One transaction locks the ticket, checks it,
+raises the edition and writes the facts.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
 from msgspec import Struct
 
 from holdfast.accounts import Email
+from holdfast.engines.postgres import Postgres, Transaction
+from holdfast.engines.sql import Queries
 from holdfast.tickets.errors import (
     NoSuchTicket,
     NothingToTakeBack,
@@ -23,6 +28,8 @@ from holdfast.tickets.errors import (
     TransferTooLate,
 )
 from holdfast.tickets.issued import IssuedTicket
+from holdfast.tickets.store import Q as TICKETS
+from holdfast.tickets.store import issued
 
 TRANSFERS_MAX = 5  # of one ticket; taking back counts: an edition is an edition
 
@@ -74,3 +81,64 @@ def _refuse_unusable(ticket: IssuedTicket) -> None:
         raise TicketVoid
     if ticket.used_at is not None:
         raise TicketUsed
+
+
+Q = Queries("holdfast.tickets", "transfer")
+
+
+class Transfers:
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
+
+    async def give(self, show_id: int, serial: int, giver: Giver, email: str) -> IssuedTicket:
+        """To whoever has, or will have, an account by this address; in its one spelling."""
+        async with self._postgres.transaction() as tx:
+            is_over = await tx.fetchval(Q.show_is_over, show_id)
+            ticket = refuse_giving(
+                await self._locked(tx, show_id, serial), giver, email, is_over=bool(is_over)
+            )
+            to_id = await tx.fetchval(Q.account_at, email)
+            edition = await self._move(tx, ticket, giver, to_id, email)
+            told = {"serial": serial, "edition": edition, "from_id": giver.account_id, "to_id": to_id}
+            for side in ("given", "got"):
+                await self._tell(tx, ticket, "ticket.transferred", told | {"side": side})
+            return await self._again(tx, ticket)
+
+    async def take_back(self, show_id: int, serial: int, giver: Giver) -> IssuedTicket:
+        """What waits for somebody who has not signed up."""
+        async with self._postgres.transaction() as tx:
+            found = await self._locked(tx, show_id, serial)
+            given_by = await tx.fetchval(Q.last_giver, show_id, serial)
+            ticket = refuse_taking_back(found, giver, given_by)
+            edition = await self._move(tx, ticket, giver, giver.account_id, giver.email, is_taken_back=True)
+            told = {"serial": serial, "edition": edition, "to_id": giver.account_id}
+            await self._tell(tx, ticket, "ticket.taken_back", told)
+            return await self._again(tx, ticket)
+
+    async def _locked(self, tx: Transaction, show_id: int, serial: int) -> IssuedTicket | None:
+        await tx.fetchval(Q.lock_ticket, show_id, serial)
+        row = await tx.fetchrow(TICKETS.ticket, show_id, serial)
+        return issued(row) if row else None
+
+    async def _move(
+        self,
+        tx: Transaction,
+        ticket: IssuedTicket,
+        giver: Giver,
+        to_id: int | None,
+        email: str,
+        is_taken_back: bool = False,
+    ) -> int:
+        place = (ticket.show_id, ticket.serial)
+        edition = await tx.fetchval(Q.change_hands, *place, to_id, None if to_id is not None else email)
+        await tx.execute(Q.note_transfer, *place, edition, giver.account_id, to_id, email, is_taken_back)
+        return int(edition)
+
+    async def _tell(
+        self, tx: Transaction, ticket: IssuedTicket, kind: str, told: Mapping[str, object]
+    ) -> None:
+        body = msgspec.json.encode(told).decode()
+        await tx.execute(Q.tell, ticket.show_id, ticket.number, kind, body)
+
+    async def _again(self, tx: Transaction, ticket: IssuedTicket) -> IssuedTicket:
+        return issued(await tx.fetchrow(TICKETS.ticket, ticket.show_id, ticket.serial))

@@ -19,10 +19,9 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
-from holdfast.webhooks_out.address import check_url, is_public
-from holdfast.webhooks_out.delivery import SAID_MAX, Due, Reply, reply_of
+from holdfast.webhooks_out.delivery import SAID_MAX, Due, Reply, headers, reply_of
+from holdfast.webhooks_out.endpoint import check_url, is_public
 from holdfast.webhooks_out.errors import BadEndpointUrl
-from holdfast.webhooks_out.signature import headers
 
 READ_WITHIN_S = 1.0  # the status has decided: what comes after it is only for the log
 

@@ -10,6 +10,10 @@ DEAD, MISSED and DONE are QUEUED anew by a replay. Who takes one has it for LEAS
 sending has sent what comes once more, with the same webhook-id.
 """
 
+import hashlib
+import hmac
+from base64 import b64encode
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -134,3 +138,28 @@ def delivery_page(row: "Row") -> DeliveryPage:
         due_at=row["due_at"],
         tries=msgspec.json.decode(row["tries_told"], type=list[Try]),
     )
+
+
+SECRET_BYTES = 32
+PREFIX = "whsec_"
+
+
+def shown(secret: bytes) -> str:
+    return PREFIX + b64encode(secret).decode()
+
+
+def signatures(secrets: Iterable[bytes], message_id: str, at_s: int, body: bytes) -> str:
+    signed = b"%s.%d.%s" % (message_id.encode(), at_s, body)
+    return " ".join(
+        "v1," + b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode() for secret in secrets
+    )
+
+
+def headers(secrets: Iterable[bytes], message_id: str, at_s: int, body: bytes) -> dict[str, str]:
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": str(at_s),
+        "webhook-signature": signatures(secrets, message_id, at_s, body),
+        "content-type": "application/json",
+        "user-agent": "Holdfast-Webhooks/1",
+    }

@@ -1,13 +1,16 @@
 """An endpoint: where an organiser wants to be told, and what they send and see of it. No I/O."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.errors import Invalid
 from holdfast.outbox import KINDS
+from holdfast.webhooks_out.errors import BadEndpointUrl
 
 if TYPE_CHECKING:
     from holdfast.engines.postgres import Row
@@ -70,3 +73,74 @@ def endpoint_page(row: "Row") -> EndpointPage:
     return EndpointPage(
         endpoint_id=row["id"], old_secret_until=row["old_until"], **{name: row[name] for name in copied}
     )
+
+
+URL_MAX = 2000
+URL = re.compile(
+    r"(?P<scheme>https?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(?P<port>[0-9]{1,5}))?"
+    r"(?P<rest>(?:/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(?:\?[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?)"
+)
+NUMBER = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
+OURS = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "arpa", "onion")
+
+# Beyond what Python calls private: carriers', protocol assignments, tests, and ways to wrap an IPv4 address.
+NOT_PUBLIC = tuple(
+    ip_network(text)
+    for text in (
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+        *("192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15"),
+        *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+        *("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23"),
+        *("2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10"),
+        "ff00::/8",
+    )
+)
+METADATA = {ip_address("168.63.129.16")}  # a cloud's own servant behind a public number
+
+
+def is_public(address: str) -> bool:
+    """Of a numeric address. What cannot be read is not public, nor is an IPv4 address in an IPv6 one."""
+    try:
+        found: IPv4Address | IPv6Address = ip_address(address)
+    except ValueError:
+        return False
+    if any(found.version == network.version and found in network for network in NOT_PUBLIC):
+        return False
+    return found.is_global and found not in METADATA
+
+
+def check_url(url: str, *, lenient: bool = False) -> None:
+    """Raise BadEndpointUrl. `lenient`: http and private addresses are fine, as in a demo."""
+    found = URL.fullmatch(url)
+    if found is None or len(url) > URL_MAX:
+        raise _bad("Expected https://host/path in plain letters, without name, password or fragment.")
+    host = found["host"]
+    if found["port"] is not None and not 1 <= int(found["port"]) <= 65_535:
+        raise _bad("There is no such port.")
+    if not lenient and found["scheme"] != "https":
+        raise _bad("Expected https.")
+    if host.startswith("["):
+        _check_number(host[1:-1], lenient=lenient)
+    elif NUMBER.fullmatch(host.rstrip(".").rsplit(".", 1)[-1]):  # the way browsers know an IPv4 address
+        _check_number(host, lenient=lenient)
+    elif not lenient:
+        _check_name(host)
+
+
+def _check_number(text: str, *, lenient: bool) -> None:
+    try:
+        ip_address(text)
+    except ValueError:
+        raise _bad("An address in numbers has four decimal parts, or is an IPv6 address.") from None
+    if not lenient and not is_public(text):
+        raise _bad("The address is not one that the public can reach.")
+
+
+def _check_name(host: str) -> None:
+    labels = host.rstrip(".").lower().split(".")
+    if len(labels) < 2 or labels[-1] in OURS or not all(0 < len(label) <= 63 for label in labels):
+        raise _bad("The name is not one that the public can look up.")
+
+
+def _bad(detail: str) -> BadEndpointUrl:
+    return BadEndpointUrl(field="url", detail=detail)

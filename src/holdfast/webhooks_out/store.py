@@ -14,12 +14,12 @@ from holdfast.engines.leases import LeaseQueue, LeaseTable
 from holdfast.engines.postgres import Postgres, Transaction
 from holdfast.engines.sql import Queries
 from holdfast.outbox import EndpointSwitchedOff, EventChanged, Fact, consume_many, tell
-from holdfast.webhooks_out.address import check_url
 from holdfast.webhooks_out.delivery import (
     GONE,
     LEASE_S,
     PAUSES_S,
     REASON_MAX,
+    SECRET_BYTES,
     DeliveriesAsked,
     DeliveryList,
     DeliveryPage,
@@ -28,17 +28,18 @@ from holdfast.webhooks_out.delivery import (
     Reply,
     delivery_page,
     payload_of,
+    shown,
 )
 from holdfast.webhooks_out.endpoint import (
     ENDPOINTS_MAX,
     EndpointChange,
     EndpointPage,
     NewEndpoint,
+    check_url,
     checked_kinds,
     endpoint_page,
 )
 from holdfast.webhooks_out.errors import EndpointOff, EndpointsMax, NoSuchDelivery, NoSuchEndpoint
-from holdfast.webhooks_out.signature import SECRET_BYTES, shown
 
 Q = Queries("holdfast.webhooks_out")
 
