@@ -102,7 +102,7 @@ async def fact_figures(rounds: int, say: Say) -> list[Figure]:
 
 @asynccontextmanager
 async def working(on: Stage) -> AsyncIterator[int]:
-    """One `holdfast work`: the relay, all consumers and every other duty; its process id."""
+    """One `holdfast work`: the relay, all consumers and every other job; its process id."""
     env = os.environ | {
         "HOLDFAST_DATABASE_URL": on.config.database_url,
         "HOLDFAST_REDIS_URL": on.config.redis_url,

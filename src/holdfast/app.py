@@ -1,4 +1,4 @@
-"""Composition root: engines, subjects, routes and duties. The only file that knows everybody."""
+"""Composition root: engines, subjects, routes and jobs. The only file that knows everybody."""
 
 from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
@@ -48,41 +48,41 @@ from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
 from holdfast.holds import HoldScripts, HoldService
-from holdfast.holds.jobs import SaleDuties
+from holdfast.holds.jobs import SaleJobs
 from holdfast.invoices import Invoices
 from holdfast.invoices.jobs import consumer as invoice_consumer
 from holdfast.notifications import NotificationStore
 from holdfast.notifications.compose import Writer
 from holdfast.notifications.jobs import Post
 from holdfast.notifications.jobs import consumer as notice_consumer
-from holdfast.notifications.jobs import duties as notice_duties
+from holdfast.notifications.jobs import jobs as notice_jobs
 from holdfast.notifications.senders import senders_of
 from holdfast.organisers.blocks_store import BlockStore
 from holdfast.organisers.jobs import BlockJobs, PriceJobs
 from holdfast.outbox import Consumer, Outbox
-from holdfast.outbox.relay import duties as fact_duties
+from holdfast.outbox.relay import jobs as fact_jobs
 from holdfast.payments import IncomingWebhooks, PaymentStore, Reconciliation, SagaRunner, gateway_of
-from holdfast.payments.jobs import BookDuties, PaymentDuties, WebhookDuties
-from holdfast.refunds.jobs import RefundDuties
+from holdfast.payments.jobs import PaymentJobs, ReconciliationJobs, WebhookJobs
+from holdfast.refunds.jobs import RefundJobs
 from holdfast.refunds.service import RefundService
 from holdfast.refunds.store import RefundStore
 from holdfast.reports import ReportStore
 from holdfast.reports.store import consumer as figure_consumer
 from holdfast.search import SearchIndex, SearchSource, SearchStore
 from holdfast.search.jobs import build_consumer as search_consumer
-from holdfast.search.jobs import list_jobs as search_duties
+from holdfast.search.jobs import list_jobs as search_jobs
 from holdfast.seatmap import SeatMap
 from holdfast.seatmap.live import LiveMaps
-from holdfast.site.pages import apology
+from holdfast.site.pages import problem_page
 from holdfast.site.templates_env import Kept, Wanted, kept_pages
 from holdfast.tickets import Tickets
 from holdfast.web.asgi import Application
 from holdfast.web.idempotency import purge_keys
 from holdfast.web.routing import Route
 from holdfast.webhooks_out import OutgoingWebhooks
-from holdfast.webhooks_out.jobs import HookDuties
+from holdfast.webhooks_out.jobs import DeliveryJobs
 from holdfast.webhooks_out.jobs import consumer as hook_consumer
-from holdfast.webhooks_out.jobs import duties as hook_duties
+from holdfast.webhooks_out.jobs import jobs as hook_jobs
 
 ROUTES: tuple[Route, ...] = (
     *holdfast.holds.api.ROUTES,
@@ -163,7 +163,7 @@ async def open_app(config: Config) -> AsyncIterator[App]:
     redis = Redis(
         config.redis_url, links_max=config.redis_links_max, timeout_s=config.redis_timeout_ms / 1000
     )
-    app = _assembled(config, postgres, redis)
+    app = _build_app(config, postgres, redis)
     arm(config.crash_at)
     try:
         await app.accounts.open()
@@ -181,7 +181,7 @@ async def open_app(config: Config) -> AsyncIterator[App]:
         await postgres.close()
 
 
-def _assembled(config: Config, postgres: Postgres, redis: Redis) -> App:
+def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
     """Builds every store and service on its engines. No engine is contacted yet."""
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
     catalogue, claims, bookings = Catalogue(postgres), Claims(redis), Bookings(postgres, **batches)
@@ -232,14 +232,14 @@ def asgi_app(config: Config, more: tuple[Route, ...] = (), only: Container[str] 
                 app.live.drain()
             return 0
 
-        async with open_app(config) as app, running([*web_duties(app), (0.1, end_streams)]):
+        async with open_app(config) as app, running([*web_jobs(app), (0.1, end_streams)]):
             yield app
 
-    application = Application(opened, (*ROUTES, *more), only, apology)
+    application = Application(opened, (*ROUTES, *more), only, problem_page)
     return application
 
 
-def web_duties(app: App) -> list[tuple[float, Job]]:
+def web_jobs(app: App) -> list[tuple[float, Job]]:
     """What every web process does for itself."""
     return [
         (app.config.revocations_refresh_s, app.accounts.catch_up),
@@ -259,25 +259,25 @@ def consumers(app: App) -> tuple[Consumer, ...]:
     return (*told, figure_consumer(app.reports), invoice_consumer(Invoices(app.postgres)))
 
 
-def post_of(app: App) -> Post:
+def build_mail_sender(app: App) -> Post:
     """Who sends people what there is to tell them."""
     writer = Writer(app.postgres, app.catalogue, app.bookings, app.tickets, app.config)
     return Post(app.notifications, writer, senders_of(app.config), keeps=bool(app.config.mail_page))
 
 
-def duties(app: App, only: Container[str] | None = None) -> list[tuple[float, Job]]:
+def worker_jobs(app: App, only: Container[str] | None = None) -> list[tuple[float, Job]]:
     """What `holdfast work` does, in any number of processes; with `only`, what those subjects have to do."""
-    by_subject = duties_by_subject(app).items()
-    asked = [duty for name, some in by_subject if only is None or name in only for duty in some]
+    by_subject = jobs_by_subject(app).items()
+    asked = [job for name, some in by_subject if only is None or name in only for job in some]
     return [*asked, (1.0, metrics.flush)]
 
 
-def duties_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
+def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
     """roles.py has their names."""
-    sale = SaleDuties(app.bookings, app.claims, app.seatmap, app.config)
-    payments = PaymentDuties(app.payments, app.saga_runner)
-    webhooks, books = WebhookDuties(app.webhooks_in), BookDuties(app.reconciliation, app.config)
-    refunds = RefundDuties(app.refund_store, app.refunds, app.config.refunds_at_once_max)
+    sale = SaleJobs(app.bookings, app.claims, app.seatmap, app.config)
+    payments = PaymentJobs(app.payments, app.saga_runner)
+    webhooks, books = WebhookJobs(app.webhooks_in), ReconciliationJobs(app.reconciliation, app.config)
+    refunds = RefundJobs(app.refund_store, app.refunds, app.config.refunds_at_once_max)
 
     async def count_oversold() -> int:
         await oversold(app.postgres)
@@ -307,8 +307,8 @@ def duties_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
         "audit": [(60.0, count_oversold)],
         "people": [(60.0, app.accounts.prune)],
         "web": [(600.0, forget_old_answers)],
-        "outbox": fact_duties(app.outbox, consumers(app), app.config),
-        "search": search_duties(app.search_index, app.search),
-        "notices": notice_duties(post_of(app)),
-        "hooks": hook_duties(HookDuties(app.webhooks_out, app.config)),
+        "outbox": fact_jobs(app.outbox, consumers(app), app.config),
+        "search": search_jobs(app.search_index, app.search),
+        "notices": notice_jobs(build_mail_sender(app)),
+        "hooks": hook_jobs(DeliveryJobs(app.webhooks_out, app.config)),
     }

@@ -110,7 +110,7 @@ async def test_money_that_comes_after_the_seats_have_gone_is_told_as_it_is(
 
     await expect(page.get_by_text("Your payment came too late")).to_be_visible()
     await in_both(axe)(page)
-    # Nobody of the test asked for the refund: the duties did.
+    # Nobody of the test asked for the refund: the jobs did.
     await until(lambda: _says(page, "Refund made"), within_s=20)
 
 

@@ -71,7 +71,7 @@ async def states(fan: Fan, show: int) -> str:
     return text
 
 
-async def duty(app: App) -> int:
+async def job(app: App) -> int:
     return await BlockJobs(BlockStore(app.postgres, app.holds)).release()
 
 
@@ -118,13 +118,13 @@ async def test_seats_go_to_the_sale_by_themselves_when_their_time_has_come(
     show, (admin,) = await a_show(20), await fans(app, api, 1, Role.ADMIN)
     block = await blocked(admin, show, "A-1", "A-2", release_hours_before=24)  # it starts in two days
     await blocked(admin, show, "A-3")
-    await duty(app)
+    await job(app)
     before = await states(alice, show)
 
     await app.postgres.execute(
         "UPDATE seat_block SET release_at = now() WHERE show_id = $1 AND release_at IS NOT NULL", show
     )
-    await duty(app)
+    await job(app)
 
     assert block["release_hours_before"] == 24
     due = datetime.fromisoformat(block["release_at"]) - datetime.now(UTC)
@@ -223,7 +223,7 @@ async def test_two_workers_release_a_block_once(
     await blocked(admin, show, "A-1", release_at=in_hours(1))
     await app.postgres.execute("UPDATE seat_block SET release_at = now() WHERE show_id = $1", show)
 
-    await asyncio.gather(*(duty(app) for _ in range(4)))
+    await asyncio.gather(*(job(app) for _ in range(4)))
 
     moves = await app.postgres.fetch(
         "SELECT 1 FROM booking_move WHERE show_id = $1 AND move = 'unblock'", show

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from holdfast.app import App
-from holdfast.payments.jobs import PaymentDuties
+from holdfast.payments.jobs import PaymentJobs
 from holdfast.pricing.terms import Terms
 from tests.support.shows import Fan, problem
 from tests.support.wait import until
@@ -153,18 +153,18 @@ async def test_a_lapsed_hold_cannot_be_paid_for(a_show: Show, alice: Fan, app: A
     assert (response.status_code, problem(response)["code"]) == (410, "hold_gone")
 
 
-async def test_what_a_silent_gateway_leaves_is_carried_on_by_the_duty(
+async def test_what_a_silent_gateway_leaves_is_carried_on_by_the_job(
     a_show: Show, alice: Fan, app: App
 ) -> None:
-    """The answer to a charge was lost, and the money was taken: the duty finds out and confirms."""
+    """The answer to a charge was lost, and the money was taken: the job finds out and confirms."""
     show_id = await a_show()
     booking = await held(alice, show_id)
-    duties = PaymentDuties(app.payments, app.saga_runner)
+    jobs = PaymentJobs(app.payments, app.saga_runner)
 
     response = await pays(alice, booking, "tok_3ds")
     assert response.status_code == 202
     await app.postgres.execute("UPDATE payment SET due_at = now() WHERE show_id = $1", show_id)
-    assert await duties.carry_on() >= 1
+    assert await jobs.carry_on() >= 1
 
     await until(lambda: _is(alice, booking, "paying"))
 
@@ -179,7 +179,7 @@ async def test_time_up_is_called_off_at_the_gateway_and_the_seats_go(
     past = "UPDATE payment SET due_at = now(), deadline_at = now() - interval '1 s' WHERE show_id = $1"
     await app.postgres.execute(past, show_id)
 
-    await PaymentDuties(app.payments, app.saga_runner).carry_on()
+    await PaymentJobs(app.payments, app.saga_runner).carry_on()
 
     async def bob_has_them() -> bool:  # the map hears of it a moment after the ledger
         return (await bob.holds(show_id, "A-1", "A-2")).status_code == 201

@@ -7,7 +7,7 @@ import pytest
 from holdfast.app import App
 from holdfast.bookings import BookingState, from_public_id
 from holdfast.payments.gateway import Answer, Charge
-from holdfast.payments.jobs import PaymentDuties
+from holdfast.payments.jobs import PaymentJobs
 from holdfast.payments.payment import Ask, Payment
 from holdfast.payments.saga import Step
 from tests.support.gateway_state import Bank, bank_of
@@ -94,7 +94,7 @@ async def test_a_charge_that_never_set_out_is_off_when_its_turn_is_over(
     assert (await alice.delete(f"/bookings/{booking}/payment")).status_code == 202
     await app.postgres.execute(DUE, show_id)
 
-    await PaymentDuties(app.payments, app.saga_runner).carry_on()
+    await PaymentJobs(app.payments, app.saga_runner).carry_on()
 
     await until(lambda: is_in(alice, booking, "held"))
 

@@ -12,7 +12,7 @@ import pytest
 from holdfast.app import App
 from holdfast.bookings import Booking, BookingState
 from holdfast.config import Config
-from holdfast.payments.jobs import PaymentDuties
+from holdfast.payments.jobs import PaymentJobs
 from holdfast.pricing import RefundPolicy, Terms
 from holdfast.refunds.refund import RefundState, What
 from holdfast.web.caller import Role
@@ -24,7 +24,7 @@ from tests.support.paid_bookings import (
     an_ask,
     bought,
     now_of,
-    refund_duties,
+    refund_jobs,
     refunds_of,
     violations,
 )
@@ -54,19 +54,19 @@ async def cancelled(desk: Desk, show_id: int) -> None:
 
 
 async def carried_out(*boxes: App, show_id: int) -> None:
-    """The duties of as many workers, until nothing is left."""
-    duties = [
-        duty
+    """The jobs of as many workers, until nothing is left."""
+    jobs = [
+        job
         for app in boxes
-        for duty in (
-            refund_duties(app).refund_shows,
-            refund_duties(app).carry_out,
-            PaymentDuties(app.payments, app.saga_runner).carry_on,
+        for job in (
+            refund_jobs(app).refund_shows,
+            refund_jobs(app).carry_out,
+            PaymentJobs(app.payments, app.saga_runner).carry_on,
         )
     ]
 
     async def is_over() -> bool:
-        await asyncio.gather(*(duty() for duty in duties))
+        await asyncio.gather(*(job() for job in jobs))
         return (await boxes[0].refund_store.cancellation(show_id)).is_over
 
     await until(is_over, within_s=30)
@@ -124,7 +124,7 @@ async def test_many_workers_refund_each_booking_once(
     assert await violations(app, show_id) == []
 
 
-async def test_an_owner_who_is_faster_than_the_duty_gets_it_all_too(
+async def test_an_owner_who_is_faster_than_the_job_gets_it_all_too(
     app: App, admin: Desk, a_show: Show
 ) -> None:
     show_id = await a_show(seats=4, sold_on=NOTHING)

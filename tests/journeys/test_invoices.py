@@ -17,7 +17,7 @@ from holdfast.invoices.jobs import consumer
 from holdfast.outbox.relay import Listener
 from holdfast.web.caller import Role
 from tests.support import shows as cast
-from tests.support.paid_bookings import refund_duties
+from tests.support.paid_bookings import refund_jobs
 from tests.support.shows import Fan, problem
 
 SELLER = {"name": "Rex Lichtspiele GmbH", "address": "Street 1\n12345 Testville", "tax_number": "DE 123"}
@@ -76,7 +76,7 @@ async def test_what_comes_back_is_a_credit_note_that_names_its_invoice(
     (invoice,) = await papers(app, booking)
 
     given = await alice.delete(f"/bookings/{booking}?seats=A-2")
-    await refund_duties(app).carry_out()
+    await refund_jobs(app).carry_out()
     both = await papers(app, booking)
 
     assert given.status_code == 200, given.text
@@ -101,7 +101,7 @@ async def test_a_refund_has_its_credit_note_though_nobody_asks(app: App, show: i
 
     before = await app.postgres.fetch(query, *from_public_id(booking))
     await alice.delete(f"/bookings/{booking}?seats=A-2")
-    await refund_duties(app).carry_out()
+    await refund_jobs(app).carry_out()
     await app.outbox.settle(1_000_000)
     while await listener.listen():
         pass

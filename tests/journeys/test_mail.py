@@ -16,13 +16,13 @@ import zxingcpp
 from icalendar import Calendar
 from PIL import Image
 
-from holdfast.app import App, asgi_app, consumers, open_app, post_of
+from holdfast.app import App, asgi_app, build_mail_sender, consumers, open_app
 from holdfast.config import Config
 from holdfast.engines.loop import running
 from holdfast.notifications import Kind
 from holdfast.notifications.compose import stationery
-from holdfast.notifications.jobs import duties as notice_duties
-from holdfast.outbox.relay import duties as fact_duties
+from holdfast.notifications.jobs import jobs as notice_jobs
+from holdfast.outbox.relay import jobs as fact_jobs
 from holdfast.web.caller import Role
 from tests.conftest import started
 from tests.support import shows as cast
@@ -59,9 +59,9 @@ async def demo(config: Config) -> AsyncIterator[Demo]:
         async with httpx2.AsyncClient(transport=transport, base_url="http://box.office") as api:
             for consumer in consumers(app):
                 await hears_only_news(app, consumer.group)
-            post = post_of(app)
+            post = build_mail_sender(app)
             await post.send()  # a worker that has been up for a while: it has its fonts
-            at_work = [*fact_duties(app.outbox, consumers(app), config), *notice_duties(post)]
+            at_work = [*fact_jobs(app.outbox, consumers(app), config), *notice_jobs(post)]
             async with running(at_work):
                 yield Demo(app, api)
 

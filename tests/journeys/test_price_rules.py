@@ -45,7 +45,7 @@ async def prices_told(api: httpx2.AsyncClient, show: dict[str, Any]) -> dict[str
 
 
 async def now_look(app: App, show_id: int) -> int:
-    """The duty, once, with this show due: the clock of the plan is turned, not ours."""
+    """The job, once, with this show due: the clock of the plan is turned, not ours."""
     await app.postgres.execute("UPDATE price_plan SET due_at = now() WHERE show_id = $1", show_id)
     return await PriceJobs(app.postgres, app.catalogue, pause_s=3600).step()
 

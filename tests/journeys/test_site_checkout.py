@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from holdfast.app import App, duties_by_subject
+from holdfast.app import App, jobs_by_subject
 from holdfast.bookings import from_public_id
 from holdfast.claim import Settlement
 from holdfast.config import Config
@@ -40,9 +40,9 @@ async def time_passes(app: App, path: str) -> None:
     await app.holds.update_map(booking.show_id, Settlement("release", booking.claim))
 
 
-async def duties_run(app: App, subject: str) -> None:
-    for _, duty in duties_by_subject(app)[subject]:
-        await duty()
+async def jobs_run(app: App, subject: str) -> None:
+    for _, job in jobs_by_subject(app)[subject]:
+        await job()
 
 
 async def test_a_guest_pays_on_the_gateways_page_and_is_back_with_tickets(
@@ -199,7 +199,7 @@ class TestTimeIsUp:
     ) -> None:
         path = await ann.holds(await a_show(seats=10), "A-1", "A-2")
         await time_passes(app, path)
-        await duties_run(app, "sale")
+        await jobs_run(app, "sale")
         await ann.sends("/pay", **ANN)
         assert ann.status == 410
         assert ann.says("Your time was up")
@@ -222,7 +222,7 @@ class TestTimeIsUp:
         show = await a_show(seats=10)
         path = await ann.holds(show, "A-1", "A-2")
         await time_passes(app, path)
-        await duties_run(app, "sale")
+        await jobs_run(app, "sale")
         await eve.holds(show, "A-2")
         await ann.goes(path)
 
@@ -272,7 +272,7 @@ class TestTimeIsUp:
         assert ann.says("Refund asked for")
 
         async def is_back() -> bool:
-            await duties_run(app, "payments")
+            await jobs_run(app, "payments")
             return (await ann.goes(path)).says("Refund made")
 
         await until(is_back)
@@ -297,7 +297,7 @@ class TestTrouble:
             assert ann.says("We are asking the payment provider")
             assert ann.says("Your seats are kept")
 
-        await duties_run(app, "payments")  # and now it is back
+        await jobs_run(app, "payments")  # and now it is back
         async with a_site(config) as site, a_visitor(site) as back:
             back.client.cookies = ann.client.cookies
             await back.goes(f"{path}/return")

@@ -1,10 +1,10 @@
-"""`--only`: the names are those of the routes and the duties, and nothing else is taken (R37)."""
+"""`--only`: the names are those of the routes and the jobs, and nothing else is taken (R37)."""
 
 from typing import Any
 
 import pytest
 
-from holdfast.app import ROUTES, duties_by_subject
+from holdfast.app import ROUTES, jobs_by_subject
 from holdfast.engines.errors import OperatorError
 from holdfast.runtime.roles import SERVED, WORKED, asked
 from holdfast.web.other_roles import here, subject_of
@@ -37,5 +37,5 @@ def test_a_route_of_another_subject_wants_nothing_of_who_asks() -> None:
         assert (other.role, other.body, other.keyed, other.asgi) == (None, None, False, None)
 
 
-def test_every_duty_can_be_asked_for_by_its_subject(app: Any) -> None:
-    assert duties_by_subject(app).keys() == set(WORKED)
+def test_every_job_can_be_asked_for_by_its_subject(app: Any) -> None:
+    assert jobs_by_subject(app).keys() == set(WORKED)

@@ -15,7 +15,7 @@ from holdfast.bookings import Booking, BookingState
 from holdfast.checkin.verdict import Way
 from holdfast.engines.postgres import require_row
 from holdfast.holds import SeatsTaken
-from holdfast.holds.jobs import SaleDuties
+from holdfast.holds.jobs import SaleJobs
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.outbox.relay import Listener
 from holdfast.pricing import Terms
@@ -91,7 +91,7 @@ async def a_booking_moves(app: App, show_id: int, chance: random.Random, mine: l
             await app.holds.cancel(await now_of(app, chance.choice(held)))
         case "lapse" if held:
             await Till(app, show_id).lapse(chance.choice(held).number)
-            await SaleDuties(app.bookings, app.claims, app.seatmap, app.config).sweep()
+            await SaleJobs(app.bookings, app.claims, app.seatmap, app.config).sweep()
         case "reduce" if confirmed:
             booking = await now_of(app, chance.choice(confirmed))
             if len(booking.seats) > 1:

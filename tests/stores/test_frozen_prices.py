@@ -37,7 +37,7 @@ from holdfast.organisers.jobs import PriceJobs
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.scope import Scope
 from holdfast.pricing.rules import DemandStep, EarlyStep, LateStep, PriceRule, PriceRules
-from tests.support.paid_bookings import refund_duties
+from tests.support.paid_bookings import refund_jobs
 from tests.support.show_fixture import Till
 from tests.support.shows import Fan, a_show, fans
 
@@ -208,7 +208,7 @@ class FrozenPrices(RuleBasedStateMachine):
         quote = self.do(promise.fan.get(f"{promise.path}/refund")).json()
         assert quote["amount"] == promise.page["amount"]
         self.do(promise.fan.delete(promise.path))
-        self.do(refund_duties(self.world.app).carry_out())
+        self.do(refund_jobs(self.world.app).carry_out())
         back = self.do(promise.fan.get(promise.path)).json()["refunds"]
         assert sum(refund["amount"] for refund in back) == promise.page["amount"]
 

@@ -54,7 +54,7 @@ async def test_a_fact_arrives_and_its_signature_is_good(house: House) -> None:
 
 
 async def test_nobody_hears_of_another_organisers_events(house: House) -> None:
-    other = await another_house(house.app, house.hooks, house.duties)
+    other = await another_house(house.app, house.hooks, house.jobs)
     async with a_receiver() as mine, a_receiver() as theirs:
         await house.listens_at(mine.url)
         await other.listens_at(theirs.url)
@@ -93,7 +93,7 @@ async def test_a_no_is_tried_again_later_and_the_log_knows_both(house: House) ->
         endpoint, _ = await house.listens_at(receiver.url, "booking.confirmed")
         await something_happens(house)
         await house.sends()
-        await house.duties.send_again()  # its pause is not over
+        await house.jobs.send_again()  # its pause is not over
         assert len(receiver.got) == 1
         await house.sends_again()
 
@@ -263,7 +263,7 @@ async def test_what_is_old_is_forgotten_and_what_is_still_to_be_sent_is_not(hous
         await house.sends()
         await house.app.postgres.execute("UPDATE webhook_delivery SET written_at = now() - interval '1 year'")
 
-        assert await house.duties.forget() == 1
+        assert await house.jobs.forget() == 1
 
     assert await house.state(endpoint) == ["queued"]
 

@@ -23,7 +23,7 @@ from tests.journeys.test_cli import holdfast
 from tests.support import shows as cast
 from tests.support.mail_servers import Office, a_reader, an_office
 from tests.support.own_engines import hold
-from tests.support.paid_bookings import an_ask, bought, refund_duties
+from tests.support.paid_bookings import an_ask, bought, refund_jobs
 
 
 @pytest.fixture
@@ -121,9 +121,9 @@ class TestHeard:
         show = await cast.a_show(office.app, 20)
         booking = await bought(office.app, show, 1, 2, owner=account_id)
         await office.app.refunds.cancel(booking, None)
-        duties = refund_duties(office.app)
-        await duties.carry_out()
-        await duties.settled()
+        jobs = refund_jobs(office.app)
+        await jobs.carry_out()
+        await jobs.settled()
 
         await office.hear()
 
@@ -164,9 +164,9 @@ class TestShows:
         await office.app.refunds.cancel(booking, None)
 
         await schedule(office.app).change_show(show, ShowChange(cancelled=True))
-        duties = refund_duties(office.app)
-        while await office.app.refunds.cancel_some(show) + await duties.carry_out():
-            await duties.settled()
+        jobs = refund_jobs(office.app)
+        while await office.app.refunds.cancel_some(show) + await jobs.carry_out():
+            await jobs.settled()
         await office.hear()
 
         assert "show_cancelled" in await office.kinds(address)

@@ -21,7 +21,7 @@ from holdfast.tickets.transfer import Giver, Transfers
 from tests.support import shows as cast
 from tests.support.mail_servers import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
 from tests.support.own_engines import hold
-from tests.support.paid_bookings import an_ask, bought, refund_duties
+from tests.support.paid_bookings import an_ask, bought, refund_jobs
 
 PUBLIC = "https://hall.example"
 YES = Charge(answer=Answer.YES, reference="pay_1")
@@ -99,9 +99,9 @@ async def is_refunded_late(scene: Scene) -> Booking:
 async def gives_back(scene: Scene) -> Booking:
     booking = await buys(scene)
     await scene.app.refunds.cancel(booking, None)
-    duties = refund_duties(scene.app)
-    await duties.carry_out()
-    await duties.settled()
+    jobs = refund_jobs(scene.app)
+    await jobs.carry_out()
+    await jobs.settled()
     return booking
 
 

@@ -195,9 +195,9 @@ async def test_what_is_before_an_open_transaction_is_told_meanwhile(
 async def test_hands_that_are_not_full_rest_before_they_go_on() -> None:
     done = iter([3, 10, 12])
 
-    async def duty() -> int:
+    async def job() -> int:
         return next(done)
 
-    paced = unhurried(duty, 10)
+    paced = unhurried(job, 10)
 
     assert [await paced(), await paced(), await paced()] == [0, 10, 12]

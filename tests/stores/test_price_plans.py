@@ -41,7 +41,7 @@ def desk(app: App) -> PriceRulesStore:
     return PriceRulesStore(app.postgres, app.catalogue, Scope(1, is_admin=True), pause_s=3600)
 
 
-def duties(app: App) -> PriceJobs:
+def jobs(app: App) -> PriceJobs:
     return PriceJobs(app.postgres, app.catalogue, pause_s=3600)
 
 
@@ -86,12 +86,12 @@ async def test_a_price_follows_what_is_sold_up_and_down_again(app: App, a_show: 
     await desk(app).put(show_id, by_demand(30, 400))
     booking = await bought(app, show_id, 0, 1, 2)
     await due(app, show_id)
-    await duties(app).step()
+    await jobs(app).step()
     dear = await price(app, show_id)
 
     await app.refunds.cancel(booking, None)
     await due(app, show_id)
-    await duties(app).step()
+    await jobs(app).step()
 
     assert (dear, await price(app, show_id)) == (1900, 1500)
     assert booking.prices_minor == (1500,) * 3
@@ -104,7 +104,7 @@ async def test_seats_kept_back_are_no_part_of_the_share(app: App, a_show: Show) 
 
     await bought(app, show_id, 0, 1)  # two of five
     await due(app, show_id)
-    await duties(app).step()
+    await jobs(app).step()
 
     assert await price(app, show_id) == 1900
 
@@ -116,7 +116,7 @@ async def test_holds_move_no_price(app: App, a_show: Show) -> None:
     await app.holds.hold(await an_order(app, show_id, an_owner(), 0, 1, 2, 3))
 
     await due(app, show_id)
-    await duties(app).step()
+    await jobs(app).step()
 
     assert await price(app, show_id) == 1500
 
@@ -129,7 +129,7 @@ async def test_a_show_that_cannot_be_priced_keeps_nobody_from_it(app: App, a_sho
     await app.postgres.execute("""UPDATE price_plan SET rules = '{"rules": []}' WHERE show_id = $1""", broken)
     await due(app, broken, sound)
 
-    await duties(app).step()
+    await jobs(app).step()
 
     assert (await price(app, broken), await price(app, sound)) == (1500, 1900)
     is_put_off = "SELECT due_at > now() + interval '30 s' FROM price_plan WHERE show_id = $1"
@@ -142,7 +142,7 @@ async def test_workers_at_once_make_one_step(app: App, a_show: Show) -> None:
     await bought(app, show_id, 0)
     await due(app, show_id)
 
-    await asyncio.gather(*(duties(app).step() for _ in range(5)))
+    await asyncio.gather(*(jobs(app).step() for _ in range(5)))
 
     steps = "SELECT count(*) FROM price_change WHERE show_id = $1 AND why = 'step'"
     assert await app.postgres.fetchval(steps, show_id) == 1

@@ -15,7 +15,7 @@ from holdfast.claim import Settlement
 from holdfast.config import Config
 from holdfast.payments.differences import Kind
 from holdfast.payments.gateway import GatewayDown
-from holdfast.payments.jobs import BookDuties
+from holdfast.payments.jobs import ReconciliationJobs
 from holdfast.payments.payment import Payment
 from holdfast.payments.saga import Step
 from tests.stores.test_payment_book import NO, confirmed, paying
@@ -178,7 +178,7 @@ async def test_pages_are_read_to_the_end(app: App, a_show: Show) -> None:
     assert {await step_of(app, payment) for payment in (first, last)} == {Step.PAID}
 
 
-class TestTheDuty:
+class TestTheJob:
     async def test_only_one_compares_at_a_time(self, app: App) -> None:
         async with app.reconciliation.alone() as first, app.reconciliation.alone() as second:
             assert (first, second) == (True, False)
@@ -189,7 +189,7 @@ class TestTheDuty:
         books, hour, day = app.reconciliation, timedelta(hours=1), timedelta(days=1)
         await app.postgres.execute("DELETE FROM reconciliation_run")
         first = await books.since(hour, day, timedelta(seconds=45))
-        await BookDuties(books, app.config).compare()
+        await ReconciliationJobs(books, app.config).compare()
         at_once = await books.since(hour, day, timedelta(seconds=45))
         began: datetime = await app.postgres.fetchval("SELECT began_at FROM reconciliation_run")
         later = await books.since(hour, day, timedelta(seconds=0))
@@ -199,7 +199,7 @@ class TestTheDuty:
         assert (at_once, later) == (None, began - hour)
 
     async def test_a_silent_gateway_does_not_move_the_mark(self, config: Config, app: App) -> None:
-        await BookDuties(app.reconciliation, app.config).compare()
+        await ReconciliationJobs(app.reconciliation, app.config).compare()
         before = await app.postgres.fetchval("SELECT began_at FROM reconciliation_run")
         async with open_app(replace(config, gateway_url="http://127.0.0.1:9")) as cut_off:
             with pytest.raises(GatewayDown):

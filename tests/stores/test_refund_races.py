@@ -15,7 +15,7 @@ from holdfast.bookings import Booking, BookingState, HoldGone, WrongMove
 from holdfast.config import Config
 from holdfast.engines.loop import Job
 from holdfast.errors import Refusal
-from holdfast.payments.jobs import PaymentDuties
+from holdfast.payments.jobs import PaymentJobs
 from holdfast.payments.saga import Step
 from holdfast.refunds.refund import RefundState, What
 from tests.support.own_engines import hold
@@ -24,7 +24,7 @@ from tests.support.paid_bookings import (
     an_ask,
     bought,
     now_of,
-    refund_duties,
+    refund_jobs,
     refunds_of,
     violations,
 )
@@ -66,12 +66,12 @@ async def repeated(rounds: int, race: Callable[[int], Awaitable[str]]) -> Counte
 
 async def settled(app: App, show_id: int) -> None:
     """Whatever is under way in this show is carried on until nothing is."""
-    payments, refunds = PaymentDuties(app.payments, app.saga_runner), refund_duties(app)
-    duties: Sequence[Job] = (payments.carry_on, refunds.carry_out)
+    payments, refunds = PaymentJobs(app.payments, app.saga_runner), refund_jobs(app)
+    jobs: Sequence[Job] = (payments.carry_on, refunds.carry_out)
 
     async def nothing_is_under_way() -> bool:
-        for duty in duties:
-            await duty()
+        for job in jobs:
+            await job()
         await app.bookings.sweep(500)
         return not await app.postgres.fetchval(
             "SELECT (SELECT count(*) FROM payment WHERE show_id = $1 AND due_at IS NOT NULL)"
@@ -239,7 +239,7 @@ async def test_a_payment_that_meets_the_end_of_its_time_has_the_seats_or_the_mon
             "UPDATE payment SET deadline_at = now() WHERE show_id = $1 AND number = $2", *key
         )
         await other.bookings.sweep(500)
-        await PaymentDuties(other.payments, other.saga_runner).carry_on()
+        await PaymentJobs(other.payments, other.saga_runner).carry_on()
 
     async def race(n: int) -> str:
         booking = await hold(app, show_id, an_owner(), n)

@@ -17,7 +17,7 @@ from tests.support.paid_bookings import (
     account,
     bought,
     now_of,
-    refund_duties,
+    refund_jobs,
     refunds_of,
     violations,
 )
@@ -202,9 +202,9 @@ async def test_a_gateway_that_says_nothing_is_asked_again_under_the_same_key(
     first = await hasty.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=500))
     before = await account(hasty, booking.show_id, "owed")
     await due_now(hasty, booking.show_id)
-    duties = refund_duties(hasty)
-    await duties.carry_out()
-    await duties.settled()
+    jobs = refund_jobs(hasty)
+    await jobs.carry_out()
+    await jobs.settled()
 
     (refund,) = await refunds_of(hasty, booking)
     assert first.refund is not None
@@ -241,15 +241,15 @@ async def test_a_gateway_that_refuses_leaves_it_to_a_person(app: App, a_show: Sh
     assert await violations(app, booking.show_id) == []
 
 
-async def test_what_a_dead_process_has_decided_a_duty_carries_out_once(app: App, a_show: Show) -> None:
+async def test_what_a_dead_process_has_decided_a_job_carries_out_once(app: App, a_show: Show) -> None:
     booking = await bought(app, await a_show(seats=4), 1)
     await app.refund_store.decide_many([a_refund(booking)])
-    duties = refund_duties(app)
+    jobs = refund_jobs(app)
 
     early = [refund for refund in await app.refund_store.take_due(100) if refund.show_id == booking.show_id]
     await due_now(app, booking.show_id)
-    await duties.carry_out()
-    await duties.settled()
+    await jobs.carry_out()
+    await jobs.settled()
 
     (refund,) = await refunds_of(app, booking)
     assert early == []  # whoever decided it has its turn first

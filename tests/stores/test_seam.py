@@ -266,7 +266,7 @@ class TestRule11SeatNumbersOnlyGrow:
         await store_layout(stage.app.postgres, grown)
 
         await _change(stage, till.show, ShowChange(layout_hash=grown.hash))
-        await stage.duties().rebuild_stale()
+        await stage.jobs().rebuild_stale()
         await hold(stage.app, till.show, an_owner(), grown.index_of["Z-2"])
 
         after = await stage.app.catalogue.show_on_sale(till.show)
@@ -321,7 +321,7 @@ class TestRule13FactsStay:
         gone = await hold(stage.app, till.show, an_owner(), 5)
         await stage.app.holds.cancel(gone)
         await stage.app.redis.call("FLUSHALL")
-        await stage.duties().sweep()
+        await stage.jobs().sweep()
 
         assert await till.facts(kept.number) == ["booking.held"]
         assert await till.facts(gone.number) == ["booking.held", "booking.cancelled"]

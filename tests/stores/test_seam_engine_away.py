@@ -138,16 +138,16 @@ class TestRedisBack:
         assert await shown(stage.slow, till.show) == "AAAAHHAAAH" + "A" * 10
         assert await till.violations() == []
 
-    async def test_the_duty_writes_marked_maps_though_nobody_asks(self, stage: Stage) -> None:
+    async def test_the_job_writes_marked_maps_though_nobody_asks(self, stage: Stage) -> None:
         """A seat sold meanwhile would show as free to everybody who only looks."""
         till = await stage.till()
         await _unreachable_for(stage, 900)
         await hold(stage.app, till.show, an_owner(), 4)
-        away = await stage.duties().rebuild_stale()
+        away = await stage.jobs().rebuild_stale()
         await _is_back(stage)
 
         assert away == 0
-        assert await stage.duties().rebuild_stale() >= 1
+        assert await stage.jobs().rebuild_stale() >= 1
         assert (await stage.pool(till.show).letters())[4] == "H"
 
 

@@ -238,7 +238,7 @@ class TestRule7TheComparison:
         till = await stage.till()
         await _claimed_only(stage, till, 4, 5)
 
-        (found,) = await stage.duties(compare_pause_s=0).compare_show(till.show)
+        (found,) = await stage.jobs(compare_pause_s=0).compare_show(till.show)
 
         assert (found.kind, found.seat) == ("claim without a row", 4)
         assert await shown(stage.app, till.show) == "A" * 20
@@ -249,7 +249,7 @@ class TestRule7TheComparison:
         booking = await hold(stage.app, till.show, an_owner(), 4)
         await stage.pool(till.show).settle("release", booking.claim)
 
-        found = await stage.duties(compare_pause_s=0).compare_show(till.show)
+        found = await stage.jobs(compare_pause_s=0).compare_show(till.show)
 
         assert {one.kind for one in found} == {"row without a claim", "booked seat not shown"}
         assert await shown(stage.app, till.show) == SEAT_4
@@ -261,7 +261,7 @@ class TestRule7TheComparison:
         await hold(stage.app, till.show, an_owner(), 4)
         await stage.app.redis.call("SETRANGE", stage.pool(till.show).key("units"), 4, letter)
 
-        (found,) = await stage.duties(compare_pause_s=0).compare_show(till.show)
+        (found,) = await stage.jobs(compare_pause_s=0).compare_show(till.show)
 
         assert (found.kind, found.seat) == ("booked seat not shown", 4)
         assert await shown(stage.app, till.show) == "AAAAB" + "A" * 15
@@ -271,7 +271,7 @@ class TestRule7TheComparison:
         await hold(stage.app, till.show, an_owner(), 4)
         await stage.app.redis.call("SETRANGE", stage.pool(till.show).key("units"), 9, "B")
 
-        (found,) = await stage.duties(compare_pause_s=0).compare_show(till.show)
+        (found,) = await stage.jobs(compare_pause_s=0).compare_show(till.show)
 
         assert found == MapDifference("seat shown taken", 9, "B")
         assert await shown(stage.app, till.show) == SEAT_4
@@ -280,10 +280,10 @@ class TestRule7TheComparison:
         """A claim whose row is being written this moment is no fault: only what lasts is settled."""
         till = await stage.till()
         await _claimed_only(stage, till, 4)
-        duties = stage.duties()
+        jobs = stage.jobs()
 
-        assert await duties.compare_show(till.show) == []
-        assert await duties.compare_show(till.show) == []
+        assert await jobs.compare_show(till.show) == []
+        assert await jobs.compare_show(till.show) == []
         assert await shown(stage.app, till.show) == SEAT_4
 
     async def test_only_shows_with_traffic_are_looked_at_and_all_of_them_are(self, stage: Stage) -> None:
@@ -292,7 +292,7 @@ class TestRule7TheComparison:
         for till in (busy, quiet):
             await _claimed_only(stage, till, 4)
 
-        await stage.duties(compare_pause_s=0).compare()
+        await stage.jobs(compare_pause_s=0).compare()
 
         assert await shown(stage.app, busy.show) == "A" * 9 + "H" + "A" * 10
         assert await shown(stage.app, quiet.show) == SEAT_4

@@ -125,7 +125,7 @@ async def test_counts_by_facet_add_up_and_do_not_narrow_themselves(demo: App) ->
 
 
 async def test_nobody_who_asks_for_everything_waits_for_a_count(demo: App) -> None:
-    """A duty counts; a process that has counted nothing itself tells what the duty wrote."""
+    """A job counts; a process that has counted nothing itself tells what the job wrote."""
     everything, films = parse_search(SearchQuery()).filters, parse_search(SearchQuery(kind=Kind.FILM)).filters
     before = await demo.search.tally(films, ANYTHING)
     await demo.search.count_all()

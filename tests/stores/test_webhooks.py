@@ -15,7 +15,7 @@ from holdfast.claim import Settlement
 from holdfast.config import Config
 from holdfast.payments.errors import NoSuchWebhook
 from holdfast.payments.gateway import Answer, BadNotice, Charge
-from holdfast.payments.jobs import WebhookDuties
+from holdfast.payments.jobs import WebhookJobs
 from holdfast.payments.payment import Payment
 from holdfast.payments.saga import Step
 from holdfast.payments.webhook import Told, Verdict, WebhooksAsked
@@ -64,9 +64,9 @@ async def turn_clock(app: App, letter: Letter) -> None:
 
 
 async def work(app: App, letter: Letter) -> Any:
-    """The duty, once, when it is due; the row afterwards."""
+    """The job, once, when it is due; the row afterwards."""
     await turn_clock(app, letter)
-    await WebhookDuties(app.webhooks_in).look()
+    await WebhookJobs(app.webhooks_in).look()
     return await row_of(app, letter)
 
 
@@ -285,7 +285,7 @@ class TestTriedAgain:
 
         assert [round(pause / 60) for pause in pauses] == [1, 5, 30]
         assert (row["dead"], row["due_at"], row["done_at"], row["tries"]) == (True, None, None, 4)
-        assert await WebhookDuties(cut_off.webhooks_in).look() == 0
+        assert await WebhookJobs(cut_off.webhooks_in).look() == 0
 
     async def test_a_gateway_that_is_back_settles_it(self, app: App, cut_off: App, a_show: Show) -> None:
         payment = await self.ended(app, a_show)
@@ -339,7 +339,7 @@ async def test_what_is_long_done_is_forgotten_and_what_is_not_done_is_kept(app: 
         sql = "UPDATE gateway_webhook SET received_at = now() - interval '91 days' WHERE event_id = $1"
         await app.postgres.execute(sql, letter.event_id)
 
-    await WebhookDuties(app.webhooks_in).forget()
+    await WebhookJobs(app.webhooks_in).forget()
 
     assert await row_of(app, done) is None
     assert await row_of(app, due) is not None

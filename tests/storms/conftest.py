@@ -19,6 +19,6 @@ def is_full(pytestconfig: pytest.Config) -> bool:
 
 @pytest.fixture(scope="session")
 async def stage() -> AsyncIterator[Office]:
-    """Two web workers and the duties, for all storms that need nothing else."""
+    """Two web workers and the jobs, for all storms that need nothing else."""
     async with office() as opened:
         yield opened

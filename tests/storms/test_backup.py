@@ -20,7 +20,7 @@ from holdfast.engines.postgres import require_row
 from holdfast.sandbox import secret_in
 from holdfast.web.caller import Role
 from tests.support import shows as cast
-from tests.support.box_office import Office, duties, office, running, started
+from tests.support.box_office import Office, jobs, office, running, started
 from tests.support.gates import a_device
 from tests.support.retrying_payer import Payer
 from tests.support.shows import API, Fan
@@ -48,13 +48,13 @@ async def again_in(folder: DataFolder) -> AsyncIterator[Office]:
         facts = await stack.enter_async_context(
             running(folder.path.parent / "again.log", words_for("serve", folder), {})
         )
-        await stack.enter_async_context(duties(folder))
+        await stack.enter_async_context(jobs(folder))
         yield await stack.enter_async_context(opened(folder, facts["url"]))
 
 
 @asynccontextmanager
 async def a_demo(folder: DataFolder) -> AsyncIterator[Office]:
-    """`holdfast demo`: populated, with its duties."""
+    """`holdfast demo`: populated, with its jobs."""
     folder.path.parent.mkdir()
     log, words = folder.path.parent / "demo.log", words_for("demo", folder)
     async with running(log, words, {}, within_s=DEMO_WITHIN_S) as facts:

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.outbox.store import RELAY
-from tests.support.box_office import Office, duties, office
+from tests.support.box_office import Office, jobs, office
 from tests.support.bus_servers import BUSES, Server, a_server
 from tests.support.fact_recorder import other_outbox
 from tests.support.killed_consumers import Workers, two_workers
@@ -67,7 +67,7 @@ def table(pytestconfig: pytest.Config, size: Size) -> Table:
 
 @pytest.fixture(scope="module")
 async def shop() -> AsyncIterator[Office]:
-    """Without duties: they are started for each bus."""
+    """Without jobs: they are started for each bus."""
     async with office(web=1, work=False) as opened:
         yield opened
 
@@ -128,7 +128,7 @@ async def kills(shop: Office, workers: Workers, size: Size, sale: Sale) -> int:
 @asynccontextmanager
 async def at_work(shop: Office, server: Server, folder: Path) -> AsyncIterator[Workers]:
     async with (
-        duties(shop.folder, bus_url=server.url),
+        jobs(shop.folder, bus_url=server.url),
         two_workers(shop, folder, server.url, news_only=True) as workers,
     ):
         yield workers

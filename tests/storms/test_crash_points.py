@@ -21,7 +21,7 @@ from holdfast.claim import PoolMap
 from holdfast.holds import differences
 from holdfast.web.caller import Role
 from tests.support import crash_stories as stories
-from tests.support.box_office import Office, duties, office
+from tests.support.box_office import Office, jobs, office
 from tests.support.crash_scene import Scene
 from tests.support.crash_stories import Story
 from tests.support.gateway_state import Bank, bank_of
@@ -133,8 +133,8 @@ async def mortal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stag
     often: dict[str, Any] = {"crash_at": str(orders), "gateway_timeout_ms": 700, "compare_pause_s": 1}
     async with (
         office(work=False, **often) as opened,
-        duties(opened.folder, **often),
-        duties(opened.folder, **often),
+        jobs(opened.folder, **often),
+        jobs(opened.folder, **often),
         bank_of(opened.app.config) as bank,
     ):
         yield Stage(opened, bank, orders)

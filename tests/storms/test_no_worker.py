@@ -1,11 +1,11 @@
-"""No duty runs, and holds still end to the moment: whoever asks lets the lapsed ones go (R15)."""
+"""No job runs, and holds still end to the moment: whoever asks lets the lapsed ones go (R15)."""
 
 import asyncio
 import time
 from dataclasses import dataclass
 from statistics import median
 
-from tests.support.box_office import Office, duties, office
+from tests.support.box_office import Office, jobs, office
 from tests.support.shows import API, Fan
 from tests.support.wait import until
 
@@ -47,7 +47,7 @@ async def test_a_lapsed_seat_is_the_next_askers_at_once_and_the_map_says_so() ->
         mine = (await bob.get(f"/shows/{show}/seats/mine")).json()["seats"]
         assert {seat["label"] for seat in mine} <= set(SEATS)
 
-        async with duties(stage.folder):
+        async with jobs(stage.folder):
             await stage.settled()
 
 

@@ -27,8 +27,8 @@ PASSWORD = "a long enough password"
 @pytest.fixture(scope="module")
 async def town() -> AsyncIterator[Parts]:
     others = ",".join(name for name in roles.SERVED if name not in (*SERVED, FIRST))
-    other_duties = ",".join(name for name in roles.WORKED if name not in WORKED)
-    async with in_parts((*SERVED, others), (*WORKED, other_duties)) as parts:
+    other_jobs = ",".join(name for name in roles.WORKED if name not in WORKED)
+    async with in_parts((*SERVED, others), (*WORKED, other_jobs)) as parts:
         yield parts
 
 

@@ -186,7 +186,7 @@ async def office(*, web: int = 2, work: bool = True, **settings: int | str) -> A
         facts = await stack.enter_async_context(running(path / "serve.log", serve, settings))
         folder = DataFolder(path / "data")
         if work:
-            await stack.enter_async_context(duties(folder, **settings))
+            await stack.enter_async_context(jobs(folder, **settings))
         engines = folder.running()
         assert engines is not None
         config = Config(
@@ -202,7 +202,7 @@ async def office(*, web: int = 2, work: bool = True, **settings: int | str) -> A
 
 
 @asynccontextmanager
-async def duties(folder: DataFolder, **settings: int | str) -> AsyncIterator[None]:
+async def jobs(folder: DataFolder, **settings: int | str) -> AsyncIterator[None]:
     """`holdfast work` beside a server that is up."""
     words = ("work", "--data", str(folder.path), "--json")
     async with running(folder.path.parent / "work.log", words, settings):

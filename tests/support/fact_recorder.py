@@ -1,4 +1,4 @@
-"""Somebody who hears facts and remembers them, and the duties of a worker, run by hand."""
+"""Somebody who hears facts and remembers them, and the jobs of a worker, run by hand."""
 
 import asyncio
 import secrets

@@ -53,7 +53,7 @@ async def watch(live: LiveMaps, show_id: int, since: int = 0) -> Eyes:
 
 @asynccontextmanager
 async def live_maps(app: App, *, is_running: bool = False) -> AsyncIterator[LiveMaps]:
-    """As a process of its own has them; its duties run by themselves only if asked."""
+    """As a process of its own has them; its jobs run by themselves only if asked."""
     live = LiveMaps(app.seatmap, app.config)
     async with running([(0.05, live.follow), (0.05, live.look)] if is_running else []):
         yield live

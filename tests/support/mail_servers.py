@@ -16,7 +16,7 @@ from typing import Any
 from aiosmtpd.smtp import SMTP, AuthResult
 
 from holdfast.accounts import NewAccount
-from holdfast.app import App, open_app, post_of
+from holdfast.app import App, build_mail_sender, open_app
 from holdfast.config import Config
 from holdfast.notifications.jobs import Post, consumer
 from holdfast.outbox.relay import Listener
@@ -142,7 +142,7 @@ async def an_office(config: Config, **settings: Any) -> AsyncIterator[Office]:
             app.outbox, replace(consumer(app.notifications), group=group), app.config, wait_s=0.02
         )
         try:
-            yield Office(app, post_of(app), listener)
+            yield Office(app, build_mail_sender(app), listener)
         finally:
             await app.outbox.forget_group(group)
 

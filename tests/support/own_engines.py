@@ -26,7 +26,7 @@ from holdfast.engines.errors import EngineDown
 from holdfast.engines.migrate import migrate
 from holdfast.holds import Best, Places, Seats, claim_id, runs_of
 from holdfast.holds.api import new_request_id
-from holdfast.holds.jobs import SaleDuties
+from holdfast.holds.jobs import SaleJobs
 from holdfast.holds.request import HoldRequest
 from holdfast.layouts import Prefer
 from tests.conftest import started
@@ -67,9 +67,9 @@ class Stage:
         for app in (self.app, self.slow):
             await until(partial(_answers, app))
 
-    def duties(self, **config: Any) -> SaleDuties:
+    def jobs(self, **config: Any) -> SaleJobs:
         app = self.app
-        return SaleDuties(app.bookings, app.claims, app.seatmap, replace(app.config, **config))
+        return SaleJobs(app.bookings, app.claims, app.seatmap, replace(app.config, **config))
 
     async def fans(self, how_many: int) -> list[cast.Fan]:
         return await cast.fans(self.app, self.api, how_many)

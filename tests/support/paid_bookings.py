@@ -8,7 +8,7 @@ from holdfast.audit import audit
 from holdfast.bookings import Booking
 from holdfast.payments.payment import Ask
 from holdfast.payments.saga import Step
-from holdfast.refunds.jobs import RefundDuties
+from holdfast.refunds.jobs import RefundJobs
 from holdfast.refunds.refund import Refund, RefundAsk
 from tests.support.own_engines import hold
 from tests.support.show_fixture import an_owner
@@ -56,8 +56,8 @@ def a_refund(booking: Booking, **asked: Any) -> RefundAsk:
     )
 
 
-def refund_duties(app: App) -> RefundDuties:
-    return RefundDuties(app.refund_store, app.refunds, at_once_max=8)
+def refund_jobs(app: App) -> RefundJobs:
+    return RefundJobs(app.refund_store, app.refunds, at_once_max=8)
 
 
 async def account(app: App, show_id: int, account: str) -> int:

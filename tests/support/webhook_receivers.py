@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from holdfast.app import App
 from holdfast.outbox.relay import Listener
 from holdfast.webhooks_out.endpoint import EndpointPage, NewEndpoint
-from holdfast.webhooks_out.jobs import HookDuties, consumer
+from holdfast.webhooks_out.jobs import DeliveryJobs, consumer
 from holdfast.webhooks_out.store import GROUP, OutgoingWebhooks
 from tests.conftest import served
 from tests.support.fact_recorder import turns_are_free
@@ -100,11 +100,11 @@ class Names(AbstractResolver):
 
 @dataclass
 class House:
-    """An organiser with a show, and the duties that tell them of it."""
+    """An organiser with a show, and the jobs that tell them of it."""
 
     app: App
     hooks: OutgoingWebhooks
-    duties: HookDuties
+    jobs: DeliveryJobs
     show: int
     organiser: int
 
@@ -120,13 +120,13 @@ class House:
             pass
 
     async def sends(self) -> None:
-        while await self.duties.send():
+        while await self.jobs.send():
             pass
 
     async def sends_again(self) -> None:
         """The pause after the last try is over, for everything."""
         await self.app.postgres.execute("UPDATE webhook_delivery SET due_at = now() WHERE due_at IS NOT NULL")
-        while await self.duties.send_again():
+        while await self.jobs.send_again():
             pass
 
     async def state(self, endpoint: EndpointPage) -> list[str]:
@@ -138,14 +138,14 @@ class House:
         return list(await self.app.postgres.fetch(sql, endpoint.endpoint_id))
 
 
-async def another_house(app: App, hooks: OutgoingWebhooks, duties: HookDuties) -> House:
+async def another_house(app: App, hooks: OutgoingWebhooks, jobs: DeliveryJobs) -> House:
     show, organiser = await a_show(app, price_minor=0), next(_organisers)
     await app.postgres.execute(
         "UPDATE event SET organiser_id = $2 WHERE id = (SELECT event_id FROM show WHERE id = $1)",
         show,
         organiser,
     )
-    return House(app, hooks, duties, show, organiser)
+    return House(app, hooks, jobs, show, organiser)
 
 
 @asynccontextmanager
@@ -154,7 +154,7 @@ async def a_house(app: App, hooks: OutgoingWebhooks) -> AsyncIterator[House]:
     await app.outbox.settle(1_000_000)
     await app.outbox.add_group(GROUP, from_oldest=False)
     try:
-        house = await another_house(app, hooks, HookDuties(hooks, replace(app.config, hook_lenient=1)))
+        house = await another_house(app, hooks, DeliveryJobs(hooks, replace(app.config, hook_lenient=1)))
         await house.hears()
         yield house
     finally:

@@ -123,7 +123,7 @@ class Accounts:
         return self._tokens.verify(authorization, now=now, wall=self._wall())
 
     async def catch_up(self) -> int:
-        """A duty of every web process: read the signing keys, and who was revoked by other processes.
+        """A job of every web process: read the signing keys, and who was revoked by other processes.
 
         While the ledger is down it asks every second, so that people are let in again soon after its return.
         """
@@ -149,7 +149,7 @@ class Accounts:
         self._trusted_until = began + REVOCATIONS_STALE_MAX_S
 
     async def prune(self) -> int:
-        """A duty: forget sessions, refresh tokens and signing keys that nothing can refer to any more."""
+        """A job: forget sessions, refresh tokens and signing keys that nothing can refer to any more."""
         await self._postgres.execute(Q.drop_old_signing_keys, self._revocations_s)
         sessions = await self._postgres.fetchval(Q.prune_sessions, PRUNE_MAX)
         return int(sessions + await self._postgres.fetchval(Q.prune_refresh_tokens, PRUNE_MAX))

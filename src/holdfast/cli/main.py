@@ -34,7 +34,7 @@ from holdfast.runtime.launch import EXPECTED
 if TYPE_CHECKING:
     from holdfast.app import App
     from holdfast.audit import Report
-    from holdfast.runtime.launch import Cast, Opened
+    from holdfast.runtime.launch import Launched, LaunchOptions
 
 Result = TypeVar("Result")
 AUDIT_WITHIN_S = 600  # for each of its statements: they read whole tables
@@ -78,10 +78,10 @@ def demo(
     workers: Workers = 2,
     as_json: AsJson = False,
 ) -> None:
-    """Start a populated box office: engines, data, web workers, duties. Ctrl-C stops it; the data stays."""
-    from holdfast.runtime.launch import Cast
+    """Start a populated box office: engines, data, web workers, jobs. Ctrl-C stops it; the data stays."""
+    from holdfast.runtime.launch import LaunchOptions
 
-    cast = Cast(config=_config(data), host=host, port=port, web=workers, work=1, is_demo=True)
+    cast = LaunchOptions(config=_config(data), host=host, port=port, web=workers, work=1, is_demo=True)
     _run(cast, as_json)
 
 
@@ -95,21 +95,21 @@ def serve(
     as_json: AsJson = False,
 ) -> None:
     """Serve HTTP. Engines are those of HOLDFAST_DATABASE_URL and HOLDFAST_REDIS_URL, else embedded ones."""
-    from holdfast.runtime.launch import Cast
+    from holdfast.runtime.launch import LaunchOptions
     from holdfast.runtime.roles import SERVED, asked
 
     asked(only, SERVED)
-    _run(Cast(config=_config(data), host=host, port=port, web=workers, only=only), as_json)
+    _run(LaunchOptions(config=_config(data), host=host, port=port, web=workers, only=only), as_json)
 
 
 @cli.command()
 def work(data: Data = None, only: Only = "", as_json: AsJson = False) -> None:
-    """Carry out the duties: sweep lapsed bookings, compare map and ledger. Any number may run at once."""
-    from holdfast.runtime.launch import Cast
+    """Carry out the jobs: sweep lapsed bookings, compare map and ledger. Any number may run at once."""
+    from holdfast.runtime.launch import LaunchOptions
     from holdfast.runtime.roles import WORKED, asked
 
     asked(only, WORKED)
-    _run(Cast(config=_config(data), work=1, only=only), as_json)
+    _run(LaunchOptions(config=_config(data), work=1, only=only), as_json)
 
 
 @cli.command()
@@ -227,8 +227,8 @@ def sandbox_worker(host: Host, port: Port, data: Books, notify: Notify, ready: R
 
 
 @cli.command(hidden=True)
-def duties(after: After = None, ready: Ready = None, only: Only = "") -> None:
-    """The duties, in this process."""
+def jobs(after: After = None, ready: Ready = None, only: Only = "") -> None:
+    """The jobs, in this process."""
     from holdfast.runtime import workers
 
     workers.work_here(_config(None), cue=workers.Cue(after, ready), only=only)
@@ -274,17 +274,17 @@ def _sandbox_secret(given: str, folder: Path) -> str:
     return given or _config(None).gateway_secret or secret_in(folder)
 
 
-def _run(cast: "Cast", as_json: bool) -> None:
+def _run(cast: "LaunchOptions", as_json: bool) -> None:
     from holdfast.runtime.launch import run
 
     asyncio.run(run(cast, _announce_json if as_json else _announce))
 
 
-def _announce_json(opened: "Opened") -> None:
+def _announce_json(opened: "Launched") -> None:
     print_json({"url": opened.url, **opened.facts, "data": opened.data})
 
 
-def _announce(opened: "Opened") -> None:
+def _announce(opened: "Launched") -> None:
     from holdfast.cli import output as terminal
 
     terminal.welcome(opened)

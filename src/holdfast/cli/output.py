@@ -11,16 +11,16 @@ from rich.table import Table
 
 if TYPE_CHECKING:  # they import engines' clients, and the process that welcomes is to stay small
     from holdfast.cli.doctor import Finding
-    from holdfast.runtime.launch import Opened
+    from holdfast.runtime.launch import Launched
 
 MARKS = {"ok": "[green]ok[/]", "warn": "[yellow]warn[/]", "fail": "[red]fail[/]"}
 SHOWS_MAX = 6
 
 
-def welcome(opened: "Opened") -> None:
+def welcome(opened: "Launched") -> None:
     """The address, who can sign in, and what is on."""
     grid = Table.grid(padding=(0, 2))
-    grid.add_row("[bold]address[/]", f"{opened.url}" if opened.url else "none: only the duties run here")
+    grid.add_row("[bold]address[/]", f"{opened.url}" if opened.url else "none: only the jobs run here")
     if opened.url:
         grid.add_row("", f"{opened.url}/docs")
     for account in opened.facts.get("accounts", ()):

@@ -126,13 +126,13 @@ def _refund_page(refund: "Refund") -> dict[str, Any]:
 
 
 async def _cancel_show(app: "App", show_id: int) -> "Cancellation":
-    """Cancelled in the catalogue, then the duties are done here, beside whoever else does them."""
+    """Cancelled in the catalogue, then the jobs are done here, beside whoever else does them."""
     from holdfast.cli import output as terminal
     from holdfast.organisers.scope import Scope
     from holdfast.organisers.show_forms import ShowChange
     from holdfast.organisers.shows_store import ShowEditor
-    from holdfast.payments.jobs import PaymentDuties
-    from holdfast.refunds.jobs import RefundDuties
+    from holdfast.payments.jobs import PaymentJobs
+    from holdfast.refunds.jobs import RefundJobs
     from holdfast.web import log
 
     log.set_up()  # on stderr: what we answer is for programs, too
@@ -140,8 +140,8 @@ async def _cancel_show(app: "App", show_id: int) -> "Cancellation":
     await ShowEditor(app.postgres, app.catalogue, app.config, keeper).change_show(
         show_id, ShowChange(cancelled=True)
     )
-    refunds = RefundDuties(app.refund_store, app.refunds, app.config.refunds_at_once_max)
-    payments = PaymentDuties(app.payments, app.saga_runner)
+    refunds = RefundJobs(app.refund_store, app.refunds, app.config.refunds_at_once_max)
+    payments = PaymentJobs(app.payments, app.saga_runner)
     with terminal.progress() as progress:
         while True:
             done = await app.refunds.cancel_some(show_id)

@@ -1,1 +1,1 @@
-"""The machinery, with no word of ticketing: connections, batches, caches, duties, meters."""
+"""The machinery, with no word of ticketing: connections, batches, caches, jobs, meters."""

@@ -1,4 +1,4 @@
-"""A background duty: run it, wait, run it again, until told to stop."""
+"""A background job: run it, wait, run it again, until told to stop."""
 
 import asyncio
 import random
@@ -12,17 +12,17 @@ log = structlog.get_logger(__name__)
 Job = Callable[[], Awaitable[int]]
 
 
-async def every(pause_s: float, duty: Job, stop: asyncio.Event) -> None:
-    """`duty` returns how many things it did. Full hands go straight back to work; idle hands wait.
+async def every(pause_s: float, job: Job, stop: asyncio.Event) -> None:
+    """`job` returns how many things it did. Full hands go straight back to work; idle hands wait.
 
-    An exception is logged and waited out: a duty reads its state from the ledger each time,
+    An exception is logged and waited out: a job reads its state from the ledger each time,
     so the next run picks up where this one fell.
     """
     while not stop.is_set():
         try:
-            done = await duty()
+            done = await job()
         except Exception as error:
-            log.warning("duty failed", duty=duty.__qualname__, error=repr(error))
+            log.warning("job failed", job=job.__qualname__, error=repr(error))
             done = 0
         if not done:
             await pause(pause_s * random.uniform(0.8, 1.2), stop)
@@ -30,11 +30,11 @@ async def every(pause_s: float, duty: Job, stop: asyncio.Event) -> None:
 
 @asynccontextmanager
 async def running(asked: Sequence[tuple[float, Job]]) -> AsyncIterator[None]:
-    """Duties, each with its pause, run until the block ends; one under way is finished first."""
+    """Jobs, each with its pause, run until the block ends; one under way is finished first."""
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        for pause_s, duty in asked:
-            group.create_task(every(pause_s, duty, stop))
+        for pause_s, job in asked:
+            group.create_task(every(pause_s, job, stop))
         try:
             yield
         finally:

@@ -113,7 +113,7 @@ class Meter:
         self._folder = folder
 
     async def flush(self) -> int:
-        """A duty: write our sums to the shared folder."""
+        """A job: write our sums to the shared folder."""
         if self._folder is not None:
             target = self._folder / f"{os.getpid()}.json"
             draft = target.with_suffix(".draft")

@@ -1,4 +1,4 @@
-"""Duties of the sale: close what time has ended, write maps anew, compare map and ledger (R25, R19).
+"""Jobs of the sale: close what time has ended, write maps anew, compare map and ledger (R25, R19).
 
 Any number of workers may run them at once: rows are shared out by SKIP LOCKED, maps by the sale's lock.
 """
@@ -21,7 +21,7 @@ SHOWS_MAX = 200  # compared or rebuilt in one go
 TRAFFIC_S = 30  # a show with a move since then is compared
 
 
-class SaleDuties:
+class SaleJobs:
     def __init__(self, ledger: Bookings, claims: Claims, seatmap: SeatMap, config: Config) -> None:
         self._ledger = ledger
         self._claims = claims

@@ -3,7 +3,7 @@
 notice.py    which fact becomes which notice      store.py     notices in the ledger
 letter.py    a notice in words, as a mail         writing/     what a letter needs, read and put together
 templates/   the words, and the page around them  senders.py   SMTP and HTTP
-worker.py    hears facts; its duties              sending/     lanes: who sends what is due
+worker.py    hears facts; its jobs              sending/     lanes: who sends what is due
 mailbox/     the mail page of a demo
 """
 

@@ -1,4 +1,4 @@
-"""The duties of notices: hear facts and write down who is to be told, warn, send, forget.
+"""The jobs of notices: hear facts and write down who is to be told, warn, send, forget.
 
 Hearing only writes rows; a mail server that is slow or away keeps nobody from hearing. Any number of workers
 may send: who takes a notice has it for a while, and whatever a dead one had is due again after that.
@@ -10,7 +10,7 @@ from holdfast.notifications.notice import HEARD, OF_SHOWS, notice_of
 from holdfast.notifications.store import NotificationStore
 from holdfast.outbox import Consumer, Fact, Outbox, ShowChanged
 
-__all__ = ["GROUP", "Post", "begin_now", "consumer", "duties"]
+__all__ = ["GROUP", "Post", "begin_now", "consumer", "jobs"]
 
 GROUP = "notices"
 FACTS_AT_ONCE_MAX = 64  # they travel to the ledger together
@@ -49,7 +49,7 @@ async def begin_now(outbox: Outbox) -> None:
     await outbox.add_group(GROUP, from_oldest=False)
 
 
-def duties(post: Post) -> list[tuple[float, Job]]:
+def jobs(post: Post) -> list[tuple[float, Job]]:
     return [
         (ASIDE_PAUSE_S, post.set_aside),
         *(

@@ -85,7 +85,7 @@ HEARD = (
 class NewNotice(Struct, frozen=True, kw_only=True):
     """To be written down. The address is looked up there: an account's, or that of a ticket's new owner."""
 
-    fact_id: int | None  # None: no fact, a duty saw it coming
+    fact_id: int | None  # None: no fact, a job saw it coming
     kind: Kind
     show_id: int
     number: int | None

@@ -1,4 +1,4 @@
-"""The duty that lets prices follow their rules. Any number of workers may run it: a show's row decides."""
+"""The job that lets prices follow their rules. Any number of workers may run it: a show's row decides."""
 
 import structlog
 

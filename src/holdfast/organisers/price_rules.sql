@@ -11,7 +11,7 @@ SELECT show.id, show.layout_hash, show.currency, show.starts_at, show.ends_at, s
    FOR UPDATE OF show;
 
 -- name: show_if_free
--- The same for the duty: a show that somebody else is changing is looked at the next time.
+-- The same for the job: a show that somebody else is changing is looked at the next time.
 SELECT id, layout_hash, currency, starts_at, ends_at, opens_at, closes_at, cancelled, revision, now() AS at
   FROM show
  WHERE id = $1

@@ -1,6 +1,6 @@
 """Telling facts: from the outbox to the bus, and from the bus to whoever wants to hear (R28).
 
-Any number of workers may run these duties. For each group one of them has the turn; the others look whether
+Any number of workers may run these jobs. For each group one of them has the turn; the others look whether
 its time has passed, and take over. Two at once, as after a pause, tell something twice: the bus refuses what
 does not follow its last message, and consumers act once (consume_once).
 """
@@ -289,18 +289,18 @@ class Listener:
         return len(due)
 
 
-def unhurried(duty: Job, full: int) -> Job:
+def unhurried(job: Job, full: int) -> Job:
     """Straight on with full hands only; otherwise what comes in the pause goes together, in fewer steps."""
 
     async def run() -> int:
-        done = await duty()
+        done = await job()
         return done if done >= full else 0
 
-    run.__qualname__ = duty.__qualname__
+    run.__qualname__ = job.__qualname__
     return run
 
 
-def duties(outbox: Outbox, consumers: Sequence[Consumer], config: Config) -> list[tuple[float, Job]]:
+def jobs(outbox: Outbox, consumers: Sequence[Consumer], config: Config) -> list[tuple[float, Job]]:
     """What a worker does about facts."""
     relay = Relay(outbox, config)
     told = [Listener(outbox, consumer, config).listen for consumer in consumers]

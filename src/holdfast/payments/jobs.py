@@ -1,4 +1,4 @@
-"""The duty that carries payments on: whatever a dead process, a silent gateway or a slow payer has left."""
+"""The job that carries payments on: whatever a dead process, a silent gateway or a slow payer has left."""
 
 import asyncio
 from datetime import timedelta
@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 AT_ONCE_MAX = 64  # payments a worker carries on at the same time
 
 
-class PaymentDuties:
+class PaymentJobs:
     def __init__(self, book: PaymentStore, cashier: SagaRunner) -> None:
         self._book = book
         self._cashier = cashier
@@ -44,7 +44,7 @@ BACK = timedelta(hours=1)  # before the latest comparison began: payments that w
 FIRST = timedelta(days=1)
 
 
-class BookDuties:
+class ReconciliationJobs:
     def __init__(self, books: Reconciliation, config: Config) -> None:
         self._books = books
         self._pause = timedelta(seconds=config.reconcile_pause_s * 0.75)
@@ -67,7 +67,7 @@ LOOKS_AT_ONCE_MAX = 32
 FORGOTTEN_AT_ONCE_MAX = 1000
 
 
-class WebhookDuties:
+class WebhookJobs:
     def __init__(self, webhooks: IncomingWebhooks) -> None:
         self._webhooks = webhooks
 

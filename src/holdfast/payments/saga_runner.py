@@ -2,7 +2,7 @@
 
     pay ─► start (ledger) ─► pin (map) ─► charge (gateway) ─► confirm (ledger) ─► commit (map)
 
-The same loop serves whoever waits for their answer, and the duty that finds what a dead process left.
+The same loop serves whoever waits for their answer, and the job that finds what a dead process left.
 """
 
 import time

@@ -1,7 +1,7 @@
 """Webhooks in the ledger, and what they lead to.
 
     gateway ─► checked ─► stored (one batch) ─┬─ done: nothing to do ────────────► 2xx
-                                              ├─ wait: somebody is charging ─────► 2xx, and the duty looks
+                                              ├─ wait: somebody is charging ─────► 2xx, and the job looks
                                               └─ look ─► the gateway is asked ───► 2xx, settled or not
                                                             │ no: after 1, 5, 30 minutes again, then dead
                                                             └ yes: done
@@ -51,7 +51,7 @@ log = structlog.get_logger(__name__)
 
 WAIT_S = 1  # for whoever is charging at this moment: nearly always they have the answer by then
 LOOK_WITHIN_S = 4.0  # while the gateway waits for its 2xx; looking goes on without it
-LOOKS_MAX = 64  # at once in a process; more are left to the duty
+LOOKS_MAX = 64  # at once in a process; more are left to the job
 BATCH_TRIES_MAX = 4
 KEPT_S = 90 * 86_400
 SETTLED = (Step.PAID, Step.RETURNED)
@@ -177,7 +177,7 @@ class IncomingWebhooks:
         after = await self._cashier.hear(payment)
         return None if after.step in SETTLED else "its money was taken, and it could not be settled"
 
-    # ── for the duty and for operators ────────────────────────────────────────────────
+    # ── for the job and for operators ────────────────────────────────────────────────
 
     async def settle_due(self, limit: int) -> int:
         return len(await self._fetch("settle_due", limit))

@@ -1,4 +1,4 @@
-"""Duties: ask the gateway for refunds that are owed, refund cancelled shows, count what a person must see to.
+"""Jobs: ask the gateway for refunds that are owed, refund cancelled shows, count what a person must see to.
 
 Any number of workers may run them at once: rows are shared out by SKIP LOCKED, and every decision is made
 once, in the ledger.
@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 SHOWS_MAX = 50  # cancelled shows that are looked at in one go
 
 
-class RefundDuties:
+class RefundJobs:
     def __init__(self, book: RefundStore, refunds: RefundService, at_once_max: int) -> None:
         self._book = book
         self._refunds = refunds
@@ -38,7 +38,7 @@ class RefundDuties:
         return len(refunds) or (0 if room else 1)
 
     async def settled(self) -> None:
-        """Wait for those under way: for who runs the duty once."""
+        """Wait for those under way: for who runs the job once."""
         if self._under_way:
             await asyncio.wait(self._under_way)
 

@@ -2,7 +2,7 @@
 
     decide (ledger) ─► free (map) ─► refund (gateway) ─► settle (ledger)
 
-From the decision on the money is owed, whoever dies: a duty asks the gateway, under the same key, until it
+From the decision on the money is owed, whoever dies: a job asks the gateway, under the same key, until it
 answers. Whoever decided asks at once, so the usual case is over before they have their answer.
 """
 
@@ -138,7 +138,7 @@ class RefundService:
             return decision
         try:
             return msgspec.structs.replace(decision, refund=await self.carry_out(decision.refund))
-        except EngineDown:  # it is decided and written: a duty asks
+        except EngineDown:  # it is decided and written: a job asks
             return decision
 
     async def carry_out(self, refund: Refund) -> Refund:
@@ -170,7 +170,7 @@ class RefundService:
         """The next bookings of a cancelled show: holds go, payments are called off, money goes back in full.
 
         Found from the ledger alone, so whoever comes after a crash finds what is left, and each once.
-        Returns how many; the gateway is asked by the duty that carries refunds out, a few at a time.
+        Returns how many; the gateway is asked by the job that carries refunds out, a few at a time.
         """
         bookings = await self._book.bookings_left(show_id, SHOW_BATCH)
         held = [booking for booking in bookings if booking.state is BookingState.HELD]

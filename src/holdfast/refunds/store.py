@@ -42,7 +42,7 @@ class RefundStore:
         return self._config.gateway_timeout_ms + LEASE_SPARE_MS
 
     async def decide_many(self, asks: Sequence[RefundAsk], due_ms: int | None = None) -> list[Decision]:
-        """Each is decided for itself. Whoever decides carries it out; `due_ms` leaves that to a duty."""
+        """Each is decided for itself. Whoever decides carries it out; `due_ms` leaves that to a job."""
         bookings = [ask.booking for ask in asks]
         rows = await self._fetch(
             Q.decide,

@@ -4,7 +4,7 @@
                    ├─ sandbox               the payment gateway, unless the operator has one
                    ├─ prepare               checks, migrations, demo data; ends before the others open
                    ├─ web-1 … web-N         all on one port; the kernel deals the connections out
-                   └─ work-1                the duties
+                   └─ work-1                the jobs
 
 The parent only supervises. It imports nothing that serves, and stays small.
 """
@@ -37,7 +37,7 @@ SANDBOX_URL = "sandbox.url"  # in the folder of what runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cast:
+class LaunchOptions:
     """Who is on."""
 
     config: Config
@@ -51,7 +51,7 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class Launched:
     """What the operator is told once everything answers."""
 
     url: str
@@ -59,7 +59,7 @@ class Opened:
     facts: dict[str, Any]  # of the demo: accounts and shows
 
 
-async def run(cast: Cast, announce: Callable[[Opened], None]) -> None:
+async def run(cast: LaunchOptions, announce: Callable[[Launched], None]) -> None:
     """Everything up, `announce`, and then until SIGTERM or SIGINT; a second one does not wait for anybody."""
     if cast.is_demo and "HOLDFAST_MAIL_PAGE" not in os.environ:
         cast = replace(cast, config=replace(cast.config, mail_page=1))
@@ -82,7 +82,7 @@ async def run(cast: Cast, announce: Callable[[Opened], None]) -> None:
                         facts["sandbox"] = cast.config.gateway_url
                     if cast.web and cast.config.mail_page and not cast.config.mail_url:
                         facts["mail"] = f"{_url(cast.host, port)}/demo/mail"
-                    announce(Opened(_url(cast.host, port) if cast.web else "", str(folder.path), facts))
+                    announce(Launched(_url(cast.host, port) if cast.web else "", str(folder.path), facts))
                     await asyncio.Event().wait()
                 finally:
                     await supervisor.stop()
@@ -122,7 +122,7 @@ async def engines_of(
         yield replace(config, database_url=started.database_url, redis_url=started.redis_url)
 
 
-async def _start(supervisor: Supervisor, cast: Cast, folder: DataFolder) -> dict[str, Any]:
+async def _start(supervisor: Supervisor, cast: LaunchOptions, folder: DataFolder) -> dict[str, Any]:
     """Workers load their code while everything is prepared, and open when it is: with two cores that pays."""
     prepared = _prepared(folder)
     prepared.unlink(missing_ok=True)  # of a killed process that had our number
@@ -167,7 +167,7 @@ async def _prepare(config: Config, is_demo: bool) -> dict[str, Any]:
 
 
 @contextmanager
-def _sandbox(cast: Cast, folder: DataFolder) -> Iterator[Cast]:
+def _sandbox(cast: LaunchOptions, folder: DataFolder) -> Iterator[LaunchOptions]:
     """The cast with a payment gateway: the operator's, one that runs in this folder, or a new one of ours.
 
     Its port is reserved here, so that everybody knows its address before it is up.
@@ -198,7 +198,7 @@ def with_gateway(config: Config) -> Config:
     return replace(config, gateway_url=told.read_text() if told.exists() else "", gateway_secret=secret)
 
 
-def _sandbox_recipe(cast: Cast, folder: DataFolder) -> Recipe:
+def _sandbox_recipe(cast: LaunchOptions, folder: DataFolder) -> Recipe:
     ready = folder.run / "sandbox.ready"
     place = ("--host", cast.host, "--port", str(cast.sandbox_port), "--data", str(folder.path / "sandbox"))
     notify = ("--notify", f"{_url(cast.host, cast.port)}/webhooks/sandbox")
@@ -212,11 +212,11 @@ def _sandbox_recipe(cast: Cast, folder: DataFolder) -> Recipe:
     )
 
 
-def _recipes(cast: Cast, folder: DataFolder, prepared: Path) -> list[Recipe]:
+def _recipes(cast: LaunchOptions, folder: DataFolder, prepared: Path) -> list[Recipe]:
     only = ("--only", cast.only) if cast.only else ()
     web = ("web-worker", "--host", cast.host, "--port", str(cast.port), *only)
     children: dict[str, tuple[str, ...]] = dict.fromkeys(_free_names(folder, "web", cast.web), web)
-    children |= dict.fromkeys(_free_names(folder, "work", cast.work), ("duties", *only))
+    children |= dict.fromkeys(_free_names(folder, "work", cast.work), ("jobs", *only))
     return [
         Recipe(
             name=name,
@@ -292,7 +292,7 @@ def _environment(config: Config) -> dict[str, str]:
 
 
 @contextmanager
-def _port(cast: Cast) -> Iterator[int]:
+def _port(cast: LaunchOptions) -> Iterator[int]:
     """The port is ours from here on, though only the workers listen. 0 when nobody serves."""
     if not cast.web:
         yield 0

@@ -9,7 +9,7 @@ from holdfast.engines.errors import OperatorError
 # The tag of a route without its spaces.
 SERVED: tuple[str, ...] = ("admin", "catalogue", "gate", "notices", "pages", "payments", "people", "sale")
 SERVED += ("search", "seatmap", "site", "tickets")
-# Duties by subject: app.py says what each does.
+# Jobs by subject: app.py says what each does.
 WORKED = ("audit", "catalogue", "hooks", "notices", "outbox", "payments", "people", "sale", "search", "web")
 
 

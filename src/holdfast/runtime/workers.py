@@ -1,4 +1,4 @@
-"""What runs inside a child process: a web worker, the duties, or the preparation before them."""
+"""What runs inside a child process: a web worker, the jobs, or the preparation before them."""
 
 import asyncio
 import gc
@@ -141,10 +141,10 @@ def rarely_collect() -> None:
 
 
 def work_here(config: Config, *, cue: Cue, only: str = "") -> None:
-    """The duties, until SIGTERM."""
+    """The jobs, until SIGTERM."""
     import uvloop
 
-    from holdfast.app import duties, open_app
+    from holdfast.app import open_app, worker_jobs
     from holdfast.engines.loop import running
     from holdfast.engines.metrics import metrics
     from holdfast.web import log
@@ -156,7 +156,7 @@ def work_here(config: Config, *, cue: Cue, only: str = "") -> None:
         stop = asyncio.Event()
         for sign in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(sign, stop.set)
-        async with open_app(config) as app, running(duties(app, asked(only, WORKED))):
+        async with open_app(config) as app, running(worker_jobs(app, asked(only, WORKED))):
             cue.tell()
             await stop.wait()
 

@@ -173,7 +173,7 @@ class Till:
         await self._books.write(lambda writer: writer.write_note("settings", text))
         self.settings = settings
 
-    # ── duties ────────────────────────────────────────────────────────────────────────
+    # ── jobs ────────────────────────────────────────────────────────────────────────
 
     async def capture_due(self) -> int:
         """Payments whose time has come."""

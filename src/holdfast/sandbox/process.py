@@ -1,4 +1,4 @@
-"""The sandbox as a process: books, post, duties, and a server in front of them."""
+"""The sandbox as a process: books, post, jobs, and a server in front of them."""
 
 import asyncio
 import gc

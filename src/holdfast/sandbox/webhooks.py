@@ -66,8 +66,8 @@ class Post:
         """Sending while the block runs. What is under way at its end is sent again by the next life."""
         async with AsyncExitStack() as stack:
             tasks = [
-                asyncio.create_task(duty)
-                for duty in (self._refill(), self._note_down(), *(self._carry() for _ in range(COURIERS)))
+                asyncio.create_task(job)
+                for job in (self._refill(), self._note_down(), *(self._carry() for _ in range(COURIERS)))
             ]
             stack.push_async_callback(_end, tasks)
             yield self

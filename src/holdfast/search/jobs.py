@@ -1,4 +1,4 @@
-"""What keeps search up to date: facts say what has changed, duties write it."""
+"""What keeps search up to date: facts say what has changed, jobs write it."""
 
 import time
 from collections.abc import Sequence

@@ -223,7 +223,7 @@ class SearchStore:
 
     async def _count(self, asked: tuple[str | None, Filters]) -> Tally:
         query, of = asked
-        if query is None and of == Filters(kind=of.kind):  # everything, or all films: a duty counts those
+        if query is None and of == Filters(kind=of.kind):  # everything, or all films: a job counts those
             rows = await self._fetch(Q.tally_kept, of.kind or "")
             if rows:
                 return msgspec.json.decode(rows[0]["tally"], type=Tally)
@@ -231,7 +231,7 @@ class SearchStore:
             return build_tally(await self._fetch(Q.facets, *_of_facets(query, of)))
 
     async def count_all(self) -> int:
-        """A duty: count what is asked for most and takes longest. Nothing is left to do then: always 0."""
+        """A job: count what is asked for most and takes longest. Nothing is left to do then: always 0."""
         async with self._reader.transaction() as tx:
             await tx.execute(Q.take_time)
             if not await tx.fetchval(Q.try_lock_tallies):

@@ -122,7 +122,7 @@ class LiveMaps:
     async def close(self) -> None:
         await self._redis.close()
 
-    # ── duties ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── jobs ───────────────────────────────────────────────────────────────────────────────────────────
 
     async def follow(self) -> int:
         """One round: wait for changes, tell them, and wait a tick. 0 when nobody watches."""

@@ -243,7 +243,7 @@ def wants_json(request: Request) -> bool:
     return b"application/json" in request.scope["state"]["headers"].get(b"accept", b"")
 
 
-def apology(scope: Scope, problem: Answer) -> Response | None:
+def problem_page(scope: Scope, problem: Answer) -> Response | None:
     """A refusal as a page, for a person; None: whoever asks reads problem+json."""
     headers = scope["state"]["headers"]
     path: str = scope["path"]

@@ -147,7 +147,7 @@ def is_kept(response: Response) -> bool:
 
 
 async def purge_keys(postgres: Postgres) -> int:
-    """A duty: forget the answers of more than a day ago. Returns how many."""
+    """A job: forget the answers of more than a day ago. Returns how many."""
     done = await postgres.execute(Q.purge_keys, KEPT_S, PURGE_MAX)
     return int(done.rsplit(" ", 1)[-1])
 

@@ -1,6 +1,6 @@
-"""The duties of organisers' webhooks: hear facts, send what is due, forget what is old.
+"""The jobs of organisers' webhooks: hear facts, send what is due, forget what is old.
 
-Endpoints that answer and endpoints that fail are sent to by two duties: who waits for a server that does not
+Endpoints that answer and endpoints that fail are sent to by two jobs: who waits for a server that does not
 answer keeps nobody else waiting.
 """
 
@@ -35,7 +35,7 @@ def consumer(hooks: OutgoingWebhooks) -> Consumer:
     return Consumer(group=GROUP, kinds=TOLD, call_many=hooks.hear_many, from_oldest=False)
 
 
-class HookDuties:
+class DeliveryJobs:
     def __init__(self, hooks: OutgoingWebhooks, config: Config) -> None:
         self._hooks = hooks
         self._config = config
@@ -84,7 +84,7 @@ class HookDuties:
             log.warning("a delivery is dead", endpoint_id=due.endpoint_id, fact_id=due.fact_id)
 
 
-def duties(mine: HookDuties) -> list[tuple[float, Job]]:
+def jobs(mine: DeliveryJobs) -> list[tuple[float, Job]]:
     return [
         (SEND_PAUSE_S, mine.send),
         (SEND_AGAIN_PAUSE_S, mine.send_again),

@@ -1,0 +1,28 @@
+"""Jobs of a quiet house come to rest: each says that it has nothing to do, and waits."""
+
+import pytest
+
+from holdfast.app import App, jobs_by_subject, worker_jobs
+from holdfast.engines.loop import Job
+from holdfast.runtime.roles import WORKED
+
+CALLS_MAX = 200  # what other tests have left undone is less than that
+
+
+@pytest.mark.parametrize("subject", WORKED)
+async def test_a_job_with_nothing_to_do_says_so(app: App, subject: str) -> None:
+    """One that always says it did something is called again at once, for ever: a processor for nothing."""
+    restless = [job.__qualname__ for _, job in worker_jobs(app, {subject}) if not await comes_to_rest(job)]
+
+    assert restless == []
+
+
+def test_every_subject_that_has_jobs_is_asked(app: App) -> None:
+    assert set(jobs_by_subject(app)) == set(WORKED)
+
+
+async def comes_to_rest(job: Job) -> bool:
+    for _ in range(CALLS_MAX):
+        if not await job():
+            return True
+    return False
