@@ -39,6 +39,7 @@ from holdfast.audit import oversold
 from holdfast.bookings import Bookings
 from holdfast.catalogue import Catalogue
 from holdfast.checkin import CheckInStore
+from holdfast.checkin.passes import Passes
 from holdfast.claim import Claims
 from holdfast.config import Config
 from holdfast.engines.cache import Cache
@@ -59,6 +60,11 @@ from holdfast.notifications.jobs import jobs as notice_jobs
 from holdfast.notifications.senders import senders_of
 from holdfast.organisers.blocks_store import BlockStore
 from holdfast.organisers.jobs import BlockJobs, PriceJobs
+from holdfast.organisers.layout_change import LayoutChanger
+from holdfast.organisers.price_rules_store import PriceRulesStore
+from holdfast.organisers.scope import Scope
+from holdfast.organisers.shows_store import ShowEditor
+from holdfast.organisers.store import CatalogueEditor
 from holdfast.outbox import Consumer, Outbox
 from holdfast.outbox.relay import jobs as fact_jobs
 from holdfast.payments import IncomingWebhooks, PaymentStore, Reconciliation, SagaRunner, gateway_of
@@ -75,7 +81,7 @@ from holdfast.seatmap import SeatMap
 from holdfast.seatmap.live import LiveMaps
 from holdfast.site.pages import problem_page
 from holdfast.site.templates_env import Kept, Wanted, kept_pages
-from holdfast.tickets import Tickets
+from holdfast.tickets import Tickets, Transfers
 from holdfast.web.asgi import Application
 from holdfast.web.idempotency import purge_keys
 from holdfast.web.routing import Route
@@ -143,12 +149,30 @@ class App:
     search: SearchStore
     search_index: SearchIndex
     tickets: Tickets
+    transfers: Transfers
     checkin: CheckInStore
+    passes: Passes
+    invoices: Invoices
+    blocks: BlockStore
     notifications: NotificationStore
     webhooks_out: OutgoingWebhooks
     reports: ReportStore
     sessions: Sessions
     pages: Cache[Wanted, Kept]
+
+    # Editors see and change only what the scope of one caller covers, so each caller gets its own.
+
+    def catalogue_editor(self, scope: Scope) -> CatalogueEditor:
+        return CatalogueEditor(self.postgres, scope)
+
+    def show_editor(self, scope: Scope) -> ShowEditor:
+        return ShowEditor(self.postgres, self.catalogue, self.config, scope)
+
+    def price_rules(self, scope: Scope) -> PriceRulesStore:
+        return PriceRulesStore(self.postgres, self.catalogue, scope, self.config.price_pause_s)
+
+    def layout_change(self, scope: Scope) -> LayoutChanger:
+        return LayoutChanger(self.postgres, self.catalogue, self.show_editor(scope))
 
 
 @asynccontextmanager
@@ -215,7 +239,11 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         search=SearchStore(config),
         search_index=SearchIndex(postgres, SearchSource(postgres), seatmap),
         tickets=tickets,
+        transfers=Transfers(postgres),
         checkin=CheckInStore(postgres, catalogue, tickets),
+        passes=Passes(postgres, accounts),
+        invoices=Invoices(postgres),
+        blocks=BlockStore(postgres, holds),
         notifications=NotificationStore(postgres, config),
         webhooks_out=OutgoingWebhooks(postgres, config),
         reports=ReportStore(postgres, catalogue),
@@ -256,7 +284,7 @@ def consumers(app: App) -> tuple[Consumer, ...]:
         notice_consumer(app.notifications),
         hook_consumer(app.webhooks_out),
     )
-    return (*told, figure_consumer(app.reports), invoice_consumer(Invoices(app.postgres)))
+    return (*told, figure_consumer(app.reports), invoice_consumer(app.invoices))
 
 
 def build_mail_sender(app: App) -> Post:
@@ -291,7 +319,7 @@ def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
             (app.config.sweep_pause_ms / 1000, sale.sweep),
             (1.0, sale.rebuild_stale),
             (app.config.compare_pause_s, sale.compare),
-            (1.0, BlockJobs(BlockStore(app.postgres, app.holds)).release),
+            (1.0, BlockJobs(app.blocks).release),
         ],
         "catalogue": [(1.0, PriceJobs(app.postgres, app.catalogue, app.config.price_pause_s).step)],
         "payments": [

@@ -211,8 +211,7 @@ def _gate(request: Request) -> CheckInStore:
 
 
 def _passes(request: Request) -> Passes:
-    app = get_app(request)
-    return Passes(app.postgres, app.accounts)
+    return get_app(request).passes
 
 
 async def _keys(request: Request) -> dict[str, str]:

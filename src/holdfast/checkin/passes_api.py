@@ -109,8 +109,7 @@ async def list_door_conflicts(request: Request) -> Response:
 
 
 def _passes(request: Request) -> Passes:
-    app = get_app(request)
-    return Passes(app.postgres, app.accounts)
+    return get_app(request).passes
 
 
 def _organiser_id(request: Request) -> int | None:

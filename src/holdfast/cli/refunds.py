@@ -108,10 +108,9 @@ def show_prices(
 
 
 async def _price_plan(app: "App", show_id: int) -> "PricePlan":
-    from holdfast.organisers.price_rules_store import PriceRulesStore
     from holdfast.organisers.scope import Scope
 
-    return await PriceRulesStore(app.postgres, app.catalogue, Scope(0, is_admin=True), 0).plan(show_id)
+    return await app.price_rules(Scope(0, is_admin=True)).plan(show_id)
 
 
 async def _refunds(app: "App", state: str | None) -> "list[Refund]":
@@ -130,16 +129,13 @@ async def _cancel_show(app: "App", show_id: int) -> "Cancellation":
     from holdfast.cli import output as terminal
     from holdfast.organisers.scope import Scope
     from holdfast.organisers.show_forms import ShowChange
-    from holdfast.organisers.shows_store import ShowEditor
     from holdfast.payments.jobs import PaymentJobs
     from holdfast.refunds.jobs import RefundJobs
     from holdfast.web import log
 
     log.set_up()  # on stderr: what we answer is for programs, too
-    keeper = Scope(account_id=0, is_admin=True)
-    await ShowEditor(app.postgres, app.catalogue, app.config, keeper).change_show(
-        show_id, ShowChange(cancelled=True)
-    )
+    editor = app.show_editor(Scope(account_id=0, is_admin=True))
+    await editor.change_show(show_id, ShowChange(cancelled=True))
     refunds = RefundJobs(app.refund_store, app.refunds, app.config.refunds_at_once_max)
     payments = PaymentJobs(app.payments, app.saga_runner)
     with terminal.progress() as progress:

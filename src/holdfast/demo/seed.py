@@ -45,10 +45,9 @@ from holdfast.engines.postgres import Queryable, Transaction
 from holdfast.engines.sql import Queries
 from holdfast.holds import claim_id
 from holdfast.layouts import Layout
-from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
-from holdfast.organisers.shows_store import PlannedShow, ShowEditor, add_shows
+from holdfast.organisers.shows_store import PlannedShow, add_shows
 from holdfast.web.caller import Role
 
 if TYPE_CHECKING:
@@ -224,12 +223,7 @@ class Seed:
         there = {plan["by_demand"] for plan in plans}
         ruled = {plan["show_id"] for plan in plans}
         free = [row for row in rows if row["id"] not in ruled]
-        desk = PriceRulesStore(
-            self._app.postgres,
-            self._app.catalogue,
-            Scope(0, is_admin=True),
-            self._app.config.price_pause_s,
-        )
+        desk = self._app.price_rules(Scope(0, is_admin=True))
         for is_demand, row in zip([kind for kind in (False, True) if kind not in there], free, strict=False):
             show = await self._app.catalogue.show_on_sale(row["id"])
             names = [category.name for category in show.layout.categories]
@@ -255,12 +249,7 @@ class Seed:
         ]
         for row in nights:
             if row["opens_at"] > self._now:
-                desk = ShowEditor(
-                    self._app.postgres,
-                    self._app.catalogue,
-                    self._app.config,
-                    Scope(0, is_admin=True),
-                )
+                desk = self._app.show_editor(Scope(0, is_admin=True))
                 return (await desk.change_show(row["id"], ShowChange(opens_at=opens_at))).id
         last = max([row["starts_at"] for row in nights], default=_evening(self._now, days=11))
         return await self._add(OPENING_SOON_TITLE, OPENING_SOON_HALL, last + timedelta(days=1), opens_at)

@@ -87,7 +87,7 @@ async def _printed(request: Request, booking: Booking, papers: list[Invoice]) ->
 
 
 def _invoices(request: Request) -> Invoices:
-    return Invoices(get_app(request).postgres)
+    return get_app(request).invoices
 
 
 ROUTES = routes.all

@@ -226,7 +226,7 @@ async def _keep_layout(request: Request, body: LayoutBody) -> Response:
 
 
 def _office(request: Request) -> CatalogueEditor:
-    return CatalogueEditor(get_app(request).postgres, Scope.of(get_caller(request)))
+    return get_app(request).catalogue_editor(Scope.of(get_caller(request)))
 
 
 def _made(request: Request, content: object, status: int = 201) -> Response:

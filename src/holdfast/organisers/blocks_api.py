@@ -129,8 +129,7 @@ async def _block(request: Request, show: ShowOnSale) -> StoredBlock:
 
 
 def _blocks(request: Request) -> BlockStore:
-    app = get_app(request)
-    return BlockStore(app.postgres, app.holds)
+    return get_app(request).blocks
 
 
 def _numbers(layout: Layout, labels: list[str]) -> list[int]:

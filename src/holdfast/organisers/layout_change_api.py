@@ -12,7 +12,6 @@ from holdfast.organisers.errors import LayoutUnsafe, ShowCancelled
 from holdfast.organisers.layout_change import LayoutChanger
 from holdfast.organisers.layout_change_forms import LayoutChange, LayoutDiffPage
 from holdfast.organisers.scope import Scope
-from holdfast.organisers.shows_store import ShowEditor
 from holdfast.pricing import UnknownCategory, UnpricedCategory
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
@@ -56,9 +55,7 @@ async def change_show_layout(request: Request) -> Response:
 
 
 def _relayout(request: Request) -> LayoutChanger:
-    app = get_app(request)
-    schedule = ShowEditor(app.postgres, app.catalogue, app.config, Scope.of(get_caller(request)))
-    return LayoutChanger(app.postgres, app.catalogue, schedule)
+    return get_app(request).layout_change(Scope.of(get_caller(request)))
 
 
 ROUTES = routes.all

@@ -57,10 +57,7 @@ async def delete_price_rules(request: Request) -> Response:
 
 
 def _desk(request: Request) -> PriceRulesStore:
-    app = get_app(request)
-    return PriceRulesStore(
-        app.postgres, app.catalogue, Scope.of(get_caller(request)), app.config.price_pause_s
-    )
+    return get_app(request).price_rules(Scope.of(get_caller(request)))
 
 
 ROUTES = routes.all

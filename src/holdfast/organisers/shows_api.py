@@ -63,8 +63,7 @@ async def list_managed_shows(request: Request) -> Response:
 
 
 def _schedule(request: Request) -> ShowEditor:
-    app = get_app(request)
-    return ShowEditor(app.postgres, app.catalogue, app.config, Scope.of(get_caller(request)))
+    return get_app(request).show_editor(Scope.of(get_caller(request)))
 
 
 ROUTES = routes.all

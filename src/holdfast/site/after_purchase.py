@@ -15,7 +15,7 @@ from holdfast.layouts import UnknownSeat
 from holdfast.site.booking_page import page_of, said_of, shown, sources, tried
 from holdfast.site.load_booking import giver_of, own_booking, sheet_of, tickets_of
 from holdfast.site.pages import form, page, policy, visitor
-from holdfast.tickets import NoSuchTicket, NoTickets, Transfers
+from holdfast.tickets import NoSuchTicket, NoTickets
 from holdfast.web.context import get_app
 from holdfast.web.responses import invalid, query
 from holdfast.web.routing import RouteTable
@@ -106,7 +106,7 @@ async def post_transfer(request: Request) -> Response:
             email = normal_email(msgspec.convert({"email": asked.email}, Address).email)
         except msgspec.ValidationError as error:
             raise invalid(error) from None
-        await Transfers(get_app(request).postgres).give(*place, giver_of(visit, booking), email)
+        await get_app(request).transfers.give(*place, giver_of(visit, booking), email)
         return page_of(booking, "given")
 
     return await tried(request, act, {"email": asked.email, "ticket": asked.ticket})
@@ -119,7 +119,7 @@ async def post_take_back(request: Request) -> Response:
 
     async def act(visit: Session, booking: Booking) -> str:
         place = _ticket(booking, asked.ticket)
-        await Transfers(get_app(request).postgres).take_back(*place, giver_of(visit, booking))
+        await get_app(request).transfers.take_back(*place, giver_of(visit, booking))
         return page_of(booking, "taken_back")
 
     return await tried(request, act)

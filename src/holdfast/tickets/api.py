@@ -37,7 +37,7 @@ from holdfast.tickets.issued import (
 from holdfast.tickets.qr import svg_url
 from holdfast.tickets.store import LISTED_MAX, Tickets
 from holdfast.tickets.ticket import STEP_S
-from holdfast.tickets.transfer import Giver, TransferBody, TransferPage, Transfers
+from holdfast.tickets.transfer import Giver, TransferBody, TransferPage
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
@@ -277,7 +277,7 @@ async def transfer_ticket(request: Request) -> Response:
     """
     email = normal_email(read(TransferBody, await request.body()).email)
     place, me = place_of(request.path_params["ticket"]), await me_of(request)
-    given = await Transfers(get_app(request).postgres).give(*place, me, email)
+    given = await get_app(request).transfers.give(*place, me, email)
     return answer(200, TransferPage(given.ticket_id, email, given.owner_email is None))
 
 
@@ -289,7 +289,7 @@ async def transfer_ticket(request: Request) -> Response:
 async def cancel_ticket_transfer(request: Request) -> Response:
     """Take a ticket back that waits for somebody to sign up."""
     place, me = place_of(request.path_params["ticket"]), await me_of(request)
-    ticket = await Transfers(get_app(request).postgres).take_back(*place, me)
+    ticket = await get_app(request).transfers.take_back(*place, me)
     return answer(200, await page_of(request, ticket, me))
 
 
