@@ -221,7 +221,7 @@ class Gateway:
 
     async def waiting(self) -> int:
         """Notices that have not been taken yet."""
-        return int((await self._control())["notices"]["waiting"])
+        return int((await self._control())["webhooks"]["waiting"])
 
     async def _control(self) -> dict[str, Any]:
         page: dict[str, Any] = (await self._client.get("/v1/control")).raise_for_status().json()

@@ -20,7 +20,7 @@ from holdfast.engines.embedded import Engines, engines
 from holdfast.engines.migrate import migrate
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.redis import Redis
-from holdfast.sandbox.process import KEEP_ALIVE_S, Setup, opened
+from holdfast.sandbox.process import KEEP_ALIVE_S, SandboxSetup, open_sandbox
 from holdfast.web.asgi import Application
 from tests.support import shows as cast
 from tests.support.shows import Fan
@@ -49,8 +49,8 @@ async def running_engines(tmp_path_factory: pytest.TempPathFactory) -> AsyncIter
 @pytest.fixture(scope="session")
 async def sandbox(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
     """The address of a payment gateway that sends no notices: a test that wants them has its own."""
-    setup = Setup(folder=tmp_path_factory.mktemp("sandbox"), secret=GATEWAY_SECRET)
-    async with opened(setup) as application, served(application) as url:
+    setup = SandboxSetup(folder=tmp_path_factory.mktemp("sandbox"), secret=GATEWAY_SECRET)
+    async with open_sandbox(setup) as application, served(application) as url:
         yield url
 
 

@@ -13,9 +13,10 @@ import pytest
 from holdfast.app import App, asgi_app
 from holdfast.config import Config
 from holdfast.payments.gateway import Answer, Charge
-from holdfast.sandbox.process import Setup, opened
+from holdfast.sandbox.process import SandboxSetup
 from holdfast.web.asgi import Application
 from tests.conftest import served, started
+from tests.fakes.gateway_server import open_fake_gateways
 from tests.support import shows as cast
 from tests.support.gateway_setups import PAGES, SECRET, settings
 from tests.support.shows import Fan
@@ -32,8 +33,8 @@ async def an_office(name: str, config: Config, folder: Path) -> AsyncIterator[tu
         await app[0](scope, receive, send)
 
     async with served(late) as url:
-        setup = Setup(folder=folder, secret=SECRET, notify_url=f"{url}/webhooks/{name}")
-        async with opened(setup) as sandbox, served(sandbox) as gateway_url:
+        setup = SandboxSetup(folder=folder, secret=SECRET, notify_url=f"{url}/webhooks/{name}")
+        async with open_fake_gateways(setup) as sandbox, served(sandbox) as gateway_url:
             there = settings(name, gateway_url, gateway_timeout_ms=2000)
             changes = {
                 field: getattr(there, field) for field in vars(there) if field.startswith((name, "gateway"))

@@ -83,7 +83,7 @@ async def test_the_page_says_who_wants_how_much_for_what(desk: Desk) -> None:
     assert "Ann &amp; Bob&#x27;s &lt;Hall&gt;" in text
     assert "2 seats, &lt;b&gt;Hamlet&lt;/b&gt; &amp; more" in text
     assert re.search("€\\s1\\s234\\.56", text)
-    assert "No real card is asked for" in text
+    assert "No real card is needed" in text
     assert headers["Cache-Control"] == "no-store"
 
 

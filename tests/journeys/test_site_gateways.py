@@ -12,8 +12,9 @@ import pytest
 from holdfast.app import App
 from holdfast.config import Config
 from holdfast.payments.gateway import Answer, Charge
-from holdfast.sandbox.process import Setup, opened
+from holdfast.sandbox.process import SandboxSetup
 from tests.conftest import served
+from tests.fakes.gateway_server import open_fake_gateways
 from tests.journeys.test_site_checkout import ANN, key
 from tests.support.browser_session import Visitor, a_site, a_visitor
 from tests.support.gateway_setups import PAGES, SECRET, settings
@@ -22,7 +23,10 @@ from tests.support.gateway_setups import PAGES, SECRET, settings
 @asynccontextmanager
 async def a_shop(name: str, config: Config, folder: Path) -> AsyncIterator[tuple[Visitor, str]]:
     """Somebody in front of a box office with that gateway; and where the gateway is."""
-    async with opened(Setup(folder=folder, secret=SECRET)) as sandbox, served(sandbox) as url:
+    async with (
+        open_fake_gateways(SandboxSetup(folder=folder, secret=SECRET)) as sandbox,
+        served(sandbox) as url,
+    ):
         there = settings(name, url, gateway_timeout_ms=2000)
         changes = {one: getattr(there, one) for one in vars(there) if one.startswith((name, "gateway"))}
         if name == "stripe":

@@ -19,7 +19,7 @@ from holdfast.config import Config
 from holdfast.engines.metrics import metrics
 from holdfast.payments.payment import Payment
 from holdfast.payments.saga import Step
-from holdfast.sandbox.process import Setup, opened
+from holdfast.sandbox.process import SandboxSetup, open_sandbox
 from holdfast.sandbox.webhook import api_key
 from holdfast.web.asgi import Application
 from holdfast.web.caller import Role
@@ -229,14 +229,14 @@ async def shop(config: Config, folder: Path) -> AsyncIterator[tuple[httpx2.Async
         await applications[0](scope, receive, send)
 
     async with served(answer) as url:
-        setup = Setup(folder=folder, secret=GATEWAY_SECRET, notify_url=url + PATH)
-        async with opened(setup) as sandbox, served(sandbox) as gateway_url:
+        setup = SandboxSetup(folder=folder, secret=GATEWAY_SECRET, notify_url=url + PATH)
+        async with open_sandbox(setup) as sandbox, served(sandbox) as gateway_url:
             applications.append(asgi_app(replace(config, gateway_url=gateway_url)))
             async with started(applications[0]), httpx2.AsyncClient(base_url=url) as client:
                 yield client, gateway_url
 
 
-@pytest.mark.parametrize("method", ["tok_ok", "tok_twice", "tok_notice_first", "tok_out_of_order"])
+@pytest.mark.parametrize("method", ["tok_ok", "tok_twice", "tok_webhook_first", "tok_out_of_order"])
 async def test_a_payment_and_its_letters_are_one_purchase(
     app: App, config: Config, a_show: Show, tmp_path: Path, method: str
 ) -> None:

@@ -17,7 +17,7 @@ async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
 
 
 class TestTokens:
-    @pytest.mark.parametrize("token", ["tok_ok", "tok_twice", "tok_no_notice", "tok_out_of_order"])
+    @pytest.mark.parametrize("token", ["tok_ok", "tok_twice", "tok_no_webhook", "tok_out_of_order"])
     async def test_the_money_is_taken(self, desk: Desk, token: str) -> None:
         charge = await desk.gateway.charge(an_order(f"{token}:card-7"))
 

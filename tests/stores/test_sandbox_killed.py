@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.payments.gateway import Answer
-from holdfast.sandbox import copy_as_of, secret_in
+from holdfast.sandbox import copy_as_of, load_or_create_secret
 from tests.support.sandbox_server import (
     QUICK,
     Desk,
@@ -143,7 +143,11 @@ async def test_a_copy_of_the_books_has_nothing_that_was_begun_later(tmp_path: Pa
 
 
 def test_the_secret_is_drawn_once_and_for_its_owner_alone(tmp_path: Path) -> None:
-    first, again, other = secret_in(tmp_path / "a"), secret_in(tmp_path / "a"), secret_in(tmp_path / "b")
+    first, again, other = (
+        load_or_create_secret(tmp_path / "a"),
+        load_or_create_secret(tmp_path / "a"),
+        load_or_create_secret(tmp_path / "b"),
+    )
 
     assert first == again != other
     assert len(first) > 40

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.payments.gateway import Answer
-from holdfast.sandbox import Books, Call, Post, Till
-from holdfast.sandbox.api_forms import rendered
-from holdfast.sandbox.behaviour import Settings
-from holdfast.sandbox.payment import Order
+from holdfast.sandbox import ApiCall, GatewayCore, SandboxDatabase, WebhookSender
+from holdfast.sandbox.api import render_native
+from holdfast.sandbox.behaviour import SandboxSettings
+from holdfast.sandbox.payment import NewCharge
 from tests.support.sandbox_server import QUICK, SECRET, Desk, Shop, a_sandbox, a_shop, an_order
 from tests.support.wait import until
 
@@ -30,7 +30,7 @@ async def desk(tmp_path: Path, shop: Shop) -> AsyncIterator[Desk]:
 
 async def waiting(desk: Desk) -> int:
     _, page = await desk.ask("GET", "/v1/control")
-    return int(page["notices"]["waiting"])
+    return int(page["webhooks"]["waiting"])
 
 
 async def nothing_waits(desk: Desk) -> None:
@@ -76,7 +76,7 @@ async def test_a_refund_that_is_refused_is_told(desk: Desk, shop: Shop) -> None:
 
 
 async def test_the_notice_comes_before_the_reply(desk: Desk, shop: Shop) -> None:
-    order = an_order("tok_notice_first")
+    order = an_order("tok_webhook_first")
 
     charge = await desk.gateway.charge(order)
 
@@ -84,14 +84,14 @@ async def test_the_notice_comes_before_the_reply(desk: Desk, shop: Shop) -> None
     assert shop.about(order.key) == ["payment.captured"]
 
 
-async def test_the_late_notice_comes_after_the_late_money(desk: Desk, shop: Shop) -> None:
-    late, late_notice = an_order("tok_late"), an_order("tok_late_notice")
+async def test_the_late_webhook_comes_after_the_late_money(desk: Desk, shop: Shop) -> None:
+    late, late_webhook = an_order("tok_late"), an_order("tok_late_webhook")
     began = time.time()
     await desk.gateway.charge(late)
-    await desk.gateway.charge(late_notice)
+    await desk.gateway.charge(late_webhook)
 
     await shop.hears(late.key, "payment.captured")
-    await shop.hears(late_notice.key, "payment.captured")
+    await shop.hears(late_webhook.key, "payment.captured")
     assert min(shop.at.values()) > began + QUICK["late_s"]
 
 
@@ -103,16 +103,16 @@ async def test_an_older_notice_after_a_newer_one(desk: Desk, shop: Shop) -> None
 
 
 async def test_a_notice_that_never_comes_is_in_the_books_all_the_same(desk: Desk, shop: Shop) -> None:
-    silent, pending, order = an_order("tok_no_notice"), an_order("tok_never"), an_order()
+    silent, pending, order = an_order("tok_no_webhook"), an_order("tok_never"), an_order()
     for one in (silent, pending, order):
         await desk.gateway.charge(one)
 
     await shop.hears(order.key, "payment.captured")
     await nothing_waits(desk)
     assert len(shop.taken) == 1
-    _, page = await desk.ask("GET", "/v1/notices?limit=1")
-    _, rest = await desk.ask("GET", f"/v1/notices?after={page['next']}")
-    kinds = [(one["body"]["kind"], one["is_waiting"]) for one in page["notices"] + rest["notices"]]
+    _, page = await desk.ask("GET", "/v1/webhooks?limit=1")
+    _, rest = await desk.ask("GET", f"/v1/webhooks?after={page['next']}")
+    kinds = [(one["body"]["kind"], one["is_waiting"]) for one in page["webhooks"] + rest["webhooks"]]
     assert kinds == [("payment.captured", False)] * 2
 
 
@@ -128,7 +128,7 @@ async def test_a_notice_that_is_refused_is_sent_again_and_then_given_up(desk: De
 
     assert shop.about(unlucky.key) == []
     _, page = await desk.ask("GET", "/v1/control")
-    assert page["notices"]["given_up"] == 1
+    assert page["webhooks"]["given_up"] == 1
 
 
 async def test_while_the_shop_is_away_nothing_is_lost_and_nobody_waits(desk: Desk, shop: Shop) -> None:
@@ -146,14 +146,14 @@ async def test_while_the_shop_is_away_nothing_is_lost_and_nobody_waits(desk: Des
 
 
 async def test_more_than_fits_in_memory_waits_in_the_books(tmp_path: Path, shop: Shop) -> None:
-    books = Books(tmp_path, account="acct_sandbox", sends=True)
-    till = Till(books)
-    post = Post(books, till, shop.url, [SECRET], ready_max=16)
-    books.on_told = post.put
-    await till.set(Settings(late_s=0.1))
+    books = SandboxDatabase(tmp_path, account="acct_sandbox", sends=True)
+    till = GatewayCore(books)
+    post = WebhookSender(books, till, shop.url, [SECRET], ready_max=16)
+    books.on_new_webhooks = post.enqueue_new
+    await till.set(SandboxSettings(late_s=0.1))
     async with post.open():
         # Found in the books when its time came: by then the post has nothing left to look for.
-        await till.create(a_payment("late", "tok_late_notice"), A_CALL)
+        await till.create(a_payment("late", "tok_late_webhook"), A_CALL)
         await shop.hears("late", "payment.captured")
         await shop.close()
         keys = [f"many-{number}" for number in range(200)]
@@ -167,8 +167,8 @@ async def test_more_than_fits_in_memory_waits_in_the_books(tmp_path: Path, shop:
     await books.close()
 
 
-A_CALL = Call(None, b"", lambda made: rendered(made, ""))
+A_CALL = ApiCall(None, b"", lambda made: render_native(made, ""))
 
 
-def a_payment(key: str, method: str = "tok_ok") -> Order:
-    return Order(amount_minor=4500, currency="EUR", reference=key, description="", method=method)
+def a_payment(key: str, method: str = "tok_ok") -> NewCharge:
+    return NewCharge(amount_minor=4500, currency="EUR", reference=key, description="", method=method)

@@ -19,7 +19,7 @@ async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
 
 class TestTheWire:
     async def test_without_the_key_of_the_api_nothing_is_told(self, desk: Desk) -> None:
-        for path in ("/v1/payments", "/v1/control", "/v1/notices", "/v1/methods/tok_ok"):
+        for path in ("/v1/payments", "/v1/control", "/v1/webhooks", "/v1/methods/tok_ok"):
             for wrong in ({}, {"Authorization": f"Bearer {SECRET}"}, {"Authorization": "Basic eDp5"}):
                 async with desk.session.get(desk.url + path, headers=wrong) as answer:
                     assert answer.status == 401

@@ -17,7 +17,7 @@ from holdfast.app import open_app
 from holdfast.config import Config
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.postgres import require_row
-from holdfast.sandbox import secret_in
+from holdfast.sandbox import load_or_create_secret
 from holdfast.web.caller import Role
 from tests.support import shows as cast
 from tests.support.box_office import Office, jobs, office, running, started
@@ -76,7 +76,7 @@ async def opened(folder: DataFolder, url: str) -> AsyncIterator[Office]:
             database_url=engines.database_url,
             redis_url=engines.redis_url,
             gateway_url=(folder.run / "sandbox.url").read_text(),
-            gateway_secret=secret_in(folder.path / "sandbox"),
+            gateway_secret=load_or_create_secret(folder.path / "sandbox"),
             access_ttl_s=3600,
         )
         app = await stack.enter_async_context(open_app(config))

@@ -262,7 +262,7 @@ async def test_the_deadline_comes_with_the_money(stage: Office, bank: Bank, roun
         await stage.app.postgres.execute(DEADLINE, *from_public_id(one.booking), 100)
         await asyncio.sleep(one.chance.uniform(0.1, 0.7))
         with suppress(AssertionError):  # we were faster, and it is cancelled there
-            await bank.decides(payment, one.chance.choice(["tok_ok", "tok_no_notice"]))
+            await bank.decides(payment, one.chance.choice(["tok_ok", "tok_no_webhook"]))
 
     ends = await raced(stage, bank, rounds, race)
 

@@ -21,9 +21,9 @@ FAULTS = {
     "timeout_paid": 0.05,
     "timeout_unpaid": 0.05,
     "decline": 0.10,
-    "duplicate_notice": 0.05,
-    "late_notice": 0.05,
-    "never_notice": 0.02,
+    "duplicate_webhook": 0.05,
+    "late_webhook": 0.05,
+    "never_webhook": 0.02,
 }
 NO_FAULTS = dict.fromkeys(FAULTS, 0.0)
 MORTALS = ("web-1", "work-1", "web-2")

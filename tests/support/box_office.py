@@ -22,7 +22,7 @@ from holdfast.app import App, open_app
 from holdfast.config import Config
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.embedded.privilege import child_setup
-from holdfast.sandbox import secret_in
+from holdfast.sandbox import load_or_create_secret
 from tests.support.crowd import Plan, Progress, Report, Wish
 from tests.support.shows import Fan, a_show, fans
 from tests.support.wait import until
@@ -193,7 +193,7 @@ async def office(*, web: int = 2, work: bool = True, **settings: int | str) -> A
             database_url=engines.database_url,
             redis_url=engines.redis_url,
             gateway_url=(folder.run / "sandbox.url").read_text(),
-            gateway_secret=secret_in(folder.path / "sandbox"),
+            gateway_secret=load_or_create_secret(folder.path / "sandbox"),
             access_ttl_s=ACCESS_TTL_S,
         )
         app = await stack.enter_async_context(open_app(config))

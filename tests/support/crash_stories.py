@@ -159,7 +159,7 @@ async def bought_for_a_show_that_is_cancelled(scene: Scene) -> End:
 async def pays_and_the_gateway_tells_us_first(scene: Scene) -> End:
     booking = await scene.payer.holds(scene.show_id, *SEATS)
     scene.arm()
-    return await _paid(scene, booking, "tok_notice_first")
+    return await _paid(scene, booking, "tok_webhook_first")
 
 
 async def pays_at_the_gateway_and_it_tells_us(scene: Scene) -> End:

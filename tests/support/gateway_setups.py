@@ -16,9 +16,10 @@ import aiohttp
 from holdfast.config import Config
 from holdfast.payments.gateway import Charge, Gateway, Order
 from holdfast.payments.gateways import gateway_of
-from holdfast.sandbox.process import Setup, opened
+from holdfast.sandbox.process import SandboxSetup
 from holdfast.sandbox.webhook import api_key
 from tests.conftest import served
+from tests.fakes.gateway_server import open_fake_gateways
 
 SECRET = "a secret of this test"
 TIMEOUT_MS = 600  # long enough for every answer that comes
@@ -62,8 +63,8 @@ class Counter:
 @asynccontextmanager
 async def a_sandbox(folder: Path, notify_url: str = "") -> AsyncIterator[str]:
     """Its address."""
-    setup = Setup(folder=folder, secret=SECRET, notify_url=notify_url)
-    async with opened(setup) as application, served(application) as url:
+    setup = SandboxSetup(folder=folder, secret=SECRET, notify_url=notify_url)
+    async with open_fake_gateways(setup) as application, served(application) as url:
         yield url
 
 

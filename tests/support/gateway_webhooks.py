@@ -10,7 +10,7 @@ import msgspec
 from holdfast.app import App
 from holdfast.payments.gateway import Charge, Order
 from holdfast.payments.payment import Payment
-from holdfast.sandbox.webhook import notice_body, signature
+from holdfast.sandbox.webhook import signature, webhook_body
 from tests.conftest import GATEWAY_SECRET
 
 ACCOUNT = "acct_sandbox"
@@ -52,7 +52,7 @@ def a_letter(
         **changes,
     }
     name = f"evt_{secrets.token_hex(12)}"
-    return Letter(notice_body(name, kind, ACCOUNT, time.time(), {"payment": about}))
+    return Letter(webhook_body(name, kind, ACCOUNT, time.time(), {"payment": about}))
 
 
 async def charged(app: App, payment: Payment, method: str = "tok_ok", **changes: Any) -> Charge:

@@ -13,7 +13,7 @@ import httpx2
 from holdfast.app import open_app
 from holdfast.config import Config
 from holdfast.engines.embedded.folder import DataFolder
-from holdfast.sandbox import secret_in
+from holdfast.sandbox import load_or_create_secret
 from holdfast.web.caller import Caller, Role
 from tests.support.box_office import ACCESS_TTL_S, Office, running
 from tests.support.shows import Fan
@@ -41,7 +41,7 @@ class Site:
                 database_url=engines.database_url,
                 redis_url=engines.redis_url,
                 gateway_url=(folder.run / "sandbox.url").read_text(),
-                gateway_secret=secret_in(folder.path / "sandbox"),
+                gateway_secret=load_or_create_secret(folder.path / "sandbox"),
                 access_ttl_s=ACCESS_TTL_S,
             )
             async with open_app(config) as app, httpx2.AsyncClient(base_url=self.url, timeout=30) as api:

@@ -16,7 +16,7 @@ import httpx2
 from holdfast.app import ROUTES, App, open_app
 from holdfast.config import Config
 from holdfast.engines.embedded.folder import DataFolder
-from holdfast.sandbox import secret_in
+from holdfast.sandbox import load_or_create_secret
 from holdfast.web.other_roles import subject_of
 from holdfast.web.routing import Table
 from tests.support.box_office import Office, number_in, running
@@ -98,7 +98,7 @@ async def in_parts(served: Sequence[str], worked: Sequence[str]) -> AsyncIterato
             "database_url": engines.database_url,
             "redis_url": engines.redis_url,
             "gateway_url": (main.run / "sandbox.url").read_text(),
-            "gateway_secret": secret_in(main.path / "sandbox"),
+            "gateway_secret": load_or_create_secret(main.path / "sandbox"),
         }
 
         async def start(kind: str, only: str) -> Part:

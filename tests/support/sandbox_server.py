@@ -19,7 +19,7 @@ from aiohttp import web
 from holdfast.config import Config
 from holdfast.payments.gateway import Notice, Order
 from holdfast.payments.gateways.sandbox import Sandbox
-from holdfast.sandbox.process import Setup, opened
+from holdfast.sandbox.process import SandboxSetup, open_sandbox
 from holdfast.sandbox.webhook import api_key
 from tests.conftest import served
 from tests.support.wait import until
@@ -100,8 +100,8 @@ async def a_desk(url: str) -> AsyncIterator[Desk]:
 @asynccontextmanager
 async def a_sandbox(folder: Path, notify_url: str = "", **setup: Any) -> AsyncIterator[Desk]:
     """In this process, and in a hurry."""
-    wanted = Setup(**{"folder": folder, "secret": SECRET, "notify_url": notify_url, **setup})
-    async with opened(wanted) as application, served(application) as url, a_desk(url) as desk:
+    wanted = SandboxSetup(**{"folder": folder, "secret": SECRET, "notify_url": notify_url, **setup})
+    async with open_sandbox(wanted) as application, served(application) as url, a_desk(url) as desk:
         await desk.control(**QUICK)
         yield desk
 

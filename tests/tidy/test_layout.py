@@ -13,7 +13,7 @@ ROOTS = {"app", "cli", "runtime", "demo", "__main__"}
 FRONTLESS = {"engines", "web", "site"}  # their modules are imported by name, not through __init__.py
 SHARED = {"config", "errors", "fields", "money"}  # files directly in the package that everything may import
 # Deeper than holdfast/<folder>/<file>: adapters, one per external system, and assets.
-DEEPER_FOLDERS = {"payments/gateways", "engines/buses", "engines/embedded", "sandbox/dialects"}
+DEEPER_FOLDERS = {"payments/gateways", "engines/buses", "engines/embedded"}
 NO_IO = re.compile(r"\bno I/O\b", re.IGNORECASE)
 
 # Modules that compute and nothing else.

@@ -122,7 +122,7 @@ def sandbox(
     as_json: AsJson = False,
 ) -> None:
     """A payment gateway that misbehaves to order, for demos and tests. It moves no money."""
-    from holdfast.sandbox.process import Setup, serve_here
+    from holdfast.sandbox.process import SandboxSetup, serve_here
 
     def announce(url: str) -> None:
         if as_json:
@@ -130,7 +130,7 @@ def sandbox(
         else:
             print(f"The sandbox gateway is at {url}; its books and its secret are in {data}.", flush=True)
 
-    setup = Setup(folder=data, secret=_sandbox_secret(secret, data), notify_url=notify)
+    setup = SandboxSetup(folder=data, secret=_sandbox_secret(secret, data), notify_url=notify)
     serve_here(setup, host, port, announce)
 
 
@@ -220,10 +220,10 @@ def web_worker(host: Host, port: Port, after: After = None, ready: Ready = None,
 @cli.command("sandbox-worker", hidden=True)
 def sandbox_worker(host: Host, port: Port, data: Books, notify: Notify, ready: Ready = None) -> None:
     """The sandbox gateway beside the web workers; its secret is in the environment."""
-    from holdfast.sandbox.process import Setup, serve_here, tell_ready
+    from holdfast.sandbox.process import SandboxSetup, serve_here, write_ready_file
 
-    setup = Setup(folder=data, secret=_sandbox_secret("", data), notify_url=notify)
-    serve_here(setup, host, port, lambda _url: tell_ready(ready) if ready else None)
+    setup = SandboxSetup(folder=data, secret=_sandbox_secret("", data), notify_url=notify)
+    serve_here(setup, host, port, lambda _url: write_ready_file(ready) if ready else None)
 
 
 @cli.command(hidden=True)
@@ -269,9 +269,9 @@ def _config(data: Path | None) -> Config:
 
 
 def _sandbox_secret(given: str, folder: Path) -> str:
-    from holdfast.sandbox import secret_in
+    from holdfast.sandbox import load_or_create_secret
 
-    return given or _config(None).gateway_secret or secret_in(folder)
+    return given or _config(None).gateway_secret or load_or_create_secret(folder)
 
 
 def _run(cast: "LaunchOptions", as_json: bool) -> None:

@@ -27,7 +27,7 @@ from holdfast.engines.embedded import CONNECTIONS_MAX, engines
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.embedded.supervise import Recipe, Supervisor
 from holdfast.engines.errors import OperatorError
-from holdfast.sandbox import is_in_use, secret_in
+from holdfast.sandbox import is_in_use, load_or_create_secret
 
 DRAIN_S = 30  # for requests under way when a web worker is told to stop
 SERVES_WITHIN_S = 60.0
@@ -194,7 +194,7 @@ def with_gateway(config: Config) -> Config:
         return config
     folder = DataFolder(config.data_dir)
     told = folder.run / SANDBOX_URL
-    secret = config.gateway_secret or secret_in(folder.path / "sandbox")
+    secret = config.gateway_secret or load_or_create_secret(folder.path / "sandbox")
     return replace(config, gateway_url=told.read_text() if told.exists() else "", gateway_secret=secret)
 
 

@@ -9,20 +9,19 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.sandbox.errors import Refused
-from holdfast.sandbox.payment import Move
+from holdfast.sandbox.payment import PaymentMove, SandboxRefusal
 
 
-class Reply(StrEnum):
+class ReplyPlan(StrEnum):
     """What becomes of the answer to the request."""
 
     NORMAL = "normal"
     SLOW = "slow"  # after slow_s
     LOST = "lost"  # never: the connection stays silent for hold_s, and is closed
-    NOTICE_FIRST = "notice_first"  # after the notice was taken
+    WEBHOOK_FIRST = "webhook_first"  # after the webhook was taken
 
 
-class Notices(StrEnum):
+class WebhookPlan(StrEnum):
     ONCE = "once"
     TWICE = "twice"
     LATE = "late"  # late_s afterwards
@@ -30,58 +29,58 @@ class Notices(StrEnum):
     OUT_OF_ORDER = "out_of_order"  # an older one after a newer one
 
 
-class Refunds(StrEnum):
+class RefundPlan(StrEnum):
     GIVEN = "given"
     REFUSED = "refused"
     LOST_ONCE = "lost_once"  # given, and the first answer never comes
 
 
-class Plan(Struct, frozen=True):
+class ChargePlan(Struct, frozen=True):
     """What happens to a charge."""
 
-    move: Move = Move.CAPTURE
+    move: PaymentMove = PaymentMove.CAPTURE
     code: str | None = None  # of a decline
     reason: str | None = None
-    reply: Reply = Reply.NORMAL
-    is_made: bool = True  # False: the request gets lost, and nothing is ever kept of it
+    reply: ReplyPlan = ReplyPlan.NORMAL
+    is_made: bool = True  # False: the request gets lost, and nothing of it is stored
     fails_first: bool = False  # 500 the first time
     is_late: bool = False  # processing now, captured late_s afterwards
     is_firm: bool = False
-    notices: Notices = Notices.ONCE
-    refunds: Refunds = Refunds.GIVEN
+    webhooks: WebhookPlan = WebhookPlan.ONCE
+    refunds: RefundPlan = RefundPlan.GIVEN
 
 
-def declined(code: str, reason: str) -> Plan:
-    return Plan(move=Move.DECLINE, code=code, reason=reason)
+def decline_plan(code: str, reason: str) -> ChargePlan:
+    return ChargePlan(move=PaymentMove.DECLINE, code=code, reason=reason)
 
 
-DECLINED = declined("card_declined", "The card was declined.")
+DECLINED = decline_plan("card_declined", "The card was decline_plan.")
 
-TOKENS: dict[str, Plan] = {
-    "tok_ok": Plan(),
+TOKENS: dict[str, ChargePlan] = {
+    "tok_ok": ChargePlan(),
     "tok_declined": DECLINED,
-    "tok_insufficient": declined("insufficient_funds", "There is not enough money on the card."),
-    "tok_expired_card": declined("expired_card", "The card has expired."),
-    "tok_slow": Plan(reply=Reply.SLOW),
-    "tok_timeout_then_paid": Plan(reply=Reply.LOST),
-    "tok_timeout_never_paid": Plan(reply=Reply.LOST, is_made=False),
-    "tok_3ds": Plan(move=Move.ASK),
-    "tok_twice": Plan(notices=Notices.TWICE),
-    "tok_late": Plan(move=Move.SUBMIT, is_late=True, is_firm=True),
-    "tok_late_open": Plan(move=Move.SUBMIT, is_late=True),
-    "tok_never": Plan(move=Move.SUBMIT, notices=Notices.NEVER),
-    "tok_stuck": Plan(move=Move.SUBMIT, is_firm=True, notices=Notices.NEVER),
-    "tok_no_notice": Plan(notices=Notices.NEVER),
-    "tok_late_notice": Plan(notices=Notices.LATE),
-    "tok_notice_first": Plan(reply=Reply.NOTICE_FIRST),
-    "tok_out_of_order": Plan(notices=Notices.OUT_OF_ORDER),
-    "tok_error": Plan(fails_first=True),
-    "tok_refund_refused": Plan(refunds=Refunds.REFUSED),
-    "tok_refund_timeout": Plan(refunds=Refunds.LOST_ONCE),
+    "tok_insufficient": decline_plan("insufficient_funds", "There is not enough money on the card."),
+    "tok_expired_card": decline_plan("expired_card", "The card has expired."),
+    "tok_slow": ChargePlan(reply=ReplyPlan.SLOW),
+    "tok_timeout_then_paid": ChargePlan(reply=ReplyPlan.LOST),
+    "tok_timeout_never_paid": ChargePlan(reply=ReplyPlan.LOST, is_made=False),
+    "tok_3ds": ChargePlan(move=PaymentMove.ASK),
+    "tok_twice": ChargePlan(webhooks=WebhookPlan.TWICE),
+    "tok_late": ChargePlan(move=PaymentMove.SUBMIT, is_late=True, is_firm=True),
+    "tok_late_open": ChargePlan(move=PaymentMove.SUBMIT, is_late=True),
+    "tok_never": ChargePlan(move=PaymentMove.SUBMIT, webhooks=WebhookPlan.NEVER),
+    "tok_stuck": ChargePlan(move=PaymentMove.SUBMIT, is_firm=True, webhooks=WebhookPlan.NEVER),
+    "tok_no_webhook": ChargePlan(webhooks=WebhookPlan.NEVER),
+    "tok_late_webhook": ChargePlan(webhooks=WebhookPlan.LATE),
+    "tok_webhook_first": ChargePlan(reply=ReplyPlan.WEBHOOK_FIRST),
+    "tok_out_of_order": ChargePlan(webhooks=WebhookPlan.OUT_OF_ORDER),
+    "tok_error": ChargePlan(fails_first=True),
+    "tok_refund_refused": ChargePlan(refunds=RefundPlan.REFUSED),
+    "tok_refund_timeout": ChargePlan(refunds=RefundPlan.LOST_ONCE),
 }
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+class SandboxSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """What the control endpoint sets. Rates are parts of the charges with `tok_ok`, 0 to 1."""
 
     timeout_paid: float = 0.0
@@ -89,34 +88,34 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     decline: float = 0.0
     error: float = 0.0
     slow: float = 0.0
-    duplicate_notice: float = 0.0
-    late_notice: float = 0.0
-    never_notice: float = 0.0
+    duplicate_webhook: float = 0.0
+    late_webhook: float = 0.0
+    never_webhook: float = 0.0
     refund_timeout: float = 0.0  # of refunds
     refund_refused: float = 0.0
     seed: int = 0  # the same seed and the same keys, the same storm
     late_s: float = 5.0
     slow_s: float = 1.5
     hold_s: float = 60.0  # a lost answer keeps its connection this long, longer than anybody waits
-    out_of_order_s: float = 1.0  # the older notice comes this much later
+    out_of_order_s: float = 1.0  # the older webhook comes this much later
     retry_s: tuple[float, ...] = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 
     @property
     def has_storm(self) -> bool:
-        return any(self.outcome_rates) or any(self.notice_rates)
+        return any(self.outcome_rates) or any(self.webhook_rates)
 
     @property
     def outcome_rates(self) -> tuple[float, ...]:
         return (self.timeout_paid, self.timeout_unpaid, self.decline, self.error, self.slow)
 
     @property
-    def notice_rates(self) -> tuple[float, ...]:
-        return (self.duplicate_notice, self.late_notice, self.never_notice)
+    def webhook_rates(self) -> tuple[float, ...]:
+        return (self.duplicate_webhook, self.late_webhook, self.never_webhook)
 
     def problem(self) -> str | None:
-        """What is wrong with them, in words."""
+        """Describes the first invalid setting; None: all are valid."""
         refunds = (self.refund_timeout, self.refund_refused)
-        for rates in (self.outcome_rates, self.notice_rates, refunds):
+        for rates in (self.outcome_rates, self.webhook_rates, refunds):
             if not all(0 <= rate <= 1 for rate in rates) or sum(rates) > 1:
                 return "rates are between 0 and 1, and their sum is at most 1"
         if min(self.late_s, self.slow_s, self.hold_s, self.out_of_order_s, *self.retry_s) < 0:
@@ -125,53 +124,53 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 STORM_OUTCOMES = (
-    Plan(reply=Reply.LOST),
-    Plan(reply=Reply.LOST, is_made=False),
+    ChargePlan(reply=ReplyPlan.LOST),
+    ChargePlan(reply=ReplyPlan.LOST, is_made=False),
     DECLINED,
-    Plan(fails_first=True),
-    Plan(reply=Reply.SLOW),
+    ChargePlan(fails_first=True),
+    ChargePlan(reply=ReplyPlan.SLOW),
 )
-STORM_NOTICES = (Notices.TWICE, Notices.LATE, Notices.NEVER)
-STORM_REFUNDS = (Refunds.LOST_ONCE, Refunds.REFUSED)
+STORM_WEBHOOKS = (WebhookPlan.TWICE, WebhookPlan.LATE, WebhookPlan.NEVER)
+STORM_REFUNDS = (RefundPlan.LOST_ONCE, RefundPlan.REFUSED)
 
 
-def split(method: str) -> tuple[str, str]:
+def split_token(method: str) -> tuple[str, str]:
     """tok_ok:card-7 → the token and its card."""
     token, _, card = method.partition(":")
     return token, card or token
 
 
-def card_of(method: str) -> str | None:
+def card_fingerprint(method: str) -> str | None:
     """The fingerprint of the card behind a token; None: no such token."""
-    token, card = split(method)
+    token, card = split_token(method)
     return f"card_{hashlib.sha256(card.encode()).hexdigest()[:16]}" if token in TOKENS else None
 
 
-def plan_of(method: str, key: str, settings: Settings, lost: int = 0) -> Plan:
+def plan_charge(method: str, key: str, settings: SandboxSettings, lost: int = 0) -> ChargePlan:
     """What happens to a charge. `lost`: how many requests with this key got lost in a storm already."""
-    token, _ = split(method)
+    token, _ = split_token(method)
     if (plan := TOKENS.get(token)) is None:
-        raise Refused(
+        raise SandboxRefusal(
             400, "no_such_method", "There is no such test token; docs/operating/sandbox.md lists them."
         )
     if token != "tok_ok" or not settings.has_storm:
         return plan
-    bent = drawn(f"outcome {lost}" if lost else "outcome", key, settings, settings.outcome_rates)
+    bent = draw_rate(f"outcome {lost}" if lost else "outcome", key, settings, settings.outcome_rates)
     plan = plan if bent is None else STORM_OUTCOMES[bent]
-    noticed = drawn("notice", key, settings, settings.notice_rates)
-    return plan if noticed is None else replace(plan, notices=STORM_NOTICES[noticed])
+    webhookd = draw_rate("webhook", key, settings, settings.webhook_rates)
+    return plan if webhookd is None else replace(plan, webhooks=STORM_WEBHOOKS[webhookd])
 
 
-def refunds_of(method: str, key: str, settings: Settings) -> Refunds:
-    token, _ = split(method)
-    plan = TOKENS.get(token, Plan())
+def plan_refund(method: str, key: str, settings: SandboxSettings) -> RefundPlan:
+    token, _ = split_token(method)
+    plan = TOKENS.get(token, ChargePlan())
     if token != "tok_ok":
         return plan.refunds
-    bent = drawn("refund", key, settings, (settings.refund_timeout, settings.refund_refused))
+    bent = draw_rate("refund", key, settings, (settings.refund_timeout, settings.refund_refused))
     return plan.refunds if bent is None else STORM_REFUNDS[bent]
 
 
-def drawn(what: str, key: str, settings: Settings, rates: tuple[float, ...]) -> int | None:
+def draw_rate(what: str, key: str, settings: SandboxSettings, rates: tuple[float, ...]) -> int | None:
     """Which of the rates this key falls under; None: none of them. The same for the same seed and key."""
     if not any(rates):
         return None

@@ -1,12 +1,13 @@
-"""The books: SQLite, one file. The only file of the sandbox that talks to it.
+"""The sandbox's database: SQLite, one file. Only this module accesses it.
 
     caller ─┐
     caller ─┼─► batch ─► the writer's thread: BEGIN, each in turn, COMMIT ─► every caller's result
     caller ─┘
 
-Whoever writes does it as a function of a `Writer`, and is answered after the commit, which is on the disk: a
-killed sandbox has forgotten nothing that it said. Functions of a batch run one after the other, so that what
-one of them has checked stays true until it has written. Checks come first: who refuses has written nothing.
+A caller passes its change as a function of a `DatabaseWriter` and gets the result after the commit has
+reached the disk: a killed sandbox has forgotten nothing that it answered. The functions of a batch run one
+after the other, so a condition that one of them has checked is still true when it writes. A function checks
+before it writes: one that refuses has written nothing.
 """
 
 import asyncio
@@ -25,9 +26,8 @@ from msgspec import Struct
 from holdfast.engines.batch import Batcher
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.sql import Queries
-from holdfast.sandbox.errors import Refused
-from holdfast.sandbox.payment import Notice, Payment, Refund
-from holdfast.sandbox.webhook import notice_body
+from holdfast.sandbox.payment import SandboxPayment, SandboxRefund, SandboxRefusal, SandboxWebhook
+from holdfast.sandbox.webhook import webhook_body
 
 Q = Queries("holdfast.sandbox")
 SCHEMA = (resources.files("holdfast.sandbox") / "schema.sql").read_text()
@@ -41,7 +41,7 @@ FORGET_AT_ONCE_MAX = 2000
 Result = TypeVar("Result")
 
 
-class Kept(Struct, frozen=True, gc=False):
+class StoredAnswer(Struct, frozen=True, gc=False):
     """What is known of an idempotency key."""
 
     print: bytes
@@ -50,8 +50,8 @@ class Kept(Struct, frozen=True, gc=False):
     body: bytes | None
 
 
-class Writer:
-    """The books inside a transaction. Lives in the writer's thread."""
+class DatabaseWriter:
+    """The database inside a transaction. Lives in the writer's thread."""
 
     def __init__(self, connection: sqlite3.Connection, account: str, sends: bool) -> None:
         self._run = connection.execute
@@ -59,11 +59,11 @@ class Writer:
         self._account = account
         self._sends = sends
         self.now = 0.0
-        self.told: list[Notice] = []
+        self.new_webhooks: list[SandboxWebhook] = []
 
     def begin(self) -> None:
         self.now = max(self.now, time.time())  # never back: who pages through payments would miss some
-        self.told = []
+        self.new_webhooks = []
         self._run("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
@@ -72,48 +72,48 @@ class Writer:
     def roll_back(self) -> None:
         self._run("ROLLBACK")
 
-    def add_payment(self, payment: Payment) -> Payment:
+    def add_payment(self, payment: SandboxPayment) -> SandboxPayment:
         """As given, but for its number."""
         p = payment
         order = (p.id, p.reference, p.amount_minor, p.currency)
         moved = (p.state, p.method, p.card, p.code, p.reason)
         place = (p.description, p.return_url, p.page)
-        more = (p.is_firm, p.notices, p.due_at, p.created_at, p.metadata)
+        more = (p.is_firm, p.webhooks, p.due_at, p.created_at, p.metadata)
         self._run(Q.add_payment, (*order, *moved, *place, *more))
         return payment
 
-    def move(self, before: Payment, moved: Payment) -> None:
+    def move(self, before: SandboxPayment, moved: SandboxPayment) -> None:
         m = moved
-        values = (m.state, m.method, m.card, m.code, m.reason, m.is_firm, m.notices, m.due_at)
+        values = (m.state, m.method, m.card, m.code, m.reason, m.is_firm, m.webhooks, m.due_at)
         changed = self._run(Q.move_payment, (*values, m.id, before.state)).rowcount
         assert changed == 1, "it was read in this transaction"
 
-    def payment(self, payment_id: str) -> Payment:
+    def payment(self, payment_id: str) -> SandboxPayment:
         row = self._run(Q.payment_by_id, (payment_id,)).fetchone()
         if row is None:
-            raise Refused(404, "resource_missing", "There is no such payment.")
-        return Payment(*row)
+            raise SandboxRefusal(404, "resource_missing", "There is no such payment.")
+        return SandboxPayment(*row)
 
-    def payment_by_page(self, page: str) -> Payment:
+    def payment_by_page(self, page: str) -> SandboxPayment:
         row = self._run(Q.payment_by_page, (page,)).fetchone()
         if row is None:
-            raise Refused(404, "resource_missing", "There is no such payment.")
-        return Payment(*row)
+            raise SandboxRefusal(404, "resource_missing", "There is no such payment.")
+        return SandboxPayment(*row)
 
-    def refund(self, refund_id: str) -> Refund:
-        return Refund(*self._run(Q.refund_by_id, (refund_id,)).fetchone())
+    def refund(self, refund_id: str) -> SandboxRefund:
+        return SandboxRefund(*self._run(Q.refund_by_id, (refund_id,)).fetchone())
 
-    def payments_due(self, limit: int) -> list[Payment]:
-        return [Payment(*row) for row in self._run(Q.payments_due, (self.now, limit))]
+    def payments_due(self, limit: int) -> list[SandboxPayment]:
+        return [SandboxPayment(*row) for row in self._run(Q.payments_due, (self.now, limit))]
 
-    def add_refund(self, refund: Refund) -> None:
+    def add_refund(self, refund: SandboxRefund) -> None:
         values = (refund.id, refund.payment_id, refund.amount_minor, refund.state, refund.reason)
         self._run(Q.add_refund, (*values, refund.created_at))
         if refund.state == "succeeded":
             changed = self._run(Q.count_refund, (refund.amount_minor, refund.payment_id)).rowcount
             assert changed == 1, "it was captured when it was read"
 
-    def tell(
+    def add_webhook(
         self,
         kind: str,
         payment_id: str,
@@ -121,37 +121,37 @@ class Writer:
         *,
         after_s: float | None = 0.0,
         copies: int = 1,
-    ) -> Notice:
-        """A notice, to be sent `after_s`; None: it is only written down."""
-        notice_id = new_id("evt")
-        body = notice_body(notice_id, kind, self._account, self.now, about)
+    ) -> SandboxWebhook:
+        """A webhook, to be sent `after_s`; None: it is only written down."""
+        webhook_id = new_id("evt")
+        body = webhook_body(webhook_id, kind, self._account, self.now, about)
         due_at = None if after_s is None or not self._sends else self.now + after_s
-        values = (notice_id, kind, payment_id, body, self.now, due_at, copies)
-        seq = self._run(Q.add_notice, values).lastrowid
+        values = (webhook_id, kind, payment_id, body, self.now, due_at, copies)
+        seq = self._run(Q.add_webhook, values).lastrowid
         assert seq is not None
-        notice = Notice(seq, *values, 0, None)
+        webhook = SandboxWebhook(seq, *values, 0, None)
         if due_at is not None:
-            self.told.append(notice)
-        return notice
+            self.new_webhooks.append(webhook)
+        return webhook
 
     def delivered(self, seqs: Sequence[int]) -> None:
-        self._run_many(Q.notice_delivered, [(self.now, seq) for seq in seqs])
+        self._run_many(Q.webhook_delivered, [(self.now, seq) for seq in seqs])
 
-    def put_off(self, seq: int, due_at: float | None, copies: int, attempts: int) -> None:
-        self._run(Q.notice_failed, (due_at, copies, attempts, seq))
+    def postpone(self, seq: int, due_at: float | None, copies: int, attempts: int) -> None:
+        self._run(Q.webhook_failed, (due_at, copies, attempts, seq))
 
-    def kept(self, key: str) -> Kept | None:
+    def find_answer(self, key: str) -> StoredAnswer | None:
         row = self._run(Q.answer_by_key, (key,)).fetchone()
-        return None if row is None else Kept(*row)
+        return None if row is None else StoredAnswer(*row)
 
-    def keep(self, key: str, mark: bytes, made: str | None, answer: tuple[int, bytes] | None) -> None:
+    def store_answer(self, key: str, mark: bytes, made: str | None, answer: tuple[int, bytes] | None) -> None:
         """The answer to a key; None: it will come."""
         if answer is None:
             self._run(Q.begin_answer, (key, mark, made, self.now))
         else:
             self._run(Q.add_answer, (key, mark, made, *answer, self.now))
 
-    def answer(self, key: str, answer: tuple[int, bytes]) -> None:
+    def complete_answer(self, key: str, answer: tuple[int, bytes]) -> None:
         self._run(Q.end_answer, (*answer, key))
 
     def forget_answers(self, older_than_s: float) -> int:
@@ -161,16 +161,16 @@ class Writer:
         self._run(Q.write_note, (name, text))
 
 
-class Books:
-    """`write` for whoever changes something; everything else reads what was committed."""
+class SandboxDatabase:
+    """`write` changes something; all other methods read committed rows."""
 
     def __init__(self, folder: Path, *, account: str, sends: bool) -> None:
         self._file = folder / "sandbox.db"
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="books")
-        self._batcher: Batcher[Callable[[Writer], Any], Any] = Batcher(
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
+        self._batcher: Batcher[Callable[[DatabaseWriter], Any], Any] = Batcher(
             self._write_many, batch_max=BATCH_MAX, waiting_max=WAITING_MAX
         )
-        self.on_told: Callable[[Sequence[Notice]], None] = lambda _notices: None
+        self.on_new_webhooks: Callable[[Sequence[SandboxWebhook]], None] = lambda _webhooks: None
         self.writes = self.commits = 0
         self._written = self._connect()
         try:
@@ -179,7 +179,7 @@ class Books:
             raise OperatorError(f"cannot use {self._file}: {error}") from None
         os.chmod(self._file, 0o600)
         self._read = self._connect().execute
-        self._writer = Writer(self._written, account, sends)
+        self._writer = DatabaseWriter(self._written, account, sends)
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -187,9 +187,9 @@ class Books:
         )
         for setting in (
             "journal_mode = WAL",
-            "synchronous = FULL",  # a commit is on the disk before anybody is told
+            "synchronous = FULL",  # a commit is on the disk before its caller gets the result
             f"cache_size = -{CACHE_KB}",
-            "foreign_keys = OFF",  # the till looks the payment up anyway
+            "foreign_keys = OFF",  # the core looks the payment up anyway
         ):
             connection.execute(f"PRAGMA {setting}").fetchall()
         return connection
@@ -198,23 +198,25 @@ class Books:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._written.close)
         self._thread.shutdown()
 
-    async def write(self, change: Callable[[Writer], Result]) -> Result:
+    async def write(self, change: Callable[[DatabaseWriter], Result]) -> Result:
         """What `change` returned, once it is on the disk. It may raise Refused, having written nothing."""
-        result: Result | Refused = await self._batcher(change)
-        if isinstance(result, Refused):
+        result: Result | SandboxRefusal = await self._batcher(change)
+        if isinstance(result, SandboxRefusal):
             raise result
         return result
 
-    async def _write_many(self, changes: Sequence[Callable[[Writer], Any]]) -> list[Any]:
+    async def _write_many(self, changes: Sequence[Callable[[DatabaseWriter], Any]]) -> list[Any]:
         loop = asyncio.get_running_loop()
-        results, told = await loop.run_in_executor(self._thread, self._transaction, changes)
+        results, webhooks = await loop.run_in_executor(self._thread, self._transaction, changes)
         self.writes += len(changes)
         self.commits += 1
-        if told:
-            self.on_told(told)
+        if webhooks:
+            self.on_new_webhooks(webhooks)
         return results
 
-    def _transaction(self, changes: Sequence[Callable[[Writer], Any]]) -> tuple[list[Any], list[Notice]]:
+    def _transaction(
+        self, changes: Sequence[Callable[[DatabaseWriter], Any]]
+    ) -> tuple[list[Any], list[SandboxWebhook]]:
         writer = self._writer
         results: list[Any] = []
         writer.begin()
@@ -222,57 +224,57 @@ class Books:
             for change in changes:
                 try:
                     results.append(change(writer))
-                except Refused as refused:
+                except SandboxRefusal as refused:
                     results.append(refused)
             writer.commit()
         except BaseException:
             writer.roll_back()
             raise
-        return results, writer.told
+        return results, writer.new_webhooks
 
     # ── what was committed ────────────────────────────────────────────────────────────
 
-    def payment(self, payment_id: str) -> Payment | None:
+    def payment(self, payment_id: str) -> SandboxPayment | None:
         row = self._read(Q.payment_by_id, (payment_id,)).fetchone()
-        return None if row is None else Payment(*row)
+        return None if row is None else SandboxPayment(*row)
 
-    def payment_by_page(self, page: str) -> Payment | None:
+    def payment_by_page(self, page: str) -> SandboxPayment | None:
         row = self._read(Q.payment_by_page, (page,)).fetchone()
-        return None if row is None else Payment(*row)
+        return None if row is None else SandboxPayment(*row)
 
-    def payments_by_reference(self, reference: str) -> list[Payment]:
-        return [Payment(*row) for row in self._read(Q.payments_by_reference, (reference,))]
+    def payments_by_reference(self, reference: str) -> list[SandboxPayment]:
+        return [SandboxPayment(*row) for row in self._read(Q.payments_by_reference, (reference,))]
 
-    def payments_since(self, since: float, after: Payment | None, limit: int) -> list[Payment]:
+    def payments_since(self, since: float, after: SandboxPayment | None, limit: int) -> list[SandboxPayment]:
         place = (after.created_at, after.seq) if after else (since, -1)
-        return [Payment(*row) for row in self._read(Q.payments_since, (since, *place, limit))]
+        return [SandboxPayment(*row) for row in self._read(Q.payments_since, (since, *place, limit))]
 
-    def refund(self, refund_id: str) -> Refund | None:
+    def refund(self, refund_id: str) -> SandboxRefund | None:
         row = self._read(Q.refund_by_id, (refund_id,)).fetchone()
-        return None if row is None else Refund(*row)
+        return None if row is None else SandboxRefund(*row)
 
-    def refunds(self, payment_id: str) -> list[Refund]:
-        return [Refund(*row) for row in self._read(Q.refunds_by_payment, (payment_id,))]
+    def refunds(self, payment_id: str) -> list[SandboxRefund]:
+        return [SandboxRefund(*row) for row in self._read(Q.refunds_by_payment, (payment_id,))]
 
     def is_answered(self, key: str) -> bool:
         return self._read(Q.answer_by_key, (key,)).fetchone() is not None
 
-    def notices_after(self, seq: int, limit: int) -> list[Notice]:
-        return [Notice(*row) for row in self._read(Q.notices_after, (seq, limit))]
+    def webhooks_after(self, seq: int, limit: int) -> list[SandboxWebhook]:
+        return [SandboxWebhook(*row) for row in self._read(Q.webhooks_after, (seq, limit))]
 
-    def notices_due(self, now: float, limit: int) -> list[Notice]:
-        return [Notice(*row) for row in self._read(Q.notices_due, (now, limit))]
+    def webhooks_due(self, now: float, limit: int) -> list[SandboxWebhook]:
+        return [SandboxWebhook(*row) for row in self._read(Q.webhooks_due, (now, limit))]
 
-    def next_notice_due(self, now: float) -> float | None:
-        found: float | None = self._read(Q.next_notice_due, (now,)).fetchone()[0]
+    def next_webhook_due(self, now: float) -> float | None:
+        found: float | None = self._read(Q.next_webhook_due, (now,)).fetchone()[0]
         return found
 
     def next_payment_due(self) -> float | None:
         found: float | None = self._read(Q.next_payment_due).fetchone()[0]
         return found
 
-    def notices_waiting(self) -> int:
-        return int(self._read(Q.notices_waiting).fetchone()[0])
+    def webhooks_waiting(self) -> int:
+        return int(self._read(Q.webhooks_waiting).fetchone()[0])
 
     def totals(self) -> list[tuple[str, str, int, int, int]]:
         return list(self._read(Q.totals))
@@ -282,20 +284,20 @@ class Books:
         return None if row is None else row[0]
 
 
-def copy_as_of(books: Path, instant: float) -> bytes:
+def copy_as_of(database: Path, instant: float) -> bytes:
     """Whole, though a sandbox writes to it, and without payments that were begun after this instant.
 
     For a backup of a ledger at that instant, which knows all earlier ones: a copy made before it would lack
-    money that the ledger has, and one made after it would have money that the ledger has never heard of.
+    money that the ledger has, and one made after it would have money that the ledger does not know.
     """
     with TemporaryDirectory(prefix="holdfast-backup-") as place:
         file = Path(place) / "copy.db"
-        there, here = sqlite3.connect(books), sqlite3.connect(file)
+        there, here = sqlite3.connect(database), sqlite3.connect(file)
         try:
             there.backup(here)
             for forget in (
                 Q.forget_answers_since,
-                Q.forget_notices_since,
+                Q.forget_webhooks_since,
                 Q.forget_refunds_since,
                 Q.forget_payments_since,
             ):

@@ -1,4 +1,4 @@
-"""FOLDER/sandbox.db   the books
+"""FOLDER/sandbox.db   the database
 FOLDER/secret          drawn once, readable by its owner alone, the same after every restart
 FOLDER/lock            held by the sandbox that runs here
 """
@@ -16,8 +16,8 @@ SECRET = "secret"
 LOCK = "lock"
 
 
-def secret_in(folder: Path) -> str:
-    """The same for everybody who asks, also at the same time."""
+def load_or_create_secret(folder: Path) -> str:
+    """The same for every process, also for processes that start at the same time."""
     _make(folder)
     file = folder / SECRET
     if not file.exists():
@@ -26,9 +26,9 @@ def secret_in(folder: Path) -> str:
         try:
             os.write(made, f"whsec_{secrets.token_urlsafe(32)}".encode())
             os.fsync(made)
-            os.link(draft, file)  # whole, and only if nobody was first
+            os.link(draft, file)  # atomic, and fails if another process was first
         except FileExistsError:
-            return secret_in(folder)
+            return load_or_create_secret(folder)
         finally:
             os.close(made)
             draft.unlink()
@@ -36,8 +36,8 @@ def secret_in(folder: Path) -> str:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """One sandbox a folder: a second would not see the keys that the first has under way."""
+def lock_folder(folder: Path) -> Iterator[None]:
+    """One sandbox per folder: a second would not see the keys that the first has in progress."""
     _make(folder)
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -45,7 +45,7 @@ def alone(folder: Path) -> Iterator[None]:
             raise OperatorError(f"another sandbox is using {folder}: stop it, or choose a folder with --data")
         yield
     finally:
-        os.close(lock)  # the kernel would let go of it however we end
+        os.close(lock)  # the kernel releases it however the process ends
 
 
 def is_in_use(folder: Path) -> bool:

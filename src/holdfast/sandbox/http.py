@@ -1,4 +1,4 @@
-"""What all wires share: who asks, the body, the answer, and the answer that never comes."""
+"""Shared by all APIs: authentication, reading the body, sending the answer, and withholding it."""
 
 import asyncio
 import hmac
@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.sandbox.behaviour import Reply
-from holdfast.sandbox.errors import Refused
-from holdfast.sandbox.gateway import Done, Till
+from holdfast.sandbox.behaviour import ReplyPlan
+from holdfast.sandbox.gateway import CallResult, GatewayCore
+from holdfast.sandbox.payment import SandboxRefusal
 from holdfast.sandbox.webhook import api_key
 
 Scope = dict[str, Any]
@@ -25,10 +25,10 @@ JSON: Headers = ((b"content-type", b"application/json"),)
 REPLAYED = (b"idempotent-replayed", b"true")
 
 
-class Shop(Struct, frozen=True):
-    """The one merchant there is, and what a wire needs to serve them."""
+class Merchant(Struct, frozen=True):
+    """The only merchant, with everything that an API needs to serve it."""
 
-    till: Till
+    core: GatewayCore
     name: str  # what payers read
     secrets: tuple[str, ...]
     public_url: str = ""  # where payers reach us; empty: where the merchant does
@@ -48,14 +48,16 @@ def header(scope: Scope, name: bytes) -> bytes:
 def check_bearer(scope: Scope, keys: Sequence[bytes]) -> None:
     scheme, _, given = header(scope, b"authorization").partition(b" ")
     if scheme.lower() != b"bearer" or not any(hmac.compare_digest(given, key) for key in keys):
-        raise Refused(401, "unauthorized", "This needs the sandbox's API key as a bearer token.")
+        raise SandboxRefusal(401, "unauthorized", "This needs the sandbox's API key as a bearer token.")
 
 
-def key_of(scope: Scope) -> str | None:
+def idempotency_key(scope: Scope) -> str | None:
     """The idempotency key of a request."""
     key = header(scope, b"idempotency-key").decode("latin-1")
     if len(key) > KEY_LENGTH_MAX:
-        raise Refused(400, "key_too_long", f"An idempotency key has at most {KEY_LENGTH_MAX} characters.")
+        raise SandboxRefusal(
+            400, "key_too_long", f"An idempotency key has at most {KEY_LENGTH_MAX} characters."
+        )
     return key or None
 
 
@@ -70,35 +72,35 @@ async def read_body(receive: Receive) -> bytes:
     while True:
         part = await receive()
         if part["type"] == "http.disconnect":
-            raise Refused(400, "gone", "The request was not finished.")
+            raise SandboxRefusal(400, "gone", "The request was not finished.")
         body += part.get("body", b"")
         if len(body) > BODY_BYTES_MAX:
-            raise Refused(413, "body_too_large", f"A body has at most {BODY_BYTES_MAX} bytes.")
+            raise SandboxRefusal(413, "body_too_large", f"A body has at most {BODY_BYTES_MAX} bytes.")
         if not part.get("more_body"):
             return bytes(body)
 
 
-async def reply(send: Send, status: int, body: bytes, headers: Headers = JSON) -> None:
+async def send_reply(send: Send, status: int, body: bytes, headers: Headers = JSON) -> None:
     length = (b"content-length", b"%d" % len(body))
     await send({"type": "http.response.start", "status": status, "headers": (*headers, length)})
     await send({"type": "http.response.body", "body": body})
 
 
-async def reply_done(done: Done, receive: Receive, send: Send, hold_s: float) -> None:
-    """The answer, or the silence, that a request has earned."""
-    if done.reply is Reply.LOST:
+async def send_result(done: CallResult, receive: Receive, send: Send, hold_s: float) -> None:
+    """The answer; or none, if the plan is that it gets lost."""
+    if done.reply is ReplyPlan.LOST:
         await stay_silent(receive, send, hold_s)
     else:
-        await reply(send, done.status, done.body, (*JSON, REPLAYED) if done.is_replayed else JSON)
+        await send_reply(send, done.status, done.body, (*JSON, REPLAYED) if done.is_replayed else JSON)
 
 
 async def stay_silent(receive: Receive, send: Send, hold_s: float) -> None:
-    """Until they hang up; if they never do, we do. No byte is sent."""
+    """Sends no byte until the client disconnects, or cuts the connection after `hold_s`."""
     with suppress(TimeoutError):
         async with asyncio.timeout(hold_s):
             await _gone(receive)
             return
-    # uvicorn would make a 500 of an application that says nothing; a cut connection is what is wanted.
+    # uvicorn answers 500 for an application that sends nothing; we want a cut connection instead.
     transport = getattr(getattr(send, "__self__", None), "transport", None)
     if transport is not None:
         transport.abort()

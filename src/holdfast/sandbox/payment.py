@@ -13,19 +13,27 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.sandbox.errors import Refused
+
+class SandboxRefusal(Exception):
+    """A refusal of the sandbox. Codes are stable; each API translates them into its own words."""
+
+    def __init__(self, status: int, code: str, reason: str) -> None:
+        super().__init__(f"{status} {code}")
+        self.status = status
+        self.code = code
+        self.reason = reason
 
 
-class State(StrEnum):
-    REQUIRES_PAYER = "requires_payer"  # nobody has paid yet
+class SandboxState(StrEnum):
+    REQUIRES_PAYER = "requires_payer"  # the payer has not paid yet
     REQUIRES_ACTION = "requires_action"  # the payer's bank asks the payer
     PROCESSING = "processing"  # the bank has it
     CAPTURED = "captured"  # the money moved
     DECLINED = "declined"  # it did not, and will not
-    CANCELLED = "cancelled"  # the merchant called it off
+    CANCELLED = "cancelled"  # cancelled by the merchant
 
 
-class Move(StrEnum):
+class PaymentMove(StrEnum):
     ASK = "ask"
     SUBMIT = "submit"
     CAPTURE = "capture"
@@ -33,23 +41,23 @@ class Move(StrEnum):
     CANCEL = "cancel"
 
 
-MOVES: dict[tuple[State, Move], State] = {
-    (State.REQUIRES_PAYER, Move.ASK): State.REQUIRES_ACTION,
-    (State.REQUIRES_PAYER, Move.SUBMIT): State.PROCESSING,
-    (State.REQUIRES_PAYER, Move.CAPTURE): State.CAPTURED,
-    (State.REQUIRES_PAYER, Move.DECLINE): State.DECLINED,
-    (State.REQUIRES_PAYER, Move.CANCEL): State.CANCELLED,
-    (State.REQUIRES_ACTION, Move.CAPTURE): State.CAPTURED,
-    (State.REQUIRES_ACTION, Move.DECLINE): State.DECLINED,
-    (State.REQUIRES_ACTION, Move.CANCEL): State.CANCELLED,
-    (State.PROCESSING, Move.CAPTURE): State.CAPTURED,
-    (State.PROCESSING, Move.DECLINE): State.DECLINED,
-    (State.PROCESSING, Move.CANCEL): State.CANCELLED,
+MOVES: dict[tuple[SandboxState, PaymentMove], SandboxState] = {
+    (SandboxState.REQUIRES_PAYER, PaymentMove.ASK): SandboxState.REQUIRES_ACTION,
+    (SandboxState.REQUIRES_PAYER, PaymentMove.SUBMIT): SandboxState.PROCESSING,
+    (SandboxState.REQUIRES_PAYER, PaymentMove.CAPTURE): SandboxState.CAPTURED,
+    (SandboxState.REQUIRES_PAYER, PaymentMove.DECLINE): SandboxState.DECLINED,
+    (SandboxState.REQUIRES_PAYER, PaymentMove.CANCEL): SandboxState.CANCELLED,
+    (SandboxState.REQUIRES_ACTION, PaymentMove.CAPTURE): SandboxState.CAPTURED,
+    (SandboxState.REQUIRES_ACTION, PaymentMove.DECLINE): SandboxState.DECLINED,
+    (SandboxState.REQUIRES_ACTION, PaymentMove.CANCEL): SandboxState.CANCELLED,
+    (SandboxState.PROCESSING, PaymentMove.CAPTURE): SandboxState.CAPTURED,
+    (SandboxState.PROCESSING, PaymentMove.DECLINE): SandboxState.DECLINED,
+    (SandboxState.PROCESSING, PaymentMove.CANCEL): SandboxState.CANCELLED,
 }
 
 
-class Order(Struct, frozen=True, kw_only=True, gc=False):
-    """A payment to be made, checked by the wire it came over."""
+class NewCharge(Struct, frozen=True, kw_only=True, gc=False):
+    """A payment to be made, validated by the API that received it."""
 
     amount_minor: int
     currency: str
@@ -57,10 +65,10 @@ class Order(Struct, frozen=True, kw_only=True, gc=False):
     description: str
     method: str = ""  # a token; empty: the payer chooses on the page
     return_url: str = ""
-    metadata: str = "{}"  # JSON, kept for the wire
+    metadata: str = "{}"  # JSON, stored for the API that created it
 
 
-class Payment(Struct, frozen=True, gc=False):
+class SandboxPayment(Struct, frozen=True, gc=False):
     """In the order of the columns of its table."""
 
     seq: int
@@ -75,16 +83,16 @@ class Payment(Struct, frozen=True, gc=False):
     reason: str | None
     description: str
     return_url: str
-    page: str  # the part of its page's address that nobody can guess
+    page: str  # the unguessable part of its page's address
     refunded_minor: int
-    is_firm: int  # 1: while it is processing, it cannot be called off
-    notices: str  # how its notices are sent: behaviour.Notices
+    is_firm: int  # 1: while it is processing, it cannot be cancelled
+    webhooks: str  # how its webhooks are sent: behaviour.Webhooks
     due_at: float | None  # processing: when it will be captured
     created_at: float
     metadata: str
 
 
-class Refund(Struct, frozen=True, gc=False):
+class SandboxRefund(Struct, frozen=True, gc=False):
     """In the order of the columns of its table."""
 
     seq: int
@@ -96,7 +104,7 @@ class Refund(Struct, frozen=True, gc=False):
     created_at: float
 
 
-class Notice(Struct, frozen=True, gc=False):
+class SandboxWebhook(Struct, frozen=True, gc=False):
     """A webhook. In the order of the columns of its table."""
 
     seq: int
@@ -111,25 +119,29 @@ class Notice(Struct, frozen=True, gc=False):
     delivered_at: float | None
 
 
-def after(payment: Payment, move: Move) -> State:
-    """The state it goes to; Refused where there is no such move."""
-    if move is Move.CANCEL and payment.state == State.PROCESSING and payment.is_firm:
-        raise Refused(409, "payment_processing", "The bank has this payment; it cannot be cancelled now.")
-    if (state := MOVES.get((State(payment.state), move))) is None:
-        raise Refused(
+def state_after(payment: SandboxPayment, move: PaymentMove) -> SandboxState:
+    """The state after a move; SandboxRefusal where the move is not allowed."""
+    if move is PaymentMove.CANCEL and payment.state == SandboxState.PROCESSING and payment.is_firm:
+        raise SandboxRefusal(
+            409, "payment_processing", "The bank has this payment; it cannot be cancelled now."
+        )
+    if (state := MOVES.get((SandboxState(payment.state), move))) is None:
+        raise SandboxRefusal(
             400, f"payment_{payment.state}", f"This payment is {payment.state}; {move} is too late."
         )
     return state
 
 
-def refundable_minor(payment: Payment) -> int:
-    if payment.state != State.CAPTURED:
-        raise Refused(400, "payment_not_captured", f"This payment is {payment.state}; nothing to refund.")
+def refundable_minor(payment: SandboxPayment) -> int:
+    if payment.state != SandboxState.CAPTURED:
+        raise SandboxRefusal(
+            400, "payment_not_captured", f"This payment is {payment.state}; nothing to refund."
+        )
     return payment.amount_minor - payment.refunded_minor
 
 
-def payment_page(payment: Payment, url: str) -> dict[str, Any]:
-    """A payment as the native wire and the notices show it."""
+def payment_json(payment: SandboxPayment, url: str) -> dict[str, Any]:
+    """A payment as the native api and the webhooks show it."""
     page: dict[str, Any] = {
         "id": payment.id,
         "reference": payment.reference,
@@ -143,12 +155,12 @@ def payment_page(payment: Payment, url: str) -> dict[str, Any]:
         "created_at": payment.created_at,
         "action_url": None,
     }
-    if url and payment.state in (State.REQUIRES_PAYER, State.REQUIRES_ACTION):
+    if url and payment.state in (SandboxState.REQUIRES_PAYER, SandboxState.REQUIRES_ACTION):
         page["action_url"] = f"{url}/pay/{payment.page}"
     return page
 
 
-def refund_page(refund: Refund) -> dict[str, Any]:
+def refund_json(refund: SandboxRefund) -> dict[str, Any]:
     return {
         "id": refund.id,
         "payment_id": refund.payment_id,

@@ -1,4 +1,4 @@
-"""The sandbox as a process: books, post, jobs, and a server in front of them."""
+"""The sandbox as a process: database, webhook sender, periodic jobs, and the HTTP server."""
 
 import asyncio
 import gc
@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -16,15 +16,14 @@ from msgspec import Struct
 
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.loop import running
-from holdfast.sandbox.api import Application
-from holdfast.sandbox.database import Books
-from holdfast.sandbox.datadir import alone
-from holdfast.sandbox.dialects import LETTERS, WIRES
-from holdfast.sandbox.gateway import Till
-from holdfast.sandbox.http import Shop
-from holdfast.sandbox.page_api import pages
-from holdfast.sandbox.webhook import secrets_of
-from holdfast.sandbox.webhooks import Post
+from holdfast.sandbox.api import SandboxApplication
+from holdfast.sandbox.database import SandboxDatabase
+from holdfast.sandbox.datadir import lock_folder
+from holdfast.sandbox.gateway import GatewayCore
+from holdfast.sandbox.http import ASGI, Merchant
+from holdfast.sandbox.page import payment_pages
+from holdfast.sandbox.webhook import WebhookRenderer, parse_secrets, render_native_webhook
+from holdfast.sandbox.webhooks import WebhookSender
 from holdfast.web import log
 
 ACCOUNT = "acct_sandbox"
@@ -36,40 +35,52 @@ FORGET_PAUSE_S = 60.0
 GC_EVERY = 20_000  # new objects between two looks for garbage in cycles
 
 
-class Setup(Struct, frozen=True, kw_only=True):
+class SandboxSetup(Struct, frozen=True, kw_only=True):
     folder: Path
     secret: str  # several, comma-separated: the newest first
-    notify_url: str = ""  # empty: notices are written down and not sent
+    notify_url: str = ""  # empty: webhooks are written down and not sent
     public_url: str = ""
     merchant: str = "Holdfast box office"
     account: str = ACCOUNT
 
 
 @asynccontextmanager
-async def opened(setup: Setup) -> AsyncIterator[Application]:
-    secrets = secrets_of(setup.secret)
-    assert secrets, "without a secret anybody could say that a payment was made"
-    books = Books(setup.folder, account=setup.account, sends=bool(setup.notify_url))
+async def open_sandbox(
+    setup: SandboxSetup,
+    *,
+    apis: Mapping[str, Callable[[Merchant], ASGI]] | None = None,
+    render: WebhookRenderer | None = None,
+) -> AsyncIterator[SandboxApplication]:
+    """The sandbox as an ASGI application. `apis` adds others under their first path segment, and `render`
+    replaces the native form of webhooks: tests imitate other gateways with them.
+    """
+    secrets = parse_secrets(setup.secret)
+    assert secrets, "without a secret any client could claim that a payment was made"
+    database = SandboxDatabase(setup.folder, account=setup.account, sends=bool(setup.notify_url))
     try:
-        till = Till(books)
-        shop = Shop(till, setup.merchant, secrets, setup.public_url)
+        core = GatewayCore(database)
+        merchant = Merchant(core, setup.merchant, secrets, setup.public_url)
         async with AsyncExitStack() as stack:
-            # Who listens at …/stripe expects Stripe's words.
-            letter = LETTERS.get(setup.notify_url.rpartition("/")[2])
-            post = Post(books, till, setup.notify_url, secrets, letter=letter) if setup.notify_url else None
-            if post is not None:
-                books.on_told, till.send_now = post.put, post.send_now
-                await stack.enter_async_context(post.open())
+            sender = None
+            if setup.notify_url:
+                sender = WebhookSender(
+                    database, core, setup.notify_url, secrets, render=render or render_native_webhook
+                )
+                database.on_new_webhooks, core.send_now = sender.enqueue_new, sender.send_now
+                await stack.enter_async_context(sender.open())
             await stack.enter_async_context(
-                running([(CAPTURE_LOOK_S, till.capture_due), (FORGET_PAUSE_S, till.forget_answers)])
+                running([(CAPTURE_LOOK_S, core.capture_due), (FORGET_PAUSE_S, core.forget_answers)])
             )
-            wires = {"pay": pages(shop), **{name: make(shop) for name, make in WIRES.items()}}
-            yield Application(shop, books, post, wires)
+            served = {
+                "pay": payment_pages(merchant),
+                **{name: make(merchant) for name, make in (apis or {}).items()},
+            }
+            yield SandboxApplication(merchant, database, sender, served)
     finally:
-        await books.close()
+        await database.close()
 
 
-def serve_here(setup: Setup, host: str, port: int, ready: Callable[[str], None]) -> None:
+def serve_here(setup: SandboxSetup, host: str, port: int, ready: Callable[[str], None]) -> None:
     """Until SIGTERM. `ready` is called with our address when we answer there."""
     shared = _bound(host, port)
     url = _url(shared)
@@ -81,7 +92,7 @@ def serve_here(setup: Setup, host: str, port: int, ready: Callable[[str], None])
                 ready(url)
 
     async def serve() -> bool:
-        async with opened(setup) as application:
+        async with open_sandbox(setup) as application:
             server = Server(_uvicorn(application))
             await server.serve(sockets=[shared])
             return server.started
@@ -90,15 +101,15 @@ def serve_here(setup: Setup, host: str, port: int, ready: Callable[[str], None])
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_EVERY, 20, 100)
-    # uvicorn raises the signal that stopped it once more when it has; the books are to be closed after that.
+    # uvicorn raises the signal that stopped it again; without handlers, the database would not be closed.
     for sign in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sign, lambda _sign, _frame: None)
-    with alone(setup.folder), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with lock_folder(setup.folder), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         if not runner.run(serve()):
             sys.exit(3)
 
 
-def tell_ready(file: Path) -> None:
+def write_ready_file(file: Path) -> None:
     """Our process id, whole or not at all: the parent reads it meanwhile."""
     draft = file.with_suffix(".draft")
     draft.write_text(str(os.getpid()))
@@ -128,7 +139,7 @@ def _url(shared: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _uvicorn(application: Application) -> uvicorn.Config:
+def _uvicorn(application: SandboxApplication) -> uvicorn.Config:
     return uvicorn.Config(
         application,
         http="httptools",

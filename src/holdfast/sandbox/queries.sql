@@ -1,12 +1,12 @@
 -- name: add_payment
 INSERT INTO payment (id, reference, amount_minor, currency, state, method, card, code, reason, description,
-                     return_url, page, refunded_minor, is_firm, notices, due_at, created_at, metadata)
+                     return_url, page, refunded_minor, is_firm, webhooks, due_at, created_at, metadata)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?);
 
 -- name: move_payment
 -- Rows in another state stay as they are.
 UPDATE payment
-SET state = ?, method = ?, card = ?, code = ?, reason = ?, is_firm = ?, notices = ?, due_at = ?
+SET state = ?, method = ?, card = ?, code = ?, reason = ?, is_firm = ?, webhooks = ?, due_at = ?
 WHERE id = ? AND state = ?;
 
 -- name: payment_by_id
@@ -49,28 +49,28 @@ SELECT * FROM refund WHERE id = ?;
 -- name: refunds_by_payment
 SELECT * FROM refund WHERE payment_id = ? ORDER BY seq;
 
--- name: add_notice
-INSERT INTO notice (id, kind, payment_id, body, created_at, due_at, copies, attempts)
+-- name: add_webhook
+INSERT INTO webhook (id, kind, payment_id, body, created_at, due_at, copies, attempts)
 VALUES (?, ?, ?, ?, ?, ?, ?, 0);
 
--- name: notices_due
-SELECT * FROM notice WHERE due_at <= ? ORDER BY due_at, seq LIMIT ?;
+-- name: webhooks_due
+SELECT * FROM webhook WHERE due_at <= ? ORDER BY due_at, seq LIMIT ?;
 
--- name: next_notice_due
-SELECT min(due_at) FROM notice WHERE due_at > ?;
+-- name: next_webhook_due
+SELECT min(due_at) FROM webhook WHERE due_at > ?;
 
--- name: notices_after
-SELECT * FROM notice WHERE seq > ? ORDER BY seq LIMIT ?;
+-- name: webhooks_after
+SELECT * FROM webhook WHERE seq > ? ORDER BY seq LIMIT ?;
 
--- name: notices_waiting
-SELECT count(*) FROM notice WHERE due_at IS NOT NULL;
+-- name: webhooks_waiting
+SELECT count(*) FROM webhook WHERE due_at IS NOT NULL;
 
--- name: notice_delivered
-UPDATE notice SET due_at = NULL, copies = 0, delivered_at = ? WHERE seq = ?;
+-- name: webhook_delivered
+UPDATE webhook SET due_at = NULL, copies = 0, delivered_at = ? WHERE seq = ?;
 
--- name: notice_failed
+-- name: webhook_failed
 -- With no due_at, it is given up.
-UPDATE notice SET due_at = ?, copies = ?, attempts = ? WHERE seq = ?;
+UPDATE webhook SET due_at = ?, copies = ?, attempts = ? WHERE seq = ?;
 
 -- name: answer_by_key
 SELECT print, made, status, body FROM answer WHERE key = ?;
@@ -98,8 +98,8 @@ INSERT INTO note (name, text) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET tex
 -- name: forget_answers_since
 DELETE FROM answer WHERE made IN (SELECT id FROM payment WHERE created_at > ?);
 
--- name: forget_notices_since
-DELETE FROM notice WHERE payment_id IN (SELECT id FROM payment WHERE created_at > ?);
+-- name: forget_webhooks_since
+DELETE FROM webhook WHERE payment_id IN (SELECT id FROM payment WHERE created_at > ?);
 
 -- name: forget_refunds_since
 DELETE FROM refund WHERE payment_id IN (SELECT id FROM payment WHERE created_at > ?);

@@ -1,4 +1,4 @@
--- The sandbox's books. Times are seconds since 1970.
+-- The sandbox's database. Times are seconds since 1970.
 
 CREATE TABLE IF NOT EXISTS payment (
     seq            INTEGER PRIMARY KEY,
@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS payment (
     page           TEXT NOT NULL,
     refunded_minor INTEGER NOT NULL CHECK (refunded_minor BETWEEN 0 AND amount_minor),
     is_firm        INTEGER NOT NULL,
-    notices        TEXT NOT NULL,
+    webhooks        TEXT NOT NULL,
     due_at         REAL,
     created_at     REAL NOT NULL,
     metadata       TEXT NOT NULL
@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS refund (
 );
 CREATE INDEX IF NOT EXISTS refund_by_payment ON refund (payment_id);
 
-CREATE TABLE IF NOT EXISTS notice (
+CREATE TABLE IF NOT EXISTS webhook (
     seq          INTEGER PRIMARY KEY,
     id           TEXT NOT NULL,
     kind         TEXT NOT NULL,
@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS notice (
     attempts     INTEGER NOT NULL,
     delivered_at REAL
 );
-CREATE INDEX IF NOT EXISTS notice_due ON notice (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS webhook_due ON webhook (due_at) WHERE due_at IS NOT NULL;
 
 -- Answers by idempotency key. Without a status: begun, and we ended before it was answered.
 CREATE TABLE IF NOT EXISTS answer (

@@ -1,12 +1,13 @@
-"""The post: notices go out, and the books know which have arrived.
+"""Sends webhooks to the merchant and records in the database which were delivered.
 
-    books ── told ──► ready (≤ READY_MAX) ──► couriers ──► the shop
+    database ── new ──► ready (≤ READY_MAX) ──► senders ──► the merchant
       ▲  └── due, when ready has room ──┘        │
-      └──────── delivered, or put off ───────────┘
+      └──────── delivered, or postponed ─────────┘
 
-What is ready is a cache: every notice that is not delivered is in the books with its time, so that a killed
-sandbox sends on where it was, at worst twice. While the shop cannot be reached at all, nothing is tried but
-its door, and no notice is given up; one that is refused is tried again after `retry_s`, and then given up.
+`ready` is a cache: every webhook that is not delivered is in the database with the time it is due, so a
+killed sandbox resumes where it stopped and sends a webhook twice at worst. While the merchant's server is
+unreachable, only the connection is retried and no webhook is given up. A webhook that the merchant refuses is
+retried after each pause of `retry_s`, and then given up.
 """
 
 import asyncio
@@ -14,120 +15,145 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from time import time
+from urllib.parse import urlsplit
 
+import aiohttp
 import structlog
 from msgspec.structs import replace
 
-from holdfast.sandbox.database import Books
-from holdfast.sandbox.gateway import Till
-from holdfast.sandbox.http_client import Link, Target, Unreachable
-from holdfast.sandbox.payment import Notice
-from holdfast.sandbox.webhook import HEADER, Letter, signature
+from holdfast.engines.errors import OperatorError
+from holdfast.sandbox.database import SandboxDatabase
+from holdfast.sandbox.gateway import GatewayCore
+from holdfast.sandbox.payment import SandboxWebhook
+from holdfast.sandbox.webhook import WebhookRenderer, render_native_webhook
 
 log = structlog.get_logger(__name__)
 
-COURIERS = 16  # connections
-READY_MAX = 4000  # notices in memory; more stay in the books until there is room
+SENDERS = 16  # connections
+READY_MAX = 4000  # webhooks in memory; more stay in the database until there is room
 LOOK_S = 0.05  # between two looks at what is due
-NOTE_DOWN_S = 0.05  # what arrived is noted down together
-DOOR_PAUSE_FIRST_S = 0.1
-DOOR_PAUSE_MAX_S = 2.0
+RECORD_PAUSE_S = 0.05  # what arrived is noted down together
+UNREACHABLE_PAUSE_FIRST_S = 0.1
+UNREACHABLE_PAUSE_MAX_S = 2.0
+CONNECT_WITHIN_S = 3.0
+ANSWER_WITHIN_S = 10.0
+HEADERS = {"User-Agent": "holdfast-sandbox", "Content-Type": "application/json"}
 
 
-class Post:
+class Unreachable(Exception):
+    """The merchant's server does not accept connections: nothing was sent."""
+
+
+class WebhookSender:
     def __init__(
         self,
-        books: Books,
-        till: Till,
+        database: SandboxDatabase,
+        core: GatewayCore,
         url: str,
         secrets: Sequence[str],
         *,
         ready_max: int = READY_MAX,
-        letter: Letter | None = None,
+        render: WebhookRenderer = render_native_webhook,
     ) -> None:
-        self._letter = letter
-        self._books = books
-        self._till = till
-        self._target = Target.of(url)
+        self._render = render
+        self._database = database
+        self._core = core
+        self._url = check_url(url)
+        self._session: aiohttp.ClientSession | None = None
         self._secrets = [secret.encode() for secret in secrets]
         self._ready_max = ready_max
         self.counts: Counter[str] = Counter()
-        self._ready: deque[Notice] = deque()
+        self._ready: deque[SandboxWebhook] = deque()
         self._has_ready = asyncio.Event()
-        self._held: set[int] = set()  # ready, under way, or delivered and not noted down yet
+        self._in_memory: set[int] = set()  # ready, under way, or delivered and not noted down yet
         self._arrived: list[int] = []
         self._next_due = 0.0  # the first look finds what an earlier life left
         self._is_behind = False
-        self._door_opens_at = 0.0
-        self._door_pause_s = 0.0
+        self._paused_until = 0.0
+        self._pause_s = 0.0
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator["Post"]:
-        """Sending while the block runs. What is under way at its end is sent again by the next life."""
+    async def open(self) -> AsyncIterator["WebhookSender"]:
+        """Sends while the block runs. Webhooks in flight at its end are sent again by the next process."""
         async with AsyncExitStack() as stack:
+            self._session = await stack.enter_async_context(_session())
             tasks = [
                 asyncio.create_task(job)
-                for job in (self._refill(), self._note_down(), *(self._carry() for _ in range(COURIERS)))
+                for job in (
+                    self._refill_loop(),
+                    self._record_loop(),
+                    *(self._send_loop() for _ in range(SENDERS)),
+                )
             ]
             stack.push_async_callback(_end, tasks)
             yield self
         await self._flush()
 
-    def put(self, notices: Sequence[Notice]) -> None:
+    def enqueue_new(self, webhooks: Sequence[SandboxWebhook]) -> None:
         """Fresh from a commit."""
         now = time()
-        for notice in notices:
-            assert notice.due_at is not None
-            if notice.due_at > now + LOOK_S:
-                self._next_due = min(self._next_due, notice.due_at)
+        for webhook in webhooks:
+            assert webhook.due_at is not None
+            if webhook.due_at > now + LOOK_S:
+                self._next_due = min(self._next_due, webhook.due_at)
             elif len(self._ready) < self._ready_max and not self._is_behind:
-                self._hold(notice)
+                self._enqueue(webhook)
             else:
                 self._is_behind = True
 
-    async def send_now(self, notice: Notice) -> bool:
+    async def send_now(self, webhook: SandboxWebhook) -> bool:
         """Out of turn, and waited for; if it is not taken, it goes the usual way."""
-        link = Link(self._target)
-        self._held.add(notice.seq)
+        self._in_memory.add(webhook.seq)
         try:
-            status = await link.post(*self._sealed(notice))
+            status = await self._post(webhook)
         except Unreachable:
             status = 0
-        finally:
-            link.close()
         if not 200 <= status < 300:
-            self._held.discard(notice.seq)
+            self._in_memory.discard(webhook.seq)
             return False
-        self._note(notice)
+        self._mark_delivered(webhook)
         await self._flush()
         return True
 
     @property
     def waiting(self) -> int:
-        return self._books.notices_waiting()
+        return self._database.webhooks_waiting()
 
     # ── couriers ──────────────────────────────────────────────────────────────────────
 
-    async def _carry(self) -> None:
-        link = Link(self._target)
-        try:
-            while True:
-                notice = await self._next()
-                try:
-                    await self._sent(notice, await link.post(*self._sealed(notice)))
-                except Unreachable as why:
-                    self._ready.appendleft(notice)
-                    self._shut_door(str(why))
-                except Exception as error:  # the books are busy, say: they have it, and it is found again
-                    log.warning("notice not sent", notice=notice.id, error=repr(error))
-                    self._held.discard(notice.seq)
-                    self._is_behind = True
-        finally:
-            link.close()
-
-    async def _next(self) -> Notice:
+    async def _send_loop(self) -> None:
         while True:
-            if (wait_s := self._door_opens_at - time()) > 0:
+            webhook = await self._next()
+            try:
+                await self._sent(webhook, await self._post(webhook))
+            except Unreachable as why:
+                self._ready.appendleft(webhook)
+                self._pause_sending(str(why))
+            except Exception as error:  # the database is busy, for example: the webhook is found again there
+                log.warning("webhook not sent", webhook=webhook.id, error=repr(error))
+                self._in_memory.discard(webhook.seq)
+                self._is_behind = True
+
+    async def _post(self, webhook: SandboxWebhook) -> int:
+        """The response status; 0 when the answer did not come. Raises Unreachable."""
+        assert self._session is not None
+        payment = self._database.payment(webhook.payment_id)
+        assert payment is not None, "a webhook is stored together with its payment"
+        headers, body = self._render(webhook, payment, self._secrets, int(time()))
+        try:
+            async with self._session.post(
+                self._url, data=body, headers={**HEADERS, **headers}, allow_redirects=False
+            ) as response:
+                await response.read()  # an unread body would close the connection instead of re-using it
+                return response.status
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise Unreachable(str(error)) from None
+        except (aiohttp.ClientError, TimeoutError):
+            return 0
+
+    async def _next(self) -> SandboxWebhook:
+        while True:
+            if (wait_s := self._paused_until - time()) > 0:
                 await asyncio.sleep(wait_s)
             elif self._ready:
                 return self._ready.popleft()
@@ -135,61 +161,54 @@ class Post:
                 self._has_ready.clear()
                 await self._has_ready.wait()
 
-    async def _sent(self, notice: Notice, status: int) -> None:
-        self._door_pause_s = 0.0
+    async def _sent(self, webhook: SandboxWebhook, status: int) -> None:
+        self._pause_s = 0.0
         if not 200 <= status < 300:
             self.counts["refused"] += 1
-            await self._put_off(notice)
+            await self._postpone(webhook)
             return
         self.counts["sent"] += 1
-        if notice.copies > 1:
-            self._ready.append(replace(notice, copies=notice.copies - 1))
+        if webhook.copies > 1:
+            self._ready.append(replace(webhook, copies=webhook.copies - 1))
             self._has_ready.set()
         else:
-            self._note(notice)
+            self._mark_delivered(webhook)
 
-    async def _put_off(self, notice: Notice) -> None:
-        pauses_s = self._till.settings.retry_s
-        attempts = notice.attempts + 1
+    async def _postpone(self, webhook: SandboxWebhook) -> None:
+        pauses_s = self._core.settings.retry_s
+        attempts = webhook.attempts + 1
         due_at = time() + pauses_s[attempts - 1] if attempts <= len(pauses_s) else None
         if due_at is None:
             self.counts["given_up"] += 1
-            log.warning("notice given up", notice=notice.id, attempts=attempts)
-        await self._books.write(lambda w: w.put_off(notice.seq, due_at, notice.copies, attempts))
-        self._held.discard(notice.seq)
+            log.warning("webhook given up", webhook=webhook.id, attempts=attempts)
+        await self._database.write(lambda w: w.postpone(webhook.seq, due_at, webhook.copies, attempts))
+        self._in_memory.discard(webhook.seq)
         if due_at is not None:
             self._next_due = min(self._next_due, due_at)
 
-    def _shut_door(self, why: str) -> None:
-        """Nobody is there: all couriers wait, longer each time."""
-        if time() < self._door_opens_at:
+    def _pause_sending(self, why: str) -> None:
+        """The merchant's server is unreachable: all senders pause, longer each time."""
+        if time() < self._paused_until:
             return
-        if not self._door_pause_s:
-            log.warning("nobody takes our notices", why=why)
+        if not self._pause_s:
+            log.warning("merchant unreachable, webhooks are waiting", why=why)
         self.counts["unreachable"] += 1
-        self._door_pause_s = min(max(self._door_pause_s * 2, DOOR_PAUSE_FIRST_S), DOOR_PAUSE_MAX_S)
-        self._door_opens_at = time() + self._door_pause_s
-
-    def _sealed(self, notice: Notice) -> tuple[bytes, bytes]:
-        """Headers and body, in our own words or another gateway's."""
-        at = int(time())
-        if self._letter is not None and (payment := self._books.payment(notice.payment_id)) is not None:
-            return self._letter(notice, payment, self._secrets, at)
-        return f"{HEADER}: {signature(self._secrets, notice.body, at)}\r\n".encode(), notice.body
+        self._pause_s = min(max(self._pause_s * 2, UNREACHABLE_PAUSE_FIRST_S), UNREACHABLE_PAUSE_MAX_S)
+        self._paused_until = time() + self._pause_s
 
     # ── what is ready, and what has arrived ───────────────────────────────────────────
 
-    def _hold(self, notice: Notice) -> None:
-        if notice.seq in self._held:  # found in the books before we were told
+    def _enqueue(self, webhook: SandboxWebhook) -> None:
+        if webhook.seq in self._in_memory:  # the refill found it in the database first
             return
-        self._held.add(notice.seq)
-        self._ready.append(notice)
+        self._in_memory.add(webhook.seq)
+        self._ready.append(webhook)
         self._has_ready.set()
 
-    def _note(self, notice: Notice) -> None:
-        self._arrived.append(notice.seq)
+    def _mark_delivered(self, webhook: SandboxWebhook) -> None:
+        self._arrived.append(webhook.seq)
 
-    async def _refill(self) -> None:
+    async def _refill_loop(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             now = time()
@@ -197,16 +216,16 @@ class Post:
                 self._take_due(now)
 
     def _take_due(self, now: float) -> None:
-        limit = len(self._held) + self._ready_max // 2
-        found = self._books.notices_due(now, limit)
-        for notice in found:
-            self._hold(notice)
+        limit = len(self._in_memory) + self._ready_max // 2
+        found = self._database.webhooks_due(now, limit)
+        for webhook in found:
+            self._enqueue(webhook)
         self._is_behind = len(found) == limit
-        self._next_due = self._books.next_notice_due(now) or float("inf")
+        self._next_due = self._database.next_webhook_due(now) or float("inf")
 
-    async def _note_down(self) -> None:
+    async def _record_loop(self) -> None:
         while True:
-            await asyncio.sleep(NOTE_DOWN_S)
+            await asyncio.sleep(RECORD_PAUSE_S)
             await self._flush()
 
     async def _flush(self) -> None:
@@ -214,15 +233,31 @@ class Post:
             return
         arrived, self._arrived = self._arrived, []
         try:
-            await self._books.write(lambda writer: writer.delivered(arrived))
+            await self._database.write(lambda writer: writer.delivered(arrived))
         except Exception as error:
-            log.warning("notices not noted down", count=len(arrived), error=repr(error))
+            log.warning("webhooks not noted down", count=len(arrived), error=repr(error))
             self._arrived += arrived
         else:
-            self._held.difference_update(arrived)
+            self._in_memory.difference_update(arrived)
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def check_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise OperatorError(f"cannot send webhooks to {url!r}: must be an http:// or https:// URL")
+    return url
+
+
+def _session() -> aiohttp.ClientSession:
+    """Connections stay open between webhooks: they are as frequent as payments."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0),  # the number of couriers is the limit
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=ANSWER_WITHIN_S, sock_connect=CONNECT_WITHIN_S),
+    )

@@ -92,7 +92,7 @@ class _Session(requests.Session):
             raise _Silent(type(failed).__name__) from None
         status = response.status_code
         if status in DENIED:
-            log.error("the gateway does not take our key", gateway="razorpay", status=status)
+            log.error("the gateway rejects our key", gateway="razorpay", status=status)
         if status in UNDECIDED | DENIED or status >= 500 or not isinstance(said, dict):
             raise _Silent(str(status))
         if status >= 300:
@@ -131,7 +131,7 @@ class Razorpay:
                 return await self._settled(earlier)
             return charge_of(await self._order(order), [])
         except _Refused as refused:
-            log.error("the gateway does not understand us", gateway=self.name, **refused.traits)
+            log.error("the gateway rejected our request", gateway=self.name, **refused.traits)
             reason = "The payment could not be made. You have not been charged."
             return Charge(answer=Answer.NO, code="request_refused", reason=reason)
         except _Silent:

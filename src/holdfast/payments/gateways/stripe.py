@@ -242,7 +242,7 @@ class Stripe:
         except (stripe.CardError, stripe.InvalidRequestError, stripe.IdempotencyError):
             raise
         except (stripe.AuthenticationError, stripe.PermissionError) as refused:
-            log.error("the gateway does not take our key", gateway=self.name, what=what, **_traits(refused))
+            log.error("the gateway rejects our key", gateway=self.name, what=what, **_traits(refused))
             raise _Silent from None
         except stripe.StripeError as failed:
             log.warning("no answer of the gateway", gateway=self.name, what=what, **_traits(failed))
@@ -299,7 +299,7 @@ def _refused(refused: stripe.CardError) -> Charge:
 
 
 def _invalid(refused: stripe.InvalidRequestError) -> Charge:
-    log.error("the gateway does not understand us", gateway="stripe", **_traits(refused))
+    log.error("the gateway rejected our request", gateway="stripe", **_traits(refused))
     if refused.param == "payment_method":
         reason = "This payment method is not known, or cannot be used again."
         return Charge(answer=Answer.NO, code="method_unknown", reason=reason)

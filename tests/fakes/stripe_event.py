@@ -1,4 +1,4 @@
-"""A notice as Stripe sends it: an event with the object as it was then, and Stripe-Signature. No I/O."""
+"""A webhook as Stripe sends it: an event with the object as it was then, and Stripe-Signature. No I/O."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.sandbox.dialects.stripe_intent import charge_of, intent_of
-from holdfast.sandbox.payment import Notice, Payment
+from holdfast.sandbox.payment import SandboxPayment, SandboxWebhook
 from holdfast.sandbox.webhook import MODE, signature
+from tests.fakes.stripe_objects import charge_json, intent_json
 
 KINDS = {
     "payment.processing": "payment_intent.processing",
@@ -22,30 +22,32 @@ KINDS = {
 _encode = msgspec.json.Encoder().encode
 
 
-def stripe_letter(notice: Notice, payment: Payment, secrets: Sequence[bytes], at: int) -> tuple[bytes, bytes]:
-    """Headers and body. `payment` is as it is now; what it was then is in the notice."""
-    then = msgspec.json.decode(notice.body)
+def render_stripe_event(
+    webhook: SandboxWebhook, payment: SandboxPayment, secrets: Sequence[bytes], at: int
+) -> tuple[dict[str, str], bytes]:
+    """Headers and body. `payment` is as it is now; what it was then is in the webhook."""
+    then = msgspec.json.decode(webhook.body)
     payment = replace(
         payment, state=then["payment"]["state"], refunded_minor=then["payment"]["refunded_minor"]
     )
     body = _encode(
         {
-            "id": notice.id,
+            "id": webhook.id,
             "object": "event",
-            "type": KINDS[notice.kind],
+            "type": KINDS[webhook.kind],
             "livemode": MODE == "live",
-            "created": int(notice.created_at),
-            "data": {"object": _about(notice.kind, payment, then)},
+            "created": int(webhook.created_at),
+            "data": {"object": _about(webhook.kind, payment, then)},
         }
     )
-    return f"Stripe-Signature: {signature(secrets, body, at)}\r\n".encode(), body
+    return {"Stripe-Signature": signature(secrets, body, at)}, body
 
 
-def _about(kind: str, payment: Payment, then: dict[str, Any]) -> dict[str, Any]:
-    intent = intent_of(payment, "", expands=False)
+def _about(kind: str, payment: SandboxPayment, then: dict[str, Any]) -> dict[str, Any]:
+    intent = intent_json(payment, "", expands=False)
     match kind:
         case "refund.succeeded":
-            return {**charge_of(payment), "currency": intent["currency"], "metadata": intent["metadata"]}
+            return {**charge_json(payment), "currency": intent["currency"], "metadata": intent["metadata"]}
         case "refund.failed":
             refund = then["refund"]
             return {

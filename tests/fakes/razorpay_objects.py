@@ -1,4 +1,4 @@
-"""A payment in Razorpay's words. An order and the one payment made on it are the same row of the books:
+"""A payment in Razorpay's words. An order and the one payment made on it are the same row of the database:
 No I/O.
 order_… and pay_… with the same ending.
 """
@@ -10,19 +10,18 @@ from typing import Any
 
 import msgspec
 
-from holdfast.sandbox.errors import Refused
-from holdfast.sandbox.payment import Order, Payment, Refund, State
+from holdfast.sandbox.payment import NewCharge, SandboxPayment, SandboxRefund, SandboxRefusal, SandboxState
 
 RECEIPT_MAX = 40
 AMOUNT_MINOR_MIN = 100
-# Of the payment, and of its order. What the payer has paid is authorised until the shop captures it.
+# Of the payment, and of its order. What the payer has paid is authorised until the merchant captures it.
 STATUS = {
-    State.REQUIRES_PAYER: ("", "created"),
-    State.REQUIRES_ACTION: ("created", "attempted"),
-    State.PROCESSING: ("created", "attempted"),
-    State.CAPTURED: ("authorized", "attempted"),
-    State.DECLINED: ("failed", "attempted"),
-    State.CANCELLED: ("failed", "attempted"),
+    SandboxState.REQUIRES_PAYER: ("", "created"),
+    SandboxState.REQUIRES_ACTION: ("created", "attempted"),
+    SandboxState.PROCESSING: ("created", "attempted"),
+    SandboxState.CAPTURED: ("authorized", "attempted"),
+    SandboxState.DECLINED: ("failed", "attempted"),
+    SandboxState.CANCELLED: ("failed", "attempted"),
 }
 CREATE = {"amount", "currency", "receipt", "notes", "payment", "unique_receipt"}
 
@@ -30,18 +29,22 @@ _encode = msgspec.json.Encoder().encode
 Body = dict[str, Any]
 
 
-def order_of(body: Body) -> Order:
+def parse_order(body: Body) -> NewCharge:
     if strange := body.keys() - CREATE:
-        raise Refused(400, "extra_field_sent", f"{min(strange)} is/are not required and should not be sent")
+        raise SandboxRefusal(
+            400, "extra_field_sent", f"{min(strange)} is/are not required and should not be sent"
+        )
     amount, currency, receipt = (body.get(name) for name in ("amount", "currency", "receipt"))
     if not isinstance(amount, int) or amount < AMOUNT_MINOR_MIN:
-        raise Refused(400, "input_validation_failed", "The amount must be at least INR 1.00")
+        raise SandboxRefusal(400, "input_validation_failed", "The amount must be at least INR 1.00")
     if not isinstance(currency, str) or not re.fullmatch("[A-Z]{3}", currency):
-        raise Refused(400, "input_validation_failed", "The currency is invalid")
+        raise SandboxRefusal(400, "input_validation_failed", "The currency is invalid")
     if not isinstance(receipt, str) or not 0 < len(receipt) <= RECEIPT_MAX:
-        raise Refused(400, "input_validation_failed", f"The receipt may not be longer than {RECEIPT_MAX}")
+        raise SandboxRefusal(
+            400, "input_validation_failed", f"The receipt may not be longer than {RECEIPT_MAX}"
+        )
     notes = body.get("notes", {})
-    return Order(
+    return NewCharge(
         amount_minor=amount,
         currency=currency,
         reference=receipt,
@@ -56,8 +59,8 @@ def row_id(order_id: str) -> str:
     return f"pay_{rest}" if kind in ("order", "pay") else "-"
 
 
-def order_page(payment: Payment, notes: Mapping[str, Any], *, is_captured: bool, url: str) -> Body:
-    is_paid = is_captured and payment.state == State.CAPTURED
+def order_json(payment: SandboxPayment, notes: Mapping[str, Any], *, is_captured: bool, url: str) -> Body:
+    is_paid = is_captured and payment.state == SandboxState.CAPTURED
     return {
         "id": payment.id.replace("pay_", "order_", 1),
         "entity": "order",
@@ -65,15 +68,15 @@ def order_page(payment: Payment, notes: Mapping[str, Any], *, is_captured: bool,
         "amount_paid": payment.amount_minor if is_paid else 0,
         "currency": payment.currency,
         "receipt": payment.reference,
-        "status": "paid" if is_paid else STATUS[State(payment.state)][1],
+        "status": "paid" if is_paid else STATUS[SandboxState(payment.state)][1],
         "notes": notes or [],
         "created_at": int(payment.created_at),
         "sandbox_page": f"{url}/pay/{payment.page}",  # instead of Razorpay's Checkout
     }
 
 
-def payments_page(payment: Payment, *, is_captured: bool) -> Body:
-    status = STATUS[State(payment.state)][0]
+def payments_json(payment: SandboxPayment, *, is_captured: bool) -> Body:
+    status = STATUS[SandboxState(payment.state)][0]
     if not status:
         return collection([])
     is_taken = is_captured and status == "authorized"
@@ -95,7 +98,7 @@ def payments_page(payment: Payment, *, is_captured: bool) -> Body:
     return collection([page])
 
 
-def refund_page(refund: Refund, notes: Mapping[str, Any]) -> Body:
+def refund_json(refund: SandboxRefund, notes: Mapping[str, Any]) -> Body:
     return {
         "id": refund.id.replace("re_", "rfnd_", 1),
         "entity": "refund",
@@ -111,7 +114,7 @@ def collection(items: Sequence[Body]) -> Body:
     return {"entity": "collection", "count": len(items), "items": list(items)}
 
 
-def error_of(refused: Refused) -> tuple[int, bytes]:
+def render_error(refused: SandboxRefusal) -> tuple[int, bytes]:
     code = "SERVER_ERROR" if refused.status >= 500 else "BAD_REQUEST_ERROR"
     # An id that is not there is a bad request to Razorpay, as nearly everything is.
     status = 400 if refused.status == 404 else refused.status

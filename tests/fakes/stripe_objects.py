@@ -8,16 +8,15 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from holdfast.sandbox.errors import Refused
-from holdfast.sandbox.payment import Order, Payment, Refund, State
+from holdfast.sandbox.payment import NewCharge, SandboxPayment, SandboxRefund, SandboxRefusal, SandboxState
 
 STATUS = {
-    State.REQUIRES_PAYER: "requires_payment_method",
-    State.REQUIRES_ACTION: "requires_action",
-    State.PROCESSING: "processing",
-    State.CAPTURED: "succeeded",
-    State.DECLINED: "requires_payment_method",
-    State.CANCELLED: "canceled",
+    SandboxState.REQUIRES_PAYER: "requires_payment_method",
+    SandboxState.REQUIRES_ACTION: "requires_action",
+    SandboxState.PROCESSING: "processing",
+    SandboxState.CAPTURED: "succeeded",
+    SandboxState.DECLINED: "requires_payment_method",
+    SandboxState.CANCELLED: "canceled",
 }
 CREATE = {
     "amount",
@@ -36,7 +35,7 @@ _encode = msgspec.json.Encoder().encode
 Form = dict[str, Any]
 
 
-def form_of(text: bytes | str) -> Form:
+def parse_form(text: bytes | str) -> Form:
     """a[b]=1 → {"a": {"b": "1"}}; lists come as numbered keys and leave as lists."""
     form: Form = {}
     for name, value in parse_qsl(text if isinstance(text, str) else text.decode(), keep_blank_values=True):
@@ -52,23 +51,25 @@ def form_of(text: bytes | str) -> Form:
     return form
 
 
-def order_of(form: Form) -> Order:
+def parse_charge(form: Form) -> NewCharge:
     if strange := form.keys() - CREATE:
-        raise Refused(400, "parameter_unknown", f"Received unknown parameter: {min(strange)}")
+        raise SandboxRefusal(400, "parameter_unknown", f"Received unknown parameter: {min(strange)}")
     amount = form.get("amount", "")
     if not amount.isdigit() or int(amount) == 0:
-        raise Refused(400, "parameter_invalid_integer", "Invalid integer: amount")
+        raise SandboxRefusal(400, "parameter_invalid_integer", "Invalid integer: amount")
     currency = form.get("currency", "")
     if not re.fullmatch("[a-z]{3}", currency):
-        raise Refused(400, "parameter_invalid", "Invalid currency: three letters, small")
+        raise SandboxRefusal(400, "parameter_invalid", "Invalid currency: three letters, small")
     is_confirmed = form.get("confirm") == "true"
     redirects = form.get("automatic_payment_methods", {}).get("allow_redirects", "always")
     if is_confirmed and redirects != "never" and not form.get("return_url"):
-        raise Refused(400, "parameter_missing", "This may send the payer away: a return_url is needed.")
+        raise SandboxRefusal(
+            400, "parameter_missing", "This may send the payer away: a return_url is needed."
+        )
     if not is_confirmed and "return_url" in form:
-        raise Refused(400, "parameter_invalid", "return_url goes with confirm=true only")
+        raise SandboxRefusal(400, "parameter_invalid", "return_url goes with confirm=true only")
     metadata = form.get("metadata", {})
-    return Order(
+    return NewCharge(
         amount_minor=int(amount),
         currency=currency.upper(),
         reference=metadata.get("holdfast_key") or "-",
@@ -79,7 +80,7 @@ def order_of(form: Form) -> Order:
     )
 
 
-def intent_id(payment: Payment) -> str:
+def intent_id(payment: SandboxPayment) -> str:
     return payment.id.replace("pay_", "pi_", 1)
 
 
@@ -87,12 +88,12 @@ def payment_id(intent: str) -> str:
     return intent.replace("pi_", "pay_", 1) if intent.startswith("pi_") else "-"
 
 
-def intent_of(payment: Payment, url: str, *, expands: bool) -> dict[str, Any]:
+def intent_json(payment: SandboxPayment, url: str, *, expands: bool) -> dict[str, Any]:
     intent = intent_id(payment)
-    is_taken = payment.state == State.CAPTURED
+    is_taken = payment.state == SandboxState.CAPTURED
     taken: Any = None
-    if payment.state in (State.CAPTURED, State.DECLINED):
-        taken = charge_of(payment) if expands else intent.replace("pi_", "ch_", 1)
+    if payment.state in (SandboxState.CAPTURED, SandboxState.DECLINED):
+        taken = charge_json(payment) if expands else intent.replace("pi_", "ch_", 1)
     return {
         "id": intent,
         "object": "payment_intent",
@@ -102,16 +103,16 @@ def intent_of(payment: Payment, url: str, *, expands: bool) -> dict[str, Any]:
         "created": int(payment.created_at),
         "description": payment.description or None,
         "livemode": False,
-        "status": STATUS[State(payment.state)],
+        "status": STATUS[SandboxState(payment.state)],
         "client_secret": f"{intent}_secret_{payment.page}",
         "metadata": json.loads(payment.metadata),
-        "last_payment_error": failure_of(payment),
+        "last_payment_error": failure_json(payment),
         "next_action": next_action(payment, url),
         "latest_charge": taken,
     }
 
 
-def charge_of(payment: Payment) -> dict[str, Any]:
+def charge_json(payment: SandboxPayment) -> dict[str, Any]:
     return {
         "id": intent_id(payment).replace("pi_", "ch_", 1),
         "object": "charge",
@@ -122,22 +123,22 @@ def charge_of(payment: Payment) -> dict[str, Any]:
     }
 
 
-def next_action(payment: Payment, url: str) -> dict[str, Any] | None:
-    if payment.state != State.REQUIRES_ACTION:
+def next_action(payment: SandboxPayment, url: str) -> dict[str, Any] | None:
+    if payment.state != SandboxState.REQUIRES_ACTION:
         return None
     redirect = {"url": f"{url}/pay/{payment.page}", "return_url": payment.return_url}
     return {"type": "redirect_to_url", "redirect_to_url": redirect}
 
 
-def failure_of(payment: Payment) -> dict[str, Any] | None:
-    if payment.state != State.DECLINED:
+def failure_json(payment: SandboxPayment) -> dict[str, Any] | None:
+    if payment.state != SandboxState.DECLINED:
         return None
     # Stripe says card_declined and, beside it, why; an expired card has a code of its own.
     code = payment.code if payment.code == "expired_card" else "card_declined"
     return {"type": "card_error", "code": code, "decline_code": payment.code, "message": payment.reason}
 
 
-def refund_of(refund: Refund, metadata: dict[str, str]) -> dict[str, Any]:
+def refund_json(refund: SandboxRefund, metadata: dict[str, str]) -> dict[str, Any]:
     return {
         "id": refund.id,
         "object": "refund",
@@ -149,24 +150,26 @@ def refund_of(refund: Refund, metadata: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def list_of(items: Sequence[dict[str, Any]], *, is_more: bool, kind: str = "list") -> dict[str, Any]:
+def list_json(items: Sequence[dict[str, Any]], *, is_more: bool, kind: str = "list") -> dict[str, Any]:
     return {"object": kind, "url": "/v1/payment_intents", "has_more": is_more, "data": list(items)}
 
 
-def rendered(made: Payment | Refund | Refused, url: str, form: Form) -> tuple[int, bytes]:
+def render_stripe(
+    made: SandboxPayment | SandboxRefund | SandboxRefusal, url: str, form: Form
+) -> tuple[int, bytes]:
     match made:
-        case Refused():
-            return error_of(made)
-        case Refund():
-            return 200, _encode(refund_of(made, form.get("metadata", {})))
-        case Payment():
-            intent = intent_of(made, url, expands="latest_charge" in form.get("expand", []))
+        case SandboxRefusal():
+            return render_error(made)
+        case SandboxRefund():
+            return 200, _encode(refund_json(made, form.get("metadata", {})))
+        case SandboxPayment():
+            intent = intent_json(made, url, expands="latest_charge" in form.get("expand", []))
             if (failure := intent["last_payment_error"]) is not None:
                 return 402, _encode({"error": {**failure, "payment_intent": intent}})
             return 200, _encode(intent)
 
 
-def error_of(refused: Refused) -> tuple[int, bytes]:
+def render_error(refused: SandboxRefusal) -> tuple[int, bytes]:
     """Stripe's type and code for ours."""
     status, code, kind = refused.status, refused.code, "invalid_request_error"
     error = {"message": refused.reason}

@@ -1,4 +1,4 @@
-"""A notice as Razorpay sends it: the payment as it was then, signed, and told apart by an unsigned header.
+"""A webhook as Razorpay sends it: the payment as it was then, signed, with its id in an unsigned header.
 
 No I/O."""
 
@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.sandbox.dialects.razorpay_order import payments_page
-from holdfast.sandbox.payment import Notice, Payment
+from holdfast.sandbox.payment import SandboxPayment, SandboxWebhook
+from tests.fakes.razorpay_objects import payments_json
 
 ACCOUNT = "acc_sandbox"
-# What the payer has paid is authorised: it is the shop that captures.
+# What the payer has paid is authorised: it is the merchant that captures.
 KINDS = {
     "payment.processing": "payment.created",
     "payment.captured": "payment.authorized",
@@ -26,26 +26,26 @@ KINDS = {
 _encode = msgspec.json.Encoder().encode
 
 
-def razorpay_letter(
-    notice: Notice, payment: Payment, secrets: Sequence[bytes], at: int
-) -> tuple[bytes, bytes]:
-    """Headers and body. `payment` is as it is now; what it was then is in the notice."""
-    then = msgspec.json.decode(notice.body)
+def render_razorpay_event(
+    webhook: SandboxWebhook, payment: SandboxPayment, secrets: Sequence[bytes], at: int
+) -> tuple[dict[str, str], bytes]:
+    """Headers and body. `payment` is as it is now; what it was then is in the webhook."""
+    then = msgspec.json.decode(webhook.body)
     payment = replace(
         payment, state=then["payment"]["state"], refunded_minor=then["payment"]["refunded_minor"]
     )
-    is_refund = notice.kind.startswith("refund.")
-    pages = payments_page(payment, is_captured=is_refund)["items"]
+    is_refund = webhook.kind.startswith("refund.")
+    pages = payments_json(payment, is_captured=is_refund)["items"]
     payload: dict[str, Any] = {"payment": {"entity": pages[0]}} if pages else {}
     body = _encode(
         {
             "entity": "event",
             "account_id": ACCOUNT,
-            "event": KINDS[notice.kind],
+            "event": KINDS[webhook.kind],
             "contains": list(payload),
             "payload": payload,
-            "created_at": int(notice.created_at),
+            "created_at": int(webhook.created_at),
         }
     )
     mark = hmac.digest(secrets[0], body, "sha256").hex()  # one signature: Razorpay has one secret at a time
-    return f"X-Razorpay-Signature: {mark}\r\nX-Razorpay-Event-Id: {notice.id}\r\n".encode(), body
+    return {"X-Razorpay-Signature": mark, "X-Razorpay-Event-Id": webhook.id}, body
