@@ -39,6 +39,7 @@ from holdfast.sandbox.payment import (
     SandboxRefusal,
     SandboxState,
     SandboxWebhook,
+    new_payment,
     payment_json,
     refund_json,
     refundable_minor,
@@ -305,13 +306,15 @@ class GatewayCore:
         return CallResult(*answer, made=payment)
 
     def _open(self, writer: DatabaseWriter, order: NewCharge) -> tuple[SandboxPayment, None]:
-        return writer.add_payment(_payment(order, writer.now, page=os.urandom(18).hex())), None
+        return writer.add_payment(
+            new_payment(order, new_id("pay"), writer.now, page=os.urandom(18).hex())
+        ), None
 
     def _new(
         self, writer: DatabaseWriter, order: NewCharge, plan: ChargePlan
     ) -> tuple[SandboxPayment, SandboxWebhook | None]:
         page = os.urandom(18).hex() if plan.move is PaymentMove.ASK else ""
-        fresh = _payment(order, writer.now, page=page)
+        fresh = new_payment(order, new_id("pay"), writer.now, page=page)
         payment = writer.add_payment(self._moved(fresh, plan, order.method, writer.now))
         return payment, self._add_webhook(writer, payment, plan.reply)
 
@@ -381,27 +384,3 @@ class GatewayCore:
         return writer.add_webhook(
             kind, payment.id, about, after_s=after_s, copies=2 if how == WebhookPlan.TWICE else 1
         )
-
-
-def _payment(order: NewCharge, now: float, *, page: str) -> SandboxPayment:
-    return SandboxPayment(
-        seq=0,
-        id=new_id("pay"),
-        reference=order.reference,
-        amount_minor=order.amount_minor,
-        currency=order.currency,
-        state=SandboxState.REQUIRES_PAYER,
-        method=order.method,
-        card=None,
-        code=None,
-        reason=None,
-        description=order.description,
-        return_url=order.return_url,
-        page=page,
-        refunded_minor=0,
-        is_firm=0,
-        webhooks=WebhookPlan.ONCE,
-        due_at=None,
-        created_at=now,
-        metadata=order.metadata,
-    )

@@ -119,6 +119,30 @@ class SandboxWebhook(Struct, frozen=True, gc=False):
     delivered_at: float | None
 
 
+def new_payment(order: NewCharge, payment_id: str, now: float, *, page: str) -> SandboxPayment:
+    return SandboxPayment(
+        seq=0,
+        id=payment_id,
+        reference=order.reference,
+        amount_minor=order.amount_minor,
+        currency=order.currency,
+        state=SandboxState.REQUIRES_PAYER,
+        method=order.method,
+        card=None,
+        code=None,
+        reason=None,
+        description=order.description,
+        return_url=order.return_url,
+        page=page,
+        refunded_minor=0,
+        is_firm=0,
+        webhooks="once",
+        due_at=None,
+        created_at=now,
+        metadata=order.metadata,
+    )
+
+
 def state_after(payment: SandboxPayment, move: PaymentMove) -> SandboxState:
     """The state after a move; SandboxRefusal where the move is not allowed."""
     if move is PaymentMove.CANCEL and payment.state == SandboxState.PROCESSING and payment.is_firm:
