@@ -64,9 +64,14 @@ async def oversold(postgres: Postgres) -> int:
     return count
 
 
+async def shows_on_the_map(postgres: Postgres) -> list[int]:
+    """Shows with a live booking, or a sale that is open."""
+    return [row["show_id"] for row in await postgres.fetch(Q.shows_on_the_map)]
+
+
 async def _map_violations(postgres: Postgres, ledger: Bookings, claims: Claims) -> list[Violation]:
     """Shows without a map have nothing to compare: theirs is written from the ledger when somebody asks."""
-    shows = [row["show_id"] for row in await postgres.fetch(Q.shows_on_the_map)]
+    shows = await shows_on_the_map(postgres)
     found = {show_id: await _differences(show_id, ledger, claims) for show_id in shows}
     for _ in range(LOOKS_MAX - 1):
         if any(found.values()):

@@ -11,6 +11,7 @@ from holdfast.bookings.booking import (
     reference,
 )
 from holdfast.bookings.errors import HoldGone, NoSuchBooking, WrongMove
+from holdfast.bookings.map_rebuild import bookings_on_map, lock_sale_for_rebuild, raise_epoch
 from holdfast.bookings.opening import (
     AlreadyOpened,
     Opened,
@@ -28,7 +29,7 @@ from holdfast.bookings.organiser import (
     seats_by_category,
     taken_seats,
 )
-from holdfast.bookings.sale import LETTER, VERSIONS_AN_EPOCH, LiveBooking, letters
+from holdfast.bookings.sale import LETTER, VERSIONS_AN_EPOCH, LiveBooking, LockedSale, letters
 from holdfast.bookings.store import Bookings, live_booking, set_sale
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Bookings",
     "HoldGone",
     "LiveBooking",
+    "LockedSale",
     "NoSuchBooking",
     "Opened",
     "Opening",
@@ -51,13 +53,16 @@ __all__ = [
     "SeatsLost",
     "WrongMove",
     "block_in",
+    "bookings_on_map",
     "from_public_id",
     "from_reference",
     "letters",
     "live_booking",
     "lock_sale",
+    "lock_sale_for_rebuild",
     "move_releases",
     "public_id",
+    "raise_epoch",
     "reference",
     "reprice_sale",
     "seats_by_category",

@@ -8,14 +8,43 @@
 -- SET enable_… = off: rows are found by key whatever the statistics say. The planner knows nothing of a sale
 -- that has just opened, and a plan made then would read whole tables until the next ANALYZE.
 
-DROP VIEW IF EXISTS payable_booking CASCADE;
+DROP VIEW IF EXISTS payable_booking, booking_for_fact, booking_history, seat_holder, cancelled_sale CASCADE;
 
--- What payments, refunds and tickets read of a booking. A block is not among them: no buyer pays for it.
+-- What other folders read of a booking. A block is not among them: no buyer pays for it.
 CREATE VIEW payable_booking AS
 SELECT show_id, number, owner_id, fence, state, request_id, body_hash, claim_id, seats, prices_minor,
-       amount_minor, currency, note, opened_at, expires_at, confirmed_at, revision
+       amount_minor, currency, note, counts, opened_at, expires_at, confirmed_at, revision
   FROM booking
  WHERE state <> 'blocked';
+
+-- What the relay adds to a fact; blocks included.
+CREATE VIEW booking_for_fact AS
+SELECT show_id, number, owner_id, seats, prices_minor, amount_minor, currency, note, expires_at,
+       NOT counts AS is_block
+  FROM booking;
+
+-- The audit trail, for reports and the progress of a cancellation.
+CREATE VIEW booking_history AS
+SELECT show_id, number, move, state, actor_id, at FROM booking_move;
+
+-- Every seat that a buyer has now; blocks are not buyers.
+CREATE VIEW seat_holder AS
+SELECT taken_seat.show_id, taken_seat.seat, taken_seat.number
+  FROM taken_seat JOIN booking USING (show_id, number)
+ WHERE booking.state <> 'blocked';
+
+CREATE VIEW cancelled_sale AS
+SELECT show_id FROM sale WHERE cancelled;
+
+-- Bookings that have seats in a show now. The array makes it two index scans whatever the statistics say, and
+-- ended bookings cost nothing.
+CREATE OR REPLACE FUNCTION bookings_with_seats(p_show bigint) RETURNS SETOF payable_booking
+LANGUAGE sql STABLE AS $$
+    SELECT *
+      FROM payable_booking
+     WHERE show_id = p_show
+       AND number = ANY (ARRAY(SELECT DISTINCT number FROM taken_seat WHERE show_id = p_show));
+$$;
 
 -- The same moves as MOVES in booking.py; a test compares the two.
 CREATE OR REPLACE FUNCTION booking_moves_as_drawn() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -219,61 +248,6 @@ BEGIN
     PERFORM add_fact(v_after.show_id, v_after.number, 'booking.reduced', jsonb_build_object(
         'seats', v_after.seats, 'prices_minor', v_after.prices_minor,
         'amount_minor', v_after.amount_minor, 'given_back', p_seats));
-END $$;
-
--- Blocks seats under the same key as bookings. All of them, or none: then `taken` lists those in the way. A
--- race with a hold ends in a unique violation (23505), and the caller tries again.
-CREATE OR REPLACE FUNCTION block_seats(p_show bigint, p_seats int[], p_note text, p_actor bigint)
-RETURNS TABLE (number bigint, taken int[]) LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-    v_number bigint := nextval('ledger_number');
-    v_taken  int[];
-BEGIN
-    PERFORM 1 FROM sale WHERE show_id = p_show FOR SHARE;
-    PERFORM expire_lapsed(array_agg(p_show), array_agg(t.number))
-       FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
-    SELECT array_agg(t.seat ORDER BY t.seat) INTO v_taken
-      FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
-    IF v_taken IS NULL THEN
-        INSERT INTO taken_seat (show_id, seat, number)
-        SELECT p_show, seat, v_number FROM unnest(p_seats) AS seat ORDER BY seat;
-        INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id,
-                             seats, prices_minor, amount_minor, currency,
-                             note, counts, opened_at, expires_at)
-        VALUES (p_show, v_number, p_actor, v_number, 'blocked', 'block:' || v_number, 0, 'block' || v_number,
-                p_seats, array_fill(0::bigint, ARRAY[cardinality(p_seats)]), 0, 'XXX',
-                p_note, false, now(), now() + interval '100 years');
-        PERFORM record_moves(ARRAY[p_show], ARRAY[v_number], 'block', p_actor);
-    END IF;
-    RETURN QUERY SELECT CASE WHEN v_taken IS NULL THEN v_number END, v_taken;
-END $$;
-
--- Releases seats of a block to the sale: some, or all where p_seats is NULL. No row: there is no such block,
--- or it was withdrawn. A seat that is not in the block changes nothing. The shared lock on the sale keeps a
--- rebuild of the seat map from reading the block half released.
-CREATE OR REPLACE FUNCTION release_block(p_show bigint, p_number bigint, p_seats int[], p_actor bigint)
-RETURNS TABLE (was int[], released int[]) LANGUAGE plpgsql AS $$
-DECLARE
-    v_block booking;
-    v_gone  int[];
-BEGIN
-    PERFORM 1 FROM sale WHERE show_id = p_show FOR SHARE;
-    SELECT * INTO v_block FROM booking
-     WHERE show_id = p_show AND number = p_number AND state = 'blocked' FOR UPDATE;
-    IF NOT FOUND OR EXISTS (SELECT FROM seat_block AS s
-                             WHERE s.show_id = p_show AND s.number = p_number AND s.withdrawn) THEN
-        RETURN;
-    END IF;
-    SELECT coalesce(array_agg(seat ORDER BY seat), '{}') INTO v_gone
-      FROM unnest(v_block.seats) AS seat WHERE p_seats IS NULL OR seat = ANY (p_seats);
-    IF cardinality(v_gone) = cardinality(v_block.seats) THEN
-        PERFORM cancel_holds(ARRAY[p_show], ARRAY[p_number], ARRAY[v_block.fence], 'blocked', p_actor);
-        DELETE FROM seat_block AS s WHERE s.show_id = p_show AND s.number = p_number;
-    ELSIF cardinality(v_gone) > 0 THEN
-        PERFORM give_up_seats(v_block, v_gone, p_actor);
-    END IF;
-    RETURN QUERY SELECT v_block.seats, v_gone;
 END $$;
 
 -- After a restore: the seat maps in Redis belong to another state of the ledger. The epoch jumps ahead of

@@ -89,7 +89,7 @@ UPDATE sale SET map_stale = true, epoch = epoch + 1, marked_at = now() WHERE sho
 
 -- name: lock_sale
 -- Against holds that are being opened, until the map is published.
-SELECT show_id, epoch, map_stale, revision, cancelled,
+SELECT epoch, map_stale, revision, cancelled,
        floor(extract(epoch FROM opens_at - now()) * 1000)::bigint AS opens_in_ms,
        floor(extract(epoch FROM closes_at - now()) * 1000)::bigint AS closes_in_ms
   FROM sale

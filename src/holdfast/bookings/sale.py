@@ -25,6 +25,18 @@ class Sale:
 
 
 @dataclass(frozen=True, slots=True)
+class LockedSale:
+    """A sale whose row is locked for a rebuild of its map. Durations, because Redis has another clock."""
+
+    epoch: int
+    map_stale: bool
+    revision: int
+    cancelled: bool
+    opens_in_ms: int
+    closes_in_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class LiveBooking:
     """What takes seats now, as far as a map needs to know."""
 

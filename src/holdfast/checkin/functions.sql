@@ -1,6 +1,16 @@
 -- checkin/functions.sql: scans at a gate, online, taken back, and uploaded later.
 -- needs: tickets, outbox
 
+DROP VIEW IF EXISTS gate_scan CASCADE;
+
+-- Every scan that moved a visitor, for reports: one that the gate took back does not count.
+CREATE VIEW gate_scan AS
+SELECT show_id, gate, verdict, scanned_at
+  FROM check_in AS scan
+ WHERE verdict IN ('admitted', 'left')
+   AND NOT EXISTS (SELECT FROM check_in AS undo
+                    WHERE undo.show_id = scan.show_id AND undo.verdict = 'undone' AND undo.undoes = scan.id);
+
 CREATE OR REPLACE FUNCTION check_ins_stay() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'a check-in is never changed' USING ERRCODE = 'check_violation';

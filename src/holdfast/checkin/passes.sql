@@ -1,7 +1,7 @@
 -- Passes of devices and people at the door.
 
 -- name: gate_account
-SELECT id FROM account WHERE email = $1 AND role = 'gate';
+SELECT id FROM account_profile WHERE email = $1 AND role = 'gate';
 
 -- name: show_times
 SELECT count(*) AS known, min(starts_at) AS starts_at, max(ends_at) AS ends_at

@@ -48,7 +48,7 @@ SELECT conflict.id, conflict.serial, conflict.why, conflict.at, ticket.seat, tic
        first.gate AS first_gate, first.scanned_at AS first_at,
        second.gate AS second_gate, second.scanned_at AS second_at
   FROM check_in_conflict AS conflict
-  LEFT JOIN ticket USING (show_id, serial)
+  LEFT JOIN issued_ticket AS ticket USING (show_id, serial)
   LEFT JOIN check_in AS first ON first.show_id = conflict.show_id AND first.id = conflict.first_id
   JOIN check_in AS second ON second.show_id = conflict.show_id AND second.id = conflict.second_id
  WHERE conflict.show_id = $1
@@ -69,7 +69,7 @@ RETURNING at;
 -- By the beginning of any word of the name of who has the ticket now.
 SELECT issued_ticket.*, account.name
   FROM issued_ticket
-  JOIN account ON account.id = coalesce(issued_ticket.owner_id, issued_ticket.booked_by)
+  JOIN account_profile AS account ON account.id = coalesce(issued_ticket.owner_id, issued_ticket.booked_by)
  WHERE issued_ticket.show_id = ANY ($1)
    AND issued_ticket.owner_email IS NULL
    AND (starts_with(lower(account.name), lower($2))
@@ -81,7 +81,8 @@ SELECT issued_ticket.*, account.name
 SELECT issued_ticket.*, account.name
   FROM unnest($1::bigint[], $2::bigint[]) AS asked (show_id, number)
   JOIN issued_ticket USING (show_id, number)
-  LEFT JOIN account ON account.id = coalesce(issued_ticket.owner_id, issued_ticket.booked_by)
+  LEFT JOIN account_profile AS account
+    ON account.id = coalesce(issued_ticket.owner_id, issued_ticket.booked_by)
  ORDER BY issued_ticket.seat
  LIMIT $3;
 

@@ -329,11 +329,10 @@ def _act(data: Path | None, act: Callable[["App"], Awaitable[Result]]) -> Result
 
 
 async def _rebuild(app: "App", asked: list[int]) -> int:
+    from holdfast.audit import shows_on_the_map
     from holdfast.cli import output as terminal
-    from holdfast.engines.sql import Queries
 
-    query = Queries("holdfast.audit").shows_on_the_map
-    shows = asked or [row["show_id"] for row in await app.postgres.fetch(query)]
+    shows = asked or await shows_on_the_map(app.postgres)
     with terminal.progress() as progress:
         for done, show_id in enumerate(shows):
             progress("maps", done, len(shows))

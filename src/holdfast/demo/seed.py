@@ -7,7 +7,7 @@ Every step adds only what is missing, so starting again costs a moment and adds 
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,7 @@ from holdfast.engines.postgres import Queryable, Transaction
 from holdfast.engines.sql import Queries
 from holdfast.holds import claim_id
 from holdfast.layouts import Layout
+from holdfast.organisers import bulk
 from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import PlannedShow, add_shows
@@ -130,15 +131,14 @@ async def _halls(app: "App") -> dict[tuple[str, str], DemoHall]:
     wanted = {(venue.name, hall): layout for venue in VENUES for hall, layout in venue.halls}
     async with app.postgres.transaction() as tx:
         await tx.execute(Q.lock_demo)
-        known = {(row["venue"], row["name"]) for row in await tx.fetch(Q.halls, [v.name for v in VENUES])}
+        venues = [venue.name for venue in VENUES]
+        known = {(row["venue"], row["name"]) for row in await bulk.halls_of(tx, venues)}
         if missing := wanted.keys() - known:
-            await tx.execute(Q.add_cities, *_columns(astuple(city)[:6] for city in CITIES))
-            await tx.execute(Q.add_venues, *_columns(astuple(venue)[:6] for venue in VENUES))
+            await bulk.add_cities(tx, (astuple(city)[:6] for city in CITIES))
+            await bulk.add_venues(tx, (astuple(venue)[:6] for venue in VENUES))
             hash_of = {name: await _layout(tx, name) for name in {wanted[hall] for hall in missing}}
-            await tx.execute(
-                Q.add_halls, *_columns((*hall, hash_of[wanted[hall]]) for hall in sorted(missing))
-            )
-        rows = await tx.fetch(Q.halls, [venue.name for venue in VENUES])
+            await bulk.add_halls(tx, ((*hall, hash_of[wanted[hall]]) for hall in sorted(missing)))
+        rows = await bulk.halls_of(tx, venues)
     return {
         (row["venue"], row["name"]): DemoHall(
             row["id"], row["city"], row["timezone"], row["layout_hash"], tuple(row["categories"])
@@ -159,8 +159,8 @@ async def _events(app: "App", organiser_id: int) -> dict[str, tuple[int, timedel
         await tx.execute(Q.lock_demo)
         policies = {kind: msgspec.json.encode(policy).decode() for kind, policy in POLICIES.items()}
         events = [(*astuple(event)[:-1], "|".join(event.people), policies[event.kind]) for event in EVENTS]
-        await tx.execute(Q.add_events, organiser_id, *_columns(events))
-        rows = await tx.fetch(Q.events, organiser_id)
+        await bulk.add_events(tx, organiser_id, events)
+        rows = await bulk.events_of(tx, organiser_id)
     return {row["title"]: (row["id"], timedelta(minutes=row["duration_min"])) for row in rows}
 
 
@@ -219,7 +219,7 @@ class Seed:
     async def _price_rules(self) -> None:
         """Two concerts whose prices move: one has an early price, one follows what is sold."""
         rows = [row for row in await self._to_come(self._app.postgres) if self._may_move(row)]
-        plans = await self._app.postgres.fetch(Q.price_plans, [row["id"] for row in rows])
+        plans = await bulk.price_plans(self._app.postgres, [row["id"] for row in rows])
         there = {plan["by_demand"] for plan in plans}
         ruled = {plan["show_id"] for plan in plans}
         free = [row for row in rows if row["id"] not in ruled]
@@ -334,7 +334,3 @@ class Seed:
 def _evening(now: datetime, *, days: int) -> datetime:
     """Half past seven in India, which is fourteen hours sharp in UTC, summer and winter."""
     return (now + timedelta(days=days)).replace(hour=14, minute=0, second=0, microsecond=0)
-
-
-def _columns(rows: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
-    return [list(column) for column in zip(*rows, strict=True)]

@@ -1,4 +1,5 @@
 -- invoices/functions.sql: invoices and credit notes, numbered without gaps per organiser.
+-- needs: accounts, organisers, payments, refunds
 
 CREATE OR REPLACE FUNCTION invoices_stay() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -16,12 +17,12 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_seller  record;
     v_last    bigint;
-    v_payment payment;
+    v_payment payment_for_refund;
     v_paper   record;
 BEGIN
     SELECT payment.* INTO v_payment
-      FROM payment
-      JOIN booking USING (show_id, number)
+      FROM payment_for_refund AS payment
+      JOIN payable_booking AS booking USING (show_id, number)
      WHERE show_id = p_show AND number = p_number AND step = 'paid' AND confirmed_at IS NOT NULL
      ORDER BY attempt DESC
      LIMIT 1;
@@ -31,25 +32,24 @@ BEGIN
     SELECT event.organiser_id, coalesce(seller.name, account.name, 'The organiser') AS name,
            coalesce(seller.address, '') AS address, coalesce(seller.tax_number, '') AS tax_number
       INTO STRICT v_seller
-      FROM show
-      JOIN event ON event.id = show.event_id
+      FROM show_organiser AS event
       LEFT JOIN invoice_seller seller ON seller.organiser_id = event.organiser_id
-      LEFT JOIN account ON account.id = event.organiser_id
-     WHERE show.id = p_show;
+      LEFT JOIN account_profile AS account ON account.id = event.organiser_id
+     WHERE event.show_id = p_show;
 
     INSERT INTO invoice_count AS counted (organiser_id) VALUES (v_seller.organiser_id)
         ON CONFLICT (organiser_id) DO UPDATE SET last_number = counted.last_number
         RETURNING last_number INTO v_last;
     FOR v_paper IN
         SELECT 0 AS refund_id, v_payment.amount_minor, v_payment.fee_minor, v_payment.tax_minor,
-               ARRAY(SELECT unnest(seats) FROM booking WHERE show_id = p_show AND number = p_number
+               ARRAY(SELECT unnest(seats) FROM payable_booking WHERE show_id = p_show AND number = p_number
                       UNION
-                     SELECT unnest(seats) FROM refund
+                     SELECT unnest(seats) FROM decided_refund
                       WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
                       ORDER BY 1) AS seats
          UNION ALL
         SELECT id, amount_minor, fee_minor, tax_minor, seats
-          FROM refund
+          FROM decided_refund
          WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
            AND state = 'done' AND amount_minor > 0
          ORDER BY refund_id

@@ -2,7 +2,7 @@
 --
 -- Lengths and ranges repeat those of the forms in Python: the form rejects first, the table is the guarantee.
 
--- owner: catalogue
+-- owner: organisers
 CREATE TABLE city (
     id         bigint           GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     slug       text             NOT NULL,
@@ -19,7 +19,7 @@ CREATE TABLE city (
     CONSTRAINT a_city_is_on_earth CHECK (lat BETWEEN -90 AND 90 AND lon BETWEEN -180 AND 180)
 );
 
--- owner: catalogue
+-- owner: organisers
 CREATE TABLE venue (
     id           bigint           GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     city_id      bigint           NOT NULL REFERENCES city,
@@ -38,7 +38,7 @@ CREATE TABLE venue (
 CREATE INDEX venues_of_a_city ON venue (city_id);
 
 -- A layout is identified by its content: halls and shows with the same seats share one row.
--- owner: layouts
+-- owner: catalogue
 CREATE TABLE layout (
     hash       text        PRIMARY KEY,
     name       text        NOT NULL,
@@ -49,14 +49,14 @@ CREATE TABLE layout (
 );
 
 -- Which organisers have imported a layout: they see these, and those of shared halls.
--- owner: layouts
+-- owner: organisers
 CREATE TABLE layout_organiser (
     hash         text   NOT NULL REFERENCES layout,
     organiser_id bigint NOT NULL,
     PRIMARY KEY (hash, organiser_id)
 );
 
--- owner: catalogue
+-- owner: organisers
 CREATE TABLE hall (
     id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     venue_id    bigint      NOT NULL REFERENCES venue,
@@ -67,7 +67,7 @@ CREATE TABLE hall (
     CONSTRAINT no_two_halls_of_a_venue_share_a_name UNIQUE (venue_id, name)
 );
 
--- owner: catalogue
+-- owner: organisers
 CREATE TABLE event (
     id            bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     organiser_id  bigint      NOT NULL,
@@ -94,7 +94,7 @@ CREATE TABLE event (
 CREATE INDEX events_of_an_organiser ON event (organiser_id);
 CREATE INDEX featured_events ON event (id) WHERE featured;
 
--- owner: catalogue
+-- owner: organisers
 CREATE TABLE show (
     id              bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     event_id        bigint      NOT NULL REFERENCES event,
@@ -126,7 +126,7 @@ CREATE INDEX shows_of_an_event ON show (event_id, starts_at);
 CREATE INDEX shows_of_a_hall ON show (hall_id, starts_at);
 
 -- A show that was moved to another time. Ticket holders are notified of these changes and of no others.
--- owner: catalogue
+-- owner: organisers
 CREATE TABLE show_time_change (
     show_id       bigint      NOT NULL,
     revision      bigint      NOT NULL,                  -- the revision that moved it

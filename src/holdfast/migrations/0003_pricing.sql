@@ -3,7 +3,7 @@
 -- A price is all-in: the first price a buyer sees is what they pay. Base, fee and tax follow from it and from
 -- the terms; they are computed in Python and stored nowhere, so they cannot contradict each other.
 
--- owner: pricing
+-- owner: organisers
 CREATE TABLE price (
     show_id     bigint NOT NULL REFERENCES show,
     category    text   NOT NULL,
@@ -14,7 +14,7 @@ CREATE TABLE price (
 
 -- One row per revision of a show, inserted in the transaction that makes the revision and never changed:
 -- whoever held a seat under a revision keeps its terms.
--- owner: pricing
+-- owner: organisers
 CREATE TABLE show_terms (
     show_id        bigint NOT NULL REFERENCES show,
     revision       bigint NOT NULL,
@@ -33,7 +33,7 @@ CREATE TABLE show_terms (
 
 -- The current price rules of a show. Rules never price a hold: a job evaluates them and changes `price`,
 -- revision, terms and audit rows in one transaction, so that a price is always one number for everybody.
--- owner: pricing
+-- owner: organisers
 CREATE TABLE price_plan (
     show_id bigint      PRIMARY KEY REFERENCES show,
     rules   jsonb       NOT NULL,
@@ -44,7 +44,7 @@ CREATE TABLE price_plan (
 CREATE INDEX price_plans_due ON price_plan (due_at);
 
 -- Every version of a show's price rules and who set it. Rules of NULL: they were removed.
--- owner: pricing
+-- owner: organisers
 CREATE TABLE price_rules_history (
     show_id  bigint      NOT NULL REFERENCES show,
     id       bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -55,7 +55,7 @@ CREATE TABLE price_rules_history (
 );
 
 -- Every change of a price; rows are never changed.
--- owner: pricing
+-- owner: organisers
 CREATE TABLE price_change (
     show_id     bigint      NOT NULL REFERENCES show,
     revision    bigint      NOT NULL,                    -- the first revision with this price

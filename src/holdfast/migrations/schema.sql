@@ -349,6 +349,7 @@ CREATE VIEW payable_booking AS
     amount_minor,
     currency,
     note,
+    counts,
     opened_at,
     expires_at,
     confirmed_at,
@@ -462,6 +463,15 @@ CREATE FUNCTION booking_rows(p_show bigint[], p_number bigint[], p_outcome text[
         AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
               note, left_ms, currency, seats, prices, amount, revision)
      WHERE outcome IN ('held', 'confirmed');
+$$;
+
+CREATE FUNCTION bookings_with_seats(p_show bigint) RETURNS SETOF payable_booking
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT *
+      FROM payable_booking
+     WHERE show_id = p_show
+       AND number = ANY (ARRAY(SELECT DISTINCT number FROM taken_seat WHERE show_id = p_show));
 $$;
 
 CREATE FUNCTION cancel_holds(p_show bigint[], p_number bigint[], p_fence bigint[], p_from booking_state, p_actor bigint) RETURNS SETOF booking
@@ -1313,12 +1323,12 @@ CREATE FUNCTION issue_invoices(p_show bigint, p_number bigint) RETURNS SETOF inv
 DECLARE
     v_seller  record;
     v_last    bigint;
-    v_payment payment;
+    v_payment payment_for_refund;
     v_paper   record;
 BEGIN
     SELECT payment.* INTO v_payment
-      FROM payment
-      JOIN booking USING (show_id, number)
+      FROM payment_for_refund AS payment
+      JOIN payable_booking AS booking USING (show_id, number)
      WHERE show_id = p_show AND number = p_number AND step = 'paid' AND confirmed_at IS NOT NULL
      ORDER BY attempt DESC
      LIMIT 1;
@@ -1328,25 +1338,24 @@ BEGIN
     SELECT event.organiser_id, coalesce(seller.name, account.name, 'The organiser') AS name,
            coalesce(seller.address, '') AS address, coalesce(seller.tax_number, '') AS tax_number
       INTO STRICT v_seller
-      FROM show
-      JOIN event ON event.id = show.event_id
+      FROM show_organiser AS event
       LEFT JOIN invoice_seller seller ON seller.organiser_id = event.organiser_id
-      LEFT JOIN account ON account.id = event.organiser_id
-     WHERE show.id = p_show;
+      LEFT JOIN account_profile AS account ON account.id = event.organiser_id
+     WHERE event.show_id = p_show;
 
     INSERT INTO invoice_count AS counted (organiser_id) VALUES (v_seller.organiser_id)
         ON CONFLICT (organiser_id) DO UPDATE SET last_number = counted.last_number
         RETURNING last_number INTO v_last;
     FOR v_paper IN
         SELECT 0 AS refund_id, v_payment.amount_minor, v_payment.fee_minor, v_payment.tax_minor,
-               ARRAY(SELECT unnest(seats) FROM booking WHERE show_id = p_show AND number = p_number
+               ARRAY(SELECT unnest(seats) FROM payable_booking WHERE show_id = p_show AND number = p_number
                       UNION
-                     SELECT unnest(seats) FROM refund
+                     SELECT unnest(seats) FROM decided_refund
                       WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
                       ORDER BY 1) AS seats
          UNION ALL
         SELECT id, amount_minor, fee_minor, tax_minor, seats
-          FROM refund
+          FROM decided_refund
          WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
            AND state = 'done' AND amount_minor > 0
          ORDER BY refund_id
@@ -1875,6 +1884,12 @@ CREATE FUNCTION release_seats(p_show bigint[], p_number bigint[]) RETURNS void
        AND taken_seat.number = gone.number;
 $$;
 
+CREATE FUNCTION rename_block(p_show bigint, p_number bigint, p_name text) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE booking SET note = p_name WHERE show_id = p_show AND number = p_number AND state = 'blocked';
+$$;
+
 CREATE FUNCTION rename_fact_log() RETURNS void
     LANGUAGE sql
     AS $$
@@ -1987,6 +2002,15 @@ CREATE FUNCTION sale_verdict(p_sale sale, p_revision bigint, p_amount bigint, p_
                 WHEN p_by_ledger AND NOT (p_sale).map_stale THEN 'unmarked'
                 WHEN p_amount = 0 THEN 'confirmed'
                 ELSE 'held' END;
+$$;
+
+CREATE FUNCTION set_block_release(p_show bigint, p_number bigint, p_release_at timestamp with time zone, p_hours_before integer) RETURNS void
+    LANGUAGE sql
+    AS $$
+    INSERT INTO seat_block (show_id, number, release_at, hours_before)
+         VALUES (p_show, p_number, p_release_at, p_hours_before)
+    ON CONFLICT (show_id, number) DO UPDATE
+            SET release_at = excluded.release_at, hours_before = excluded.hours_before;
 $$;
 
 CREATE FUNCTION settle_refund(p_show bigint, p_number bigint, p_attempt integer, p_id integer, p_state refund_state, p_reference text, p_reason text, p_note text) RETURNS SETOF refund_detail
@@ -2189,6 +2213,12 @@ BEGIN
        AND voided_at IS NULL AND used_at IS NULL;
 END $$;
 
+CREATE FUNCTION withdraw_block(p_show bigint, p_number bigint) RETURNS void
+    LANGUAGE sql
+    AS $$
+    INSERT INTO seat_block (show_id, number, withdrawn) VALUES (p_show, p_number, true);
+$$;
+
 CREATE TABLE account (
     id bigint NOT NULL,
     email text NOT NULL,
@@ -2217,6 +2247,33 @@ ALTER TABLE account ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE VIEW account_profile AS
+ SELECT id,
+    email,
+    name,
+    role,
+    locale,
+    contact_email,
+    COALESCE(contact_email,
+        CASE
+            WHEN (email !~~ '%@guest.invalid'::text) THEN email
+            ELSE NULL::text
+        END) AS reached_at
+   FROM account;
+
+CREATE VIEW booking_for_fact AS
+ SELECT show_id,
+    number,
+    owner_id,
+    seats,
+    prices_minor,
+    amount_minor,
+    currency,
+    note,
+    expires_at,
+    (NOT counts) AS is_block
+   FROM booking;
+
 CREATE TABLE booking_move (
     show_id bigint NOT NULL,
     number bigint NOT NULL,
@@ -2228,6 +2285,15 @@ CREATE TABLE booking_move (
     at timestamp with time zone DEFAULT now() NOT NULL
 );
 
+CREATE VIEW booking_history AS
+ SELECT show_id,
+    number,
+    move,
+    state,
+    actor_id,
+    at
+   FROM booking_move;
+
 ALTER TABLE booking_move ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME booking_move_id_seq
     START WITH 1
@@ -2236,6 +2302,11 @@ ALTER TABLE booking_move ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE VIEW cancelled_sale AS
+ SELECT show_id
+   FROM sale
+  WHERE cancelled;
 
 CREATE TABLE card_count (
     show_id bigint NOT NULL,
@@ -2331,6 +2402,19 @@ CREATE TABLE consumer_group (
     moved_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
+CREATE VIEW decided_refund AS
+ SELECT show_id,
+    number,
+    attempt,
+    id,
+    seats,
+    amount_minor,
+    fee_minor,
+    tax_minor,
+    state,
+    (settled_note IS NOT NULL) AS is_settled_by_hand
+   FROM refund;
+
 CREATE TABLE event (
     id bigint NOT NULL,
     organiser_id bigint NOT NULL,
@@ -2361,6 +2445,13 @@ ALTER TABLE event ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE VIEW event_summary AS
+ SELECT id AS event_id,
+    organiser_id,
+    kind,
+    title
+   FROM event;
 
 CREATE TABLE fact_log (
     is_only boolean DEFAULT true NOT NULL,
@@ -2399,6 +2490,16 @@ CREATE TABLE gate_pass_show (
     show_id bigint NOT NULL,
     pass_id bigint NOT NULL
 );
+
+CREATE VIEW gate_scan AS
+ SELECT show_id,
+    gate,
+    verdict,
+    scanned_at
+   FROM check_in scan
+  WHERE ((verdict = ANY (ARRAY['admitted'::text, 'left'::text])) AND (NOT (EXISTS ( SELECT
+           FROM check_in undo
+          WHERE ((undo.show_id = scan.show_id) AND (undo.verdict = 'undone'::text) AND (undo.undoes = scan.id))))));
 
 CREATE TABLE gate_search (
     pass_id bigint NOT NULL,
@@ -2548,6 +2649,20 @@ CREATE TABLE listing_word (
     uses integer NOT NULL,
     keys text[] NOT NULL COLLATE pg_catalog."C"
 );
+
+CREATE TABLE show_time_change (
+    show_id bigint NOT NULL,
+    revision bigint NOT NULL,
+    starts_before timestamp with time zone NOT NULL,
+    starts_at timestamp with time zone NOT NULL
+);
+
+CREATE VIEW moved_show AS
+ SELECT show_id,
+    revision,
+    starts_before,
+    starts_at
+   FROM show_time_change;
 
 CREATE TABLE notice (
     id bigint NOT NULL,
@@ -2759,6 +2874,35 @@ CREATE TABLE seat_block (
     CONSTRAINT hours_before_have_a_time CHECK (((hours_before IS NULL) OR (release_at IS NOT NULL)))
 );
 
+CREATE VIEW seat_block_detail AS
+ SELECT booking.show_id,
+    booking.number,
+    booking.owner_id,
+    booking.claim_id,
+    booking.seats,
+    booking.note AS name,
+    booking.opened_at AS made_at,
+    more.release_at,
+    more.hours_before,
+    COALESCE(more.withdrawn, false) AS withdrawn
+   FROM (booking
+     LEFT JOIN seat_block more ON (((more.show_id = booking.show_id) AND (more.number = booking.number))))
+  WHERE (booking.state = 'blocked'::booking_state);
+
+CREATE TABLE taken_seat (
+    show_id bigint NOT NULL,
+    seat integer NOT NULL,
+    number bigint NOT NULL
+);
+
+CREATE VIEW seat_holder AS
+ SELECT taken_seat.show_id,
+    taken_seat.seat,
+    taken_seat.number
+   FROM (taken_seat
+     JOIN booking USING (show_id, number))
+  WHERE (booking.state <> 'blocked'::booking_state);
+
 CREATE TABLE session (
     id bigint NOT NULL,
     account_id bigint NOT NULL,
@@ -2894,12 +3038,12 @@ ALTER TABLE show ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
-CREATE TABLE show_time_change (
-    show_id bigint NOT NULL,
-    revision bigint NOT NULL,
-    starts_before timestamp with time zone NOT NULL,
-    starts_at timestamp with time zone NOT NULL
-);
+CREATE VIEW show_organiser AS
+ SELECT show.id AS show_id,
+    show.event_id,
+    event.organiser_id
+   FROM (show
+     JOIN event ON ((event.id = show.event_id)));
 
 CREATE TABLE signing_key (
     id bigint NOT NULL,
@@ -2923,12 +3067,6 @@ CREATE TABLE stored_message (
     stored_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
-CREATE TABLE taken_seat (
-    show_id bigint NOT NULL,
-    seat integer NOT NULL,
-    number bigint NOT NULL
-);
-
 CREATE VIEW ticket_for_refund AS
  SELECT show_id,
     number,
@@ -2938,6 +3076,25 @@ CREATE VIEW ticket_for_refund AS
     owner_id,
     owner_email
    FROM ticket;
+
+CREATE TABLE ticket_transfer (
+    show_id bigint NOT NULL,
+    serial bigint NOT NULL,
+    edition integer NOT NULL,
+    from_id bigint NOT NULL,
+    to_id bigint,
+    email text NOT NULL,
+    taken_back boolean DEFAULT false NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE VIEW ticket_handover AS
+ SELECT show_id,
+    serial,
+    edition,
+    from_id,
+    email
+   FROM ticket_transfer;
 
 CREATE TABLE ticket_key (
     id smallint NOT NULL,
@@ -2951,17 +3108,6 @@ CREATE TABLE ticket_resend (
     show_id bigint NOT NULL,
     number bigint NOT NULL,
     at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
-);
-
-CREATE TABLE ticket_transfer (
-    show_id bigint NOT NULL,
-    serial bigint NOT NULL,
-    edition integer NOT NULL,
-    from_id bigint NOT NULL,
-    to_id bigint,
-    email text NOT NULL,
-    taken_back boolean DEFAULT false NOT NULL,
-    at timestamp with time zone DEFAULT now() NOT NULL
 );
 
 ALTER TABLE venue ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (

@@ -10,16 +10,16 @@
      FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::int[],
                  $8::bigint[], $9::bigint[], $10::text[]) WITH ORDINALITY
           AS a (fact_id, kind, channel, account_id, email, serial, edition, show_id, number, body, place)
-     LEFT JOIN ticket_transfer AS transfer
+     LEFT JOIN ticket_handover AS transfer
             ON a.account_id IS NULL AND transfer.show_id = a.show_id AND transfer.serial = a.serial
            AND transfer.edition = a.edition
     CROSS JOIN LATERAL (SELECT coalesce(a.email, transfer.email) AS email) AS waiting
-     LEFT JOIN account
-            ON account.id = coalesce(a.account_id, (SELECT id FROM account WHERE email = waiting.email))
+     LEFT JOIN account_profile AS account
+            ON account.id = coalesce(a.account_id,
+                                     (SELECT id FROM account_profile WHERE email = waiting.email))
     CROSS JOIN LATERAL (
-              SELECT coalesce(account.contact_email,
-                              CASE WHEN account.email NOT LIKE '%@guest.invalid' THEN account.email END,
-                              CASE WHEN account.id IS NULL THEN waiting.email END) AS address
+              SELECT coalesce(account.reached_at, CASE WHEN account.id IS NULL THEN waiting.email END)
+                  AS address
           ) AS reached
     WHERE reached.address IS NOT NULL
       AND (a.channel = 'mail' OR account.id IS NOT NULL)
@@ -28,7 +28,7 @@ ON CONFLICT DO NOTHING;
 
 -- name: move_of_show
 -- No row: the change was not of its time.
-SELECT starts_before, starts_at FROM show_time_change WHERE show_id = $1 AND revision = $2;
+SELECT starts_before, starts_at FROM moved_show WHERE show_id = $1 AND revision = $2;
 
 -- name: people_of_show
 -- A page of the show's tickets and whose they are; no row: there are no more. Who gave theirs back after $4,
@@ -45,9 +45,9 @@ ORDER BY serial
 -- just done. Who was warned before is not again; who would read it too late is not either, nor is a guest who
 -- has not said where they are reached.
   SELECT booking.show_id, booking.number, booking.owner_id
-    FROM booking JOIN account ON account.id = booking.owner_id
+    FROM payable_booking AS booking JOIN account_profile AS account ON account.id = booking.owner_id
    WHERE booking.state = 'held' AND booking.counts
-     AND (account.contact_email IS NOT NULL OR account.email NOT LIKE '%@guest.invalid')
+     AND account.reached_at IS NOT NULL
      AND booking.expires_at > now() + least($1, 20) * interval '1 s'
      AND booking.expires_at <= now() + $1 * interval '1 s'
      AND booking.expires_at - booking.opened_at >= 2 * $1 * interval '1 s'
@@ -135,10 +135,9 @@ DELETE FROM notice
 -- name: sender_of_show
 -- The name and address an organiser has chosen; no row: none.
 SELECT organiser_sender.from_name, organiser_sender.reply_to
-  FROM show
-  JOIN event ON event.id = show.event_id
+  FROM show_organiser
   JOIN organiser_sender USING (organiser_id)
- WHERE show.id = $1;
+ WHERE show_organiser.show_id = $1;
 
 -- name: sender
 SELECT from_name, reply_to FROM organiser_sender WHERE organiser_id = $1;
@@ -150,6 +149,6 @@ ON CONFLICT (organiser_id) DO UPDATE SET from_name = excluded.from_name, reply_t
 -- name: giver_and_getter
 -- Of one change of hands: the addresses, as far as they are known.
 SELECT giver.name AS giver, transfer.email AS getter
-  FROM ticket_transfer AS transfer
-  LEFT JOIN account AS giver ON giver.id = transfer.from_id
+  FROM ticket_handover AS transfer
+  LEFT JOIN account_profile AS giver ON giver.id = transfer.from_id
  WHERE transfer.show_id = $1 AND transfer.serial = $2 AND transfer.edition = $3;

@@ -35,7 +35,6 @@ from holdfast.pricing import (
 )
 
 Q = Queries("holdfast.organisers", "price_rules")
-SHOP = Queries("holdfast.catalogue")
 SCHEDULE = Queries("holdfast.organisers", "shows")
 
 CHANGES_TOLD_MAX = 100
@@ -188,7 +187,7 @@ def _refuse_bad(rules: PriceRules, show: Any, counted: PricingSnapshot) -> None:
 
 
 async def _counted(tx: Transaction, show: Any, layout: Layout) -> PricingSnapshot:
-    terms = parse_terms(await tx.fetchrow(SHOP.terms, show["id"], show["revision"]))
+    terms = parse_terms(await tx.fetchrow(SCHEDULE.terms, show["id"], show["revision"]))
     by_letter = await seats_by_category(tx, show["id"], layout.category_of)
     names = [category.name for category in layout.categories]
     return PricingSnapshot(

@@ -95,3 +95,9 @@ RETURNING revision;
      AND ($5::bigint IS NULL OR card.show_id = $5)
 ORDER BY card.starts_at, card.show_id
    LIMIT $2 OFFSET $3;
+
+-- name: terms
+-- The terms of a show at a revision.
+SELECT fee_minor, fee_bp, tax_bp, refund_policy, card_seats_max
+  FROM show_terms
+ WHERE show_id = $1 AND revision = $2;

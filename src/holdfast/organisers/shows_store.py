@@ -35,7 +35,6 @@ from holdfast.organisers.show_forms import ManagedShow, NewShow, ShowChange, Sho
 from holdfast.organisers.store import build_from_row, fetch_page
 from holdfast.pricing import DEFAULT_TERMS, PricedByRules, PriceRules, Terms, list_floors
 
-SHOP = Queries("holdfast.catalogue")
 OFFICE = Queries("holdfast.organisers")
 Q = Queries("holdfast.organisers", "shows")
 NEW = 0  # the number of a show that has none yet
@@ -248,7 +247,7 @@ class ShowEditor:
         row = await tx.fetchrow(Q.show, show_id, self._organiser_id)
         if row is None:
             raise NoSuchShow(show_id=show_id)
-        terms = require_row(await tx.fetchrow(SHOP.terms, show_id, row["revision"]))
+        terms = require_row(await tx.fetchrow(Q.terms, show_id, row["revision"]))
         rule, policy = OrphanRule(row["orphan_rule"]), parse_refund_policy(terms)
         return ShowRow(**{**row, **terms, "orphan_rule": rule, "refund_policy": policy})
 

@@ -29,14 +29,14 @@ UPDATE fact_log SET settled_id = $1 WHERE settled_id < $1;
   SELECT facts.id, facts.show_id, facts.number, facts.kind, facts.body, facts.at,
          coalesce(facts.ends_at, booking.expires_at) AS ends_at,
          booking.owner_id, booking.seats, booking.prices_minor, booking.amount_minor, booking.currency,
-         booking.note, NOT booking.counts AS is_block
+         booking.note, booking.is_block
     FROM (SELECT *
             FROM outbox
            WHERE id > $1 AND id <= (SELECT settled_id FROM fact_log)
         ORDER BY id
            LIMIT $2) AS facts
     LEFT JOIN LATERAL (
-         SELECT * FROM booking WHERE booking.show_id = facts.show_id AND booking.number = facts.number
+         SELECT * FROM booking_for_fact AS b WHERE b.show_id = facts.show_id AND b.number = facts.number
          OFFSET 0) AS booking ON true
 ORDER BY facts.id;
 

@@ -5,10 +5,10 @@
           extract(epoch FROM clock_timestamp() - payment.asked_at)::float8 AS age_s
      FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::text[]) AS a (show_id, number, attempt, key)
      JOIN payment USING (show_id, number, attempt, key),
-          LATERAL (SELECT coalesce(sum(amount_minor) FILTER (WHERE state = 'done' AND settled_note IS NULL),
+          LATERAL (SELECT coalesce(sum(amount_minor) FILTER (WHERE state = 'done' AND NOT is_settled_by_hand),
                                    0)::bigint AS back_minor,
                           coalesce(sum(amount_minor) FILTER (WHERE state = 'asked'), 0)::bigint AS asked_minor
-                     FROM refund
+                     FROM decided_refund AS refund
                     WHERE refund.show_id = payment.show_id AND refund.number = payment.number
                       AND refund.attempt = payment.attempt) AS back
     WHERE payment.gateway = $1;

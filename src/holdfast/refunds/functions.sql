@@ -4,7 +4,7 @@
 -- Lock order as in bookings/functions.sql: sales (shared), bookings, payments, tickets, seats, counters.
 -- Admission locks the ticket too: a ticket is used or given back, never both.
 
-DROP VIEW IF EXISTS refund_detail CASCADE;
+DROP VIEW IF EXISTS refund_detail, decided_refund CASCADE;
 DROP TYPE IF EXISTS refund_ask CASCADE;
 
 -- A refund with what its worker must know of the payment.
@@ -12,6 +12,12 @@ CREATE VIEW refund_detail AS
 SELECT refund.*, payment.owner_id, payment.key, payment.gateway, payment.currency,
        payment.reference AS payment_reference
   FROM refund JOIN payment_for_refund AS payment USING (show_id, number, attempt);
+
+-- What reconciliation and invoices read of a refund.
+CREATE VIEW decided_refund AS
+SELECT show_id, number, attempt, id, seats, amount_minor, fee_minor, tax_minor, state,
+       settled_note IS NOT NULL AS is_settled_by_hand
+  FROM refund;
 
 -- How an amount is taken from what is left of a payment: each share gives its part, and to the last minor
 -- unit no more than it has. With p_keep_fee our fee is used last.

@@ -54,7 +54,7 @@ ORDER BY asked_at, attempt, id;
 
 -- name: attempts_of
   SELECT attempt, step::text AS step, amount_minor, currency, gateway, reason, asked_at, ended_at
-    FROM payment
+    FROM payment_detail
    WHERE show_id = $1 AND number = $2
 ORDER BY attempt;
 
@@ -82,28 +82,24 @@ SELECT now();
 -- name: shows_to_refund
 -- Cancelled shows in which somebody still has seats. What an organiser keeps back stays.
 SELECT show_id
-  FROM sale
- WHERE cancelled
-   AND EXISTS (SELECT 1 FROM taken_seat JOIN booking USING (show_id, number)
-                WHERE taken_seat.show_id = sale.show_id AND booking.state <> 'blocked')
+  FROM cancelled_sale AS sale
+ WHERE EXISTS (SELECT 1 FROM seat_holder WHERE seat_holder.show_id = sale.show_id)
  LIMIT $1;
 
 -- name: bookings_left
 -- Of a cancelled show: the next ones to be let go or refunded.
   SELECT *
-    FROM booking
-   WHERE show_id = $1
-     AND number = ANY (ARRAY(SELECT DISTINCT number FROM taken_seat WHERE show_id = $1))
-     AND state IN ('held', 'confirmed')
+    FROM bookings_with_seats($1)
+   WHERE state IN ('held', 'confirmed')
 ORDER BY number
    LIMIT $2;
 
 -- name: payments_left
 -- Of a cancelled show: those that nobody has called off yet.
-  SELECT payment.number, payment.attempt
-    FROM payment JOIN booking USING (show_id, number)
-   WHERE payment.show_id = $1 AND booking.state = 'paying' AND payment.step IN ('charge', 'look_up')
-ORDER BY payment.number
+  SELECT number, attempt
+    FROM payment_detail
+   WHERE show_id = $1 AND booking_state = 'paying' AND step IN ('charge', 'look_up')
+ORDER BY number
    LIMIT $2;
 
 -- name: let_holds_go
@@ -111,9 +107,8 @@ SELECT show_id, number, owner_id, claim_id, seats FROM cancel_holds($1, $2, $3, 
 
 -- name: cancellation
 -- A rule has no actor: what was refunded without one was refunded because the show was cancelled.
-SELECT (SELECT count(*) FROM booking_move
+SELECT (SELECT count(*) FROM booking_history
          WHERE show_id = $1 AND move = 'refund' AND actor_id IS NULL) AS given_up,
        (SELECT count(*) FROM refund WHERE show_id = $1 AND why = 'show' AND state = 'asked') AS asked,
        (SELECT count(*) FROM refund WHERE show_id = $1 AND why = 'show' AND state = 'by_hand') AS by_hand,
-       (SELECT count(DISTINCT number) FROM taken_seat JOIN booking USING (show_id, number)
-         WHERE show_id = $1 AND booking.state <> 'blocked') AS left_over;
+       (SELECT count(DISTINCT number) FROM seat_holder WHERE show_id = $1) AS left_over;

@@ -3,7 +3,7 @@
 -- name: revisions
 -- Of these bookings; one that is not there: NULL.
 SELECT show_id, number,
-       (SELECT revision FROM booking
+       (SELECT revision FROM payable_booking AS booking
          WHERE booking.show_id = asked.show_id AND booking.number = asked.number) AS revision
   FROM unnest($1::bigint[], $2::bigint[]) AS asked (show_id, number);
 
@@ -55,7 +55,7 @@ SELECT DISTINCT ON (show_id, number, attempt, refund)
 LOCK TABLE report_seat, report_stage, report_refund IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: shows_sold
-SELECT DISTINCT show_id FROM booking ORDER BY show_id;
+SELECT DISTINCT show_id FROM payable_booking ORDER BY show_id;
 
 -- name: forget_seats
 DELETE FROM report_seat WHERE show_id = $1;
@@ -73,13 +73,13 @@ DELETE FROM report_refund WHERE show_id = $1;
          CASE WHEN booking.state = 'confirmed' THEN kept.price ELSE NULL END AS price_minor,
          ticket.issued_at AS sold_at,
          CASE WHEN kept.price IS NULL THEN ticket.voided_at ELSE given.at END AS returned_at
-    FROM ticket
-    JOIN booking USING (show_id, number)
+    FROM issued_ticket AS ticket
+    JOIN payable_booking AS booking USING (show_id, number)
     LEFT JOIN LATERAL (
          SELECT price FROM unnest(booking.seats, booking.prices_minor) AS a (seat, price)
           WHERE a.seat = ticket.seat) AS kept ON true
     LEFT JOIN LATERAL (
-         SELECT min(at) AS at FROM booking_move AS move
+         SELECT min(at) AS at FROM booking_history AS move
           WHERE move.show_id = ticket.show_id AND move.number = ticket.number
             AND move.state = 'refunded') AS given ON true
    WHERE ticket.show_id = $1
@@ -88,19 +88,17 @@ ORDER BY ticket.number, ticket.seat;
 -- name: rebuild_stages
 INSERT INTO report_stage (show_id, number, stage, at)
 SELECT move.show_id, move.number, move.state, min(move.at)
-  FROM booking_move AS move
-  JOIN booking USING (show_id, number)
+  FROM booking_history AS move
+  JOIN payable_booking AS booking USING (show_id, number)
  WHERE move.show_id = $1 AND booking.counts
  GROUP BY move.show_id, move.number, move.state;
 
 -- name: rebuild_refunds
 -- Facts up to now say what the ledger says; the next ones are newer than any of them.
 INSERT INTO report_refund (show_id, number, attempt, refund, amount_minor, currency, state, fact_id)
-SELECT refund.show_id, refund.number, refund.attempt, refund.id, refund.amount_minor, payment.currency,
-       refund.state, 0
-  FROM refund
-  JOIN payment USING (show_id, number, attempt)
- WHERE refund.show_id = $1 AND refund.amount_minor > 0;
+SELECT show_id, number, attempt, id, amount_minor, currency, state, 0
+  FROM refund_detail
+ WHERE show_id = $1 AND amount_minor > 0;
 
 -- name: funnel
 SELECT count(DISTINCT number) AS held,
@@ -153,30 +151,30 @@ ORDER BY 1
   SELECT gate, date_trunc('minute', scanned_at) AS begins_at,
          count(*) FILTER (WHERE verdict = 'admitted')::int AS came_in,
          count(*) FILTER (WHERE verdict = 'left')::int AS went_out
-    FROM check_in AS scan
-   WHERE show_id = $1 AND verdict IN ('admitted', 'left')
-     AND NOT EXISTS (SELECT FROM check_in AS undo
-                      WHERE undo.show_id = $1 AND undo.verdict = 'undone' AND undo.undoes = scan.id)
+    FROM gate_scan
+   WHERE show_id = $1
 GROUP BY 1, 2
 ORDER BY 2, 1
    LIMIT $2;
 
 -- name: event
 -- Another organiser's: no row.
-SELECT id, title FROM event WHERE id = $1 AND ($2::bigint IS NULL OR organiser_id = $2);
+SELECT event_id AS id, title
+  FROM event_summary
+ WHERE event_id = $1 AND ($2::bigint IS NULL OR organiser_id = $2);
 
 -- name: shows_of_event
-  SELECT show.id AS show_id, show.starts_at, show.currency,
+  SELECT show.show_id, show.starts_at, show.currency,
          coalesce(sums.sold, 0) AS seats_sold, coalesce(sums.returned, 0) AS seats_returned,
          coalesce(sums.amount, 0)::bigint AS amount_minor
-    FROM show
+    FROM show_detail AS show
     LEFT JOIN LATERAL (
          SELECT count(*) FILTER (WHERE returned_at IS NULL) AS sold,
                 count(*) FILTER (WHERE returned_at IS NOT NULL) AS returned,
                 sum(price_minor) AS amount
-           FROM report_seat WHERE report_seat.show_id = show.id) AS sums ON true
+           FROM report_seat WHERE report_seat.show_id = show.show_id) AS sums ON true
    WHERE show.event_id = $1
-ORDER BY show.starts_at, show.id;
+ORDER BY show.starts_at, show.show_id;
 
 -- name: seats_after
 -- A page of everything that was sold, in the order of the key.

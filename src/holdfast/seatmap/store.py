@@ -3,19 +3,25 @@
 import asyncio
 from collections.abc import Iterable
 
-from holdfast.bookings import VERSIONS_AN_EPOCH, Bookings, BookingState, LiveBooking, letters, live_booking
+from holdfast.bookings import (
+    VERSIONS_AN_EPOCH,
+    Bookings,
+    BookingState,
+    LiveBooking,
+    bookings_on_map,
+    letters,
+    lock_sale_for_rebuild,
+    raise_epoch,
+)
 from holdfast.catalogue import Catalogue, NoSuchShow
 from holdfast.claim import Blueprint, Claims, PoolMap
 from holdfast.engines.cache import Cache
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
-from holdfast.engines.sql import Queries
 from holdfast.layouts import Layout, Prefer
 from holdfast.seatmap.packing import packed_plan
 from holdfast.seatmap.snapshot import Snapshot
-
-Q = Queries("holdfast.bookings")
 
 LEDGER_FRESH_S = 1.0  # while Redis is away the ledger is asked for a map at most this often
 MAPS_MAX = 4096  # shows whose last map is kept; the one that has not changed for longest goes first
@@ -123,23 +129,22 @@ class SeatMap:
     async def _rebuild(self, show_id: int) -> int:
         """Lock the sale against holds being opened, raise the epoch, read, publish, unlock."""
         async with self._rebuilding, self._postgres.transaction() as tx:
-            sale = await tx.fetchrow(Q.lock_sale, show_id)
+            sale = await lock_sale_for_rebuild(tx, show_id)
             if sale is None:
                 raise NoSuchShow(show=show_id)
             # Not older than the sale: it may have grown, and the map needs a letter for every seat.
-            show = await self._catalogue.show_at(show_id, sale["revision"])
+            show = await self._catalogue.show_at(show_id, sale.revision)
             epoch, is_ours = await self._claims.epoch(show_id)
-            if is_ours and epoch == sale["epoch"] and not sale["map_stale"]:
+            if is_ours and epoch == sale.epoch and not sale.map_stale:
                 return epoch  # somebody else was faster
-            epoch = max(epoch, int(sale["epoch"])) + 1
-            live = [live_booking(row) for row in await tx.fetch(Q.live_bookings, show_id)]
-            await tx.execute(Q.raise_epoch, show_id, epoch)
-            shut = sale["cancelled"]
+            epoch = max(epoch, sale.epoch) + 1
+            live = await bookings_on_map(tx, show_id)
+            await raise_epoch(tx, show_id, epoch)
             blueprint = Blueprint(
                 epoch=epoch,
                 units=letters(show.layout.seat_count, live),
-                opens_in_ms=sale["opens_in_ms"],
-                closes_in_ms=0 if shut else sale["closes_in_ms"],
+                opens_in_ms=sale.opens_in_ms,
+                closes_in_ms=0 if sale.cancelled else sale.closes_in_ms,
                 claims=[(str(b.claim), _end(b)) for b in live if _is_claim(b)],
                 owners=_owners(live),
                 fields=self._fields(show.layout),

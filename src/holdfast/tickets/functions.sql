@@ -4,7 +4,7 @@
 -- Admission, refund and transfer take the lock of the ticket's row first; whichever commits first wins, and
 -- the others see what it did. Several tickets are locked in the order of (show_id, number, seat).
 
-DROP VIEW IF EXISTS issued_ticket, ticket_for_refund CASCADE;
+DROP VIEW IF EXISTS issued_ticket, ticket_for_refund, ticket_handover CASCADE;
 
 -- A ticket with its buyer and the way it is checked.
 CREATE VIEW issued_ticket AS
@@ -19,6 +19,10 @@ SELECT ticket.show_id, ticket.number, ticket.seat, ticket.serial, ticket.edition
 -- What a refund must know of a ticket.
 CREATE VIEW ticket_for_refund AS
 SELECT show_id, number, seat, voided_at, used_at, owner_id, owner_email FROM ticket;
+
+-- A transfer, for the messages to both sides.
+CREATE VIEW ticket_handover AS
+SELECT show_id, serial, edition, from_id, email FROM ticket_transfer;
 
 -- One ticket per seat, in the transaction that confirms the booking.
 CREATE OR REPLACE FUNCTION issue_tickets(p_show bigint[], p_number bigint[], p_seat int[]) RETURNS void

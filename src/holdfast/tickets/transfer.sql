@@ -4,10 +4,10 @@
 SELECT serial FROM ticket WHERE show_id = $1 AND serial = $2 FOR UPDATE;
 
 -- name: account_at
-SELECT id FROM account WHERE email = $1;
+SELECT id FROM account_profile WHERE email = $1;
 
 -- name: show_is_over
-SELECT ends_at <= now() FROM show WHERE id = $1;
+SELECT ends_at <= now() FROM show_detail WHERE show_id = $1;
 
 -- name: last_giver
 -- Who gave it away the last time; nobody when that was taken back.

@@ -8,7 +8,7 @@
 RETURNING *;
 
 -- name: lock_organiser
-SELECT id FROM account WHERE id = $1 FOR NO KEY UPDATE;
+SELECT id FROM account_profile WHERE id = $1 FOR NO KEY UPDATE;
 
 -- name: endpoints
 -- Of an organiser, or of all (NULL); the newest first.
@@ -51,9 +51,8 @@ SELECT asked.place, endpoint.id
        WITH ORDINALITY AS asked (kind, show_id, event_id, account_id, place)
   JOIN webhook_endpoint AS endpoint ON endpoint.organiser_id = coalesce(
            asked.account_id,
-           (SELECT event.organiser_id FROM event WHERE event.id = asked.event_id),
-           (SELECT event.organiser_id FROM show JOIN event ON event.id = show.event_id
-             WHERE show.id = asked.show_id))
+           (SELECT organiser_id FROM event_summary WHERE event_summary.event_id = asked.event_id),
+           (SELECT organiser_id FROM show_organiser WHERE show_organiser.show_id = asked.show_id))
  WHERE endpoint.kinds = '{}' OR asked.kind = ANY (endpoint.kinds);
 
 -- name: add_deliveries
