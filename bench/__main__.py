@@ -15,14 +15,14 @@ from rich.table import Table
 from bench.browse import browse_figures
 from bench.facts import fact_figures
 from bench.figure import Figure
-from bench.in_ledger import ledger_figures
-from bench.in_redis import claim_figures
-from bench.letters import letter_figures
+from bench.http_holds import web_figures
+from bench.mail import letter_figures
 from bench.maps import map_figures
-from bench.over_http import web_figures
 from bench.pages import page_figures
 from bench.plot import plot
+from bench.postgres_batches import ledger_figures
 from bench.purchases import purchase_figures
+from bench.redis_claims import claim_figures
 from bench.search import search_figures
 from bench.viewers import viewer_figures
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import httpx2
 
+from bench.environment import Q, Stage, shows, stage, tokens, workers
 from bench.figure import Figure
-from bench.front import Browse, Edge, browse, edge
 from bench.load import Load, Run, run
-from bench.stage import Q, Stage, shows, stage, tokens, workers
+from bench.nginx import Browse, Edge, browse, edge
 from holdfast.engines.postgres import require_row
 from tests.support.shows import API, a_layout
 from tests.support.watched_show import audience

@@ -61,7 +61,15 @@ async def run(url: str, tokens: Path, load: Load) -> Run:
             *words,
         ]
     else:
-        command = [sys.executable, "-m", "bench.crowd", url, str(load.connections), str(load.seconds), *words]
+        command = [
+            sys.executable,
+            "-m",
+            "bench.hold_load",
+            url,
+            str(load.connections),
+            str(load.seconds),
+            *words,
+        ]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     output, _ = await process.communicate()
     assert process.returncode == 0, f"{command[0]} failed"

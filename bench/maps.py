@@ -13,8 +13,8 @@ from typing import Any
 
 from playwright.async_api import Browser, CDPSession, Page
 
+from bench.environment import Stage, shows, stage, workers
 from bench.figure import Figure
-from bench.stage import Stage, shows, stage, workers
 from holdfast.demo.stadium import stadium
 from holdfast.layouts import Layout
 from tests.support.wait import until

@@ -16,10 +16,10 @@ from typing import Any
 import httpx2
 from playwright.async_api import Browser
 
+from bench.environment import Stage, stage, tokens, workers
 from bench.figure import Figure
-from bench.front import Browse, browse
 from bench.load import Load, run
-from bench.stage import Stage, stage, tokens, workers
+from bench.nginx import Browse, browse
 from holdfast.demo.seed import populate
 from tests.support.shows import API
 from tools.browser import PHONE, chromium

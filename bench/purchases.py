@@ -12,10 +12,10 @@ from typing import Any
 
 import httpx2
 
+from bench.environment import START_WITHIN_S, Q, Stage, free_port, shows, stage, tokens, workers
 from bench.figure import Figure
 from bench.load import Load, run
 from bench.plot import plot_sold_out
-from bench.stage import START_WITHIN_S, Q, Stage, free_port, shows, stage, tokens, workers
 from holdfast.bookings import Opened, Opening
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.gateways.sandbox import api_key
@@ -83,7 +83,15 @@ async def bought_from(
     words = [str(people), str(first), str(hall.get("shows", SHOWS_A_RUN))]
     words += [str(hall.get("pairs", 100)), str(hall.get("pairs_a_row", 5))]
     connections = hall.get("connections", CONNECTIONS)
-    command = (sys.executable, "-m", "bench.buyers", url, str(connections), str(seconds), str(purchases))
+    command = (
+        sys.executable,
+        "-m",
+        "bench.purchase_load",
+        url,
+        str(connections),
+        str(seconds),
+        str(purchases),
+    )
     process = await asyncio.create_subprocess_exec(*command, *words, stdout=asyncio.subprocess.PIPE)
     output, _ = await process.communicate()
     assert process.returncode == 0, "the buyers failed"

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.environment import Stage, shows, stage, workers
 from bench.figure import Figure
-from bench.stage import Stage, shows, stage, workers
 from tests.support.shows import a_layout
 from tests.support.watched_show import at, audience, changing, cpu_s, latencies_ms, memory_kb
 

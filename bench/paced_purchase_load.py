@@ -1,6 +1,6 @@
 """Purchases at a fixed rate, whatever becomes of them: a seat is held, then paid for.
 
-python -m bench.letters_load URL RATE TOKENS SHOW SEATS
+python -m bench.paced_purchase_load URL RATE TOKENS SHOW SEATS
 TOKENS and SEATS are files, a token and a label a line. Prints one line of JSON. A hold is timed from when it
 was to begin, so that a wait for a connection is counted too.
 """

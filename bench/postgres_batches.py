@@ -8,8 +8,8 @@ from typing import Any
 
 import asyncpg
 
+from bench.environment import Q, shows, stage
 from bench.figure import Figure
-from bench.stage import Q, shows, stage
 from holdfast.bookings import Opened, Opening
 from tests.support.shows import a_layout
 

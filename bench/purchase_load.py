@@ -1,6 +1,6 @@
 """Buyers: each connection holds a pair of seats, pays for it, and goes on to the next pair.
 
-python -m bench.buyers URL CONNECTIONS SECONDS PURCHASES TOKENS FIRST_SHOW SHOWS PAIRS PAIRS_A_ROW
+python -m bench.purchase_load URL CONNECTIONS SECONDS PURCHASES TOKENS FIRST_SHOW SHOWS PAIRS PAIRS_A_ROW
 Ends after SECONDS or PURCHASES (0: no limit), and prints one line of JSON.
 """
 
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import uvloop
 
-from bench.crowd import labels
+from bench.hold_load import labels
 
 PAY = b'{"method":"tok_ok"}'
 

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.environment import Stage, shows, stage, tokens, workers
 from bench.figure import Figure
 from bench.load import Load, Run, run
-from bench.stage import Stage, shows, stage, tokens, workers
 from tests.support.shows import a_layout
 
 SECONDS = 4

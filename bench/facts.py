@@ -22,14 +22,11 @@ from statistics import mean
 from rich.console import Console
 from rich.table import Table
 
+from bench.environment import START_WITHIN_S, Q, Stage, shows, stage, tokens, workers
 from bench.figure import Figure
 from bench.purchases import RESULTS, Say, bought_from, sandbox, settled
-from bench.stage import START_WITHIN_S, Stage, shows, stage, tokens, workers
-from holdfast.engines.sql import Queries
 from tests.support.shows import a_layout
 from tests.support.wait import until
-
-Q = Queries("bench.facts")
 
 SECONDS = 10
 BEGIN_S = 2.0  # after so long everything is warm, and counting begins

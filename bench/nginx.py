@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from bench.environment import free_port
 from bench.load import Run
-from bench.stage import free_port
 from tools.nginx import Front
 
 START_WITHIN_S = 10
 NO_LIMIT = 1_000_000  # requests a second: all of the load comes from one address
-SCRIPT = Path(__file__).parent / "wrk" / "browse.lua"
+SCRIPT = Path(__file__).parent / "wrk" / "pages.lua"
 # What nginx can do at best: a file beside it, without any of our limits.
 STATIC = "location /file/ { root %s; limit_conn address 60000; }"
 

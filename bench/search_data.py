@@ -8,7 +8,7 @@ import asyncpg
 from holdfast.engines.sql import Queries
 from tests.support.shows import a_layout
 
-Q = Queries("bench.search")
+Q = Queries("bench", "search_queries")
 
 CITIES = 200
 WORDS = 30_000

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from bench.environment import Stage, stage
 from bench.figure import Figure
-from bench.stage import Stage, stage
 from holdfast.claim import Blueprint, Claimed, ClaimRequest, Claims, pool_keys
 from holdfast.claim.store import CLAIM
 

@@ -1,5 +1,5 @@
 -- Pages in turn, as many as can be had; with a pause after each, connections * 1000 / pause a second.
--- wrk -s browse.lua URL -- paths-file pause-ms
+-- wrk -s pages.lua URL -- paths-file pause-ms
 function init(args)
   local asked, at = {}, 0
   for path in io.lines(args[1]) do asked[#asked + 1] = wrk.format("GET", path) end

@@ -17,8 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.environment import Q
 from bench.figure import Figure
-from bench.stage import Q
 from tests.fakes.mail_server_process import DROPPING, FINE, REFUSING, SLOW, PostOffice, post_office
 from tests.support.box_office import Office, office
 from tests.support.shows import a_layout
@@ -72,7 +72,7 @@ class Trial:
         await asyncio.to_thread(seats.write_text, "\n".join(labels))
         words = [self.stage.url, str(RATE), str(self.folder / "tokens"), str(self.show), str(seats)]
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "bench.letters_load", *words), stdout=asyncio.subprocess.PIPE
+            *(sys.executable, "-m", "bench.paced_purchase_load", *words), stdout=asyncio.subprocess.PIPE
         )
         output, _ = await process.communicate()
         assert process.returncode == 0, "the buyers failed"

@@ -13,9 +13,9 @@ from statistics import quantiles
 
 import httpx2
 
+from bench.environment import Stage, stage, workers
 from bench.figure import Figure
-from bench.search.programme import CITIES, Q, Words, make_programme, place, settle
-from bench.stage import Stage, stage, workers
+from bench.search_data import CITIES, Q, Words, make_programme, place, settle
 from holdfast.search.parsed import ANYTHING
 from holdfast.search.query import SearchQuery, parse_search
 
