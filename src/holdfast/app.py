@@ -62,9 +62,8 @@ from holdfast.organisers.blocks_store import BlockStore
 from holdfast.organisers.jobs import BlockJobs, PriceJobs
 from holdfast.organisers.layout_change import LayoutChanger
 from holdfast.organisers.price_rules_store import PriceRulesStore
-from holdfast.organisers.scope import Scope
 from holdfast.organisers.shows_store import ShowEditor
-from holdfast.organisers.store import CatalogueEditor
+from holdfast.organisers.store import CatalogueEditor, Scope
 from holdfast.outbox import Consumer, Outbox
 from holdfast.outbox.relay import jobs as fact_jobs
 from holdfast.payments import IncomingWebhooks, PaymentStore, Reconciliation, SagaRunner, gateway_of

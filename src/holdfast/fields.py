@@ -1,6 +1,6 @@
 """Types of request fields with their limits, each defined once. No I/O.
 
-The tables have the same limits: a form rejects bad values first, the database has the last word.
+The tables have the same limits: forms reject bad values first, and the database enforces them again.
 """
 
 from datetime import datetime
@@ -26,7 +26,7 @@ Description = Annotated[str, Meta(max_length=4000, pattern=SOME_LINES)]
 Rating = Annotated[float, Meta(ge=0, le=10)]
 Minutes = Annotated[int, Meta(ge=1, le=1440)]
 People = Annotated[list[Name], Meta(max_length=20)]
-# Only https or a path of ours: a poster is shown on every page, and a javascript: address must not be.
+# Only https or our own path: a poster appears on every page, and must not be a javascript: URL.
 PosterUrl = Annotated[
     str, Meta(max_length=500, pattern=r"^$|^https://[^\x00-\x20\x7f]+$|^/posters/[0-9]+\.svg$")
 ]

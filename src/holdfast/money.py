@@ -1,11 +1,12 @@
-"""Amounts of money for people. Everywhere else an amount is a whole number of minor units and a currency.
+"""Formats amounts of money. Everywhere else an amount is a whole number of minor units and a currency.
 
-No I/O."""
+No I/O.
+"""
 
 from decimal import Decimal
 
-# ISO 4217: how many digits of an amount are behind the point. Whatever is not named here has two. Babel's
-# figures are for display and differ: by them a dinar of Iraq has no fils, and an amount would be rounded.
+# ISO 4217: digits after the decimal point; currencies not listed have two. Babel's figures are for display
+# and differ: its Iraqi dinar has no fils, so an amount would be rounded.
 _EXPONENTS = {
     0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
     3: "BHD IQD JOD KWD LYD OMR TND",
@@ -17,12 +18,12 @@ DEFAULT_LOCALE = "en"
 
 
 def exponent(currency: str) -> int:
-    """1500 minor units are 15.00 € and ¥ 1500."""
+    """Digits after the decimal point: 1500 minor units are 15.00 € but ¥ 1500."""
     return _EXPONENT_OF.get(currency, DEFAULT_EXPONENT)
 
 
 def to_major(amount_minor: int, currency: str) -> Decimal:
-    """The amount as a number of the currency itself, exact, with all its digits: 15.00."""
+    """The exact amount in major units, with all its digits: 15.00."""
     return Decimal(amount_minor).scaleb(-exponent(currency))
 
 
@@ -32,11 +33,11 @@ def format_plain(amount_minor: int, currency: str) -> str:
 
 
 def format_money(amount_minor: int, currency: str, locale: str = DEFAULT_LOCALE) -> str:
-    """For people, as their language writes it: 15,00 € in `de`, €15.00 in `en`. Never rounded.
+    """In the notation of a locale: 15,00 € in `de`, €15.00 in `en`. Never rounded.
 
-    A language nobody knows is told in English: a notice in the wrong language is better than none.
+    An unknown locale falls back to English: a notice in the wrong language is better than none.
     """
-    # Here, not above: 10 MB and a tenth of a second that a process which only sells does not need.
+    # Imported lazily: Babel takes 10 MB and a tenth of a second, which a selling process does not need.
     from babel.core import Locale, UnknownLocaleError
     from babel.numbers import format_currency
 

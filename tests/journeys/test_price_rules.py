@@ -10,7 +10,7 @@ from msgspec import convert, to_builtins
 from holdfast.app import App
 from holdfast.organisers.jobs import PriceJobs
 from holdfast.organisers.price_rules_store import PriceRulesStore
-from holdfast.organisers.scope import Scope
+from holdfast.organisers.store import Scope
 from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
 from holdfast.web.caller import Role
 from tests.support.organiser import Desk, Stage, a_desk, show_of

@@ -20,9 +20,10 @@ from holdfast.layouts.body import (
     RowBody,
     SectionBody,
     decode_body,
+    expand_numbers,
+    pick_positions,
 )
 from holdfast.layouts.layout import SEATS_MAX, Area, Layout, LayoutProblem, Run
-from holdfast.layouts.numbering import expand_numbers, pick_positions
 
 LAYOUTS = Path(__file__).parent / "layouts"
 FLOOR = AreaBody("Floor", 5, [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)])

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as some
 from msgspec.structs import replace
 
-from holdfast.catalogue.show import Times
+from holdfast.catalogue.event import Times
 from holdfast.pricing import UnknownCategory
 from holdfast.pricing.errors import BadPriceRules
 from holdfast.pricing.preview import PricingSnapshot, list_floors, preview_rules

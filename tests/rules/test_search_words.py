@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from holdfast.errors import Invalid
 from holdfast.search.errors import PageTooDeep
 from holdfast.search.listing import build_tsvector
+from holdfast.search.parsed import WordFrequency
 from holdfast.search.query import (
     DEPTH_MAX,
     Filters,
@@ -20,9 +21,15 @@ from holdfast.search.query import (
     match_some,
     parse_search,
 )
-from holdfast.search.spelling import build_spelling_keys, distance, edits_max, find_nearest, join_neighbours
-from holdfast.search.word_frequency import WordFrequency
-from holdfast.search.words import WORD_LETTERS_MAX, split_words
+from holdfast.search.words import (
+    WORD_LETTERS_MAX,
+    build_spelling_keys,
+    distance,
+    edits_max,
+    find_nearest,
+    join_neighbours,
+    split_words,
+)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from holdfast.demo.programme import DAYS
 from holdfast.demo.seed import DemoFacts, populate
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres, require_row
-from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
+from holdfast.organisers.store import Scope
 from holdfast.web.response_cache import Page
 from tests.support import shows as cast
 
@@ -69,8 +69,8 @@ async def test_who_knows_a_later_revision_gets_it(app: App, a_show: AShow) -> No
     schedule = ShowEditor(app.postgres, elsewhere, app.config, Scope(0, is_admin=True))
     changed = await schedule.change_show(show_id, ShowChange(prices={"Standard": 1700}))
 
-    still = await catalogue.show_at(show_id, before.revision)
-    now = await catalogue.show_at(show_id, changed.revision)
+    still = await catalogue.show_at_revision(show_id, before.revision)
+    now = await catalogue.show_at_revision(show_id, changed.revision)
 
     assert still is before
     assert (now.revision, now.prices) == (changed.revision, (1700,))

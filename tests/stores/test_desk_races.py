@@ -27,10 +27,10 @@ from holdfast.layouts import Layout, LayoutBody
 from holdfast.layouts.body import CategoryBody, RowBody, SectionBody
 from holdfast.organisers.errors import LayoutUnsafe
 from holdfast.organisers.layout_change import LayoutChanger
-from holdfast.organisers.layout_change_forms import LayoutChange
 from holdfast.organisers.price_rules_store import PriceRulesStore
-from holdfast.organisers.scope import Scope
+from holdfast.organisers.show_forms import LayoutChange
 from holdfast.organisers.shows_store import ShowEditor
+from holdfast.organisers.store import Scope
 from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
 from tests.support.paid_bookings import violations
 from tests.support.show_fixture import Till
@@ -177,7 +177,7 @@ async def test_no_seat_that_somebody_has_is_another_after_a_layout_was_changed(
         seat = f"{random.choice('CDEFGH')}-{random.randrange(1, ROW + 1)}"
         change = random.choice([LayoutChange(withdraw=(seat,)), LayoutChange(layout_hash=layout.hash)])
         try:
-            await desk.take_over(show, change)
+            await desk.apply(show, change)
         except (LayoutUnsafe, Busy) as refused:
             return refused.code
         await app.seatmap.rebuild(show, "changed")
@@ -219,7 +219,7 @@ async def test_a_hold_that_is_being_opened_is_waited_for(app: App) -> None:
 
     async with app.postgres.transaction() as tx:
         row = require_row(await tx.fetchrow(LEDGER.open_holds, *asked([opening], time.monotonic()).arguments))
-        changing = asyncio.create_task(desk.take_over(till.show, LayoutChange(layout_hash=layout.hash)))
+        changing = asyncio.create_task(desk.apply(till.show, LayoutChange(layout_hash=layout.hash)))
         await until(somebody_waits)
 
     assert row["outcomes"] == ["held"]

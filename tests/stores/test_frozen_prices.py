@@ -35,7 +35,7 @@ from holdfast.bookings import from_public_id
 from holdfast.holds import booking_page
 from holdfast.organisers.jobs import PriceJobs
 from holdfast.organisers.price_rules_store import PriceRulesStore
-from holdfast.organisers.scope import Scope
+from holdfast.organisers.store import Scope
 from holdfast.pricing.rules import DemandStep, EarlyStep, LateStep, PriceRule, PriceRules
 from tests.support.paid_bookings import refund_jobs
 from tests.support.show_fixture import Till

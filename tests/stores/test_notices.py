@@ -13,9 +13,9 @@ from holdfast.config import Config
 from holdfast.notifications.errors import NoSuchNotice
 from holdfast.notifications.jobs import GROUP, begin_now, consumer
 from holdfast.notifications.notice import PAUSES_S, Channel, Kind, NoticesAsked, State
-from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
+from holdfast.organisers.store import Scope
 from holdfast.outbox import from_json, to_json
 from holdfast.outbox.relay import Listener
 from holdfast.tickets.transfer import Giver, Transfers

@@ -12,9 +12,9 @@ from holdfast.bookings import Booking, public_id
 from holdfast.claim import Settlement
 from holdfast.config import Config
 from holdfast.notifications import Kind
-from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
+from holdfast.organisers.store import Scope
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.store import Came
 from holdfast.tickets.transfer import Giver, Transfers

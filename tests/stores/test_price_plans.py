@@ -16,7 +16,7 @@ from holdfast.bookings import BookingState
 from holdfast.holds.errors import PriceChanged
 from holdfast.organisers.jobs import PriceJobs
 from holdfast.organisers.price_rules_store import PriceRulesStore
-from holdfast.organisers.scope import Scope
+from holdfast.organisers.store import Scope
 from holdfast.pricing.rules import DemandStep, EarlyStep, PriceRule, PriceRules
 from tests.support.own_engines import Stage, an_order
 from tests.support.paid_bookings import bought

@@ -19,9 +19,9 @@ from holdfast.holds import OverLimit, SeatsTaken
 from holdfast.holds.request import booking_page
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.layouts.body import RowBody
-from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
+from holdfast.organisers.store import Scope
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.saga import Step
 from holdfast.payments.store import Came

@@ -14,10 +14,9 @@ from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres, require_row
 from holdfast.layouts import Layout
 from holdfast.organisers.forms import CityChange, EventChange, VenueChange
-from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
-from holdfast.organisers.store import CatalogueEditor
+from holdfast.organisers.store import CatalogueEditor, Scope
 from holdfast.outbox import Fact
 from holdfast.search import SearchIndex, SearchSource
 from holdfast.search.jobs import KINDS, SearchConsumer

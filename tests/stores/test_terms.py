@@ -11,9 +11,9 @@ import pytest
 from holdfast.app import App
 from holdfast.catalogue import Catalogue
 from holdfast.holds.request import booking_page, seat_lines
-from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
+from holdfast.organisers.store import Scope
 from holdfast.pricing import RefundPolicy, RefundStep, Terms
 from holdfast.pricing.refund_policy import DEFAULT_REFUND_POLICY
 from holdfast.pricing.terms import DEFAULT_TERMS

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from holdfast.app import App, open_app
-from holdfast.catalogue.show import Times
+from holdfast.catalogue.event import Times
 from holdfast.config import Config
 from holdfast.demo.seed import populate
 from holdfast.engines.migrate import migrate

@@ -12,7 +12,7 @@ from holdfast import pricing
 from holdfast.accounts import NewAccount
 from holdfast.app import App
 from holdfast.catalogue import OrphanRule
-from holdfast.catalogue.show import Times
+from holdfast.catalogue.event import Times
 from holdfast.catalogue.store import store_layout
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody

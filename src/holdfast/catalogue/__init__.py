@@ -1,10 +1,23 @@
-"""What can be seen, where, when and for how much (R1, R3 to R5, R33)."""
+"""The public catalogue: cities, venues, events, shows and their prices (R1, R3 to R5, R33)."""
 
 from holdfast.catalogue.errors import BadWindow, NoSuchCity, NoSuchEvent, NoSuchHall, NoSuchShow, NoSuchVenue
-from holdfast.catalogue.event import City, Event, Hall, Kind, Venue
+from holdfast.catalogue.event import (
+    City,
+    Event,
+    Hall,
+    Kind,
+    OrphanRule,
+    SaleState,
+    ShowOnSale,
+    Times,
+    Venue,
+    prices_by_category,
+    sale_state,
+)
 from holdfast.catalogue.listings import (
     cached_event_ids,
     find_events_opening_soon,
+    find_trending_events,
     load_event_cards,
     load_event_page,
     load_events_page,
@@ -13,7 +26,6 @@ from holdfast.catalogue.listings import (
 )
 from holdfast.catalogue.poster import choose_palette
 from holdfast.catalogue.responses import EventCard, EventPage, EventsQuery, ShowCard, VenuePage
-from holdfast.catalogue.show import OrphanRule, SaleState, ShowOnSale, Times, prices_by_category, sale_state
 from holdfast.catalogue.store import (
     Catalogue,
     parse_next_prices,
@@ -47,6 +59,7 @@ __all__ = [
     "cached_event_ids",
     "choose_palette",
     "find_events_opening_soon",
+    "find_trending_events",
     "load_event_cards",
     "load_event_page",
     "load_events_page",

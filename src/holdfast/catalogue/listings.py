@@ -1,5 +1,6 @@
-"""Events, an event, a venue with what is on there; the API and the site tell the same."""
+"""Loads lists of events, an event page and a venue page; the API and the site show the same data."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from holdfast.catalogue.responses import (
     build_event_page,
     show_detail,
 )
-from holdfast.catalogue.store import SHOWS_LISTED_MAX, parse_terms
+from holdfast.catalogue.store import CHOSEN_MAX, SHOWS_LISTED_MAX, parse_terms
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.sql import Queries
@@ -30,46 +31,64 @@ if TYPE_CHECKING:
 Q = Queries("holdfast.catalogue", "listings")
 
 
-async def load_events_page(app: "App", asked: EventsQuery, each_max: int = SHOWS_LISTED_MAX) -> EventsPage:
-    """Events playing in a city on a date, a page of them."""
-    event_ids = await app.catalogue.events_playing(asked)
-    chosen = event_ids[(asked.page - 1) * asked.size : asked.page * asked.size]
-    rows = await app.catalogue.shows_playing(chosen, city=asked.city, day=asked.date, each_max=each_max)
-    events = await load_event_cards(app, chosen, rows)
-    return EventsPage(total=len(event_ids), page=asked.page, size=asked.size, events=events)
+async def load_events_page(app: "App", query: EventsQuery, each_max: int = SHOWS_LISTED_MAX) -> EventsPage:
+    """One page of the events that play in a city on a date."""
+    event_ids = await app.catalogue.events_playing(query)
+    page_ids = event_ids[(query.page - 1) * query.size : query.page * query.size]
+    rows = await app.catalogue.shows_playing(page_ids, city=query.city, day=query.date, each_max=each_max)
+    events = await load_event_cards(app, page_ids, rows)
+    return EventsPage(total=len(event_ids), page=query.page, size=query.size, events=events)
 
 
 async def load_event_page(app: "App", event_id: int) -> EventPage:
-    """One event, with all its shows to come."""
+    """One event, with all its upcoming shows."""
     event = await app.catalogue.event(event_id)
     rows = await app.catalogue.shows_of_event(event_id)
     return build_event_page(event, await load_show_cards(app, rows), _total(rows))
 
 
 async def load_venue_page(app: "App", venue_id: int) -> VenuePage:
-    """One venue: where it is, its halls, and the shows to come."""
+    """One venue: where it is, its halls, and its upcoming shows."""
     venue = await app.catalogue.venue(venue_id)
     rows = await app.catalogue.shows_of_venue(venue_id)
-    told = ("id", "city", "timezone", "name", "address", "postal_code", "lat", "lon")
+    columns = ("id", "city", "timezone", "name", "address", "postal_code", "lat", "lon")
     return VenuePage(
         halls=await app.catalogue.halls_of_venue(venue_id),
         shows=await load_show_cards(app, rows),
         shows_total=_total(rows),
-        **{name: venue[name] for name in told},
+        **{name: venue[name] for name in columns},
     )
 
 
 async def find_events_opening_soon(app: "App", city: str | None, limit: int) -> list[int]:
-    """Events announced, and not on sale yet anywhere; the next sale first."""
+    """Ids of announced events without any show on sale yet; the earliest sale first."""
     return [row["event_id"] for row in await app.postgres.fetch(Q.events_opening, city, limit)]
+
+
+async def find_trending_events(app: "App", city: str | None = None) -> list[int]:
+    """Ids of the events with the most seats held or booked among the shows on sale.
+
+    The one definition of trending, for the API and for pages.
+    """
+
+    async def choose() -> list[int]:
+        selling = await app.catalogue.shows_selling(city)
+        counts = await load_seat_counts(app, [show_id for show_id, _ in selling])
+        taken: Counter[int] = Counter()
+        for show_id, event_id in selling:
+            by_state = counts.get(show_id) or {}
+            taken[event_id] += by_state.get("H", 0) + by_state.get("B", 0)
+        return [event_id for event_id, _ in taken.most_common(CHOSEN_MAX)]
+
+    return await cached_event_ids(app, ("trending", city), choose)
 
 
 async def cached_event_ids(
     app: "App", key: tuple[Hashable, ...], choose: Callable[[], Awaitable[list[int]]]
 ) -> list[int]:
-    """Numbers of events that are chosen again every half minute, however many ask."""
-    kept = await app.catalogue.pages.get(Page(key, choose), is_slow=True)
-    return msgspec.json.decode(kept.body, type=list[int])
+    """Ids of selected events; `choose` runs at most once per half minute, however many callers wait."""
+    cached = await app.catalogue.pages.get(Page(key, choose), is_slow=True)
+    return msgspec.json.decode(cached.body, type=list[int])
 
 
 def _total(rows: list[Any]) -> int:
@@ -79,7 +98,7 @@ def _total(rows: list[Any]) -> int:
 async def load_event_cards(
     app: "App", event_ids: Iterable[int], rows: list[Any], totals: dict[int, int] | None = None
 ) -> list[EventCard]:
-    """The events in this order, each with its shows among `rows`."""
+    """The events in this order, each with its shows from `rows`."""
     event_ids = list(event_ids)
     events = await app.catalogue.events(event_ids)
     cards: dict[int, list[ShowCard]] = {event_id: [] for event_id in event_ids}
@@ -101,7 +120,7 @@ async def load_show_cards(app: "App", rows: list[Any]) -> list[ShowCard]:
 
 
 async def load_seat_counts(app: "App", show_ids: list[int]) -> Mapping[int, Counts]:
-    """Seats by state for many shows in one call. Without the seat map a page is told without availability."""
+    """Seats by state for many shows in one call. While Redis is down, pages have no availability."""
     if not show_ids:
         return {}
     try:
@@ -113,6 +132,6 @@ async def load_seat_counts(app: "App", show_ids: list[int]) -> Mapping[int, Coun
 
 
 async def load_show_rows(app: "App", show_ids: Sequence[int]) -> list[Any]:
-    """Rows for `load_event_cards`, the soonest first."""
+    """Rows for `load_event_cards`, the soonest show first."""
     rows: list[Any] = await app.postgres.fetch(Q.shows_by_id, list(show_ids))
     return rows

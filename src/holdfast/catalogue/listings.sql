@@ -1,7 +1,7 @@
--- What a city looks forward to.
+-- Lists of events and shows for the API and the site.
 
 -- name: events_opening
--- Events with shows to come of which none is on sale yet, in a city ($1, null: any). Without one: no row.
+-- Events with upcoming shows of which none is on sale yet, in a city ($1, null: any).
   SELECT show.event_id
     FROM show
     JOIN hall ON hall.id = show.hall_id
@@ -16,7 +16,7 @@ ORDER BY min(show.opens_at), show.event_id
    LIMIT $2;
 
 -- name: shows_by_id
--- Those that are there; a show that is gone is left out.
+-- Unknown ids are left out.
   SELECT *
     FROM show_detail
    WHERE show_id = ANY ($1::bigint[])

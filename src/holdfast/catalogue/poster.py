@@ -1,4 +1,4 @@
-"""A poster for an event that has none: bold shapes and its title. The same title, the same poster. No I/O."""
+"""Generates a poster for an event without one: shapes and the title. Deterministic per title. No I/O."""
 
 import math
 from html import escape
@@ -6,7 +6,7 @@ from html import escape
 from holdfast.catalogue.event import Kind
 from holdfast.catalogue.poster_art import ART_HEIGHT, ARTS, Palette, SeededRandom
 
-WIDTH, HEIGHT = 400, 600  # the title is beside the drawing, on plain ground: it can be read on every poster
+WIDTH, HEIGHT = 400, 600  # the title stands beside the drawing, on plain ground, so that it is readable
 LINES_MAX = 3
 FONT = "'Archivo Black','Helvetica Neue','Segoe UI',Arial,'Noto Sans',sans-serif"
 LETTER_WIDTH = 0.75  # of the font size, for heavy capitals
@@ -24,38 +24,38 @@ PALETTES = (
 
 
 def choose_palette(kind: Kind, title: str) -> int:
-    """Which of INKS the poster is drawn with: a page about the event may wear the same."""
+    """Index of the poster's palette; the event page uses the same colours."""
     return SeededRandom(f"{kind}/{title}").one_of(len(PALETTES))
 
 
 def render_poster(kind: Kind, title: str, genre: str) -> str:
     """The poster as an SVG document; the drawing is above the title, or below."""
-    dice = SeededRandom(f"{kind}/{title}")
-    ink = PALETTES[dice.one_of(len(PALETTES))]
+    random = SeededRandom(f"{kind}/{title}")
+    palette = PALETTES[random.one_of(len(PALETTES))]
     arts = ARTS[kind]
-    art = arts[dice.one_of(len(arts))](ink, dice)
-    is_below = dice.one_of(3) == 0
+    art = arts[random.one_of(len(arts))](palette, random)
+    is_below = random.one_of(3) == 0
     top = HEIGHT - ART_HEIGHT if is_below else 0
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{escape(title)}"><rect width="{WIDTH}" height="{HEIGHT}" fill="{ink.ground}"/>'
+        f'aria-label="{escape(title)}"><rect width="{WIDTH}" height="{HEIGHT}" fill="{palette.ground}"/>'
         f'<svg y="{top}" width="{WIDTH}" height="{ART_HEIGHT}" viewBox="0 0 {WIDTH} {ART_HEIGHT}">{art}</svg>'
-        f"{_words(title, genre, ink, 0 if is_below else ART_HEIGHT)}</svg>"
+        f"{_render_text(title, genre, palette, 0 if is_below else ART_HEIGHT)}</svg>"
     )
 
 
 def wrap_title(title: str, lines_max: int = LINES_MAX) -> list[str]:
-    """The title on as few lines as look good; of all ways to break it, the narrowest."""
-    # Two sides of a match: “v” goes with the second.
+    """Break the title into few lines of similar width."""
+    # “A v B”: keeps the “v” on the line of the second team.
     words = title.replace(" v ", " v\N{NO-BREAK SPACE}").split(" ")
-    wanted = min(lines_max, len(words), max(1, math.ceil(len(title) / 11)))
+    lines_wanted = min(lines_max, len(words), max(1, math.ceil(len(title) / 11)))
     width = max(len(word) for word in words)
-    while len(lines := _filled(words, width)) > wanted:
+    while len(lines := _fill_lines(words, width)) > lines_wanted:
         width += 1
     return lines
 
 
-def _filled(words: list[str], width: int) -> list[str]:
+def _fill_lines(words: list[str], width: int) -> list[str]:
     lines = [words[0]]
     for word in words[1:]:
         if len(lines[-1]) + 1 + len(word) <= width:
@@ -65,8 +65,8 @@ def _filled(words: list[str], width: int) -> list[str]:
     return lines
 
 
-def _words(title: str, under: str, ink: Palette, top: int) -> str:
-    """The title as big as its room lets it be, and the genre beneath."""
+def _render_text(title: str, under: str, palette: Palette, top: int) -> str:
+    """The title in the largest size that fits, and the genre below it."""
     lines = wrap_title(title)
     size = min(64.0, 356 / (max(map(len, lines)) * LETTER_WIDTH), 118 / (len(lines) * 1.02))
     first = top + 24 + size * 0.76
@@ -76,9 +76,9 @@ def _words(title: str, under: str, ink: Palette, top: int) -> str:
     )
     foot = top + HEIGHT - ART_HEIGHT - 24
     return (
-        f'<g font-family="{FONT}" fill="{ink.text}"><g font-weight="900" font-size="{size:.1f}" '
+        f'<g font-family="{FONT}" fill="{palette.text}"><g font-weight="900" font-size="{size:.1f}" '
         f'letter-spacing="-.5">{tall}</g>'
-        f'<rect x="22" y="{foot - 10}" width="34" height="7" fill="{ink.first}"/>'
+        f'<rect x="22" y="{foot - 10}" width="34" height="7" fill="{palette.first}"/>'
         f'<text x="68" y="{foot}" font-size="21" font-weight="700" letter-spacing="1">'
         f"{escape(under.upper())}</text></g>"
     )

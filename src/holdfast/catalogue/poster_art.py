@@ -1,4 +1,4 @@
-"""Drawings for posters: bold shapes in few inks. The same dice, the same drawing. No I/O.
+"""Drawings for posters: bold shapes in few colours. The same seed gives the same drawing. No I/O.
 
 film      sun over ridges · a beam of light · falling tiles · windows · an orbit · a stair · a door · sails
 concert   bars · a record · waves · keys · a grid of dots · arches
@@ -28,16 +28,16 @@ class Palette:
 
 
 class SeededRandom:
-    """Numbers that look thrown, and are the same for the same name."""
+    """Pseudo-random numbers that depend only on the name."""
 
     def __init__(self, name: str) -> None:
-        self._thrown = iter(hashlib.shake_256(name.encode()).digest(512))
+        self._bytes = iter(hashlib.shake_256(name.encode()).digest(512))
 
     def number(self, low: int, high: int) -> int:
-        return low + next(self._thrown) * (high - low) // 255
+        return low + next(self._bytes) * (high - low) // 255
 
     def one_of(self, size: int) -> int:
-        return next(self._thrown) % size
+        return next(self._bytes) % size
 
 
 def _ridges(ink: Palette, dice: SeededRandom) -> str:
@@ -168,7 +168,7 @@ def _windows(ink: Palette, dice: SeededRandom) -> str:
 
 
 def _orbit(ink: Palette, dice: SeededRandom) -> str:
-    """Worlds on their ways round a sun that is too big."""
+    """Planets around a large sun."""
     turn, line = dice.number(-30, 30), f'fill="none" stroke="{ink.text}" stroke-width="3" opacity=".55"'
     drawn = _circle(200, 204, 74, ink.first)
     colours = (ink.second, ink.third, ink.text, ink.second)
@@ -181,7 +181,7 @@ def _orbit(ink: Palette, dice: SeededRandom) -> str:
 
 
 def _stair(ink: Palette, dice: SeededRandom) -> str:
-    """Steps into the light, and somebody on them."""
+    """Steps towards a light, with a figure on them."""
     steps, lit = 8, dice.one_of(6) + 1
     drawn = _circle(310, 96, dice.number(54, 84), ink.second)
     for place in range(steps):
@@ -194,15 +194,15 @@ def _stair(ink: Palette, dice: SeededRandom) -> str:
 
 
 def _doorway(ink: Palette, dice: SeededRandom) -> str:
-    """A door ajar and what falls out of it."""
+    """An open door and the light from it."""
     x, wide = dice.number(80, 240), dice.number(90, 140)
     floor = f'<rect y="300" width="400" height="108" fill="{ink.third}"/>'
     far = x + wide + dice.number(60, 130)
     light = f'<path d="M{x},300 H{x + wide} L{far},408 H{x - 60}Z" fill="{ink.first}"/>'
     door = f'<rect x="{x}" y="70" width="{wide}" height="230" fill="{ink.first}"/>'
     wing = f'<path d="M{x},70 L{x - 62},96 V330 L{x},300Z" fill="{ink.second}"/>'
-    who = f'<path d="M{x + wide / 2 - 17},300 V226 a17,17 0 0 1 34,0 V300Z" fill="{ink.ground}"/>'
-    return floor + light + door + wing + who + _circle(x + wide / 2, 188, 14, ink.ground)
+    figure = f'<path d="M{x + wide / 2 - 17},300 V226 a17,17 0 0 1 34,0 V300Z" fill="{ink.ground}"/>'
+    return floor + light + door + wing + figure + _circle(x + wide / 2, 188, 14, ink.ground)
 
 
 def _sails(ink: Palette, dice: SeededRandom) -> str:
@@ -220,7 +220,7 @@ def _sails(ink: Palette, dice: SeededRandom) -> str:
 
 
 def _keys(ink: Palette, dice: SeededRandom) -> str:
-    """Keys of a piano, bent round a corner."""
+    """Piano keys."""
     turn = dice.number(-24, 24)
     drawn = _circle(200, 204, 190, ink.third)
     for place in range(9):
@@ -243,7 +243,7 @@ def _dots(ink: Palette, dice: SeededRandom) -> str:
 
 
 def _arches(ink: Palette, dice: SeededRandom) -> str:
-    """The front of a hall, or a rainbow, or both."""
+    """Nested arches."""
     x, colours, drawn = dice.number(150, 250), (ink.first, ink.second, ink.third, ink.text), ""
     for place, radius in enumerate(range(236, 40, -34)):
         colour = colours[place % 4]
@@ -288,7 +288,7 @@ def _shirt(ink: Palette, dice: SeededRandom) -> str:
 
 
 def _crowd(ink: Palette, dice: SeededRandom) -> str:
-    """Heads in rows, and something that all of them look at."""
+    """Rows of heads in front of a light."""
     colours, drawn = (ink.first, ink.second, ink.third, ink.text), ""
     drawn += _circle(dice.number(120, 280), 92, 40, ink.text) + _star(200, 40, 0.1, ink.first)
     for row in range(5):

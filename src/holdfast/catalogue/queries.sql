@@ -1,4 +1,4 @@
--- What anybody may read. Every answer is kept for a second or more: see store.py.
+-- Reads of the public catalogue. Results are cached for at least a second: see store.py.
 
 -- name: cities
   SELECT id, slug, name, country, timezone, lat, lon
@@ -6,7 +6,7 @@
 ORDER BY name, id;
 
 -- name: events_playing
--- Numbers of the events that have a show in a city ($1, null: any) on its local date ($2, null: from now on).
+-- Ids of the events that have a show in a city ($1, null: any) on its local date ($2, null: from now on).
 -- The range around the date is what the index on starts_at can use; local_date is exact.
   SELECT event_id
     FROM show_detail
@@ -20,7 +20,7 @@ GROUP BY event_id
 ORDER BY min(starts_at), event_id;
 
 -- name: shows_playing
--- The shows behind events_playing, for some of its events ($3), at most $4 an event and the soonest first.
+-- The shows behind events_playing, for some of its events ($3), at most $4 per event, the soonest first.
 WITH playing AS (
   SELECT show_id, row_number() OVER soonest AS place, count(*) OVER (PARTITION BY event_id) AS shows_total
     FROM show_detail
@@ -43,7 +43,7 @@ SELECT id, kind, title, description, language, genre, rating::float8 AS rating, 
  WHERE id = ANY ($1::bigint[]);
 
 -- name: featured_events
--- Featured events that can still be seen, the soonest first.
+-- Featured events with upcoming shows, the soonest first.
   SELECT event.id
     FROM event
     JOIN show ON show.event_id = event.id
@@ -55,17 +55,21 @@ ORDER BY min(show.starts_at), event.id
    LIMIT $1;
 
 -- name: shows_selling
--- Shows whose sale is open, the soonest first: among them we look for what is wanted most.
-  SELECT id, event_id
+-- Shows on sale, in a city ($2, null: any), the soonest first.
+  SELECT show.id, show.event_id
     FROM show
-   WHERE NOT cancelled
-     AND opens_at <= now()
-     AND closes_at > now()
-ORDER BY starts_at, id
+    JOIN hall ON hall.id = show.hall_id
+    JOIN venue ON venue.id = hall.venue_id
+    JOIN city ON city.id = venue.city_id
+   WHERE NOT show.cancelled
+     AND show.opens_at <= now()
+     AND show.closes_at > now()
+     AND ($2::text IS NULL OR city.slug = $2)
+ORDER BY show.starts_at, show.id
    LIMIT $1;
 
 -- name: shows_of_event
--- Every show of an event that has not ended, cancelled ones too: who has a ticket looks here.
+-- Every show of an event that has not ended. Cancelled ones too: ticket holders look here.
   SELECT show_detail.*, count(*) OVER () AS shows_total
     FROM show_detail
    WHERE event_id = $1
@@ -102,7 +106,7 @@ SELECT venue.id, venue.city_id, city.slug AS city, city.timezone, venue.name, ve
 ORDER BY hall.name;
 
 -- name: show_on_sale
--- What the hold path must know of a show; prices as two arrays in the same order.
+-- The show for the hold path; prices are two arrays in the same order.
 SELECT show.revision, show.layout_hash, show.currency, show.hold_ttl_s, show.owner_seats_max,
        show.order_seats_max, show.orphan_rule, show.opens_at, show.closes_at, show.starts_at, show.cancelled,
        event.title, plan.coming,
@@ -116,7 +120,7 @@ SELECT show.revision, show.layout_hash, show.currency, show.hold_ttl_s, show.own
  WHERE show.id = $1;
 
 -- name: terms
--- The terms of a show at a revision; no row at revision 0, which is older than terms.
+-- The terms of a show at a revision; no row for revision 0, which existed before terms did.
 SELECT fee_minor, fee_bp, tax_bp, refund_policy, card_seats_max
   FROM show_terms
  WHERE show_id = $1 AND revision = $2;
@@ -127,13 +131,13 @@ SELECT body
  WHERE hash = $1;
 
 -- name: add_layout
--- The same drawing a second time is the same row.
+-- The hash is the content: storing the same layout again changes nothing.
 INSERT INTO layout (hash, name, body, seats)
      VALUES ($1, $2, $3::jsonb, $4)
 ON CONFLICT (hash) DO NOTHING;
 
--- name: show_is_of
--- Whether a show is this organiser's; NULL is an admin's, who may see them all.
+-- name: show_belongs_to
+-- Whether a show belongs to this organiser; NULL means an admin, who may see every show.
 SELECT true
   FROM show
   JOIN event ON event.id = show.event_id

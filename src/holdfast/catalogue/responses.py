@@ -1,4 +1,4 @@
-"""What anybody may read of the catalogue: the shape of each answer, and how a row becomes one. No I/O."""
+"""Response types of the public catalogue, and how rows become them. No I/O."""
 
 from collections.abc import Mapping
 from datetime import date, datetime
@@ -7,17 +7,26 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from holdfast.catalogue.event import City, Event, Hall, Kind, poster_url
-from holdfast.catalogue.show import OrphanRule, SaleState, ShowOnSale, sale_state
+from holdfast.catalogue.event import (
+    City,
+    Event,
+    Hall,
+    Kind,
+    OrphanRule,
+    SaleState,
+    ShowOnSale,
+    poster_url,
+    sale_state,
+)
 from holdfast.fields import Slug
 from holdfast.pricing import PriceLines, RefundTerms, Terms, build_refund_terms
 
 Day = date  # `EventsQuery.date` hides the name of its own type
-Counts = Mapping[str, int] | None  # letter of the seat map → seats; None: the seat map cannot be asked now
+Counts = Mapping[str, int] | None  # state letter of the seat map → seats; None: the seat map is unavailable
 
 
 class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which events: of a city, on a date of that city, of a kind."""
+    """Query parameters of GET /events: a city, a date in that city, a kind."""
 
     city: Slug | None = None
     date: Day | None = None
@@ -27,7 +36,7 @@ class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Availability(Struct, frozen=True, kw_only=True):
-    """How many seats are in which state; a few seconds old."""
+    """Seats by state; a few seconds old."""
 
     seats: int
     available: int
@@ -52,8 +61,8 @@ class ShowCard(Struct, frozen=True, kw_only=True):
     hall: str
     sale_state: SaleState
     currency: str
-    from_price_minor: int  # all-in, as every price
-    from_lines: PriceLines  # what it is made of
+    from_price_minor: int  # including fee and tax, as every price
+    from_lines: PriceLines  # how that price is composed
     refund: RefundTerms
     availability: Availability | None
 
@@ -138,10 +147,10 @@ class EventBrief(Struct, frozen=True, kw_only=True):
 
 
 class CategoryPrice(Struct, frozen=True, kw_only=True):
-    """What one seat of a category costs, all fees and taxes in it: base, fee and tax sum to the price.
+    """Price of one seat of a category. Base, fee and tax add up to it.
 
-    `moves`: it follows rules, by time or by what is sold. Then `until` is how long it holds as far as time
-    goes, and `then_minor` what it is after that if nothing more is sold.
+    `moves`: the price follows rules, by time or by seats sold. Then `until` is when time changes it next, and
+    `then_minor` the price after that if nothing more is sold.
     """
 
     category: str
@@ -169,14 +178,14 @@ class ShowPage(Struct, frozen=True, kw_only=True):
     sale_state: SaleState
     currency: str
     prices: list[CategoryPrice]
-    tax_bp: int  # of the tax in the prices, in 1/10 000
+    tax_bp: int  # tax rate within the prices, in basis points
     refund: RefundTerms
     layout_hash: str
     layout_url: str
     hold_ttl_s: int
     order_seats_max: int
     owner_seats_max: int
-    card_seats_max: int | None  # seats that one card may buy; null: no limit
+    card_seats_max: int | None  # seats that one payment card may buy; null: no limit
     orphan_rule: OrphanRule
     availability: Availability | None
     revision: int
@@ -193,13 +202,13 @@ def availability(seats: int, counts: Counts) -> Availability | None:
 
 def show_detail(row: Mapping[str, Any], terms: Terms, counts: Counts, now: datetime) -> ShowCard:
     free = availability(row["seats"], counts)
-    told = dict(row) | {
+    known = dict(row) | {
         "availability": free,
         "sale_state": _state(row, free, now),
         "from_lines": terms.lines(row["from_price_minor"]),
         "refund": build_refund_terms(terms.refund_policy, row["starts_at"]),
     }
-    return ShowCard(**{name: told[name] for name in ShowCard.__struct_fields__})
+    return ShowCard(**{name: known[name] for name in ShowCard.__struct_fields__})
 
 
 def build_event_card(event: Event, shows: list[ShowCard], shows_total: int) -> EventCard:
@@ -226,7 +235,7 @@ def build_show_page(
     now: datetime,
 ) -> ShowPage:
     free = availability(row["seats"], counts)
-    told = dict(row) | {
+    known = dict(row) | {
         "event": EventBrief(**_brief(event)),
         "venue": venue,
         "sale_state": _state(row, free, now),
@@ -236,7 +245,7 @@ def build_show_page(
         "orphan_rule": OrphanRule(row["orphan_rule"]),
         "availability": free,
     }
-    return ShowPage(**{name: told[name] for name in ShowPage.__struct_fields__})
+    return ShowPage(**{name: known[name] for name in ShowPage.__struct_fields__})
 
 
 def build_venue_brief(row: Mapping[str, Any]) -> VenueBrief:
@@ -258,11 +267,11 @@ def build_price_list(show: ShowOnSale) -> list[CategoryPrice]:
 
 
 def _brief(event: Event) -> dict[str, Any]:
-    told = {name: getattr(event, name) for name in EventBrief.__struct_fields__}
-    return told | {"poster": poster_url(event.id, event.poster)}
+    fields = {name: getattr(event, name) for name in EventBrief.__struct_fields__}
+    return fields | {"poster": poster_url(event.id, event.poster)}
 
 
 def _state(row: Mapping[str, Any], free: Availability | None, now: datetime) -> SaleState:
-    # While nobody knows the free seats, a show inside its window counts as on sale: the hold path decides.
+    # While availability is unknown, a show inside its sale window counts as on sale: the hold path decides.
     available = 1 if free is None else free.available
     return sale_state(now, row["opens_at"], row["closes_at"], cancelled=row["cancelled"], free=available)

@@ -1,11 +1,11 @@
-"""The only file in catalogue/ that reads the catalogue's tables; everything it reads is kept in the process.
+"""Reads the tables of the catalogue and caches the results in the process.
 
-    show_on_sale  ≤ 2 s old   the hold path; peek() is its plain look-up, without waiting
-    layout        for ever    its hash is its content; at most `layouts_cached_max`, shared by all their shows
-    terms         for ever    a revision's never change
-    pages         ≤ 2 s old   whole answers as bytes with their ETag: kept/store.py
+    show_on_sale  ≤ 2 s old    for the hold path; peek() returns the cached value without waiting
+    layout        never stale  its hash is its content; at most `layouts_cached_max`, shared by their shows
+    terms         never stale  the terms of a revision do not change
+    pages         ≤ 2 s old    whole responses as bytes with their ETag (web/response_cache.py)
 
-While PostgreSQL cannot be reached, all answer with what they have, however old: browsing goes on (R4).
+While PostgreSQL is unreachable, every cache returns stale values, so that browsing goes on (R4).
 """
 
 import asyncio
@@ -17,9 +17,8 @@ from typing import Any
 import msgspec
 
 from holdfast.catalogue.errors import NoSuchEvent, NoSuchShow, NoSuchVenue
-from holdfast.catalogue.event import City, Event, Hall, Kind
+from holdfast.catalogue.event import City, Event, Hall, Kind, OrphanRule, ShowOnSale
 from holdfast.catalogue.responses import EventsQuery
-from holdfast.catalogue.show import OrphanRule, ShowOnSale
 from holdfast.engines.cache import Cache
 from holdfast.engines.postgres import Postgres, Queryable
 from holdfast.engines.sql import Queries
@@ -29,14 +28,14 @@ from holdfast.web.response_cache import KeptPages, young_or_old
 
 Q = Queries("holdfast.catalogue")
 
-HOLD_AGE_MAX_S = 10.0  # how old a show may be for a hold
-FRESH_S = 1.0  # a show or a page is loaded at most this often; how old it may get is a multiple of it
+HOLD_AGE_MAX_S = 10.0  # maximum age of a cached show for a hold
+FRESH_S = 1.0  # minimum time between two loads of a show or page; the maximum age is a multiple of it
 SHOW_STALE = 2
-LAYOUTS_CACHED_MAX = 32  # a stadium's is about 15 MB
+LAYOUTS_CACHED_MAX = 32  # a stadium takes about 15 MB
 TERMS_CACHED_MAX = 10_000  # half a kilobyte each
-SHOWS_LISTED_MAX = 50  # of one event in a listing; its own page has more
+SHOWS_LISTED_MAX = 50  # per event in a list; the event page has more
 SHOWS_OF_PAGE_MAX = 500
-SELLING_MAX = 300  # shows looked at to see what is wanted most
+SELLING_MAX = 300  # shows considered for trending events
 CHOSEN_MAX = 12  # featured or trending events
 
 
@@ -52,37 +51,38 @@ class Catalogue:
         self.pages = KeptPages(fresh_s)
 
     async def show_on_sale(self, show_id: int) -> ShowOnSale:
-        """What the hold path must know of a show, at most 2 s old."""
+        """The show for the hold path, at most 2 s old."""
         if (show := await young_or_old(self._shows, show_id)) is None:
             raise NoSuchShow(show_id=show_id)
         return show
 
-    def recent(self, show_id: int) -> ShowOnSale | None:
+    def recent_show(self, show_id: int) -> ShowOnSale | None:
         """The show as it was some seconds ago, for a hold; never waits.
 
-        What must not be old is checked where it is decided: the window by Redis, and the revision by the
-        ledger, which refuses to open a booking at yesterday's prices.
+        Stale data is safe here because it is checked again later: Redis checks the sale window, and the
+        ledger refuses to open a booking with an outdated revision.
         """
         return self._shows.peek(show_id, HOLD_AGE_MAX_S)
 
-    async def show_of(self, show_id: int, organiser_id: int | None) -> ShowOnSale:
-        """The show, if this organiser's; None is an admin, who may see them all."""
-        if not await self._postgres.fetchval(Q.show_is_of, show_id, organiser_id):
+    async def organiser_show(self, show_id: int, organiser_id: int | None) -> ShowOnSale:
+        """The show if it belongs to this organiser; None means an admin, who may see every show."""
+        if not await self._postgres.fetchval(Q.show_belongs_to, show_id, organiser_id):
             raise NoSuchShow(show_id=show_id)
         return await self.show_on_sale(show_id)
 
-    async def show_at(self, show_id: int, revision: int) -> ShowOnSale:
-        """The show as of this revision or later, for who has read the revision in the ledger."""
+    async def show_at_revision(self, show_id: int, revision: int) -> ShowOnSale:
+        """The show as of this revision or later, for callers that have read the revision in the ledger."""
         show = await self.show_on_sale(show_id)
         if show.revision < revision:
-            # A load that was under way may have looked before the change; the one after it has not.
+            # A load already in progress may have read the row before the change, so its result is dropped
+            # and the show is loaded once more.
             await self._shows.renew(show_id)
             self.forget(show_id)
             show = await self.show_on_sale(show_id)
         return show
 
     async def terms(self, show: ShowOnSale, revision: int) -> Terms:
-        """What was promised to somebody who held seats of the show at this revision."""
+        """The terms for seats that were held at this revision of the show."""
         if revision == show.revision:
             return show.terms
         return await young_or_old(self._terms, (show.show_id, revision))
@@ -91,25 +91,25 @@ class Catalogue:
         return await self._layouts.get(layout_hash)
 
     async def add_layout(self, body: LayoutBody) -> Layout:
-        """A layout for the house's halls; LayoutProblem says what is wrong with it."""
+        """Store a shared layout. Raises LayoutProblem if it is invalid."""
         layout = await asyncio.to_thread(Layout.build, body)
         await store_layout(self._postgres, layout)
         return layout
 
     def forget(self, show_id: int) -> None:
-        """The show has moved on: what is kept of it is not what the ledger sells by."""
+        """Drop the cached show: the ledger has a newer revision."""
         self._shows.drop(show_id)
 
     def forget_pages(self) -> None:
-        """Something was changed here: this process tells it at once, the others within seconds."""
+        """Drop cached pages after a change: this process shows it at once, others within seconds."""
         self.pages.forget()
 
     async def cities(self) -> list[City]:
         return [City(**row) for row in await self._postgres.fetch(Q.cities)]
 
-    async def events_playing(self, asked: EventsQuery) -> list[int]:
-        """Numbers of all events that match, in the order of their first show."""
-        rows = await self._postgres.fetch(Q.events_playing, asked.city, asked.date, asked.kind)
+    async def events_playing(self, query: EventsQuery) -> list[int]:
+        """Ids of all matching events, in the order of their first show."""
+        rows = await self._postgres.fetch(Q.events_playing, query.city, query.date, query.kind)
         return [row["event_id"] for row in rows]
 
     async def shows_playing(
@@ -126,11 +126,10 @@ class Catalogue:
     async def featured_events(self) -> list[int]:
         return [row["id"] for row in await self._postgres.fetch(Q.featured_events, CHOSEN_MAX)]
 
-    async def shows_selling(self) -> list[tuple[int, int]]:
-        """(show, event) of the shows whose sale is open, the soonest first."""
-        return [
-            (row["id"], row["event_id"]) for row in await self._postgres.fetch(Q.shows_selling, SELLING_MAX)
-        ]
+    async def shows_selling(self, city: str | None = None) -> list[tuple[int, int]]:
+        """(show id, event id) of the shows on sale, the soonest first."""
+        rows = await self._postgres.fetch(Q.shows_selling, SELLING_MAX, city)
+        return [(row["id"], row["event_id"]) for row in rows]
 
     async def events(self, event_ids: Sequence[int]) -> dict[int, Event]:
         rows = await self._postgres.fetch(Q.events_by_id, list(event_ids))
@@ -161,7 +160,7 @@ class Catalogue:
         raise NoSuchShow(show_id=show_id)
 
     async def _load_show(self, show_id: int) -> ShowOnSale | None:
-        """None is kept too: asking for a show that does not exist costs the ledger one query a second."""
+        """None is cached too: requests for unknown shows cost the ledger at most one query per second."""
         row = await self._postgres.fetchrow(Q.show_on_sale, show_id)
         if row is None:
             return None
@@ -177,18 +176,18 @@ class Catalogue:
             "orphan_rule": OrphanRule(row["orphan_rule"]),
             "moving": parse_next_prices(row["coming"]),
         }
-        told = dict(row) | known
-        return ShowOnSale(**{f.name: told[f.name] for f in fields(ShowOnSale)})
+        values = dict(row) | known
+        return ShowOnSale(**{f.name: values[f.name] for f in fields(ShowOnSale)})
 
-    async def _load_terms(self, of: tuple[int, int]) -> Terms:
-        row = await self._postgres.fetchrow(Q.terms, *of)
+    async def _load_terms(self, key: tuple[int, int]) -> Terms:
+        row = await self._postgres.fetchrow(Q.terms, *key)
         return DEFAULT_TERMS if row is None else parse_terms(row)
 
     async def _load_layout(self, layout_hash: str) -> Layout:
         body = await self._postgres.fetchval(Q.layout_body, layout_hash)
         if body is None:
             raise NoSuchLayout(layout=layout_hash)
-        # A stadium takes a good part of a second to lay out; other requests of the process go on meanwhile.
+        # In a thread: a stadium takes a good part of a second and would block all other requests.
         return await asyncio.to_thread(lambda: Layout.build(msgspec.json.decode(body, type=LayoutBody)))
 
 
@@ -199,12 +198,12 @@ async def store_layout(tx: Queryable, layout: Layout) -> None:
 
 def parse_terms(row: Any) -> Terms:
     """The terms in a row of show_terms, or of show_detail."""
-    told = {name: row[name] for name in Terms.__struct_fields__}
-    return Terms(**told | {"refund_policy": parse_refund_policy(row)})
+    values = {name: row[name] for name in Terms.__struct_fields__}
+    return Terms(**values | {"refund_policy": parse_refund_policy(row)})
 
 
 def parse_next_prices(coming: str | None) -> dict[str, NextPrice | None]:
-    """The next step by time of each category that follows rules, from price_plan.coming."""
+    """The next price change by time of each category with rules, from price_plan.coming."""
     return msgspec.json.decode(coming, type=dict[str, NextPrice | None]) if coming else {}
 
 
@@ -213,5 +212,5 @@ def parse_refund_policy(row: Any) -> RefundPolicy:
 
 
 def parse_event(row: Any) -> Event:
-    told = {name: row[name] for name in Event.__struct_fields__}
-    return Event(**told | {"kind": Kind(row["kind"]), "refund_policy": parse_refund_policy(row)})
+    values = {name: row[name] for name in Event.__struct_fields__}
+    return Event(**values | {"kind": Kind(row["kind"]), "refund_policy": parse_refund_policy(row)})

@@ -118,7 +118,9 @@ def _organiser_id(request: Request) -> int | None:
 
 
 async def _own_show(request: Request):  # type: ignore[no-untyped-def]
-    return await get_app(request).catalogue.show_of(request.path_params["show"], _organiser_id(request))
+    return await get_app(request).catalogue.organiser_show(
+        request.path_params["show"], _organiser_id(request)
+    )
 
 
 ROUTES = routes.all

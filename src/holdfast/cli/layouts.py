@@ -65,7 +65,7 @@ def _read_layout(file: Path) -> "Layout":
 
 async def _store_layout(app: "App", layout: "Layout", venue_id: int | None, hall: str) -> dict[str, Any]:
     from holdfast.organisers.forms import NewHall
-    from holdfast.organisers.scope import Scope
+    from holdfast.organisers.store import Scope
 
     office = app.catalogue_editor(Scope(account_id=0, is_admin=True))
     await office.add_layout(layout)

@@ -13,7 +13,7 @@ from holdfast.cli.json_line import print_json
 
 if TYPE_CHECKING:
     from holdfast.app import App
-    from holdfast.organisers.price_rules_forms import PricePlan
+    from holdfast.organisers.show_forms import PricePlan
     from holdfast.refunds.refund import Cancellation, Refund
 
 LOOK_AGAIN_S = 0.2
@@ -108,7 +108,7 @@ def show_prices(
 
 
 async def _price_plan(app: "App", show_id: int) -> "PricePlan":
-    from holdfast.organisers.scope import Scope
+    from holdfast.organisers.store import Scope
 
     return await app.price_rules(Scope(0, is_admin=True)).plan(show_id)
 
@@ -127,8 +127,8 @@ def _refund_page(refund: "Refund") -> dict[str, Any]:
 async def _cancel_show(app: "App", show_id: int) -> "Cancellation":
     """Cancelled in the catalogue, then the jobs are done here, beside whoever else does them."""
     from holdfast.cli import output as terminal
-    from holdfast.organisers.scope import Scope
     from holdfast.organisers.show_forms import ShowChange
+    from holdfast.organisers.store import Scope
     from holdfast.payments.jobs import PaymentJobs
     from holdfast.refunds.jobs import RefundJobs
     from holdfast.web import log

@@ -16,11 +16,9 @@ import msgspec
 
 from holdfast.accounts import NewAccount
 from holdfast.bookings import Opened, Opening
-from holdfast.catalogue.event import Kind
-from holdfast.catalogue.show import Times
+from holdfast.catalogue.event import Kind, Times
 from holdfast.catalogue.store import store_layout
 from holdfast.demo.halls import club, concert_hall, village_cinema
-from holdfast.demo.pricing import by_demand, early_price
 from holdfast.demo.programme import (
     CITIES,
     CITY,
@@ -35,6 +33,8 @@ from holdfast.demo.programme import (
     SALE_OPENS_DAYS,
     VENUES,
     ScheduledShow,
+    by_demand,
+    early_price,
     price_minor,
     terms_for,
     timetable,
@@ -45,10 +45,10 @@ from holdfast.engines.postgres import Queryable, Transaction
 from holdfast.engines.sql import Queries
 from holdfast.holds import claim_id
 from holdfast.layouts import Layout
-from holdfast.organisers import bulk
-from holdfast.organisers.scope import Scope
+from holdfast.organisers import store as organisers
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import PlannedShow, add_shows
+from holdfast.organisers.store import Scope
 from holdfast.web.caller import Role
 
 if TYPE_CHECKING:
@@ -132,13 +132,13 @@ async def _halls(app: "App") -> dict[tuple[str, str], DemoHall]:
     async with app.postgres.transaction() as tx:
         await tx.execute(Q.lock_demo)
         venues = [venue.name for venue in VENUES]
-        known = {(row["venue"], row["name"]) for row in await bulk.halls_of(tx, venues)}
+        known = {(row["venue"], row["name"]) for row in await organisers.load_halls(tx, venues)}
         if missing := wanted.keys() - known:
-            await bulk.add_cities(tx, (astuple(city)[:6] for city in CITIES))
-            await bulk.add_venues(tx, (astuple(venue)[:6] for venue in VENUES))
+            await organisers.add_cities(tx, (astuple(city)[:6] for city in CITIES))
+            await organisers.add_venues(tx, (astuple(venue)[:6] for venue in VENUES))
             hash_of = {name: await _layout(tx, name) for name in {wanted[hall] for hall in missing}}
-            await bulk.add_halls(tx, ((*hall, hash_of[wanted[hall]]) for hall in sorted(missing)))
-        rows = await bulk.halls_of(tx, venues)
+            await organisers.add_halls(tx, ((*hall, hash_of[wanted[hall]]) for hall in sorted(missing)))
+        rows = await organisers.load_halls(tx, venues)
     return {
         (row["venue"], row["name"]): DemoHall(
             row["id"], row["city"], row["timezone"], row["layout_hash"], tuple(row["categories"])
@@ -159,8 +159,8 @@ async def _events(app: "App", organiser_id: int) -> dict[str, tuple[int, timedel
         await tx.execute(Q.lock_demo)
         policies = {kind: msgspec.json.encode(policy).decode() for kind, policy in POLICIES.items()}
         events = [(*astuple(event)[:-1], "|".join(event.people), policies[event.kind]) for event in EVENTS]
-        await bulk.add_events(tx, organiser_id, events)
-        rows = await bulk.events_of(tx, organiser_id)
+        await organisers.add_events(tx, organiser_id, events)
+        rows = await organisers.load_events(tx, organiser_id)
     return {row["title"]: (row["id"], timedelta(minutes=row["duration_min"])) for row in rows}
 
 
@@ -219,7 +219,7 @@ class Seed:
     async def _price_rules(self) -> None:
         """Two concerts whose prices move: one has an early price, one follows what is sold."""
         rows = [row for row in await self._to_come(self._app.postgres) if self._may_move(row)]
-        plans = await bulk.price_plans(self._app.postgres, [row["id"] for row in rows])
+        plans = await organisers.load_price_plans(self._app.postgres, [row["id"] for row in rows])
         there = {plan["by_demand"] for plan in plans}
         ruled = {plan["show_id"] for plan in plans}
         free = [row for row in rows if row["id"] not in ruled]

@@ -94,7 +94,7 @@ async def hold_seats(request: Request) -> Response:
     app, owner_id = get_app(request), get_caller(request).account_id
     raw = await request.body()
     body = read(HoldBody, raw)
-    show = app.catalogue.recent(show_id) or await app.catalogue.show_on_sale(show_id)
+    show = app.catalogue.recent_show(show_id) or await app.catalogue.show_on_sale(show_id)
     request_id, claim = request_ids(state["headers"].get(b"idempotency-key"), owner_id)
     try:
         what = parse_selection(body, show)
@@ -106,7 +106,7 @@ async def hold_seats(request: Request) -> Response:
         HoldRequest(show, owner_id, request_id, claim, body_hash(raw), what, expected)
     )
     if booking.revision > show.revision:  # its layout may be another since we looked
-        show = await app.catalogue.show_at(show_id, booking.revision)
+        show = await app.catalogue.show_at_revision(show_id, booking.revision)
     return answer(201, booking_page(booking, show, await app.catalogue.terms(show, booking.revision)))
 
 

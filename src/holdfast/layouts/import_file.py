@@ -5,13 +5,16 @@ Pure: bytes in, `LayoutBody` out. What is wrong with a file is a `LayoutProblem`
 what, and what to do.
 """
 
+import csv
+import io
+from collections.abc import Iterator
+from math import sqrt
 from pathlib import PurePath
 
 import msgspec
 
-from holdfast.layouts.body import LayoutBody, LayoutProblem, decode_body
-from holdfast.layouts.from_seat_list import build_layout_body
-from holdfast.layouts.import_csv import parse_csv
+from holdfast.layouts.body import SEATS_MAX, AreaBody, LayoutBody, LayoutProblem, Point, decode_body
+from holdfast.layouts.from_seat_list import SECTION_GAP, ImportedPlan, ImportedSeat, build_layout_body
 from holdfast.layouts.import_pretix import parse_pretix
 
 FILE_BYTES_MAX = 32 * 1024 * 1024  # 60 000 seats of a pretix plan, written out at length, are about 15 MB
@@ -44,3 +47,131 @@ def _keys(data: bytes) -> set[str]:
 def _through(body: LayoutBody) -> LayoutBody:
     """What another program wrote is held to the same bounds as what people write."""
     return decode_body(msgspec.json.encode(body))
+
+
+COLUMNS = {
+    "section": ("section", "block", "zone", "area"),
+    "row": ("row",),
+    "number": ("number", "seat", "seat_number"),
+    "category": ("category", "price_category"),
+    "colour": ("colour", "color"),
+    "x": ("x",),
+    "y": ("y",),
+    "trait": ("trait",),
+    "aisle": ("aisle", "aisle_after"),
+    "capacity": ("capacity", "places"),
+}
+TRAIT_WORDS = {
+    "wheelchair": ("wheelchair", "w", "accessible"),
+    "companion": ("companion", "c"),
+    "restricted": ("restricted", "restricted view", "r"),
+    "": ("", "n", "none", "plain"),
+}
+YES, NO = ("yes", "y", "true", "1"), ("", "no", "n", "false", "0")
+
+COORDINATE_MAX = 1_000_000
+NAME_MAX = 60
+
+Line = tuple[int, dict[str, str]]  # line number; column → text
+
+
+def parse_csv(name: str, data: bytes) -> ImportedPlan:
+    seats: list[ImportedSeat] = []
+    standing: list[tuple[str, int, str]] = []
+    colours: dict[str, str] = {}
+    seen: set[tuple[str, str, str]] = set()
+    for number, cells in _lines(data):
+        category = cells.get("category") or "Standard"
+        if cells.get("colour"):
+            colours.setdefault(category, cells["colour"])
+        if cells.get("capacity"):
+            standing.append((cells.get("section") or "Standing", _capacity(number, cells), category))
+            continue
+        seat = _seat(number, cells, category)
+        if (seat.section, seat.row, seat.number) in seen:
+            raise LayoutProblem(f"line {number}: row {seat.row} has a seat {seat.number} already; delete one")
+        seen.add((seat.section, seat.row, seat.number))
+        seats.append(seat)
+        if len(seats) > SEATS_MAX:
+            raise LayoutProblem(f"line {number}: more than {SEATS_MAX} seats; split the hall in two")
+        if (seat.point is None) != (seats[0].point is None):
+            raise LayoutProblem(f"line {number}: give x and y for every seat, or for none")
+    return ImportedPlan(name=name, seats=seats, colours=colours, areas=list(_areas(standing)))
+
+
+def _lines(data: bytes) -> Iterator[Line]:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = data[: problem.start].count(b"\n") + 1
+        raise LayoutProblem(f"line {line}: this is not UTF-8; save the table as CSV UTF-8") from None
+    head = text.partition("\n")[0]
+    delimiter = max(",;\t", key=head.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        columns = [_column(cell) for cell in next(reader, [])]
+        if not {"row", "number"} <= set(columns) and "capacity" not in columns:
+            raise LayoutProblem("line 1: no columns row and number; the first line names the columns")
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield reader.line_num, dict(zip(columns, (cell.strip() for cell in cells), strict=False))
+    except csv.Error as problem:
+        raise LayoutProblem(f"line {reader.line_num}: {problem}; check the quotes") from None
+
+
+def _column(cell: str) -> str:
+    asked = "_".join(cell.strip().lower().split())
+    for column, names in COLUMNS.items():
+        if asked in names:
+            return column
+    raise LayoutProblem(f"line 1: unknown column “{cell.strip()[:30]}”; the columns are {', '.join(COLUMNS)}")
+
+
+def _seat(line: int, cells: dict[str, str], category: str) -> ImportedSeat:
+    row, number = cells.get("row", ""), cells.get("number", "")
+    for text in (row, number, category, cells.get("section", "")):
+        if len(text) > NAME_MAX or not text.isprintable():
+            raise LayoutProblem(f"line {line}: “{text[:30]}”: {NAME_MAX} letters at most, on one line")
+    if not row or not number:
+        raise LayoutProblem(f"line {line}: no row or no number; a standing area has a capacity instead")
+    trait = cells.get("trait", "").lower()
+    found = [name for name, words in TRAIT_WORDS.items() if trait in words]
+    if not found:
+        raise LayoutProblem(f"line {line}: unknown trait “{trait[:30]}”; wheelchair, companion or restricted")
+    aisle = cells.get("aisle", "").lower()
+    if aisle not in YES + NO:
+        raise LayoutProblem(f"line {line}: aisle is “{aisle[:30]}”; write yes, or leave it empty")
+    section, point = cells.get("section") or "Stalls", _point(line, cells)
+    return ImportedSeat(section, row, number, category, point, found[0], aisle in YES)
+
+
+def _point(line: int, cells: dict[str, str]) -> Point | None:
+    x, y = cells.get("x", ""), cells.get("y", "")
+    if not x and not y:
+        return None
+    try:
+        point = float(x), float(y)
+    except ValueError:
+        raise LayoutProblem(f"line {line}: x “{x[:20]}”, y “{y[:20]}”: write numbers like 3.5") from None
+    if not all(abs(value) <= COORDINATE_MAX for value in point):
+        raise LayoutProblem(f"line {line}: x and y are metres, {COORDINATE_MAX} at most")
+    return point
+
+
+def _capacity(line: int, cells: dict[str, str]) -> int:
+    text = cells["capacity"]
+    if cells.get("row") or cells.get("number"):
+        raise LayoutProblem(f"line {line}: a seat and a capacity; leave row and number of an area empty")
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= SEATS_MAX):
+        raise LayoutProblem(f"line {line}: capacity “{text[:20]}” is not a number from 1 to {SEATS_MAX}")
+    return int(text)
+
+
+def _areas(standing: list[tuple[str, int, str]]) -> Iterator[AreaBody]:
+    """Squares side by side in front of the seats, half a square metre a person."""
+    left = 0.0
+    for name, capacity, category in standing:
+        side = round(sqrt(capacity / 2), 2)
+        right, top, bottom = left + side, -SECTION_GAP - side, -SECTION_GAP
+        yield AreaBody(name, capacity, [(left, top), (right, top), (right, bottom), (left, bottom)], category)
+        left = right + SECTION_GAP

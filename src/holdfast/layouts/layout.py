@@ -26,8 +26,7 @@ import msgspec
 
 from holdfast.layouts.body import SEATS_MAX, LayoutBody, LayoutProblem, Point, decode_body, encode_canonical
 from holdfast.layouts.page import render_page
-from holdfast.layouts.seat_numbers import NumberedSeats, label_prefix
-from holdfast.layouts.seating import Area, Category, Run, Stretch
+from holdfast.layouts.seating import Area, Category, NumberedSeats, Run, Stretch, label_prefix
 
 __all__ = ["SEATS_MAX", "Area", "Category", "Layout", "LayoutBody", "LayoutProblem", "Run", "Seat"]
 

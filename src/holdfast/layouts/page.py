@@ -13,8 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.layouts.body import LayoutBody, Point
-from holdfast.layouts.seat_numbers import NumberedSeats, label_prefix
-from holdfast.layouts.seating import Run, Stretch, place_point
+from holdfast.layouts.seating import NumberedSeats, Run, Stretch, label_prefix, place_point
 
 TOLERANCE = 0.02  # metres, or whatever the layout is drawn in: nobody sees it
 

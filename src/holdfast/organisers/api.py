@@ -1,4 +1,4 @@
-"""/admin: organisers make and change what is theirs, admins everything (R33)."""
+"""/admin: organisers create and change their own venues, halls, layouts and events; admins change all."""
 
 import asyncio
 
@@ -30,19 +30,16 @@ from holdfast.organisers.forms import (
     VenueChange,
     VenueList,
 )
-from holdfast.organisers.layout_change_api import ROUTES as RELAYOUT_ROUTES
-from holdfast.organisers.price_rules_api import ROUTES as PRICE_ROUTES
-from holdfast.organisers.scope import Scope
 from holdfast.organisers.shows_api import ROUTES as SHOW_ROUTES
-from holdfast.organisers.store import CatalogueEditor
+from holdfast.organisers.store import CatalogueEditor, Scope
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
 from holdfast.web.routing import RouteTable
 
-IMPORTED_AS = ("text/csv", "application/json")
+IMPORT_MEDIA_TYPES = ("text/csv", "application/json")
 LAYOUT_BYTES_MAX = 2 * 1024 * 1024  # a stadium in our format is about 100 kB
-IMPORT_BYTES_MAX = 16 * 1024 * 1024  # the same stadium in pretix's, a line a seat
+IMPORT_BYTES_MAX = 16 * 1024 * 1024  # the same stadium in pretix's, one line per seat
 ORGANISER = Role.ORGANISER
 
 cities = RouteTable(tag="admin", prefix="/admin/cities", role=Role.ADMIN)
@@ -71,89 +68,89 @@ layouts = RouteTable(
 
 @cities.post(body=NewCity, answers={201: City}, refusals=(NoSuchCity, NameTaken), keyed=True)
 async def create_city(request: Request) -> Response:
-    """Add a city. Its time zone decides what its dates are."""
-    city = await _office(request).add_city(read(NewCity, await request.body()))
-    return _made(request, city)
+    """Add a city. Dates of its shows are in its time zone."""
+    city = await _editor(request).add_city(read(NewCity, await request.body()))
+    return _respond(request, city)
 
 
 @cities.patch("/{city:int}", body=CityChange, answers={200: City}, refusals=(NoSuchCity, NameTaken))
 async def update_city(request: Request) -> Response:
     """Change a city."""
     change = read(CityChange, await request.body())
-    return _made(request, await _office(request).change_city(request.path_params["city"], change), 200)
+    return _respond(request, await _editor(request).change_city(request.path_params["city"], change), 200)
 
 
 @cities.get(query=Paging, answers={200: CityList}, role=ORGANISER)
 async def list_all_cities(request: Request) -> Response:
     """All cities."""
-    total, cities = await _office(request).cities(query(Paging, request))
+    total, cities = await _editor(request).cities(query(Paging, request))
     return answer(200, CityList(total=total, cities=cities))
 
 
 @venues.post(body=NewVenue, answers={201: ManagedVenue}, keyed=True)
 async def create_venue(request: Request) -> Response:
-    """Add a venue. An organiser's is theirs alone; an admin's is the house's, for every organiser to use."""
-    return _made(request, await _office(request).add_venue(read(NewVenue, await request.body())))
+    """Add a venue. An organiser's venue is private; an admin's is shared by all organisers."""
+    return _respond(request, await _editor(request).add_venue(read(NewVenue, await request.body())))
 
 
 @venues.patch("/{venue:int}", body=VenueChange, answers={200: ManagedVenue})
 async def update_venue(request: Request) -> Response:
-    """Change a venue. The house's venues are changed by admins."""
+    """Change a venue. Only admins may change shared venues."""
     change = read(VenueChange, await request.body())
-    return _made(request, await _office(request).change_venue(request.path_params["venue"], change), 200)
+    return _respond(request, await _editor(request).change_venue(request.path_params["venue"], change), 200)
 
 
 @venues.get(query=Paging, answers={200: VenueList})
 async def list_venues(request: Request) -> Response:
-    """Your venues, and the house's."""
-    total, venues = await _office(request).venues(query(Paging, request))
+    """Your venues and the shared ones."""
+    total, venues = await _editor(request).venues(query(Paging, request))
     return answer(200, VenueList(total=total, venues=venues))
 
 
 @halls.post(body=NewHall, answers={201: Hall}, keyed=True)
 async def create_hall(request: Request) -> Response:
-    """Add a hall to a venue, with a layout that has been brought in before."""
-    return _made(request, await _office(request).add_hall(read(NewHall, await request.body())))
+    """Add a hall to a venue, with a layout that has been uploaded before."""
+    return _respond(request, await _editor(request).add_hall(read(NewHall, await request.body())))
 
 
 @halls.patch("/{hall:int}", body=HallChange, answers={200: Hall})
 async def update_hall(request: Request) -> Response:
-    """Change a hall. Another layout is for shows made from now on; those that exist keep theirs."""
+    """Change a hall. A new layout applies to new shows; existing shows keep theirs."""
     change = read(HallChange, await request.body())
-    return _made(request, await _office(request).change_hall(request.path_params["hall"], change), 200)
+    return _respond(request, await _editor(request).change_hall(request.path_params["hall"], change), 200)
 
 
 @halls.get(query=HallsQuery, answers={200: HallList})
 async def list_halls(request: Request) -> Response:
-    """The halls of your venues and of the house's, or of one venue."""
-    asked = query(HallsQuery, request)
-    total, halls = await _office(request).halls(asked, asked.venue)
+    """The halls of your venues and of the shared ones, or of one venue."""
+    paging = query(HallsQuery, request)
+    total, halls = await _editor(request).halls(paging, paging.venue)
     return answer(200, HallList(total=total, halls=halls))
 
 
 @events.post(body=NewEvent, answers={201: ManagedEvent}, keyed=True)
 async def create_event(request: Request) -> Response:
-    """Add an event: a film, a concert or a match. It is yours. Without a poster it gets one drawn."""
-    return _made(request, await _office(request).add_event(read(NewEvent, await request.body())))
+    """Add an event: a film, a concert or a match. You own it. Without a poster it gets a generated one."""
+    return _respond(request, await _editor(request).add_event(read(NewEvent, await request.body())))
 
 
 @events.patch("/{event:int}", body=EventChange, answers={200: ManagedEvent})
 async def update_event(request: Request) -> Response:
-    """Change an event. Whether it is featured is for admins to say."""
+    """Change an event. Only admins may set `featured`."""
     change = read(EventChange, await request.body())
-    return _made(request, await _office(request).change_event(request.path_params["event"], change), 200)
+    return _respond(request, await _editor(request).change_event(request.path_params["event"], change), 200)
 
 
 @events.get("/{event:int}", answers={200: ManagedEvent})
 async def get_managed_event(request: Request) -> Response:
-    """One event of yours."""
-    return answer(200, await _office(request).event(request.path_params["event"]))
+    """One of your events."""
+    return answer(200, await _editor(request).event(request.path_params["event"]))
 
 
 @events.get(query=Paging, answers={200: EventList})
 async def list_managed_events(request: Request) -> Response:
     """Your events."""
-    total, events = await _office(request).events(query(Paging, request))
+    total, events = await _editor(request).events(query(Paging, request))
     return answer(200, EventList(total=total, events=events))
 
 
@@ -166,12 +163,12 @@ async def list_managed_events(request: Request) -> Response:
     long_numbers=True,
 )
 async def create_layout(request: Request) -> Response:
-    """Bring in a layout in our JSON format; the answer has its hash.
+    """Upload a layout in our JSON format; the response contains its hash.
 
-    With `grows_from` it is numbered as a growth of that layout, so that its shows can take it over.
+    With `grows_from`, seats of that layout keep their numbers, so its shows can switch to the new one.
     """
     body = read(LayoutBody, await request.body())
-    return await _keep_layout(request, body)
+    return await _store_layout(request, body)
 
 
 @layouts.post(
@@ -183,53 +180,53 @@ async def create_layout(request: Request) -> Response:
     long_numbers=True,
 )
 async def import_layout(request: Request) -> Response:
-    """Bring in a layout from a file of another program: a CSV table, or a pretix seating plan.
+    """Import a layout from another program: a CSV table, or a pretix seating plan.
 
-    Send it as it is, with `Content-Type: text/csv` or `application/json`; `name` becomes the layout's name.
+    Send the file unchanged, with `Content-Type: text/csv` or `application/json`. `name` names the layout.
     """
     sent_as = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-    if sent_as not in IMPORTED_AS:
+    if sent_as not in IMPORT_MEDIA_TYPES:
         raise WrongMediaType
     try:
         name, data = query(NewLayoutQuery, request).name, await request.body()
         body = await asyncio.to_thread(parse_layout_file, name, data)
     except LayoutProblem as problem:
         raise BadLayout(detail=str(problem)) from None
-    return await _keep_layout(request, body)
+    return await _store_layout(request, body)
 
 
 @layouts.get("/{layout}", answers={200: LayoutBody})
 async def get_layout(request: Request) -> Response:
-    """One layout in our JSON format, to be changed and brought in again."""
-    return answer(200, await _office(request).layout_body(request.path_params["layout"]))
+    """One layout in our JSON format, to edit and upload again."""
+    return answer(200, await _editor(request).layout_body(request.path_params["layout"]))
 
 
 @layouts.get(query=Paging, answers={200: LayoutList})
 async def list_layouts(request: Request) -> Response:
-    """The layouts you have brought in, and those of the halls open to you."""
-    total, layouts = await _office(request).layouts(query(Paging, request))
+    """The layouts you have uploaded, and those of the halls you may use."""
+    total, layouts = await _editor(request).layouts(query(Paging, request))
     return answer(200, LayoutList(total=total, layouts=layouts))
 
 
-async def _keep_layout(request: Request, body: LayoutBody) -> Response:
-    asked, office = query(NewLayoutQuery, request), _office(request)
+async def _store_layout(request: Request, body: LayoutBody) -> Response:
+    options, editor = query(NewLayoutQuery, request), _editor(request)
     try:
         old = None
-        if asked.grows_from is not None:
-            old_body = read(LayoutBody, await office.layout_body(asked.grows_from))
+        if options.grows_from is not None:
+            old_body = read(LayoutBody, await editor.layout_body(options.grows_from))
             old = await asyncio.to_thread(Layout.build, old_body)
-        # A stadium takes a good part of a second to lay out; other requests of the process go on meanwhile.
+        # In a thread: a stadium takes a good part of a second and would block all other requests.
         layout = await asyncio.to_thread(Layout.build, body, old)
     except LayoutProblem as problem:
         raise BadLayout(detail=str(problem)) from None
-    return _made(request, await office.add_layout(layout))
+    return _respond(request, await editor.add_layout(layout))
 
 
-def _office(request: Request) -> CatalogueEditor:
+def _editor(request: Request) -> CatalogueEditor:
     return get_app(request).catalogue_editor(Scope.of(get_caller(request)))
 
 
-def _made(request: Request, content: object, status: int = 201) -> Response:
+def _respond(request: Request, content: object, status: int = 201) -> Response:
     get_app(request).catalogue.forget_pages()
     return answer(status, content)
 
@@ -241,6 +238,4 @@ ROUTES = (
     *events.all,
     *layouts.all,
     *SHOW_ROUTES,
-    *PRICE_ROUTES,
-    *RELAYOUT_ROUTES,
 )

@@ -10,8 +10,8 @@ from holdfast.bookings import NoSuchBooking, from_public_id, public_id
 from holdfast.catalogue import NoSuchShow, ShowOnSale
 from holdfast.holds import SeatsTaken, SeatsWithdrawn, TooManyBlocks
 from holdfast.layouts import Layout, UnknownSeat
-from holdfast.organisers.block import Block, BlockChange, BlockList, NewBlock, ReleaseRequest, parse_release
 from holdfast.organisers.blocks_store import BlockStore, StoredBlock
+from holdfast.organisers.forms import Block, BlockChange, BlockList, NewBlock, ReleaseRequest, parse_release
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, read
@@ -114,7 +114,7 @@ async def _own_show(request: Request) -> ShowOnSale:
     """A show of one's own; to everybody else there is no such show."""
     caller, app = get_caller(request), get_app(request)
     organiser_id = None if caller.role is Role.ADMIN else caller.account_id
-    show: ShowOnSale = await app.catalogue.show_of(request.path_params["show"], organiser_id)
+    show: ShowOnSale = await app.catalogue.organiser_show(request.path_params["show"], organiser_id)
     return show
 
 

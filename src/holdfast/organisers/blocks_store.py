@@ -12,7 +12,7 @@ from holdfast.engines.postgres import AGAIN, Postgres, require_row
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
 from holdfast.holds import HoldService, TooManyBlocks
-from holdfast.organisers.block import BLOCKS_MAX, BlockRelease
+from holdfast.organisers.forms import BLOCKS_MAX, BlockRelease
 
 Q = Queries("holdfast.organisers", "blocks")
 TRIES_MAX = 4

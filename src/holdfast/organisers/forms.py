@@ -3,14 +3,17 @@
 A `New…` makes something. A `…Change` changes what it names and leaves the rest: what is not sent is UNSET.
 """
 
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.catalogue import City, Event, Hall, Kind, Venue
+from holdfast.errors import Invalid
 from holdfast.fields import (
     ONE_LINE,
     Address,
+    AwareDatetime,
     Country,
     Description,
     Id,
@@ -169,3 +172,71 @@ class LayoutList(Struct, frozen=True, kw_only=True):
 class EventList(Struct, frozen=True, kw_only=True):
     total: int
     events: list[ManagedEvent]
+
+
+BLOCK_SEATS_MAX = 1000  # in one block; a stand is kept back in several
+BLOCKS_MAX = 500  # in one show
+
+Label = Annotated[str, Meta(min_length=1, max_length=200)]
+Labels = Annotated[list[Label], Meta(min_length=1, max_length=BLOCK_SEATS_MAX)]
+BlockName = Annotated[str, Meta(min_length=1, max_length=100, examples=["sponsor"])]
+Hours = Annotated[int, Meta(ge=1, le=24 * 366)]
+
+
+class NewBlock(Struct, forbid_unknown_fields=True, frozen=True):
+    """`release_at`, or `release_hours_before` the start: then the seats go to the sale by themselves."""
+
+    seats: Labels
+    name: BlockName  # for whom, or why
+    release_at: AwareDatetime | None = None
+    release_hours_before: Hours | None = None
+
+
+class BlockChange(Struct, forbid_unknown_fields=True, frozen=True):
+    """What is not sent stays as it is; a release of null is none. Of the two ways to say it, send one."""
+
+    name: BlockName | UnsetType = UNSET
+    release_at: AwareDatetime | UnsetType | None = UNSET
+    release_hours_before: Hours | UnsetType | None = UNSET
+
+
+class ReleaseRequest(Struct, forbid_unknown_fields=True, frozen=True):
+    """Seats of the block to give to the sale; without any, all of them."""
+
+    seats: Labels | None = None
+
+
+class Block(Struct, frozen=True):
+    block_id: str
+    name: str
+    seats: list[str]
+    made_at: datetime | None = None
+    release_at: datetime | None = None  # then they go to the sale
+    release_hours_before: int | None = None  # said so: it moves with the show
+    withdrawn: bool = False  # for ever: they are no part of the hall any more
+
+
+class BlockList(Struct, frozen=True):
+    blocks: list[Block]
+
+
+class BlockRelease(Struct, frozen=True):
+    """When seats go to the sale; both None: when somebody says so."""
+
+    at: datetime | None = None
+    hours_before: int | None = None
+
+
+def parse_release(
+    at: datetime | UnsetType | None, hours: int | UnsetType | None, *, starts_at: datetime, now: datetime
+) -> BlockRelease:
+    """What was sent, as an instant. Refuses two that contradict, and one that has passed."""
+    at = None if isinstance(at, UnsetType) else at
+    hours = None if isinstance(hours, UnsetType) else hours
+    if at is not None and hours is not None:
+        raise Invalid(field="release_at", detail="Expected release_at or release_hours_before, not both.")
+    instant = at if hours is None else starts_at - timedelta(hours=hours)
+    if instant is not None and instant <= now:
+        field = "release_at" if hours is None else "release_hours_before"
+        raise Invalid(field=field, detail=f"That is {instant.isoformat()}, which has passed.")
+    return BlockRelease(instant, hours)

@@ -1,10 +1,10 @@
-"""The layout of a show on sale is changed here: compared, then taken over in one transaction.
+"""Changes the layout of a show on sale: compares both layouts, then applies the change in one transaction.
 
-    show (locked) ─► sale (locked against holds being opened) ─► who has which seat ─► safe? ─► written
-                                                                                       └─ no ─► refused
+    lock show ─► lock sale (no hold can be opened) ─► read taken seats ─► safe? ─► write
+                                                                          └─ no ─► refuse
 
-A hold that was composed on the layout of before is refused by its revision and composed again. The map is
-written anew with another epoch, so that viewers take a snapshot.
+A hold that was priced from the previous layout is rejected because of its revision and retried. The seat map
+is rebuilt under a new epoch, so that viewers load a new snapshot.
 """
 
 import asyncio
@@ -28,37 +28,36 @@ from holdfast.layouts import (
     list_renamed,
 )
 from holdfast.organisers.errors import LayoutUnsafe, ShowCancelled
-from holdfast.organisers.layout_change_forms import LayoutChange, LayoutDiffPage, SeatInUse
-from holdfast.organisers.show_forms import ShowChange, ShowRow
+from holdfast.organisers.show_forms import LayoutChange, LayoutDiffPage, SeatInUse, ShowChange, ShowRow
 from holdfast.organisers.shows_store import ShowEditor
 
 Q = Queries("holdfast.organisers", "layout_change")
-WITHDRAWN = "withdrawn"  # the name of such a block
+WITHDRAWN = "withdrawn"  # name of the block that holds withdrawn seats
 
 
 class LayoutChanger:
-    """Layouts of the shows of one keeper, whose desk `schedule` is."""
+    """Changes layouts of the shows that `editor` may edit."""
 
-    def __init__(self, postgres: Postgres, catalogue: Catalogue, schedule: ShowEditor) -> None:
+    def __init__(self, postgres: Postgres, catalogue: Catalogue, editor: ShowEditor) -> None:
         self._postgres = postgres
         self._catalogue = catalogue
-        self._schedule = schedule
+        self._editor = editor
 
     async def compare(self, show_id: int, change: LayoutChange) -> LayoutDiffPage:
-        """What the change would do. Nothing is changed."""
-        old, new = await self._layouts(show_id, change)
+        """Describe what the change would do, without doing it."""
+        old, new = await self._load_layouts(show_id, change)
         found = await _diff(old, new, change)
         async with self._postgres.transaction() as tx:
-            show = await self._locked(tx, show_id, old)
+            show = await self._lock_show(tx, show_id, old)
             taken = await taken_seats(tx, show_id)
         return _page(show, (old, new), found, taken)
 
-    async def take_over(self, show_id: int, change: LayoutChange) -> LayoutDiffPage:
-        """All of the change, or a refusal that says which seats are in the way."""
-        old, new = await self._layouts(show_id, change)
+    async def apply(self, show_id: int, change: LayoutChange) -> LayoutDiffPage:
+        """Apply the whole change, or refuse it and list the seats that prevent it."""
+        old, new = await self._load_layouts(show_id, change)
         found = await _diff(old, new, change)
         async with self._postgres.transaction() as tx:
-            show = await self._locked(tx, show_id, old)
+            show = await self._lock_show(tx, show_id, old)
             if show.cancelled:
                 raise ShowCancelled(show_id=show_id)
             await lock_sale(tx, show_id)
@@ -67,28 +66,28 @@ class LayoutChanger:
             if not page.is_safe:
                 raise LayoutUnsafe(why_not=page.why_not, in_use=[seat.label for seat in page.in_use])
             if found.withdrawn:
-                number = await block_in(tx, show_id, found.withdrawn, WITHDRAWN, self._schedule.actor_id)
+                number = await block_in(tx, show_id, found.withdrawn, WITHDRAWN, self._editor.actor_id)
                 await tx.execute(Q.add_withdrawn, show_id, number)
-            asked = ShowChange(layout_hash=new.hash, prices=change.prices)
-            revision = await self._schedule.apply(tx, show, asked, new, always=True)
+            show_change = ShowChange(layout_hash=new.hash, prices=change.prices)
+            revision = await self._editor.apply(tx, show, show_change, new, always=True)
         self._catalogue.forget(show_id)
         self._catalogue.forget_pages()
         return msgspec.structs.replace(page, revision=revision)
 
-    async def _layouts(self, show_id: int, change: LayoutChange) -> tuple[Layout, Layout]:
-        """Before the transaction: laying out may take a connection of its own."""
+    async def _load_layouts(self, show_id: int, change: LayoutChange) -> tuple[Layout, Layout]:
+        """Called before the transaction: loading a layout may need a second connection."""
         if change.layout_hash is msgspec.UNSET and not change.withdraw:
             raise Invalid(field="", detail="Expected a layout_hash, seats to withdraw, or both.")
-        before = (await self._schedule.show(show_id)).layout_hash
+        before = (await self._editor.show(show_id)).layout_hash
         old = await self._catalogue.layout(before)
         if change.layout_hash is msgspec.UNSET:
             return old, old
-        return old, await self._schedule.open_layout(change.layout_hash)
+        return old, await self._editor.open_layout(change.layout_hash)
 
-    async def _locked(self, tx: Transaction, show_id: int, old: Layout) -> ShowRow:
-        show = await self._schedule.row(tx, show_id)
+    async def _lock_show(self, tx: Transaction, show_id: int, old: Layout) -> ShowRow:
+        show = await self._editor.row(tx, show_id)
         if show.layout_hash != old.hash:
-            raise Busy(retry_after_s=1)  # somebody has changed it since we looked
+            raise Busy(retry_after_s=1)  # changed by another request since it was read
         return show
 
 
@@ -96,7 +95,7 @@ async def _diff(old: Layout, new: Layout, change: LayoutChange) -> LayoutDiff:
     if unknown := [label for label in change.withdraw if label not in old.index_of]:
         raise UnknownSeat(seats=unknown)
     withdrawn = [old.index_of[label] for label in change.withdraw]
-    # A stadium takes a while to compare; other requests of the process go on meanwhile.
+    # In a thread: comparing two stadiums would block all other requests of the process.
     return await asyncio.to_thread(compare_layouts, old, new, withdrawn)
 
 

@@ -19,8 +19,8 @@ from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
 from holdfast.layouts import Layout
 from holdfast.organisers.errors import ShowCancelled
-from holdfast.organisers.price_rules_forms import PlannedPrice, PriceChange, PricePlan
-from holdfast.organisers.scope import Scope
+from holdfast.organisers.show_forms import PlannedPrice, PriceChange, PricePlan
+from holdfast.organisers.store import Scope
 from holdfast.pricing import (
     NextPrice,
     PriceRules,
@@ -124,7 +124,7 @@ class PriceRulesStore:
 
     async def _layout(self, show_id: int) -> Layout:
         """Before the transaction: it may take a connection of its own."""
-        return (await self._catalogue.show_of(show_id, self._keeper.organiser_id)).layout
+        return (await self._catalogue.organiser_show(show_id, self._keeper.organiser_id)).layout
 
     async def _show(self, tx: Transaction, show_id: int, layout: Layout) -> Any:
         show = await tx.fetchrow(Q.show, show_id, self._keeper.organiser_id)

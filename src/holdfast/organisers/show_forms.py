@@ -7,8 +7,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.catalogue import OrphanRule, SaleState, Times
 from holdfast.fields import AwareDatetime, Currency, HoldTtl, Id, Name, OrderSeats, OwnerSeats, PriceMinor
-from holdfast.organisers.forms import Form, LayoutHash, Paging
-from holdfast.pricing import BasisPoints, CardSeats, FeeMinor, RefundPolicy, Terms
+from holdfast.layouts import Recategorised, Renamed, UnsafeReason
+from holdfast.organisers.forms import Form, Label, LayoutHash, Paging
+from holdfast.pricing import BasisPoints, CardSeats, FeeMinor, PriceRules, RefundPolicy, Terms
 
 Prices = Annotated[dict[Name, PriceMinor], Meta(min_length=1, max_length=64)]
 
@@ -136,3 +137,79 @@ class ManagedShow(ShowRow, frozen=True, kw_only=True):
 class ShowList(Struct, frozen=True, kw_only=True):
     total: int
     shows: list[ManagedShow]
+
+
+class PlannedPrice(Struct, frozen=True, kw_only=True):
+    """What a seat of the category costs now, and how long as far as time goes."""
+
+    category: str
+    price_minor: int
+    follows_rules: bool
+    until: datetime | None
+    then_minor: int | None
+
+
+class PriceChange(Struct, frozen=True, kw_only=True):
+    """From this revision on a category cost another price."""
+
+    revision: int
+    category: str
+    was_minor: int | None  # null: the category was new
+    price_minor: int
+    why: str  # organiser: somebody set it; rules: they were set or taken away; step: the rules moved it
+    sold: int | None  # seats of the category sold then
+    seats: int | None  # of so many for sale
+    actor_id: int | None  # null: the rules
+    at: datetime
+
+
+class PricePlan(Struct, frozen=True, kw_only=True):
+    show_id: int
+    currency: str
+    revision: int
+    rules: PriceRules | None
+    prices: list[PlannedPrice]
+    changes: list[PriceChange]  # the newest first
+
+
+WITHDRAWN_MAX = 1000  # seats withdrawn in one change
+
+
+class LayoutChange(Form, frozen=True, kw_only=True):
+    """Another layout, seats to withdraw, or both. `prices` are those of categories that are new."""
+
+    layout_hash: LayoutHash | UnsetType = UNSET
+    withdraw: Annotated[tuple[Label, ...], Meta(max_length=WITHDRAWN_MAX)] = ()
+    prices: Prices | UnsetType = UNSET
+
+
+class SeatInUse(Struct, frozen=True):
+    """A seat that the change would touch, and whose it is: held, paying, confirmed or blocked."""
+
+    label: str
+    state: str
+
+
+class LayoutDiffPage(Struct, frozen=True, kw_only=True):
+    """Counts are whole; lists name the first thousand."""
+
+    show_id: int
+    revision: int
+    layout_hash: str  # what it would be, or is now
+    seats: int
+    added_total: int
+    added: list[str]
+    removed_total: int
+    removed: list[str]  # not in the new layout, or withdrawn
+    renamed_total: int
+    renamed: list[Renamed]
+    recategorised_total: int
+    recategorised: list[Recategorised]
+    renumbered_total: int
+    renumbered: list[str]  # the same label at another number
+    redrawn_total: int  # drawn elsewhere
+    new_categories: list[str]
+    in_use_total: int
+    in_use: list[SeatInUse]  # seats that it touches and that somebody has
+    is_safe: bool
+    why_not: list[UnsafeReason]

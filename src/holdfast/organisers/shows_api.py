@@ -1,4 +1,4 @@
-"""/admin/shows: when an event plays, for how much, and when its tickets are sold."""
+"""/admin/shows: create and change shows, their price rules and their layouts."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -6,29 +6,67 @@ from starlette.responses import Response
 from holdfast.catalogue import BadWindow, NoSuchEvent, NoSuchHall, NoSuchShow
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
-from holdfast.layouts import LayoutInUse, NoSuchLayout
-from holdfast.organisers.errors import HallBusy, ShowCancelled
-from holdfast.organisers.scope import Scope
-from holdfast.organisers.show_forms import ManagedShow, NewShow, ShowChange, ShowList, ShowsQuery
+from holdfast.errors import Busy
+from holdfast.layouts import LayoutInUse, NoSuchLayout, UnknownSeat
+from holdfast.organisers.errors import HallBusy, LayoutUnsafe, ShowCancelled
+from holdfast.organisers.layout_change import LayoutChanger
+from holdfast.organisers.price_rules_store import PriceRulesStore
+from holdfast.organisers.show_forms import (
+    LayoutChange,
+    LayoutDiffPage,
+    ManagedShow,
+    NewShow,
+    PricePlan,
+    ShowChange,
+    ShowList,
+    ShowsQuery,
+)
 from holdfast.organisers.shows_store import ShowEditor
-from holdfast.pricing import FeeTooHigh, PricedByRules, UnknownCategory, UnpricedCategory
+from holdfast.organisers.store import Scope
+from holdfast.pricing import (
+    BadPriceRules,
+    FeeTooHigh,
+    PricedByRules,
+    PriceRules,
+    RulesPreview,
+    UnknownCategory,
+    UnpricedCategory,
+)
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
 from holdfast.web.routing import RouteTable
 
-MAKING = (NoSuchEvent, NoSuchHall, HallBusy, BadWindow, UnknownCategory, UnpricedCategory, FeeTooHigh)
-CHANGING = (NoSuchShow, NoSuchLayout, LayoutInUse, ShowCancelled, PricedByRules)
-routes = RouteTable(tag="admin", prefix="/admin/shows", role=Role.ORGANISER, refusals=MAKING + CHANGING)
+CREATE_REFUSALS = (
+    NoSuchEvent,
+    NoSuchHall,
+    HallBusy,
+    BadWindow,
+    UnknownCategory,
+    UnpricedCategory,
+    FeeTooHigh,
+)
+CHANGE_REFUSALS = (NoSuchShow, NoSuchLayout, LayoutInUse, ShowCancelled, PricedByRules)
+routes = RouteTable(
+    tag="admin", prefix="/admin/shows", role=Role.ORGANISER, refusals=CREATE_REFUSALS + CHANGE_REFUSALS
+)
+
+RULES_PATH = "/admin/shows/{show:int}/price-rules"
+BAD_RULES = (BadPriceRules, UnknownCategory, FeeTooHigh)
+price_rules = RouteTable(tag="admin", role=Role.ORGANISER)
+
+LAYOUT_PATH = "/admin/shows/{show:int}/layout"
+LAYOUT_REFUSALS = (NoSuchShow, NoSuchLayout, UnknownSeat, Busy)
+layouts = RouteTable(tag="admin", role=Role.ORGANISER)
 
 
 @routes.post(body=NewShow, answers={201: ManagedShow}, keyed=True)
 async def create_show(request: Request) -> Response:
-    """Put an event on in a hall, with a price for every category of its layout.
+    """Schedule an event in a hall, with a price for every category of its layout.
 
-    Prices are all-in; fee and tax are parts of them. The sale opens and closes by itself.
+    Prices include the fee and the tax. The sale opens and closes automatically.
     """
-    show = await _schedule(request).add_show(read(NewShow, await request.body()))
+    show = await _show_editor(request).add_show(read(NewShow, await request.body()))
     get_app(request).catalogue.forget_pages()
     return answer(201, show)
 
@@ -37,33 +75,117 @@ async def create_show(request: Request) -> Response:
 async def update_show(request: Request) -> Response:
     """Change a show: its times, its sale window, prices, terms, limits; or cancel it.
 
-    Seats already held or booked keep the price and the terms they have. The layout can be replaced by one
-    that grows from it.
+    Seats that are already held or booked keep their price and terms. The layout can be replaced by one that
+    was uploaded with `grows_from`.
     """
     change = read(ShowChange, await request.body())
-    show = await _schedule(request).change_show(request.path_params["show"], change)
+    show = await _show_editor(request).change_show(request.path_params["show"], change)
     try:
         await get_app(request).seatmap.rebuild(show.id, "changed")
-    except EngineDown:  # the change is made; the map follows when Redis is back, before it sells again
+    except EngineDown:  # committed; the map is rebuilt when Redis is back, before it sells again
         metrics.add("rebuilds_put_off_total")
     return answer(200, show)
 
 
 @routes.get("/{show:int}", answers={200: ManagedShow})
 async def get_managed_show(request: Request) -> Response:
-    """One show of yours."""
-    return answer(200, await _schedule(request).show(request.path_params["show"]))
+    """One of your shows."""
+    return answer(200, await _show_editor(request).show(request.path_params["show"]))
 
 
 @routes.get(query=ShowsQuery, answers={200: ShowList})
 async def list_managed_shows(request: Request) -> Response:
-    """Your shows, or those of one event, by time."""
-    total, shows = await _schedule(request).shows(query(ShowsQuery, request))
+    """Your shows, or those of one event, ordered by start time."""
+    total, shows = await _show_editor(request).shows(query(ShowsQuery, request))
     return answer(200, ShowList(total=total, shows=shows))
 
 
-def _schedule(request: Request) -> ShowEditor:
+def _show_editor(request: Request) -> ShowEditor:
     return get_app(request).show_editor(Scope.of(get_caller(request)))
 
 
-ROUTES = routes.all
+@price_rules.get(RULES_PATH, answers={200: PricePlan}, refusals=(NoSuchShow, Busy))
+async def get_price_rules(request: Request) -> Response:
+    """The price rules of one of your shows, its current prices, and the latest price changes."""
+    return answer(200, await _rules_store(request).plan(request.path_params["show"]))
+
+
+@price_rules.post(
+    RULES_PATH + "/preview",
+    body=PriceRules,
+    answers={200: RulesPreview},
+    refusals=(NoSuchShow, Busy, *BAD_RULES),
+)
+async def preview_price_rules(request: Request) -> Response:
+    """Preview price rules without storing them.
+
+    For each category: the price that buyers would see at once, and a table of prices by time and share sold.
+    """
+    rules = read(PriceRules, await request.body())
+    return answer(200, await _rules_store(request).preview(request.path_params["show"], rules))
+
+
+@price_rules.put(
+    RULES_PATH,
+    body=PriceRules,
+    answers={200: PricePlan},
+    refusals=(NoSuchShow, ShowCancelled, Busy, *BAD_RULES),
+)
+async def set_price_rules(request: Request) -> Response:
+    """Set the price rules of a show; they apply at once.
+
+    They replace the previous rules. Seats that are held or booked keep their price. A category that loses
+    its rule returns to its base price.
+    """
+    rules = read(PriceRules, await request.body())
+    return answer(200, await _rules_store(request).put(request.path_params["show"], rules))
+
+
+@price_rules.delete(RULES_PATH, answers={200: PricePlan}, refusals=(NoSuchShow, Busy))
+async def delete_price_rules(request: Request) -> Response:
+    """Remove the price rules: every category returns to its base price."""
+    return answer(200, await _rules_store(request).remove(request.path_params["show"]))
+
+
+def _rules_store(request: Request) -> PriceRulesStore:
+    return get_app(request).price_rules(Scope.of(get_caller(request)))
+
+
+@layouts.post(
+    LAYOUT_PATH + "/diff", body=LayoutChange, answers={200: LayoutDiffPage}, refusals=LAYOUT_REFUSALS
+)
+async def compare_show_layout(request: Request) -> Response:
+    """Compare another layout with that of a show on sale, seat by seat. Nothing is changed.
+
+    `in_use` lists the affected seats that are held, booked or blocked.
+    """
+    change = read(LayoutChange, await request.body())
+    return answer(200, await _layout_changer(request).compare(request.path_params["show"], change))
+
+
+@layouts.put(
+    LAYOUT_PATH,
+    body=LayoutChange,
+    answers={200: LayoutDiffPage},
+    refusals=(*LAYOUT_REFUSALS, LayoutUnsafe, ShowCancelled, UnpricedCategory, UnknownCategory),
+)
+async def change_show_layout(request: Request) -> Response:
+    """Change the layout of a show on sale, all of it or nothing.
+
+    Seats may be added, renamed, moved to another category, or withdrawn permanently, unless they are held,
+    booked or blocked. Compare first: an unsafe change is refused.
+    """
+    show_id = request.path_params["show"]
+    page = await _layout_changer(request).apply(show_id, read(LayoutChange, await request.body()))
+    try:
+        await get_app(request).seatmap.rebuild(show_id, "changed")
+    except EngineDown:  # committed; the map is rebuilt when Redis is back, before it sells again
+        metrics.add("rebuilds_put_off_total")
+    return answer(200, page)
+
+
+def _layout_changer(request: Request) -> LayoutChanger:
+    return get_app(request).layout_change(Scope.of(get_caller(request)))
+
+
+ROUTES = (*routes.all, *price_rules.all, *layouts.all)

@@ -30,9 +30,8 @@ from holdfast.errors import Busy
 from holdfast.layouts import Layout, LayoutInUse, NoSuchLayout
 from holdfast.organisers.errors import HallBusy, ShowCancelled
 from holdfast.organisers.price_rules_store import load_price_rules, mark_prices_due, record_price_changes
-from holdfast.organisers.scope import Scope
 from holdfast.organisers.show_forms import ManagedShow, NewShow, ShowChange, ShowRow, ShowsQuery
-from holdfast.organisers.store import build_from_row, fetch_page
+from holdfast.organisers.store import Scope, build_from_row, fetch_page
 from holdfast.pricing import DEFAULT_TERMS, PricedByRules, PriceRules, Terms, list_floors
 
 OFFICE = Queries("holdfast.organisers")

@@ -1,6 +1,7 @@
 """The only file that writes cities, venues, halls, layouts and events, for one keeper at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import asyncpg
@@ -37,9 +38,26 @@ from holdfast.organisers.forms import (
     StoredLayout,
     VenueChange,
 )
-from holdfast.organisers.scope import Scope
+from holdfast.web.caller import Caller, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    account_id: int
+    is_admin: bool
+
+    @classmethod
+    def of(cls, caller: Caller) -> "Scope":
+        return cls(caller.account_id, caller.role is Role.ADMIN)
+
+    @property
+    def organiser_id(self) -> int | None:
+        """As the queries want it: None for an admin, and for what an admin makes for the house."""
+        return None if self.is_admin else self.account_id
+
 
 Q = Queries("holdfast.organisers")
+BULK = Queries("holdfast.organisers", "bulk")
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 
@@ -227,3 +245,43 @@ def _columns(event: NewEvent | ManagedEvent) -> list[Any]:
     """What an organiser may say of an event, in the order of the queries' parameters."""
     *plain, policy = (getattr(event, name) for name in NewEvent.__struct_fields__)
     return [*plain, msgspec.json.encode(policy).decode()]
+
+
+async def add_cities(tx: Transaction, cities: Iterable[tuple[Any, ...]]) -> None:
+    """(slug, name, country, timezone, lat, lon) each."""
+    await tx.execute(BULK.add_cities, *_transpose(cities))
+
+
+async def add_venues(tx: Transaction, venues: Iterable[tuple[Any, ...]]) -> None:
+    """(slug of the city, name, address, postal code, lat, lon) each."""
+    await tx.execute(BULK.add_venues, *_transpose(venues))
+
+
+async def add_halls(tx: Transaction, halls: Iterable[tuple[str, str, str]]) -> None:
+    """(venue, name, hash of the layout) each."""
+    await tx.execute(BULK.add_halls, *_transpose(halls))
+
+
+async def load_halls(tx: Queryable, venues: Sequence[str]) -> list[Any]:
+    rows: list[Any] = await tx.fetch(BULK.halls, list(venues))
+    return rows
+
+
+async def add_events(tx: Transaction, organiser_id: int, events: Iterable[tuple[Any, ...]]) -> None:
+    """(kind, title, genre, language, minutes, rating, description, featured, people, refund policy) each."""
+    await tx.execute(BULK.add_events, organiser_id, *_transpose(events))
+
+
+async def load_events(tx: Queryable, organiser_id: int) -> list[Any]:
+    rows: list[Any] = await tx.fetch(BULK.events, organiser_id)
+    return rows
+
+
+async def load_price_plans(tx: Queryable, show_ids: Sequence[int]) -> list[Any]:
+    rows: list[Any] = await tx.fetch(BULK.price_plans, list(show_ids))
+    return rows
+
+
+def _transpose(rows: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
+    """Arrays for unnest()."""
+    return [list(column) for column in zip(*rows, strict=True)]

@@ -120,7 +120,7 @@ async def _own_payment(request: Request) -> Payment:
 async def _card(request: Request, show_id: int, method: str) -> tuple[str, int]:
     """The card's fingerprint and its limit, where the show has one; asked for only there."""
     app = get_app(request)
-    show = app.catalogue.recent(show_id) or await app.catalogue.show_on_sale(show_id)
+    show = app.catalogue.recent_show(show_id) or await app.catalogue.show_on_sale(show_id)
     if show.terms.card_seats_max is None or not method:
         return "", 0
     return await app.saga_runner.gateway.card_of(method) or "", show.terms.card_seats_max

@@ -98,7 +98,9 @@ class SagaRunner:
 
     async def confirm(self, payment: Payment, charge: Charge) -> Payment:
         """The money has come: PAID and the seats are theirs, or LATE."""
-        show = self._catalogue.recent(payment.show_id) or await self._catalogue.show_on_sale(payment.show_id)
+        show = self._catalogue.recent_show(payment.show_id) or await self._catalogue.show_on_sale(
+            payment.show_id
+        )
         terms = await self._catalogue.terms(show, payment.revision)
         lines = [terms.lines(price) for price in payment.prices_minor]
         fee, tax = sum(line.fee_minor for line in lines), sum(line.tax_minor for line in lines)

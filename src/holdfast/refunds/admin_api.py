@@ -138,7 +138,7 @@ async def retry_refund(request: Request) -> Response:
 async def get_show_cancellation(request: Request) -> Response:
     """How far the refunds of a cancelled show are."""
     show_id = request.path_params["show"]
-    show = await get_app(request).catalogue.show_of(show_id, _organiser_id(request))
+    show = await get_app(request).catalogue.organiser_show(show_id, _organiser_id(request))
     if not show.cancelled:
         raise WrongMove(state="on_sale", move="refund", detail="The show is not cancelled.")
     return answer(200, await get_app(request).refund_store.cancellation(show_id), NOT_KEPT)
@@ -154,7 +154,7 @@ async def _booking_of_mine(request: Request) -> tuple[Booking, ShowOnSale]:
     show_id, number = from_public_id(request.path_params["booking"])
     app = get_app(request)
     try:
-        show = await app.catalogue.show_of(show_id, _organiser_id(request))
+        show = await app.catalogue.organiser_show(show_id, _organiser_id(request))
     except NoSuchShow:
         raise NoSuchBooking() from None
     booking = await app.bookings.booking(show_id, number)
@@ -167,7 +167,7 @@ async def _refund_of_mine(request: Request, refund_id: str) -> Refund:
     show_id, *rest = refund_of_id(refund_id)
     app = get_app(request)
     try:
-        await app.catalogue.show_of(show_id, _organiser_id(request))
+        await app.catalogue.organiser_show(show_id, _organiser_id(request))
     except NoSuchShow:
         raise NoSuchRefund() from None
     refund: Refund | None = await app.refund_store.refund(show_id, *rest)

@@ -70,7 +70,7 @@ def _organiser_id(request: Request) -> int | None:
 
 async def _own_show(request: Request) -> int:
     show_id: int = request.path_params["show"]
-    await get_app(request).catalogue.show_of(show_id, _organiser_id(request))
+    await get_app(request).catalogue.organiser_show(show_id, _organiser_id(request))
     return show_id
 
 

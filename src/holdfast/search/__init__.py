@@ -2,10 +2,9 @@
 
 from holdfast.search.api import load_search_page
 from holdfast.search.errors import SearchTooSlow
-from holdfast.search.index import SearchIndex
+from holdfast.search.index import SearchIndex, SearchSource
 from holdfast.search.query import SearchQuery, Sort, parse_search
 from holdfast.search.results import SearchPage
-from holdfast.search.source import SearchSource
 from holdfast.search.store import SearchStore
 
 __all__ = [

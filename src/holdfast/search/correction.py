@@ -8,9 +8,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 from holdfast.engines.sql import Queries
-from holdfast.search.parsed import ParsedQuery, join_pair, match_word, parse_all_words, parse_any_word
-from holdfast.search.spelling import build_spelling_keys, edits_max, find_nearest, join_neighbours
-from holdfast.search.word_frequency import WordFrequency
+from holdfast.search.parsed import (
+    ParsedQuery,
+    WordFrequency,
+    join_pair,
+    match_word,
+    parse_all_words,
+    parse_any_word,
+)
+from holdfast.search.words import build_spelling_keys, edits_max, find_nearest, join_neighbours
 
 Q = Queries("holdfast.search", "correction")
 

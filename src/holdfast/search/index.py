@@ -17,10 +17,40 @@ import msgspec
 from holdfast.engines.postgres import Postgres, Transaction
 from holdfast.engines.sql import Queries
 from holdfast.search.listing import ListedShow, build_listed_show, build_listed_venue, build_listing
-from holdfast.search.source import SearchSource
-from holdfast.search.spelling import build_spelling_keys
+from holdfast.search.words import build_spelling_keys
 
 Q = Queries("holdfast.search", "index")
+SOURCE = Queries("holdfast.search", "source")
+
+
+class SearchSource:
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres = postgres
+
+    async def event_count(self) -> int:
+        return int(await self._postgres.fetchval(SOURCE.event_count))
+
+    async def event_ids_after(self, event_id: int, limit: int) -> list[int]:
+        return [row["id"] for row in await self._postgres.fetch(SOURCE.event_ids_after, event_id, limit)]
+
+    async def events(self, event_ids: Sequence[int]) -> list[Any]:
+        return await self._postgres.fetch(SOURCE.events, list(event_ids))
+
+    async def shows(self, event_ids: Sequence[int]) -> list[Any]:
+        """The soonest first."""
+        return await self._postgres.fetch(SOURCE.shows, list(event_ids))
+
+    async def venues(self, venue_ids: Sequence[int]) -> list[Any]:
+        return await self._postgres.fetch(SOURCE.venues, list(venue_ids))
+
+    async def event_of_show(self, show_id: int) -> list[int]:
+        """None when there is no such show."""
+        return [row["event_id"] for row in await self._postgres.fetch(SOURCE.event_of_show, show_id)]
+
+    async def events_at(self, *, venue_id: int = 0, city_id: int = 0) -> list[int]:
+        """Events with shows to come at a venue, or anywhere in a city."""
+        return [row["event_id"] for row in await self._postgres.fetch(SOURCE.events_at, venue_id, city_id)]
+
 
 EVENTS_AT_ONCE = 200
 MARKED_AT_ONCE = 1000

@@ -11,8 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.search.spelling import join_neighbours
-from holdfast.search.words import fold, split_words
+from holdfast.search.words import fold, join_neighbours, split_words
 
 Row = Mapping[str, Any]
 

@@ -79,7 +79,7 @@ class SeatMap:
         return await self._rebuilds.renew(show_id)
 
     async def _load(self, show_id: int) -> Snapshot:
-        show = self._catalogue.recent(show_id) or await self._catalogue.show_on_sale(show_id)
+        show = self._catalogue.recent_show(show_id) or await self._catalogue.show_on_sale(show_id)
         try:
             found = await self._read(show_id)
         except EngineDown:
@@ -133,7 +133,7 @@ class SeatMap:
             if sale is None:
                 raise NoSuchShow(show=show_id)
             # Not older than the sale: it may have grown, and the map needs a letter for every seat.
-            show = await self._catalogue.show_at(show_id, sale.revision)
+            show = await self._catalogue.show_at_revision(show_id, sale.revision)
             epoch, is_ours = await self._claims.epoch(show_id)
             if is_ours and epoch == sale.epoch and not sale.map_stale:
                 return epoch  # somebody else was faster

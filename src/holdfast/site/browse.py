@@ -17,6 +17,7 @@ from holdfast.catalogue import (
     NoSuchCity,
     cached_event_ids,
     find_events_opening_soon,
+    find_trending_events,
     load_event_cards,
     load_event_page,
     load_events_page,
@@ -100,12 +101,9 @@ async def _tonight(app: "App", city: City, now: datetime) -> tuple[date | None, 
 
 
 async def _trending(app: "App", city: str | None) -> list[EventCard]:
-    """What is wanted most there. Search keeps count; while it cannot answer, the page does without."""
-    asked = SearchQuery(city=city, sort=Sort.POPULARITY, size=ROW_MAX)
-    try:
-        return (await load_search_page(app, parse_search(asked), 1)).events
-    except SearchTooSlow:
-        return []
+    event_ids = (await find_trending_events(app, city))[:ROW_MAX]
+    rows = await app.catalogue.shows_playing(event_ids, city=city, each_max=SHOWS_OF_CARD_MAX)
+    return [card for card in await load_event_cards(app, event_ids, rows) if card.shows]
 
 
 async def _featured(app: "App", city: str | None) -> list[EventCard]:

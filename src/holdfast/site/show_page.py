@@ -58,7 +58,7 @@ async def get_show(request: Request) -> Response:
 async def post_hold(request: Request) -> Response:
     """Hold what the form asks for, for whoever sends it; nobody has to sign up for that."""
     app, show_id = get_app(request), request.path_params["show"]
-    show = app.catalogue.recent(show_id) or await app.catalogue.show_on_sale(show_id)
+    show = app.catalogue.recent_show(show_id) or await app.catalogue.show_on_sale(show_id)
     cookies: list[str] = []
     try:
         asked = await form(request, HoldForm)
