@@ -102,7 +102,7 @@ def refusals() -> str:
         "| code | status | |",
         "|---|--:|---|",
     ]
-    known = problems.pages().values()
+    known = problems.list_problem_pages().values()
     lines += [f"| [`{page.code}`](#{page.code}) | {page.status} | {page.title} |" for page in known]
     for page in known:
         lines += ["", f"## {page.code}", "", f"{page.status} · {page.title}", "", page.happened]

@@ -79,10 +79,10 @@ from holdfast.search.jobs import list_jobs as search_jobs
 from holdfast.seatmap import SeatMap
 from holdfast.seatmap.live import LiveMaps
 from holdfast.site.pages import problem_page
-from holdfast.site.templates_env import Kept, Wanted, kept_pages
 from holdfast.tickets import Tickets, Transfers
 from holdfast.web.asgi import Application
 from holdfast.web.idempotency import purge_keys
+from holdfast.web.response_cache import CacheablePage, RenderedPage, build_page_cache
 from holdfast.web.routing import Route
 from holdfast.webhooks_out import OutgoingWebhooks
 from holdfast.webhooks_out.jobs import DeliveryJobs
@@ -157,7 +157,7 @@ class App:
     webhooks_out: OutgoingWebhooks
     reports: ReportStore
     sessions: Sessions
-    pages: Cache[Wanted, Kept]
+    pages: Cache[CacheablePage, RenderedPage]
 
     # Editors see and change only what the scope of one caller covers, so each caller gets its own.
 
@@ -247,7 +247,7 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         webhooks_out=OutgoingWebhooks(postgres, config),
         reports=ReportStore(postgres, catalogue),
         sessions=Sessions(postgres, accounts, config),
-        pages=kept_pages(),
+        pages=build_page_cache(),
     )
 
 

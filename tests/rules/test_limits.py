@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.accounts.account import normal_email
-from holdfast.accounts.password import HASHER, NOBODY, hashed, is_dated, matches
-from holdfast.web.rate_limits import Buckets, Limiter, limit_headers, neighbourhood
+from holdfast.accounts.password import DUMMY_HASH, HASHER, hashed, is_dated, matches
+from holdfast.web.rate_limits import Buckets, Limiter, build_limit_headers, normalise_address
 
 
 def limiter(per_second: int = 5, addresses_max: int = 1_000) -> Limiter:
@@ -41,7 +41,7 @@ def test_the_refusal_says_how_long_to_wait_and_what_the_rule_is() -> None:
 
     assert refusal is not None
     assert refusal.details["retry_after_s"] == 1
-    assert limit_headers(refusal) == {
+    assert build_limit_headers(refusal) == {
         "RateLimit-Policy": '"address";q=2;w=1',
         "RateLimit": '"address";r=0;t=1',
     }
@@ -75,8 +75,8 @@ def test_however_an_address_is_spelt_it_is_one_bucket(spellings: list[str]) -> N
 
 
 def test_the_next_line_has_its_own_bucket() -> None:
-    assert neighbourhood("2001:db8:1:3::1") != neighbourhood("2001:db8:1:2::1")
-    assert neighbourhood("::ffff:192.0.2.2") != neighbourhood("::ffff:192.0.2.1")
+    assert normalise_address("2001:db8:1:3::1") != normalise_address("2001:db8:1:2::1")
+    assert normalise_address("::ffff:192.0.2.2") != normalise_address("::ffff:192.0.2.1")
 
 
 @pytest.mark.parametrize("strange", ["", "unix:", "testclient", ":::", "1.2.3", "999.1.1.1"])
@@ -124,8 +124,8 @@ def test_passwords_are_kept_with_argon2id_and_owasps_parameters() -> None:
 
 
 def test_nobody_costs_as_much_as_somebody() -> None:
-    assert not is_dated(NOBODY)
-    assert not matches(NOBODY, "")
+    assert not is_dated(DUMMY_HASH)
+    assert not matches(DUMMY_HASH, "")
 
 
 def test_a_password_matches_itself_and_nothing_else() -> None:
@@ -142,7 +142,7 @@ def test_the_same_password_from_another_keyboard_matches() -> None:
 
 
 def test_a_hash_with_weaker_parameters_is_dated() -> None:
-    weaker = "$argon2id$v=19$m=8192,t=1,p=1$c29tZXNhbHRzb21lc2FsdA$" + NOBODY.rsplit("$", 1)[1]
+    weaker = "$argon2id$v=19$m=8192,t=1,p=1$c29tZXNhbHRzb21lc2FsdA$" + DUMMY_HASH.rsplit("$", 1)[1]
 
     assert is_dated(weaker)
 

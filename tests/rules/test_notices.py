@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from holdfast.accounts import LANGUAGES
-from holdfast.accounts.account import language_of
+from holdfast.accounts.account import choose_language
 from holdfast.accounts.api import LocaleBody
 from holdfast.notifications.compose import SAMPLE, sample_html, sample_letter, stationery
 from holdfast.notifications.message import (
@@ -267,11 +267,11 @@ class TestAskedLanguage:
         ],
     )
     def test_the_best_of_ours_is_taken(self, header: str | None, locale: str) -> None:
-        assert language_of(header) == locale
+        assert choose_language(header) == locale
 
     @given(st.text(max_size=200))
     def test_whatever_is_sent_is_a_language_of_ours(self, header: str) -> None:
-        assert language_of(header) in LANGUAGES
+        assert choose_language(header) in LANGUAGES
 
 
 def envelope(**other: Any) -> Envelope:

@@ -17,7 +17,7 @@ from holdfast.catalogue import NoSuchShow
 from holdfast.holds import SeatsTaken
 from holdfast.web.caller import Role
 from holdfast.web.openapi import TAGS, document
-from holdfast.web.problems import pages
+from holdfast.web.problems import list_problem_pages
 from holdfast.web.responses import answer, read
 from holdfast.web.routing import Route
 
@@ -231,7 +231,7 @@ def test_a_status_lists_the_codes_it_may_carry() -> None:
     assert codes(POST, "409") == {"seats_taken", "still_processing"}
     assert codes(POST, "422") == {"invalid", "key_reused", "card_number"}
     assert codes(POST, "503") == {"busy", "timed_out", "engine_down"}
-    assert codes(POST, "503") <= set(pages())
+    assert codes(POST, "503") <= set(list_problem_pages())
 
 
 def test_who_must_sign_in_is_said() -> None:

@@ -6,29 +6,29 @@ import pytest
 
 from holdfast.app import ROUTES, jobs_by_subject
 from holdfast.engines.errors import OperatorError
-from holdfast.runtime.roles import SERVED, WORKED, asked
-from holdfast.web.other_roles import here, subject_of
+from holdfast.runtime.roles import SERVED, WORKED, parse_only
+from holdfast.web.other_roles import role_name, serve_or_refuse
 
 
 def test_every_route_can_be_asked_for_by_its_subject() -> None:
-    assert {subject_of(route) for route in ROUTES} == set(SERVED)
+    assert {role_name(route) for route in ROUTES} == set(SERVED)
 
 
 def test_nothing_asked_is_everything() -> None:
-    assert asked("", SERVED) is None
-    assert asked("sale, seatmap", SERVED) == frozenset({"sale", "seatmap"})
+    assert parse_only("", SERVED) is None
+    assert parse_only("sale, seatmap", SERVED) == frozenset({"sale", "seatmap"})
 
 
 @pytest.mark.parametrize("text", ["sales", "sale,people,x", ",", " "])
 def test_an_unknown_name_is_answered_with_those_there_are(text: str) -> None:
     with pytest.raises(OperatorError, match="admin, catalogue, gate"):
-        asked(text, SERVED)
+        parse_only(text, SERVED)
 
 
 def test_a_route_of_another_subject_wants_nothing_of_who_asks() -> None:
     for route in ROUTES:
-        other = here(route, {"nobody"})
-        assert here(route, {subject_of(route)}) is route
+        other = serve_or_refuse(route, {"nobody"})
+        assert serve_or_refuse(route, {role_name(route)}) is route
         assert (other.full_path, other.method, other.name) == (
             route.full_path,
             route.method,

@@ -20,7 +20,7 @@ from holdfast.engines.postgres import Postgres, require_row
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import Scope
-from holdfast.web.response_cache import Page
+from holdfast.web.response_cache import CacheableResponse
 from tests.support import shows as cast
 
 AShow = Callable[..., Any]
@@ -100,11 +100,11 @@ async def test_browsing_goes_on_while_the_ledger_is_away(app: App, config: Confi
     async with a_line_to(config.database_url, tmp_path) as line:
         catalogue = Catalogue(line.postgres, fresh_s=0)
         show = await catalogue.show_on_sale(show_id)
-        ready = await catalogue.pages.get(Page(("show", show_id), page))
+        ready = await catalogue.pages.get(CacheableResponse(("show", show_id), page))
         line.cut()
 
         assert await catalogue.show_on_sale(show_id) is show
-        assert await catalogue.pages.get(Page(("show", show_id), page)) is ready
+        assert await catalogue.pages.get(CacheableResponse(("show", show_id), page)) is ready
         with pytest.raises(EngineDown):
             await catalogue.show_on_sale(other_id)
 

@@ -12,7 +12,7 @@ import pytest
 from holdfast.engines.embedded import Engines, engines
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import Change, Step, functions, migrate, plan, steps
-from holdfast.engines.startup_checks import connect, holds_faults, ledger_faults
+from holdfast.engines.startup_checks import connect, find_ledger_faults, find_redis_faults
 from tests.tidy.tree import SRC
 from tools.dump_schema import dump_schema
 from tools.write_docs import SCHEMA
@@ -275,8 +275,8 @@ class TestWhatAnEngineMustBeLike:
     holds: ClassVar = {"redis_version": "7.2.4", "maxmemory_policy": "noeviction", "role": "master"}
 
     def test_fit_ones_have_no_faults(self) -> None:
-        assert ledger_faults(self.ledger) == ()
-        assert holds_faults(self.holds) == ()
+        assert find_ledger_faults(self.ledger) == ()
+        assert find_redis_faults(self.holds) == ()
 
     @pytest.mark.parametrize(
         ("setting", "value", "words"),
@@ -291,7 +291,7 @@ class TestWhatAnEngineMustBeLike:
         ],
     )
     def test_an_unfit_ledger_is_told_what_to_change(self, setting: str, value: object, words: str) -> None:
-        [fault] = ledger_faults({**self.ledger, setting: value})
+        [fault] = find_ledger_faults({**self.ledger, setting: value})
 
         assert words in fault
 
@@ -304,6 +304,6 @@ class TestWhatAnEngineMustBeLike:
         ],
     )
     def test_an_unfit_redis_is_told_what_to_change(self, setting: str, value: str, words: str) -> None:
-        [fault] = holds_faults({**self.holds, setting: value})
+        [fault] = find_redis_faults({**self.holds, setting: value})
 
         assert words in fault

@@ -17,7 +17,7 @@ from holdfast.app import ROUTES, App, open_app
 from holdfast.config import Config
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.sandbox import load_or_create_secret
-from holdfast.web.other_roles import subject_of
+from holdfast.web.other_roles import role_name
 from holdfast.web.routing import Table
 from tests.support.box_office import Office, number_in, running
 from tests.support.wait import until
@@ -59,7 +59,7 @@ class Router(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         routes, _ = self.table.find(request.url.path) or ({}, {})
-        subject = subject_of(routes[request.method]) if request.method in routes else FIRST
+        subject = role_name(routes[request.method]) if request.method in routes else FIRST
         self.asked[subject] = self.asked.get(subject, 0) + 1
         target = httpx2.URL(self.urls[subject])
         request.url = request.url.copy_with(host=target.host, port=target.port)

@@ -6,7 +6,7 @@ field.py     what people type                store.py     accounts, sessions, ke
 visits       people with a browser; guests   routes.py    /accounts, /auth/…, /me
 """
 
-from holdfast.accounts.account import LANGUAGES, NewAccount, SignedIn, language_of, normal_email
+from holdfast.accounts.account import LANGUAGES, NewAccount, SignedIn, choose_language, normal_email
 from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
 from holdfast.accounts.field import Email, Name, NewPassword
 from holdfast.accounts.sessions import Session, Sessions
@@ -27,8 +27,8 @@ __all__ = [
     "SignedIn",
     "SigningKey",
     "WrongPassword",
+    "choose_language",
     "claims_for",
-    "language_of",
     "normal_email",
     "sign",
 ]

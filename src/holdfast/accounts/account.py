@@ -46,7 +46,7 @@ class SignedIn:
     refresh_token: str
 
 
-def account_of(row: "Row") -> Account:
+def build_account(row: "Row") -> Account:
     return Account(
         account_id=row["id"],
         email=row["email"],
@@ -67,7 +67,7 @@ def normal_email(email: str) -> str:
     return email.strip().lower()
 
 
-def language_of(accept_language: str | None) -> str:
+def choose_language(accept_language: str | None) -> str:
     """The language of LANGUAGES that an Accept-Language header likes best; `hi-IN` is Hindi."""
     wishes: list[tuple[float, int, str]] = []
     for place, wish in enumerate((accept_language or "").split(",")[:WISHES_MAX]):

@@ -7,7 +7,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.accounts.account import Account, SignedIn, language_of
+from holdfast.accounts.account import Account, SignedIn, choose_language
 from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
 from holdfast.accounts.field import Email, Name, NewPassword, Password, RefreshToken
 from holdfast.accounts.store import Accounts
@@ -77,7 +77,7 @@ async def create_account(request: Request) -> Response:
         email=body.email,
         password=body.password,
         name=body.name.strip(),
-        locale=language_of(request.headers.get("accept-language")),
+        locale=choose_language(request.headers.get("accept-language")),
     )
     return answer(201, signed_in_page(request, signed_in), NO_STORE)
 

@@ -15,7 +15,9 @@ HASHER = PasswordHasher(
 
 # Checked when there is no such account, so that "no such account" takes as long as "wrong password".
 # Made with HASHER of a password that was thrown away; a test compares the parameters.
-NOBODY = "$argon2id$v=19$m=19456,t=2,p=1$hk9djrhsIrRHxJsF/EFUxg$w65ktN8UdD4w3NWpSbHuj26e2SbQHrU20kDKAlfFRo0"
+DUMMY_HASH = (
+    "$argon2id$v=19$m=19456,t=2,p=1$hk9djrhsIrRHxJsF/EFUxg$w65ktN8UdD4w3NWpSbHuj26e2SbQHrU20kDKAlfFRo0"
+)
 
 
 def hashed(password: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import asyncpg
 
-from holdfast.accounts.account import Account, account_of, digest, normal_email
+from holdfast.accounts.account import Account, build_account, digest, normal_email
 from holdfast.accounts.errors import EmailTaken
 from holdfast.accounts.store import Accounts
 from holdfast.config import Config
@@ -133,7 +133,7 @@ class Sessions:
 
 def _visit(row: Any) -> Session:
     return Session(
-        account=account_of(row),
+        account=build_account(row),
         session_id=row["session_id"],
         contact_email=row["contact_email"],
         is_guest=row["is_guest"],

@@ -19,7 +19,7 @@ from holdfast.accounts.account import (
     Account,
     NewAccount,
     SignedIn,
-    account_of,
+    build_account,
     digest,
     normal_email,
 )
@@ -33,7 +33,7 @@ from holdfast.engines.redis import Redis
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy, TokenExpired, TokenInvalid
 from holdfast.web.caller import Caller, Role
-from holdfast.web.rate_limits import GUESTS_WINDOW_S, LOGINS_WINDOW_S, Buckets, neighbourhood, too_many
+from holdfast.web.rate_limits import GUESTS_WINDOW_S, LOGINS_WINDOW_S, Buckets, normalise_address, too_many
 
 Q = Queries("holdfast.accounts")
 LIMIT = Script("holdfast.accounts", "limit")
@@ -173,7 +173,7 @@ class Accounts:
             row = await self.add(tx, email=email, name=name, hashed=hashed, locale=locale)
             if row is None:
                 raise EmailTaken
-            return await self._open_session(tx, account_of(row))
+            return await self._open_session(tx, build_account(row))
 
     async def hashed(self, password: str) -> str:
         return await self._threads.run(passwords.hashed, password)
@@ -185,7 +185,7 @@ class Accounts:
     async def log_in(self, *, email: str, password: str, address: str) -> SignedIn:
         row = await self._known(email, password, address)
         async with self._postgres.transaction() as tx:
-            return await self._open_session(tx, account_of(row))
+            return await self._open_session(tx, build_account(row))
 
     async def known(self, *, email: str, password: str, address: str) -> int:
         """Whose address and password these are; BadCredentials if nobody's."""
@@ -198,7 +198,7 @@ class Accounts:
         row = await self._postgres.fetchrow(Q.account_by_email, email)
         known = row["password_hash"] if row is not None else None
         # Somebody we do not know, or a guest, costs a hash like everybody: the time tells nothing either.
-        fits = await self._threads.run(passwords.matches, known or passwords.NOBODY, password)
+        fits = await self._threads.run(passwords.matches, known or passwords.DUMMY_HASH, password)
         if row is None or known is None or not fits:
             raise BadCredentials
         await self._give_back_tries(tries)
@@ -215,7 +215,7 @@ class Accounts:
             if used is not None:
                 row = require_row(await tx.fetchrow(Q.account_by_id, used["account_id"]))
                 await tx.execute(Q.extend_session, used["session_id"], self._config.refresh_ttl_s)
-                return await self._signed_in(tx, account_of(row), used["session_id"])
+                return await self._signed_in(tx, build_account(row), used["session_id"])
         raise await self._unusable(hashed)
 
     async def _unusable(self, hashed: bytes) -> TokenInvalid | TokenExpired:
@@ -265,11 +265,11 @@ class Accounts:
 
     async def set_locale(self, account_id: int, locale: str) -> Account | None:
         row = await self._postgres.fetchrow(Q.set_locale, account_id, locale)
-        return None if row is None else account_of(row)
+        return None if row is None else build_account(row)
 
     async def account(self, account_id: int) -> Account | None:
         row = await self._postgres.fetchrow(Q.account_by_id, account_id)
-        return None if row is None else account_of(row)
+        return None if row is None else build_account(row)
 
     async def ensure_account(self, *, email: str, password: str, name: str, role: Role) -> Account:
         """The account with this password and role, made or brought into line."""
@@ -331,7 +331,7 @@ class Accounts:
         Counted before the password is looked at, so that many guesses at once are as few as one after the
         other; the right password gives them back.
         """
-        key = "limit:{login:" + digest(f"{email} {neighbourhood(address)}").hex()[:32] + "}"
+        key = "limit:{login:" + digest(f"{email} {normalise_address(address)}").hex()[:32] + "}"
         if self._config.logins_per_minute_max == 0:
             return key
         if wait_s := await self._wait_s(self._login_tries, key):
@@ -345,7 +345,7 @@ class Accounts:
         """
         if self._config.guests_per_minute_max == 0 or not address:
             return
-        key = "limit:{guest:" + digest(neighbourhood(address)).hex()[:32] + "}"
+        key = "limit:{guest:" + digest(normalise_address(address)).hex()[:32] + "}"
         if wait_s := await self._wait_s(self._guests, key):
             raise too_many(self._guests, "guest", wait_s)
 

@@ -35,7 +35,7 @@ from holdfast.catalogue.responses import (
     build_venue_brief,
 )
 from holdfast.web.context import get_app
-from holdfast.web.response_cache import kept_page, ready_page
+from holdfast.web.response_cache import find_cached, respond_cached
 from holdfast.web.responses import query, takes_packed
 from holdfast.web.routing import RouteTable
 
@@ -54,7 +54,7 @@ SHOWS_PER_EVENT_MAX = 3
 routes = RouteTable(tag="catalogue")
 
 
-@routes.get("/cities", peek=ready_page, answers={200: CitiesPage, 304: None})
+@routes.get("/cities", peek=find_cached, answers={200: CitiesPage, 304: None})
 async def list_cities(request: Request) -> Response:
     """The cities with events."""
     catalogue = get_app(request).catalogue
@@ -62,12 +62,12 @@ async def list_cities(request: Request) -> Response:
     async def load() -> CitiesPage:
         return CitiesPage(cities=await catalogue.cities())
 
-    return await kept_page(request, ("cities",), load, is_slow=True)
+    return await respond_cached(request, ("cities",), load, is_slow=True)
 
 
 @routes.get(
     "/events",
-    peek=ready_page,
+    peek=find_cached,
     query=EventsQuery,
     answers={200: EventsPage, 304: None},
     refusals=(NoSuchCity,),
@@ -83,10 +83,10 @@ async def list_events(request: Request) -> Response:
         await _refuse_unknown_city(app, events_query.city)
         return await load_events_page(app, events_query)
 
-    return await kept_page(request, ("events", events_query), load)
+    return await respond_cached(request, ("events", events_query), load)
 
 
-@routes.get("/events/featured", peek=ready_page, answers={200: EventCardList, 304: None})
+@routes.get("/events/featured", peek=find_cached, answers={200: EventCardList, 304: None})
 async def list_featured_events(request: Request) -> Response:
     """Events that an admin has featured."""
     app = get_app(request)
@@ -95,10 +95,10 @@ async def list_featured_events(request: Request) -> Response:
         event_ids = await cached_event_ids(app, ("featured", None), app.catalogue.featured_events)
         return await _load_event_cards(app, event_ids)
 
-    return await kept_page(request, ("featured",), load)
+    return await respond_cached(request, ("featured",), load)
 
 
-@routes.get("/events/trending", peek=ready_page, answers={200: EventCardList, 304: None})
+@routes.get("/events/trending", peek=find_cached, answers={200: EventCardList, 304: None})
 async def list_trending_events(request: Request) -> Response:
     """The most popular events: those with the most seats held or booked among the shows on sale."""
     app = get_app(request)
@@ -106,11 +106,11 @@ async def list_trending_events(request: Request) -> Response:
     async def load() -> EventCardList:
         return await _load_event_cards(app, await find_trending_events(app))
 
-    return await kept_page(request, ("trending",), load)
+    return await respond_cached(request, ("trending",), load)
 
 
 @routes.get(
-    "/events/{event:int}", peek=ready_page, answers={200: EventPage, 304: None}, refusals=(NoSuchEvent,)
+    "/events/{event:int}", peek=find_cached, answers={200: EventPage, 304: None}, refusals=(NoSuchEvent,)
 )
 async def get_event(request: Request) -> Response:
     """One event, with all its upcoming shows."""
@@ -119,10 +119,10 @@ async def get_event(request: Request) -> Response:
     async def load() -> EventPage:
         return await load_event_page(app, event_id)
 
-    return await kept_page(request, ("event", event_id), load)
+    return await respond_cached(request, ("event", event_id), load)
 
 
-@routes.get("/shows/{show:int}", peek=ready_page, answers={200: ShowPage, 304: None}, refusals=(NoSuchShow,))
+@routes.get("/shows/{show:int}", peek=find_cached, answers={200: ShowPage, 304: None}, refusals=(NoSuchShow,))
 async def get_show(request: Request) -> Response:
     """One show: time, place, prices, sale state and hold limits.
 
@@ -138,11 +138,11 @@ async def get_show(request: Request) -> Response:
         counts = (await load_seat_counts(app, [show_id])).get(show_id)
         return build_show_page(row, show, event=event, venue=venue, counts=counts, now=datetime.now(UTC))
 
-    return await kept_page(request, ("show", show_id), load)
+    return await respond_cached(request, ("show", show_id), load)
 
 
 @routes.get(
-    "/venues/{venue:int}", peek=ready_page, answers={200: VenuePage, 304: None}, refusals=(NoSuchVenue,)
+    "/venues/{venue:int}", peek=find_cached, answers={200: VenuePage, 304: None}, refusals=(NoSuchVenue,)
 )
 async def get_venue(request: Request) -> Response:
     """One venue: where it is, its halls, and its upcoming shows."""
@@ -151,7 +151,7 @@ async def get_venue(request: Request) -> Response:
     async def load() -> VenuePage:
         return await load_venue_page(app, venue_id)
 
-    return await kept_page(request, ("venue", venue_id), load)
+    return await respond_cached(request, ("venue", venue_id), load)
 
 
 @routes.get("/posters/{poster}", bare=True, media_types=(SVG,))

@@ -23,7 +23,7 @@ from holdfast.catalogue.store import CHOSEN_MAX, SHOWS_LISTED_MAX, parse_terms
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.sql import Queries
-from holdfast.web.response_cache import Page
+from holdfast.web.response_cache import CacheableResponse
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -87,7 +87,7 @@ async def cached_event_ids(
     app: "App", key: tuple[Hashable, ...], choose: Callable[[], Awaitable[list[int]]]
 ) -> list[int]:
     """Ids of selected events; `choose` runs at most once per half minute, however many callers wait."""
-    cached = await app.catalogue.pages.get(Page(key, choose), is_slow=True)
+    cached = await app.catalogue.pages.get(CacheableResponse(key, choose), is_slow=True)
     return msgspec.json.decode(cached.body, type=list[int])
 
 

@@ -24,7 +24,7 @@ from holdfast.engines.postgres import Postgres, Queryable
 from holdfast.engines.sql import Queries
 from holdfast.layouts import Layout, LayoutBody, NoSuchLayout, encode_canonical
 from holdfast.pricing import DEFAULT_TERMS, NextPrice, RefundPolicy, Terms
-from holdfast.web.response_cache import KeptPages, young_or_old
+from holdfast.web.response_cache import ResponseCache, fresh_or_stale
 
 Q = Queries("holdfast.catalogue")
 
@@ -48,11 +48,11 @@ class Catalogue:
         self._terms = Cache(self._load_terms, fresh_s=float("inf"), size_max=TERMS_CACHED_MAX)
         self._shows = Cache(self._load_show, fresh_s=fresh_s, stale_max_s=fresh_s * SHOW_STALE)
         self.peek = self._shows.peek
-        self.pages = KeptPages(fresh_s)
+        self.pages = ResponseCache(fresh_s)
 
     async def show_on_sale(self, show_id: int) -> ShowOnSale:
         """The show for the hold path, at most 2 s old."""
-        if (show := await young_or_old(self._shows, show_id)) is None:
+        if (show := await fresh_or_stale(self._shows, show_id)) is None:
             raise NoSuchShow(show_id=show_id)
         return show
 
@@ -85,7 +85,7 @@ class Catalogue:
         """The terms for seats that were held at this revision of the show."""
         if revision == show.revision:
             return show.terms
-        return await young_or_old(self._terms, (show.show_id, revision))
+        return await fresh_or_stale(self._terms, (show.show_id, revision))
 
     async def layout(self, layout_hash: str) -> Layout:
         return await self._layouts.get(layout_hash)
@@ -100,9 +100,9 @@ class Catalogue:
         """Drop the cached show: the ledger has a newer revision."""
         self._shows.drop(show_id)
 
-    def forget_pages(self) -> None:
+    def clear_cached_responses(self) -> None:
         """Drop cached pages after a change: this process shows it at once, others within seconds."""
-        self.pages.forget()
+        self.pages.clear()
 
     async def cities(self) -> list[City]:
         return [City(**row) for row in await self._postgres.fetch(Q.cities)]

@@ -96,9 +96,9 @@ def serve(
 ) -> None:
     """Serve HTTP. Engines are those of HOLDFAST_DATABASE_URL and HOLDFAST_REDIS_URL, else embedded ones."""
     from holdfast.runtime.launch import LaunchOptions
-    from holdfast.runtime.roles import SERVED, asked
+    from holdfast.runtime.roles import SERVED, parse_only
 
-    asked(only, SERVED)
+    parse_only(only, SERVED)
     _run(LaunchOptions(config=_config(data), host=host, port=port, web=workers, only=only), as_json)
 
 
@@ -106,9 +106,9 @@ def serve(
 def work(data: Data = None, only: Only = "", as_json: AsJson = False) -> None:
     """Carry out the jobs: sweep lapsed bookings, compare map and ledger. Any number may run at once."""
     from holdfast.runtime.launch import LaunchOptions
-    from holdfast.runtime.roles import WORKED, asked
+    from holdfast.runtime.roles import WORKED, parse_only
 
-    asked(only, WORKED)
+    parse_only(only, WORKED)
     _run(LaunchOptions(config=_config(data), work=1, only=only), as_json)
 
 
@@ -337,7 +337,7 @@ async def _rebuild(app: "App", asked: list[int]) -> int:
         for done, show_id in enumerate(shows):
             progress("maps", done, len(shows))
             await app.bookings.mark(show_id)
-            await app.seatmap.rebuild(show_id, "asked")
+            await app.seatmap.rebuild(show_id, "requested")
     return len(shows)
 
 

@@ -110,7 +110,7 @@ async def populate(app: "App", progress: Progress) -> DemoFacts:
         accounts=[{"email": email, "password": PASSWORD, "role": role.value} for email, _, role in ACCOUNTS],
         shows=await seed.shows_to_try(),
     )
-    app.catalogue.forget_pages()
+    app.catalogue.clear_cached_responses()
     step(5)
     return facts
 

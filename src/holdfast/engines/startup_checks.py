@@ -45,10 +45,10 @@ async def ledger_facts(connection: asyncpg.Connection) -> EngineFacts:
     assert found is not None
     before = time.time()
     clock = await connection.fetchval(Q.ledger_clock)
-    return EngineFacts(found["version"], ledger_faults(dict(found)), clock - (before + time.time()) / 2)
+    return EngineFacts(found["version"], find_ledger_faults(dict(found)), clock - (before + time.time()) / 2)
 
 
-def ledger_faults(found: dict[str, Any]) -> tuple[str, ...]:
+def find_ledger_faults(found: dict[str, Any]) -> tuple[str, ...]:
     faults = []
     if int(found["version_number"]) // 10_000 not in POSTGRES_MAJORS:
         faults.append(f"PostgreSQL {found['version']} is not supported: use 15, 16, 17 or 18")
@@ -87,10 +87,10 @@ async def holds_facts(redis_url: str) -> EngineFacts:
         ) from None
     finally:
         await client.aclose()
-    return EngineFacts(_redis_name(found), holds_faults(found), ahead_s)
+    return EngineFacts(_redis_name(found), find_redis_faults(found), ahead_s)
 
 
-def holds_faults(found: dict[str, Any]) -> tuple[str, ...]:
+def find_redis_faults(found: dict[str, Any]) -> tuple[str, ...]:
     faults = []
     version = str(found["redis_version"])
     if tuple(int(part) for part in version.split(".")[:2]) < REDIS_OLDEST:

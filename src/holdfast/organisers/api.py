@@ -227,7 +227,7 @@ def _editor(request: Request) -> CatalogueEditor:
 
 
 def _respond(request: Request, content: object, status: int = 201) -> Response:
-    get_app(request).catalogue.forget_pages()
+    get_app(request).catalogue.clear_cached_responses()
     return answer(status, content)
 
 

@@ -71,7 +71,7 @@ class LayoutChanger:
             show_change = ShowChange(layout_hash=new.hash, prices=change.prices)
             revision = await self._editor.apply(tx, show, show_change, new, always=True)
         self._catalogue.forget(show_id)
-        self._catalogue.forget_pages()
+        self._catalogue.clear_cached_responses()
         return msgspec.structs.replace(page, revision=revision)
 
     async def _load_layouts(self, show_id: int, change: LayoutChange) -> tuple[Layout, Layout]:

@@ -119,7 +119,7 @@ class PriceRulesStore:
 
     async def _told(self, show_id: int) -> PricePlan:
         self._catalogue.forget(show_id)
-        self._catalogue.forget_pages()
+        self._catalogue.clear_cached_responses()
         return await self.plan(show_id)
 
     async def _layout(self, show_id: int) -> Layout:

@@ -67,7 +67,7 @@ async def create_show(request: Request) -> Response:
     Prices include the fee and the tax. The sale opens and closes automatically.
     """
     show = await _show_editor(request).add_show(read(NewShow, await request.body()))
-    get_app(request).catalogue.forget_pages()
+    get_app(request).catalogue.clear_cached_responses()
     return answer(201, show)
 
 

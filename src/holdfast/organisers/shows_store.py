@@ -152,7 +152,7 @@ class ShowEditor:
                 raise Busy(retry_after_s=1)  # somebody grew the layout since we looked at it
             await self.apply(tx, show, change, layout)
         self._catalogue.forget(show_id)
-        self._catalogue.forget_pages()
+        self._catalogue.clear_cached_responses()
         return await self.show(show_id)
 
     async def show(self, show_id: int) -> ManagedShow:

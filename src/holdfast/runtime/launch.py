@@ -70,7 +70,7 @@ async def run(cast: LaunchOptions, announce: Callable[[Launched], None]) -> None
         with (
             _port(cast) as port,
             _sandbox(replace(cast, port=port), folder) as cast,
-            _told_to_stop(supervisor),
+            _handle_signals(supervisor),
         ):
             wanted = CONNECTIONS_MAX + max(0, cast.web - 4) * cast.config.postgres_pool_max
             async with engines_of(cast.config, may_join=not cast.is_demo, connections_max=wanted) as config:
@@ -322,7 +322,7 @@ def _port(cast: LaunchOptions) -> Iterator[int]:
 
 
 @contextmanager
-def _told_to_stop(supervisor: Supervisor) -> Iterator[None]:
+def _handle_signals(supervisor: Supervisor) -> Iterator[None]:
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()

@@ -13,7 +13,7 @@ SERVED += ("search", "seatmap", "site", "tickets")
 WORKED = ("audit", "catalogue", "hooks", "notices", "outbox", "payments", "people", "sale", "search", "web")
 
 
-def asked(only: str, known: tuple[str, ...]) -> frozenset[str] | None:
+def parse_only(only: str, known: tuple[str, ...]) -> frozenset[str] | None:
     """The names in `only`; None: all there are. Trouble when one is not known."""
     if not only:
         return None

@@ -19,7 +19,7 @@ from holdfast.engines.embedded.folder import DataFolder
 from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import check_engines, connect
 from holdfast.runtime.launch import DRAIN_S
-from holdfast.runtime.roles import SERVED, WORKED, asked
+from holdfast.runtime.roles import SERVED, WORKED, parse_only
 
 BACKLOG = 4096
 GC_EVERY = 20_000  # new objects between two looks for garbage in cycles
@@ -28,7 +28,7 @@ KEEP_ALIVE_S = 75
 SOCKETS_MAX = 65_536
 WARM_WITHIN_S = 0.3  # readiness waits no longer than that for templates; the rest is read beside the loop
 TAKES_NOTHING_MS = 20_000  # shorter than DRAIN_S: a viewer whose network is gone keeps nobody from stopping
-SHOWS_TOLD_MAX = 100  # of the demo, in one line of JSON: who reads by lines often stops at 64 KB
+SHOWS_PRINTED_MAX = 100  # of the demo, in one line of JSON: who reads by lines often stops at 64 KB
 
 Progress = Callable[[str, int, int], None]  # what, done, of how many
 
@@ -51,7 +51,7 @@ async def prepare(config: Config, *, is_demo: bool, progress: Progress) -> dict[
     async with open_app(config) as app:
         facts = await populate(app, progress)
         await begin_now(app.outbox)
-    return {"accounts": facts.accounts, "shows": facts.shows[:SHOWS_TOLD_MAX]}
+    return {"accounts": facts.accounts, "shows": facts.shows[:SHOWS_PRINTED_MAX]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
     from holdfast.site.templates_env import warm_up
     from holdfast.web import log
 
-    served = asked(only, SERVED)
+    served = parse_only(only, SERVED)
     application = asgi_app(config, only=served)
     warming = Thread(target=warm_up if served is None or "site" in served else None, name="warm-up")
     warming.start()
@@ -156,7 +156,7 @@ def work_here(config: Config, *, cue: Cue, only: str = "") -> None:
         stop = asyncio.Event()
         for sign in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(sign, stop.set)
-        async with open_app(config) as app, running(worker_jobs(app, asked(only, WORKED))):
+        async with open_app(config) as app, running(worker_jobs(app, parse_only(only, WORKED))):
             cue.tell()
             await stop.wait()
 

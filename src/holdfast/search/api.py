@@ -22,7 +22,7 @@ from holdfast.search.results import (
 from holdfast.search.store import Hit, HitShow
 from holdfast.search.words import split_words
 from holdfast.web.context import get_app
-from holdfast.web.response_cache import kept_page, ready_page
+from holdfast.web.response_cache import find_cached, respond_cached
 from holdfast.web.responses import query
 from holdfast.web.routing import RouteTable
 
@@ -36,7 +36,7 @@ routes = RouteTable(tag="search")
 
 @routes.get(
     "/search",
-    peek=ready_page,
+    peek=find_cached,
     query=SearchQuery,
     answers={200: SearchPage, 304: None},
     refusals=(NoSuchCity, NoSuchPostalCode, PageTooDeep, SearchTooSlow),
@@ -61,12 +61,12 @@ async def search_events(request: Request) -> Response:
     async def make() -> SearchPage:
         return await load_search_page(app, search, asked.page if asked.cursor is None else None)
 
-    return await kept_page(request, ("search", asked), make)
+    return await respond_cached(request, ("search", asked), make)
 
 
 @routes.get(
     "/search/suggestions",
-    peek=ready_page,
+    peek=find_cached,
     query=SuggestionsQuery,
     answers={200: SuggestionsPage, 304: None},
     refusals=(SearchTooSlow,),
@@ -79,7 +79,7 @@ async def get_search_suggestions(request: Request) -> Response:
         words = split_words(asked.q)
         return await _suggestions(app, words, asked.size) if words else _nothing()
 
-    return await kept_page(request, ("suggestions", asked), make)
+    return await respond_cached(request, ("suggestions", asked), make)
 
 
 async def load_search_page(app: "App", search: Search, number: int | None) -> SearchPage:

@@ -14,7 +14,7 @@ from holdfast.seatmap.snapshot import Snapshot
 from holdfast.seatmap.store import SeatMap
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller, scope_app
-from holdfast.web.responses import Ready, answer, query, takes_packed, unchanged
+from holdfast.web.responses import EncodedResponse, answer, query, takes_packed, unchanged
 from holdfast.web.routing import RouteTable
 
 COMPACT = "application/vnd.holdfast.seats"
@@ -118,20 +118,20 @@ def _seats(snapshot: Snapshot, scope: Scope, *, is_compact: bool) -> Response:
     form = "text"
     if is_compact or headers.get(b"accept") == COMPACT_KIND[1]:
         form = "packed" if takes_packed(scope) else "compact"
-    ready: Ready | None = snapshot.answers.get(form)
+    ready: EncodedResponse | None = snapshot.answers.get(form)
     if ready is None:
         ready = snapshot.answers[form] = _ready(snapshot, form)
     return ready.to(headers)
 
 
-def _ready(snapshot: Snapshot, form: str) -> Ready:
+def _ready(snapshot: Snapshot, form: str) -> EncodedResponse:
     etag = f'"{snapshot.version}"'
     match form:
         case "packed":
-            return Ready(snapshot.compact_packed, etag, SECOND, VARY | PACKED, COMPACT_KIND)
+            return EncodedResponse(snapshot.compact_packed, etag, SECOND, VARY | PACKED, COMPACT_KIND)
         case "compact":
-            return Ready(snapshot.compact, etag, SECOND, VARY, COMPACT_KIND)
-    return Ready(snapshot.text, etag, SECOND, {"Vary": "Accept"})
+            return EncodedResponse(snapshot.compact, etag, SECOND, VARY, COMPACT_KIND)
+    return EncodedResponse(snapshot.text, etag, SECOND, {"Vary": "Accept"})
 
 
 @routes.get("/shows/{show:int}/seats/mine", answers={200: MySeats}, refusals=(NoSuchShow,), role=Role.FAN)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from holdfast.accounts import LANGUAGES, language_of
+from holdfast.accounts import LANGUAGES, choose_language
 
 SESSION = "holdfast"  # a cookie that a proxy may look for: whoever sends it gets pages of their own
 LANGUAGE = "holdfast_language"
@@ -44,7 +44,7 @@ def forget_cookie(name: str, *, is_secure: bool) -> str:
 @lru_cache(WISHES_KEPT_MAX)
 def locale_of(language: str | None, accept_language: str | None) -> str:
     """The locale of a page: of the language chosen on a page of ours, else of what the browser asks for."""
-    wished = language if language in LANGUAGES else language_of(accept_language)
+    wished = language if language in LANGUAGES else choose_language(accept_language)
     regions = LOCALES[wished]
     for wish in (accept_language or "").split(",")[:10]:
         name = wish.partition(";")[0].strip().replace("-", "_")

@@ -17,8 +17,6 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from holdfast.accounts import LANGUAGES, Session
-from holdfast.engines.cache import Cache
-from holdfast.engines.errors import EngineDown
 from holdfast.errors import Invalid, NoSuchRoute
 from holdfast.site.browser import (
     CITY,
@@ -34,9 +32,10 @@ from holdfast.site.browser import (
 )
 from holdfast.site.errors import ForeignForm, SignInFirst
 from holdfast.site.i18n import Localiser
-from holdfast.site.templates_env import Kept, Wanted, edition, files, localiser_for, packed_for_one, templates
+from holdfast.site.templates_env import edition, files, localiser_for, packed_for_one, templates
 from holdfast.web.card_number import refuse_card_numbers
 from holdfast.web.context import get_app
+from holdfast.web.response_cache import CacheablePage, fresh_or_stale
 from holdfast.web.responses import HTML, Answer, invalid, takes_packed, unchanged
 from holdfast.web.routing import RouteTable
 
@@ -162,23 +161,13 @@ async def public(request: Request, template: str, key: tuple[Hashable, ...], mak
         return render(template, l10n, path=path, **await make())
 
     pages = get_app(request).pages
-    kept = await _young_or_old(pages, Wanted((template, l10n.locale, path, *key), rendered))
-    given = {"Content-Security-Policy": policy(), **SAFE, "Cache-Control": SECONDS, "ETag": kept.etag}
-    if known := unchanged(request, kept.etag):
+    cached = await fresh_or_stale(pages, CacheablePage((template, l10n.locale, path, *key), rendered))
+    given = {"Content-Security-Policy": policy(), **SAFE, "Cache-Control": SECONDS, "ETag": cached.etag}
+    if known := unchanged(request, cached.etag):
         return known
     if takes_packed(request.scope):
-        return Response(kept.packed, 200, {**given, "Content-Encoding": "gzip"}, "text/html")
-    return Response(kept.body, 200, given, "text/html")
-
-
-async def _young_or_old(pages: Cache[Wanted, Kept], wanted: Wanted) -> Kept:
-    """While an engine is down, the page as it was: browsing goes on (R4)."""
-    try:
-        return await pages.get(wanted)
-    except EngineDown:
-        if (old := pages.stale(wanted)) is None:
-            raise
-        return old
+        return Response(cached.packed, 200, {**given, "Content-Encoding": "gzip"}, "text/html")
+    return Response(cached.body, 200, given, "text/html")
 
 
 def render(template: str, l10n: Localiser, **told: Any) -> bytes:

@@ -31,7 +31,7 @@ from holdfast.site.seat_form import HoldForm, InPart, best_in_part, order_of, wi
 from holdfast.site.show_view import Told, instead, told
 from holdfast.web.context import get_app
 from holdfast.web.idempotency import checked_key
-from holdfast.web.problems import engine_down, refused
+from holdfast.web.problems import render_engine_down, render_refusal
 from holdfast.web.responses import answer
 from holdfast.web.routing import RouteTable
 
@@ -139,7 +139,9 @@ async def _chosen(app: Any, show: ShowOnSale, wish: InPart) -> HoldBody:
 async def _refused(request: Request, show: ShowOnSale, no: Refusal | EngineDown) -> Response:
     """The page again, with what went wrong and what may be had instead; a script reads the problem."""
     request_id = request.state.request_id
-    problem = refused(no, request_id) if isinstance(no, Refusal) else engine_down(no, request_id)
+    problem = (
+        render_refusal(no, request_id) if isinstance(no, Refusal) else render_engine_down(no, request_id)
+    )
     if wants_json(request):
         return problem
     details: dict[str, Any] = dict(no.details) if isinstance(no, Refusal) else {}

@@ -5,8 +5,8 @@ import hashlib
 import re
 import sys
 import zlib
-from collections.abc import Awaitable, Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -16,7 +16,6 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from holdfast.accounts import LANGUAGES
-from holdfast.engines.cache import Cache
 from holdfast.site.browser import LOCALES
 from holdfast.site.i18n import Catalogue, Localiser, parse_catalogue
 
@@ -42,40 +41,11 @@ ALONE = re.compile(
     r"(?:\s*\{\{-|\{\{) (?:" + TEXT + r"""|asset\(["'](?P<asset>[\w./-]+)["']\)) (?:-\}\}\s*|\}\})"""
 )
 PART = re.compile(TEXT)
-FRESH_S = 1.0
-STALE_S = 2.0  # older than that nobody is shown how many seats are left, while the engines are there
-KEPT_MAX = 2_000  # pages; a locale each
 PACK_LEVEL = 5
 COMPILED_BYTES = 2_000_000  # of all templates in all languages, and more
 # Of zlib, for a page that is packed for one person: level, method, gzip with a window of 8 kB, memory. Most
 # of the time for a few kilobytes is spent on making room for many: so it is 32 µs, and 105 as gzip does it.
 PACK_ONE = (1, zlib.DEFLATED, 16 + 13, 5)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A page that many ask for at once, and how one of them makes it."""
-
-    key: tuple[Hashable, ...]
-    make: Callable[[], Awaitable[bytes]] = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    body: bytes
-    packed: bytes  # gzipped
-    etag: str
-
-
-def kept_pages() -> Cache[Wanted, Kept]:
-    """Pages that are the same for everybody, made once a second at most."""
-    return Cache(_made, fresh_s=FRESH_S, stale_max_s=STALE_S, size_max=KEPT_MAX)
-
-
-async def _made(wanted: Wanted) -> Kept:
-    body = await wanted.make()
-    etag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'
-    return Kept(body, gzip.compress(body, PACK_LEVEL, mtime=0), etag)
 
 
 def packed_for_one(body: bytes) -> bytes:

@@ -30,10 +30,10 @@ from holdfast.web.card_number import refuse_card_number_in_query, refuse_card_nu
 from holdfast.web.cors import Cors
 from holdfast.web.deadlines import Deadlines
 from holdfast.web.health import HEALTH_ROUTES
-from holdfast.web.idempotency import Keys, KeyUse
+from holdfast.web.idempotency import IdempotencyKeys, KeyUse
 from holdfast.web.log import REQUEST_ID
-from holdfast.web.other_roles import here
-from holdfast.web.problems import broken, engine_down, refused
+from holdfast.web.other_roles import serve_or_refuse
+from holdfast.web.problems import render_engine_down, render_internal_error, render_refusal
 from holdfast.web.reference import reference_routes
 from holdfast.web.responses import Answer
 from holdfast.web.routing import Route, Table
@@ -74,7 +74,7 @@ class Application:
         self._open_app = app_factory
         self._apology = apology
         routes = tuple(routes)
-        served = routes if only is None else tuple(here(route, only) for route in routes)
+        served = routes if only is None else tuple(serve_or_refuse(route, only) for route in routes)
         self._table = Table((*served, *reference_routes(routes), *HEALTH_ROUTES))
         self._id_prefix = secrets.token_hex(5)  # with a counter: unique without asking for entropy each time
         self._ids = count(1)
@@ -108,7 +108,7 @@ class Application:
     def _use(self, app: Served) -> None:
         self._app = app
         self._guards = Guards(app.accounts, app.config)
-        self._keys = Keys(app.postgres)
+        self._keys = IdempotencyKeys(app.postgres)
         self._cors = Cors(app.config.cors_origins)
         self._config = app.config
         self._deadlines = Deadlines(app.config.request_timeout_s)
@@ -140,18 +140,18 @@ class Application:
                 with self._deadlines:
                     response = await self._answer(scope, receive, route, headers)
         except Refusal as refusal:
-            response = self._told(scope, refused(refusal, request_id))
+            response = self._told(scope, render_refusal(refusal, request_id))
         except EngineDown as down:
             log.warning("an engine is down", engine=down.engine, unknown=down.unknown)
-            response = self._told(scope, engine_down(down, request_id))
+            response = self._told(scope, render_engine_down(down, request_id))
         except TimeoutError:
             log.warning("a request timed out", path=scope["path"])
-            response = self._told(scope, refused(TimedOut(retry_after_s=1), request_id))
+            response = self._told(scope, render_refusal(TimedOut(retry_after_s=1), request_id))
         except ClientDisconnect:
             return
         except Exception:
             log.exception("a request broke", method=scope["method"], path=scope["path"])
-            response = self._told(scope, broken(request_id))
+            response = self._told(scope, render_internal_error(request_id))
         await self._send(scope, receive, send, response)
         self._note(scope, route, response.status_code, perf_counter() - started)
 
@@ -191,7 +191,7 @@ class Application:
             try:
                 return await call(request)
             except Refusal as refusal:
-                return refused(refusal, request.state.request_id)
+                return render_refusal(refusal, request.state.request_id)
 
         return await self._keys.once(use, attempt)
 

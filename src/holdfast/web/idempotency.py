@@ -37,14 +37,14 @@ KEY = re.compile(rb"[\x21-\x7e]{1,255}")
 WAIT_S = 5.0
 PAUSE_S, PAUSE_MAX_S = 0.02, 0.2
 DEAD_AFTER_S = 30.0  # three times the longest a request may take: who is slower than this is dead
-KEPT_S = 86_400.0
+STORED_S = 86_400.0
 PURGE_MAX = 1_000
 SALT_BYTES = 12
 
 Call = Callable[[], Awaitable[Response]]
 
 
-class Kept(msgspec.Struct):
+class StoredResponse(msgspec.Struct):
     """An answer as it is stored, sealed."""
 
     status: int
@@ -77,19 +77,19 @@ class KeyUse:
         return self.caller, self.route, self.key_hash
 
     def sealed(self, response: Response) -> bytes:
-        plain = Kept(response.status_code, response.raw_headers, bytes(response.body))
+        plain = StoredResponse(response.status_code, response.raw_headers, bytes(response.body))
         salt = os.urandom(SALT_BYTES)
         return salt + self.seal.encrypt(salt, msgspec.msgpack.encode(plain), None)
 
     def opened(self, answer: bytes) -> Response:
         plain = self.seal.decrypt(answer[:SALT_BYTES], answer[SALT_BYTES:], None)
-        kept = msgspec.msgpack.decode(plain, type=Kept)
+        kept = msgspec.msgpack.decode(plain, type=StoredResponse)
         response = Response(kept.body, kept.status)
         response.raw_headers = [*kept.headers, (b"idempotency-replayed", b"true")]
         return response
 
 
-class Keys:
+class IdempotencyKeys:
     def __init__(self, postgres: Postgres, *, wait_s: float = WAIT_S) -> None:
         self._postgres = postgres
         self._wait_s = wait_s
@@ -127,7 +127,7 @@ class Keys:
         except BaseException:  # an engine down, a bug, the time limit: whoever retries starts anew
             await self._settle(Q.forget_key, use, attempt)
             raise
-        if is_kept(response):
+        if is_storable(response):
             await self._settle(Q.keep_answer, use, attempt, use.sealed(response))
         else:
             await self._settle(Q.forget_key, use, attempt)
@@ -141,14 +141,14 @@ class Keys:
             log.warning("an idempotency key was left unsettled", route=use.route, reason=str(down))
 
 
-def is_kept(response: Response) -> bool:
+def is_storable(response: Response) -> bool:
     says_again = any(name == b"retry-after" for name, _ in response.raw_headers)
     return response.status_code < 500 and response.status_code != 429 and not says_again
 
 
 async def purge_keys(postgres: Postgres) -> int:
     """A job: forget the answers of more than a day ago. Returns how many."""
-    done = await postgres.execute(Q.purge_keys, KEPT_S, PURGE_MAX)
+    done = await postgres.execute(Q.purge_keys, STORED_S, PURGE_MAX)
     return int(done.rsplit(" ", 1)[-1])
 
 

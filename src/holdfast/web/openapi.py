@@ -38,11 +38,11 @@ from holdfast.errors import (
 from holdfast.web.caller import Role
 from holdfast.web.card_number import CardNumber
 from holdfast.web.examples import Examples
-from holdfast.web.problems import ENGINE_DOWN, PROBLEM_JSON, Page, Problem, page_of
+from holdfast.web.problems import ENGINE_DOWN, PROBLEM_JSON, Problem, ProblemPage, get_problem_page
 from holdfast.web.routing import API, BIGINT_MAX, Param, Route, params_of
 
 Json = dict[str, Any]
-Codes = tuple[Page, ...]  # the problems of one status of one operation, ordered by code
+Codes = tuple[ProblemPage, ...]  # the problems of one status of one operation, ordered by code
 
 SCHEMA_REF = "#/components/schemas/{name}"
 LEADING_ROUTE = re.compile(r"^[A-Z]+ /\S*: ")
@@ -327,8 +327,8 @@ def _headers(*names: str) -> Json:
 def problems_by_status(route: Route) -> dict[int, Codes]:
     """Every problem this route can return: its own, and those that the dispatch around it adds."""
     own: list[type[Refusal]] = [*route.refusals, *always_possible(route)]
-    pages = {page_of(refusal) for refusal in own} | {ENGINE_DOWN}
-    by_status: dict[int, list[Page]] = defaultdict(list)
+    pages = {get_problem_page(refusal) for refusal in own} | {ENGINE_DOWN}
+    by_status: dict[int, list[ProblemPage]] = defaultdict(list)
     for page in sorted(pages, key=lambda page: page.code):
         by_status[page.status].append(page)
     return {status: tuple(found) for status, found in by_status.items()}

@@ -24,17 +24,17 @@ class ServedElsewhere(Refusal):
     code, status, title = "served_elsewhere", 404, "Another process serves this"
 
 
-def subject_of(route: Route) -> str:
+def role_name(route: Route) -> str:
     return route.tag.replace(" ", "")
 
 
-def here(route: Route, only: Container[str]) -> Route:
+def serve_or_refuse(route: Route, only: Container[str]) -> Route:
     """The route, or one in its place that says where it is not."""
-    if subject_of(route) in only:
+    if role_name(route) in only:
         return route
 
     async def served_elsewhere(request: Request) -> Response:
-        raise ServedElsewhere(served_as=subject_of(route))
+        raise ServedElsewhere(served_as=role_name(route))
 
     bare = {"asgi": None, "body": None, "query": None, "role": None, "keyed": False, "takes_key": False}
     return replace(route, call=served_elsewhere, **bare)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ import msgspec
 
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import MethodNotAllowed, Refusal, TooManyRequests
-from holdfast.web.rate_limits import limit_headers
+from holdfast.web.rate_limits import build_limit_headers
 from holdfast.web.responses import Answer
 
 PROBLEM_JSON = "application/problem+json"
@@ -38,7 +38,7 @@ class Problem(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ProblemPage:
     """What is known of a code before it happens."""
 
     code: str
@@ -52,14 +52,14 @@ class Page:
         return f"/problems/{self.code}"
 
 
-ENGINE_DOWN = Page(
+ENGINE_DOWN = ProblemPage(
     "engine_down",
     503,
     "Part of the box office is down",
     "An engine behind the box office cannot be reached at this moment. No answer could be given.",
     "Send the same request, with the same Idempotency-Key, again after the seconds in Retry-After.",
 )
-INTERNAL_ERROR = Page(
+INTERNAL_ERROR = ProblemPage(
     "internal_error",
     500,
     "Something broke on our side",
@@ -67,21 +67,21 @@ INTERNAL_ERROR = Page(
     "Try again later. If it stays, tell the operator the `request_id`.",
 )
 
-_pages: dict[type[Refusal], Page] = {}  # one a class, made at its first use: the losers' path is hot
+_pages: dict[type[Refusal], ProblemPage] = {}  # one a class, made at its first use: the losers' path is hot
 
 
-def page_of(refusal: type[Refusal]) -> Page:
+def get_problem_page(refusal: type[Refusal]) -> ProblemPage:
     page = _pages.get(refusal)
     if page is None:
         happened, _, advice = (inspect.getdoc(refusal) or refusal.title).partition("\n\n")
         words = (happened.replace("\n", " "), advice.replace("\n", " "))
-        page = _pages[refusal] = Page(refusal.code, refusal.status, refusal.title, *words)
+        page = _pages[refusal] = ProblemPage(refusal.code, refusal.status, refusal.title, *words)
     return page
 
 
-def pages() -> dict[str, Page]:
+def list_problem_pages() -> dict[str, ProblemPage]:
     """Every problem there is, by code."""
-    known = [*(page_of(refusal) for refusal in refusals()), ENGINE_DOWN, INTERNAL_ERROR]
+    known = [*(get_problem_page(refusal) for refusal in refusals()), ENGINE_DOWN, INTERNAL_ERROR]
     return {page.code: page for page in sorted(known, key=lambda page: page.code)}
 
 
@@ -91,23 +91,25 @@ def refusals(parent: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
         yield from refusals(child)
 
 
-def refused(refusal: Refusal, request_id: str) -> Answer:
-    answer = problem(page_of(type(refusal)), request_id, refusal.details)
+def render_refusal(refusal: Refusal, request_id: str) -> Answer:
+    answer = problem(get_problem_page(type(refusal)), request_id, refusal.details)
     if isinstance(refusal, TooManyRequests):
-        answer.raw_headers += [(k.lower().encode(), v.encode()) for k, v in limit_headers(refusal).items()]
+        answer.raw_headers += [
+            (k.lower().encode(), v.encode()) for k, v in build_limit_headers(refusal).items()
+        ]
     return answer
 
 
-def engine_down(down: EngineDown, request_id: str) -> Answer:
+def render_engine_down(down: EngineDown, request_id: str) -> Answer:
     return problem(ENGINE_DOWN, request_id, {"engine": down.engine, "retry_after_s": down.retry_after_s})
 
 
-def broken(request_id: str) -> Answer:
+def render_internal_error(request_id: str) -> Answer:
     """A bug: the asker learns that it happened and under which id; the why is in the log alone."""
     return problem(INTERNAL_ERROR, request_id, {})
 
 
-def problem(page: Page, request_id: str, details: dict[str, object]) -> Answer:
+def problem(page: ProblemPage, request_id: str, details: dict[str, object]) -> Answer:
     content: dict[str, object] = {
         "type": page.type,
         "title": page.title,
@@ -122,7 +124,7 @@ def problem(page: Page, request_id: str, details: dict[str, object]) -> Answer:
     return answer
 
 
-def _headers(page: Page, details: dict[str, object]) -> dict[str, str]:
+def _headers(page: ProblemPage, details: dict[str, object]) -> dict[str, str]:
     headers = {"cache-control": "no-store"}
     wait_s = details.get("retry_after_s", RETRY_AFTER_S if page.status == 503 else None)
     if isinstance(wait_s, int | float):

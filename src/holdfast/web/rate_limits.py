@@ -64,12 +64,12 @@ class Limiter:
     def check(self, address: str, now: float) -> TooManyRequests | None:
         if self._buckets is None:
             return None
-        wait_s = self._buckets.take(neighbourhood(address) if ":" in address else address, now)
+        wait_s = self._buckets.take(normalise_address(address) if ":" in address else address, now)
         return too_many(self._buckets, "address", wait_s) if wait_s else None
 
 
 @lru_cache(maxsize=16_384)
-def neighbourhood(address: str) -> str:
+def normalise_address(address: str) -> str:
     """What counts as one address: an IPv4 address in any of its spellings, or the /64 that one line gets."""
     try:
         if ":" not in address:
@@ -91,7 +91,7 @@ def too_many(buckets: Buckets, policy: str, wait_s: float) -> TooManyRequests:
     )
 
 
-def limit_headers(refusal: TooManyRequests) -> Mapping[str, str]:
+def build_limit_headers(refusal: TooManyRequests) -> Mapping[str, str]:
     """RateLimit-Policy and RateLimit as in draft-ietf-httpapi-ratelimit-headers-11, beside Retry-After."""
     policy, said = refusal.details["policy"], refusal.details
     return {

@@ -21,8 +21,8 @@ from starlette.responses import Response
 
 from holdfast.errors import NoSuchRoute
 from holdfast.web.openapi import document
-from holdfast.web.problems import Page
-from holdfast.web.problems import pages as problem_pages
+from holdfast.web.problems import ProblemPage
+from holdfast.web.problems import list_problem_pages as problem_pages
 from holdfast.web.responses import unchanged
 from holdfast.web.routing import API, Route, RouteTable
 
@@ -103,7 +103,7 @@ def _problem_files() -> dict[str, File]:
     return {"": index, **{code: page(one.title, problem_page(one)) for code, one in known.items()}}
 
 
-def problem_page(page: Page) -> str:
+def problem_page(page: ProblemPage) -> str:
     paragraphs = "\n".join(f"<p>{prose(text)}</p>" for text in (page.happened, page.advice) if text)
     return (
         f'<p><span class="pill">{page.status}</span> <code>{html.escape(page.code)}</code></p>\n'
@@ -113,7 +113,7 @@ def problem_page(page: Page) -> str:
     )
 
 
-def problem_index(known: Iterable[Page]) -> str:
+def problem_index(known: Iterable[ProblemPage]) -> str:
     rows = "\n".join(
         f'<tr><td><a href="{page.type}">{html.escape(page.code)}</a></td>'
         f'<td class="status">{page.status}</td><td>{prose(page.happened)}</td></tr>'
@@ -163,10 +163,10 @@ class Pages:
 
 def reference_routes(routes: Iterable[Route]) -> tuple[Route, ...]:
     """The routes that describe `routes`."""
-    pages, table = Pages(routes), RouteTable(tag="docs", bare=True)
-    table.get("/docs")(pages.get_docs)
-    table.get("/docs/{file}")(pages.get_docs_file)
-    table.get("/problems")(pages.get_problems)
-    table.get("/problems/{code}")(pages.get_problem)
-    table.get(f"{API}/openapi.json")(pages.get_openapi)
+    list_problem_pages, table = Pages(routes), RouteTable(tag="docs", bare=True)
+    table.get("/docs")(list_problem_pages.get_docs)
+    table.get("/docs/{file}")(list_problem_pages.get_docs_file)
+    table.get("/problems")(list_problem_pages.get_problems)
+    table.get("/problems/{code}")(list_problem_pages.get_problem)
+    table.get(f"{API}/openapi.json")(list_problem_pages.get_openapi)
     return table.all

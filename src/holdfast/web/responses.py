@@ -90,7 +90,7 @@ def _has(known: str, etag: str) -> bool:
     return known.strip() == "*" or etag in (tag.strip().removeprefix("W/") for tag in known.split(","))
 
 
-class Ready:
+class EncodedResponse:
     """An answer that everybody gets, as it goes over the wire, and the word that it has not changed."""
 
     __slots__ = ("_same", "_whole", "body", "etag")

@@ -1,12 +1,17 @@
-"""R4: whole answers, kept as bytes: made once for a stampede, found again by their address, and forgotten."""
+"""R4: whole responses cached as bytes: rendered once for a stampede, found by their address, and cleared."""
 
 import asyncio
 
 import pytest
 
 from holdfast.engines.errors import EngineDown
-from holdfast.web.response_cache import PAGES_KEPT_MAX, QUERY_KEPT_LENGTH_MAX, KeptPages, Page
-from holdfast.web.responses import Ready
+from holdfast.web.response_cache import (
+    CACHED_QUERY_LENGTH_MAX,
+    CACHED_RESPONSES_MAX,
+    CacheableResponse,
+    ResponseCache,
+)
+from holdfast.web.responses import EncodedResponse
 
 ADDRESS = ("/api/v1/shows/7", b"")
 
@@ -25,8 +30,8 @@ class Kitchen:
         self.made += 1
         return {"made": self.made}
 
-    def page(self, *key: int) -> Page:
-        return Page(("show", *key), self.make, "public, max-age=1")
+    def page(self, *key: int) -> CacheableResponse:
+        return CacheableResponse(("show", *key), self.make, "public, max-age=1")
 
 
 @pytest.fixture
@@ -35,7 +40,7 @@ def kitchen() -> Kitchen:
 
 
 async def test_a_stampede_is_one_making(kitchen: Kitchen) -> None:
-    pages = KeptPages(1000)
+    pages = ResponseCache(1000)
 
     answers = await asyncio.gather(*(pages.get(kitchen.page(7), ADDRESS) for _ in range(200)))
 
@@ -43,30 +48,30 @@ async def test_a_stampede_is_one_making(kitchen: Kitchen) -> None:
     assert len({id(answer) for answer in answers}) == 1
 
 
-async def test_an_answer_lies_ready_at_every_address_it_was_asked_for(kitchen: Kitchen) -> None:
-    pages, other = KeptPages(1000), ("/api/v1/shows/7", b"x=1")
-    before = pages.at(ADDRESS)
+async def test_a_response_is_found_at_every_address_it_was_requested_from(kitchen: Kitchen) -> None:
+    pages, other = ResponseCache(1000), ("/api/v1/shows/7", b"x=1")
+    before = pages.find(ADDRESS)
 
     ready = await pages.get(kitchen.page(7), ADDRESS)
     await pages.get(kitchen.page(7), other)
 
     assert before is None
-    assert pages.at(ADDRESS) is pages.at(other) is ready
-    assert pages.at(("/api/v1/shows/8", b"")) is None
+    assert pages.find(ADDRESS) is pages.find(other) is ready
+    assert pages.find(("/api/v1/shows/8", b"")) is None
 
 
 async def test_what_has_changed_does_not_lie_ready_any_more(kitchen: Kitchen) -> None:
-    pages = KeptPages(1000)
+    pages = ResponseCache(1000)
     await pages.get(kitchen.page(7), ADDRESS)
 
-    pages.forget()
+    pages.clear()
 
-    assert pages.at(ADDRESS) is None
+    assert pages.find(ADDRESS) is None
     assert (await pages.get(kitchen.page(7), ADDRESS)).body == b'{"made":2}'
 
 
 async def test_what_is_old_is_made_anew_and_what_cannot_be_is_told_as_it_was(kitchen: Kitchen) -> None:
-    pages = KeptPages(0)
+    pages = ResponseCache(0)
     first = await pages.get(kitchen.page(7), ADDRESS)
     second = await pages.get(kitchen.page(7), ADDRESS)
 
@@ -79,22 +84,26 @@ async def test_what_is_old_is_made_anew_and_what_cannot_be_is_told_as_it_was(kit
 
 
 async def test_strangers_do_not_fill_our_memory_with_addresses(kitchen: Kitchen) -> None:
-    pages, long = KeptPages(1000), ("/api/v1/search", b"q=" + b"a" * QUERY_KEPT_LENGTH_MAX)
+    pages, long = ResponseCache(1000), ("/api/v1/search", b"q=" + b"a" * CACHED_QUERY_LENGTH_MAX)
 
     await pages.get(kitchen.page(7), long)
-    for n in range(PAGES_KEPT_MAX + 10):
+    for n in range(CACHED_RESPONSES_MAX + 10):
         await pages.get(kitchen.page(7), ("/api/v1/search", b"%d" % n))
 
-    assert pages.at(long) is None
-    assert len(pages._addresses) <= PAGES_KEPT_MAX
+    assert pages.find(long) is None
+    assert len(pages._addresses) <= CACHED_RESPONSES_MAX
 
 
 @pytest.mark.parametrize(
     "known, status",
     [(None, 200), (b'"a"', 304), (b'W/"a"', 304), (b'"b", "a"', 304), (b"*", 304), (b'"b"', 200)],
 )
-def test_who_has_it_is_told_so_with_how_long_it_is_good(known: bytes | None, status: int) -> None:
-    answer = Ready(b"{}", '"a"', "public, max-age=1").to({} if known is None else {b"if-none-match": known})
+def test_a_client_with_the_current_version_gets_a_304_with_the_cache_headers(
+    known: bytes | None, status: int
+) -> None:
+    answer = EncodedResponse(b"{}", '"a"', "public, max-age=1").to(
+        {} if known is None else {b"if-none-match": known}
+    )
 
     assert answer.status_code == status
     assert (b"cache-control", b"public, max-age=1") in answer.raw_headers

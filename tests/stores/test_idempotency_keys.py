@@ -9,13 +9,13 @@ from starlette.responses import Response
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.postgres import Postgres, require_row
 from holdfast.errors import KeyReused, StillProcessing
-from holdfast.web.idempotency import DEAD_AFTER_S, KEPT_S, Keys, KeyUse, purge_keys
+from holdfast.web.idempotency import DEAD_AFTER_S, STORED_S, IdempotencyKeys, KeyUse, purge_keys
 from holdfast.web.responses import answer
 
 
 @pytest.fixture
-def keys(postgres: Postgres) -> Keys:
-    return Keys(postgres)
+def keys(postgres: Postgres) -> IdempotencyKeys:
+    return IdempotencyKeys(postgres)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ async def aged(postgres: Postgres, use: KeyUse, seconds: float) -> None:
     await postgres.execute(sql, use.key_hash, seconds)
 
 
-async def test_an_answer_comes_back_as_it_was(keys: Keys, use: KeyUse) -> None:
+async def test_an_answer_comes_back_as_it_was(keys: IdempotencyKeys, use: KeyUse) -> None:
     call = Call(answer(201, {"made": True}, {"Location": "/x/1"}))
     first = await keys.once(use, call)
     second = await keys.once(use, call)
@@ -65,7 +65,7 @@ async def test_an_answer_comes_back_as_it_was(keys: Keys, use: KeyUse) -> None:
 
 
 async def test_nothing_of_an_answer_can_be_read_in_the_table(
-    keys: Keys, postgres: Postgres, use: KeyUse
+    keys: IdempotencyKeys, postgres: Postgres, use: KeyUse
 ) -> None:
     await keys.once(use, Call(answer(200, {"refresh_token": "very-secret"})))
     found = await postgres.fetchrow("SELECT * FROM idempotent_response WHERE key_hash = $1", use.key_hash)
@@ -75,7 +75,7 @@ async def test_nothing_of_an_answer_can_be_read_in_the_table(
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
-async def test_an_answer_that_says_again_is_not_kept(keys: Keys, use: KeyUse, status: int) -> None:
+async def test_an_answer_that_says_again_is_not_kept(keys: IdempotencyKeys, use: KeyUse, status: int) -> None:
     call = Call(answer(status, {}))
     await keys.once(use, call)
     await keys.once(use, call)
@@ -83,7 +83,7 @@ async def test_an_answer_that_says_again_is_not_kept(keys: Keys, use: KeyUse, st
     assert call.times == 2
 
 
-async def test_an_engine_that_was_down_is_asked_again(keys: Keys, use: KeyUse) -> None:
+async def test_an_engine_that_was_down_is_asked_again(keys: IdempotencyKeys, use: KeyUse) -> None:
     down, up = Call(error=EngineDown("holds")), Call()
     with pytest.raises(EngineDown):
         await keys.once(use, down)
@@ -92,7 +92,7 @@ async def test_an_engine_that_was_down_is_asked_again(keys: Keys, use: KeyUse) -
     assert up.times == 1
 
 
-async def test_who_gives_up_leaves_the_key_to_the_next(keys: Keys, use: KeyUse) -> None:
+async def test_who_gives_up_leaves_the_key_to_the_next(keys: IdempotencyKeys, use: KeyUse) -> None:
     slow = Call()
     slow.goes_on.clear()
     first = asyncio.create_task(keys.once(use, slow))
@@ -103,7 +103,7 @@ async def test_who_gives_up_leaves_the_key_to_the_next(keys: Keys, use: KeyUse) 
     assert (await keys.once(use, Call())).status_code == 201
 
 
-async def test_the_second_waits_for_the_first(keys: Keys, use: KeyUse) -> None:
+async def test_the_second_waits_for_the_first(keys: IdempotencyKeys, use: KeyUse) -> None:
     slow, never = Call(), Call()
     slow.goes_on.clear()
     first = asyncio.create_task(keys.once(use, slow))
@@ -116,7 +116,7 @@ async def test_the_second_waits_for_the_first(keys: Keys, use: KeyUse) -> None:
     assert never.times == 0
 
 
-async def test_another_body_does_not_wait_to_be_refused(keys: Keys) -> None:
+async def test_another_body_does_not_wait_to_be_refused(keys: IdempotencyKeys) -> None:
     name = secrets.token_hex(8)
     slow = Call()
     slow.goes_on.clear()
@@ -130,7 +130,7 @@ async def test_another_body_does_not_wait_to_be_refused(keys: Keys) -> None:
 
 
 async def test_who_waits_too_long_is_told_to_come_back(postgres: Postgres, use: KeyUse) -> None:
-    keys = Keys(postgres, wait_s=0.2)
+    keys = IdempotencyKeys(postgres, wait_s=0.2)
     slow = Call()
     slow.goes_on.clear()
     first = asyncio.create_task(keys.once(use, slow))
@@ -142,7 +142,9 @@ async def test_who_waits_too_long_is_told_to_come_back(postgres: Postgres, use: 
     await first
 
 
-async def test_one_takes_over_from_an_attempt_that_died(keys: Keys, postgres: Postgres, use: KeyUse) -> None:
+async def test_one_takes_over_from_an_attempt_that_died(
+    keys: IdempotencyKeys, postgres: Postgres, use: KeyUse
+) -> None:
     dead = Call()
     dead.goes_on.clear()
     first = asyncio.create_task(keys.once(use, dead))
@@ -160,11 +162,11 @@ async def test_one_takes_over_from_an_attempt_that_died(keys: Keys, postgres: Po
     assert (await keys.once(use, Call())).body == answers[0].body
 
 
-async def test_keys_are_forgotten_after_a_day(keys: Keys, postgres: Postgres, use: KeyUse) -> None:
+async def test_keys_are_forgotten_after_a_day(keys: IdempotencyKeys, postgres: Postgres, use: KeyUse) -> None:
     young = a_use(secrets.token_hex(8))
     await keys.once(use, Call())
     await keys.once(young, Call())
-    await aged(postgres, use, KEPT_S + 1)
+    await aged(postgres, use, STORED_S + 1)
 
     assert await purge_keys(postgres) >= 1
 
