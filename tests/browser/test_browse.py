@@ -72,7 +72,7 @@ async def programme(house: Office) -> Programme:
 
 async def test_a_misspelt_search_reaches_the_event(page: Page, programme: Programme) -> None:
     await page.goto("/")
-    field = page.get_by_role("combobox", name="Find films, concerts, matches")
+    field = page.get_by_role("combobox", name="Search films, concerts and matches")
     await field.fill("golden howr")
     await field.press("Enter")
 
@@ -137,7 +137,7 @@ async def test_a_city_is_chosen_and_kept_without_scripts(plain: Page, programme:
     await plain.goto("/")
     await plain.locator(f"button[value={programme.stage.city}]").click()
 
-    await expect(plain.get_by_role("heading", level=1)).to_have_text("What is on in Testpur")
+    await expect(plain.get_by_role("heading", level=1)).to_have_text("What's on in Testpur")
     await plain.goto("/find?q=hour")
     await expect(plain.locator(".chips")).to_contain_text("Testpur")
     await plain.get_by_role("link", name="Concerts").click()
@@ -150,7 +150,7 @@ async def test_a_city_is_chosen_and_kept_without_scripts(plain: Page, programme:
 
 async def test_a_day_is_chosen_from_the_row(phone: Page, programme: Programme) -> None:
     await phone.goto(f"/events/{programme.events['Silver Hour']}")
-    days = phone.get_by_role("navigation", name="Days").get_by_role("link")
+    days = phone.get_by_role("navigation", name="Choose a day").get_by_role("link")
     await expect(days).to_have_count(14)
 
     await days.nth(2).click()

@@ -50,12 +50,12 @@ async def test_every_state_of_a_booking_is_a_page_that_everybody_can_use(
     await begins_to_pay(page)
     await axe(page)
     await page.goto(path)
-    await expect(page.get_by_text("Your payment is open")).to_be_visible()
+    await expect(page.get_by_text("Finish your payment")).to_be_visible()
     await axe(page)
     await page.click("a.pay")
     await page.click("button[value=decline]")
     await page.wait_for_url("**/bookings/**")
-    await expect(page.get_by_text("The payment was declined.")).to_be_visible()
+    await expect(page.get_by_text("Payment declined.")).to_be_visible()
     await axe(page)
 
     await pays(page)
@@ -68,7 +68,7 @@ async def test_every_state_of_a_booking_is_a_page_that_everybody_can_use(
     await page.goto(f"{path}/cancel")
     await axe(page)
     await page.click(".quote button")
-    await expect(page.get_by_text("You gave these seats back")).to_be_visible()
+    await expect(page.get_by_text("Tickets refunded")).to_be_visible()
     await axe(page)
 
 
@@ -80,14 +80,14 @@ async def test_what_is_over_is_a_page_that_everybody_can_use(page: Page, house: 
     show = await house.a_show(seats=20)
     path = await holds(page, show, "A-1")
     await page.click("text=Let them go")
-    await expect(page.get_by_text("You let these seats go")).to_be_visible()
+    await expect(page.get_by_text("Seats released")).to_be_visible()
     await axe(page)
     await page.click("text=Get the same seats again")
     await page.wait_for_url(lambda url: not url.endswith(path))
     lapsing = "/" + page.url.split("/", 3)[3]
     await ends_in(house, lapsing, 1)
     await page.goto(lapsing)
-    await expect(page.get_by_text("Your time was up")).to_be_visible()
+    await expect(page.get_by_text("Your reservation expired")).to_be_visible()
     await axe(page)
     await page.goto("/my/offline")
     await axe(page)
@@ -102,7 +102,7 @@ async def test_money_that_comes_after_the_seats_have_gone_is_told_as_it_is(
     gateway = page.url
     await is_given_up(house, path)
     await page.goto(path)
-    await expect(page.get_by_text("does not say whether you have paid")).to_be_visible()
+    await expect(page.get_by_text("still waiting to hear whether your payment went through")).to_be_visible()
     await holds(other, show, "A-1")
 
     await page.goto(gateway)
@@ -111,7 +111,7 @@ async def test_money_that_comes_after_the_seats_have_gone_is_told_as_it_is(
     await expect(page.get_by_text("Your payment came too late")).to_be_visible()
     await in_both(axe)(page)
     # Nobody of the test asked for the refund: the jobs did.
-    await until(lambda: _says(page, "Refund made"), within_s=20)
+    await until(lambda: _says(page, "It may take a few days to appear."), within_s=20)
 
 
 async def _says(page: Page, sentence: str) -> bool:
@@ -156,7 +156,7 @@ async def test_time_that_is_up_is_shown_by_itself_and_what_was_typed_is_there_ag
     await page.fill("#name", ANN[0])
     await page.fill("#email", ANN[1])
 
-    await expect(page.get_by_text("Your time was up")).to_be_visible()
+    await expect(page.get_by_text("Your reservation expired")).to_be_visible()
     await page.click("text=Get the same seats again")
     await page.wait_for_url(lambda url: not url.endswith(path))
     await expect(page.locator("#email")).to_have_value(ANN[1])
@@ -195,14 +195,14 @@ async def test_reload_back_and_a_lost_network_lose_neither_seats_nor_money(page:
     await page.reload()
     await begins_to_pay(page)
     await page.go_back()
-    await expect(page.get_by_text("Kept for you until").or_(page.get_by_text("Held until"))).to_be_visible()
+    await expect(page.get_by_text("Reserved until")).to_be_visible()
     await page.context.set_offline(True)
     await page.evaluate("window.dispatchEvent(new Event('online'))")  # a look that fails
     await page.close()
 
     again = await _tab(house, page)
     await again.goto(path)
-    await expect(again.get_by_text("Your payment is open")).to_be_visible()
+    await expect(again.get_by_text("Finish your payment")).to_be_visible()
     await again.click("a.pay")
     await again.click("button[value=pay]")
     await again.wait_for_selector(".qr")
@@ -238,7 +238,7 @@ async def test_tickets_open_without_a_network_and_are_gone_after_signing_out(
     await page.goto(link)
     await expect(page.locator("#qr svg, #qr img")).to_be_visible()
     await page.goto(f"/bookings/{'a' * 20}")
-    await expect(page.get_by_text("This page was not kept on this device")).to_be_visible()
+    await expect(page.get_by_text("This page isn't saved on your device")).to_be_visible()
 
     await page.context.set_offline(False)
     await page.goto("/my")
@@ -306,4 +306,4 @@ async def test_without_scripts_it_is_the_same_way(plain: Page, house: Office) ->
     await pays(plain)
     await expect(plain.locator(".qr")).to_be_visible()
     await plain.goto("/my")
-    await expect(plain.get_by_text("Yours", exact=True)).to_be_visible()
+    await expect(plain.get_by_text("Confirmed", exact=True)).to_be_visible()

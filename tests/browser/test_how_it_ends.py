@@ -16,7 +16,7 @@ async def test_who_says_no_after_the_time_is_up_is_charged_nothing_and_may_have_
     await page.click("button[value=decline]")
     await page.wait_for_url("**/bookings/**")
 
-    await expect(page.get_by_text("The seats went back on sale. Nothing was charged.")).to_be_visible()
+    await expect(page.get_by_text("The seats are back on sale. You haven't been charged.")).to_be_visible()
     await page.click("text=Get the same seats again")
     await page.wait_for_url(lambda url: not url.endswith(path))
     await pays(page)
@@ -33,7 +33,9 @@ async def test_who_pays_after_the_time_is_up_has_the_seats_if_nobody_else_has(
     await page.click("button[value=pay]")
     await page.wait_for_url("**/bookings/**")
 
-    await expect(page.get_by_text("Your payment came late, and the seats were still free")).to_be_visible()
+    await expect(
+        page.get_by_text("Your payment arrived late, but your seats were still available")
+    ).to_be_visible()
     await expect(page.locator(".qr")).to_have_count(1)
     assert await charges(house, path) == 1
 
@@ -45,6 +47,6 @@ async def test_who_comes_back_by_themselves_is_told_that_nobody_knows_yet(page: 
 
     await page.goto(path)
 
-    await expect(page.get_by_text("does not say whether you have paid")).to_be_visible()
-    await expect(page.get_by_text("there is nothing you have to do")).to_be_visible()
+    await expect(page.get_by_text("still waiting to hear whether your payment went through")).to_be_visible()
+    await expect(page.get_by_text("You don't need to do anything")).to_be_visible()
     assert await page.locator("#pay button, form[action$=again]").count() == 0, "nobody pays twice by it"

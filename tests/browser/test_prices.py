@@ -8,7 +8,7 @@ from tests.support.browser_seats import BOOKING, opened, picked, said, tap
 from tests.support.organiser import a_desk, a_stage, show_of
 from tests.support.wait import until
 
-DEARER = "it is ₹1,400 now, not ₹1,000"
+DEARER = "from ₹1,000 to ₹1,400"
 
 
 async def test_the_price_that_was_shown_is_the_price_or_somebody_is_asked_again(

@@ -46,7 +46,7 @@ async def test_a_keyboard_alone_chooses_in_the_grid(house: Office, page: Page) -
     await page.locator(".skip-map").focus()
     await page.keyboard.press("Enter")
     focused = page.locator("[role=gridcell]:focus")
-    await expect(focused).to_have_attribute("aria-label", "Row A seat 1, Standard, 15 euros, available")
+    await expect(focused).to_have_attribute("aria-label", "Row A, seat 1, Standard, 15 euros, available")
     await page.keyboard.press("c")
     await expect(focused).to_have_attribute("aria-label", re.compile("^Row C seat 1,"))
     await page.keyboard.press("End")
@@ -68,7 +68,7 @@ async def test_the_grid_is_one_tab_stop(house: Office, page: Page) -> None:
     await page.locator("#rows summary").click()
 
     stop = page.locator('[role=gridcell][tabindex="0"]')
-    await expect(stop).to_have_attribute("aria-label", re.compile("^Row A seat 1,"))
+    await expect(stop).to_have_attribute("aria-label", re.compile("^Row A, seat 1,"))
     await stop.focus()
     await page.keyboard.press("ArrowRight")
     await expect(stop).to_have_attribute("aria-label", re.compile("^Row A seat 2,"))
@@ -109,7 +109,7 @@ async def test_without_scripts_a_seat_just_taken_is_answered_with_others(house: 
 
     await plain.locator("#list button").click()
 
-    await expect(plain.locator("#refused")).to_contain_text("A-1 is taken")
+    await expect(plain.locator("#refused")).to_contain_text("A-1 was just taken")
     await plain.locator("#refused button").first.click()
     assert BOOKING.search(plain.url), plain.url
 
@@ -124,7 +124,7 @@ async def test_a_single_seat_left_is_explained_before_the_server_refuses(house: 
     await expect(page.locator("#sheet .told")).to_contain_text("single seat")
     await expect(page.locator("[data-hold]")).to_have_attribute("aria-disabled", "true")
     await page.locator("#sheet .told button").click()
-    await expect(picked(page)).to_have_text(re.compile("Row A seat 1"))
+    await expect(picked(page)).to_have_text(re.compile("Row A, seat 1"))
     await page.locator("[data-hold]").click()
     await page.wait_for_url(BOOKING)
 
@@ -175,7 +175,7 @@ async def test_places_to_stand_are_chosen_by_number(house: Office, page: Page) -
     app = await box_of(page.locator("#map"))
     await page.mouse.click(app["x"] + app["width"] / 2, app["y"] + app["height"] * 0.35)
 
-    await expect(picked(page)).to_have_text(re.compile("4 places, Floor"))
+    await expect(picked(page)).to_have_text(re.compile("4 tickets, Floor"))
     await page.locator("[data-hold]").click()
     await page.wait_for_url(BOOKING)
 
@@ -229,7 +229,7 @@ async def test_a_sale_that_is_over_says_so(house: Office, page: Page) -> None:
 
     await page.goto(f"/shows/{show}")
 
-    await expect(page.locator(".show")).to_contain_text("The sale is over")
+    await expect(page.locator(".show")).to_contain_text("Sales have ended")
     await expect(page.locator("#map")).to_have_count(0)
 
 

@@ -36,7 +36,7 @@ async def test_a_chosen_seat_that_somebody_takes_is_told_and_others_are_offered(
     await rival.holds(show, "B-5")
 
     await said(page, "B-5")
-    await expect(page.locator("#sheet .told")).to_contain_text("Somebody has just taken B-5")
+    await expect(page.locator("#sheet .told")).to_contain_text("B-5 was just taken")
     offered = page.locator("#sheet .told button").first
     await offered.click()
     await expect(picked(page)).to_have_count(2)
@@ -57,7 +57,7 @@ async def test_who_is_beaten_by_a_moment_is_offered_others_on_the_spot(house: Of
     await page.route("**/hold", too_late)
     await page.locator("[data-hold]").click()
 
-    await expect(page.locator("#sheet .told")).to_contain_text("Somebody has just taken B-5")
+    await expect(page.locator("#sheet .told")).to_contain_text("B-5 was just taken")
     await page.unroute("**/hold")
     await page.locator("#sheet .told button").first.click()
     await page.locator("[data-hold]").click()
@@ -104,7 +104,7 @@ async def test_who_comes_back_is_told_what_they_hold(house: Office, page: Page) 
 
     await opened(page, show)
 
-    await expect(page.locator("#mine")).to_contain_text("You hold")
+    await expect(page.locator("#mine")).to_contain_text("reserved for you until")
     await expect(page.locator("#mine a.button")).to_have_attribute("href", BOOKING)
 
 

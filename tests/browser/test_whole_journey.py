@@ -116,7 +116,7 @@ async def test_with_a_mouse_while_somebody_else_looks_at_the_same_seats(
     )
     print(f"\na second browser painted the seats {took_ms} ms after the click that held them")
     await tap(other, 14)
-    await expect(other.locator("#sheet .told")).to_contain_text("Row B seat 5")
+    await expect(other.locator("#sheet .told")).to_contain_text("Row B, seat 5")
     await other.locator("#sheet .told button").first.click()
     await expect(picked(other)).to_have_count(2)
 

@@ -56,7 +56,7 @@ async def test_a_guest_pays_on_the_gateways_page_and_is_back_with_tickets(
     assert ann.says("€3")
     assert ann.says("Tax")
     assert ann.says("Pay €30")
-    assert ann.says("Held until")
+    assert ann.says("Reserved until")
 
     await ann.pays(**ANN)
 
@@ -76,10 +76,10 @@ async def test_who_the_tickets_are_for_must_be_said_first_and_what_was_typed_sta
 
     assert ann.status == 422
     assert ann.says('aria-invalid="true"')
-    assert ann.says("That does not look like an e-mail address")
+    assert ann.says("Please enter a valid email address")
     assert 'value="Ann Otter"' in ann.text
     assert 'value="ann at example"' in ann.text
-    assert (await ann.goes(path)).says("Held until"), "nothing was begun"
+    assert (await ann.goes(path)).says("Reserved until"), "nothing was begun"
 
     await ann.sends("/pay", name="", email="")
     assert ann.text.count('aria-invalid="true"') == 2
@@ -92,8 +92,8 @@ async def test_a_declined_payment_leaves_the_seats_held_and_the_next_one_is_good
 
     await ann.pays("decline", **ANN)
     assert ann.at == path
-    assert ann.says("The payment was declined.")
-    assert ann.says("your seats are still held")
+    assert ann.says("Payment declined.")
+    assert ann.says("your seats are still reserved")
     assert 'value="ann@example.org"' in ann.text, "nobody types it twice"
 
     await ann.pays()
@@ -136,12 +136,12 @@ async def test_a_payer_who_has_not_decided_finds_the_way_back_or_calls_it_off(
     path = await ann.holds(await a_show(seats=10), "A-1")
     await ann.pays("silent", **ANN)
     assert ann.at == path
-    assert ann.says("Your payment is open")
+    assert ann.says("Finish your payment")
     assert '<meta http-equiv="refresh"' in ann.text, "a browser without scripts looks again by itself"
 
     await ann.sends("/call-off")
 
-    assert ann.says("The payment was called off. Nothing was charged.")
+    assert ann.says("Payment cancelled.")
     await ann.pays()
     assert ann.says("Your ticket")
 
@@ -152,12 +152,12 @@ async def test_reloading_going_away_and_coming_back_lose_nothing(
     path = await ann.holds(await a_show(seats=10), "A-1")
     for _ in range(3):
         await ann.goes(path)
-        assert ann.says("Held until")
+        assert ann.says("Reserved until")
     await ann.goes("/my")
-    assert ann.says("Waiting for you")
+    assert ann.says("To pay")
     assert path in ann.text
     await ann.goes(path)
-    assert ann.says("Held until")
+    assert ann.says("Reserved until")
 
 
 async def test_a_hold_is_kept_longer_up_to_its_cap_and_let_go_at_once(
@@ -166,12 +166,12 @@ async def test_a_hold_is_kept_longer_up_to_its_cap_and_let_go_at_once(
     show = await a_show(seats=10, hold_ttl_s=900)
     path = await ann.holds(show, "A-1")
     await ann.sends("/extend")
-    assert ann.says("Your seats are held longer.")
+    assert ann.says("Done. You have more time.")
 
     await ann.sends("/release")
-    assert ann.says("You let these seats go")
+    assert ann.says("Seats released")
     await eve.holds(show, "A-1")  # free at once
-    assert (await ann.goes(path)).says("Let go")
+    assert (await ann.goes(path)).says("Released")
 
 
 async def test_a_hold_that_has_been_kept_as_long_as_can_be_says_so(
@@ -183,14 +183,14 @@ async def test_a_hold_that_has_been_kept_as_long_as_can_be_says_so(
     stale = Visitor(ann.client, ann.text, ann.at)
 
     await ann.goes(path)
-    assert ann.says("held for as long as can be")
+    assert ann.says("reached the maximum of")
     assert "/extend" not in ann.text
 
     sql = "UPDATE booking SET opened_at = now() - interval '1800 s' WHERE show_id = $1 AND number = $2"
     await app.postgres.execute(sql, *key(path))
     await stale.sends("/extend")
     assert stale.status == 409
-    assert stale.says("Pay now, or let them go.")
+    assert stale.says("Please pay now or release the seats.")
 
 
 class TestTimeIsUp:
@@ -202,13 +202,13 @@ class TestTimeIsUp:
         await jobs_run(app, "sale")
         await ann.sends("/pay", **ANN)
         assert ann.status == 410
-        assert ann.says("Your time was up")
-        assert ann.says("Nothing was charged")
+        assert ann.says("Your reservation expired")
+        assert ann.says("You haven't been charged")
 
         await ann.sends("/again")
 
         assert ann.at != path
-        assert ann.says("Held until")
+        assert ann.says("Reserved until")
         assert ann.says("Row A, seat 2")
         assert 'value="ann@example.org"' in ann.text, "what was typed is known"
         again = ann.at
@@ -229,11 +229,11 @@ class TestTimeIsUp:
         await ann.sends("/again")
 
         assert ann.status == 409
-        assert ann.says("Somebody was faster")
-        assert ann.says("These are free")
+        assert ann.says("Seats no longer available")
+        assert ann.says("These seats nearby are available")
         await ann.sends("/again", seats=["A-3", "A-4"])
         assert ann.says("Row A, seat 3")
-        assert ann.says("Held until")
+        assert ann.says("Reserved until")
 
     async def test_a_payment_that_comes_late_books_seats_that_are_free(
         self, ann: Visitor, app: App, a_show: Callable[..., Any]
@@ -243,14 +243,14 @@ class TestTimeIsUp:
         gateway = ann.at
         await time_passes(app, path)
         await self.gives_up(app, path)
-        assert (await ann.goes(path)).says("the payment provider does not say whether you have paid")
+        assert (await ann.goes(path)).says("still waiting to hear whether your payment went through")
 
         ann.at = gateway
         await ann.chooses("pay")
 
         assert ann.at == path
         assert ann.says("Your ticket")
-        assert ann.says("Your payment came late, and the seats were still free: they are yours.")
+        assert ann.says("Your payment arrived late, but your seats were still available. They're yours.")
 
     async def test_a_payment_that_comes_late_for_seats_that_are_gone_goes_back(
         self, ann: Visitor, eve: Visitor, app: App, a_show: Callable[..., Any]
@@ -267,13 +267,13 @@ class TestTimeIsUp:
         await ann.chooses("pay")
 
         assert ann.says("Your payment came too late")
-        assert ann.says("€15, goes back to you")
+        assert ann.says("the full €15")
         assert ann.says("Paid too late")
-        assert ann.says("Refund asked for")
+        assert ann.says("Refund requested")
 
         async def is_back() -> bool:
             await jobs_run(app, "payments")
-            return (await ann.goes(path)).says("Refund made")
+            return (await ann.goes(path)).says("It may take a few days to appear.")
 
         await until(is_back)
 
@@ -294,14 +294,14 @@ class TestTrouble:
             path = await ann.holds(await a_show(seats=10), "A-1")
             await ann.sends("/pay", **ANN)
             assert ann.at == path
-            assert ann.says("We are asking the payment provider")
-            assert ann.says("Your seats are kept")
+            assert ann.says("Confirming your payment")
+            assert ann.says("Your seats stay reserved")
 
         await jobs_run(app, "payments")  # and now it is back
         async with a_site(config) as site, a_visitor(site) as back:
             back.client.cookies = ann.client.cookies
             await back.goes(f"{path}/return")
-            assert back.says("Your payment is open")
+            assert back.says("Finish your payment")
             back.at = (await app.payments.latest(*key(path))).action_url or ""  # type: ignore[union-attr]
             await back.chooses("pay")
             assert back.says("Your ticket")

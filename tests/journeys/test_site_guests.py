@@ -16,9 +16,9 @@ from tests.support.browser_session import LIKE_A_BROWSER, SITE, a_site
 
 GUESTS_MAX = 3
 SAYS = {
-    "en": "Very many people choose seats over your connection",
-    "de": "Über deinen Anschluss wählen gerade sehr viele Menschen",
-    "hi": "आपके कनेक्शन से इस समय बहुत लोग",
+    "en": "too many reservations from your network",
+    "de": "Aus deinem Netzwerk kommen gerade zu viele Reservierungen",
+    "hi": "आपके नेटवर्क से अभी बहुत सारे रिज़र्वेशन",
 }
 _addresses = count(1)
 

@@ -12,9 +12,9 @@ from tests.support.browser_session import Visitor
 from tests.support.organiser import Desk, Stage, a_stage, show_of
 
 THEN = {
-    "en": ("then ₹500", "What you hold keeps its price."),
-    "de": ("dann 500 ₹", "Was du hältst, behält seinen Preis."),
-    "hi": ("फिर ₹500", "उनकी कीमत नहीं बदलती।"),
+    "en": ("then ₹500", "Once you reserve, your price is fixed."),
+    "de": ("danach 500 ₹", "Mit der Reservierung ist dein Preis fest."),
+    "hi": ("फिर ₹500", "रिज़र्व करते ही आपकी कीमत पक्की हो जाती है।"),
 }
 
 
@@ -53,7 +53,7 @@ async def test_a_price_that_follows_demand_alone_may_change_and_no_date_is_made_
 async def test_fixed_prices_say_nothing_of_the_sort(ann: Visitor, show: dict[str, Any]) -> None:
     await ann.goes(f"/shows/{show['id']}")
 
-    assert not ann.says("Some prices move")
+    assert not ann.says("Prices can change as seats sell")
     assert "band-soon" not in ann.text
 
 

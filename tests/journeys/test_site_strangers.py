@@ -21,7 +21,7 @@ async def test_somebody_elses_booking_does_not_exist(
     for what in ("extend", "release", "pay", "call-off", "again", "cancel", "resend", "details"):
         answer = await eve.client.post(f"{path}/{what}", data=ANN)
         assert answer.status_code == 404, what
-    assert (await ann.goes(path)).says("Held until")
+    assert (await ann.goes(path)).says("Reserved until")
 
 
 async def test_who_is_nobody_is_asked_to_sign_in_and_led_back(
@@ -54,7 +54,7 @@ async def test_a_form_of_another_site_does_nothing(
     for what in ("release", "pay", "extend", "cancel", "details"):
         answer = await ann.client.post(f"{path}/{what}", data=ANN, headers=headers)
         assert answer.status_code == 403, what
-    assert (await ann.goes(path)).says("Held until")
+    assert (await ann.goes(path)).says("Reserved until")
 
 
 async def test_the_page_is_kept_by_nobody_and_frames_and_foreign_scripts_are_shut_out(
@@ -99,5 +99,5 @@ async def test_a_guest_who_types_the_address_a_ticket_waits_for_has_not_got_it(
     await ann.pays(**ANN)
     await ann.sends("/transfer", email="friend@example.org")
     await ann.sends("/details", name="Ann", email="friend@example.org")
-    assert ann.says("Waits for friend@example.org")
+    assert ann.says("Waiting for friend@example.org")
     assert 'class="qr"' not in ann.text

@@ -124,7 +124,9 @@ def test_a_zone_is_called_what_people_there_call_it() -> None:
 
 
 def test_numbers_have_their_forms() -> None:
-    assert localiser_for("en_GB").t("account.too_often", count=1) == "Too many tries. Try again in a minute."
+    assert (
+        localiser_for("en_GB").t("account.too_often", count=1) == "Too many attempts. Try again in a minute."
+    )
     assert localiser_for("de_DE").t("account.too_often", count=3).endswith("in 3 Minuten wieder.")
 
 

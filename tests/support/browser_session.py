@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlsplit
@@ -91,7 +92,7 @@ class Visitor:
         return await self.goes(back.path)
 
     def says(self, sentence: str) -> bool:
-        return sentence in " ".join(self.text.split())
+        return sentence in " ".join(unescape(self.text).split())
 
     async def _see(self, answer: httpx2.Response, path: str) -> None:
         for _ in range(REDIRECTS_MAX):
