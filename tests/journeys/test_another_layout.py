@@ -60,7 +60,7 @@ async def test_what_would_change_is_told_seat_by_seat_and_nothing_changes(
     assert page["renamed"] == [{"was": "A-10", "label": "A-9a"}]
     assert (page["removed"], page["added"], page["recategorised"]) == (["Z-5"], [], [])
     assert page["in_use"] == [{"label": "A-10", "state": "held"}]
-    assert (page["is_safe"], page["why_not"]) == (False, ["seats_in_use"])
+    assert (page["is_safe"], page["unsafe_reasons"]) == (False, ["seats_in_use"])
     after = (await desk.asks("GET", f"/shows/{show['id']}")).json()
     assert (after["layout_hash"], after["revision"]) == (show["layout_hash"], 1)
 
@@ -145,8 +145,8 @@ async def test_seats_that_are_gone_or_numbered_anew_are_refused_with_what_to_do(
     refused = await changed(desk, show, layout_hash=short)
     also = await changed(desk, show, layout_hash=last_gone)
 
-    assert problem(refused)["why_not"] == ["seats_gone", "renumbered"]
-    assert problem(also)["why_not"] == ["seats_gone"]
+    assert problem(refused)["unsafe_reasons"] == ["seats_gone", "renumbered"]
+    assert problem(also)["unsafe_reasons"] == ["seats_gone"]
 
 
 async def test_it_grows_as_before(desk: Desk, show: dict[str, Any], alice: Fan) -> None:

@@ -29,7 +29,7 @@ def test_the_same_layout_changes_nothing() -> None:
     found = compare_layouts(OLD, hall())
 
     assert found.is_empty
-    assert found.why_not(range(8)) == []
+    assert found.unsafe_reasons(range(8)) == []
 
 
 def test_a_growth_touches_nobody() -> None:
@@ -39,22 +39,22 @@ def test_a_growth_touches_nobody() -> None:
 
     assert [grown.labels[seat] for seat in found.added] == ["Z-1", "Z-2"]
     assert not found.touched
-    assert found.why_not(range(8)) == []
+    assert found.unsafe_reasons(range(8)) == []
 
 
 def test_a_renamed_seat_keeps_its_number() -> None:
     found = compare_layouts(OLD, hall(replace(ROWS[0], seats=["1", "2", "3", "3a"]), ROWS[1]))
 
     assert (found.renamed, found.added, found.gone, found.renumbered) == ([3], [], [], [])
-    assert found.why_not({0, 1, 2}) == []
-    assert found.why_not({3}) == [UnsafeReason.SEATS_IN_USE]
+    assert found.unsafe_reasons({0, 1, 2}) == []
+    assert found.unsafe_reasons({3}) == [UnsafeReason.SEATS_IN_USE]
 
 
 def test_a_seat_of_another_category_is_found() -> None:
     found = compare_layouts(OLD, hall(replace(ROWS[0], categories={"Silver": "1"}), ROWS[1]))
 
     assert (found.recategorised, found.renamed) == ([0], [])
-    assert found.why_not({0}) == [UnsafeReason.SEATS_IN_USE]
+    assert found.unsafe_reasons({0}) == [UnsafeReason.SEATS_IN_USE]
 
 
 def test_a_seat_that_is_gone_moves_those_behind_it() -> None:
@@ -62,22 +62,22 @@ def test_a_seat_that_is_gone_moves_those_behind_it() -> None:
     found = compare_layouts(OLD, hall(replace(ROWS[0], seats="1-3"), ROWS[1]))
 
     assert (found.gone, found.renumbered) == ([3], [4, 5, 6, 7])
-    assert found.why_not(()) == [UnsafeReason.SEATS_GONE, UnsafeReason.RENUMBERED]
+    assert found.unsafe_reasons(()) == [UnsafeReason.SEATS_GONE, UnsafeReason.RENUMBERED]
 
 
 def test_rows_in_another_order_are_other_numbers() -> None:
     found = compare_layouts(OLD, hall(*reversed(ROWS)))
 
     assert found.renumbered == list(range(8))
-    assert found.why_not(()) == [UnsafeReason.RENUMBERED]
+    assert found.unsafe_reasons(()) == [UnsafeReason.RENUMBERED]
 
 
 def test_a_withdrawn_seat_is_touched_and_keeps_its_number() -> None:
     found = compare_layouts(OLD, OLD, [5, 5, 2])
 
     assert found.withdrawn == [2, 5]
-    assert found.why_not({5}) == [UnsafeReason.SEATS_IN_USE]
-    assert found.why_not({4}) == []
+    assert found.unsafe_reasons({5}) == [UnsafeReason.SEATS_IN_USE]
+    assert found.unsafe_reasons({4}) == []
 
 
 def test_categories_keep_their_order_and_grow_behind() -> None:
@@ -86,8 +86,8 @@ def test_categories_keep_their_order_and_grow_behind() -> None:
     behind = compare_layouts(OLD, hall(categories=[*CATEGORIES, bronze]))
     before = compare_layouts(OLD, hall(categories=[bronze, *CATEGORIES]))
 
-    assert (behind.new_categories, behind.why_not(())) == (["Bronze"], [])
-    assert before.why_not(()) == [UnsafeReason.CATEGORIES_MOVED]
+    assert (behind.new_categories, behind.unsafe_reasons(())) == (["Bronze"], [])
+    assert before.unsafe_reasons(()) == [UnsafeReason.CATEGORIES_MOVED]
 
 
 def test_a_drawing_that_moves_is_counted_and_touches_nobody() -> None:
@@ -108,7 +108,7 @@ def test_whatever_is_safe_leaves_everybody_their_seat(old: Layout, new: Layout, 
     """The promise itself: under a change that is let through, a taken seat has its label and category."""
     taken = {seat for seat in taken if seat < old.seat_count}
 
-    if compare_layouts(old, new).why_not(taken):
+    if compare_layouts(old, new).unsafe_reasons(taken):
         return
 
     assert new.seat_count >= old.seat_count

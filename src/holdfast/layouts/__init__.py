@@ -1,4 +1,4 @@
-"""Layouts."""
+"""Seating layouts: file formats, numbered seats, seat costs and comparison."""
 
 from holdfast.layouts.body import encode_canonical
 from holdfast.layouts.costs import COST_MAX, Prefer, SeatCosts, compute_seat_costs

@@ -1,13 +1,26 @@
-"""A layout as somebody writes it: our JSON format, as structs. docs/layouts.md is its reference. No I/O.
+"""Our JSON layout format as structs, and the rules that number seats (docs/layouts.md). No I/O.
 
     LayoutBody ─┬─ categories   price bands, each with a colour
                 ├─ sections ─── rows ─── seats, by a numbering rule
                 ├─ areas        standing places, interchangeable within an area
                 └─ shapes       stage, bar, pitch: drawn, never sold
 
-Short to write by hand: a row is one line, equal rows are one line together. What it means is worked out in
-`layout.py`. Everything here is checked as it is read, so a `LayoutBody` that came through `decode_body()` has
-finite coordinates, printable names and known fields.
+Short to write by hand: a row is one line, equal rows are one line together. `layout.py` expands it. Fields
+are validated while decoding, so a `LayoutBody` from `decode_body()` has finite coordinates, printable names
+and no unknown fields.
+
+Numbering rules:
+
+    1-14                   1, 2, … 14
+    14-1                   14, 13, … 1                    numbered from the right
+    27-1 odd, 2-28 even    27, 25, … 1, 2, 4, … 28        odd on the left, even on the right
+    10-100 step 10         10, 20, … 100
+    A-H, J, K              A, B, … H, J, K
+    1, 1a, 2               just these
+    ["1-1", "1-2"]         a list is taken literally
+
+The same syntax selects seats of a row: there, `5-9` is every seat between seats 5 and 9, so it works for odd,
+even and lettered numbers alike.
 """
 
 import re
@@ -19,7 +32,7 @@ from msgspec import Meta, Struct
 
 SEATS_MAX = 60_000
 
-# Told apart by colour-blind people too (Okabe and Ito).
+# Distinguishable with colour blindness (Okabe and Ito).
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 
 # Not Meta(pattern=…): with msgspec 0.22 a process that has decoded one may crash as it exits (its issue 717)
@@ -38,7 +51,7 @@ Rule = RuleText | list[Name]  # "1-14", "27-1 odd, 2-28 even", or ["1", "1a", "2
 
 
 class LayoutProblem(ValueError):
-    """What is wrong with a layout, in one line: where, what, and what to do about it."""
+    """An invalid layout. The message is one line: where, what, and how to fix it."""
 
 
 def _check_words(*rules: Rule | None) -> None:
@@ -108,7 +121,7 @@ class SectionBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
 
 
 class AreaBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Standing: as many places as its capacity, none of them anywhere in particular."""
+    """A standing area: interchangeable places, as many as its capacity."""
 
     name: Name
     capacity: Annotated[int, Meta(ge=1, le=SEATS_MAX)]
@@ -120,7 +133,7 @@ class AreaBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
 
 
 class ShapeBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Something to draw: it helps people find their way."""
+    """A drawing without seats, for orientation."""
 
     outline: list[Point]
     text: Annotated[str, Meta(max_length=60)] = ""
@@ -133,14 +146,14 @@ class ShapeBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 
 class LayoutBody(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     name: Name
-    focal: Point  # what people look at: the nearer, the better the seat
+    focal: Point  # the stage or screen: nearer seats are better
     categories: Annotated[list[CategoryBody], Meta(min_length=1, max_length=32)]
     sections: list[SectionBody] = []
     areas: list[AreaBody] = []
     shapes: list[ShapeBody] = []
     focal_name: Name = "stage"
     front: Point | None = None  # where the front is, if elsewhere: a cinema is best in the middle
-    added: list[list[Label]] = []  # written when a layout has grown: the labels each growth brought, in order
+    added: list[list[Label]] = []  # labels that each later version added, in order; written by Layout.build
 
     def __post_init__(self) -> None:
         _check_words(self.name, self.focal_name)
@@ -150,30 +163,31 @@ _NEGATIVE_ZERO = re.compile(rb'("(?:[^"\\]|\\.)*")|(?<=[\[:,])-0\.0(?=[,\]}])')
 
 
 def encode_canonical(body: LayoutBody) -> bytes:
-    """The one spelling of a body that its hash is taken of.
+    """The encoding that is hashed.
 
-    PostgreSQL's jsonb keeps neither the order of keys nor the sign of a zero, so neither may count.
+    PostgreSQL's jsonb preserves neither the order of keys nor the sign of a zero, so neither may affect the
+    hash.
     """
     text = msgspec.json.encode(body, order="deterministic")
     return _NEGATIVE_ZERO.sub(lambda found: found[1] or b"0.0", text)
 
 
 def decode_body(data: bytes) -> LayoutBody:
-    """A body from JSON text, every field within its bounds."""
+    """Decode a body from JSON and validate every field."""
     try:
         return msgspec.json.decode(data, type=LayoutBody)
     except msgspec.ValidationError as problem:
-        raise LayoutProblem(f"{_plainly(str(problem))}; docs/layouts.md lists the fields") from None
+        raise LayoutProblem(f"{_format_problem(str(problem))}; docs/layouts.md lists the fields") from None
     except (msgspec.DecodeError, RecursionError) as problem:
-        raise LayoutProblem(f"{_where(problem, data)}; check it with any JSON checker") from None
+        raise LayoutProblem(f"{_locate(problem, data)}; check it with any JSON checker") from None
 
 
-def _plainly(problem: str) -> str:
+def _format_problem(problem: str) -> str:
     what, _, path = problem.partition(" - at ")
     return f"{path.strip('`').removeprefix('$.') or 'layout'}: {what}" if path else what
 
 
-def _where(problem: Exception, data: bytes) -> str:
+def _locate(problem: Exception, data: bytes) -> str:
     found = re.search(r"\(byte (\d+)\)", str(problem))
     line = data[: int(found[1])].count(b"\n") + 1 if found else data.count(b"\n") + 1
     return f"line {line}: this is not JSON ({problem})"
@@ -185,7 +199,7 @@ _NAME_MAX = 60
 
 
 def expand_numbers(rule: Rule) -> list[str]:
-    """Every number that a rule names, in its order, each once."""
+    """All numbers that a rule produces, in its order; duplicates are refused."""
     named: list[str] = []
     for piece in [[name] for name in rule] if isinstance(rule, list) else map(_expand, _pieces(rule)):
         named += piece
@@ -199,11 +213,11 @@ def expand_numbers(rule: Rule) -> list[str]:
     return named
 
 
-def pick_positions(rule: Rule | None, of: list[str]) -> list[int]:
-    """Positions in `of` that a rule picks, in the order it names them, each once."""
+def pick_positions(rule: Rule | None, names: list[str]) -> list[int]:
+    """Positions in `names` that a rule selects, in the order of the rule; duplicates are refused."""
     if rule is None:
         return []
-    position = {name: place for place, name in enumerate(of)}
+    position = {name: place for place, name in enumerate(names)}
     if isinstance(rule, list):
         return list(dict.fromkeys(_known(name, position) for name in rule))
     found: dict[int, None] = {}

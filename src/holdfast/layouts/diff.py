@@ -1,8 +1,8 @@
-"""What another layout would change about the seats of a show, seat by seat (R33). No I/O.
+"""Compares two layouts of a show, seat by seat (R33). No I/O.
 
-A seat is a number, and bookings know their seats by it: so a layout for a show on sale keeps every number. At
-the same number there may be another label (renamed) or category (recategorised); new seats come behind. What
-is not to be sold any more is withdrawn: it keeps its number and is blocked for ever.
+Bookings identify seats by number, so a new layout for a show on sale must preserve every number. At the same
+number the label (renamed) or category (recategorised) may change; new seats get new numbers at the end. Seats
+that are no longer sold are withdrawn: they keep their number and are blocked permanently.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,16 +12,16 @@ from msgspec import Struct
 
 from holdfast.layouts.layout import Layout
 
-LISTED_MAX = 1000  # seats named in one answer; their count is told in full
+LISTED_MAX = 1000  # seats listed in one response; counts are complete
 
 
 class UnsafeReason(StrEnum):
-    """Why a layout cannot be taken over while the show is on sale."""
+    """Why a show on sale cannot switch to a layout."""
 
-    SEATS_GONE = "seats_gone"  # they have no number in the new layout: leave them in and withdraw them
-    RENUMBERED = "renumbered"  # the same label at another number: bring the layout in with `grows_from`
-    CATEGORIES_MOVED = "categories_moved"  # old categories come first and in their order; add behind them
-    SEATS_IN_USE = "seats_in_use"  # somebody holds or has booked a seat that would change, or it is blocked
+    SEATS_GONE = "seats_gone"  # not in the new layout: leave them in and withdraw them
+    RENUMBERED = "renumbered"  # the same label at another number: upload the layout with `grows_from`
+    CATEGORIES_MOVED = "categories_moved"  # existing categories come first, in their order; append new ones
+    SEATS_IN_USE = "seats_in_use"  # a seat that would change is held, booked or blocked
 
 
 class Renamed(Struct, frozen=True):
@@ -36,7 +36,7 @@ class Recategorised(Struct, frozen=True):
 
 
 class LayoutDiff(Struct, frozen=True, kw_only=True):
-    """By number: what is there, and what would be there."""
+    """Differences by seat number."""
 
     added: list[int]
     gone: list[int]  # numbers of the old layout
@@ -54,10 +54,10 @@ class LayoutDiff(Struct, frozen=True, kw_only=True):
 
     @property
     def touched(self) -> frozenset[int]:
-        """Seats that would be another thing than what somebody has bought."""
+        """Seats that would differ from what a buyer has bought."""
         return frozenset((*self.gone, *self.renumbered, *self.renamed, *self.recategorised, *self.withdrawn))
 
-    def why_not(self, taken: Iterable[int]) -> list[UnsafeReason]:
+    def unsafe_reasons(self, taken: Iterable[int]) -> list[UnsafeReason]:
         reasons = [
             (self.gone, UnsafeReason.SEATS_GONE),
             (self.renumbered, UnsafeReason.RENUMBERED),

@@ -1,7 +1,7 @@
-"""Seats that another program listed one by one, gathered into sections and rows of our own format. No I/O.
+"""Groups a flat list of imported seats into sections and rows of our layout format. No I/O.
 
-Such lists know where a seat is, not where the aisles are: two seats of a row are neighbours unless the gap
-between them is wider than usual in that row.
+Such lists contain positions but not aisles: two seats of a row are neighbours unless the gap between them is
+wider than usual in that row.
 """
 
 from collections import Counter, defaultdict
@@ -25,7 +25,7 @@ from holdfast.layouts.body import (
 )
 from holdfast.layouts.seating import find_gaps
 
-ROW_DEPTH = 0.95  # between rows whose place nobody has told
+ROW_DEPTH = 0.95  # between rows without positions
 SECTION_GAP = 2.0
 
 
@@ -44,14 +44,14 @@ class ImportedSeat:
 class ImportedPlan:
     name: str
     seats: Sequence[ImportedSeat]
-    colours: dict[str, str]  # of categories; whichever is missing gets one of ours
+    colours: dict[str, str]  # by category; missing ones get a default colour
     focal: Point | None = None  # None: in front of the first row, in the middle
     areas: Sequence[AreaBody] = ()
     shapes: Sequence[ShapeBody] = ()
 
 
 def build_layout_body(plan: ImportedPlan) -> LayoutBody:
-    """The layout of a plan: sections and rows in the order in which they appear."""
+    """Build the layout body: sections and rows in the order in which they appear."""
     rows: dict[str, dict[str, list[ImportedSeat]]] = {}
     for seat in plan.seats:
         rows.setdefault(seat.section, {}).setdefault(seat.row, []).append(seat)
@@ -59,13 +59,13 @@ def build_layout_body(plan: ImportedPlan) -> LayoutBody:
     for name, of_section in rows.items():
         sections.append(SectionBody(name, [_row(label, seats) for label, seats in of_section.items()]))
         if any(seat.point is None for seats in of_section.values() for seat in seats):
-            sections[-1] = _set_out(sections[-1], down)
+            sections[-1] = _arrange_rows(sections[-1], down)
             down += len(of_section) * ROW_DEPTH + SECTION_GAP
     if not plan.seats and not plan.areas:
         raise LayoutProblem("there are no seats in it; a plan needs at least one seat or standing area")
     return LayoutBody(
         name=plan.name,
-        focal=plan.focal or _in_front([seat.point for seat in plan.seats if seat.point]),
+        focal=plan.focal or _default_focal([seat.point for seat in plan.seats if seat.point]),
         categories=_categories(plan),
         sections=sections,
         areas=list(plan.areas),
@@ -83,7 +83,7 @@ def _categories(plan: ImportedPlan) -> list[CategoryBody]:
 
 
 def _row(label: str, found: list[ImportedSeat]) -> RowBody:
-    seats = _in_order(found)
+    seats = _sort_seats(found)
     points = [seat.point for seat in seats if seat.point is not None]
     after = {position for position, seat in enumerate(seats[:-1]) if seat.aisle_after} | set(
         find_gaps(points)
@@ -100,34 +100,34 @@ def _row(label: str, found: list[ImportedSeat]) -> RowBody:
         aisles=[seats[position].number for position in sorted(after)] or None,
         category=usual,
         categories=dict(others),
-        wheelchair=_having(seats, "wheelchair"),
-        companion=_having(seats, "companion"),
-        restricted=_having(seats, "restricted"),
+        wheelchair=_numbers_with_trait(seats, "wheelchair"),
+        companion=_numbers_with_trait(seats, "companion"),
+        restricted=_numbers_with_trait(seats, "restricted"),
     )
 
 
-def _having(seats: list[ImportedSeat], trait: str) -> list[str] | None:
+def _numbers_with_trait(seats: list[ImportedSeat], trait: str) -> list[str] | None:
     return [seat.number for seat in seats if seat.trait == trait] or None
 
 
-def _in_order(seats: list[ImportedSeat]) -> list[ImportedSeat]:
-    """As they stand. Lists often go 1, 3, 5, 2, 4, 6; the shortest walk past all of them is the row."""
+def _sort_seats(seats: list[ImportedSeat]) -> list[ImportedSeat]:
+    """Sort by position: files often list 1, 3, 5, 2, 4, 6; the order with the shortest path is the row."""
     if any(seat.point is None for seat in seats):
         return seats
     orders = [seats] + [sorted(seats, key=lambda seat: _along(seat, axis)) for axis in (0, 1)]
-    return min(orders, key=_walk)
+    return min(orders, key=_path_length)
 
 
 def _along(seat: ImportedSeat, axis: int) -> float:
     return seat.point[axis] if seat.point else 0.0
 
 
-def _walk(seats: Iterable[ImportedSeat]) -> float:
+def _path_length(seats: Iterable[ImportedSeat]) -> float:
     return sum(dist(a, b) for a, b in pairwise(seat.point for seat in seats if seat.point))
 
 
-def _set_out(section: SectionBody, down: float) -> SectionBody:
-    """Rows that nobody placed: one behind the other, each in the middle."""
+def _arrange_rows(section: SectionBody, down: float) -> SectionBody:
+    """Rows without positions: one behind the other, each centred."""
     rows = [
         msgspec.structs.replace(row, points=[], align="centre", at=(0.0, down + behind * ROW_DEPTH))
         for behind, row in enumerate(section.rows)
@@ -135,7 +135,7 @@ def _set_out(section: SectionBody, down: float) -> SectionBody:
     return msgspec.structs.replace(section, rows=rows)
 
 
-def _in_front(points: list[Point]) -> Point:
+def _default_focal(points: list[Point]) -> Point:
     if not points:
         return 0.0, -3.0
     xs, ys = [x for x, _ in points], [y for _, y in points]

@@ -1,8 +1,15 @@
-"""A file somebody brings → a layout body. It is our JSON, pretix's JSON, or a table; it says itself which.
-No I/O.
+"""Imports a layout file: our JSON, pretix's JSON, or a CSV table; the content decides which. No I/O.
 
-Pure: bytes in, `LayoutBody` out. What is wrong with a file is a `LayoutProblem`: one line that says where,
-what, and what to do.
+An invalid file raises `LayoutProblem`: one line with where, what, and how to fix it. A CSV table has one line
+per seat or standing area; its first line names the columns:
+
+row, number            required for a seat
+section                default: Stalls
+category, colour       default: Standard; a colour is #RRGGBB
+x, y                   for all seats of the table, or for none: then rows are placed one behind the other
+trait                  wheelchair, companion, restricted
+aisle                  yes: there is an aisle after this seat
+capacity               a standing area: section is its name, row and number stay empty
 """
 
 import csv
@@ -23,17 +30,17 @@ __all__ = ["LayoutProblem", "parse_layout_file"]
 
 
 def parse_layout_file(name: str, data: bytes) -> LayoutBody:
-    """`name` is the file's, or any other: it becomes the layout's where the file has none."""
+    """`name` is the file name; it names the layout if the file does not."""
     title = PurePath(name).stem.replace("_", " ").strip()[:60] or "Hall"
     if len(data) > FILE_BYTES_MAX:
         raise LayoutProblem(f"{len(data)} bytes are too many; {FILE_BYTES_MAX} at most")
     if not data.strip():
         raise LayoutProblem("the file is empty; docs/layouts.md shows what to put in it")
     if not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
-        return _through(build_layout_body(parse_csv(title, data)))
+        return _validate(build_layout_body(parse_csv(title, data)))
     data = data.removeprefix(b"\xef\xbb\xbf")
     if "zones" in _keys(data):
-        return _through(build_layout_body(parse_pretix(title, data)))
+        return _validate(build_layout_body(parse_pretix(title, data)))
     return decode_body(data)
 
 
@@ -41,11 +48,11 @@ def _keys(data: bytes) -> set[str]:
     try:
         return set(msgspec.json.decode(data, type=dict[str, msgspec.Raw]))
     except (msgspec.DecodeError, RecursionError):
-        return set()  # checked() says what is wrong with it, and where
+        return set()  # decode_body() reports what is wrong, and where
 
 
-def _through(body: LayoutBody) -> LayoutBody:
-    """What another program wrote is held to the same bounds as what people write."""
+def _validate(body: LayoutBody) -> LayoutBody:
+    """Imported bodies are validated like handwritten ones."""
     return decode_body(msgspec.json.encode(body))
 
 
@@ -120,9 +127,9 @@ def _lines(data: bytes) -> Iterator[Line]:
 
 
 def _column(cell: str) -> str:
-    asked = "_".join(cell.strip().lower().split())
+    column_name = "_".join(cell.strip().lower().split())
     for column, names in COLUMNS.items():
-        if asked in names:
+        if column_name in names:
             return column
     raise LayoutProblem(f"line 1: unknown column “{cell.strip()[:30]}”; the columns are {', '.join(COLUMNS)}")
 
@@ -168,7 +175,7 @@ def _capacity(line: int, cells: dict[str, str]) -> int:
 
 
 def _areas(standing: list[tuple[str, int, str]]) -> Iterator[AreaBody]:
-    """Squares side by side in front of the seats, half a square metre a person."""
+    """Squares side by side in front of the seats, half a square metre per person."""
     left = 0.0
     for name, capacity, category in standing:
         side = round(sqrt(capacity / 2), 2)

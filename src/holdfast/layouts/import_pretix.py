@@ -1,9 +1,8 @@
-"""pretix's public seating plans: zones hold rows, rows hold seats, each placed relative to what holds it.
-No I/O.
+"""Imports pretix seating plans: zones contain rows, rows contain seats, with relative positions. No I/O.
 
-Read as their published schema (0.0.1) has it, but without insisting on anything that is not needed. Their
-plans know no aisles (we see them by the gaps), no traits (we go by the category's name) and no standing
-places (their areas are drawings, and so are they here).
+Follows their published schema (0.0.1), but requires only the fields that we need. Their plans have no aisles
+(derived from gaps), no traits (derived from category names) and no standing places (their areas are
+drawings).
 """
 
 import re
@@ -120,7 +119,7 @@ def parse_pretix(name: str, data: bytes) -> ImportedPlan:
 
 
 def _names(zones: list[PretixZone]) -> list[str]:
-    """A name for every zone; they need neither have one nor differ."""
+    """A unique name for every zone; names may be missing or repeated in the file."""
     names: list[str] = []
     for place, zone in enumerate(zones, 1):
         name = zone.name.strip() or f"Zone {place}"
@@ -136,7 +135,7 @@ def _seats(zone: PretixZone, section: str) -> Iterator[ImportedSeat]:
         label = str(row.row_number).strip() or str(place)
         for seat in row.seats:
             number = str(seat.seat_number).strip()
-            # Two blocks of a zone may number their rows alike; only the guid tells those seats apart.
+            # Two blocks of a zone may use the same row numbers; then only the guid distinguishes their seats.
             if not number or numbered[str(row.row_number), str(seat.seat_number)] > 1:
                 number = seat.seat_guid.strip() or number
             x = zone.position.x + row.position.x + seat.position.x
@@ -171,13 +170,13 @@ def _corners(area: PretixArea) -> list[Point]:
         width, height = area.rectangle.width, area.rectangle.height
         return [(0.0, 0.0), (width, 0.0), (width, height), (0.0, height)]
     if area.shape == "ellipse" and area.ellipse:
-        return _round(area.ellipse.radius.x, area.ellipse.radius.y)
+        return _ellipse(area.ellipse.radius.x, area.ellipse.radius.y)
     if area.shape == "circle" and area.circle:
-        return _round(area.circle.radius, area.circle.radius)
+        return _ellipse(area.circle.radius, area.circle.radius)
     return [(0.0, 0.0)] if area.text else []
 
 
-def _round(across: float, down: float) -> list[Point]:
+def _ellipse(across: float, down: float) -> list[Point]:
     angles = [2 * pi * corner / CORNERS for corner in range(CORNERS)]
     return [(across * cos(angle), down * sin(angle)) for angle in angles]
 

@@ -1,18 +1,17 @@
-"""A hall's seats as numbered places: built once per content hash, shared by every show that has it.
-No I/O.
+"""The seats of a hall as numbered places, built once per content hash and shared by all its shows. No I/O.
 
-    LayoutBody ──build()──► Layout ──page()──► what a browser draws
+    LayoutBody ──build()──► Layout ──page()──► JSON for the browser
       as written              as sold
 
-A seat is an index. Seats that are side by side, with no aisle between them, are a run, and a run's seats have
-consecutive indexes: choosing seats together is finding a stretch of a string. Standing places have indexes
-too, consecutive within their area, and belong to no run.
+A seat is an index. Adjacent seats without an aisle between them form a run and have consecutive indexes, so
+finding seats together is finding a substring. Standing places have consecutive indexes within their area and
+do not belong to a run.
 
 Invariants
-- The same body gives the same layout and the same hash, wherever and however often it is built.
-- Every seat has one label, and no two seats share one.
-- A layout only grows: built `after` another, it keeps that one's indexes and numbers what is new behind them.
-  The growth is written into the body (`added`), so it is still there when the body is read back.
+- The same body always gives the same layout and the same hash.
+- Every seat has one unique label.
+- A layout only grows: built `after` another, it preserves the indexes of that one and appends new seats.
+  The body records the added labels (`added`), so the order survives a round trip.
 """
 
 import hashlib
@@ -32,7 +31,7 @@ __all__ = ["SEATS_MAX", "Area", "Category", "Layout", "LayoutBody", "LayoutProbl
 
 
 class Seat(NamedTuple):
-    """One seat in words. A standing place has its area as its section, and no row."""
+    """Description of one seat. For a standing place the section is its area, and the row is empty."""
 
     label: str
     section: str
@@ -62,10 +61,10 @@ class Layout:
 
     @classmethod
     def build(cls, body: LayoutBody, after: "Layout | None" = None) -> "Layout":
-        """Raises LayoutProblem, with where it is and what to do."""
+        """Raises LayoutProblem if the body is invalid."""
         body = decode_body(encode_canonical(body))
         if after is not None:
-            body = _grown(body, after)
+            body = _record_growth(body, after)
         draft = NumberedSeats(body)
         if after is not None and tuple(draft.labels[: after.seat_count]) != after.labels:
             raise LayoutProblem("old seats come in another order; keep sections and rows in their order")
@@ -107,7 +106,7 @@ class Layout:
         return self.drawn
 
     def run_at(self, seat: int) -> Run | None:
-        """The run that a seat is in; None for a standing place."""
+        """The run that contains a seat; None for a standing place."""
         found = self.runs[max(0, bisect_right(self._run_starts, seat) - 1)] if self.runs else Run(0, 0)
         return found if found.start <= seat < found.start + found.length else None
 
@@ -115,7 +114,7 @@ class Layout:
         return next((area for area in self.areas if area.start <= seat < area.start + area.capacity), None)
 
     def seat(self, index: int) -> Seat:
-        """A seat in words, for the people who buy it."""
+        """Description of a seat for its buyer."""
         category, trait = self.category_of[index], chr(self.traits[index])
         if (area := self.area_at(index)) is not None:
             return Seat(self.labels[index], area.name, "", str(index - area.start + 1), category, trait)
@@ -125,11 +124,11 @@ class Layout:
         return Seat(self.labels[index], section, stretch.row, stretch.numbers[index - start], category, trait)
 
     def grows_from(self, old: "Layout") -> bool:
-        """Whether every seat that `old` has is still the same seat here."""
-        kept = old.seat_count
+        """Whether every seat of `old` has the same index, label and category here."""
+        count = old.seat_count
         return (
-            self.labels[:kept] == old.labels
-            and self.category_of[:kept] == old.category_of
+            self.labels[:count] == old.labels
+            and self.category_of[:count] == old.category_of
             and self.categories[: len(old.categories)] == old.categories
         )
 
@@ -138,8 +137,8 @@ class Layout:
         return [run.start for run in self.runs]
 
 
-def _grown(body: LayoutBody, old: Layout) -> LayoutBody:
-    """The body with what it adds to `old` written down, so that it is numbered behind."""
+def _record_growth(body: LayoutBody, old: Layout) -> LayoutBody:
+    """The body with the labels that it adds to `old`, so that these seats get the last indexes."""
     prefix_of = {was.name: label_prefix(was, old.body).removesuffix("-") for was in old.body.sections}
     sections = [
         msgspec.structs.replace(section, prefix=prefix_of.get(section.name, section.prefix))

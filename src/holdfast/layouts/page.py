@@ -1,7 +1,7 @@
-"""What a browser needs to draw a layout and to name its seats: 50 000 seats in about 100 kB. No I/O.
+"""The compact JSON from run_index a browser draws a layout: 50 000 seats in about 100 kB. No I/O.
 
-One entry a run, not one a seat. Where a run's seats stand on a line or a circle, a few numbers say so;
-defaults are left out. docs/layouts.md tells a front-end how to read it.
+One entry per run, not per seat. Seats on a line or a circle are described by a few numbers; defaults are left
+out. docs/layouts.md explains the format.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from msgspec import Struct
 from holdfast.layouts.body import LayoutBody, Point
 from holdfast.layouts.seating import NumberedSeats, Run, Stretch, label_prefix, place_point
 
-TOLERANCE = 0.02  # metres, or whatever the layout is drawn in: nobody sees it
+TOLERANCE = 0.02  # in layout units (metres): too small to see
 
 
 class PageRun(Struct, frozen=True, omit_defaults=True):
@@ -26,7 +26,7 @@ class PageRun(Struct, frozen=True, omit_defaults=True):
     category: int | list[tuple[int, int]] | None = (
         None  # absent: the section's; or (category, count) in order
     )
-    traits: str | None = None  # a letter a seat; absent: all plain
+    traits: str | None = None  # one letter per seat; absent: all plain
     line: tuple[float, float, float, float] | None = None  # x, y of the first seat; dx, dy to the next
     arc: tuple[float, float, float, float, float] | None = None  # centre x, y; radius; degrees, step
     points: list[tuple[float, float]] | None = None
@@ -108,19 +108,19 @@ def _bounds(points: list[Point]) -> tuple[float, float, float, float]:
 
 def _sections(body: LayoutBody, seats: NumberedSeats) -> Iterator[PageSection]:
     of_section: list[list[int]] = [[] for _ in body.sections]
-    for which, stretch in enumerate(seats.stretches):
-        of_section[stretch.section].append(which)
-    for section, whiches in zip(body.sections, of_section, strict=True):
-        indexes = [seat for which in whiches for seat in _seats(seats.runs[which])]
+    for run_index, stretch in enumerate(seats.stretches):
+        of_section[stretch.section].append(run_index)
+    for section, run_indexes in zip(body.sections, of_section, strict=True):
+        indexes = [seat for run_index in run_indexes for seat in _seats(seats.runs[run_index])]
         usual = Counter(seats.category_of[seat] for seat in indexes).most_common(1)
-        corners = {seat for which in whiches for seat in _ends(seats.runs[which])}
+        corners = {seat for run_index in run_indexes for seat in _ends(seats.runs[run_index])}
         outline = [place_point(section, point) for point in section.outline]
         yield PageSection(
             name=section.name,
             prefix=label_prefix(section, body),
             category=usual[0][0] if usual else 0,
             outline=_rounded(outline or _hull([(seats.x[seat], seats.y[seat]) for seat in corners])),
-            runs=list(_runs(seats, whiches, usual[0][0])) if usual else [],
+            runs=list(_runs(seats, run_indexes, usual[0][0])) if usual else [],
         )
 
 
@@ -129,14 +129,14 @@ def _seats(run: Run) -> range:
 
 
 def _ends(run: Run) -> tuple[int, int, int]:
-    """Its ends and its middle: enough to draw around it, even where it is curved."""
+    """Its ends and its middle: enough for an outline, even of a curved run."""
     return run.start, run.start + run.length // 2, run.start + run.length - 1
 
 
-def _runs(layout: NumberedSeats, whiches: list[int], usual: int) -> Iterator[PageRun]:
+def _runs(layout: NumberedSeats, run_indexes: list[int], usual: int) -> Iterator[PageRun]:
     expected = None
-    for which in whiches:
-        run, stretch = layout.runs[which], layout.stretches[which]
+    for run_index in run_indexes:
+        run, stretch = layout.runs[run_index], layout.stretches[run_index]
         seats = slice(run.start, run.start + run.length)
         categories = [(category, len(list(group))) for category, group in groupby(layout.category_of[seats])]
         traits = layout.traits[seats].decode()

@@ -1,8 +1,12 @@
-"""From rows as written to seats that stand somewhere. No I/O.
+"""Places and numbers the seats of a layout body. No I/O.
 
 x grows to the right and y downwards, as on a screen; angles grow clockwise. The audience of a row that runs
-to the right looks up. Turned or curved, it is the same picture: left to right as the audience sees it, and
-the next row of a block behind it.
+to the right looks up. Turned or curved rows follow the same convention: left to right as the audience sees
+it, and the next row of a block behind it.
+
+Indexes: sections in the order they are written, their rows in order, a row's seats from left to right, then
+the standing areas. Seats added by a later version of the layout come after all earlier seats, whatever their
+row.
 """
 
 from array import array
@@ -48,7 +52,7 @@ class Area(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """What a run is called and how it is drawn; `Layout.stretches` goes along with `Layout.runs`."""
+    """Labels and shape of a run; `Layout.stretches` is parallel to `Layout.runs`."""
 
     section: int
     row: str
@@ -69,7 +73,7 @@ class SeatedRow:
 
 
 def place_rows(body: LayoutBody) -> Iterator[SeatedRow]:
-    """Every row of every section, in the order they are written."""
+    """Every row of every section, in written order."""
     category_of = {category.name: index for index, category in enumerate(body.categories)}
     for index, section in enumerate(body.sections):
         for row in section.rows:
@@ -90,7 +94,7 @@ def category_index(name: str | None, category_of: dict[str, int]) -> int:
 
 
 def place_point(section: SectionBody, point: Point) -> Point:
-    """A point of a section where it is in the hall."""
+    """Convert a point of a section to hall coordinates."""
     x, y = point
     across, down = cos(radians(section.turn)), sin(radians(section.turn))
     return section.at[0] + x * across - y * down, section.at[1] + x * down + y * across
@@ -111,7 +115,9 @@ def _block(
     categories = _categories(section, row, seats, category_of)
     traits = _traits(row, seats)
     if row.points and (len(row.points) != len(seats) or len(labels) > 1):
-        raise LayoutProblem(f"{len(row.points)} points for {len(seats)} seats; give one row one point a seat")
+        raise LayoutProblem(
+            f"{len(row.points)} points for {len(seats)} seats; give one row one point per seat"
+        )
     for behind, label in enumerate(labels):
         points = row.points or list(_points(row, len(seats), breaks, behind * row.depth))
         circle = None
@@ -122,7 +128,7 @@ def _block(
 
 
 def _points(row: RowBody, count: int, breaks: frozenset[int], back: float) -> Iterator[Point]:
-    """Where the seats are; `back` is how far the row is behind the first one of its block."""
+    """Positions of the seats; `back` is the distance to the first row of the block."""
     along = [0.0]
     for position in range(count - 1):
         along.append(along[-1] + row.pitch + (row.aisle_width if position in breaks else 0.0))
@@ -142,7 +148,7 @@ def _points(row: RowBody, count: int, breaks: frozenset[int], back: float) -> It
 
 
 def _categories(section: SectionBody, row: RowBody, seats: list[str], category_of: dict[str, int]) -> bytes:
-    # A row whose seats all have a category of their own needs none itself.
+    # A row needs no category if each of its seats has its own.
     own = {position for rule in row.categories.values() for position in pick_positions(rule, seats)}
     usual = 0 if len(own) == len(seats) else category_index(row.category or section.category, category_of)
     found = bytearray([usual]) * len(seats)
@@ -177,7 +183,7 @@ def _short(rule: Rule) -> str:
 
 
 class NumberedSeats:
-    """Collects seats in the order of their numbers: each growth behind the one before it."""
+    """Collects seats in index order; each version's additions follow the earlier seats."""
 
     def __init__(self, body: LayoutBody) -> None:
         self.labels: list[str] = []
@@ -189,7 +195,7 @@ class NumberedSeats:
         self.x, self.y = array("f"), array("f")
         self._category_of = {category.name: index for index, category in enumerate(body.categories)}
         if len(self._category_of) < len(body.categories):
-            raise LayoutProblem("two categories have the same name; call each by its own")
+            raise LayoutProblem("two categories have the same name; use unique names")
         growth_of = {label: growth for growth, labels in enumerate(body.added, 1) for label in labels}
         pieces: list[tuple[int, list[str], _Piece | AreaBody]] = []
         pieces += _stretches(body, growth_of)
@@ -225,7 +231,7 @@ class NumberedSeats:
             self.category_of += row.categories[first:last]
             self.traits += row.traits[first:last]
             points = row.points[first:last]
-        # A millimetre is enough, and keeps the last digits of sines out of what is compared.
+        # Rounded to a millimetre: the last digits of sines must not make equal layouts differ.
         self.x.extend(round(x, 3) for x, _ in points)
         self.y.extend(round(y, 3) for _, y in points)
 
@@ -235,7 +241,7 @@ _Growth = dict[str, int]
 
 
 def _stretches(body: LayoutBody, growth_of: _Growth) -> Iterator[tuple[int, list[str], _Piece]]:
-    """Rows, broken at aisles and where seats were added later."""
+    """Rows, split at aisles and where seats were added later."""
     prefixes = [label_prefix(section, body) for section in body.sections]
     seats = sum(area.capacity for area in body.areas)
     for row in place_rows(body):

@@ -64,7 +64,8 @@ class LayoutChanger:
             taken = await taken_seats(tx, show_id)
             page = _page(show, (old, new), found, taken)
             if not page.is_safe:
-                raise LayoutUnsafe(why_not=page.why_not, in_use=[seat.label for seat in page.in_use])
+                raise LayoutUnsafe(unsafe_reasons=page.unsafe_reasons, in_use=[seat.label for seat in
+                page.in_use])
             if found.withdrawn:
                 number = await block_in(tx, show_id, found.withdrawn, WITHDRAWN, self._editor.actor_id)
                 await tx.execute(Q.add_withdrawn, show_id, number)
@@ -105,7 +106,7 @@ def _page(
     old, new = both
     in_use = sorted(found.touched & taken.keys())
     removed = sorted({*found.gone, *found.withdrawn})
-    why_not = found.why_not(taken)
+    unsafe_reasons = found.unsafe_reasons(taken)
     return LayoutDiffPage(
         show_id=show.id,
         revision=show.revision,
@@ -125,6 +126,6 @@ def _page(
         new_categories=found.new_categories,
         in_use_total=len(in_use),
         in_use=[SeatInUse(old.labels[seat], taken[seat]) for seat in in_use[:LISTED_MAX]],
-        is_safe=not why_not,
-        why_not=why_not,
+        is_safe=not unsafe_reasons,
+        unsafe_reasons=unsafe_reasons,
     )

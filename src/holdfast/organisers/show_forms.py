@@ -212,4 +212,4 @@ class LayoutDiffPage(Struct, frozen=True, kw_only=True):
     in_use_total: int
     in_use: list[SeatInUse]  # seats that it touches and that somebody has
     is_safe: bool
-    why_not: list[UnsafeReason]
+    unsafe_reasons: list[UnsafeReason]
