@@ -141,12 +141,12 @@ def test_a_preview_says_what_the_price_will_be(rule: PriceRule, at: datetime) ->
         terms=Terms(),
         prices={"Standard": 3000},
         booked={"Standard": 5},
-        kept_back={"Standard": 10},
+        blocked={"Standard": 10},
     )
 
     (told,) = preview_rules(a_set(rule), show).categories
 
-    assert (told.seats, told.sold, told.kept_back, told.sold_percent) == (20, 5, 10, 50.0)
+    assert (told.seats, told.sold, told.blocked, told.sold_percent) == (20, 5, 10, 50.0)
     assert told.lines.price_minor == price_at(rule, at, STARTS, CategorySales(5, 10))
     assert told.curves[0].since == at
     for curve in told.curves:

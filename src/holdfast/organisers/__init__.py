@@ -1,4 +1,4 @@
-"""Organisers."""
+"""Editing the catalogue: organisers change their own objects, admins change all."""
 
 from holdfast.organisers.errors import HallBusy, NameTaken, NotForOrganisers, ShowCancelled
 

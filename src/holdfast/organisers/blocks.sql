@@ -1,4 +1,4 @@
--- Seats kept back by organisers: rows of booking, and what seat_block says of them.
+-- Seat blocks of organisers.
 
 -- name: block
 SELECT * FROM block_seats($1, $2, $3, $4);
@@ -10,7 +10,7 @@ SELECT set_block_release($1, $2, $3, $4);
 SELECT rename_block($1, $2, $3);
 
 -- name: blocks
--- Those of a show; or, with $2, one of them.
+-- All blocks of a show, or only number $2.
   SELECT number, owner_id, claim_id, seats, name, made_at, release_at, hours_before, withdrawn
     FROM seat_block_detail
    WHERE show_id = $1 AND ($2::bigint IS NULL OR number = $2)

@@ -1,4 +1,4 @@
-"""/admin/shows/{show}/blocks: keep seats back, see what is kept back, give them to the sale again."""
+"""/admin/shows/{show}/blocks: block seats, list blocks, and put their seats on sale again."""
 
 from datetime import UTC, datetime
 
@@ -29,9 +29,9 @@ routes = RouteTable(tag="admin", role=Role.ORGANISER)
     keyed=True,
 )
 async def create_block(request: Request) -> Response:
-    """Keep seats back. All of them, or none: a seat that somebody holds or has booked is not taken away.
+    """Block seats: all of them, or none if one is held or booked.
 
-    The name is for organisers alone. With a release they go to the sale by themselves.
+    Only organisers see the name. With a release the seats go on sale automatically.
     """
     show = await _own_show(request)
     new = read(NewBlock, await request.body())
@@ -49,7 +49,7 @@ async def create_block(request: Request) -> Response:
 
 @routes.get(PATH, answers={200: BlockList}, refusals=(NoSuchShow,))
 async def list_blocks(request: Request) -> Response:
-    """What is kept back, for whom, and until when."""
+    """The blocks of a show, with names and release times."""
     show = await _own_show(request)
     return answer(200, BlockList([_page(show, block) for block in await _blocks(request).all(show.show_id)]))
 
@@ -61,7 +61,7 @@ async def list_blocks(request: Request) -> Response:
     refusals=(NoSuchShow, NoSuchBooking, SeatsWithdrawn),
 )
 async def update_block(request: Request) -> Response:
-    """Give a block another name, or another time at which its seats go to the sale."""
+    """Rename a block, or change when its seats go on sale."""
     show, change = await _own_show(request), read(BlockChange, await request.body())
     block = await _block(request, show)
     release = None
@@ -82,18 +82,18 @@ async def update_block(request: Request) -> Response:
     keyed=True,
 )
 async def release_block_seats(request: Request) -> Response:
-    """Give seats of a block to the sale, at once: some of them, or all. Answers with what stays back."""
-    show, asked = await _own_show(request), read(ReleaseRequest, await request.body() or b"{}")
+    """Put some or all seats of a block on sale now. Returns the block with the seats still blocked."""
+    show, body = await _own_show(request), read(ReleaseRequest, await request.body() or b"{}")
     block = await _block(request, show)
-    seats = None if asked.seats is None else _numbers(show.layout, asked.seats)
-    if strange := [seat for seat in seats or () if seat not in block.seats]:
-        raise UnknownSeat(seats=[show.layout.labels[seat] for seat in strange])
+    seats = None if body.seats is None else _numbers(show.layout, body.seats)
+    if foreign := [seat for seat in seats or () if seat not in block.seats]:
+        raise UnknownSeat(seats=[show.layout.labels[seat] for seat in foreign])
     return answer(200, await _released(request, show, block, seats))
 
 
 @routes.delete(PATH + "/{block}", answers={200: Block}, refusals=(NoSuchShow, NoSuchBooking, SeatsWithdrawn))
 async def delete_block(request: Request) -> Response:
-    """Give all seats of a block to the sale. Answers with the block as it was."""
+    """Put all seats of a block on sale. Returns the block as it was."""
     show = await _own_show(request)
     block = await _block(request, show)
     await _released(request, show, block, None)
@@ -105,13 +105,15 @@ async def _released(request: Request, show: ShowOnSale, block: StoredBlock, seat
     released = await _blocks(request).release(show.show_id, block, seats, actor_id)
     if released is None:
         raise NoSuchBooking()
-    kept = [show.layout.labels[seat] for seat in block.seats if seat not in released]
+    still_blocked = [show.layout.labels[seat] for seat in block.seats if seat not in released]
     page = _page(show, block)
-    return Block(page.block_id, page.name, kept, page.made_at, page.release_at, page.release_hours_before)
+    return Block(
+        page.block_id, page.name, still_blocked, page.made_at, page.release_at, page.release_hours_before
+    )
 
 
 async def _own_show(request: Request) -> ShowOnSale:
-    """A show of one's own; to everybody else there is no such show."""
+    """The show if it belongs to the caller; otherwise it does not exist for them."""
     caller, app = get_caller(request), get_app(request)
     organiser_id = None if caller.role is Role.ADMIN else caller.account_id
     show: ShowOnSale = await app.catalogue.organiser_show(request.path_params["show"], organiser_id)

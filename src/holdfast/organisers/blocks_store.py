@@ -1,4 +1,4 @@
-"""Seats kept back: rows of the ledger first, then the map, so that every viewer sees them come and go."""
+"""Seat blocks: written to the ledger first, then to the seat map, so that viewers see the seats change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ TRIES_MAX = 4
 
 @dataclass(frozen=True, slots=True)
 class StoredBlock:
-    """A block as the ledger has it."""
+    """A block as stored in the ledger."""
 
     number: int
     owner_id: int
@@ -41,14 +41,14 @@ class BlockStore:
     async def add(
         self, show_id: int, seats: Sequence[int], *, name: str, actor_id: int, release: BlockRelease
     ) -> StoredBlock | tuple[int, ...]:
-        """The block; or the seats that somebody has, and nothing was done."""
+        """The new block; or the seats that are taken, and nothing was changed."""
         if len(await self.all(show_id)) >= BLOCKS_MAX:
             raise TooManyBlocks(limit=BLOCKS_MAX)
         for _ in range(TRIES_MAX):
             try:
                 number, taken = await self._add(show_id, seats, (name, actor_id), release)
                 break
-            except (*AGAIN, asyncpg.UniqueViolationError):  # somebody was in between
+            except (*AGAIN, asyncpg.UniqueViolationError):  # lost a race for one of the seats: try again
                 continue
         else:
             raise Busy(retry_after_s=1)
@@ -59,7 +59,7 @@ class BlockStore:
         return block
 
     async def all(self, show_id: int, number: int | None = None) -> list[StoredBlock]:
-        """The blocks of a show, oldest first; or the one of this number, if there is."""
+        """The blocks of a show, oldest first, or only the one with this number."""
         rows = await self._postgres.fetch(Q.blocks, show_id, number)
         return [StoredBlock(**{**row, "seats": tuple(row["seats"])}) for row in rows]
 
@@ -73,22 +73,22 @@ class BlockStore:
     async def release(
         self, show_id: int, block: StoredBlock, seats: Sequence[int] | None, actor_id: int | None
     ) -> tuple[int, ...] | None:
-        """Give some or all seats to the sale: those that were. None: there is no such block any more."""
+        """Put some or all seats on sale and return them. None: the block does not exist any more."""
         wanted = None if seats is None else list(seats)
         row = await self._postgres.fetchrow(Q.release, show_id, block.number, wanted, actor_id)
         if row is None:
             return None
         was, released = tuple(row["was"]), tuple(row["released"])
-        kept = tuple(seat for seat in was if seat not in released)
+        still_blocked = tuple(seat for seat in was if seat not in released)
         if released:
             parts = [Settlement("unblock", _claim(block, was))]
-            # One message: a viewer never sees the seats that stay blocked as free.
-            parts += [Settlement("block", _claim(block, kept))] if kept else []
+            # In one message, so that viewers never see the seats that stay blocked as free.
+            parts += [Settlement("block", _claim(block, still_blocked))] if still_blocked else []
             await self._sales.update_map(show_id, *parts)
         return released
 
     async def release_due(self, limit: int) -> int:
-        """Blocks whose time has come; how many. Two workers at once release each one once."""
+        """Release due blocks; returns how many. Safe with several workers: each block is released once."""
         count = 0
         for row in await self._postgres.fetch(Q.due, limit):
             for block in await self.all(row["show_id"], row["number"]):
@@ -96,15 +96,15 @@ class BlockStore:
         return count
 
     async def _add(
-        self, show_id: int, seats: Sequence[int], said: tuple[str, int], release: BlockRelease
+        self, show_id: int, seats: Sequence[int], name_and_actor: tuple[str, int], release: BlockRelease
     ) -> tuple[int | None, Any]:
         async with self._postgres.transaction() as tx:
-            row = require_row(await tx.fetchrow(Q.block, show_id, sorted(seats), *said))
+            row = require_row(await tx.fetchrow(Q.block, show_id, sorted(seats), *name_and_actor))
             if row["number"] is not None:
                 await tx.execute(Q.set_release, show_id, row["number"], release.at, release.hours_before)
         return row["number"], row["taken"]
 
 
 def _claim(block: StoredBlock, seats: tuple[int, ...]) -> Claim:
-    """Its name in Redis."""
+    """The block as a claim in Redis."""
     return Claim(block.claim_id, block.owner_id, tuple(sorted(seats)))

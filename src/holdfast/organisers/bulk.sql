@@ -1,4 +1,4 @@
--- Places and events by the dozen. Every statement may run again: rows that exist stay as they are.
+-- Bulk inserts of places and events. Idempotent: existing rows stay as they are.
 
 -- name: add_cities
 INSERT INTO city (slug, name, country, timezone, lat, lon)
@@ -7,17 +7,17 @@ ON CONFLICT (slug) DO NOTHING;
 
 -- name: add_venues
 INSERT INTO venue (city_id, name, address, postal_code, lat, lon)
-     SELECT city.id, asked.name, asked.address, asked.postal_code, asked.lat, asked.lon
+     SELECT city.id, input.name, input.address, input.postal_code, input.lat, input.lon
        FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[])
-         AS asked (city, name, address, postal_code, lat, lon)
-       JOIN city ON city.slug = asked.city
-      WHERE NOT EXISTS (SELECT FROM venue WHERE venue.city_id = city.id AND venue.name = asked.name);
+         AS input (city, name, address, postal_code, lat, lon)
+       JOIN city ON city.slug = input.city
+      WHERE NOT EXISTS (SELECT FROM venue WHERE venue.city_id = city.id AND venue.name = input.name);
 
 -- name: add_halls
 INSERT INTO hall (venue_id, name, layout_hash)
-     SELECT venue.id, asked.name, asked.layout_hash
-       FROM unnest($1::text[], $2::text[], $3::text[]) AS asked (venue, name, layout_hash)
-       JOIN venue ON venue.name = asked.venue AND venue.organiser_id IS NULL
+     SELECT venue.id, input.name, input.layout_hash
+       FROM unnest($1::text[], $2::text[], $3::text[]) AS input (venue, name, layout_hash)
+       JOIN venue ON venue.name = input.venue AND venue.organiser_id IS NULL
 ON CONFLICT (venue_id, name) DO NOTHING;
 
 -- name: halls
@@ -38,9 +38,9 @@ INSERT INTO event (organiser_id, kind, title, genre, language, duration_min, rat
             string_to_array(people, '|'), refund_policy::jsonb
        FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::int[], $7::float8[], $8::text[],
                    $9::boolean[], $10::text[], $11::text[])
-         AS asked (kind, title, genre, language, duration_min, rating, description, featured, people,
+         AS input (kind, title, genre, language, duration_min, rating, description, featured, people,
                    refund_policy)
-      WHERE NOT EXISTS (SELECT FROM event WHERE event.organiser_id = $1 AND event.title = asked.title);
+      WHERE NOT EXISTS (SELECT FROM event WHERE event.organiser_id = $1 AND event.title = input.title);
 
 -- name: events
 SELECT id, title, duration_min

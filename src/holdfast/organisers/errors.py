@@ -4,12 +4,12 @@ from holdfast.errors import Refusal
 
 
 class LayoutUnsafe(Refusal):
-    """The layout cannot be taken over while tickets are sold from the one there is. Nothing was changed.
+    """A show on sale cannot switch to this layout. Nothing was changed.
 
-    `unsafe_reasons` has the reasons. `seats_in_use`: somebody holds or has booked a seat that would be
-    another, or it is blocked; `in_use` names them. `seats_gone`: leave them in the layout and name them in
-    `withdraw`. `renumbered`: bring the layout in with `grows_from`, so that old seats keep their numbers.
-    `categories_moved`: keep the categories in their order and add new ones behind.
+    `unsafe_reasons` lists why. `seats_in_use`: an affected seat is held, booked or blocked; `in_use` lists
+    them. `seats_gone`: leave the seats in the layout and list them in `withdraw`. `renumbered`: upload the
+    layout with `grows_from`, so that existing seats keep their numbers. `categories_moved`: keep the existing
+    categories in their order and append new ones.
     """
 
     code, status, title = "layout_unsafe", 409, "Seats in use would change"

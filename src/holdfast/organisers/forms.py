@@ -1,6 +1,7 @@
-"""What an organiser or an admin sends, and what they are told. Unknown fields are refused. No I/O.
+"""Requests and responses of organisers and admins. Unknown fields are refused. No I/O.
 
-A `New…` makes something. A `…Change` changes what it names and leaves the rest: what is not sent is UNSET.
+A `New…` creates something. A `…Change` changes the fields that are sent; the others are UNSET. Buyers see
+that a seat is blocked, but not the block itself.
 """
 
 from datetime import datetime, timedelta
@@ -99,7 +100,7 @@ class NewHall(Form, frozen=True, kw_only=True):
 
 
 class HallChange(Form, frozen=True, kw_only=True):
-    """Another layout is for shows made from now on; those on sale keep theirs."""
+    """A new layout applies to new shows; existing ones keep theirs."""
 
     name: Name | UnsetType = UNSET
     layout_hash: LayoutHash | UnsetType = UNSET
@@ -120,7 +121,7 @@ class NewEvent(Form, frozen=True, kw_only=True):
 
 
 class EventChange(Form, frozen=True, kw_only=True):
-    """Another `refund_policy` is for shows made from now on; those there are keep theirs."""
+    """A new `refund_policy` applies to new shows; existing ones keep theirs."""
 
     kind: Kind | UnsetType = UNSET
     title: Title | UnsetType = UNSET
@@ -174,7 +175,7 @@ class EventList(Struct, frozen=True, kw_only=True):
     events: list[ManagedEvent]
 
 
-BLOCK_SEATS_MAX = 1000  # in one block; a stand is kept back in several
+BLOCK_SEATS_MAX = 1000  # per block; a whole stand needs several
 BLOCKS_MAX = 500  # in one show
 
 Label = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -184,7 +185,7 @@ Hours = Annotated[int, Meta(ge=1, le=24 * 366)]
 
 
 class NewBlock(Struct, forbid_unknown_fields=True, frozen=True):
-    """`release_at`, or `release_hours_before` the start: then the seats go to the sale by themselves."""
+    """At `release_at`, or `release_hours_before` the start, the seats go on sale automatically."""
 
     seats: Labels
     name: BlockName  # for whom, or why
@@ -193,7 +194,7 @@ class NewBlock(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class BlockChange(Struct, forbid_unknown_fields=True, frozen=True):
-    """What is not sent stays as it is; a release of null is none. Of the two ways to say it, send one."""
+    """Omitted fields stay unchanged; a release of null removes it. Send one of the release fields."""
 
     name: BlockName | UnsetType = UNSET
     release_at: AwareDatetime | UnsetType | None = UNSET
@@ -201,7 +202,7 @@ class BlockChange(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class ReleaseRequest(Struct, forbid_unknown_fields=True, frozen=True):
-    """Seats of the block to give to the sale; without any, all of them."""
+    """Seats of the block to put on sale; all of them if omitted."""
 
     seats: Labels | None = None
 
@@ -211,9 +212,9 @@ class Block(Struct, frozen=True):
     name: str
     seats: list[str]
     made_at: datetime | None = None
-    release_at: datetime | None = None  # then they go to the sale
-    release_hours_before: int | None = None  # said so: it moves with the show
-    withdrawn: bool = False  # for ever: they are no part of the hall any more
+    release_at: datetime | None = None  # then they go on sale
+    release_hours_before: int | None = None  # set by the organiser: the release moves with the show
+    withdrawn: bool = False  # permanently: no longer part of the hall
 
 
 class BlockList(Struct, frozen=True):
@@ -221,7 +222,7 @@ class BlockList(Struct, frozen=True):
 
 
 class BlockRelease(Struct, frozen=True):
-    """When seats go to the sale; both None: when somebody says so."""
+    """When blocked seats go on sale; both None: only by hand."""
 
     at: datetime | None = None
     hours_before: int | None = None
@@ -230,7 +231,7 @@ class BlockRelease(Struct, frozen=True):
 def parse_release(
     at: datetime | UnsetType | None, hours: int | UnsetType | None, *, starts_at: datetime, now: datetime
 ) -> BlockRelease:
-    """What was sent, as an instant. Refuses two that contradict, and one that has passed."""
+    """The requested release as an instant. Refuses contradictory and past values."""
     at = None if isinstance(at, UnsetType) else at
     hours = None if isinstance(hours, UnsetType) else hours
     if at is not None and hours is not None:

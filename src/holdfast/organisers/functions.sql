@@ -32,7 +32,7 @@ CREATE OR REPLACE TRIGGER publish_changed_venue AFTER UPDATE ON venue
 CREATE OR REPLACE TRIGGER publish_changed_city AFTER UPDATE ON city
     FOR EACH ROW WHEN (OLD IS DISTINCT FROM NEW) EXECUTE FUNCTION publish_change();
 
--- Remembers the old start of a show that moved: its ticket holders are told from when to when.
+-- Records the old start of a show that moved: the message to ticket holders contains both times.
 CREATE OR REPLACE FUNCTION record_time_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO show_time_change (show_id, revision, starts_before, starts_at)

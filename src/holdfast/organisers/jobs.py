@@ -1,4 +1,4 @@
-"""The job that lets prices follow their rules. Any number of workers may run it: a show's row decides."""
+"""Jobs that apply price rules and release blocks. Any number of workers may run them: row locks decide."""
 
 import structlog
 
@@ -11,7 +11,7 @@ from holdfast.organisers.price_rules_store import list_due_shows, postpone_price
 
 log = structlog.get_logger(__name__)
 
-PUT_OFF_S = 60.0  # a show whose prices cannot be worked out
+RETRY_AFTER_S = 60.0  # pause after an error
 
 
 class PriceJobs:
@@ -21,7 +21,7 @@ class PriceJobs:
         self._pause_s = pause_s
 
     async def step(self) -> int:
-        """Prices whose time or share has come; how many shows have other ones now."""
+        """Update due prices; returns how many shows changed."""
         moved = 0
         for show_id, layout_hash in await list_due_shows(self._postgres):
             try:
@@ -29,9 +29,9 @@ class PriceJobs:
                 moved += await update_prices(self._postgres, show_id, layout, self._pause_s)
             except EngineDown:
                 raise
-            except Exception as error:  # one show that cannot be priced must not keep the others from it
-                log.error("prices could not follow their rules", show_id=show_id, error=repr(error))
-                await postpone_price_update(self._postgres, show_id, PUT_OFF_S)
+            except Exception as error:  # a show with an error must not stop the others
+                log.error("cannot apply price rules", show_id=show_id, error=repr(error))
+                await postpone_price_update(self._postgres, show_id, RETRY_AFTER_S)
         if moved:
             metrics.add("price_steps_total", moved)
         return moved

@@ -64,8 +64,9 @@ class LayoutChanger:
             taken = await taken_seats(tx, show_id)
             page = _page(show, (old, new), found, taken)
             if not page.is_safe:
-                raise LayoutUnsafe(unsafe_reasons=page.unsafe_reasons, in_use=[seat.label for seat in
-                page.in_use])
+                raise LayoutUnsafe(
+                    unsafe_reasons=page.unsafe_reasons, in_use=[seat.label for seat in page.in_use]
+                )
             if found.withdrawn:
                 number = await block_in(tx, show_id, found.withdrawn, WITHDRAWN, self._editor.actor_id)
                 await tx.execute(Q.add_withdrawn, show_id, number)

@@ -1,7 +1,7 @@
 -- Price rules and the prices that follow them. A show's row is locked first, then its plan, then its sale.
 
 -- name: show
--- One show of this organiser's ($2; null: an admin), locked: whoever changes its prices takes turns.
+-- One show of this organiser ($2; null: an admin), locked so that price changes are serialised.
 SELECT show.id, show.layout_hash, show.currency, show.starts_at, show.ends_at, show.opens_at, show.closes_at,
        show.cancelled, show.revision, now() AS at
   FROM show
@@ -11,7 +11,7 @@ SELECT show.id, show.layout_hash, show.currency, show.starts_at, show.ends_at, s
    FOR UPDATE OF show;
 
 -- name: show_if_free
--- The same for the job: a show that somebody else is changing is looked at the next time.
+-- The same for the job: a show that is locked by another transaction is skipped until the next run.
 SELECT id, layout_hash, currency, starts_at, ends_at, opens_at, closes_at, cancelled, revision, now() AS at
   FROM show
  WHERE id = $1
@@ -39,7 +39,7 @@ ON CONFLICT (show_id) DO UPDATE
 -- name: drop_plan
 DELETE FROM price_plan WHERE show_id = $1;
 
--- name: keep_rules
+-- name: record_rules
 INSERT INTO price_rules_history (show_id, rules, actor_id) VALUES ($1, $2::text::jsonb, $3);
 
 -- name: looked
@@ -62,7 +62,7 @@ UPDATE show SET revision = revision + 1, updated_at = now() WHERE id = $1 RETURN
 INSERT INTO price_change (show_id, revision, category, was_minor, price_minor, why, sold, seats, actor_id)
      SELECT $1, $2, category, was_minor, price_minor, $6, sold, seats, $7::bigint
        FROM unnest($3::text[], $4::bigint[], $5::bigint[], $8::int[], $9::int[])
-         AS asked (category, was_minor, price_minor, sold, seats);
+         AS input (category, was_minor, price_minor, sold, seats);
 
 -- name: changes
   SELECT revision, category, was_minor, price_minor, why, sold, seats, actor_id, at

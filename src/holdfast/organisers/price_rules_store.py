@@ -1,9 +1,10 @@
-"""The only file that writes price rules, and the one that lets prices follow them.
+"""Writes price rules and updates prices according to them.
 
-    rules ──► look: the ledger's now, seats sold ──► another price? ──► price, revision, terms, price_change:
-                                                                         one transaction, one fact
+    rules ──► read the database clock and seats sold ──► price differs? ──► write price, revision, terms and
+                                                                            price_change in one transaction
 
-A hold is never priced by a rule: it is priced by the show's revision, and the ledger refuses one of before.
+A hold is never priced by a rule directly: it uses the prices of the show's revision, and the ledger rejects
+an outdated revision. So a price step between displaying and holding never charges an unexpected price.
 """
 
 from collections.abc import Mapping
@@ -35,69 +36,73 @@ from holdfast.pricing import (
 )
 
 Q = Queries("holdfast.organisers", "price_rules")
-SCHEDULE = Queries("holdfast.organisers", "shows")
+SHOWS = Queries("holdfast.organisers", "shows")
 
-CHANGES_TOLD_MAX = 100
-SHOWS_MAX = 200  # looked at in one go
+CHANGES_LISTED_MAX = 100
+SHOWS_MAX = 200  # per run of the job
 
 
 class PriceRulesStore:
-    """The price rules of one keeper's shows."""
+    """Price rules of the shows in the caller's scope."""
 
-    def __init__(self, postgres: Postgres, catalogue: Catalogue, keeper: Scope, pause_s: float) -> None:
+    def __init__(self, postgres: Postgres, catalogue: Catalogue, scope: Scope, pause_s: float) -> None:
         self._postgres = postgres
         self._catalogue = catalogue
-        self._keeper = keeper
+        self._scope = scope
         self._pause_s = pause_s
 
     async def preview(self, show_id: int, rules: PriceRules) -> RulesPreview:
-        """What the rules would do. Nothing is changed."""
+        """What the rules would do, without storing them."""
         layout = await self._layout(show_id)
         async with self._postgres.transaction() as tx:
             show = await self._show(tx, show_id, layout)
-            counted = await _counted(tx, show, layout)
-        _refuse_bad(rules, show, counted)
-        return preview_rules(rules, counted)
+            snapshot = await _load_snapshot(tx, show, layout)
+        _refuse_bad(rules, show, snapshot)
+        return preview_rules(rules, snapshot)
 
     async def put(self, show_id: int, rules: PriceRules) -> PricePlan:
-        """From now on the prices follow these rules; they do so before this returns."""
+        """Store the rules and apply them before returning."""
         layout = await self._layout(show_id)
         async with self._postgres.transaction() as tx:
             show = await self._show(tx, show_id, layout)
             if show["cancelled"]:
                 raise ShowCancelled(show_id=show_id)
-            counted = await _counted(tx, show, layout)
-            _refuse_bad(rules, show, counted)
+            snapshot = await _load_snapshot(tx, show, layout)
+            _refuse_bad(rules, show, snapshot)
             text = msgspec.json.encode(rules).decode()
             before = await load_price_rules(tx, show_id)
             await tx.execute(Q.put_plan, show_id, text)
-            await tx.execute(Q.keep_rules, show_id, text, self._keeper.account_id)
-            back = _left_out(before, rules)
-            await _follow(tx, show, counted, rules, back=back, actor_id=self._keeper.account_id)
-            await _looked(tx, show, counted, rules, self._pause_s)
-        return await self._told(show_id)
+            await tx.execute(Q.record_rules, show_id, text, self._scope.account_id)
+            base_prices = _base_prices_of_removed(before, rules)
+            await _apply_rules(
+                tx, show, snapshot, rules, base_prices=base_prices, actor_id=self._scope.account_id
+            )
+            await _schedule_next_update(tx, show, snapshot, rules, self._pause_s)
+        return await self._reload_plan(show_id)
 
     async def remove(self, show_id: int) -> PricePlan:
-        """No more rules: every category costs its base again."""
+        """Remove the rules: every category returns to its base price."""
         layout = await self._layout(show_id)
         async with self._postgres.transaction() as tx:
             show = await self._show(tx, show_id, layout)
             if (before := await load_price_rules(tx, show_id)) is not None:
                 await tx.execute(Q.drop_plan, show_id)
-                await tx.execute(Q.keep_rules, show_id, None, self._keeper.account_id)
-                counted = await _counted(tx, show, layout)
-                back = _left_out(before, None)
-                await _follow(tx, show, counted, None, back=back, actor_id=self._keeper.account_id)
-        return await self._told(show_id)
+                await tx.execute(Q.record_rules, show_id, None, self._scope.account_id)
+                snapshot = await _load_snapshot(tx, show, layout)
+                base_prices = _base_prices_of_removed(before, None)
+                await _apply_rules(
+                    tx, show, snapshot, None, base_prices=base_prices, actor_id=self._scope.account_id
+                )
+        return await self._reload_plan(show_id)
 
     async def plan(self, show_id: int) -> PricePlan:
-        """Rules, prices and the newest changes, as of one moment."""
+        """Rules, prices and the latest changes, read in one transaction."""
         layout = await self._layout(show_id)
         async with self._postgres.transaction() as tx:
             show = await self._show(tx, show_id, layout)
             prices = await _prices(tx, show_id)
             row = await tx.fetchrow(Q.plan, show_id)
-            changes = await tx.fetch(Q.changes, show_id, CHANGES_TOLD_MAX)
+            changes = await tx.fetch(Q.changes, show_id, CHANGES_LISTED_MAX)
         moving = parse_next_prices(row["coming"] if row else None)
         return PricePlan(
             show_id=show_id,
@@ -117,42 +122,42 @@ class PriceRulesStore:
             changes=[PriceChange(**change) for change in changes],
         )
 
-    async def _told(self, show_id: int) -> PricePlan:
+    async def _reload_plan(self, show_id: int) -> PricePlan:
         self._catalogue.forget(show_id)
         self._catalogue.clear_cached_responses()
         return await self.plan(show_id)
 
     async def _layout(self, show_id: int) -> Layout:
-        """Before the transaction: it may take a connection of its own."""
-        return (await self._catalogue.organiser_show(show_id, self._keeper.organiser_id)).layout
+        """Called before the transaction: loading a layout may need a second connection."""
+        return (await self._catalogue.organiser_show(show_id, self._scope.organiser_id)).layout
 
     async def _show(self, tx: Transaction, show_id: int, layout: Layout) -> Any:
-        show = await tx.fetchrow(Q.show, show_id, self._keeper.organiser_id)
+        show = await tx.fetchrow(Q.show, show_id, self._scope.organiser_id)
         if show is None:
             raise NoSuchShow(show_id=show_id)
-        if show["layout_hash"] != layout.hash:  # somebody has changed it since we looked
+        if show["layout_hash"] != layout.hash:  # changed by another request since it was read
             self._catalogue.forget(show_id)
             raise Busy(retry_after_s=1)
         return show
 
 
 async def list_due_shows(postgres: Postgres) -> list[tuple[int, str]]:
-    """(show, layout) of those whose rules may say something new."""
+    """(show id, layout hash) of the shows whose prices are due for an update."""
     return [(row["show_id"], row["layout_hash"]) for row in await postgres.fetch(Q.due, SHOWS_MAX)]
 
 
 async def update_prices(postgres: Postgres, show_id: int, layout: Layout, pause_s: float) -> bool:
-    """Let the show's prices follow its rules; whether one has moved."""
+    """Apply the show's rules; True if a price changed."""
     async with postgres.transaction() as tx:
         show = await tx.fetchrow(Q.show_if_free, show_id)
         if show is None or show["layout_hash"] != layout.hash:
             return False
         plan = await tx.fetchrow(Q.plan, show_id)
         if plan is None or not plan["is_due"]:
-            return False  # somebody was faster
-        rules, counted = _rules(plan), await _counted(tx, show, layout)
-        moved = not _is_over(show) and await _follow(tx, show, counted, rules)
-        await _looked(tx, show, counted, rules, pause_s)
+            return False  # another worker was faster
+        rules, snapshot = _rules(plan), await _load_snapshot(tx, show, layout)
+        moved = not _is_over(show) and await _apply_rules(tx, show, snapshot, rules)
+        await _schedule_next_update(tx, show, snapshot, rules, pause_s)
     return moved
 
 
@@ -166,28 +171,28 @@ async def load_price_rules(tx: Transaction, show_id: int) -> PriceRules | None:
 
 
 async def mark_prices_due(tx: Transaction, show_id: int) -> None:
-    """Part of the transaction that changes a show's times or layout."""
+    """Mark prices as due; called in transactions that change a show's times or layout."""
     await tx.execute(Q.look_again, show_id)
 
 
 async def record_price_changes(
     tx: Transaction, show: tuple[int, int], changed: Mapping[str, tuple[int | None, int]], actor_id: int
 ) -> None:
-    """Audit rows of prices that an organiser has set, by category: what it was and what it is."""
+    """Write audit rows for prices set by an organiser: (old, new) by category."""
     was, now = [old for old, _ in changed.values()], [new for _, new in changed.values()]
     unknown: list[int | None] = [None] * len(changed)
     await tx.execute(Q.add_changes, *show, list(changed), was, now, "organiser", actor_id, unknown, unknown)
 
 
-def _refuse_bad(rules: PriceRules, show: Any, counted: PricingSnapshot) -> None:
-    names = [category.name for category in counted.layout.categories]
+def _refuse_bad(rules: PriceRules, show: Any, snapshot: PricingSnapshot) -> None:
+    names = [category.name for category in snapshot.layout.categories]
     times = Times(**{name: show[name] for name in ("starts_at", "ends_at", "opens_at", "closes_at")})
     check_price_rules(rules, currency=show["currency"], categories=names, times=times)
-    counted.terms.check(list_floors(rules))
+    snapshot.terms.check(list_floors(rules))
 
 
-async def _counted(tx: Transaction, show: Any, layout: Layout) -> PricingSnapshot:
-    terms = parse_terms(await tx.fetchrow(SCHEDULE.terms, show["id"], show["revision"]))
+async def _load_snapshot(tx: Transaction, show: Any, layout: Layout) -> PricingSnapshot:
+    terms = parse_terms(await tx.fetchrow(SHOWS.terms, show["id"], show["revision"]))
     by_letter = await seats_by_category(tx, show["id"], layout.category_of)
     names = [category.name for category in layout.categories]
     return PricingSnapshot(
@@ -199,74 +204,74 @@ async def _counted(tx: Transaction, show: Any, layout: Layout) -> PricingSnapsho
         terms=terms,
         prices=await _prices(tx, show["id"]),
         booked={name: by_letter.get((index, "confirmed"), 0) for index, name in enumerate(names)},
-        kept_back={name: by_letter.get((index, "blocked"), 0) for index, name in enumerate(names)},
+        blocked={name: by_letter.get((index, "blocked"), 0) for index, name in enumerate(names)},
     )
 
 
 async def _prices(tx: Transaction, show_id: int) -> dict[str, int]:
-    return {row["category"]: row["price_minor"] for row in await tx.fetch(SCHEDULE.prices, show_id)}
+    return {row["category"]: row["price_minor"] for row in await tx.fetch(SHOWS.prices, show_id)}
 
 
-async def _follow(
+async def _apply_rules(
     tx: Transaction,
     show: Any,
-    counted: PricingSnapshot,
+    snapshot: PricingSnapshot,
     rules: PriceRules | None,
     *,
-    back: Mapping[str, int] | None = None,
+    base_prices: Mapping[str, int] | None = None,
     actor_id: int | None = None,
 ) -> bool:
-    """Write the prices that differ from what the rules say, as a new revision of the show."""
-    wanted = dict(back or {})
+    """Write the prices that differ from those of the rules, as a new revision of the show."""
+    wanted = dict(base_prices or {})
     for rule in rules.rules if rules else ():
-        sold = counted.sold(rule.category)
-        wanted[rule.category] = price_at(rule, counted.at, counted.starts_at, sold)
-    moved = {name: price for name, price in wanted.items() if counted.prices[name] != price}
+        sold = snapshot.sold(rule.category)
+        wanted[rule.category] = price_at(rule, snapshot.at, snapshot.starts_at, sold)
+    moved = {name: price for name, price in wanted.items() if snapshot.prices[name] != price}
     if not moved:
         return False
     show_id, names, prices = show["id"], list(moved), list(moved.values())
     revision = await tx.fetchval(Q.raise_revision, show_id)
-    await tx.execute(SCHEDULE.put_prices, [show_id] * len(names), names, prices)
-    await tx.execute(SCHEDULE.copy_terms, show_id, revision)
+    await tx.execute(SHOWS.put_prices, [show_id] * len(names), names, prices)
+    await tx.execute(SHOWS.copy_terms, show_id, revision)
     await reprice_sale(tx, show_id, revision)
     await tx.execute(
         Q.add_changes,
         show_id,
         revision,
         names,
-        [counted.prices[name] for name in names],
+        [snapshot.prices[name] for name in names],
         prices,
         "step" if actor_id is None else "rules",
         actor_id,
-        [counted.sold(name).sold for name in names],
-        [counted.sold(name).seats for name in names],
+        [snapshot.sold(name).sold for name in names],
+        [snapshot.sold(name).seats for name in names],
     )
     return True
 
 
-async def _looked(
-    tx: Transaction, show: Any, counted: PricingSnapshot, rules: PriceRules, pause_s: float
+async def _schedule_next_update(
+    tx: Transaction, show: Any, snapshot: PricingSnapshot, rules: PriceRules, pause_s: float
 ) -> None:
-    """Write down what is told of the next step by time, and when to look again."""
-    told: dict[str, NextPrice | None] = {
-        rule.category: find_next_price(rule, counted.at, counted.starts_at, counted.sold(rule.category))
+    """Store the next price change by time, and when the job must look at the show again."""
+    next_prices: dict[str, NextPrice | None] = {
+        rule.category: find_next_price(rule, snapshot.at, snapshot.starts_at, snapshot.sold(rule.category))
         for rule in rules.rules
     }
-    due = [at for rule in rules.rules for at in list_step_instants(rule, counted.starts_at, counted.at)]
+    due = [at for rule in rules.rules for at in list_step_instants(rule, snapshot.starts_at, snapshot.at)]
     if any(rule.demand for rule in rules.rules):
-        due.append(counted.at + timedelta(seconds=pause_s))
+        due.append(snapshot.at + timedelta(seconds=pause_s))
     due_at = None if _is_over(show) else min(due, default=None)
-    await tx.execute(Q.looked, counted.show_id, msgspec.json.encode(told).decode(), due_at)
+    await tx.execute(Q.looked, snapshot.show_id, msgspec.json.encode(next_prices).decode(), due_at)
 
 
 def _is_over(show: Any) -> bool:
     return bool(show["cancelled"] or show["closes_at"] <= show["at"])
 
 
-def _left_out(before: PriceRules | None, now: PriceRules | None) -> dict[str, int]:
-    """Categories that had a rule and have none any more go back to their base."""
-    kept = {rule.category for rule in now.rules} if now else set()
-    gone = [rule for rule in (before.rules if before else ()) if rule.category not in kept]
+def _base_prices_of_removed(before: PriceRules | None, now: PriceRules | None) -> dict[str, int]:
+    """Base prices of the categories that lose their rule."""
+    ruled = {rule.category for rule in now.rules} if now else set()
+    gone = [rule for rule in (before.rules if before else ()) if rule.category not in ruled]
     return {rule.category: rule.base_minor for rule in gone}
 
 

@@ -89,7 +89,7 @@ UPDATE hall
 ORDER BY hall.venue_id, hall.name
    LIMIT $2 OFFSET $3;
 
--- name: keep_layout
+-- name: add_layout_owner
 INSERT INTO layout_organiser (hash, organiser_id)
      VALUES ($1, $2)
 ON CONFLICT DO NOTHING;
@@ -100,7 +100,7 @@ SELECT layout.hash, layout.name, layout.seats, layout.body
   FROM layout
  WHERE layout.hash = $1
    AND (   $2::bigint IS NULL
-        OR EXISTS (SELECT FROM layout_organiser AS keeper WHERE keeper.hash = $1 AND keeper.organiser_id = $2)
+        OR EXISTS (SELECT FROM layout_organiser AS owner WHERE owner.hash = $1 AND owner.organiser_id = $2)
         OR EXISTS (SELECT FROM hall
                      JOIN venue ON venue.id = hall.venue_id
                     WHERE hall.layout_hash = $1
@@ -110,8 +110,8 @@ SELECT layout.hash, layout.name, layout.seats, layout.body
   SELECT layout.hash, layout.name, layout.seats, count(*) OVER () AS total
     FROM layout
    WHERE $1::bigint IS NULL
-      OR EXISTS (SELECT FROM layout_organiser AS keeper
-                  WHERE keeper.hash = layout.hash AND keeper.organiser_id = $1)
+      OR EXISTS (SELECT FROM layout_organiser AS owner
+                  WHERE owner.hash = layout.hash AND owner.organiser_id = $1)
       OR EXISTS (SELECT FROM hall
                    JOIN venue ON venue.id = hall.venue_id
                   WHERE hall.layout_hash = layout.hash

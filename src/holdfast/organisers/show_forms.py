@@ -1,4 +1,4 @@
-"""What an organiser sends to make or change a show, and what they are told of it. No I/O."""
+"""Requests and responses about an organiser's shows, their price rules and layout changes. No I/O."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -19,9 +19,10 @@ class ShowsQuery(Paging, frozen=True, kw_only=True):
 
 
 class NewShow(Form, frozen=True, kw_only=True):
-    """Without `ends_at` it lasts as long as its event; its sale opens at once and closes when it starts.
+    """Without `ends_at` it lasts as long as its event. By default the sale opens at once and closes at the
+    start.
 
-    Prices are all-in: fee and tax are parts of them. Without a `refund_policy` it has that of its event now.
+    Prices include fee and tax. Without a `refund_policy` the show uses the current one of its event.
     """
 
     event_id: Id
@@ -54,7 +55,7 @@ class NewShow(Form, frozen=True, kw_only=True):
     def times(self, duration_min: int, now: datetime) -> Times:
         try:
             lasts_until = self.ends_at or self.starts_at + timedelta(minutes=duration_min)
-        except OverflowError:  # the last evening of the year 9999; check() refuses the year
+        except OverflowError:  # the end of the year 9999; check() refuses that year
             lasts_until = self.starts_at
         return Times(
             starts_at=self.starts_at,
@@ -65,9 +66,9 @@ class NewShow(Form, frozen=True, kw_only=True):
 
 
 class ShowChange(Form, frozen=True, kw_only=True):
-    """`prices` replaces the price of each category it names. `cancelled` can be set, and never taken back.
+    """`prices` replaces the prices of the categories it names. `cancelled` can be set, but not reset.
 
-    A `refund_policy` of null is that of its event now. Seats held before keep the price and terms they have.
+    A `refund_policy` of null means the current one of the event. Held seats keep their price and terms.
     """
 
     starts_at: AwareDatetime | UnsetType = UNSET
@@ -89,7 +90,7 @@ class ShowChange(Form, frozen=True, kw_only=True):
 
 
 class ShowRow(Struct, frozen=True, kw_only=True):
-    """A show as it is stored; what a change is applied to."""
+    """A stored show, to which a change is applied."""
 
     id: int
     event_id: int
@@ -124,7 +125,7 @@ class ShowRow(Struct, frozen=True, kw_only=True):
 
 
 class ManagedShow(ShowRow, frozen=True, kw_only=True):
-    """A show as its organiser sees it. `sale_state` does not look at free seats: see GET /shows/{show}."""
+    """A show as its organiser sees it. `sale_state` ignores free seats: see GET /shows/{show}."""
 
     title: str
     venue: str
@@ -140,7 +141,7 @@ class ShowList(Struct, frozen=True, kw_only=True):
 
 
 class PlannedPrice(Struct, frozen=True, kw_only=True):
-    """What a seat of the category costs now, and how long as far as time goes."""
+    """The current price of a category, and when time changes it next."""
 
     category: str
     price_minor: int
@@ -150,16 +151,16 @@ class PlannedPrice(Struct, frozen=True, kw_only=True):
 
 
 class PriceChange(Struct, frozen=True, kw_only=True):
-    """From this revision on a category cost another price."""
+    """A price change of a category, effective from this revision on."""
 
     revision: int
     category: str
     was_minor: int | None  # null: the category was new
     price_minor: int
-    why: str  # organiser: somebody set it; rules: they were set or taken away; step: the rules moved it
-    sold: int | None  # seats of the category sold then
-    seats: int | None  # of so many for sale
-    actor_id: int | None  # null: the rules
+    why: str  # organiser: set by hand; rules: rules were set or removed; step: a rule changed it
+    sold: int | None  # seats of the category sold at that time
+    seats: int | None  # seats of the category for sale at that time
+    actor_id: int | None  # null: changed by a rule
     at: datetime
 
 
@@ -176,7 +177,7 @@ WITHDRAWN_MAX = 1000  # seats withdrawn in one change
 
 
 class LayoutChange(Form, frozen=True, kw_only=True):
-    """Another layout, seats to withdraw, or both. `prices` are those of categories that are new."""
+    """A new layout, seats to withdraw, or both. `prices` contains the prices of new categories."""
 
     layout_hash: LayoutHash | UnsetType = UNSET
     withdraw: Annotated[tuple[Label, ...], Meta(max_length=WITHDRAWN_MAX)] = ()
@@ -184,18 +185,18 @@ class LayoutChange(Form, frozen=True, kw_only=True):
 
 
 class SeatInUse(Struct, frozen=True):
-    """A seat that the change would touch, and whose it is: held, paying, confirmed or blocked."""
+    """A seat that the change would affect, and its state: held, paying, confirmed or blocked."""
 
     label: str
     state: str
 
 
 class LayoutDiffPage(Struct, frozen=True, kw_only=True):
-    """Counts are whole; lists name the first thousand."""
+    """Counts are complete; lists contain at most a thousand seats."""
 
     show_id: int
     revision: int
-    layout_hash: str  # what it would be, or is now
+    layout_hash: str  # the new layout
     seats: int
     added_total: int
     added: list[str]
@@ -210,6 +211,6 @@ class LayoutDiffPage(Struct, frozen=True, kw_only=True):
     redrawn_total: int  # drawn elsewhere
     new_categories: list[str]
     in_use_total: int
-    in_use: list[SeatInUse]  # seats that it touches and that somebody has
+    in_use: list[SeatInUse]  # affected seats that are held, booked or blocked
     is_safe: bool
     unsafe_reasons: list[UnsafeReason]

@@ -14,19 +14,19 @@ ORDER BY starts_at
 
 -- name: add_shows
 -- Many shows in one statement; their numbers grow in the order given.
-WITH asked AS (
+WITH input AS (
     SELECT *
       FROM unnest($1::bigint[], $2::bigint[], $3::text[],
                   $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[],
                   $8::text[], $9::int[], $10::int[], $11::int[], $12::text[]) WITH ORDINALITY
-        AS asked (event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at,
+        AS input (event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at,
                   currency, hold_ttl_s, owner_seats_max, order_seats_max, orphan_rule, place)
 )
 INSERT INTO show (event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at,
                   currency, hold_ttl_s, owner_seats_max, order_seats_max, orphan_rule)
      SELECT event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at, currency, hold_ttl_s,
             owner_seats_max, order_seats_max, orphan_rule
-       FROM asked
+       FROM input
    ORDER BY place
   RETURNING id;
 
@@ -41,7 +41,7 @@ ON CONFLICT (show_id, category) DO UPDATE
 INSERT INTO show_terms (show_id, revision, fee_minor, fee_bp, tax_bp, refund_policy, card_seats_max)
      SELECT show_id, revision, fee_minor, fee_bp, tax_bp, refund_policy::jsonb, card_seats_max
        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::int[], $5::int[], $6::text[], $7::int[])
-         AS asked (show_id, revision, fee_minor, fee_bp, tax_bp, refund_policy, card_seats_max);
+         AS input (show_id, revision, fee_minor, fee_bp, tax_bp, refund_policy, card_seats_max);
 
 -- name: copy_terms
 -- A revision in which only prices are others: the terms of the one before it go on.
@@ -56,8 +56,8 @@ SELECT category, price_minor
  WHERE show_id = $1;
 
 -- name: show
--- One show of this organiser's event. Its terms are read after its lock, in a statement of their own: joined
--- here they would be those of the revision before whoever we waited for, or none.
+-- One show of this organiser, locked. Its terms are read by a separate statement after the lock: joined here
+-- they could belong to the revision before that of the transaction we waited for.
 SELECT show.id, show.event_id, show.hall_id, show.layout_hash, show.starts_at, show.ends_at, show.opens_at,
        show.closes_at, show.currency, show.hold_ttl_s, show.owner_seats_max, show.order_seats_max,
        show.orphan_rule, show.cancelled, show.revision

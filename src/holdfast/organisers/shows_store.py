@@ -1,6 +1,6 @@
-"""The only file that writes shows and their prices.
+"""Writes shows and their prices.
 
-A show's row and the ledger's `sale` row change in one transaction, so that a sale never runs on prices or a
+A show's row and its `sale` row in the ledger change in one transaction, so that a sale never uses prices or a
 window that the catalogue does not show.
 """
 
@@ -34,15 +34,15 @@ from holdfast.organisers.show_forms import ManagedShow, NewShow, ShowChange, Sho
 from holdfast.organisers.store import Scope, build_from_row, fetch_page
 from holdfast.pricing import DEFAULT_TERMS, PricedByRules, PriceRules, Terms, list_floors
 
-OFFICE = Queries("holdfast.organisers")
+CATALOGUE_EDITS = Queries("holdfast.organisers")
 Q = Queries("holdfast.organisers", "shows")
-NEW = 0  # the number of a show that has none yet
+NEW = 0  # id of a show that is not stored yet
 FIRST = 1  # revision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedShow:
-    """A show to be added, everything decided."""
+    """A show to insert, with all values resolved."""
 
     event_id: int
     hall_id: int
@@ -58,7 +58,7 @@ class PlannedShow:
 
 
 async def add_shows(tx: Transaction, shows: Sequence[PlannedShow]) -> list[int]:
-    """Their numbers, in order; for one show of the API or hundreds of the demo. Nothing is checked here."""
+    """Insert shows and return their ids in order: one for the API, hundreds for the demo. Checks nothing."""
     columns = [
         (
             show.event_id,
@@ -95,7 +95,7 @@ async def add_shows(tx: Transaction, shows: Sequence[PlannedShow]) -> list[int]:
 
 
 async def put_terms(tx: Transaction, terms: Sequence[tuple[int, int, Terms]]) -> None:
-    """Show, revision and terms of each, in one statement."""
+    """Insert (show id, revision, terms) rows in one statement."""
     rows = [
         (
             show_id,
@@ -112,18 +112,18 @@ async def put_terms(tx: Transaction, terms: Sequence[tuple[int, int, Terms]]) ->
 
 
 class ShowEditor:
-    """The shows of one keeper: an organiser's own, an admin's all."""
+    """Edits shows: an organiser's own, or all shows for an admin."""
 
-    def __init__(self, postgres: Postgres, catalogue: Catalogue, config: Config, keeper: Scope) -> None:
+    def __init__(self, postgres: Postgres, catalogue: Catalogue, config: Config, scope: Scope) -> None:
         self._postgres = postgres
         self._catalogue = catalogue
         self._config = config
-        self._organiser_id = keeper.organiser_id
-        self.actor_id = keeper.account_id
+        self._organiser_id = scope.organiser_id
+        self.actor_id = scope.account_id
 
     async def add_show(self, new: NewShow) -> ManagedShow:
         async with self._postgres.transaction() as tx:
-            event = await tx.fetchrow(OFFICE.event, new.event_id, self._organiser_id)
+            event = await tx.fetchrow(CATALOGUE_EDITS.event, new.event_id, self._organiser_id)
             if event is None:
                 raise NoSuchEvent(event_id=new.event_id)
             hall = await self._hall(tx, new.hall_id)
@@ -131,7 +131,7 @@ class ShowEditor:
         times.check()
         terms = new.terms(parse_refund_policy(event))
         terms.check(new.prices.values())
-        # Laid out between the transactions: it may take a connection of its own.
+        # Between the transactions: loading a layout may need a second connection.
         prices_by_category(await self._catalogue.layout(hall["layout_hash"]), new.prices)
         async with self._postgres.transaction() as tx:
             await self._hall(tx, new.hall_id)
@@ -140,7 +140,7 @@ class ShowEditor:
         return await self.show(show_id)
 
     async def change_show(self, show_id: int, change: ShowChange) -> ManagedShow:
-        """The change, whole or not at all. The sale hears of it in the same transaction."""
+        """Apply the whole change or nothing; the sale row changes in the same transaction."""
         before = await self.row(self._postgres, show_id)
         new_hash = before.layout_hash if change.layout_hash is msgspec.UNSET else change.layout_hash
         layout = await self._grown(before.layout_hash, new_hash)
@@ -149,7 +149,7 @@ class ShowEditor:
             if show.cancelled and change.cancelled is not True:
                 raise ShowCancelled(show_id=show_id)
             if show.layout_hash != before.layout_hash:
-                raise Busy(retry_after_s=1)  # somebody grew the layout since we looked at it
+                raise Busy(retry_after_s=1)  # another request changed the layout since it was read
             await self.apply(tx, show, change, layout)
         self._catalogue.forget(show_id)
         self._catalogue.clear_cached_responses()
@@ -159,18 +159,18 @@ class ShowEditor:
         rows = await self._postgres.fetch(Q.list_shows, self._organiser_id, 1, 0, None, show_id)
         if not rows:
             raise NoSuchShow(show_id=show_id)
-        return _kept(rows[0])
+        return _build_show(rows[0])
 
-    async def shows(self, asked: ShowsQuery) -> tuple[int, list[ManagedShow]]:
+    async def shows(self, shows_query: ShowsQuery) -> tuple[int, list[ManagedShow]]:
         total, rows = await fetch_page(
-            self._postgres, Q.list_shows, (self._organiser_id,), asked, asked.event, None
+            self._postgres, Q.list_shows, (self._organiser_id,), shows_query, shows_query.event, None
         )
-        return total, [_kept(row) for row in rows]
+        return total, [_build_show(row) for row in rows]
 
     async def apply(
         self, tx: Transaction, show: ShowRow, change: ShowChange, layout: Layout, *, always: bool = False
     ) -> int:
-        """Write the change of a locked show, as a revision of its own; `always`: even if it says nothing."""
+        """Write the change of a locked show as a new revision; `always`: even if no field differs."""
         given = change.given()
         prices = given.pop("prices", {})
         if given.get("refund_policy", show) is None:
@@ -230,19 +230,19 @@ class ShowEditor:
         return new
 
     async def open_layout(self, layout_hash: str) -> Layout:
-        """A layout that this keeper has brought in, or that of a hall open to them."""
-        if await self._postgres.fetchrow(OFFICE.layout, layout_hash, self._organiser_id) is None:
+        """A layout that the caller has uploaded, or that of a hall they may use."""
+        if await self._postgres.fetchrow(CATALOGUE_EDITS.layout, layout_hash, self._organiser_id) is None:
             raise NoSuchLayout(layout=layout_hash)
         return await self._catalogue.layout(layout_hash)
 
     async def _hall(self, tx: Transaction, hall_id: int) -> Any:
-        """A hall open to this keeper. Locked, so that two shows made at once see each other's times."""
-        if row := await tx.fetchrow(OFFICE.hall, hall_id, self._organiser_id):
+        """A hall that the caller may use. Locked: two shows created at once must see each other's times."""
+        if row := await tx.fetchrow(CATALOGUE_EDITS.hall, hall_id, self._organiser_id):
             return row
         raise NoSuchHall(hall_id=hall_id)
 
     async def row(self, tx: Queryable, show_id: int) -> ShowRow:
-        """One show of this keeper's, locked until the transaction ends."""
+        """One of the caller's shows, locked until the transaction ends."""
         row = await tx.fetchrow(Q.show, show_id, self._organiser_id)
         if row is None:
             raise NoSuchShow(show_id=show_id)
@@ -279,7 +279,7 @@ async def _refuse_busy_hall(tx: Transaction, hall_id: int, times: Times, show_id
         raise HallBusy(show_id=other["id"], starts_at=starts_at, ends_at=ends_at)
 
 
-def _kept(row: Any) -> ManagedShow:
+def _build_show(row: Any) -> ManagedShow:
     state = sale_state(
         datetime.now(UTC), row["opens_at"], row["closes_at"], cancelled=row["cancelled"], free=row["seats"]
     )

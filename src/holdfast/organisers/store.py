@@ -1,4 +1,4 @@
-"""The only file that writes cities, venues, halls, layouts and events, for one keeper at a time."""
+"""Writes cities, venues, halls, layouts and events, one by one or in bulk."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Scope:
 
     @property
     def organiser_id(self) -> int | None:
-        """As the queries want it: None for an admin, and for what an admin makes for the house."""
+        """The query parameter: None for an admin, and for shared objects that an admin creates."""
         return None if self.is_admin else self.account_id
 
 
@@ -62,10 +62,10 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 
 class CatalogueEditor:
-    def __init__(self, postgres: Postgres, keeper: Scope) -> None:
+    def __init__(self, postgres: Postgres, scope: Scope) -> None:
         self._postgres = postgres
-        self._keeper = keeper
-        self._organiser_id = keeper.organiser_id
+        self._scope = scope
+        self._organiser_id = scope.organiser_id
 
     async def add_city(self, new: NewCity) -> City:
         await self._refuse_unknown_timezone(new.timezone)
@@ -89,8 +89,8 @@ class CatalogueEditor:
             raise NameTaken(field="slug") from None
         return city
 
-    async def cities(self, asked: Paging) -> tuple[int, list[City]]:
-        total, rows = await fetch_page(self._postgres, Q.list_cities, (), asked)
+    async def cities(self, paging: Paging) -> tuple[int, list[City]]:
+        total, rows = await fetch_page(self._postgres, Q.list_cities, (), paging)
         return total, [build_from_row(City, row) for row in rows]
 
     async def add_venue(self, new: NewVenue) -> ManagedVenue:
@@ -109,8 +109,8 @@ class CatalogueEditor:
                 raise NoSuchCity(city_id=venue.city_id)
             return await self._venue(tx, venue_id)
 
-    async def venues(self, asked: Paging) -> tuple[int, list[ManagedVenue]]:
-        total, rows = await fetch_page(self._postgres, Q.list_venues, (self._organiser_id,), asked)
+    async def venues(self, paging: Paging) -> tuple[int, list[ManagedVenue]]:
+        total, rows = await fetch_page(self._postgres, Q.list_venues, (self._organiser_id,), paging)
         return total, [build_from_row(ManagedVenue, row) for row in rows]
 
     async def add_hall(self, new: NewHall) -> Hall:
@@ -137,28 +137,28 @@ class CatalogueEditor:
             raise NameTaken(field="name") from None
         return msgspec.structs.replace(hall, seats=layout["seats"])
 
-    async def halls(self, asked: Paging, venue_id: int | None) -> tuple[int, list[Hall]]:
-        total, rows = await fetch_page(self._postgres, Q.list_halls, (self._organiser_id,), asked, venue_id)
+    async def halls(self, paging: Paging, venue_id: int | None) -> tuple[int, list[Hall]]:
+        total, rows = await fetch_page(self._postgres, Q.list_halls, (self._organiser_id,), paging, venue_id)
         return total, [build_from_row(Hall, row) for row in rows]
 
     async def add_layout(self, layout: Layout) -> StoredLayout:
-        """Its hash is its content, so bringing it in a second time changes nothing."""
+        """The hash is the content, so storing a layout again changes nothing."""
         async with self._postgres.transaction() as tx:
             await store_layout(tx, layout)
-            await tx.execute(Q.keep_layout, layout.hash, self._keeper.account_id)
+            await tx.execute(Q.add_layout_owner, layout.hash, self._scope.account_id)
         return StoredLayout(hash=layout.hash, name=layout.name, seats=layout.seat_count)
 
     async def layout_body(self, layout_hash: str) -> bytes:
         body: str = (await self._layout(self._postgres, layout_hash))["body"]
         return body.encode()
 
-    async def layouts(self, asked: Paging) -> tuple[int, list[StoredLayout]]:
-        total, rows = await fetch_page(self._postgres, Q.list_layouts, (self._organiser_id,), asked)
+    async def layouts(self, paging: Paging) -> tuple[int, list[StoredLayout]]:
+        total, rows = await fetch_page(self._postgres, Q.list_layouts, (self._organiser_id,), paging)
         return total, [build_from_row(StoredLayout, row) for row in rows]
 
     async def add_event(self, new: NewEvent) -> ManagedEvent:
         self._refuse_featuring(new.featured)
-        owner = self._keeper.account_id
+        owner = self._scope.account_id
         event_id = await self._postgres.fetchval(Q.add_event, owner, *_columns(new))
         return ManagedEvent(id=event_id, organiser_id=owner, **new.given())
 
@@ -174,8 +174,8 @@ class CatalogueEditor:
         async with self._postgres.transaction() as tx:
             return await self._event(tx, event_id)
 
-    async def events(self, asked: Paging) -> tuple[int, list[ManagedEvent]]:
-        total, rows = await fetch_page(self._postgres, Q.list_events, (self._organiser_id,), asked)
+    async def events(self, paging: Paging) -> tuple[int, list[ManagedEvent]]:
+        total, rows = await fetch_page(self._postgres, Q.list_events, (self._organiser_id,), paging)
         return total, [_event(row) for row in rows]
 
     async def _venue(self, tx: Transaction, venue_id: int) -> ManagedVenue:
@@ -199,12 +199,12 @@ class CatalogueEditor:
         raise NoSuchEvent(event_id=event_id)
 
     def _refuse_unless_own(self, organiser_id: int | None) -> None:
-        """Everybody uses the house's venues; only admins change them."""
-        if not self._keeper.is_admin and organiser_id is None:
+        """All organisers may use shared venues; only admins change them."""
+        if not self._scope.is_admin and organiser_id is None:
             raise NotForOrganisers
 
     def _refuse_featuring(self, wanted: bool) -> None:
-        if wanted and not self._keeper.is_admin:
+        if wanted and not self._scope.is_admin:
             raise NotForOrganisers(field="featured")
 
     async def _refuse_unknown_timezone(self, timezone: str) -> None:
@@ -213,16 +213,16 @@ class CatalogueEditor:
 
 
 async def fetch_page(
-    postgres: Postgres, sql: str, before: Sequence[object], asked: Paging, *after: object
+    postgres: Postgres, sql: str, before: Sequence[object], paging: Paging, *after: object
 ) -> tuple[int, list[Any]]:
-    """The rows of a page, and how many there are on all of them. A page behind the last one is empty."""
-    rows = await postgres.fetch(sql, *before, asked.size, (asked.page - 1) * asked.size, *after)
-    some = rows or (await postgres.fetch(sql, *before, 1, 0, *after) if asked.page > 1 else [])
+    """The total, and the rows of one page. A page after the last one is empty."""
+    rows = await postgres.fetch(sql, *before, paging.size, (paging.page - 1) * paging.size, *after)
+    some = rows or (await postgres.fetch(sql, *before, 1, 0, *after) if paging.page > 1 else [])
     return (some[0]["total"] if some else 0), rows
 
 
 def build_from_row(kind: type[Row], row: Any) -> Row:
-    """A row that has every field of `kind`, and perhaps more."""
+    """Build a struct from a row that has at least its fields."""
     return kind(**{name: row[name] for name in kind.__struct_fields__})
 
 
@@ -242,7 +242,7 @@ def _event(row: Any) -> ManagedEvent:
 
 
 def _columns(event: NewEvent | ManagedEvent) -> list[Any]:
-    """What an organiser may say of an event, in the order of the queries' parameters."""
+    """The fields of an event that an organiser sets, in the order of the query parameters."""
     *plain, policy = (getattr(event, name) for name in NewEvent.__struct_fields__)
     return [*plain, msgspec.json.encode(policy).decode()]
 

@@ -1,4 +1,4 @@
-"""Pricing."""
+"""Prices: their parts, rules that move them, and refund policies."""
 
 from holdfast.pricing.breakdown import PriceLines
 from holdfast.pricing.errors import (

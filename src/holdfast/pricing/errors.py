@@ -14,7 +14,7 @@ class FeeTooHigh(Refusal):
 
 
 class BadPriceRules(Refusal):
-    """These price rules cannot be meant. Nothing was changed.
+    """The price rules contradict themselves or the show. Nothing was changed.
 
     `field` is where and `reason` is what: `wrong_currency`, `category_twice`, `floor_above_ceiling`,
     `base_outside` (of floor and ceiling), `steps_overlap`, `step_before_the_sale`, `step_after_the_sale`,

@@ -1,4 +1,4 @@
-"""Rules before they go live: what they would make of the prices, now and later (R33). No I/O."""
+"""Previews price rules: the prices they would produce, now and later (R33). No I/O."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -18,34 +18,34 @@ from holdfast.pricing.rules import (
 )
 from holdfast.pricing.terms import Terms
 
-SHARES = range(0, 101, 10)  # percent sold of a preview, beside those of the steps
+SHARES = range(0, 101, 10)  # percent sold in a preview, in addition to those of the steps
 
 
 class PriceCurve(Struct, frozen=True, kw_only=True):
-    """From this instant on: the price at each of the preview's shares sold."""
+    """Prices from this instant on, one for each share sold in `at_percent`."""
 
     since: datetime
     prices_minor: list[int]
 
 
 class CategoryPreview(Struct, frozen=True, kw_only=True):
-    """One category under its rule. The seats of it that nobody has yet would cost the new price."""
+    """One category under its rule. Free seats would cost the new price."""
 
     category: str
     sections: list[str]  # where its seats are
     seats: int
     sold: int
-    kept_back: int
-    sold_percent: float  # of what is not kept back
-    was_minor: int  # the price people see now
-    lines: PriceLines  # the price they would see, and what it is made of
-    shown: str  # the same in words: 15.00 EUR
-    until: datetime | None  # how long that holds as far as time goes
+    blocked: int
+    sold_percent: float  # of the seats that are not blocked
+    was_minor: int  # the current price
+    lines: PriceLines  # the new price and its parts
+    shown: str  # the same as text: 15.00 EUR
+    until: datetime | None  # when time changes it next
     then_minor: int | None
     lowest_minor: int  # of the table
     highest_minor: int
-    at_percent: list[int]  # the shares sold that the table is for
-    curves: list[PriceCurve]  # from now on, a row for every instant at which a step begins or ends
+    at_percent: list[int]  # shares sold, the columns of `curves`
+    curves: list[PriceCurve]  # one row now and for every instant at which a step begins or ends
 
 
 class RulesPreview(Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class RulesPreview(Struct, frozen=True, kw_only=True):
 
 
 class PricingSnapshot(Struct, frozen=True, kw_only=True):
-    """A show at one instant: all that a preview is worked out from."""
+    """A show at one instant: everything that prices are computed from."""
 
     show_id: int
     revision: int
@@ -67,10 +67,10 @@ class PricingSnapshot(Struct, frozen=True, kw_only=True):
     terms: Terms
     prices: Mapping[str, int]
     booked: Mapping[str, int]  # seats by category
-    kept_back: Mapping[str, int]
+    blocked: Mapping[str, int]
 
     def sold(self, category: str) -> CategorySales:
-        return CategorySales(self.booked[category], self.seats(category) - self.kept_back[category])
+        return CategorySales(self.booked[category], self.seats(category) - self.blocked[category])
 
     def seats(self, category: str) -> int:
         names = [one.name for one in self.layout.categories]
@@ -116,7 +116,7 @@ def _category(rule: PriceRule, currency: str, show: PricingSnapshot) -> Category
         sections=show.sections(rule.category),
         seats=show.seats(rule.category),
         sold=sold.sold,
-        kept_back=show.kept_back[rule.category],
+        blocked=show.blocked[rule.category],
         sold_percent=round(100 * sold.sold / sold.seats, 1) if sold.seats > 0 else 0.0,
         was_minor=show.prices[rule.category],
         lines=show.terms.lines(price),
@@ -135,5 +135,5 @@ def _at_share(rule: PriceRule, at: datetime, show: PricingSnapshot, percent: int
 
 
 def list_floors(rules: PriceRules | None) -> Sequence[int]:
-    """The least that seats may come to cost: a fee must fit in there, too."""
+    """The lowest prices the rules allow: the fee must fit into them, too."""
     return [rule.floor_minor for rule in rules.rules] if rules else []

@@ -1,11 +1,11 @@
-"""What comes back to somebody who cancels, and until when. No I/O.
+"""How much of the price is refunded on cancellation, and until when. No I/O.
 
     now ──── 48 h before ───────── 2 h before ──── start
        100 %        │       50 %        │      0 %
 
-A step is a promise that ends: so much comes back until so many hours before the start. Whoever cancels gets
-the best of the promises that have not ended, so their order says nothing and what comes back never grows.
-A show that is cancelled gives everything back, fees too, whatever its policy says.
+A step promises a percentage until so many hours before the start. A buyer who cancels gets the best promise
+that has not ended, so the order of steps does not matter and the refund never grows over time. If the show is
+cancelled, everything is refunded, fees included, whatever the policy says.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,14 +21,14 @@ Percent = Annotated[int, Meta(ge=0, le=100)]
 
 
 class RefundStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Until `hours_before` the start, `percent` of what was paid comes back."""
+    """Until `hours_before` the start, `percent` of the amount paid is refunded."""
 
     hours_before: Hours
     percent: Percent
 
 
 class RefundPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """No steps: nothing comes back. `keep_fee`: the service fee never does, unless the show is cancelled."""
+    """Without steps nothing is refunded. `keep_fee`: fees are refunded only if the show is cancelled."""
 
     steps: Annotated[tuple[RefundStep, ...], Meta(max_length=10)] = ()
     keep_fee: bool = False
@@ -39,7 +39,7 @@ DEFAULT_REFUND_POLICY = RefundPolicy(steps=(RefundStep(hours_before=24, percent=
 
 
 class RefundPromise(Struct, frozen=True, kw_only=True):
-    """So much until then; at that very instant it is over."""
+    """A percentage that is refunded before `until`; at that instant it has ended."""
 
     percent: int
     hours_before: int
@@ -47,30 +47,30 @@ class RefundPromise(Struct, frozen=True, kw_only=True):
 
 
 class RefundTerms(Struct, frozen=True, kw_only=True):
-    """What comes back, as it is told: the promises in the order in which they end, then nothing."""
+    """A refund policy as published: the promises in the order in which they end."""
 
     promises: list[RefundPromise]
     keep_fee: bool
 
 
 class PolicyQuote(Struct, frozen=True, kw_only=True):
-    """What comes back now, how long that holds, and what after that."""
+    """The refund now, until when it is valid, and the refund after that."""
 
     amount_minor: int
     percent: int
-    until: datetime | None  # None: it stays so
+    until: datetime | None  # None: it does not change any more
     next_percent: int | None = None  # from `until` on
     next_amount_minor: int | None = None
 
 
 def promises(policy: RefundPolicy, starts_at: datetime) -> list[RefundPromise]:
-    """The steps that mean something, in the order in which they end: each gives less than the one before."""
-    kept: list[RefundPromise] = []
+    """The effective steps in the order in which they end: each refunds less than the one before."""
+    effective: list[RefundPromise] = []
     for step in sorted(policy.steps, key=lambda step: (step.hours_before, -step.percent)):
-        if step.percent > (kept[-1].percent if kept else 0):
+        if step.percent > (effective[-1].percent if effective else 0):
             until = starts_at - timedelta(hours=step.hours_before)
-            kept.append(RefundPromise(percent=step.percent, hours_before=step.hours_before, until=until))
-    return kept[::-1]
+            effective.append(RefundPromise(percent=step.percent, hours_before=step.hours_before, until=until))
+    return effective[::-1]
 
 
 def build_refund_terms(policy: RefundPolicy, starts_at: datetime) -> RefundTerms:
@@ -85,7 +85,7 @@ def quote_refund(
     now: datetime,
     cancelled: bool = False,
 ) -> PolicyQuote:
-    """What the owner of these seats gets back for them. `now` is the ledger's."""
+    """The refund for these seats. `now` is the database clock."""
     if cancelled:
         return PolicyQuote(amount_minor=sum(lines.price_minor for lines in seats), percent=100, until=None)
     ahead = _not_over(policy, starts_at, now)
@@ -108,9 +108,9 @@ def _not_over(policy: RefundPolicy, starts_at: datetime, now: datetime) -> Itera
 
 
 def _amount(policy: RefundPolicy, seats: Sequence[PriceLines], percent: int) -> int:
-    """Seat by seat, so that two seats given back one by one come to the same as both at once."""
-    kept_minor = [lines.fee_minor if policy.keep_fee else 0 for lines in seats]
+    """Rounded per seat, so that returning two seats one by one refunds the same as both at once."""
+    withheld_minor = [lines.fee_minor if policy.keep_fee else 0 for lines in seats]
     return sum(
-        ((lines.price_minor - kept) * percent + 50) // 100
-        for lines, kept in zip(seats, kept_minor, strict=True)
+        ((lines.price_minor - withheld) * percent + 50) // 100
+        for lines, withheld in zip(seats, withheld_minor, strict=True)
     )

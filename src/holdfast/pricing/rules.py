@@ -1,14 +1,14 @@
-"""Prices that move by rules: with time, and with how much is sold (R33). No I/O.
+"""Prices that follow rules: by time, and by the share of seats sold (R33). No I/O.
 
     price  =  base + early + late + demand,   at least the floor, at most the ceiling
 
-    early    until an instant                            of those that have not ended, the first to end
-    late     from so many hours before the start on      of those that have begun, the last to begin
-    demand   from so many percent of the seats sold on   of those that are reached, the highest
+    early    until an instant                            of the steps that have not ended, the first to end
+    late     from so many hours before the start on      of the steps that have begun, the last to begin
+    demand   from so many percent of the seats sold on   of the steps that are reached, the highest
 
-At most one step of each sort counts, so a price follows from the rule, the instant and the seats sold, and
-from nothing else: whoever works it out again finds the same. A step counts from its very instant on, an early
-one until its very instant.
+At most one step of each kind applies, so a price depends only on the rule, the instant and the seats sold,
+and every process computes the same price. A step applies from its exact instant on, an early one until its
+instant.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,17 +24,17 @@ from holdfast.pricing.errors import BadPriceRules, UnknownCategory
 CATEGORIES_MAX = 32  # as many as a layout has
 STEPS_MAX = 12  # of one sort, in one category
 PRICE_MAX = 1_000_000_000
-THOUSANDTHS = 3  # digits of a currency whose last one no card can pay
+THOUSANDTHS = 3  # decimal digits of currencies whose last digit cards cannot pay
 
 Change = Annotated[int, Meta(ge=-PRICE_MAX, le=PRICE_MAX)]
-# At least one: a rule never gives seats away.
+# At least 1: a rule must not make seats free.
 Bound = Annotated[int, Meta(ge=1, le=PRICE_MAX)]
 HoursBefore = Annotated[int, Meta(ge=1, le=24 * 366)]
 SoldPercent = Annotated[int, Meta(ge=1, le=100)]
 
 
 class SaleTimes(Protocol):
-    """The part of a show's times that rules are checked against: catalogue.Times has it."""
+    """The times that rules are checked against; catalogue.Times implements it."""
 
     @property
     def starts_at(self) -> datetime: ...
@@ -45,21 +45,21 @@ class SaleTimes(Protocol):
 
 
 class NextPrice(Struct, frozen=True, kw_only=True):
-    """How long a price holds as far as time goes, and what it is then if nothing more is sold."""
+    """When time changes a price next, and the price after that if nothing more is sold."""
 
     until: datetime
     then_minor: int
 
 
 class EarlyStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Until this instant the price is another one."""
+    """Changes the price until this instant."""
 
     until: AwareDatetime
     change_minor: Change
 
 
 class LateStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """From so many hours before the start on."""
+    """Changes the price from so many hours before the start on."""
 
     hours_before: HoursBefore
     change_minor: Change
@@ -69,7 +69,7 @@ class LateStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class DemandStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """From so many percent of the category's seats sold on; of seats that are kept back nobody speaks."""
+    """Changes the price from so many percent of the category's seats sold on; blocked seats do not count."""
 
     sold_percent: SoldPercent
     change_minor: Change
@@ -90,12 +90,12 @@ class PriceRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class PriceRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The rules of a show. A category without one keeps the price it has."""
 
-    currency: Currency  # the show's: whoever writes 1500 says whether that is 15.00 EUR or 1500 JPY
+    currency: Currency  # must be that of the show: 1500 is 15.00 EUR but 1500 JPY
     rules: Annotated[tuple[PriceRule, ...], Meta(min_length=1, max_length=CATEGORIES_MAX)]
 
 
 class CategorySales(Struct, frozen=True):
-    """Of one category: what is sold of what may be sold."""
+    """Seats of one category: sold, and for sale in total."""
 
     sold: int
     seats: int
@@ -117,15 +117,15 @@ def price_at(rule: PriceRule, at: datetime, starts_at: datetime, sold: CategoryS
 
 
 def list_step_instants(rule: PriceRule, starts_at: datetime, after: datetime) -> list[datetime]:
-    """When its steps by time begin or end, from then on."""
-    all_of_them = {step.until for step in rule.early} | {step.begins_at(starts_at) for step in rule.late}
-    return sorted(at for at in all_of_them if at > after)
+    """Instants after `after` at which its steps by time begin or end."""
+    all_instants = {step.until for step in rule.early} | {step.begins_at(starts_at) for step in rule.late}
+    return sorted(at for at in all_instants if at > after)
 
 
 def find_next_price(
     rule: PriceRule, at: datetime, starts_at: datetime, sold: CategorySales
 ) -> NextPrice | None:
-    """The next change that time makes; None: time changes nothing more."""
+    """The next price change by time; None if there is none."""
     now_minor = price_at(rule, at, starts_at, sold)
     for instant in list_step_instants(rule, starts_at, at):
         then_minor = price_at(rule, instant, starts_at, sold)
@@ -137,7 +137,7 @@ def find_next_price(
 def check_price_rules(
     rules: PriceRules, *, currency: str, categories: Sequence[str], times: SaleTimes
 ) -> None:
-    """Refuse rules that cannot be meant, with the field and the reason."""
+    """Refuse contradictory rules, with the field and the reason."""
     if rules.currency != currency:
         detail = f"The show is sold in {currency}: 1500 is {format_plain(1500, currency)} there."
         raise BadPriceRules(field="currency", reason="wrong_currency", detail=detail)
