@@ -1,4 +1,4 @@
-"""Composition root: engines, subjects, routes and jobs. The only file that knows everybody."""
+"""Composition root: engines, subjects, routes and jobs. The only file that knows every folder."""
 
 from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
@@ -125,7 +125,7 @@ ROUTES: tuple[Route, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """One process' box office: every subject, on its engines."""
+    """The application of one process: every subject, on its engines."""
 
     config: Config
     postgres: Postgres
@@ -267,7 +267,7 @@ def asgi_app(config: Config, more: tuple[Route, ...] = (), only: Container[str] 
 
 
 def web_jobs(app: App) -> list[tuple[float, Job]]:
-    """What every web process does for itself."""
+    """The jobs that every web process runs for itself."""
     return [
         (app.config.revocations_refresh_s, app.accounts.catch_up),
         (0.05, app.live.follow),
@@ -277,26 +277,26 @@ def web_jobs(app: App) -> list[tuple[float, Job]]:
 
 
 def consumers(app: App) -> tuple[Consumer, ...]:
-    """Who hears of facts: docs/consumers.md."""
-    told = (
+    """Every consumer of facts: docs/consumers.md."""
+    consumers = (
         search_consumer(app.search_index),
         notice_consumer(app.notifications),
         hook_consumer(app.webhooks_out),
     )
-    return (*told, figure_consumer(app.reports), invoice_consumer(app.invoices))
+    return (*consumers, figure_consumer(app.reports), invoice_consumer(app.invoices))
 
 
 def build_mail_sender(app: App) -> Post:
-    """Who sends people what there is to tell them."""
+    """The sender of notifications."""
     writer = Writer(app.postgres, app.catalogue, app.bookings, app.tickets, app.config)
     return Post(app.notifications, writer, senders_of(app.config), keeps=bool(app.config.mail_page))
 
 
 def worker_jobs(app: App, only: Container[str] | None = None) -> list[tuple[float, Job]]:
-    """What `holdfast work` does, in any number of processes; with `only`, what those subjects have to do."""
+    """The jobs of `holdfast work`, in any number of processes; with `only`, those of some subjects."""
     by_subject = jobs_by_subject(app).items()
-    asked = [job for name, some in by_subject if only is None or name in only for job in some]
-    return [*asked, (1.0, metrics.flush)]
+    selected = [job for name, some in by_subject if only is None or name in only for job in some]
+    return [*selected, (1.0, metrics.flush)]
 
 
 def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:

@@ -1,6 +1,6 @@
 """Every setting there is. docs/operating/settings.md is written from this file, by `make docs`. No I/O.
 
-A setting is read from the environment as HOLDFAST_<NAME>; a name nobody knows stops the program,
+A setting is read from the environment as HOLDFAST_<NAME>; an unknown name stops the program,
 because a misspelt limit that is silently ignored is found on the day of the sale.
 """
 
@@ -60,8 +60,8 @@ class Config:
     refunds_at_once_max: int = setting(16, "refunds a worker asks the gateway for at the same time")
     webhook_bytes_max: int = setting(65_536, "a longer webhook is refused")
     reconcile_pause_s: int = setting(60, "pause between two comparisons with the gateway's books")
-    public_url: str = setting("", "where people reach us, for return addresses; empty: as they asked")
-    stripe_secret_key: str = secret("sk_… or rk_…; live or test is told by it")
+    public_url: str = setting("", "base URL of this site, for return addresses; empty: from the request")
+    stripe_secret_key: str = secret("sk_… or rk_…; decides between live and test mode")
     stripe_publishable_key: str = setting("", "pk_…, for the page where people pay")
     stripe_webhook_secrets: str = secret("whsec_…, comma-separated; two while one follows the other")
     stripe_api_url: str = setting("", "where Stripe is; empty: api.stripe.com")
@@ -72,23 +72,23 @@ class Config:
     razorpay_api_url: str = setting("", "where Razorpay is; empty: api.razorpay.com")
 
     # facts
-    bus_url: str = setting("", "where facts are told: nats://… or kafka://…; empty: the Redis of the holds")
+    bus_url: str = setting("", "bus for facts: nats://… or kafka://…; empty: the Redis of the holds")
     bus_messages_max: int = setting(20_000, "facts the bus keeps; older ones are read in the outbox")
     relay_pause_ms: int = setting(100, "pause between two looks for facts to tell")
-    relay_max: int = setting(500, "facts told in one go")
-    facts_keep_h: int = setting(24, "a fact that everybody has heard can be told again for this long")
+    relay_max: int = setting(500, "facts relayed per batch")
+    facts_keep_h: int = setting(24, "hours that a fact stays replayable after every group has processed it")
 
     # notices
     mail_url: str = secret("smtp://name:password@host:587?starttls=1, or smtps://…; empty: no mail is sent")
     mail_from: str = setting("", "Box office <tickets@your.domain>: whom mails come from")
     mail_ca_file: str = setting("", "certificates (PEM) trusted beside the machine's own; empty: those alone")
     mail_timeout_s: int = setting(20, "a mail server without an answer for this long is tried later")
-    mail_page: int = setting(0, "1, without mail_url: mails are kept and shown to anybody at /demo/mail")
-    mail_keep_h: int = setting(24, "hours that such mails are kept; they have codes of tickets in them")
+    mail_page: int = setting(0, "1, without mail_url: mails are stored and shown publicly at /demo/mail")
+    mail_keep_h: int = setting(24, "hours that such mails are stored; they contain ticket codes")
     sms_url: str = secret("where urgent notices are posted as JSON, for who has a phone; empty: nowhere")
     push_url: str = secret("the same, for who has an app")
     notice_lapsing_s: int = setting(180, "people are warned this long before a hold lapses; 0: they are not")
-    notices_keep_d: int = setting(90, "days that it is known who was told what")
+    notices_keep_d: int = setting(90, "days that sent notifications are stored")
 
     # organisers' webhooks
     hook_lenient: int = setting(0, "1: http and private addresses too, for a demo; strangers name them")
@@ -96,7 +96,7 @@ class Config:
     hook_links_max: int = setting(64, "deliveries a worker has under way at once")
     hook_overlap_h: int = setting(24, "hours that the old secret signs too, after a new one was made")
     hook_off_after_h: int = setting(36, "an endpoint that has failed for so many hours is switched off")
-    hook_keep_d: int = setting(30, "days that deliveries are kept, for a look and a replay")
+    hook_keep_d: int = setting(30, "days that deliveries are stored for inspection and replay")
 
     # search
     search_pool_max: int = setting(2, "connections a process keeps for searches, so that none is a hold's")
@@ -145,7 +145,7 @@ class Config:
     def __post_init__(self) -> None:
         assert 1 <= self.hold_ttl_s <= self.hold_life_max_s <= 86_400
         assert 1 <= self.batch_max <= self.waiting_max
-        assert self.postgres_pool_max >= 2  # writing a map anew may want a second connection
+        assert self.postgres_pool_max >= 2  # rebuilding a map may need a second connection
         assert 1 <= self.order_seats_max <= 10
         assert 1 <= self.access_ttl_s <= 3600
         assert 1 <= self.revocations_refresh_s <= 60

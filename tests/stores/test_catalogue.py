@@ -55,7 +55,7 @@ async def test_no_more_layouts_are_kept_than_allowed(app: App) -> None:
         show_id = await cast.a_show(app, layout=cast.a_layout(seats, name="Kept"))
         hashes.append((await catalogue.show_on_sale(show_id)).layout.hash)
 
-    assert list(catalogue._layouts._kept) == hashes[1:]
+    assert list(catalogue._layouts._values) == hashes[1:]
 
 
 async def test_a_show_that_is_not_there_is_refused(app: App) -> None:

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.tidy.tree import ROOT, SRC, files, nobody_complains, short, written
+from tests.tidy.tree import ROOT, SRC, assert_no_violations, files, short, written
 
 REQUIREMENT = re.compile(r"\bR(\d+)\b")
 RANGE = re.compile(r"\bR(\d+)[–-]R?(\d+)\b")
@@ -77,7 +77,7 @@ def test_what_is_claimed_is_named_by_a_test_or_a_module() -> None:
     named = named_in([*files(".py", root=SRC), *files(".py", root=ROOT / "tests")])
 
     assert claimed, "the changelog claims nothing"
-    nobody_complains(f"R{n} is claimed in CHANGELOG.md and named nowhere" for n in claimed - named)
+    assert_no_violations(f"R{n} is claimed in CHANGELOG.md and named nowhere" for n in claimed - named)
 
 
 def test_the_newest_version_is_the_one_we_are() -> None:
@@ -89,4 +89,4 @@ def test_the_newest_version_is_the_one_we_are() -> None:
 def test_no_file_tells_of_one_machine() -> None:
     pictures = {".png", ".ico", ".woff2", ".pyc"}
 
-    nobody_complains(of_one_machine(path for path in files() if path.suffix not in pictures))
+    assert_no_violations(of_one_machine(path for path in files() if path.suffix not in pictures))

@@ -11,7 +11,7 @@ from holdfast.app import ROUTES
 from holdfast.config import Config
 from holdfast.layouts import Layout
 from holdfast.layouts.import_file import parse_layout_file
-from tests.tidy.tree import ROOT, SRC, files, nobody_complains, short, written
+from tests.tidy.tree import ROOT, SRC, assert_no_violations, files, short, written
 from tools.write_docs import every_command, pages
 
 GENERATED = pages()
@@ -169,21 +169,21 @@ class TestTheRulesCanFail:
 
 
 def test_links_lead_somewhere() -> None:
-    nobody_complains(broken_links([*PROSE, *(path for path in GENERATED if path.suffix == ".md")]))
+    assert_no_violations(broken_links([*PROSE, *(path for path in GENERATED if path.suffix == ".md")]))
 
 
 def test_files_named_in_the_prose_exist() -> None:
-    nobody_complains(missing_files(PROSE, SRC))
+    assert_no_violations(missing_files(PROSE, SRC))
 
 
 def test_pages_named_in_the_code_exist() -> None:
-    nobody_complains(missing_pages(files(".py", ".sql", ".lua", root=SRC)))
+    assert_no_violations(missing_pages(files(".py", ".sql", ".lua", root=SRC)))
 
 
 def test_recipes_commands_and_settings_in_the_prose_exist() -> None:
     known = {name.removeprefix("holdfast ") for name, _ in every_command()}
 
-    nobody_complains(
+    assert_no_violations(
         [
             *unknown_recipes(PROSE, (ROOT / "Makefile").read_text()),
             *unknown_commands(PROSE, known),
@@ -195,17 +195,17 @@ def test_recipes_commands_and_settings_in_the_prose_exist() -> None:
 def test_addresses_in_the_prose_are_served() -> None:
     served = [route.full_path.removeprefix("/api/v1") for route in ROUTES]
 
-    nobody_complains(unknown_paths(PROSE, [*served, "/openapi.json"]))
+    assert_no_violations(unknown_paths(PROSE, [*served, "/openapi.json"]))
 
 
 def test_every_dependency_has_a_reason() -> None:
     record = "".join(path.read_text() for path in DECISIONS)
 
-    nobody_complains(dependencies_without_a_line((ROOT / "pyproject.toml").read_text(), record))
+    assert_no_violations(dependencies_without_a_line((ROOT / "pyproject.toml").read_text(), record))
 
 
 def test_decisions_are_numbered_and_whole() -> None:
-    nobody_complains(odd_decisions(DECISIONS))
+    assert_no_violations(odd_decisions(DECISIONS))
 
 
 @pytest.mark.parametrize("kind", ["json", "csv"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.tree import Module, files, nobody_complains, package, scripts, short, written
+from tests.tidy.tree import Module, assert_no_violations, files, package, scripts, short, written
 
 MOCKS = {"unittest.mock", "mock", "pytest_mock"}
 SKIPS = {"skip", "skipif", "xfail", "importorskip"}
@@ -114,20 +114,20 @@ class TestTheRulesCanFail:
 
 
 def test_tests_do_not_pretend() -> None:
-    nobody_complains(pretence(scripts()))
+    assert_no_violations(pretence(scripts()))
 
 
 def test_no_error_is_swallowed() -> None:
-    nobody_complains(swallowed_errors([*package().values(), *scripts()]))
+    assert_no_violations(swallowed_errors([*package().values(), *scripts()]))
 
 
 def test_sql_and_lua_have_files_of_their_own() -> None:
-    nobody_complains(sql_and_lua_in_strings(package().values()))
+    assert_no_violations(sql_and_lua_in_strings(package().values()))
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    nobody_complains(silent_files([*package().values(), *scripts()]))
+    assert_no_violations(silent_files([*package().values(), *scripts()]))
 
 
 def test_nothing_is_left_for_later() -> None:
-    nobody_complains(unfinished(files(".py", ".sql", ".lua", ".sh")))
+    assert_no_violations(unfinished(files(".py", ".sql", ".lua", ".sh")))

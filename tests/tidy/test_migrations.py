@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.tidy.tree import SRC, nobody_complains, short, written
+from tests.tidy.tree import SRC, assert_no_violations, short, written
 
 STEP = re.compile(r"^(\d{4})_([a-z_]+)\.sql$")
 
@@ -87,20 +87,20 @@ class TestTheRulesCanFail:
 
 
 def test_steps_are_numbered_without_gaps() -> None:
-    nobody_complains(misnumbered(SRC / "migrations"))
+    assert_no_violations(misnumbered(SRC / "migrations"))
 
 
 def test_every_step_says_what_it_brings() -> None:
-    nobody_complains(nameless(SRC / "migrations"))
+    assert_no_violations(nameless(SRC / "migrations"))
 
 
 def test_steps_have_tables_and_no_functions() -> None:
-    nobody_complains(with_functions(SRC / "migrations"))
+    assert_no_violations(with_functions(SRC / "migrations"))
 
 
 def test_functions_can_be_applied_again() -> None:
-    nobody_complains(not_repeatable(SRC.glob("*/functions*.sql")))
+    assert_no_violations(not_repeatable(SRC.glob("*/functions*.sql")))
 
 
 def test_nothing_is_dropped_in_passing() -> None:
-    nobody_complains(destructive(SRC / "migrations"))
+    assert_no_violations(destructive(SRC / "migrations"))

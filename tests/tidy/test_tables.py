@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.tidy.tree import SRC, nobody_complains, package, written
+from tests.tidy.tree import SRC, assert_no_violations, package, written
 
 TABLE = re.compile(r"^(?:-- owner: (\w+)\n)?CREATE TABLE (\w+)", re.MULTILINE)
 NOISE = re.compile(r"'(?:[^']|'')*'|--[^\n]*")  # literals and comments
@@ -155,16 +155,16 @@ class TestTheRulesCanFail:
 def test_every_table_has_an_owner() -> None:
     folders = [path.name for path in SRC.iterdir() if path.is_dir()]
 
-    nobody_complains(without_owner(owners(SRC / "migrations"), folders))
+    assert_no_violations(without_owner(owners(SRC / "migrations"), folders))
 
 
 def test_a_folder_writes_its_own_tables_and_reads_listed_ones() -> None:
-    nobody_complains(across(uses(SRC), owners(SRC / "migrations"), READS))
+    assert_no_violations(across(uses(SRC), owners(SRC / "migrations"), READS))
 
 
 def test_the_list_of_reads_has_nothing_to_spare() -> None:
-    nobody_complains(unused(uses(SRC), READS))
+    assert_no_violations(unused(uses(SRC), READS))
 
 
 def test_queries_are_used_in_their_own_folder() -> None:
-    nobody_complains(borrowed_queries(SRC))
+    assert_no_violations(borrowed_queries(SRC))

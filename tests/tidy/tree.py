@@ -139,7 +139,7 @@ def short(path: Path, root: Path = ROOT) -> str:
     return str(path.relative_to(root)) if path.is_relative_to(root) else path.name
 
 
-def nobody_complains(complaints: Iterable[str]) -> None:
+def assert_no_violations(complaints: Iterable[str]) -> None:
     """All complaints at once: who broke five rules wants to fix five."""
     if found := sorted(set(complaints)):
         raise AssertionError("\n" + "\n".join(found))

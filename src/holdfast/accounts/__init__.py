@@ -1,8 +1,8 @@
-"""Who is asking, and how often they may (R31, R32).
+"""Accounts, roles, tokens, sessions and rate limits (R31, R32).
 
-account.py   roles, accounts, callers        password.py  how passwords are kept
-token.py     signed access tokens            limits.py    how often somebody may ask
-field.py     what people type                store.py     accounts, sessions, keys
+account.py   roles, accounts, callers        password.py  password hashing
+token.py     signed access tokens            limits.py    rate limits
+field.py     request fields                store.py     accounts, sessions, keys
 visits       people with a browser; guests   routes.py    /accounts, /auth/…, /me
 """
 

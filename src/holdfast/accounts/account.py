@@ -1,4 +1,4 @@
-"""Who somebody is to us: an account, its role, and the caller a token speaks for. No I/O."""
+"""Accounts, their roles and languages. No I/O."""
 
 import hashlib
 import re
@@ -11,7 +11,7 @@ from holdfast.web.caller import Role
 if TYPE_CHECKING:
     from holdfast.engines.postgres import Row
 
-LANGUAGES = ("en", "de", "hi")  # that we can write to people in; the first is for everybody else
+LANGUAGES = ("en", "de", "hi")  # of messages and pages; the first is the default
 WISHES_MAX = 20
 WEIGHT = re.compile(r"[01](\.\d{1,3})?")
 
@@ -29,7 +29,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class NewAccount:
-    """An account to be added by the program itself. Without a password hash nobody can log in to it."""
+    """An account that the program itself adds. Without a password hash, logging in is impossible."""
 
     email: str
     name: str
@@ -62,7 +62,7 @@ def normal_email(email: str) -> str:
     """One spelling an address: Ann@Example.org and ann@example.org are one person to us.
 
     Addresses are ASCII (the form refuses the rest), so lower() is all there is, and no look-alike letter
-    can make a twin of somebody's account.
+    can create a look-alike of another person's account.
     """
     return email.strip().lower()
 
@@ -81,5 +81,5 @@ def choose_language(accept_language: str | None) -> str:
 
 
 def digest(secret: str) -> bytes:
-    """What is kept of a secret that somebody else has: enough to know it again."""
+    """The stored form of a secret that the client holds: enough to recognise it."""
     return hashlib.sha256(secret.encode()).digest()

@@ -70,7 +70,7 @@ async def create_account(request: Request) -> Response:
 
     Makes an account and signs it in. Send `access_token` as `Authorization: Bearer …`; before `expires_in`
     seconds are over, trade `refresh_token` for a new pair. We write to you in the language that your browser
-    asks for (Accept-Language), if it is one of ours; `PUT /me/locale` chooses another.
+    asks for (Accept-Language), if it is supported; `PUT /me/locale` chooses another.
     """
     body = read(SignUpBody, await request.body())
     signed_in = await people(request).sign_up(
@@ -112,7 +112,7 @@ async def log_in(request: Request) -> Response:
 async def refresh_tokens(request: Request) -> Response:
     """Trade a refresh token for a new pair of tokens.
 
-    A refresh token can be used once. One that comes back was copied by somebody, so the session it belongs to
+    A refresh token can be used once. One that comes back was copied, so the session it belongs to
     ends, and with it every token that came of it. To repeat a request whose answer was lost, send it with the
     same Idempotency-Key.
     """

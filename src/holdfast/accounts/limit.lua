@@ -1,6 +1,6 @@
 -- Take one from a bucket that refills steadily.
 --
--- KEYS[1] limit:{…}   string  when the bucket would be full again if nobody took from it, epoch ms
+-- KEYS[1] limit:{…}   string  when the bucket would be full again without further requests, epoch ms
 -- ARGV    quota, window_ms
 --
 -- Returns {"taken"} or {"wait", ms}. The same arithmetic as Buckets.take in limits.py, which stands in

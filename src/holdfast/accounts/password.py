@@ -1,4 +1,4 @@
-"""How passwords are kept: argon2id, salted, slow on purpose. No I/O.
+"""Password hashing: argon2id, salted, slow on purpose. No I/O.
 
 A hash takes about 30 ms of a core and 19 MB (OWASP's first choice of parameters, July 2025). The 64 MB of
 RFC 9106 would take a sixth of the memory of the whole demo for each login at the same time.
@@ -32,7 +32,7 @@ def matches(password_hash: str, password: str) -> bool:
 
 
 def is_dated(password_hash: str) -> bool:
-    """Made with other parameters than today's: hash anew at the next login, while the password is at hand."""
+    """Made with other parameters than today's: rehash at the next login, while the password is at hand."""
     return HASHER.check_needs_rehash(password_hash)
 
 

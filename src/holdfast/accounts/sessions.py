@@ -1,7 +1,7 @@
 """Visits: a cookie is a random text, its hash is a row, and it ends with its session.
 
-A cookie is new whenever somebody becomes somebody else (a guest, an account): one that was planted before is
-worth nothing after. A guest is an account without a password; signing up gives it one, logging in to another
+The cookie is replaced whenever the identity behind it changes (a guest, an account): a planted one is
+worthless after that. A guest is an account without a password; signing up gives it one, logging in to another
 account gives that account what the guest has.
 """
 
@@ -38,7 +38,7 @@ def guest_email(name: str) -> str:
 class Session:
     account: Account
     session_id: int
-    contact_email: str | None  # where a guest wants letters; None: not said yet, or no guest
+    contact_email: str | None  # where a guest receives mail; None: not given yet, or not a guest
     is_guest: bool
     owner_ids: tuple[int, ...]  # whose bookings are theirs: the account first, then guests it once was
     seen_at: datetime = field(compare=False)  # when that was looked up, by the ledger's clock
@@ -53,7 +53,7 @@ class Session:
 
     @property
     def email(self) -> str | None:
-        """Where letters go; None while a guest has not said."""
+        """The address for mail; None while a guest has not given one."""
         return self.contact_email if self.is_guest else self.account.email
 
 
@@ -67,7 +67,7 @@ class Sessions:
         )
 
     async def visit(self, cookie: str) -> Session | None:
-        """Who this cookie speaks for; None: nobody, or not any more."""
+        """The session of this cookie; None: unknown or expired."""
         return await self._look(digest(cookie))
 
     async def _visits(self, hashes: Sequence[bytes]) -> list[Session | None]:
@@ -84,7 +84,7 @@ class Sessions:
             return await self._cookie(tx, row["id"])
 
     async def name_guest(self, visit: Session, *, email: str, name: str) -> None:
-        """Where a guest's letters go. An account of that address is not asked and gains nothing."""
+        """Set the address for a guest's mail. An account with that address is not involved."""
         await self._postgres.execute(Q.name_guest, visit.account_id, normal_email(email), name)
 
     async def log_in(self, *, email: str, password: str, address: str, guest: Session | None) -> str:
@@ -121,7 +121,7 @@ class Sessions:
     async def _become(self, tx: Transaction, guest: Session, email: str, name: str, hashed: str) -> Any:
         try:
             return await tx.fetchrow(Q.become_account, guest.account_id, email, name, hashed)
-        except asyncpg.UniqueViolationError:  # somebody else signed up with it in this instant
+        except asyncpg.UniqueViolationError:  # a concurrent sign-up used the same address
             raise EmailTaken from None
 
     async def _cookie(self, tx: Transaction, account_id: int) -> str:

@@ -1,7 +1,7 @@
 """The only file in people/ that talks to engines: accounts, sessions and keys in the ledger, tries in Redis.
 
 Who may ask is decided from memory: `verify` reads nothing. `catch_up` reads who logged out elsewhere every
-few seconds; when it could not for REVOCATIONS_STALE_MAX_S, nobody is let in on an old list (EngineDown).
+few seconds; when it could not for REVOCATIONS_STALE_MAX_S, every token is refused (EngineDown).
 """
 
 import asyncio
@@ -188,7 +188,7 @@ class Accounts:
             return await self._open_session(tx, build_account(row))
 
     async def known(self, *, email: str, password: str, address: str) -> int:
-        """Whose address and password these are; BadCredentials if nobody's."""
+        """The account with this address and password, or BadCredentials."""
         account_id: int = (await self._known(email, password, address))["id"]
         return account_id
 
@@ -197,7 +197,7 @@ class Accounts:
         tries = await self._take_try(email, address)
         row = await self._postgres.fetchrow(Q.account_by_email, email)
         known = row["password_hash"] if row is not None else None
-        # Somebody we do not know, or a guest, costs a hash like everybody: the time tells nothing either.
+        # Unknown addresses and guests cost a hash too, so that the response time reveals nothing.
         fits = await self._threads.run(passwords.matches, known or passwords.DUMMY_HASH, password)
         if row is None or known is None or not fits:
             raise BadCredentials
@@ -234,7 +234,7 @@ class Accounts:
         return TokenExpired() if row["is_expired"] else TokenInvalid()
 
     async def log_out(self, authorization: str | None) -> None:
-        """End the session of this token. Doing so again is no mistake, and gives the same answer."""
+        """End the session of this token. Doing so again is allowed, and gives the same response."""
         session_id = self._tokens.read(authorization, self._wall()).sid
         await self._end_session(session_id, "logout")
 
@@ -289,7 +289,7 @@ class Accounts:
         return account
 
     async def add_many(self, accounts: Sequence[NewAccount]) -> list[int]:
-        """Their ids, in order. Made for demo data and load tests: nobody's password is hashed here."""
+        """Their ids, in order. Made for demo data and load tests: no password is hashed here."""
         ids: dict[str, int] = {}
         for start in range(0, len(accounts), ADD_MAX):
             some = accounts[start : start + ADD_MAX]
@@ -339,7 +339,7 @@ class Accounts:
         return key
 
     async def count_guest(self, address: str) -> None:
-        """One more guest from this address, or TooManyRequests: who drops a cookie is somebody new each time.
+        """One more guest from this address, or TooManyRequests: a client can drop its cookie each time.
 
         Who comes by a socket without an address is not counted.
         """

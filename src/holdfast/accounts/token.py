@@ -6,7 +6,7 @@
 A token is a JWT of type `at+jwt` (RFC 9068), signed with Ed25519. It is read by RFC 8725:
 - exactly one algorithm, by the name RFC 9864 gives it; `EdDSA`, `none`, `HS256` are all strangers;
 - the header has three fields, alg, typ and kid, and nothing else: no jwk, jku, x5u, crit or b64, so no
-  key, address or rule of reading ever comes from the token itself; kid is looked up in a dict of ours;
+  key, address or rule of reading ever comes from the token itself; kid is looked up in our own dict;
 - a type of its own keeps tokens for other purposes out; a refresh token is random text and no JWT at all.
 
 A signature check costs more than a hold, so a verified token is remembered for REMEMBERED_S. A revocation
@@ -133,12 +133,12 @@ class Tokens:
         return caller
 
     def read(self, authorization: str | None, wall: float) -> Claims:
-        """The claims of a token that we signed and whose time is now; whether it is revoked is not asked."""
+        """The claims of a token that we signed and whose time is now; revocation is checked elsewhere."""
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer":
             raise NotSignedIn
         claims = self._signed_claims(token.strip())
-        # Who could live longer than the list of revocations goes back is none of ours.
+        # A token that outlives the list of revocations cannot be one that we signed.
         if claims.exp - claims.iat > self._life_max_s or max(claims.iat, claims.nbf) > wall + LEEWAY_S:
             raise TokenInvalid
         if claims.exp + LEEWAY_S <= wall:

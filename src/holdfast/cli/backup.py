@@ -105,7 +105,7 @@ async def _restore(config: Config, file: Path) -> "Contents":
 
 
 def _extras(folder: Path, instant: datetime) -> Iterator["Extra"]:
-    """The sandbox's books as of this instant, its secret, and the settings of whoever asks."""
+    """The sandbox's database as of this instant, its secret, and the current settings."""
     from holdfast.backup import Extra
     from holdfast.backup.contents import FOLDER, SETTINGS
     from holdfast.sandbox import copy_as_of

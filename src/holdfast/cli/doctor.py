@@ -22,7 +22,7 @@ CLOCK_OFF_MAX_S = 0.5
 
 class Health(StrEnum):
     OK = "ok"
-    WARN = "warn"  # it will run; somebody should look
+    WARN = "warn"  # it runs, but needs attention
     FAIL = "fail"  # it will not
 
 

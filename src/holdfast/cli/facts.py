@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PAGE = 500
 TAIL_PAUSE_S = 0.2
 
-facts = typer.Typer(help="What happened, and who has heard of it.", no_args_is_help=True)
+facts = typer.Typer(help="Facts in the outbox, and how far each consumer has read.", no_args_is_help=True)
 
 Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
@@ -53,7 +53,7 @@ def list_facts(
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many.")] = 100,
     data: Data = None,
 ) -> None:
-    """Print facts that are kept, oldest first, one JSON document a line."""
+    """Print the stored facts, oldest first, one JSON document per line."""
 
     async def read(app: "App") -> None:
         position, left = await _first(app, since) - 1, limit
@@ -108,7 +108,7 @@ def retry(
 
 @facts.command()
 def replay(context: typer.Context, group: Group, since: Since, data: Data = None) -> None:
-    """Tell a group everything again, from a fact or a time on, as far back as facts are kept.
+    """Deliver facts to a group again, from a fact or a time on, as far back as they are stored.
 
     What it has done is forgotten too. A notice is written once a fact all the same; `holdfast notices replay`
     sends it again.
@@ -117,19 +117,19 @@ def replay(context: typer.Context, group: Group, since: Since, data: Data = None
     async def rewind(app: "App") -> int:
         return await app.outbox.replay(group, await _first(app, since))
 
-    print(f"{context.obj(data, rewind)} facts will be told again")
+    print(f"{context.obj(data, rewind)} facts will be delivered again")
 
 
 @facts.command()
 def forget(context: typer.Context, group: Group, data: Data = None) -> None:
-    """Forget a group that nobody reads for any more: it keeps facts from being purged."""
+    """Remove a group without readers: it prevents facts from being purged."""
     if not context.obj(data, lambda app: app.outbox.forget_group(group)):
         raise OperatorError(f"no such group: {group}")
     print(f"forgot {group}")
 
 
 async def _first(app: "App", since: str) -> int:
-    """The fact that is meant."""
+    """Find the fact."""
     if since.isdigit():
         return int(since)
     try:

@@ -1,6 +1,6 @@
 """holdfast demo, serve, work, sandbox, migrate, rebuild, audit, doctor, reconcile; venue, facts, webhooks …
 
-A command is a function; its docstring is its help. It calls a subject and prints; there is no logic here.
+A command is a function; its docstring is its help. It calls a subject and prints; it has no logic.
 What a command needs it imports itself, so that `--help` is quick and a supervising process stays small.
 """
 
@@ -159,7 +159,7 @@ def rebuild(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the maps in Redis anew from the ledger. A show sells again as soon as its map is back."""
+    """Rebuild the seat maps in Redis from the ledger. A show sells again as soon as its map is back."""
     count = asyncio.run(_with_app(_config(data), lambda app: _rebuild(app, shows or [])))
     if as_json:
         print_json({"rebuilt": count})
@@ -238,7 +238,7 @@ def jobs(after: After = None, ready: Ready = None, only: Only = "") -> None:
 
 
 def main() -> NoReturn:
-    """Expected trouble is one line on stderr and exit code 2; a traceback is always a bug of ours."""
+    """Expected trouble is one line on stderr and exit code 2; a traceback is always a bug."""
     # msgspec 0.22 may crash while the interpreter takes its objects apart; it needs none of that to end.
     atexit.register(gc.freeze)
     try:
@@ -251,7 +251,7 @@ def main() -> NoReturn:
         details = ", ".join(f"{name} {value}" for name, value in refusal.details.items())
         _refuse(f"{refusal.title}: {details}")
     except SystemExit as leaving:
-        if isinstance(leaving.code, str):  # a setting that is not understood
+        if isinstance(leaving.code, str):  # a setting that cannot be parsed
             _refuse(leaving.code)
         raise
     sys.exit(0)
@@ -328,11 +328,11 @@ def _act(data: Path | None, act: Callable[["App"], Awaitable[Result]]) -> Result
     return asyncio.run(_with_app(_config(data), act))
 
 
-async def _rebuild(app: "App", asked: list[int]) -> int:
+async def _rebuild(app: "App", show_ids: list[int]) -> int:
     from holdfast.audit import shows_on_the_map
     from holdfast.cli import output as terminal
 
-    shows = asked or await shows_on_the_map(app.postgres)
+    shows = show_ids or await shows_on_the_map(app.postgres)
     with terminal.progress() as progress:
         for done, show_id in enumerate(shows):
             progress("maps", done, len(shows))

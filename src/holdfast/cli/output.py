@@ -32,7 +32,7 @@ def welcome(opened: "Launched") -> None:
     if "sandbox" in opened.facts:
         grid.add_row("[bold]payments[/]", f"{opened.facts['sandbox']} (test gateway; no money moves)")
     if "mail" in opened.facts:
-        grid.add_row("[bold]mail[/]", f"{opened.facts['mail']} (kept here; none is sent)")
+        grid.add_row("[bold]mail[/]", f"{opened.facts['mail']} (stored here; none is sent)")
     grid.add_row("[bold]data[/]", escape(opened.data))
     grid.add_row("[bold]stop[/]", "Ctrl-C")
     Console().print(Panel(grid, title="Holdfast", expand=False))
@@ -40,7 +40,7 @@ def welcome(opened: "Launched") -> None:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str, int, int], None]]:
-    """On stderr, and only when somebody looks: (what, done, of how many)."""
+    """On stderr, and only on a terminal: (what, done, of how many)."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _what, _done, _total: None

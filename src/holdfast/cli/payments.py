@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.payments.reconciliation import Outcome
     from holdfast.payments.webhook import WebhookPage
 
-webhooks = typer.Typer(help="What payment gateways told us.", no_args_is_help=True)
+webhooks = typer.Typer(help="Webhooks received from payment gateways.", no_args_is_help=True)
 
 Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
@@ -77,7 +77,7 @@ def reconcile(
 
     length = length_of(since)
     if length is None:
-        raise OperatorError(f"{since!r} is no length of time: 90m, 24h and 7d are")
+        raise OperatorError(f"invalid duration {since!r}: use for example 90m, 24h or 7d")
     outcome = context.obj(data, lambda app: _compare(app, length))
     left = [asdict(one) for one in outcome.differences]
     if as_json:
@@ -95,7 +95,7 @@ async def _compare(app: "App", length: "timedelta") -> "Outcome":
 
     async with app.reconciliation.alone() as is_ours:
         if not is_ours:
-            raise OperatorError("somebody else is comparing at this moment: try again in a minute")
+            raise OperatorError("another process is comparing at the moment: try again in a minute")
         try:
             return await app.reconciliation.compare(await app.reconciliation.ago(length))
         except GatewayDown:

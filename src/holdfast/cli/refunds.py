@@ -61,7 +61,7 @@ def cancel_show(
     """Cancel a show and give everybody all their money back. Killed and run again, it goes on."""
     if not is_sure:
         typer.confirm(
-            f"Cancel show {number} and refund everybody? There is no way back.", abort=True, err=True
+            f"Cancel show {number} and refund everybody? This cannot be undone.", abort=True, err=True
         )
     done: Cancellation = context.obj(data, lambda app: _cancel_show(app, number))
     if as_json:
@@ -125,7 +125,7 @@ def _refund_page(refund: "Refund") -> dict[str, Any]:
 
 
 async def _cancel_show(app: "App", show_id: int) -> "Cancellation":
-    """Cancelled in the catalogue, then the jobs are done here, beside whoever else does them."""
+    """Cancel it in the catalogue, then run the jobs here, beside other workers."""
     from holdfast.cli import output as terminal
     from holdfast.organisers.show_forms import ShowChange
     from holdfast.organisers.store import Scope

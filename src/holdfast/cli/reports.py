@@ -25,7 +25,7 @@ def group() -> None:
 
 @figures.command()
 def rebuild(context: typer.Context, data: Data = None, as_json: AsJson = False) -> None:
-    """Write the organisers' figures anew from the ledger, show by show. The sale goes on meanwhile."""
+    """Rebuild the organisers' figures from the ledger, show by show. The sale continues meanwhile."""
     count = context.obj(data, _rebuild)
     print(json.dumps({"shows": count}) if as_json else f"wrote the figures of {count} shows")
 

@@ -1,6 +1,6 @@
 """holdfast gate | tickets rotate
 
-`gate` is a scanner that types, a light, and a line for every scan. There is no logic here.
+`gate` is a scanner that types, a light, and a line for every scan. It has no logic of its own.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ TELL_WITHIN_S = 5
 
 Server = Annotated[str, typer.Option(help="Address of the box office; needed the first time.")]
 Code = Annotated[str, typer.Option(help="Code of the pass, from the organiser; needed the first time.")]
-Folder = Annotated[Path, typer.Option(help="Where the pack and untold scans are kept.")]
+Folder = Annotated[Path, typer.Option(help="Where the pack and scans that are not uploaded are stored.")]
 Way = Annotated[bool, typer.Option("--exit", help="Scan people out.")]
 AsJson = Annotated[bool, typer.Option("--json", help="A JSON object a scan, for programs.")]
 
@@ -92,13 +92,13 @@ async def _run(server: str, code: str, folder: Path, is_exit: bool, as_json: boo
             async with asyncio.timeout(TELL_WITHIN_S):
                 await station.tell()
         if station.untold:
-            _aside(f"{station.untold} scans are not told yet: they are in {folder}")
+            _aside(f"{station.untold} scans are not uploaded yet: they are in {folder}")
     finally:
         await station.close()
 
 
 class Counter:
-    """Somebody at the keyboard: what is typed, and what is said to it."""
+    """The operator at the keyboard: reads what is typed and prints the verdicts."""
 
     def __init__(self, station: "Station", is_exit: bool, as_json: bool) -> None:
         from holdfast.checkin.verdict import Way
@@ -109,7 +109,7 @@ class Counter:
         self._found: Sequence[FoundTicket] = ()
 
     async def open(self) -> None:
-        """Until nobody types any more."""
+        """Run until the input ends."""
         from holdfast.scanner.client import Denied, Silence
         from holdfast.scanner.input import typed
 
@@ -123,7 +123,7 @@ class Counter:
                 self._note("no network: that needs one")
             except Denied as denied:
                 self._note(denied.title)
-            except OSError as error:  # nobody walks in whose scan is not written down
+            except OSError as error:  # a scan that is not recorded admits no one
                 self._note(f"cannot write it down: {error.strerror}")
 
     async def _answer(self, line: str) -> None:
@@ -145,7 +145,7 @@ class Counter:
                 for number, one in enumerate(self._found, 1):
                     self._note(f"{number}: {one.seat}, {one.initials} {one.reference}, {one.standing}")
                 if not self._found:
-                    self._note("nobody is found")
+                    self._note("no ticket found")
             case "/admit":
                 if not (rest.isdecimal() and 1 <= int(rest) <= len(self._found)):
                     self._note("say the number of one that /find has found")
@@ -168,15 +168,15 @@ def _count(show: "ShowCount") -> str:
 
 
 def _aside(text: str) -> None:
-    """Not among the verdicts: whoever reads those reads one a scan."""
+    """Not among the verdicts, of which there is exactly one per scan."""
     print(f"· {text}", file=sys.stderr, flush=True)
 
 
 def _show(said: "Said", as_json: bool) -> None:
-    """One line a scan: a glance tells. A bell for every no."""
+    """One line per scan, and a bell for every refusal."""
     from holdfast.checkin.verdict import WORDS, Verdict
 
-    words = WORDS[said.verdict] if said.verdict else "Nobody can say: no network, and the pack is over"
+    words = WORDS[said.verdict] if said.verdict else "Unknown: no network, and the pack has expired"
     if as_json:
         page = {"verdict": said.verdict, "seat": said.seat, "offline": said.is_offline, "words": words}
         if said.first_at is not None:

@@ -25,7 +25,7 @@ def group() -> None:
 
 @search.command()
 def reindex(context: typer.Context, data: Data = None, as_json: AsJson = False) -> None:
-    """Write search's copy of the catalogue anew. People go on searching; what was not done stays due."""
+    """Rebuild the search index. Searching continues meanwhile; what was not finished stays due."""
     count = context.obj(data, _reindex)
     print(json.dumps({"events": count}) if as_json else f"wrote {count} events")
 

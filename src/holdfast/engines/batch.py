@@ -4,14 +4,14 @@
     caller ─┼─► waiting ─► batch ────┼─► result        one round trip for all of them
     caller ─┘   (≤ waiting_max)      └─► result
 
-While a batch is under way, new callers gather; when it is back, they go. Nobody waits for a timer:
+While a batch is under way, new callers gather; when it returns, they are sent. No caller waits for a timer:
 an idle batcher adds no latency, and a busy one fills its batches by itself. Before it goes, the loop turns
-a few times, so that whoever has arrived already is on it too.
+a few times, so that callers that have already arrived are in it too.
 
 Invariants
 - `send` gets between 1 and `batch_max` items and returns as many results, in the same order.
 - A caller who gives up does not stop the batch: the others are on it.
-- If `send` raises, every caller on that batch gets that exception, and nobody else does.
+- If `send` raises, exactly the callers of that batch get that exception.
 - A result may be `Onward(item, to)`: the caller is not woken, and waits on for a batch of `to`.
 """
 

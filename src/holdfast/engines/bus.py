@@ -4,8 +4,8 @@
     NATS JetStream   nats://…             the extra `nats`
     Kafka            kafka://…            the extra `kafka`
 
-Whoever appends says where the log ends: two writers cannot shuffle messages, and one whose log was emptied is
-told (OutOfStep) how much of it is left. Whoever reads says from which position on, and keeps that position
+A writer states where the log ends: two writers cannot interleave messages, and one whose log was emptied
+learns (OutOfStep) how much of it is left. A reader states from which position on, and stores that position
 itself: the log knows no readers. `after` in each message makes a hole visible to them.
 """
 

@@ -1,4 +1,4 @@
-"""Answers kept for a while in this process.
+"""Values cached for a while in this process.
 
 A fresh answer is given at once. A stale one is given at once too, while one refill runs in the
 background; so a stampede costs one load, and an engine that is down costs freshness, not answers.
@@ -32,38 +32,38 @@ class Cache(Generic[Key, Value]):
         self._fresh_s = fresh_s
         self._stale_max_s = stale_max_s
         self._size_max = size_max
-        self._kept: dict[Key, tuple[float, Value]] = {}
+        self._values: dict[Key, tuple[float, Value]] = {}
         self._loading: dict[Key, asyncio.Task[Value]] = {}
 
     def peek(self, key: Key, age_max_s: float | None = None) -> Value | None:
-        """The answer if it is fresh, or not older than said; never waits, never loads. For the hot path."""
-        kept = self._kept.get(key)
+        """The value if it is fresh, or not older than `age_max_s`; never waits or loads. For the hot path."""
+        cached = self._values.get(key)
         age_max_s = self._fresh_s if age_max_s is None else age_max_s
-        if kept is not None and time.monotonic() - kept[0] <= age_max_s:
-            return kept[1]
+        if cached is not None and time.monotonic() - cached[0] <= age_max_s:
+            return cached[1]
         return None
 
     def stale(self, key: Key) -> Value | None:
-        """Whatever is kept, however old; never waits."""
-        kept = self._kept.get(key)
-        return kept[1] if kept is not None else None
+        """The cached value, however old; never waits."""
+        cached = self._values.get(key)
+        return cached[1] if cached is not None else None
 
     async def get(self, key: Key) -> Value:
-        kept = self._kept.get(key)
-        age_s = time.monotonic() - kept[0] if kept else float("inf")
-        if kept is not None and age_s <= self._fresh_s:
-            return kept[1]
+        cached = self._values.get(key)
+        age_s = time.monotonic() - cached[0] if cached else float("inf")
+        if cached is not None and age_s <= self._fresh_s:
+            return cached[1]
         loading = self._loading.get(key) or self._start(key)
-        if kept is not None and age_s <= self._stale_max_s:
-            return kept[1]
+        if cached is not None and age_s <= self._stale_max_s:
+            return cached[1]
         return await asyncio.shield(loading)
 
     async def renew(self, key: Key) -> Value:
-        """Load now, whatever is kept; joins a load under way."""
+        """Load now, even if a value is cached; joins a load under way."""
         return await asyncio.shield(self._loading.get(key) or self._start(key))
 
     def drop(self, key: Key) -> None:
-        self._kept.pop(key, None)
+        self._values.pop(key, None)
 
     def _start(self, key: Key) -> "asyncio.Task[Value]":
         task = asyncio.create_task(self._fill(key))
@@ -73,14 +73,14 @@ class Cache(Generic[Key, Value]):
 
     async def _fill(self, key: Key) -> Value:
         value = await self._load(key)
-        if len(self._kept) >= self._size_max:
-            self._kept.pop(next(iter(self._kept)))
-        self._kept.pop(key, None)
-        self._kept[key] = (time.monotonic(), value)
+        if len(self._values) >= self._size_max:
+            self._values.pop(next(iter(self._values)))
+        self._values.pop(key, None)
+        self._values[key] = (time.monotonic(), value)
         return value
 
     def _ended(self, key: Key, task: "asyncio.Task[Value]") -> None:
         self._loading.pop(key, None)
-        # Who waited gets the exception from the task; here it is only kept from being called unseen.
+        # The callers get the exception from the task; reading it here prevents a warning about an unread one.
         if not task.cancelled() and (error := task.exception()) and not isinstance(error, EngineDown):
             log.debug("refill failed", key=repr(key), error=repr(error))

@@ -2,7 +2,7 @@
 
 
 class EngineDown(Exception):
-    """`engine` cannot be asked now.
+    """`engine` is unreachable now.
 
     `unknown` is True when the request may have been carried out all the same: a dropped connection or a
     time-out after sending. Who needs to know asks again with the same request id.

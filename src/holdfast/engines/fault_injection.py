@@ -1,10 +1,10 @@
-"""Points at which a process can be told to die, so that what happens then is tested and not hoped for.
+"""Named points at which a test can kill the process, so that recovery is tested.
 
-`HOLDFAST_CRASH_AT` names a file. Whoever comes to the point that is written in it removes the file and kills
+`HOLDFAST_CRASH_AT` names a file. The process that reaches the point named in it removes the file and kills
 itself, with -9: so of many processes one dies, once. Never set, a point costs one comparison.
 
     before   nothing has happened yet
-    during   the engine or the gateway has been asked, and its reply is lost with us
+    during   the request has been sent to the engine or the gateway, and its reply is lost with us
     after    it has happened, and nothing has been made of the answer
 """
 
@@ -25,13 +25,13 @@ def arm(file: str) -> None:
 
 
 def ordered(point: str) -> bool:
-    """Whether it is us, here and now; asked once."""
+    """Whether this process is to die here and now; true once."""
     assert _orders is not None
     try:
         if _orders.read_text().strip() != point:
             return False
         _orders.unlink()
-    except FileNotFoundError:  # nobody is to die, or somebody was faster
+    except FileNotFoundError:  # no crash is planned, or another process was first
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""A background job: run it, wait, run it again, until told to stop."""
+"""Background jobs: run, pause, run again, until stopped."""
 
 import asyncio
 import random
@@ -13,7 +13,7 @@ Job = Callable[[], Awaitable[int]]
 
 
 async def every(pause_s: float, job: Job, stop: asyncio.Event) -> None:
-    """`job` returns how many things it did. Full hands go straight back to work; idle hands wait.
+    """`job` returns how many things it did. Runs again immediately if it did work, otherwise pauses.
 
     An exception is logged and waited out: a job reads its state from the ledger each time,
     so the next run picks up where this one fell.
@@ -29,11 +29,11 @@ async def every(pause_s: float, job: Job, stop: asyncio.Event) -> None:
 
 
 @asynccontextmanager
-async def running(asked: Sequence[tuple[float, Job]]) -> AsyncIterator[None]:
+async def running(jobs: Sequence[tuple[float, Job]]) -> AsyncIterator[None]:
     """Jobs, each with its pause, run until the block ends; one under way is finished first."""
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        for pause_s, job in asked:
+        for pause_s, job in jobs:
             group.create_task(every(pause_s, job, stop))
         try:
             yield

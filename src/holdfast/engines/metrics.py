@@ -1,4 +1,4 @@
-"""Counters and timings: cheap to add to, summed over all processes of the machine when asked.
+"""Counters and timings: cheap to add to, summed over all processes of the machine when read.
 
 On the hot path a number is added to a plain dict. A process with a folder (`Meter.share`) writes its sums
 there once a second; /metrics adds up what every process wrote. A dead process' last sums stay, so that a
@@ -20,9 +20,9 @@ from prometheus_client.registry import Collector
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 BUCKETS_SIZE = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
-# What each name means, for whoever reads the graphs.
+# What each name means, for readers of the graphs.
 HELP = {
-    "holds_total": "holds asked of Redis, by outcome",
+    "holds_total": "holds requested from Redis, by outcome",
     "openings_total": "holds made durable in the ledger, or not, by outcome",
     "bookings_total": "moves of bookings, by move",
     "hold_batch_size": "callers that travelled together to Redis",
@@ -32,33 +32,33 @@ HELP = {
     "http_seconds": "time from request to answer, by route",
     "http_answers_total": "answers, by route and status",
     "map_corrections_total": "differences between map and ledger that were settled, by kind",
-    "map_rebuilds_total": "maps written anew from the ledger, by reason",
+    "map_rebuilds_total": "maps rebuilt from the ledger, by reason",
     "viewers": "live maps open now",
     "viewers_cut_total": "live maps ended because their viewer did not take the changes",
-    "changes_sent_total": "changes of maps told, once for each viewer",
+    "changes_sent_total": "map changes sent, once per viewer",
     "ledger_only_total": "holds decided by the ledger alone, because Redis could not be reached",
-    "facts_told_total": "facts handed on to the bus",
+    "facts_told_total": "facts relayed to the bus",
     "facts_heard_total": "facts that a group is done with, by group",
     "facts_died_total": "facts that a group gave up after many tries, by group",
-    "facts_lag_seconds": "age of the oldest fact that a group has not heard, by group",
-    "facts_behind": "facts that a group has not heard, by group; counted up to 100 000",
+    "facts_lag_seconds": "age of the oldest fact that a group has not processed, by group",
+    "facts_behind": "facts that a group has not processed, by group; counted up to 100 000",
     "facts_parked": "facts that will be tried again, by group",
     "facts_dead": "facts that a person must look at, by group",
     "bus_away_total": "times the bus could not be reached",
-    "bus_forgot_total": "times the bus had lost facts, which were told again",
+    "bus_forgot_total": "times the bus had lost facts, which were sent again",
     "webhooks_total": "webhooks of the gateway, by outcome; copy: it had come before",
-    "webhooks_refused_total": "webhooks that are not the gateway's, or not about what we asked for, by why",
+    "webhooks_refused_total": "webhooks rejected as forged or unrelated, by reason",
     "webhooks_dead_total": "webhooks given up after many tries",
     "webhook_batch_size": "webhooks that travelled together to the ledger",
-    "webhooks_due": "webhooks somebody has to look into",
+    "webhooks_due": "webhooks that need attention",
     "webhooks_dead": "webhooks that a person must look at",
     "payments_under_way": "payments that have not come to an end",
     "payments_watched": "payments whose seats are gone and whose gateway is silent",
-    "payments_settled_by_books_total": "payments settled because the gateway's books said so",
+    "payments_settled_by_books_total": "payments settled by reconciliation with the gateway",
     "payment_differences": "differences between the gateway's books and ours that people must settle",
     "payment_differences_total": "the same, each time they were found, by kind",
-    "refunds_decided_total": "refunds that somebody asked for, by what was decided",
-    "refunds_total": "refunds the gateway was asked for, by the state they are in then",
+    "refunds_decided_total": "refund requests, by decision",
+    "refunds_total": "refunds requested from the gateway, by resulting state",
     "refunds_by_hand": "refunds that a person must pay, because the gateway would not; should be 0",
     "refunds_waiting": "refunds that are owed and that the gateway has not answered yet",
     "check_ins_total": "scans at the door, by verdict",
@@ -187,7 +187,7 @@ def _sums_in(file: Path) -> Sums:
         os.kill(int(file.stem), 0)
     except ProcessLookupError:
         sums.gauges = {}
-    except PermissionError:  # alive, and somebody else's
+    except PermissionError:  # alive, and another user's
         return sums
     return sums
 

@@ -32,6 +32,7 @@ from importlib.resources.abc import Traversable
 import asyncpg
 
 from holdfast.engines.errors import OperatorError
+from holdfast.engines.postgres import Queryable
 from holdfast.engines.sql import Queries
 
 Q = Queries("holdfast.engines")
@@ -93,7 +94,7 @@ def functions(applied: Sequence[Step], package: Traversable | None = None) -> li
 
 
 async def plan(
-    connection: asyncpg.Connection, wanted: Sequence[Step] | None = None, code: Sequence[Functions] = ()
+    connection: Queryable, wanted: Sequence[Step] | None = None, code: Sequence[Functions] = ()
 ) -> list[Change]:
     """What would be applied; changes nothing. `wanted` and `code` stand in for the steps of the product."""
     all_steps, all_functions = _product() if wanted is None else (wanted, code)
@@ -118,7 +119,7 @@ async def migrate(
     return applied
 
 
-async def _missing_steps(connection: asyncpg.Connection, wanted: Sequence[Step]) -> list[Step]:
+async def _missing_steps(connection: Queryable, wanted: Sequence[Step]) -> list[Step]:
     done = {row["number"]: row for row in await connection.fetch(Q.steps_done)}
     known = {step.number for step in wanted}
     if ahead := sorted(done.keys() - known):
@@ -134,7 +135,7 @@ async def _missing_steps(connection: asyncpg.Connection, wanted: Sequence[Step])
     return [step for step in wanted if step.number not in done]
 
 
-async def _stale(connection: asyncpg.Connection, wanted: Iterable[Functions]) -> list[Functions]:
+async def _stale(connection: Queryable, wanted: Iterable[Functions]) -> list[Functions]:
     """Files whose fingerprint is not the one in the database.
 
     An older program never replaces the functions of a newer one: while a release is rolled out, a restarted

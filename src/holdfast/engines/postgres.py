@@ -1,7 +1,7 @@
 """The ledger's connections: a pool that knows when the engine is down.
 
 Every statement is bounded in time. A connection lost after sending means *unknown*: the statement may
-have been carried out (EngineDown.unknown), and who needs to know asks again with the same request id.
+have been executed (EngineDown.unknown), and the caller repeats it with the same request id.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from holdfast.engines.sql import Queries
 
 Q = Queries("holdfast.engines")
 
-# After a failed connection attempt nobody else tries for this long: a dead ledger answers at once.
+# After a failed connection attempt no caller tries for this long: a dead ledger fails at once.
 DOWN_FOR_S = 0.25
 CONNECT_TIMEOUT_S = 2.0
 
@@ -125,14 +125,14 @@ class Postgres:
             yield connection
 
     @asynccontextmanager
-    async def planned_anew(self) -> AsyncIterator[Transaction]:
+    async def fresh_plans(self) -> AsyncIterator[Transaction]:
         """A transaction for a few large steps: each is planned for the tables as they are now.
 
         The plan that a connection keeps of a statement may be of a time when its tables were nearly empty,
         and reads them whole from then on, until there are new statistics: a minute, in the middle of a sale.
         """
         async with self.transaction() as tx:
-            await tx.execute(Q.plan_anew)
+            await tx.execute(Q.use_fresh_plans)
             yield tx
 
     async def fetch(self, sql: str, *args: object) -> list[asyncpg.Record]:
@@ -189,4 +189,4 @@ class Postgres:
 
 
 async def _nothing_to_reset(connection: Any) -> None:
-    """No statement of ours leaves anything behind in a session; cleaning up would cost a round trip."""
+    """No statement leaves anything behind in a session; cleaning up would cost a round trip."""

@@ -62,6 +62,6 @@ SELECT current_setting('server_version')     AS version,
 -- name: ledger_clock
 SELECT extract(epoch FROM clock_timestamp())::float8;
 
--- name: plan_anew
+-- name: use_fresh_plans
 -- For the rest of the transaction: no plan that was made when a table was smaller.
 SET LOCAL plan_cache_mode = force_custom_plan;

@@ -3,7 +3,7 @@
 Retries of the client are off: a lost reply means *unknown*, and only the caller, with its request id,
 may ask again (with retries on, one INCR was seen to run eleven times).
 
-A link remembers the server's run id. A restarted server breaks every link, so a script that is told
+A link remembers the server's run id. A restarted server breaks every link, so a script that gets
 the link's run id can tell whether the keys it finds were written by this very server or came back
 from a disk that may be a second behind.
 """
@@ -24,7 +24,7 @@ from redis.exceptions import TimeoutError as LinkTimeout
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.lua import Script
 
-# After a failure nobody else tries for this long: a dead Redis costs a moment, not a time-out a caller.
+# After a failure no caller tries for this long: a dead Redis costs a moment, not one time-out per caller.
 DOWN_FOR_S = 0.25
 LOST = (OSError, TimeoutError, LinkLost, LinkTimeout, ReadOnlyError)
 # LOADING, MASTERDOWN, CLUSTERDOWN, OOM, MISCONF: it answers, but it cannot serve.

@@ -29,7 +29,7 @@ async def connect(database_url: str) -> asyncpg.Connection:
     try:
         return await asyncpg.connect(database_url, timeout=ANSWER_WITHIN_S, command_timeout=None)
     except (ValueError, asyncpg.ClientConfigurationError, asyncpg.InterfaceError) as error:
-        raise OperatorError(f"HOLDFAST_DATABASE_URL is not understood: {_line(error)}") from None
+        raise OperatorError(f"HOLDFAST_DATABASE_URL cannot be parsed: {_line(error)}") from None
     except asyncpg.InvalidCatalogNameError as error:
         raise OperatorError(f"PostgreSQL: {_line(error)}; make it with `createdb`") from None
     except asyncpg.PostgresError as error:
@@ -67,13 +67,13 @@ def find_ledger_faults(found: dict[str, Any]) -> tuple[str, ...]:
 
 
 async def holds_facts(redis_url: str) -> EngineFacts:
-    """Asks the server that holds are decided in; Trouble when it cannot be asked."""
+    """Check the Redis server for holds; raises OperatorError if it is unreachable."""
     try:
         client = Redis.from_url(
             redis_url, socket_timeout=ANSWER_WITHIN_S, socket_connect_timeout=ANSWER_WITHIN_S
         )
     except ValueError as error:
-        raise OperatorError(f"HOLDFAST_REDIS_URL is not understood: {_line(error)}") from None
+        raise OperatorError(f"HOLDFAST_REDIS_URL cannot be parsed: {_line(error)}") from None
     try:
         found = await client.info("everything")
         before = time.time()

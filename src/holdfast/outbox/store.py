@@ -77,7 +77,7 @@ class Outbox:
 
     async def settle(self, limit: int) -> int:
         """Find out how far nothing can appear in between any more, and write it down."""
-        async with self._postgres.planned_anew() as tx:
+        async with self._postgres.fresh_plans() as tx:
             settled = int((require_row(await tx.fetchrow(Q.log)))["settled_id"])
             ids = [row["id"] for row in await tx.fetch(Q.ids_after, settled, limit)]
         until = run_from(settled, ids)
@@ -109,7 +109,7 @@ class Outbox:
 
     async def facts_after(self, position: int, limit: int) -> list[Fact]:
         """In order, as far as they are settled."""
-        async with self._postgres.planned_anew() as tx:
+        async with self._postgres.fresh_plans() as tx:
             rows = await tx.fetch(Q.facts_after, position, limit)
         return [fact_of(row) for row in rows]
 

@@ -46,7 +46,7 @@ class ReportStore:
     async def hear_many(self, facts: Sequence[Fact]) -> None:
         """In one transaction, in at most five statements, however many there are."""
         changes = changes_of(facts)
-        async with self._postgres.planned_anew() as tx:
+        async with self._postgres.fresh_plans() as tx:
             # Tables in the order in which a rebuild locks them: nobody waits for who waits for them.
             await _write(tx, Q.add_seats, await self._rows(await _sold(tx, changes)))
             await _write(tx, Q.return_seats, changes.returned)

@@ -29,7 +29,7 @@ from holdfast.engines.embedded.supervise import Recipe, Supervisor
 from holdfast.engines.errors import OperatorError
 from holdfast.sandbox import is_in_use, load_or_create_secret
 
-DRAIN_S = 30  # for requests under way when a web worker is told to stop
+DRAIN_S = 30  # for requests under way when a web worker is stopped
 SERVES_WITHIN_S = 60.0
 PREPARED_WITHIN_S = 600.0
 EXPECTED = 2  # exit code of trouble that the operator can put right
@@ -38,7 +38,7 @@ SANDBOX_URL = "sandbox.url"  # in the folder of what runs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchOptions:
-    """Who is on."""
+    """Which processes run, and where."""
 
     config: Config
     host: str = "127.0.0.1"
@@ -52,7 +52,7 @@ class LaunchOptions:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What the operator is told once everything answers."""
+    """The result of a launch, printed once everything is ready."""
 
     url: str
     data: str
@@ -60,7 +60,7 @@ class Launched:
 
 
 async def run(cast: LaunchOptions, announce: Callable[[Launched], None]) -> None:
-    """Everything up, `announce`, and then until SIGTERM or SIGINT; a second one does not wait for anybody."""
+    """Start everything, call `announce`, and run until SIGTERM or SIGINT; a second one kills the children."""
     if cast.is_demo and "HOLDFAST_MAIL_PAGE" not in os.environ:
         cast = replace(cast, config=replace(cast.config, mail_page=1))
     folder = DataFolder(cast.config.data_dir)
@@ -88,7 +88,7 @@ async def run(cast: LaunchOptions, announce: Callable[[Launched], None]) -> None
                     await supervisor.stop()
                     _forget_sums(folder)
                     _prepared(folder).unlink(missing_ok=True)
-    except asyncio.CancelledError:  # told to stop, and everybody has
+    except asyncio.CancelledError:  # stopped by a signal, and every child has ended
         return
 
 
@@ -96,7 +96,7 @@ async def run(cast: LaunchOptions, announce: Callable[[Launched], None]) -> None
 async def engines_of(
     config: Config, *, may_join: bool = True, must_exist: bool = False, connections_max: int = CONNECTIONS_MAX
 ) -> AsyncIterator[Config]:
-    """The config with engines that are up: the operator's, those of another process of ours, or new ones."""
+    """The config with engines that are up: the operator's, those of another process, or new ones."""
     if config.database_url and config.redis_url:
         yield config
         return
@@ -127,7 +127,7 @@ async def _start(supervisor: Supervisor, cast: LaunchOptions, folder: DataFolder
     prepared = _prepared(folder)
     prepared.unlink(missing_ok=True)  # of a killed process that had our number
     _forget_sums(folder)
-    # The sandbox is a group of its own, and the first: it stops when nobody needs it any more.
+    # The sandbox is a group of its own, and the first: it stops last.
     groups = ([_sandbox_recipe(cast, folder)] if cast.sandbox_port else [], _recipes(cast, folder, prepared))
     starting = [asyncio.create_task(supervisor.start(*group)) for group in groups]
     try:
@@ -160,17 +160,19 @@ async def _prepare(config: Config, is_demo: bool) -> dict[str, Any]:
             process.terminate()
             await process.wait()
     if process.returncode:
-        has_said_why = process.returncode == EXPECTED
-        raise OperatorError("" if has_said_why else f"the preparation ended with code {process.returncode}")
+        has_printed_why = process.returncode == EXPECTED
+        raise OperatorError(
+            "" if has_printed_why else f"the preparation ended with code {process.returncode}"
+        )
     facts: dict[str, Any] = json.loads(output)
     return facts
 
 
 @contextmanager
 def _sandbox(cast: LaunchOptions, folder: DataFolder) -> Iterator[LaunchOptions]:
-    """The cast with a payment gateway: the operator's, one that runs in this folder, or a new one of ours.
+    """The options with a payment gateway: the operator's, one that runs in this folder, or a new one.
 
-    Its port is reserved here, so that everybody knows its address before it is up.
+    Its port is reserved here, so that every process knows its address before it is up.
     """
     if cast.config.gateway != "sandbox" or cast.config.gateway_url:
         yield cast
@@ -193,9 +195,9 @@ def with_gateway(config: Config) -> Config:
     if config.gateway != "sandbox" or config.gateway_url:
         return config
     folder = DataFolder(config.data_dir)
-    told = folder.run / SANDBOX_URL
+    address = folder.run / SANDBOX_URL
     secret = config.gateway_secret or load_or_create_secret(folder.path / "sandbox")
-    return replace(config, gateway_url=told.read_text() if told.exists() else "", gateway_secret=secret)
+    return replace(config, gateway_url=address.read_text() if address.exists() else "", gateway_secret=secret)
 
 
 def _sandbox_recipe(cast: LaunchOptions, folder: DataFolder) -> Recipe:
@@ -208,7 +210,7 @@ def _sandbox_recipe(cast: LaunchOptions, folder: DataFolder) -> Recipe:
         env=_environment(cast.config),
         ready=_says_ready(ready),
         stop_within_s=10.0,
-        speaks=False,  # a stand-in for somebody else's server: its words are not ours
+        speaks=False,  # it stands in for another company's server, so its output is not logged
     )
 
 
@@ -234,13 +236,13 @@ def _recipes(cast: LaunchOptions, folder: DataFolder, prepared: Path) -> list[Re
 
 
 def _forget_sums(folder: DataFolder) -> None:
-    """If nobody else is here, the sums for /metrics begin anew."""
+    """If no other process runs here, the sums for /metrics are reset."""
     if _free_names(folder, "web", 1) == ["web-1"] and _free_names(folder, "work", 1) == ["work-1"]:
         shutil.rmtree(folder.meter, ignore_errors=True)
 
 
 def _free_names(folder: DataFolder, kind: str, count: int) -> list[str]:
-    """web-1, web-2, …, without those of another process of ours in the same folder."""
+    """web-1, web-2, …, without those of other processes in the same folder."""
     names: list[str] = []
     number = 0
     while len(names) < count:
@@ -293,7 +295,7 @@ def _environment(config: Config) -> dict[str, str]:
 
 @contextmanager
 def _port(cast: LaunchOptions) -> Iterator[int]:
-    """The port is ours from here on, though only the workers listen. 0 when nobody serves."""
+    """Reserve the port, though only the workers listen on it. 0 without web workers."""
     if not cast.web:
         yield 0
         return
@@ -302,7 +304,7 @@ def _port(cast: LaunchOptions) -> Iterator[int]:
             cast.host, cast.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         with socket.socket(family, kind, protocol) as probe:
-            # Without SO_REUSEPORT, which two processes of ours would happily share.
+            # Without SO_REUSEPORT, which would let two of our processes share it.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
         reserved = socket.socket(family, kind, protocol)
@@ -346,7 +348,7 @@ def _handle_signals(supervisor: Supervisor) -> Iterator[None]:
 
 
 async def _serves(host: str, port: int) -> None:
-    """Until /readyz says yes: whoever reads the address may use it at once."""
+    """Wait until /readyz succeeds, so that the printed address works at once."""
     answer = b"nothing"
     try:
         async with asyncio.timeout(SERVES_WITHIN_S):
@@ -357,7 +359,7 @@ async def _serves(host: str, port: int) -> None:
                 await asyncio.sleep(0.05)
     except TimeoutError:
         raise OperatorError(
-            f"it does not serve: /readyz says {answer.decode(errors='replace').strip()}"
+            f"it does not serve: /readyz returned {answer.decode(errors='replace').strip()}"
         ) from None
 
 

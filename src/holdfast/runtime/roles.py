@@ -19,7 +19,7 @@ def parse_only(only: str, known: tuple[str, ...]) -> frozenset[str] | None:
         return None
     names = [name for name in (word.strip() for word in only.split(",")) if name]
     if strange := [name for name in names if name not in known]:
-        raise OperatorError(f"--only: there is no {', '.join(strange)}; there are {', '.join(known)}")
+        raise OperatorError(f"--only: unknown: {', '.join(strange)}; choose from {', '.join(known)}")
     if not names:
         raise OperatorError(f"--only: name at least one of {', '.join(known)}")
     return frozenset(names)

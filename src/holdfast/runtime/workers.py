@@ -27,8 +27,8 @@ GC_EVERY = 20_000  # new objects between two looks for garbage in cycles
 KEEP_ALIVE_S = 75
 SOCKETS_MAX = 65_536
 WARM_WITHIN_S = 0.3  # readiness waits no longer than that for templates; the rest is read beside the loop
-TAKES_NOTHING_MS = 20_000  # shorter than DRAIN_S: a viewer whose network is gone keeps nobody from stopping
-SHOWS_PRINTED_MAX = 100  # of the demo, in one line of JSON: who reads by lines often stops at 64 KB
+TAKES_NOTHING_MS = 20_000  # shorter than DRAIN_S: a viewer without a network must not block stopping
+SHOWS_PRINTED_MAX = 100  # of the demo, in one line of JSON: line readers often stop at 64 KB
 
 Progress = Callable[[str, int, int], None]  # what, done, of how many
 
@@ -131,7 +131,7 @@ def allow_connections() -> None:
 
 
 def rarely_collect() -> None:
-    """What is loaded by now lives as long as we do, and hardly any garbage of ours is in cycles.
+    """Everything loaded so far lives as long as the process, and hardly any garbage is in cycles.
 
     With Python's own thresholds a busy worker spends several hundredths of its time looking for some.
     """

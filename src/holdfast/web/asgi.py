@@ -1,10 +1,10 @@
 """The application that the server calls: from a request to an answer, whatever happens in between.
 
-    request ─► id ─► route ─► asked too often? ─► signed in? ─► body ─► key ─► the call ─► answer
+    request ─► id ─► route ─► over the rate limit? ─► signed in? ─► body ─► key ─► the call ─► answer
                  └──────┴──────────┴─────────────────┴───────────┴──────┴────────┴─► problem+json
 
-One function a step and no chain of middleware: every request pays for every line here, and the hold path
-must stay close to a bare endpoint. A refusal is raised by whoever finds it and answered here, once.
+One function per step and no chain of middleware: every request pays for every line here, and the hold path
+must stay close to a bare endpoint. A refusal is raised where it is found and rendered here, once.
 """
 
 import re
@@ -78,7 +78,7 @@ class Application:
         self._table = Table((*served, *reference_routes(routes), *HEALTH_ROUTES))
         self._id_prefix = secrets.token_hex(5)  # with a counter: unique without asking for entropy each time
         self._ids = count(1)
-        self.is_draining = False  # /readyz says so: whoever balances the load sends nobody new
+        self.is_draining = False  # /readyz reports it: load balancers send no new clients
         self._app: Served | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -140,22 +140,22 @@ class Application:
                 with self._deadlines:
                     response = await self._answer(scope, receive, route, headers)
         except Refusal as refusal:
-            response = self._told(scope, render_refusal(refusal, request_id))
+            response = self._render_problem(scope, render_refusal(refusal, request_id))
         except EngineDown as down:
             log.warning("an engine is down", engine=down.engine, unknown=down.unknown)
-            response = self._told(scope, render_engine_down(down, request_id))
+            response = self._render_problem(scope, render_engine_down(down, request_id))
         except TimeoutError:
             log.warning("a request timed out", path=scope["path"])
-            response = self._told(scope, render_refusal(TimedOut(retry_after_s=1), request_id))
+            response = self._render_problem(scope, render_refusal(TimedOut(retry_after_s=1), request_id))
         except ClientDisconnect:
             return
         except Exception:
             log.exception("a request broke", method=scope["method"], path=scope["path"])
-            response = self._told(scope, render_internal_error(request_id))
+            response = self._render_problem(scope, render_internal_error(request_id))
         await self._send(scope, receive, send, response)
         self._note(scope, route, response.status_code, perf_counter() - started)
 
-    def _told(self, scope: Scope, problem: Answer) -> Response:
+    def _render_problem(self, scope: Scope, problem: Answer) -> Response:
         return (self._apology(scope, problem) if self._apology is not None else None) or problem
 
     async def _answer(
@@ -180,7 +180,7 @@ class Application:
         return await route.call(request)
 
     async def _keyed(self, request: Request, route: Route, key: bytes) -> Response:
-        """The call, once for this key. A refusal is an answer like any other, and is kept."""
+        """The call, once for this key. A refusal is a response like any other, and is stored."""
         assert route.call is not None
         call, scope, caller = route.call, request.scope, request.state.caller
         who = f"account {caller.account_id}" if caller else f"address {(scope.get('client') or ('', 0))[0]}"
@@ -237,7 +237,7 @@ class Application:
             response.raw_headers = response.raw_headers + extra
             await response(scope, receive, send)
             return
-        # The answer itself stays untouched: whoever made it may keep it and give it to many.
+        # The answer itself stays untouched: it may be cached and shared by many requests.
         start: Message = {"type": "http.response.start", "status": response.status_code}
         start["headers"] = response.raw_headers + extra
         await send(start)
@@ -260,7 +260,7 @@ class Application:
         limit: int = route.body_bytes_max or getattr(self._config, route.body_limit)
         return limit
 
-    def _request_id(self, asked: bytes | None) -> str:
-        if asked is not None and SANE_ID.fullmatch(asked):
-            return asked.decode()
+    def _request_id(self, given: bytes | None) -> str:
+        if given is not None and SANE_ID.fullmatch(given):
+            return given.decode()
         return f"{self._id_prefix}{next(self._ids):x}"

@@ -1,4 +1,4 @@
-"""What is asked before a call: not too often? signed in? may they? is the body one that we read?"""
+"""Checks before a handler runs: rate limit, sign-in, role, and type and size of the body."""
 
 from time import monotonic
 from typing import Protocol

@@ -21,5 +21,5 @@ class Caller:
 
 
 def allows(role: Role, needed: Role) -> bool:
-    """Whether `role` may use what is meant for `needed`. FAN means anybody who is signed in."""
+    """Whether `role` may use what requires `needed`. FAN means any signed-in account."""
     return role is needed or role is Role.ADMIN or needed is Role.FAN

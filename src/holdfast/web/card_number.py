@@ -3,7 +3,7 @@
 A card number is 13 to 19 digits whose last one fits the others (Luhn), in one piece or in groups with blanks
 or dashes between them. Digits that are part of a word, a hash or a fraction are none, nor are two dates,
 nor what stands before the @ of an e-mail address: its owner has no other.
-Whoever sends one is refused before anybody reads, keeps or logs it: payers give their cards to the gateway.
+Such requests are refused before the body is parsed, stored or logged: buyers give cards to the gateway only.
 """
 
 import re
@@ -27,7 +27,7 @@ INSTEAD = "[card number]"
 
 
 class CardNumber(Refusal):
-    """What you sent has a card number in it. It was neither kept nor written to a log.
+    """The request contains a card number. It was neither stored nor logged.
 
     Card numbers go to the payment gateway alone: pay with the token that it gives you for the card.
     """
@@ -116,7 +116,7 @@ def _candidates(text: str, groups: list[tuple[int, int]]) -> Iterator[list[str]]
 
 
 def is_card_number(digits: str) -> bool:
-    """13 to 19 digits, by Luhn's sum. All noughts have a good sum, and are nobody's card."""
+    """13 to 19 digits, by Luhn's sum. All zeros have a valid sum, and are not a card."""
     if not DIGITS_MIN <= len(digits) <= DIGITS_MAX:
         return False
     numbers = [int(digit) for digit in reversed(digits)]

@@ -1,8 +1,8 @@
-"""A time limit for every request at the price of two dict operations.
+"""A time limit for every request at the cost of two dict operations.
 
     enter ──► running: task → started ──► leave
                   │ looked through a few times a second, oldest first
-                  └─ too old ──► cancelled, and told apart from every other cancellation
+                  └─ too old ──► cancelled, and distinguished from every other cancellation
 
 asyncio.timeout sets and clears a timer for each request, a fifth of all that this layer costs, for a limit
 that one request in a million meets. All have the same limit, so a dict in order of arrival will do.

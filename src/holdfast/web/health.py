@@ -1,6 +1,6 @@
-"""Is it alive? May it be sent people? How is it doing?
+"""Health checks and metrics.
 
-/healthz  200 while the process answers at all: whoever restarts processes asks this.
+/healthz  200 while the process responds at all: for the supervisor that restarts processes.
 /readyz   200 while it can serve; 503 while it drains, while the ledger is down, or before its migrations.
           Without Redis it is degraded and still ready: holds are decided by the ledger alone.
 /metrics  the numbers of all processes of this machine, for Prometheus.
@@ -8,7 +8,7 @@
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -17,15 +17,17 @@ from starlette.responses import Response
 from holdfast.engines.errors import EngineDown, OperatorError
 from holdfast.engines.metrics import metrics
 from holdfast.engines.migrate import plan
+from holdfast.engines.postgres import Postgres
 from holdfast.web.context import get_app
 from holdfast.web.responses import answer
 from holdfast.web.routing import RouteTable
 
-CHECK_WITHIN_S = 2.0  # whoever asks has little patience, and slower than this is down
+CHECK_WITHIN_S = 2.0  # load balancers have short time-outs, and slower than this counts as down
 NO_STORE = {"Cache-Control": "no-store"}
 routes = RouteTable(tag="health", bare=True)
 
 State = Literal["up", "down"]
+T = TypeVar("T")
 
 
 class Health(msgspec.Struct):
@@ -37,15 +39,15 @@ class Health(msgspec.Struct):
 
 @routes.get("/healthz")
 async def get_healthz(request: Request) -> Response:
-    """The process answers."""
+    """The process responds."""
     return answer(200, {"status": "alive"}, NO_STORE)
 
 
 @routes.get("/readyz")
 async def get_readyz(request: Request) -> Response:
-    """Whether people may be sent here."""
+    """Whether the load balancer may send requests here."""
     app, application = get_app(request), request.state.application
-    migrations, pong = await asyncio.gather(_up(_migrations(app)), _up(app.redis.call("PING")))
+    migrations, pong = await asyncio.gather(_up(_migrations(app.postgres)), _up(app.redis.call("PING")))
     health = Health(
         status="ready" if pong else "degraded",
         ledger="up" if migrations else "down",
@@ -66,17 +68,17 @@ async def get_metrics(request: Request) -> Response:
     return Response(text, 200, NO_STORE, "text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _migrations(app: Any) -> str:
-    async with app.postgres.lease() as connection:
+async def _migrations(postgres: Postgres) -> str:
+    async with postgres.lease() as connection:
         try:
             todo = await plan(connection)
-        except OperatorError as trouble:  # a newer program has been here: we go on as long as we can
+        except OperatorError as trouble:  # a newer version has migrated: serve on
             return str(trouble)
     return "to do: " + ", ".join(step.name for step in todo) if todo else "done"
 
 
-async def _up(check: Awaitable[Any]) -> Any:
-    """What the check says, or None when its engine is down."""
+async def _up(check: Awaitable[T]) -> T | None:
+    """The result of the check, or None when its engine is down."""
     try:
         async with asyncio.timeout(CHECK_WITHIN_S):
             return await check

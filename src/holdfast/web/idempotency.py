@@ -1,14 +1,14 @@
 """Idempotency-Key: a retried request has one effect and gets the same answer.
 
     first  ──► start ──► the call ──► keep the answer ──► answer
-    second ──► start? no ──► look, wait, look … ──► the kept answer
+    second ──► start? no ──► look, wait, look … ──► the stored response
                    ├─ other body ──► KeyReused
                    ├─ nothing after WAIT_S ──► StillProcessing
                    └─ the first died (DEAD_AFTER_S) ──► one of those who wait takes over
 
-An answer that says "try again" (5xx, 429, anything with Retry-After) is not kept: the retry is a new attempt.
+A response that means "try again" (5xx, 429, anything with Retry-After) is not stored: a retry runs again.
 So a call whose outcome is unknown may be made twice. What must never happen twice (a hold, money) keeps its
-own promise in the ledger, in the transaction of its effect; here is the same courtesy for everything else.
+own guarantee in the ledger, in the transaction of its effect; here is the same courtesy for everything else.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class KeyUse:
     """One use of a key: whose, for what, and fingerprints of the key and of all that was sent with it.
 
     The key itself is not stored. It salts the fingerprint of the body and seals the answer, so that a stolen
-    table tells neither the password somebody sent nor the tokens they were given.
+    table reveals neither passwords that were sent nor tokens that were issued.
     """
 
     caller: str
@@ -83,9 +83,9 @@ class KeyUse:
 
     def opened(self, answer: bytes) -> Response:
         plain = self.seal.decrypt(answer[:SALT_BYTES], answer[SALT_BYTES:], None)
-        kept = msgspec.msgpack.decode(plain, type=StoredResponse)
-        response = Response(kept.body, kept.status)
-        response.raw_headers = [*kept.headers, (b"idempotency-replayed", b"true")]
+        stored = msgspec.msgpack.decode(plain, type=StoredResponse)
+        response = Response(stored.body, stored.status)
+        response.raw_headers = [*stored.headers, (b"idempotency-replayed", b"true")]
         return response
 
 
@@ -95,13 +95,13 @@ class IdempotencyKeys:
         self._wait_s = wait_s
 
     async def once(self, use: KeyUse, call: Call) -> Response:
-        """The answer to this use of the key: from `call` if it is the first, else the kept one."""
+        """The answer to this use of the key: from `call` if it is the first, else the stored one."""
         give_up_at = time.monotonic() + self._wait_s
         pause_s = PAUSE_S
         attempt = await self._start(use)
         while attempt is None:
             row = await self._postgres.fetchrow(Q.look_at_key, *use.place, DEAD_AFTER_S)
-            if row is None:  # the first one gave an answer that is not kept
+            if row is None:  # the first attempt gave a response that is not stored
                 attempt = await self._start(use)
                 continue
             if row["body_hash"] != use.body_hash:
@@ -124,7 +124,7 @@ class IdempotencyKeys:
     async def _attempt(self, use: KeyUse, attempt: int, call: Call) -> Response:
         try:
             response = await call()
-        except BaseException:  # an engine down, a bug, the time limit: whoever retries starts anew
+        except BaseException:  # an engine down, a bug, the time limit: a retry starts over
             await self._settle(Q.forget_key, use, attempt)
             raise
         if is_storable(response):
@@ -134,7 +134,7 @@ class IdempotencyKeys:
         return response
 
     async def _settle(self, sql: str, use: KeyUse, attempt: int, *answer: bytes) -> None:
-        """The outcome is known; a ledger that is down now must not take it from who asked."""
+        """The outcome is known; a ledger that is down now must not lose it for the caller."""
         try:
             await self._postgres.execute(sql, *use.place, attempt, *answer)
         except EngineDown as down:

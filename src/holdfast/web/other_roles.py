@@ -1,7 +1,7 @@
 """Routes that another process serves, when this one serves only some subjects: `holdfast serve --only …`.
 
 Their paths stay in the table, lest one is taken for another (`/tickets/worker.js` for `/tickets/{link}`),
-and in the API document, which is of the whole box office whoever serves it.
+and in the API document, which describes the whole application, whichever process serves it.
 """
 
 from collections.abc import Container
@@ -15,10 +15,10 @@ from holdfast.web.routing import Route
 
 
 class ServedElsewhere(Refusal):
-    """There is such an address, but this process does not serve its subject: `served_as` names it.
+    """The address exists, but this process does not serve its subject, `served_as`.
 
-    Whoever spreads requests over the processes sends this one to the wrong place. As its operator, send it to
-    one that was started with this name in `holdfast serve --only`, or without `--only`.
+    The load balancer sent this request to the wrong process. Operators: route it to a process that was
+    started with this name in `holdfast serve --only`, or without `--only`.
     """
 
     code, status, title = "served_elsewhere", 404, "Another process serves this"

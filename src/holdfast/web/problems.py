@@ -1,10 +1,10 @@
-"""Every "no" as problem+json (RFC 9457), and a page for each that says what to do next.
+"""Refusals as problem+json (RFC 9457), and a page for each that explains what to do next.
 
     {"type": "/problems/seats_taken", "title": "Seats no longer available", "status": 409,
      "code": "seats_taken", "detail": "Another buyer has …", "request_id": "…", "taken": ["J-12"], …}
 
 The words come from the docstring of the refusal: the first paragraph is what happened, the rest what to do.
-Two problems are no refusals, because nobody asked for something wrong: an engine that is down, and a bug.
+Two problems are not refusals, because the request was fine: an engine that is down, and a bug.
 """
 
 import inspect
@@ -27,7 +27,7 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 class Problem(msgspec.Struct):
-    """What every refusal looks like (RFC 9457). Single codes carry more fields: see their page."""
+    """The fields of every refusal (RFC 9457). Some codes carry more fields: see their page."""
 
     type: Annotated[str, msgspec.Meta(examples=["/problems/busy"])]
     title: Annotated[str, msgspec.Meta(examples=["Too busy at this moment"])]
@@ -39,7 +39,7 @@ class Problem(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class ProblemPage:
-    """What is known of a code before it happens."""
+    """The documentation of a problem code."""
 
     code: str
     status: int
@@ -55,19 +55,19 @@ class ProblemPage:
 ENGINE_DOWN = ProblemPage(
     "engine_down",
     503,
-    "Part of the box office is down",
-    "An engine behind the box office cannot be reached at this moment. No answer could be given.",
+    "Part of the service is down",
+    "A database behind this service cannot be reached at the moment.",
     "Send the same request, with the same Idempotency-Key, again after the seconds in Retry-After.",
 )
 INTERNAL_ERROR = ProblemPage(
     "internal_error",
     500,
-    "Something broke on our side",
-    "We made a mistake. It has been logged under the `request_id` of this answer.",
-    "Try again later. If it stays, tell the operator the `request_id`.",
+    "Internal error",
+    "An unexpected error occurred. It has been logged under the `request_id` of this response.",
+    "Try again later. If the error persists, send the `request_id` to the operator.",
 )
 
-_pages: dict[type[Refusal], ProblemPage] = {}  # one a class, made at its first use: the losers' path is hot
+_pages: dict[type[Refusal], ProblemPage] = {}  # one per class: refused holds are a hot path
 
 
 def get_problem_page(refusal: type[Refusal]) -> ProblemPage:
@@ -80,7 +80,7 @@ def get_problem_page(refusal: type[Refusal]) -> ProblemPage:
 
 
 def list_problem_pages() -> dict[str, ProblemPage]:
-    """Every problem there is, by code."""
+    """Every problem, by code."""
     known = [*(get_problem_page(refusal) for refusal in refusals()), ENGINE_DOWN, INTERNAL_ERROR]
     return {page.code: page for page in sorted(known, key=lambda page: page.code)}
 
@@ -105,7 +105,7 @@ def render_engine_down(down: EngineDown, request_id: str) -> Answer:
 
 
 def render_internal_error(request_id: str) -> Answer:
-    """A bug: the asker learns that it happened and under which id; the why is in the log alone."""
+    """A bug: the client gets the request id only; the cause is in the log."""
     return problem(INTERNAL_ERROR, request_id, {})
 
 

@@ -36,7 +36,7 @@ UPDATE idempotent_response
    AND answer IS NULL;
 
 -- name: forget_key
--- The attempt gave an answer that is not kept; the next request with this key starts anew.
+-- The attempt gave a response that is not stored; the next request with this key starts over.
 DELETE FROM idempotent_response
  WHERE caller = $1
    AND route = $2

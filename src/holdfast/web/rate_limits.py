@@ -1,6 +1,6 @@
-"""How often somebody may ask. Buckets that refill steadily; no I/O, and cheap enough for every request.
+"""Rate limits: token buckets that refill steadily. No I/O, and cheap enough for every request.
 
-A bucket is one number a key: the moment at which it would be full again if nobody took from it (GCRA). It
+A bucket is one number per key: the time at which it would be full again without further requests (GCRA). It
 holds `quota` and refills within `window_s`. limit.lua keeps the same number in Redis; the two must agree.
 """
 
@@ -52,7 +52,7 @@ class Buckets:
 
 
 class Limiter:
-    """Requests a second from one address, counted in this process. A limit of 0 is none."""
+    """Requests per second from one address, counted in this process. A limit of 0 is none."""
 
     def __init__(self, *, requests_per_second_max: int, addresses_max: int) -> None:
         self._buckets = (
@@ -93,8 +93,8 @@ def too_many(buckets: Buckets, policy: str, wait_s: float) -> TooManyRequests:
 
 def build_limit_headers(refusal: TooManyRequests) -> Mapping[str, str]:
     """RateLimit-Policy and RateLimit as in draft-ietf-httpapi-ratelimit-headers-11, beside Retry-After."""
-    policy, said = refusal.details["policy"], refusal.details
+    policy, limits = refusal.details["policy"], refusal.details
     return {
-        "RateLimit-Policy": f'"{policy}";q={said["limit"]};w={said["window_s"]}',
-        "RateLimit": f'"{policy}";r=0;t={said["retry_after_s"]}',
+        "RateLimit-Policy": f'"{policy}";q={limits["limit"]};w={limits["window_s"]}',
+        "RateLimit": f'"{policy}";r=0;t={limits["retry_after_s"]}',
     }

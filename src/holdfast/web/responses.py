@@ -1,6 +1,6 @@
 """What comes in, checked; what goes out, encoded.
 
-Whatever a stranger sends ends in a value of the asked type, or in Malformed (400) or Invalid (422) with the
+Any input ends in a value of the requested type, or in Malformed (400) or Invalid (422) with the
 field. What JSON allows and PostgreSQL does not store (NUL in a text, numbers beyond bigint) ends here too, so
 that it never becomes a 500 further down.
 """
@@ -32,7 +32,7 @@ JSON = (b"content-type", b"application/json")
 HTML = (b"content-type", b"text/html; charset=utf-8")
 NO_BODY = frozenset({204, 304})
 
-_decoders: dict[type, msgspec.json.Decoder[Any]] = {}  # one a type, made at its first use
+_decoders: dict[type, msgspec.json.Decoder[Any]] = {}  # one per type, built at its first use
 _lists: dict[type, frozenset[str]] = {}  # the same
 _encode = msgspec.json.Encoder().encode
 
@@ -91,7 +91,7 @@ def _has(known: str, etag: str) -> bool:
 
 
 class EncodedResponse:
-    """An answer that everybody gets, as it goes over the wire, and the word that it has not changed."""
+    """A response that is the same for every client, encoded once, and its 304."""
 
     __slots__ = ("_same", "_whole", "body", "etag")
 
@@ -99,19 +99,19 @@ class EncodedResponse:
         self,
         body: bytes,
         etag: str,
-        keep: str,
+        cache_control: str,
         more: Mapping[str, str] | None = None,
         kind: tuple[bytes, bytes] = JSON,
     ) -> None:
-        """`keep`: its Cache-Control; `more`: further headers."""
-        headers = {"ETag": etag, "Cache-Control": keep, **(more or {})}
+        """`cache_control` and further headers."""
+        headers = {"ETag": etag, "Cache-Control": cache_control, **(more or {})}
         self.body = body
         self.etag = etag
         self._whole = Answer(200, body, headers, kind)
         self._same = Answer(304, b"", headers)
 
     def to(self, headers: Mapping[bytes, bytes]) -> Response:
-        """For whoever sent these: 304 when they have this version (If-None-Match)."""
+        """The response for these request headers: 304 if the client has this version (If-None-Match)."""
         known = headers.get(b"if-none-match")
         return self._same if known is not None and _has(known.decode("latin-1"), self.etag) else self._whole
 
@@ -149,7 +149,7 @@ def query(kind: type[T], request: Request) -> T:
     for name, text in pairs:
         if name in lists:
             given.setdefault(name, []).append(text)
-        elif name in given:  # which of the two was meant? A cache in front of us may think otherwise
+        elif name in given:  # ambiguous: a cache in front of us may choose the other one
             raise Invalid(field=name, detail="Expected the parameter once.")
         else:
             given[name] = text

@@ -23,7 +23,7 @@ DOWN_FOR_S = 0.25
 OPEN_WITHIN_S = 10.0
 STOP_WITHIN_S = 2.0
 POLL_S = 0.5  # a reader's question stays with the server this long
-LOOK_POLL_S = 0.02  # who only looks at the end is not kept waiting by its own question
+LOOK_POLL_S = 0.02  # short, because reading the end of the log should not wait
 TIMEOUT_MIN_S = 4 * POLL_S
 POSITION, AFTER = "position", "after"
 LOST = (KafkaError, OSError, TimeoutError)
@@ -40,7 +40,7 @@ class KafkaBus:
         self._opening = asyncio.Lock()
         self._looking = asyncio.Lock()
         self._down_until = 0.0
-        self._readers: list[KafkaReader] = []  # each has a link that nobody else would close
+        self._readers: list[KafkaReader] = []  # each has its own connection to close
         self.troubles = 0  # so far; a link from before the last one is not to be trusted
         # Where we left the log: its end for Kafka, and the position of its last message.
         self._known = (-1, 0)
@@ -103,7 +103,7 @@ class KafkaBus:
             raise EngineDown("bus", unknown=True) from error
 
     async def consumer(self, poll_s: float = POLL_S) -> Any:
-        """A link that reads from where it is told; it belongs to no group of Kafka's."""
+        """A connection that reads from a given position; it belongs to no Kafka consumer group."""
         consumer = AIOKafkaConsumer(
             bootstrap_servers=self._servers,
             enable_auto_commit=False,
@@ -165,7 +165,7 @@ class KafkaBus:
 
 
 class KafkaReader:
-    """A link of its own: what goes wrong here is no trouble of who writes."""
+    """Has its own connection, so that its errors do not affect the writer."""
 
     def __init__(self, bus: KafkaBus, place: Any) -> None:
         self._bus = bus
@@ -202,7 +202,7 @@ class KafkaReader:
         found: list[Message] = []
         for record in fetched.get(self._place, []):
             message = _message(record)
-            if message.position > self._at:  # else a second relay said it again
+            if message.position > self._at:  # else a second relay sent it again
                 found.append(message)
                 self._at = message.position
         if not fetched:
@@ -210,7 +210,7 @@ class KafkaReader:
         return found
 
     async def _look(self) -> None:
-        """Nothing came: the client would tell us the same of a server that is gone, or begun anew."""
+        """Nothing came: the client reports the same if the server is down or was reset."""
         async with asyncio.timeout(self._bus.timeout_s):
             _, end = await span(self._consumer, self._place)
             if await self._consumer.position(self._place) > end:

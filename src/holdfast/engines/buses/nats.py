@@ -1,7 +1,7 @@
 """A log in NATS JetStream: a stream with one subject. nats://host:4222?replicas=3
 
 Every message says after which sequence number of the stream it belongs; the server refuses any other place.
-Its own window for duplicates is not used: it would refuse what is told again after the stream was emptied.
+Its own window for duplicates is not used: it would reject messages sent again after the stream was emptied.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from holdfast.engines.errors import EngineDown
 
 DOWN_FOR_S = 0.25
 WRONG_PLACE = 10071  # "wrong last sequence"
-LISTENS_FOR_S = 60.0  # the server forgets a reader that has not asked for this long
+LISTENS_FOR_S = 60.0  # the server drops a reader that is idle for this long
 POSITION, AFTER = "Position", "After"
 LOST = (NatsError, OSError, TimeoutError)
 
@@ -95,7 +95,7 @@ class NatsBus:
                     self._url,
                     allow_reconnect=False,  # a fresh link finds out what the server still has
                     max_reconnect_attempts=1,
-                    error_cb=_said_elsewhere,
+                    error_cb=_ignore_error,
                 )
                 await self._client.jetstream(timeout=self._timeout_s).add_stream(self._config)
         return self._client
@@ -197,5 +197,5 @@ def _number(headers: dict[str, str] | None, name: str) -> int:
     return int((headers or {}).get(name, 0))
 
 
-async def _said_elsewhere(_error: Exception) -> None:
-    """What goes wrong reaches us where we asked; the client's own log would say it twice."""
+async def _ignore_error(_error: Exception) -> None:
+    """Errors are raised by the call that fails; the client would log them a second time."""

@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey without an installation: found, started, kept running, stopped.
+"""PostgreSQL and Valkey without an installation: found, started, supervised, stopped.
 
     async with engines(".holdfast") as (database_url, redis_url): ...
 

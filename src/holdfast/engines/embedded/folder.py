@@ -7,7 +7,7 @@ DATA/run/<name>.pid          the process id of a child
 DATA/run/<name>.ready        the same once it is ready, where the child says so itself
 DATA/run/<name>.hold         put there by an operator: the child is not started again while it is there
 DATA/run/lock                held by the process that runs the engines; a second one is refused
-DATA/run/engines.json        where the running engines answer, for other commands of ours
+DATA/run/engines.json        where the running engines answer, for other commands
 """
 
 import fcntl
@@ -31,7 +31,7 @@ STARTING_MAX_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Engines that a process of ours has up."""
+    """Engines that another process of this program has started."""
 
     process_id: int
     database_url: str
@@ -130,7 +130,7 @@ class DataFolder:
             shutil.rmtree(folder)
         try:
             folder.mkdir(mode=0o700)
-        except FileExistsError:  # somebody else's: not to be trusted with our sockets
+        except FileExistsError:  # another user's: not to be trusted with our sockets
             folder = Path(tempfile.mkdtemp(prefix="holdfast-", dir=place))
         return folder
 
@@ -146,7 +146,7 @@ class DataFolder:
 
 
 def _locks(file: int) -> bool:
-    """Tried a few times: another command of ours may hold the lock for the moment it takes to look."""
+    """Tried a few times: another command may hold the lock for the moment it takes to look."""
     for _ in range(5):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -158,7 +158,7 @@ def _locks(file: int) -> bool:
 
 
 def _is_private(folder: Path) -> bool:
-    """A real folder that nobody but its owner may enter, and that we (or root for us) made."""
+    """A real folder that only its owner may enter, and that we (or root for us) created."""
     try:
         found = folder.lstat()
     except FileNotFoundError:

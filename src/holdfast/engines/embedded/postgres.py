@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own: made once, kept in the data folder, reached by a socket nobody else can open."""
+"""Our own PostgreSQL: created once in the data folder, reached by a socket that only this user can open."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ SETTINGS = {
     "fsync": "on",
     "synchronous_commit": "on",
     "full_page_writes": "on",
-    # A small machine: everything of ours together stays under 400 MB.
+    # A small machine: all processes together stay under 400 MB.
     "shared_buffers": "128MB",
     "work_mem": "4MB",
     "maintenance_work_mem": "32MB",
@@ -107,7 +107,7 @@ class EmbeddedPostgres:
         )
 
     async def _wait_for_leftovers(self) -> None:
-        """Nobody may have the data folder open before a start: a killed server leaves backends for a moment.
+        """No process may have the data folder open before a start: a killed server leaves backends behind.
 
         Then postmaster.pid says nothing any more. Left there, its number may by now be that of another
         process, and PostgreSQL would refuse to start for one that has nothing to do with it.
@@ -158,7 +158,7 @@ def _run(command: tuple[str, ...], user: User | None, text: str = "") -> subproc
 
 
 def _environment() -> dict[str, str]:
-    # postgres itself reads PGPORT, PGDATA and the like; the operator's are meant for other servers.
+    # postgres itself reads PGPORT, PGDATA and the like; the operator's values are for other servers.
     strangers = {name: "" for name in os.environ if name in ("PGDATA", "PGHOST", "PGOPTIONS", "PGTZ")}
     return {**strangers, "PGPORT": "5432", "TZ": "UTC", "LC_ALL": "C"}
 

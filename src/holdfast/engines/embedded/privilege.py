@@ -35,7 +35,7 @@ class User:
     name: str
     uid: int
     gid: int
-    capability: int | None = None  # kept to reach what the user's own rights do not
+    capability: int | None = None  # needed to reach what the user's own rights do not
 
 
 def unprivileged(program: Path, folder: Path) -> User | None:
@@ -69,7 +69,7 @@ def child_setup(user: User | None, death_signal: int) -> Callable[[], None]:
         # After the change of user, which would clear it.
         if IS_LINUX:
             LIBC.prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
-            if os.getppid() != parent_id:  # we died in between, and nobody would tell the child
+            if os.getppid() != parent_id:  # we died in between, and the child would not notice
                 os._exit(1)
 
     return set_up

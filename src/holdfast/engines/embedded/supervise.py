@@ -1,11 +1,11 @@
-"""Child processes that are kept running.
+"""Supervised child processes.
 
     start ─► ready ─► (dies) ─► pause ─► start again …          first at once, then 0.2 s, 0.4 s, … 2 s
                          └─ while DATA/run/<name>.hold exists: not started (an operator's switch)
 
 A group is started together and stopped together; groups stop in the reverse order of their start. Children
 are in sessions of their own, so that Ctrl-C reaches us alone and they are stopped in that order; and they are
-told by the kernel when we die without a word.
+signalled by the kernel when this process dies unexpectedly.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class Recipe:
     command: tuple[str, ...]
     ready: Callable[[int], Awaitable[bool]]  # of the process with this id
     before: Callable[[], Awaitable[None]] | None = None  # ahead of every start
-    env: Mapping[str, str] = field(default_factory=dict)  # in place of ours where it has the same names
+    env: Mapping[str, str] = field(default_factory=dict)  # overrides our own variables of the same names
     user: User | None = None
     ready_within_s: float = 60.0
     stop_signal: signal.Signals = signal.SIGTERM
@@ -202,7 +202,7 @@ class Child:
             return "see above"
         path = self._folder.log_of(self.name)
         lines = path.read_text(errors="replace").split("\n") if path.exists() else []
-        words = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+        words = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
         return f"{words} (see {path})"
 
 
