@@ -10,7 +10,8 @@ import asyncpg
 
 from bench.environment import Q, shows, stage
 from bench.figure import Figure
-from holdfast.bookings import Opened, Opening
+from holdfast.bookings import Booking, Opening
+from holdfast.engines.batch import Batcher
 from tests.support.shows import a_layout
 
 CALLERS = 128
@@ -32,12 +33,14 @@ async def ledger_figures(rounds: int, say: Say) -> list[Figure]:
     ):
         layout, numbers = a_layout(SEATS, row=100), count(10_000_000)
 
+        open_booking = Batcher(on.app.bookings.open_many, batch_max=128, waiting_max=10_000)
+
         async def in_batches(show: int, pair: int) -> None:
             number = next(numbers)
             seats = (2 * pair, 2 * pair + 1)
             names = (show, number, f"r{number}", 1, f"c{number}", "")
             opening = Opening(*names, 600_000, time.monotonic(), 1, "EUR", seats, (1500, 1500))
-            assert isinstance(await on.app.bookings.open(opening), Opened)
+            assert isinstance(await open_booking(opening), Booking)
 
         async def in_transactions(show: int, pair: int) -> None:
             number = next(numbers)

@@ -16,7 +16,7 @@ from bench.environment import START_WITHIN_S, Q, Stage, free_port, shows, stage,
 from bench.figure import Figure
 from bench.load import Load, run
 from bench.plot import plot_sold_out
-from holdfast.bookings import Opened, Opening
+from holdfast.bookings import Booking, Opening
 from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.gateways.sandbox import api_key
 from holdfast.payments.payment import Ask, Payment
@@ -191,7 +191,7 @@ async def _paying(on: Stage, show: int, how_many: int) -> list[Payment]:
             Opening(show, OWNERS + i, f"r{i}", 1, f"c{i}", "", 600_000, now, 1, "EUR", (i,), (1500,))
             for i in seats
         ]
-        opened = [one for one in await on.app.bookings.open_many(openings) if isinstance(one, Opened)]
+        opened = [one for one in await on.app.bookings.open_many(openings) if isinstance(one, Booking)]
         asks = [
             Ask(
                 show_id=show,

@@ -15,8 +15,9 @@ from starlette.responses import Response
 
 from holdfast.app import asgi_app
 from holdfast.bookings import BookingState
+from holdfast.bookings.view import BookingPage, SeatPage
 from holdfast.config import Config
-from holdfast.holds.request import BookingPage, HoldBody, SeatPage
+from holdfast.holds import HoldBody
 from holdfast.runtime.workers import rarely_collect
 from holdfast.site.templates_env import warm_up
 from holdfast.web.caller import Role

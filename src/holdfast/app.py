@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import holdfast.accounts.api
+import holdfast.bookings.api
 import holdfast.catalogue.api
 import holdfast.checkin.api
 import holdfast.checkin.passes_api
@@ -91,6 +92,7 @@ from holdfast.webhooks_out.jobs import jobs as hook_jobs
 
 ROUTES: tuple[Route, ...] = (
     *holdfast.holds.api.ROUTES,
+    *holdfast.bookings.api.ROUTES,
     *holdfast.payments.api.ROUTES,
     *holdfast.payments.webhooks_api.ROUTES,
     *holdfast.payments.reconciliation_api.ROUTES,
@@ -208,7 +210,10 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
     """Builds every store and service on its engines. No engine is contacted yet."""
     batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
     catalogue, claims, bookings = Catalogue(postgres), Claims(redis), Bookings(postgres, **batches)
-    hold_scripts, accounts = HoldScripts(redis, **batches), Accounts(postgres, redis, config)
+    hold_scripts, accounts = (
+        HoldScripts(redis, claim_grace_ms=config.claim_grace_ms),
+        Accounts(postgres, redis, config),
+    )
     seatmap = SeatMap(catalogue, bookings, claims, postgres, fresh_s=config.map_fresh_ms / 1000)
     holds = HoldService(catalogue, hold_scripts, claims, bookings, seatmap, config)
     payments, refund_store = PaymentStore(postgres, config), RefundStore(postgres, config)

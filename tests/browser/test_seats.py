@@ -9,7 +9,7 @@ from playwright.async_api import Page, expect
 from holdfast.catalogue import OrphanRule
 from holdfast.demo.halls import club, concert_hall, village_cinema
 from holdfast.demo.stadium import stadium
-from holdfast.holds import Orphan, orphan_verdict
+from holdfast.holds import Orphan, check_orphans
 from holdfast.layouts import Layout
 from tests.browser.conftest import Newcomer
 from tests.support.box_office import Office
@@ -140,7 +140,7 @@ async def test_the_browser_sees_single_seats_as_the_server_does(house: Office, p
         free = [seat for seat in range(run.start, run.start + run.length) if states[seat] == ord("A")]
         if free:
             seats = sorted(chance.sample(free, min(len(free), chance.randint(1, 3))))
-            verdict = orphan_verdict(layout, states, seats)
+            verdict = check_orphans(layout, states, seats)
             cases.append(
                 (states.decode(), seats, list(verdict.better) if isinstance(verdict, Orphan) else None)
             )

@@ -8,7 +8,7 @@ import pytest
 from holdfast.app import App
 from holdfast.layouts import UnknownSeat
 from tests.support.organiser import Desk, Stage, a_body, a_desk, show_of
-from tests.support.own_engines import an_order
+from tests.support.own_engines import a_request
 from tests.support.shows import API, Fan, fans, problem
 
 
@@ -197,7 +197,7 @@ async def test_who_asked_for_a_seat_that_is_renamed_meanwhile_does_not_get_anoth
 ) -> None:
     """A worker that knows the old hall: `box`, while the change is made by the api's process."""
     (late,) = await fans(app, api, 1)
-    order = await an_order(app, show["id"], late.account_id, 9)
+    order = await a_request(app, show["id"], late.account_id, 9)
     layout = await brought(desk, drawing(gold=RENAMED))
     await changed(desk, show, layout_hash=layout)
 

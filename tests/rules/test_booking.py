@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.bookings import (
+    SEAT_STATE_CODES,
     BookingMove,
     BookingState,
     NoSuchBooking,
@@ -18,7 +19,6 @@ from holdfast.bookings import (
     reference,
 )
 from holdfast.bookings.booking import MOVES, TAKES_SEATS, after
-from holdfast.bookings.sale import LETTER
 from holdfast.claim import Claim
 
 PAIR = re.compile(r"\('(\w+)', '(\w+)'\)")
@@ -61,7 +61,7 @@ def test_every_state_is_reached_and_the_last_ones_are_final() -> None:
 
 
 def test_a_booking_that_takes_seats_has_a_letter_on_the_map() -> None:
-    assert set(LETTER) == TAKES_SEATS
+    assert set(SEAT_STATE_CODES) == TAKES_SEATS
 
 
 @given(show_id=ids, number=ids)

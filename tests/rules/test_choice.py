@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from holdfast.demo.halls import concert_hall, village_cinema
 from holdfast.holds.alternatives import alternatives, places
-from holdfast.holds.choice import Want, best, why
-from holdfast.holds.orphans import Fine, orphan_verdict, orphans
-from holdfast.holds.outcome import Orphan
+from holdfast.holds.choice import BestAvailable, explain_choice, find_best
+from holdfast.holds.orphans import check_orphans, find_orphans
+from holdfast.holds.request import Orphan
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody
 from holdfast.layouts.costs import Prefer, compute_seat_costs
@@ -67,7 +67,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 wants = st.builds(
-    Want,
+    BestAvailable,
     count=st.integers(1, 5),
     category=st.sampled_from([None, None, 0, 1]),
     prefer=st.sampled_from(Prefer),
@@ -86,7 +86,7 @@ def singles(letters: bytes) -> set[int]:
     }
 
 
-def oracle(layout: Layout, states: bytes, want: Want) -> range | None:
+def oracle(layout: Layout, states: bytes, want: BestAvailable) -> range | None:
     """Every window of every run, ranked by the seven points of the rule, with none of its short cuts."""
     costs, ranked = compute_seat_costs(layout, want.prefer).costs, []
     for start, length in layout.runs:
@@ -118,10 +118,10 @@ def oracle(layout: Layout, states: bytes, want: Want) -> range | None:
 
 
 @given(cases(), wants)
-@example(Case(hall("nnnn"), b"AAAA"), Want(2, prefer=Prefer.AISLE))
-@example(Case(hall("nwcn"), b"AAAA"), Want(2, accessible=True))
-def test_the_choice_is_the_one_the_rule_names(case: Case, want: Want) -> None:
-    choice = best(case.layout, case.states, want)
+@example(Case(hall("nnnn"), b"AAAA"), BestAvailable(2, prefer=Prefer.AISLE))
+@example(Case(hall("nwcn"), b"AAAA"), BestAvailable(2, accessible=True))
+def test_the_choice_is_the_one_the_rule_names(case: Case, want: BestAvailable) -> None:
+    choice = find_best(case.layout, case.states, want)
     window = oracle(case.layout, case.states, want)
     if window is not None:
         assert choice is not None
@@ -132,8 +132,8 @@ def test_the_choice_is_the_one_the_rule_names(case: Case, want: Want) -> None:
 
 @FEW
 @given(cases(), wants)
-def test_a_choice_is_free_of_the_category_and_as_large_as_asked(case: Case, want: Want) -> None:
-    choice = best(case.layout, case.states, want)
+def test_a_choice_is_free_of_the_category_and_as_large_as_asked(case: Case, want: BestAvailable) -> None:
+    choice = find_best(case.layout, case.states, want)
     if choice is None:
         return
     assert len({*choice.seats}) == want.count
@@ -159,7 +159,7 @@ def test_a_group_is_split_into_as_few_as_there_can_be(case: Case, count: int, ca
             for seat in range(start, start + length)
         ]
         lengths += [len(part) for part in "".join("A" if fit else " " for fit in fits).split()]
-    choice = best(layout, states, Want(count, category, together=False))
+    choice = find_best(layout, states, BestAvailable(count, category, together=False))
     if sum(lengths) < count:
         assert choice is None
         return
@@ -172,15 +172,15 @@ def test_a_group_is_split_into_as_few_as_there_can_be(case: Case, count: int, ca
 
 def test_an_accessible_group_that_must_split_keeps_one_space_and_as_many_beside_it() -> None:
     layout = hall("wc|nnnn", "nnnn|cw")
-    choice = best(layout, b"A" * 12, Want(5, accessible=True, together=False))
+    choice = find_best(layout, b"A" * 12, BestAvailable(5, accessible=True, together=False))
     assert choice is not None
     assert [chr(layout.traits[seat]) for seat in choice.seats] == list("wcnnn")
-    assert best(layout, b"A" * 12, Want(5, accessible=True)) is None
+    assert find_best(layout, b"A" * 12, BestAvailable(5, accessible=True)) is None
 
 
 def test_spaces_for_wheelchairs_are_not_given_to_those_who_did_not_ask() -> None:
-    assert best(hall("wccw"), b"AAAA", Want(1, together=False)) is None
-    choice = best(hall("nwcn"), b"AAAA", Want(2, accessible=True))
+    assert find_best(hall("wccw"), b"AAAA", BestAvailable(1, together=False)) is None
+    choice = find_best(hall("nwcn"), b"AAAA", BestAvailable(2, accessible=True))
     assert choice is not None
     assert choice.seats == (1, 2), "the companion's seat, not a plain one"
     assert "with a wheelchair space" in choice.why
@@ -190,7 +190,7 @@ def test_pairs_fill_rows_of_even_length_to_the_last_seat() -> None:
     layout = hall("nnnnnn|nnnnnnnnnn", "nnnnnnnnnnnnnnnn", "nnnn|nnnnnnnn|nnnn")
     states = bytearray(b"A" * layout.seat_count)
     for _ in range(layout.seat_count // 2):
-        choice = best(layout, bytes(states), Want(2))
+        choice = find_best(layout, bytes(states), BestAvailable(2))
         assert choice is not None
         for seat in choice.seats:
             states[seat] = ord("H")
@@ -199,7 +199,7 @@ def test_pairs_fill_rows_of_even_length_to_the_last_seat() -> None:
 
 def test_a_full_hall_has_nothing_to_give() -> None:
     layout = Layout.build(concert_hall())
-    assert best(layout, b"B" * layout.seat_count, Want(1, together=False)) is None
+    assert find_best(layout, b"B" * layout.seat_count, BestAvailable(1, together=False)) is None
     assert alternatives(layout, b"B" * layout.seat_count, (5, 6)) == []
 
 
@@ -208,7 +208,7 @@ def test_preferences_mean_what_they_say() -> None:
     free = b"A" * layout.seat_count
 
     def chosen(prefer: Prefer) -> list[str]:
-        choice = best(layout, free, Want(2, prefer=prefer))
+        choice = find_best(layout, free, BestAvailable(2, prefer=prefer))
         assert choice is not None
         return [layout.labels[seat] for seat in choice.seats]
 
@@ -216,7 +216,7 @@ def test_preferences_mean_what_they_say() -> None:
     assert chosen(Prefer.BEST) == ["H-7", "H-8"]
     assert chosen(Prefer.AISLE)[0][2:] in ("1", "3", "5", "11", "13", "15")
     assert chosen(Prefer.CENTRE)[0].rpartition("-")[2] in ("6", "7", "8")
-    assert why(layout, Want(2), (30, 31)) == "nearest the best view, side by side"
+    assert explain_choice(layout, BestAvailable(2), (30, 31)) == "nearest the best view, side by side"
 
 
 def test_a_plan_costs_every_seat_and_orders_every_run() -> None:
@@ -237,7 +237,7 @@ def test_an_orphan_is_a_single_that_was_none_before(text: str, data: st.DataObje
     free = [at for at, letter in enumerate(letters) if letter == ord("A")]
     chosen = data.draw(st.sets(st.sampled_from(free)) if free else st.just(set[int]()))
     after = bytes(ord("H") if at in chosen else letter for at, letter in enumerate(letters))
-    assert {*orphans(letters, sorted(chosen))} == singles(after) - singles(letters)
+    assert {*find_orphans(letters, sorted(chosen))} == singles(after) - singles(letters)
 
 
 @pytest.mark.parametrize(
@@ -259,8 +259,8 @@ def test_an_orphan_is_a_single_that_was_none_before(text: str, data: st.DataObje
 def test_a_hand_picked_choice_is_fine_unless_a_better_one_leaves_no_single(
     row: str, states: str, seats: tuple[int, ...], better: tuple[int, ...] | None
 ) -> None:
-    expected = Fine() if better is None else Orphan(better)
-    assert orphan_verdict(hall(row), states.encode(), seats) == expected
+    expected = None if better is None else Orphan(better)
+    assert check_orphans(hall(row), states.encode(), seats) == expected
 
 
 @FEW
@@ -270,11 +270,11 @@ def test_what_is_better_is_free_and_leaves_no_single(case: Case, data: st.DataOb
     if not free:
         return
     seats = data.draw(st.sets(st.sampled_from(free), min_size=1, max_size=4).map(sorted).map(tuple))
-    verdict = orphan_verdict(case.layout, case.states, seats)
+    verdict = check_orphans(case.layout, case.states, seats)
     if isinstance(verdict, Orphan):
         assert len({*verdict.better}) == len(seats)
         assert {*verdict.better} <= {*free}
-        assert orphan_verdict(case.layout, case.states, verdict.better) == Fine()
+        assert check_orphans(case.layout, case.states, verdict.better) is None
 
 
 @FEW
@@ -289,7 +289,7 @@ def test_alternatives_are_free_groups_that_share_no_seat(case: Case, count: int,
     assert len({*seats}) == len(seats)
     assert all(len(group) == len(asked) and {states[seat] for seat in group} == {ord("A")} for group in found)
     accessible = any(layout.traits[seat] == ord("w") for seat in asked)
-    together = best(layout, states, Want(len(asked), accessible=accessible))
+    together = find_best(layout, states, BestAvailable(len(asked), accessible=accessible))
     assert bool(found) or together is None, "what best available would find, an alternative finds"
 
 
@@ -318,5 +318,7 @@ def test_standing_places_are_the_first_free_ones() -> None:
     assert places(area, states, 3) == (3, 5, 6)
     assert places(area, states, 5) is None
     assert alternatives(layout, states, (2, 3)) == [(3, 5)]
-    assert best(layout, b"HH" + b"A" * 6, Want(1, together=False)) is None, "best available is about seats"
+    assert find_best(layout, b"HH" + b"A" * 6, BestAvailable(1, together=False)) is None, (
+        "best available is about seats"
+    )
     assert alternatives(layout, b"HH" + b"A" * 6, (0, 1)) == []

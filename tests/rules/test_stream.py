@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bookings import VERSIONS_AN_EPOCH
+from holdfast.bookings import VERSIONS_PER_EPOCH
 from holdfast.seatmap.change import MapChange, follow_on, read_step, retry_frame, step_between
 from holdfast.seatmap.feed import FRAMES_BYTES_MAX, FRAMES_MAX, Feed, Frames
 from holdfast.seatmap.snapshot import Snapshot
@@ -14,7 +14,7 @@ from tests.support.shows import a_layout
 
 SEATS = 12
 LAYOUT = a_layout(SEATS)
-EPOCH = 3 * VERSIONS_AN_EPOCH
+EPOCH = 3 * VERSIONS_PER_EPOCH
 steps_of_changes = st.lists(
     st.dictionaries(st.integers(0, SEATS - 1), st.sampled_from("AHBX"), min_size=1), max_size=30
 )
@@ -147,13 +147,13 @@ def test_who_has_seen_more_than_we_have_is_told_nothing_old() -> None:
 def test_a_version_of_an_epoch_before_gets_the_whole_map() -> None:
     feed = Feed(a_snapshot())
 
-    assert feed.first_frames(EPOCH - VERSIONS_AN_EPOCH + 7) == feed.snapshot_frame
+    assert feed.first_frames(EPOCH - VERSIONS_PER_EPOCH + 7) == feed.snapshot_frame
     assert feed.first_frames(0) == feed.snapshot_frame
 
 
 def test_a_map_written_anew_is_told_as_a_whole_and_continued_from() -> None:
     feed = Feed(a_snapshot(EPOCH + 7))
-    anew = a_snapshot(EPOCH + VERSIONS_AN_EPOCH, b"H" + b"A" * (SEATS - 1))
+    anew = a_snapshot(EPOCH + VERSIONS_PER_EPOCH, b"H" + b"A" * (SEATS - 1))
 
     told = feed.turn_to(anew)
     later = feed.take(steps([{1: "B"}], after=anew.version))
@@ -178,7 +178,7 @@ def test_a_newer_map_that_looks_the_same_is_not_told() -> None:
     assert feed.turn_to(a_snapshot(EPOCH + 90)) == b""
 
 
-@pytest.mark.parametrize("version", [EPOCH, EPOCH + 7, EPOCH - VERSIONS_AN_EPOCH])
+@pytest.mark.parametrize("version", [EPOCH, EPOCH + 7, EPOCH - VERSIONS_PER_EPOCH])
 def test_a_version_never_goes_back(version: int) -> None:
     feed = Feed(a_snapshot(EPOCH + 7))
 

@@ -64,7 +64,7 @@ async def test_a_clean_sale_has_nothing_to_find(till: Till) -> None:
     await app.holds.block(show, [8, 9], "camera", an_owner())
     (block,) = await till.ledger.blocks(show)
     await app.holds.unblock(block, an_owner())
-    await till.ledger.mark(show)
+    await till.ledger.mark_map_stale(show)
     await app.seatmap.rebuild(show, "test")
 
     assert await found(till) == []

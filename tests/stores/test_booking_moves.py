@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from holdfast.app import App
-from holdfast.bookings import Booking, Bookings, BookingState, Opened, SeatsLost
+from holdfast.bookings import Booking, Bookings, BookingState, SeatsLost
 from holdfast.bookings.booking import MOVES
 from tests.support.show_fixture import Till, a_till, an_owner, other_ledger
 
@@ -48,7 +48,7 @@ async def test_the_fence_grows_with_every_booking(till: Till, elsewhere: Booking
     fences = []
     for seat in range(6):
         (answer,) = await till.open_many([till.opening(seat)], elsewhere if seat % 2 else None)
-        assert isinstance(answer, Opened)
+        assert isinstance(answer, Booking)
         fences.append((await till.booking(answer.number)).fence)
 
     assert fences == sorted(set(fences))
@@ -127,7 +127,7 @@ class TestBlocks:
         (block,) = await till.ledger.blocks(till.show)
 
         assert await till.ledger.cancel(block, an_owner()) is not None
-        assert isinstance(await till.open(3), Opened)
+        assert isinstance(await till.open(3), Booking)
         assert await till.violations() == []
 
     async def test_a_block_and_a_booking_at_once_make_one_owner(
@@ -138,14 +138,14 @@ class TestBlocks:
                 elsewhere.block(till.show, [seat, seat + 1], "camera", an_owner()),
                 till.open_many([till.opening(seat, seat + 1, owner_id=an_owner())]),
             )
-            assert isinstance(blocked, int) != isinstance(answers[0], Opened)
+            assert isinstance(blocked, int) != isinstance(answers[0], Booking)
         assert await till.violations() == []
 
     async def test_a_block_does_not_count_towards_anybodys_limit(self, app: App) -> None:
         till = await a_till(app, owner_seats_max=2)
         await till.ledger.block(till.show, range(10, 20), "press", till.owner)
 
-        assert isinstance(await till.open(0, 1), Opened)
+        assert isinstance(await till.open(0, 1), Booking)
 
 
 async def test_a_row_that_another_is_closing_is_skipped_and_not_waited_for(till: Till) -> None:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from holdfast.app import App
 from holdfast.catalogue import OrphanRule
+from holdfast.claim import NotEnoughUnits
 from holdfast.engines.redis import Redis
-from holdfast.holds import Best, Few, Held, Outcome, Seats, Want, best, orphan_verdict, runs_of
+from holdfast.holds import BestAvailable, Held, HoldOutcome, NamedSeats, check_orphans, find_best, find_runs
 from holdfast.holds.choice import SeatChoice
 from holdfast.layouts import Layout, LayoutBody, Prefer
 from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody
@@ -77,7 +78,7 @@ def scenes(draw: st.DrawFn) -> Scene:
 
 
 wishes = st.builds(
-    Best,
+    BestAvailable,
     count=st.integers(1, 10),
     category=st.sampled_from([None, None, 0, 1]),
     prefer=st.sampled_from(list(Prefer)),
@@ -89,35 +90,35 @@ wishes = st.builds(
 @BOUNDED
 @given(scene=scenes(), asked=st.lists(wishes, min_size=WISHES_EACH, max_size=WISHES_EACH))
 async def test_best_available_is_the_same_seats_in_both(
-    app: App, redis: Redis, scene: Scene, asked: list[Best]
+    app: App, redis: Redis, scene: Scene, asked: list[BestAvailable]
 ) -> None:
     states = scene.letters.encode()
 
     for wish in asked:
-        hall = await a_hall(app.hold_scripts, redis, scene.layout, scene.letters)
+        hall = await a_hall(redis, scene.layout, scene.letters)
         outcome = await hall.ask(wish)
         await redis.call(
             "DEL", *(hall.pool.key(name) for name in ("units", "ends", "owners", "meta", "changes"))
         )
 
-        want = Want(wish.count, wish.category, wish.prefer, wish.accessible, wish.together)
-        assert told(outcome) == expected(best(scene.layout, states, want), states), (wish, scene)
+        want = BestAvailable(wish.count, wish.category, wish.prefer, wish.accessible, wish.together)
+        assert told(outcome) == expected(find_best(scene.layout, states, want), states), (wish, scene)
 
 
 @BOUNDED
 @given(scene=scenes(), asked=st.lists(wishes, min_size=WISHES_EACH, max_size=WISHES_EACH))
 async def test_a_batch_of_wishes_is_one_after_the_other(
-    app: App, redis: Redis, scene: Scene, asked: list[Best]
+    app: App, redis: Redis, scene: Scene, asked: list[BestAvailable]
 ) -> None:
-    """What the script remembers of a map between wishes is what Python sees when it looks anew."""
-    hall = await a_hall(app.hold_scripts, redis, scene.layout, scene.letters)
+    """Selection the script remembers of a map between wishes is what Python sees when it looks anew."""
+    hall = await a_hall(redis, scene.layout, scene.letters)
     states = bytearray(scene.letters.encode())
 
     outcomes = await asyncio.gather(*(hall.ask(wish, owner_id=owner) for owner, wish in enumerate(asked, 1)))
 
     for wish, outcome in zip(asked, outcomes, strict=True):
-        want = Want(wish.count, wish.category, wish.prefer, wish.accessible, wish.together)
-        choice = best(scene.layout, bytes(states), want)
+        want = BestAvailable(wish.count, wish.category, wish.prefer, wish.accessible, wish.together)
+        choice = find_best(scene.layout, bytes(states), want)
         assert told(outcome) == expected(choice, bytes(states)), (wish, scene)
         for seat in choice.seats if choice else ():
             states[seat] = ord("H")
@@ -139,20 +140,20 @@ async def test_orphan_verdicts_are_the_same_in_both(
         seats = tuple(
             sorted(data.draw(st.lists(st.sampled_from(nearby), min_size=1, max_size=5, unique=True)))
         )
-        hall = await a_hall(app.hold_scripts, redis, scene.layout, scene.letters)
+        hall = await a_hall(redis, scene.layout, scene.letters)
 
-        outcome = await hall.ask(Seats(seats, OrphanRule.WARN, runs_of(scene.layout, seats)))
+        outcome = await hall.ask(NamedSeats(seats, OrphanRule.WARN, find_runs(scene.layout, seats)))
 
-        better = getattr(orphan_verdict(scene.layout, states, seats), "better", None)
+        better = getattr(check_orphans(scene.layout, states, seats), "better", None)
         assert isinstance(outcome, Held)
         assert outcome.better == better, (seats, scene)
 
 
-def told(outcome: Outcome) -> object:
+def told(outcome: HoldOutcome) -> object:
     match outcome:
         case Held(seats, _, _, together, leaves_single):
             return seats, together, leaves_single
-        case Few(free):
+        case NotEnoughUnits(free):
             return free
     raise AssertionError(outcome)
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from holdfast.claim import (
+    Action,
     Claim,
     Claimed,
     ClaimRequest,
@@ -142,7 +143,7 @@ class TestLimits:
         assert (await pool.claim(3, 4, 5, owner=1, limit=3)).units == (3, 4, 5)
 
     async def test_what_lapsed_counts_no_more(self, pool: Pool) -> None:
-        await pool.claim(0, 1, owner=1, life_ms=1)
+        await pool.claim(0, 1, owner=1, ttl_ms=1)
         await asyncio.sleep(0.003)
 
         assert (await pool.claim(3, 4, owner=1, limit=2)).units == (3, 4)
@@ -153,7 +154,7 @@ class TestLimits:
 class TestLapsing:
     async def test_a_claim_ends_at_its_end_and_not_before(self, pool: Pool) -> None:
         """Judged by the clock that decides: each try knows the time before and after it."""
-        await pool.claim(5, owner=1, life_ms=150)
+        await pool.claim(5, owner=1, ttl_ms=150)
         ((_, end_ms),) = ((await pool.map()).claims or {}).items()
 
         while True:
@@ -166,7 +167,7 @@ class TestLapsing:
         assert before >= end_ms - 50, "somebody waited where nobody should"
 
     async def test_a_lapsed_claim_is_shown_as_free_though_nobody_asked(self, pool: Pool) -> None:
-        await pool.claim(5, life_ms=1)
+        await pool.claim(5, ttl_ms=1)
         await asyncio.sleep(0.003)
 
         found = await pool.map()
@@ -175,14 +176,14 @@ class TestLapsing:
         assert found.claims == {}
 
     async def test_an_extended_claim_has_its_new_end(self, pool: Pool) -> None:
-        claim = await pool.claim(5, life_ms=5_000)
+        claim = await pool.claim(5, ttl_ms=5_000)
         await pool.settle("extend", claim, 60_000)
 
         end_ms = ((await pool.map()).claims or {})[str(claim)]
         assert 59_000 < end_ms - await pool.now_ms() <= 60_000
 
     async def test_a_pinned_claim_does_not_end(self, pool: Pool) -> None:
-        claim = await pool.claim(5, life_ms=300)
+        claim = await pool.claim(5, ttl_ms=300)
         await pool.settle("extend", claim, 0)
         await asyncio.sleep(0.32)
 
@@ -190,7 +191,7 @@ class TestLapsing:
         assert (await pool.map()).claims == {str(claim): float("inf")}
 
     async def test_a_lapsed_claim_cannot_be_extended(self, pool: Pool) -> None:
-        claim = await pool.claim(5, life_ms=1)
+        claim = await pool.claim(5, ttl_ms=1)
         await asyncio.sleep(0.003)
         await pool.settle("extend", claim, 60_000)
 
@@ -199,7 +200,7 @@ class TestLapsing:
 
 class TestSettling:
     async def test_a_committed_claim_stays_for_good(self, pool: Pool) -> None:
-        claim = await pool.claim(5, 6, life_ms=20)
+        claim = await pool.claim(5, 6, ttl_ms=20)
         await pool.settle("commit", claim)
         await asyncio.sleep(0.03)
 
@@ -270,7 +271,7 @@ class TestOnlyItsOwn:
     """Whoever is late frees nothing that is somebody else's by now."""
 
     async def test_a_late_release_leaves_the_next_owner_alone(self, pool: Pool) -> None:
-        late = await pool.claim(5, 6, owner=1, life_ms=1)
+        late = await pool.claim(5, 6, owner=1, ttl_ms=1)
         await asyncio.sleep(0.003)
         await pool.claim(6, 7, owner=2)
 
@@ -289,7 +290,7 @@ class TestOnlyItsOwn:
 
     @pytest.mark.parametrize("last_word", ["unblock", "free"])
     async def test_a_late_word_about_a_lost_map_leaves_the_next_owner_alone(
-        self, pool: Pool, last_word: str
+        self, pool: Pool, last_word: Action
     ) -> None:
         """The map was written anew after the ledger had let go; then comes what was said of the old one."""
         gone = Claim("gone", 9, (5, 6))
@@ -332,7 +333,7 @@ class TestVersions:
     async def test_the_changes_lead_from_the_first_map_to_this_one(self, pool: Pool) -> None:
         letters = list(await pool.letters())
         gone = await pool.claim(1, 2)
-        await pool.claim(4, 6, life_ms=1)
+        await pool.claim(4, 6, ttl_ms=1)
         await asyncio.sleep(0.003)
         await pool.settle("commit", await pool.claim(8, 9))
         await pool.settle("release", gone)

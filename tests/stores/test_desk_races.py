@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from holdfast.app import App
 from holdfast.bookings import from_public_id
-from holdfast.bookings.opening import asked
+from holdfast.bookings.store import encode_openings, remaining_ms
 from holdfast.catalogue.store import store_layout
 from holdfast.engines.postgres import require_row
 from holdfast.engines.sql import Queries
@@ -217,8 +217,9 @@ async def test_a_hold_that_is_being_opened_is_waited_for(app: App) -> None:
         sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'"
         return bool(await app.postgres.fetchval(sql))
 
+    left_ms = remaining_ms([opening], time.monotonic())
     async with app.postgres.transaction() as tx:
-        row = require_row(await tx.fetchrow(LEDGER.open_holds, *asked([opening], time.monotonic()).arguments))
+        row = require_row(await tx.fetchrow(LEDGER.open_holds, *encode_openings([opening], left_ms)))
         changing = asyncio.create_task(desk.apply(till.show, LayoutChange(layout_hash=layout.hash)))
         await until(somebody_waits)
 

@@ -31,8 +31,7 @@ from hypothesis.stateful import (
 
 from holdfast import pricing
 from holdfast.app import App
-from holdfast.bookings import from_public_id
-from holdfast.holds import booking_page
+from holdfast.bookings import booking_page, from_public_id
 from holdfast.organisers.jobs import PriceJobs
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.store import Scope

@@ -8,7 +8,8 @@ import pytest
 
 from holdfast.app import App
 from holdfast.catalogue import OrphanRule
-from holdfast.holds import Again, Few, Held, Limit, Orphan, Shut, Taken, Unbuilt
+from holdfast.claim import LimitReached, MapMissing, NotEnoughUnits, PoolClosed, UnitsTaken
+from holdfast.holds import AlreadyHeld, Held, Orphan
 from holdfast.layouts import Prefer
 from tests.support.claim_pool import HOUR_MS
 from tests.support.hall_map import Hall, a_hall, best_of, named, rows
@@ -22,7 +23,9 @@ def hall(either_app: App) -> Callable[..., Any]:
 
     async def build(*sizes: int, letters: str = "", standing: int = 0, **window: Any) -> Hall:
         layout = rows(*(sizes or (10, 10)), standing=standing)
-        return await a_hall(either_app.hold_scripts, either_app.redis, layout, letters, **window)
+        return await a_hall(
+            either_app.redis, layout, letters, batch_max=either_app.config.batch_max, **window
+        )
 
     return build
 
@@ -35,7 +38,7 @@ class TestNamedSeats:
         second = await here.seats("A-4", "A-5", owner_id=2)
 
         assert first == Held((2, 3), 1, None, True)
-        assert second == Taken((3,))
+        assert second == UnitsTaken((3,))
         assert await here.letters() == "AAHHAAAAAA" + "A" * 10
 
     async def test_may_be_anywhere_in_the_hall(self, hall: Callable[..., Any]) -> None:
@@ -49,7 +52,7 @@ class TestNamedSeats:
 
         outcomes = await asyncio.gather(*(here.seats("A-3", "A-4", owner_id=owner) for owner in range(1, 51)))
 
-        assert sorted(type(one).__name__ for one in outcomes) == ["Held"] + ["Taken"] * 49
+        assert sorted(type(one).__name__ for one in outcomes) == ["Held"] + ["UnitsTaken"] * 49
         assert sum([await here.pool.has(owner) for owner in range(1, 51)]) == 2
 
     async def test_shows_do_not_get_in_each_others_way(self, hall: Callable[..., Any]) -> None:
@@ -57,7 +60,7 @@ class TestNamedSeats:
 
         outcomes = await asyncio.gather(here.seats("A-3"), there.seats("A-3"), there.seats("A-3", owner_id=2))
 
-        assert [type(one) for one in outcomes] == [Held, Held, Taken]
+        assert [type(one) for one in outcomes] == [Held, Held, UnitsTaken]
 
 
 class TestTheOrphanRule:
@@ -112,7 +115,7 @@ class TestTheOrphanRule:
     async def test_taken_comes_before_orphan(self, hall: Callable[..., Any]) -> None:
         here = await hall(10, letters="AHAAAAAAAA")
 
-        assert await here.seats("A-2", "A-3", rule=REFUSE) == Taken((1,))
+        assert await here.seats("A-2", "A-3", rule=REFUSE) == UnitsTaken((1,))
 
 
 class TestBestAvailable:
@@ -133,7 +136,7 @@ class TestBestAvailable:
 
         seats = [seat for one in outcomes if isinstance(one, Held) for seat in one.seats]
         assert sorted(seats) == list(range(20))
-        assert [one for one in outcomes if not isinstance(one, Held)] == [Few(0)] * 2
+        assert [one for one in outcomes if not isinstance(one, Held)] == [NotEnoughUnits(0)] * 2
 
     async def test_goes_around_seats_named_in_the_same_batch(self, hall: Callable[..., Any]) -> None:
         here = await hall(10)
@@ -144,12 +147,12 @@ class TestBestAvailable:
         if isinstance(picked, Held):  # one at a time, best may have come first
             assert set(best.seats).isdisjoint(picked.seats)
         else:
-            assert picked == Taken((4, 5))
+            assert picked == UnitsTaken((4, 5))
 
     async def test_together_or_not_at_all(self, hall: Callable[..., Any]) -> None:
         here = await hall(4, letters="AHAA")
 
-        assert await here.best(3) == Few(3)
+        assert await here.best(3) == NotEnoughUnits(3)
         assert await here.letters() == "AHAA"
 
     async def test_split_if_asked(self, hall: Callable[..., Any]) -> None:
@@ -163,7 +166,7 @@ class TestBestAvailable:
     async def test_a_split_that_fails_takes_nothing(self, hall: Callable[..., Any]) -> None:
         here = await hall(4, letters="AHAA")
 
-        assert await here.best(4, together=False) == Few(3)
+        assert await here.best(4, together=False) == NotEnoughUnits(3)
         assert await here.best(2) == Held((2, 3), 1, None, True)
 
     async def test_says_when_a_single_had_to_be_left(self, hall: Callable[..., Any]) -> None:
@@ -177,14 +180,14 @@ class TestBestAvailable:
     async def test_a_refused_wish_does_not_spoil_the_next_of_its_batch(
         self, hall: Callable[..., Any]
     ) -> None:
-        """What the script noted as taken for one over his limit is free for the next."""
+        """Selection the script noted as taken for one over his limit is free for the next."""
         here = await hall(4)
 
         over, fine = await asyncio.gather(
             here.ask(best_of(2), owner_id=1, limit=1), here.ask(best_of(4), owner_id=2)
         )
 
-        assert over == Limit(0)
+        assert over == LimitReached(0)
         assert fine == Held((0, 1, 2, 3), 1, None, True)
 
     async def test_a_refused_split_does_not_either(self, hall: Callable[..., Any]) -> None:
@@ -194,7 +197,7 @@ class TestBestAvailable:
             here.ask(best_of(3, together=False), owner_id=1, limit=2), here.ask(best_of(2), owner_id=2)
         )
 
-        assert over == Limit(0)
+        assert over == LimitReached(0)
         assert fine == Held((2, 3), 1, None, True)
 
     async def test_by_the_aisle_is_at_the_end_of_a_row(self, hall: Callable[..., Any]) -> None:
@@ -215,13 +218,13 @@ class TestStandingPlaces:
     async def test_are_refused_when_too_few_are_left(self, hall: Callable[..., Any]) -> None:
         here = await hall(4, standing=3, letters="AAAA" + "HAH")
 
-        assert await here.places(2) == Few(1)
+        assert await here.places(2) == NotEnoughUnits(1)
         assert await here.letters() == "AAAA" + "HAH"
 
     async def test_best_available_never_gives_one(self, hall: Callable[..., Any]) -> None:
         here = await hall(2, standing=6, letters="HH" + "A" * 6)
 
-        assert isinstance(await here.best(1), Few)
+        assert isinstance(await here.best(1), NotEnoughUnits)
 
 
 class TestLimits:
@@ -233,7 +236,7 @@ class TestLimits:
 
         outcome = await here.places(2, limit=3) if kind == "places" else await here.ask(whats[kind], limit=3)
 
-        assert outcome == Limit(2)
+        assert outcome == LimitReached(2)
         assert (await here.letters()).count("H") == 2
 
     async def test_are_counted_within_a_batch(self, hall: Callable[..., Any]) -> None:
@@ -241,7 +244,12 @@ class TestLimits:
 
         outcomes = await asyncio.gather(*(here.ask(best_of(2), limit=5) for _ in range(4)))
 
-        assert sorted(type(one).__name__ for one in outcomes) == ["Held", "Held", "Limit", "Limit"]
+        assert sorted(type(one).__name__ for one in outcomes) == [
+            "Held",
+            "Held",
+            "LimitReached",
+            "LimitReached",
+        ]
         assert await here.pool.has(1) == 4
 
 
@@ -253,7 +261,7 @@ class TestTheSameRequest:
 
         again = await here.ask(best_of(2), claim_id="retry")
 
-        assert again == Again(first.seats, 1)
+        assert again == AlreadyHeld(first.seats, 1)
         assert await here.pool.has(1) == 2
 
     async def test_fifty_at_once_hold_once(self, hall: Callable[..., Any]) -> None:
@@ -261,7 +269,7 @@ class TestTheSameRequest:
 
         outcomes = await asyncio.gather(*(here.ask(best_of(2), claim_id="fifty") for _ in range(50)))
 
-        assert sorted({type(one).__name__ for one in outcomes}) == ["Again", "Held"]
+        assert sorted({type(one).__name__ for one in outcomes}) == ["AlreadyHeld", "Held"]
         assert (await here.letters()).count("H") == 2
 
     async def test_is_answered_even_after_the_sale_has_closed(self, hall: Callable[..., Any]) -> None:
@@ -269,7 +277,7 @@ class TestTheSameRequest:
         await here.seats("A-1", claim_id="late")
         await asyncio.sleep(0.41)
 
-        assert await here.seats("A-1", claim_id="late") == Again((0,), 1)
+        assert await here.seats("A-1", claim_id="late") == AlreadyHeld((0,), 1)
 
 
 class TestTheWindow:
@@ -278,25 +286,25 @@ class TestTheWindow:
         early = await here.seats("A-1")
         await asyncio.sleep(0.31)
 
-        assert early == Shut()
+        assert early == PoolClosed()
         assert isinstance(await here.seats("A-1"), Held)
 
     async def test_shut_after_it_closes(self, hall: Callable[..., Any]) -> None:
         here = await hall(10, window_ms=(-HOUR_MS, 0))
 
-        assert await here.seats("A-1") == Shut()
-        assert await here.best(1) == Shut()
+        assert await here.seats("A-1") == PoolClosed()
+        assert await here.best(1) == PoolClosed()
 
 
 @pytest.mark.alone
 class TestTime:
     async def test_a_lapsed_hold_is_the_next_ones(self, hall: Callable[..., Any]) -> None:
         here = await hall(10)
-        await here.seats("A-1", life_ms=300)
+        await here.seats("A-1", ttl_s=0)
         too_early = await here.seats("A-1", owner_id=2)
         await asyncio.sleep(0.31)
 
-        assert too_early == Taken((0,))
+        assert too_early == UnitsTaken((0,))
         assert isinstance(await here.seats("A-1", owner_id=2), Held)
         assert (await here.pool.has(1), await here.pool.has(2)) == (0, 1)
 
@@ -305,4 +313,4 @@ async def test_a_show_without_a_map_is_not_sold_from(hall: Callable[..., Any]) -
     here = await hall(10)
     await here.pool.redis.call("DEL", here.pool.key("meta"))
 
-    assert await here.seats("A-1") == Unbuilt()
+    assert await here.seats("A-1") == MapMissing()

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from holdfast.app import App
 from holdfast.bookings import (
     AlreadyOpened,
+    Booking,
     Bookings,
     BookingState,
-    Opened,
     OpeningOutcome,
     OpeningRefused,
     SeatsLost,
@@ -61,7 +61,7 @@ class TestAllOrNothing:
     async def test_of_two_in_one_batch_one_wins(self, till: Till) -> None:
         answers = await till.open_many([till.opening(3, 4), till.opening(3, 4, owner_id=an_owner())])
 
-        assert sorted(type(answer).__name__ for answer in answers) == ["SeatsLost", "Opened"]
+        assert sorted(type(answer).__name__ for answer in answers) == ["Booking", "SeatsLost"]
         assert await till.rows() == 1
 
     async def test_answers_come_in_the_order_they_were_asked(self, till: Till) -> None:
@@ -70,7 +70,7 @@ class TestAllOrNothing:
 
         answers = await till.open_many(openings)
 
-        assert [type(answer) for answer in answers] == [Opened, SeatsLost, Opened]
+        assert [type(answer) for answer in answers] == [Booking, SeatsLost, Booking]
 
     async def test_who_lost_to_a_loser_is_not_told_that_somebody_has_the_seats(self, till: Till) -> None:
         """1-2, 2-3 and 3-4 in one batch: the middle one gets nothing, so nobody has 3 when all is said."""
@@ -114,7 +114,7 @@ class TestAllOrNothing:
             await until(lambda: _wait(till, 2))
             await tx.execute("DELETE FROM taken_seat WHERE show_id = $1 AND seat = 10", till.show)
 
-        assert [type(answer) for answer in await first] == [Opened] * 3
+        assert [type(answer) for answer in await first] == [Booking] * 3
         assert [type(answer) for answer in await second] == [SeatsLost] * 2
         assert _retries() == before
 
@@ -128,7 +128,7 @@ class TestAllOrNothing:
 
             answers = await asyncio.gather(till.open_many(here), till.open_many(there, elsewhere))
 
-            won = [answer for batch in answers for answer in batch if isinstance(answer, Opened)]
+            won = [answer for batch in answers for answer in batch if isinstance(answer, Booking)]
             assert len(won) == 8
         taken = await till.taken()
         assert sorted(taken) == list(range(48))
@@ -196,7 +196,7 @@ class TestLapsedRows:
         assert len(closed) == len(set(closed))
         for booking in lapsed:
             assert (await till.moves(booking.number)).count(("expire", "expired")) == 1
-        assert {type(answer) for answer in answers} <= {Opened, SeatsLost}
+        assert {type(answer) for answer in answers} <= {Booking, SeatsLost}
         assert await till.violations() == []
 
 
@@ -206,7 +206,7 @@ class TestTheRowsTime:
         now = time.monotonic()
         (answer,) = await till.ledger.open_many([replace(opening, claimed_at_s=now - 4)])
 
-        assert isinstance(answer, Opened)
+        assert isinstance(answer, Booking)
         left = answer.expires_at - answer.opened_at
         assert timedelta(seconds=5) < left <= timedelta(seconds=6)
 
@@ -226,7 +226,7 @@ class TestLimits:
 
         answers = await till.open_many([till.opening(seat, seat + 1) for seat in (0, 2, 4)])
 
-        assert [type(answer) for answer in answers] == [Opened, Opened, OpeningRefused]
+        assert [type(answer) for answer in answers] == [Booking, Booking, OpeningRefused]
         assert await till.counted() == 4
         assert sorted(await till.taken()) == [0, 1, 2, 3]
         assert await till.violations() == []
@@ -306,7 +306,7 @@ class TestIdempotency:
 
         answers = await till.open_many([twin, twin, till.opening(9, owner_id=an_owner())])
 
-        assert [type(answer) for answer in answers] == [SeatsLost, SeatsLost, Opened]
+        assert [type(answer) for answer in answers] == [SeatsLost, SeatsLost, Booking]
 
     async def test_twins_over_the_limit_are_both_told_so(self, app: App) -> None:
         till = await a_till(app, owner_seats_max=1)
@@ -319,7 +319,7 @@ class TestIdempotency:
         """Its seats are somebody else's to take: it must not be answered as if it still had them."""
         opening = till.opening(3, 4)
         (first,) = await till.open_many([opening])
-        assert isinstance(first, Opened)
+        assert isinstance(first, Booking)
         if end == "lapsed":
             await till.lapse(first.number)
         else:
@@ -354,18 +354,18 @@ class TestTheSale:
 
     async def test_must_be_marked_before_the_ledger_sells_alone(self, till: Till) -> None:
         await till.app.seatmap.rebuild(till.show, "test")
-        before = await till.open(3, by_ledger=True)
-        await till.ledger.mark(till.show)
+        before = await till.open(3, ledger_only=True)
+        await till.ledger.mark_map_stale(till.show)
 
         assert before == OpeningRefused("unmarked")
-        assert isinstance(await till.open(3, by_ledger=True), Opened)
+        assert isinstance(await till.open(3, ledger_only=True), Booking)
 
     async def test_shows_of_one_batch_are_judged_apart(self, till: Till) -> None:
         other = await a_till(till.app, opens_in_s=3600)
 
         answers = await till.open_many([till.opening(3), other.opening(3)])
 
-        assert isinstance(answers[0], Opened)
+        assert isinstance(answers[0], Booking)
         assert answers[1] == OpeningRefused("closed")
 
 
@@ -382,5 +382,5 @@ def _retries() -> float:
 
 
 def number_of(answer: OpeningOutcome) -> int:
-    assert isinstance(answer, Opened), answer
+    assert isinstance(answer, Booking), answer
     return answer.number

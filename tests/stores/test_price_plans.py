@@ -18,7 +18,7 @@ from holdfast.organisers.jobs import PriceJobs
 from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.store import Scope
 from holdfast.pricing.rules import DemandStep, EarlyStep, PriceRule, PriceRules
-from tests.support.own_engines import Stage, an_order
+from tests.support.own_engines import Stage, a_request
 from tests.support.paid_bookings import bought
 from tests.support.show_fixture import an_owner
 from tests.support.shows import a_show as a_show_in
@@ -113,7 +113,7 @@ async def test_holds_move_no_price(app: App, a_show: Show) -> None:
     """Holding costs nothing: whoever could move prices by it would."""
     show_id = await a_show(10)
     await desk(app).put(show_id, by_demand(10, 400))
-    await app.holds.hold(await an_order(app, show_id, an_owner(), 0, 1, 2, 3))
+    await app.holds.hold(await a_request(app, show_id, an_owner(), 0, 1, 2, 3))
 
     await due(app, show_id)
     await jobs(app).step()
@@ -201,12 +201,12 @@ class TestRedisAway:
         self, stage: Stage, show_id: int
     ) -> None:
         app, owner = stage.app, an_owner()
-        order = replace(await an_order(app, show_id, owner, 4), expected_minor=1500)
+        order = replace(await a_request(app, show_id, owner, 4), expected_minor=1500)
         await desk(stage.slow).put(show_id, early())  # another process: ours knows the old price
 
         with pytest.raises(PriceChanged) as refused:
             await app.holds.hold(order)
-        again = replace(await an_order(app, show_id, owner, 4), expected_minor=1200)
+        again = replace(await a_request(app, show_id, owner, 4), expected_minor=1200)
         booking = await app.holds.hold(again)
 
         assert refused.value.details["total_minor"] == 1200

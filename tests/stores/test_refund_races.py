@@ -80,7 +80,7 @@ async def settled(app: App, show_id: int) -> None:
         )
 
     await until(nothing_is_under_way, within_s=60)
-    await app.bookings.mark(show_id)  # a map that was told in another order is written anew by the comparison
+    await app.bookings.mark_map_stale(show_id)  # updates may reach the map in another order
     await app.seatmap.rebuild(show_id, "test")
 
 
@@ -211,7 +211,7 @@ async def cancel(app: App, booking: Booking) -> str:
     """What the owner was told."""
     try:
         after, _ = await app.refunds.cancel(
-            await app.holds.booking(booking.owner_id, booking.show_id, booking.number), None
+            await app.bookings.load_owned(booking.owner_id, booking.show_id, booking.number), None
         )
     except WrongMove:
         return "too late"

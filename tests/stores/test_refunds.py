@@ -254,7 +254,7 @@ async def test_what_a_dead_process_has_decided_a_job_carries_out_once(app: App, 
     (refund,) = await refunds_of(app, booking)
     assert early == []  # whoever decided it has its turn first
     assert refund.state is RefundState.DONE
-    await app.bookings.mark(booking.show_id)
+    await app.bookings.mark_map_stale(booking.show_id)
     await app.seatmap.rebuild(booking.show_id, "test")
     assert await violations(app, booking.show_id) == []
 

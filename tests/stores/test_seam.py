@@ -12,11 +12,10 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from holdfast.bookings import Booking, BookingState, HoldGone
+from holdfast.bookings import Booking, BookingState, HoldGone, booking_page
 from holdfast.catalogue.store import store_layout
 from holdfast.claim import Settlement
 from holdfast.holds import OverLimit, SeatsTaken
-from holdfast.holds.request import booking_page
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.layouts.body import RowBody
 from holdfast.organisers.show_forms import ShowChange
@@ -26,7 +25,7 @@ from holdfast.payments.gateway import Answer, Charge
 from holdfast.payments.saga import Step
 from holdfast.payments.store import Came
 from tests.stores.test_payment_book import ask_for
-from tests.support.own_engines import Stage, an_order, claims_of, hold, shown
+from tests.support.own_engines import Stage, a_request, claims_of, hold, shown
 from tests.support.show_fixture import Till, an_owner
 from tests.support.wait import until
 
@@ -119,7 +118,7 @@ class TestRule3AClaimFreesItsOwnSeatsOnly:
     async def test_a_second_try_that_lost_does_not_free_its_first(self, stage: Stage) -> None:
         """The same request twice at once: one is told so by the ledger, and its claim is the other's."""
         till = await stage.till()
-        order = await an_order(stage.app, till.show, an_owner(), 4, request_id="twice")
+        order = await a_request(stage.app, till.show, an_owner(), 4, request_id="twice")
 
         await asyncio.gather(*(app.holds.hold(order) for app in (stage.app, stage.slow) for _ in range(3)))
 
@@ -204,7 +203,7 @@ class TestRule9TheLedgerKnowsARequest:
     async def test_a_retry_of_what_was_cancelled_keeps_no_seats(self, stage: Stage) -> None:
         """The ledger answers "that booking is over"; the claim made on the way to it must go."""
         till = await stage.till()
-        order = await an_order(stage.app, till.show, an_owner(), 4, request_id="over")
+        order = await a_request(stage.app, till.show, an_owner(), 4, request_id="over")
         booking = await stage.app.holds.hold(order)
         await stage.app.holds.cancel(booking)
 
@@ -244,7 +243,7 @@ class TestRule10ABlockIsARow:
         await stage.app.holds.block(till.show, [4, 5], "camera", an_owner())
         (block,) = await stage.app.bookings.blocks(till.show)
         await stage.app.bookings.cancel(block, an_owner())
-        await stage.app.bookings.mark(till.show)
+        await stage.app.bookings.mark_map_stale(till.show)
         await stage.app.seatmap.rebuild(till.show, "test")
         await hold(stage.app, till.show, an_owner(), 5)
 

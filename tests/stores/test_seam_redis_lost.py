@@ -6,11 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from holdfast.bookings import BookingState, Opened
-from holdfast.catalogue import OrphanRule
-from holdfast.holds import Ask, Held, Seats, SeatsTaken
+from holdfast.bookings import Booking, BookingState
+from holdfast.holds import Held, SeatsTaken
 from holdfast.holds.comparison import MapDifference
-from tests.support.own_engines import Stage, claims_of, hold, shown
+from tests.support.own_engines import Stage, a_request, claims_of, hold, shown
 from tests.support.show_fixture import Till, an_owner
 from tests.support.wait import until
 
@@ -183,8 +182,8 @@ class TestRule5ARebuildAndAClaim:
             )
 
         answer = await opening
-        assert isinstance(answer, Opened)
-        assert answer.epoch == epoch
+        assert isinstance(answer, Booking)
+        assert answer.sale_epoch == epoch
 
     async def test_two_processes_that_rebuild_at_once_write_one_map(self, stage: Stage) -> None:
         till = await stage.till()
@@ -307,8 +306,8 @@ async def _is_claimed(stage: Stage, till: Till, seat: int) -> None:
 
 async def _claimed_only(stage: Stage, till: Till, *seats: int) -> tuple[int, ...]:
     """What a process leaves behind that dies before it gets to the ledger."""
-    ask = Ask(till.show, an_owner(), f"dead{an_owner()}", 600_000, 10, Seats(seats, OrphanRule.OFF, ()))
-    outcome = await stage.app.hold_scripts.hold(ask)
+    request = await a_request(stage.app, till.show, an_owner(), *seats)
+    (outcome,) = await stage.app.hold_scripts.hold_many([request])
     assert isinstance(outcome, Held)
     return outcome.seats
 

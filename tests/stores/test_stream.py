@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.bookings import VERSIONS_AN_EPOCH
+from holdfast.bookings import VERSIONS_PER_EPOCH
 from holdfast.catalogue import NoSuchShow
 from holdfast.errors import Busy
 from holdfast.seatmap.errors import TooManyStreams, TooManyViewers
@@ -87,7 +87,7 @@ class TestEveryChange:
     @pytest.mark.alone
     async def test_of_a_lapsed_hold_is_told_though_nobody_asks(self, moving: LiveMaps, pool: Pool) -> None:
         eyes = await watch(moving, pool.pool_id)
-        await pool.claim(4, life_ms=1200)
+        await pool.claim(4, ttl_ms=1200)
         ends_at = time.monotonic() + 1.2
         await sees(eyes, "AAAAH" + "A" * 15)
         await sees(eyes, "A" * 20)
@@ -104,7 +104,7 @@ class TestEveryChange:
             return feed.look_at > time.monotonic() + 1.5
 
         await until(was_looked_at)
-        await pool.claim(4, life_ms=50)
+        await pool.claim(4, ttl_ms=50)
         ends_at = time.monotonic() + 0.05
         await sees(eyes, "AAAAH" + "A" * 15)
         await sees(eyes, "A" * 20)
@@ -167,7 +167,7 @@ class TestComingBack:
     async def test_with_a_version_of_nobody_gets_the_map_in_the_end(
         self, moving: LiveMaps, pool: Pool
     ) -> None:
-        back = await watch(moving, pool.pool_id, since=900 * VERSIONS_AN_EPOCH)
+        back = await watch(moving, pool.pool_id, since=900 * VERSIONS_PER_EPOCH)
 
         await sees(back, "A" * 20, within_s=8)
 
@@ -179,12 +179,12 @@ class TestRedisLost:
         eyes = await watch(live, till.show)
         (_, version), *_ = eyes.events
         await till.opened(4)
-        await stage.app.bookings.mark(till.show)
+        await stage.app.bookings.mark_map_stale(till.show)
         await stage.app.seatmap.rebuild(till.show, "test")
         await live.follow()
 
         assert [event for event, _ in eyes.events] == ["snapshot", "snapshot"]
-        assert eyes.events[1][1] // VERSIONS_AN_EPOCH > version // VERSIONS_AN_EPOCH
+        assert eyes.events[1][1] // VERSIONS_PER_EPOCH > version // VERSIONS_PER_EPOCH
         assert eyes.map == "AAAAH" + "A" * 15
 
     @pytest.mark.alone

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from holdfast.app import App
+from holdfast.bookings.view import booking_page, seat_lines
 from holdfast.catalogue import Catalogue
-from holdfast.holds.request import booking_page, seat_lines
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import Scope

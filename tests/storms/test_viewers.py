@@ -9,7 +9,7 @@ from functools import partial
 import httpx2
 import pytest
 
-from holdfast.bookings import letters
+from holdfast.bookings import build_seat_states
 from holdfast.engines.errors import EngineDown
 from tests.support.box_office import Office, office
 from tests.support.shows import Fan
@@ -116,7 +116,7 @@ async def test_viewers_see_the_ledger_again_after_redis_was_lost(
     live = await stage.app.bookings.live_bookings(show)
     print(f"{viewers} viewers, {seen.connects} connects, {seen.snapshots} snapshots, quiet in {took_s:.1f} s")
     assert (seen.wrong_count, seen.wrong) == (0, [])
-    assert seen.maps == {told(show, letters(100, live)): viewers}
+    assert seen.maps == {told(show, build_seat_states(100, live)): viewers}
     assert seen.snapshots > viewers, "the map was written anew, and they were told nothing of it"
     assert took_s < EQUAL_WITHIN_S
 

@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 from holdfast.claim import (
+    Action,
     Blueprint,
     Claim,
     Claimed,
@@ -53,7 +54,7 @@ class Pool:
         asked: dict[str, Any] = {
             "claim_id": f"c{next(_claim_ids)}",
             "owner": 1,
-            "life_ms": 60_000,
+            "ttl_ms": 60_000,
             "limit": 10,
         }
         (outcome,) = await self.claims.claim_many(self.pool_id, [ClaimRequest(units=units, **(asked | wish))])
@@ -64,8 +65,8 @@ class Pool:
         assert isinstance(outcome, Claimed), outcome
         return outcome.claim
 
-    async def settle(self, what: str, claim: Claim, ms: int = 0) -> None:
-        assert await self.claims.settle_many(self.pool_id, [Settlement(what, claim, ms)]) is not None
+    async def settle(self, action: Action, claim: Claim, ms: int = 0) -> None:
+        assert await self.claims.settle_many(self.pool_id, [Settlement(action, claim, ms)]) is not None
 
     async def map(self) -> PoolMap:
         found = await self.claims.read(self.pool_id, with_claims=True)

@@ -1,45 +1,61 @@
 """A hall's map written straight into Valkey, in any state, and holds asked of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from holdfast.catalogue import OrphanRule
+from holdfast.catalogue import OrphanRule, ShowOnSale
+from holdfast.engines.batch import Batcher
 from holdfast.engines.redis import Redis
-from holdfast.holds import Ask, Best, HoldScripts, Outcome, Places, Seats, What, runs_of
+from holdfast.holds import (
+    BestAvailable,
+    HoldOutcome,
+    HoldRequest,
+    HoldScripts,
+    NamedSeats,
+    Selection,
+    StandingPlaces,
+    find_runs,
+)
 from holdfast.layouts import Layout, LayoutBody, Prefer
 from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody
+from holdfast.pricing import Terms
 from holdfast.seatmap.packing import packed_plan
 from tests.support.claim_pool import Pool, a_pool
 
 _claim_ids = count(1)
+GRACE_MS = 300
 PREFERENCES = (Prefer.BEST, Prefer.FRONT, Prefer.CENTRE)  # by the aisle: the order of best
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Hall:
-    holds: HoldScripts
     layout: Layout
     pool: Pool
+    hold: Batcher[
+        HoldRequest, HoldOutcome
+    ]  # as the hold path does: requests that wait together travel together
 
-    async def ask(self, what: What, **terms: Any) -> Outcome:
-        asked: dict[str, Any] = {
-            "owner_id": 1,
-            "claim_id": f"h{next(_claim_ids)}",
-            "life_ms": 60_000,
-            "limit": 10,
-        }
-        return await self.holds.hold(Ask(show_id=self.pool.pool_id, what=what, **(asked | terms)))
+    async def ask(
+        self, selection: Selection, *, owner_id: int = 1, claim_id: str = "", limit: int = 10, ttl_s: int = 60
+    ) -> HoldOutcome:
+        show = replace(A_SHOW, show_id=self.pool.pool_id, layout=self.layout, owner_seats_max=limit)
+        show = replace(show, hold_ttl_s=ttl_s)
+        claim = claim_id or f"h{next(_claim_ids)}"
+        return await self.hold(HoldRequest(show, owner_id, claim, claim, 1, selection))
 
-    async def seats(self, *labels: str, rule: OrphanRule = OrphanRule.OFF, **terms: Any) -> Outcome:
+    async def seats(self, *labels: str, rule: OrphanRule = OrphanRule.OFF, **terms: Any) -> HoldOutcome:
         return await self.ask(named(self.layout, *labels, rule=rule), **terms)
 
-    async def best(self, seats: int, **wish: Any) -> Outcome:
+    async def best(self, seats: int, **wish: Any) -> HoldOutcome:
         return await self.ask(best_of(seats, **wish))
 
-    async def places(self, places: int, **terms: Any) -> Outcome:
+    async def places(self, places: int, **terms: Any) -> HoldOutcome:
         (area,) = self.layout.areas
-        return await self.ask(Places(area.start, area.start + area.capacity, places), **terms)
+        return await self.ask(StandingPlaces(area.start, area.start + area.capacity, places), **terms)
 
     async def letters(self) -> str:
         return await self.pool.letters()
@@ -49,13 +65,15 @@ class Hall:
 
 
 async def a_hall(
-    holds: HoldScripts,
     redis: Redis,
     layout: Layout,
     letters: str = "",
     window_ms: tuple[int, int] = (-1000, 3_600_000),
+    *,
+    batch_max: int = 128,
 ) -> Hall:
-    hall = Hall(holds, layout, a_pool(redis))
+    scripts = HoldScripts(redis, claim_grace_ms=GRACE_MS)
+    hall = Hall(layout, a_pool(redis), Batcher(scripts.hold_many, batch_max=batch_max, waiting_max=1000))
     fields = plan_fields(layout)
     assert await hall.pool.build(letters or "A" * layout.seat_count, window_ms=window_ms, fields=fields)
     return hall
@@ -68,9 +86,9 @@ def plan_fields(layout: Layout) -> dict[str, bytes]:
     return fields
 
 
-def named(layout: Layout, *labels: str, rule: OrphanRule = OrphanRule.OFF) -> Seats:
+def named(layout: Layout, *labels: str, rule: OrphanRule = OrphanRule.OFF) -> NamedSeats:
     seats = tuple(sorted(layout.index_of[label] for label in labels))
-    return Seats(seats, rule, runs_of(layout, seats))
+    return NamedSeats(seats, rule, find_runs(layout, seats))
 
 
 def best_of(
@@ -80,8 +98,8 @@ def best_of(
     prefer: Prefer = Prefer.BEST,
     accessible: bool = False,
     together: bool = True,
-) -> Best:
-    return Best(seats, category, prefer, accessible, together)
+) -> BestAvailable:
+    return BestAvailable(seats, category, prefer, accessible, together)
 
 
 def rows(*sizes: int, standing: int = 0) -> Layout:
@@ -102,3 +120,23 @@ def rows(*sizes: int, standing: int = 0) -> Layout:
             areas=[floor] if standing else [],
         )
     )
+
+
+A_SHOW = ShowOnSale(
+    show_id=0,
+    revision=1,
+    layout=rows(1),
+    currency="EUR",
+    prices=(),
+    lines=(),
+    terms=Terms(),
+    hold_ttl_s=60,
+    owner_seats_max=10,
+    order_seats_max=10,
+    orphan_rule=OrphanRule.OFF,
+    opens_at=NOW,
+    closes_at=NOW,
+    starts_at=NOW,
+    cancelled=False,
+    title="",
+)

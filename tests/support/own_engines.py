@@ -24,10 +24,17 @@ from holdfast.config import Config
 from holdfast.engines.embedded import Engines, engines
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.migrate import migrate
-from holdfast.holds import Best, Places, Seats, claim_id, runs_of
+from holdfast.holds import (
+    BestAvailable,
+    HoldRequest,
+    NamedSeats,
+    Selection,
+    StandingPlaces,
+    compute_claim_id,
+    find_runs,
+)
 from holdfast.holds.api import new_request_id
 from holdfast.holds.jobs import SaleJobs
-from holdfast.holds.request import HoldRequest
 from holdfast.layouts import Prefer
 from tests.conftest import started
 from tests.support import shows as cast
@@ -82,28 +89,28 @@ async def _answers(app: App) -> bool:
         return False
 
 
-async def an_order(app: App, show_id: int, owner: int, *seats: int, **other: Any) -> HoldRequest:
+async def a_request(app: App, show_id: int, owner: int, *seats: int, **other: Any) -> HoldRequest:
     """Seats by number; or, with best= or places=, so many."""
     show = await app.catalogue.show_on_sale(show_id)
-    what: Seats | Best | Places = Seats(seats, OrphanRule.OFF, runs_of(show.layout, seats))
+    selection: Selection = NamedSeats(seats, OrphanRule.OFF, find_runs(show.layout, seats))
     if count := other.get("best"):
-        what = Best(count, None, Prefer.BEST, False, True)
+        selection = BestAvailable(count, None, Prefer.BEST, False, True)
     if count := other.get("places"):
         (area,) = show.layout.areas
-        what = Places(area.start, area.start + area.capacity, count)
+        selection = StandingPlaces(area.start, area.start + area.capacity, count)
     request_id = other.get("request_id") or new_request_id()
     return HoldRequest(
         show=show,
         owner_id=owner,
         request_id=request_id,
-        claim_id=claim_id(owner, request_id),
+        claim_id=compute_claim_id(owner, request_id),
         body_hash=1,
-        what=what,
+        selection=selection,
     )
 
 
 async def hold(app: App, show_id: int, owner: int, *seats: int, **other: Any) -> Booking:
-    booking = await app.holds.hold(await an_order(app, show_id, owner, *seats, **other))
+    booking = await app.holds.hold(await a_request(app, show_id, owner, *seats, **other))
     return booking
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.app import App
 from holdfast.audit import audit
-from holdfast.bookings import Booking, Bookings, Opened, Opening, OpeningOutcome
+from holdfast.bookings import Booking, Bookings, Opening, OpeningOutcome
 from holdfast.engines.postgres import Postgres
 from tests.support import shows as cast
 
@@ -67,7 +67,7 @@ class Till:
 
     async def opened(self, *seats: int, **other: Any) -> Booking:
         answer = await self.open(*seats, **other)
-        assert isinstance(answer, Opened), answer
+        assert isinstance(answer, Booking), answer
         return await self.booking(answer.number)
 
     async def booking(self, number: int) -> Booking:

@@ -24,7 +24,7 @@ from msgspec import Struct, field
 # Every push of the server is a chunk of whole events: nothing of HTTP is ever inside one.
 EVENT = re.compile(rb"event: (\w+)\nid: (\d+)\ndata: (.*)\n\n")
 END = b"\n\n"
-VERSIONS_AN_EPOCH = 10**9
+VERSIONS_PER_EPOCH = 10**9
 QUIET_S, QUIET_WITHIN_S = 1.0, 10.0
 CONNECTS_AT_ONCE = 64
 SAMPLES_MAX = 20
@@ -112,7 +112,7 @@ class Watching(asyncio.Protocol):
         elif kind == b"change":
             follows = version == self.version + 1
         else:  # a whole map instead of changes, only if it was written anew
-            follows = version // VERSIONS_AN_EPOCH > self.version // VERSIONS_AN_EPOCH
+            follows = version // VERSIONS_PER_EPOCH > self.version // VERSIONS_PER_EPOCH
         if not follows:
             crowd.complain(f"{kind.decode()} {version} after {self.version}")
         if kind == b"snapshot":

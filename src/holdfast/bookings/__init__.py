@@ -1,10 +1,15 @@
-"""What is sold: PostgreSQL has the last word (R15–R19, R25)."""
+"""Bookings: PostgreSQL decides for good which seats are sold (R15–R19, R25)."""
 
 from holdfast.bookings.booking import (
+    SEAT_STATE_CODES,
     TAKES_SEATS,
+    VERSIONS_PER_EPOCH,
     Booking,
     BookingMove,
     BookingState,
+    LiveBooking,
+    LockedSale,
+    build_seat_states,
     from_public_id,
     from_reference,
     public_id,
@@ -14,7 +19,6 @@ from holdfast.bookings.errors import HoldGone, NoSuchBooking, WrongMove
 from holdfast.bookings.map_rebuild import bookings_on_map, lock_sale_for_rebuild, raise_epoch
 from holdfast.bookings.opening import (
     AlreadyOpened,
-    Opened,
     Opening,
     OpeningOutcome,
     OpeningRefused,
@@ -29,34 +33,37 @@ from holdfast.bookings.organiser import (
     seats_by_category,
     taken_seats,
 )
-from holdfast.bookings.sale import LETTER, VERSIONS_AN_EPOCH, LiveBooking, LockedSale, letters
 from holdfast.bookings.store import Bookings, live_booking, set_sale
+from holdfast.bookings.view import BookingPage, RefundShown, better_note, booking_page
 
 __all__ = [
-    "LETTER",
+    "SEAT_STATE_CODES",
     "TAKES_SEATS",
-    "VERSIONS_AN_EPOCH",
+    "VERSIONS_PER_EPOCH",
     "AlreadyOpened",
     "Booking",
     "BookingMove",
+    "BookingPage",
     "BookingState",
     "Bookings",
     "HoldGone",
     "LiveBooking",
     "LockedSale",
     "NoSuchBooking",
-    "Opened",
     "Opening",
     "OpeningOutcome",
     "OpeningRefused",
+    "RefundShown",
     "Rival",
     "SeatsLost",
     "WrongMove",
+    "better_note",
     "block_in",
+    "booking_page",
     "bookings_on_map",
+    "build_seat_states",
     "from_public_id",
     "from_reference",
-    "letters",
     "live_booking",
     "lock_sale",
     "lock_sale_for_rebuild",

@@ -9,6 +9,8 @@ Rule: everything that decides a transition is in this file. It does no I/O.
 docs/flows/booking.md is drawn from MOVES by `make docs`; a trigger in bookings/functions.sql enforces them.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -86,11 +88,67 @@ class Booking(Struct, frozen=True, gc=False):
     expires_at: datetime
     confirmed_at: datetime | None
     revision: int  # of the show, at hold: its prices and terms; 0: a block
+    sale_epoch: int = 0  # of the sale when the booking was opened; 0: the booking was read back
 
     @property
     def claim(self) -> Claim:
         """Its name in Redis."""
         return Claim(self.claim_id, self.owner_id, self.seats)
+
+
+FREE, HELD, BOOKED, BLOCKED = b"AHBX"
+SEAT_STATE_CODES = {
+    BookingState.HELD: HELD,
+    BookingState.PAYING: HELD,
+    BookingState.CONFIRMED: BOOKED,
+    BookingState.BLOCKED: BLOCKED,
+}
+
+VERSIONS_PER_EPOCH = 10**9  # version = epoch · 10⁹ + n: it never goes back
+
+
+@dataclass(frozen=True, slots=True)
+class Sale:
+    epoch: int
+    map_stale: bool
+    age_ds: int  # tenths of a second since the epoch was raised
+
+
+@dataclass(frozen=True, slots=True)
+class LockedSale:
+    """A sale whose row is locked for a rebuild of its map. Durations, because Redis has another clock."""
+
+    epoch: int
+    map_stale: bool
+    revision: int
+    cancelled: bool
+    opens_in_ms: int
+    closes_in_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBooking:
+    """A booking that has seats now, as far as a map needs to know."""
+
+    number: int
+    claim: Claim
+    state: BookingState
+    counts: bool
+    left_ms: int
+
+    @property
+    def has_lapsed(self) -> bool:
+        return self.state is BookingState.HELD and self.left_ms <= 0
+
+
+def build_seat_states(seat_count: int, bookings: Iterable[LiveBooking]) -> bytes:
+    """The map as PostgreSQL has it: one code per seat. Seats of expired holds are free."""
+    states = bytearray(b"A" * seat_count)
+    for booking in bookings:
+        if not booking.has_lapsed:
+            for seat in booking.claim.units:
+                states[seat] = SEAT_STATE_CODES[booking.state]
+    return bytes(states)
 
 
 # A booking's public id is (show, number), shuffled so that it tells neither and neighbours look unlike.

@@ -1,6 +1,6 @@
 """What a rebuild of the seat map needs of the bookings, in its transaction: lock, read, raise the epoch."""
 
-from holdfast.bookings.sale import LiveBooking, LockedSale
+from holdfast.bookings.booking import LiveBooking, LockedSale
 from holdfast.bookings.store import live_booking
 from holdfast.engines.postgres import Transaction
 from holdfast.engines.sql import Queries

@@ -1,15 +1,16 @@
-"""Making a hold durable: what is asked of the ledger, and what it answers. No I/O."""
+"""Making a hold durable: the row that PostgreSQL is to write, and its possible outcomes. No I/O."""
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from typing import Literal
 
 from msgspec import Struct
 
 from holdfast.bookings.booking import Booking, BookingState
-from holdfast.claim import Claim
+from holdfast.claim import Action, Claim, Settlement
 
 
 class Opening(Struct, frozen=True, gc=False):
+    """Seats that a buyer has claimed, with everything that a booking's row needs."""
+
     show_id: int
     owner_id: int
     request_id: str
@@ -17,12 +18,14 @@ class Opening(Struct, frozen=True, gc=False):
     claim_id: str
     note: str
     ttl_ms: int
-    claimed_at_s: float  # monotonic; what has passed since then is taken off the row's time
+    claimed_at_s: float  # monotonic; the time since then is taken off the row's time to live
     revision: int
     currency: str
     seats: tuple[int, ...]
     prices: tuple[int, ...]
-    by_ledger: bool = False  # Redis could not be asked
+    ledger_only: bool = False  # Redis was unreachable: the sale must be marked
+    map_epoch: int = 0  # of the Redis map that the seats were claimed in
+    is_repeat: bool = False  # an earlier try with the same claim id made the claim
 
     @property
     def claim(self) -> Claim:
@@ -30,21 +33,12 @@ class Opening(Struct, frozen=True, gc=False):
 
 
 class Rival(Struct, frozen=True, gc=False):
-    """Who has a seat that was asked for, as far as the map needs to know."""
+    """The booking that has a requested seat, as far as the map needs to know."""
 
     seat: int
     claim: Claim
     state: BookingState
     left_ms: int
-
-
-class Opened(Struct, frozen=True, gc=False):
-    number: int
-    state: BookingState
-    epoch: int
-    opened_at: datetime
-    expires_at: datetime
-    first: Booking | None = None  # where this is not the first try
 
 
 class AlreadyOpened(Struct, frozen=True, gc=False):
@@ -54,51 +48,34 @@ class AlreadyOpened(Struct, frozen=True, gc=False):
 
 
 class SeatsLost(Struct, frozen=True, gc=False):
+    """Other bookings have seats of this opening. Empty: they came free in the meantime."""
+
     rivals: tuple[Rival, ...]
+
+    def corrections(self) -> list[Settlement]:
+        """The rivals as PostgreSQL has them, each once, for a map that did not have them."""
+        actions: dict[BookingState, Action] = {
+            BookingState.CONFIRMED: "commit",
+            BookingState.BLOCKED: "block",
+        }
+        by_claim = {rival.claim: rival for rival in self.rivals}
+        return [
+            Settlement(actions.get(rival.state, "adopt"), claim, max(1, rival.left_ms))
+            for claim, rival in by_claim.items()
+        ]
+
+
+# limit       the owner would have more seats than allowed
+# closed      the sale is not open
+# stale       the revision is outdated: load the show again
+# unmarked    ledger_only, but the sale is not marked yet
+# key_reused  the same Idempotency-Key with another body
+# repriced    the seats cost another amount than the client expects (decided without PostgreSQL)
+Reason = Literal["limit", "closed", "stale", "unmarked", "key_reused", "repriced"]
 
 
 class OpeningRefused(Struct, frozen=True, gc=False):
-    """`why`: limit · closed · stale (the catalogue has moved on) · unmarked (mark the sale first)."""
-
-    why: str
+    reason: Reason
 
 
-OpeningOutcome = Opened | AlreadyOpened | SeatsLost | OpeningRefused
-
-
-class Asked(Struct, frozen=True, gc=False):
-    left_ms: list[int]
-    arguments: list[object]  # of open_holds
-
-
-def asked(openings: Sequence[Opening], now_s: float) -> Asked:
-    """Arrays, one element a booking, spelt as PostgreSQL spells them: cheaper than encoding lists."""
-    left_ms = [max(1, o.ttl_ms - int((now_s - o.claimed_at_s) * 1000)) for o in openings]
-    arguments: list[object] = [
-        numbers([o.show_id for o in openings]),
-        numbers([o.owner_id for o in openings]),
-        texts([o.request_id for o in openings]),
-        numbers([o.body_hash for o in openings]),
-        texts([o.claim_id for o in openings]),
-        texts([o.note for o in openings]),
-        numbers(left_ms),
-        numbers([o.revision for o in openings]),
-        texts([o.currency for o in openings]),
-        texts([numbers(o.seats) for o in openings]),
-        texts([numbers(o.prices) for o in openings]),
-        numbers([sum(o.prices) for o in openings]),
-        openings[0].by_ledger,
-    ]
-    return Asked(left_ms, arguments)
-
-
-def numbers(values: Iterable[int]) -> str:
-    return f"{{{','.join(map(str, values))}}}"
-
-
-def texts(values: Sequence[str]) -> str:
-    """Every element in quotes; a backslash and a quote are escaped, so no text ends its element early."""
-    joined = '","'.join(values)
-    if "\\" in joined or joined.count('"') != 2 * (len(values) - 1):
-        joined = '","'.join([value.replace("\\", "\\\\").replace('"', '\\"') for value in values])
-    return f'{{"{joined}"}}'
+OpeningOutcome = Booking | AlreadyOpened | SeatsLost | OpeningRefused  # Booking: opened, and durable

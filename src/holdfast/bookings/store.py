@@ -1,27 +1,25 @@
-"""The only file in ledger/ that talks to PostgreSQL: open, extend, cancel, expire, block."""
+"""Bookings in PostgreSQL: open, extend, cancel, expire, block. They decide for good which seats are sold."""
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import asyncpg
 import msgspec
 
-from holdfast.bookings.booking import Booking, BookingState
+from holdfast.bookings.booking import SEAT_STATE_CODES, Booking, BookingState, LiveBooking, Sale
+from holdfast.bookings.errors import NoSuchBooking
 from holdfast.bookings.opening import (
     AlreadyOpened,
-    Opened,
     Opening,
     OpeningOutcome,
     OpeningRefused,
     Rival,
     SeatsLost,
-    asked,
 )
-from holdfast.bookings.sale import LETTER, LiveBooking, Sale
 from holdfast.claim import Claim
 from holdfast.engines.batch import Batcher
 from holdfast.engines.errors import EngineDown
@@ -35,17 +33,12 @@ Q = Queries("holdfast.bookings")
 
 STATES = {state.value: state for state in BookingState}
 TRIES_MAX = 4  # of a batch that met a deadlock or a lock time-out; nothing of it was committed
-UNKNOWN_PATIENCE_S = 4.0  # how long we go on asking what became of a batch whose answer was lost
+UNKNOWN_RETRY_S = 4.0  # how long to retry a batch whose answer was lost
 
 
 class Bookings:
-    """open() for a caller, open_many() for the wire. Same answers; the tests run both. So for booking()."""
-
     def __init__(self, postgres: Postgres, *, batch_max: int, waiting_max: int) -> None:
         self._postgres = postgres
-        self.open: Batcher[Opening, OpeningOutcome] = Batcher(
-            self.open_many, batch_max=batch_max, waiting_max=waiting_max
-        )
         self._look: Batcher[tuple[int, int], Booking | None] = Batcher(
             self.booking_many, batch_max=batch_max, waiting_max=waiting_max
         )
@@ -56,7 +49,7 @@ class Bookings:
         A lost answer is asked for again with the same request ids: what was committed then is found, and not
         repeated.
         """
-        give_up_at = time.monotonic() + UNKNOWN_PATIENCE_S
+        give_up_at = time.monotonic() + UNKNOWN_RETRY_S
         unknown = False
         while True:
             try:
@@ -73,9 +66,10 @@ class Bookings:
             try:
                 async with self._postgres.lease() as connection:
                     # With the connection in hand: a row that waited for one has lost that time.
-                    sent = asked(openings, time.monotonic())
+                    left_ms = remaining_ms(openings, time.monotonic())
+                    arguments = encode_openings(openings, left_ms)
                     with fault_points("ledger.open"):
-                        row = require_row(await connection.fetchrow(Q.open_holds, *sent.arguments))
+                        row = require_row(await connection.fetchrow(Q.open_holds, *arguments))
                 break
             except AGAIN:
                 metrics.add("ledger_retries_total")
@@ -86,48 +80,57 @@ class Bookings:
             metrics.add("openings_total", count, outcome=outcome)
         metrics.observe("open_batch_size", len(openings))
         metrics.observe("open_batch_seconds", time.perf_counter() - began)
-        outcomes, numbers, epochs, opened_at, details = row
-        answers: list[OpeningOutcome] = [
-            Opened(number, STATES[outcome], epoch, opened_at, opened_at + timedelta(milliseconds=left_ms))
+        words, numbers, epochs, opened_at, details = row
+        outcomes: list[OpeningOutcome] = [
+            _build_booking(opening, number, STATES[word], epoch, opened_at, ms)
             if number is not None
-            else OpeningRefused(outcome)
-            for outcome, number, epoch, left_ms in zip(outcomes, numbers, epochs, sent.left_ms, strict=True)
+            else OpeningRefused(word)
+            for opening, word, number, epoch, ms in zip(
+                openings, words, numbers, epochs, left_ms, strict=True
+            )
         ]
         if None in numbers:
-            rivals = _rivals(details, _forgotten(openings, outcomes))
+            rivals = _parse_rivals(details, _losers_of_batch(openings, words))
             for i in [i for i, number in enumerate(numbers) if number is None]:
-                known = rivals.get(i + 1, ())
-                answers[i] = await self._not_opened(openings[i], outcomes[i], epochs[i], known)
-        return answers
+                outcomes[i] = await self._explain(openings[i], words[i], epochs[i], rivals.get(i + 1, ()))
+        return outcomes
 
-    async def _not_opened(
-        self, opening: Opening, outcome: str, epoch: int, rivals: tuple[Rival, ...]
+    async def _explain(
+        self, opening: Opening, word: str, epoch: int, rivals: tuple[Rival, ...]
     ) -> OpeningOutcome:
-        match outcome:
+        match word:
             case "same":
-                return await self._same(opening, epoch)
+                return await self._load_first_answer(opening, epoch)
             case "taken":
                 return SeatsLost(rivals)
-            case "limit" | "closed" | "stale" | "unmarked" as why:
-                return OpeningRefused(why)
-        raise AssertionError(f"open_holds answered {outcome}")
+            case "limit" | "closed" | "stale" | "unmarked" as reason:
+                return OpeningRefused(reason)
+        raise AssertionError(f"open_holds returned {word}")
 
-    async def _same(self, opening: Opening, epoch: int) -> OpeningOutcome:
+    async def _load_first_answer(self, opening: Opening, epoch: int) -> OpeningOutcome:
         row = await self._postgres.fetchrow(
             Q.booking_of_request, opening.owner_id, opening.show_id, opening.request_id
         )
-        if row is None:  # a twin in the same batch lost, and nothing of it stayed
+        if row is None:
+            # A duplicate of this request in the same batch came first and lost: nothing of it was stored.
             return (await self._open_once([opening]))[0]
-        booking = _booking(row)
-        if row["has_lapsed"]:  # not swept yet, but nobody's any more
+        booking = _parse_booking(row)
+        if row["has_lapsed"]:  # the sweep has not closed the row yet, but its seats are free
             booking = msgspec.structs.replace(booking, state=BookingState.EXPIRED)
         if booking.body_hash != opening.body_hash:
             return OpeningRefused("key_reused")
         if booking.state in (BookingState.HELD, BookingState.CONFIRMED) and booking.seats == opening.seats:
-            # Our own first try, whose answer was lost, or a twin of it: the same claim stands behind both.
-            times = (booking.opened_at, booking.expires_at)
-            return Opened(booking.number, booking.state, epoch, *times, first=booking)
+            # Our first try, whose answer was lost, or a duplicate of it: both have the same claim, so the
+            # caller must treat it as opened now. As AlreadyOpened its claim might be released.
+            return msgspec.structs.replace(booking, sale_epoch=epoch)
         return AlreadyOpened(booking)
+
+    async def load_owned(self, owner_id: int, show_id: int, number: int) -> Booking:
+        """A booking of this owner. Bookings of other owners do not exist for them: NoSuchBooking."""
+        booking = await self.booking(show_id, number)
+        if booking is None or booking.owner_id != owner_id or booking.state is BookingState.BLOCKED:
+            raise NoSuchBooking()
+        return booking
 
     async def booking(self, show_id: int, number: int) -> Booking | None:
         return await self._look((show_id, number))
@@ -135,16 +138,17 @@ class Bookings:
     async def booking_many(self, keys: Sequence[tuple[int, int]]) -> list[Booking | None]:
         """By (show_id, number); None for one that there is not."""
         rows = await self._postgres.fetch(Q.bookings, [key[0] for key in keys], [key[1] for key in keys])
-        found = {(row["show_id"], row["number"]): _booking(row) for row in rows}
+        found = {(row["show_id"], row["number"]): _parse_booking(row) for row in rows}
         return [found.get(key) for key in keys]
 
     async def booking_of_request(self, owner_id: int, show_id: int, request_id: str) -> Booking | None:
         row = await self._postgres.fetchrow(Q.booking_of_request, owner_id, show_id, request_id)
-        return _booking(row) if row else None
+        return _parse_booking(row) if row else None
 
     async def bookings_of(self, owner_id: int, *, before: int, limit: int) -> list[Booking]:
         return [
-            _booking(row) for row in await self._postgres.fetch(Q.bookings_of_owner, owner_id, before, limit)
+            _parse_booking(row)
+            for row in await self._postgres.fetch(Q.bookings_of_owner, owner_id, before, limit)
         ]
 
     async def seats_of(self, owner_id: int, show_id: int) -> list[tuple[int, BookingState]]:
@@ -157,7 +161,7 @@ class Bookings:
             rows = await self._postgres.fetch(
                 Q.cancel, [booking.show_id], [booking.number], [booking.fence], booking.state, actor_id
             )
-        return _booking(rows[0]) if rows else None
+        return _parse_booking(rows[0]) if rows else None
 
     async def extension_ms(self, booking: Booking, *, ttl_s: int, life_max_s: int) -> int | None:
         """What the hold would have left if it were extended now; None: it is not held any more."""
@@ -170,7 +174,7 @@ class Bookings:
         row = await self._postgres.fetchrow(
             Q.extend, booking.show_id, booking.number, booking.fence, ttl_s * 1000, life_max_s
         )
-        return _booking(row) if row else None
+        return _parse_booking(row) if row else None
 
     async def sweep(self, limit: int) -> list[tuple[int, int]]:
         """Close bookings whose time has passed: (show, number) of each."""
@@ -193,13 +197,13 @@ class Bookings:
         raise Busy(retry_after_s=1)
 
     async def blocks(self, show_id: int) -> list[Booking]:
-        return [_booking(row) for row in await self._postgres.fetch(Q.blocks, show_id)]
+        return [_parse_booking(row) for row in await self._postgres.fetch(Q.blocks, show_id)]
 
     async def sale(self, show_id: int) -> Sale | None:
         row = await self._postgres.fetchrow(Q.sale, show_id)
         return Sale(row["epoch"], row["map_stale"], row["age_ds"]) if row else None
 
-    async def mark(self, show_id: int) -> None:
+    async def mark_map_stale(self, show_id: int) -> None:
         """From now on Redis must be rebuilt before it sells this show again."""
         await self._postgres.execute(Q.mark_sale, show_id)
 
@@ -210,10 +214,10 @@ class Bookings:
         return [live_booking(row) for row in await self._postgres.fetch(Q.live_bookings, show_id)]
 
     async def counts_many(self, show_ids: Sequence[int]) -> dict[int, dict[str, int]]:
-        """Seats that are not free, by letter of the map; every show asked for is in the answer."""
+        """Seats that are not free, by seat state code; every requested show is in the result."""
         counts: dict[int, dict[str, int]] = {show_id: {"H": 0, "B": 0, "X": 0} for show_id in show_ids}
         for row in await self._postgres.fetch(Q.counts, list(show_ids)):
-            counts[row["show_id"]][chr(LETTER[BookingState(row["state"])])] += row["seats"]
+            counts[row["show_id"]][chr(SEAT_STATE_CODES[BookingState(row["state"])])] += row["seats"]
         return counts
 
     async def shows_with_moves(self, since_s: float, limit: int) -> list[int]:
@@ -226,7 +230,7 @@ async def set_sale(tx: Transaction, **sale: Any) -> None:
     await tx.execute(Q.set_sale, *(sale[name] for name in names))
 
 
-def _booking(row: Any) -> Booking:
+def _parse_booking(row: Any) -> Booking:
     return Booking(
         row["show_id"],
         row["number"],
@@ -253,19 +257,81 @@ def live_booking(row: Any) -> LiveBooking:
     return LiveBooking(row["number"], claim, BookingState(row["state"]), row["counts"], row["left_ms"])
 
 
-def _forgotten(openings: Sequence[Opening], outcomes: Sequence[str]) -> set[str]:
-    """Claims of this batch that lost: whoever lost to one of them lost to nobody."""
-    together = zip(openings, outcomes, strict=True)
-    return {opening.claim_id for opening, outcome in together if outcome in ("taken", "limit")}
+def _build_booking(
+    opening: Opening, number: int, state: BookingState, epoch: int, opened_at: datetime, left_ms: int
+) -> Booking:
+    """The row that open_holds has written, without reading it back."""
+    return Booking(
+        opening.show_id,
+        number,
+        opening.owner_id,
+        number,
+        state,
+        opening.request_id,
+        opening.body_hash,
+        opening.claim_id,
+        opening.seats,
+        opening.prices,
+        sum(opening.prices),
+        opening.currency,
+        opening.note,
+        opened_at,
+        opened_at + timedelta(milliseconds=left_ms),
+        opened_at if state is BookingState.CONFIRMED else None,
+        opening.revision,
+        epoch,
+    )
 
 
-def _rivals(details: str | None, forgotten: set[str]) -> dict[int, tuple[Rival, ...]]:
-    """Who has the seats that were lost, by the place of the loser in the batch."""
+def _losers_of_batch(openings: Sequence[Opening], words: Sequence[str]) -> set[str]:
+    """Claims that lost in this same batch. They have no row: losing a seat to one is not a real conflict."""
+    pairs = zip(openings, words, strict=True)
+    return {opening.claim_id for opening, word in pairs if word in ("taken", "limit")}
+
+
+def _parse_rivals(details: str | None, losers: set[str]) -> dict[int, tuple[Rival, ...]]:
+    """The owners of lost seats, by the loser's position in the batch."""
     found: dict[int, tuple[Rival, ...]] = {}
     for one in msgspec.json.decode(details) if details else ():
-        if one["claim_id"] is None or one["claim_id"] in forgotten:
-            continue  # it came free while we looked
+        if one["claim_id"] is None or one["claim_id"] in losers:
+            continue  # the seat came free in the meantime
         claim = Claim(one["claim_id"], one["owner_id"], tuple(one["seats"]))
         rival = Rival(one["seat"], claim, BookingState(one["state"]), one["left_ms"])
         found[one["ord"]] = (*found.get(one["ord"], ()), rival)
     return found
+
+
+def remaining_ms(openings: Sequence[Opening], now_s: float) -> list[int]:
+    """Each row lives as long as its claim has left, not longer: the claim was made earlier."""
+    return [max(1, o.ttl_ms - int((now_s - o.claimed_at_s) * 1000)) for o in openings]
+
+
+def encode_openings(openings: Sequence[Opening], left_ms: Sequence[int]) -> list[object]:
+    """Arguments of open_holds: array literals as PostgreSQL writes them, cheaper than encoding lists."""
+    return [
+        _int_array([o.show_id for o in openings]),
+        _int_array([o.owner_id for o in openings]),
+        _text_array([o.request_id for o in openings]),
+        _int_array([o.body_hash for o in openings]),
+        _text_array([o.claim_id for o in openings]),
+        _text_array([o.note for o in openings]),
+        _int_array(left_ms),
+        _int_array([o.revision for o in openings]),
+        _text_array([o.currency for o in openings]),
+        _text_array([_int_array(o.seats) for o in openings]),
+        _text_array([_int_array(o.prices) for o in openings]),
+        _int_array([sum(o.prices) for o in openings]),
+        openings[0].ledger_only,
+    ]
+
+
+def _int_array(values: Iterable[int]) -> str:
+    return f"{{{','.join(map(str, values))}}}"
+
+
+def _text_array(values: Sequence[str]) -> str:
+    """Every element in quotes; a backslash and a quote are escaped, so no text ends its element early."""
+    joined = '","'.join(values)
+    if "\\" in joined or joined.count('"') != 2 * (len(values) - 1):
+        joined = '","'.join([value.replace("\\", "\\\\").replace('"', '\\"') for value in values])
+    return f'{{"{joined}"}}'

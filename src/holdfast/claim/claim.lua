@@ -6,17 +6,17 @@
 -- KEYS[4] meta:{pool}     hash
 -- KEYS[5] changes:{pool}  stream
 -- ARGV    run id of the server as the caller knows it,
---         msgpack of {{id, owner, life_ms, limit, units, from, to, count}, …}
+--         msgpack of {{id, owner, ttl_ms, limit, units, from, to, count}, …}
 --         units: these; or, if empty, any `count` free ones between `from` and `to`
 --
--- Returns "unbuilt", or msgpack of {epoch, version, outcomes}; an outcome is
---   {"claimed", units} · {"taken", units} · {"limit", has} · {"few", free} · {"shut"}
+-- Returns "map_missing", or msgpack of {epoch, version, outcomes}; an outcome is
+--   {"claimed", units} · {"taken", units} · {"over_limit", has} · {"not_enough", free} · {"closed"}
 -- Same id, same answer: a retry never takes a second set.
 
 -- include pool
 
 local meta = redis.call("HMGET", meta_key, "epoch", "run_id", "opens", "closes")
-if not meta[1] or meta[2] ~= ARGV[1] then return "unbuilt" end
+if not meta[1] or meta[2] ~= ARGV[1] then return "map_missing" end
 lapse()
 
 local function any_free(from, to, want)
@@ -31,17 +31,17 @@ local function any_free(from, to, want)
 end
 
 local function claim_one(wish)
-  local id, owner, life_ms, limit, units = wish[1], wish[2], wish[3], wish[4], wish[5]
-  if now_ms < tonumber(meta[3]) or now_ms >= tonumber(meta[4]) then return {"shut"} end
+  local id, owner, ttl_ms, limit, units = wish[1], wish[2], wish[3], wish[4], wish[5]
+  if now_ms < tonumber(meta[3]) or now_ms >= tonumber(meta[4]) then return {"closed"} end
   local before = claimed_before(id)
   if before then return {"claimed", before} end
   if #units == 0 then
     units = any_free(wish[6], wish[7], wish[8])
-    if #units < wish[8] then return {"few", #units} end
+    if #units < wish[8] then return {"not_enough", #units} end
   end
   local taken = not_free(units)
   if taken then return {"taken", taken} end
-  if not take(id, owner, units, life_ms, limit) then return {"limit", has(owner)} end
+  if not take(id, owner, units, ttl_ms, limit) then return {"over_limit", has(owner)} end
   return {"claimed", units}
 end
 

@@ -1,12 +1,13 @@
-"""What is asked of a pool, and what it answers. No I/O.
+"""Requests to a pool and its outcomes. No I/O.
 
-A claim is N units of a pool that are one owner's for a time. It is then committed, by a durable store that
-has the last word, or let go. The claim names itself in full (id, owner, units), so that whoever is late can
-only ever free what is still theirs: that, and the number the durable store gave it, are the fence.
+A claim is N units of a pool that belong to one owner for a time. The durable store then commits it, or it is
+released. A claim names itself in full (id, owner, units), so that a late process can only free what is still
+its own: that, and the number the durable store gave it, are the fence.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from msgspec import Struct
 
@@ -17,6 +18,7 @@ class Claim(Struct, frozen=True):
     units: tuple[int, ...]
 
     def __str__(self) -> str:
+        """The form in which Redis stores it."""
         return f"{self.claim_id}|{self.owner}|{','.join(map(str, self.units))}"
 
     @classmethod
@@ -31,53 +33,62 @@ class ClaimRequest:
 
     claim_id: str  # the same id gives the same claim
     owner: int
-    life_ms: int
-    limit: int  # units this owner may have in the pool
+    ttl_ms: int
+    limit: int  # units that this owner may have in the pool
     units: tuple[int, ...] = ()
     first: int = 0
     end: int = 0
     count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(Struct, frozen=True, gc=False):
     claim: Claim
     epoch: int  # of the map it was claimed in
 
 
-@dataclass(frozen=True, slots=True)
-class UnitsTaken:
+class UnitsTaken(Struct, frozen=True, gc=False):
+    """These of the requested units are not free."""
+
     units: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LimitReached:
+class LimitReached(Struct, frozen=True, gc=False):
+    """The owner would have more units than the request's limit; they have this many."""
+
     has: int
 
 
-@dataclass(frozen=True, slots=True)
-class NotEnoughUnits:
+class NotEnoughUnits(Struct, frozen=True, gc=False):
+    """Only this many units are free."""
+
     free: int
 
 
-@dataclass(frozen=True, slots=True)
-class PoolClosed:
+class PoolClosed(Struct, frozen=True, gc=False):
     """The pool is not open at this moment."""
 
 
-@dataclass(frozen=True, slots=True)
-class MapMissing:
-    """The map is missing, or was written for another server: build it from the durable store first."""
+class MapMissing(Struct, frozen=True, gc=False):
+    """There is no map, or another server process wrote it: build it from the durable store first."""
 
 
 ClaimOutcome = Claimed | UnitsTaken | LimitReached | NotEnoughUnits | PoolClosed | MapMissing
 
+# release   the claim's units are free again, if the claim still exists
+# commit    its units are committed, whether the claim still exists or not: the durable store decided
+# extend    it ends in `ms`, if it still exists; 0: it does not end
+# adopt     the durable store has a live row for it: written into the map, to end in `ms`
+# free      its committed units are free again: the durable store has given them back
+# block     its units are blocked, and count for no owner
+# unblock   blocked units are free again
+Action = Literal["release", "commit", "extend", "adopt", "free", "block", "unblock"]
+
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What becomes of one claim; `what` is a word of settle.lua."""
+    """A decision of the durable store about one claim, for the map."""
 
-    what: str
+    action: Action
     claim: Claim
     ms: int = 0
 
@@ -86,18 +97,18 @@ class Settlement:
 class PoolMap:
     epoch: int
     version: int
-    units: bytes
+    units: bytes  # one byte per unit: A free, H claimed, B committed, X blocked
     claims: Mapping[str, float] | None = None  # claim -> its end in ms
 
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """All a map is built from: durations, never instants, because the engines' clocks differ."""
+    """Everything a map is built from. Durations, never instants: the engines' clocks differ."""
 
     epoch: int
     units: bytes
     opens_in_ms: int
     closes_in_ms: int
-    claims: Sequence[tuple[str, int]]  # claim, what it has left; negative: it does not end
+    claims: Sequence[tuple[str, int]]  # claim, ms left; negative: it does not end
     owners: Mapping[str, int | str]
-    fields: Mapping[str, bytes]  # kept beside the map, for the scripts of the pool's owner
+    fields: Mapping[str, bytes]  # stored beside the map, for scripts of the pool's owner

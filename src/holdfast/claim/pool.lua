@@ -63,14 +63,14 @@ local function not_free(units)
 end
 
 -- All units are free: the caller has looked. False, and nothing taken, if the owner would be over the limit.
-local function take(id, owner, units, life_ms, limit)
+local function take(id, owner, units, ttl_ms, limit)
   if redis.call("HINCRBY", owners_key, owner, #units) > limit then
     count(owner, -#units)
     return false
   end
   local claim = id .. "|" .. owner .. "|" .. table.concat(units, ",")
   put(units, "H")
-  redis.call("ZADD", ends_key, now_ms + life_ms, claim)
+  redis.call("ZADD", ends_key, now_ms + ttl_ms, claim)
   if string.sub(id, 1, 1) ~= "~" then redis.call("HSET", owners_key, "#" .. id, claim) end
   return true
 end

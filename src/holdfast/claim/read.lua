@@ -7,13 +7,13 @@
 -- KEYS[5] changes:{pool}  stream
 -- ARGV    run id, version the caller has (0: none), "claims" to be told the claims too
 --
--- Returns {"unbuilt"} · {"same", version} · {"map", epoch, version, units[, {claim, end_ms, …}]}
+-- Returns {"map_missing"} · {"same", version} · {"map", epoch, version, units[, {claim, end_ms, …}]}
 -- with versions as text.
 
 -- include pool
 
 local meta = redis.call("HMGET", meta_key, "epoch", "run_id")
-if not meta[1] or meta[2] ~= ARGV[1] then return {"unbuilt"} end
+if not meta[1] or meta[2] ~= ARGV[1] then return {"map_missing"} end
 lapse()
 local version = string.format("%.0f", publish(tonumber(meta[1])))
 if version == ARGV[2] then return {"same", version} end

@@ -13,12 +13,12 @@
 --         "free"     its units are free: the ledger has let go of a committed row
 --         "block"    its units are blocked, and "unblock" frees them: nobody's count changes
 --
--- Returns "unbuilt", or msgpack of {epoch, version, {true or false, …}}: was there anything to do?
+-- Returns "map_missing", or msgpack of {epoch, version, {true or false, …}}: was there anything to do?
 
 -- include pool
 
 local meta = redis.call("HMGET", meta_key, "epoch", "run_id")
-if not meta[1] or meta[2] ~= ARGV[1] then return "unbuilt" end
+if not meta[1] or meta[2] ~= ARGV[1] then return "map_missing" end
 lapse()
 
 -- Another claim that stands on these units without a row in the ledger is in the wrong: it goes.

@@ -1,6 +1,7 @@
-"""Pools in Redis: claim, settle, read, build. The only file in claim/ that talks to an engine."""
+"""Pools in Redis: claim, settle, read, build. The only module in claim that talks to an engine."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -27,8 +28,9 @@ SETTLE = Script("holdfast.claim", "settle")
 BUILD = Script("holdfast.claim", "build")
 READ = Script("holdfast.claim", "read")
 
-KEEP_MS = 24 * 3600 * 1000  # a pool nobody builds anew is forgotten a day after it closes
-NOBODYS = b"||"  # stands in every pool, so that no key of it is ever empty: build.lua
+RETENTION_MS = 24 * 3600 * 1000  # Redis drops a pool one day after it closes, unless it is built again
+PLACEHOLDER = b"||"  # in every pool, so that no key of it is ever empty: build.lua
+KEYS_CACHED_MAX = 4096  # pools
 
 pack = msgspec.msgpack.encode
 unpack = msgspec.msgpack.decode
@@ -38,76 +40,80 @@ class Claims:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    async def claim_many(self, pool_id: int, wishes: Sequence[ClaimRequest]) -> list[ClaimOutcome]:
+    async def claim_many(self, pool_id: int, requests: Sequence[ClaimRequest]) -> list[ClaimOutcome]:
+        """All units of a request or none; many requests in one round trip, in their order."""
         async with self._redis.lease() as link:
-            packed = pack([_arguments(wish) for wish in wishes])
+            packed = pack([_arguments(request) for request in requests])
             reply = await link.script(CLAIM, pool_keys(pool_id), (link.run_id, packed))
-        if reply == b"unbuilt":
-            return [MapMissing()] * len(wishes)
+        if reply == b"map_missing":
+            return [MapMissing()] * len(requests)
         epoch, _, outcomes = unpack(reply)
-        return [_outcome(wish, epoch, one) for wish, one in zip(wishes, outcomes, strict=True)]
+        return [_parse_outcome(request, epoch, one) for request, one in zip(requests, outcomes, strict=True)]
 
-    async def settle_many(self, pool_id: int, parts: Sequence[Settlement]) -> int | None:
-        """The epoch of the map they were settled in, or None: there is no map to settle them in."""
+    async def settle_many(self, pool_id: int, settlements: Sequence[Settlement]) -> int | None:
+        """The epoch of the map that was changed; None: there is no map."""
         async with self._redis.lease() as link:
-            packed = pack([(part.what, str(part.claim), part.ms) for part in parts])
+            packed = pack([(one.action, str(one.claim), one.ms) for one in settlements])
             reply = await link.script(SETTLE, pool_keys(pool_id), (link.run_id, packed))
-        return None if reply == b"unbuilt" else int(unpack(reply)[0])
+        return None if reply == b"map_missing" else int(unpack(reply)[0])
 
     async def read(self, pool_id: int, *, known: int = 0, with_claims: bool = False) -> PoolMap | int | None:
-        """The map; or its version, if it is the `known` one; or None, if there is no map."""
+        """The map; or only its version, if that is the `known` one; None: there is no map."""
         async with self._redis.lease() as link:
-            wanted = "claims" if with_claims else ""
-            reply = await link.script(READ, pool_keys(pool_id), (link.run_id, known, wanted))
+            extra = "claims" if with_claims else ""
+            reply = await link.script(READ, pool_keys(pool_id), (link.run_id, known, extra))
         match reply:
             case [b"map", epoch, version, units, flat]:
                 pairs = zip(flat[::2], flat[1::2], strict=True)
-                claims = {name.decode(): float(end) for name, end in pairs if name != NOBODYS}
+                claims = {name.decode(): float(end) for name, end in pairs if name != PLACEHOLDER}
                 return PoolMap(int(epoch), int(version), units, claims)
             case [b"map", epoch, version, units]:
                 return PoolMap(int(epoch), int(version), units)
             case [b"same", version]:
                 return int(version)
-            case [b"unbuilt"]:
+            case [b"map_missing"]:
                 return None
-        raise AssertionError(f"read.lua answered {reply!r}")
+        raise AssertionError(f"read.lua returned {reply!r}")
 
     async def epoch(self, pool_id: int) -> tuple[int, bool]:
-        """The epoch of whatever map is there (0: none), and whether this very server wrote it."""
+        """The epoch of the map (0: none), and whether this run of the Redis server wrote it."""
         async with self._redis.lease() as link:
             epoch, run_id = await link.call("HMGET", pool_keys(pool_id)[3], "epoch", "run_id")
             return int(epoch or 0), run_id is not None and run_id.decode() == link.run_id
 
     async def build(self, pool_id: int, plan: Blueprint) -> bool:
+        """Replace the map. False: Redis has one of this epoch or a later one, and it stays."""
         async with self._redis.lease() as link:
             flat_owners = [part for pair in plan.owners.items() for part in pair]
             flat_fields = [part for pair in plan.fields.items() for part in pair]
             args: list[Any] = [link.run_id, plan.epoch, plan.units, plan.opens_in_ms, plan.closes_in_ms]
-            args += [max(plan.closes_in_ms, 0) + KEEP_MS]
+            args += [max(plan.closes_in_ms, 0) + RETENTION_MS]
             args += [pack(list(plan.claims)), pack(flat_owners), *flat_fields]
             return bool(await link.script(BUILD, pool_keys(pool_id), args))
 
 
-def pool_keys(pool_id: int) -> list[str]:
-    """All keys of a pool share the hash tag: one slot, one thread, one step."""
-    return [f"{name}:{{{pool_id}}}" for name in ("units", "ends", "owners", "meta", "changes")]
+@lru_cache(maxsize=KEYS_CACHED_MAX)
+def pool_keys(pool_id: int) -> tuple[str, ...]:
+    """All keys of a pool share the hash tag: one slot, so a script changes them in one atomic step."""
+    return tuple([f"{name}:{{{pool_id}}}" for name in ("units", "ends", "owners", "meta", "changes")])
 
 
-def _arguments(wish: ClaimRequest) -> tuple[object, ...]:
-    units = sorted(set(wish.units))  # in order and each once, as the scripts take them to be
-    return wish.claim_id, wish.owner, wish.life_ms, wish.limit, units, wish.first, wish.end, wish.count
+def _arguments(request: ClaimRequest) -> tuple[object, ...]:
+    units = sorted(set(request.units))  # the scripts expect them in order and without duplicates
+    any_units = (request.first, request.end, request.count)
+    return request.claim_id, request.owner, request.ttl_ms, request.limit, units, *any_units
 
 
-def _outcome(wish: ClaimRequest, epoch: int, reply: list[Any]) -> ClaimOutcome:
+def _parse_outcome(request: ClaimRequest, epoch: int, reply: list[Any]) -> ClaimOutcome:
     match reply:
         case ["claimed", units]:
-            return Claimed(Claim(wish.claim_id, wish.owner, tuple(units)), epoch)
+            return Claimed(Claim(request.claim_id, request.owner, tuple(units)), epoch)
         case ["taken", units]:
             return UnitsTaken(tuple(units))
-        case ["limit", has]:
+        case ["over_limit", has]:
             return LimitReached(has)
-        case ["few", free]:
+        case ["not_enough", free]:
             return NotEnoughUnits(free)
-        case ["shut"]:
+        case ["closed"]:
             return PoolClosed()
-    raise AssertionError(f"claim.lua answered {reply!r}")
+    raise AssertionError(f"claim.lua returned {reply!r}")

@@ -336,7 +336,7 @@ async def _rebuild(app: "App", show_ids: list[int]) -> int:
     with terminal.progress() as progress:
         for done, show_id in enumerate(shows):
             progress("maps", done, len(shows))
-            await app.bookings.mark(show_id)
+            await app.bookings.mark_map_stale(show_id)
             await app.seatmap.rebuild(show_id, "requested")
     return len(shows)
 

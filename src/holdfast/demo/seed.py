@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.accounts import NewAccount
-from holdfast.bookings import Opened, Opening
+from holdfast.bookings import Booking, Opening
 from holdfast.catalogue.event import Kind, Times
 from holdfast.catalogue.store import store_layout
 from holdfast.demo.halls import club, concert_hall, village_cinema
@@ -43,7 +43,7 @@ from holdfast.demo.repertoire import EVENTS
 from holdfast.demo.stadium import stadium
 from holdfast.engines.postgres import Queryable, Transaction
 from holdfast.engines.sql import Queries
-from holdfast.holds import claim_id
+from holdfast.holds import compute_claim_id
 from holdfast.layouts import Layout
 from holdfast.organisers import store as organisers
 from holdfast.organisers.show_forms import ShowChange
@@ -282,7 +282,7 @@ class Seed:
                 owner_id=guests[place // 2],
                 request_id=f"guest list {place}",
                 body_hash=place,
-                claim_id=claim_id(guests[place // 2], f"guest list {place}"),
+                claim_id=compute_claim_id(guests[place // 2], f"guest list {place}"),
                 note="guest list",
                 ttl_ms=show.hold_ttl_s * 1000,
                 claimed_at_s=time.monotonic(),
@@ -290,12 +290,12 @@ class Seed:
                 currency=show.currency,
                 seats=order,
                 prices=(0,) * len(order),
-                by_ledger=True,
+                ledger_only=True,
             )
             for place, order in enumerate(orders)
         ]
         for answer in await self._app.bookings.open_many(openings):
-            assert isinstance(answer, Opened), answer
+            assert isinstance(answer, Booking), answer
 
     async def _add(self, title: str, hall: tuple[str, str], starts_at: datetime, opens_at: datetime) -> int:
         planned = self._plan(title, hall, starts_at, opens_at)

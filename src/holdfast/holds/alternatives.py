@@ -147,7 +147,7 @@ def _middle(layout: Layout, seats: Sequence[int]) -> tuple[float, float]:
 REMEMBERED_MAX = 5_000  # questions about one map
 
 
-def alternatives_for(snapshot: Snapshot | None, seats: tuple[int, ...]) -> list[tuple[int, ...]]:
+def find_alternatives(snapshot: Snapshot | None, seats: tuple[int, ...]) -> list[tuple[int, ...]]:
     if snapshot is None or snapshot.free < len(seats):
         return []
     found = snapshot.alternatives.get(seats)

@@ -27,23 +27,24 @@ wish the first group is accessible, and no later one is. Refused if the groups d
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.holds.alternatives import stretches_of
 from holdfast.layouts import COST_MAX, Layout, Prefer, compute_seat_costs
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
+class BestAvailable(Struct, frozen=True, gc=False):
+    """Any `count` seats, the best that fit."""
+
     count: int
     category: int | None = None
     prefer: Prefer = Prefer.BEST
     accessible: bool = False
     together: bool = True
-
-    def __post_init__(self) -> None:
-        assert self.count >= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +71,16 @@ class Window:
         return not (self.spare or self.single or self.restricted or self.inner)
 
 
-def best(layout: Layout, states: bytes, want: Want) -> SeatChoice | None:
-    found = _best_window(layout, states, want)
+def find_best(layout: Layout, states: bytes, wish: BestAvailable) -> SeatChoice | None:
+    found = _best_window(layout, states, wish)
     if found is not None:
-        seats = tuple(range(found.start, found.start + want.count))
-        return SeatChoice(seats, True, why(layout, want, seats, leaves_single=found.single))
-    return None if want.together else _split(layout, states, want)
+        seats = tuple(range(found.start, found.start + wish.count))
+        return SeatChoice(seats, True, explain_choice(layout, wish, seats, leaves_single=found.single))
+    return None if wish.together else _split(layout, states, wish)
 
 
-def _split(layout: Layout, states: bytes, want: Want) -> SeatChoice | None:
-    letters, seats, rest, size = bytearray(states), list[int](), want, want.count - 1
+def _split(layout: Layout, states: bytes, wish: BestAvailable) -> SeatChoice | None:
+    letters, seats, rest, size = bytearray(states), list[int](), wish, wish.count - 1
     single = False
     while rest.count and size:
         found = _best_window(layout, bytes(letters), replace(rest, count=size))
@@ -91,7 +92,7 @@ def _split(layout: Layout, states: bytes, want: Want) -> SeatChoice | None:
         single = single or found.single
         if rest.count == size:
             chosen = tuple(sorted(seats))
-            return SeatChoice(chosen, False, why(layout, want, chosen, leaves_single=single))
+            return SeatChoice(chosen, False, explain_choice(layout, wish, chosen, leaves_single=single))
         left = rest.count - size
         # Wheelchair spaces come in ones and twos: what follows the first group may be larger than it.
         size = left if rest.accessible else min(size, left)
@@ -99,62 +100,66 @@ def _split(layout: Layout, states: bytes, want: Want) -> SeatChoice | None:
     return None
 
 
-def _best_window(layout: Layout, states: bytes, want: Want) -> Window | None:
-    the_plan = compute_seat_costs(layout, want.prefer)
-    wanted, lowest, cost_max = b"A" * want.count, None, COST_MAX
+def _best_window(layout: Layout, states: bytes, wish: BestAvailable) -> Window | None:
+    the_plan = compute_seat_costs(layout, wish.prefer)
+    wanted, lowest, cost_max = b"A" * wish.count, None, COST_MAX
     for run_cost, start, length in the_plan.runs:
         if run_cost > cost_max:
             break
-        if length >= want.count and states.find(wanted, start, start + length) >= 0:
+        if length >= wish.count and states.find(wanted, start, start + length) >= 0:
             run = range(start, start + length)
-            found = min(_windows(layout, states, want, run, cost_max), default=None)
+            found = min(_windows(layout, states, wish, run, cost_max), default=None)
             if found is not None and (lowest is None or found < lowest):
                 lowest = found
                 cost_max = lowest.cost if lowest.is_spotless else COST_MAX
     return lowest
 
 
-def _windows(layout: Layout, states: bytes, want: Want, run: range, cost_max: int) -> Iterator[Window]:
+def _windows(
+    layout: Layout, states: bytes, wish: BestAvailable, run: range, cost_max: int
+) -> Iterator[Window]:
     """Windows of a run that fit. Once a spotless one is known, dearer ones are not worth a second look."""
-    count, last, costs = want.count, len(run) - want.count, compute_seat_costs(layout, want.prefer).costs
+    count, last, costs = wish.count, len(run) - wish.count, compute_seat_costs(layout, wish.prefer).costs
     for stretch in stretches_of(count).finditer(states[run.start : run.stop]):
         for offset in range(stretch.start(), stretch.end() - count + 1):
             start, left, right = run.start + offset, offset - stretch.start(), stretch.end() - offset - count
             cost = costs[start + (count - 1) // 2]
-            if cost <= cost_max and _fits(layout, want, start):
+            if cost <= cost_max and _fits(layout, wish, start):
                 yield Window(
-                    spare=_spare(layout, want, start),
+                    spare=_spare(layout, wish, start),
                     single=left == 1 or right == 1,
                     restricted=layout.traits.find(b"r", start, start + count) >= 0,
-                    inner=want.prefer is Prefer.AISLE and offset not in (0, last),
+                    inner=wish.prefer is Prefer.AISLE and offset not in (0, last),
                     cost=cost,
                     odd=left % 2 == 1,
                     start=start,
                 )
 
 
-def _fits(layout: Layout, want: Want, start: int) -> bool:
-    end = start + want.count
-    if want.category is not None and layout.category_of.count(want.category, start, end) < want.count:
+def _fits(layout: Layout, wish: BestAvailable, start: int) -> bool:
+    end = start + wish.count
+    if wish.category is not None and layout.category_of.count(wish.category, start, end) < wish.count:
         return False
     has_space = layout.traits.find(b"w", start, end) >= 0
-    return has_space if want.accessible else not has_space and layout.traits.find(b"c", start, end) < 0
+    return has_space if wish.accessible else not has_space and layout.traits.find(b"c", start, end) < 0
 
 
-def _spare(layout: Layout, want: Want, start: int) -> int:
-    if not want.accessible:
+def _spare(layout: Layout, wish: BestAvailable, start: int) -> int:
+    if not wish.accessible:
         return 0
-    spaces = layout.traits.count(b"w", start, start + want.count)
-    companions = layout.traits.count(b"c", start, start + want.count)
-    return spaces - 1 + abs(companions - (1 if want.count > 1 else 0))
+    spaces = layout.traits.count(b"w", start, start + wish.count)
+    companions = layout.traits.count(b"c", start, start + wish.count)
+    return spaces - 1 + abs(companions - (1 if wish.count > 1 else 0))
 
 
-def why(layout: Layout, want: Want, seats: Sequence[int], leaves_single: bool | None = None) -> str:
+def explain_choice(
+    layout: Layout, wish: BestAvailable, seats: Sequence[int], leaves_single: bool | None = None
+) -> str:
     """Why these seats, in words for the one who gets them. None: it is not known whether a single is left."""
     groups = len(list(_groups(layout, seats)))
-    reasons = [_preference(layout, want, seats)]
+    reasons = [_preference(layout, wish, seats)]
     if groups > 1:
-        reasons.append(f"in {groups} groups, as no {want.count} are left side by side")
+        reasons.append(f"in {groups} groups, as no {wish.count} are left side by side")
     elif len(seats) > 1:
         reasons.append("side by side")
     if any(layout.traits[seat] == ord("w") for seat in seats):
@@ -166,8 +171,8 @@ def why(layout: Layout, want: Want, seats: Sequence[int], leaves_single: bool | 
     return ", ".join(reasons)
 
 
-def _preference(layout: Layout, want: Want, seats: Sequence[int]) -> str:
-    match want.prefer:
+def _preference(layout: Layout, wish: BestAvailable, seats: Sequence[int]) -> str:
+    match wish.prefer:
         case Prefer.FRONT:
             return "nearest the front"
         case Prefer.CENTRE:

@@ -7,7 +7,7 @@ row. Everything else that differs for longer than a moment is a fault, and is se
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.bookings import LETTER, BookingState, LiveBooking
+from holdfast.bookings import SEAT_STATE_CODES, BookingState, LiveBooking
 from holdfast.claim import Claim, PoolMap
 
 AVAILABLE, HELD = ord("A"), ord("H")
@@ -30,7 +30,9 @@ def differences(pool: PoolMap, live: Iterable[LiveBooking]) -> list[MapDifferenc
     for booking in live:
         name = str(booking.claim)
         is_claim = booking.state in (BookingState.HELD, BookingState.PAYING)
-        if booking.has_lapsed or booking.state not in LETTER:  # the latter: the ledger contradicts itself
+        if (
+            booking.has_lapsed or booking.state not in SEAT_STATE_CODES
+        ):  # the latter: the ledger contradicts itself
             claims.discard(name)
             covered.update(booking.claim.units)
             continue
@@ -40,7 +42,7 @@ def differences(pool: PoolMap, live: Iterable[LiveBooking]) -> list[MapDifferenc
         for seat in booking.claim.units:
             covered.add(seat)
             # By slice: a map from before the layout grew has no letter there.
-            if pool.units[seat : seat + 1] != bytes([LETTER[booking.state]]):
+            if pool.units[seat : seat + 1] != bytes([SEAT_STATE_CODES[booking.state]]):
                 found.append(MapDifference("booked seat not shown", seat, name))
     for name in claims:
         claim = Claim.parse(name)

@@ -5,14 +5,14 @@
 -- KEYS[3] owners:{show}   hash
 -- KEYS[4] meta:{show}     hash    also: categories, traits, runs:<prefer>, costs:<prefer>
 -- KEYS[5] changes:{show}  stream
--- ARGV    run id, msgpack of {{kind, id, owner, life_ms, limit, …}, …}
+-- ARGV    run id, msgpack of {{kind, id, owner, ttl_ms, limit, …}, …}
 --         "seats"   …, seats, orphan rule (off, warn, refuse), {start, length, …} of the runs they are in
 --         "places"  …, from, to, count
 --         "best"    …, count, category or -1, prefer, accessible, together
 --
--- Returns "unbuilt", or msgpack of {epoch, version, outcomes}; an outcome is
---   {"held", seats, better seats or false, together, single left} · {"again", seats} · {"taken", seats}
---   {"orphan", better seats} · {"limit", has} · {"few", free} · {"shut"}
+-- Returns "map_missing", or msgpack of {epoch, version, outcomes}; an outcome is
+--   {"held", seats, better seats or false, together, single left} · {"already_held", seats} · {"taken", seats}
+--   {"orphan", better seats} · {"over_limit", has} · {"not_enough", free} · {"closed"}
 -- Same id, same seats again: what it asks for now is compared with the ledger's first answer, not here.
 
 -- include holdfast.claim/pool
@@ -21,11 +21,11 @@
 -- include choose
 
 local meta = redis.call("HMGET", meta_key, "epoch", "run_id", "opens", "closes")
-if not meta[1] or meta[2] ~= ARGV[1] then return "unbuilt" end
+if not meta[1] or meta[2] ~= ARGV[1] then return "map_missing" end
 lapse()
 
 local function hold(ask, seats, better, together, single)
-  if not take(ask[2], ask[3], seats, ask[4], ask[5]) then return {"limit", has(ask[3])} end
+  if not take(ask[2], ask[3], seats, ask[4], ask[5]) then return {"over_limit", has(ask[3])} end
   return {"held", seats, better or false, together, single or false}
 end
 
@@ -42,7 +42,7 @@ local function hold_places(ask)
   local found, letters, at = {}, redis.call("GETRANGE", units_key, ask[6], ask[7] - 1), 0
   while #found < ask[8] do
     at = string.find(letters, "A", at + 1, true)
-    if not at then return {"few", #found} end
+    if not at then return {"not_enough", #found} end
     found[#found + 1] = ask[6] + at - 1
   end
   return hold(ask, found, false, true)
@@ -68,7 +68,7 @@ local function hold_best(ask)
   end
   if left > 0 then
     if last then forget_taken() end
-    return {"few", free_count()}
+    return {"not_enough", free_count()}
   end
   table.sort(seats)
   local outcome = hold(ask, seats, false, groups == 1, single)
@@ -84,7 +84,7 @@ for _, kind in ipairs({"seats", "places", "best"}) do
   for i, ask in ipairs(asked) do
     if ask[1] == kind then
       local before = claimed_before(ask[2])
-      outcomes[i] = before and {"again", before} or shut and {"shut"} or by_kind[kind](ask)
+      outcomes[i] = before and {"already_held", before} or shut and {"closed"} or by_kind[kind](ask)
     end
   end
 end

@@ -81,7 +81,7 @@ class SaleJobs:
                 metrics.add("map_corrections_total", kind=difference.kind)
                 del self._seen[show_id, difference]
             log.warning("map and ledger differ", show_id=show_id, count=len(lasting), first=str(lasting[0]))
-            await self._ledger.mark(show_id)
+            await self._ledger.mark_map_stale(show_id)
             await self._seatmap.rebuild(show_id, "differs")
         return lasting
 

@@ -15,19 +15,14 @@ Rule for hand-picked seats, run by run (orphan.lua decides by the same):
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from holdfast.holds.outcome import Orphan
+from holdfast.holds.request import Orphan
 from holdfast.layouts import Layout, Run
 
 FREE = ord("A")
 
 
-@dataclass(frozen=True, slots=True)
-class Fine: ...
-
-
-def orphans(letters: bytes, picked: Sequence[int]) -> tuple[int, ...]:
+def find_orphans(letters: bytes, picked: Sequence[int]) -> tuple[int, ...]:
     """Offsets in a run that become single when the picked ones go."""
     after = bytearray(letters)
     for offset in picked:
@@ -38,8 +33,8 @@ def orphans(letters: bytes, picked: Sequence[int]) -> tuple[int, ...]:
     )
 
 
-def orphan_verdict(layout: Layout, states: bytes, seats: Sequence[int]) -> Fine | Orphan:
-    """What the rule says of seats that somebody picked by hand; all of them are free."""
+def check_orphans(layout: Layout, states: bytes, seats: Sequence[int]) -> Orphan | None:
+    """Better seats than these hand-picked ones, or None if they are fine. All of them are free."""
     by_run: dict[Run | None, list[int]] = {}
     for seat in sorted(seats):
         by_run.setdefault(layout.run_at(seat), []).append(seat)
@@ -49,13 +44,13 @@ def orphan_verdict(layout: Layout, states: bytes, seats: Sequence[int]) -> Fine 
         instead = None if run is None else _better(layout, states, run, picked)
         improved = improved or instead is not None
         better += instead or picked
-    return Orphan(tuple(sorted(better))) if improved else Fine()
+    return Orphan(tuple(sorted(better))) if improved else None
 
 
 def _better(layout: Layout, states: bytes, run: Run, picked: Sequence[int]) -> list[int] | None:
     """Better seats in the run, or None if the picked ones are fine."""
     letters = states[run.start : run.start + run.length]
-    if has_special(layout, picked) or not orphans(letters, [seat - run.start for seat in picked]):
+    if has_special(layout, picked) or not find_orphans(letters, [seat - run.start for seat in picked]):
         return None
     count, wanted = len(picked), b"A" * len(picked)
     starts = range(run.length - count + 1)
@@ -63,7 +58,7 @@ def _better(layout: Layout, states: bytes, run: Run, picked: Sequence[int]) -> l
         window = range(start, start + count)
         seats = [run.start + offset for offset in window]
         free = letters.startswith(wanted, start)
-        if free and not has_special(layout, seats) and not orphans(letters, window):
+        if free and not has_special(layout, seats) and not find_orphans(letters, window):
             return seats
     return None
 

@@ -1,4 +1,4 @@
-"""The only file in holds/ that talks to Redis."""
+"""Runs hold.lua. The only module in holds that talks to Redis."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,25 +7,19 @@ from typing import Any
 
 import msgspec
 
-from holdfast.claim import pool_keys
-from holdfast.engines.batch import Batcher
+from holdfast.claim import LimitReached, MapMissing, NotEnoughUnits, PoolClosed, UnitsTaken, pool_keys
 from holdfast.engines.lua import Script
 from holdfast.engines.metrics import metrics
 from holdfast.engines.redis import Redis
-from holdfast.holds.outcome import (
-    Again,
-    Ask,
-    Best,
-    Few,
+from holdfast.holds.choice import BestAvailable
+from holdfast.holds.request import (
+    AlreadyHeld,
     Held,
-    Limit,
+    HoldOutcome,
+    HoldRequest,
+    NamedSeats,
     Orphan,
-    Outcome,
-    Places,
-    Seats,
-    Shut,
-    Taken,
-    Unbuilt,
+    StandingPlaces,
 )
 
 HOLD = Script("holdfast.holds", "hold")
@@ -35,61 +29,66 @@ unpack = msgspec.msgpack.decode
 
 
 class HoldScripts:
-    """hold() for a caller, hold_many() for the wire. Same outcomes; the tests run both."""
-
-    def __init__(self, redis: Redis, *, batch_max: int, waiting_max: int) -> None:
+    def __init__(self, redis: Redis, *, claim_grace_ms: int) -> None:
         self._redis = redis
-        self.hold: Batcher[Ask, Outcome] = Batcher(
-            self.hold_many, batch_max=batch_max, waiting_max=waiting_max
-        )
+        # A claim outlives its row: if it ended first, Redis would offer seats that PostgreSQL still refuses.
+        self._claim_grace_ms = claim_grace_ms
 
-    async def hold_many(self, asks: Sequence[Ask]) -> list[Outcome]:
-        """One script call a show; asks of one show travel together."""
+    async def hold_many(self, requests: Sequence[HoldRequest]) -> list[HoldOutcome]:
+        """One script call per show: requests for the same show travel together."""
         by_show: dict[int, list[int]] = {}
-        for place, ask in enumerate(asks):
-            by_show.setdefault(ask.show_id, []).append(place)
-        outcomes: list[Outcome] = [Unbuilt()] * len(asks)
+        for position, request in enumerate(requests):
+            by_show.setdefault(request.show.show_id, []).append(position)
+        outcomes: list[HoldOutcome] = [MapMissing()] * len(requests)
+        counts: Counter[str] = Counter()
         began = perf_counter()
         async with self._redis.lease() as link:
-            for show_id, places in by_show.items():
-                packed = pack([arguments(asks[place]) for place in places])
+            for show_id, positions in by_show.items():
+                packed = pack([self._arguments(requests[position]) for position in positions])
+                # hold.lua compares the run id with the map's: a restarted server must not sell from a map
+                # that another process of it wrote, because it may have lost claims.
                 reply = await link.script(HOLD, pool_keys(show_id), (link.run_id, packed))
-                if reply != b"unbuilt":
-                    epoch, _, answers = unpack(reply)
-                    for place, one in zip(places, answers, strict=True):
-                        outcomes[place] = outcome(epoch, one)
-        for kind, count in Counter(map(type, outcomes)).items():
-            metrics.add("holds_total", count, outcome=kind.__name__.lower())
-        metrics.observe("hold_batch_size", len(asks))
+                if reply == b"map_missing":
+                    counts["map_missing"] += len(positions)
+                    continue
+                epoch, _, answers = unpack(reply)
+                counts.update([answer[0] for answer in answers])
+                for position, answer in zip(positions, answers, strict=True):
+                    outcomes[position] = _parse_outcome(epoch, answer)
+        for word, count in counts.items():
+            metrics.add("holds_total", count, outcome=word)
+        metrics.observe("hold_batch_size", len(requests))
         metrics.observe("hold_batch_seconds", perf_counter() - began)
         return outcomes
 
+    def _arguments(self, request: HoldRequest) -> tuple[object, ...]:
+        show, selection = request.show, request.selection
+        ttl_ms = show.hold_ttl_s * 1000 + self._claim_grace_ms
+        first = (request.claim_id, request.owner_id, ttl_ms, show.owner_seats_max)
+        match selection:
+            case NamedSeats(seats, rule, runs):
+                return ("seats", *first, seats, rule, runs)
+            case StandingPlaces(start, end, count):
+                return ("places", *first, start, end, count)
+            case BestAvailable(count, category, prefer, accessible, together):
+                number = -1 if category is None else category
+                return ("best", *first, count, number, prefer, accessible, together)
 
-def arguments(ask: Ask) -> tuple[object, ...]:
-    first = (ask.claim_id, ask.owner_id, ask.life_ms, ask.limit)
-    match ask.what:
-        case Seats(seats, rule, runs):
-            return ("seats", *first, seats, rule, runs)
-        case Places(start, end, count):
-            return ("places", *first, start, end, count)
-        case Best(count, category, prefer, accessible, together):
-            return ("best", *first, count, -1 if category is None else category, prefer, accessible, together)
 
-
-def outcome(epoch: int, reply: list[Any]) -> Outcome:
-    match reply:
+def _parse_outcome(epoch: int, answer: list[Any]) -> HoldOutcome:
+    match answer:
         case ["taken", seats]:
-            return Taken(tuple(seats))
+            return UnitsTaken(tuple(seats))
         case ["held", seats, better, together, single]:
             return Held(tuple(seats), epoch, tuple(better) if better else None, together, single)
-        case ["few", free]:
-            return Few(free)
-        case ["again", seats]:
-            return Again(tuple(seats), epoch)
-        case ["limit", has]:
-            return Limit(has)
+        case ["not_enough", free]:
+            return NotEnoughUnits(free)
+        case ["already_held", seats]:
+            return AlreadyHeld(tuple(seats), epoch)
+        case ["over_limit", has]:
+            return LimitReached(has)
         case ["orphan", better]:
             return Orphan(tuple(better))
-        case ["shut"]:
-            return Shut()
-    raise AssertionError(f"hold.lua answered {reply!r}")
+        case ["closed"]:
+            return PoolClosed()
+    raise AssertionError(f"hold.lua returned {answer!r}")

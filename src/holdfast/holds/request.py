@@ -1,38 +1,39 @@
-"""What a fan sends to hold seats, and the booking as it is shown. No I/O."""
+"""A request to hold seats, from the JSON body to the row that PostgreSQL is to write. No I/O.
+
+HoldBody ─► HoldRequest(NamedSeats | StandingPlaces | BestAvailable) ─► Redis ─► Held ─► Opening ─► Booking
+"""
 
 import hashlib
-from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from holdfast.bookings import Booking, BookingState, public_id, reference
+from holdfast.bookings import Opening, better_note
 from holdfast.catalogue import OrphanRule, ShowOnSale
+from holdfast.claim import Claim, LimitReached, MapMissing, NotEnoughUnits, PoolClosed, UnitsTaken
 from holdfast.errors import Invalid
-from holdfast.holds.outcome import Best, Places, Seats, What, runs_of
+from holdfast.holds.choice import BestAvailable, explain_choice
+from holdfast.holds.errors import NotOnSale, PriceChanged
 from holdfast.layouts import Layout, Prefer, UnknownSeat
-from holdfast.pricing import PriceLines, Terms
 
 SEATS_MAX = 10
-BETTER = "better: "  # begins the note of hand-picked seats that leave a single one; then seats that would not
-ORPHAN_WARNING = "This choice leaves a single seat that is hard to sell; the seats in `better` would not."
 Count = Annotated[int, Meta(ge=1, le=SEATS_MAX)]
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
 
 
 class BestBody(Struct, forbid_unknown_fields=True, frozen=True):
-    """Best available: so many seats, chosen and held in one step."""
+    """Best available: this many seats, chosen and held in one step."""
 
     count: Count
     category: Name | None = None
     prefer: Prefer = Prefer.BEST
     accessible: bool = False  # one wheelchair space, the others beside it
-    together: bool = True  # false: a group may be split when no seats stand together
+    together: bool = True  # false: a group may be split if no seats stand together
 
 
 class PlacesBody(Struct, forbid_unknown_fields=True, frozen=True):
-    """So many places in a standing area."""
+    """This many places in a standing area."""
 
     area: Name
     count: Count
@@ -41,7 +42,7 @@ class PlacesBody(Struct, forbid_unknown_fields=True, frozen=True):
 class HoldBody(Struct, forbid_unknown_fields=True, frozen=True):
     """Exactly one of seats, best and places.
 
-    With `expected_total_minor` seats that cost another amount by now are not held: `price_changed`.
+    With `expected_total_minor`, seats that cost another amount by now are not held: `price_changed`.
     """
 
     seats: Annotated[list[Name], Meta(min_length=1, max_length=SEATS_MAX)] | None = None
@@ -50,88 +51,89 @@ class HoldBody(Struct, forbid_unknown_fields=True, frozen=True):
     expected_total_minor: Annotated[int, Meta(ge=0, le=SEATS_MAX * 1_000_000_000)] | None = None
 
 
-class SeatPage(Struct, frozen=True):
-    """What the seat costs, and what that is made of: base, fee and tax sum to the price."""
+class NamedSeats(Struct, frozen=True, gc=False):
+    """These seats, by number, in ascending order."""
 
-    label: str
-    category: str
-    price_minor: int
-    base_minor: int
-    fee_minor: int
-    tax_minor: int
+    seats: tuple[int, ...]
+    orphan_rule: OrphanRule
+    runs: tuple[int, ...]  # start, length, … of the runs they are in; empty if the orphan rule is off
 
 
-class RefundShown(Struct, frozen=True):
-    """Money of this booking that goes back."""
+class StandingPlaces(Struct, frozen=True, gc=False):
+    """Any `count` places of a standing area."""
 
-    amount: int  # minor units of the booking's currency
-    state: str  # asked: on its way; done; by_hand: a person sees to it
-    asked_at: datetime
+    first: int
+    end: int
+    count: int
 
 
-class BookingPage(Struct, frozen=True, kw_only=True):
-    booking_id: str
-    reference: str
-    show_id: int
-    state: BookingState
-    seats: list[SeatPage]
-    amount: int  # minor units of the currency, all-in; it is base, fee and tax together
-    base_minor: int
-    fee_minor: int
-    tax_minor: int
-    currency: str
-    together: bool  # side by side, or in the same standing area
-    why: str | None = None
-    warning: str | None = None
-    better: list[str] | None = None  # with a warning: seats that would not leave a single one
-    opened_at: datetime
-    expires_at: datetime | None = None  # only while it is held
-    confirmed_at: datetime | None = None
-    refunds: Sequence[RefundShown] = ()
+Selection = NamedSeats | StandingPlaces | BestAvailable
 
 
 class HoldRequest(Struct, frozen=True, gc=False):
-    """One request to hold, understood."""
-
     show: ShowOnSale
     owner_id: int
-    request_id: str
-    claim_id: str
+    request_id: str  # the Idempotency-Key, or unique
+    claim_id: str  # the same id gives the same hold
     body_hash: int
-    what: What
-    expected_minor: int | None = None  # the amount that the caller was shown, if they say so
-
-    @property
-    def count(self) -> int:
-        return len(self.what.seats) if isinstance(self.what, Seats) else self.what.count
+    selection: Selection
+    expected_minor: int | None = None  # the amount that the client displayed, if it sent one
 
 
-def parse_selection(body: HoldBody, show: ShowOnSale) -> What:
-    """Names into numbers. Raises UnknownSeat or Invalid; nothing has been asked of an engine yet."""
+class Held(Struct, frozen=True, gc=False):
+    """Redis has claimed these seats for the request."""
+
+    seats: tuple[int, ...]
+    epoch: int
+    better: tuple[int, ...] | None  # a selection that would not have left a single seat
+    together: bool
+    leaves_single: bool = False
+
+
+class AlreadyHeld(Struct, frozen=True, gc=False):
+    """An earlier request with this claim id holds these seats."""
+
+    seats: tuple[int, ...]
+    epoch: int
+
+
+class Orphan(Struct, frozen=True, gc=False):
+    """The selection would leave a single seat, and these seats would not."""
+
+    better: tuple[int, ...]
+
+
+HoldOutcome = (
+    Held | AlreadyHeld | Orphan | UnitsTaken | LimitReached | NotEnoughUnits | PoolClosed | MapMissing
+)
+
+
+def parse_selection(body: HoldBody, show: ShowOnSale) -> Selection:
+    """Turn names into numbers, or raise UnknownSeat or Invalid."""
     if (body.seats is None) + (body.best is None) + (body.places is None) != 2:
         raise Invalid(field="", detail="Expected exactly one of seats, best and places.")
     layout, most = show.layout, min(SEATS_MAX, show.order_seats_max)
     if body.seats is not None:
-        _refuse_many(len(body.seats), most, "seats")
-        return _named(body.seats, layout, show.orphan_rule)
+        _check_count(len(body.seats), most, "seats")
+        return _parse_seats(body.seats, layout, show.orphan_rule)
     if body.places is not None:
-        _refuse_many(body.places.count, most, "places.count")
+        _check_count(body.places.count, most, "places.count")
         area = next((a for a in layout.areas if a.name == body.places.area), None)
         if area is None:
             raise UnknownSeat(area=body.places.area, known=[a.name for a in layout.areas])
-        return Places(area.start, area.start + area.capacity, body.places.count)
+        return StandingPlaces(area.start, area.start + area.capacity, body.places.count)
     assert body.best is not None
-    _refuse_many(body.best.count, most, "best.count")
-    best = body.best
-    return Best(best.count, _category(best.category, layout), best.prefer, best.accessible, best.together)
+    _check_count(body.best.count, most, "best.count")
+    best, category = body.best, _find_category(body.best.category, layout)
+    return BestAvailable(best.count, category, best.prefer, best.accessible, best.together)
 
 
-def _refuse_many(count: int, most: int, field: str) -> None:
+def _check_count(count: int, most: int, field: str) -> None:
     if count > most:
         raise Invalid(field=field, detail=f"Expected at most {most} seats in one order.", limit=most)
 
 
-def _named(labels: list[str], layout: Layout, rule: OrphanRule) -> Seats:
+def _parse_seats(labels: list[str], layout: Layout, rule: OrphanRule) -> NamedSeats:
     index_of = layout.index_of
     try:
         seats = tuple(sorted([index_of[label] for label in labels]))
@@ -140,10 +142,10 @@ def _named(labels: list[str], layout: Layout, rule: OrphanRule) -> Seats:
         raise UnknownSeat(seats=unknown) from None
     if len(set(seats)) != len(seats):
         raise Invalid(field="seats", detail="Expected each seat once.")
-    return Seats(seats, rule, runs_of(layout, seats) if rule != OrphanRule.OFF else ())
+    return NamedSeats(seats, rule, find_runs(layout, seats) if rule != OrphanRule.OFF else ())
 
 
-def _category(name: str | None, layout: Layout) -> int | None:
+def _find_category(name: str | None, layout: Layout) -> int | None:
     if name is None:
         return None
     for index, category in enumerate(layout.categories):
@@ -152,74 +154,110 @@ def _category(name: str | None, layout: Layout) -> int | None:
     raise UnknownSeat(category=name, known=[category.name for category in layout.categories])
 
 
-def body_hash(raw: bytes) -> int:
-    """63 bits of what was sent: the same key with another body is refused."""
+def find_runs(layout: Layout, seats: tuple[int, ...]) -> tuple[int, ...]:
+    """start, length, … of the runs these seats are in, each once. Standing places are in none."""
+    found: list[int] = []
+    last = -1
+    for seat in seats:
+        if seat < last:
+            continue
+        run = layout.run_at(seat)
+        if run is not None:
+            found += (run.start, run.length)
+            last = run.start + run.length
+    return tuple(found)
+
+
+def compute_body_hash(raw: bytes) -> int:
+    """63 bits of the body: the same key with another body is refused."""
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big") >> 1
 
 
-def booking_page(
-    booking: Booking, show: ShowOnSale, terms: Terms, refunds: Sequence[RefundShown] = ()
-) -> BookingPage:
-    """A booking as it is shown: all of it from the ledger, so that a retry is told what the first try was.
+def compute_claim_id(owner_id: int, request_id: str) -> str:
+    """Short, and the same for the same request of the same owner."""
+    return hashlib.blake2b(f"{owner_id} {request_id}".encode(), digest_size=8).hexdigest()
 
-    `terms` are those of the booking's revision, whatever the show is sold on today.
-    """
-    better, layout, lines = better_of(booking.note), show.layout, seat_lines(booking, show, terms)
-    labels, categories, of = layout.labels, layout.categories, layout.category_of
-    return BookingPage(
-        booking_id=public_id(booking.show_id, booking.number),
-        reference=reference(booking.show_id, booking.number),
-        show_id=booking.show_id,
-        state=booking.state,
-        seats=[
-            SeatPage(
-                labels[seat],
-                categories[of[seat]].name,
-                line.price_minor,
-                line.base_minor,
-                line.fee_minor,
-                line.tax_minor,
-            )
-            for seat, line in zip(booking.seats, lines, strict=True)
-        ],
-        amount=booking.amount_minor,
-        base_minor=sum([line.base_minor for line in lines]),
-        fee_minor=sum([line.fee_minor for line in lines]),
-        tax_minor=sum([line.tax_minor for line in lines]),
-        currency=booking.currency,
-        together=are_together(layout, booking.seats),
-        why=booking.note or None if better is None else None,
-        warning=ORPHAN_WARNING if better else None,
-        better=[labels[seat] for seat in better] if better else None,
-        opened_at=booking.opened_at,
-        expires_at=booking.expires_at if booking.state in (BookingState.HELD, BookingState.PAYING) else None,
-        confirmed_at=booking.confirmed_at,
-        refunds=refunds,
+
+def build_opening(
+    request: HoldRequest, held: Held | AlreadyHeld, claimed_at_s: float, *, ledger_only: bool = False
+) -> Opening:
+    show, category_of = request.show, request.show.layout.category_of
+    return Opening(
+        show_id=show.show_id,
+        owner_id=request.owner_id,
+        request_id=request.request_id,
+        body_hash=request.body_hash,
+        claim_id=request.claim_id,
+        note=_build_note(request, held),
+        ttl_ms=show.hold_ttl_s * 1000,
+        claimed_at_s=claimed_at_s,
+        revision=show.revision,
+        currency=show.currency,
+        seats=held.seats,
+        prices=tuple([show.prices[category_of[seat]] for seat in held.seats]),
+        ledger_only=ledger_only,
+        map_epoch=held.epoch,
+        is_repeat=isinstance(held, AlreadyHeld),
     )
 
 
-def seat_lines(booking: Booking, show: ShowOnSale, terms: Terms) -> list[PriceLines]:
-    """Of each seat, as of its hold. Every hold comes by here: looked up, unless terms or price are others."""
-    if terms is not show.terms:
-        return [terms.lines(price) for price in booking.prices_minor]
-    of, lines = show.layout.category_of, show.lines
-    return [
-        line if (line := lines[of[seat]]).price_minor == price else terms.lines(price)
-        for seat, price in zip(booking.seats, booking.prices_minor, strict=True)
+def _build_note(request: HoldRequest, held: Held | AlreadyHeld) -> str:
+    """Why these seats were chosen, for the buyer; for hand-picked seats, which ones would be better."""
+    if isinstance(held, Held) and held.better:
+        return better_note(held.better)
+    match request.selection:
+        case StandingPlaces():
+            return "standing places"
+        case BestAvailable() as wanted:
+            leaves_single = held.leaves_single if isinstance(held, Held) else None
+            return explain_choice(request.show.layout, wanted, held.seats, leaves_single)
+    return ""
+
+
+def reprice_opening(opening: Opening, show: ShowOnSale) -> Opening:
+    """The same seats at the prices of a newer revision of the show."""
+    category_of = show.layout.category_of
+    return replace(
+        opening,
+        ttl_ms=show.hold_ttl_s * 1000,
+        revision=show.revision,
+        currency=show.currency,
+        prices=tuple([show.prices[category_of[seat]] for seat in opening.seats]),
+    )
+
+
+def build_claim(request: HoldRequest, held: Held | AlreadyHeld) -> Claim:
+    return Claim(request.claim_id, request.owner_id, held.seats)
+
+
+def is_repriced(request: HoldRequest, opening: Opening) -> bool:
+    """Whether the seats cost another amount than the client displayed."""
+    return request.expected_minor is not None and sum(opening.prices) != request.expected_minor
+
+
+def price_changed(request: HoldRequest, opening: Opening) -> PriceChanged:
+    labels = request.show.layout.labels
+    seats = [
+        {"label": labels[seat], "price_minor": price}
+        for seat, price in zip(opening.seats, opening.prices, strict=True)
     ]
+    return PriceChanged(
+        total_minor=sum(opening.prices),
+        expected_total_minor=request.expected_minor,
+        currency=opening.currency,
+        seats=seats,
+    )
 
 
-def are_together(layout: Layout, seats: tuple[int, ...]) -> bool:
-    """Side by side, or in the same standing area."""
-    first, last = seats[0], seats[-1]
-    if (run := layout.run_at(first)) is not None:
-        return last - first == len(seats) - 1 and last < run.start + run.length
-    return layout.area_at(last) == layout.area_at(first)
+def not_on_sale(request: HoldRequest) -> NotOnSale:
+    show = request.show
+    return NotOnSale(opens_at=show.opens_at, closes_at=show.closes_at, cancelled=show.cancelled)
 
 
-def better_note(better: tuple[int, ...]) -> str:
-    return BETTER + ",".join(map(str, better))
-
-
-def better_of(note: str) -> list[int] | None:
-    return [int(seat) for seat in note.removeprefix(BETTER).split(",")] if note.startswith(BETTER) else None
+def find_renamed_seats(request: HoldRequest, show: ShowOnSale) -> list[str]:
+    """Requested labels that the changed layout gives to other seats, or to none."""
+    before, now = request.show.layout, show.layout
+    if before is now or not isinstance(request.selection, NamedSeats):
+        return []
+    seats = request.selection.seats
+    return [before.labels[seat] for seat in seats if now.labels[seat] != before.labels[seat]]

@@ -33,7 +33,7 @@ async def get_invoice_pdf(request: Request) -> Response:
     Numbers are the organiser's, one after the other. Asked for again, the same papers come again.
     """
     show_id, number = from_public_id(request.path_params["booking"])
-    booking = await get_app(request).holds.booking(get_caller(request).account_id, show_id, number)
+    booking = await get_app(request).bookings.load_owned(get_caller(request).account_id, show_id, number)
     return await invoice_answer(request, booking)
 
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from holdfast.bookings import BookingState, HoldGone, NoSuchBooking, WrongMove, from_public_id
 from holdfast.engines.fault_injection import fault_points
 from holdfast.errors import BadKey, Busy, KeyReused, StillProcessing
-from holdfast.holds import body_hash
+from holdfast.holds import compute_body_hash
 from holdfast.payments.errors import CardLimit, Declined, NoPayment, PaymentUnderWay
 from holdfast.payments.payment import Ask, PayBody, Payment, PayPage, pay_page
 from holdfast.payments.saga import Step
@@ -63,7 +63,7 @@ async def pay_booking(request: Request) -> Response:
         number=number,
         owner_id=get_caller(request).account_id,
         request_id=checked_key(key) if key is not None else f"~{salt}{secrets.token_hex(5)}",
-        body_hash=body_hash(b"%d %b" % (number, raw)),
+        body_hash=compute_body_hash(b"%d %b" % (number, raw)),
         method=body.method,
         return_url=site_of(request) + body.return_path,
         salt=salt,

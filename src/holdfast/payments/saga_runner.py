@@ -13,7 +13,7 @@ import structlog
 
 from holdfast.bookings import BookingState, reference
 from holdfast.catalogue import Catalogue
-from holdfast.claim import ClaimRequest, Claims, PoolMap, Settlement, UnitsTaken
+from holdfast.claim import Action, ClaimRequest, Claims, PoolMap, Settlement, UnitsTaken
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.fault_injection import fault_points
@@ -213,7 +213,7 @@ class SagaRunner:
         if payment.step is not Step.LATE:
             return payment
         after = await self._book.book_late(payment, may_book=await self._claim_again(payment))
-        what = "commit" if after.step is Step.PAID else "release"
+        action: Action = "commit" if after.step is Step.PAID else "release"
         metrics.add("late_payments_total", end=after.step)
         log.warning("a payment came late", key=payment.key, end=after.step)
         if after.step is Step.PAID or after.booking_state not in (
@@ -221,7 +221,7 @@ class SagaRunner:
             BookingState.PAYING,
             BookingState.CONFIRMED,
         ):
-            await self._sales.update_map(after.show_id, Settlement(what, after.claim))
+            await self._sales.update_map(after.show_id, Settlement(action, after.claim))
         return after
 
     async def _claim_again(self, payment: Payment) -> bool:

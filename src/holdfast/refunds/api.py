@@ -9,16 +9,17 @@ from starlette.responses import Response
 
 from holdfast.bookings import (
     Booking,
+    BookingPage,
     BookingState,
     HoldGone,
     NoSuchBooking,
     WrongMove,
+    booking_page,
     from_public_id,
     public_id,
 )
 from holdfast.catalogue import ShowOnSale
 from holdfast.errors import Busy, Invalid
-from holdfast.holds import BookingPage, booking_page
 from holdfast.layouts import UnknownSeat
 from holdfast.refunds.errors import NotRefundable, SeatsNotYours, SeatsUsed, TicketGiven
 from holdfast.refunds.refund import AttemptLine, RefundQuote, Timeline, refund_line
@@ -114,7 +115,9 @@ async def list_payments(request: Request) -> Response:
 
 async def _own(request: Request) -> Booking:
     show_id, number = from_public_id(request.path_params["booking"])
-    booking: Booking = await get_app(request).holds.booking(get_caller(request).account_id, show_id, number)
+    booking: Booking = await get_app(request).bookings.load_owned(
+        get_caller(request).account_id, show_id, number
+    )
     return booking
 
 

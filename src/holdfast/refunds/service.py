@@ -12,14 +12,14 @@ from collections.abc import Sequence
 import msgspec
 import structlog
 
-from holdfast.bookings import Booking, BookingState, HoldGone, NoSuchBooking, WrongMove
+from holdfast.bookings import Booking, BookingState, HoldGone, NoSuchBooking, RefundShown, WrongMove
 from holdfast.catalogue import Catalogue, ShowOnSale
 from holdfast.claim import Settlement
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.fault_injection import fault_points
 from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy
-from holdfast.holds import HoldService, RefundShown
+from holdfast.holds import HoldService
 from holdfast.payments import Answer, PaymentStore, Refunded, SagaRunner
 from holdfast.pricing import PolicyQuote, quote_refund
 from holdfast.refunds.errors import NotRefundable, RefundTooMuch, SeatsNotYours, SeatsUsed, TicketGiven
@@ -275,7 +275,7 @@ class RefundService:
         raise refusal_of(decision, show)
 
     async def _again(self, booking: Booking) -> Booking:
-        return await self._sales.booking(booking.owner_id, booking.show_id, booking.number)
+        return await self._sales.bookings.load_owned(booking.owner_id, booking.show_id, booking.number)
 
 
 def refusal_of(decision: Decision, show: ShowOnSale) -> Exception:

@@ -13,7 +13,7 @@ Its id is the version the map has after it; a browser that reconnects sends the 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.bookings import VERSIONS_AN_EPOCH
+from holdfast.bookings import VERSIONS_PER_EPOCH
 from holdfast.seatmap.snapshot import Snapshot
 
 HEARTBEAT = b":\n\n"
@@ -58,7 +58,7 @@ def retry_frame(wait_ms: int) -> bytes:
 
 
 def epoch_of(version: int) -> int:
-    return version // VERSIONS_AN_EPOCH
+    return version // VERSIONS_PER_EPOCH
 
 
 def follow_on(version: int, steps: Iterable[MapChange]) -> bool:

@@ -7,7 +7,7 @@
 -- KEYS[5] changes:{pool}  stream
 -- ARGV    run id, ms
 --
--- Returns -1 (unbuilt), or in how many ms the next claim ends: at most the `ms` asked for.
+-- Returns -1 (no map), or in how many ms the next claim ends: at most the `ms` asked for.
 
 -- include holdfast.claim/pool
 

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Iterable
 
 from holdfast.bookings import (
-    VERSIONS_AN_EPOCH,
+    VERSIONS_PER_EPOCH,
     Bookings,
     BookingState,
     LiveBooking,
     bookings_on_map,
-    letters,
+    build_seat_states,
     lock_sale_for_rebuild,
     raise_epoch,
 )
@@ -110,13 +110,15 @@ class SeatMap:
     async def _load_from_ledger(self, show_id: int) -> Snapshot:
         """Versions go on from the epoch the mark raised: above any map of Redis, below the next."""
         show = await self._catalogue.show_on_sale(show_id)
-        await self._ledger.mark(show_id)
+        await self._ledger.mark_map_stale(show_id)
         sale = await self._ledger.sale(show_id)
         if sale is None:
             raise NoSuchShow(show=show_id)
         live = await self._ledger.live_bookings(show_id)
-        version = sale.epoch * VERSIONS_AN_EPOCH + min(sale.age_ds, VERSIONS_AN_EPOCH - 1)
-        return self._keep(Snapshot(show_id, version, letters(show.layout.seat_count, live), show.layout))
+        version = sale.epoch * VERSIONS_PER_EPOCH + min(sale.age_ds, VERSIONS_PER_EPOCH - 1)
+        return self._keep(
+            Snapshot(show_id, version, build_seat_states(show.layout.seat_count, live), show.layout)
+        )
 
     def _keep(self, snapshot: Snapshot) -> Snapshot:
         last = self._last.pop(snapshot.show_id, None)
@@ -142,7 +144,7 @@ class SeatMap:
             await raise_epoch(tx, show_id, epoch)
             blueprint = Blueprint(
                 epoch=epoch,
-                units=letters(show.layout.seat_count, live),
+                units=build_seat_states(show.layout.seat_count, live),
                 opens_in_ms=sale.opens_in_ms,
                 closes_in_ms=0 if sale.cancelled else sale.closes_in_ms,
                 claims=[(str(b.claim), _end(b)) for b in live if _is_claim(b)],

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from holdfast.holds import BookingPage
+from holdfast.bookings import BookingPage
 from holdfast.payments import Payment
 from holdfast.site.booking_stage import (
     KNOWN_CODES,

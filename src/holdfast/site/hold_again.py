@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.accounts import Session
 from holdfast.bookings import Booking, HoldGone
-from holdfast.holds import HoldBody, HoldRequest, PlacesBody, body_hash, claim_id, parse_selection
+from holdfast.holds import (
+    HoldBody,
+    HoldRequest,
+    PlacesBody,
+    compute_body_hash,
+    compute_claim_id,
+    parse_selection,
+)
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -16,13 +23,15 @@ async def hold_again(app: "App", visit: Session, booking: Booking, labels: Seque
     show = await app.catalogue.show_on_sale(booking.show_id)
     body = _wish(show.layout, booking, labels)
     named = ",".join(sorted(labels)).encode()
-    request_id = f"again-{booking.number}-{body_hash(named):x}" if labels else f"again-{booking.number}"
+    request_id = (
+        f"again-{booking.number}-{compute_body_hash(named):x}" if labels else f"again-{booking.number}"
+    )
     order = HoldRequest(
         show,
         visit.account_id,
         request_id,
-        claim_id(visit.account_id, request_id),
-        body_hash(named),
+        compute_claim_id(visit.account_id, request_id),
+        compute_body_hash(named),
         parse_selection(body, show),
     )
     try:

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from holdfast.accounts import Session
-from holdfast.bookings import Booking, BookingState, NoSuchBooking, from_public_id
-from holdfast.holds import booking_page
+from holdfast.bookings import Booking, BookingState, NoSuchBooking, booking_page, from_public_id
 from holdfast.site.booking_view import Came, Place, Sheet, Shown
 from holdfast.tickets import Codes, Giver, IssuedTicket, Standing, printed, svg_url
 

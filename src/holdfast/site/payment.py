@@ -14,7 +14,7 @@ from starlette.responses import Response
 from holdfast.accounts import Email, Name, Session
 from holdfast.bookings import Booking, BookingState, HoldGone, NoSuchBooking, WrongMove
 from holdfast.errors import Busy, Invalid
-from holdfast.holds import ExtensionCap, body_hash
+from holdfast.holds import ExtensionCap, compute_body_hash
 from holdfast.payments import Ask, Payment, Started, Step
 from holdfast.site.booking_page import gateway_origin, page_of, sender, shown, tried
 from holdfast.site.hold_again import hold_again
@@ -188,7 +188,7 @@ def _ask(request: Request, booking: Booking, attempt: int) -> Ask:
         number=booking.number,
         owner_id=booking.owner_id,
         request_id=KEY.format(number=booking.number, attempt=attempt),
-        body_hash=body_hash(b"page %d" % booking.number),
+        body_hash=compute_body_hash(b"page %d" % booking.number),
         method="",  # the payer confirms with the gateway: no number or token of a card comes by here
         return_url=f"{site_of(request)}{page_of(booking)}/return",
         salt=salt,

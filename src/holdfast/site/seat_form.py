@@ -12,15 +12,15 @@ from msgspec import Meta, Struct
 
 from holdfast.catalogue import ShowOnSale
 from holdfast.holds import (
+    BestAvailable,
     BestBody,
     HoldBody,
     HoldRequest,
     PlacesBody,
     SoldOut,
-    Want,
-    best,
-    body_hash,
-    claim_id,
+    compute_body_hash,
+    compute_claim_id,
+    find_best,
     parse_selection,
 )
 from holdfast.layouts import Area, Layout, UnknownSeat
@@ -44,7 +44,7 @@ class InPart:
     """The best seats of one section: chosen here, from the map, and then held by name."""
 
     section: int
-    want: Want
+    want: BestAvailable
 
 
 def wished(form: HoldForm, layout: Layout, states: bytes | None) -> HoldBody | InPart:
@@ -55,7 +55,7 @@ def wished(form: HoldForm, layout: Layout, states: bytes | None) -> HoldBody | I
     if area is not None:
         return HoldBody(places=PlacesBody(area=area.name, count=form.quantity))
     if form.section:
-        want = Want(form.quantity, _category(form, layout), accessible=form.accessible)
+        want = BestAvailable(form.quantity, _category(form, layout), accessible=form.accessible)
         return InPart(_section(form.section, layout), want)
     chosen = form.category or None
     return HoldBody(best=BestBody(count=form.quantity, category=chosen, accessible=form.accessible))
@@ -70,7 +70,7 @@ def best_in_part(layout: Layout, states: bytes, wish: InPart) -> list[str]:
             seats = slice(run.start, run.start + run.length)
             letters[seats] = states[seats]
             free += states.count(FREE, run.start, run.start + run.length)
-    choice = best(layout, bytes(letters), wish.want)
+    choice = find_best(layout, bytes(letters), wish.want)
     if choice is None:
         raise SoldOut(free=free)
     return [layout.labels[seat] for seat in choice.seats]
@@ -82,9 +82,9 @@ def order_of(show: ShowOnSale, owner_id: int, request_id: str, form: HoldForm, b
         show=show,
         owner_id=owner_id,
         request_id=request_id,
-        claim_id=claim_id(owner_id, request_id),
-        body_hash=body_hash(msgspec.json.encode(form)),
-        what=parse_selection(body, show),
+        claim_id=compute_claim_id(owner_id, request_id),
+        body_hash=compute_body_hash(msgspec.json.encode(form)),
+        selection=parse_selection(body, show),
         expected_minor=form.expected_total_minor,
     )
 

@@ -169,7 +169,7 @@ async def me_of(request: Request) -> Giver:
 async def _of_booking(request: Request) -> tuple[Booking, list[IssuedTicket]]:
     """The caller's own booking and its tickets; to everybody else there is no such booking."""
     show_id, number = from_public_id(request.path_params["booking"])
-    booking = await get_app(request).holds.booking(get_caller(request).account_id, show_id, number)
+    booking = await get_app(request).bookings.load_owned(get_caller(request).account_id, show_id, number)
     found = await tickets_of(request).of_booking(show_id, number)
     if not found:
         raise NoTickets(state=booking.state)

@@ -1,0 +1,122 @@
+"""A booking as API clients and pages see it. No I/O."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from holdfast.bookings.booking import Booking, BookingState, public_id, reference
+from holdfast.catalogue import ShowOnSale
+from holdfast.layouts import Layout
+from holdfast.pricing import PriceLines, Terms
+
+BETTER = "better: "  # starts the note of hand-picked seats that leave a single one; better seats follow
+ORPHAN_WARNING = "This choice leaves a single seat that is hard to sell; the seats in `better` would not."
+
+
+class SeatPage(Struct, frozen=True):
+    """What the seat costs, and what that is made of: base, fee and tax sum to the price."""
+
+    label: str
+    category: str
+    price_minor: int
+    base_minor: int
+    fee_minor: int
+    tax_minor: int
+
+
+class RefundShown(Struct, frozen=True):
+    """Money of this booking that goes back."""
+
+    amount: int  # minor units of the booking's currency
+    state: str  # asked: on its way; done; by_hand: a person sees to it
+    asked_at: datetime
+
+
+class BookingPage(Struct, frozen=True, kw_only=True):
+    booking_id: str
+    reference: str
+    show_id: int
+    state: BookingState
+    seats: list[SeatPage]
+    amount: int  # minor units of the currency, all-in; it is base, fee and tax together
+    base_minor: int
+    fee_minor: int
+    tax_minor: int
+    currency: str
+    together: bool  # side by side, or in the same standing area
+    why: str | None = None
+    warning: str | None = None
+    better: list[str] | None = None  # with a warning: seats that would not leave a single one
+    opened_at: datetime
+    expires_at: datetime | None = None  # only while it is held
+    confirmed_at: datetime | None = None
+    refunds: Sequence[RefundShown] = ()
+
+
+def booking_page(
+    booking: Booking, show: ShowOnSale, terms: Terms, refunds: Sequence[RefundShown] = ()
+) -> BookingPage:
+    """A booking as it is shown: all of it from the ledger, so that a retry is told what the first try was.
+
+    `terms` are those of the booking's revision, whatever the show is sold on today.
+    """
+    better, layout, lines = better_of(booking.note), show.layout, seat_lines(booking, show, terms)
+    labels, categories, of = layout.labels, layout.categories, layout.category_of
+    return BookingPage(
+        booking_id=public_id(booking.show_id, booking.number),
+        reference=reference(booking.show_id, booking.number),
+        show_id=booking.show_id,
+        state=booking.state,
+        seats=[
+            SeatPage(
+                labels[seat],
+                categories[of[seat]].name,
+                line.price_minor,
+                line.base_minor,
+                line.fee_minor,
+                line.tax_minor,
+            )
+            for seat, line in zip(booking.seats, lines, strict=True)
+        ],
+        amount=booking.amount_minor,
+        base_minor=sum([line.base_minor for line in lines]),
+        fee_minor=sum([line.fee_minor for line in lines]),
+        tax_minor=sum([line.tax_minor for line in lines]),
+        currency=booking.currency,
+        together=are_together(layout, booking.seats),
+        why=booking.note or None if better is None else None,
+        warning=ORPHAN_WARNING if better else None,
+        better=[labels[seat] for seat in better] if better else None,
+        opened_at=booking.opened_at,
+        expires_at=booking.expires_at if booking.state in (BookingState.HELD, BookingState.PAYING) else None,
+        confirmed_at=booking.confirmed_at,
+        refunds=refunds,
+    )
+
+
+def seat_lines(booking: Booking, show: ShowOnSale, terms: Terms) -> list[PriceLines]:
+    """Of each seat, as of its hold. Every hold comes by here: looked up, unless terms or price are others."""
+    if terms is not show.terms:
+        return [terms.lines(price) for price in booking.prices_minor]
+    of, lines = show.layout.category_of, show.lines
+    return [
+        line if (line := lines[of[seat]]).price_minor == price else terms.lines(price)
+        for seat, price in zip(booking.seats, booking.prices_minor, strict=True)
+    ]
+
+
+def are_together(layout: Layout, seats: tuple[int, ...]) -> bool:
+    """Side by side, or in the same standing area."""
+    first, last = seats[0], seats[-1]
+    if (run := layout.run_at(first)) is not None:
+        return last - first == len(seats) - 1 and last < run.start + run.length
+    return layout.area_at(last) == layout.area_at(first)
+
+
+def better_note(better: tuple[int, ...]) -> str:
+    return BETTER + ",".join(map(str, better))
+
+
+def better_of(note: str) -> list[int] | None:
+    return [int(seat) for seat in note.removeprefix(BETTER).split(",")] if note.startswith(BETTER) else None
