@@ -11,7 +11,8 @@
 --         "best"    …, count, category or -1, prefer, accessible, together
 --
 -- Returns "map_missing", or msgpack of {epoch, version, outcomes}; an outcome is
---   {"held", seats, better seats or false, together, single left} · {"already_held", seats} · {"taken", seats}
+--   {"held", seats, better seats or false, together, single left} · {"already_held", seats} ·
+--   {"taken", seats} ·
 --   {"orphan", better seats} · {"over_limit", has} · {"not_enough", free} · {"closed"}
 -- Same id, same seats again: what it asks for now is compared with the ledger's first answer, not here.
 
