@@ -204,5 +204,5 @@ def test_words_are_common_if_many_are_likely_to_have_them_all() -> None:
     assert not uses.are_common(("night", "boats"))
     assert not uses.are_common(("the", "lantern"))
     assert not uses.are_common(("unknown",))
-    assert uses.telling(("the", "night", "lantern")) == ("night", "lantern")
-    assert uses.telling(("the", "the")) == ("the",)
+    assert uses.distinctive(("the", "night", "lantern")) == ("night", "lantern")
+    assert uses.distinctive(("the", "the")) == ("the",)

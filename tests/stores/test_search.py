@@ -79,19 +79,19 @@ async def test_what_was_meant_is_among_the_first_three(demo: App, typed: str, me
 
 
 async def test_what_is_misspelt_is_said(demo: App) -> None:
-    meaning = await demo.search.meaning(("monsson", "aritmetic"))
+    meaning = await demo.search.interpret(("monsson", "aritmetic"))
 
     assert (meaning.words, meaning.match, meaning.is_corrected) == (("monsoon", "arithmetic"), "all", True)
 
 
 async def test_what_is_spelt_right_is_left_alone(demo: App) -> None:
-    meaning = await demo.search.meaning(("monsoon", "arithmetic"))
+    meaning = await demo.search.interpret(("monsoon", "arithmetic"))
 
     assert not meaning.is_corrected
 
 
 async def test_when_nothing_has_all_the_words_some_are_enough(demo: App) -> None:
-    meaning = await demo.search.meaning(("tokyo", "nachtzug"))
+    meaning = await demo.search.interpret(("tokyo", "nachtzug"))
     found = await titles(demo, SearchQuery(q="tokyo nachtzug"))
 
     assert meaning.match == "any"

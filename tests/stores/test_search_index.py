@@ -40,7 +40,7 @@ def hearing(app: App) -> Callable[[Fact], Awaitable[None]]:
     listener = SearchConsumer(app.search_index)
 
     async def hear(fact: Fact) -> None:
-        await listener.hear_many([fact])
+        await listener.handle_many([fact])
 
     return hear
 
@@ -72,8 +72,8 @@ async def told(ears: Ears) -> None:
 async def found(app: App, words: str, **filters: Any) -> list[int]:
     """Numbers of the events that have exactly these words."""
     search = parse_search(SearchQuery(q=words, **filters))
-    meaning = await app.search.meaning(search.words)
-    if meaning.is_hopeless or meaning.is_corrected or meaning.match != "all":
+    meaning = await app.search.interpret(search.words)
+    if meaning.has_no_match or meaning.is_corrected or meaning.match != "all":
         return []
     return [hit.event_id for hit in await app.search.hits(search, meaning)]
 

@@ -18,7 +18,7 @@ from tests.support.wait import until
 @pytest.mark.parametrize("sort", [sort for sort in Sort if sort is not Sort.DISTANCE])
 async def test_pages_by_cursor_are_the_whole_list_in_order(demo: App, sort: Sort) -> None:
     search = parse_search(SearchQuery(q="", sort=sort, size=7))
-    meaning = await demo.search.meaning(())
+    meaning = await demo.search.interpret(())
     whole = await demo.search.hits(replace(search, size=200), meaning)
 
     read, page = [], await demo.search.hits(search, meaning)
@@ -64,7 +64,7 @@ async def test_the_soonest_show_that_is_asked_for_orders_an_event(demo: App) -> 
 
 async def test_of_what_very_many_have_the_most_wanted_comes_first(demo: App) -> None:
     search = parse_search(SearchQuery(q="the", size=4))
-    plain = await demo.search.meaning(("the",))
+    plain = await demo.search.interpret(("the",))
     common = replace(plain, is_common=True)
     ranked = await demo.search.hits(replace(search, size=200), plain)
 
@@ -90,7 +90,7 @@ async def test_words_of_a_title_count_more_than_those_of_a_description(demo: App
 @pytest.mark.parametrize("city", [None, "mumbai"])
 async def test_pages_of_one_search_go_from_titles_to_descriptions(demo: App, city: str | None) -> None:
     search = parse_search(SearchQuery(q="the", size=3, city=city, only_available=city is not None))
-    meaning = await demo.search.meaning(("the",))
+    meaning = await demo.search.interpret(("the",))
     whole = await demo.search.hits(replace(search, size=200), meaning)
 
     by_cursor, page = [], await demo.search.hits(search, meaning)
@@ -108,7 +108,7 @@ async def test_pages_of_one_search_go_from_titles_to_descriptions(demo: App, cit
 
 
 async def test_counts_by_facet_add_up_and_do_not_narrow_themselves(demo: App) -> None:
-    meaning = await demo.search.meaning(())
+    meaning = await demo.search.interpret(())
     whole = await demo.search.tally(parse_search(SearchQuery()).filters, meaning)
     films = await demo.search.tally(parse_search(SearchQuery(kind=Kind.FILM)).filters, meaning)
     mumbai = await demo.search.tally(parse_search(SearchQuery(city="mumbai")).filters, meaning)
@@ -166,7 +166,7 @@ async def test_a_count_that_takes_long_is_told_to_who_asks_later(demo: App) -> N
 
 
 async def test_a_price_facet_is_a_filter_that_finds_as_many(demo: App) -> None:
-    meaning = await demo.search.meaning(())
+    meaning = await demo.search.interpret(())
     paris = await demo.search.tally(parse_search(SearchQuery(city="paris")).filters, meaning)
     assert paris is not None
 

@@ -6,9 +6,9 @@ SELECT pg_advisory_xact_lock(7466215310);
 
 -- name: instants
 -- Times on the walls of cities as instants. The ledger's time zones, so that no machine needs its own.
-  SELECT asked.at AT TIME ZONE asked.timezone AS instant
-    FROM unnest($1::timestamp[], $2::text[]) WITH ORDINALITY AS asked (at, timezone, place)
-ORDER BY asked.place;
+  SELECT input.at AT TIME ZONE input.timezone AS instant
+    FROM unnest($1::timestamp[], $2::text[]) WITH ORDINALITY AS input (at, timezone, place)
+ORDER BY input.place;
 
 -- name: shows_to_come
 -- What is on from now on: what need not be added, and what the welcome tells.

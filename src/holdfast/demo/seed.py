@@ -223,12 +223,12 @@ class Seed:
         there = {plan["by_demand"] for plan in plans}
         ruled = {plan["show_id"] for plan in plans}
         free = [row for row in rows if row["id"] not in ruled]
-        desk = self._app.price_rules(Scope(0, is_admin=True))
+        editor = self._app.price_rules(Scope(0, is_admin=True))
         for is_demand, row in zip([kind for kind in (False, True) if kind not in there], free, strict=False):
             show = await self._app.catalogue.show_on_sale(row["id"])
             names = [category.name for category in show.layout.categories]
             prices, step = dict(zip(names, show.prices, strict=True)), ROUND_TO[show.currency]
-            await desk.put(
+            await editor.put(
                 show.show_id,
                 by_demand(prices, show.currency, step)
                 if is_demand
@@ -249,8 +249,8 @@ class Seed:
         ]
         for row in nights:
             if row["opens_at"] > self._now:
-                desk = self._app.show_editor(Scope(0, is_admin=True))
-                return (await desk.change_show(row["id"], ShowChange(opens_at=opens_at))).id
+                editor = self._app.show_editor(Scope(0, is_admin=True))
+                return (await editor.change_show(row["id"], ShowChange(opens_at=opens_at))).id
         last = max([row["starts_at"] for row in nights], default=_evening(self._now, days=11))
         return await self._add(OPENING_SOON_TITLE, OPENING_SOON_HALL, last + timedelta(days=1), opens_at)
 

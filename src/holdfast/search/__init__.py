@@ -1,4 +1,4 @@
-"""Search that finds: words with typos, places, dates, prices, facets; on a copy of the catalogue (R2, R3)."""
+"""Search over a copy of the catalogue: typo correction, places, dates, prices and facets (R2, R3)."""
 
 from holdfast.search.api import load_search_page
 from holdfast.search.errors import SearchTooSlow

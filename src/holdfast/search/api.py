@@ -1,4 +1,4 @@
-"""GET /search and its suggestions: anybody may ask, and no lock path is touched (R2, R4)."""
+"""GET /search and its suggestions: public, and never reads locks (R2, R4)."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -44,24 +44,25 @@ routes = RouteTable(tag="search")
 async def search_events(request: Request) -> Response:
     """Events by words, place, time and price, with the shows that fit, and counts by facet.
 
-    Words are looked for in titles, people, places, genres and descriptions, without case and accents; the
-    last one may be unfinished. When nothing has them as typed, misspelt ones are corrected (`q_used`); when
-    nothing has all of them, results have some (`match`).
+    Words are matched in titles, people, places, genres and descriptions, ignoring case and accents; the last
+    one may be incomplete. If nothing matches, misspelt words are corrected (`q_used`); if nothing matches all
+    words, results match some of them (`match`).
 
-    `language` and `genre` are names as the facets tell them. Dates are those of each city. `near` is
-    `latitude,longitude`; a `postal_code` stands for the venues that have it. Prices are all-in, in minor
-    units; those of several currencies are compared as numbers, so filter by `currency` or `city` with them.
+    `language` and `genre` are values from the facets. Dates are local to each city. `near` is
+    `latitude,longitude`; a `postal_code` stands for the venues that have it. Prices include fee and tax, in
+    minor units; prices in different currencies are compared as numbers, so also filter by `currency` or
+    `city`.
 
-    Follow `next_cursor` to read on: nothing is told twice or missed because something was added meanwhile.
-    `page` goes as far as the first 1000 results.
+    Follow `next_cursor` for more: no result is repeated or skipped because the catalogue changes meanwhile.
+    `page` reaches only the first 1000 results.
     """
-    app, asked = get_app(request), query(SearchQuery, request)
-    search = parse_search(asked)
+    app, search_query = get_app(request), query(SearchQuery, request)
+    search = parse_search(search_query)
 
-    async def make() -> SearchPage:
-        return await load_search_page(app, search, asked.page if asked.cursor is None else None)
+    async def load() -> SearchPage:
+        return await load_search_page(app, search, search_query.page if search_query.cursor is None else None)
 
-    return await respond_cached(request, ("search", asked), make)
+    return await respond_cached(request, ("search", search_query), load)
 
 
 @routes.get(
@@ -72,59 +73,63 @@ async def search_events(request: Request) -> Response:
     refusals=(SearchTooSlow,),
 )
 async def get_search_suggestions(request: Request) -> Response:
-    """What somebody who has typed this much may be looking for: events, venues and cities."""
-    app, asked = get_app(request), query(SuggestionsQuery, request)
+    """Events, venues and cities that match an incomplete query."""
+    app, suggestions_query = get_app(request), query(SuggestionsQuery, request)
 
-    async def make() -> SuggestionsPage:
-        words = split_words(asked.q)
-        return await _suggestions(app, words, asked.size) if words else _nothing()
+    async def load() -> SuggestionsPage:
+        words = split_words(suggestions_query.q)
+        return await _load_suggestions(app, words, suggestions_query.size) if words else _no_suggestions()
 
-    return await respond_cached(request, ("suggestions", asked), make)
+    return await respond_cached(request, ("suggestions", suggestions_query), load)
 
 
 async def load_search_page(app: "App", search: Search, number: int | None) -> SearchPage:
-    """What a search finds; for the API and for pages alike."""
+    """The results of a search, for the API and for pages."""
     city, names = search.filters.city, {known.slug: known.name for known in await app.catalogue.cities()}
     if city is not None and city not in names:
         raise NoSuchCity(field="city", city=city)
     point = await app.search.point(search)
     search = await app.search.at(search, point)
-    meaning, hits = await app.search.find(search)
+    parsed, hits = await app.search.find(search)
     shown = hits[: search.size]
-    shows, tally = await asyncio.gather(_shows(app, shown, search, meaning), _counted(app, search, meaning))
+    shows, tally = await asyncio.gather(
+        _load_shows(app, shown, search, parsed), _load_tally(app, search, parsed)
+    )
     rows = await load_show_rows(app, [show.show_id for show in shows])
     totals = {show.event_id: show.shows_total for show in shows}
-    far = dict(zip(search.filters.venues or (), search.filters.distances_km, strict=False))
+    distance_km = dict(zip(search.filters.venues or (), search.filters.distances_km, strict=False))
     return SearchPage(
-        total=0 if meaning.is_hopeless else _total(search, hits, tally),
+        total=0 if parsed.has_no_match else _total(search, hits, tally),
         page=number,
         size=search.size,
         next_cursor=search.cursor(shown[-1].place) if len(hits) > search.size else None,
         sort=search.sort,
-        q_used=" ".join(meaning.words) if meaning.is_corrected or meaning.match == "any" else None,
-        match=meaning.match,
+        q_used=" ".join(parsed.words) if parsed.is_corrected or parsed.match == "any" else None,
+        match=parsed.match,
         near=_nearby(point, search.radius_km),
         events=await load_event_cards(app, [hit.event_id for hit in shown], rows, totals),
         distances_km={
-            str(show.show_id): round(far[show.venue_id], 2) for show in shows if show.venue_id in far
+            str(show.show_id): round(distance_km[show.venue_id], 2)
+            for show in shows
+            if show.venue_id in distance_km
         },
         facets=tally.facets.with_cities(names) if tally else None,
     )
 
 
-async def _shows(app: "App", shown: list[Hit], search: Search, meaning: ParsedQuery) -> list[HitShow]:
+async def _load_shows(app: "App", shown: list[Hit], search: Search, parsed: ParsedQuery) -> list[HitShow]:
     shows: list[HitShow] = []
     if shown:
-        shows = await app.search.shows([hit.event_id for hit in shown], search, meaning)
+        shows = await app.search.shows([hit.event_id for hit in shown], search, parsed)
     return shows
 
 
-async def _counted(app: "App", search: Search, meaning: ParsedQuery) -> Tally | None:
-    tally: Tally | None = None if meaning.is_hopeless else await app.search.tally(search.filters, meaning)
+async def _load_tally(app: "App", search: Search, parsed: ParsedQuery) -> Tally | None:
+    tally: Tally | None = None if parsed.has_no_match else await app.search.tally(search.filters, parsed)
     return tally
 
 
-async def _suggestions(app: "App", words: list[str], size: int) -> SuggestionsPage:
+async def _load_suggestions(app: "App", words: list[str], size: int) -> SuggestionsPage:
     events, venues = await asyncio.gather(
         app.search.suggested_events(words, size), app.search.suggested_venues(words, PLACES_SUGGESTED_MAX)
     )
@@ -142,14 +147,14 @@ async def _suggestions(app: "App", words: list[str], size: int) -> SuggestionsPa
 
 
 def _total(search: Search, hits: list[Hit], tally: Tally | None) -> int | None:
-    """As counted some seconds ago, unless this page knows better: it is the last, or beyond that count."""
+    """The cached total, unless this page is the last one or lies beyond that total."""
     seen = search.offset + len(hits)
     if search.after is None and len(hits) <= search.size and (hits or not search.offset):
         return seen
     return max(tally.total, seen) if tally else None
 
 
-def _nothing() -> SuggestionsPage:
+def _no_suggestions() -> SuggestionsPage:
     return SuggestionsPage(events=[], venues=[], cities=[])
 
 

@@ -1,10 +1,10 @@
--- What was meant: which words are known, which are near, and whether anything has them.
+-- Query correction: known words, near words, and whether a query matches anything.
 
 -- name: found
--- Whether any listing has these words: for each tsquery, in order. Most are found without the descriptions.
-  SELECT EXISTS (SELECT FROM listing WHERE brief @@ asked.words::tsquery)
-         OR EXISTS (SELECT FROM listing WHERE doc @@ asked.words::tsquery) AS found
-    FROM unnest($1::text[]) WITH ORDINALITY AS asked (words, place)
+-- Whether any listing matches, for each tsquery in order. Most match without the descriptions.
+  SELECT EXISTS (SELECT FROM listing WHERE brief @@ input.words::tsquery)
+         OR EXISTS (SELECT FROM listing WHERE doc @@ input.words::tsquery) AS found
+    FROM unnest($1::text[]) WITH ORDINALITY AS input (words, place)
 ORDER BY place;
 
 -- name: words_known

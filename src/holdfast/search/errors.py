@@ -1,36 +1,36 @@
 """Refusals of search. No I/O.
 
 Refusal
-├── NoSuchPostalCode    404  no venue is near this postal code
-├── PageTooDeep         422  so far back only a cursor leads
-└── SearchTooSlow       503  the answer would have taken longer than we let a search take
+├── NoSuchPostalCode    404  no venue has this postal code
+├── PageTooDeep         422  page number too high: use a cursor
+└── SearchTooSlow       503  the search exceeded its time limit
 """
 
 from holdfast.errors import Refusal
 
 
 class NoSuchPostalCode(Refusal):
-    """No venue of ours has this postal code or one that begins like it, so we do not know where it is.
+    """No venue has this postal code or a similar one, so its location is unknown.
 
-    Check it, or send a point instead: `near=48.86,2.35`.
+    Check it, or send coordinates instead: `near=48.86,2.35`.
     """
 
-    code, status, title = "no_such_postal_code", 404, "No such postal code"
+    code, status, title = "no_such_postal_code", 404, "Postal code not found"
 
 
 class PageTooDeep(Refusal):
-    """Pages by number lead to the first `limit` results only.
+    """Page numbers reach only the first `limit` results.
 
-    Follow `next_cursor` of the page before, which leads to the end, or ask for something narrower.
+    Follow `next_cursor`, which has no limit, or add filters.
     """
 
-    code, status, title = "page_too_deep", 422, "Too far back for a page number"
+    code, status, title = "page_too_deep", 422, "Page number too high"
 
 
 class SearchTooSlow(Refusal):
-    """This search took longer than we let one take, so that others are not kept waiting.
+    """The search exceeded its time limit.
 
-    Try again in a moment; a filter (city, date, kind) or one more word makes it quicker.
+    Try again in a moment; a filter (city, date, kind) or one more word makes it faster.
     """
 
-    code, status, title = "search_too_slow", 503, "The search took too long"
+    code, status, title = "search_too_slow", 503, "Search took too long"

@@ -1,11 +1,11 @@
-"""The only file that writes search's tables: what is due is read from the catalogue and written anew.
+"""Writes the tables of search: reads due events from the catalogue and rewrites their listings.
 
     fact ──► listing_due ──► listing, listing_show, listing_venue, listing_word
-             once for many facts
+             one row for many facts
 
-One process writes at a time. It reads what is due, then the catalogue, writes, and takes off the list what
-was not marked again meanwhile: a change is never lost to a writer that looked too early, nor to a crash.
-Nobody who marks waits for the writer, which takes further connections while it works.
+One process writes at a time. It reads the due rows, then the catalogue, writes, and removes the due rows
+whose version has not changed meanwhile: neither a change during the write nor a crash loses an update.
+Marking never waits for the writer, which takes further connections while it works.
 """
 
 from collections import Counter, defaultdict
@@ -24,6 +24,8 @@ SOURCE = Queries("holdfast.search", "source")
 
 
 class SearchSource:
+    """Reads events, upcoming shows and venues from the catalogue."""
+
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
 
@@ -37,18 +39,18 @@ class SearchSource:
         return await self._postgres.fetch(SOURCE.events, list(event_ids))
 
     async def shows(self, event_ids: Sequence[int]) -> list[Any]:
-        """The soonest first."""
+        """The soonest show first."""
         return await self._postgres.fetch(SOURCE.shows, list(event_ids))
 
     async def venues(self, venue_ids: Sequence[int]) -> list[Any]:
         return await self._postgres.fetch(SOURCE.venues, list(venue_ids))
 
     async def event_of_show(self, show_id: int) -> list[int]:
-        """None when there is no such show."""
+        """Empty if the show does not exist."""
         return [row["event_id"] for row in await self._postgres.fetch(SOURCE.event_of_show, show_id)]
 
     async def events_at(self, *, venue_id: int = 0, city_id: int = 0) -> list[int]:
-        """Events with shows to come at a venue, or anywhere in a city."""
+        """Events with upcoming shows at a venue, or anywhere in a city."""
         return [row["event_id"] for row in await self._postgres.fetch(SOURCE.events_at, venue_id, city_id)]
 
 
@@ -56,56 +58,56 @@ EVENTS_AT_ONCE = 200
 MARKED_AT_ONCE = 1000
 COUNTS_AT_ONCE = 500
 PAST_MAX = 1000
-COUNTS_WAIT_S = 2.0  # a hot show's counts are written this often, however much happens in it
+COUNTS_WAIT_S = 2.0  # minimum time between two writes of the counts of one show
 
 Progress = Callable[[str, int, int], None]  # what, done, of how many
 Write = Callable[[Any, list[int]], Awaitable[None]]
 
 
-class Counting(Protocol):
-    """The seat map, as far as we need it."""
+class SeatCounts(Protocol):
+    """The part of the seat map that the index uses."""
 
     async def counts_many(self, show_ids: Iterable[int]) -> dict[int, dict[str, int]]: ...
 
 
 class SearchIndex:
-    def __init__(self, postgres: Postgres, programme: SearchSource, seatmap: Counting) -> None:
+    def __init__(self, postgres: Postgres, source: SearchSource, seatmap: SeatCounts) -> None:
         self._postgres = postgres
-        self._programme = programme
+        self._source = source
         self._seatmap = seatmap
 
     async def mark_events(self, event_ids: Sequence[int]) -> None:
-        """They have changed; somebody writes them within a second or so."""
+        """Mark events as changed; a worker rewrites them within about a second."""
         if event_ids:
             await self._postgres.execute(Q.mark, "event", list(event_ids), 0.0)
 
     async def mark_show(self, show_id: int) -> None:
-        await self.mark_events(await self._programme.event_of_show(show_id))
+        await self.mark_events(await self._source.event_of_show(show_id))
 
     async def mark_at(self, *, venue_id: int = 0, city_id: int = 0) -> None:
-        """Whatever plays at a venue, or in a city."""
-        await self.mark_events(await self._programme.events_at(venue_id=venue_id, city_id=city_id))
+        """Mark the events at a venue, or in a city."""
+        await self.mark_events(await self._source.events_at(venue_id=venue_id, city_id=city_id))
 
     async def mark_counts(self, show_id: int) -> bool:
-        """True: it was not due yet, so whatever happens to it within COUNTS_WAIT_S will be seen."""
+        """True: it was not due before, so the write after COUNTS_WAIT_S includes all changes until then."""
         return bool(await self._postgres.fetchval(Q.mark, "counts", [show_id], COUNTS_WAIT_S) == 1)
 
     async def mark_past(self) -> int:
         return int((await self._postgres.execute(Q.mark_past, PAST_MAX)).rsplit(" ", 1)[-1])
 
     async def write_due(self) -> int:
-        """Write the events that are due; how many there were. None while another process writes."""
+        """Write due events; returns how many. 0 while another process writes."""
         return await self._one_at_a_time("event", EVENTS_AT_ONCE, self._write, wait=False)
 
     async def write_counts(self) -> int:
-        """Write how many seats are taken in the shows where something happened."""
+        """Write the taken seats of the shows with changes."""
         return await self._one_at_a_time("counts", COUNTS_AT_ONCE, self._write_counts, wait=False)
 
     async def reindex(self, progress: Progress = lambda _what, _done, _total: None) -> int:
-        """Write everything anew, while search goes on answering; how many events there were."""
-        total, done, last = await self._programme.event_count(), 0, 0
+        """Rebuild all listings while search keeps working; returns the number of events."""
+        total, done, last = await self._source.event_count(), 0, 0
         await self._postgres.execute(Q.mark_listed)
-        while event_ids := await self._programme.event_ids_after(last, MARKED_AT_ONCE):
+        while event_ids := await self._source.event_ids_after(last, MARKED_AT_ONCE):
             last = event_ids[-1]
             await self.mark_events(event_ids)
             while count := await self._one_at_a_time("event", EVENTS_AT_ONCE, self._write, wait=True):
@@ -134,11 +136,11 @@ class SearchIndex:
         await tx.execute(Q.write_popularity, sorted({row["event_id"] for row in rows}))
 
     async def _write(self, tx: Transaction, event_ids: list[int]) -> None:
-        events = await self._programme.events(event_ids)
-        rows = await self._programme.shows(event_ids)
+        events = await self._source.events(event_ids)
+        rows = await self._source.shows(event_ids)
         venues = {
             row["venue_id"]: row
-            for row in await self._programme.venues(sorted({row["venue_id"] for row in rows}))
+            for row in await self._source.venues(sorted({row["venue_id"] for row in rows}))
         }
         counts = await self._seatmap.counts_many([row["show_id"] for row in rows])
         shows: dict[int, list[ListedShow]] = defaultdict(list)

@@ -1,27 +1,27 @@
--- Keeping the copy. One writer at a time, so that two never wait for each other's rows.
+-- Writes. One writer at a time, so that two never wait for each other's rows.
 
 -- name: lock_listings
 SELECT pg_advisory_xact_lock(7466215315);
 
 -- name: try_lock_listings
--- False: another one is writing.
+-- False: another process is writing.
 SELECT pg_try_advisory_xact_lock(7466215315);
 
 -- name: mark
--- What is due already is due as before, but whoever is writing it now has not seen the last of it. Version 1:
--- it was not due.
+-- A row that is already due keeps its time but gets a new version, so that a writer that has read it before does
+-- not delete it. Version 1: it was not due.
    INSERT INTO listing_due (what, id, due_at)
    SELECT $1, id, now() + $3 * interval '1 s' FROM unnest($2::bigint[]) AS id ORDER BY id
 ON CONFLICT (what, id) DO UPDATE SET version = listing_due.version + 1
 RETURNING version;
 
 -- name: mark_listed
--- Everything we have a listing of, lest one stays behind that the catalogue has no more.
+-- All existing listings, so that those of deleted events are removed, too.
    INSERT INTO listing_due (what, id, due_at) SELECT 'event', event_id, now() FROM listing ORDER BY event_id
 ON CONFLICT (what, id) DO NOTHING;
 
 -- name: mark_past
--- Events with a show that has ended: another one is their next, or they have none.
+-- Events with a show that has ended: their next show has changed.
    INSERT INTO listing_due (what, id, due_at)
    SELECT DISTINCT 'event', event_id, now()
      FROM (SELECT event_id FROM listing_show WHERE ends_at <= now() LIMIT $1) AS past
@@ -36,7 +36,7 @@ ORDER BY id
    LIMIT $2;
 
 -- name: done
--- What was marked again since it was read stays due.
+-- Rows that were marked again since they were read stay due.
 DELETE FROM listing_due
  USING unnest($2::bigint[], $3::bigint[]) AS read (id, version)
  WHERE listing_due.what = $1 AND listing_due.id = read.id AND listing_due.version = read.version;
@@ -45,7 +45,7 @@ DELETE FROM listing_due
 SELECT words FROM listing WHERE event_id = ANY ($1::bigint[]);
 
 -- name: write_venues
--- One that has not changed is left as it is.
+-- Unchanged rows are not rewritten.
 INSERT INTO listing_venue (venue_id, name, city, postal_code, lat, lon, doc)
 SELECT venue_id, name, city, postal_code, lat, lon, doc::tsvector
   FROM jsonb_to_recordset($1::text::jsonb)
@@ -81,7 +81,7 @@ SELECT event_id, title, kind, language, genre, language_name, genre_name, string
 DELETE FROM listing WHERE event_id = ANY ($1::bigint[]);
 
 -- name: forget_shows
--- Shows of these events that are no more among those to come.
+-- Shows of these events that are not upcoming any more.
 DELETE FROM listing_show WHERE event_id = ANY ($1::bigint[]) AND show_id <> ALL ($2::bigint[]);
 
 -- name: write_shows
@@ -100,11 +100,11 @@ SELECT *
        wanted = excluded.wanted, accessible = excluded.accessible;
 
 -- name: count_known_words
--- Words that are not known yet are not in the answer.
+-- Does not return unknown words.
    UPDATE listing_word
       SET uses = uses + more
-     FROM unnest($1::text[], $2::int[]) AS a (asked, more)
-    WHERE word = asked
+     FROM unnest($1::text[], $2::int[]) AS a (known, more)
+    WHERE word = known
 RETURNING word;
 
 -- name: add_words

@@ -1,4 +1,4 @@
-"""What keeps search up to date: facts say what has changed, jobs write it."""
+"""Jobs that keep the search index up to date: facts mark what has changed, jobs rewrite it."""
 
 import time
 from collections.abc import Sequence
@@ -20,20 +20,20 @@ WRITE_PAUSE_S = 0.5
 COUNTS_PAUSE_S = 1.0
 PAST_PAUSE_S = 30.0
 COUNT_PAUSE_S = 20.0
-# Shorter than COUNTS_WAIT_S: what happens to a show until then is seen by the writing that is due.
+# Shorter than COUNTS_WAIT_S: changes of a show until then are included in the write that is already due.
 REMEMBERED_S = COUNTS_WAIT_S * 0.75
 REMEMBERED_MAX = 10_000
 
 
 class SearchConsumer:
-    """Hears facts and puts what they are about on the list; the same fact twice changes nothing."""
+    """Marks the events and shows of facts as due; a repeated fact changes nothing."""
 
     def __init__(self, index: SearchIndex) -> None:
         self._index = index
         self._marked: dict[int, float] = {}
 
-    async def hear_many(self, facts: Sequence[Fact]) -> None:
-        """Many facts of a sale are about few shows: each is put on the list once."""
+    async def handle_many(self, facts: Sequence[Fact]) -> None:
+        """Many facts of a sale concern few shows: each show is marked once."""
         sold: dict[int, None] = {}
         for fact in facts:
             match fact.body:
@@ -51,7 +51,7 @@ class SearchConsumer:
             await self._mark_counts(show_id)
 
     async def _mark_counts(self, show_id: int) -> None:
-        """Once in a while for a show where much happens: the ledger is busy enough with it."""
+        """At most once per REMEMBERED_S for a show: a busy sale must not load the database with marks."""
         now = time.monotonic()
         if self._marked.get(show_id, 0.0) > now:
             return
@@ -62,12 +62,12 @@ class SearchConsumer:
 
 
 def build_consumer(index: SearchIndex) -> Consumer:
-    return Consumer(group=GROUP, kinds=KINDS, call_many=SearchConsumer(index).hear_many)
+    return Consumer(group=GROUP, kinds=KINDS, call_many=SearchConsumer(index).handle_many)
 
 
-def list_jobs(index: SearchIndex, finder: SearchStore) -> list[tuple[float, Job]]:
+def list_jobs(index: SearchIndex, search: SearchStore) -> list[tuple[float, Job]]:
     return [
-        (COUNT_PAUSE_S, finder.count_all),
+        (COUNT_PAUSE_S, search.count_all),
         (WRITE_PAUSE_S, index.write_due),
         (COUNTS_PAUSE_S, index.write_counts),
         (PAST_PAUSE_S, index.mark_past),

@@ -1,6 +1,6 @@
-"""An event as search keeps it: its words with their weight, where and when it plays, from what price. No I/O.
+"""An event as search stores it: words with weights, places, dates and the lowest price. No I/O.
 
-A  its title, also with neighbours written as one      B  people
+A  title, also with neighbouring words joined          B  people
 C  city, venue, genre, language, kind                  D  description
 """
 
@@ -16,13 +16,13 @@ from holdfast.search.words import fold, join_neighbours, split_words
 Row = Mapping[str, Any]
 
 KIND_WORDS = {"film": "film movie cinema", "concert": "concert gig music", "match": "match game sport"}
-PLACES_NAMED_MAX = 200  # venues and cities of one event whose names are found
-POSITION_MAX = 16_000  # PostgreSQL knows no higher ones
+PLACES_NAMED_MAX = 200  # venues and cities of one event whose names are indexed
+POSITION_MAX = 16_000  # the highest position in a tsvector
 RATING_MAX = 10.0
 
 
 class Listing(Struct, frozen=True, kw_only=True):
-    """A row of listing; lists are words with spaces in between, as none of theirs has one."""
+    """A row of listing; lists are strings separated by spaces, as no item contains one."""
 
     event_id: int
     title: str
@@ -73,7 +73,7 @@ class ListedShow(Struct, frozen=True, kw_only=True):
 
 
 def build_listing(event: Row, shows: Sequence[ListedShow], venues: Mapping[int, Row]) -> Listing:
-    """`shows` are to come, the soonest first, and at least one."""
+    """`shows` are the upcoming shows, the soonest first; at least one."""
     places = list(dict.fromkeys(show.venue_id for show in shows))[:PLACES_NAMED_MAX]
     fields = group_words(event, [venues[venue_id] for venue_id in places])
     counted = {word for weight in "ABC" for word in fields[weight]}
@@ -103,8 +103,8 @@ def build_listing(event: Row, shows: Sequence[ListedShow], venues: Mapping[int, 
 
 def build_listed_show(row: Row, counts: Mapping[str, int]) -> ListedShow:
     wanted = counts.get("H", 0) + counts.get("B", 0)
-    told = {name: row[name] for name in ListedShow.__struct_fields__ if name not in ("taken", "wanted")}
-    return ListedShow(taken=wanted + counts.get("X", 0), wanted=wanted, **told)
+    fields = {name: row[name] for name in ListedShow.__struct_fields__ if name not in ("taken", "wanted")}
+    return ListedShow(taken=wanted + counts.get("X", 0), wanted=wanted, **fields)
 
 
 def build_listed_venue(row: Row) -> ListedVenue:
@@ -116,7 +116,7 @@ def build_listed_venue(row: Row) -> ListedVenue:
 
 
 def group_words(event: Row, venues: Iterable[Row]) -> dict[str, list[str]]:
-    """Its words by weight."""
+    """The words of an event by weight."""
     places = [name for venue in venues for name in (venue["city_name"], venue["name"])]
     what = (KIND_WORDS.get(event["kind"], event["kind"]), event["genre"], event["language"])
     return {
@@ -128,14 +128,14 @@ def group_words(event: Row, venues: Iterable[Row]) -> dict[str, list[str]]:
 
 
 def build_tsvector(fields: Mapping[str, Sequence[str]]) -> str:
-    """In the notation of a tsvector. No word has a letter that means something there."""
+    """In tsvector notation. Words contain no character that is special there."""
     places: dict[str, list[str]] = defaultdict(list)
     position = 0
     for weight in sorted(fields):
         for word in fields[weight]:
             position += 1
             places[word].append(f"{min(position, POSITION_MAX)}{weight}")
-        position += 10  # words of two fields do not stand beside each other
+        position += 10  # words of two fields must not count as neighbours
     return " ".join(f"'{word}':{','.join(at)}" for word, at in places.items())
 
 

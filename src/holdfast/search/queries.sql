@@ -1,9 +1,9 @@
--- Reading. Every statement runs on connections of search's own, where it is planned for its parameters and
--- stopped after a second. $1 is a tsquery as text, NULL: whatever the words.
+-- Reads. Every statement runs on search's own connections, is planned for its parameters, and is cancelled
+-- after a second. $1 is a tsquery as text; NULL: no words.
 
 -- name: hits
--- Events by themselves, in this order, after a place in it or from an offset on. Words that are all in title,
--- people, place and sort count more than any description: those come first, and are looked for first ($2).
+-- Events in this order, after a position or from an offset on. Matches in title, people, place and kind rank
+-- above matches in the description and are searched first ($2).
   SELECT event_id, key
     FROM (SELECT event_id,
                  CASE $7::text
@@ -11,7 +11,7 @@
                       WHEN 'rating' THEN unrated
                       WHEN 'popularity' THEN unpopular
                       WHEN 'price' THEN from_price_minor::float8
-                      -- Equally good ones: the one that more people want.
+                      -- Ties: the more popular event first.
                       ELSE CASE $2::text WHEN 'rest' THEN 10 ELSE 0 END
                            + greatest(unpopular, -1e5) * 1e-9 - ts_rank(doc, $1::text::tsquery)::float8
                  END AS key
@@ -22,8 +22,8 @@ ORDER BY key, event_id
    LIMIT $10 OFFSET $11;
 
 -- name: hits_by_rank
--- The best first: those that have the words in title, people, place and sort, and only if these are too few,
--- those that have some in their description. The second half is not begun while the first fills the page.
+-- The best first: matches in title, people, place and kind; only if these are too few, matches that need the
+-- description. The second half is not executed while the first fills the page.
   SELECT event_id, key
     FROM (SELECT *
             FROM (SELECT event_id,
@@ -47,7 +47,7 @@ UNION ALL
    LIMIT $8 OFFSET $9;
 
 -- name: hits_with_show
--- Events in an order of their own that have a show which is all that is asked for.
+-- Events, ordered by a property of the event, with a show that passes all filters.
   SELECT event_id, key
     FROM (SELECT listing.event_id,
                  CASE $6::text
@@ -65,7 +65,7 @@ ORDER BY key, event_id
    LIMIT $18 OFFSET $19;
 
 -- name: hits_by_show
--- The same in an order of their shows. $20, $21: venues and how far they are, in km.
+-- The same, ordered by a property of their shows. $20, $21: venues and how far they are, in km.
   SELECT event_id, key
     FROM (SELECT listing.event_id,
                  CASE $6::text
@@ -82,8 +82,8 @@ ORDER BY key, event_id
    LIMIT $18 OFFSET $19;
 
 -- name: hits_soon
--- The soonest, wherever they are: only the next $13 shows are looked at, of what may be all there are. Who
--- reads on from a place is not told again of an event with an earlier show. Fewer than $13: that was all.
+-- The soonest, wherever they are: only the next $13 shows are looked at, out of possibly all. After a
+-- position, events with an earlier show are left out: a previous page had them. Fewer than $13: no more shows.
 WITH soon AS MATERIALIZED (
     SELECT event_id, extract(epoch FROM starts_at)::float8 AS key
       FROM matching_shows(NULL, NULL, $4, $5, $6, $7, $8, $9, $10) AS show
@@ -107,7 +107,7 @@ GROUP BY event_id
 ORDER BY min(key), event_id;
 
 -- name: hits_of_shows
--- The same when nothing is asked of the events themselves, nor of their order: their rows are not looked at.
+-- The same without filters or order on events: their rows are not read.
   SELECT event_id, key
     FROM (SELECT show.event_id,
                  CASE $1::text
@@ -123,8 +123,8 @@ ORDER BY key, event_id
    LIMIT $13 OFFSET $14;
 
 -- name: shows_of_hits
--- At most $3 shows of each event: first those at a place that was named ($1), then the soonest.
-WITH asked AS (
+-- At most $3 shows per event: first those at a place named in the query ($1), then the soonest.
+WITH input AS (
   SELECT show.show_id, show.event_id, show.venue_id,
          count(*) OVER (PARTITION BY show.event_id) AS shows_total,
          row_number() OVER (PARTITION BY show.event_id
@@ -135,11 +135,11 @@ WITH asked AS (
    WHERE show.event_id = ANY ($2::bigint[])
 )
 SELECT show_id, event_id, venue_id, shows_total
-  FROM asked
+  FROM input
  WHERE place <= $3;
 
 -- name: facets
--- How many events there are, by sort. A filter does not narrow its own facet: one sees what else is on.
+-- Event counts by facet. A filter does not narrow its own facet, so that the alternatives stay visible.
 WITH base AS MATERIALIZED (
   SELECT kind, language, language_name, genre, genre_name, cities, dates, currency, from_price_minor AS price,
          $2::text IS NULL OR kind = $2 AS k,
@@ -175,19 +175,19 @@ UNION ALL
    SELECT 'price', width_bucket(price, $15::bigint[])::text, currency, count(*) FROM base WHERE k AND l AND g
  GROUP BY currency, width_bucket(price, $15::bigint[]);
 
--- name: tally_kept
+-- name: stored_tally
 -- No row before the first count.
 SELECT tally FROM listing_tally WHERE kind = $1;
 
 -- name: try_lock_tallies
--- False: another one is counting.
+-- False: another process is counting.
 SELECT pg_try_advisory_xact_lock(7466215316);
 
 -- name: take_time
--- For this transaction: nobody waits for it.
+-- For this transaction: no client waits for it.
 SET LOCAL statement_timeout = '60s';
 
--- name: keep_tally
+-- name: store_tally
 INSERT INTO listing_tally (kind, tally) VALUES ($1, $2)
     ON CONFLICT (kind) DO UPDATE SET tally = excluded.tally, counted_at = now();
 
@@ -209,7 +209,7 @@ ORDER BY km, venue_id
 -- beginnings, the longest first.
 SELECT avg(venue.lat)::float8 AS lat, avg(venue.lon)::float8 AS lon
   FROM (SELECT beginning
-          FROM unnest($1::text[]) WITH ORDINALITY AS asked (beginning, place)
+          FROM unnest($1::text[]) WITH ORDINALITY AS input (beginning, place)
          WHERE EXISTS (SELECT FROM listing_venue AS one
                         WHERE one.postal_code COLLATE "C" >= beginning
                           AND one.postal_code COLLATE "C" < beginning || U&'\+10FFFF')
@@ -229,7 +229,7 @@ ORDER BY uses DESC, word
    LIMIT $2;
 
 -- name: events_suggested
--- Few have these words: all of them are looked at, and the most wanted are told.
+-- Few events match: read all of them and return the most popular.
 WITH found AS MATERIALIZED (
     SELECT event_id, title, kind, cities, unpopular
       FROM listing
@@ -242,7 +242,7 @@ ORDER BY unpopular, event_id
    LIMIT $2;
 
 -- name: common_events_suggested
--- Many have these words: from the most wanted on, until there are enough.
+-- Many events match: read in order of popularity until there are enough.
   SELECT event_id, title, kind, cities
     FROM listing
    WHERE brief @@ $1::text::tsquery
@@ -251,7 +251,7 @@ ORDER BY unpopular, event_id
    LIMIT $2;
 
 -- name: venues_suggested
--- Those where something is on, of the first few that have these words.
+-- Venues with upcoming shows among the first few that match.
   SELECT venue_id, name, city
     FROM (SELECT venue_id, name, city
             FROM listing_venue

@@ -1,7 +1,7 @@
-"""A search as somebody asked for it, checked: words, filters, order, page. No I/O.
+"""Search parameters, validated: words, filters, order, page. No I/O.
 
-Whatever is strange in it is refused here, with the field. Words and filters go to the ledger as parameters;
-of what was typed, only what search/words.py takes for a word ever gets into a tsquery.
+Invalid values are refused with their field. Words and filters are query parameters in SQL; only words found
+by search/words.py become part of a tsquery.
 """
 
 import hashlib
@@ -22,9 +22,9 @@ from holdfast.search.errors import PageTooDeep
 from holdfast.search.words import fold, split_words
 
 Q_LETTERS_MAX = 200
-WORDS_MAX = 12  # of a longer query the beginning counts
+WORDS_MAX = 12  # further words are ignored
 SIZE_MAX = 50
-DEPTH_MAX = 1000  # results that pages by number lead to; a cursor leads to the end
+DEPTH_MAX = 1000  # results reachable by page number; a cursor has no limit
 RADIUS_KM_MAX = 500.0
 CURSOR_LETTERS_MAX = 120
 
@@ -78,7 +78,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What of the programme is looked through. Venues and their distances are known once a point is."""
+    """Filters on events and shows. Venues and distances are set once the point is known."""
 
     city: str | None = None
     kind: str | None = None
@@ -96,7 +96,7 @@ class Filters:
 
     @property
     def look_at_shows(self) -> bool:
-        """An event alone cannot tell whether one of its shows is what is asked for."""
+        """Whether a filter concerns single shows, so that the event row is not enough."""
         plain = Filters(city=self.city, kind=self.kind, language=self.language, genre=self.genre)
         return self != plain
 
@@ -126,7 +126,7 @@ class ResultPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """A search, understood as far as one can without looking."""
+    """A validated search, before any lookup."""
 
     words: tuple[str, ...]
     filters: Filters
@@ -137,13 +137,13 @@ class Search:
     after: ResultPosition | None
     offset: int
     size: int
-    fingerprint: str  # of all but the page: a cursor belongs to the search it came from
+    fingerprint: str  # of everything but the page: a cursor is valid only for its search
 
     def at(self, venues: Sequence[tuple[int, float]]) -> "Search":
-        """The same, at these venues and distances."""
-        asked = self.filters.venues
-        kept = [(venue, km) for venue, km in venues if asked is None or venue in asked]
-        ids, distances = tuple(venue for venue, _ in kept), tuple(km for _, km in kept)
+        """The same search, limited to these venues, with their distances."""
+        only = self.filters.venues
+        near = [(venue, km) for venue, km in venues if only is None or venue in only]
+        ids, distances = tuple(venue for venue, _ in near), tuple(km for _, km in near)
         return replace(self, filters=replace(self.filters, venues=ids, distances_km=distances))
 
     def cursor(self, place: ResultPosition) -> str:
@@ -151,62 +151,62 @@ class Search:
         return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def parse_search(asked: SearchQuery) -> Search:
+def parse_search(query: SearchQuery) -> Search:
     """Raises Invalid with the field, or PageTooDeep."""
-    near = None if asked.near is None else parse_point(asked.near)
-    _refuse_contradictions(asked, near)
-    words = tuple(split_words(asked.q)[:WORDS_MAX])
-    sort = asked.sort or (Sort.RELEVANCE if words else Sort.SHOWTIME)
+    near = None if query.near is None else parse_point(query.near)
+    _refuse_contradictions(query, near)
+    words = tuple(split_words(query.q)[:WORDS_MAX])
+    sort = query.sort or (Sort.RELEVANCE if words else Sort.SHOWTIME)
     if sort is Sort.RELEVANCE and not words:
         sort = Sort.POPULARITY
-    everything = msgspec.structs.replace(asked, page=1, size=1, cursor=None, sort=sort)
+    everything = msgspec.structs.replace(query, page=1, size=1, cursor=None, sort=sort)
     mark = hashlib.blake2b(msgspec.json.encode(everything), digest_size=6).hexdigest()
     return Search(
         words=words,
-        filters=_filters(asked),
+        filters=_filters(query),
         near=near,
-        postal_code="".join(split_words(asked.postal_code)) if asked.postal_code is not None else None,
-        radius_km=asked.radius_km,
+        postal_code="".join(split_words(query.postal_code)) if query.postal_code is not None else None,
+        radius_km=query.radius_km,
         sort=sort,
-        after=None if asked.cursor is None else _place(asked.cursor, mark),
-        offset=(asked.page - 1) * asked.size,
-        size=asked.size,
+        after=None if query.cursor is None else _parse_cursor(query.cursor, mark),
+        offset=(query.page - 1) * query.size,
+        size=query.size,
         fingerprint=mark,
     )
 
 
-def _filters(asked: SearchQuery) -> Filters:
+def _filters(query: SearchQuery) -> Filters:
     return Filters(
-        city=asked.city,
-        kind=asked.kind,
-        language=_folded(asked.language),
-        genre=_folded(asked.genre),
-        date_from=asked.date_from,
-        date_to=asked.date_to,
-        currency=asked.currency,
-        price_min_minor=asked.price_min_minor,
-        price_max_minor=asked.price_max_minor,
-        only_available=asked.only_available,
-        accessible=asked.accessible,
-        venues=None if asked.venue is None else (asked.venue,),
+        city=query.city,
+        kind=query.kind,
+        language=_folded(query.language),
+        genre=_folded(query.genre),
+        date_from=query.date_from,
+        date_to=query.date_to,
+        currency=query.currency,
+        price_min_minor=query.price_min_minor,
+        price_max_minor=query.price_max_minor,
+        only_available=query.only_available,
+        accessible=query.accessible,
+        venues=None if query.venue is None else (query.venue,),
     )
 
 
-def _refuse_contradictions(asked: SearchQuery, near: Point | None) -> None:
-    if asked.date_from and asked.date_to and asked.date_to < asked.date_from:
+def _refuse_contradictions(query: SearchQuery, near: Point | None) -> None:
+    if query.date_from and query.date_to and query.date_to < query.date_from:
         raise Invalid(field="date_to", detail="Expected a date that is not before date_from.")
-    low, high = asked.price_min_minor, asked.price_max_minor
+    low, high = query.price_min_minor, query.price_max_minor
     if low is not None and high is not None and high < low:
         raise Invalid(field="price_max_minor", detail="Expected at least price_min_minor.")
-    if near is not None and asked.postal_code is not None:
+    if near is not None and query.postal_code is not None:
         raise Invalid(field="postal_code", detail="Expected a point or a postal code, not both.")
-    if asked.postal_code is not None and not split_words(asked.postal_code):
+    if query.postal_code is not None and not split_words(query.postal_code):
         raise Invalid(field="postal_code", detail="Expected letters or digits.")
-    if asked.sort is Sort.DISTANCE and near is None and asked.postal_code is None:
+    if query.sort is Sort.DISTANCE and near is None and query.postal_code is None:
         raise Invalid(field="sort", detail="Expected near or postal_code with this order.")
-    if asked.cursor is not None and asked.page > 1:
+    if query.cursor is not None and query.page > 1:
         raise Invalid(field="page", detail="Expected a page or a cursor, not both.")
-    if asked.page * asked.size > DEPTH_MAX:
+    if query.page * query.size > DEPTH_MAX:
         raise PageTooDeep(field="page", limit=DEPTH_MAX)
 
 
@@ -221,17 +221,17 @@ def parse_point(text: str) -> Point:
     return point
 
 
-def _place(cursor: str, mark: str) -> ResultPosition:
+def _parse_cursor(cursor: str, mark: str) -> ResultPosition:
     try:
         text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
         found, key, event_id = text.split(":")
         place = ResultPosition(float.fromhex(key), int(event_id))
     except (ValueError, OverflowError):
-        raise Invalid(field="cursor", detail="Expected a next_cursor of ours.") from None
+        raise Invalid(field="cursor", detail="Expected a next_cursor from a response.") from None
     if found != mark:
-        raise Invalid(field="cursor", detail="Expected a next_cursor of this very search.")
+        raise Invalid(field="cursor", detail="Expected a next_cursor of this search.")
     if place.key != place.key or not 0 <= place.event_id < 2**63:
-        raise Invalid(field="cursor", detail="Expected a next_cursor of ours.")
+        raise Invalid(field="cursor", detail="Expected a next_cursor from a response.")
     return place
 
 
@@ -240,25 +240,25 @@ def _folded(text: str | None) -> str | None:
 
 
 def match_all(words: Sequence[str], *, is_whole: bool = False) -> str | None:
-    """Every word, and the last may go on unless it is whole: people are still typing it. As a tsquery."""
-    return " & ".join(_going_on(words, is_whole)) or None
+    """A tsquery for all words; the last one is a prefix unless it is complete."""
+    return " & ".join(_quote_words(words, is_whole)) or None
 
 
 def match_some(words: Sequence[str], *, is_whole: bool = False) -> str:
-    """At least one of them; the same for the last."""
-    return " | ".join(_going_on(words, is_whole))
+    """A tsquery for at least one word; the last one is a prefix unless it is complete."""
+    return " | ".join(_quote_words(words, is_whole))
 
 
 def match_any(words: Sequence[str], weights: str = "") -> str:
-    """At least one of them, as it is. With weights: where it stands there."""
-    return " | ".join(_quoted(word, weights) for word in words)
+    """A tsquery for at least one exact word, optionally only in fields of these weights."""
+    return " | ".join(_quote(word, weights) for word in words)
 
 
-def _going_on(words: Sequence[str], is_whole: bool) -> list[str]:
+def _quote_words(words: Sequence[str], is_whole: bool) -> list[str]:
     last = "" if is_whole else "*"
-    return [*(_quoted(word, "") for word in words[:-1]), *(_quoted(word, last) for word in words[-1:])]
+    return [*(_quote(word, "") for word in words[:-1]), *(_quote(word, last) for word in words[-1:])]
 
 
-def _quoted(word: str, marks: str) -> str:
+def _quote(word: str, marks: str) -> str:
     assert not {"'", "\\"} & set(word), word
     return f"'{word}':{marks}" if marks else f"'{word}'"

@@ -1,4 +1,4 @@
-"""What a search answers with. No I/O."""
+"""Response types of search. No I/O."""
 
 from collections.abc import Iterable, Mapping
 from datetime import date
@@ -48,20 +48,20 @@ class Facets(Struct, frozen=True, kw_only=True):
     price: list[PriceCount]
 
     def with_cities(self, names: Mapping[str, str]) -> "Facets":
-        """Cities by what they are called now."""
+        """With the current names of cities."""
         named = [msgspec.structs.replace(one, name=names.get(one.value, one.value)) for one in self.city]
         return msgspec.structs.replace(self, city=named)
 
 
 class Tally(Struct, frozen=True, kw_only=True):
-    """How many there are, by facet; half a minute old, two at most."""
+    """Totals by facet; usually half a minute old, two minutes at most."""
 
     total: int
     facets: Facets
 
 
 class Nearby(Struct, frozen=True, kw_only=True):
-    """The point that distances are counted from."""
+    """The point that distances are measured from."""
 
     lat: float
     lon: float
@@ -69,10 +69,10 @@ class Nearby(Struct, frozen=True, kw_only=True):
 
 
 class SearchPage(Struct, frozen=True, kw_only=True):
-    """`q_used`: the words that were searched for, when what was typed found nothing.
+    """`q_used`: the words that were searched, if the query as typed had no match.
 
-    `match` says how: `all` of the words are in each result, or `any` of them, when none has all. `total` and
-    `facets` are null while counting takes longer than one should wait: ask again. `distances_km` is by show.
+    `match`: results match `all` words, or `any` of them if none matches all. `total` and `facets` are null
+    while counting takes too long: request them again later. `distances_km` is by show id.
     """
 
     total: int | None

@@ -1,4 +1,4 @@
--- Everything that is on, for who keeps a copy of it. Nobody waits for these.
+-- Reads of the catalogue for the search index.
 
 -- name: event_ids_after
   SELECT id
@@ -16,8 +16,8 @@ SELECT id AS event_id, title, kind, language, genre, rating::float8 AS rating, p
  WHERE id = ANY ($1::bigint[]);
 
 -- name: shows
--- Shows to come of these events, without cancelled ones. A layout is looked into once, not for each show.
-WITH asked AS MATERIALIZED (
+-- Upcoming shows of these events, without cancelled ones. Each layout is inspected once, not per show.
+WITH upcoming AS MATERIALIZED (
     SELECT show.*, hall.venue_id
       FROM show
       JOIN hall ON hall.id = show.hall_id
@@ -28,18 +28,18 @@ WITH asked AS MATERIALIZED (
     SELECT hash, seats,
            jsonb_path_exists(body, '$.sections[*].rows[*].wheelchair ? (@ != null)') AS accessible
       FROM layout
-     WHERE hash IN (SELECT layout_hash FROM asked)
+     WHERE hash IN (SELECT layout_hash FROM upcoming)
 )
-  SELECT asked.id AS show_id, asked.event_id, asked.venue_id, city.slug AS city,
-         (asked.starts_at AT TIME ZONE city.timezone)::date AS local_date,
-         asked.starts_at, asked.ends_at, asked.opens_at, asked.closes_at, asked.currency,
-         coalesce((SELECT min(price_minor) FROM price WHERE price.show_id = asked.id), 0) AS from_price_minor,
+  SELECT upcoming.id AS show_id, upcoming.event_id, upcoming.venue_id, city.slug AS city,
+         (upcoming.starts_at AT TIME ZONE city.timezone)::date AS local_date,
+         upcoming.starts_at, upcoming.ends_at, upcoming.opens_at, upcoming.closes_at, upcoming.currency,
+         coalesce((SELECT min(price_minor) FROM price WHERE price.show_id = upcoming.id), 0) AS from_price_minor,
          layouts.seats, layouts.accessible
-    FROM asked
-    JOIN venue ON venue.id = asked.venue_id
+    FROM upcoming
+    JOIN venue ON venue.id = upcoming.venue_id
     JOIN city ON city.id = venue.city_id
-    JOIN layouts ON layouts.hash = asked.layout_hash
-ORDER BY asked.starts_at, asked.id;
+    JOIN layouts ON layouts.hash = upcoming.layout_hash
+ORDER BY upcoming.starts_at, upcoming.id;
 
 -- name: venues
 SELECT venue.id AS venue_id, venue.name, venue.postal_code, venue.lat, venue.lon, city.slug AS city,
@@ -54,7 +54,7 @@ SELECT event_id
  WHERE id = $1;
 
 -- name: events_at
--- Events with shows to come at a venue ($1), or anywhere in a city ($2); the other one is 0.
+-- Events with upcoming shows at a venue ($1), or anywhere in a city ($2); the other one is 0.
 SELECT DISTINCT show.event_id
   FROM venue
   JOIN hall ON hall.venue_id = venue.id

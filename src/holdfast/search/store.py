@@ -1,7 +1,7 @@
-"""The only file that searches. It has connections of its own: a search never takes one from a hold.
+"""Runs searches on its own connections: a search never takes one from a hold.
 
-what was typed ──► as it is ──► misspelt words corrected ──► any of the words      the first that finds
-with filters   ──► events in order ──► their shows ──► counts by facet (kept for half a minute)
+query as typed ──► misspelt words corrected ──► any of the words        the first that has matches
+with filters   ──► events in order ──► their shows ──► counts by facet (cached for half a minute)
 """
 
 import asyncio
@@ -26,19 +26,19 @@ from holdfast.search.results import PRICE_EDGES, Tally, build_tally
 Q = Queries("holdfast.search")
 
 TALLY_FRESH_S, TALLY_STALE_S = 30.0, 120.0
-TALLY_WAIT_S = 0.25  # a page without counts is better than one that is late
+TALLY_WAIT_S = 0.25  # a page without counts is better than a late one
 COUNT_WITHIN_S = 60.0
-COUNTS_AT_ONCE_MAX = 1  # the other connection is for who looks for something
-KEPT_MAX = 1000
+COUNTS_AT_ONCE_MAX = 1  # the other connections are for searches
+TALLIES_CACHED_MAX = 1000
 SHOWS_OF_HIT_MAX = 3
-SHOWS_LOOKED_AT = 25  # for each of the soonest events that are wanted
+SHOWS_LOOKED_AT = 25  # shows read per event of the page
 VENUES_NEAR_MAX = 5000
-POSTAL_LETTERS_MIN = 3  # a code that shares less with ours says nothing of where it is
+POSTAL_LETTERS_MIN = 3  # a shorter common prefix does not locate a postal code
 COMPLETIONS_MAX = 10
-SUGGESTED_OFTEN = 1000  # enough to find some among the most wanted, too many to look at all
-OF_SHOWS = (Sort.SHOWTIME, Sort.PRICE, Sort.DISTANCE)  # orders that shows have, and events only by them
-COMMON_KEY = -1e12  # keys of what is common are below this, and those of relevance above
-REST_FROM = 5.0  # keys of relevance above this are of events that have some of the words in their description
+SUGGESTED_OFTEN = 1000  # enough to find some among the most popular, too many to rank all
+OF_SHOWS = (Sort.SHOWTIME, Sort.PRICE, Sort.DISTANCE)  # orders by a property of shows
+COMMON_KEY = -1e12  # keys of common words are below this, those of relevance above
+REST_FROM = 5.0  # relevance keys above this belong to events that match only with their description
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,54 +67,54 @@ class SearchStore:
             timeout_s=config.postgres_timeout_s,
             settings={
                 "statement_timeout": str(config.search_timeout_ms),
-                "plan_cache_mode": "force_custom_plan",  # what is asked for decides how it is best looked for
-                "random_page_cost": "1.1",  # what is searched is in memory
-                "max_parallel_workers_per_gather": "0",  # halves of a query are read in order
-                "work_mem": "64MB",  # counting by facet goes over all that matches several times
+                "plan_cache_mode": "force_custom_plan",  # the best plan depends on the parameters
+                "random_page_cost": "1.1",  # the tables fit into memory
+                "max_parallel_workers_per_gather": "0",  # the parts of a query must be read in order
+                "work_mem": "64MB",  # counting facets reads all matches several times
             },
         )
         self._tallies = Cache(
-            self._count, fresh_s=TALLY_FRESH_S, stale_max_s=TALLY_STALE_S, size_max=KEPT_MAX
+            self._count, fresh_s=TALLY_FRESH_S, stale_max_s=TALLY_STALE_S, size_max=TALLIES_CACHED_MAX
         )
 
-        self._meant = QueryCorrector(self._fetch)
+        self._corrector = QueryCorrector(self._fetch)
         self._counting = asyncio.Semaphore(COUNTS_AT_ONCE_MAX)
 
     async def close(self) -> None:
         await self._reader.close()
 
-    # ── what is meant ──────────────────────────────────────────────────────────
+    # ── interpreting the query ──────────────────────────────────────────────────────────
 
     async def find(self, search: Search) -> tuple[ParsedQuery, list[Hit]]:
-        """What is meant, and what is found: one more than the page has, if there are more."""
+        """The query that was run, and its hits: one more than the page size if there are more."""
         if not search.words:
             return ANYTHING, await self.hits(search, ANYTHING)
-        async for meaning in self._meant.meanings(search.words):
-            hits = [] if meaning.is_hopeless else await self.hits(search, meaning)
-            if hits or await self._is_meant(meaning, search):
-                return meaning, hits
-        raise AssertionError("the last meaning is always taken")
+        async for parsed in self._corrector.interpretations(search.words):
+            hits = [] if parsed.has_no_match else await self.hits(search, parsed)
+            if hits or await self._is_accepted(parsed, search):
+                return parsed, hits
+        raise AssertionError("the last interpretation is always taken")
 
-    async def meaning(self, words: tuple[str, ...]) -> ParsedQuery:
-        """The same, whatever else is asked for."""
+    async def interpret(self, words: tuple[str, ...]) -> ParsedQuery:
+        """The query that find() would run, ignoring filters."""
         if not words:
             return ANYTHING
-        async for meaning in self._meant.meanings(words):
-            if meaning.is_hopeless or meaning.match == "any" or await self._meant.is_found(meaning):
-                return meaning
-        raise AssertionError("the last meaning is always taken")
+        async for parsed in self._corrector.interpretations(words):
+            if parsed.has_no_match or parsed.match == "any" or await self._corrector.is_found(parsed):
+                return parsed
+        raise AssertionError("the last interpretation is always taken")
 
-    async def _is_meant(self, meaning: ParsedQuery, search: Search) -> bool:
-        """Though this page has none: nothing else is left to try, or a filter or the page keeps it out."""
-        if meaning.is_hopeless or meaning.match == "any":
+    async def _is_accepted(self, parsed: ParsedQuery, search: Search) -> bool:
+        """Whether to accept a query without hits: the last one, or filters or the page hide its hits."""
+        if parsed.has_no_match or parsed.match == "any":
             return True
         is_whole_list = search.filters == Filters() and search.after is None and not search.offset
-        return not is_whole_list and await self._meant.is_found(meaning)
+        return not is_whole_list and await self._corrector.is_found(parsed)
 
     # ── where ──────────────────────────────────────────────────────────────────
 
     async def point(self, search: Search) -> Point | None:
-        """The point to search near, if one was asked for."""
+        """The point to search near, if the search has one."""
         if search.postal_code is None:
             return search.near
         code = search.postal_code
@@ -126,7 +126,7 @@ class SearchStore:
         return Point(rows[0]["lat"], rows[0]["lon"])
 
     async def at(self, search: Search, point: Point | None) -> Search:
-        """The search with the venues that are near enough."""
+        """The search limited to the venues within its radius."""
         if point is None:
             return search
         rows = await self._fetch(Q.venues_near, point.lat, point.lon, search.radius_km, VENUES_NEAR_MAX)
@@ -134,117 +134,117 @@ class SearchStore:
 
     # ── what is found ──────────────────────────────────────────────────────────
 
-    async def hits(self, search: Search, meaning: ParsedQuery) -> list[Hit]:
-        """One more than the page has, if there are more."""
+    async def hits(self, search: Search, parsed: ParsedQuery) -> list[Hit]:
+        """The hits of a page, and one more if there are more."""
         if search.sort is not Sort.RELEVANCE:
-            return await self._hits(search, meaning, "doc", search.size + 1, search.offset)
-        if _is_common(search, meaning):
-            return await self._common_hits(search, meaning)
+            return await self._hits(search, parsed, "doc", search.size + 1, search.offset)
+        if _is_common(search, parsed):
+            return await self._common_hits(search, parsed)
         wanted, of = search.size + 1 + search.offset, search.filters
         if not of.look_at_shows:
             rows = await self._fetch(
-                Q.hits_by_rank, *_of_events(meaning, of), of.city, *_page(search, wanted)
+                Q.hits_by_rank, *_event_filters(parsed, of), of.city, *_page(search, wanted)
             )
-            return _hits_in(rows)[search.offset :]
+            return _parse_hits(rows)[search.offset :]
         first: list[Hit] = []
         if search.after is None or search.after.key < REST_FROM:
-            first = await self._hits(search, meaning, "brief", wanted)
+            first = await self._hits(search, parsed, "brief", wanted)
         rest: list[Hit] = []
         if len(first) < wanted:
-            rest = await self._hits(search, meaning, "rest", wanted - len(first))
+            rest = await self._hits(search, parsed, "rest", wanted - len(first))
         return [*first, *rest][search.offset :]
 
-    async def _common_hits(self, search: Search, meaning: ParsedQuery) -> list[Hit]:
-        """So many have these words that to rank them all would take long: the most wanted come first.
+    async def _common_hits(self, search: Search, parsed: ParsedQuery) -> list[Hit]:
+        """So many events match that ranking them all would be slow: the most popular come first.
 
-        Their keys are below those of others, so that a cursor leads on in the order it came from.
+        Their keys are below all others, so that a cursor continues in its own order.
         """
         after, wanted = search.after, search.size + 1 + search.offset
         since = None if after is None else ResultPosition(after.key - COMMON_KEY, after.event_id)
         by_popularity = replace(search, sort=Sort.POPULARITY, after=since)
-        first = await self._hits(by_popularity, meaning, "brief", wanted)
+        first = await self._hits(by_popularity, parsed, "brief", wanted)
         rest: list[Hit] = []
         if len(first) < wanted:
-            rest = await self._hits(replace(search, after=None), meaning, "rest", wanted - len(first))
+            rest = await self._hits(replace(search, after=None), parsed, "rest", wanted - len(first))
         return [*(Hit(hit.event_id, hit.key + COMMON_KEY) for hit in first), *rest][search.offset :]
 
     async def _hits(
-        self, search: Search, meaning: ParsedQuery, where: str, limit: int, offset: int = 0
+        self, search: Search, parsed: ParsedQuery, where: str, limit: int, offset: int = 0
     ) -> list[Hit]:
         of, page = search.filters, _page(search, limit, offset)
-        query, *sorts = _of_events(meaning, of)
+        query, *sorts = _event_filters(parsed, of)
         words = (query, where, *sorts)
         if not (of.look_at_shows or (of.city and search.sort in OF_SHOWS)):
-            return _hits_in(await self._fetch(Q.hits, *words, of.city, search.sort, *page))
-        asked = (search.sort, *of.of_shows, *page)
+            return _parse_hits(await self._fetch(Q.hits, *words, of.city, search.sort, *page))
+        filters = (search.sort, *of.of_shows, *page)
         if search.sort not in OF_SHOWS:
-            return _hits_in(await self._fetch(Q.hits_with_show, *words, *asked))
+            return _parse_hits(await self._fetch(Q.hits_with_show, *words, *filters))
         if search.sort is Sort.SHOWTIME and not (query or of.city or of.venues is not None):
-            soon = await self._soon(search, limit + offset)
+            soon = await self._soonest_hits(search, limit + offset)
             if soon is not None:
                 return soon[offset:]
         near = (list(of.venues or ()), list(of.distances_km or [0.0] * len(of.venues or ())))
         if query or any(sorts):
-            return _hits_in(await self._fetch(Q.hits_by_show, *words, *asked, *near))
-        return _hits_in(await self._fetch(Q.hits_of_shows, *asked, *near))
+            return _parse_hits(await self._fetch(Q.hits_by_show, *words, *filters, *near))
+        return _parse_hits(await self._fetch(Q.hits_of_shows, *filters, *near))
 
-    async def _soon(self, search: Search, limit: int) -> list[Hit] | None:
-        """The soonest of very many; None: a look at the next shows is not enough to tell."""
+    async def _soonest_hits(self, search: Search, limit: int) -> list[Hit] | None:
+        """The soonest of very many; None: the next shows alone do not determine them."""
         of, looked_max = search.filters, limit * SHOWS_LOOKED_AT
         _city, _venues, *of_shows = of.of_shows
-        asked = (of.kind, of.language, of.genre, *of_shows, *_page(search, looked_max)[:3])
-        rows = await self._fetch(Q.hits_soon, *asked)
-        if not rows:  # nothing at all, or nothing but what was told before
+        parameters = (of.kind, of.language, of.genre, *of_shows, *_page(search, looked_max)[:3])
+        rows = await self._fetch(Q.hits_soon, *parameters)
+        if not rows:  # no shows at all, or only those of earlier pages
             return [] if search.after is None else None
         if rows[0]["looked_at"] < looked_max:
-            return _hits_in(rows)[:limit]
-        # At the last moment that was looked at there may be others, which were not.
+            return _parse_hits(rows)[:limit]
+        # Further shows may start at the same instant as the last one that was read.
         sure = [row for row in rows if row["key"] < row["up_to"]]
-        return _hits_in(sure)[:limit] if len(sure) >= limit else None
+        return _parse_hits(sure)[:limit] if len(sure) >= limit else None
 
-    async def shows(self, event_ids: Sequence[int], search: Search, meaning: ParsedQuery) -> list[HitShow]:
-        """The shows that a page tells of each event."""
-        named = match_any(meaning.words) if meaning.words else None
+    async def shows(self, event_ids: Sequence[int], search: Search, parsed: ParsedQuery) -> list[HitShow]:
+        """The shows that a page lists for each event."""
+        named = match_any(parsed.words) if parsed.words else None
         rows = await self._fetch(
             Q.shows_of_hits, named, list(event_ids), SHOWS_OF_HIT_MAX, *search.filters.of_shows
         )
         return [HitShow(**row) for row in rows]
 
-    async def tally(self, filters: Filters, meaning: ParsedQuery) -> Tally | None:
-        """Counts, from this process' memory if they are young; None: they take too long to count.
+    async def tally(self, filters: Filters, parsed: ParsedQuery) -> Tally | None:
+        """Facet counts, cached in the process; None: counting takes too long.
 
-        Whoever asks first waits a little. After that the count goes on without them, for who asks next.
+        The first caller waits for a moment; then counting continues in the background for later callers.
         """
-        asked = (meaning.query, filters)
+        key = (parsed.query, filters)
         try:
-            return await asyncio.wait_for(self._tallies.get(asked), TALLY_WAIT_S)
+            return await asyncio.wait_for(self._tallies.get(key), TALLY_WAIT_S)
         except (SearchTooSlow, TimeoutError):
-            return self._tallies.stale(asked)
+            return self._tallies.stale(key)
 
-    async def _count(self, asked: tuple[str | None, Filters]) -> Tally:
-        query, of = asked
+    async def _count(self, key: tuple[str | None, Filters]) -> Tally:
+        query, of = key
         if query is None and of == Filters(kind=of.kind):  # everything, or all films: a job counts those
-            rows = await self._fetch(Q.tally_kept, of.kind or "")
+            rows = await self._fetch(Q.stored_tally, of.kind or "")
             if rows:
                 return msgspec.json.decode(rows[0]["tally"], type=Tally)
         async with self._counting:
             return build_tally(await self._fetch(Q.facets, *_of_facets(query, of)))
 
     async def count_all(self) -> int:
-        """A job: count what is asked for most and takes longest. Nothing is left to do then: always 0."""
+        """A job: count the most frequent and slowest facets. Always returns 0: there is no backlog."""
         async with self._reader.transaction() as tx:
             await tx.execute(Q.take_time)
             if not await tx.fetchval(Q.try_lock_tallies):
                 return 0
             for kind in (None, *Kind):
                 rows = await tx.fetch(Q.facets, *_of_facets(None, Filters(kind=kind)), timeout=COUNT_WITHIN_S)
-                await tx.execute(Q.keep_tally, kind or "", msgspec.json.encode(build_tally(rows)).decode())
+                await tx.execute(Q.store_tally, kind or "", msgspec.json.encode(build_tally(rows)).decode())
         return 0
 
     # ── while typing ───────────────────────────────────────────────────────────
 
     async def suggested_events(self, words: Sequence[str], limit: int) -> list[Any]:
-        """The most wanted events whose title or people have these words, the last one perhaps unfinished."""
+        """The most popular events whose title or people match; the last word may be incomplete."""
         *whole, last = words
         rows = await self._fetch(Q.words_beginning, last, COMPLETIONS_MAX)
         completed = [row["word"] for row in rows]
@@ -266,13 +266,13 @@ class SearchStore:
                 raise SearchTooSlow from None
 
 
-def _is_common(search: Search, meaning: ParsedQuery) -> bool:
-    """Whether popularity orders what is found; who follows a cursor stays in the order it came from."""
-    return meaning.is_common if search.after is None else search.after.key < COMMON_KEY / 2
+def _is_common(search: Search, parsed: ParsedQuery) -> bool:
+    """Whether hits are ordered by popularity; a cursor continues in its own order."""
+    return parsed.is_common if search.after is None else search.after.key < COMMON_KEY / 2
 
 
-def _of_events(meaning: ParsedQuery, of: Filters) -> tuple[str | None, ...]:
-    return (meaning.query, of.kind, of.language, of.genre)
+def _event_filters(parsed: ParsedQuery, of: Filters) -> tuple[str | None, ...]:
+    return (parsed.query, of.kind, of.language, of.genre)
 
 
 def _page(search: Search, limit: int, offset: int = 0) -> tuple[Any, ...]:
@@ -280,7 +280,7 @@ def _page(search: Search, limit: int, offset: int = 0) -> tuple[Any, ...]:
     return (*((after.key, after.event_id) if after else (None, None)), limit, 0 if after else offset)
 
 
-def _hits_in(rows: Sequence[Any]) -> list[Hit]:
+def _parse_hits(rows: Sequence[Any]) -> list[Hit]:
     return [Hit(row["event_id"], row["key"]) for row in rows]
 
 

@@ -1,12 +1,20 @@
-"""Words as search knows them: of a title, of a description, of what somebody typed. No I/O.
+"""Splits text into words and finds near matches of misspelt words. No I/O.
 
-A letter, a mark or a digit belongs to a word; everything else is between words. PostgreSQL's own parser cuts
-Indic words at their vowel signs (they are marks, not letters), so it is never asked: documents and queries
-are made of the words found here, and are the same on every server, whatever its locale.
+Letters, marks and digits belong to words; everything else separates them. PostgreSQL's parser splits Indic
+words at their vowel signs (they are marks, not letters), so it is not used: documents and queries are built
+from these words, and are the same on every server, whatever its locale.
 
-    "L'Été à Chennai"  →  l ete a chennai        case and accents do not matter
-    "मॉनसून का गणित"     →  मॉनसून का गणित           vowel signs stay where they are
-    "Don't"            →  dont                   an English ending is joined; other apostrophes part words
+    "L'Été à Chennai"  →  l ete a chennai        case and accents are removed
+    "मॉनसून का गणित"     →  मॉनसून का गणित           vowel signs stay
+    "Don't"            →  dont                   English endings are joined; other apostrophes separate words
+
+Two words are near if few letters have to be added, removed, replaced or swapped with a neighbour. To avoid
+comparing with all words, a known word is indexed under its beginning and under every string that results from
+deleting one or two letters of it. If a misspelt word is near, it shares such a string. So a lookup is a few
+dozen exact keys in an index, however many words there are, in any script.
+
+    monsoon  →  monsoon onsoon mnsoon mosoon … nsoon msoon …
+    mosnoon  →  mosnoon osnoon … mosoon …          a shared key: near
 """
 
 import re
@@ -15,21 +23,21 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import combinations, pairwise
 
-WORD_LETTERS_MAX = 40  # of a longer one the beginning counts
+WORD_LETTERS_MAX = 40  # longer words are cut
 LETTERS_APART = str.maketrans({"œ": "oe", "æ": "ae", "ø": "o", "ł": "l", "đ": "d", "ı": "i", "ß": "ss"})
-# Accents of European letters; the Indic nukta, which half of all people leave out; joiners nobody sees.
+# Accents of European letters; the Indic nukta, which many people omit; invisible joiners.
 ACCENTS = re.compile("[\u0300-\u036f\u093c\u09bc\u0a3c\u0abc\u0b3c\u200b-\u200d\ufeff]")
 SPELT_EITHER_WAY = str.maketrans({"ँ": "ं"})  # the nasal dot and the one with its moon
 APOSTROPHE = re.compile("(?<=\\w\\w)['’ʼ`](?=(?:s|t|d|m|re|ve|ll)(?:\\W|$))")
 
 
 def split_words(text: str) -> list[str]:
-    """In order, as often as they stand there."""
+    """All words in order, with repetitions."""
     return [word[:WORD_LETTERS_MAX] for word in _word().findall(fold(text))]
 
 
 def fold(text: str) -> str:
-    """Without what people leave out when they type: case, accents, joiners."""
+    """Remove case, accents and joiners, which people omit when typing."""
     text = APOSTROPHE.sub("", unicodedata.normalize("NFKC", text).casefold())
     if text.isascii():
         return text
@@ -50,14 +58,14 @@ JOINED_MIN = 5
 
 
 def edits_max(word: str) -> int:
-    """How wrong a word of this length may be. Numbers are meant as they are."""
+    """Edits allowed for a word of this length. Words with digits are not corrected."""
     if len(word) < SHORT or any(letter.isdigit() for letter in word):
         return 0
     return 1 if len(word) < LONG else 2
 
 
 def build_spelling_keys(word: str, edits: int | None = None) -> list[str]:
-    """What it is kept under. With fewer `edits`: enough to find whatever is as near as that."""
+    """Index keys of a word. With fewer `edits`: enough to find words at most that far away."""
     beginning = word[:BEGINNING]
     keys = {beginning}
     for missing in range(1, (edits_max(word) if edits is None else edits) + 1):
@@ -67,7 +75,7 @@ def build_spelling_keys(word: str, edits: int | None = None) -> list[str]:
 
 
 def find_nearest(word: str, known: Mapping[str, int], edits: int | None = None) -> str | None:
-    """The known word (with how often it is used) that was most likely meant, if so few edits lead there."""
+    """The most likely known word within `edits`; `known` maps words to frequencies."""
     most = edits_max(word) if edits is None else edits
     best: tuple[int, bool, int, str] | None = None
     for other, uses in known.items():
@@ -83,7 +91,7 @@ def distance(a: str, b: str, edits_max: int) -> int | None:
     """Letters to add, leave out, exchange or swap with a neighbour; None: more than `edits_max`."""
     if abs(len(a) - len(b)) > edits_max:
         return None
-    a, b = _apart(a, b)
+    a, b = _strip_common(a, b)
     if len(a) <= 1 >= len(b):  # most near words differ in one letter
         return max(len(a), len(b)) if max(len(a), len(b)) <= edits_max else None
     if edits_max == 1:
@@ -103,8 +111,8 @@ def distance(a: str, b: str, edits_max: int) -> int | None:
     return last[-1] if last[-1] <= edits_max else None
 
 
-def _apart(a: str, b: str) -> tuple[str, str]:
-    """What is left of two words between what they have in common at the beginning and at the end."""
+def _strip_common(a: str, b: str) -> tuple[str, str]:
+    """Two words without their common beginning and end."""
     shorter = min(len(a), len(b))
     start = 0
     while start < shorter and a[start] == b[start]:
