@@ -7,6 +7,7 @@ import asyncio
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable
 
 import asyncpg
 
@@ -22,16 +23,30 @@ DOLLARS = re.compile(r"(\$\$.*?\$\$)", re.DOTALL)
 
 def dump_schema(database_url: str) -> str:
     """Tables, types, functions, triggers and views. The comments inside functions stay."""
-    raw = dump(database_url, "--schema-only")
-    bodies = DOLLARS.split(raw)
-    bodies[::2] = [NOISE.sub("", part).replace("public.", "") for part in bodies[::2]]
-    return HEAD + re.sub(r"\n{3,}", "\n\n", "".join(bodies)).strip() + "\n"
+    raw = outside_bodies(dump(database_url, "--schema-only"), lambda sql: NOISE.sub("", sql))
+    return HEAD + outside_bodies(raw, lambda sql: sql.replace("public.", "")).strip() + "\n"
+
+
+def outside_bodies(sql: str, change: Callable[[str], str]) -> str:
+    """`change` everything but the bodies of functions."""
+    parts = DOLLARS.split(sql)
+    parts[::2] = [re.sub(r"\n{3,}", "\n\n", change(part)) for part in parts[::2]]
+    return "".join(parts)
 
 
 def dump(database_url: str, *options: str) -> str:
     program = find_postgres().path.with_name("pg_dump")
     command = [str(program), "--no-owner", "--no-privileges", *options, f"--dbname={database_url}"]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+async def count_rows(connection: asyncpg.Connection) -> dict[str, int]:
+    """Table -> rows."""
+    names = await connection.fetch(
+        "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
+    )
+    counts = {name: f"SELECT count(*) FROM {name}" for (name,) in names}  # noqa: S608 quoted above
+    return {name: await connection.fetchval(sql) for name, sql in counts.items()}
 
 
 async def schema_of_new_database() -> str:

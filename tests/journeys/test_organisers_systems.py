@@ -33,7 +33,7 @@ def told(response: httpx2.Response) -> dict[str, Any]:
 
 
 async def hears(app: App, consumer: Consumer) -> None:
-    await app.postgres.execute("UPDATE consumer_group SET turn_until = '-infinity'")
+    await app.postgres.execute("UPDATE consumer_group SET lease_until = '-infinity'")
     await app.outbox.settle(1_000_000)
     listener = Listener(app.outbox, consumer, app.config, wait_s=0.01)
     async with asyncio.timeout(60):

@@ -98,8 +98,8 @@ async def test_a_no_is_tried_again_later_and_the_log_knows_both(house: House) ->
         await house.sends_again()
 
     first, second = await house.log(endpoint)
-    assert (first["status"], first["said"], first["reason"]) == (500, "oh dear", "HTTP 500")
-    assert (second["status"], second["said"], second["reason"]) == (200, "thanks", None)
+    assert (first["status"], first["response"], first["reason"]) == (500, "oh dear", "HTTP 500")
+    assert (second["status"], second["response"], second["reason"]) == (200, "thanks", None)
     assert await house.state(endpoint) == ["done"]
     assert receiver.ids[0] == receiver.ids[1]
     assert (await house.hooks.endpoint(endpoint.endpoint_id, house.organiser)).failing_since is None

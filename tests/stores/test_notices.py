@@ -218,7 +218,7 @@ class TestWarning:
             await office.send()
 
             (row,) = await office.rows(address)
-            assert (row["kind"], row["state"]) == ("hold_lapsing", "moot")
+            assert (row["kind"], row["state"]) == ("hold_lapsing", "obsolete")
 
 
 class TestTurns:

@@ -316,7 +316,7 @@ class TestTrouble:
         await office.hear_and_send()
 
         assert server.to(address) == []
-        assert (await office.rows(address))[0]["state"] == "moot"
+        assert (await office.rows(address))[0]["state"] == "obsolete"
 
 
 class TestSettings:

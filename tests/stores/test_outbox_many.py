@@ -17,8 +17,8 @@ from tests.support.own_engines import Stage, hold
 from tests.support.show_fixture import Till, an_owner
 from tests.support.wait import until
 
-TURN_ENDS_SOON = "UPDATE consumer_group SET turn_until = now() + interval '3 s' WHERE name = $1"
-LASTS_LONGER = "SELECT turn_until > now() + interval '3.5 s' FROM consumer_group WHERE name = $1"
+TURN_ENDS_SOON = "UPDATE consumer_group SET lease_until = now() + interval '3 s' WHERE name = $1"
+LASTS_LONGER = "SELECT lease_until > now() + interval '3.5 s' FROM consumer_group WHERE name = $1"
 ADD = "INSERT INTO outbox (show_id, number, kind) VALUES ($1, $2, 'payment.declined')"
 
 

@@ -99,7 +99,7 @@ async def hears_only_news(app: App, group: str) -> None:
 
 async def turns_are_free(app: App) -> None:
     """Whoever had a turn is dead, and its time has passed."""
-    await app.postgres.execute("UPDATE consumer_group SET turn_until = '-infinity'")
+    await app.postgres.execute("UPDATE consumer_group SET lease_until = '-infinity'")
 
 
 async def checkpoint(app: App, group: str) -> int:

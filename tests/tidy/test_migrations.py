@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.tidy.tree import SRC, assert_no_violations, short, written
+from holdfast.engines.migrate import steps
+from tests.tidy.tree import ROOT, SRC, assert_no_violations, short, written
 
 STEP = re.compile(r"^(\d{4})_([a-z_]+)\.sql$")
 
@@ -52,7 +53,29 @@ def not_repeatable(paths: Iterable[Path]) -> Iterator[str]:
             yield f"{short(path)} does not open with `-- {path.parent.name}/{path.name}: …`"
 
 
+def changed_steps(released: str, folder: Path) -> Iterator[str]:
+    """A step that databases have been made with stays as it is: it would stop every one of them."""
+    now = {step.name: step.checksum for step in steps(folder)}
+    for line in released.splitlines():
+        checksum, name = line.split()
+        if name not in now:
+            yield f"{name}.sql is gone, and databases have been made with it"
+        elif now[name] != checksum:
+            yield f"{name}.sql has changed, and databases have been made with it: add a step"
+
+
 class TestTheRulesCanFail:
+    def test_a_changed_and_a_removed_step_are_found(self, tmp_path: Path) -> None:
+        written(tmp_path, {"0001_a.sql": "SELECT 1;", "0002_b.sql": "SELECT 2;", "0003_c.sql": "SELECT 3;"})
+        released = "".join(f"{step.checksum}  {step.name}\n" for step in steps(tmp_path))
+        written(tmp_path, {"0002_b.sql": "SELECT 20;", "0004_d.sql": "SELECT 4;"})
+        (tmp_path / "0003_c.sql").unlink()
+
+        assert list(changed_steps(released, tmp_path)) == [
+            "0002_b.sql has changed, and databases have been made with it: add a step",
+            "0003_c.sql is gone, and databases have been made with it",
+        ]
+
     def test_a_function_in_a_step_is_found(self, tmp_path: Path) -> None:
         written(tmp_path, {"0001_a.sql": "CREATE TABLE a ();\nCREATE OR REPLACE FUNCTION f() …"})
 
@@ -92,6 +115,14 @@ def test_steps_are_numbered_without_gaps() -> None:
 
 def test_every_step_says_what_it_brings() -> None:
     assert_no_violations(nameless(SRC / "migrations"))
+
+
+def test_steps_of_released_states_stay_as_they_are() -> None:
+    lists = sorted((ROOT / "tests" / "stores" / "upgrades").glob("*.steps"))
+
+    assert lists
+    for path in lists:
+        assert_no_violations(changed_steps(path.read_text(), SRC / "migrations"))
 
 
 def test_steps_have_tables_and_no_functions() -> None:

@@ -19,7 +19,7 @@ notices = typer.Typer(help="What people are sent.", no_args_is_help=True)
 
 Data = Annotated[Path | None, typer.Option(help="Folder of the embedded engines. [default: .holdfast]")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
-STATES = ("queued", "sent", "kept", "unsent", "moot", "dead", "all")
+STATES = ("queued", "sent", "stored", "unsent", "obsolete", "dead", "all")
 PAGE = 200
 
 

@@ -16,7 +16,7 @@ CREATE TABLE city (
     CONSTRAINT a_city_has_a_short_slug CHECK (char_length(slug) BETWEEN 1 AND 60),
     CONSTRAINT a_city_has_a_name CHECK (char_length(name) BETWEEN 1 AND 120),
     CONSTRAINT a_country_is_two_letters CHECK (country ~ '^[A-Z]{2}$'),
-    CONSTRAINT a_city_is_on_earth CHECK (lat BETWEEN -90 AND 90 AND lon BETWEEN -180 AND 180)
+    CONSTRAINT a_city_is_on_earth CHECK (lat >= -90 AND lat <= 90 AND lon >= -180 AND lon <= 180)
 );
 
 -- owner: organisers
@@ -33,7 +33,7 @@ CREATE TABLE venue (
     CONSTRAINT a_venue_has_a_name CHECK (char_length(name) BETWEEN 1 AND 120),
     CONSTRAINT an_address_fits_an_envelope CHECK (char_length(address) <= 300),
     CONSTRAINT a_postal_code_is_short CHECK (char_length(postal_code) <= 16),
-    CONSTRAINT a_venue_is_on_earth CHECK (lat BETWEEN -90 AND 90 AND lon BETWEEN -180 AND 180)
+    CONSTRAINT a_venue_is_on_earth CHECK (lat >= -90 AND lat <= 90 AND lon >= -180 AND lon <= 180)
 );
 CREATE INDEX venues_of_a_city ON venue (city_id);
 

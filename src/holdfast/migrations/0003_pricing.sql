@@ -12,8 +12,8 @@ CREATE TABLE price (
     CONSTRAINT a_price_is_not_negative CHECK (price_minor BETWEEN 0 AND 1000000000)
 );
 
--- One row per revision of a show, inserted in the transaction that makes the revision and never changed:
--- whoever held a seat under a revision keeps its terms.
+-- One row per revision of a show, inserted in the transaction that makes the revision and never changed: a
+-- booking keeps the terms under which its seats were held.
 -- owner: organisers
 CREATE TABLE show_terms (
     show_id        bigint NOT NULL REFERENCES show,

@@ -34,11 +34,11 @@ INSERT INTO fact_log DEFAULT VALUES;
 -- Every reader of facts, the relay to the bus among them. A fact stays until all have passed it.
 -- owner: outbox
 CREATE TABLE consumer_group (
-    name       text        PRIMARY KEY,
-    checkpoint bigint      NOT NULL,                        -- every fact up to this id is done
-    reader     text        NOT NULL DEFAULT '',             -- the process that has the lease
-    turn_until timestamptz NOT NULL DEFAULT '-infinity',    -- when the lease ends
-    moved_at   timestamptz NOT NULL DEFAULT now()
+    name        text        PRIMARY KEY,
+    checkpoint  bigint      NOT NULL,                        -- every fact up to this id is done
+    reader      text        NOT NULL DEFAULT '',             -- the process that has the lease
+    lease_until timestamptz NOT NULL DEFAULT '-infinity',    -- when the lease ends
+    moved_at    timestamptz NOT NULL DEFAULT now()
 );
 
 -- Facts a group could not process yet. Later facts with the same key wait behind them; others continue.

@@ -3,9 +3,9 @@
 CREATE TYPE notice_state AS ENUM (
     'queued',      -- to be sent when it is due
     'sent',        -- accepted by the mail server or the provider
-    'kept',        -- no mail server here: the message is stored for the demo's mail page
+    'stored',      -- no mail server here: the message is stored for the demo's mail page
     'unsent',      -- no sender for its channel, and not stored
-    'moot',        -- no longer true when its turn came
+    'obsolete',    -- no longer true when it was due
     'dead'         -- refused, or out of tries: a person must look
 );
 
@@ -114,7 +114,7 @@ CREATE TABLE webhook_try (
     status      int,                                     -- of HTTP; NULL: no response
     took_ms     int         NOT NULL,
     reason      text,                                    -- why it counts as a failure
-    said        text        NOT NULL,                    -- the beginning of the response
+    response    text        NOT NULL,                    -- the beginning of its body
     at          timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (endpoint_id, fact_id, turn),
     CONSTRAINT a_try_is_of_a_delivery FOREIGN KEY (endpoint_id, fact_id) REFERENCES webhook_delivery

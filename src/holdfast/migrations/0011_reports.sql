@@ -1,8 +1,8 @@
 -- 0011_reports.sql: sales reports, invoices and credit notes.
 
--- Reports are a copy kept by a consumer of facts; `holdfast figures rebuild` rebuilds them from the bookings.
--- A row records what happened to one thing, so that the same fact twice changes nothing; sums are computed
--- when they are asked for.
+-- Reports are a copy that a consumer of facts maintains; `holdfast figures rebuild` rebuilds it from the
+-- bookings. A row records what happened to one thing, so that the same fact twice changes nothing; sums are
+-- computed when they are asked for.
 
 -- A seat that was sold. Its amounts are those of seats sold now: zero once it was refunded.
 -- owner: reports

@@ -28,9 +28,9 @@ CREATE TYPE delivery_state AS ENUM (
 CREATE TYPE notice_state AS ENUM (
     'queued',
     'sent',
-    'kept',
+    'stored',
     'unsent',
-    'moot',
+    'obsolete',
     'dead'
 );
 
@@ -2375,7 +2375,7 @@ CREATE TABLE city (
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT a_city_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120))),
     CONSTRAINT a_city_has_a_short_slug CHECK (((char_length(slug) >= 1) AND (char_length(slug) <= 60))),
-    CONSTRAINT a_city_is_on_earth CHECK ((((lat >= ('-90'::integer)::double precision) AND (lat <= (90)::double precision)) AND ((lon >= ('-180'::integer)::double precision) AND (lon <= (180)::double precision)))),
+    CONSTRAINT a_city_is_on_earth CHECK (((lat >= ('-90'::integer)::double precision) AND (lat <= (90)::double precision) AND (lon >= ('-180'::integer)::double precision) AND (lon <= (180)::double precision))),
     CONSTRAINT a_country_is_two_letters CHECK ((country ~ '^[A-Z]{2}$'::text))
 );
 
@@ -2398,7 +2398,7 @@ CREATE TABLE consumer_group (
     name text NOT NULL,
     checkpoint bigint NOT NULL,
     reader text DEFAULT ''::text NOT NULL,
-    turn_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    lease_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
     moved_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
@@ -2982,7 +2982,7 @@ CREATE TABLE venue (
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT a_postal_code_is_short CHECK ((char_length(postal_code) <= 16)),
     CONSTRAINT a_venue_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120))),
-    CONSTRAINT a_venue_is_on_earth CHECK ((((lat >= ('-90'::integer)::double precision) AND (lat <= (90)::double precision)) AND ((lon >= ('-180'::integer)::double precision) AND (lon <= (180)::double precision)))),
+    CONSTRAINT a_venue_is_on_earth CHECK (((lat >= ('-90'::integer)::double precision) AND (lat <= (90)::double precision) AND (lon >= ('-180'::integer)::double precision) AND (lon <= (180)::double precision))),
     CONSTRAINT an_address_fits_an_envelope CHECK ((char_length(address) <= 300))
 );
 
@@ -3166,7 +3166,7 @@ CREATE TABLE webhook_try (
     status integer,
     took_ms integer NOT NULL,
     reason text,
-    said text NOT NULL,
+    response text NOT NULL,
     at timestamp with time zone DEFAULT now() NOT NULL
 );
 

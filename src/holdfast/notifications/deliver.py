@@ -115,7 +115,7 @@ class Lane:
         async with asyncio.timeout(WRITTEN_WITHIN_S):
             letter = await self._writer.letter(due)
             if letter is None:
-                return State.MOOT
+                return State.OBSOLETE
             parcel = await self._writer.parcel(due, letter)
         if not pile.has(due):
             return None
@@ -147,7 +147,7 @@ class Post:
         self._is_warm = False
         known = {channel: (sender, State.SENT) for channel, sender in senders.items()}
         if keeps and Channel.MAIL not in known:
-            known[Channel.MAIL] = (Drawer(notices), State.KEPT)
+            known[Channel.MAIL] = (Drawer(notices), State.STORED)
         self._channels = list(known)
         self.lanes = [
             [Lane(notices, writer, channel, sender, end) for _ in range(LANES)]

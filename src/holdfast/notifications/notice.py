@@ -1,10 +1,10 @@
 """Which fact becomes which notice, to whom, and what becomes of it. No I/O.
 
-    fact ──► QUEUED ──► SENT         the mail server has it; KEPT where the demo keeps it instead
+    fact ──► QUEUED ──► SENT         the mail server has it; STORED for the demo's mail page instead
               │  ▲
               │  └── not now (4xx): again after PAUSES_S. Nobody there: again, and not counted
               ├────► DEAD            refused for good (5xx), or tried often enough; a person may replay it
-              ├────► MOOT            it was not true any more when its turn came
+              ├────► OBSOLETE        no longer true when it was due
               └────► UNSENT          nobody sends anything here
 
 A notice is a row before anybody tries to send it, once a fact, person and kind. Who takes one has it for
@@ -61,9 +61,9 @@ class Kind(StrEnum):
 class State(StrEnum):
     QUEUED = "queued"
     SENT = "sent"
-    KEPT = "kept"
+    STORED = "stored"
     UNSENT = "unsent"
-    MOOT = "moot"
+    OBSOLETE = "obsolete"
     DEAD = "dead"
 
 
@@ -173,7 +173,7 @@ def channels_for(kind: Kind, there: Sequence[Channel]) -> list[Channel]:
 
 
 class NoticesAsked(Struct, forbid_unknown_fields=True, frozen=True):
-    state: Literal["queued", "sent", "kept", "unsent", "moot", "dead", "all"] = "dead"
+    state: Literal["queued", "sent", "stored", "unsent", "obsolete", "dead", "all"] = "dead"
     page: Annotated[int, Meta(ge=1, le=10_000)] = 1
     size: Annotated[int, Meta(ge=1, le=200)] = 50
 

@@ -76,7 +76,7 @@ reason = $1;
 
 -- name: lease_replayed
 -- A mail that was sent gets a new Message-ID (round); one that never was sent stays the same mail.
-round = leased.round + (leased.state IN ('sent', 'kept'))::int, state = 'queued', ended_at = NULL,
+round = leased.round + (leased.state IN ('sent', 'stored'))::int, state = 'queued', ended_at = NULL,
 reason = NULL;
 
 -- name: lease_dead

@@ -50,16 +50,16 @@ SELECT $1, CASE WHEN $2 THEN 0 ELSE settled_id END FROM fact_log
 -- Whose turn it is; free when its time has passed. No row: nobody has heard of the group.
 SELECT checkpoint, settled_id,
        EXISTS (SELECT FROM parked_fact WHERE group_name = $1 AND dead_at IS NULL) AS has_parked,
-       reader = $2 AND turn_until > now() + $3 * interval '1 s' AS is_mine,
-       reader = $2 OR turn_until < now() AS is_free
+       reader = $2 AND lease_until > now() + $3 * interval '1 s' AS is_mine,
+       reader = $2 OR lease_until < now() AS is_free
   FROM consumer_group, fact_log
  WHERE consumer_group.name = $1;
 
 -- name: take_turn
 -- Somebody else was quicker: no row.
    UPDATE consumer_group
-      SET reader = $2, turn_until = now() + $3 * interval '1 s'
-    WHERE name = $1 AND (reader = $2 OR turn_until < now())
+      SET reader = $2, lease_until = now() + $3 * interval '1 s'
+    WHERE name = $1 AND (reader = $2 OR lease_until < now())
 RETURNING checkpoint;
 
 -- name: move_checkpoint
@@ -147,7 +147,7 @@ DELETE FROM consumed_fact
                            WHERE group_name = g.name AND parked_fact.fact_id = old.fact_id));
 
 -- name: groups
-SELECT name, checkpoint, reader, turn_until > now() AS is_read,
+SELECT name, checkpoint, reader, lease_until > now() AS is_read,
        (SELECT count(*) FROM (SELECT FROM outbox WHERE id > checkpoint LIMIT 100000) AS few) AS behind,
        coalesce(extract(epoch FROM now() - (SELECT at FROM outbox WHERE id > checkpoint
                                          ORDER BY id LIMIT 1)), 0)::float8 AS lag_s,
@@ -178,7 +178,7 @@ SELECT min(id) FROM outbox;
 -- name: rewind
 -- Only back: whoever is ahead of that place has not heard it yet. The turn is anybody's afterwards.
    UPDATE consumer_group
-      SET checkpoint = $2, reader = '', turn_until = '-infinity', moved_at = now()
+      SET checkpoint = $2, reader = '', lease_until = '-infinity', moved_at = now()
     WHERE name = $1 AND checkpoint >= $2
 RETURNING (SELECT count(*) FROM outbox WHERE id > $2) AS facts;
 

@@ -136,7 +136,7 @@ def delivery_page(row: "Row") -> DeliveryPage:
         state=DeliveryState(row["state"]),
         fact_at=row["at"],
         due_at=row["due_at"],
-        tries=msgspec.json.decode(row["tries_told"], type=list[Try]),
+        tries=msgspec.json.decode(row["tries_json"], type=list[Try]),
     )
 
 

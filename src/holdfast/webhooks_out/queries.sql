@@ -102,7 +102,7 @@ leased.endpoint_id = $1 AND leased.at >= $2 AND (NOT $3 OR leased.state <> 'done
 
 -- name: add_try
 -- The delivery may be gone with its endpoint: then there is nothing to remember.
-INSERT INTO webhook_try (endpoint_id, fact_id, turn, status, took_ms, reason, said)
+INSERT INTO webhook_try (endpoint_id, fact_id, turn, status, took_ms, reason, response)
 SELECT $1, $2, $3, $4, $5, $6, $7
  WHERE EXISTS (SELECT FROM webhook_delivery WHERE endpoint_id = $1 AND fact_id = $2)
     ON CONFLICT DO NOTHING;
@@ -125,10 +125,10 @@ RETURNING id, organiser_id, url, failing_since;
   SELECT delivery.fact_id, delivery.kind, delivery.state, delivery.at, delivery.due_at,
          coalesce((SELECT json_agg(json_build_object(
                               'tried_at', one.at, 'status', one.status, 'took_ms', one.took_ms,
-                              'reason', one.reason, 'said', one.said) ORDER BY one.turn DESC)
+                              'reason', one.reason, 'said', one.response) ORDER BY one.turn DESC)
                      FROM webhook_try AS one
                     WHERE one.endpoint_id = delivery.endpoint_id AND one.fact_id = delivery.fact_id),
-                  '[]') AS tries_told
+                  '[]') AS tries_json
     FROM webhook_delivery AS delivery
    WHERE delivery.endpoint_id = $1
      AND delivery.fact_id < $2

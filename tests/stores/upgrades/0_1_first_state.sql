@@ -1,0 +1,3994 @@
+
+
+SET statement_timeout = 0;
+SET lock_timeout = 0;
+SET idle_in_transaction_session_timeout = 0;
+SET transaction_timeout = 0;
+SET client_encoding = 'UTF8';
+SET standard_conforming_strings = on;
+SELECT pg_catalog.set_config('search_path', '', false);
+SET check_function_bodies = false;
+SET xmloption = content;
+SET client_min_messages = warning;
+SET row_security = off;
+
+CREATE TYPE public.account_role AS ENUM (
+    'fan',
+    'organiser',
+    'gate',
+    'admin'
+);
+
+CREATE TYPE public.booking_state AS ENUM (
+    'held',
+    'paying',
+    'confirmed',
+    'expired',
+    'cancelled',
+    'failed',
+    'refunded',
+    'blocked'
+);
+
+CREATE TYPE public.delivery_state AS ENUM (
+    'queued',
+    'done',
+    'dead',
+    'missed'
+);
+
+CREATE TYPE public.notice_state AS ENUM (
+    'queued',
+    'sent',
+    'stored',
+    'unsent',
+    'obsolete',
+    'dead'
+);
+
+CREATE TYPE public.payment_step AS ENUM (
+    'charge',
+    'look_up',
+    'call_off',
+    'watch',
+    'late',
+    'paid',
+    'declined',
+    'called_off',
+    'expired',
+    'returned'
+);
+
+CREATE TYPE public.refund_ask AS (
+	show_id bigint,
+	number bigint,
+	why text,
+	what text,
+	seats integer[],
+	seen integer[],
+	amount_minor bigint,
+	keep_fee boolean,
+	note text,
+	actor_id bigint
+);
+
+CREATE TYPE public.refund_state AS ENUM (
+    'asked',
+    'done',
+    'by_hand'
+);
+
+CREATE FUNCTION public.add_fact(p_show bigint, p_number bigint, p_kind text, p_body jsonb) RETURNS bigint
+    LANGUAGE sql
+    AS $$
+    INSERT INTO outbox (show_id, number, kind, body) VALUES (p_show, p_number, p_kind, p_body) RETURNING id;
+$$;
+
+CREATE FUNCTION public.add_facts(p_show bigint[], p_number bigint[], p_kind text[], p_ends_at timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], p_body jsonb[] DEFAULT NULL::jsonb[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO outbox (show_id, number, kind, ends_at, body)
+    SELECT show_id, number, kind, ends_at, body
+      FROM unnest(p_show, p_number, p_kind, p_ends_at, p_body) WITH ORDINALITY
+        AS a (show_id, number, kind, ends_at, body, ord)
+  ORDER BY ord;
+END $$;
+
+CREATE FUNCTION public.add_journal_entry(p_show bigint, p_number bigint, p_attempt integer, p_currency text, p_kind text, p_accounts text[], p_amounts bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_entry bigint := nextval('ledger_number');
+BEGIN
+    INSERT INTO journal (show_id, entry, account, amount_minor, currency, number, attempt, kind)
+    SELECT p_show, v_entry, account, amount, p_currency, p_number, p_attempt, p_kind
+      FROM unnest(p_accounts, p_amounts) AS l (account, amount)
+     WHERE amount <> 0;
+END $$;
+
+CREATE FUNCTION public.add_late_refund(p_show bigint, p_number bigint, p_attempt integer, p_amount bigint, p_currency text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_refund refund;
+BEGIN
+    INSERT INTO refund (show_id, number, attempt, id, why, amount_minor)
+    SELECT p_show, p_number, p_attempt, coalesce(max(id), 0) + 1, 'late', p_amount
+      FROM refund
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt
+ RETURNING * INTO v_refund;
+    PERFORM publish_refund(v_refund, p_currency);
+END $$;
+
+SET default_tablespace = '';
+
+SET default_table_access_method = heap;
+
+CREATE TABLE public.payment (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    owner_id bigint NOT NULL,
+    fence bigint NOT NULL,
+    request_id text NOT NULL,
+    body_hash bigint NOT NULL,
+    key text NOT NULL,
+    gateway text NOT NULL,
+    method text NOT NULL,
+    return_url text DEFAULT ''::text NOT NULL,
+    step public.payment_step NOT NULL,
+    amount_minor bigint NOT NULL,
+    fee_minor bigint DEFAULT 0 NOT NULL,
+    tax_minor bigint DEFAULT 0 NOT NULL,
+    currency text NOT NULL,
+    refunds_minor bigint DEFAULT 0 NOT NULL,
+    reference text,
+    card text,
+    action_url text,
+    client_secret text,
+    reason text,
+    code text,
+    hold_ends_at timestamp with time zone NOT NULL,
+    deadline_at timestamp with time zone NOT NULL,
+    turn integer DEFAULT 0 NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    asked_at timestamp with time zone DEFAULT now() NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT a_payment_is_of_something CHECK ((amount_minor > 0)),
+    CONSTRAINT ended_or_due CHECK (((due_at IS NULL) = (ended_at IS NOT NULL))),
+    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor))),
+    CONSTRAINT no_more_goes_back_than_came CHECK (((refunds_minor >= 0) AND (refunds_minor <= amount_minor)))
+);
+
+CREATE VIEW public.payment_for_refund AS
+ SELECT show_id,
+    number,
+    attempt,
+    owner_id,
+    fence,
+    step,
+    key,
+    gateway,
+    reference,
+    card,
+    currency,
+    amount_minor,
+    fee_minor,
+    tax_minor,
+    refunds_minor
+   FROM public.payment;
+
+CREATE TABLE public.refund (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    id integer NOT NULL,
+    why text NOT NULL,
+    seats integer[] DEFAULT '{}'::integer[] NOT NULL,
+    seats_minor bigint DEFAULT 0 NOT NULL,
+    amount_minor bigint NOT NULL,
+    fee_minor bigint DEFAULT 0 NOT NULL,
+    tax_minor bigint DEFAULT 0 NOT NULL,
+    state public.refund_state DEFAULT 'asked'::public.refund_state NOT NULL,
+    note text DEFAULT ''::text NOT NULL,
+    reference text,
+    reason text,
+    settled_note text,
+    actor_id bigint,
+    round integer DEFAULT 1 NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone DEFAULT now(),
+    asked_at timestamp with time zone DEFAULT now() NOT NULL,
+    done_at timestamp with time zone,
+    CONSTRAINT a_refund_is_of_something CHECK (((amount_minor > 0) OR ((amount_minor = 0) AND (seats <> '{}'::integer[])))),
+    CONSTRAINT asked_is_due CHECK (((state = 'asked'::public.refund_state) = (due_at IS NOT NULL))),
+    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor)))
+);
+
+CREATE FUNCTION public.add_refund(p_payment public.payment_for_refund, p_refund public.refund, p_keep_fee boolean, p_due_ms integer) RETURNS public.refund
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_refund refund := p_refund;
+BEGIN
+    SELECT coalesce(max(r.id), 0) + 1, split.fee, split.tax
+      INTO v_refund.id, v_refund.fee_minor, v_refund.tax_minor
+      FROM (SELECT p_payment.fee_minor - coalesce(sum(done.fee_minor), 0)::bigint AS fee,
+                   p_payment.tax_minor - coalesce(sum(done.tax_minor), 0)::bigint AS tax
+              FROM refund AS done
+             WHERE done.show_id = p_payment.show_id AND done.number = p_payment.number
+               AND done.attempt = p_payment.attempt) AS shares,
+           refund_split(p_refund.amount_minor, p_payment.amount_minor - p_payment.refunds_minor,
+                        shares.fee, shares.tax, p_keep_fee) AS split
+      LEFT JOIN refund AS r ON r.show_id = p_payment.show_id AND r.number = p_payment.number
+                           AND r.attempt = p_payment.attempt
+     GROUP BY split.fee, split.tax;
+    INSERT INTO refund (show_id, number, attempt, id, why, seats, seats_minor, amount_minor, fee_minor,
+                        tax_minor, state, note, actor_id, due_at, done_at)
+    VALUES (p_payment.show_id, p_payment.number, p_payment.attempt, v_refund.id, v_refund.why, v_refund.seats,
+            v_refund.seats_minor, v_refund.amount_minor, v_refund.fee_minor, v_refund.tax_minor,
+            CASE v_refund.amount_minor WHEN 0 THEN 'done' ELSE 'asked' END::refund_state,
+            v_refund.note, v_refund.actor_id,
+            CASE v_refund.amount_minor WHEN 0 THEN NULL ELSE now() + p_due_ms * interval '1 ms' END,
+            CASE v_refund.amount_minor WHEN 0 THEN now() END)
+ RETURNING * INTO v_refund;
+    PERFORM add_to_refunds(v_refund.show_id, v_refund.number, v_refund.attempt, v_refund.amount_minor);
+    PERFORM add_journal_entry(
+        v_refund.show_id, v_refund.number, v_refund.attempt, p_payment.currency, 'refund',
+        ARRAY['organiser', 'fee', 'tax', 'owed'],
+        ARRAY[v_refund.amount_minor - v_refund.fee_minor - v_refund.tax_minor, v_refund.fee_minor,
+              v_refund.tax_minor, -v_refund.amount_minor]);
+    PERFORM publish_refund(v_refund, p_payment.currency);
+    RETURN v_refund;
+END $$;
+
+CREATE FUNCTION public.add_to_refunds(p_show bigint, p_number bigint, p_attempt integer, p_amount bigint) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE payment SET refunds_minor = refunds_minor + p_amount
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
+$$;
+
+CREATE FUNCTION public.apply_verdict(p_show bigint, p_serial bigint, p_verdict text, p_at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF p_verdict IN ('admitted', 'left') THEN
+        PERFORM mark_ticket(p_show, p_serial, p_verdict = 'admitted',
+                            CASE p_verdict WHEN 'admitted' THEN p_at END);
+    END IF;
+END $$;
+
+CREATE FUNCTION public.begin_paying(p_show bigint[], p_number bigint[], p_owner bigint[], p_buffer_s integer) RETURNS TABLE(show_id bigint, number bigint, fence bigint, amount_minor bigint, currency text, hold_ends_at timestamp with time zone, deadline_at timestamp with time zone)
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+    v_ends   timestamptz[];
+BEGIN
+    WITH fit AS (
+        SELECT booking.show_id, booking.number, booking.expires_at AS hold_ends_at
+          FROM unnest(p_show, p_number, p_owner) AS a (show_id, number, owner_id)
+          JOIN booking USING (show_id, number, owner_id)
+         WHERE booking.state = 'held' AND booking.expires_at > now() AND booking.amount_minor > 0
+           AND NOT EXISTS (SELECT 1 FROM sale WHERE sale.show_id = booking.show_id AND sale.cancelled)
+    ), moved AS (
+        UPDATE booking
+           SET state = 'paying', fence = nextval('ledger_number'),
+               expires_at = greatest(booking.expires_at, now()) + p_buffer_s * interval '1 s'
+          FROM fit
+         WHERE booking.show_id = fit.show_id AND booking.number = fit.number
+     RETURNING fit.*
+    )
+    SELECT array_agg(moved.show_id), array_agg(moved.number), array_agg(moved.hold_ends_at)
+      INTO v_show, v_number, v_ends
+      FROM moved;
+    IF v_show IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM record_moves(v_show, v_number, 'pay', 0);
+    RETURN QUERY
+    SELECT b.show_id, b.number, b.fence, b.amount_minor, b.currency, a.ends, b.expires_at
+      FROM unnest(v_show, v_number, v_ends) AS a (show_id, number, ends)
+      JOIN booking AS b USING (show_id, number);
+END $$;
+
+CREATE FUNCTION public.block_seats(p_show bigint, p_seats integer[], p_note text, p_actor bigint) RETURNS TABLE(number bigint, taken integer[])
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_number bigint := nextval('ledger_number');
+    v_taken  int[];
+BEGIN
+    PERFORM 1 FROM sale WHERE show_id = p_show FOR SHARE;
+    PERFORM expire_lapsed(array_agg(p_show), array_agg(t.number))
+       FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
+    SELECT array_agg(t.seat ORDER BY t.seat) INTO v_taken
+      FROM taken_seat t WHERE t.show_id = p_show AND t.seat = ANY (p_seats);
+    IF v_taken IS NULL THEN
+        INSERT INTO taken_seat (show_id, seat, number)
+        SELECT p_show, seat, v_number FROM unnest(p_seats) AS seat ORDER BY seat;
+        INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash, claim_id,
+                             seats, prices_minor, amount_minor, currency,
+                             note, counts, opened_at, expires_at)
+        VALUES (p_show, v_number, p_actor, v_number, 'blocked', 'block:' || v_number, 0, 'block' || v_number,
+                p_seats, array_fill(0::bigint, ARRAY[cardinality(p_seats)]), 0, 'XXX',
+                p_note, false, now(), now() + interval '100 years');
+        PERFORM record_moves(ARRAY[p_show], ARRAY[v_number], 'block', p_actor);
+    END IF;
+    RETURN QUERY SELECT CASE WHEN v_taken IS NULL THEN v_number END, v_taken;
+END $$;
+
+CREATE TABLE public.booking (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    owner_id bigint NOT NULL,
+    fence bigint NOT NULL,
+    state public.booking_state NOT NULL,
+    request_id text NOT NULL,
+    body_hash bigint NOT NULL,
+    claim_id text NOT NULL,
+    seats integer[] NOT NULL,
+    prices_minor bigint[] NOT NULL,
+    amount_minor bigint NOT NULL,
+    currency text NOT NULL,
+    note text DEFAULT ''::text NOT NULL,
+    counts boolean DEFAULT true NOT NULL,
+    opened_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    confirmed_at timestamp with time zone,
+    revision bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT a_price_for_every_seat CHECK ((cardinality(seats) = cardinality(prices_minor))),
+    CONSTRAINT confirmed_has_a_time CHECK (((confirmed_at IS NULL) = (state <> ALL (ARRAY['confirmed'::public.booking_state, 'refunded'::public.booking_state])))),
+    CONSTRAINT no_negative_amount CHECK ((amount_minor >= 0))
+);
+
+CREATE VIEW public.payable_booking AS
+ SELECT show_id,
+    number,
+    owner_id,
+    fence,
+    state,
+    request_id,
+    body_hash,
+    claim_id,
+    seats,
+    prices_minor,
+    amount_minor,
+    currency,
+    note,
+    counts,
+    opened_at,
+    expires_at,
+    confirmed_at,
+    revision
+   FROM public.booking
+  WHERE (state <> 'blocked'::public.booking_state);
+
+CREATE VIEW public.payment_detail AS
+ SELECT payment.show_id,
+    payment.number,
+    payment.attempt,
+    payment.owner_id,
+    payment.fence,
+    payment.request_id,
+    payment.body_hash,
+    payment.key,
+    payment.gateway,
+    payment.method,
+    payment.return_url,
+    payment.step,
+    payment.amount_minor,
+    payment.fee_minor,
+    payment.tax_minor,
+    payment.currency,
+    payment.refunds_minor,
+    payment.reference,
+    payment.card,
+    payment.action_url,
+    payment.client_secret,
+    payment.reason,
+    payment.code,
+    payment.hold_ends_at,
+    payment.deadline_at,
+    payment.turn,
+    payment.tries,
+    payment.due_at,
+    payment.asked_at,
+    payment.ended_at,
+    booking.state AS booking_state,
+    booking.claim_id,
+    booking.seats,
+    booking.prices_minor,
+    booking.revision,
+    (floor((EXTRACT(epoch FROM (payment.deadline_at - clock_timestamp())) * (1000)::numeric)))::bigint AS left_ms,
+    (floor((EXTRACT(epoch FROM (payment.hold_ends_at - clock_timestamp())) * (1000)::numeric)))::bigint AS hold_left_ms
+   FROM (public.payment
+     JOIN public.payable_booking booking USING (show_id, number));
+
+CREATE FUNCTION public.book_late(p_show bigint, p_number bigint, p_attempt integer, p_may_book boolean) RETURNS SETOF public.payment_detail
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_payment payment;
+    v_fence   bigint;
+BEGIN
+    PERFORM share_sales(ARRAY[p_show]);
+    PERFORM lock_bookings(ARRAY[p_show], ARRAY[p_number]);
+    SELECT * INTO STRICT v_payment FROM payment
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt FOR UPDATE;
+    IF v_payment.step = 'late' THEN
+        IF p_may_book THEN
+            v_fence := confirm_late(p_show, p_number, v_payment.amount_minor);
+        END IF;
+        UPDATE payment SET step = CASE WHEN v_fence IS NULL THEN 'returned' ELSE 'paid' END::payment_step,
+                           fence = coalesce(v_fence, fence),
+                           refunds_minor = CASE WHEN v_fence IS NULL THEN amount_minor ELSE 0 END,
+                           due_at = NULL, ended_at = now()
+         WHERE show_id = p_show AND number = p_number AND attempt = p_attempt
+     RETURNING * INTO v_payment;
+        IF v_fence IS NOT NULL THEN
+            PERFORM add_journal_entry(
+                p_show, p_number, p_attempt, v_payment.currency, 'late booking',
+                array_agg(CASE WHEN l.amount > 0 THEN 'owed' ELSE l.account END), array_agg(l.amount))
+               FROM split_payment('', v_payment.amount_minor, v_payment.fee_minor, v_payment.tax_minor) AS l;
+        ELSE
+            PERFORM add_late_refund(p_show, p_number, p_attempt, v_payment.amount_minor, v_payment.currency);
+            PERFORM fail_expired(p_show, p_number);
+        END IF;
+        PERFORM add_fact(p_show, p_number, 'payment.late', jsonb_build_object(
+            'attempt', p_attempt, 'booked', v_fence IS NOT NULL,
+            'amount_minor', v_payment.amount_minor, 'currency', v_payment.currency));
+    END IF;
+    RETURN QUERY
+    SELECT * FROM payment_detail WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
+END $$;
+
+CREATE FUNCTION public.booking_moves_as_drawn() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (
+        ('held', 'paying'), ('held', 'confirmed'), ('held', 'expired'), ('held', 'cancelled'),
+        ('paying', 'held'), ('paying', 'confirmed'), ('paying', 'expired'),
+        ('expired', 'confirmed'), ('expired', 'failed'), ('confirmed', 'refunded'), ('blocked', 'cancelled')
+    ) THEN
+        RAISE EXCEPTION 'a booking does not move from % to %', OLD.state, NEW.state
+            USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE FUNCTION public.booking_rows(p_show bigint[], p_number bigint[], p_outcome text[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_revision bigint[]) RETURNS SETOF public.booking
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT show_id, number, owner_id, number AS fence, outcome::booking_state, request_id, body_hash,
+           claim_id, seats::int[], prices::bigint[], amount, currency, note, true,
+           now(), now() + left_ms * interval '1 ms', CASE amount WHEN 0 THEN now() END, revision
+      FROM unnest(p_show, p_number, p_outcome, p_owner, p_request, p_hash, p_claim,
+                  p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
+        AS a (show_id, number, outcome, owner_id, request_id, body_hash, claim_id,
+              note, left_ms, currency, seats, prices, amount, revision)
+     WHERE outcome IN ('held', 'confirmed');
+$$;
+
+CREATE FUNCTION public.bookings_with_seats(p_show bigint) RETURNS SETOF public.payable_booking
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT *
+      FROM payable_booking
+     WHERE show_id = p_show
+       AND number = ANY (ARRAY(SELECT DISTINCT number FROM taken_seat WHERE show_id = p_show));
+$$;
+
+CREATE FUNCTION public.cancel_holds(p_show bigint[], p_number bigint[], p_fence bigint[], p_from public.booking_state, p_actor bigint) RETURNS SETOF public.booking
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+BEGIN
+    WITH locked AS (
+        SELECT booking.show_id, booking.number
+          FROM unnest(p_show, p_number, p_fence) AS asked (show_id, number, fence)
+          JOIN booking USING (show_id, number)
+         WHERE booking.fence = asked.fence AND booking.state = p_from
+      ORDER BY booking.show_id, booking.number
+           FOR UPDATE OF booking
+    ), moved AS (
+        UPDATE booking SET state = 'cancelled'
+          FROM locked
+         WHERE booking.show_id = locked.show_id AND booking.number = locked.number AND booking.state = p_from
+     RETURNING booking.show_id, booking.number
+    )
+    SELECT array_agg(show_id), array_agg(number) INTO v_show, v_number FROM moved;
+    IF v_show IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM release_seats(v_show, v_number);
+    PERFORM count_owners_down(v_show, v_number);
+    PERFORM record_moves(v_show, v_number,
+                         CASE p_from WHEN 'blocked' THEN 'unblock' ELSE 'cancel' END, p_actor);
+    RETURN QUERY
+    SELECT booking.*
+      FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
+END $$;
+
+CREATE FUNCTION public.check_in_later(p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition integer, p_verdict text, p_scanned_at timestamp with time zone, p_grace interval) RETURNS TABLE(check_in_id bigint, verdict text, why text)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_pass   record;
+    v_ticket ticket;
+    v_row    check_in;
+    v_rival  check_in;
+    v_why    text;
+    v_scan   text := p_scan;
+    -- A device whose clock is ahead of ours, or before its pass began, scanned at the nearest possible time.
+    v_at     timestamptz := least(p_scanned_at, clock_timestamp());
+BEGIN
+    SELECT * INTO v_pass FROM pass_now(p_account, p_show, p_grace);
+    IF v_pass.covers IS NOT TRUE THEN
+        RETURN;
+    END IF;
+    v_at := greatest(v_at, v_pass.starts_at);
+    SELECT * INTO v_ticket FROM lock_ticket(p_show, p_serial);
+    SELECT * INTO v_row FROM check_in
+     WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = v_scan;
+    -- A device that restarted its scan ids: this is another scan, and it happened.
+    IF FOUND AND v_row.serial IS DISTINCT FROM p_serial THEN
+        v_scan := p_scan || '~' || p_serial;
+        SELECT * INTO v_row FROM check_in
+         WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = v_scan;
+    END IF;
+    -- Our answer was lost, and the device decided otherwise: that happened as well.
+    IF FOUND AND v_row.verdict <> p_verdict THEN
+        v_scan := v_scan || '~';
+        SELECT * INTO v_row FROM check_in
+         WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = v_scan;
+    END IF;
+    IF FOUND THEN
+        RETURN QUERY SELECT v_row.id, v_row.verdict,
+            (SELECT min(d.why) FROM check_in_conflict AS d
+              WHERE d.show_id = p_show AND v_row.id IN (d.first_id, d.second_id));
+        RETURN;
+    END IF;
+    INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, offline, scanned_at)
+    VALUES (p_show, v_pass.pass_id, v_scan, v_pass.gate, p_way, p_verdict, p_serial, p_edition, true, v_at)
+    RETURNING * INTO v_row;
+    IF p_verdict = 'admitted' THEN
+        -- A rival admission at that time: not taken back, and not scanned out in between.
+        SELECT c.* INTO v_rival FROM check_in AS c
+         WHERE c.show_id = p_show AND c.serial = p_serial AND c.id <> v_row.id AND c.verdict = 'admitted'
+           AND NOT EXISTS (SELECT 1 FROM check_in AS u WHERE u.show_id = p_show AND u.undoes = c.id)
+           AND NOT EXISTS (SELECT 1 FROM check_in AS o
+                            WHERE o.show_id = p_show AND o.serial = p_serial AND o.verdict = 'left'
+                              AND o.scanned_at > least(c.scanned_at, v_at)
+                              AND o.scanned_at <= greatest(c.scanned_at, v_at))
+      ORDER BY c.scanned_at > v_at, abs(extract(epoch FROM c.scanned_at - v_at)) LIMIT 1;
+        v_why := CASE WHEN v_ticket.serial IS NULL THEN 'unknown'
+                      WHEN v_ticket.voided_at IS NOT NULL THEN 'void'
+                      WHEN v_rival.id IS NOT NULL THEN 'used'
+                      WHEN p_edition <> v_ticket.edition THEN 'transferred' END;
+    END IF;
+    IF v_why IS NOT NULL THEN
+        INSERT INTO check_in_conflict (show_id, serial, why, first_id, second_id)
+        SELECT p_show, p_serial, v_why,
+               CASE WHEN v_why = 'used' AND v_rival.scanned_at > v_at THEN v_row.id ELSE v_rival.id END,
+               CASE WHEN v_why = 'used' AND v_rival.scanned_at > v_at THEN v_rival.id ELSE v_row.id END
+            ON CONFLICT (show_id, second_id) DO NOTHING;
+        PERFORM add_fact(p_show, v_ticket.number, 'door.conflict_raised',
+                         jsonb_build_object('serial', p_serial, 'why', v_why));
+    END IF;
+    IF v_ticket.voided_at IS NULL AND v_ticket.serial IS NOT NULL THEN
+        -- A later scan has decided already whether the visitor is inside.
+        IF NOT EXISTS (SELECT 1 FROM check_in AS c
+                        WHERE c.show_id = p_show AND c.serial = p_serial AND c.id <> v_row.id
+                          AND c.verdict IN ('admitted', 'left') AND c.scanned_at > v_at) THEN
+            PERFORM apply_verdict(p_show, p_serial, p_verdict, v_at);
+        ELSIF p_verdict = 'admitted' THEN
+            PERFORM mark_ticket(p_show, p_serial, NULL, v_at);
+        END IF;
+        IF p_verdict = 'admitted' AND v_why IS NULL THEN
+            PERFORM add_fact(p_show, v_ticket.number, 'ticket.checked_in',
+                jsonb_build_object('serial', p_serial, 'seat', v_ticket.seat, 'gate', v_pass.gate,
+                                   'scanned_at', v_at));
+        END IF;
+    END IF;
+    RETURN QUERY SELECT v_row.id, v_row.verdict, v_why;
+END $$;
+
+CREATE FUNCTION public.check_in_now(p_account bigint, p_scan text, p_way text, p_show bigint, p_serial bigint, p_edition integer, p_binding integer) RETURNS TABLE(check_in_id bigint, show_id bigint, verdict text, gate text, scanned_at timestamp with time zone, seat integer, number bigint, first_at timestamp with time zone, first_gate text)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_pass    record;
+    v_ticket  ticket;
+    v_policy  entry_policy;
+    v_show    bigint;
+    v_row     check_in;
+    v_verdict text;
+BEGIN
+    SELECT * INTO v_pass FROM pass_now(p_account, p_show);
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    v_show := CASE WHEN v_pass.covers THEN p_show ELSE v_pass.any_show END;
+    IF v_pass.covers THEN
+        SELECT * INTO v_ticket FROM lock_ticket(p_show, p_serial);
+        v_policy := entry_policy_of(p_show);
+    END IF;
+    SELECT * INTO v_row FROM check_in
+     WHERE show_id = v_show AND pass_id = v_pass.pass_id AND scan_id = p_scan;
+    IF NOT FOUND THEN
+        v_verdict := CASE WHEN p_serial IS NULL THEN 'unknown'
+                          WHEN NOT v_pass.covers THEN 'wrong_show'
+                          ELSE door_verdict(v_ticket, v_policy, p_way, p_edition, p_binding) END;
+        INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, by_hand,
+                              scanned_at)
+        VALUES (v_show, v_pass.pass_id, p_scan, v_pass.gate, p_way, v_verdict,
+                CASE WHEN v_pass.covers THEN p_serial END,
+                coalesce(p_edition, v_ticket.edition, 1), p_serial IS NOT NULL AND p_edition IS NULL,
+                clock_timestamp())
+            ON CONFLICT (show_id, pass_id, scan_id) DO NOTHING
+        RETURNING * INTO v_row;
+        IF v_row.id IS NULL THEN  -- the same request twice at once, without a ticket to lock
+            SELECT * INTO v_row FROM check_in
+             WHERE show_id = v_show AND pass_id = v_pass.pass_id AND scan_id = p_scan;
+        ELSIF v_pass.covers THEN
+            PERFORM apply_verdict(p_show, p_serial, v_verdict, v_row.scanned_at);
+            IF v_verdict IN ('admitted', 'left') THEN
+                PERFORM add_fact(p_show, v_ticket.number,
+                    CASE v_verdict WHEN 'admitted' THEN 'ticket.checked_in' ELSE 'ticket.checked_out' END,
+                    jsonb_build_object('serial', p_serial, 'seat', v_ticket.seat, 'gate', v_pass.gate,
+                                       'scanned_at', v_row.scanned_at));
+            END IF;
+        END IF;
+    END IF;
+    IF v_row.undoes IS NOT NULL
+       OR v_row.way <> p_way OR v_row.edition <> coalesce(p_edition, v_row.edition)
+       OR v_row.serial IS DISTINCT FROM (CASE WHEN v_pass.covers THEN p_serial END) THEN
+        RETURN QUERY SELECT NULL::bigint, v_show, v_row.verdict, v_row.gate, v_row.scanned_at,
+                            NULL::int, NULL::bigint, NULL::timestamptz, NULL::text;
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT v_row.id, v_show, v_row.verdict, v_row.gate, v_row.scanned_at, v_ticket.seat, v_ticket.number,
+           earlier.scanned_at, earlier.gate
+      FROM (SELECT 1) AS one
+      LEFT JOIN LATERAL (
+               SELECT c.scanned_at, c.gate FROM check_in AS c
+                WHERE v_row.verdict = 'used' AND c.show_id = p_show AND c.serial = p_serial
+                  AND c.id < v_row.id AND c.verdict = 'admitted'
+             ORDER BY c.id DESC LIMIT 1) AS earlier ON true;
+END $$;
+
+CREATE FUNCTION public.check_ins_stay() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'a check-in is never changed' USING ERRCODE = 'check_violation';
+END $$;
+
+CREATE FUNCTION public.confirm_late(p_show bigint, p_number bigint, p_amount bigint) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_booking booking;
+BEGIN
+    SELECT * INTO STRICT v_booking FROM booking WHERE show_id = p_show AND number = p_number;
+    -- Another amount: some seats were given back meanwhile. A cancelled show sells nothing.
+    IF v_booking.amount_minor <> p_amount
+       OR NOT EXISTS (SELECT 1 FROM sale WHERE show_id = p_show AND NOT cancelled)
+       OR NOT (v_booking.state = 'held' OR (v_booking.state = 'expired' AND retake_seats(v_booking))) THEN
+        RETURN NULL;
+    END IF;
+    UPDATE booking SET state = 'confirmed', confirmed_at = now(), fence = nextval('ledger_number')
+     WHERE show_id = p_show AND number = p_number
+ RETURNING * INTO v_booking;
+    PERFORM record_moves(ARRAY[p_show], ARRAY[p_number], 'confirm', NULL);
+    RETURN v_booking.fence;
+END $$;
+
+CREATE FUNCTION public.confirm_paying(p_show bigint[], p_number bigint[], p_fence bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+BEGIN
+    WITH moved AS (
+        UPDATE booking SET state = 'confirmed', confirmed_at = now()
+          FROM unnest(p_show, p_number, p_fence) AS a (show_id, number, fence)
+         WHERE booking.show_id = a.show_id AND booking.number = a.number
+           AND booking.state = 'paying' AND booking.fence = a.fence
+     RETURNING booking.show_id, booking.number
+    )
+    SELECT array_agg(show_id), array_agg(number) INTO v_show, v_number FROM moved;
+    IF v_show IS NOT NULL THEN
+        PERFORM record_moves(v_show, v_number, 'confirm', NULL);
+    END IF;
+END $$;
+
+CREATE FUNCTION public.confirm_payments(p_show bigint[], p_number bigint[], p_attempt integer[], p_reference text[], p_card text[], p_fee bigint[], p_tax bigint[]) RETURNS SETOF public.payment_detail
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM lock_bookings(p_show, p_number);
+    PERFORM confirm_paying(array_agg(show_id), array_agg(number), array_agg(payment.fence))
+       FROM unnest(p_show, p_number, p_attempt) AS a (show_id, number, attempt)
+       JOIN payment USING (show_id, number, attempt);
+
+    WITH changed AS (
+        UPDATE payment
+           SET step = CASE WHEN booking.fence = payment.fence AND booking.state = 'confirmed'
+                           THEN 'paid' ELSE 'late' END::payment_step,
+               reference = coalesce(a.reference, payment.reference), card = coalesce(payment.card, a.card),
+               fee_minor = a.fee, tax_minor = a.tax, method = '', client_secret = NULL, tries = 0,
+               -- A failed attempt frees its request id, and another payment may use it by now.
+               request_id = CASE WHEN payment.ended_at IS NULL THEN payment.request_id
+                                 ELSE '~' || payment.key END,
+               due_at = CASE WHEN booking.fence = payment.fence AND booking.state = 'confirmed'
+                             THEN NULL ELSE now() END,
+               ended_at = CASE WHEN booking.fence = payment.fence AND booking.state = 'confirmed'
+                               THEN now() END
+          FROM unnest(p_show, p_number, p_attempt, p_reference, p_card, p_fee, p_tax)
+               AS a (show_id, number, attempt, reference, card, fee, tax)
+          JOIN payable_booking AS booking USING (show_id, number)
+         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
+           AND payment.step NOT IN ('paid', 'late', 'returned')
+     RETURNING payment.*
+    ), entries AS MATERIALIZED (
+        SELECT *, nextval('ledger_number') AS entry FROM changed
+    )
+    INSERT INTO journal (show_id, entry, account, amount_minor, currency, number, attempt, kind)
+    SELECT show_id, entry, account, amount, currency, number, attempt,
+           CASE step WHEN 'paid' THEN 'charge' ELSE 'late charge' END
+      FROM entries,
+           LATERAL (SELECT * FROM split_payment(gateway, amount_minor, fee_minor, tax_minor)
+                     WHERE step = 'paid'
+                     UNION ALL
+                    VALUES ('gateway:' || gateway, CASE step WHEN 'late' THEN amount_minor END),
+                           ('owed', CASE step WHEN 'late' THEN -amount_minor END)) AS l (account, amount)
+     WHERE amount <> 0;
+    RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
+END $$;
+
+CREATE FUNCTION public.count_cards_down(p_show bigint[], p_card text[], p_seats integer[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    WITH gone AS (
+        SELECT show_id, card, sum(seats)::int AS seats
+          FROM unnest(p_show, p_card, p_seats) AS a (show_id, card, seats)
+         WHERE card IS NOT NULL
+         GROUP BY 1, 2
+    ), locked AS (
+        SELECT card_count.show_id, card_count.card, gone.seats
+          FROM card_count JOIN gone USING (show_id, card)
+      ORDER BY card_count.show_id, card_count.card
+           FOR UPDATE OF card_count
+    )
+    UPDATE card_count SET seats = greatest(0, card_count.seats - locked.seats)
+      FROM locked
+     WHERE card_count.show_id = locked.show_id AND card_count.card = locked.card;
+$$;
+
+CREATE FUNCTION public.count_cards_up(p_show bigint[], p_number bigint[], p_owner bigint[], p_card text[], p_max integer[]) RETURNS integer[]
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_over int[];
+    v_ask  record;
+BEGIN
+    FOR v_ask IN
+        SELECT a.ord, a.show_id, a.card, a.seats_max, cardinality(booking.seats) AS seats
+          FROM unnest(p_show, p_number, p_owner, p_card, p_max) WITH ORDINALITY
+               AS a (show_id, number, owner_id, card, seats_max, ord)
+          JOIN payable_booking AS booking USING (show_id, number, owner_id)
+         WHERE a.seats_max > 0 AND a.card <> '' AND booking.state = 'held' AND booking.expires_at > now()
+      ORDER BY a.show_id, a.card, a.ord
+    LOOP
+        INSERT INTO card_count (show_id, card, seats, seats_max)
+        SELECT v_ask.show_id, v_ask.card, v_ask.seats, v_ask.seats_max WHERE v_ask.seats <= v_ask.seats_max
+            ON CONFLICT (show_id, card) DO UPDATE
+           SET seats = card_count.seats + excluded.seats, seats_max = excluded.seats_max
+         WHERE card_count.seats + excluded.seats <= excluded.seats_max;
+        IF NOT FOUND THEN
+            v_over := v_over || v_ask.ord::int;
+        END IF;
+    END LOOP;
+    RETURN v_over;
+END $$;
+
+CREATE FUNCTION public.count_owners_down(p_show bigint[], p_number bigint[], p_seats integer[] DEFAULT NULL::integer[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    WITH gone AS (
+        SELECT booking.show_id, booking.owner_id,
+               sum(CASE WHEN p_seats IS NULL THEN cardinality(booking.seats) ELSE a.seats END)::int AS seats
+          FROM unnest(p_show, p_number, p_seats) AS a (show_id, number, seats)
+          JOIN booking USING (show_id, number)
+         WHERE booking.counts
+         GROUP BY 1, 2
+    ), locked AS (
+        SELECT owner_count.show_id, owner_count.owner_id, gone.seats
+          FROM owner_count JOIN gone USING (show_id, owner_id)
+         WHERE gone.seats > 0
+      ORDER BY owner_count.show_id, owner_count.owner_id
+           FOR UPDATE OF owner_count
+    )
+    UPDATE owner_count SET seats = owner_count.seats - locked.seats
+      FROM locked
+     WHERE owner_count.show_id = locked.show_id AND owner_count.owner_id = locked.owner_id;
+$$;
+
+CREATE FUNCTION public.count_owners_up(p_show bigint[], p_owner bigint[], p_number bigint[], p_seats text[], p_max integer[]) RETURNS integer[]
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_count int[] := ARRAY(SELECT cardinality(seats::int[]) FROM unnest(p_seats) AS seats);
+    v_over  int[];
+    v_lost  int[];
+BEGIN
+    WITH counted AS (
+        INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
+        SELECT show_id, owner_id, sum(seats)::int, max(seats_max)
+          FROM unnest(p_show, p_owner, p_number, v_count, p_max)
+            AS a (show_id, owner_id, number, seats, seats_max)
+         WHERE number IS NOT NULL
+      GROUP BY show_id, owner_id
+        HAVING sum(seats) <= max(seats_max)
+      ORDER BY show_id, owner_id
+            ON CONFLICT (show_id, owner_id) DO UPDATE
+           SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max
+         WHERE owner_count.seats + excluded.seats <= excluded.seats_max
+     RETURNING show_id, owner_id
+    )
+    SELECT array_agg(ord ORDER BY show_id, owner_id, ord) INTO v_over
+      FROM unnest(p_show, p_owner, p_number) WITH ORDINALITY AS a (show_id, owner_id, number, ord)
+     WHERE number IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM counted
+                        WHERE counted.show_id = a.show_id AND counted.owner_id = a.owner_id);
+
+    FOR i IN 1 .. coalesce(cardinality(v_over), 0) LOOP  -- together they do not fit: try one by one
+        INSERT INTO owner_count (show_id, owner_id, seats, seats_max)
+        SELECT p_show[v_over[i]], p_owner[v_over[i]], v_count[v_over[i]], p_max[v_over[i]]
+         WHERE v_count[v_over[i]] <= p_max[v_over[i]]
+            ON CONFLICT (show_id, owner_id) DO UPDATE
+           SET seats = owner_count.seats + excluded.seats, seats_max = excluded.seats_max
+         WHERE owner_count.seats + excluded.seats <= excluded.seats_max;
+        IF NOT FOUND THEN
+            v_lost := v_lost || v_over[i];
+        END IF;
+    END LOOP;
+    RETURN v_lost;
+END $$;
+
+CREATE FUNCTION public.decide_refund(p_ask public.refund_ask, p_due_ms integer, OUT outcome text, OUT refund public.refund, OUT seats integer[], OUT payment public.payment_for_refund, OUT freed integer[]) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_booking payable_booking;
+    v_worth   bigint;
+    v_open    bigint;
+BEGIN
+    SELECT * INTO v_booking FROM payable_booking AS b
+     WHERE b.show_id = p_ask.show_id AND b.number = p_ask.number;
+    SELECT * INTO payment FROM payment_for_refund AS p
+     WHERE p.show_id = p_ask.show_id AND p.number = p_ask.number AND p.step = 'paid';
+    SELECT * INTO refund FROM refund AS r
+     WHERE r.show_id = p_ask.show_id AND r.number = p_ask.number AND r.attempt = payment.attempt
+       AND r.why = p_ask.why;
+    IF FOUND THEN
+        outcome := 'same';
+        RETURN;
+    END IF;
+    SELECT r.outcome, r.seats INTO outcome, seats FROM refund_refusal(p_ask, v_booking, payment) AS r;
+    IF outcome IS NOT NULL THEN
+        RETURN;
+    END IF;
+
+    outcome := 'decided';
+    freed := CASE p_ask.what WHEN 'whole' THEN v_booking.seats WHEN 'seats' THEN p_ask.seats ELSE '{}' END;
+    IF payment.attempt IS NOT NULL THEN
+        SELECT coalesce(sum(price), 0)::bigint INTO v_worth
+          FROM unnest(v_booking.seats, v_booking.prices_minor) AS a (seat, price)
+         WHERE seat = ANY (freed);
+        -- Money that went back alone was part of the price of the remaining seats.
+        SELECT least(payment.amount_minor - payment.refunds_minor,
+                     greatest(0, v_booking.amount_minor - coalesce(sum(r.amount_minor), 0)))
+          INTO v_open
+          FROM refund AS r
+         WHERE r.show_id = payment.show_id AND r.number = payment.number AND r.attempt = payment.attempt
+           AND r.seats = '{}';
+        refund.why := p_ask.why;
+        refund.seats := freed;
+        refund.seats_minor := v_worth;
+        refund.amount_minor := CASE p_ask.what WHEN 'money' THEN p_ask.amount_minor
+                                    ELSE least(coalesce(p_ask.amount_minor, v_worth), v_open) END;
+        refund.note := p_ask.note;
+        refund.actor_id := p_ask.actor_id;
+        refund := add_refund(payment, refund, p_ask.keep_fee, p_due_ms);
+    END IF;
+    IF freed <> '{}' THEN
+        PERFORM return_seats(p_ask.show_id, p_ask.number, freed, p_ask.actor_id);
+    END IF;
+END $$;
+
+CREATE VIEW public.refund_detail AS
+ SELECT refund.show_id,
+    refund.number,
+    refund.attempt,
+    refund.id,
+    refund.why,
+    refund.seats,
+    refund.seats_minor,
+    refund.amount_minor,
+    refund.fee_minor,
+    refund.tax_minor,
+    refund.state,
+    refund.note,
+    refund.reference,
+    refund.reason,
+    refund.settled_note,
+    refund.actor_id,
+    refund.round,
+    refund.tries,
+    refund.due_at,
+    refund.asked_at,
+    refund.done_at,
+    payment.owner_id,
+    payment.key,
+    payment.gateway,
+    payment.currency,
+    payment.reference AS payment_reference
+   FROM (public.refund
+     JOIN public.payment_for_refund payment USING (show_id, number, attempt));
+
+CREATE FUNCTION public.decide_refunds(p_show bigint[], p_number bigint[], p_why text[], p_what text[], p_seats text[], p_seen text[], p_amount bigint[], p_keep_fee boolean[], p_note text[], p_actor bigint[], p_due_ms integer) RETURNS TABLE(outcome text, refund public.refund_detail, seats integer[], left_minor bigint, booking public.payable_booking)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_ask     record;
+    v_done    record;
+    v_outcome text[] := array_fill(NULL::text, ARRAY[cardinality(p_show)]);
+    v_attempt int[] := array_fill(NULL::int, ARRAY[cardinality(p_show)]);
+    v_id      int[] := array_fill(NULL::int, ARRAY[cardinality(p_show)]);
+    v_seats   text[] := array_fill(NULL::text, ARRAY[cardinality(p_show)]);
+    v_freed   int[] := array_fill(0, ARRAY[cardinality(p_show)]);
+    v_card    text[] := array_fill(NULL::text, ARRAY[cardinality(p_show)]);
+BEGIN
+    PERFORM share_sales(p_show);
+    PERFORM lock_bookings(p_show, p_number);
+    PERFORM lock_payments(p_show, p_number);
+    PERFORM lock_tickets(p_show, p_number);
+
+    FOR v_ask IN
+        SELECT ord, ROW(a.show_id, a.number, a.why, a.what, a.seats::int[], a.seen::int[], a.amount,
+                        a.keep_fee, a.note, a.actor_id)::refund_ask AS one
+          FROM unnest(p_show, p_number, p_why, p_what, p_seats, p_seen, p_amount, p_keep_fee, p_note, p_actor)
+               WITH ORDINALITY AS a (show_id, number, why, what, seats, seen, amount, keep_fee, note,
+                                     actor_id, ord)
+      ORDER BY a.show_id, a.number, a.ord
+    LOOP
+        SELECT * INTO v_done FROM decide_refund(v_ask.one, p_due_ms);
+        v_outcome[v_ask.ord] := v_done.outcome;
+        v_attempt[v_ask.ord] := (v_done.payment).attempt;
+        v_id[v_ask.ord] := (v_done.refund).id;
+        v_seats[v_ask.ord] := v_done.seats::text;
+        IF v_done.outcome = 'decided' THEN
+            v_freed[v_ask.ord] := cardinality(v_done.freed);
+            v_card[v_ask.ord] := (v_done.payment).card;
+        END IF;
+    END LOOP;
+
+    -- Counters are the last of all locks: two batches with the same owners cannot deadlock.
+    PERFORM count_owners_down(p_show, p_number, v_freed);
+    PERFORM count_cards_down(p_show, v_card, v_freed);
+    RETURN QUERY
+    SELECT a.outcome, c, a.seats::int[],
+           (SELECT p.amount_minor - p.refunds_minor FROM payment_for_refund AS p
+             WHERE p.show_id = a.show_id AND p.number = a.number AND p.step = 'paid'), b
+      FROM unnest(p_show, p_number, v_outcome, v_attempt, v_id, v_seats) WITH ORDINALITY
+           AS a (show_id, number, outcome, attempt, id, seats, ord)
+      LEFT JOIN payable_booking AS b ON b.show_id = a.show_id AND b.number = a.number
+      LEFT JOIN refund_detail AS c
+             ON c.show_id = a.show_id AND c.number = a.number AND c.attempt = a.attempt AND c.id = a.id
+  ORDER BY a.ord;
+END $$;
+
+CREATE FUNCTION public.delete_openings(p_show bigint[], p_number bigint[], p_lost integer[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    WITH lost AS (
+        SELECT p_show[i] AS show_id, p_number[i] AS number
+          FROM unnest(p_lost) AS i
+         WHERE p_number[i] IS NOT NULL
+    ), gone AS (
+        DELETE FROM taken_seat
+         USING (SELECT booking.show_id, booking.number, unnest(booking.seats) AS seat
+                  FROM booking JOIN lost USING (show_id, number)) AS had
+         WHERE taken_seat.show_id = had.show_id
+           AND taken_seat.seat = had.seat
+           AND taken_seat.number = had.number
+    )
+    DELETE FROM booking USING lost WHERE booking.show_id = lost.show_id AND booking.number = lost.number;
+$$;
+
+CREATE TABLE public.entry_policy (
+    show_id bigint NOT NULL,
+    codes text DEFAULT 'fixed'::text NOT NULL,
+    reentry boolean DEFAULT true NOT NULL,
+    CONSTRAINT codes_are_fixed_or_live CHECK ((codes = ANY (ARRAY['fixed'::text, 'live'::text, 'live_or_paper'::text])))
+);
+
+CREATE SEQUENCE public.ledger_number
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE public.ticket (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    seat integer NOT NULL,
+    serial bigint DEFAULT nextval('public.ledger_number'::regclass) NOT NULL,
+    issued_at timestamp with time zone DEFAULT now() NOT NULL,
+    voided_at timestamp with time zone,
+    used_at timestamp with time zone,
+    edition integer DEFAULT 1 NOT NULL,
+    owner_id bigint,
+    owner_email text,
+    phone bytea,
+    binding integer DEFAULT 0 NOT NULL,
+    is_inside boolean DEFAULT false NOT NULL,
+    CONSTRAINT a_ticket_has_one_owner CHECK (((owner_id IS NULL) OR (owner_email IS NULL))),
+    CONSTRAINT a_voided_ticket_admits_nobody CHECK (((voided_at IS NULL) OR (used_at IS NULL)))
+);
+
+CREATE FUNCTION public.door_verdict(p_ticket public.ticket, p_policy public.entry_policy, p_way text, p_edition integer, p_binding integer) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT CASE WHEN (p_ticket).serial IS NULL THEN 'unknown'
+                WHEN (p_ticket).voided_at IS NOT NULL THEN 'void'
+                WHEN p_edition < (p_ticket).edition THEN 'transferred'
+                WHEN p_edition > (p_ticket).edition THEN 'unknown'
+                WHEN p_edition IS NOT NULL AND p_binding IS NULL AND (p_policy).codes = 'live'
+                     THEN 'live_code_needed'
+                WHEN p_binding <> (p_ticket).binding THEN 'stale_code'
+                WHEN p_way = 'exit' THEN CASE WHEN (p_ticket).is_inside THEN 'left' ELSE 'not_inside' END
+                WHEN (p_ticket).used_at IS NULL THEN 'admitted'
+                WHEN (p_ticket).is_inside OR NOT (p_policy).reentry THEN 'used'
+                ELSE 'admitted' END;
+$$;
+
+CREATE FUNCTION public.entry_policy_of(p_show bigint) RETURNS public.entry_policy
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_policy entry_policy;
+BEGIN
+    SELECT * INTO v_policy FROM entry_policy WHERE show_id = p_show;
+    IF NOT FOUND THEN
+        v_policy := ROW(p_show, 'fixed', true)::entry_policy;
+    END IF;
+    RETURN v_policy;
+END $$;
+
+CREATE FUNCTION public.expire_lapsed(p_show bigint[], p_number bigint[]) RETURNS SETOF public.booking
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+BEGIN
+    WITH lapsed AS (
+        SELECT booking.show_id, booking.number
+          FROM unnest(p_show, p_number) AS asked (show_id, number)
+          JOIN booking USING (show_id, number)
+         WHERE booking.state = 'held' AND booking.expires_at <= now()
+      ORDER BY booking.show_id, booking.number
+           FOR UPDATE OF booking SKIP LOCKED
+    ), moved AS (
+        UPDATE booking SET state = 'expired'
+          FROM lapsed
+         WHERE booking.show_id = lapsed.show_id AND booking.number = lapsed.number
+     RETURNING booking.show_id, booking.number
+    )
+    SELECT array_agg(show_id), array_agg(number) INTO v_show, v_number FROM moved;
+    IF v_show IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM release_seats(v_show, v_number);
+    PERFORM count_owners_down(v_show, v_number);
+    PERFORM record_moves(v_show, v_number, 'expire', NULL);
+    RETURN QUERY
+    SELECT booking.*
+      FROM booking JOIN unnest(v_show, v_number) AS m (show_id, number) USING (show_id, number);
+END $$;
+
+CREATE FUNCTION public.expire_paying(p_show bigint[], p_number bigint[], p_fence bigint[]) RETURNS TABLE(show_id bigint, number bigint, fence bigint, seats integer)
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+BEGIN
+    WITH moved AS (
+        UPDATE booking SET state = 'expired'
+          FROM unnest(p_show, p_number, p_fence) AS a (show_id, number, fence)
+         WHERE booking.show_id = a.show_id AND booking.number = a.number
+           AND booking.state = 'paying' AND booking.fence = a.fence
+     RETURNING booking.show_id, booking.number
+    )
+    SELECT array_agg(moved.show_id), array_agg(moved.number) INTO v_show, v_number FROM moved;
+    IF v_show IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM release_seats(v_show, v_number);
+    PERFORM count_owners_down(v_show, v_number);
+    PERFORM record_moves(v_show, v_number, 'expire', NULL);
+    RETURN QUERY
+    SELECT b.show_id, b.number, b.fence, cardinality(b.seats)
+      FROM unnest(v_show, v_number) AS a (show_id, number)
+      JOIN booking AS b USING (show_id, number);
+END $$;
+
+CREATE FUNCTION public.expire_under(p_show bigint[], p_seats text[], p_number bigint[]) RETURNS TABLE(show_id bigint, number bigint)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+BEGIN
+    WITH lapsed AS (
+        SELECT booking.show_id, booking.number
+          FROM booking
+         WHERE (booking.show_id, booking.number) IN (
+                   SELECT taken_seat.show_id, taken_seat.number
+                     FROM requested_seats(p_show, p_seats, p_number) JOIN taken_seat USING (show_id, seat))
+           AND booking.state = 'held' AND booking.expires_at <= now()
+      ORDER BY booking.show_id, booking.number
+           FOR UPDATE SKIP LOCKED
+    ), moved AS (
+        UPDATE booking SET state = 'expired' FROM lapsed
+         WHERE booking.show_id = lapsed.show_id AND booking.number = lapsed.number
+     RETURNING booking.show_id, booking.number
+    )
+    SELECT array_agg(moved.show_id), array_agg(moved.number) INTO v_show, v_number FROM moved;
+    IF v_show IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM release_seats(v_show, v_number);
+    INSERT INTO taken_seat (show_id, seat, number)
+    SELECT freed.show_id, freed.seat, s.number
+      FROM (SELECT show_id, unnest(seats) AS seat FROM booking
+              JOIN unnest(v_show, v_number) AS l (show_id, number) USING (show_id, number)) AS freed
+      JOIN requested_seats(p_show, p_seats, p_number) AS s USING (show_id, seat)
+     ORDER BY freed.show_id, freed.seat, s.ord
+        ON CONFLICT DO NOTHING;
+    RETURN QUERY SELECT * FROM unnest(v_show, v_number);
+END $$;
+
+CREATE FUNCTION public.fail_expired(p_show bigint, p_number bigint) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE booking SET state = 'failed' WHERE show_id = p_show AND number = p_number AND state = 'expired';
+    IF FOUND THEN
+        PERFORM record_moves(ARRAY[p_show], ARRAY[p_number], 'fail', NULL);
+    END IF;
+END $$;
+
+CREATE FUNCTION public.find_losers(p_show bigint[], p_seats text[], p_number bigint[]) RETURNS TABLE(lost integer[], details jsonb)
+    LANGUAGE sql
+    AS $$
+    WITH missing AS (
+        SELECT s.ord, s.seat,
+               booking.claim_id, booking.owner_id, booking.seats, booking.state, booking.expires_at
+          FROM requested_seats(p_show, p_seats, p_number) AS s
+          LEFT JOIN taken_seat USING (show_id, seat)
+          LEFT JOIN booking ON booking.show_id = taken_seat.show_id AND booking.number = taken_seat.number
+         WHERE taken_seat.number IS DISTINCT FROM s.number
+    )
+    SELECT array_agg(DISTINCT ord),
+           jsonb_agg(jsonb_build_object(
+               'ord', ord, 'seat', seat,
+               'claim_id', claim_id, 'owner_id', owner_id, 'seats', seats, 'state', state,
+               'left_ms', ceil(extract(epoch FROM expires_at - now()) * 1000)::bigint))
+      FROM missing;
+$$;
+
+CREATE FUNCTION public.freeze_booking_facts(p_show bigint, p_number bigint, p_body jsonb) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE outbox
+       SET body = coalesce(body, '{}') || p_body
+     WHERE show_id = p_show AND number = p_number AND kind LIKE 'booking.%'
+       AND NOT coalesce(body, '{}') ? 'seats';
+$$;
+
+CREATE FUNCTION public.give_payments_back(p_show bigint[], p_number bigint[], p_attempt integer[], p_reason text[], p_code text[], p_step public.payment_step) RETURNS SETOF public.payment_detail
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+    v_fence  bigint[];
+    v_ends   timestamptz[];
+    v_card   text[];
+    v_body   jsonb[];
+BEGIN
+    PERFORM lock_bookings(p_show, p_number);
+    WITH ended AS (
+        UPDATE payment
+           SET step = p_step, reason = a.reason, code = a.code, method = '', client_secret = NULL,
+               due_at = NULL, ended_at = now()
+          FROM unnest(p_show, p_number, p_attempt, p_reason, p_code)
+               AS a (show_id, number, attempt, reason, code)
+         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
+           AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
+     RETURNING payment.*
+    )
+    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(hold_ends_at), array_agg(card),
+           array_agg(jsonb_build_object('attempt', attempt, 'reason', reason, 'code', code,
+                                        'amount_minor', amount_minor, 'currency', currency))
+      INTO v_show, v_number, v_fence, v_ends, v_card, v_body
+      FROM ended;
+    IF v_show IS NOT NULL THEN
+        PERFORM add_facts(v_show, v_number,
+                          array_fill('payment.' || p_step::text, ARRAY[cardinality(v_show)]), NULL, v_body);
+        PERFORM count_cards_down(array_agg(show_id), array_agg(c.card), array_agg(b.seats))
+           FROM return_to_held(v_show, v_number, v_fence, v_ends) AS b
+           JOIN unnest(v_show, v_number, v_fence, v_card) AS c (show_id, number, fence, card)
+          USING (show_id, number, fence);
+    END IF;
+    RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
+END $$;
+
+CREATE FUNCTION public.give_up_seats(p_booking public.booking, p_seats integer[], p_actor bigint) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_after booking;
+BEGIN
+    PERFORM freeze_booking_facts(p_booking.show_id, p_booking.number, jsonb_build_object(
+        'seats', p_booking.seats, 'prices_minor', p_booking.prices_minor,
+        'amount_minor', p_booking.amount_minor));
+    UPDATE booking
+       SET seats = rest.seats, prices_minor = rest.prices, amount_minor = rest.amount
+      FROM (SELECT array_agg(seat ORDER BY ord) AS seats, array_agg(price ORDER BY ord) AS prices,
+                   sum(price)::bigint AS amount
+              FROM unnest(p_booking.seats, p_booking.prices_minor) WITH ORDINALITY AS a (seat, price, ord)
+             WHERE seat <> ALL (p_seats)) AS rest
+     WHERE show_id = p_booking.show_id AND number = p_booking.number
+ RETURNING booking.* INTO v_after;
+    PERFORM void_tickets(p_booking.show_id, p_booking.number, p_seats);
+    DELETE FROM taken_seat
+     WHERE show_id = p_booking.show_id AND seat = ANY (p_seats) AND number = p_booking.number;
+    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
+    VALUES (v_after.show_id, v_after.number, 'reduce', v_after.state, v_after.fence, p_actor);
+    PERFORM add_fact(v_after.show_id, v_after.number, 'booking.reduced', jsonb_build_object(
+        'seats', v_after.seats, 'prices_minor', v_after.prices_minor,
+        'amount_minor', v_after.amount_minor, 'given_back', p_seats));
+END $$;
+
+CREATE FUNCTION public.invoices_stay() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'an invoice is never changed: issue a credit note';
+END $$;
+
+CREATE TABLE public.invoice (
+    organiser_id bigint NOT NULL,
+    serial bigint NOT NULL,
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    refund_id integer DEFAULT 0 NOT NULL,
+    credits bigint,
+    seats integer[] NOT NULL,
+    amount_minor bigint NOT NULL,
+    fee_minor bigint NOT NULL,
+    tax_minor bigint NOT NULL,
+    currency text NOT NULL,
+    seller_name text CONSTRAINT invoice_seller_name_not_null1 NOT NULL,
+    seller_address text CONSTRAINT invoice_seller_address_not_null1 NOT NULL,
+    seller_tax text NOT NULL,
+    issued_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT a_credit_note_names_its_invoice CHECK (((refund_id = 0) = (credits IS NULL))),
+    CONSTRAINT lines_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor)))
+);
+
+CREATE FUNCTION public.issue_invoices(p_show bigint, p_number bigint) RETURNS SETOF public.invoice
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_seller  record;
+    v_last    bigint;
+    v_payment payment_for_refund;
+    v_paper   record;
+BEGIN
+    SELECT payment.* INTO v_payment
+      FROM payment_for_refund AS payment
+      JOIN payable_booking AS booking USING (show_id, number)
+     WHERE show_id = p_show AND number = p_number AND step = 'paid' AND confirmed_at IS NOT NULL
+     ORDER BY attempt DESC
+     LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    SELECT event.organiser_id, coalesce(seller.name, account.name, 'The organiser') AS name,
+           coalesce(seller.address, '') AS address, coalesce(seller.tax_number, '') AS tax_number
+      INTO STRICT v_seller
+      FROM show_organiser AS event
+      LEFT JOIN invoice_seller seller ON seller.organiser_id = event.organiser_id
+      LEFT JOIN account_profile AS account ON account.id = event.organiser_id
+     WHERE event.show_id = p_show;
+
+    INSERT INTO invoice_count AS counted (organiser_id) VALUES (v_seller.organiser_id)
+        ON CONFLICT (organiser_id) DO UPDATE SET last_number = counted.last_number
+        RETURNING last_number INTO v_last;
+    FOR v_paper IN
+        SELECT 0 AS refund_id, v_payment.amount_minor, v_payment.fee_minor, v_payment.tax_minor,
+               ARRAY(SELECT unnest(seats) FROM payable_booking WHERE show_id = p_show AND number = p_number
+                      UNION
+                     SELECT unnest(seats) FROM decided_refund
+                      WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
+                      ORDER BY 1) AS seats
+         UNION ALL
+        SELECT id, amount_minor, fee_minor, tax_minor, seats
+          FROM decided_refund
+         WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
+           AND state = 'done' AND amount_minor > 0
+         ORDER BY refund_id
+    LOOP
+        CONTINUE WHEN EXISTS (
+            SELECT FROM invoice
+             WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
+               AND refund_id = v_paper.refund_id
+        );
+        v_last := v_last + 1;
+        INSERT INTO invoice (organiser_id, serial, show_id, number, attempt, refund_id, credits, seats,
+                             amount_minor, fee_minor, tax_minor, currency,
+                             seller_name, seller_address, seller_tax)
+        VALUES (v_seller.organiser_id, v_last, p_show, p_number, v_payment.attempt, v_paper.refund_id,
+                (SELECT serial FROM invoice
+                  WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
+                    AND refund_id = 0 AND v_paper.refund_id <> 0),
+                v_paper.seats, v_paper.amount_minor, v_paper.fee_minor, v_paper.tax_minor, v_payment.currency,
+                v_seller.name, v_seller.address, v_seller.tax_number);
+    END LOOP;
+    UPDATE invoice_count SET last_number = v_last WHERE organiser_id = v_seller.organiser_id;
+    RETURN QUERY SELECT * FROM invoice WHERE show_id = p_show AND number = p_number ORDER BY serial;
+END $$;
+
+CREATE FUNCTION public.issue_tickets(p_show bigint[], p_number bigint[], p_seat integer[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO ticket (show_id, number, seat)
+    SELECT show_id, number, seat
+      FROM unnest(p_show, p_number, p_seat) WITH ORDINALITY AS a (show_id, number, seat, ord)
+  ORDER BY ord;
+END $$;
+
+CREATE FUNCTION public.journal_balances() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM written GROUP BY show_id, entry
+                HAVING sum(amount_minor) <> 0 OR count(DISTINCT currency) > 1) THEN
+        RAISE EXCEPTION 'an entry of the journal does not balance' USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION public.let_payments_go(p_show bigint[], p_number bigint[], p_attempt integer[], p_step public.payment_step, p_due_ms integer) RETURNS SETOF public.payment_detail
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+    v_fence  bigint[];
+    v_card   text[];
+BEGIN
+    PERFORM lock_bookings(p_show, p_number);
+    WITH ended AS (
+        UPDATE payment
+           SET step = p_step, method = '', client_secret = NULL, tries = 0,
+               due_at = CASE p_step WHEN 'watch' THEN now() + p_due_ms * interval '1 ms' END,
+               ended_at = CASE p_step WHEN 'watch' THEN NULL ELSE now() END
+          FROM unnest(p_show, p_number, p_attempt) AS a (show_id, number, attempt)
+         WHERE payment.show_id = a.show_id AND payment.number = a.number AND payment.attempt = a.attempt
+           AND payment.step IN ('charge', 'look_up', 'call_off', 'watch')
+     RETURNING payment.*
+    )
+    SELECT array_agg(show_id), array_agg(number), array_agg(fence), array_agg(card)
+      INTO v_show, v_number, v_fence, v_card
+      FROM ended;
+    IF v_show IS NOT NULL THEN
+        PERFORM count_cards_down(array_agg(show_id), array_agg(c.card), array_agg(b.seats))
+           FROM expire_paying(v_show, v_number, v_fence) AS b
+           JOIN unnest(v_show, v_number, v_fence, v_card) AS c (show_id, number, fence, card)
+          USING (show_id, number, fence);
+    END IF;
+    RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
+END $$;
+
+CREATE FUNCTION public.lock_bookings(p_show bigint[], p_number bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+BEGIN
+    PERFORM 1 FROM booking JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
+      ORDER BY show_id, number FOR UPDATE OF booking;
+END $$;
+
+CREATE FUNCTION public.lock_payments(p_show bigint[], p_number bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM 1 FROM payment AS p JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
+      ORDER BY p.show_id, p.number, p.attempt FOR UPDATE OF p;
+END $$;
+
+CREATE FUNCTION public.lock_ticket(p_show bigint, p_serial bigint) RETURNS SETOF public.ticket
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RETURN QUERY SELECT * FROM ticket WHERE show_id = p_show AND serial = p_serial FOR UPDATE;
+END $$;
+
+CREATE FUNCTION public.lock_tickets(p_show bigint[], p_number bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM 1 FROM ticket AS t JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
+      ORDER BY t.show_id, t.number, t.seat FOR UPDATE OF t;
+END $$;
+
+CREATE FUNCTION public.mark_every_map_stale() RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE sale SET map_stale = true, epoch = epoch + 1000, marked_at = now();
+$$;
+
+CREATE FUNCTION public.mark_ticket(p_show bigint, p_serial bigint, p_is_inside boolean, p_used_at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE ticket
+       SET is_inside = coalesce(p_is_inside, is_inside), used_at = coalesce(used_at, p_used_at)
+     WHERE show_id = p_show AND serial = p_serial;
+END $$;
+
+CREATE TABLE public.listing (
+    event_id bigint NOT NULL,
+    title text NOT NULL,
+    kind text NOT NULL,
+    language text NOT NULL,
+    genre text NOT NULL,
+    language_name text NOT NULL,
+    genre_name text NOT NULL,
+    cities text[] NOT NULL,
+    dates date[] NOT NULL,
+    currency text NOT NULL,
+    from_price_minor bigint NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    soonest_s double precision NOT NULL,
+    unrated double precision NOT NULL,
+    unpopular double precision DEFAULT 0 NOT NULL,
+    brief tsvector NOT NULL,
+    doc tsvector NOT NULL,
+    words text[] NOT NULL,
+    written_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE FUNCTION public.matching_listings(p_words tsquery, p_where text, p_kind text, p_language text, p_genre text) RETURNS SETOF public.listing
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT *
+      FROM listing
+     WHERE (p_words IS NULL OR CASE p_where WHEN 'brief' THEN brief @@ p_words
+                                            WHEN 'rest' THEN doc @@ p_words AND NOT brief @@ p_words
+                                            ELSE doc @@ p_words END)
+       AND (p_kind IS NULL OR kind = p_kind)
+       AND (p_language IS NULL OR language = p_language)
+       AND (p_genre IS NULL OR genre = p_genre)
+       AND ends_at > now();
+$$;
+
+CREATE TABLE public.listing_show (
+    show_id bigint NOT NULL,
+    event_id bigint NOT NULL,
+    venue_id bigint NOT NULL,
+    city text NOT NULL,
+    local_date date NOT NULL,
+    starts_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    opens_at timestamp with time zone NOT NULL,
+    closes_at timestamp with time zone NOT NULL,
+    currency text NOT NULL,
+    from_price_minor bigint NOT NULL,
+    seats integer NOT NULL,
+    taken integer NOT NULL,
+    wanted integer NOT NULL,
+    accessible boolean NOT NULL
+);
+
+CREATE FUNCTION public.matching_shows(p_city text, p_venues bigint[], p_date_from date, p_date_to date, p_currency text, p_price_min bigint, p_price_max bigint, p_available boolean, p_accessible boolean) RETURNS SETOF public.listing_show
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT *
+      FROM listing_show
+     WHERE (p_city IS NULL OR city = p_city)
+       AND (p_venues IS NULL OR venue_id = ANY (p_venues))
+       AND (p_date_from IS NULL OR local_date >= p_date_from)
+       AND (p_date_to IS NULL OR local_date <= p_date_to)
+       AND (p_currency IS NULL OR currency = p_currency)
+       AND (p_price_min IS NULL OR from_price_minor >= p_price_min)
+       AND (p_price_max IS NULL OR from_price_minor <= p_price_max)
+       AND (NOT p_available OR (taken < seats AND opens_at <= now() AND closes_at > now()))
+       AND (NOT p_accessible OR accessible)
+       AND ends_at > now();
+$$;
+
+CREATE FUNCTION public.open_holds(p_show bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_claim text[], p_note text[], p_left_ms integer[], p_revision bigint[], p_currency text[], p_seats text[], p_prices text[], p_amount bigint[], p_by_ledger boolean) RETURNS TABLE(outcomes text[], numbers bigint[], epochs bigint[], opened_at timestamp with time zone, details jsonb)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_outcome text[];
+    v_epoch   bigint[];
+    v_max     int[];
+    -- the booking opened for each request; NULL: none
+    v_number  bigint[] := ARRAY(SELECT nextval('ledger_number') FROM generate_series(1, cardinality(p_show)));
+    v_lapsed_show   bigint[];
+    v_lapsed_number bigint[];
+    v_details jsonb;
+    v_lost    int[];
+    v_easy    boolean;
+BEGIN
+    -- Shared between holds. A rebuild of the seat map takes it exclusively, so it never misses a hold that
+    -- commits after it has read the bookings.
+    SELECT array_agg(sale_verdict(sale, asked.revision, asked.amount, p_by_ledger) ORDER BY asked.ord),
+           array_agg(coalesce(sale.epoch, 0) ORDER BY asked.ord),
+           array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY asked.ord)
+      INTO v_outcome, v_epoch, v_max
+      FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS asked (show_id, revision, amount, ord)
+      LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE) AS sale
+     USING (show_id);
+
+    -- The easy way: Redis has decided already, so nothing is in the way. Seats are inserted in key order, so
+    -- that two batches that want the same ones cannot deadlock.
+    v_easy := v_outcome <@ ARRAY['held', 'confirmed'];
+    IF v_easy THEN
+        BEGIN
+            INSERT INTO booking
+            SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+                                       p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount,
+                                       p_revision);
+            INSERT INTO taken_seat (show_id, seat, number)
+            SELECT show_id, seat, number FROM requested_seats(p_show, p_seats, v_number)
+          ORDER BY show_id, seat;
+        EXCEPTION WHEN unique_violation THEN
+            v_easy := false;
+        END;
+    END IF;
+
+    IF NOT v_easy THEN
+        -- The careful way. A known request id inserts nothing and is answered from its first booking.
+        INSERT INTO booking
+        SELECT * FROM booking_rows(p_show, v_number, v_outcome, p_owner, p_request, p_hash, p_claim,
+                                   p_note, p_left_ms, p_currency, p_seats, p_prices, p_amount, p_revision)
+            ON CONFLICT (owner_id, show_id, request_id) DO NOTHING;
+        SELECT array_agg(CASE WHEN booking.number IS NULL AND a.outcome IN ('held', 'confirmed') THEN 'same'
+                              ELSE a.outcome END ORDER BY a.ord),
+               array_agg(booking.number ORDER BY a.ord)
+          INTO v_outcome, v_number
+          FROM unnest(p_show, v_number, v_outcome) WITH ORDINALITY AS a (show_id, number, outcome, ord)
+          LEFT JOIN booking USING (show_id, number);
+        INSERT INTO taken_seat (show_id, seat, number)
+        SELECT show_id, seat, number FROM requested_seats(p_show, p_seats, v_number) ORDER BY show_id, seat
+            ON CONFLICT DO NOTHING;
+        -- Expire what has lapsed, take what became free, and find who still lacks a seat.
+        SELECT array_agg(show_id), array_agg(number) INTO v_lapsed_show, v_lapsed_number
+          FROM expire_under(p_show, p_seats, v_number);
+        SELECT l.lost, l.details INTO v_lost, v_details FROM find_losers(p_show, p_seats, v_number) AS l;
+        PERFORM delete_openings(p_show, v_number, v_lost);
+        FOR i IN 1 .. coalesce(cardinality(v_lost), 0) LOOP
+            v_outcome[v_lost[i]] := 'taken';
+            v_number[v_lost[i]] := NULL;
+        END LOOP;
+    END IF;
+
+    -- The limits: counters are the last of all locks, in key order. What lapsed above is subtracted first.
+    IF v_lapsed_show IS NOT NULL THEN
+        PERFORM count_owners_down(v_lapsed_show, v_lapsed_number);
+        PERFORM record_moves(v_lapsed_show, v_lapsed_number, 'expire', NULL);
+    END IF;
+    v_lost := count_owners_up(p_show, p_owner, v_number, p_seats, v_max);
+    IF v_lost IS NOT NULL THEN
+        PERFORM delete_openings(p_show, v_number, v_lost);
+        FOR i IN 1 .. cardinality(v_lost) LOOP
+            v_outcome[v_lost[i]] := 'limit';
+            v_number[v_lost[i]] := NULL;
+        END LOOP;
+    END IF;
+
+    -- Audit row and fact of each; a booking with nothing to pay makes a second move at once.
+    INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
+    SELECT show_id, number, 'hold', 'held', number, owner_id
+      FROM unnest(p_show, v_number, p_owner) AS a (show_id, number, owner_id)
+     WHERE number IS NOT NULL;
+    PERFORM add_facts(array_agg(show_id), array_agg(number), array_agg('booking.held'::text),
+                      array_agg(now() + left_ms * interval '1 ms'))
+       FROM unnest(p_show, v_number, p_left_ms) AS a (show_id, number, left_ms)
+      WHERE number IS NOT NULL;
+    IF 'confirmed' = ANY (v_outcome) THEN
+        PERFORM record_moves(array_agg(show_id), array_agg(number), 'confirm', NULL)
+           FROM unnest(p_show, v_number, v_outcome) AS a (show_id, number, outcome)
+          WHERE outcome = 'confirmed';
+    END IF;
+
+    RETURN QUERY SELECT v_outcome, v_number, v_epoch, now(), v_details;
+END $$;
+
+CREATE FUNCTION public.pass_now(p_account bigint, p_show bigint, p_grace interval DEFAULT '00:00:00'::interval) RETURNS TABLE(pass_id bigint, gate text, covers boolean, any_show bigint, starts_at timestamp with time zone)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT gate_pass.id, gate_pass.gate, covered.show_id IS NOT NULL,
+           (SELECT min(s.show_id) FROM gate_pass_show AS s WHERE s.pass_id = gate_pass.id),
+           gate_pass.starts_at
+      FROM gate_pass
+      LEFT JOIN gate_pass_show AS covered ON covered.pass_id = gate_pass.id AND covered.show_id = p_show
+     WHERE gate_pass.account_id = p_account
+       AND gate_pass.revoked_at IS NULL
+       AND gate_pass.starts_at <= now()
+       AND gate_pass.ends_at + p_grace > now()
+  ORDER BY covered.show_id IS NULL, gate_pass.id DESC
+     LIMIT 1;
+$$;
+
+CREATE FUNCTION public.payment_details(p_show bigint[], p_number bigint[], p_attempt integer[]) RETURNS SETOF public.payment_detail
+    LANGUAGE sql
+    AS $$
+    SELECT detail.*
+      FROM unnest(p_show, p_number, p_attempt) WITH ORDINALITY AS a (show_id, number, attempt, ord),
+           LATERAL (SELECT * FROM payment_detail AS d
+                     WHERE d.show_id = a.show_id AND d.number = a.number AND d.attempt = a.attempt
+                     LIMIT 1) AS detail
+  ORDER BY a.ord;
+$$;
+
+CREATE FUNCTION public.price_changes_are_never_changed() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'the price of show % at revision % is history and never changes',
+                    OLD.show_id, OLD.revision
+        USING ERRCODE = 'check_violation';
+END $$;
+
+CREATE FUNCTION public.publish_cancelled_sale() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM add_fact(NEW.show_id, NULL, 'show.cancelled', jsonb_build_object('revision', NEW.revision));
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION public.publish_change() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM add_fact(0, NULL, TG_TABLE_NAME || '.changed',
+                     jsonb_build_object(TG_TABLE_NAME || '_id', NEW.id));
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION public.publish_prices() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM add_fact(show_id, NULL, 'show.prices_changed', jsonb_build_object(
+                'revision', revision, 'why', min(why),
+                'prices', jsonb_agg(jsonb_build_object('category', category, 'was_minor', was_minor,
+                                                       'price_minor', price_minor) ORDER BY category)))
+       FROM changed
+   GROUP BY show_id, revision;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION public.publish_refund(p_refund public.refund, p_currency text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF p_refund.amount_minor > 0 THEN
+        PERFORM add_fact(p_refund.show_id, p_refund.number, 'refund.' || p_refund.state, jsonb_build_object(
+            'attempt', p_refund.attempt, 'refund', p_refund.id, 'why', split_part(p_refund.why, ':', 1),
+            'amount_minor', p_refund.amount_minor, 'currency', p_currency,
+            'seats', p_refund.seats, 'reason', p_refund.reason));
+    END IF;
+END $$;
+
+CREATE FUNCTION public.publish_sale() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM add_fact(NEW.show_id, NULL, CASE TG_OP WHEN 'INSERT' THEN 'show.on_sale' ELSE 'show.changed' END,
+                     jsonb_build_object('opens_at', NEW.opens_at, 'closes_at', NEW.closes_at,
+                                        'revision', NEW.revision));
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION public.record_moves(p_show bigint[], p_number bigint[], p_move text, p_actor bigint) RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+    v_kind   text[];
+BEGIN
+    WITH moved AS (
+        SELECT booking.*, asked.ord
+          FROM unnest(p_show, p_number) WITH ORDINALITY AS asked (show_id, number, ord)
+          JOIN booking USING (show_id, number)
+    ), audit AS (
+        INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
+        SELECT show_id, number, p_move, state, fence, CASE p_actor WHEN 0 THEN owner_id ELSE p_actor END
+          FROM moved
+      ORDER BY ord
+    )
+    SELECT array_agg(show_id ORDER BY ord), array_agg(number ORDER BY ord),
+           array_agg('booking.' || state ORDER BY ord)
+      INTO v_show, v_number, v_kind
+      FROM moved;
+    PERFORM add_facts(v_show, v_number, v_kind);
+    IF p_move = 'confirm' THEN
+        PERFORM issue_tickets(array_agg(show_id ORDER BY ord, place), array_agg(number ORDER BY ord, place),
+                              array_agg(seat ORDER BY ord, place))
+           FROM unnest(v_show, v_number) WITH ORDINALITY AS a (show_id, number, ord)
+           JOIN booking USING (show_id, number),
+                unnest(booking.seats) WITH ORDINALITY AS s (seat, place);
+    END IF;
+END $$;
+
+CREATE FUNCTION public.record_time_change() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO show_time_change (show_id, revision, starts_before, starts_at)
+    VALUES (NEW.id, NEW.revision, OLD.starts_at, NEW.starts_at);
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION public.refund_refusal(p_ask public.refund_ask, p_booking public.payable_booking, p_payment public.payment_for_refund) RETURNS TABLE(outcome text, seats integer[])
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_seats int[] := CASE p_ask.what WHEN 'whole' THEN p_booking.seats WHEN 'seats' THEN p_ask.seats
+                                     ELSE '{}' END;
+    v_gone  int[];
+    v_used  int[];
+    v_given int[];
+BEGIN
+    SELECT coalesce(array_agg(ticket.seat) FILTER (WHERE ticket.voided_at IS NOT NULL), '{}'),
+           array_agg(ticket.seat ORDER BY ticket.seat)
+               FILTER (WHERE ticket.used_at IS NOT NULL AND p_ask.why <> 'show'),
+           array_agg(ticket.seat ORDER BY ticket.seat)
+               FILTER (WHERE p_ask.why LIKE 'owner%' AND ticket.voided_at IS NULL
+                         AND (ticket.owner_email IS NOT NULL OR ticket.owner_id <> p_booking.owner_id))
+      INTO v_gone, v_used, v_given
+      FROM ticket_for_refund AS ticket
+     WHERE ticket.show_id = p_booking.show_id AND ticket.number = p_booking.number
+       AND ticket.seat = ANY (v_seats);
+    RETURN QUERY SELECT CASE
+        WHEN p_booking.state IS NULL THEN 'none'
+        WHEN p_ask.what = 'seats' AND p_ask.seats <@ v_gone THEN 'gone'
+        WHEN p_ask.what = 'money' AND p_booking.state NOT IN ('confirmed', 'refunded')
+          OR p_ask.what <> 'money' AND p_booking.state <> 'confirmed' THEN p_booking.state::text
+        WHEN p_ask.what <> 'money' AND p_ask.seen <> p_booking.seats THEN 'changed'
+        WHEN NOT v_seats <@ p_booking.seats THEN 'seats'
+        WHEN v_used IS NOT NULL THEN 'used'
+        WHEN v_given IS NOT NULL THEN 'given'
+        WHEN p_ask.what = 'money'
+         AND p_ask.amount_minor > coalesce(p_payment.amount_minor - p_payment.refunds_minor, 0) THEN 'much'
+    END, coalesce(v_used, v_given);
+END $$;
+
+CREATE FUNCTION public.refund_split(p_amount bigint, p_left bigint, p_fee_left bigint, p_tax_left bigint, p_keep_fee boolean) RETURNS TABLE(fee bigint, tax bigint)
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+DECLARE
+    v_from      bigint := p_left - CASE WHEN p_keep_fee THEN p_fee_left ELSE 0 END;
+    v_organiser bigint := p_left - p_fee_left - p_tax_left;
+    v_fee       bigint := 0;
+    v_tax       bigint := 0;
+BEGIN
+    IF p_amount >= v_from THEN
+        v_tax := p_tax_left;
+        v_fee := p_amount - v_tax - v_organiser;
+    ELSIF v_from > 0 THEN
+        v_fee := CASE WHEN p_keep_fee THEN 0 ELSE p_fee_left * p_amount / v_from END;
+        v_tax := p_tax_left * p_amount / v_from;
+        -- The remainder of the division, if the organiser's share has no more to give.
+        v_tax := v_tax + least(p_tax_left - v_tax, greatest(0, p_amount - v_fee - v_tax - v_organiser));
+        v_fee := v_fee + greatest(0, p_amount - v_fee - v_tax - v_organiser);
+    END IF;
+    RETURN QUERY SELECT v_fee, v_tax;
+END $$;
+
+CREATE FUNCTION public.release_block(p_show bigint, p_number bigint, p_seats integer[], p_actor bigint) RETURNS TABLE(was integer[], released integer[])
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_block booking;
+    v_gone  int[];
+BEGIN
+    PERFORM 1 FROM sale WHERE show_id = p_show FOR SHARE;
+    SELECT * INTO v_block FROM booking
+     WHERE show_id = p_show AND number = p_number AND state = 'blocked' FOR UPDATE;
+    IF NOT FOUND OR EXISTS (SELECT FROM seat_block AS s
+                             WHERE s.show_id = p_show AND s.number = p_number AND s.withdrawn) THEN
+        RETURN;
+    END IF;
+    SELECT coalesce(array_agg(seat ORDER BY seat), '{}') INTO v_gone
+      FROM unnest(v_block.seats) AS seat WHERE p_seats IS NULL OR seat = ANY (p_seats);
+    IF cardinality(v_gone) = cardinality(v_block.seats) THEN
+        PERFORM cancel_holds(ARRAY[p_show], ARRAY[p_number], ARRAY[v_block.fence], 'blocked', p_actor);
+        DELETE FROM seat_block AS s WHERE s.show_id = p_show AND s.number = p_number;
+    ELSIF cardinality(v_gone) > 0 THEN
+        PERFORM give_up_seats(v_block, v_gone, p_actor);
+    END IF;
+    RETURN QUERY SELECT v_block.seats, v_gone;
+END $$;
+
+CREATE FUNCTION public.release_seats(p_show bigint[], p_number bigint[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    DELETE FROM taken_seat
+     USING (SELECT booking.show_id, booking.number, unnest(booking.seats) AS seat
+              FROM booking
+              JOIN unnest(p_show, p_number) AS asked (show_id, number) USING (show_id, number)) AS gone
+     WHERE taken_seat.show_id = gone.show_id
+       AND taken_seat.seat = gone.seat
+       AND taken_seat.number = gone.number;
+$$;
+
+CREATE FUNCTION public.rename_block(p_show bigint, p_number bigint, p_name text) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE booking SET note = p_name WHERE show_id = p_show AND number = p_number AND state = 'blocked';
+$$;
+
+CREATE FUNCTION public.rename_fact_log() RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE fact_log SET name = 'facts-' || left(replace(gen_random_uuid()::text, '-', ''), 12);
+$$;
+
+CREATE FUNCTION public.requested_seats(p_show bigint[], p_seats text[], p_number bigint[]) RETURNS TABLE(show_id bigint, seat integer, number bigint, ord integer)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT a.show_id, seat, a.number, a.ord::int
+      FROM unnest(p_show, p_seats, p_number) WITH ORDINALITY AS a (show_id, seats, number, ord),
+           unnest(a.seats::int[]) AS seat
+     WHERE a.number IS NOT NULL;
+$$;
+
+CREATE FUNCTION public.retake_seats(p_booking public.booking) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_got int;
+BEGIN
+    PERFORM expire_lapsed(array_agg(t.show_id), array_agg(t.number))
+       FROM taken_seat AS t WHERE t.show_id = p_booking.show_id AND t.seat = ANY (p_booking.seats);
+    WITH got AS (
+        INSERT INTO taken_seat (show_id, seat, number)
+        SELECT p_booking.show_id, seat, p_booking.number FROM unnest(p_booking.seats) AS seat ORDER BY seat
+            ON CONFLICT DO NOTHING
+     RETURNING 1
+    )
+    SELECT count(*) INTO v_got FROM got;
+    IF v_got = cardinality(p_booking.seats) THEN
+        UPDATE owner_count SET seats = seats + v_got
+         WHERE show_id = p_booking.show_id AND owner_id = p_booking.owner_id AND seats + v_got <= seats_max;
+        IF FOUND THEN
+            RETURN true;
+        END IF;
+    END IF;
+    DELETE FROM taken_seat
+     WHERE show_id = p_booking.show_id AND seat = ANY (p_booking.seats) AND number = p_booking.number;
+    RETURN false;
+END $$;
+
+CREATE FUNCTION public.return_seats(p_show bigint, p_number bigint, p_seats integer[], p_actor bigint) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_booking booking;
+BEGIN
+    SELECT * INTO STRICT v_booking FROM booking WHERE show_id = p_show AND number = p_number;
+    IF NOT p_seats @> v_booking.seats THEN
+        PERFORM give_up_seats(v_booking, p_seats, p_actor);
+        RETURN;
+    END IF;
+    UPDATE booking SET state = 'refunded' WHERE show_id = p_show AND number = p_number;
+    PERFORM void_tickets(p_show, p_number, v_booking.seats);
+    DELETE FROM taken_seat
+     WHERE show_id = p_show AND seat = ANY (v_booking.seats) AND number = p_number;
+    PERFORM record_moves(ARRAY[p_show], ARRAY[p_number], 'refund', p_actor);
+END $$;
+
+CREATE FUNCTION public.return_to_held(p_show bigint[], p_number bigint[], p_fence bigint[], p_ends_at timestamp with time zone[]) RETURNS TABLE(show_id bigint, number bigint, fence bigint, seats integer)
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_show   bigint[];
+    v_number bigint[];
+BEGIN
+    WITH moved AS (
+        UPDATE booking SET state = 'held', expires_at = a.ends_at
+          FROM unnest(p_show, p_number, p_fence, p_ends_at) AS a (show_id, number, fence, ends_at)
+         WHERE booking.show_id = a.show_id AND booking.number = a.number
+           AND booking.state = 'paying' AND booking.fence = a.fence
+     RETURNING booking.show_id, booking.number
+    )
+    SELECT array_agg(moved.show_id), array_agg(moved.number) INTO v_show, v_number FROM moved;
+    IF v_show IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM record_moves(v_show, v_number, 'decline', 0);
+    RETURN QUERY
+    SELECT b.show_id, b.number, b.fence, cardinality(b.seats)
+      FROM unnest(v_show, v_number) AS a (show_id, number)
+      JOIN booking AS b USING (show_id, number);
+END $$;
+
+CREATE TABLE public.sale (
+    show_id bigint NOT NULL,
+    epoch bigint DEFAULT 1 NOT NULL,
+    map_stale boolean DEFAULT true NOT NULL,
+    marked_at timestamp with time zone DEFAULT now() NOT NULL,
+    opens_at timestamp with time zone NOT NULL,
+    closes_at timestamp with time zone NOT NULL,
+    cancelled boolean DEFAULT false NOT NULL,
+    owner_seats_max integer NOT NULL,
+    revision bigint NOT NULL,
+    CONSTRAINT a_sale_closes_after_it_opens CHECK ((closes_at > opens_at))
+);
+
+CREATE FUNCTION public.sale_verdict(p_sale public.sale, p_revision bigint, p_amount bigint, p_by_ledger boolean) RETURNS text
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT CASE WHEN (p_sale).show_id IS NULL OR (p_sale).cancelled
+                  OR now() < (p_sale).opens_at - interval '500 ms'
+                  OR now() >= (p_sale).closes_at + interval '500 ms' THEN 'closed'
+                WHEN (p_sale).revision <> p_revision THEN 'stale'
+                WHEN p_by_ledger AND NOT (p_sale).map_stale THEN 'unmarked'
+                WHEN p_amount = 0 THEN 'confirmed'
+                ELSE 'held' END;
+$$;
+
+CREATE FUNCTION public.set_block_release(p_show bigint, p_number bigint, p_release_at timestamp with time zone, p_hours_before integer) RETURNS void
+    LANGUAGE sql
+    AS $$
+    INSERT INTO seat_block (show_id, number, release_at, hours_before)
+         VALUES (p_show, p_number, p_release_at, p_hours_before)
+    ON CONFLICT (show_id, number) DO UPDATE
+            SET release_at = excluded.release_at, hours_before = excluded.hours_before;
+$$;
+
+CREATE FUNCTION public.settle_refund(p_show bigint, p_number bigint, p_attempt integer, p_id integer, p_state public.refund_state, p_reference text, p_reason text, p_note text) RETURNS SETOF public.refund_detail
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_refund  refund;
+    v_payment payment_for_refund;
+BEGIN
+    UPDATE refund
+       SET state = p_state, reference = coalesce(p_reference, reference), reason = coalesce(p_reason, reason),
+           settled_note = p_note, due_at = NULL, done_at = CASE p_state WHEN 'done' THEN now() END
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt AND id = p_id
+       AND state = CASE WHEN p_note IS NULL THEN 'asked' ELSE 'by_hand' END::refund_state
+ RETURNING * INTO v_refund;
+    IF FOUND THEN
+        SELECT * INTO STRICT v_payment FROM payment_for_refund
+         WHERE show_id = p_show AND number = p_number AND attempt = p_attempt;
+        IF p_state = 'done' THEN
+            PERFORM add_journal_entry(
+                p_show, p_number, p_attempt, v_payment.currency, 'refund done',
+                ARRAY['owed', CASE WHEN p_note IS NULL THEN 'gateway:' || v_payment.gateway
+                                   ELSE 'by_hand' END],
+                ARRAY[v_refund.amount_minor, -v_refund.amount_minor]);
+        END IF;
+        PERFORM publish_refund(v_refund, v_payment.currency);
+    END IF;
+    RETURN QUERY
+    SELECT * FROM refund_detail
+     WHERE show_id = p_show AND number = p_number AND attempt = p_attempt AND id = p_id;
+END $$;
+
+CREATE FUNCTION public.share_sales(p_show bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM 1 FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE;
+END $$;
+
+CREATE FUNCTION public.split_payment(p_gateway text, p_amount bigint, p_fee bigint, p_tax bigint) RETURNS TABLE(account text, amount bigint)
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    VALUES ('gateway:' || p_gateway, p_amount), ('organiser', -(p_amount - p_fee - p_tax)),
+           ('fee', -p_fee), ('tax', -p_tax);
+$$;
+
+CREATE FUNCTION public.start_outcomes(p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_started integer[], p_over integer[]) RETURNS TABLE(outcome text, hash bigint, detail public.payment_detail)
+    LANGUAGE sql
+    AS $$
+    SELECT CASE WHEN a.ord = ANY (p_started) THEN 'charge'
+                WHEN a.ord = ANY (p_over) THEN 'card'
+                WHEN same.attempt IS NOT NULL THEN 'same'
+                WHEN booking.owner_id IS DISTINCT FROM a.owner_id THEN 'none'
+                ELSE booking.state::text END,
+           same.body_hash, latest.detail
+      FROM unnest(p_show, p_number, p_owner, p_request) WITH ORDINALITY
+           AS a (show_id, number, owner_id, request_id, ord)
+      LEFT JOIN payable_booking AS booking ON booking.show_id = a.show_id AND booking.number = a.number
+      LEFT JOIN LATERAL (SELECT payment.number, payment.attempt, payment.body_hash FROM payment
+                          WHERE payment.owner_id = a.owner_id AND payment.show_id = a.show_id
+                            AND payment.request_id = a.request_id
+                            AND payment.step NOT IN ('declined', 'called_off', 'expired')
+                          LIMIT 1) AS same ON true
+      LEFT JOIN LATERAL (SELECT d AS detail FROM payment_detail AS d
+                          WHERE d.show_id = a.show_id AND d.number = coalesce(same.number, a.number)
+                            AND d.attempt = coalesce(same.attempt, d.attempt)
+                       ORDER BY d.attempt DESC LIMIT 1) AS latest ON true
+  ORDER BY a.ord;
+$$;
+
+CREATE FUNCTION public.start_payments(p_show bigint[], p_number bigint[], p_owner bigint[], p_request text[], p_hash bigint[], p_key text[], p_method text[], p_return text[], p_card text[], p_card_max integer[], p_gateway text, p_buffer_s integer, p_lease_ms integer) RETURNS TABLE(outcome text, hash bigint, detail public.payment_detail)
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_fit     int[];
+    v_over    int[];
+    v_started int[];
+BEGIN
+    PERFORM lock_bookings(p_show, p_number);
+    IF p_card_max <> array_fill(0, ARRAY[cardinality(p_card_max)]) THEN
+        v_over := count_cards_up(p_show, p_number, p_owner, p_card, p_card_max);
+    END IF;
+
+    -- Two requests for one booking, or two with one request id, in the same batch: the first one wins.
+    SELECT array_agg(ord) INTO v_fit
+      FROM (SELECT *, row_number() OVER (PARTITION BY show_id, number ORDER BY ord) AS nth,
+                   row_number() OVER (PARTITION BY owner_id, show_id, request_id ORDER BY ord) AS nth_of_key
+              FROM unnest(p_show, p_number, p_owner, p_request) WITH ORDINALITY
+                   AS a (show_id, number, owner_id, request_id, ord)) AS asked
+     WHERE nth = 1 AND nth_of_key = 1
+       AND ord <> ALL (coalesce(v_over, '{}'))
+       AND NOT EXISTS (SELECT 1 FROM payment
+                        WHERE payment.owner_id = asked.owner_id AND payment.show_id = asked.show_id
+                          AND payment.request_id = asked.request_id
+                          AND payment.step NOT IN ('declined', 'called_off', 'expired'));
+
+    -- MATERIALIZED: the bookings move once, whatever the plan of the join.
+    WITH begun AS MATERIALIZED (
+        SELECT *
+          FROM begin_paying(ARRAY(SELECT p_show[i] FROM unnest(v_fit) AS i),
+                            ARRAY(SELECT p_number[i] FROM unnest(v_fit) AS i),
+                            ARRAY(SELECT p_owner[i] FROM unnest(v_fit) AS i), p_buffer_s)
+    ), moved AS (
+        SELECT begun.*, i FROM begun JOIN unnest(v_fit) AS i ON p_show[i] = show_id AND p_number[i] = number
+    ), started AS (
+        INSERT INTO payment (show_id, number, attempt, owner_id, fence, request_id, body_hash, key, gateway,
+                             method, return_url, step, amount_minor, currency, card,
+                             hold_ends_at, deadline_at, due_at)
+        SELECT show_id, number, n.attempt, p_owner[i], fence, p_request[i], p_hash[i],
+               p_key[i] || '_' || n.attempt, p_gateway, p_method[i], p_return[i], 'charge', amount_minor,
+               currency, nullif(p_card[i], ''), hold_ends_at, deadline_at,
+               now() + p_lease_ms * interval '1 ms'
+          FROM moved,
+               LATERAL (SELECT coalesce(max(p.attempt), 0) + 1 AS attempt FROM payment AS p
+                         WHERE p.show_id = moved.show_id AND p.number = moved.number) AS n
+    )
+    SELECT array_agg(i) INTO v_started FROM moved;
+    RETURN QUERY SELECT * FROM start_outcomes(p_show, p_number, p_owner, p_request, v_started, v_over);
+END $$;
+
+CREATE FUNCTION public.terms_are_never_changed() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'terms of show % at revision % were promised to buyers and never change',
+                    OLD.show_id, OLD.revision
+        USING ERRCODE = 'check_violation';
+END $$;
+
+CREATE FUNCTION public.undo_check_in(p_account bigint, p_show bigint, p_id bigint, p_scan text, p_within interval) RETURNS TABLE(check_in_id bigint, gate text, scanned_at timestamp with time zone, seat integer, number bigint)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_pass   record;
+    v_ticket ticket;
+    v_done   check_in;
+    v_row    check_in;
+BEGIN
+    SELECT * INTO v_pass FROM pass_now(p_account, p_show);
+    SELECT * INTO v_done FROM check_in WHERE show_id = p_show AND id = p_id AND verdict = 'admitted';
+    IF v_pass.covers IS NOT TRUE OR v_done.id IS NULL OR v_done.at < now() - p_within THEN
+        RETURN;
+    END IF;
+    SELECT * INTO v_ticket FROM lock_ticket(p_show, v_done.serial);
+    SELECT * INTO v_row FROM check_in
+     WHERE show_id = p_show AND pass_id = v_pass.pass_id AND scan_id = p_scan AND undoes = p_id;
+    IF NOT FOUND THEN
+        IF EXISTS (SELECT 1 FROM check_in AS c WHERE c.show_id = p_show AND c.serial = v_done.serial
+                      AND c.id > p_id AND c.verdict IN ('admitted', 'left', 'undone')) THEN
+            RETURN;
+        END IF;
+        INSERT INTO check_in (show_id, pass_id, scan_id, gate, way, verdict, serial, edition, undoes,
+                              scanned_at)
+        VALUES (p_show, v_pass.pass_id, p_scan, v_pass.gate, 'undo', 'undone', v_done.serial, v_done.edition,
+                p_id, clock_timestamp())
+            ON CONFLICT (show_id, pass_id, scan_id) DO NOTHING
+        RETURNING * INTO v_row;
+        IF v_row.id IS NULL THEN
+            RETURN QUERY SELECT NULL::bigint, v_pass.gate, now(), NULL::int, NULL::bigint;
+            RETURN;
+        END IF;
+        -- Another admission that stands keeps the ticket used; one without an exit after it keeps a visitor
+        -- inside (an offline gate may have admitted a second one).
+        PERFORM unmark_ticket(p_show, v_done.serial,
+                    coalesce(bool_or(NOT EXISTS (SELECT 1 FROM check_in AS o
+                                                  WHERE o.show_id = p_show AND o.serial = v_done.serial
+                                                    AND o.verdict = 'left'
+                                                    AND o.scanned_at >= c.scanned_at)), false),
+                    count(*) > 0)
+           FROM check_in AS c
+          WHERE c.show_id = p_show AND c.serial = v_done.serial AND c.verdict = 'admitted'
+            AND NOT EXISTS (SELECT 1 FROM check_in AS u WHERE u.show_id = p_show AND u.undoes = c.id);
+        PERFORM add_fact(p_show, v_ticket.number, 'ticket.check_in_undone',
+                               jsonb_build_object('serial', v_done.serial, 'gate', v_pass.gate));
+    END IF;
+    RETURN QUERY SELECT v_row.id, v_row.gate, v_row.scanned_at, v_ticket.seat, v_ticket.number;
+END $$;
+
+CREATE FUNCTION public.unmark_ticket(p_show bigint, p_serial bigint, p_is_inside boolean, p_is_used boolean) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE ticket
+       SET is_inside = p_is_inside, used_at = CASE WHEN p_is_used THEN used_at END
+     WHERE show_id = p_show AND serial = p_serial;
+END $$;
+
+CREATE FUNCTION public.void_tickets(p_show bigint, p_number bigint, p_seats integer[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE ticket SET voided_at = now()
+     WHERE show_id = p_show AND number = p_number AND seat = ANY (p_seats)
+       AND voided_at IS NULL AND used_at IS NULL;
+END $$;
+
+CREATE FUNCTION public.withdraw_block(p_show bigint, p_number bigint) RETURNS void
+    LANGUAGE sql
+    AS $$
+    INSERT INTO seat_block (show_id, number, withdrawn) VALUES (p_show, p_number, true);
+$$;
+
+CREATE TABLE public.account (
+    id bigint NOT NULL,
+    email text NOT NULL,
+    name text NOT NULL,
+    password_hash text,
+    role public.account_role DEFAULT 'fan'::public.account_role NOT NULL,
+    version integer DEFAULT 1 NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    locale text DEFAULT 'en'::text NOT NULL,
+    contact_email text,
+    guest_of bigint,
+    CONSTRAINT a_contact_is_short CHECK (((char_length(contact_email) >= 3) AND (char_length(contact_email) <= 254))),
+    CONSTRAINT a_locale_is_a_short_name CHECK ((locale ~ '^[a-z]{2,3}$'::text)),
+    CONSTRAINT an_account_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120))),
+    CONSTRAINT an_email_is_lower_case CHECK ((email = lower(email))),
+    CONSTRAINT an_email_is_short CHECK (((char_length(email) >= 3) AND (char_length(email) <= 254)))
+);
+
+ALTER TABLE public.account ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.account_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE VIEW public.account_profile AS
+ SELECT id,
+    email,
+    name,
+    role,
+    locale,
+    contact_email,
+    COALESCE(contact_email,
+        CASE
+            WHEN (email !~~ '%@guest.invalid'::text) THEN email
+            ELSE NULL::text
+        END) AS reached_at
+   FROM public.account;
+
+CREATE VIEW public.booking_for_fact AS
+ SELECT show_id,
+    number,
+    owner_id,
+    seats,
+    prices_minor,
+    amount_minor,
+    currency,
+    note,
+    expires_at,
+    (NOT counts) AS is_block
+   FROM public.booking;
+
+CREATE TABLE public.booking_move (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    id bigint NOT NULL,
+    move text NOT NULL,
+    state public.booking_state NOT NULL,
+    fence bigint NOT NULL,
+    actor_id bigint,
+    at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE VIEW public.booking_history AS
+ SELECT show_id,
+    number,
+    move,
+    state,
+    actor_id,
+    at
+   FROM public.booking_move;
+
+ALTER TABLE public.booking_move ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.booking_move_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE VIEW public.cancelled_sale AS
+ SELECT show_id
+   FROM public.sale
+  WHERE cancelled;
+
+CREATE TABLE public.card_count (
+    show_id bigint NOT NULL,
+    card text NOT NULL,
+    seats integer NOT NULL,
+    seats_max integer NOT NULL,
+    CONSTRAINT no_card_has_more_seats_than_allowed CHECK (((seats >= 0) AND (seats <= seats_max)))
+);
+
+CREATE TABLE public.check_in (
+    show_id bigint NOT NULL,
+    id bigint NOT NULL,
+    pass_id bigint NOT NULL,
+    scan_id text NOT NULL,
+    gate text NOT NULL,
+    way text NOT NULL,
+    verdict text NOT NULL,
+    serial bigint,
+    edition integer,
+    undoes bigint,
+    by_hand boolean DEFAULT false NOT NULL,
+    offline boolean DEFAULT false NOT NULL,
+    scanned_at timestamp with time zone NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT known_verdicts CHECK ((verdict = ANY (ARRAY['admitted'::text, 'left'::text, 'undone'::text, 'unknown'::text, 'wrong_show'::text, 'void'::text, 'transferred'::text, 'used'::text, 'stale_code'::text, 'live_code_needed'::text, 'not_inside'::text]))),
+    CONSTRAINT known_ways CHECK ((way = ANY (ARRAY['entry'::text, 'exit'::text, 'undo'::text])))
+);
+
+CREATE TABLE public.check_in_conflict (
+    show_id bigint NOT NULL,
+    id bigint NOT NULL,
+    serial bigint NOT NULL,
+    why text NOT NULL,
+    first_id bigint,
+    second_id bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT reasons_of_a_conflict CHECK ((why = ANY (ARRAY['used'::text, 'void'::text, 'transferred'::text, 'unknown'::text])))
+);
+
+ALTER TABLE public.check_in_conflict ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.check_in_conflict_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE public.check_in ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.check_in_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.city (
+    id bigint NOT NULL,
+    slug text NOT NULL,
+    name text NOT NULL,
+    country text NOT NULL,
+    timezone text NOT NULL,
+    lat double precision NOT NULL,
+    lon double precision NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT a_city_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120))),
+    CONSTRAINT a_city_has_a_short_slug CHECK (((char_length(slug) >= 1) AND (char_length(slug) <= 60))),
+    CONSTRAINT a_city_is_on_earth CHECK (((lat >= ('-90'::integer)::double precision) AND (lat <= (90)::double precision) AND (lon >= ('-180'::integer)::double precision) AND (lon <= (180)::double precision))),
+    CONSTRAINT a_country_is_two_letters CHECK ((country ~ '^[A-Z]{2}$'::text))
+);
+
+ALTER TABLE public.city ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.city_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.consumed_fact (
+    group_name text NOT NULL,
+    fact_id bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.consumer_group (
+    name text NOT NULL,
+    checkpoint bigint NOT NULL,
+    reader text DEFAULT ''::text NOT NULL,
+    lease_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    moved_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE VIEW public.decided_refund AS
+ SELECT show_id,
+    number,
+    attempt,
+    id,
+    seats,
+    amount_minor,
+    fee_minor,
+    tax_minor,
+    state,
+    (settled_note IS NOT NULL) AS is_settled_by_hand
+   FROM public.refund;
+
+CREATE TABLE public.event (
+    id bigint NOT NULL,
+    organiser_id bigint NOT NULL,
+    kind text NOT NULL,
+    title text NOT NULL,
+    description text DEFAULT ''::text NOT NULL,
+    language text DEFAULT ''::text NOT NULL,
+    genre text DEFAULT ''::text NOT NULL,
+    rating numeric(3,1),
+    duration_min integer NOT NULL,
+    poster text DEFAULT ''::text NOT NULL,
+    people text[] DEFAULT '{}'::text[] NOT NULL,
+    featured boolean DEFAULT false NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    refund_policy jsonb DEFAULT '{"steps": [{"percent": 100, "hours_before": 24}], "keep_fee": false}'::jsonb NOT NULL,
+    CONSTRAINT a_description_is_read_in_minutes CHECK ((char_length(description) <= 4000)),
+    CONSTRAINT a_rating_is_out_of_ten CHECK (((rating >= (0)::numeric) AND (rating <= (10)::numeric))),
+    CONSTRAINT an_event_has_a_title CHECK (((char_length(title) >= 1) AND (char_length(title) <= 160))),
+    CONSTRAINT an_event_is_a_film_a_concert_or_a_match CHECK ((kind = ANY (ARRAY['film'::text, 'concert'::text, 'match'::text]))),
+    CONSTRAINT an_event_lasts_a_day_at_most CHECK (((duration_min >= 1) AND (duration_min <= 1440)))
+);
+
+ALTER TABLE public.event ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.event_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE VIEW public.event_summary AS
+ SELECT id AS event_id,
+    organiser_id,
+    kind,
+    title
+   FROM public.event;
+
+CREATE TABLE public.fact_log (
+    is_only boolean DEFAULT true NOT NULL,
+    name text DEFAULT ('facts-'::text || "left"(replace((gen_random_uuid())::text, '-'::text, ''::text), 12)) NOT NULL,
+    settled_id bigint DEFAULT 0 NOT NULL,
+    purged_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    CONSTRAINT there_is_one_log CHECK (is_only)
+);
+
+CREATE TABLE public.gate_pass (
+    id bigint NOT NULL,
+    account_id bigint NOT NULL,
+    organiser_id bigint,
+    gate text NOT NULL,
+    name text NOT NULL,
+    code_hash bytea,
+    device_key bytea,
+    starts_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    revoked_at timestamp with time zone,
+    made_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT a_gate_has_a_name CHECK (((char_length(gate) >= 1) AND (char_length(gate) <= 60))),
+    CONSTRAINT a_pass_ends_after_it_starts CHECK ((starts_at < ends_at))
+);
+
+ALTER TABLE public.gate_pass ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.gate_pass_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.gate_pass_show (
+    show_id bigint NOT NULL,
+    pass_id bigint NOT NULL
+);
+
+CREATE VIEW public.gate_scan AS
+ SELECT show_id,
+    gate,
+    verdict,
+    scanned_at
+   FROM public.check_in scan
+  WHERE ((verdict = ANY (ARRAY['admitted'::text, 'left'::text])) AND (NOT (EXISTS ( SELECT
+           FROM public.check_in undo
+          WHERE ((undo.show_id = scan.show_id) AND (undo.verdict = 'undone'::text) AND (undo.undoes = scan.id))))));
+
+CREATE TABLE public.gate_search (
+    pass_id bigint NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+CREATE TABLE public.gateway_webhook (
+    gateway text NOT NULL,
+    event_id text NOT NULL,
+    kind text NOT NULL,
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    reference text,
+    body bytea NOT NULL,
+    copies integer DEFAULT 1 NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    dead boolean DEFAULT false NOT NULL,
+    reason text,
+    received_at timestamp with time zone DEFAULT now() NOT NULL,
+    done_at timestamp with time zone,
+    CONSTRAINT due_done_or_dead CHECK (((num_nonnulls(due_at, done_at) + (dead)::integer) = 1))
+);
+
+CREATE TABLE public.hall (
+    id bigint NOT NULL,
+    venue_id bigint NOT NULL,
+    name text NOT NULL,
+    layout_hash text NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT a_hall_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120)))
+);
+
+ALTER TABLE public.hall ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.hall_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE SEQUENCE public.idempotent_response_attempt
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE public.idempotent_response (
+    caller text NOT NULL,
+    route text NOT NULL,
+    key_hash bytea NOT NULL,
+    body_hash bytea NOT NULL,
+    attempt bigint DEFAULT nextval('public.idempotent_response_attempt'::regclass) NOT NULL,
+    started_at timestamp with time zone DEFAULT now() NOT NULL,
+    answer bytea
+);
+
+CREATE TABLE public.invoice_count (
+    organiser_id bigint NOT NULL,
+    last_number bigint DEFAULT 0 NOT NULL
+);
+
+CREATE TABLE public.invoice_seller (
+    organiser_id bigint NOT NULL,
+    name text NOT NULL,
+    address text DEFAULT ''::text NOT NULL,
+    tax_number text DEFAULT ''::text NOT NULL,
+    CONSTRAINT a_seller_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200)))
+);
+
+CREATE VIEW public.issued_ticket AS
+ SELECT ticket.show_id,
+    ticket.number,
+    ticket.seat,
+    ticket.serial,
+    ticket.edition,
+    ticket.binding,
+    COALESCE(entry_policy.codes, 'fixed'::text) AS codes,
+    booking.owner_id AS booked_by,
+    ticket.owner_id,
+    ticket.owner_email,
+    ticket.issued_at,
+    ticket.voided_at,
+    ticket.used_at,
+    ticket.is_inside
+   FROM ((public.ticket
+     JOIN public.payable_booking booking USING (show_id, number))
+     LEFT JOIN public.entry_policy USING (show_id));
+
+CREATE TABLE public.journal (
+    show_id bigint NOT NULL,
+    entry bigint NOT NULL,
+    account text NOT NULL,
+    amount_minor bigint NOT NULL,
+    currency text NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    kind text NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT no_empty_lines CHECK ((amount_minor <> 0))
+);
+
+CREATE TABLE public.layout (
+    hash text NOT NULL,
+    name text NOT NULL,
+    body jsonb NOT NULL,
+    seats integer NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT a_layout_has_seats CHECK ((seats > 0))
+);
+
+CREATE TABLE public.layout_organiser (
+    hash text NOT NULL,
+    organiser_id bigint NOT NULL
+);
+
+CREATE TABLE public.listing_due (
+    what text NOT NULL,
+    id bigint NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    CONSTRAINT an_event_or_the_counts_of_a_show CHECK ((what = ANY (ARRAY['event'::text, 'counts'::text])))
+);
+
+CREATE TABLE public.listing_tally (
+    kind text NOT NULL,
+    tally text NOT NULL,
+    counted_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.listing_venue (
+    venue_id bigint NOT NULL,
+    name text NOT NULL,
+    city text NOT NULL,
+    postal_code text NOT NULL,
+    lat double precision NOT NULL,
+    lon double precision NOT NULL,
+    doc tsvector NOT NULL,
+    written_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.listing_word (
+    word text NOT NULL COLLATE pg_catalog."C",
+    uses integer NOT NULL,
+    keys text[] NOT NULL COLLATE pg_catalog."C"
+);
+
+CREATE TABLE public.show_time_change (
+    show_id bigint NOT NULL,
+    revision bigint NOT NULL,
+    starts_before timestamp with time zone NOT NULL,
+    starts_at timestamp with time zone NOT NULL
+);
+
+CREATE VIEW public.moved_show AS
+ SELECT show_id,
+    revision,
+    starts_before,
+    starts_at
+   FROM public.show_time_change;
+
+CREATE TABLE public.notice (
+    id bigint NOT NULL,
+    fact_id bigint,
+    kind text NOT NULL,
+    channel text NOT NULL,
+    account_id bigint,
+    address text NOT NULL,
+    name text NOT NULL,
+    locale text NOT NULL,
+    show_id bigint NOT NULL,
+    number bigint,
+    body jsonb DEFAULT '{}'::jsonb NOT NULL,
+    state public.notice_state DEFAULT 'queued'::public.notice_state NOT NULL,
+    round integer DEFAULT 1 NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    turn integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone DEFAULT now(),
+    reason text,
+    written_at timestamp with time zone DEFAULT now() NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT channels_to_people CHECK ((channel = ANY (ARRAY['mail'::text, 'sms'::text, 'push'::text]))),
+    CONSTRAINT queued_is_due CHECK (((state = 'queued'::public.notice_state) = (due_at IS NOT NULL))),
+    CONSTRAINT queued_or_ended CHECK (((state = 'queued'::public.notice_state) = (ended_at IS NULL)))
+);
+
+ALTER TABLE public.notice ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.notice_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.organiser_sender (
+    organiser_id bigint NOT NULL,
+    from_name text NOT NULL,
+    reply_to text DEFAULT ''::text NOT NULL,
+    CONSTRAINT a_sender_has_a_short_name CHECK (((char_length(from_name) >= 1) AND (char_length(from_name) <= 80)))
+);
+
+CREATE TABLE public.outbox (
+    id bigint NOT NULL,
+    show_id bigint NOT NULL,
+    number bigint,
+    kind text NOT NULL,
+    ends_at timestamp with time zone,
+    body jsonb,
+    at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE public.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.outbox_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.owner_count (
+    show_id bigint NOT NULL,
+    owner_id bigint NOT NULL,
+    seats integer NOT NULL,
+    seats_max integer NOT NULL,
+    CONSTRAINT no_owner_has_more_seats_than_allowed CHECK (((seats >= 0) AND (seats <= seats_max)))
+);
+
+CREATE TABLE public.parked_fact (
+    group_name text NOT NULL,
+    fact_id bigint NOT NULL,
+    key text NOT NULL,
+    fact bytea NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone DEFAULT now() NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    dead_at timestamp with time zone
+);
+
+CREATE TABLE public.payment_difference (
+    gateway text NOT NULL,
+    key text NOT NULL,
+    kind text NOT NULL,
+    reference text NOT NULL,
+    ours text NOT NULL,
+    theirs text NOT NULL,
+    found_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.price (
+    show_id bigint NOT NULL,
+    category text NOT NULL,
+    price_minor bigint NOT NULL,
+    CONSTRAINT a_price_is_not_negative CHECK (((price_minor >= 0) AND (price_minor <= 1000000000)))
+);
+
+CREATE TABLE public.price_change (
+    show_id bigint NOT NULL,
+    revision bigint NOT NULL,
+    category text NOT NULL,
+    was_minor bigint,
+    price_minor bigint NOT NULL,
+    why text NOT NULL,
+    sold integer,
+    seats integer,
+    actor_id bigint,
+    at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT a_change_has_a_known_reason CHECK ((why = ANY (ARRAY['organiser'::text, 'rules'::text, 'step'::text]))),
+    CONSTRAINT a_price_is_not_negative CHECK (((price_minor >= 0) AND (price_minor <= 1000000000)))
+);
+
+CREATE TABLE public.price_plan (
+    show_id bigint NOT NULL,
+    rules jsonb NOT NULL,
+    coming jsonb DEFAULT '{}'::jsonb NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    CONSTRAINT a_plan_has_rules CHECK ((jsonb_typeof((rules -> 'rules'::text)) = 'array'::text))
+);
+
+CREATE TABLE public.price_rules_history (
+    show_id bigint NOT NULL,
+    id bigint NOT NULL,
+    rules jsonb,
+    actor_id bigint NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE public.price_rules_history ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.price_rules_history_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.reconciliation_run (
+    gateway text NOT NULL,
+    since_at timestamp with time zone NOT NULL,
+    began_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone NOT NULL,
+    seen bigint NOT NULL,
+    settled bigint NOT NULL
+);
+
+CREATE TABLE public.refresh_token (
+    hash bytea NOT NULL,
+    session_id bigint NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    used_at timestamp with time zone
+);
+
+CREATE TABLE public.report_refund (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    refund integer NOT NULL,
+    amount_minor bigint NOT NULL,
+    currency text NOT NULL,
+    state public.refund_state NOT NULL,
+    fact_id bigint NOT NULL
+);
+
+CREATE TABLE public.report_seat (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    seat integer NOT NULL,
+    category text NOT NULL,
+    currency text NOT NULL,
+    price_minor bigint NOT NULL,
+    base_minor bigint NOT NULL,
+    fee_minor bigint NOT NULL,
+    tax_minor bigint NOT NULL,
+    sold_at timestamp with time zone NOT NULL,
+    returned_at timestamp with time zone,
+    CONSTRAINT a_returned_seat_is_worth_nothing CHECK (((returned_at IS NULL) OR (price_minor = 0))),
+    CONSTRAINT lines_sum_to_the_price CHECK ((((base_minor + fee_minor) + tax_minor) = price_minor))
+);
+
+CREATE TABLE public.report_stage (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    stage public.booking_state NOT NULL,
+    at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE public.schema_functions (
+    name text NOT NULL,
+    checksum text NOT NULL,
+    program text NOT NULL,
+    applied_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.schema_step (
+    number integer NOT NULL,
+    name text NOT NULL,
+    checksum text NOT NULL,
+    applied_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.seat_block (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    release_at timestamp with time zone,
+    hours_before integer,
+    withdrawn boolean DEFAULT false NOT NULL,
+    CONSTRAINT a_withdrawn_seat_is_not_released CHECK (((NOT withdrawn) OR (release_at IS NULL))),
+    CONSTRAINT hours_before_have_a_time CHECK (((hours_before IS NULL) OR (release_at IS NOT NULL)))
+);
+
+CREATE VIEW public.seat_block_detail AS
+ SELECT booking.show_id,
+    booking.number,
+    booking.owner_id,
+    booking.claim_id,
+    booking.seats,
+    booking.note AS name,
+    booking.opened_at AS made_at,
+    more.release_at,
+    more.hours_before,
+    COALESCE(more.withdrawn, false) AS withdrawn
+   FROM (public.booking
+     LEFT JOIN public.seat_block more ON (((more.show_id = booking.show_id) AND (more.number = booking.number))))
+  WHERE (booking.state = 'blocked'::public.booking_state);
+
+CREATE TABLE public.taken_seat (
+    show_id bigint NOT NULL,
+    seat integer NOT NULL,
+    number bigint NOT NULL
+);
+
+CREATE VIEW public.seat_holder AS
+ SELECT taken_seat.show_id,
+    taken_seat.seat,
+    taken_seat.number
+   FROM (public.taken_seat
+     JOIN public.booking USING (show_id, number))
+  WHERE (booking.state <> 'blocked'::public.booking_state);
+
+CREATE TABLE public.session (
+    id bigint NOT NULL,
+    account_id bigint NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    ended_by text,
+    CONSTRAINT an_end_has_a_reason CHECK (((ended_at IS NULL) = (ended_by IS NULL))),
+    CONSTRAINT the_reasons_to_end CHECK ((ended_by = ANY (ARRAY['logout'::text, 'password'::text, 'reuse'::text, 'surplus'::text])))
+);
+
+CREATE TABLE public.session_cookie (
+    hash bytea NOT NULL,
+    session_id bigint NOT NULL
+);
+
+ALTER TABLE public.session ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.session_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.show (
+    id bigint NOT NULL,
+    event_id bigint NOT NULL,
+    hall_id bigint NOT NULL,
+    layout_hash text NOT NULL,
+    starts_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    opens_at timestamp with time zone NOT NULL,
+    closes_at timestamp with time zone NOT NULL,
+    currency text NOT NULL,
+    hold_ttl_s integer NOT NULL,
+    owner_seats_max integer NOT NULL,
+    order_seats_max integer NOT NULL,
+    orphan_rule text NOT NULL,
+    cancelled boolean DEFAULT false NOT NULL,
+    revision bigint DEFAULT 1 NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT a_currency_is_three_letters CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+    CONSTRAINT a_hold_lasts_seconds_to_an_hour CHECK (((hold_ttl_s >= 1) AND (hold_ttl_s <= 3600))),
+    CONSTRAINT a_sale_closes_after_it_opens CHECK ((opens_at < closes_at)),
+    CONSTRAINT a_sale_closes_before_the_show_ends CHECK ((closes_at <= ends_at)),
+    CONSTRAINT a_show_ends_after_it_starts CHECK ((starts_at < ends_at)),
+    CONSTRAINT an_order_has_one_to_ten_seats CHECK (((order_seats_max >= 1) AND (order_seats_max <= 10))),
+    CONSTRAINT an_orphan_rule_is_known CHECK ((orphan_rule = ANY (ARRAY['off'::text, 'warn'::text, 'refuse'::text]))),
+    CONSTRAINT an_owner_may_have_a_seat CHECK (((owner_seats_max >= 1) AND (owner_seats_max <= 1000)))
+);
+
+CREATE TABLE public.show_terms (
+    show_id bigint NOT NULL,
+    revision bigint NOT NULL,
+    fee_minor bigint NOT NULL,
+    fee_bp integer NOT NULL,
+    tax_bp integer NOT NULL,
+    refund_policy jsonb NOT NULL,
+    card_seats_max integer,
+    CONSTRAINT a_card_may_buy_a_seat CHECK (((card_seats_max >= 1) AND (card_seats_max <= 1000))),
+    CONSTRAINT a_fee_is_at_most_its_base CHECK (((fee_bp >= 0) AND (fee_bp <= 10000))),
+    CONSTRAINT a_fee_is_not_negative CHECK (((fee_minor >= 0) AND (fee_minor <= 1000000000))),
+    CONSTRAINT a_policy_has_steps CHECK ((jsonb_typeof((refund_policy -> 'steps'::text)) = 'array'::text)),
+    CONSTRAINT a_tax_is_at_most_what_it_taxes CHECK (((tax_bp >= 0) AND (tax_bp <= 10000)))
+);
+
+CREATE TABLE public.venue (
+    id bigint NOT NULL,
+    city_id bigint NOT NULL,
+    organiser_id bigint,
+    name text NOT NULL,
+    address text NOT NULL,
+    postal_code text NOT NULL,
+    lat double precision NOT NULL,
+    lon double precision NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT a_postal_code_is_short CHECK ((char_length(postal_code) <= 16)),
+    CONSTRAINT a_venue_has_a_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 120))),
+    CONSTRAINT a_venue_is_on_earth CHECK (((lat >= ('-90'::integer)::double precision) AND (lat <= (90)::double precision) AND (lon >= ('-180'::integer)::double precision) AND (lon <= (180)::double precision))),
+    CONSTRAINT an_address_fits_an_envelope CHECK ((char_length(address) <= 300))
+);
+
+CREATE VIEW public.show_detail AS
+ SELECT show.id AS show_id,
+    show.event_id,
+    show.hall_id,
+    hall.venue_id,
+    venue.city_id,
+    event.organiser_id,
+    event.kind,
+    event.title,
+    hall.name AS hall,
+    venue.name AS venue,
+    city.slug AS city,
+    city.timezone,
+    show.starts_at,
+    show.ends_at,
+    show.opens_at,
+    show.closes_at,
+    ((show.starts_at AT TIME ZONE city.timezone))::date AS local_date,
+    show.currency,
+    show.cancelled,
+    show.layout_hash,
+    layout.seats,
+    show.hold_ttl_s,
+    show.owner_seats_max,
+    show.order_seats_max,
+    show.orphan_rule,
+    show.revision,
+    ( SELECT min(price.price_minor) AS min
+           FROM public.price
+          WHERE (price.show_id = show.id)) AS from_price_minor,
+    terms.fee_minor,
+    terms.fee_bp,
+    terms.tax_bp,
+    terms.refund_policy,
+    terms.card_seats_max
+   FROM ((((((public.show
+     JOIN public.event ON ((event.id = show.event_id)))
+     JOIN public.hall ON ((hall.id = show.hall_id)))
+     JOIN public.venue ON ((venue.id = hall.venue_id)))
+     JOIN public.city ON ((city.id = venue.city_id)))
+     JOIN public.layout ON ((layout.hash = show.layout_hash)))
+     LEFT JOIN public.show_terms terms ON (((terms.show_id = show.id) AND (terms.revision = show.revision))));
+
+ALTER TABLE public.show ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.show_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE VIEW public.show_organiser AS
+ SELECT show.id AS show_id,
+    show.event_id,
+    event.organiser_id
+   FROM (public.show
+     JOIN public.event ON ((event.id = show.event_id)));
+
+CREATE TABLE public.signing_key (
+    id bigint NOT NULL,
+    jwk text NOT NULL,
+    signs_from timestamp with time zone NOT NULL
+);
+
+ALTER TABLE public.signing_key ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.signing_key_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.stored_message (
+    notice_id bigint NOT NULL,
+    subject text NOT NULL,
+    message bytea NOT NULL,
+    stored_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE VIEW public.ticket_for_refund AS
+ SELECT show_id,
+    number,
+    seat,
+    voided_at,
+    used_at,
+    owner_id,
+    owner_email
+   FROM public.ticket;
+
+CREATE TABLE public.ticket_transfer (
+    show_id bigint NOT NULL,
+    serial bigint NOT NULL,
+    edition integer NOT NULL,
+    from_id bigint NOT NULL,
+    to_id bigint,
+    email text NOT NULL,
+    taken_back boolean DEFAULT false NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE VIEW public.ticket_handover AS
+ SELECT show_id,
+    serial,
+    edition,
+    from_id,
+    email
+   FROM public.ticket_transfer;
+
+CREATE TABLE public.ticket_key (
+    id smallint NOT NULL,
+    private bytea NOT NULL,
+    secret bytea NOT NULL,
+    signs_from timestamp with time zone NOT NULL,
+    CONSTRAINT a_key_id_is_a_byte CHECK (((id >= 1) AND (id <= 255)))
+);
+
+CREATE TABLE public.ticket_resend (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE public.venue ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.venue_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.webhook_delivery (
+    endpoint_id bigint NOT NULL,
+    fact_id bigint NOT NULL,
+    kind text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    payload bytea NOT NULL,
+    state public.delivery_state NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    turn integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    written_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT queued_is_due CHECK (((state = 'queued'::public.delivery_state) = (due_at IS NOT NULL)))
+);
+
+CREATE TABLE public.webhook_endpoint (
+    id bigint NOT NULL,
+    organiser_id bigint NOT NULL,
+    url text NOT NULL,
+    kinds text[] NOT NULL,
+    active boolean DEFAULT true NOT NULL,
+    off_reason text,
+    secret bytea NOT NULL,
+    old_secret bytea,
+    old_until timestamp with time zone,
+    failing_since timestamp with time zone,
+    made_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT a_url_fits_a_line CHECK (((char_length(url) >= 1) AND (char_length(url) <= 2000))),
+    CONSTRAINT an_old_secret_has_an_end CHECK (((old_secret IS NULL) = (old_until IS NULL))),
+    CONSTRAINT off_has_a_reason_only_when_off CHECK (((off_reason IS NULL) OR (NOT active)))
+);
+
+ALTER TABLE public.webhook_endpoint ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.webhook_endpoint_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.webhook_try (
+    endpoint_id bigint NOT NULL,
+    fact_id bigint NOT NULL,
+    turn integer NOT NULL,
+    status integer,
+    took_ms integer NOT NULL,
+    reason text,
+    response text NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+INSERT INTO public.account OVERRIDING SYSTEM VALUE VALUES
+	(1, 'organiser@example.com', 'Omar', 'x', 'organiser', 1, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', 'en', NULL, NULL),
+	(2, 'ann@example.com', 'Ann', 'x', 'fan', 1, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', 'de', NULL, NULL),
+	(3, 'bob@example.com', 'Bob', 'x', 'fan', 1, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', 'hi', NULL, NULL),
+	(4, 'gate@example.com', 'Gita', 'x', 'gate', 1, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', 'en', NULL, NULL),
+	(5, '1@guest.invalid', 'Guest', NULL, 'fan', 1, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', 'en', 'guest@example.com', 2);
+
+INSERT INTO public.booking VALUES
+	(1, 3, 2, 3, 'confirmed', 'r3', 3, 'c3', '{3}', '{0}', 0, 'EUR', '', true, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:39:05.38754+00', '2026-11-17 03:29:05.38754+00', 1),
+	(1, 4, 3, 4, 'cancelled', 'r4', 4, 'c4', '{4}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:39:05.38754+00', NULL, 1),
+	(1, 5, 2, 5, 'expired', 'r5', 5, 'c5', '{5}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:04.38754+00', NULL, 1),
+	(1, 6, 3, 10, 'failed', 'r6', 6, 'c6', '{6}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:40:05.38754+00', NULL, 1),
+	(1, 1, 2, 8, 'confirmed', 'r1', 1, 'c1', '{0}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:40:05.38754+00', '2026-11-17 03:29:05.38754+00', 1),
+	(1, 2, 3, 9, 'refunded', 'r2', 2, 'c2', '{2}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:40:05.38754+00', '2026-11-17 03:29:05.38754+00', 1),
+	(1, 22, 1, 22, 'blocked', 'block:22', 0, 'block22', '{7}', '{0}', 0, 'XXX', 'House seats', false, '2026-11-17 03:29:05.38754+00', '2126-11-17 03:29:05.38754+00', NULL, 0);
+
+INSERT INTO public.booking_move OVERRIDING SYSTEM VALUE VALUES
+	(1, 1, 1, 'hold', 'held', 1, 2, '2026-11-17 03:29:05.38754+00'),
+	(1, 2, 2, 'hold', 'held', 2, 3, '2026-11-17 03:29:05.38754+00'),
+	(1, 3, 3, 'hold', 'held', 3, 2, '2026-11-17 03:29:05.38754+00'),
+	(1, 4, 4, 'hold', 'held', 4, 3, '2026-11-17 03:29:05.38754+00'),
+	(1, 5, 5, 'hold', 'held', 5, 2, '2026-11-17 03:29:05.38754+00'),
+	(1, 6, 6, 'hold', 'held', 6, 3, '2026-11-17 03:29:05.38754+00'),
+	(1, 3, 7, 'confirm', 'confirmed', 3, NULL, '2026-11-17 03:29:05.38754+00'),
+	(1, 4, 8, 'cancel', 'cancelled', 4, 3, '2026-11-17 03:29:05.38754+00'),
+	(1, 5, 9, 'expire', 'expired', 5, NULL, '2026-11-17 03:29:05.38754+00'),
+	(1, 1, 10, 'pay', 'paying', 8, 2, '2026-11-17 03:29:05.38754+00'),
+	(1, 2, 11, 'pay', 'paying', 9, 3, '2026-11-17 03:29:05.38754+00'),
+	(1, 6, 12, 'pay', 'paying', 10, 3, '2026-11-17 03:29:05.38754+00'),
+	(1, 6, 13, 'expire', 'expired', 10, NULL, '2026-11-17 03:29:05.38754+00'),
+	(1, 1, 14, 'confirm', 'confirmed', 8, NULL, '2026-11-17 03:29:05.38754+00'),
+	(1, 2, 15, 'confirm', 'confirmed', 9, NULL, '2026-11-17 03:29:05.38754+00'),
+	(1, 6, 16, 'fail', 'failed', 10, NULL, '2026-11-17 03:29:05.38754+00'),
+	(1, 1, 17, 'reduce', 'confirmed', 8, 2, '2026-11-17 03:29:05.38754+00'),
+	(1, 2, 18, 'refund', 'refunded', 9, 3, '2026-11-17 03:29:05.38754+00'),
+	(1, 22, 19, 'block', 'blocked', 22, 1, '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.card_count VALUES
+	(1, 'card6', 0, 8),
+	(1, 'card1', 1, 8),
+	(1, 'card2', 0, 8);
+
+INSERT INTO public.check_in OVERRIDING SYSTEM VALUE VALUES
+	(1, 1, 1, 's1', 'North', 'entry', 'admitted', 11, 1, NULL, false, false, '2026-11-17 03:29:05.510599+00', '2026-11-17 03:29:05.510599+00'),
+	(1, 2, 1, 's2', 'North', 'entry', 'admitted', 11, 1, NULL, false, true, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.5171+00');
+
+INSERT INTO public.check_in_conflict OVERRIDING SYSTEM VALUE VALUES
+	(1, 1, 11, 'used', 2, 1, '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.city OVERRIDING SYSTEM VALUE VALUES
+	(1, 'pune', 'Pune', 'IN', 'Asia/Kolkata', 18, 73, '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.consumed_fact VALUES
+	('relay', 1, '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.consumer_group VALUES
+	('relay', 1, '', '-infinity', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.entry_policy VALUES
+	(1, 'live_or_paper', false);
+
+INSERT INTO public.event OVERRIDING SYSTEM VALUE VALUES
+	(1, 1, 'concert', 'A concert', '', '', '', NULL, 120, '', '{}', false, '2026-11-17 03:29:05.38754+00', '{"steps": [{"percent": 100, "hours_before": 24}], "keep_fee": false}');
+
+INSERT INTO public.fact_log VALUES
+	(true, 'facts-8bd62b0f1e7f', 0, '-infinity');
+
+INSERT INTO public.gate_pass OVERRIDING SYSTEM VALUE VALUES
+	(1, 4, 1, 'North', 'Phone', NULL, NULL, '2026-01-01 00:00:00+00', '2099-12-31 00:00:00+00', NULL, '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.gate_pass_show VALUES
+	(1, 1);
+
+INSERT INTO public.gate_search VALUES
+	(1, '2026-11-17 03:29:05.541504+00');
+
+INSERT INTO public.gateway_webhook VALUES
+	('sandbox', 'evt_1', 'payment.captured', 1, 1, 1, NULL, '\x7b7d', 1, 0, NULL, false, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.hall OVERRIDING SYSTEM VALUE VALUES
+	(1, 1, 'Large', 'abc', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.idempotent_response VALUES
+	('account 2', '/', '\x01', '\x02', 1, '2026-11-17 03:29:05.38754+00', '\x03');
+
+INSERT INTO public.invoice VALUES
+	(1, 1, 1, 1, 1, 0, NULL, '{0,1}', 3000, 200, 0, 'EUR', 'Omar', '', '', '2026-11-17 03:29:05.38754+00'),
+	(1, 2, 1, 1, 1, 1, 1, '{1}', 1500, 100, 0, 'EUR', 'Omar', '', '', '2026-11-17 03:29:05.38754+00'),
+	(1, 3, 1, 2, 1, 0, NULL, '{2}', 1500, 100, 0, 'EUR', 'Omar', '', '', '2026-11-17 03:29:05.38754+00'),
+	(1, 4, 1, 2, 1, 1, 3, '{2}', 1500, 100, 0, 'EUR', 'Omar', '', '', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.invoice_count VALUES
+	(1, 4);
+
+INSERT INTO public.invoice_seller VALUES
+	(1, 'Omar Ltd', '', '');
+
+INSERT INTO public.journal VALUES
+	(1, 14, 'gateway:sandbox', 3000, 'EUR', 1, 1, 'charge', '2026-11-17 03:29:05.38754+00'),
+	(1, 14, 'organiser', -2800, 'EUR', 1, 1, 'charge', '2026-11-17 03:29:05.38754+00'),
+	(1, 14, 'fee', -200, 'EUR', 1, 1, 'charge', '2026-11-17 03:29:05.38754+00'),
+	(1, 15, 'gateway:sandbox', 1500, 'EUR', 2, 1, 'charge', '2026-11-17 03:29:05.38754+00'),
+	(1, 15, 'organiser', -1400, 'EUR', 2, 1, 'charge', '2026-11-17 03:29:05.38754+00'),
+	(1, 15, 'fee', -100, 'EUR', 2, 1, 'charge', '2026-11-17 03:29:05.38754+00'),
+	(1, 16, 'gateway:sandbox', 1500, 'EUR', 6, 1, 'late charge', '2026-11-17 03:29:05.38754+00'),
+	(1, 16, 'owed', -1500, 'EUR', 6, 1, 'late charge', '2026-11-17 03:29:05.38754+00'),
+	(1, 17, 'organiser', 1400, 'EUR', 1, 1, 'refund', '2026-11-17 03:29:05.38754+00'),
+	(1, 17, 'fee', 100, 'EUR', 1, 1, 'refund', '2026-11-17 03:29:05.38754+00'),
+	(1, 17, 'owed', -1500, 'EUR', 1, 1, 'refund', '2026-11-17 03:29:05.38754+00'),
+	(1, 18, 'organiser', 1400, 'EUR', 2, 1, 'refund', '2026-11-17 03:29:05.38754+00'),
+	(1, 18, 'fee', 100, 'EUR', 2, 1, 'refund', '2026-11-17 03:29:05.38754+00'),
+	(1, 18, 'owed', -1500, 'EUR', 2, 1, 'refund', '2026-11-17 03:29:05.38754+00'),
+	(1, 19, 'owed', 1500, 'EUR', 1, 1, 'refund done', '2026-11-17 03:29:05.38754+00'),
+	(1, 19, 'gateway:sandbox', -1500, 'EUR', 1, 1, 'refund done', '2026-11-17 03:29:05.38754+00'),
+	(1, 20, 'owed', 1500, 'EUR', 2, 1, 'refund done', '2026-11-17 03:29:05.38754+00'),
+	(1, 20, 'gateway:sandbox', -1500, 'EUR', 2, 1, 'refund done', '2026-11-17 03:29:05.38754+00'),
+	(1, 21, 'owed', 1500, 'EUR', 6, 1, 'refund done', '2026-11-17 03:29:05.38754+00'),
+	(1, 21, 'gateway:sandbox', -1500, 'EUR', 6, 1, 'refund done', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.layout VALUES
+	('abc', 'Ten seats', '{"sections": []}', 10, '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.layout_organiser VALUES
+	('abc', 1);
+
+INSERT INTO public.listing VALUES
+	(1, 'A concert', 'concert', '', '', '', '', '{pune}', '{2099-06-01}', 'EUR', 1500, '2099-06-01 20:00:00+00', 0, 10, 0, '''concert'':1A', '''concert'':1A', '{concert}', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.listing_due VALUES
+	('event', 1, 'infinity', 1);
+
+INSERT INTO public.listing_show VALUES
+	(1, 1, 1, 'pune', '2099-06-01', '2099-06-01 17:00:00+00', '2099-06-01 20:00:00+00', '2026-01-01 00:00:00+00', '2099-06-01 17:00:00+00', 'EUR', 1500, 10, 3, 2, false);
+
+INSERT INTO public.listing_tally VALUES
+	('', '{}', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.listing_venue VALUES
+	(1, 'Hall One', 'pune', '411', 18, 73, '''hall'':1', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.listing_word VALUES
+	('concert', 1, '{concert}');
+
+INSERT INTO public.notice OVERRIDING SYSTEM VALUE VALUES
+	(1, NULL, 'tickets', 'mail', NULL, 'ann@example.com', 'Ann', 'de', 1, 1, '{}', 'stored', 1, 0, 0, NULL, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.organiser_sender VALUES
+	(1, 'Omar Concerts', '');
+
+INSERT INTO public.outbox OVERRIDING SYSTEM VALUE VALUES
+	(1, 1, NULL, 'show.prices_changed', NULL, '{"why": "organiser", "prices": [{"category": "Standard", "was_minor": null, "price_minor": 1500}], "revision": 1}', '2026-11-17 03:29:05.38754+00'),
+	(2, 1, NULL, 'show.on_sale', NULL, '{"opens_at": "2026-01-01T00:00:00+00:00", "revision": 1, "closes_at": "2099-06-01T18:00:00+00:00"}', '2026-11-17 03:29:05.38754+00'),
+	(4, 1, 2, 'booking.held', '2026-11-17 03:39:05.38754+00', NULL, '2026-11-17 03:29:05.38754+00'),
+	(5, 1, 3, 'booking.held', '2026-11-17 03:39:05.38754+00', NULL, '2026-11-17 03:29:05.38754+00'),
+	(6, 1, 4, 'booking.held', '2026-11-17 03:39:05.38754+00', NULL, '2026-11-17 03:29:05.38754+00'),
+	(7, 1, 5, 'booking.held', '2026-11-17 03:39:05.38754+00', NULL, '2026-11-17 03:29:05.38754+00'),
+	(8, 1, 6, 'booking.held', '2026-11-17 03:39:05.38754+00', NULL, '2026-11-17 03:29:05.38754+00'),
+	(9, 1, 3, 'booking.confirmed', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
+	(10, 1, 4, 'booking.cancelled', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
+	(11, 1, 5, 'booking.expired', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
+	(13, 1, 2, 'booking.paying', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
+	(14, 1, 6, 'booking.paying', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
+	(15, 1, 6, 'booking.expired', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
+	(17, 1, 2, 'booking.confirmed', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
+	(18, 1, 6, 'refund.asked', NULL, '{"why": "late", "seats": [], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 03:29:05.38754+00'),
+	(19, 1, 6, 'booking.failed', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
+	(20, 1, 6, 'payment.late', NULL, '{"booked": false, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 03:29:05.38754+00'),
+	(21, 1, 1, 'refund.asked', NULL, '{"why": "owner", "seats": [1], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 03:29:05.38754+00'),
+	(3, 1, 1, 'booking.held', '2026-11-17 03:39:05.38754+00', '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 03:29:05.38754+00'),
+	(12, 1, 1, 'booking.paying', NULL, '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 03:29:05.38754+00'),
+	(16, 1, 1, 'booking.confirmed', NULL, '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 03:29:05.38754+00'),
+	(22, 1, 1, 'booking.reduced', NULL, '{"seats": [0], "given_back": [1], "amount_minor": 1500, "prices_minor": [1500]}', '2026-11-17 03:29:05.38754+00'),
+	(23, 1, 2, 'refund.asked', NULL, '{"why": "owner", "seats": [2], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 03:29:05.38754+00'),
+	(24, 1, 2, 'booking.refunded', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
+	(25, 1, 1, 'refund.done', NULL, '{"why": "owner", "seats": [1], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 03:29:05.38754+00'),
+	(26, 1, 2, 'refund.done', NULL, '{"why": "owner", "seats": [2], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 03:29:05.38754+00'),
+	(27, 1, 6, 'refund.done', NULL, '{"why": "late", "seats": [], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 03:29:05.38754+00'),
+	(28, 1, 22, 'booking.blocked', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
+	(29, 1, 1, 'ticket.checked_in', NULL, '{"gate": "North", "seat": 0, "serial": 11, "scanned_at": "2026-11-17T03:29:05.510599+00:00"}', '2026-11-17 03:29:05.38754+00'),
+	(30, 1, 1, 'door.conflict_raised', NULL, '{"why": "used", "serial": 11}', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.owner_count VALUES
+	(1, 2, 2, 10),
+	(1, 3, 0, 10);
+
+INSERT INTO public.parked_fact VALUES
+	('relay', 2, 'show:1', '\x7b7d', 0, '2026-11-17 03:29:05.38754+00', '', NULL);
+
+INSERT INTO public.payment VALUES
+	(1, 6, 1, 3, 10, 'p6', 1, 'key6_1', 'sandbox', '', '', 'returned', 1500, 100, 0, 'EUR', 1500, 'ref6', 'card6', NULL, NULL, NULL, NULL, '2026-11-17 03:39:05.38754+00', '2026-11-17 03:40:05.38754+00', 0, 0, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00'),
+	(1, 1, 1, 2, 8, 'p1', 1, 'key1_1', 'sandbox', '', '', 'paid', 3000, 200, 0, 'EUR', 1500, 'ref1', 'card1', NULL, NULL, NULL, NULL, '2026-11-17 03:39:05.38754+00', '2026-11-17 03:40:05.38754+00', 0, 0, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00'),
+	(1, 2, 1, 3, 9, 'p2', 1, 'key2_1', 'sandbox', '', '', 'paid', 1500, 100, 0, 'EUR', 1500, 'ref2', 'card2', NULL, NULL, NULL, NULL, '2026-11-17 03:39:05.38754+00', '2026-11-17 03:40:05.38754+00', 0, 0, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.payment_difference VALUES
+	('sandbox', 'key9', 'missing', '', 'paid', '', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.price VALUES
+	(1, 'Standard', 1500);
+
+INSERT INTO public.price_change VALUES
+	(1, 1, 'Standard', NULL, 1500, 'organiser', NULL, NULL, NULL, '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.price_plan VALUES
+	(1, '{"rules": []}', '{}', 'infinity');
+
+INSERT INTO public.price_rules_history OVERRIDING SYSTEM VALUE VALUES
+	(1, 1, '{"rules": []}', 1, '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.reconciliation_run VALUES
+	('sandbox', '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', 3, 0);
+
+INSERT INTO public.refresh_token VALUES
+	('\x01', 1, '2099-01-01 00:00:00+00', NULL);
+
+INSERT INTO public.refund VALUES
+	(1, 1, 1, 1, 'owner', '{1}', 1500, 1500, 100, 0, 'done', '', 'refund1', NULL, NULL, 2, 1, 0, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00'),
+	(1, 2, 1, 1, 'owner', '{2}', 1500, 1500, 100, 0, 'done', '', 'refund2', NULL, NULL, 3, 1, 0, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00'),
+	(1, 6, 1, 1, 'late', '{}', 0, 1500, 0, 0, 'done', '', 'refund6', NULL, NULL, NULL, 1, 0, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.report_refund VALUES
+	(1, 1, 1, 1, 1500, 'EUR', 'done', 0),
+	(1, 2, 1, 1, 1500, 'EUR', 'done', 0),
+	(1, 6, 1, 1, 1500, 'EUR', 'done', 0);
+
+INSERT INTO public.report_seat VALUES
+	(1, 1, 0, 'Standard', 'EUR', 1500, 1400, 100, 0, '2026-11-17 03:29:05.38754+00', NULL);
+
+INSERT INTO public.report_stage VALUES
+	(1, 1, 'confirmed', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.sale VALUES
+	(1, 1, true, '2026-11-17 03:29:05.38754+00', '2026-01-01 00:00:00+00', '2099-06-01 18:00:00+00', false, 10, 1);
+
+INSERT INTO public.schema_functions VALUES
+	('accounts/functions', '590437804b88d4cb719eea8b7bd471ad29e1e9f8808c5a7ced286553dd3a6311', '0.1.0', '2026-11-17 03:29:05.275196+00'),
+	('catalogue/functions', 'ee0f1e80949931da3fe34404f37354ece09b4356ad62c492bd8927a7e9eaa3ce', '0.1.0', '2026-11-17 03:29:05.275196+00'),
+	('outbox/functions', '027b098b09027651c6017ad7a30aea5d6c6d0024cbcf21177e0474a69c63d2ab', '0.1.0', '2026-11-17 03:29:05.275196+00'),
+	('search/functions', 'c69636ca2032d8b544a7fa2abba6bde03d5b380915ce88e851fcb9ced0996d36', '0.1.0', '2026-11-17 03:29:05.275196+00'),
+	('bookings/functions', 'df26914d6cc333c2173a2ee1fa3e807a7be70693254aa61ead8229d8907b2984', '0.1.0', '2026-11-17 03:29:05.275196+00'),
+	('organisers/functions', 'b51d440f09c727810078f64da9b08ab5097b65901affbbdeccb6e867577ca140', '0.1.0', '2026-11-17 03:29:05.275196+00'),
+	('bookings/functions_blocks', '824d463d2f59d8ef509ec7e37475ff14dec03aef36e27de20c5417e2a4b2c3e7', '0.1.0', '2026-11-17 03:29:05.275196+00'),
+	('bookings/functions_opening', '9c09cd62e1214d82b1622b04bdfb3f55679dcc304b654b10b103f2edb77e904f', '0.1.0', '2026-11-17 03:29:05.275196+00'),
+	('bookings/functions_paying', 'f6002a55c97fcf5eb4025442da6fdb48b1d5c30806b136ce58e5e13a17be27e2', '0.1.0', '2026-11-17 03:29:05.275196+00'),
+	('payments/functions', 'f89aa2c7644a84f76f59af88afb3ecd84416523f3b388d50cf17b65739d6f139', '0.1.0', '2026-11-17 03:29:05.275196+00'),
+	('tickets/functions', 'c65ce0ee7b969aa57491e3f73bd13ed75ca573d720312a5e5d1acc57fcc81bcb', '0.1.0', '2026-11-17 03:29:05.275196+00'),
+	('checkin/functions', 'ebdd87d700febb539348f0895c815959a940136cc1a3f99b657fc861ef09a84f', '0.1.0', '2026-11-17 03:29:05.275196+00'),
+	('payments/functions_ending', '26976c307ab7ad2cee3d91785222e860fd873de4bf7519ca84e0cf125002d7b8', '0.1.0', '2026-11-17 03:29:05.275196+00'),
+	('refunds/functions', '0a3c75147c159c6f5ac4205bda914e62b53c2252c8aeecbff159ed4df306d358', '0.1.0', '2026-11-17 03:29:05.275196+00'),
+	('invoices/functions', 'c88bc8a716403ba6f3bafeb017849f1bef04fcedf536ca008053710a80afa7bd', '0.1.0', '2026-11-17 03:29:05.275196+00');
+
+INSERT INTO public.schema_step VALUES
+	(1, '0001_accounts', '61fac9fa1fae9c3334eace058ceb6a56149fa84a15e75213d811bc33f22a3e6f', '2026-11-17 03:29:04.656153+00'),
+	(2, '0002_catalogue', '366864a63449867e68ff88e0022dccdab69b3e38dcb7e082b6afff8a72e5ecea', '2026-11-17 03:29:04.754595+00'),
+	(3, '0003_pricing', '175643767b218ba8c1af392bcb0470315c1cf3d77b2cc1746f648a4fff11bc02', '2026-11-17 03:29:04.884366+00'),
+	(4, '0004_bookings', 'ece92676aefb9d03bc9db08619c8a96458487123dbc2ca1393c24cab3e52a6d1', '2026-11-17 03:29:04.919095+00'),
+	(5, '0005_outbox', 'd1b2d2b290146eca84c0daa8df5187d62bc81dc8de5dc59dcfd7f23d98877774', '2026-11-17 03:29:04.960134+00'),
+	(6, '0006_payments', '32ce707af3fb3f777868c2a1e570d2ba8a3df3abf7293c176628f7863dd3fbbf', '2026-11-17 03:29:04.995788+00'),
+	(7, '0007_tickets', '47f2f8eae0dadd3866881d4fb554420cbc29c03178978484d0852b6f62ebe19e', '2026-11-17 03:29:05.056336+00'),
+	(8, '0008_checkin', '3eacea911228357b4f87b4dd462c734646705166f4d603b117b51bec7b17bf8b', '2026-11-17 03:29:05.084231+00'),
+	(9, '0009_notifications', 'f5eb05d5da48451f0f43a85800881077fa6dd76fe2186a5e10c3643a8d4410ae', '2026-11-17 03:29:05.114347+00'),
+	(10, '0010_search', '4f2a18157f2ef793a7d2db282a79024f6d0528dff7f6af4ab67ad76021b74581', '2026-11-17 03:29:05.162943+00'),
+	(11, '0011_reports', 'd0b703ebe26e967e4c67921db05346fe871da7e2472823583f7fe78054df5673', '2026-11-17 03:29:05.232514+00'),
+	(12, '0012_web', '3e9fc45cb8469b8573426b53c3ea04f3591b21b030d898ec6c27048ababfaf59', '2026-11-17 03:29:05.264235+00');
+
+INSERT INTO public.seat_block VALUES
+	(1, 22, '2099-05-31 17:00:00+00', 24, false);
+
+INSERT INTO public.session OVERRIDING SYSTEM VALUE VALUES
+	(1, 2, '2026-11-17 03:29:05.38754+00', '2099-01-01 00:00:00+00', NULL, NULL);
+
+INSERT INTO public.session_cookie VALUES
+	('\x02', 1);
+
+INSERT INTO public.show OVERRIDING SYSTEM VALUE VALUES
+	(1, 1, 1, 'abc', '2099-06-01 17:00:00+00', '2099-06-01 20:00:00+00', '2026-01-01 00:00:00+00', '2099-06-01 18:00:00+00', 'EUR', 600, 10, 10, 'off', false, 1, '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.show_terms VALUES
+	(1, 1, 100, 0, 0, '{"steps": [], "keep_fee": false}', 8);
+
+INSERT INTO public.show_time_change VALUES
+	(1, 1, '2099-06-01 18:00:00+00', '2099-06-01 17:00:00+00');
+
+INSERT INTO public.signing_key OVERRIDING SYSTEM VALUE VALUES
+	(1, '{"kty" : "OKP", "crv" : "Ed25519", "x" : "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIYPMLWGcA", "d" : "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}', '2026-01-01 00:00:00+00');
+
+INSERT INTO public.stored_message VALUES
+	(1, 'Your tickets', '\x48656c6c6f', '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.taken_seat VALUES
+	(1, 0, 1),
+	(1, 3, 3),
+	(1, 7, 22);
+
+INSERT INTO public.ticket VALUES
+	(1, 1, 1, 12, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', NULL, 1, NULL, NULL, NULL, 0, false),
+	(1, 2, 2, 13, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', NULL, 1, NULL, NULL, NULL, 0, false),
+	(1, 1, 0, 11, '2026-11-17 03:29:05.38754+00', NULL, '2026-11-17 03:29:05.510599+00', 1, NULL, NULL, NULL, 0, true),
+	(1, 3, 3, 7, '2026-11-17 03:29:05.38754+00', NULL, NULL, 2, 3, NULL, NULL, 0, false);
+
+INSERT INTO public.ticket_key VALUES
+	(1, '\x715dc8493c36579a5b116995100f635e3572fdf8703e708ef1a08d943b36774e', '\x2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b', '2026-01-01 00:00:00+00');
+
+INSERT INTO public.ticket_resend VALUES
+	(1, 1, '2026-11-17 03:29:05.536539+00');
+
+INSERT INTO public.ticket_transfer VALUES
+	(1, 7, 2, 2, 3, 'bob@example.com', false, '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.venue OVERRIDING SYSTEM VALUE VALUES
+	(1, 1, NULL, 'Hall One', 'Main St', '411', 18, 73, '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.webhook_delivery VALUES
+	(1, 1, 'x', '2026-11-17 03:29:05.38754+00', '\x7b7d', 'done', 0, 0, NULL, '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.webhook_endpoint OVERRIDING SYSTEM VALUE VALUES
+	(1, 1, 'https://example.com', '{}', true, NULL, '\x03', NULL, NULL, NULL, '2026-11-17 03:29:05.38754+00');
+
+INSERT INTO public.webhook_try VALUES
+	(1, 1, 1, 200, 5, NULL, 'ok', '2026-11-17 03:29:05.38754+00');
+
+SELECT pg_catalog.setval('public.account_id_seq', 5, true);
+
+SELECT pg_catalog.setval('public.booking_move_id_seq', 19, true);
+
+SELECT pg_catalog.setval('public.check_in_conflict_id_seq', 1, true);
+
+SELECT pg_catalog.setval('public.check_in_id_seq', 2, true);
+
+SELECT pg_catalog.setval('public.city_id_seq', 1, true);
+
+SELECT pg_catalog.setval('public.event_id_seq', 1, true);
+
+SELECT pg_catalog.setval('public.gate_pass_id_seq', 1, true);
+
+SELECT pg_catalog.setval('public.hall_id_seq', 1, true);
+
+SELECT pg_catalog.setval('public.idempotent_response_attempt', 1, true);
+
+SELECT pg_catalog.setval('public.ledger_number', 22, true);
+
+SELECT pg_catalog.setval('public.notice_id_seq', 1, true);
+
+SELECT pg_catalog.setval('public.outbox_id_seq', 30, true);
+
+SELECT pg_catalog.setval('public.price_rules_history_id_seq', 1, true);
+
+SELECT pg_catalog.setval('public.session_id_seq', 1, true);
+
+SELECT pg_catalog.setval('public.show_id_seq', 1, true);
+
+SELECT pg_catalog.setval('public.signing_key_id_seq', 1, true);
+
+SELECT pg_catalog.setval('public.venue_id_seq', 1, true);
+
+SELECT pg_catalog.setval('public.webhook_endpoint_id_seq', 1, true);
+
+ALTER TABLE ONLY public.account
+    ADD CONSTRAINT account_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.booking_move
+    ADD CONSTRAINT booking_move_pkey PRIMARY KEY (show_id, number, id);
+
+ALTER TABLE ONLY public.booking
+    ADD CONSTRAINT booking_pkey PRIMARY KEY (show_id, number);
+
+ALTER TABLE ONLY public.card_count
+    ADD CONSTRAINT card_count_pkey PRIMARY KEY (show_id, card);
+
+ALTER TABLE ONLY public.check_in_conflict
+    ADD CONSTRAINT check_in_conflict_pkey PRIMARY KEY (show_id, id);
+
+ALTER TABLE ONLY public.check_in
+    ADD CONSTRAINT check_in_pkey PRIMARY KEY (show_id, id);
+
+ALTER TABLE ONLY public.city
+    ADD CONSTRAINT city_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.consumed_fact
+    ADD CONSTRAINT consumed_fact_pkey PRIMARY KEY (group_name, fact_id);
+
+ALTER TABLE ONLY public.consumer_group
+    ADD CONSTRAINT consumer_group_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY public.entry_policy
+    ADD CONSTRAINT entry_policy_pkey PRIMARY KEY (show_id);
+
+ALTER TABLE ONLY public.event
+    ADD CONSTRAINT event_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.fact_log
+    ADD CONSTRAINT fact_log_pkey PRIMARY KEY (is_only);
+
+ALTER TABLE ONLY public.gate_pass
+    ADD CONSTRAINT gate_pass_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.gate_pass_show
+    ADD CONSTRAINT gate_pass_show_pkey PRIMARY KEY (show_id, pass_id);
+
+ALTER TABLE ONLY public.gate_search
+    ADD CONSTRAINT gate_search_pkey PRIMARY KEY (pass_id, at);
+
+ALTER TABLE ONLY public.gateway_webhook
+    ADD CONSTRAINT gateway_webhook_pkey PRIMARY KEY (gateway, event_id);
+
+ALTER TABLE ONLY public.hall
+    ADD CONSTRAINT hall_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.idempotent_response
+    ADD CONSTRAINT idempotent_response_pkey PRIMARY KEY (caller, route, key_hash);
+
+ALTER TABLE ONLY public.invoice_count
+    ADD CONSTRAINT invoice_count_pkey PRIMARY KEY (organiser_id);
+
+ALTER TABLE ONLY public.invoice
+    ADD CONSTRAINT invoice_pkey PRIMARY KEY (organiser_id, serial);
+
+ALTER TABLE ONLY public.invoice_seller
+    ADD CONSTRAINT invoice_seller_pkey PRIMARY KEY (organiser_id);
+
+ALTER TABLE ONLY public.journal
+    ADD CONSTRAINT journal_pkey PRIMARY KEY (show_id, entry, account);
+
+ALTER TABLE ONLY public.layout_organiser
+    ADD CONSTRAINT layout_organiser_pkey PRIMARY KEY (hash, organiser_id);
+
+ALTER TABLE ONLY public.layout
+    ADD CONSTRAINT layout_pkey PRIMARY KEY (hash);
+
+ALTER TABLE ONLY public.listing_due
+    ADD CONSTRAINT listing_due_pkey PRIMARY KEY (what, id);
+
+ALTER TABLE ONLY public.listing
+    ADD CONSTRAINT listing_pkey PRIMARY KEY (event_id);
+
+ALTER TABLE ONLY public.listing_show
+    ADD CONSTRAINT listing_show_pkey PRIMARY KEY (show_id);
+
+ALTER TABLE ONLY public.listing_tally
+    ADD CONSTRAINT listing_tally_pkey PRIMARY KEY (kind);
+
+ALTER TABLE ONLY public.listing_venue
+    ADD CONSTRAINT listing_venue_pkey PRIMARY KEY (venue_id);
+
+ALTER TABLE ONLY public.listing_word
+    ADD CONSTRAINT listing_word_pkey PRIMARY KEY (word);
+
+ALTER TABLE ONLY public.account
+    ADD CONSTRAINT no_two_accounts_share_an_email UNIQUE (email);
+
+ALTER TABLE ONLY public.city
+    ADD CONSTRAINT no_two_cities_share_a_slug UNIQUE (slug);
+
+ALTER TABLE ONLY public.hall
+    ADD CONSTRAINT no_two_halls_of_a_venue_share_a_name UNIQUE (venue_id, name);
+
+ALTER TABLE ONLY public.notice
+    ADD CONSTRAINT notice_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.booking
+    ADD CONSTRAINT one_booking_per_request UNIQUE (owner_id, show_id, request_id);
+
+ALTER TABLE ONLY public.check_in_conflict
+    ADD CONSTRAINT one_conflict_per_check_in UNIQUE (show_id, second_id);
+
+ALTER TABLE ONLY public.webhook_delivery
+    ADD CONSTRAINT one_delivery_per_fact_and_endpoint PRIMARY KEY (endpoint_id, fact_id);
+
+ALTER TABLE ONLY public.invoice
+    ADD CONSTRAINT one_document_per_payment_and_refund UNIQUE (show_id, number, attempt, refund_id);
+
+ALTER TABLE ONLY public.taken_seat
+    ADD CONSTRAINT one_live_booking_per_seat PRIMARY KEY (show_id, seat);
+
+ALTER TABLE ONLY public.notice
+    ADD CONSTRAINT one_notice_per_fact_and_person UNIQUE (fact_id, kind, channel, address);
+
+ALTER TABLE ONLY public.refund
+    ADD CONSTRAINT one_refund_per_reason UNIQUE (show_id, number, attempt, why);
+
+ALTER TABLE ONLY public.check_in
+    ADD CONSTRAINT one_row_per_scan UNIQUE (show_id, pass_id, scan_id);
+
+ALTER TABLE ONLY public.organiser_sender
+    ADD CONSTRAINT organiser_sender_pkey PRIMARY KEY (organiser_id);
+
+ALTER TABLE ONLY public.outbox
+    ADD CONSTRAINT outbox_pkey PRIMARY KEY (id, show_id);
+
+ALTER TABLE ONLY public.owner_count
+    ADD CONSTRAINT owner_count_pkey PRIMARY KEY (show_id, owner_id);
+
+ALTER TABLE ONLY public.parked_fact
+    ADD CONSTRAINT parked_fact_pkey PRIMARY KEY (group_name, fact_id);
+
+ALTER TABLE ONLY public.payment_difference
+    ADD CONSTRAINT payment_difference_pkey PRIMARY KEY (gateway, key, kind);
+
+ALTER TABLE ONLY public.payment
+    ADD CONSTRAINT payment_pkey PRIMARY KEY (show_id, number, attempt);
+
+ALTER TABLE ONLY public.price_change
+    ADD CONSTRAINT price_change_pkey PRIMARY KEY (show_id, revision, category);
+
+ALTER TABLE ONLY public.price
+    ADD CONSTRAINT price_pkey PRIMARY KEY (show_id, category);
+
+ALTER TABLE ONLY public.price_plan
+    ADD CONSTRAINT price_plan_pkey PRIMARY KEY (show_id);
+
+ALTER TABLE ONLY public.price_rules_history
+    ADD CONSTRAINT price_rules_history_pkey PRIMARY KEY (show_id, id);
+
+ALTER TABLE ONLY public.reconciliation_run
+    ADD CONSTRAINT reconciliation_run_pkey PRIMARY KEY (gateway);
+
+ALTER TABLE ONLY public.refresh_token
+    ADD CONSTRAINT refresh_token_pkey PRIMARY KEY (hash);
+
+ALTER TABLE ONLY public.refund
+    ADD CONSTRAINT refund_pkey PRIMARY KEY (show_id, number, attempt, id);
+
+ALTER TABLE ONLY public.report_refund
+    ADD CONSTRAINT report_refund_pkey PRIMARY KEY (show_id, number, attempt, refund);
+
+ALTER TABLE ONLY public.report_seat
+    ADD CONSTRAINT report_seat_pkey PRIMARY KEY (show_id, number, seat);
+
+ALTER TABLE ONLY public.report_stage
+    ADD CONSTRAINT report_stage_pkey PRIMARY KEY (show_id, number, stage);
+
+ALTER TABLE ONLY public.sale
+    ADD CONSTRAINT sale_pkey PRIMARY KEY (show_id);
+
+ALTER TABLE ONLY public.schema_functions
+    ADD CONSTRAINT schema_functions_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY public.schema_step
+    ADD CONSTRAINT schema_step_pkey PRIMARY KEY (number);
+
+ALTER TABLE ONLY public.seat_block
+    ADD CONSTRAINT seat_block_pkey PRIMARY KEY (show_id, number);
+
+ALTER TABLE ONLY public.session_cookie
+    ADD CONSTRAINT session_cookie_pkey PRIMARY KEY (hash);
+
+ALTER TABLE ONLY public.session
+    ADD CONSTRAINT session_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.show
+    ADD CONSTRAINT show_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.show_terms
+    ADD CONSTRAINT show_terms_pkey PRIMARY KEY (show_id, revision);
+
+ALTER TABLE ONLY public.show_time_change
+    ADD CONSTRAINT show_time_change_pkey PRIMARY KEY (show_id, revision);
+
+ALTER TABLE ONLY public.signing_key
+    ADD CONSTRAINT signing_key_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.stored_message
+    ADD CONSTRAINT stored_message_pkey PRIMARY KEY (notice_id);
+
+ALTER TABLE ONLY public.ticket_key
+    ADD CONSTRAINT ticket_key_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.ticket
+    ADD CONSTRAINT ticket_pkey PRIMARY KEY (show_id, number, seat);
+
+ALTER TABLE ONLY public.ticket_resend
+    ADD CONSTRAINT ticket_resend_pkey PRIMARY KEY (show_id, number, at);
+
+ALTER TABLE ONLY public.ticket_transfer
+    ADD CONSTRAINT ticket_transfer_pkey PRIMARY KEY (show_id, serial, edition);
+
+ALTER TABLE ONLY public.venue
+    ADD CONSTRAINT venue_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.webhook_endpoint
+    ADD CONSTRAINT webhook_endpoint_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.webhook_try
+    ADD CONSTRAINT webhook_try_pkey PRIMARY KEY (endpoint_id, fact_id, turn);
+
+CREATE INDEX blocks_to_release ON public.seat_block USING btree (release_at) WHERE (release_at IS NOT NULL);
+
+CREATE INDEX check_ins_of_a_ticket ON public.check_in USING btree (show_id, serial, id) WHERE (serial IS NOT NULL);
+
+CREATE INDEX cookies_of_a_session ON public.session_cookie USING btree (session_id);
+
+CREATE INDEX deliveries_by_age ON public.webhook_delivery USING btree (written_at);
+
+CREATE INDEX deliveries_due ON public.webhook_delivery USING btree (endpoint_id, due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX ended_sessions ON public.session USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+
+CREATE INDEX endpoints_of_an_organiser ON public.webhook_endpoint USING btree (organiser_id);
+
+CREATE INDEX events_of_an_organiser ON public.event USING btree (organiser_id);
+
+CREATE INDEX expiring_refresh_tokens ON public.refresh_token USING btree (expires_at);
+
+CREATE INDEX expiring_sessions ON public.session USING btree (expires_at);
+
+CREATE INDEX facts_of_a_booking ON public.outbox USING btree (show_id, number) WHERE (number IS NOT NULL);
+
+CREATE INDEX featured_events ON public.event USING btree (id) WHERE featured;
+
+CREATE INDEX guests_of_an_account ON public.account USING btree (guest_of) WHERE (guest_of IS NOT NULL);
+
+CREATE INDEX holds_by_expiry ON public.booking USING btree (expires_at) WHERE (state = 'held'::public.booking_state);
+
+CREATE INDEX idempotent_responses_by_age ON public.idempotent_response USING btree (started_at);
+
+CREATE INDEX journal_of_a_booking ON public.journal USING btree (show_id, number);
+
+CREATE INDEX listed_shows_by_date ON public.listing_show USING btree (local_date);
+
+CREATE INDEX listed_shows_by_end ON public.listing_show USING btree (ends_at);
+
+CREATE INDEX listed_shows_by_start ON public.listing_show USING btree (starts_at);
+
+CREATE INDEX listed_shows_of_a_city ON public.listing_show USING btree (city, local_date);
+
+CREATE INDEX listed_shows_of_a_venue ON public.listing_show USING btree (venue_id, local_date);
+
+CREATE INDEX listed_shows_of_an_event ON public.listing_show USING btree (event_id, starts_at);
+
+CREATE INDEX listed_venues_by_latitude ON public.listing_venue USING btree (lat);
+
+CREATE INDEX listed_venues_by_postal_code ON public.listing_venue USING btree (postal_code COLLATE "C");
+
+CREATE INDEX listed_venues_by_word ON public.listing_venue USING gin (doc);
+
+CREATE INDEX listings_by_brief_word ON public.listing USING gin (brief) WITH (fastupdate=off);
+
+CREATE INDEX listings_by_end ON public.listing USING btree (ends_at);
+
+CREATE INDEX listings_by_popularity ON public.listing USING btree (unpopular, event_id);
+
+CREATE INDEX listings_by_price ON public.listing USING btree (((from_price_minor)::double precision), event_id);
+
+CREATE INDEX listings_by_rating ON public.listing USING btree (unrated, event_id);
+
+CREATE INDEX listings_by_time ON public.listing USING btree (soonest_s, event_id);
+
+CREATE INDEX listings_by_word ON public.listing USING gin (doc) WITH (fastupdate=off);
+
+CREATE INDEX moves_by_time ON public.booking_move USING brin (at) WITH (autosummarize='on');
+
+CREATE INDEX notices_by_end ON public.notice USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+
+CREATE INDEX notices_dead ON public.notice USING btree (id) WHERE (state = 'dead'::public.notice_state);
+
+CREATE INDEX notices_due ON public.notice USING btree (due_at) WHERE (due_at IS NOT NULL);
+
+CREATE UNIQUE INDEX one_pass_per_code ON public.gate_pass USING btree (code_hash) WHERE (code_hash IS NOT NULL);
+
+CREATE UNIQUE INDEX one_payment_per_request ON public.payment USING btree (owner_id, show_id, request_id) WHERE (step <> ALL (ARRAY['declined'::public.payment_step, 'called_off'::public.payment_step, 'expired'::public.payment_step]));
+
+CREATE UNIQUE INDEX one_ticket_per_serial ON public.ticket USING btree (show_id, serial);
+
+CREATE UNIQUE INDEX one_warning_per_booking ON public.notice USING btree (show_id, number, channel) WHERE (kind = 'hold_lapsing'::text);
+
+CREATE INDEX open_sessions_of_an_account ON public.session USING btree (account_id, id) WHERE (ended_at IS NULL);
+
+CREATE INDEX parked_in_order ON public.parked_fact USING btree (group_name, key, fact_id) WHERE (dead_at IS NULL);
+
+CREATE INDEX passes_of_an_account ON public.gate_pass USING btree (account_id);
+
+CREATE INDEX payments_by_reference ON public.payment USING btree (reference) WHERE (reference IS NOT NULL);
+
+CREATE INDEX payments_by_time ON public.payment USING brin (asked_at);
+
+CREATE INDEX payments_due ON public.payment USING btree (due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX price_plans_due ON public.price_plan USING btree (due_at);
+
+CREATE INDEX raised_versions ON public.account USING btree (changed_at) WHERE (version > 1);
+
+CREATE INDEX refresh_tokens_of_a_session ON public.refresh_token USING btree (session_id);
+
+CREATE INDEX refunds_by_hand ON public.refund USING btree (asked_at) WHERE (state = 'by_hand'::public.refund_state);
+
+CREATE INDEX refunds_due ON public.refund USING btree (due_at) WHERE (state = 'asked'::public.refund_state);
+
+CREATE INDEX sales_cancelled ON public.sale USING btree (show_id) WHERE cancelled;
+
+CREATE INDEX shows_by_time ON public.show USING btree (starts_at);
+
+CREATE INDEX shows_of_a_hall ON public.show USING btree (hall_id, starts_at);
+
+CREATE INDEX shows_of_a_pass ON public.gate_pass_show USING btree (pass_id);
+
+CREATE INDEX shows_of_an_event ON public.show USING btree (event_id, starts_at);
+
+CREATE INDEX stored_messages_by_age ON public.stored_message USING btree (stored_at);
+
+CREATE INDEX tickets_given_to ON public.ticket USING btree (owner_id) WHERE (owner_id IS NOT NULL);
+
+CREATE INDEX tickets_waiting_for ON public.ticket USING btree (owner_email) WHERE (owner_email IS NOT NULL);
+
+CREATE INDEX venues_of_a_city ON public.venue USING btree (city_id);
+
+CREATE INDEX webhooks_by_age ON public.gateway_webhook USING btree (received_at);
+
+CREATE INDEX webhooks_dead ON public.gateway_webhook USING btree (received_at) WHERE dead;
+
+CREATE INDEX webhooks_due ON public.gateway_webhook USING btree (due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX words_by_key ON public.listing_word USING gin (keys) WITH (fastupdate=off);
+
+CREATE TRIGGER booking_moves_as_drawn BEFORE UPDATE OF state ON public.booking FOR EACH ROW EXECUTE FUNCTION public.booking_moves_as_drawn();
+
+CREATE TRIGGER check_ins_stay BEFORE DELETE OR UPDATE ON public.check_in FOR EACH STATEMENT EXECUTE FUNCTION public.check_ins_stay();
+
+CREATE TRIGGER invoices_stay BEFORE DELETE OR UPDATE ON public.invoice FOR EACH ROW EXECUTE FUNCTION public.invoices_stay();
+
+CREATE TRIGGER journal_balances AFTER INSERT ON public.journal REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION public.journal_balances();
+
+CREATE TRIGGER price_changes_are_never_changed BEFORE DELETE OR UPDATE ON public.price_change FOR EACH ROW EXECUTE FUNCTION public.price_changes_are_never_changed();
+
+CREATE TRIGGER publish_cancelled_sale AFTER UPDATE OF cancelled ON public.sale FOR EACH ROW WHEN ((new.cancelled AND (NOT old.cancelled))) EXECUTE FUNCTION public.publish_cancelled_sale();
+
+CREATE TRIGGER publish_changed_city AFTER UPDATE ON public.city FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION public.publish_change();
+
+CREATE TRIGGER publish_changed_event AFTER UPDATE ON public.event FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION public.publish_change();
+
+CREATE TRIGGER publish_changed_sale AFTER UPDATE OF revision ON public.sale FOR EACH ROW WHEN (((new.revision <> old.revision) AND (NOT new.cancelled))) EXECUTE FUNCTION public.publish_sale();
+
+CREATE TRIGGER publish_changed_venue AFTER UPDATE ON public.venue FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION public.publish_change();
+
+CREATE TRIGGER publish_new_sale AFTER INSERT ON public.sale FOR EACH ROW EXECUTE FUNCTION public.publish_sale();
+
+CREATE TRIGGER publish_prices AFTER INSERT ON public.price_change REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.publish_prices();
+
+CREATE TRIGGER record_time_change AFTER UPDATE OF starts_at ON public.show FOR EACH ROW WHEN (((new.starts_at <> old.starts_at) AND (new.revision <> old.revision) AND (NOT new.cancelled))) EXECUTE FUNCTION public.record_time_change();
+
+CREATE TRIGGER terms_are_never_changed BEFORE DELETE OR UPDATE ON public.show_terms FOR EACH ROW EXECUTE FUNCTION public.terms_are_never_changed();
+
+ALTER TABLE ONLY public.webhook_try
+    ADD CONSTRAINT a_try_is_of_a_delivery FOREIGN KEY (endpoint_id, fact_id) REFERENCES public.webhook_delivery(endpoint_id, fact_id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.account
+    ADD CONSTRAINT account_guest_of_fkey FOREIGN KEY (guest_of) REFERENCES public.account(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.gate_pass_show
+    ADD CONSTRAINT gate_pass_show_pass_id_fkey FOREIGN KEY (pass_id) REFERENCES public.gate_pass(id);
+
+ALTER TABLE ONLY public.hall
+    ADD CONSTRAINT hall_layout_hash_fkey FOREIGN KEY (layout_hash) REFERENCES public.layout(hash);
+
+ALTER TABLE ONLY public.hall
+    ADD CONSTRAINT hall_venue_id_fkey FOREIGN KEY (venue_id) REFERENCES public.venue(id);
+
+ALTER TABLE ONLY public.layout_organiser
+    ADD CONSTRAINT layout_organiser_hash_fkey FOREIGN KEY (hash) REFERENCES public.layout(hash);
+
+ALTER TABLE ONLY public.listing_show
+    ADD CONSTRAINT listing_show_event_id_fkey FOREIGN KEY (event_id) REFERENCES public.listing(event_id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.parked_fact
+    ADD CONSTRAINT parked_fact_group_name_fkey FOREIGN KEY (group_name) REFERENCES public.consumer_group(name) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.price_change
+    ADD CONSTRAINT price_change_show_id_fkey FOREIGN KEY (show_id) REFERENCES public.show(id);
+
+ALTER TABLE ONLY public.price_plan
+    ADD CONSTRAINT price_plan_show_id_fkey FOREIGN KEY (show_id) REFERENCES public.show(id);
+
+ALTER TABLE ONLY public.price_rules_history
+    ADD CONSTRAINT price_rules_history_show_id_fkey FOREIGN KEY (show_id) REFERENCES public.show(id);
+
+ALTER TABLE ONLY public.price
+    ADD CONSTRAINT price_show_id_fkey FOREIGN KEY (show_id) REFERENCES public.show(id);
+
+ALTER TABLE ONLY public.refresh_token
+    ADD CONSTRAINT refresh_token_session_id_fkey FOREIGN KEY (session_id) REFERENCES public.session(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.session
+    ADD CONSTRAINT session_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.session_cookie
+    ADD CONSTRAINT session_cookie_session_id_fkey FOREIGN KEY (session_id) REFERENCES public.session(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.show
+    ADD CONSTRAINT show_event_id_fkey FOREIGN KEY (event_id) REFERENCES public.event(id);
+
+ALTER TABLE ONLY public.show
+    ADD CONSTRAINT show_hall_id_fkey FOREIGN KEY (hall_id) REFERENCES public.hall(id);
+
+ALTER TABLE ONLY public.show
+    ADD CONSTRAINT show_layout_hash_fkey FOREIGN KEY (layout_hash) REFERENCES public.layout(hash);
+
+ALTER TABLE ONLY public.show_terms
+    ADD CONSTRAINT show_terms_show_id_fkey FOREIGN KEY (show_id) REFERENCES public.show(id);
+
+ALTER TABLE ONLY public.stored_message
+    ADD CONSTRAINT stored_message_notice_id_fkey FOREIGN KEY (notice_id) REFERENCES public.notice(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.venue
+    ADD CONSTRAINT venue_city_id_fkey FOREIGN KEY (city_id) REFERENCES public.city(id);
+
+ALTER TABLE ONLY public.webhook_delivery
+    ADD CONSTRAINT webhook_delivery_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES public.webhook_endpoint(id) ON DELETE CASCADE;
+
