@@ -10,7 +10,7 @@ import httpx2
 from holdfast.app import App
 from holdfast.organisers.blocks_store import BlockStore
 from holdfast.organisers.jobs import BlockJobs
-from holdfast.seatmap.change import read_step
+from holdfast.seatmap.feed import read_step
 from holdfast.seatmap.live import changes_key
 from holdfast.web.caller import Role
 from tests.support.shows import API, Fan, fans, problem

@@ -7,8 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.bookings import VERSIONS_PER_EPOCH
-from holdfast.seatmap.change import MapChange, follow_on, read_step, retry_frame, step_between
-from holdfast.seatmap.feed import FRAMES_BYTES_MAX, FRAMES_MAX, Feed, Frames
+from holdfast.seatmap.feed import (
+    FRAMES_BYTES_MAX,
+    FRAMES_MAX,
+    Feed,
+    Frames,
+    MapChange,
+    follow_on,
+    read_step,
+    retry_frame,
+    step_between,
+)
 from holdfast.seatmap.snapshot import Snapshot
 from tests.support.shows import a_layout
 

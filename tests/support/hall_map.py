@@ -21,7 +21,7 @@ from holdfast.holds import (
 from holdfast.layouts import Layout, LayoutBody, Prefer
 from holdfast.layouts.body import AreaBody, CategoryBody, RowBody, SectionBody
 from holdfast.pricing import Terms
-from holdfast.seatmap.packing import packed_plan
+from holdfast.seatmap.snapshot import packed_plan
 from tests.support.claim_pool import Pool, a_pool
 
 _claim_ids = count(1)

@@ -4,11 +4,17 @@ from holdfast.bookings.booking import (
     SEAT_STATE_CODES,
     TAKES_SEATS,
     VERSIONS_PER_EPOCH,
+    AlreadyOpened,
     Booking,
     BookingMove,
     BookingState,
     LiveBooking,
     LockedSale,
+    Opening,
+    OpeningOutcome,
+    OpeningRefused,
+    Rival,
+    SeatsLost,
     build_seat_states,
     from_public_id,
     from_reference,
@@ -16,24 +22,18 @@ from holdfast.bookings.booking import (
     reference,
 )
 from holdfast.bookings.errors import HoldGone, NoSuchBooking, WrongMove
-from holdfast.bookings.map_rebuild import bookings_on_map, lock_sale_for_rebuild, raise_epoch
-from holdfast.bookings.opening import (
-    AlreadyOpened,
-    Opening,
-    OpeningOutcome,
-    OpeningRefused,
-    Rival,
-    SeatsLost,
-)
-from holdfast.bookings.organiser import (
+from holdfast.bookings.store import Bookings, live_booking, set_sale
+from holdfast.bookings.transactions import (
     block_in,
+    bookings_on_map,
     lock_sale,
+    lock_sale_for_rebuild,
     move_releases,
+    raise_epoch,
     reprice_sale,
     seats_by_category,
     taken_seats,
 )
-from holdfast.bookings.store import Bookings, live_booking, set_sale
 from holdfast.bookings.view import BookingPage, RefundShown, better_note, booking_page
 
 __all__ = [

@@ -10,16 +10,20 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from holdfast.bookings.booking import SEAT_STATE_CODES, Booking, BookingState, LiveBooking, Sale
-from holdfast.bookings.errors import NoSuchBooking
-from holdfast.bookings.opening import (
+from holdfast.bookings.booking import (
+    SEAT_STATE_CODES,
     AlreadyOpened,
+    Booking,
+    BookingState,
+    LiveBooking,
     Opening,
     OpeningOutcome,
     OpeningRefused,
     Rival,
+    Sale,
     SeatsLost,
 )
+from holdfast.bookings.errors import NoSuchBooking
 from holdfast.claim import Claim
 from holdfast.engines.batch import Batcher
 from holdfast.engines.errors import EngineDown

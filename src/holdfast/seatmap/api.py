@@ -9,8 +9,7 @@ from starlette.types import Scope
 
 from holdfast.bookings import BookingState
 from holdfast.catalogue import NoSuchShow
-from holdfast.seatmap.packing import packed_page
-from holdfast.seatmap.snapshot import Snapshot
+from holdfast.seatmap.snapshot import Snapshot, packed_page
 from holdfast.seatmap.store import SeatMap
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller, scope_app

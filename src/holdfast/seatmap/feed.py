@@ -1,20 +1,80 @@
-"""A show's changes as one process has them: the map, the frames that led to it, and who watches. No I/O.
+"""A show's changes as one process has them: the map, the frames that led to it, and its viewers. No I/O (R8).
 
-Versions only grow. Whoever comes back with a version gets the frames after it, if we still have them all:
+A stream of server-sent events consists of frames. Each is encoded once and is the same for every viewer:
+
+    event: change                                    event: snapshot
+    id: 3000000007                                   id: 3000000006
+    data: {"version":3000000007,                     data: {"version":3000000006,"layout":"…",
+           "changes":[[12,"H"],[13,"H"]]}                   "states":"AAHB…"}
+
+The id is the version of the map after the frame; a browser that reconnects sends the last one it has seen.
+Versions only grow. A viewer that returns with a version gets the frames after it, if we still have all:
 
     base ──► frame ──► frame ──► … ──► version
 """
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from holdfast.seatmap.change import MapChange, epoch_of, snapshot_frame, step_between
+from holdfast.bookings import VERSIONS_PER_EPOCH
 from holdfast.seatmap.snapshot import Snapshot
 
+HEARTBEAT = b":\n\n"
 FRAMES_MAX = 2000  # as many as pool.lua keeps
 FRAMES_BYTES_MAX = 262_144  # of one show; who is further behind than this takes a snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class MapChange:
+    """The map's next version, and the seats that have another letter in it."""
+
+    version: int
+    changes: dict[int, str]  # empty: the map was written anew
+
+    @property
+    def frame(self) -> bytes:
+        pairs = ",".join([f'[{seat},"{letter}"]' for seat, letter in self.changes.items()])
+        data = f'{{"version":{self.version},"changes":[{pairs}]}}'
+        return f"event: change\nid: {self.version}\ndata: {data}\n\n".encode()
+
+
+def read_step(entry_id: bytes, changed: bytes) -> MapChange:
+    """An entry of the stream that pool.lua writes: `7-0`, `12H,13H`. Of a seat named twice, the last."""
+    version = int(entry_id.partition(b"-")[0])
+    parts = changed.decode("ascii").split(",") if changed else ()
+    return MapChange(version, {int(part[:-1]): part[-1] for part in parts})
+
+
+def snapshot_frame(snapshot: Snapshot) -> bytes:
+    states = snapshot.states.decode("ascii")
+    data = f'{{"version":{snapshot.version},"layout":"{snapshot.layout.hash}","states":"{states}"}}'
+    return f"event: snapshot\nid: {snapshot.version}\ndata: {data}\n\n".encode()
+
+
+def step_between(before: bytes, after: Snapshot) -> MapChange:
+    """What a viewer of `before` must be told to see `after`; both have as many seats."""
+    pairs = enumerate(zip(before, after.states, strict=True))
+    return MapChange(after.version, {seat: chr(new) for seat, (old, new) in pairs if old != new})
+
+
+def retry_frame(wait_ms: int) -> bytes:
+    """After how long a viewer that lost us comes back."""
+    return f"retry: {wait_ms}\n\n".encode()
+
+
+def epoch_of(version: int) -> int:
+    return version // VERSIONS_PER_EPOCH
+
+
+def follow_on(version: int, steps: Iterable[MapChange]) -> bool:
+    """Each is the one right after the one before, beginning after `version`."""
+    for expected, step in enumerate(steps, version + 1):
+        if step.version != expected or not step.changes:
+            return False
+    return True
 
 
 class Viewer(Protocol):

@@ -23,9 +23,18 @@ from holdfast.engines.lua import Script
 from holdfast.engines.metrics import metrics
 from holdfast.engines.redis import Redis
 from holdfast.errors import Busy
-from holdfast.seatmap.change import HEARTBEAT, MapChange, epoch_of, follow_on, read_step, retry_frame
 from holdfast.seatmap.errors import TooManyStreams, TooManyViewers
-from holdfast.seatmap.feed import FRAMES_MAX, Feed, Viewer
+from holdfast.seatmap.feed import (
+    FRAMES_MAX,
+    HEARTBEAT,
+    Feed,
+    MapChange,
+    Viewer,
+    epoch_of,
+    follow_on,
+    read_step,
+    retry_frame,
+)
 from holdfast.seatmap.store import SeatMap
 
 LOOK = Script("holdfast.seatmap", "look")

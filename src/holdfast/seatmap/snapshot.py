@@ -6,16 +6,19 @@ seat, first seat in the lowest bits.
 """
 
 import struct
+import zlib
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from sys import byteorder
 from typing import Any
 
 import msgspec
 
-from holdfast.layouts import Layout
-from holdfast.seatmap.packing import packed
+from holdfast.layouts import Layout, Prefer, compute_seat_costs
 
 LETTERS = b"AHBX"
+PAGES_MAX = 64  # layouts; a stadium's page is 12 kB
+GZIP = 31  # zlib's name for the wrapper that HTTP calls gzip
 MASKS_MAX = 1024  # layouts, times their categories
 TO_BITS = bytes.maketrans(LETTERS, bytes(range(4)))
 
@@ -96,3 +99,24 @@ def _pick(letter: int, mine: int) -> int:
 @lru_cache(maxsize=MASKS_MAX)
 def _mask(category_of: bytes, category: int) -> bytes:
     return category_of.translate(bytes(255 if value == category else 0 for value in range(256)))
+
+
+def packed_plan(layout: Layout, prefer: Prefer) -> tuple[bytes, bytes]:
+    """(runs, costs): a run is its lowest cost, length and start; a cost two bytes a seat. Little-endian."""
+    made = compute_seat_costs(layout, prefer)
+    runs = b"".join(struct.pack("<HHI", cost, length, start) for cost, start, length in made.runs)
+    costs = made.costs[:]
+    if byteorder == "big":
+        costs.byteswap()
+    return runs, costs.tobytes()
+
+
+@lru_cache(maxsize=PAGES_MAX)
+def packed_page(layout: Layout) -> bytes:
+    """What a browser needs to draw the hall, gzipped once: it never changes."""
+    return packed(layout.page(), level=9)
+
+
+def packed(body: bytes, level: int = 5) -> bytes:
+    gzip = zlib.compressobj(level, zlib.DEFLATED, GZIP)
+    return gzip.compress(body) + gzip.flush()

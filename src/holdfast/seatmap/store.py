@@ -20,8 +20,7 @@ from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.layouts import Layout, Prefer
-from holdfast.seatmap.packing import packed_plan
-from holdfast.seatmap.snapshot import Snapshot
+from holdfast.seatmap.snapshot import Snapshot, packed_plan
 
 LEDGER_FRESH_S = 1.0  # while Redis is away the ledger is asked for a map at most this often
 MAPS_MAX = 4096  # shows whose last map is kept; the one that has not changed for longest goes first
