@@ -17,10 +17,10 @@ from bench.figure import Figure
 from bench.load import Load, run
 from bench.plot import plot_sold_out
 from holdfast.bookings import Booking, Opening
-from holdfast.payments.gateway import Answer, Charge
+from holdfast.payments.gateway import Charge, GatewayAnswer
 from holdfast.payments.gateways.sandbox import api_key
-from holdfast.payments.payment import Ask, Payment
-from holdfast.payments.store import Came
+from holdfast.payments.payment import Payment, PaymentRequest
+from holdfast.payments.store import CapturedPayment
 from tests.support.shows import a_layout
 from tests.support.wait import until
 
@@ -152,25 +152,28 @@ async def _traffic(on: Stage) -> dict[str, int]:
 
 async def _confirm_figure(rounds: int, say: Say) -> Figure:
     figure = Figure("payments confirmed in batches", "payments/s", "a transaction each, pool of 6", 6.0)
-    yes = Charge(answer=Answer.YES, reference="pay_bench")
+    yes = Charge(answer=GatewayAnswer.YES, reference="pay_bench")
     async with stage() as on:
         book = on.app.payments
         for i in range(rounds):
             say(f"confirming, round {i + 1} of {rounds}")
             (show,) = await shows(on, a_layout(BATCHED + SINGLE, row=100), 1, built=False)
-            came = [Came(payment, yes, 100, 50) for payment in await _paying(on, show, BATCHED + SINGLE)]
+            came = [
+                CapturedPayment(payment, yes, 100, 50)
+                for payment in await _paying(on, show, BATCHED + SINGLE)
+            ]
 
-            async def alone(one: Came) -> None:
+            async def alone(one: CapturedPayment) -> None:
                 await book.confirm_many([one])
 
-            async def together(one: Came) -> None:
+            async def together(one: CapturedPayment) -> None:
                 await book.confirm(one)
 
             figure.add(await _speed(together, came[:BATCHED]), await _speed(alone, came[BATCHED:]))
     return figure
 
 
-async def _speed(confirm: Callable[[Came], Awaitable[None]], came: list[Came]) -> float:
+async def _speed(confirm: Callable[[CapturedPayment], Awaitable[None]], came: list[CapturedPayment]) -> float:
     left = iter(came)
 
     async def caller() -> None:
@@ -193,7 +196,7 @@ async def _paying(on: Stage, show: int, how_many: int) -> list[Payment]:
         ]
         opened = [one for one in await on.app.bookings.open_many(openings) if isinstance(one, Booking)]
         asks = [
-            Ask(
+            PaymentRequest(
                 show_id=show,
                 number=one.number,
                 owner_id=opening.owner_id,

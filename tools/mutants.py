@@ -1,10 +1,10 @@
-"""Break the payments on purpose, one way at a time, and see that the tests notice.
+"""Break the payments on purpose, one way at a time, and see that the tests webhook.
 
     python tools/mutants.py [NAME …]          those, or all of them: a few minutes
     python tools/mutants.py --sound [NAME …]  the same tests on the code as it is: they pass
 
 Each mutant is a change of text to a copy of the tree in a temporary folder; the tree itself is not touched. A
-mutant that no longer fits the code, or that no test notices, is an exit code of 1.
+mutant that no longer fits the code, or that no test webhooks, is an exit code of 1.
 """
 
 import os
@@ -80,8 +80,8 @@ MUTANTS = (
         (
             Patch(
                 f"{PAYMENTS}/webhooks.py",
-                "            [notice.event_id for notice in notices],\n",
-                "            [f'{notice.event_id}.{time.monotonic_ns()}' for notice in notices],\n",
+                "            [webhook.event_id for webhook in webhooks],\n",
+                "            [f'{webhook.event_id}.{time.monotonic_ns()}' for webhook in webhooks],\n",
             ),
         ),
         (("tests/stores/test_webhooks.py", "tests/journeys/test_webhooks.py", "-k", "copies"),),
@@ -106,7 +106,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "nobody carries payments on",
+        "payments are not carried on",
         (
             Patch(
                 f"{PAYMENTS}/jobs.py",
@@ -117,12 +117,12 @@ MUTANTS = (
         ((f"{STORMS}/test_crash_points.py", "-k", "gateway.charge or ledger.start"),),
     ),
     Mutant(
-        "nobody compares the books",
+        "payments are not reconciled",
         (
             Patch(
                 f"{PAYMENTS}/reconciliation.py",
-                "range(0, len(doubtful), ASKED_AT_ONCE_MAX)",
-                "range(0, 0, ASKED_AT_ONCE_MAX)",
+                "range(0, len(doubtful), LOOK_UPS_AT_ONCE_MAX)",
+                "range(0, 0, LOOK_UPS_AT_ONCE_MAX)",
             ),
         ),
         (("tests/stores/test_reconcile.py",),),
@@ -132,9 +132,10 @@ MUTANTS = (
         (
             Patch(
                 f"{PAYMENTS}/webhooks.py",
-                "        stored = await self._store(told)\n",
-                "        asyncio.ensure_future(self._store(told))\n        return Verdict.WAIT\n"
-                "        stored = await self._store(told)\n",
+                "        stored = await self._store_webhook(received)\n",
+                "        asyncio.ensure_future(self._store_webhook(received))\n"
+                "        return WebhookVerdict.WAIT\n"
+                "        stored = await self._store_webhook(received)\n",
             ),
         ),
         (("tests/stores/test_webhooks.py", "-k", "ledger_is_away"),),
@@ -144,10 +145,10 @@ MUTANTS = (
         (
             Patch(
                 f"{PAYMENTS}/saga_runner.py",
-                "            charge = await self._ask(step, payment)\n",
-                "            if step is Step.CALL_OFF and now is not Time.LEFT:\n"
-                "                payment = await self._let_go(payment, is_sure=False)\n"
-                "            charge = await self._ask(step, payment)\n",
+                "            charge = await self._call_gateway(step, payment)\n",
+                "            if step is PaymentStep.CALL_OFF and now is not DeadlineStatus.LEFT:\n"
+                "                payment = await self._release(payment, is_sure=False)\n"
+                "            charge = await self._call_gateway(step, payment)\n",
             ),
         ),
         ((f"{STORMS}/test_pay_races.py", "-k", "deadline_comes"),),
@@ -171,10 +172,11 @@ MUTANTS = (
         (
             Patch(
                 f"{PAYMENTS}/saga_runner.py",
-                "                    charge = await self.gateway.charge(self._order(payment))\n",
-                "                    charge = await self.gateway.charge(self._order(payment))\n"
-                "                    if charge.answer is Answer.UNKNOWN and charge.reference is None:\n"
-                "                        again = replace(self._order(payment), key=f'{payment.key}0')\n"
+                "                    charge = await self.gateway.charge(self._charge_order(payment))\n",
+                "                    charge = await self.gateway.charge(self._charge_order(payment))\n"
+                "                    if (charge.answer, charge.reference) == (GatewayAnswer.UNKNOWN, None):\n"
+                "                        again = self._charge_order(payment)\n"
+                "                        again = replace(again, key=f'{payment.key}0')\n"
                 "                        charge = await self.gateway.charge(again)\n",
             ),
         ),
@@ -185,7 +187,7 @@ MUTANTS = (
         (
             Patch(
                 f"{PAYMENTS}/saga_runner.py",
-                "            if is_charged and charge.answer is Answer.ABSENT:\n",
+                "            if is_charged and charge.answer is GatewayAnswer.ABSENT:\n",
                 "            if False:\n",
             ),
         ),
@@ -260,7 +262,7 @@ def main(asked: list[str]) -> int:
                 apply(mutant, root)
             failed = failing(mutant, root)
         is_good = is_good and bool(failed) != is_sound
-        table.add_row(mutant.name, "\n".join(failed) or ("passes" if is_sound else "[red]nobody[/]"))
+        table.add_row(mutant.name, "\n".join(failed) or ("passes" if is_sound else "[red]no test[/]"))
         print(f"{mutant.name}: {len(failed)} tests fail", file=sys.stderr, flush=True)
     Console(width=150).print(table)
     return 0 if is_good else 1

@@ -133,7 +133,7 @@ def booking_flow() -> str:
 
 
 def payment_flow() -> str:
-    comments = comments_beside(saga.Step)
+    comments = comments_beside(saga.PaymentStep)
     lines = [
         "# The way of a payment",
         "",
@@ -152,7 +152,7 @@ def payment_flow() -> str:
         "| step | means | an end |",
         "|---|---|---|",
     ]
-    for step in saga.Step:
+    for step in saga.PaymentStep:
         lines.append(
             f"| {step.name} | {comments.get(step.name, '')} | {'yes' if step in saga.ENDS else ''} |"
         )

@@ -16,9 +16,6 @@ import holdfast.notifications.demo_mailbox_api
 import holdfast.organisers.api
 import holdfast.organisers.blocks_api
 import holdfast.payments.api
-import holdfast.payments.reconciliation_api
-import holdfast.payments.webhooks_api
-import holdfast.refunds.admin_api
 import holdfast.refunds.api
 import holdfast.reports.api
 import holdfast.search.api
@@ -52,7 +49,7 @@ from holdfast.engines.redis import Redis
 from holdfast.holds import HoldScripts, HoldService
 from holdfast.holds.jobs import SaleJobs
 from holdfast.invoices import Invoices
-from holdfast.invoices.jobs import consumer as invoice_consumer
+from holdfast.invoices.invoices import credit_note_consumer as invoice_consumer
 from holdfast.notifications import NotificationStore
 from holdfast.notifications.compose import Writer
 from holdfast.notifications.jobs import Post
@@ -67,7 +64,7 @@ from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import CatalogueEditor, Scope
 from holdfast.outbox import Consumer, Outbox
 from holdfast.outbox.relay import jobs as fact_jobs
-from holdfast.payments import IncomingWebhooks, PaymentStore, Reconciliation, SagaRunner, gateway_of
+from holdfast.payments import IncomingWebhooks, PaymentStore, Reconciliation, SagaRunner, open_gateway
 from holdfast.payments.jobs import PaymentJobs, ReconciliationJobs, WebhookJobs
 from holdfast.refunds.jobs import RefundJobs
 from holdfast.refunds.service import RefundService
@@ -94,10 +91,7 @@ ROUTES: tuple[Route, ...] = (
     *holdfast.holds.api.ROUTES,
     *holdfast.bookings.api.ROUTES,
     *holdfast.payments.api.ROUTES,
-    *holdfast.payments.webhooks_api.ROUTES,
-    *holdfast.payments.reconciliation_api.ROUTES,
     *holdfast.refunds.api.ROUTES,
-    *holdfast.refunds.admin_api.ROUTES,
     *holdfast.invoices.api.ROUTES,
     *holdfast.tickets.api.ROUTES,
     *holdfast.tickets.mobile_page_api.ROUTES,
@@ -217,7 +211,7 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
     seatmap = SeatMap(catalogue, bookings, claims, postgres, fresh_s=config.map_fresh_ms / 1000)
     holds = HoldService(catalogue, hold_scripts, claims, bookings, seatmap, config)
     payments, refund_store = PaymentStore(postgres, config), RefundStore(postgres, config)
-    saga_runner = SagaRunner(payments, holds, claims, catalogue, gateway_of(config), config)
+    saga_runner = SagaRunner(payments, holds, claims, catalogue, open_gateway(config), config)
     refunds = RefundService(refund_store, payments, saga_runner, holds, catalogue)
     reconciliation = Reconciliation(postgres, payments, saga_runner)
     tickets = Tickets(postgres, catalogue)
@@ -235,7 +229,9 @@ def _build_app(config: Config, postgres: Postgres, redis: Redis) -> App:
         holds=holds,
         payments=payments,
         saga_runner=saga_runner,
-        webhooks_in=IncomingWebhooks(postgres, payments, saga_runner, reconciliation, refunds.hear, config),
+        webhooks_in=IncomingWebhooks(
+            postgres, payments, saga_runner, reconciliation, refunds.refresh_from_gateway, config
+        ),
         reconciliation=reconciliation,
         refund_store=refund_store,
         refunds=refunds,

@@ -6,10 +6,10 @@ import pytest
 
 from holdfast.app import App
 from holdfast.bookings import BookingState, from_public_id
-from holdfast.payments.gateway import Answer, Charge
+from holdfast.payments.gateway import Charge, GatewayAnswer
 from holdfast.payments.jobs import PaymentJobs
-from holdfast.payments.payment import Ask, Payment
-from holdfast.payments.saga import Step
+from holdfast.payments.payment import Payment, PaymentRequest
+from holdfast.payments.saga import PaymentStep
 from tests.support.gateway_state import Bank, bank_of
 from tests.support.shows import Fan
 from tests.support.wait import until
@@ -33,7 +33,7 @@ async def held(fan: Fan, show_id: int, key: str | None = None) -> str:
 async def started(app: App, fan: Fan, booking: str) -> Payment:
     """Somebody has written down that they charge, and the gateway has not heard of it yet."""
     show_id, number = from_public_id(booking)
-    ask = Ask(
+    ask = PaymentRequest(
         show_id=show_id,
         number=number,
         owner_id=fan.account_id,
@@ -60,13 +60,13 @@ async def test_money_for_a_hold_that_is_still_theirs_books_it_with_and_without_a
     assert (await alice.post(f"/bookings/{booking}/pay", {"method": "tok_3ds"})).status_code == 202
     payment = await app.payments.latest(*from_public_id(booking))
     assert payment is not None
-    await app.payments.give_back(payment, Charge(answer=Answer.YES), Step.CALLED_OFF)
+    await app.payments.give_back(payment, Charge(answer=GatewayAnswer.YES), PaymentStep.CALLED_OFF)
     (taken,) = await bank.of(booking)
     await bank.decides(taken)
 
-    after = await app.saga_runner.hear(payment)
+    after = await app.saga_runner.refresh_from_gateway(payment)
 
-    assert (after.step, after.booking_state) == (Step.PAID, BookingState.CONFIRMED)
+    assert (after.step, after.booking_state) == (PaymentStep.PAID, BookingState.CONFIRMED)
     assert [one.kept_minor for one in await bank.of(booking)] == [3000]
 
 

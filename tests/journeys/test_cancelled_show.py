@@ -14,16 +14,16 @@ from holdfast.bookings import Booking, BookingState
 from holdfast.config import Config
 from holdfast.payments.jobs import PaymentJobs
 from holdfast.pricing import RefundPolicy, Terms
-from holdfast.refunds.refund import RefundState, What
+from holdfast.refunds.refund import RefundScope, RefundState
 from holdfast.web.caller import Role
 from tests.journeys.test_cli import holdfast
 from tests.support.organiser import Desk, a_desk
 from tests.support.own_engines import hold, shown
 from tests.support.paid_bookings import (
     a_refund,
-    an_ask,
     bought,
     now_of,
+    payment_request,
     refund_jobs,
     refunds_of,
     violations,
@@ -78,16 +78,16 @@ async def test_everybody_gets_everything_back_whatever_the_policy_says(
     show_id = await a_show(seats=10, sold_on=NOTHING)
     plain = await bought(app, show_id, 0, 1)
     reduced = await bought(app, show_id, 2, 3)
-    await app.refunds.decide(a_refund(reduced, what=What.SEATS, seats=(3,)))
+    await app.refunds.decide(a_refund(reduced, what=RefundScope.SEATS, seats=(3,)))
     comforted = await bought(app, show_id, 4)
-    await app.refunds.decide(a_refund(comforted, what=What.MONEY, amount_minor=500))
+    await app.refunds.decide(a_refund(comforted, what=RefundScope.MONEY, amount_minor=500))
     inside = await bought(app, show_id, 5)
     await app.postgres.execute(
         "UPDATE ticket SET used_at = now() WHERE show_id = $1 AND number = $2", show_id, inside.number
     )
     held = await hold(app, show_id, an_owner(), 6)
     paying = await hold(app, show_id, an_owner(), 7)
-    await app.saga_runner.pay(an_ask(paying, "tok_3ds"))
+    await app.saga_runner.pay(payment_request(paying, "tok_3ds"))
 
     await cancelled(admin, show_id)
     await cancelled(admin, show_id)

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.app import App, asgi_app
 from holdfast.config import Config
-from holdfast.payments.gateway import Answer, Charge
+from holdfast.payments.gateway import Charge, GatewayAnswer
 from holdfast.sandbox.process import SandboxSetup
 from holdfast.web.asgi import Application
 from tests.conftest import served, started
@@ -53,7 +53,9 @@ async def a_fan(app: App, url: str) -> AsyncIterator[Fan]:
 
 async def choose(name: str, gateway_url: str, page: dict[str, Any], choice: str) -> None:
     charge = Charge(
-        answer=Answer.UNKNOWN, action_url=page.get("action_url"), client_secret=page.get("client_secret")
+        answer=GatewayAnswer.UNKNOWN,
+        action_url=page.get("action_url"),
+        client_secret=page.get("client_secret"),
     )
     async with aiohttp.ClientSession() as session:
         address = await PAGES[name](gateway_url, charge)

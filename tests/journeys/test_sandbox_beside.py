@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from holdfast.config import Config
-from holdfast.payments.gateway import Answer
-from holdfast.payments.gateways.sandbox import Sandbox
+from holdfast.payments.gateway import GatewayAnswer
+from holdfast.payments.gateways.sandbox import SandboxGateway
 from holdfast.sandbox import is_in_use
 from holdfast.sandbox.webhook import api_key
 from tests.journeys.test_cli import holdfast, serving
@@ -24,10 +24,10 @@ def env(config: Config) -> dict[str, str]:
     return {"HOLDFAST_DATABASE_URL": config.database_url, "HOLDFAST_REDIS_URL": config.redis_url}
 
 
-async def charged(url: str, folder: Path) -> Answer:
+async def charged(url: str, folder: Path) -> GatewayAnswer:
     """As the web workers do it, with the secret that is kept beside the sandbox."""
     secret = (folder / "sandbox" / "secret").read_text()
-    gateway = Sandbox(Config(gateway_url=url, gateway_secret=secret))
+    gateway = SandboxGateway(Config(gateway_url=url, gateway_secret=secret))
     try:
         return (await gateway.charge(an_order())).answer
     finally:
@@ -39,14 +39,14 @@ async def test_it_starts_beside_the_server_comes_back_when_killed_and_keeps_its_
 ) -> None:
     words = ("serve", "--port", "0", "--workers", "1", "--data", str(tmp_path))
     async with serving(*words, **env) as facts:
-        assert await charged(facts["sandbox"], tmp_path) is Answer.YES
+        assert await charged(facts["sandbox"], tmp_path) is GatewayAnswer.YES
         secret = tmp_path / "sandbox" / "secret"
         assert stat.S_IMODE(secret.stat().st_mode) == 0o600
         before = secret.read_text()
 
         os.kill(int((tmp_path / "run" / "sandbox.pid").read_text()), 9)
         deadline = time.monotonic() + 15
-        while await charged(facts["sandbox"], tmp_path) is not Answer.YES:
+        while await charged(facts["sandbox"], tmp_path) is not GatewayAnswer.YES:
             assert time.monotonic() < deadline
             await asyncio.sleep(0.05)
     assert not is_in_use(tmp_path / "sandbox")

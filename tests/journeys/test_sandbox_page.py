@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from holdfast.payments.gateway import Answer, Charge, Order
+from holdfast.payments.gateway import Charge, ChargeOrder, GatewayAnswer
 from tests.support.sandbox_server import Desk, Shop, a_sandbox, a_shop, an_order
 
 BACK = "https://shop.example/bookings/7?paid=maybe"
@@ -32,7 +32,7 @@ async def desk(tmp_path_factory: pytest.TempPathFactory, shop: Shop) -> AsyncIte
 class Payer:
     """Somebody with a browser that runs no scripts."""
 
-    def __init__(self, desk: Desk, order: Order, charge: Charge) -> None:
+    def __init__(self, desk: Desk, order: ChargeOrder, charge: Charge) -> None:
         assert charge.action_url is not None
         self.desk, self.order, self.address = desk, order, charge.action_url
         self.reference = charge.reference
@@ -49,7 +49,7 @@ class Payer:
             assert answer.status == 303
             return answer.headers["Location"]
 
-    async def answer(self) -> tuple[Answer, str | None]:
+    async def answer(self) -> tuple[GatewayAnswer, str | None]:
         charge = await self.desk.gateway.look_up(key=self.order.key, reference=self.reference)
         return charge.answer, charge.code
 
@@ -127,7 +127,7 @@ async def test_pay_and_go_back(desk: Desk, shop: Shop) -> None:
 
     assert await payer.chooses("pay") == BACK
 
-    assert await payer.answer() == (Answer.YES, None)
+    assert await payer.answer() == (GatewayAnswer.YES, None)
     await shop.hears(payer.order.key, "payment.captured")
     status, text, _ = await payer.looks()
     assert status == 200
@@ -140,22 +140,22 @@ async def test_declined(desk: Desk, shop: Shop) -> None:
 
     assert await payer.chooses("decline") == BACK
 
-    assert await payer.answer() == (Answer.NO, "card_declined")
+    assert await payer.answer() == (GatewayAnswer.NO, "card_declined")
     await shop.hears(payer.order.key, "payment.declined")
 
 
 @pytest.mark.parametrize(
     ("choice", "outcome"),
-    [("approve", (Answer.YES, None)), ("refuse", (Answer.NO, "authentication_failed"))],
+    [("approve", (GatewayAnswer.YES, None)), ("refuse", (GatewayAnswer.NO, "authentication_failed"))],
 )
 @pytest.mark.parametrize("method", ["", "tok_3ds"])
 async def test_the_bank_asks_who_they_are(
-    desk: Desk, method: str, choice: str, outcome: tuple[Answer, str | None]
+    desk: Desk, method: str, choice: str, outcome: tuple[GatewayAnswer, str | None]
 ) -> None:
     payer = await a_payer(desk, method)
     if not method:
         assert await payer.chooses("ask") == payer.address.removeprefix(desk.url)
-    assert await payer.answer() == (Answer.UNKNOWN, None)
+    assert await payer.answer() == (GatewayAnswer.UNKNOWN, None)
     _, text, _ = await payer.looks()
     assert "3-D Secure" in text
 
@@ -169,7 +169,7 @@ async def test_three_d_secure_is_not_skipped_by_who_knows_the_other_buttons(desk
 
     assert await payer.chooses("pay") != BACK
 
-    assert await payer.answer() == (Answer.UNKNOWN, None)
+    assert await payer.answer() == (GatewayAnswer.UNKNOWN, None)
 
 
 async def test_back_before_the_money_has_come(desk: Desk, shop: Shop) -> None:
@@ -177,7 +177,7 @@ async def test_back_before_the_money_has_come(desk: Desk, shop: Shop) -> None:
 
     assert await payer.chooses("late") == BACK
 
-    assert await payer.answer() == (Answer.UNKNOWN, None)
+    assert await payer.answer() == (GatewayAnswer.UNKNOWN, None)
     assert payer.reference is not None
     await desk.becomes(payer.reference, "captured")
     await shop.hears(payer.order.key, "payment.captured")
@@ -188,10 +188,10 @@ async def test_back_without_an_answer_and_called_off(desk: Desk) -> None:
 
     assert await payer.chooses("silent") == BACK
 
-    assert await payer.answer() == (Answer.UNKNOWN, None)
+    assert await payer.answer() == (GatewayAnswer.UNKNOWN, None)
     await desk.gateway.call_off(key=payer.order.key, reference=payer.reference)
     assert await payer.chooses("pay") == payer.address.removeprefix(desk.url)
-    assert await payer.answer() == (Answer.NO, "cancelled")
+    assert await payer.answer() == (GatewayAnswer.NO, "cancelled")
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ async def test_two_tabs_pay_once(desk: Desk, shop: Shop) -> None:
 
     assert first == BACK
     assert second == payer.address.removeprefix(desk.url)
-    assert await payer.answer() == (Answer.YES, None)
+    assert await payer.answer() == (GatewayAnswer.YES, None)
     await shop.hears(payer.order.key, "payment.captured")
 
 
@@ -234,7 +234,7 @@ async def test_a_payment_that_was_called_off_cannot_be_paid(desk: Desk) -> None:
 
     await payer.chooses("pay")
 
-    assert await payer.answer() == (Answer.NO, "cancelled")
+    assert await payer.answer() == (GatewayAnswer.NO, "cancelled")
 
 
 async def test_without_a_way_back_the_page_itself_says_how_it_ended(desk: Desk) -> None:
@@ -264,7 +264,7 @@ async def test_what_nobody_offers_changes_nothing(desk: Desk) -> None:
         async with session.put(payer.address) as refused:
             assert refused.status == 405
 
-    assert await payer.answer() == (Answer.UNKNOWN, None)
+    assert await payer.answer() == (GatewayAnswer.UNKNOWN, None)
 
 
 def test_the_page_needs_nothing_from_elsewhere() -> None:

@@ -282,7 +282,7 @@ class TestTimeIsUp:
         await app.postgres.execute(WATCHED, *key(path))
         payment = await app.payments.latest(*key(path))
         assert payment is not None
-        await app.payments.let_go(payment, is_sure=False, due_ms=3_600_000)
+        await app.payments.release(payment, is_sure=False, due_ms=3_600_000)
 
 
 class TestTrouble:

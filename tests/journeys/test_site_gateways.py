@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.config import Config
-from holdfast.payments.gateway import Answer, Charge
+from holdfast.payments.gateway import Charge, GatewayAnswer
 from holdfast.sandbox.process import SandboxSetup
 from tests.conftest import served
 from tests.fakes.gateway_server import open_fake_gateways
@@ -39,7 +39,7 @@ async def pays_there(app: App, name: str, url: str, path: str, choice: str) -> N
     """In the gateway's own form."""
     payment = await app.payments.latest(*key(path))
     assert payment is not None
-    charge = Charge(answer=Answer.UNKNOWN, client_secret=payment.client_secret)
+    charge = Charge(answer=GatewayAnswer.UNKNOWN, client_secret=payment.client_secret)
     async with aiohttp.ClientSession() as session:
         page = await PAGES[name](url, charge)
         async with session.post(page, data={"choice": choice}, allow_redirects=False) as answer:

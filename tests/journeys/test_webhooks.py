@@ -1,4 +1,4 @@
-"""A gateway writes to us: true letters count once, forgeries not at all, and operators see them (R23)."""
+"""A gateway writes to us: true webhooks count once, forgeries not at all, and operators see them (R23)."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from holdfast.bookings import from_public_id
 from holdfast.config import Config
 from holdfast.engines.metrics import metrics
 from holdfast.payments.payment import Payment
-from holdfast.payments.saga import Step
+from holdfast.payments.saga import PaymentStep
 from holdfast.sandbox.process import SandboxSetup, open_sandbox
 from holdfast.sandbox.webhook import api_key
 from holdfast.web.asgi import Application
@@ -26,9 +26,9 @@ from holdfast.web.caller import Role
 from tests.conftest import GATEWAY_SECRET, served, started
 from tests.journeys.test_buys_a_ticket import held, pays, state_of
 from tests.journeys.test_cli import holdfast
-from tests.stores.test_payment_book import NO, confirmed, paying
 from tests.support import shows as cast
-from tests.support.gateway_webhooks import HEADER, Letter, a_letter, charged
+from tests.support.gateway_webhooks import HEADER, SignedWebhook, a_webhook, charged
+from tests.support.ledger_payments import NO, confirmed, paying
 from tests.support.shows import Fan, problem
 from tests.support.wait import until
 
@@ -51,25 +51,25 @@ async def waiting(app: App, fan: Fan, show_id: int) -> Payment:
     assert (await pays(fan, booking, "")).status_code == 202
     payment = await app.payments.latest(*from_public_id(booking))
     assert payment is not None
-    assert payment.step is Step.LOOK_UP
+    assert payment.step is PaymentStep.LOOK_UP
     return payment
 
 
-async def sent(api: httpx2.AsyncClient, letter: Letter, **changes: Any) -> httpx2.Response:
-    headers = {"Content-Type": "application/json", **letter.headers, **changes.pop("headers", {})}
-    return await api.post(PATH, content=changes.get("raw", letter.raw), headers=headers)
+async def sent(api: httpx2.AsyncClient, webhook: SignedWebhook, **changes: Any) -> httpx2.Response:
+    headers = {"Content-Type": "application/json", **webhook.headers, **changes.pop("headers", {})}
+    return await api.post(PATH, content=changes.get("raw", webhook.raw), headers=headers)
 
 
-def changed(letter: Letter, **changes: Any) -> bytes:
-    return msgspec.json.encode({**msgspec.json.decode(letter.raw), **changes})
+def changed(webhook: SignedWebhook, **changes: Any) -> bytes:
+    return msgspec.json.encode({**msgspec.json.decode(webhook.raw), **changes})
 
 
-def of_payment(letter: Letter, **changes: Any) -> bytes:
-    payment = msgspec.json.decode(letter.raw)["payment"]
-    return changed(letter, payment={**payment, **changes})
+def of_payment(webhook: SignedWebhook, **changes: Any) -> bytes:
+    payment = msgspec.json.decode(webhook.raw)["payment"]
+    return changed(webhook, payment={**payment, **changes})
 
 
-FORGERIES: dict[str, Callable[[Letter], tuple[bytes, dict[str, str]]]] = {
+FORGERIES: dict[str, Callable[[SignedWebhook], tuple[bytes, dict[str, str]]]] = {
     "no signature": lambda true: (true.raw, {HEADER: ""}),
     "a bad signature": lambda true: (true.raw, {HEADER: true.headers[HEADER][:-1] + "x"}),
     "another secret": lambda true: (true.raw, replace(true, secret="whsec_mine").headers),
@@ -82,7 +82,7 @@ FORGERIES: dict[str, Callable[[Letter], tuple[bytes, dict[str, str]]]] = {
     "another currency, signed": lambda true: _signed(of_payment(true, currency="USD")),
     "written anew": lambda true: (json.dumps(json.loads(true.raw), indent=1).encode(), true.headers),
     "another account": lambda true: _signed(changed(true, account="acct_other")),
-    "a signature of another": lambda true: (true.raw, Letter(b"{}").headers),
+    "a signature of another": lambda true: (true.raw, SignedWebhook(b"{}").headers),
     "not JSON": lambda true: _signed(b"captured!"),
     "a NUL in its name": lambda true: _signed(changed(true, id="evt_\0")),
     "a name without end": lambda true: _signed(changed(true, id="e" * 256)),
@@ -92,18 +92,18 @@ FORGERIES: dict[str, Callable[[Letter], tuple[bytes, dict[str, str]]]] = {
 
 
 def _signed(raw: bytes) -> tuple[bytes, dict[str, str]]:
-    return raw, Letter(raw).headers
+    return raw, SignedWebhook(raw).headers
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 async def test_a_forgery_changes_nothing(
     app: App, api: httpx2.AsyncClient, a_show: Show, alice: Fan, forgery: str
 ) -> None:
-    """A true letter confirms this booking: its money was taken (cell 14)."""
+    """A true webhook confirms this booking: its money was taken (cell 14)."""
     show_id = await a_show()
     payment = await waiting(app, alice, show_id)
     await paid_on_the_page(app.config.gateway_url, payment)
-    true = a_letter(payment, str(payment.reference))
+    true = a_webhook(payment, str(payment.reference))
     raw, headers = FORGERIES[forgery](true)
     before, refused = await dump(app, show_id), await counted()
 
@@ -128,11 +128,11 @@ async def test_one_that_is_too_long_is_not_read(
     app: App, api: httpx2.AsyncClient, a_show: Show, alice: Fan
 ) -> None:
     show_id = await a_show()
-    true = a_letter(await waiting(app, alice, show_id))
+    true = a_webhook(await waiting(app, alice, show_id))
     raw = changed(true, padding="x" * app.config.webhook_bytes_max)
     before = await dump(app, show_id)
 
-    response = await sent(api, true, raw=raw, headers=Letter(raw).headers)
+    response = await sent(api, true, raw=raw, headers=SignedWebhook(raw).headers)
 
     assert (response.status_code, problem(response)["code"]) == (413, "body_too_large")
     assert await dump(app, show_id) == before
@@ -146,7 +146,7 @@ async def test_one_that_is_sent_again_is_taken_and_changes_nothing(
     assert (await pays(alice, booking)).status_code == 200
     payment = await app.payments.latest(*from_public_id(booking))
     assert payment is not None
-    true = a_letter(payment, str(payment.reference))
+    true = a_webhook(payment, str(payment.reference))
 
     first = await sent(api, true)
     before = await dump(app, show_id)
@@ -163,7 +163,7 @@ async def test_a_hundred_copies_at_once_confirm_one_booking(
     show_id = await a_show()
     payment = await waiting(app, alice, show_id)
     await paid_on_the_page(app.config.gateway_url, payment)
-    true = a_letter(payment, str(payment.reference))
+    true = a_webhook(payment, str(payment.reference))
 
     responses = await asyncio.gather(*(sent(api, true) for _ in range(100)))
 
@@ -186,7 +186,7 @@ async def paid_on_the_page(gateway_url: str, payment: Payment) -> None:
 async def test_another_gateways_name_leads_nowhere(
     app: App, api: httpx2.AsyncClient, a_show: Show, alice: Fan
 ) -> None:
-    true = a_letter(await waiting(app, alice, await a_show()))
+    true = a_webhook(await waiting(app, alice, await a_show()))
 
     response = await api.post("/webhooks/stripe", content=true.raw, headers=true.headers)
 
@@ -196,7 +196,7 @@ async def test_another_gateways_name_leads_nowhere(
 async def test_a_gateway_needs_neither_a_token_nor_a_content_type(
     app: App, api: httpx2.AsyncClient, a_show: Show, alice: Fan
 ) -> None:
-    true = a_letter(await waiting(app, alice, await a_show()))
+    true = a_webhook(await waiting(app, alice, await a_show()))
 
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         assert (await sent(api, true, headers={"Content-Type": kind})).status_code == 200
@@ -277,35 +277,35 @@ async def test_a_payer_on_the_page_is_confirmed_by_the_letter_alone(
 
 
 class TestOperators:
-    async def dead(self, app: App, a_show: Show) -> Letter:
-        """A letter that was given up; its payment has been taken at the gateway since."""
+    async def dead(self, app: App, a_show: Show) -> SignedWebhook:
+        """A webhook that was given up; its payment has been taken at the gateway since."""
         payment = await paying(app, await a_show(), 1)
-        await app.payments.give_back(payment, NO, Step.DECLINED)
+        await app.payments.give_back(payment, NO, PaymentStep.DECLINED)
         charge = await charged(app, payment)
-        letter = a_letter(payment, str(charge.reference))
+        webhook = a_webhook(payment, str(charge.reference))
         await app.postgres.execute(
             "INSERT INTO gateway_webhook"
             " (gateway, event_id, kind, show_id, number, attempt, body, dead, tries, reason)"
             " VALUES ('sandbox', $1, 'payment.captured', $2, $3, $4, $5, true, 4, 'a test')",
-            letter.event_id,
+            webhook.event_id,
             payment.show_id,
             payment.number,
             payment.attempt,
-            letter.raw,
+            webhook.raw,
         )
-        return letter
+        return webhook
 
     async def test_admins_list_and_replay_the_dead(
         self, app: App, api: httpx2.AsyncClient, a_show: Show
     ) -> None:
         (admin,) = await cast.fans(app, api, 1, Role.ADMIN)
-        letter = await self.dead(app, a_show)
+        webhook = await self.dead(app, a_show)
 
         listed = await admin.get("/admin/webhooks", state="dead", size=200)
-        replayed = await admin.post(f"/admin/webhooks/sandbox/{letter.event_id}/replay")
+        replayed = await admin.post(f"/admin/webhooks/sandbox/{webhook.event_id}/replay")
         missing = await admin.post("/admin/webhooks/sandbox/evt_nobody/replay")
 
-        page = next(one for one in listed.json()["webhooks"] if one["event_id"] == letter.event_id)
+        page = next(one for one in listed.json()["webhooks"] if one["event_id"] == webhook.event_id)
         assert (page["state"], page["reason"], page["tries"]) == ("dead", "a test", 4)
         assert (replayed.status_code, replayed.json()["state"]) == (200, "done")
         assert (missing.status_code, problem(missing)["code"]) == (404, "no_such_webhook")
@@ -327,17 +327,17 @@ class TestOperators:
             "HOLDFAST_GATEWAY_URL": config.gateway_url,
             "HOLDFAST_GATEWAY_SECRET": config.gateway_secret,
         }
-        letter = await self.dead(app, a_show)
+        webhook = await self.dead(app, a_show)
         unknown = await confirmed(app, await paying(app, await a_show(), 1))
 
         listed = await holdfast("webhooks", "list", "--dead", "--limit", "200", "--json", **env)
-        replayed = await holdfast("webhooks", "replay", letter.event_id, **env)
+        replayed = await holdfast("webhooks", "replay", webhook.event_id, **env)
         nobody = await holdfast("webhooks", "replay", "evt_nobody", **env)
         compared = await holdfast("reconcile", "--since", "5m", "--json", **env)
         unreadable = await holdfast("reconcile", "--since", "soon", **env)
 
-        assert letter.event_id in [page["event_id"] for page in listed.page]
-        assert (replayed.code, letter.event_id in replayed.output) == (0, True), replayed
+        assert webhook.event_id in [page["event_id"] for page in listed.page]
+        assert (replayed.code, webhook.event_id in replayed.output) == (0, True), replayed
         assert (nobody.code, unreadable.code) == (2, 2)
         assert compared.code == 1, compared
         assert (unknown.key, "missing") in [(one["key"], one["kind"]) for one in compared.page["differences"]]

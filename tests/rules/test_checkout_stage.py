@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.bookings import BookingState
-from holdfast.payments import Payment, Step
+from holdfast.payments import Payment, PaymentStep
 from holdfast.site.booking_stage import Stage, face_of, is_late, money_of, stage_of, waits_for
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
-def a_payment(step: Step, **other: object) -> Payment:
+def a_payment(step: PaymentStep, **other: object) -> Payment:
     known: dict[str, object] = {
         "show_id": 1,
         "number": 1,
@@ -61,13 +61,13 @@ def test_a_hold_without_time_has_lapsed_though_nobody_has_swept_it() -> None:
 @pytest.mark.parametrize(
     ("payment", "who"),
     [
-        (a_payment(Step.LOOK_UP, action_url="https://pay.example/1"), "payer"),
-        (a_payment(Step.LOOK_UP, client_secret="secret"), "browser"),
-        (a_payment(Step.LOOK_UP, client_secret="secret", action_url="https://3ds.example"), "payer"),
-        (a_payment(Step.LOOK_UP), "gateway"),
-        (a_payment(Step.CHARGE), "gateway"),
-        (a_payment(Step.CALL_OFF, action_url="https://pay.example/1"), "calling_off"),
-        (a_payment(Step.LATE), "settling"),
+        (a_payment(PaymentStep.LOOK_UP, action_url="https://pay.example/1"), "payer"),
+        (a_payment(PaymentStep.LOOK_UP, client_secret="secret"), "browser"),
+        (a_payment(PaymentStep.LOOK_UP, client_secret="secret", action_url="https://3ds.example"), "payer"),
+        (a_payment(PaymentStep.LOOK_UP), "gateway"),
+        (a_payment(PaymentStep.CHARGE), "gateway"),
+        (a_payment(PaymentStep.CALL_OFF, action_url="https://pay.example/1"), "calling_off"),
+        (a_payment(PaymentStep.LATE), "settling"),
         (None, "settling"),
     ],
 )
@@ -78,33 +78,33 @@ def test_a_payment_under_way_waits_for_somebody(payment: Payment | None, who: st
 @pytest.mark.parametrize(
     ("step", "money"),
     [
-        (Step.DECLINED, "none"),
-        (Step.EXPIRED, "none"),
-        (Step.WATCH, "watched"),
-        (Step.LATE, "settling"),
-        (Step.LOOK_UP, "settling"),
+        (PaymentStep.DECLINED, "none"),
+        (PaymentStep.EXPIRED, "none"),
+        (PaymentStep.WATCH, "watched"),
+        (PaymentStep.LATE, "settling"),
+        (PaymentStep.LOOK_UP, "settling"),
     ],
 )
-def test_of_a_lapsed_booking_it_is_said_what_became_of_the_money(step: Step, money: str) -> None:
+def test_of_a_lapsed_booking_it_is_said_what_became_of_the_money(step: PaymentStep, money: str) -> None:
     assert money_of(a_payment(step)) == money
 
 
 def test_money_is_late_that_came_after_its_deadline() -> None:
-    assert not is_late(a_payment(Step.PAID, ended_at=NOON))
-    assert is_late(a_payment(Step.PAID, ended_at=NOON + timedelta(seconds=1)))
-    assert not is_late(a_payment(Step.DECLINED, ended_at=NOON + timedelta(seconds=1)))
+    assert not is_late(a_payment(PaymentStep.PAID, ended_at=NOON))
+    assert is_late(a_payment(PaymentStep.PAID, ended_at=NOON + timedelta(seconds=1)))
+    assert not is_late(a_payment(PaymentStep.DECLINED, ended_at=NOON + timedelta(seconds=1)))
     assert not is_late(None)
 
 
 def test_a_page_has_another_face_whenever_it_would_say_something_else() -> None:
-    waiting = a_payment(Step.LOOK_UP)
+    waiting = a_payment(PaymentStep.LOOK_UP)
     faces = {
         face_of(Stage.HELD, None, 1000),
         face_of(Stage.HELD, None, 90_000),
         face_of(Stage.PAYING, waiting, 90_000),
-        face_of(Stage.PAYING, a_payment(Step.LOOK_UP, action_url="https://pay.example/1"), 90_000),
-        face_of(Stage.HELD, a_payment(Step.DECLINED), 90_000),
-        face_of(Stage.CONFIRMED, a_payment(Step.PAID), 90_000),
+        face_of(Stage.PAYING, a_payment(PaymentStep.LOOK_UP, action_url="https://pay.example/1"), 90_000),
+        face_of(Stage.HELD, a_payment(PaymentStep.DECLINED), 90_000),
+        face_of(Stage.CONFIRMED, a_payment(PaymentStep.PAID), 90_000),
     }
     assert len(faces) == 6
     assert face_of(Stage.PAYING, waiting, 90_000) in faces

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
-from holdfast.payments.gateways import gateway_of
+from holdfast.payments.gateways import open_gateway
 
 STRIPE = {"gateway": "stripe", "stripe_secret_key": "sk_live_1"}
 RAZORPAY = {"gateway": "razorpay", "razorpay_key_id": "rzp_live_1", "razorpay_key_secret": "s"}
@@ -16,7 +16,7 @@ RAZORPAY = {"gateway": "razorpay", "razorpay_key_id": "rzp_live_1", "razorpay_ke
 
 @pytest.mark.parametrize("settings", [{}, STRIPE, RAZORPAY])
 async def test_each_gateway_is_made_from_its_settings(settings: dict[str, Any]) -> None:
-    gateway = gateway_of(Config(**settings))
+    gateway = open_gateway(Config(**settings))
 
     assert gateway.name == settings.get("gateway", "sandbox")
     assert gateway.mode == ("live" if settings else "test")
@@ -25,7 +25,7 @@ async def test_each_gateway_is_made_from_its_settings(settings: dict[str, Any]) 
 
 @pytest.mark.parametrize("settings", [STRIPE | {"stripe_secret_key": "rk_test_1"}, RAZORPAY])
 async def test_the_mode_is_told_by_the_key(settings: dict[str, Any]) -> None:
-    gateway = gateway_of(Config(**settings))
+    gateway = open_gateway(Config(**settings))
 
     assert gateway.mode == ("test" if settings["gateway"] == "stripe" else "live")
     await gateway.close()
@@ -43,7 +43,7 @@ async def test_the_mode_is_told_by_the_key(settings: dict[str, Any]) -> None:
 )
 def test_what_is_missing_is_said_in_one_line(settings: dict[str, Any], wanted: str) -> None:
     with pytest.raises(OperatorError, match=wanted) as trouble:
-        gateway_of(Config(**settings))
+        open_gateway(Config(**settings))
 
     assert "\n" not in str(trouble.value)
     assert "pk_live_1" not in str(trouble.value)
@@ -54,9 +54,9 @@ import sys
 sys.modules["{name}"] = None
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
-from holdfast.payments.gateways import gateway_of
+from holdfast.payments.gateways import open_gateway
 try:
-    gateway_of(Config(**{settings!r}))
+    open_gateway(Config(**{settings!r}))
 except OperatorError as trouble:
     print(trouble)
 """

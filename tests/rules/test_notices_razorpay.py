@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.payments.gateway import BadNotice, Notice
-from holdfast.payments.gateways.razorpay_objects import RETRIED_S, Notices
+from holdfast.payments.gateway import BadWebhook, Webhook
+from holdfast.payments.gateways.razorpay_objects import RETRIED_S, RazorpayWebhooks
 
 NOW = 1_800_000_000
 SECRET, NEXT_SECRET, OF_TEST_MODE = "ours and ours alone", "the next one", "of the test mode"
-NOTICES = Notices((SECRET,), "live", "acc_1", 10_000)
+NOTICES = RazorpayWebhooks((SECRET,), "live", "acc_1", 10_000)
 
 PAYMENT = {"id": "pay_1", "entity": "payment", "amount": 4500, "currency": "INR", "status": "captured"}
 PAYMENT |= {"order_id": "order_1", "captured": True, "notes": {"holdfast_key": "from-the-browser"}}
@@ -69,7 +69,7 @@ FORGERIES: dict[str, tuple[bytes, dict[bytes, bytes], str]] = {
 def test_a_good_notice_says_which_payment_to_look_at() -> None:
     notice = NOTICES.read(GOOD, signed(GOOD), NOW)
 
-    assert notice == Notice(
+    assert notice == Webhook(
         event_id=notice.event_id,
         kind="order.paid",
         key="pay-7",
@@ -84,7 +84,7 @@ def test_a_good_notice_says_which_payment_to_look_at() -> None:
 def test_a_forgery_is_refused(name: str) -> None:
     raw, headers, why = FORGERIES[name]
 
-    with pytest.raises(BadNotice) as refused:
+    with pytest.raises(BadWebhook) as refused:
         NOTICES.read(raw, headers, NOW)
 
     assert refused.value.why == why
@@ -115,15 +115,15 @@ def test_the_key_is_taken_from_the_order_and_never_from_what_a_browser_wrote() -
 
 
 def test_while_secrets_change_either_is_good() -> None:
-    both = Notices((NEXT_SECRET, SECRET), "live", "acc_1", 10_000)
+    both = RazorpayWebhooks((NEXT_SECRET, SECRET), "live", "acc_1", 10_000)
 
     assert both.read(GOOD, signed(GOOD), NOW).key == "pay-7"
     assert both.read(GOOD, signed(GOOD, secret=NEXT_SECRET), NOW).key == "pay-7"
 
 
 def test_without_a_secret_nothing_is_good() -> None:
-    with pytest.raises(BadNotice):
-        Notices((), "live", "acc_1", 10_000).read(GOOD, signed(GOOD, secret=""), NOW)
+    with pytest.raises(BadWebhook):
+        RazorpayWebhooks((), "live", "acc_1", 10_000).read(GOOD, signed(GOOD, secret=""), NOW)
 
 
 def test_no_repr_tells_a_secret() -> None:
@@ -139,11 +139,11 @@ def test_what_is_not_ours_has_no_key(payload: dict[str, Any]) -> None:
 
 @given(st.binary(max_size=300), st.binary(max_size=200))
 def test_any_bytes_are_refused_and_nothing_breaks(raw: bytes, signature: bytes) -> None:
-    with pytest.raises(BadNotice):
+    with pytest.raises(BadWebhook):
         NOTICES.read(raw, {b"x-razorpay-signature": signature}, NOW)
 
 
 @given(st.binary(max_size=300))
 def test_any_signed_bytes_are_refused_and_nothing_breaks(raw: bytes) -> None:
-    with pytest.raises(BadNotice):
+    with pytest.raises(BadWebhook):
         NOTICES.read(raw, signed(raw), NOW)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.payments.gateway import BadNotice, Notice
-from holdfast.payments.gateways.stripe_objects import Notices
+from holdfast.payments.gateway import BadWebhook, Webhook
+from holdfast.payments.gateways.stripe_objects import StripeWebhooks
 
 NOW = 1_800_000_000
 SECRET, NEXT_SECRET, STRANGER = "whsec_ours", "whsec_next", "whsec_theirs"
-NOTICES = Notices((SECRET,), "live", 10_000)
+NOTICES = StripeWebhooks((SECRET,), "live", 10_000)
 
 
 def event(
@@ -79,7 +79,7 @@ FORGERIES: dict[str, tuple[bytes, dict[bytes, bytes], str]] = {
 
 
 def test_a_good_notice_says_which_payment_to_look_at() -> None:
-    assert NOTICES.read(GOOD, signed(GOOD), NOW) == Notice(
+    assert NOTICES.read(GOOD, signed(GOOD), NOW) == Webhook(
         event_id="evt_1",
         kind="payment_intent.succeeded",
         key="pay-7",
@@ -94,7 +94,7 @@ def test_a_good_notice_says_which_payment_to_look_at() -> None:
 def test_a_forgery_is_refused(name: str) -> None:
     raw, headers, why = FORGERIES[name]
 
-    with pytest.raises(BadNotice) as refused:
+    with pytest.raises(BadWebhook) as refused:
         NOTICES.read(raw, headers, NOW)
 
     assert refused.value.why == why
@@ -112,7 +112,7 @@ def test_a_copy_has_the_same_id_however_often_it_is_signed() -> None:
 
 
 def test_while_secrets_change_either_is_good_and_both_may_sign() -> None:
-    both = Notices((NEXT_SECRET, SECRET), "live", 10_000)
+    both = StripeWebhooks((NEXT_SECRET, SECRET), "live", 10_000)
     twice = signed(GOOD, secret=STRANGER)[b"stripe-signature"] + b",v1=" + MARK.encode()
 
     assert both.read(GOOD, signed(GOOD), NOW).event_id == "evt_1"
@@ -121,8 +121,8 @@ def test_while_secrets_change_either_is_good_and_both_may_sign() -> None:
 
 
 def test_without_a_secret_nothing_is_good() -> None:
-    with pytest.raises(BadNotice):
-        Notices((), "live", 10_000).read(GOOD, signed(GOOD, secret=""), NOW)
+    with pytest.raises(BadWebhook):
+        StripeWebhooks((), "live", 10_000).read(GOOD, signed(GOOD, secret=""), NOW)
 
 
 def test_no_repr_tells_a_secret() -> None:
@@ -165,11 +165,11 @@ def test_what_is_not_ours_has_no_key(about: dict[str, Any]) -> None:
 
 @given(st.binary(max_size=300), st.binary(max_size=200))
 def test_any_bytes_are_refused_and_nothing_breaks(raw: bytes, signature: bytes) -> None:
-    with pytest.raises(BadNotice):
+    with pytest.raises(BadWebhook):
         NOTICES.read(raw, {b"stripe-signature": signature}, NOW)
 
 
 @given(st.binary(max_size=300))
 def test_any_signed_bytes_are_refused_and_nothing_breaks(raw: bytes) -> None:
-    with pytest.raises(BadNotice):
+    with pytest.raises(BadWebhook):
         NOTICES.read(raw, signed(raw), NOW)

@@ -8,15 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.payments.differences import FRESH_S, WATCHED_LONG_S, Kind, Ours, difference, length_of
-from holdfast.payments.gateway import Answer, Charge
-from holdfast.payments.saga import Step
+from holdfast.payments.differences import (
+    FRESH_S,
+    WATCHED_LONG_S,
+    DifferenceKind,
+    LedgerPayment,
+    find_difference,
+    parse_duration,
+)
+from holdfast.payments.gateway import Charge, GatewayAnswer
+from holdfast.payments.saga import PaymentStep
 
 KEY = "booking_nonce_1"
-PAID = Ours(
+PAID = LedgerPayment(
     key=KEY,
-    place=(1, 2, 1),
-    step=Step.PAID,
+    payment_key=(1, 2, 1),
+    step=PaymentStep.PAID,
     amount_minor=3000,
     currency="EUR",
     reference="pay_1",
@@ -24,52 +31,54 @@ PAID = Ours(
     asked_minor=0,
     age_s=600,
 )
-TAKEN = Charge(answer=Answer.YES, reference="pay_1", amount_minor=3000, currency="EUR")
-NOT_TAKEN, ABSENT, SILENT = (Charge(answer=answer) for answer in (Answer.NO, Answer.ABSENT, Answer.UNKNOWN))
-FAILED = (Step.DECLINED, Step.CALLED_OFF, Step.EXPIRED)
-UNDER_WAY = (Step.CHARGE, Step.LOOK_UP, Step.CALL_OFF, Step.LATE)
+TAKEN = Charge(answer=GatewayAnswer.YES, reference="pay_1", amount_minor=3000, currency="EUR")
+NOT_TAKEN, ABSENT, SILENT = (
+    Charge(answer=answer) for answer in (GatewayAnswer.NO, GatewayAnswer.ABSENT, GatewayAnswer.UNKNOWN)
+)
+FAILED = (PaymentStep.DECLINED, PaymentStep.CALLED_OFF, PaymentStep.EXPIRED)
+UNDER_WAY = (PaymentStep.CHARGE, PaymentStep.LOOK_UP, PaymentStep.CALL_OFF, PaymentStep.LATE)
 
 
-def kind(ours: Ours | None, theirs: Charge) -> Kind | None:
-    found = difference(KEY, ours, theirs)
+def kind(ours: LedgerPayment | None, theirs: Charge) -> DifferenceKind | None:
+    found = find_difference(KEY, ours, theirs)
     return found.kind if found else None
 
 
 def test_equal_books_have_no_difference() -> None:
-    assert difference(KEY, PAID, TAKEN) is None
-    assert difference(KEY, replace(PAID, back_minor=1000), replace(TAKEN, refunded_minor=1000)) is None
+    assert find_difference(KEY, PAID, TAKEN) is None
+    assert find_difference(KEY, replace(PAID, back_minor=1000), replace(TAKEN, refunded_minor=1000)) is None
 
 
-@pytest.mark.parametrize("step", [*FAILED, Step.WATCH, *UNDER_WAY])
-def test_money_taken_there_and_not_paid_here_is_found(step: Step) -> None:
-    assert kind(replace(PAID, step=step), TAKEN) is Kind.TAKEN
+@pytest.mark.parametrize("step", [*FAILED, PaymentStep.WATCH, *UNDER_WAY])
+def test_money_taken_there_and_not_paid_here_is_found(step: PaymentStep) -> None:
+    assert kind(replace(PAID, step=step), TAKEN) is DifferenceKind.TAKEN
 
 
 @pytest.mark.parametrize("step", UNDER_WAY)
-def test_a_payment_of_this_moment_is_left_to_who_carries_it_on(step: Step) -> None:
+def test_a_payment_of_this_moment_is_left_to_who_carries_it_on(step: PaymentStep) -> None:
     assert kind(replace(PAID, step=step, age_s=FRESH_S - 1), TAKEN) is None
 
 
 def test_money_under_a_key_of_ours_that_the_ledger_lost_is_found() -> None:
-    assert kind(None, TAKEN) is Kind.LOST
+    assert kind(None, TAKEN) is DifferenceKind.LOST
     assert kind(None, NOT_TAKEN) is kind(None, ABSENT) is kind(None, SILENT) is None
 
 
 @pytest.mark.parametrize("theirs", [NOT_TAKEN, ABSENT])
 def test_paid_here_and_no_money_there_is_found(theirs: Charge) -> None:
-    assert kind(PAID, theirs) is Kind.MISSING
-    assert kind(replace(PAID, step=Step.RETURNED), theirs) is Kind.MISSING
-    assert kind(replace(PAID, step=Step.DECLINED), theirs) is None
+    assert kind(PAID, theirs) is DifferenceKind.MISSING
+    assert kind(replace(PAID, step=PaymentStep.RETURNED), theirs) is DifferenceKind.MISSING
+    assert kind(replace(PAID, step=PaymentStep.DECLINED), theirs) is None
 
 
 @pytest.mark.parametrize("change", [{"amount_minor": 2999}, {"currency": "USD"}])
-@pytest.mark.parametrize("step", [Step.PAID, Step.DECLINED, Step.LOOK_UP])
-def test_another_sum_is_found_and_never_settled(step: Step, change: dict[str, Any]) -> None:
-    assert kind(replace(PAID, step=step), replace(TAKEN, **change)) is Kind.AMOUNT
+@pytest.mark.parametrize("step", [PaymentStep.PAID, PaymentStep.DECLINED, PaymentStep.LOOK_UP])
+def test_another_sum_is_found_and_never_settled(step: PaymentStep, change: dict[str, Any]) -> None:
+    assert kind(replace(PAID, step=step), replace(TAKEN, **change)) is DifferenceKind.AMOUNT
 
 
 def test_a_second_payment_with_the_same_key_is_found() -> None:
-    assert kind(PAID, replace(TAKEN, reference="pay_2")) is Kind.TWICE
+    assert kind(PAID, replace(TAKEN, reference="pay_2")) is DifferenceKind.TWICE
 
 
 @pytest.mark.parametrize(
@@ -88,30 +97,30 @@ def test_a_second_payment_with_the_same_key_is_found() -> None:
 def test_sums_that_went_back_are_compared(back: int, asked: int, there: int, is_found: bool) -> None:
     ours = replace(PAID, back_minor=back, asked_minor=asked)
 
-    assert kind(ours, replace(TAKEN, refunded_minor=there)) is (Kind.REFUNDED if is_found else None)
+    assert kind(ours, replace(TAKEN, refunded_minor=there)) is (DifferenceKind.REFUNDED if is_found else None)
 
 
 def test_a_silent_gateway_is_told_of_where_it_matters() -> None:
-    watched = replace(PAID, step=Step.WATCH, age_s=WATCHED_LONG_S + 1)
+    watched = replace(PAID, step=PaymentStep.WATCH, age_s=WATCHED_LONG_S + 1)
 
-    assert kind(PAID, SILENT) is Kind.SILENT
-    assert kind(watched, SILENT) is Kind.WATCHED
+    assert kind(PAID, SILENT) is DifferenceKind.SILENT
+    assert kind(watched, SILENT) is DifferenceKind.WATCHED
     assert kind(replace(watched, age_s=60), SILENT) is None
-    assert kind(replace(PAID, step=Step.LOOK_UP), SILENT) is None
+    assert kind(replace(PAID, step=PaymentStep.LOOK_UP), SILENT) is None
 
 
 def test_a_difference_says_both_sides_in_words() -> None:
-    found = difference(KEY, replace(PAID, back_minor=500), replace(TAKEN, refunded_minor=1000))
+    found = find_difference(KEY, replace(PAID, back_minor=500), replace(TAKEN, refunded_minor=1000))
 
     assert found is not None
     assert (found.ours, found.theirs) == ("paid 30.00 EUR, 5.00 EUR back", "taken 30.00 EUR, 10.00 EUR back")
 
 
 ours = st.builds(
-    Ours,
+    LedgerPayment,
     key=st.just(KEY),
-    place=st.just((1, 2, 1)),
-    step=st.sampled_from([*FAILED, *UNDER_WAY, Step.WATCH, Step.PAID, Step.RETURNED]),
+    payment_key=st.just((1, 2, 1)),
+    step=st.sampled_from([*FAILED, *UNDER_WAY, PaymentStep.WATCH, PaymentStep.PAID, PaymentStep.RETURNED]),
     amount_minor=st.sampled_from([2999, 3000]),
     currency=st.sampled_from(["EUR", "USD"]),
     reference=st.sampled_from([None, "pay_1", "pay_2"]),
@@ -121,7 +130,7 @@ ours = st.builds(
 )
 theirs = st.builds(
     Charge,
-    answer=st.sampled_from(Answer),
+    answer=st.sampled_from(GatewayAnswer),
     reference=st.sampled_from([None, "pay_1", "pay_2"]),
     amount_minor=st.sampled_from([None, 2999, 3000]),
     currency=st.sampled_from([None, "EUR", "USD"]),
@@ -129,12 +138,12 @@ theirs = st.builds(
 )
 
 
-def settled(before: Ours, charge: Charge, is_late: bool) -> Ours:
+def settled(before: LedgerPayment, charge: Charge, is_late: bool) -> LedgerPayment:
     """What becomes of a payment whose money is found: booked, or all of it sent back."""
     sent_back = before.amount_minor - before.back_minor if is_late else 0
     return replace(
         before,
-        step=Step.RETURNED if is_late else Step.PAID,
+        step=PaymentStep.RETURNED if is_late else PaymentStep.PAID,
         reference=charge.reference or before.reference,
         asked_minor=sent_back,
         back_minor=0 if not is_late else before.back_minor,
@@ -142,18 +151,18 @@ def settled(before: Ours, charge: Charge, is_late: bool) -> Ours:
 
 
 @given(ours | st.none(), theirs, st.booleans())
-def test_comparing_again_finds_no_more(before: Ours | None, charge: Charge, is_late: bool) -> None:
+def test_comparing_again_finds_no_more(before: LedgerPayment | None, charge: Charge, is_late: bool) -> None:
     """What was settled is none any more; what was not is the same, and not settled the second time either."""
     charge = replace(charge, refunded_minor=0)
     before = replace(before, back_minor=0) if before else None
-    found = difference(KEY, before, charge)
+    found = find_difference(KEY, before, charge)
     after = before
-    if before is not None and found is not None and found.kind is Kind.TAKEN:
+    if before is not None and found is not None and found.kind is DifferenceKind.TAKEN:
         after = settled(before, charge, is_late)
 
-    again = difference(KEY, after, charge)
+    again = find_difference(KEY, after, charge)
 
-    assert again is None or (again == found and again.kind is not Kind.TAKEN)
+    assert again is None or (again == found and again.kind is not DifferenceKind.TAKEN)
 
 
 @pytest.mark.parametrize(
@@ -161,9 +170,9 @@ def test_comparing_again_finds_no_more(before: Ours | None, charge: Charge, is_l
     [("90m", timedelta(minutes=90)), ("24h", timedelta(hours=24)), ("7d", timedelta(days=7))],
 )
 def test_lengths_of_time_are_read(text: str, length: timedelta) -> None:
-    assert length_of(text) == length
+    assert parse_duration(text) == length
 
 
 @pytest.mark.parametrize("text", ["", "24", "h", "-1h", "1w", "9999999d", "1 h", "٣h"])
 def test_what_is_no_length_of_time_is_none(text: str) -> None:
-    assert length_of(text) is None
+    assert parse_duration(text) is None

@@ -4,73 +4,81 @@ from itertools import product
 
 import pytest
 
-from holdfast.payments.gateway import Answer
-from holdfast.payments.saga import ENDS, NEXT, OVERTAKEN, Step, Time, due_step, next_step
+from holdfast.payments.gateway import GatewayAnswer
+from holdfast.payments.saga import ENDS, NEXT, OVERTAKEN, DeadlineStatus, PaymentStep, due_step, next_step
 
-AT_THE_GATEWAY = (Step.CHARGE, Step.LOOK_UP, Step.CALL_OFF, Step.WATCH)
+AT_THE_GATEWAY = (PaymentStep.CHARGE, PaymentStep.LOOK_UP, PaymentStep.CALL_OFF, PaymentStep.WATCH)
 
 
-def asked() -> list[tuple[Step, Answer, Time]]:
+def asked() -> list[tuple[PaymentStep, GatewayAnswer, DeadlineStatus]]:
     """Whatever can come of asking a gateway. It never says ABSENT to a charge: then it has heard of it."""
-    every = product(AT_THE_GATEWAY, Answer, Time)
-    return [one for one in every if one[:2] != (Step.CHARGE, Answer.ABSENT)]
+    every = product(AT_THE_GATEWAY, GatewayAnswer, DeadlineStatus)
+    return [one for one in every if one[:2] != (PaymentStep.CHARGE, GatewayAnswer.ABSENT)]
 
 
 @pytest.mark.parametrize(("step", "answer", "time"), asked())
-def test_every_answer_leads_somewhere(step: Step, answer: Answer, time: Time) -> None:
-    assert isinstance(next_step(due_step(step, time), answer, time), Step)
+def test_every_answer_leads_somewhere(step: PaymentStep, answer: GatewayAnswer, time: DeadlineStatus) -> None:
+    assert isinstance(next_step(due_step(step, time), answer, time), PaymentStep)
 
 
-@pytest.mark.parametrize(("step", "time"), list(product((Step.CHARGE, Step.LOOK_UP), Time)))
-def test_nothing_is_charged_or_waited_for_when_time_is_up(step: Step, time: Time) -> None:
-    assert (due_step(step, time) is step) == (time is Time.LEFT)
-    assert time is Time.LEFT or due_step(step, time) is Step.CALL_OFF
+@pytest.mark.parametrize(
+    ("step", "time"), list(product((PaymentStep.CHARGE, PaymentStep.LOOK_UP), DeadlineStatus))
+)
+def test_nothing_is_charged_or_waited_for_when_time_is_up(step: PaymentStep, time: DeadlineStatus) -> None:
+    assert (due_step(step, time) is step) == (time is DeadlineStatus.LEFT)
+    assert time is DeadlineStatus.LEFT or due_step(step, time) is PaymentStep.CALL_OFF
 
 
 @pytest.mark.parametrize("step", AT_THE_GATEWAY)
-@pytest.mark.parametrize("time", Time)
-def test_unknown_is_never_taken_for_a_no(step: Step, time: Time) -> None:
+@pytest.mark.parametrize("time", DeadlineStatus)
+def test_unknown_is_never_taken_for_a_no(step: PaymentStep, time: DeadlineStatus) -> None:
     """Seats may be given up at last, but the payment is watched: its money may still come."""
-    after = next_step(step, Answer.UNKNOWN, time)
+    after = next_step(step, GatewayAnswer.UNKNOWN, time)
 
-    assert after in {Step.LOOK_UP, Step.CALL_OFF, Step.WATCH}
-    assert (after is Step.WATCH) == (step is Step.WATCH or (step is Step.CALL_OFF and time is Time.LONG_UP))
+    assert after in {PaymentStep.LOOK_UP, PaymentStep.CALL_OFF, PaymentStep.WATCH}
+    assert (after is PaymentStep.WATCH) == (
+        step is PaymentStep.WATCH or (step is PaymentStep.CALL_OFF and time is DeadlineStatus.LONG_UP)
+    )
 
 
-@pytest.mark.parametrize("time", Time)
-def test_seats_go_only_after_the_gateway_was_told_to_forget_the_payment(time: Time) -> None:
-    came_from = {step for step, answer, at in asked() if next_step(step, answer, at) is Step.LET_GO}
+@pytest.mark.parametrize("time", DeadlineStatus)
+def test_seats_go_only_after_the_gateway_was_told_to_forget_the_payment(time: DeadlineStatus) -> None:
+    came_from = {step for step, answer, at in asked() if next_step(step, answer, at) is PaymentStep.RELEASE}
 
-    assert came_from == {Step.CALL_OFF, Step.WATCH}
-    assert next_step(Step.CALL_OFF, Answer.NO, time) is Step.CONFIRM
+    assert came_from == {PaymentStep.CALL_OFF, PaymentStep.WATCH}
+    assert next_step(PaymentStep.CALL_OFF, GatewayAnswer.NO, time) is PaymentStep.CONFIRM
 
 
 def test_calling_off_in_time_gives_the_hold_back() -> None:
-    assert next_step(Step.CALL_OFF, Answer.YES, Time.LEFT) is Step.GIVE_BACK
-    assert next_step(Step.CALL_OFF, Answer.ABSENT, Time.LEFT) is Step.GIVE_BACK
-    assert next_step(Step.CALL_OFF, Answer.YES, Time.UP) is Step.LET_GO
+    assert next_step(PaymentStep.CALL_OFF, GatewayAnswer.YES, DeadlineStatus.LEFT) is PaymentStep.GIVE_BACK
+    assert next_step(PaymentStep.CALL_OFF, GatewayAnswer.ABSENT, DeadlineStatus.LEFT) is PaymentStep.GIVE_BACK
+    assert next_step(PaymentStep.CALL_OFF, GatewayAnswer.YES, DeadlineStatus.UP) is PaymentStep.RELEASE
 
 
 def test_a_charge_nobody_has_heard_of_is_made_again_and_nothing_else_is() -> None:
-    again = {(step, answer) for (step, answer), after in NEXT.items() if after is Step.CHARGE}
+    again = {(step, answer) for (step, answer), after in NEXT.items() if after is PaymentStep.CHARGE}
 
-    assert again == {(Step.VERIFY, Answer.YES), (Step.LOOK_UP, Answer.ABSENT)}
+    assert again == {(PaymentStep.VERIFY, GatewayAnswer.YES), (PaymentStep.LOOK_UP, GatewayAnswer.ABSENT)}
 
 
 def test_money_that_is_there_ends_as_a_booking_or_goes_back() -> None:
     """From CONFIRM on: every way ends in PAID, RETURNED or BY_HAND."""
-    reached, todo = set(), [Step.CONFIRM]
+    reached, todo = set(), [PaymentStep.CONFIRM]
     while todo:
         step = todo.pop()
         reached.add(step)
         todo += [after for (before, _), after in NEXT.items() if before is step and after not in reached]
 
-    assert reached & ENDS == {Step.PAID, Step.RETURNED, Step.BY_HAND}
+    assert reached & ENDS == {PaymentStep.PAID, PaymentStep.RETURNED, PaymentStep.BY_HAND}
     assert not reached & set(AT_THE_GATEWAY)
 
 
 def test_every_step_is_reached_and_the_ends_lead_nowhere() -> None:
-    reached = set(NEXT.values()) | set(OVERTAKEN.values()) | {Step.WATCH, Step.CALLED_OFF, Step.VERIFY}
+    reached = (
+        set(NEXT.values())
+        | set(OVERTAKEN.values())
+        | {PaymentStep.WATCH, PaymentStep.CALLED_OFF, PaymentStep.VERIFY}
+    )
 
-    assert reached == set(Step)
+    assert reached == set(PaymentStep)
     assert not {step for step, _ in NEXT} & ENDS

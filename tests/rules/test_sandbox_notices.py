@@ -6,8 +6,8 @@ import json
 import pytest
 
 from holdfast.config import Config
-from holdfast.payments.gateway import BadNotice
-from holdfast.payments.gateways.sandbox import Sandbox, api_key
+from holdfast.payments.gateway import BadWebhook
+from holdfast.payments.gateways.sandbox import SandboxGateway, api_key
 from holdfast.sandbox import webhook as sandbox_side
 
 NOW = 1_800_000_000
@@ -15,8 +15,8 @@ SECRET = "whsec_now"
 PAYMENT = {"id": "pay_1", "reference": "key-1", "amount_minor": 4500, "currency": "EUR", "state": "captured"}
 
 
-def gateway(secret: str = SECRET) -> Sandbox:
-    return Sandbox(Config(gateway_secret=secret))
+def gateway(secret: str = SECRET) -> SandboxGateway:
+    return SandboxGateway(Config(gateway_secret=secret))
 
 
 def a_body(**changes: object) -> bytes:
@@ -30,15 +30,15 @@ def signed(body: bytes, *secrets: str, at: int = NOW) -> dict[bytes, bytes]:
 
 
 def why_not(raw: bytes, headers: dict[bytes, bytes], *, secret: str = SECRET) -> str:
-    with pytest.raises(BadNotice) as bad:
-        gateway(secret).notice(raw, headers, NOW)
+    with pytest.raises(BadWebhook) as bad:
+        gateway(secret).parse_webhook(raw, headers, NOW)
     return bad.value.why
 
 
 def test_a_good_notice_is_understood() -> None:
     body = a_body()
 
-    understood = gateway().notice(body, signed(body), NOW)
+    understood = gateway().parse_webhook(body, signed(body), NOW)
 
     assert (understood.event_id, understood.kind, understood.mode) == ("evt_1", "payment.captured", "test")
     assert (understood.key, understood.reference) == ("key-1", "pay_1")
@@ -48,14 +48,14 @@ def test_a_good_notice_is_understood() -> None:
 def test_a_notice_about_nothing_of_ours_has_no_key() -> None:
     body = a_body(payment=None, kind="account.updated")
 
-    assert gateway().notice(body, signed(body), NOW).key is None
+    assert gateway().parse_webhook(body, signed(body), NOW).key is None
 
 
 @pytest.mark.parametrize("at", [NOW - 300, NOW, NOW + 300])
 def test_five_minutes_either_way_are_forgiven(at: int) -> None:
     body = a_body()
 
-    assert gateway().notice(body, signed(body, at=at), NOW).event_id == "evt_1"
+    assert gateway().parse_webhook(body, signed(body, at=at), NOW).event_id == "evt_1"
 
 
 def test_older_and_younger_notices_are_not_believed() -> None:
@@ -68,8 +68,8 @@ def test_older_and_younger_notices_are_not_believed() -> None:
 def test_while_a_secret_is_changed_either_side_may_have_it_first() -> None:
     body = a_body()
 
-    assert gateway("whsec_new, whsec_now").notice(body, signed(body, "whsec_now"), NOW)
-    assert gateway("whsec_now").notice(body, signed(body, "whsec_new", "whsec_now"), NOW)
+    assert gateway("whsec_new, whsec_now").parse_webhook(body, signed(body, "whsec_now"), NOW)
+    assert gateway("whsec_now").parse_webhook(body, signed(body, "whsec_new", "whsec_now"), NOW)
     assert why_not(body, signed(body, "whsec_old"), secret="whsec_new,whsec_now") == "signature"
 
 

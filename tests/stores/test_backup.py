@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from holdfast.backup import Extra, create, restore
+from holdfast.backup import ExtraFile, create, restore
 from holdfast.engines.embedded import Engines
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import Step, migrate, plan, steps
@@ -22,7 +22,7 @@ OLD = 10  # steps that an older program had
 def quiet(_what: str, _done: int, _total: int) -> None: ...
 
 
-def nothing_else(_instant: datetime) -> list[Extra]:
+def nothing_else(_instant: datetime) -> list[ExtraFile]:
     return []
 
 

@@ -19,7 +19,7 @@ from holdfast.holds.jobs import SaleJobs
 from holdfast.layouts import Layout, LayoutBody
 from holdfast.outbox.relay import Listener
 from holdfast.pricing import Terms
-from holdfast.refunds.refund import What
+from holdfast.refunds.refund import RefundScope
 from holdfast.reports.figures import ShowFigures
 from holdfast.reports.store import GROUP, consumer
 from tests.support import shows as cast
@@ -27,7 +27,7 @@ from tests.support.box_office import clean, started
 from tests.support.door import a_doorway, a_scan
 from tests.support.fact_recorder import hears_only_news, turns_are_free
 from tests.support.own_engines import hold
-from tests.support.paid_bookings import a_refund, an_ask, bought, now_of
+from tests.support.paid_bookings import a_refund, bought, now_of, payment_request
 from tests.support.show_fixture import Till, an_owner
 
 TERMS = Terms(fee_minor=100, fee_bp=250, tax_bp=1900)
@@ -84,9 +84,9 @@ async def a_booking_moves(app: App, show_id: int, chance: random.Random, mine: l
             with suppress(SeatsTaken):  # the map frees what lapsed a moment later
                 mine.append(await hold(app, show_id, an_owner(), *seats))
         case "pay" if held:
-            await app.saga_runner.pay(an_ask(chance.choice(held)))
+            await app.saga_runner.pay(payment_request(chance.choice(held)))
         case "decline" if held:
-            await app.saga_runner.pay(an_ask(chance.choice(held), "tok_declined"))
+            await app.saga_runner.pay(payment_request(chance.choice(held), "tok_declined"))
         case "let go" if held:
             await app.holds.cancel(await now_of(app, chance.choice(held)))
         case "lapse" if held:
@@ -96,12 +96,12 @@ async def a_booking_moves(app: App, show_id: int, chance: random.Random, mine: l
             booking = await now_of(app, chance.choice(confirmed))
             if len(booking.seats) > 1:
                 some = (chance.choice(booking.seats),)
-                await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=some))
+                await app.refunds.decide(a_refund(booking, what=RefundScope.SEATS, seats=some))
         case "refund" if confirmed:
             await app.refunds.decide(a_refund(await now_of(app, chance.choice(confirmed))))
         case "money" if confirmed:
             booking = await now_of(app, chance.choice(confirmed))
-            await app.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=1))
+            await app.refunds.decide(a_refund(booking, what=RefundScope.MONEY, amount_minor=1))
 
 
 async def by_the_ledger(app: App, show_id: int) -> dict[str, Any]:
@@ -189,7 +189,7 @@ async def test_after_whatever_people_do_figures_are_what_the_ledger_says(app: Ap
 async def test_a_rebuild_puts_right_what_is_wrong_and_facts_heard_later_change_nothing(app: App) -> None:
     show_id = await cast.a_show(app, 10, sold_on=TERMS)
     booking = await bought(app, show_id, 1, 2)
-    await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(2,)))
+    await app.refunds.decide(a_refund(booking, what=RefundScope.SEATS, seats=(2,)))
     await app.postgres.execute(
         "INSERT INTO report_stage (show_id, number, stage, at) VALUES ($1, 1, 'confirmed', now())", show_id
     )
@@ -245,7 +245,7 @@ async def test_a_sheet_has_every_seat_and_runs_nothing(app: App) -> None:
     show_id = await cast.a_show(app, layout=two_categories(), sold_on=TERMS)
     booking = await bought(app, show_id, 1, 25)
     await bought(app, show_id, 2)
-    await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))
+    await app.refunds.decide(a_refund(booking, what=RefundScope.SEATS, seats=(1,)))
     await hears(app)
 
     text = b"".join([page async for page in app.reports.sheet([show_id])]).decode()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.payments.gateway import Answer, Notice
+from holdfast.payments.gateway import GatewayAnswer, Webhook
 from tests.fakes.scripted_server import Oracle, an_oracle
 from tests.support.gateway_setups import Counter, a_counter, a_sandbox
 from tests.support.wait import until
@@ -20,12 +20,12 @@ STRIPE = {
 RAZORPAY = {"paid": "payment.authorized", "declined": "payment.failed", "refunded": "refund.processed"}
 
 
-async def told(oracle: Oracle, counter: Counter, kind: str) -> Notice:
+async def told(oracle: Oracle, counter: Counter, kind: str) -> Webhook:
     """The notice of that kind, once it has come."""
-    found: list[Notice] = []
+    found: list[Webhook] = []
 
     async def has_come() -> bool:
-        heard = [counter.gateway.notice(raw, headers, time.time()) for raw, headers in oracle.heard]
+        heard = [counter.gateway.parse_webhook(raw, headers, time.time()) for raw, headers in oracle.heard]
         found[:] = [notice for notice in heard if notice.kind == kind]
         return bool(found)
 
@@ -43,7 +43,7 @@ async def made(counter: Counter, what: str) -> tuple[str, str | None]:
     else:
         await counter.choose(charge, "decline" if what == "declined" else "pay")
     if what == "refunded":
-        assert (await gateway.look_up(key=order.key, reference=charge.reference)).answer is Answer.YES
+        assert (await gateway.look_up(key=order.key, reference=charge.reference)).answer is GatewayAnswer.YES
         await gateway.refund(key="back-of-it", reference=charge.reference, amount_minor=4500, currency="EUR")
     return order.key, charge.reference
 

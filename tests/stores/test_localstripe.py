@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.config import Config
-from holdfast.payments.gateway import Answer, Charge, Order
-from holdfast.payments.gateways import gateway_of
-from holdfast.payments.gateways.stripe import Stripe
+from holdfast.payments.gateway import Charge, ChargeOrder, GatewayAnswer
+from holdfast.payments.gateways import open_gateway
+from holdfast.payments.gateways.stripe import StripeGateway
 from tests.fakes.localstripe import KEY, LocalStripe, local_stripe
 from tests.support.wait import until
 
@@ -25,21 +25,21 @@ async def there() -> AsyncIterator[LocalStripe]:
 
 
 @pytest.fixture
-async def stripe(there: LocalStripe) -> AsyncIterator[Stripe]:
+async def stripe(there: LocalStripe) -> AsyncIterator[StripeGateway]:
     config = Config(
         gateway="stripe",
         stripe_secret_key=KEY,
         stripe_api_url=there.url,
         stripe_webhook_secrets=WEBHOOK_SECRET,
     )
-    gateway = gateway_of(config)
-    assert isinstance(gateway, Stripe)
+    gateway = open_gateway(config)
+    assert isinstance(gateway, StripeGateway)
     yield gateway
     await gateway.close()
 
 
-def order(method: str = GOOD, key: str | None = None) -> Order:
-    return Order(
+def order(method: str = GOOD, key: str | None = None) -> ChargeOrder:
+    return ChargeOrder(
         key=key or f"pay-{secrets.token_hex(6)}",
         amount_minor=4500,
         currency="EUR",
@@ -48,21 +48,21 @@ def order(method: str = GOOD, key: str | None = None) -> Order:
     )
 
 
-async def made(stripe: Stripe, key: str) -> list[Charge]:
+async def made(stripe: StripeGateway, key: str) -> list[Charge]:
     since = datetime.now(UTC) - timedelta(minutes=5)
-    seen, _ = await stripe.recent(since=since)
+    seen, _ = await stripe.list_recent(since=since)
     return [one.charge for one in seen if one.key == key]
 
 
-async def test_a_good_card_is_charged(stripe: Stripe) -> None:
+async def test_a_good_card_is_charged(stripe: StripeGateway) -> None:
     charge = await stripe.charge(order())
 
-    assert (charge.answer, charge.amount_minor, charge.currency) == (Answer.YES, 4500, "EUR")
+    assert (charge.answer, charge.amount_minor, charge.currency) == (GatewayAnswer.YES, 4500, "EUR")
     assert charge.reference is not None
     assert charge.reference.startswith("pi_")
 
 
-async def test_a_payment_is_found_by_its_reference_and_by_its_key_alone(stripe: Stripe) -> None:
+async def test_a_payment_is_found_by_its_reference_and_by_its_key_alone(stripe: StripeGateway) -> None:
     asked = order()
     charge = await stripe.charge(asked)
 
@@ -70,67 +70,67 @@ async def test_a_payment_is_found_by_its_reference_and_by_its_key_alone(stripe: 
     assert await stripe.look_up(key=asked.key, reference=None) == charge
 
 
-async def test_a_key_nobody_used_is_absent(stripe: Stripe) -> None:
-    assert await stripe.look_up(key="pay-none", reference=None) == Charge(answer=Answer.ABSENT)
-    assert await stripe.look_up(key="pay-none", reference="pi_none") == Charge(answer=Answer.ABSENT)
-    assert await stripe.call_off(key="pay-none", reference=None) == Charge(answer=Answer.ABSENT)
+async def test_a_key_nobody_used_is_absent(stripe: StripeGateway) -> None:
+    assert await stripe.look_up(key="pay-none", reference=None) == Charge(answer=GatewayAnswer.ABSENT)
+    assert await stripe.look_up(key="pay-none", reference="pi_none") == Charge(answer=GatewayAnswer.ABSENT)
+    assert await stripe.call_off(key="pay-none", reference=None) == Charge(answer=GatewayAnswer.ABSENT)
 
 
-async def test_the_reference_of_another_key_says_nothing(stripe: Stripe) -> None:
+async def test_the_reference_of_another_key_says_nothing(stripe: StripeGateway) -> None:
     charge = await stripe.charge(order())
 
-    assert (await stripe.look_up(key="pay-mine", reference=charge.reference)).answer is Answer.UNKNOWN
+    assert (await stripe.look_up(key="pay-mine", reference=charge.reference)).answer is GatewayAnswer.UNKNOWN
 
 
-async def test_a_refused_card_is_a_no_and_its_intent_cannot_be_tried_again(stripe: Stripe) -> None:
+async def test_a_refused_card_is_a_no_and_its_intent_cannot_be_tried_again(stripe: StripeGateway) -> None:
     asked = order(FAILS)
 
     charge = await stripe.charge(asked)
     after = await stripe.look_up(key=asked.key, reference=None)
 
-    assert (charge.answer, charge.code) == (Answer.NO, "card_declined")
+    assert (charge.answer, charge.code) == (GatewayAnswer.NO, "card_declined")
     assert charge.reason == "Your card was declined."
-    assert (after.answer, after.code) == (Answer.NO, "card_declined")
+    assert (after.answer, after.code) == (GatewayAnswer.NO, "card_declined")
     assert (await stripe.look_up(key=asked.key, reference=None)).code == "cancelled"
 
 
-async def test_a_token_nobody_knows_is_a_no(stripe: Stripe) -> None:
+async def test_a_token_nobody_knows_is_a_no(stripe: StripeGateway) -> None:
     charge = await stripe.charge(order("pm_nobody"))
 
-    assert (charge.answer, charge.code) == (Answer.NO, "request_refused")
+    assert (charge.answer, charge.code) == (GatewayAnswer.NO, "request_refused")
 
 
-async def test_without_a_token_the_payers_browser_gets_a_secret(stripe: Stripe) -> None:
+async def test_without_a_token_the_payers_browser_gets_a_secret(stripe: StripeGateway) -> None:
     asked = order("")
     charge = await stripe.charge(asked)
 
-    assert charge.answer is Answer.UNKNOWN
+    assert charge.answer is GatewayAnswer.UNKNOWN
     assert charge.client_secret is not None
     assert charge.client_secret.startswith(f"{charge.reference}_secret_")
     assert (await stripe.look_up(key=asked.key, reference=None)).client_secret == charge.client_secret
 
 
-async def test_what_is_called_off_is_never_paid(stripe: Stripe) -> None:
+async def test_what_is_called_off_is_never_paid(stripe: StripeGateway) -> None:
     asked = order("")
     charge = await stripe.charge(asked)
 
     off = await stripe.call_off(key=asked.key, reference=charge.reference)
 
-    assert off == Charge(answer=Answer.YES, reference=charge.reference)
+    assert off == Charge(answer=GatewayAnswer.YES, reference=charge.reference)
     assert await stripe.call_off(key=asked.key, reference=None) == off
-    assert (await stripe.look_up(key=asked.key, reference=None)).answer is Answer.NO
+    assert (await stripe.look_up(key=asked.key, reference=None)).answer is GatewayAnswer.NO
 
 
-async def test_what_was_paid_cannot_be_called_off(stripe: Stripe) -> None:
+async def test_what_was_paid_cannot_be_called_off(stripe: StripeGateway) -> None:
     asked = order()
     charge = await stripe.charge(asked)
 
     off = await stripe.call_off(key=asked.key, reference=charge.reference)
 
-    assert (off.answer, off.code) == (Answer.NO, "already_taken")
+    assert (off.answer, off.code) == (GatewayAnswer.NO, "already_taken")
 
 
-async def test_a_refund_is_made_once_a_key_though_stripe_has_forgotten_the_key(stripe: Stripe) -> None:
+async def test_a_refund_is_made_once_a_key_though_stripe_has_forgotten_the_key(stripe: StripeGateway) -> None:
     # localstripe never remembers keys: this is Stripe a day later.
     asked = order()
     charge = await stripe.charge(asked)
@@ -141,27 +141,27 @@ async def test_a_refund_is_made_once_a_key_though_stripe_has_forgotten_the_key(s
         for key in ("back-1", "back-1", "back-2")
     ]
 
-    assert [one.answer for one in given] == [Answer.YES] * 3
+    assert [one.answer for one in given] == [GatewayAnswer.YES] * 3
     assert given[0] == given[1] != given[2]
     assert (await stripe.look_up(key=asked.key, reference=charge.reference)).refunded_minor == 2000
 
 
-async def test_the_card_behind_a_token_has_a_fingerprint(stripe: Stripe) -> None:
-    card = await stripe.card_of(GOOD)
+async def test_the_card_behind_a_token_has_a_fingerprint(stripe: StripeGateway) -> None:
+    card = await stripe.card_fingerprint(GOOD)
 
     assert card is not None
-    assert card == await stripe.card_of(GOOD) != await stripe.card_of(FAILS)
-    assert await stripe.card_of("pm_nobody") is None
+    assert card == await stripe.card_fingerprint(GOOD) != await stripe.card_fingerprint(FAILS)
+    assert await stripe.card_fingerprint("pm_nobody") is None
 
 
-async def test_payments_are_listed_with_their_keys(stripe: Stripe) -> None:
+async def test_payments_are_listed_with_their_keys(stripe: StripeGateway) -> None:
     asked = order()
     charge = await stripe.charge(asked)
 
     assert await made(stripe, asked.key) == [charge]
 
 
-async def test_a_webhook_they_signed_is_believed(stripe: Stripe, there: LocalStripe) -> None:
+async def test_a_webhook_they_signed_is_believed(stripe: StripeGateway, there: LocalStripe) -> None:
     await there.post("/_config/webhooks/ours", url=f"{there.url}/hook", secret=WEBHOOK_SECRET)
     asked = order()
     charge = await stripe.charge(asked)
@@ -173,7 +173,7 @@ async def test_a_webhook_they_signed_is_believed(stripe: Stripe, there: LocalStr
         return bool(heard())
 
     await until(is_there)
-    notice = stripe.notice(*heard()[0], time.time())
+    notice = stripe.parse_webhook(*heard()[0], time.time())
 
     assert (notice.kind, notice.key) == ("payment_intent.succeeded", asked.key)
     assert (notice.reference, notice.amount_minor, notice.currency) == (charge.reference, 4500, "EUR")

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.app import App
-from holdfast.audit.gateway_statement import OurPayment, TheirPayment, disagreements, strangers
 from holdfast.audit.money import MONEY_CHECKS
+from holdfast.audit.report import OurPayment, TheirPayment, disagreements, unknown_payments
 from holdfast.bookings import Booking
 from holdfast.engines.postgres import require_row
-from holdfast.refunds.refund import What
+from holdfast.refunds.refund import RefundScope
 from tests.support.own_engines import hold
-from tests.support.paid_bookings import a_refund, an_ask, bought, violations
+from tests.support.paid_bookings import a_refund, bought, payment_request, violations
 from tests.support.show_fixture import Till, a_till, an_owner
 
 FORGET = ("booking", "taken_seat", "owner_count", "booking_move", "outbox", "payment", "refund", "ticket")
@@ -57,7 +57,7 @@ async def till(app: App) -> AsyncIterator[Till]:
     """A show with a booking that was paid for; everything about it is forgotten afterwards."""
     till = await a_till(app, 10)
     booking = await bought(app, till.show, 1, 2)
-    await app.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=500))
+    await app.refunds.decide(a_refund(booking, what=RefundScope.MONEY, amount_minor=500))
     await hold(app, till.show, an_owner(), 5)
     yield till
     for table in FORGET:
@@ -144,9 +144,9 @@ class TestTheGateway:
 
     async def test_that_has_money_under_a_key_we_do_not_know_is_found(self, app: App, till: Till) -> None:
         held = await self.held(app, till)
-        charge = await app.saga_runner.gateway.charge(
-            app.saga_runner._order((await app.payments.start(an_ask(held))).payment)  # type: ignore[arg-type]
-        )
+        started = await app.payments.start(payment_request(held))
+        assert started.payment is not None
+        charge = await app.saga_runner.gateway.charge(app.saga_runner._charge_order(started.payment))
         assert charge.reference is not None
         await till.postgres.execute(
             "DELETE FROM payment WHERE show_id = $1 AND number = $2", till.show, held.number
@@ -181,5 +181,5 @@ class TestAStatement:
     def test_money_of_nobody_is_a_stranger(self) -> None:
         theirs = {"a": TheirPayment("1", "EUR", 100, 0), "b": TheirPayment("2", "EUR", 0, 0)}
 
-        assert len(list(strangers(set(), theirs, {"a": 7, "b": 7}))) == 1
-        assert not list(strangers({"a"}, theirs, {"a": 7, "b": 7}))
+        assert len(list(unknown_payments(set(), theirs, {"a": 7, "b": 7}))) == 1
+        assert not list(unknown_payments({"a"}, theirs, {"a": 7, "b": 7}))

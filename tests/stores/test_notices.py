@@ -23,7 +23,7 @@ from tests.journeys.test_cli import holdfast
 from tests.support import shows as cast
 from tests.support.mail_servers import Office, a_reader, an_office
 from tests.support.own_engines import hold
-from tests.support.paid_bookings import an_ask, bought, refund_jobs
+from tests.support.paid_bookings import bought, payment_request, refund_jobs
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ class TestHeard:
         account_id, address = await a_reader(office.app)
         show = await cast.a_show(office.app, 20)
         booking = await hold(office.app, show, account_id, 1)
-        await office.app.saga_runner.pay(an_ask(booking, "tok_declined"))
+        await office.app.saga_runner.pay(payment_request(booking, "tok_declined"))
         await office.app.postgres.execute("UPDATE booking SET expires_at = now() WHERE show_id = $1", show)
         await office.app.bookings.sweep(1000)
 
@@ -123,7 +123,7 @@ class TestHeard:
         await office.app.refunds.cancel(booking, None)
         jobs = refund_jobs(office.app)
         await jobs.carry_out()
-        await jobs.settled()
+        await jobs.wait_until_idle()
 
         await office.hear()
 
@@ -165,8 +165,8 @@ class TestShows:
 
         await schedule(office.app).change_show(show, ShowChange(cancelled=True))
         jobs = refund_jobs(office.app)
-        while await office.app.refunds.cancel_some(show) + await jobs.carry_out():
-            await jobs.settled()
+        while await office.app.refunds.cancel_batch(show) + await jobs.carry_out():
+            await jobs.wait_until_idle()
         await office.hear()
 
         assert "show_cancelled" in await office.kinds(address)
@@ -213,7 +213,7 @@ class TestWarning:
             booking = await hold(office.app, show, account_id, 1)
             await self.lapsing_in(office, show, 120)
             await office.post.warn()
-            await office.app.saga_runner.pay(an_ask(booking))
+            await office.app.saga_runner.pay(payment_request(booking))
 
             await office.send()
 

@@ -15,16 +15,16 @@ from holdfast.notifications import Kind
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import Scope
-from holdfast.payments.gateway import Answer, Charge
-from holdfast.payments.store import Came
+from holdfast.payments.gateway import Charge, GatewayAnswer
+from holdfast.payments.store import CapturedPayment
 from holdfast.tickets.transfer import Giver, Transfers
 from tests.support import shows as cast
 from tests.support.mail_servers import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
 from tests.support.own_engines import hold
-from tests.support.paid_bookings import an_ask, bought, refund_jobs
+from tests.support.paid_bookings import bought, payment_request, refund_jobs
 
 PUBLIC = "https://hall.example"
-YES = Charge(answer=Answer.YES, reference="pay_1")
+YES = Charge(answer=GatewayAnswer.YES, reference="pay_1")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ async def lapsed(scene: Scene) -> Booking:
 
 async def declined(scene: Scene) -> Booking:
     booking = await hold(scene.app, scene.show, scene.reader, 1)
-    await scene.app.saga_runner.pay(an_ask(booking, "tok_declined"))
+    await scene.app.saga_runner.pay(payment_request(booking, "tok_declined"))
     return booking
 
 
@@ -79,11 +79,11 @@ async def buys(scene: Scene) -> Booking:
 
 async def pays_late(scene: Scene, *, may_book: bool) -> Booking:
     booking = await hold(scene.app, scene.show, scene.reader, 1)
-    (started,) = await scene.app.payments.start_many([an_ask(booking)])
+    (started,) = await scene.app.payments.start_many([payment_request(booking)])
     assert started.payment is not None
-    gone = await scene.app.payments.let_go(started.payment, is_sure=False)
+    gone = await scene.app.payments.release(started.payment, is_sure=False)
     await scene.app.holds.update_map(scene.show, Settlement("release", started.payment.claim))
-    (late,) = await scene.app.payments.confirm_many([Came(gone, YES, 100, 50)])
+    (late,) = await scene.app.payments.confirm_many([CapturedPayment(gone, YES, 100, 50)])
     await scene.app.payments.book_late(late, may_book=may_book)
     return booking
 
@@ -101,7 +101,7 @@ async def gives_back(scene: Scene) -> Booking:
     await scene.app.refunds.cancel(booking, None)
     jobs = refund_jobs(scene.app)
     await jobs.carry_out()
-    await jobs.settled()
+    await jobs.wait_until_idle()
     return booking
 
 

@@ -1,53 +1,20 @@
 """Payments in the ledger: what happens to a booking and to its payment is one transaction."""
 
 from collections.abc import Awaitable, Callable
-from itertools import count
-from typing import Any
 
-import msgspec
 import pytest
 
 from holdfast.app import App
 from holdfast.bookings import Booking, BookingState
 from holdfast.claim import Settlement
-from holdfast.payments.gateway import Answer, Charge
-from holdfast.payments.payment import Ask, Payment
-from holdfast.payments.saga import Step
-from holdfast.payments.store import Came, Started
+from holdfast.payments.payment import Payment
+from holdfast.payments.saga import PaymentStep
+from holdfast.payments.store import PaymentStart
+from tests.support.ledger_payments import NO, confirmed, paying, request_for
 from tests.support.own_engines import hold
 from tests.support.show_fixture import an_owner
 
-YES = Charge(answer=Answer.YES, reference="pay_1")
-NO = Charge(answer=Answer.NO, reason="Your bank said no.", code="card_declined")
-_numbers = count(1)
-
 Show = Callable[..., Awaitable[int]]
-
-
-def ask_for(booking: Booking, **change: Any) -> Ask:
-    ask = Ask(
-        show_id=booking.show_id,
-        number=booking.number,
-        owner_id=booking.owner_id,
-        request_id=f"pay {next(_numbers)}",
-        body_hash=1,
-        method="tok_ok",
-        return_url="",
-        salt="n",
-    )
-    return msgspec.structs.replace(ask, **change)
-
-
-async def paying(app: App, show_id: int, *seats: int) -> Payment:
-    (started,) = await app.payments.start_many([ask_for(await hold(app, show_id, an_owner(), *seats))])
-    assert started.outcome == "charge"
-    assert started.payment is not None
-    return started.payment
-
-
-async def confirmed(app: App, payment: Payment, charge: Charge = YES) -> Payment:
-    (after,) = await app.payments.confirm_many([Came(payment, charge, 100, 50)])
-    return after
 
 
 async def test_a_hold_that_is_paid_for_is_paying_with_another_fence_and_a_later_end(
@@ -56,7 +23,7 @@ async def test_a_hold_that_is_paid_for_is_paying_with_another_fence_and_a_later_
     show_id = await a_show()
     before = await hold(either_app, show_id, an_owner(), 1, 2)
 
-    (started,) = await either_app.payments.start_many([ask_for(before)])
+    (started,) = await either_app.payments.start_many([request_for(before)])
 
     after = await either_app.bookings.booking(show_id, before.number)
     assert after is not None
@@ -64,21 +31,21 @@ async def test_a_hold_that_is_paid_for_is_paying_with_another_fence_and_a_later_
     assert (started.outcome, after.state) == ("charge", BookingState.PAYING)
     assert after.fence == started.payment.fence > before.fence
     assert 119 < (after.expires_at - before.expires_at).total_seconds() < 121
-    assert started.payment.step is Step.CHARGE
+    assert started.payment.step is PaymentStep.CHARGE
     assert started.payment.amount_minor == 3000
 
 
 async def test_of_many_who_pay_for_the_same_booking_one_does(either_app: App, a_show: Show) -> None:
     booking = await hold(either_app, await a_show(), an_owner(), 1)
 
-    answers = await either_app.payments.start_many([ask_for(booking) for _ in range(5)])
+    answers = await either_app.payments.start_many([request_for(booking) for _ in range(5)])
 
     assert [answer.outcome for answer in answers] == ["charge", *["paying"] * 4]
 
 
 async def test_the_same_request_is_the_same_payment(either_app: App, a_show: Show) -> None:
     booking = await hold(either_app, await a_show(), an_owner(), 1)
-    ask = ask_for(booking)
+    ask = request_for(booking)
 
     first, twin = await either_app.payments.start_many([ask, ask])
     again = await either_app.payments.start(ask)
@@ -92,12 +59,12 @@ async def test_the_same_request_is_the_same_payment(either_app: App, a_show: Sho
 async def test_what_is_not_held_is_not_paid_for(app: App, a_show: Show, how: str) -> None:
     show_id = await a_show()
     booking = await hold(app, show_id, an_owner(), 1)
-    ask = ask_for(booking)
+    ask = request_for(booking)
     expected = {"of somebody else": "none", "lapsed": "held", "unknown": "none", "cancelled": "cancelled"}
     if how == "of somebody else":
-        ask = ask_for(booking, owner_id=an_owner())
+        ask = request_for(booking, owner_id=an_owner())
     if how == "unknown":
-        ask = ask_for(booking, number=booking.number + 1_000_000)
+        ask = request_for(booking, number=booking.number + 1_000_000)
     if how == "lapsed":
         await app.postgres.execute("UPDATE booking SET expires_at = now() WHERE show_id = $1", show_id)
     if how == "cancelled":
@@ -117,8 +84,8 @@ async def test_money_that_came_confirms_with_tickets_books_and_a_fact(either_app
     again = await confirmed(either_app, payment)
 
     postgres = either_app.postgres
-    assert (after.step, after.booking_state) == (Step.PAID, BookingState.CONFIRMED)
-    assert again.step is Step.PAID
+    assert (after.step, after.booking_state) == (PaymentStep.PAID, BookingState.CONFIRMED)
+    assert again.step is PaymentStep.PAID
     tickets = await postgres.fetch("SELECT seat FROM ticket WHERE show_id = $1 ORDER BY seat", show_id)
     assert [row["seat"] for row in tickets] == [3, 4]
     lines = await postgres.fetch("SELECT account, amount_minor FROM journal WHERE show_id = $1", show_id)
@@ -133,16 +100,20 @@ async def test_money_that_came_confirms_with_tickets_books_and_a_fact(either_app
 async def test_a_decline_gives_the_hold_its_time_back_and_another_key(either_app: App, a_show: Show) -> None:
     show_id = await a_show()
     before = await hold(either_app, show_id, an_owner(), 1)
-    ask = ask_for(before)
+    ask = request_for(before)
     first = await either_app.payments.start(ask)
     assert first.payment is not None
 
-    after = await either_app.payments.give_back(first.payment, NO, Step.DECLINED)
+    after = await either_app.payments.give_back(first.payment, NO, PaymentStep.DECLINED)
     second = await either_app.payments.start(ask)
 
     held = await either_app.bookings.booking(show_id, before.number)
     assert held is not None
-    assert (after.step, after.booking_state, after.reason) == (Step.DECLINED, BookingState.HELD, NO.reason)
+    assert (after.step, after.booking_state, after.reason) == (
+        PaymentStep.DECLINED,
+        BookingState.HELD,
+        NO.reason,
+    )
     assert second.outcome == "charge"
     assert second.payment is not None
     assert (second.payment.attempt, second.payment.key != first.payment.key) == (2, True)
@@ -153,21 +124,21 @@ async def test_time_up_lets_the_seats_go(either_app: App, a_show: Show) -> None:
     show_id = await a_show()
     payment = await paying(either_app, show_id, 1, 2)
 
-    after = await either_app.payments.let_go(payment, is_sure=True)
+    after = await either_app.payments.release(payment, is_sure=True)
     await either_app.holds.update_map(show_id, Settlement("release", payment.claim))
 
-    assert (after.step, after.booking_state) == (Step.EXPIRED, BookingState.EXPIRED)
-    assert (await paying(either_app, show_id, 1, 2)).step is Step.CHARGE
+    assert (after.step, after.booking_state) == (PaymentStep.EXPIRED, BookingState.EXPIRED)
+    assert (await paying(either_app, show_id, 1, 2)).step is PaymentStep.CHARGE
 
 
 class TestLate:
     async def late(self, app: App, show_id: int) -> Payment:
         payment = await paying(app, show_id, 5, 6)
-        gone = await app.payments.let_go(payment, is_sure=False)
+        gone = await app.payments.release(payment, is_sure=False)
         await app.holds.update_map(show_id, Settlement("release", payment.claim))
-        assert gone.step is Step.WATCH
+        assert gone.step is PaymentStep.WATCH
         late = await confirmed(app, gone)
-        assert late.step is Step.LATE
+        assert late.step is PaymentStep.LATE
         return late
 
     async def test_money_for_seats_that_are_free_books_them(self, app: App, a_show: Show) -> None:
@@ -176,7 +147,7 @@ class TestLate:
 
         after = await app.payments.book_late(late, may_book=True)
 
-        assert (after.step, after.booking_state) == (Step.PAID, BookingState.CONFIRMED)
+        assert (after.step, after.booking_state) == (PaymentStep.PAID, BookingState.CONFIRMED)
         owed = await self.account(app, show_id, "owed")
         assert (owed, await self.account(app, show_id, "gateway:sandbox")) == (0, 3000)
 
@@ -190,9 +161,9 @@ class TestLate:
 
         refunds = await app.postgres.fetch("SELECT * FROM refund WHERE show_id = $1", show_id)
         assert (after.step, after.booking_state, again.step) == (
-            Step.RETURNED,
+            PaymentStep.RETURNED,
             BookingState.FAILED,
-            Step.RETURNED,
+            PaymentStep.RETURNED,
         )
         assert [(row["why"], row["amount_minor"]) for row in refunds] == [("late", 3000)]
         assert await self.account(app, show_id, "owed") == -3000
@@ -203,12 +174,12 @@ class TestLate:
     ) -> None:
         show_id = await a_show()
         payment = await paying(app, show_id, 1)
-        called_off = await app.payments.give_back(payment, NO, Step.CALLED_OFF)
+        called_off = await app.payments.give_back(payment, NO, PaymentStep.CALLED_OFF)
 
         late = await confirmed(app, called_off)
         after = await app.payments.book_late(late, may_book=True)
 
-        assert (after.step, after.booking_state) == (Step.PAID, BookingState.CONFIRMED)
+        assert (after.step, after.booking_state) == (PaymentStep.PAID, BookingState.CONFIRMED)
 
     async def account(self, app: App, show_id: int, account: str) -> int:
         sql = "SELECT coalesce(sum(amount_minor), 0)::int FROM journal WHERE show_id = $1 AND account = $2"
@@ -221,12 +192,12 @@ async def test_a_card_has_as_many_seats_as_the_show_allows(app: App, a_show: Sho
     second = await hold(app, show_id, an_owner(), 3, 4)
     limit = {"card": "visa", "card_seats_max": 3}
 
-    async def pays(booking: Booking) -> Started:
-        return await app.payments.start(ask_for(booking, **limit))
+    async def pays(booking: Booking) -> PaymentStart:
+        return await app.payments.start(request_for(booking, **limit))
 
     one, two = await pays(first), await pays(second)
     assert one.payment is not None
-    await app.payments.give_back(one.payment, NO, Step.DECLINED)
+    await app.payments.give_back(one.payment, NO, PaymentStep.DECLINED)
     three = await pays(second)
 
     assert [started.outcome for started in (one, two, three)] == ["charge", "card", "charge"]

@@ -10,30 +10,30 @@ from typing import Any
 import pytest
 import structlog
 
-from holdfast.payments.gateway import Answer
-from holdfast.payments.gateways.razorpay import Razorpay
-from holdfast.payments.gateways.razorpay_objects import receipt_of, refund_token
+from holdfast.payments.gateway import GatewayAnswer
+from holdfast.payments.gateways.razorpay import RazorpayGateway
+from holdfast.payments.gateways.razorpay_objects import build_receipt, refund_token
 from tests.fakes.scripted_server import DRIP, SILENCE, Oracle, an_oracle
 from tests.support.gateway_setups import Counter, a_counter, a_sandbox
 from tests.support.wait import until
 
 SECRET = "never to be told"
 BAD_REQUEST = {"error": {"code": "BAD_REQUEST_ERROR", "description": "The amount must be at least INR 1.00"}}
-TABLE: dict[str, tuple[int, Any, Answer]] = {
-    "a parameter is wrong": (400, BAD_REQUEST, Answer.NO),
-    "our key is not theirs": (401, BAD_REQUEST, Answer.UNKNOWN),
-    "our key may not do that": (403, BAD_REQUEST, Answer.UNKNOWN),
-    "the key is in use": (409, BAD_REQUEST, Answer.UNKNOWN),
-    "too many requests": (429, BAD_REQUEST, Answer.UNKNOWN),
-    "their fault": (500, {"error": {"code": "SERVER_ERROR"}}, Answer.UNKNOWN),
-    "a bank's fault": (502, {"error": {"code": "GATEWAY_ERROR"}}, Answer.UNKNOWN),
-    "a proxy's fault": (502, "<html>Bad Gateway</html>", Answer.UNKNOWN),
-    "a proxy that knows no such page": (404, "<html>Not Found</html>", Answer.UNKNOWN),
-    "a proxy that speaks JSON": (404, {"message": "no route"}, Answer.UNKNOWN),
-    "not JSON": (200, "OK", Answer.UNKNOWN),
-    "a list": (200, [], Answer.UNKNOWN),
-    "an answer without a status": (200, {"id": "order_1"}, Answer.UNKNOWN),
-    "a body that does not end": (200, DRIP, Answer.UNKNOWN),
+TABLE: dict[str, tuple[int, Any, GatewayAnswer]] = {
+    "a parameter is wrong": (400, BAD_REQUEST, GatewayAnswer.NO),
+    "our key is not theirs": (401, BAD_REQUEST, GatewayAnswer.UNKNOWN),
+    "our key may not do that": (403, BAD_REQUEST, GatewayAnswer.UNKNOWN),
+    "the key is in use": (409, BAD_REQUEST, GatewayAnswer.UNKNOWN),
+    "too many requests": (429, BAD_REQUEST, GatewayAnswer.UNKNOWN),
+    "their fault": (500, {"error": {"code": "SERVER_ERROR"}}, GatewayAnswer.UNKNOWN),
+    "a bank's fault": (502, {"error": {"code": "GATEWAY_ERROR"}}, GatewayAnswer.UNKNOWN),
+    "a proxy's fault": (502, "<html>Bad Gateway</html>", GatewayAnswer.UNKNOWN),
+    "a proxy that knows no such page": (404, "<html>Not Found</html>", GatewayAnswer.UNKNOWN),
+    "a proxy that speaks JSON": (404, {"message": "no route"}, GatewayAnswer.UNKNOWN),
+    "not JSON": (200, "OK", GatewayAnswer.UNKNOWN),
+    "a list": (200, [], GatewayAnswer.UNKNOWN),
+    "an answer without a status": (200, {"id": "order_1"}, GatewayAnswer.UNKNOWN),
+    "a body that does not end": (200, DRIP, GatewayAnswer.UNKNOWN),
 }
 
 
@@ -93,7 +93,7 @@ async def test_every_failure_has_its_answer_and_nothing_tells_our_secret(
 async def test_a_token_is_refused_in_words_and_nobody_is_asked(oracle: Oracle, counter: Counter) -> None:
     charge = await counter.gateway.charge(counter.order("token_1"))
 
-    assert (charge.answer, charge.code) == (Answer.NO, "method_unsupported")
+    assert (charge.answer, charge.code) == (GatewayAnswer.NO, "method_unsupported")
     assert not oracle.asked
 
 
@@ -105,16 +105,22 @@ async def test_what_is_paid_after_it_was_called_off_is_never_taken(shop: Counter
     await shop.choose(charge, "pay")
 
     after = await shop.gateway.look_up(key=asked.key, reference=charge.reference)
-    assert (off.answer, after.answer, after.code) == (Answer.YES, Answer.NO, "cancelled")
+    assert (off.answer, after.answer, after.code) == (GatewayAnswer.YES, GatewayAnswer.NO, "cancelled")
     # Now it is authorised, and still not captured.
-    assert (await shop.gateway.call_off(key=asked.key, reference=charge.reference)).answer is Answer.YES
+    assert (
+        await shop.gateway.call_off(key=asked.key, reference=charge.reference)
+    ).answer is GatewayAnswer.YES
 
 
 async def test_the_reference_of_another_key_says_nothing(shop: Counter) -> None:
     charge = await shop.paid(shop.order())
 
-    assert (await shop.gateway.look_up(key="pay-mine", reference=charge.reference)).answer is Answer.UNKNOWN
-    assert (await shop.gateway.call_off(key="pay-mine", reference=charge.reference)).answer is Answer.UNKNOWN
+    assert (
+        await shop.gateway.look_up(key="pay-mine", reference=charge.reference)
+    ).answer is GatewayAnswer.UNKNOWN
+    assert (
+        await shop.gateway.call_off(key="pay-mine", reference=charge.reference)
+    ).answer is GatewayAnswer.UNKNOWN
 
 
 async def test_a_payer_who_was_refused_may_try_again(shop: Counter) -> None:
@@ -124,7 +130,7 @@ async def test_a_payer_who_was_refused_may_try_again(shop: Counter) -> None:
     await shop.choose(charge, "decline")
 
     after = await shop.gateway.look_up(key=asked.key, reference=charge.reference)
-    assert (after.answer, after.client_secret) == (Answer.UNKNOWN, charge.client_secret)
+    assert (after.answer, after.client_secret) == (GatewayAnswer.UNKNOWN, charge.client_secret)
 
 
 @pytest.mark.parametrize("change", [{"amount": 4400}, {"currency": "USD"}])
@@ -136,7 +142,7 @@ async def test_only_the_whole_amount_is_captured(
 
     oracle.says = says
 
-    assert (await counter.gateway.look_up(key="pay-7", reference="order_1")).answer is Answer.UNKNOWN
+    assert (await counter.gateway.look_up(key="pay-7", reference="order_1")).answer is GatewayAnswer.UNKNOWN
     assert {method for method, _, _ in oracle.asked} == {"GET"}
 
 
@@ -155,7 +161,11 @@ async def test_a_capture_whose_answer_is_lost_is_unknown_until_it_is_seen(
     first = await counter.gateway.look_up(key="pay-7", reference="order_1")
     second = await counter.gateway.look_up(key="pay-7", reference="order_1")
 
-    assert (first.answer, second.answer, second.amount_minor) == (Answer.UNKNOWN, Answer.YES, 4500)
+    assert (first.answer, second.answer, second.amount_minor) == (
+        GatewayAnswer.UNKNOWN,
+        GatewayAnswer.YES,
+        4500,
+    )
     [captured] = [body for method, _, body in oracle.asked if method == "POST"]
     assert json.loads(captured) == {"amount": 4500, "currency": "INR"}
 
@@ -172,7 +182,7 @@ async def test_who_loses_the_race_to_capture_sees_that_it_was_taken(oracle: Orac
 
     oracle.says = says
 
-    assert (await counter.gateway.look_up(key="pay-7", reference="order_1")).answer is Answer.YES
+    assert (await counter.gateway.look_up(key="pay-7", reference="order_1")).answer is GatewayAnswer.YES
 
 
 @pytest.mark.parametrize("is_made", [False, True])
@@ -194,7 +204,7 @@ async def test_a_refund_carries_its_key_and_is_looked_for_before_it_is_made(
     sent = [
         headers for (_, headers), asked in zip(oracle.heard, oracle.asked, strict=True) if asked[0] == "POST"
     ]
-    assert (refunded.answer, refunded.reference) == (Answer.YES, "rfnd_1")
+    assert (refunded.answer, refunded.reference) == (GatewayAnswer.YES, "rfnd_1")
     keys = [headers[b"x-refund-idempotency"] for headers in sent]
     assert keys == ([] if is_made else [b"back-0123456789"])
 
@@ -214,7 +224,7 @@ async def test_where_receipts_cannot_be_unique_the_order_is_made_without(
 
     charge = await counter.gateway.charge(counter.order())
 
-    assert (charge.answer, charge.client_secret) == (Answer.UNKNOWN, "order_1")
+    assert (charge.answer, charge.client_secret) == (GatewayAnswer.UNKNOWN, "order_1")
 
 
 async def test_a_charge_waits_for_a_thread_no_longer_than_for_an_answer(oracle: Oracle) -> None:
@@ -223,7 +233,7 @@ async def test_a_charge_waits_for_a_thread_no_longer_than_for_an_answer(oracle: 
     async with a_counter("razorpay", oracle.url, **changes) as narrow:
         charges = await asyncio.gather(*(narrow.gateway.charge(narrow.order()) for _ in range(4)))
 
-    assert {charge.answer for charge in charges} == {Answer.UNKNOWN}
+    assert {charge.answer for charge in charges} == {GatewayAnswer.UNKNOWN}
 
 
 async def test_a_thread_that_waited_in_vain_is_there_for_the_next(oracle: Oracle) -> None:
@@ -233,15 +243,15 @@ async def test_a_thread_that_waited_in_vain_is_there_for_the_next(oracle: Oracle
         first = await narrow.gateway.look_up(key="pay-7", reference=None)
 
         async def is_answered() -> bool:
-            return (await narrow.gateway.look_up(key="pay-7", reference=None)).answer is Answer.ABSENT
+            return (await narrow.gateway.look_up(key="pay-7", reference=None)).answer is GatewayAnswer.ABSENT
 
         await until(is_answered)
 
-    assert first.answer is Answer.UNKNOWN
+    assert first.answer is GatewayAnswer.UNKNOWN
 
 
 async def test_what_the_page_sends_back_is_believed_if_it_is_signed(counter: Counter) -> None:
-    assert isinstance(counter.gateway, Razorpay)
+    assert isinstance(counter.gateway, RazorpayGateway)
     is_return = counter.gateway.is_return
     mark = hmac.new(SECRET.encode(), b"order_1|pay_1", hashlib.sha256).hexdigest()
 
@@ -253,6 +263,6 @@ async def test_what_the_page_sends_back_is_believed_if_it_is_signed(counter: Cou
 
 @pytest.mark.parametrize("key", ["short", "with:colons:of-some-length", "k" * 65, "pay-0123456789"])
 def test_any_key_fits_razorpays_fields(key: str) -> None:
-    assert len(receipt_of(key)) <= 40
+    assert len(build_receipt(key)) <= 40
     assert len(refund_token(key)) >= 10
     assert refund_token(key).replace("-", "").replace("_", "").isalnum()

@@ -13,14 +13,13 @@ from holdfast.app import App, open_app
 from holdfast.bookings import BookingState
 from holdfast.claim import Settlement
 from holdfast.config import Config
-from holdfast.payments.differences import Kind
+from holdfast.payments.differences import DifferenceKind
 from holdfast.payments.gateway import GatewayDown
 from holdfast.payments.jobs import ReconciliationJobs
 from holdfast.payments.payment import Payment
-from holdfast.payments.saga import Step
-from tests.stores.test_payment_book import NO, confirmed, paying
-from tests.stores.test_webhooks import step_of
+from holdfast.payments.saga import PaymentStep
 from tests.support.gateway_webhooks import charged
+from tests.support.ledger_payments import NO, confirmed, paying, step_of
 from tests.support.own_engines import hold
 from tests.support.show_fixture import an_owner
 
@@ -38,7 +37,7 @@ async def older(app: App, payment: Payment, by_s: int = 120) -> None:
     await app.postgres.execute(sql, payment.key, by_s)
 
 
-async def compared(app: App, *payments: Payment, back_s: int = 600) -> dict[str, Kind]:
+async def compared(app: App, *payments: Payment, back_s: int = 600) -> dict[str, DifferenceKind]:
     """What is left of these payments after a comparison."""
     outcome = await app.reconciliation.compare(await app.reconciliation.ago(timedelta(seconds=back_s)))
     keys = {payment.key for payment in payments}
@@ -49,17 +48,19 @@ async def listed(app: App, payment: Payment) -> list[Any]:
     return [one for one in (await app.reconciliation.latest()).differences if one.key == payment.key]
 
 
-@pytest.mark.parametrize("end", [Step.LOOK_UP, Step.DECLINED, Step.EXPIRED, Step.WATCH])
-async def test_money_taken_there_is_booked_here_and_once(app: App, a_show: Show, end: Step) -> None:
+@pytest.mark.parametrize(
+    "end", [PaymentStep.LOOK_UP, PaymentStep.DECLINED, PaymentStep.EXPIRED, PaymentStep.WATCH]
+)
+async def test_money_taken_there_is_booked_here_and_once(app: App, a_show: Show, end: PaymentStep) -> None:
     show_id = await a_show()
     payment = await paying(app, show_id, 1, 2)
     match end:
-        case Step.LOOK_UP:
-            await app.payments.advance(payment, Step.LOOK_UP, None, 60_000)
-        case Step.DECLINED:
-            await app.payments.give_back(payment, NO, Step.DECLINED)
+        case PaymentStep.LOOK_UP:
+            await app.payments.advance(payment, PaymentStep.LOOK_UP, None, 60_000)
+        case PaymentStep.DECLINED:
+            await app.payments.give_back(payment, NO, PaymentStep.DECLINED)
         case _:
-            await app.payments.let_go(payment, is_sure=end is Step.EXPIRED, due_ms=60_000)
+            await app.payments.release(payment, is_sure=end is PaymentStep.EXPIRED, due_ms=60_000)
             await app.holds.update_map(show_id, Settlement("release", payment.claim))
     await charged(app, payment)
     await older(app, payment)
@@ -69,7 +70,10 @@ async def test_money_taken_there_is_booked_here_and_once(app: App, a_show: Show,
 
     booking = await app.bookings.booking(show_id, payment.number)
     assert (left, again) == ({}, {})
-    assert (await step_of(app, payment), booking and booking.state) == (Step.PAID, BookingState.CONFIRMED)
+    assert (await step_of(app, payment), booking and booking.state) == (
+        PaymentStep.PAID,
+        BookingState.CONFIRMED,
+    )
     sql = "SELECT sum(amount_minor)::int FROM journal WHERE show_id = $1 AND account = 'gateway:sandbox'"
     assert await app.postgres.fetchval(sql, show_id) == 3000
 
@@ -77,14 +81,14 @@ async def test_money_taken_there_is_booked_here_and_once(app: App, a_show: Show,
 async def test_money_for_seats_that_were_sold_meanwhile_goes_back(app: App, a_show: Show) -> None:
     show_id = await a_show()
     payment = await paying(app, show_id, 1)
-    await app.payments.let_go(payment, is_sure=True)
+    await app.payments.release(payment, is_sure=True)
     await app.holds.update_map(show_id, Settlement("release", payment.claim))
     await hold(app, show_id, an_owner(), 1)
     await charged(app, payment)
     await older(app, payment)
 
     assert await compared(app, payment) == {}
-    assert await step_of(app, payment) is Step.RETURNED
+    assert await step_of(app, payment) is PaymentStep.RETURNED
 
 
 async def test_a_payment_of_this_moment_is_not_meddled_with(app: App, a_show: Show) -> None:
@@ -92,13 +96,13 @@ async def test_a_payment_of_this_moment_is_not_meddled_with(app: App, a_show: Sh
     await charged(app, payment)
 
     assert await compared(app, payment) == {}
-    assert await step_of(app, payment) is Step.CHARGE
+    assert await step_of(app, payment) is PaymentStep.CHARGE
 
 
 async def test_paid_here_and_unknown_there_is_told(app: App, a_show: Show) -> None:
     payment = await confirmed(app, await paying(app, await a_show(), 1))
 
-    assert await compared(app, payment) == {payment.key: Kind.MISSING}
+    assert await compared(app, payment) == {payment.key: DifferenceKind.MISSING}
     (page,) = await listed(app, payment)
     assert (page.ours, page.theirs) == ("paid 15.00 EUR", "no such payment")
 
@@ -108,8 +112,8 @@ async def test_another_amount_there_is_told_and_nothing_is_booked(app: App, a_sh
     await charged(app, payment, amount_minor=1)
     await older(app, payment)
 
-    assert await compared(app, payment) == {payment.key: Kind.AMOUNT}
-    assert await step_of(app, payment) is Step.CHARGE
+    assert await compared(app, payment) == {payment.key: DifferenceKind.AMOUNT}
+    assert await step_of(app, payment) is PaymentStep.CHARGE
 
 
 async def paid_for_real(app: App, show_id: int) -> Payment:
@@ -125,7 +129,7 @@ async def test_a_refund_made_behind_our_back_is_told(app: App, a_show: Show) -> 
     await gateway.refund(key=f"{payment.key}_x", reference=reference, amount_minor=500, currency="EUR")
 
     assert before == {}
-    assert await compared(app, payment) == {payment.key: Kind.REFUNDED}
+    assert await compared(app, payment) == {payment.key: DifferenceKind.REFUNDED}
 
 
 async def test_a_key_of_ours_that_the_ledger_lost_is_told_until_it_is_found(app: App, a_show: Show) -> None:
@@ -136,7 +140,7 @@ async def test_a_key_of_ours_that_the_ledger_lost_is_told_until_it_is_found(app:
     await app.postgres.execute(FIND)
     found = await compared(app, payment)
 
-    assert (lost, found) == ({payment.key: Kind.LOST}, {})
+    assert (lost, found) == ({payment.key: DifferenceKind.LOST}, {})
 
 
 async def test_a_difference_is_looked_at_until_it_is_none_however_old(app: App, a_show: Show) -> None:
@@ -151,17 +155,17 @@ async def test_a_difference_is_looked_at_until_it_is_none_however_old(app: App, 
     settled = await compared(app, payment, back_s=0)
 
     assert charge.amount_minor == 1
-    assert (later, settled) == ({payment.key: Kind.AMOUNT}, {})
+    assert (later, settled) == ({payment.key: DifferenceKind.AMOUNT}, {})
     assert await listed(app, payment) == []
 
 
 async def test_one_that_is_watched_for_long_with_a_silent_gateway_is_told(app: App, a_show: Show) -> None:
     payment = await paying(app, await a_show(), 1)
     await charged(app, payment, "tok_stuck")
-    await app.payments.let_go(payment, is_sure=False, due_ms=60_000)
+    await app.payments.release(payment, is_sure=False, due_ms=60_000)
     await older(app, payment, 7200)
 
-    assert await compared(app, payment) == {payment.key: Kind.WATCHED}
+    assert await compared(app, payment) == {payment.key: DifferenceKind.WATCHED}
 
 
 async def test_pages_are_read_to_the_end(app: App, a_show: Show) -> None:
@@ -175,14 +179,14 @@ async def test_pages_are_read_to_the_end(app: App, a_show: Show) -> None:
     await older(app, last)
 
     assert await compared(app, first, last) == {}
-    assert {await step_of(app, payment) for payment in (first, last)} == {Step.PAID}
+    assert {await step_of(app, payment) for payment in (first, last)} == {PaymentStep.PAID}
 
 
 class TestTheJob:
     async def test_only_one_compares_at_a_time(self, app: App) -> None:
-        async with app.reconciliation.alone() as first, app.reconciliation.alone() as second:
+        async with app.reconciliation.lock() as first, app.reconciliation.lock() as second:
             assert (first, second) == (True, False)
-        async with app.reconciliation.alone() as later:
+        async with app.reconciliation.lock() as later:
             assert later is True
 
     async def test_it_goes_on_where_the_latest_began_and_not_too_often(self, app: App) -> None:
@@ -216,4 +220,4 @@ class TestTheJob:
 
         sql = "SELECT count(*) FROM journal WHERE show_id = $1 AND account = 'gateway:sandbox'"
         assert await app.postgres.fetchval(sql, payment.show_id) == 1
-        assert await step_of(app, payment) is Step.PAID
+        assert await step_of(app, payment) is PaymentStep.PAID

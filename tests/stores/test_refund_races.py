@@ -16,14 +16,14 @@ from holdfast.config import Config
 from holdfast.engines.loop import Job
 from holdfast.errors import Refusal
 from holdfast.payments.jobs import PaymentJobs
-from holdfast.payments.saga import Step
-from holdfast.refunds.refund import RefundState, What
+from holdfast.payments.saga import PaymentStep
+from holdfast.refunds.refund import RefundScope, RefundState
 from tests.support.own_engines import hold
 from tests.support.paid_bookings import (
     a_refund,
-    an_ask,
     bought,
     now_of,
+    payment_request,
     refund_jobs,
     refunds_of,
     violations,
@@ -116,7 +116,7 @@ async def test_of_refunds_of_the_same_reason_one_is_made(
     show_id = await a_show(seats=rounds)
 
     async def race(n: int) -> str:
-        ask = a_refund(await bought(app, show_id, n), what=What.MONEY, amount_minor=100)
+        ask = a_refund(await bought(app, show_id, n), what=RefundScope.MONEY, amount_minor=100)
         decisions = await at_about_the_same_time(
             *(one.refunds.decide(ask) for one in (app, other, app, other))
         )
@@ -186,7 +186,7 @@ async def test_who_pays_and_cancels_at_once_has_the_seats_or_the_money(
         booking = await hold(app, show_id, an_owner(), n)
         bookings.append(booking)
         _, cancelled = await at_about_the_same_time(
-            app.saga_runner.pay(an_ask(booking, method)), cancel(other, booking)
+            app.saga_runner.pay(payment_request(booking, method)), cancel(other, booking)
         )
         return str(cancelled)
 
@@ -244,7 +244,9 @@ async def test_a_payment_that_meets_the_end_of_its_time_has_the_seats_or_the_mon
     async def race(n: int) -> str:
         booking = await hold(app, show_id, an_owner(), n)
         bookings.append(booking)
-        await at_about_the_same_time(app.saga_runner.pay(an_ask(booking, method)), time_is_up(booking))
+        await at_about_the_same_time(
+            app.saga_runner.pay(payment_request(booking, method)), time_is_up(booking)
+        )
         return (await now_of(app, booking)).state
 
     await repeated(rounds, race)
@@ -266,7 +268,8 @@ async def test_two_tabs_that_pay_are_one_payment(
     async def race(n: int) -> str:
         booking = await hold(app, show_id, an_owner(), n)
         tabs = await at_about_the_same_time(
-            app.saga_runner.pay(an_ask(booking, method)), other.saga_runner.pay(an_ask(booking, "tok_ok"))
+            app.saga_runner.pay(payment_request(booking, method)),
+            other.saga_runner.pay(payment_request(booking, "tok_ok")),
         )
         assert not [tab for tab in tabs if isinstance(tab, Exception) and not isinstance(tab, Refusal)]
         steps = await app.postgres.fetch(
@@ -274,7 +277,7 @@ async def test_two_tabs_that_pay_are_one_payment(
             show_id,
             booking.number,
         )
-        return str([row["step"] for row in steps].count(Step.PAID))
+        return str([row["step"] for row in steps].count(PaymentStep.PAID))
 
     outcomes = await repeated(rounds, race)
     await settled(app, show_id)

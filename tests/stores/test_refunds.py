@@ -10,7 +10,7 @@ from holdfast.app import App, open_app
 from holdfast.bookings import BookingState
 from holdfast.config import Config
 from holdfast.pricing import Terms
-from holdfast.refunds.refund import RefundState, What, pause_ms
+from holdfast.refunds.refund import RefundScope, RefundState, pause_ms
 from tests.support.own_engines import hold, shown
 from tests.support.paid_bookings import (
     a_refund,
@@ -67,7 +67,7 @@ async def test_a_seat_is_given_back_and_the_booking_keeps_the_others(app: App, a
     booking = await bought(app, show_id, 1, 2, 3)
     till = Till(app, show_id, booking.owner_id)
 
-    decision = await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(2,)))
+    decision = await app.refunds.decide(a_refund(booking, what=RefundScope.SEATS, seats=(2,)))
 
     after = await now_of(app, booking)
     assert (after.state, after.seats, after.amount_minor) == (BookingState.CONFIRMED, (1, 3), 3000)
@@ -87,7 +87,7 @@ async def test_a_seat_is_given_back_and_the_booking_keeps_the_others(app: App, a
 async def test_facts_from_before_speak_of_the_booking_as_it_was(app: App, a_show: Show) -> None:
     booking = await bought(app, await a_show(seats=4), 1, 2)
 
-    await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(2,)))
+    await app.refunds.decide(a_refund(booking, what=RefundScope.SEATS, seats=(2,)))
 
     rows = await app.postgres.fetch(
         "SELECT kind, (body -> 'seats')::text AS seats FROM outbox"
@@ -104,7 +104,7 @@ async def test_money_alone_goes_back_until_none_is_left(app: App, a_show: Show) 
     booking = await bought(app, await a_show(seats=4, sold_on=TERMS), 1, 2)
 
     async def give(amount: int) -> str:
-        decision = await app.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=amount))
+        decision = await app.refunds.decide(a_refund(booking, what=RefundScope.MONEY, amount_minor=amount))
         return decision.outcome
 
     assert [await give(amount) for amount in (1000, 2001, 1999, 2, 1, 1)] == [
@@ -122,7 +122,7 @@ async def test_money_alone_goes_back_until_none_is_left(app: App, a_show: Show) 
 
 async def test_what_went_back_alone_does_not_go_back_again_with_the_seats(app: App, a_show: Show) -> None:
     booking = await bought(app, await a_show(seats=4), 1, 2)
-    await app.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=500))
+    await app.refunds.decide(a_refund(booking, what=RefundScope.MONEY, amount_minor=500))
 
     decision = await app.refunds.decide(a_refund(booking))
 
@@ -133,8 +133,8 @@ async def test_what_went_back_alone_does_not_go_back_again_with_the_seats(app: A
 
 async def test_what_a_policy_kept_of_other_seats_does_not_make_up_for_it(app: App, a_show: Show) -> None:
     booking = await bought(app, await a_show(seats=4), 1, 2)
-    await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,), amount_minor=750))
-    await app.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=500))
+    await app.refunds.decide(a_refund(booking, what=RefundScope.SEATS, seats=(1,), amount_minor=750))
+    await app.refunds.decide(a_refund(booking, what=RefundScope.MONEY, amount_minor=500))
 
     decision = await app.refunds.decide(a_refund(await now_of(app, booking)))
 
@@ -145,7 +145,7 @@ async def test_what_a_policy_kept_of_other_seats_does_not_make_up_for_it(app: Ap
 
 async def test_a_reason_has_one_refund(app: App, a_show: Show) -> None:
     booking = await bought(app, await a_show(seats=4), 1, 2)
-    ask = a_refund(booking, what=What.MONEY, amount_minor=500)
+    ask = a_refund(booking, what=RefundScope.MONEY, amount_minor=500)
 
     first, twin = await app.refund_store.decide_many([ask, ask])
     again = await app.refunds.decide(ask)
@@ -156,10 +156,10 @@ async def test_a_reason_has_one_refund(app: App, a_show: Show) -> None:
 
 async def test_a_booking_that_has_changed_since_is_looked_at_again(app: App, a_show: Show) -> None:
     booking = await bought(app, await a_show(seats=4), 1, 2)
-    await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))
+    await app.refunds.decide(a_refund(booking, what=RefundScope.SEATS, seats=(1,)))
 
     assert (await app.refunds.decide(a_refund(booking))).outcome == "changed"
-    assert (await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))).outcome == "gone"
+    assert (await app.refunds.decide(a_refund(booking, what=RefundScope.SEATS, seats=(1,)))).outcome == "gone"
     assert (await now_of(app, booking)).seats == (2,)
 
 
@@ -167,11 +167,13 @@ async def test_a_booking_that_has_changed_since_is_looked_at_again(app: App, a_s
 async def test_a_used_ticket_is_not_given_back_but_money_may_be(app: App, a_show: Show, how: str) -> None:
     booking = await bought(app, await a_show(seats=4), 1, 2)
     await use(app, booking.show_id, booking.number, 2)
-    what = What(how)
+    what = RefundScope(how)
 
-    refused = await app.refunds.decide(a_refund(booking, what=what, seats=(2,) if what is What.SEATS else ()))
-    alone = await app.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=100))
-    other = await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))
+    refused = await app.refunds.decide(
+        a_refund(booking, what=what, seats=(2,) if what is RefundScope.SEATS else ())
+    )
+    alone = await app.refunds.decide(a_refund(booking, what=RefundScope.MONEY, amount_minor=100))
+    other = await app.refunds.decide(a_refund(booking, what=RefundScope.SEATS, seats=(1,)))
 
     assert (refused.outcome, refused.seats) == ("used", (2,))
     assert (alone.outcome, other.outcome) == ("decided", "decided")
@@ -199,12 +201,12 @@ async def test_a_gateway_that_says_nothing_is_asked_again_under_the_same_key(
     """A part of what was paid: under another key the gateway would give it twice."""
     booking = await bought(hasty, await a_show(seats=4), 1, method="tok_refund_timeout")
 
-    first = await hasty.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=500))
+    first = await hasty.refunds.decide(a_refund(booking, what=RefundScope.MONEY, amount_minor=500))
     before = await account(hasty, booking.show_id, "owed")
     await due_now(hasty, booking.show_id)
     jobs = refund_jobs(hasty)
     await jobs.carry_out()
-    await jobs.settled()
+    await jobs.wait_until_idle()
 
     (refund,) = await refunds_of(hasty, booking)
     assert first.refund is not None
@@ -227,7 +229,7 @@ async def test_a_gateway_that_refuses_leaves_it_to_a_person(app: App, a_show: Sh
     assert await account(app, booking.show_id, "owed") == -1500
     assert await violations(app, booking.show_id) == []
 
-    anew = await app.refund_store.ask_anew(refund)
+    anew = await app.refund_store.retry(refund)
     assert anew is not None
     assert anew.gateway_key != refund.gateway_key
     assert (await app.refunds.carry_out(anew)).state is RefundState.BY_HAND
@@ -249,7 +251,7 @@ async def test_what_a_dead_process_has_decided_a_job_carries_out_once(app: App, 
     early = [refund for refund in await app.refund_store.take_due(100) if refund.show_id == booking.show_id]
     await due_now(app, booking.show_id)
     await jobs.carry_out()
-    await jobs.settled()
+    await jobs.wait_until_idle()
 
     (refund,) = await refunds_of(app, booking)
     assert early == []  # whoever decided it has its turn first
@@ -267,7 +269,7 @@ async def test_fee_and_tax_go_back_by_their_parts_and_never_more_than_there_was(
     paid = [-await account(app, show_id, name) for name in ("organiser", "fee", "tax")]
 
     for amount in (333, 1, 777, 2, 889):
-        await app.refunds.decide(a_refund(booking, what=What.MONEY, amount_minor=amount))
+        await app.refunds.decide(a_refund(booking, what=RefundScope.MONEY, amount_minor=amount))
         left = [-await account(app, show_id, name) for name in ("organiser", "fee", "tax")]
         assert all(0 <= now <= before for now, before in zip(left, paid, strict=True))
 
@@ -283,7 +285,7 @@ async def test_a_card_has_its_seats_back(app: App, a_show: Show) -> None:
         booking.show_id,
     )
 
-    await app.refunds.decide(a_refund(booking, what=What.SEATS, seats=(1,)))
+    await app.refunds.decide(a_refund(booking, what=RefundScope.SEATS, seats=(1,)))
 
     sql = "SELECT seats FROM card_count WHERE show_id = $1"
     assert await app.postgres.fetchval(sql, booking.show_id) == 1

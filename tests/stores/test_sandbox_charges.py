@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.payments.gateway import Answer
+from holdfast.payments.gateway import GatewayAnswer
 from tests.support.sandbox_server import QUICK, Desk, a_sandbox, an_order
 
 
@@ -21,8 +21,8 @@ class TestTokens:
     async def test_the_money_is_taken(self, desk: Desk, token: str) -> None:
         charge = await desk.gateway.charge(an_order(f"{token}:card-7"))
 
-        assert (charge.answer, charge.amount_minor, charge.currency) == (Answer.YES, 4500, "EUR")
-        assert charge.card == await desk.gateway.card_of("tok_ok:card-7")
+        assert (charge.answer, charge.amount_minor, charge.currency) == (GatewayAnswer.YES, 4500, "EUR")
+        assert charge.card == await desk.gateway.card_fingerprint("tok_ok:card-7")
 
     @pytest.mark.parametrize(
         ("token", "code"),
@@ -38,7 +38,7 @@ class TestTokens:
         charges = [await desk.gateway.charge(order) for _ in range(2)]
         charges.append(await desk.gateway.look_up(key=order.key, reference=None))
 
-        assert {(charge.answer, charge.code) for charge in charges} == {(Answer.NO, code)}
+        assert {(charge.answer, charge.code) for charge in charges} == {(GatewayAnswer.NO, code)}
         assert len({charge.reference for charge in charges}) == 1
 
     async def test_a_slow_one_takes_its_time(self, desk: Desk) -> None:
@@ -46,25 +46,25 @@ class TestTokens:
 
         charge = await desk.gateway.charge(an_order("tok_slow"))
 
-        assert charge.answer is Answer.YES
+        assert charge.answer is GatewayAnswer.YES
         assert time.monotonic() - began >= QUICK["slow_s"]
 
     async def test_the_reply_is_lost_and_the_money_is_taken(self, desk: Desk) -> None:
         order = an_order("tok_timeout_then_paid")
 
-        assert (await desk.impatient.charge(order)).answer is Answer.UNKNOWN
+        assert (await desk.impatient.charge(order)).answer is GatewayAnswer.UNKNOWN
         found = await desk.gateway.look_up(key=order.key, reference=None)
         again = await desk.gateway.charge(order)
 
-        assert found.answer is Answer.YES
+        assert found.answer is GatewayAnswer.YES
         assert again == found
 
     async def test_the_request_is_lost_and_stays_lost(self, desk: Desk) -> None:
         order = an_order("tok_timeout_never_paid")
 
         for _ in range(2):
-            assert (await desk.impatient.charge(order)).answer is Answer.UNKNOWN
-            assert (await desk.gateway.look_up(key=order.key, reference=None)).answer is Answer.ABSENT
+            assert (await desk.impatient.charge(order)).answer is GatewayAnswer.UNKNOWN
+            assert (await desk.gateway.look_up(key=order.key, reference=None)).answer is GatewayAnswer.ABSENT
 
     async def test_a_lost_reply_ends_with_a_cut_connection(self, desk: Desk) -> None:
         await desk.control(hold_s=0.1)
@@ -82,10 +82,12 @@ class TestTokens:
         charge = await desk.gateway.charge(order)
         called_off = await desk.gateway.call_off(key=order.key, reference=charge.reference)
 
-        assert (charge.answer, called_off.answer) == (Answer.UNKNOWN, Answer.UNKNOWN)
+        assert (charge.answer, called_off.answer) == (GatewayAnswer.UNKNOWN, GatewayAnswer.UNKNOWN)
         assert charge.reference is not None
         await desk.becomes(charge.reference, "captured")
-        assert (await desk.gateway.charge(order)).answer is Answer.YES  # as it is now, not as it was then
+        assert (
+            await desk.gateway.charge(order)
+        ).answer is GatewayAnswer.YES  # as it is now, not as it was then
 
     async def test_late_money_of_the_other_kind_can(self, desk: Desk) -> None:
         order = an_order("tok_late_open")
@@ -96,22 +98,22 @@ class TestTokens:
 
         called_off = await desk.gateway.call_off(key=order.key, reference=None)
 
-        assert called_off.answer is Answer.YES
+        assert called_off.answer is GatewayAnswer.YES
         await desk.becomes(later.reference, "captured")
         assert await desk.state(charge.reference) == "cancelled"
 
     async def test_one_is_pending_for_ever_unless_it_is_called_off(self, desk: Desk) -> None:
         order, stuck = an_order("tok_never"), an_order("tok_stuck")
-        assert (await desk.gateway.charge(order)).answer is Answer.UNKNOWN
-        assert (await desk.gateway.charge(stuck)).answer is Answer.UNKNOWN
+        assert (await desk.gateway.charge(order)).answer is GatewayAnswer.UNKNOWN
+        assert (await desk.gateway.charge(stuck)).answer is GatewayAnswer.UNKNOWN
 
-        assert (await desk.gateway.call_off(key=order.key, reference=None)).answer is Answer.YES
-        assert (await desk.gateway.call_off(key=stuck.key, reference=None)).answer is Answer.UNKNOWN
+        assert (await desk.gateway.call_off(key=order.key, reference=None)).answer is GatewayAnswer.YES
+        assert (await desk.gateway.call_off(key=stuck.key, reference=None)).answer is GatewayAnswer.UNKNOWN
 
     async def test_three_d_secure_has_an_address(self, desk: Desk) -> None:
         charge = await desk.gateway.charge(an_order("tok_3ds"))
 
-        assert charge.answer is Answer.UNKNOWN
+        assert charge.answer is GatewayAnswer.UNKNOWN
         assert charge.action_url is not None
         assert charge.action_url.startswith(f"{desk.url}/pay/")
 
@@ -120,13 +122,13 @@ class TestTokens:
 
         first, second = await desk.gateway.charge(order), await desk.gateway.charge(order)
 
-        assert (first.answer, second.answer) == (Answer.UNKNOWN, Answer.YES)
+        assert (first.answer, second.answer) == (GatewayAnswer.UNKNOWN, GatewayAnswer.YES)
 
     async def test_an_unknown_token_is_a_definite_no(self, desk: Desk) -> None:
         charge = await desk.gateway.charge(an_order("tok_unheard_of"))
 
-        assert (charge.answer, charge.code) == (Answer.NO, "no_such_method")
-        assert await desk.gateway.card_of("tok_unheard_of") is None
+        assert (charge.answer, charge.code) == (GatewayAnswer.NO, "no_such_method")
+        assert await desk.gateway.card_fingerprint("tok_unheard_of") is None
 
 
 class TestCallingOff:
@@ -136,7 +138,7 @@ class TestCallingOff:
 
         called_off = await desk.gateway.call_off(key=order.key, reference=None)
 
-        assert (called_off.answer, called_off.code) == (Answer.NO, "payment_captured")
+        assert (called_off.answer, called_off.code) == (GatewayAnswer.NO, "payment_captured")
 
     async def test_a_payment_nobody_paid_is_called_off_as_often_as_one_likes(self, desk: Desk) -> None:
         order = an_order("")
@@ -144,12 +146,14 @@ class TestCallingOff:
 
         for reference in (charge.reference, charge.reference, None):
             called_off = await desk.gateway.call_off(key=order.key, reference=reference)
-            assert called_off.answer is Answer.YES
+            assert called_off.answer is GatewayAnswer.YES
         assert (await desk.gateway.look_up(key=order.key, reference=None)).code == "cancelled"
 
     async def test_nothing_to_call_off(self, desk: Desk) -> None:
-        assert (await desk.gateway.call_off(key="key-nobody-had", reference=None)).answer is Answer.ABSENT
-        assert (await desk.gateway.call_off(key="k", reference="pay_nobodys")).answer is Answer.ABSENT
+        assert (
+            await desk.gateway.call_off(key="key-nobody-had", reference=None)
+        ).answer is GatewayAnswer.ABSENT
+        assert (await desk.gateway.call_off(key="k", reference="pay_nobodys")).answer is GatewayAnswer.ABSENT
 
 
 class TestRefunds:
@@ -170,9 +174,15 @@ class TestRefunds:
             for part, amount_minor in enumerate((1500, 2000, 1001, 1000, 1))
         ]
 
-        assert answers == [Answer.YES, Answer.YES, Answer.NO, Answer.YES, Answer.NO]
+        assert answers == [
+            GatewayAnswer.YES,
+            GatewayAnswer.YES,
+            GatewayAnswer.NO,
+            GatewayAnswer.YES,
+            GatewayAnswer.NO,
+        ]
         found = await desk.gateway.look_up(key=order.key, reference=None)
-        assert (found.answer, found.refunded_minor) == (Answer.YES, 4500)
+        assert (found.answer, found.refunded_minor) == (GatewayAnswer.YES, 4500)
 
     async def test_never_more_than_was_taken_however_many_ask_at_once(self, desk: Desk) -> None:
         _, payment = await desk.charge()
@@ -205,7 +215,7 @@ class TestRefunds:
             key="refused-1", reference=charge.reference, amount_minor=4500, currency="EUR"
         )
 
-        assert (refund.answer, refund.reason) == (Answer.NO, "The bank refuses this refund.")
+        assert (refund.answer, refund.reason) == (GatewayAnswer.NO, "The bank refuses this refund.")
         assert (await desk.gateway.look_up(key="", reference=charge.reference)).refunded_minor == 0
 
     async def test_the_reply_is_lost_the_first_time_and_the_money_went_back_once(self, desk: Desk) -> None:
@@ -217,7 +227,7 @@ class TestRefunds:
             for adapter in (desk.impatient, desk.gateway)
         ]
 
-        assert [refund.answer for refund in refunds] == [Answer.UNKNOWN, Answer.YES]
+        assert [refund.answer for refund in refunds] == [GatewayAnswer.UNKNOWN, GatewayAnswer.YES]
         assert (await desk.gateway.look_up(key="", reference=charge.reference)).refunded_minor == 4500
 
     async def test_what_was_not_taken_does_not_go_back(self, desk: Desk) -> None:
@@ -260,7 +270,7 @@ class TestKeys:
 
         charges = await asyncio.gather(desk.gateway.charge(order), desk.gateway.charge(order))
 
-        assert sorted(charge.answer for charge in charges) == [Answer.UNKNOWN, Answer.YES]
+        assert sorted(charge.answer for charge in charges) == [GatewayAnswer.UNKNOWN, GatewayAnswer.YES]
 
     async def test_a_refusal_once_begun_is_kept_and_one_of_the_form_is_not(self, desk: Desk) -> None:
         _, payment = await desk.charge()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.payments.gateway import Answer
+from holdfast.payments.gateway import GatewayAnswer
 from holdfast.sandbox import copy_as_of, load_or_create_secret
 from tests.support.sandbox_server import (
     QUICK,
@@ -57,7 +57,7 @@ async def test_every_answer_is_still_there_and_so_is_its_key(tmp_path: Path) -> 
         assert total["count"] >= len(before)
         for key in before:
             found = await desk.gateway.look_up(key=key, reference=None)
-            assert found.answer is Answer.YES
+            assert found.answer is GatewayAnswer.YES
 
 
 async def test_what_was_under_way_comes_to_its_end(tmp_path: Path) -> None:
@@ -72,11 +72,11 @@ async def test_what_was_under_way_comes_to_its_end(tmp_path: Path) -> None:
         await until(is_begun)
         pending = await desk.gateway.charge(late)
         await process.kill()
-        assert (await charging).answer is Answer.UNKNOWN
+        assert (await charging).answer is GatewayAnswer.UNKNOWN
         await process.start()
 
         again = await desk.gateway.charge(slow)
-        assert again.answer in (Answer.UNKNOWN, Answer.YES)
+        assert again.answer in (GatewayAnswer.UNKNOWN, GatewayAnswer.YES)
         assert again.reference is not None
         assert pending.reference is not None
         await desk.becomes(again.reference, "captured")
@@ -96,7 +96,7 @@ async def test_notices_that_were_not_taken_are_sent_by_the_next_life(tmp_path: P
         await shop.close()
         orders = [an_order() for _ in range(10)]
         charges = await asyncio.gather(*(desk.gateway.charge(order) for order in orders))
-        assert {charge.answer for charge in charges} == {Answer.YES}
+        assert {charge.answer for charge in charges} == {GatewayAnswer.YES}
         await process.kill()
         await shop.open()
 
@@ -111,7 +111,7 @@ async def test_a_storm_goes_on_after_a_restart(tmp_path: Path) -> None:
         await process.kill()
         await process.start()
 
-        assert (await desk.gateway.charge(an_order())).answer is Answer.NO
+        assert (await desk.gateway.charge(an_order())).answer is GatewayAnswer.NO
 
 
 async def test_it_stops_when_it_is_told_to_and_two_do_not_share_a_folder(tmp_path: Path) -> None:

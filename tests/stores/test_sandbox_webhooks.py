@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.payments.gateway import Answer
+from holdfast.payments.gateway import GatewayAnswer
 from holdfast.sandbox import ApiCall, GatewayCore, SandboxDatabase, WebhookSender
 from holdfast.sandbox.api import render_native
 from holdfast.sandbox.behaviour import SandboxSettings
@@ -80,7 +80,7 @@ async def test_the_notice_comes_before_the_reply(desk: Desk, shop: Shop) -> None
 
     charge = await desk.gateway.charge(order)
 
-    assert charge.answer is Answer.YES
+    assert charge.answer is GatewayAnswer.YES
     assert shop.about(order.key) == ["payment.captured"]
 
 
@@ -136,7 +136,7 @@ async def test_while_the_shop_is_away_nothing_is_lost_and_nobody_waits(desk: Des
     orders = [an_order() for _ in range(50)]
 
     charges = [await desk.gateway.charge(order) for order in orders]
-    assert {charge.answer for charge in charges} == {Answer.YES}
+    assert {charge.answer for charge in charges} == {GatewayAnswer.YES}
     assert await waiting(desk) == 50
 
     await shop.open()

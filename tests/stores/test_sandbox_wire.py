@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.payments.gateway import Answer, GatewayDown
+from holdfast.payments.gateway import GatewayAnswer, GatewayDown
 from tests.support.sandbox_server import SECRET, Desk, a_sandbox, an_adapter, an_order
 
 
@@ -27,10 +27,10 @@ class TestTheWire:
     async def test_a_wrong_secret_leaves_everything_unknown(self, desk: Desk) -> None:
         stranger = an_adapter(desk.url, gateway_secret="whsec_other")
 
-        assert (await stranger.charge(an_order())).answer is Answer.UNKNOWN
-        assert (await stranger.look_up(key="a", reference="b")).answer is Answer.UNKNOWN
+        assert (await stranger.charge(an_order())).answer is GatewayAnswer.UNKNOWN
+        assert (await stranger.look_up(key="a", reference="b")).answer is GatewayAnswer.UNKNOWN
         with pytest.raises(GatewayDown):
-            await stranger.recent(since=datetime.now(UTC))
+            await stranger.list_recent(since=datetime.now(UTC))
         await stranger.close()
 
     @pytest.mark.parametrize(
@@ -64,20 +64,20 @@ class TestTheWire:
             port.bind(("127.0.0.1", 0))
             gateway = an_adapter(f"http://127.0.0.1:{port.getsockname()[1]}")
 
-            assert (await gateway.charge(an_order())).answer is Answer.UNKNOWN
-            assert (await gateway.look_up(key="a", reference=None)).answer is Answer.UNKNOWN
-            assert (await gateway.call_off(key="a", reference="pay_1")).answer is Answer.UNKNOWN
+            assert (await gateway.charge(an_order())).answer is GatewayAnswer.UNKNOWN
+            assert (await gateway.look_up(key="a", reference=None)).answer is GatewayAnswer.UNKNOWN
+            assert (await gateway.call_off(key="a", reference="pay_1")).answer is GatewayAnswer.UNKNOWN
             refund = await gateway.refund(key="a", reference="pay_1", amount_minor=1, currency="EUR")
-            assert refund.answer is Answer.UNKNOWN
+            assert refund.answer is GatewayAnswer.UNKNOWN
             with pytest.raises(GatewayDown):
-                await gateway.recent(since=datetime.now(UTC))
+                await gateway.list_recent(since=datetime.now(UTC))
             await gateway.close()
 
     async def test_a_shop_without_a_sandbox_knows_nothing(self) -> None:
         gateway = an_adapter("")
 
-        assert (await gateway.charge(an_order())).answer is Answer.UNKNOWN
-        assert await gateway.card_of("tok_ok") is None
+        assert (await gateway.charge(an_order())).answer is GatewayAnswer.UNKNOWN
+        assert await gateway.card_fingerprint("tok_ok") is None
 
 
 class TestLists:
@@ -104,11 +104,15 @@ class TestLists:
         for order in orders:
             await desk.gateway.charge(order)
 
-        seen, more = await desk.gateway.recent(since=since)
+        seen, more = await desk.gateway.list_recent(since=since)
 
         assert more is None
         assert [(one.key, one.charge.answer) for one in seen] == list(
-            zip((order.key for order in orders), (Answer.YES, Answer.NO, Answer.UNKNOWN), strict=True)
+            zip(
+                (order.key for order in orders),
+                (GatewayAnswer.YES, GatewayAnswer.NO, GatewayAnswer.UNKNOWN),
+                strict=True,
+            )
         )
 
     async def test_a_page_after_nothing_known_is_refused(self, desk: Desk) -> None:
@@ -125,15 +129,15 @@ class TestControl:
         finally:
             page = await desk.control(decline=0.0)
 
-        assert charge.answer is Answer.NO
+        assert charge.answer is GatewayAnswer.NO
         assert page["counts"]["declined"] >= 1
         assert page["cpu_s"] > 0
         assert {"state", "currency", "count", "amount_minor", "refunded_minor"} == set(page["totals"][0])
-        assert (await desk.gateway.charge(an_order("tok_ok"))).answer is Answer.YES
+        assert (await desk.gateway.charge(an_order("tok_ok"))).answer is GatewayAnswer.YES
 
     async def test_settings_that_cannot_be_change_nothing(self, desk: Desk) -> None:
         for wrong in ({"decline": 2}, {"weather": 1}, {"decline": "much"}, {"decline": 0.9, "slow": 0.9}):
             status, _ = await desk.ask("POST", "/v1/control", wrong)
             assert status == 400
 
-        assert (await desk.gateway.charge(an_order())).answer is Answer.YES
+        assert (await desk.gateway.charge(an_order())).answer is GatewayAnswer.YES

@@ -21,10 +21,10 @@ from holdfast.layouts.body import RowBody
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import Scope
-from holdfast.payments.gateway import Answer, Charge
-from holdfast.payments.saga import Step
-from holdfast.payments.store import Came
-from tests.stores.test_payment_book import ask_for
+from holdfast.payments.gateway import Charge, GatewayAnswer
+from holdfast.payments.saga import PaymentStep
+from holdfast.payments.store import CapturedPayment
+from tests.support.ledger_payments import request_for
 from tests.support.own_engines import Stage, a_request, claims_of, hold, shown
 from tests.support.show_fixture import Till, an_owner
 from tests.support.wait import until
@@ -290,18 +290,18 @@ class TestRule12TheFence:
         """Its answer came when the payer had tried again: the second attempt decides, this one is late."""
         till = await stage.till()
         payments, booking = stage.app.payments, await till.opened(4)
-        first = (await payments.start(ask_for(booking))).payment
+        first = (await payments.start(request_for(booking))).payment
         assert first is not None
-        await payments.give_back(first, Charge(answer=Answer.NO), Step.DECLINED)
-        second = (await payments.start(ask_for(booking))).payment
+        await payments.give_back(first, Charge(answer=GatewayAnswer.NO), PaymentStep.DECLINED)
+        second = (await payments.start(request_for(booking))).payment
         assert second is not None
 
-        came = Charge(answer=Answer.YES, reference="pay_1")
-        (late,) = await payments.confirm_many([Came(first, came, 0, 0)])
-        (paid,) = await payments.confirm_many([Came(second, came, 0, 0)])
+        came = Charge(answer=GatewayAnswer.YES, reference="pay_1")
+        (late,) = await payments.confirm_many([CapturedPayment(first, came, 0, 0)])
+        (paid,) = await payments.confirm_many([CapturedPayment(second, came, 0, 0)])
 
-        assert (late.step, late.booking_state) == (Step.LATE, BookingState.PAYING)
-        assert (paid.step, paid.booking_state) == (Step.PAID, BookingState.CONFIRMED)
+        assert (late.step, late.booking_state) == (PaymentStep.LATE, BookingState.PAYING)
+        assert (paid.step, paid.booking_state) == (PaymentStep.PAID, BookingState.CONFIRMED)
 
     async def test_the_number_after_a_lost_redis_is_still_a_later_one(self, stage: Stage) -> None:
         """A counter in Redis starts again when Redis does."""

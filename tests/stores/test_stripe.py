@@ -6,32 +6,36 @@ from typing import Any
 import pytest
 import structlog
 
-from holdfast.payments.gateway import Answer
-from holdfast.payments.gateways.stripe_objects import Failure, Intent, charge_of, refusal_of
+from holdfast.payments.gateway import GatewayAnswer
+from holdfast.payments.gateways.stripe_objects import StripeFailure, StripeIntent, build_charge, build_refusal
 from tests.fakes.scripted_server import DRIP, Oracle, an_oracle
 from tests.support.gateway_setups import Counter, a_counter
 
 KEY = "sk_test_never_to_be_told"
-TABLE: dict[str, tuple[int, Any, Answer]] = {
-    "the bank refuses": (402, {"error": {"type": "card_error", "code": "card_declined"}}, Answer.NO),
-    "a parameter is wrong": (400, {"error": {"type": "invalid_request_error", "param": "x"}}, Answer.NO),
+TABLE: dict[str, tuple[int, Any, GatewayAnswer]] = {
+    "the bank refuses": (402, {"error": {"type": "card_error", "code": "card_declined"}}, GatewayAnswer.NO),
+    "a parameter is wrong": (
+        400,
+        {"error": {"type": "invalid_request_error", "param": "x"}},
+        GatewayAnswer.NO,
+    ),
     "the token is nobody's": (
         404,
         {"error": {"type": "invalid_request_error", "code": "resource_missing", "param": "payment_method"}},
-        Answer.NO,
+        GatewayAnswer.NO,
     ),
-    "the key is in use": (409, {"error": {"type": "idempotency_error"}}, Answer.UNKNOWN),
-    "too many requests": (429, {"error": {"type": "invalid_request_error"}}, Answer.UNKNOWN),
-    "too many, as it was said once": (400, {"error": {"code": "rate_limit"}}, Answer.UNKNOWN),
-    "our key is not theirs": (401, {"error": {"type": "invalid_request_error"}}, Answer.UNKNOWN),
-    "our key may not do that": (403, {"error": {"type": "invalid_request_error"}}, Answer.UNKNOWN),
-    "their fault": (500, {"error": {"type": "api_error"}}, Answer.UNKNOWN),
-    "a proxy's fault": (502, "<html>Bad Gateway</html>", Answer.UNKNOWN),
-    "a proxy that knows no such page": (404, "<html>Not Found</html>", Answer.UNKNOWN),
-    "a proxy that speaks JSON": (404, {"message": "no route"}, Answer.UNKNOWN),
-    "not JSON": (200, "OK", Answer.UNKNOWN),
-    "an answer without a status": (200, {"id": "pi_1", "object": "payment_intent"}, Answer.UNKNOWN),
-    "a body that does not end": (200, DRIP, Answer.UNKNOWN),
+    "the key is in use": (409, {"error": {"type": "idempotency_error"}}, GatewayAnswer.UNKNOWN),
+    "too many requests": (429, {"error": {"type": "invalid_request_error"}}, GatewayAnswer.UNKNOWN),
+    "too many, as it was said once": (400, {"error": {"code": "rate_limit"}}, GatewayAnswer.UNKNOWN),
+    "our key is not theirs": (401, {"error": {"type": "invalid_request_error"}}, GatewayAnswer.UNKNOWN),
+    "our key may not do that": (403, {"error": {"type": "invalid_request_error"}}, GatewayAnswer.UNKNOWN),
+    "their fault": (500, {"error": {"type": "api_error"}}, GatewayAnswer.UNKNOWN),
+    "a proxy's fault": (502, "<html>Bad Gateway</html>", GatewayAnswer.UNKNOWN),
+    "a proxy that knows no such page": (404, "<html>Not Found</html>", GatewayAnswer.UNKNOWN),
+    "a proxy that speaks JSON": (404, {"message": "no route"}, GatewayAnswer.UNKNOWN),
+    "not JSON": (200, "OK", GatewayAnswer.UNKNOWN),
+    "an answer without a status": (200, {"id": "pi_1", "object": "payment_intent"}, GatewayAnswer.UNKNOWN),
+    "a body that does not end": (200, DRIP, GatewayAnswer.UNKNOWN),
 }
 
 
@@ -60,7 +64,7 @@ async def test_every_failure_has_its_answer_and_no_log_tells_our_key(
 
     assert charge.answer is answer
     assert len(oracle.asked) == 1, "the SDK must not try again by itself"
-    assert lines or answer is Answer.NO
+    assert lines or answer is GatewayAnswer.NO
     assert KEY not in f"{lines} {charge} {counter.gateway!r}"
 
 
@@ -85,7 +89,7 @@ async def test_an_order_that_differs_under_the_same_key_is_looked_up_and_never_a
 
     oracle.says = says
 
-    assert (await counter.gateway.charge(counter.order(key="pay-7"))).answer is Answer.UNKNOWN
+    assert (await counter.gateway.charge(counter.order(key="pay-7"))).answer is GatewayAnswer.UNKNOWN
     assert [path for _, path, _ in oracle.asked[1:]] == ["/v1/payment_intents/search", "/v1/payment_intents"]
 
 
@@ -99,7 +103,7 @@ async def test_what_search_has_not_heard_of_yet_is_found_in_the_list(
 
     found = await counter.gateway.look_up(key="pay-7", reference=None)
 
-    assert (found.answer, found.reference) == (Answer.YES, "pi_1")
+    assert (found.answer, found.reference) == (GatewayAnswer.YES, "pi_1")
 
 
 async def test_a_list_that_does_not_end_proves_nothing(oracle: Oracle, counter: Counter) -> None:
@@ -108,22 +112,22 @@ async def test_a_list_that_does_not_end_proves_nothing(oracle: Oracle, counter: 
 
     oracle.says = says
 
-    assert (await counter.gateway.look_up(key="pay-7", reference=None)).answer is Answer.UNKNOWN
+    assert (await counter.gateway.look_up(key="pay-7", reference=None)).answer is GatewayAnswer.UNKNOWN
     assert len(oracle.asked) < 20
 
 
 async def test_a_search_that_fails_proves_nothing(oracle: Oracle, counter: Counter) -> None:
     oracle.says = lambda method, path: (500, {}) if path.endswith("search") else page()
 
-    assert (await counter.gateway.look_up(key="pay-7", reference=None)).answer is Answer.UNKNOWN
+    assert (await counter.gateway.look_up(key="pay-7", reference=None)).answer is GatewayAnswer.UNKNOWN
 
 
 async def test_a_look_that_is_not_understood_proves_nothing(oracle: Oracle, counter: Counter) -> None:
     oracle.says = lambda method, path: (400, {"error": {"type": "invalid_request_error"}})
     asked = {"key": "pay-7", "reference": "pi_1"}
 
-    assert (await counter.gateway.look_up(**asked)).answer is Answer.UNKNOWN
-    assert (await counter.gateway.call_off(**asked)).answer is Answer.UNKNOWN
+    assert (await counter.gateway.look_up(**asked)).answer is GatewayAnswer.UNKNOWN
+    assert (await counter.gateway.call_off(**asked)).answer is GatewayAnswer.UNKNOWN
 
 
 async def test_no_is_said_when_the_intent_cannot_be_tried_again(oracle: Oracle, counter: Counter) -> None:
@@ -132,7 +136,7 @@ async def test_no_is_said_when_the_intent_cannot_be_tried_again(oracle: Oracle, 
     oracle.says = lambda method, path: states[method]
     asked = {"key": "pay-7", "reference": "pi_1"}
 
-    assert (await counter.gateway.look_up(**asked)).answer is Answer.UNKNOWN
+    assert (await counter.gateway.look_up(**asked)).answer is GatewayAnswer.UNKNOWN
 
     states["POST"] = (200, intent(status="canceled"))
     assert (await counter.gateway.look_up(**asked)).code == "expired_card"
@@ -146,7 +150,7 @@ async def test_who_pays_in_the_browser_may_try_another_card(oracle: Oracle, coun
 
     charge = await counter.gateway.look_up(key="pay-7", reference="pi_1")
 
-    assert (charge.answer, charge.client_secret) == (Answer.UNKNOWN, "pi_1_secret_2")
+    assert (charge.answer, charge.client_secret) == (GatewayAnswer.UNKNOWN, "pi_1_secret_2")
     assert len(oracle.asked) == 1
 
 
@@ -163,24 +167,26 @@ async def test_a_payment_that_succeeds_while_it_is_called_off_is_told(
 
     oracle.says = says
 
-    assert (await counter.gateway.call_off(key="pay-7", reference="pi_1")).answer is Answer.NO
+    assert (await counter.gateway.call_off(key="pay-7", reference="pi_1")).answer is GatewayAnswer.NO
 
 
 @pytest.mark.parametrize("status", ["processing", "requires_capture", "requires_confirmation", "a_new_word"])
 def test_what_is_not_decided_is_unknown(status: str) -> None:
-    asked = Intent(id="pi_1", status=status, amount=1, currency="eur", created=1)
+    asked = StripeIntent(id="pi_1", status=status, amount=1, currency="eur", created=1)
 
-    assert charge_of(asked).answer is Answer.UNKNOWN
+    assert build_charge(asked).answer is GatewayAnswer.UNKNOWN
 
 
 @pytest.mark.parametrize("said", ["stolen_card", "lost_card", "fraudulent", "pickup_card", None])
 def test_who_has_a_stolen_card_is_told_no_more_than_that_it_was_declined(said: str | None) -> None:
-    charge = refusal_of(Failure(code="card_declined", decline_code=said), "pi_1")
+    charge = build_refusal(StripeFailure(code="card_declined", decline_code=said), "pi_1")
 
-    assert (charge.answer, charge.code) == (Answer.NO, "card_declined")
+    assert (charge.answer, charge.code) == (GatewayAnswer.NO, "card_declined")
 
 
 def test_what_was_received_counts_and_not_what_was_asked_for() -> None:
-    said = Intent(id="pi_1", status="succeeded", amount=4500, amount_received=4400, currency="eur", created=1)
+    said = StripeIntent(
+        id="pi_1", status="succeeded", amount=4500, amount_received=4400, currency="eur", created=1
+    )
 
-    assert charge_of(said).amount_minor == 4400
+    assert build_charge(said).amount_minor == 4400

@@ -21,7 +21,7 @@ from tests.support.bus_servers import BUSES, Server, a_server
 from tests.support.fact_recorder import other_outbox
 from tests.support.killed_consumers import Workers, two_workers
 from tests.support.own_engines import hold
-from tests.support.paid_bookings import an_ask
+from tests.support.paid_bookings import payment_request
 from tests.support.result_tables import Table
 from tests.support.shows import Fan, a_layout
 from tests.support.wait import until
@@ -93,12 +93,12 @@ class Sale:
             booking = await hold(self.app, self.show_id, owner, seat)
             match seat % 3:
                 case 0:
-                    await self.app.saga_runner.pay(an_ask(booking))
+                    await self.app.saga_runner.pay(payment_request(booking))
                 case 1:
                     await self.app.holds.cancel(booking)
                 case _:
-                    await self.app.saga_runner.pay(an_ask(booking, "tok_declined"))
-                    await self.app.saga_runner.pay(an_ask(booking))
+                    await self.app.saga_runner.pay(payment_request(booking, "tok_declined"))
+                    await self.app.saga_runner.pay(payment_request(booking))
             self.made += 1
             await asyncio.sleep(self.size.pause_s)
 

@@ -51,11 +51,11 @@ TABLE: dict[Story, tuple[str, ...]] = {
     stories.is_declined_and_pays_another_way: ("ledger.give_back",),
     stories.is_paid_and_hears_late: ("ledger.look_up", "gateway.look_up", "ledger.confirm"),
     stories.is_never_heard_of: ("ledger.charge",),
-    stories.runs_out_of_time: ("ledger.call_off", "gateway.call_off", "ledger.let_go", "map.release"),
+    stories.runs_out_of_time: ("ledger.call_off", "gateway.call_off", "ledger.release", "map.release"),
     stories.calls_it_off_and_pays_another_way: ("ledger.call_off", "gateway.call_off", "ledger.give_back"),
     stories.lets_the_hold_go: ("ledger.cancel", "map.release"),
     stories.does_not_pay: ("ledger.sweep",),
-    stories.waits_for_a_silent_gateway: ("gateway.watch", "ledger.watch", "ledger.let_go"),
+    stories.waits_for_a_silent_gateway: ("gateway.watch", "ledger.watch", "ledger.release"),
     stories.pays_late_while_the_seats_are_free: ("map.claim_again", "ledger.book_late", "ledger.confirm"),
     stories.pays_late_and_the_seats_are_gone: (
         "gateway.refund",

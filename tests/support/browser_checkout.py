@@ -73,5 +73,5 @@ async def is_given_up(house: Office, path: str) -> None:
     await ends_in(house, path, -2)
     payment = await app.payments.latest(*key(path))
     assert payment is not None
-    await app.payments.let_go(payment, is_sure=False, due_ms=3_600_000)
+    await app.payments.release(payment, is_sure=False, due_ms=3_600_000)
     await app.holds.update_map(payment.show_id, Settlement("release", payment.claim))

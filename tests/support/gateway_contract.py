@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.payments.gateway import Answer, Charge, GatewayDown, Seen
+from holdfast.payments.gateway import Charge, GatewayAnswer, GatewayDown, ListedPayment
 from tests.support.gateway_setups import Counter, a_counter
 
 
-async def everything_since(counter: Counter, since: datetime) -> list[Seen]:
-    seen: list[Seen] = []
+async def everything_since(counter: Counter, since: datetime) -> list[ListedPayment]:
+    seen: list[ListedPayment] = []
     after: str | None = None
     while True:
-        page, after = await counter.gateway.recent(since=since, after=after)
+        page, after = await counter.gateway.list_recent(since=since, after=after)
         seen += page
         if after is None:
             return seen
@@ -39,7 +39,7 @@ class Contract:
 
         charge = await counter.paid(order)
 
-        assert (charge.answer, charge.amount_minor, charge.currency) == (Answer.YES, 4500, "EUR")
+        assert (charge.answer, charge.amount_minor, charge.currency) == (GatewayAnswer.YES, 4500, "EUR")
         assert charge.reference is not None
         assert charge.refunded_minor == 0
 
@@ -74,12 +74,16 @@ class Contract:
 
         charges = await asyncio.gather(*(counter.gateway.charge(order) for _ in range(5)))
 
-        assert Answer.NO not in {charge.answer for charge in charges}
+        assert GatewayAnswer.NO not in {charge.answer for charge in charges}
         assert len([one for one in await everything_since(counter, since) if one.key == order.key]) == 1
 
     async def test_a_key_nobody_used_is_absent(self, counter: Counter) -> None:
-        assert await counter.gateway.look_up(key="pay-nobody", reference=None) == Charge(answer=Answer.ABSENT)
-        assert (await counter.gateway.call_off(key="pay-nobody", reference=None)).answer is Answer.ABSENT
+        assert await counter.gateway.look_up(key="pay-nobody", reference=None) == Charge(
+            answer=GatewayAnswer.ABSENT
+        )
+        assert (
+            await counter.gateway.call_off(key="pay-nobody", reference=None)
+        ).answer is GatewayAnswer.ABSENT
 
     async def test_who_has_no_token_is_sent_to_a_page(self, counter: Counter) -> None:
         order = counter.order("")
@@ -89,9 +93,9 @@ class Contract:
         await counter.choose(charge, "pay")
         paid = await counter.gateway.look_up(key=order.key, reference=charge.reference)
 
-        assert charge.answer is waiting.answer is Answer.UNKNOWN
+        assert charge.answer is waiting.answer is GatewayAnswer.UNKNOWN
         assert charge.action_url or charge.client_secret
-        assert (paid.answer, paid.amount_minor) == (Answer.YES, 4500)
+        assert (paid.answer, paid.amount_minor) == (GatewayAnswer.YES, 4500)
 
     async def test_a_payment_nobody_has_made_yet_can_be_called_off(self, counter: Counter) -> None:
         order = counter.order("")
@@ -99,9 +103,9 @@ class Contract:
 
         off = await counter.gateway.call_off(key=order.key, reference=charge.reference)
 
-        assert (off.answer, off.reference) == (Answer.YES, charge.reference)
-        assert (await counter.gateway.call_off(key=order.key, reference=None)).answer is Answer.YES
-        assert (await counter.gateway.look_up(key=order.key, reference=None)).answer is Answer.NO
+        assert (off.answer, off.reference) == (GatewayAnswer.YES, charge.reference)
+        assert (await counter.gateway.call_off(key=order.key, reference=None)).answer is GatewayAnswer.YES
+        assert (await counter.gateway.look_up(key=order.key, reference=None)).answer is GatewayAnswer.NO
 
     async def test_a_payment_that_was_made_cannot_be_called_off(self, counter: Counter) -> None:
         order = counter.order()
@@ -109,8 +113,8 @@ class Contract:
 
         off = await counter.gateway.call_off(key=order.key, reference=charge.reference)
 
-        assert off.answer is Answer.NO
-        assert (await counter.gateway.look_up(key=order.key, reference=None)).answer is Answer.YES
+        assert off.answer is GatewayAnswer.NO
+        assert (await counter.gateway.look_up(key=order.key, reference=None)).answer is GatewayAnswer.YES
 
     async def test_a_refund_is_made_once_a_key_and_never_for_more_than_was_paid(
         self, counter: Counter
@@ -126,7 +130,12 @@ class Contract:
             for name, amount in (("back-a", 1000), ("back-a", 1000), ("back-b", 3500), ("back-c", 1))
         ]
 
-        assert [one.answer for one in given] == [Answer.YES, Answer.YES, Answer.YES, Answer.NO]
+        assert [one.answer for one in given] == [
+            GatewayAnswer.YES,
+            GatewayAnswer.YES,
+            GatewayAnswer.YES,
+            GatewayAnswer.NO,
+        ]
         assert given[0] == given[1] != given[2]
         assert given[3].reason
         assert (await counter.gateway.look_up(key=order.key, reference=None)).refunded_minor == 4500
@@ -139,7 +148,7 @@ class Contract:
             key="back-of-nothing", reference=charge.reference, amount_minor=1, currency="EUR"
         )
 
-        assert refunded.answer is Answer.NO
+        assert refunded.answer is GatewayAnswer.NO
 
     async def test_payments_are_listed_page_by_page_with_their_keys(self, counter: Counter) -> None:
         since = datetime.now(UTC) - timedelta(seconds=5)
@@ -152,8 +161,8 @@ class Contract:
         seen = {one.key: one for one in await everything_since(counter, since)}
 
         assert {order.key for order in orders} <= seen.keys()
-        assert (seen[paid.key].charge.answer, seen[paid.key].charge.amount_minor) == (Answer.YES, 4500)
-        assert seen[orders[0].key].charge.answer is Answer.UNKNOWN
+        assert (seen[paid.key].charge.answer, seen[paid.key].charge.amount_minor) == (GatewayAnswer.YES, 4500)
+        assert seen[orders[0].key].charge.answer is GatewayAnswer.UNKNOWN
         assert since - timedelta(seconds=1) <= seen[paid.key].at <= datetime.now(UTC)
 
     async def test_while_nobody_answers_nothing_is_known(self, counter: Counter, silent_port: str) -> None:
@@ -174,14 +183,14 @@ class Contract:
         gateway, order = counter.gateway, counter.order()
         back = gateway.refund(key=order.key, reference="ref", amount_minor=1, currency="EUR")
 
-        assert (await gateway.charge(order)).answer is Answer.UNKNOWN
-        assert (await gateway.look_up(key=order.key, reference=None)).answer is Answer.UNKNOWN
-        assert (await gateway.look_up(key=order.key, reference="ref")).answer is Answer.UNKNOWN
-        assert (await gateway.call_off(key=order.key, reference=None)).answer is Answer.UNKNOWN
-        assert (await back).answer is Answer.UNKNOWN
-        assert await gateway.card_of("tok_ok") is None
+        assert (await gateway.charge(order)).answer is GatewayAnswer.UNKNOWN
+        assert (await gateway.look_up(key=order.key, reference=None)).answer is GatewayAnswer.UNKNOWN
+        assert (await gateway.look_up(key=order.key, reference="ref")).answer is GatewayAnswer.UNKNOWN
+        assert (await gateway.call_off(key=order.key, reference=None)).answer is GatewayAnswer.UNKNOWN
+        assert (await back).answer is GatewayAnswer.UNKNOWN
+        assert await gateway.card_fingerprint("tok_ok") is None
         with pytest.raises(GatewayDown):
-            await gateway.recent(since=datetime.now(UTC))
+            await gateway.list_recent(since=datetime.now(UTC))
 
 
 class TokenContract:
@@ -204,13 +213,13 @@ class TokenContract:
         again = await counter.gateway.charge(order)
         found = await counter.gateway.look_up(key=order.key, reference=None)
 
-        assert (charge.answer, charge.code) == (Answer.NO, code)
+        assert (charge.answer, charge.code) == (GatewayAnswer.NO, code)
         assert charge.reason is not None
         assert charge.reason.endswith(".")
-        assert (again.answer, again.code) == (found.answer, found.code) == (Answer.NO, code)
+        assert (again.answer, again.code) == (found.answer, found.code) == (GatewayAnswer.NO, code)
 
     async def test_a_token_nobody_knows_is_a_no(self, counter: Counter) -> None:
-        assert (await counter.gateway.charge(counter.order("tok_nobody"))).answer is Answer.NO
+        assert (await counter.gateway.charge(counter.order("tok_nobody"))).answer is GatewayAnswer.NO
 
     async def test_a_lost_answer_is_found_by_the_key_and_told_again(self, counter: Counter) -> None:
         order = counter.order("tok_timeout_then_paid")
@@ -218,21 +227,21 @@ class TokenContract:
         lost = await counter.gateway.charge(order)
         found = await counter.gateway.look_up(key=order.key, reference=None)
 
-        assert lost.answer is Answer.UNKNOWN
-        assert found.answer is Answer.YES
+        assert lost.answer is GatewayAnswer.UNKNOWN
+        assert found.answer is GatewayAnswer.YES
         assert await counter.gateway.charge(order) == found
 
     async def test_a_charge_that_never_arrived_is_absent(self, counter: Counter) -> None:
         order = counter.order("tok_timeout_never_paid")
 
-        assert (await counter.gateway.charge(order)).answer is Answer.UNKNOWN
-        assert (await counter.gateway.look_up(key=order.key, reference=None)).answer is Answer.ABSENT
+        assert (await counter.gateway.charge(order)).answer is GatewayAnswer.UNKNOWN
+        assert (await counter.gateway.look_up(key=order.key, reference=None)).answer is GatewayAnswer.ABSENT
 
     async def test_a_fault_of_theirs_is_unknown_and_may_be_tried_again(self, counter: Counter) -> None:
         order = counter.order("tok_error")
 
-        assert (await counter.gateway.charge(order)).answer is Answer.UNKNOWN
-        assert (await counter.gateway.charge(order)).answer is Answer.YES
+        assert (await counter.gateway.charge(order)).answer is GatewayAnswer.UNKNOWN
+        assert (await counter.gateway.charge(order)).answer is GatewayAnswer.YES
 
     async def test_a_payer_whose_bank_asks_goes_there_and_comes_back(self, counter: Counter) -> None:
         order = counter.order("tok_3ds")
@@ -240,11 +249,11 @@ class TokenContract:
         charge = await counter.gateway.charge(order)
         await counter.choose(charge, "approve")
 
-        assert charge.answer is Answer.UNKNOWN
+        assert charge.answer is GatewayAnswer.UNKNOWN
         assert charge.action_url
         # The same key again gives what has become of it, and not the answer of then.
-        assert (await counter.gateway.charge(order)).answer is Answer.YES
-        assert (await counter.gateway.look_up(key=order.key, reference=None)).answer is Answer.YES
+        assert (await counter.gateway.charge(order)).answer is GatewayAnswer.YES
+        assert (await counter.gateway.look_up(key=order.key, reference=None)).answer is GatewayAnswer.YES
 
     async def test_a_payer_whom_the_bank_does_not_know_has_not_paid(self, counter: Counter) -> None:
         order = counter.order("tok_3ds")
@@ -252,7 +261,9 @@ class TokenContract:
 
         await counter.choose(charge, "refuse")
 
-        assert (await counter.gateway.look_up(key=order.key, reference=charge.reference)).answer is Answer.NO
+        assert (
+            await counter.gateway.look_up(key=order.key, reference=charge.reference)
+        ).answer is GatewayAnswer.NO
 
     async def test_what_the_bank_has_can_neither_be_called_off_nor_promised(self, counter: Counter) -> None:
         order = counter.order("tok_stuck")
@@ -260,7 +271,7 @@ class TokenContract:
         charge = await counter.gateway.charge(order)
         off = await counter.gateway.call_off(key=order.key, reference=charge.reference)
 
-        assert charge.answer is off.answer is Answer.UNKNOWN
+        assert charge.answer is off.answer is GatewayAnswer.UNKNOWN
 
     async def test_a_refund_that_is_refused_is_a_no(self, counter: Counter) -> None:
         order = counter.order("tok_refund_refused")
@@ -271,7 +282,7 @@ class TokenContract:
             key="back-refused", reference=charge.reference, amount_minor=4500, currency="EUR"
         )
 
-        assert (refunded.answer, bool(refunded.reason)) == (Answer.NO, True)
+        assert (refunded.answer, bool(refunded.reason)) == (GatewayAnswer.NO, True)
         assert (await counter.gateway.look_up(key=order.key, reference=None)).refunded_minor == 0
 
     async def test_a_refund_whose_answer_is_lost_is_made_once(self, counter: Counter) -> None:
@@ -286,15 +297,15 @@ class TokenContract:
             for _ in range(2)
         ]
 
-        assert [one.answer for one in given] == [Answer.UNKNOWN, Answer.YES]
+        assert [one.answer for one in given] == [GatewayAnswer.UNKNOWN, GatewayAnswer.YES]
         assert (await counter.gateway.look_up(key=order.key, reference=None)).refunded_minor == 4500
 
     async def test_a_card_has_the_same_fingerprint_before_and_after_it_is_charged(
         self, counter: Counter
     ) -> None:
-        card = await counter.gateway.card_of("tok_ok:card-7")
+        card = await counter.gateway.card_fingerprint("tok_ok:card-7")
         charge = await counter.gateway.charge(counter.order("tok_ok:card-7"))
 
         assert card is not None
-        assert charge.card == card != await counter.gateway.card_of("tok_ok:card-8")
-        assert await counter.gateway.card_of("tok_nobody") is None
+        assert charge.card == card != await counter.gateway.card_fingerprint("tok_ok:card-8")
+        assert await counter.gateway.card_fingerprint("tok_nobody") is None

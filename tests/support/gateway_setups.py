@@ -14,8 +14,8 @@ from typing import Any
 import aiohttp
 
 from holdfast.config import Config
-from holdfast.payments.gateway import Charge, Gateway, Order
-from holdfast.payments.gateways import gateway_of
+from holdfast.payments.gateway import Charge, ChargeOrder, Gateway
+from holdfast.payments.gateways import open_gateway
 from holdfast.sandbox.process import SandboxSetup
 from holdfast.sandbox.webhook import api_key
 from tests.conftest import served
@@ -34,8 +34,8 @@ class Counter:
     page_of: Callable[[str, Charge], Awaitable[str]]  # where the payer goes with a charge
     method: str = "tok_ok"  # empty: there are no tokens, everybody pays on the page
 
-    def order(self, method: str | None = None, *, amount_minor: int = 4500, key: str = "") -> Order:
-        return Order(
+    def order(self, method: str | None = None, *, amount_minor: int = 4500, key: str = "") -> ChargeOrder:
+        return ChargeOrder(
             key=key or f"pay-{secrets.token_hex(8)}",
             amount_minor=amount_minor,
             currency="EUR",
@@ -51,7 +51,7 @@ class Counter:
             async with session.post(page, data={"choice": choice}, allow_redirects=False) as answer:
                 assert answer.status == 303, await answer.text()
 
-    async def paid(self, order: Order) -> Charge:
+    async def paid(self, order: ChargeOrder) -> Charge:
         """A payment that was made, however one pays here."""
         charge = await self.gateway.charge(order)
         if not order.method:
@@ -102,7 +102,7 @@ PAGES = {"sandbox": _action, "stripe": _stripes, "razorpay": _razorpays}
 
 @asynccontextmanager
 async def a_counter(name: str, url: str, **changes: Any) -> AsyncIterator[Counter]:
-    gateway = gateway_of(settings(name, url, **changes))
+    gateway = open_gateway(settings(name, url, **changes))
     try:
         yield Counter(gateway, url, PAGES[name], "" if name == "razorpay" else "tok_ok")
     finally:

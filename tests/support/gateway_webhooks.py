@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.app import App
-from holdfast.payments.gateway import Charge, Order
+from holdfast.payments.gateway import Charge, ChargeOrder
 from holdfast.payments.payment import Payment
 from holdfast.sandbox.webhook import signature, webhook_body
 from tests.conftest import GATEWAY_SECRET
@@ -18,7 +18,7 @@ HEADER = "Holdfast-Signature"
 
 
 @dataclass(frozen=True)
-class Letter:
+class SignedWebhook:
     """A webhook: its bytes, and the signature they would have."""
 
     raw: bytes
@@ -39,9 +39,9 @@ class Letter:
         return str(msgspec.json.decode(self.raw)["id"])
 
 
-def a_letter(
+def a_webhook(
     payment: Payment, payment_id: str = "pay_1", kind: str = "payment.captured", **changes: Any
-) -> Letter:
+) -> SignedWebhook:
     """About a payment of ours; `changes` are of the payment in it."""
     about = {
         "id": payment_id,
@@ -52,12 +52,12 @@ def a_letter(
         **changes,
     }
     name = f"evt_{secrets.token_hex(12)}"
-    return Letter(webhook_body(name, kind, ACCOUNT, time.time(), {"payment": about}))
+    return SignedWebhook(webhook_body(name, kind, ACCOUNT, time.time(), {"payment": about}))
 
 
 async def charged(app: App, payment: Payment, method: str = "tok_ok", **changes: Any) -> Charge:
     """At the gateway, behind the back of the ledger."""
     order = {"amount_minor": payment.amount_minor, "currency": payment.currency, **changes}
     return await app.saga_runner.gateway.charge(
-        Order(key=payment.key, method=method, description="a test", **order)
+        ChargeOrder(key=payment.key, method=method, description="a test", **order)
     )

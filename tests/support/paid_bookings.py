@@ -6,18 +6,18 @@ from typing import Any
 from holdfast.app import App
 from holdfast.audit import audit
 from holdfast.bookings import Booking
-from holdfast.payments.payment import Ask
-from holdfast.payments.saga import Step
+from holdfast.payments.payment import PaymentRequest
+from holdfast.payments.saga import PaymentStep
 from holdfast.refunds.jobs import RefundJobs
-from holdfast.refunds.refund import Refund, RefundAsk
+from holdfast.refunds.refund import Refund, RefundRequest
 from tests.support.own_engines import hold
 from tests.support.show_fixture import an_owner
 
 _keys = count(1)
 
 
-def an_ask(booking: Booking, method: str = "tok_ok") -> Ask:
-    return Ask(
+def payment_request(booking: Booking, method: str = "tok_ok") -> PaymentRequest:
+    return PaymentRequest(
         show_id=booking.show_id,
         number=booking.number,
         owner_id=booking.owner_id,
@@ -33,9 +33,9 @@ async def bought(
     app: App, show_id: int, *seats: int, method: str = "tok_ok", owner: int | None = None
 ) -> Booking:
     booking = await hold(app, show_id, owner or an_owner(), *seats)
-    started = await app.saga_runner.pay(an_ask(booking, method))
+    started = await app.saga_runner.pay(payment_request(booking, method))
     assert started.payment is not None
-    assert started.payment.step is Step.PAID, started
+    assert started.payment.step is PaymentStep.PAID, started
     return await now_of(app, booking)
 
 
@@ -50,8 +50,8 @@ async def refunds_of(app: App, booking: Booking) -> list[Refund]:
     return (await app.refund_store.refunds_of([key]))[key]
 
 
-def a_refund(booking: Booking, **asked: Any) -> RefundAsk:
-    return RefundAsk(
+def a_refund(booking: Booking, **asked: Any) -> RefundRequest:
+    return RefundRequest(
         booking=booking, **{"why": f"admin:1:{next(_keys)}", "note": "test", "actor_id": 1, **asked}
     )
 

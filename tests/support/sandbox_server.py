@@ -17,8 +17,8 @@ import aiohttp
 from aiohttp import web
 
 from holdfast.config import Config
-from holdfast.payments.gateway import Notice, Order
-from holdfast.payments.gateways.sandbox import Sandbox
+from holdfast.payments.gateway import ChargeOrder, Webhook
+from holdfast.payments.gateways.sandbox import SandboxGateway
 from holdfast.sandbox.process import SandboxSetup, open_sandbox
 from holdfast.sandbox.webhook import api_key
 from tests.conftest import served
@@ -37,14 +37,14 @@ QUICK: dict[str, Any] = {
 }
 
 
-def an_order(method: str = "tok_ok", **changes: Any) -> Order:
+def an_order(method: str = "tok_ok", **changes: Any) -> ChargeOrder:
     given = {"key": f"key-{secrets.token_hex(8)}", "amount_minor": 4500, "currency": "EUR", "method": method}
-    return Order(**{**given, "description": "2 seats, Hamlet", **changes})
+    return ChargeOrder(**{**given, "description": "2 seats, Hamlet", **changes})
 
 
-def an_adapter(url: str, **changes: Any) -> Sandbox:
+def an_adapter(url: str, **changes: Any) -> SandboxGateway:
     given = {"gateway_url": url, "gateway_secret": SECRET, "gateway_timeout_ms": TIMEOUT_MS}
-    return Sandbox(Config(**{**given, **changes}))
+    return SandboxGateway(Config(**{**given, **changes}))
 
 
 @dataclass
@@ -52,8 +52,8 @@ class Desk:
     """The sandbox's API, asked as a merchant, and the adapter beside it."""
 
     url: str
-    gateway: Sandbox
-    impatient: Sandbox  # the same, for charges whose reply is lost
+    gateway: SandboxGateway
+    impatient: SandboxGateway  # the same, for charges whose reply is lost
     session: aiohttp.ClientSession
 
     async def ask(self, method: str, path: str, body: Any = None, key: str = "") -> tuple[int, Any]:
@@ -111,11 +111,11 @@ class Shop:
     """Where notices are taken, or not."""
 
     port: int = 0
-    taken: list[Notice] = field(default_factory=list)  # those whose signature was good, in order
+    taken: list[Webhook] = field(default_factory=list)  # those whose signature was good, in order
     answers: list[int] = field(default_factory=list)  # statuses of the next answers; none left: 200
     at: dict[str | None, float] = field(default_factory=dict)  # when the latest about a payment came
     _runner: web.AppRunner | None = None
-    _gateway: Sandbox = field(default_factory=lambda: an_adapter(""))
+    _gateway: SandboxGateway = field(default_factory=lambda: an_adapter(""))
 
     @property
     def url(self) -> str:
@@ -141,7 +141,7 @@ class Shop:
         headers = {name.lower().encode(): value.encode() for name, value in request.headers.items()}
         status = self.answers.pop(0) if self.answers else 200
         if status == 200:
-            notice = self._gateway.notice(raw, headers, time.time())
+            notice = self._gateway.parse_webhook(raw, headers, time.time())
             self.taken.append(notice)
             self.at[notice.key] = time.time()
         return web.Response(status=status)

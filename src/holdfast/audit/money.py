@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 
-from holdfast.audit.gateway_statement import OurPayment, TheirPayment, disagreements, strangers
-from holdfast.audit.report import Violation
+from holdfast.audit.report import OurPayment, TheirPayment, Violation, disagreements, unknown_payments
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.payments import Answer, Charge, Gateway, booking_of_key
+from holdfast.payments import Charge, Gateway, GatewayAnswer, parse_payment_key
 
 Q = Queries("holdfast.audit", "money")
 
@@ -68,9 +67,9 @@ async def _theirs(gateway: Gateway, since: datetime) -> dict[str, TheirPayment]:
     found: dict[str, TheirPayment] = {}
     after: str | None = None
     while True:
-        page, after = await gateway.recent(since=since, after=after)
+        page, after = await gateway.list_recent(since=since, after=after)
         for seen in page:
-            if seen.key is not None and (seen.charge.answer is Answer.YES or seen.key not in found):
+            if seen.key is not None and (seen.charge.answer is GatewayAnswer.YES or seen.key not in found):
                 found[seen.key] = _their(seen.charge)
         if after is None:
             return found
@@ -87,7 +86,7 @@ async def _looked_up(gateway: Gateway, ours: Iterable[OurPayment]) -> dict[str, 
 
 
 def _their(charge: Charge) -> TheirPayment:
-    came = (charge.amount_minor or 0) if charge.answer is Answer.YES else 0
+    came = (charge.amount_minor or 0) if charge.answer is GatewayAnswer.YES else 0
     return TheirPayment(charge.reference, charge.currency, came, charge.refunded_minor if came else 0)
 
 
@@ -97,9 +96,9 @@ async def _strangers(
     """Under keys of bookings that we have: what another box office did at this gateway is its own."""
     known = {our.key for our in ours}
     known |= {row["key"] for row in await postgres.fetch(Q.keys_under_way, gateway.name)}
-    of = {key: parts for key in theirs if key not in known and (parts := booking_of_key(key))}
+    of = {key: parts for key in theirs if key not in known and (parts := parse_payment_key(key))}
     shows, numbers = [show for show, _, _ in of.values()], [number for _, number, _ in of.values()]
     rows = await postgres.fetch(Q.bookings_known, shows, numbers)
     here = {(row["show_id"], row["number"]) for row in rows}
     is_ours = {key: show for key, (show, number, _) in of.items() if (show, number) in here}
-    return list(strangers(known, theirs, is_ours))
+    return list(unknown_payments(known, theirs, is_ours))

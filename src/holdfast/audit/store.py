@@ -5,8 +5,8 @@ Storm tests, the demo and operators run this same function (`holdfast audit`).
 
 import asyncio
 
-from holdfast.audit.gateway_statement import CHECK as GATEWAY_CHECK
 from holdfast.audit.money import MONEY_CHECKS, gateway_violations, money_violations
+from holdfast.audit.report import CHECK as GATEWAY_CHECK
 from holdfast.audit.report import Report, Violation
 from holdfast.bookings import Bookings
 from holdfast.claim import Claims, PoolMap

@@ -24,7 +24,7 @@ class SchemaStep(msgspec.Struct, frozen=True):
     checksum: str
 
 
-class Part(msgspec.Struct, frozen=True):
+class BackupPart(msgspec.Struct, frozen=True):
     name: str
     sha256: str
     size: int
@@ -36,12 +36,12 @@ class Part(msgspec.Struct, frozen=True):
         return self.name.removeprefix(LEDGER) if self.name.startswith(LEDGER) else ""
 
 
-class Contents(msgspec.Struct, frozen=True, kw_only=True):
+class BackupContents(msgspec.Struct, frozen=True, kw_only=True):
     form: int
     program: str  # its version
     made_at: str
     steps: tuple[SchemaStep, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[BackupPart, ...]
     sequences: dict[str, int]
 
     @property
@@ -49,5 +49,5 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
         return sum(part.rows for part in self.parts)
 
     @property
-    def tables(self) -> tuple[Part, ...]:
+    def tables(self) -> tuple[BackupPart, ...]:
         return tuple(part for part in self.parts if part.table)

@@ -18,7 +18,15 @@ from typing import IO
 import asyncpg
 import msgspec
 
-from holdfast.backup.contents import CONTENTS, FORM, LEDGER, NUMBERS_SKIPPED, Contents, Part, SchemaStep
+from holdfast.backup.contents import (
+    CONTENTS,
+    FORM,
+    LEDGER,
+    NUMBERS_SKIPPED,
+    BackupContents,
+    BackupPart,
+    SchemaStep,
+)
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.migrate import Step, migrate, plan, steps
 from holdfast.engines.sql import Queries
@@ -31,14 +39,14 @@ Progress = Callable[[str, int, int], None]  # what, done, of how many
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
+class ExtraFile:
     """What belongs to a box office and is not in its ledger."""
 
     name: str
     data: bytes
 
 
-class Writing:
+class PartWriter:
     """One part, summed while it is written."""
 
     def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
@@ -57,19 +65,19 @@ class Writing:
         self._size += len(data)
         self._file.write(data)
 
-    def close(self, columns: Iterable[str] = ()) -> Part:
+    def close(self, columns: Iterable[str] = ()) -> BackupPart:
         self._file.close()
-        return Part(self._name, self._sum.hexdigest(), self._size, self._rows, tuple(columns))
+        return BackupPart(self._name, self._sum.hexdigest(), self._size, self._rows, tuple(columns))
 
 
 async def create(
     connection: asyncpg.Connection,
     file: Path,
     program: str,
-    extras: Callable[[datetime], Iterable[Extra]],
+    extras: Callable[[datetime], Iterable[ExtraFile]],
     progress: Progress,
     wanted: Sequence[Step] | None = None,
-) -> Contents:
+) -> BackupContents:
     """Every table as of one instant, while people go on buying. The file is there whole, or not at all.
 
     `extras` is told that instant, so that it can give what was true then.
@@ -83,10 +91,10 @@ async def create(
             parts = await _write_tables(connection, archive, progress)
             taken = tuple(SchemaStep(step.number, step.name, step.checksum) for step in wanted)
         for extra in extras(instant):
-            part = Writing(archive, extra.name)
+            part = PartWriter(archive, extra.name)
             part.write(extra.data)
             parts.append(part.close())
-        contents = Contents(
+        contents = BackupContents(
             form=FORM,
             program=program,
             made_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -98,7 +106,7 @@ async def create(
     return contents
 
 
-def verify(file: Path, progress: Progress) -> Contents:
+def verify(file: Path, progress: Progress) -> BackupContents:
     """Read all of it and compare every sum; Trouble when it is not what was written."""
     with _opened(file) as archive:
         contents = _contents_of(archive, file)
@@ -118,7 +126,7 @@ def verify(file: Path, progress: Progress) -> Contents:
     return contents
 
 
-async def restore(connection: asyncpg.Connection, file: Path, progress: Progress) -> Contents:
+async def restore(connection: asyncpg.Connection, file: Path, progress: Progress) -> BackupContents:
     """Into a database without a table; then on to our own schema. All rows or none."""
     contents = verify(file, progress)
     if await connection.fetchval(Q.is_used):
@@ -138,17 +146,17 @@ async def restore(connection: asyncpg.Connection, file: Path, progress: Progress
     return contents
 
 
-def extra_parts(file: Path, beneath: str) -> Iterator[Extra]:
+def extra_parts(file: Path, beneath: str) -> Iterator[ExtraFile]:
     """What is in it besides the ledger; the names without `beneath`. The file has been verified."""
     with _opened(file) as archive:
         for part in _contents_of(archive, file).parts:
             if part.name.startswith(beneath) and not part.table:
-                yield Extra(part.name.removeprefix(beneath), b"".join(_read(archive, part.name, file)))
+                yield ExtraFile(part.name.removeprefix(beneath), b"".join(_read(archive, part.name, file)))
 
 
 async def _write_tables(
     connection: asyncpg.Connection, archive: zipfile.ZipFile, progress: Progress
-) -> list[Part]:
+) -> list[BackupPart]:
     columns = {row["name"]: row["columns"] for row in await connection.fetch(Q.tables)}
     order: TopologicalSorter[str] = TopologicalSorter({name: set() for name in columns})
     for row in await connection.fetch(Q.references):
@@ -156,13 +164,15 @@ async def _write_tables(
     parts = []
     for done, name in enumerate(order.static_order()):
         progress("tables", done, len(columns))
-        part = Writing(archive, LEDGER + name)
+        part = PartWriter(archive, LEDGER + name)
         await connection.copy_from_table(name, output=part.write_rows, columns=columns[name])
         parts.append(part.close(columns[name]))
     return parts
 
 
-async def _put_back(connection: asyncpg.Connection, archive: zipfile.ZipFile, part: Part, file: Path) -> None:
+async def _put_back(
+    connection: asyncpg.Connection, archive: zipfile.ZipFile, part: BackupPart, file: Path
+) -> None:
     async def rows() -> AsyncIterator[bytes]:
         for data in _read(archive, part.name, file):
             yield data
@@ -172,7 +182,7 @@ async def _put_back(connection: asyncpg.Connection, archive: zipfile.ZipFile, pa
         raise OperatorError(f"{part.table}: {part.rows} rows were to go back, PostgreSQL says {done}")
 
 
-def _known_steps(contents: Contents, file: Path) -> list[Step]:
+def _known_steps(contents: BackupContents, file: Path) -> list[Step]:
     """Our own steps up to those of the backup; Trouble when they are not the same."""
     ours = {step.number: step for step in steps()}
     for taken in contents.steps:
@@ -185,11 +195,11 @@ def _known_steps(contents: Contents, file: Path) -> list[Step]:
     return [ours[taken.number] for taken in contents.steps]
 
 
-def _contents_of(archive: zipfile.ZipFile, file: Path) -> Contents:
+def _contents_of(archive: zipfile.ZipFile, file: Path) -> BackupContents:
     try:
         if archive.getinfo(CONTENTS).file_size > CONTENTS_BYTES_MAX:
             raise KeyError(CONTENTS)
-        contents = msgspec.json.decode(archive.read(CONTENTS), type=Contents)
+        contents = msgspec.json.decode(archive.read(CONTENTS), type=BackupContents)
     except (KeyError, msgspec.MsgspecError, zipfile.BadZipFile):
         raise OperatorError(f"{file} is not a backup of ours, or not whole") from None
     if contents.form != FORM:

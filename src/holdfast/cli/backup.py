@@ -18,7 +18,7 @@ from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
 
 if TYPE_CHECKING:
-    from holdfast.backup import Contents, Extra
+    from holdfast.backup import BackupContents, ExtraFile
 
 # Where the engines are is another matter on the machine a backup is restored on.
 OF_THIS_MACHINE = {"HOLDFAST_DATABASE_URL", "HOLDFAST_REDIS_URL", "HOLDFAST_DATA_DIR"}
@@ -55,7 +55,7 @@ def restore(file: File, data: Data = None, as_json: AsJson = False) -> None:
     _tell("restored", file, asyncio.run(_restore(_config(data), file)), as_json)
 
 
-async def _create(config: Config, file: Path) -> "Contents":
+async def _create(config: Config, file: Path) -> "BackupContents":
     from holdfast import backup
     from holdfast.cli import output as terminal
     from holdfast.engines import startup_checks as checks
@@ -72,7 +72,7 @@ async def _create(config: Config, file: Path) -> "Contents":
             await connection.close()
 
 
-async def _restore(config: Config, file: Path) -> "Contents":
+async def _restore(config: Config, file: Path) -> "BackupContents":
     from holdfast import backup
     from holdfast.cli import output as terminal
     from holdfast.engines import startup_checks as checks
@@ -104,19 +104,19 @@ async def _restore(config: Config, file: Path) -> "Contents":
     return contents
 
 
-def _extras(folder: Path, instant: datetime) -> Iterator["Extra"]:
+def _extras(folder: Path, instant: datetime) -> Iterator["ExtraFile"]:
     """The sandbox's database as of this instant, its secret, and the current settings."""
-    from holdfast.backup import Extra
+    from holdfast.backup import ExtraFile
     from holdfast.backup.contents import FOLDER, SETTINGS
     from holdfast.sandbox import copy_as_of
 
     if (folder / SECRET).exists():
-        yield Extra(FOLDER + SECRET, (folder / SECRET).read_bytes())
+        yield ExtraFile(FOLDER + SECRET, (folder / SECRET).read_bytes())
     if (folder / BOOKS).exists():
-        yield Extra(FOLDER + BOOKS, copy_as_of(folder / BOOKS, instant.timestamp()))
+        yield ExtraFile(FOLDER + BOOKS, copy_as_of(folder / BOOKS, instant.timestamp()))
     given = {n: v for n, v in os.environ.items() if n.startswith("HOLDFAST_") and n not in OF_THIS_MACHINE}
     lines = "".join(f"{name}={value}\n" for name, value in sorted(given.items()))
-    yield Extra(SETTINGS, lines.encode())
+    yield ExtraFile(SETTINGS, lines.encode())
 
 
 def _put_files_back(folder: Path, file: Path) -> None:
@@ -139,7 +139,7 @@ def _config(data: Path | None) -> Config:
     return replace(config, data_dir=str(data)) if data else config
 
 
-def _tell(done: str, file: Path, contents: "Contents", as_json: bool) -> None:
+def _tell(done: str, file: Path, contents: "BackupContents", as_json: bool) -> None:
     page = {
         "file": str(file),
         "made_at": contents.made_at,

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from holdfast.app import App
-    from holdfast.payments.reconciliation import Outcome
-    from holdfast.payments.webhook import WebhookPage
+    from holdfast.payments.reconciliation import ComparisonResult
+    from holdfast.payments.webhooks import WebhookPage
 
 webhooks = typer.Typer(help="Webhooks received from payment gateways.", no_args_is_help=True)
 
@@ -35,10 +35,10 @@ def list_webhooks(
     as_json: AsJson = False,
 ) -> None:
     """Show webhooks, newest first, and what became of them."""
-    from holdfast.payments.webhook import WebhooksAsked
+    from holdfast.payments.webhooks import WebhookQuery
 
-    asked = WebhooksAsked(state="dead" if only_dead else "all", size=limit)
-    found = context.obj(data, lambda app: app.webhooks_in.newest(asked))
+    asked = WebhookQuery(state="dead" if only_dead else "all", size=limit)
+    found = context.obj(data, lambda app: app.webhooks_in.list_newest(asked))
     _print_webhooks(found.webhooks, as_json)
 
 
@@ -55,7 +55,7 @@ def replay(
         raise OperatorError("name one webhook, or say --all-dead")
 
     async def again(app: "App") -> list["WebhookPage"]:
-        names = await (app.webhooks_in.dead() if all_dead else app.webhooks_in.named(event))
+        names = await (app.webhooks_in.list_dead() if all_dead else app.webhooks_in.find_by_event_id(event))
         if not names and not all_dead:
             raise OperatorError(f"no such webhook: {event}")
         return [await app.webhooks_in.replay(*name) for name in names]
@@ -73,9 +73,9 @@ def reconcile(
     as_json: AsJson = False,
 ) -> None:
     """Compare the gateway's books with ours and settle what differs. Exit code 1: something is left."""
-    from holdfast.payments.differences import length_of
+    from holdfast.payments.differences import parse_duration
 
-    length = length_of(since)
+    length = parse_duration(since)
     if length is None:
         raise OperatorError(f"invalid duration {since!r}: use for example 90m, 24h or 7d")
     outcome = context.obj(data, lambda app: _compare(app, length))
@@ -90,10 +90,10 @@ def reconcile(
         raise typer.Exit(1)
 
 
-async def _compare(app: "App", length: "timedelta") -> "Outcome":
+async def _compare(app: "App", length: "timedelta") -> "ComparisonResult":
     from holdfast.payments.gateway import GatewayDown
 
-    async with app.reconciliation.alone() as is_ours:
+    async with app.reconciliation.lock() as is_ours:
         if not is_ours:
             raise OperatorError("another process is comparing at the moment: try again in a minute")
         try:

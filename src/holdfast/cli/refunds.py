@@ -140,12 +140,12 @@ async def _cancel_show(app: "App", show_id: int) -> "Cancellation":
     payments = PaymentJobs(app.payments, app.saga_runner)
     with terminal.progress() as progress:
         while True:
-            done = await app.refunds.cancel_some(show_id)
+            done = await app.refunds.cancel_batch(show_id)
             done += await refunds.carry_out() + await payments.carry_on()
             how_far = await app.refund_store.cancellation(show_id)
             progress("refunds", how_far.refunded + how_far.by_hand, max(1, how_far.bookings))
             if how_far.is_over:
-                await refunds.settled()
+                await refunds.wait_until_idle()
                 return how_far
             if not done:
                 await asyncio.sleep(LOOK_AGAIN_S)

@@ -54,7 +54,7 @@ HELP = {
     "webhooks_dead": "webhooks that a person must look at",
     "payments_under_way": "payments that have not come to an end",
     "payments_watched": "payments whose seats are gone and whose gateway is silent",
-    "payments_settled_by_books_total": "payments settled by reconciliation with the gateway",
+    "payments_reconciled_total": "payments settled by reconciliation with the gateway",
     "payment_differences": "differences between the gateway's books and ours that people must settle",
     "payment_differences_total": "the same, each time they were found, by kind",
     "refunds_decided_total": "refund requests, by decision",

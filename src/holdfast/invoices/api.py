@@ -6,8 +6,7 @@ from starlette.responses import Response
 from holdfast.bookings import Booking, NoSuchBooking, from_public_id, reference
 from holdfast.errors import Busy
 from holdfast.invoices.errors import NoInvoice, NoSeller
-from holdfast.invoices.invoice import Invoice, SellerBody
-from holdfast.invoices.store import Invoices
+from holdfast.invoices.invoices import Invoice, Invoices, SellerBody
 from holdfast.tickets import typeface_for
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
@@ -65,13 +64,13 @@ async def set_invoice_seller(request: Request) -> Response:
 
 async def _printed(request: Request, booking: Booking, papers: list[Invoice]) -> bytes:
     # Here, not above: 20 MB that a process which only sells does not need.
-    from holdfast.invoices.pdf import Sold, pdf_file, texts_of
+    from holdfast.invoices.pdf import InvoiceSubject, collect_texts, render_pdf
 
     app = get_app(request)
     occasion = await app.tickets.occasion(booking.show_id)
     layout = (await app.catalogue.show_on_sale(booking.show_id)).layout
     account = await app.accounts.account(booking.owner_id)
-    sold = Sold(
+    sold = InvoiceSubject(
         title=occasion.title,
         when=f"{occasion.when} ({occasion.timezone}), {occasion.venue}",
         labels={seat: layout.seat(seat).label for paper in papers for seat in paper.seats},
@@ -80,7 +79,7 @@ async def _printed(request: Request, booking: Booking, papers: list[Invoice]) ->
     )
 
     def draw() -> bytes:
-        return pdf_file(papers, sold, typeface_for(texts_of(papers, sold)))
+        return render_pdf(papers, sold, typeface_for(collect_texts(papers, sold)))
 
     file: bytes = await app.tickets.printer.run(draw)
     return file

@@ -1,11 +1,11 @@
-"""Invoices on paper: a sheet of A4 each. No I/O but the fonts it is told of."""
+"""Invoices as PDF: one A4 page each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fpdf import FPDF
 
-from holdfast.invoices.invoice import Invoice
+from holdfast.invoices.invoices import Invoice
 from holdfast.money import format_money
 from holdfast.tickets import Typeface
 
@@ -14,7 +14,7 @@ LINE = 6.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sold:
+class InvoiceSubject:
     """What an invoice is for, in words."""
 
     title: str
@@ -24,7 +24,7 @@ class Sold:
     owner: str
 
 
-def texts_of(papers: Sequence[Invoice], sold: Sold) -> list[str]:
+def collect_texts(papers: Sequence[Invoice], sold: InvoiceSubject) -> list[str]:
     """Everything that somebody typed: what the fonts must have letters for."""
     sellers = [
         text for one in papers for text in (one.seller.name, one.seller.address, one.seller.tax_number)
@@ -33,7 +33,7 @@ def texts_of(papers: Sequence[Invoice], sold: Sold) -> list[str]:
     return [sold.title, sold.when, sold.owner, *sold.labels.values(), *sellers, *amounts]
 
 
-def pdf_file(papers: Sequence[Invoice], sold: Sold, typeface: Typeface) -> bytes:
+def render_pdf(papers: Sequence[Invoice], sold: InvoiceSubject, typeface: Typeface) -> bytes:
     sheet = FPDF(format="A4")
     spelling = dict(typeface.spelling)
     sheet.add_font("text", "", typeface.regular)

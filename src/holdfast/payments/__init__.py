@@ -1,27 +1,27 @@
-"""From a hold to money, surviving a crash at every line (R20–R24)."""
+"""Payments: from a hold to a confirmed booking, safe against a crash at every line (R20–R24)."""
 
-from holdfast.payments.gateway import Answer, Charge, Gateway, Refunded
-from holdfast.payments.gateways import gateway_of
-from holdfast.payments.payment import Ask, Payment, booking_of_key
+from holdfast.payments.gateway import Charge, Gateway, GatewayAnswer, RefundResult
+from holdfast.payments.gateways import open_gateway
+from holdfast.payments.payment import Payment, PaymentRequest, parse_payment_key
 from holdfast.payments.reconciliation import Reconciliation
-from holdfast.payments.saga import Step
+from holdfast.payments.saga import PaymentStep
 from holdfast.payments.saga_runner import SagaRunner
-from holdfast.payments.store import PaymentStore, Started
+from holdfast.payments.store import PaymentStart, PaymentStore
 from holdfast.payments.webhooks import IncomingWebhooks
 
 __all__ = [
-    "Answer",
-    "Ask",
     "Charge",
     "Gateway",
+    "GatewayAnswer",
     "IncomingWebhooks",
     "Payment",
+    "PaymentRequest",
+    "PaymentStart",
+    "PaymentStep",
     "PaymentStore",
     "Reconciliation",
-    "Refunded",
+    "RefundResult",
     "SagaRunner",
-    "Started",
-    "Step",
-    "booking_of_key",
-    "gateway_of",
+    "open_gateway",
+    "parse_payment_key",
 ]

@@ -1,4 +1,4 @@
-"""Pay for a booking, see how far that is, call it off."""
+"""Routes of payments: buyers pay, gateways send webhooks, operators look at webhooks and differences."""
 
 import secrets
 
@@ -7,20 +7,39 @@ from starlette.responses import Response
 
 from holdfast.bookings import BookingState, HoldGone, NoSuchBooking, WrongMove, from_public_id
 from holdfast.engines.fault_injection import fault_points
-from holdfast.errors import BadKey, Busy, KeyReused, StillProcessing
+from holdfast.engines.metrics import metrics
+from holdfast.errors import BadKey, Busy, KeyReused, NoSuchRoute, StillProcessing
 from holdfast.holds import compute_body_hash
-from holdfast.payments.errors import CardLimit, Declined, NoPayment, PaymentUnderWay
-from holdfast.payments.payment import Ask, PayBody, Payment, PayPage, pay_page
-from holdfast.payments.saga import Step
+from holdfast.payments.differences import Comparison
+from holdfast.payments.errors import (
+    BadGatewayWebhook,
+    CardLimit,
+    Declined,
+    NoPayment,
+    NoSuchWebhook,
+    PaymentUnderWay,
+)
+from holdfast.payments.gateway import BadWebhook
+from holdfast.payments.payment import PayBody, Payment, PaymentRequest, PayPage, build_pay_page
+from holdfast.payments.reconciliation import Reconciliation
+from holdfast.payments.saga import PaymentStep
 from holdfast.payments.saga_runner import SagaRunner
-from holdfast.payments.store import Started
+from holdfast.payments.store import PaymentStart
+from holdfast.payments.webhooks import (
+    IncomingWebhooks,
+    WebhookList,
+    WebhookPage,
+    WebhookQuery,
+    WebhookReceipt,
+)
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.idempotency import checked_key
-from holdfast.web.responses import answer, read, site_of
+from holdfast.web.responses import answer, query, read, site_of
 from holdfast.web.routing import RouteTable
 
-CALLED_OFF = "The payment was called off."
+NO_STORE = {"Cache-Control": "no-store"}
+CALLED_OFF = "The payment was cancelled."
 LOOK_AGAIN = {"Retry-After": "1", "Cache-Control": "no-store"}
 routes = RouteTable(tag="payments", role=Role.FAN)
 
@@ -46,19 +65,19 @@ routes = RouteTable(tag="payments", role=Role.FAN)
 async def pay_booking(request: Request) -> Response:
     """Pay for a hold.
 
-    With a `method`, a token of the gateway's, it is charged at once: 200 confirmed, 202 when the gateway has
-    not said yet, 402 declined, and then the hold stays and another method may be tried. Without one the payer
+    With a `method`, a token from the gateway, it is charged at once: 200 confirmed, 202 if it is not
+    decided yet, 402 declined; then the hold stays and another method may be tried. Without one, the payer
     confirms with the gateway, at `action_url` or with `client_secret`: 202. The same Idempotency-Key charges
     once and gives the same answer; a key whose payment failed may be used again.
     """
     raw = await request.body()
     body = read(PayBody, raw)
-    cashier: SagaRunner = get_app(request).saga_runner
+    saga_runner: SagaRunner = get_app(request).saga_runner
     show_id, number = from_public_id(request.path_params["booking"])
     key = request.state.headers.get(b"idempotency-key")
     salt = secrets.token_hex(5)
     card, card_max = await _card(request, show_id, body.method)
-    ask = Ask(
+    payment_request = PaymentRequest(
         show_id=show_id,
         number=number,
         owner_id=get_caller(request).account_id,
@@ -71,14 +90,14 @@ async def pay_booking(request: Request) -> Response:
         card_seats_max=card_max,
     )
     with fault_points("pay"):
-        started = await cashier.pay(ask)
-    return _told(_understood(started, ask))
+        started = await saga_runner.pay(payment_request)
+    return _payment_answer(_started_payment(started, payment_request))
 
 
 @routes.get("/bookings/{booking}/payment", answers={200: PayPage}, refusals=(NoPayment, NoSuchBooking))
 async def get_payment(request: Request) -> Response:
-    """How far the latest payment of a booking is."""
-    return answer(200, pay_page(await _own_payment(request)), {"Cache-Control": "no-store"})
+    """The state of the latest payment of a booking."""
+    return answer(200, build_pay_page(await _own_payment(request)), NO_STORE)
 
 
 @routes.post(
@@ -87,26 +106,26 @@ async def get_payment(request: Request) -> Response:
     refusals=(NoPayment, NoSuchBooking, Declined, HoldGone),
 )
 async def refresh_payment(request: Request) -> Response:
-    """The payer is back from the gateway: look there now, instead of waiting for its word."""
+    """The payer is back from the gateway: look the payment up now instead of waiting for the webhook."""
     payment = await _own_payment(request)
-    cashier: SagaRunner = get_app(request).saga_runner
-    return _told(await cashier.hear(payment))
+    saga_runner: SagaRunner = get_app(request).saga_runner
+    return _payment_answer(await saga_runner.refresh_from_gateway(payment))
 
 
 @routes.delete(
     "/bookings/{booking}/payment", answers={200: PayPage, 202: PayPage}, refusals=(NoPayment, NoSuchBooking)
 )
 async def cancel_payment(request: Request) -> Response:
-    """Call a payment off.
+    """Cancel a payment.
 
-    The hold has its time again, and another way may be tried. Too late when the money has been taken: then
+    The hold continues, and another method may be tried. If the money has been taken already, it is too late:
     the booking is confirmed, and that is the answer.
     """
     payment = await _own_payment(request)
-    cashier: SagaRunner = get_app(request).saga_runner
-    after = await cashier.call_off(payment)
+    saga_runner: SagaRunner = get_app(request).saga_runner
+    after = await saga_runner.call_off(payment)
     status = 200 if after.has_ended else 202
-    return answer(status, pay_page(after), LOOK_AGAIN if status == 202 else {"Cache-Control": "no-store"})
+    return answer(status, build_pay_page(after), LOOK_AGAIN if status == 202 else NO_STORE)
 
 
 async def _own_payment(request: Request) -> Payment:
@@ -118,16 +137,16 @@ async def _own_payment(request: Request) -> Payment:
 
 
 async def _card(request: Request, show_id: int, method: str) -> tuple[str, int]:
-    """The card's fingerprint and its limit, where the show has one; asked for only there."""
+    """The card's fingerprint and limit; only shows with a limit per card need the extra call."""
     app = get_app(request)
     show = app.catalogue.recent_show(show_id) or await app.catalogue.show_on_sale(show_id)
     if show.terms.card_seats_max is None or not method:
         return "", 0
-    return await app.saga_runner.gateway.card_of(method) or "", show.terms.card_seats_max
+    return await app.saga_runner.gateway.card_fingerprint(method) or "", show.terms.card_seats_max
 
 
-def _understood(started: Started, ask: Ask) -> Payment:
-    """The payment that was started, or was started with the same key before; else a refusal."""
+def _started_payment(started: PaymentStart, request: PaymentRequest) -> Payment:
+    """The payment that was started now or earlier with the same key; otherwise raises the refusal."""
     payment = started.payment
     match started.outcome:
         case "charge":
@@ -135,7 +154,7 @@ def _understood(started: Started, ask: Ask) -> Payment:
             return payment
         case "same":
             assert payment is not None
-            if started.body_hash != ask.body_hash:
+            if started.body_hash != request.body_hash:
                 raise KeyReused()
             if not payment.has_ended and payment.action_url is None and payment.client_secret is None:
                 raise StillProcessing(retry_after_s=1)
@@ -143,7 +162,7 @@ def _understood(started: Started, ask: Ask) -> Payment:
         case "none":
             raise NoSuchBooking()
         case "card":
-            raise CardLimit(limit=ask.card_seats_max)
+            raise CardLimit(limit=request.card_seats_max)
         case "paying":
             raise PaymentUnderWay(retry_after_s=1)
         case "held" | "expired" | "cancelled" | "failed" as state:
@@ -151,22 +170,79 @@ def _understood(started: Started, ask: Ask) -> Payment:
     raise WrongMove(state=started.outcome, move="pay")
 
 
-def _told(payment: Payment) -> Response:
+def _payment_answer(payment: Payment) -> Response:
     match payment.step:
-        case Step.PAID:
-            return answer(200, pay_page(payment), {"Cache-Control": "no-store"})
-        case Step.DECLINED:
+        case PaymentStep.PAID:
+            return answer(200, build_pay_page(payment), NO_STORE)
+        case PaymentStep.DECLINED:
             raise Declined(
                 reason=payment.reason or "The payment was declined.",
                 decline_code=payment.code,
                 attempt=payment.attempt,
             )
-        case Step.CALLED_OFF if payment.booking_state is BookingState.HELD:
-            # Another tab did: nothing was taken and the seats are still theirs.
+        case PaymentStep.CALLED_OFF if payment.booking_state is BookingState.HELD:
+            # Cancelled in another tab: no money was taken, and the buyer still has the seats.
             raise Declined(reason=CALLED_OFF, decline_code=payment.step, attempt=payment.attempt)
-        case Step.EXPIRED | Step.RETURNED | Step.CALLED_OFF:
+        case PaymentStep.EXPIRED | PaymentStep.RETURNED | PaymentStep.CALLED_OFF:
             raise HoldGone(state=payment.booking_state, payment=payment.step)
-    return answer(202, pay_page(payment), LOOK_AGAIN)
+    return answer(202, build_pay_page(payment), LOOK_AGAIN)
 
 
-ROUTES = routes.all
+gateway_routes = RouteTable(tag="payments")
+
+
+@gateway_routes.post(
+    "/webhooks/{gateway}",
+    answers={200: WebhookReceipt},
+    refusals=(BadGatewayWebhook, NoSuchRoute),
+    bare=True,
+    body_limit="webhook_bytes_max",
+)
+async def post_webhook(request: Request) -> Response:
+    """Receive a gateway's webhook. 2xx: it is stored and need not be sent again."""
+    webhooks: IncomingWebhooks = get_app(request).webhooks_in
+    if request.path_params["gateway"] != webhooks.gateway.name:
+        raise NoSuchRoute
+    try:
+        await webhooks.receive(await request.body(), request.state.headers)
+    except BadWebhook as bad:
+        metrics.add("webhooks_refused_total", why=bad.why)
+        raise BadGatewayWebhook(why=bad.why) from None
+    return answer(200, WebhookReceipt(stored=True), NO_STORE)
+
+
+@gateway_routes.get("/admin/webhooks", query=WebhookQuery, answers={200: WebhookList}, role=Role.ADMIN)
+async def list_webhooks(request: Request) -> Response:
+    """Webhooks from gateways, newest first: dead, due, or all."""
+    webhooks: IncomingWebhooks = get_app(request).webhooks_in
+    return answer(200, await webhooks.list_newest(query(WebhookQuery, request)), NO_STORE)
+
+
+@gateway_routes.post(
+    "/admin/webhooks/{gateway}/{event}/replay",
+    answers={200: WebhookPage},
+    refusals=(NoSuchWebhook,),
+    role=Role.ADMIN,
+)
+async def replay_webhook(request: Request) -> Response:
+    """Process a webhook again, now.
+
+    The answer is its state afterwards. The payment is looked up at the gateway, so that a replay changes
+    nothing that is settled already.
+    """
+    webhooks: IncomingWebhooks = get_app(request).webhooks_in
+    gateway, event_id = request.path_params["gateway"], request.path_params["event"]
+    return answer(200, await webhooks.replay(gateway, event_id), NO_STORE)
+
+
+@gateway_routes.get("/admin/payments/differences", answers={200: Comparison}, role=Role.ADMIN)
+async def list_payment_differences(request: Request) -> Response:
+    """Differences between the gateway and the ledger that reconciliation could not settle.
+
+    Differences that settle themselves are not here: `settled` counts them.
+    """
+    reconciliation: Reconciliation = get_app(request).reconciliation
+    return answer(200, await reconciliation.latest(), NO_STORE)
+
+
+ROUTES = (*routes.all, *gateway_routes.all)

@@ -1,19 +1,19 @@
 """Refusals about money. No I/O.
 
 Refusal
-├── Declined            402  the gateway said no; the hold stays, another method may be tried
+├── Declined            402  the gateway refused; the hold stays, another method may be tried
 ├── PaymentUnderWay     409  the booking is being paid for already
-├── NoPayment           404  nobody has tried to pay for this booking; also for somebody else's
-├── CardLimit           409  this card has as many seats of the show as one card may
-├── BadGatewayNotice    400  a webhook that is not the gateway's, or not about what we asked for
-└── NoSuchWebhook       404  no webhook of this name has come
+├── NoPayment           404  no attempt to pay for this booking; also for bookings of other owners
+├── CardLimit           409  this card has reached the show's limit of seats per card
+├── BadGatewayNotice    400  a webhook with a bad signature, or about another amount than ours
+└── NoSuchWebhook       404  no webhook with this id is stored
 """
 
 from holdfast.errors import Refusal
 
 
 class Declined(Refusal):
-    """The gateway refused the payment; nothing was taken. `reason` says why, as far as it told.
+    """The gateway refused the payment; nothing was taken. `reason` has its explanation, if there is one.
 
     The seats stay held until `expires_at`: pay again with another method.
     """
@@ -22,16 +22,16 @@ class Declined(Refusal):
 
 
 class PaymentUnderWay(Refusal):
-    """Somebody is paying for this booking already: another tab, or the request before this one.
+    """A payment for this booking is in progress: in another tab, or from an earlier request.
 
-    Look at the booking in a moment; it is charged once. To try another way, call the payment off first.
+    Look at the booking in a moment; it is charged once. To use another method, cancel the payment first.
     """
 
     code, status, title = "payment_under_way", 409, "The booking is being paid for"
 
 
 class NoPayment(Refusal):
-    """Nobody has tried to pay for this booking yet, or it is not yours.
+    """There has been no attempt to pay for this booking yet, or the booking is not yours.
 
     Pay with POST /bookings/{booking}/pay.
     """
@@ -40,27 +40,27 @@ class NoPayment(Refusal):
 
 
 class CardLimit(Refusal):
-    """This card has as many seats of this show as one card may have.
+    """This card has reached the limit of seats per card for this show.
 
-    The seats stay held: pay with another method, or let some of them go.
+    The seats stay held: pay with another method, or release some of them.
     """
 
-    code, status, title = "card_limit", 409, "This card has its seats already"
+    code, status, title = "card_limit", 409, "Card limit reached"
 
 
-class BadGatewayNotice(Refusal):
-    """A webhook whose signature, time, account, mode, amount or currency is not what it must be.
+class BadGatewayWebhook(Refusal):
+    """A webhook whose signature, time, account, mode, amount or currency is wrong.
 
     Nothing was changed. If the gateway sent it, check the webhook secret and the mode of both sides.
     """
 
-    code, status, title = "bad_webhook", 400, "Not a webhook of the gateway"
+    code, status, title = "bad_webhook", 400, "Webhook rejected"
 
 
 class NoSuchWebhook(Refusal):
-    """No webhook of this gateway with this name has come, or it was done and forgotten long ago.
+    """No webhook of this gateway with this id is stored, or it was settled and deleted long ago.
 
-    GET /admin/webhooks?state=all lists those that are kept.
+    GET /admin/webhooks?state=all lists the stored ones.
     """
 
     code, status, title = "no_such_webhook", 404, "No such webhook"

@@ -1,4 +1,4 @@
-"""The job that carries payments on: whatever a dead process, a silent gateway or a slow payer has left."""
+"""Jobs: payments left by a dead process, a silent gateway or a slow payer; reconciliation; webhooks."""
 
 import asyncio
 from datetime import timedelta
@@ -14,19 +14,19 @@ from holdfast.payments.webhooks import IncomingWebhooks
 
 log = structlog.get_logger(__name__)
 
-AT_ONCE_MAX = 64  # payments a worker carries on at the same time
+AT_ONCE_MAX = 64  # payments that a worker carries on at the same time
 
 
 class PaymentJobs:
-    def __init__(self, book: PaymentStore, cashier: SagaRunner) -> None:
-        self._book = book
-        self._cashier = cashier
+    def __init__(self, payments: PaymentStore, saga_runner: SagaRunner) -> None:
+        self._payments = payments
+        self._saga_runner = saga_runner
         self._under_way: set[asyncio.Task[None]] = set()
 
     async def carry_on(self) -> int:
-        """Found by the ledger alone. One that waits for its gateway does not keep the others waiting."""
+        """Due payments from the ledger, each in its own task: a silent gateway delays no other payment."""
         room = AT_ONCE_MAX - len(self._under_way)
-        payments = await self._book.take_due(room) if room else []
+        payments = await self._payments.take_due(room) if room else []
         for payment in payments:
             task = asyncio.create_task(self._carry_on(payment))
             self._under_way.add(task)
@@ -35,30 +35,30 @@ class PaymentJobs:
 
     async def _carry_on(self, payment: Payment) -> None:
         try:
-            await self._cashier.carry_on(payment)
-        except Exception as error:  # it stays due, and somebody looks again when our turn is over
-            log.warning("a payment could not be carried on", key=payment.key, error=repr(error))
+            await self._saga_runner.carry_on(payment)
+        except Exception as error:  # it becomes due again when our lease ends
+            log.warning("payment not carried on", key=payment.key, error=repr(error))
 
 
-BACK = timedelta(hours=1)  # before the latest comparison began: payments that were under way then
+BACK = timedelta(hours=1)  # before the latest comparison began: payments that were in progress then
 FIRST = timedelta(days=1)
 
 
 class ReconciliationJobs:
-    def __init__(self, books: Reconciliation, config: Config) -> None:
-        self._books = books
+    def __init__(self, reconciliation: Reconciliation, config: Config) -> None:
+        self._reconciliation = reconciliation
         self._pause = timedelta(seconds=config.reconcile_pause_s * 0.75)
 
     async def compare(self) -> int:
-        """One process at a time, whoever is first; the others have nothing to do."""
-        async with self._books.alone() as is_ours:
-            since = await self._books.since(BACK, FIRST, self._pause) if is_ours else None
+        """One process at a time: the first takes the lock, the others return at once."""
+        async with self._reconciliation.lock() as is_ours:
+            since = await self._reconciliation.since(BACK, FIRST, self._pause) if is_ours else None
             if since is not None:
-                await self._books.compare(since)
+                await self._reconciliation.compare(since)
         return 0
 
     async def count(self) -> int:
-        await self._books.count()
+        await self._reconciliation.count()
         return 0
 
 
@@ -72,11 +72,11 @@ class WebhookJobs:
         self._webhooks = webhooks
 
     async def look(self) -> int:
-        """Those that waited for their payment in one statement, the others one by one, at the gateway."""
+        """Webhooks whose payment is settled in one statement; the others one by one, at the gateway."""
         settled = await self._webhooks.settle_due(SETTLED_AT_ONCE_MAX)
         due = await self._webhooks.take_due(LOOKS_AT_ONCE_MAX)
         await asyncio.gather(*map(self._webhooks.look, due))
         return settled + len(due)
 
     async def forget(self) -> int:
-        return await self._webhooks.forget(FORGOTTEN_AT_ONCE_MAX)
+        return await self._webhooks.delete_old(FORGOTTEN_AT_ONCE_MAX)

@@ -1,4 +1,4 @@
-"""A payment: our effort to get a booking paid, one attempt. No I/O."""
+"""A payment: one attempt to pay for a booking. No I/O."""
 
 from datetime import datetime
 from typing import Annotated
@@ -7,24 +7,24 @@ from msgspec import Meta, Struct
 
 from holdfast.bookings import BookingState, NoSuchBooking, from_public_id, public_id, reference
 from holdfast.claim import Claim
-from holdfast.payments.saga import ENDS, Step, Time
+from holdfast.payments.saga import ENDS, DeadlineStatus, PaymentStep
 
 KEY_FORM = "{booking}_{salt}"  # and _{attempt}, which the ledger adds
 
 Token = Annotated[str, Meta(max_length=255)]
-# A path of ours: nobody is sent anywhere else.
+# A path on our own site: an open redirect would help phishing.
 ReturnPath = Annotated[str, Meta(max_length=500, pattern=r"^/([^/\\].*)?$")]
 
 
 class PayBody(Struct, forbid_unknown_fields=True, frozen=True):
-    """With a `method` it is charged at once; without, the payer confirms with the gateway."""
+    """With a `method` it is charged at once; without one, the payer confirms with the gateway."""
 
     method: Token = ""  # the gateway's token for a card or an account; never a card number
-    return_path: ReturnPath = "/"  # where the payer comes back to, if the gateway has to see them
+    return_path: ReturnPath = "/"  # where the gateway sends the payer back to, if it needs to see them
 
 
 class PayPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a payment is. All of it is of the payment, so that the same key gives the same answer later."""
+    """The state of a payment. Every field is the payment's own: the same key gives the same answer later."""
 
     booking_id: str
     reference: str
@@ -35,13 +35,13 @@ class PayPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int
     gateway: str
     paid_at: datetime | None = None
-    expires_at: datetime | None = None  # while it is under way: until when
+    expires_at: datetime | None = None  # only while it is in progress
     action_url: str | None = None  # the payer has to go here
     client_secret: str | None = None  # or their browser confirms with this
 
 
-class Ask(Struct, frozen=True, gc=False, kw_only=True):
-    """Somebody wants to pay for a booking."""
+class PaymentRequest(Struct, frozen=True, gc=False, kw_only=True):
+    """A buyer's request to pay for a booking."""
 
     show_id: int
     number: int
@@ -50,7 +50,7 @@ class Ask(Struct, frozen=True, gc=False, kw_only=True):
     body_hash: int
     method: str
     return_url: str
-    salt: str  # makes the gateway's key one of its own, whatever another box office did there before
+    salt: str  # keeps keys apart where another installation used the same gateway account
     card: str = ""  # fingerprint, where the show limits cards
     card_seats_max: int = 0
 
@@ -60,7 +60,7 @@ class Ask(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Payment(Struct, frozen=True, gc=False, kw_only=True):
-    """As the ledger has it: the row, and of its booking what is needed to carry on (payment_detail)."""
+    """A row of the ledger, with the fields of its booking that the saga needs (payment_detail)."""
 
     show_id: int
     number: int
@@ -71,7 +71,7 @@ class Payment(Struct, frozen=True, gc=False, kw_only=True):
     gateway: str
     method: str
     return_url: str
-    step: Step
+    step: PaymentStep
     amount_minor: int
     currency: str
     refunds_minor: int
@@ -101,15 +101,15 @@ class Payment(Struct, frozen=True, gc=False, kw_only=True):
     def has_ended(self) -> bool:
         return self.step in ENDS
 
-    def time(self, now_s: float, let_go_s: int) -> Time:
+    def time(self, now_s: float, let_go_s: int) -> DeadlineStatus:
         left_s = self.left_ms / 1000 - (now_s - self.read_at_s)
         if left_s > 0:
-            return Time.LEFT
-        return Time.UP if left_s > -let_go_s else Time.LONG_UP
+            return DeadlineStatus.LEFT
+        return DeadlineStatus.UP if left_s > -let_go_s else DeadlineStatus.LONG_UP
 
 
-def booking_of_key(key: str) -> tuple[int, int, int] | None:
-    """(show, number, attempt) of a gateway's reference; None: not one of ours."""
+def parse_payment_key(key: str) -> tuple[int, int, int] | None:
+    """(show, number, attempt) from a key at the gateway; None: not our key."""
     booking, _, rest = key.partition("_")
     _, _, attempt = rest.partition("_")
     if not (attempt.isascii() and attempt.isdigit() and len(attempt) < 10):
@@ -120,8 +120,8 @@ def booking_of_key(key: str) -> tuple[int, int, int] | None:
         return None
 
 
-def pay_page(payment: Payment) -> PayPage:
-    is_paid = payment.step is Step.PAID
+def build_pay_page(payment: Payment) -> PayPage:
+    is_paid = payment.step is PaymentStep.PAID
     return PayPage(
         booking_id=public_id(payment.show_id, payment.number),
         reference=reference(payment.show_id, payment.number),

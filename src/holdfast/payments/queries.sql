@@ -8,7 +8,7 @@ SELECT * FROM confirm_payments($1, $2, $3, $4, $5, $6, $7);
 -- name: give_back
 SELECT * FROM give_payments_back($1, $2, $3, $4, $5, $6);
 
--- name: let_go
+-- name: release
 SELECT * FROM let_payments_go($1, $2, $3, $4, $5);
 
 -- name: book_late

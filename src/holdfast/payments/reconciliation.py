@@ -1,11 +1,11 @@
-"""The comparison: the gateway's list against the ledger, and the ledger against the gateway.
+"""Reconciliation: the gateway's list against the ledger, and the ledger against the gateway.
 
     theirs, page by page ─► ours of the same keys ─┐
-    ours, paid, that they did not list ────────────┼─► in doubt ─► asked once more, alone ─► settled
-    what an earlier comparison left ───────────────┘                                     └─► written down
+    ours, paid, that they did not list ────────────┼─► in doubt ─► looked up one by one ─► settled
+    left by an earlier comparison ─────────────────┘                                    └─► stored
 
-Whatever looks different in a list is asked for again by itself before anybody acts on it or is told: a list
-is old by the time it is read. Settling is the cashier's own way, so that a second comparison finds nothing.
+A payment that differs in a list is looked up again by itself before anything acts on it: a list is outdated
+by the time it is read. Settling goes through the saga runner, so that a second comparison finds nothing.
 """
 
 import asyncio
@@ -24,74 +24,74 @@ from holdfast.engines.sql import Queries
 from holdfast.payments.differences import (
     WATCHED_LONG_S,
     Comparison,
-    Difference,
+    DifferenceKind,
     DifferencePage,
-    Kind,
-    Ours,
-    difference,
+    LedgerPayment,
+    PaymentDifference,
+    find_difference,
 )
-from holdfast.payments.gateway import Answer, Seen
-from holdfast.payments.payment import booking_of_key
-from holdfast.payments.saga import Step
+from holdfast.payments.gateway import GatewayAnswer, ListedPayment
+from holdfast.payments.payment import parse_payment_key
+from holdfast.payments.saga import PaymentStep
 from holdfast.payments.saga_runner import SagaRunner
 from holdfast.payments.store import PaymentStore
 
 Q = Queries("holdfast.payments", "reconciliation")
 log = structlog.get_logger(__name__)
 
-ASKED_AT_ONCE_MAX = 8
-IN_DOUBT_MAX = 1000  # asked for one by one in one comparison; the next goes on with the rest
+LOOK_UPS_AT_ONCE_MAX = 8
+IN_DOUBT_MAX = 1000  # looked up one by one per comparison; the next comparison continues
 SKEW = timedelta(seconds=60)  # between the gateway's clock and the ledger's
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ComparisonResult:
     seen: int
     settled: int
-    differences: list[Difference]
+    differences: list[PaymentDifference]
 
 
 class Reconciliation:
-    def __init__(self, postgres: Postgres, book: PaymentStore, cashier: SagaRunner) -> None:
-        self.gateway = cashier.gateway
+    def __init__(self, postgres: Postgres, payments: PaymentStore, saga_runner: SagaRunner) -> None:
+        self.gateway = saga_runner.gateway
         self._postgres = postgres
-        self._book = book
-        self._cashier = cashier
+        self._payments = payments
+        self._saga_runner = saga_runner
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[bool]:
-        """False: somebody else is comparing."""
+    async def lock(self) -> AsyncIterator[bool]:
+        """False: another process is comparing."""
         async with self._postgres.lease() as connection:
-            is_ours = await connection.fetchval(Q.try_alone, self.gateway.name)
+            is_ours = await connection.fetchval(Q.try_lock, self.gateway.name)
             try:
                 yield is_ours
             finally:
                 if is_ours:
-                    await connection.fetchval(Q.end_alone, self.gateway.name)
+                    await connection.fetchval(Q.unlock, self.gateway.name)
 
-    async def compare(self, since: datetime) -> Outcome:
-        """Payments made since then, and what earlier comparisons left. Raises GatewayDown."""
+    async def compare(self, since: datetime) -> ComparisonResult:
+        """Payments made since then, and the differences of earlier comparisons. Raises GatewayDown."""
         began: datetime = await self._postgres.fetchval(Q.now)
-        doubtful, seen = await self._seen(since)
+        doubtful, seen = await self._list_doubtful(since)
         earlier = await self._postgres.fetch(Q.left_over, self.gateway.name, IN_DOUBT_MAX)
         for row in earlier:
             doubtful.setdefault(row["key"], row["reference"] or None)
         for key in await self._unlisted(since, seen):
             doubtful.setdefault(key, None)
-        outcome = await self._asked_alone(list(doubtful.items())[:IN_DOUBT_MAX], len(seen))
-        await self._write_down(since, began, outcome)
+        outcome = await self._check_each(list(doubtful.items())[:IN_DOUBT_MAX], len(seen))
+        await self._store_result(since, began, outcome)
         return outcome
 
-    async def look_into(self, key: str) -> Difference | None:
-        """One payment, whenever it was made; what is left of it is written down, too."""
-        found, _ = await self._settled(key, None)
+    async def look_into(self, key: str) -> PaymentDifference | None:
+        """One payment, whenever it was made; a remaining difference is stored, too."""
+        found, _ = await self._settle(key, None)
         if found is not None:
             async with self._postgres.transaction() as tx:
-                await self._keep(tx, [found])
+                await self._store_differences(tx, [found])
         return found
 
     async def latest(self) -> Comparison:
-        row = await self._postgres.fetchrow(Q.compared, self.gateway.name)
+        row = await self._postgres.fetchrow(Q.latest_comparison, self.gateway.name)
         left = await self._postgres.fetch(Q.left_over, self.gateway.name, IN_DOUBT_MAX)
         return Comparison(
             gateway=self.gateway.name,
@@ -103,8 +103,8 @@ class Reconciliation:
         )
 
     async def since(self, back: timedelta, first: timedelta, pause: timedelta) -> datetime | None:
-        """Where the next comparison begins, so that nothing is left out; None: the latest is new enough."""
-        row = await self._postgres.fetchrow(Q.compared, self.gateway.name)
+        """Start of the next comparison, without a gap; None: the latest is recent enough."""
+        row = await self._postgres.fetchrow(Q.latest_comparison, self.gateway.name)
         if row is None:
             now: datetime = await self._postgres.fetchval(Q.now)
             return now - first
@@ -116,25 +116,25 @@ class Reconciliation:
         return now - length
 
     async def count(self) -> None:
-        """What waits, for the graphs."""
+        """Gauges of waiting payments, webhooks and differences."""
         for name, value in dict(require_row(await self._postgres.fetchrow(Q.figures))).items():
             metrics.measure(name, value)
 
     # ── beneath ───────────────────────────────────────────────────────────────────────
 
-    async def _seen(self, since: datetime) -> tuple[dict[str, str | None], set[str]]:
-        """(doubtful keys with the reference to ask for, every key the gateway listed)"""
+    async def _list_doubtful(self, since: datetime) -> tuple[dict[str, str | None], set[str]]:
+        """(doubtful keys with the reference to look up, every key that the gateway listed)"""
         doubtful: dict[str, str | None] = {}
         seen: set[str] = set()
         after: str | None = None
         while True:
-            page, after = await self.gateway.recent(since=since, after=after)
-            listed = [one for one in page if one.key and booking_of_key(one.key)]
-            ours = await self._ours(one.key for one in listed if one.key)
+            page, after = await self.gateway.list_recent(since=since, after=after)
+            listed = [one for one in page if one.key and parse_payment_key(one.key)]
+            ours = await self._load_ours(one.key for one in listed if one.key)
             for one in listed:
                 assert one.key is not None
                 seen.add(one.key)
-                if difference(one.key, ours.get(one.key), one.charge) is not None:
+                if find_difference(one.key, ours.get(one.key), one.charge) is not None:
                     doubtful[one.key] = _reference(one, ours.get(one.key))
             if after is None:
                 return doubtful, seen
@@ -145,78 +145,84 @@ class Reconciliation:
         watched = await self._postgres.fetch(Q.watched, name, WATCHED_LONG_S, IN_DOUBT_MAX)
         return [row["key"] for row in (*unseen, *watched)]
 
-    async def _asked_alone(self, doubtful: list[tuple[str, str | None]], seen: int) -> Outcome:
+    async def _check_each(self, doubtful: list[tuple[str, str | None]], seen: int) -> ComparisonResult:
         settled: list[bool] = []
-        left: list[Difference] = []
-        for start in range(0, len(doubtful), ASKED_AT_ONCE_MAX):
-            some = doubtful[start : start + ASKED_AT_ONCE_MAX]
-            for found, was_settled in await asyncio.gather(*(self._settled(*one) for one in some)):
+        left: list[PaymentDifference] = []
+        for start in range(0, len(doubtful), LOOK_UPS_AT_ONCE_MAX):
+            some = doubtful[start : start + LOOK_UPS_AT_ONCE_MAX]
+            for found, was_settled in await asyncio.gather(*(self._settle(*one) for one in some)):
                 settled += [was_settled]
                 left += [found] if found else []
-        return Outcome(seen, sum(settled), left)
+        return ComparisonResult(seen, sum(settled), left)
 
-    async def _settled(self, key: str, reference: str | None) -> tuple[Difference | None, bool]:
-        """(what is left, whether something was settled)"""
-        before = (await self._ours([key])).get(key)
+    async def _settle(self, key: str, reference: str | None) -> tuple[PaymentDifference | None, bool]:
+        """(the remaining difference, whether something was settled)"""
+        before = (await self._load_ours([key])).get(key)
         known = reference or (before.reference if before else None)
         theirs = await self.gateway.look_up(key=key, reference=known)
-        found = difference(key, (await self._ours([key])).get(key), theirs)
-        if found is None or found.kind is not Kind.TAKEN or before is None:
+        # Ours is read again after the gateway's answer: a payment that was confirmed in between would
+        # otherwise look like money without a booking.
+        found = find_difference(key, (await self._load_ours([key])).get(key), theirs)
+        if found is None or found.kind is not DifferenceKind.TAKEN or before is None:
             return found, False
-        payment = await self._book.payment(*before.place)
+        payment = await self._payments.payment(*before.payment_key)
         assert payment is not None
-        await self._cashier.hear(payment)
-        left = difference(key, (await self._ours([key])).get(key), theirs)
-        log.warning("a payment was settled by the gateway's books", key=key, is_left=left is not None)
+        await self._saga_runner.refresh_from_gateway(payment)
+        left = find_difference(key, (await self._load_ours([key])).get(key), theirs)
+        log.warning("payment settled by reconciliation", key=key, is_left=left is not None)
         return left, left is None
 
-    async def _ours(self, keys: Iterable[str]) -> dict[str, Ours]:
-        placed = [(*place, key) for key in keys if (place := booking_of_key(key))]
+    async def _load_ours(self, keys: Iterable[str]) -> dict[str, LedgerPayment]:
+        placed = [(*place, key) for key in keys if (place := parse_payment_key(key))]
         columns = ([row[part] for row in placed] for part in range(4))
         rows = await self._postgres.fetch(Q.ours, self.gateway.name, *columns)
         return {row["key"]: _ours(row) for row in rows}
 
-    async def _write_down(self, since: datetime, began: datetime, outcome: Outcome) -> None:
+    async def _store_result(self, since: datetime, began: datetime, outcome: ComparisonResult) -> None:
         left, name = outcome.differences, self.gateway.name
         async with self._postgres.transaction() as tx:
-            await tx.execute(Q.forget, name, [one.key for one in left], [one.kind for one in left], began)
-            await self._keep(tx, left)
-            await tx.execute(Q.note, name, since, began, outcome.seen, outcome.settled)
-        metrics.add("payments_settled_by_books_total", outcome.settled)
+            await tx.execute(
+                Q.delete_settled, name, [one.key for one in left], [one.kind for one in left], began
+            )
+            await self._store_differences(tx, left)
+            await tx.execute(Q.store_comparison, name, since, began, outcome.seen, outcome.settled)
+        metrics.add("payments_reconciled_total", outcome.settled)
 
-    async def _keep(self, tx: Transaction, left: Sequence[Difference]) -> None:
-        columns = ([getattr(one, name) for one in left] for name in KEPT)
-        await tx.execute(Q.keep, self.gateway.name, *columns)
+    async def _store_differences(self, tx: Transaction, left: Sequence[PaymentDifference]) -> None:
+        columns = ([getattr(one, name) for one in left] for name in DIFFERENCE_COLUMNS)
+        await tx.execute(Q.store_differences, self.gateway.name, *columns)
         for one in left:
             metrics.add("payment_differences_total", kind=one.kind)
-            log.error("the books differ", kind=one.kind, key=one.key, ours=one.ours, theirs=one.theirs)
+            log.error(
+                "payment differs at the gateway", kind=one.kind, key=one.key, ours=one.ours, theirs=one.theirs
+            )
 
 
-def _reference(seen: Seen, ours: Ours | None) -> str | None:
-    """Theirs, where it is another than ours; else whichever is known is the same."""
-    return seen.reference if seen.charge.answer is Answer.YES or ours is None else ours.reference
+def _reference(seen: ListedPayment, ours: LedgerPayment | None) -> str | None:
+    """Theirs, if it may differ from ours; otherwise ours."""
+    return seen.reference if seen.charge.answer is GatewayAnswer.YES or ours is None else ours.reference
 
 
-def _ours(row: Any) -> Ours:
-    return Ours(
-        place=(row["show_id"], row["number"], row["attempt"]),
-        step=Step(row["step"]),
-        **{name: row[name] for name in OURS},
+def _ours(row: Any) -> LedgerPayment:
+    return LedgerPayment(
+        payment_key=(row["show_id"], row["number"], row["attempt"]),
+        step=PaymentStep(row["step"]),
+        **{name: row[name] for name in PAYMENT_COLUMNS},
     )
 
 
-KEPT = ("key", "kind", "reference", "ours", "theirs")
-OURS: Sequence[str] = (
+DIFFERENCE_COLUMNS = ("key", "kind", "reference", "ours", "theirs")
+PAYMENT_COLUMNS: Sequence[str] = (
     *("key", "amount_minor", "currency", "reference"),
     *("back_minor", "asked_minor", "age_s"),
 )
 
 
 def _page(row: Any) -> DifferencePage:
-    place = booking_of_key(row["key"])
+    place = parse_payment_key(row["key"])
     copied = ("key", "reference", "ours", "theirs", "found_at")
     return DifferencePage(
-        kind=Kind(row["kind"]),
+        kind=DifferenceKind(row["kind"]),
         booking_id=public_id(place[0], place[1]) if place else None,
         **{name: row[name] for name in copied},
     )

@@ -33,20 +33,20 @@ SELECT key
 -- What an earlier comparison could not settle.
 SELECT * FROM payment_difference WHERE gateway = $1 ORDER BY found_at, key LIMIT $2;
 
--- name: forget
+-- name: delete_settled
 -- Those that were found none. What somebody found while we compared stays for the next comparison.
 DELETE FROM payment_difference
  WHERE gateway = $1 AND found_at < $4
    AND (key, kind) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]));
 
--- name: keep
+-- name: store_differences
 -- Found again: it is as old as it was.
 INSERT INTO payment_difference (gateway, key, kind, reference, ours, theirs)
 SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
     ON CONFLICT (gateway, key, kind) DO UPDATE
    SET reference = excluded.reference, ours = excluded.ours, theirs = excluded.theirs;
 
--- name: note
+-- name: store_comparison
 -- How far we are; a shorter look back than last time does not move the mark.
 INSERT INTO reconciliation_run (gateway, since_at, began_at, ended_at, seen, settled)
 VALUES ($1, $2, $3, now(), $4, $5)
@@ -54,17 +54,17 @@ VALUES ($1, $2, $3, now(), $4, $5)
    SET since_at = excluded.since_at, began_at = excluded.began_at, ended_at = excluded.ended_at,
        seen = excluded.seen, settled = excluded.settled;
 
--- name: compared
+-- name: latest_comparison
 SELECT *, now() AS now FROM reconciliation_run WHERE gateway = $1;
 
 -- name: now
 SELECT now();
 
--- name: try_alone
+-- name: try_lock
 -- One comparison at a time, whoever asks. The lock is this connection's, and goes with it.
 SELECT pg_try_advisory_lock(hashtext('holdfast books'), hashtext($1));
 
--- name: end_alone
+-- name: unlock
 SELECT pg_advisory_unlock(hashtext('holdfast books'), hashtext($1));
 
 -- name: figures

@@ -4,97 +4,109 @@
        │       ▲      ├─ no ──────► GIVE_BACK ─► DECLINED     └─ no ──► LATE ─┬─ yes ─► PAID
        no      │      └─ unknown ─► LOOK_UP ─ yes, no: as above               └─ no ──► REFUND ─┬─► RETURNED
        ▼       └─── absent ────────────┘ │                                                      └─► BY_HAND
-    REFUSED                              └─ time is up ─► CALL_OFF ─ yes, absent ─► LET_GO ─► EXPIRED
+    REFUSED                              └─ time is up ─► CALL_OFF ─ yes, absent ─► RELEASE ─► EXPIRED
                                                              │  no: it was taken ─► CONFIRM
-                                                             └─ silent for long ─► WATCH (the seats go)
+                                                             └─ silent for long ─► WATCH (seats released)
 
-Pure: `next_step` says what to do, cashier/store.py does it and comes back with the answer. CHARGE, LOOK_UP,
-CALL_OFF, WATCH, LATE and every refund are written down before they are tried, so after a crash at any line
-somebody reads the row and carries on. CONFIRM, GIVE_BACK and LET_GO are one transaction each, in which the
-booking and the payment move together: before it nothing has happened, after it everything has.
+`next_step` decides, saga_runner.py executes the step and returns with the answer. CHARGE, LOOK_UP, CALL_OFF,
+WATCH, LATE and every refund are stored before they are tried, so after a crash at any line a worker reads the
+row and continues. CONFIRM, GIVE_BACK and RELEASE are one transaction each, in which the booking and the
+payment change together: before it nothing has happened, after it everything has.
 """
 
 from enum import StrEnum
 
-from holdfast.payments.gateway import Answer
+from holdfast.payments.gateway import GatewayAnswer
 
 
-class Step(StrEnum):
+class PaymentStep(StrEnum):
     VERIFY = "verify"  # is there a hold of this owner, with time left?
-    CHARGE = "charge"  # ask the gateway for the money
-    LOOK_UP = "look_up"  # ask it what became of that
-    CALL_OFF = "call_off"  # ask it to forget it
-    WATCH = "watch"  # the seats are gone, and it is still silent
-    CONFIRM = "confirm"  # the money is there: the booking is theirs
-    LATE = "late"  # the money is there, and the booking was not waiting any more
-    GIVE_BACK = "give_back"  # no money: the hold has its time again
-    LET_GO = "let_go"  # no money and no time: the seats go
-    REFUND = "refund"  # all of it goes back
+    CHARGE = "charge"  # request the money from the gateway
+    LOOK_UP = "look_up"  # query the result of the charge
+    CALL_OFF = "call_off"  # request that the gateway cancels the charge
+    WATCH = "watch"  # the seats are released, and the gateway is still silent
+    CONFIRM = "confirm"  # the money was captured: confirm the booking
+    LATE = "late"  # the money was captured after the booking had stopped waiting for it
+    GIVE_BACK = "give_back"  # no money: the hold continues
+    RELEASE = "release"  # no money and no time left: release the seats
+    REFUND = "refund"  # the full amount is refunded
     PAID = "paid"
     DECLINED = "declined"
     CALLED_OFF = "called_off"
     EXPIRED = "expired"
     RETURNED = "returned"
     REFUSED = "refused"
-    BY_HAND = "by_hand"  # a person must look: the gateway will not give the money back
+    BY_HAND = "by_hand"  # an operator must act: the gateway refuses the refund
 
 
-class Time(StrEnum):
-    """How a payment stands to its deadline."""
+class DeadlineStatus(StrEnum):
+    """Where a payment is relative to its deadline."""
 
     LEFT = "left"
     UP = "up"
-    LONG_UP = "long_up"  # and the gateway has been silent: the seats have waited long enough
+    LONG_UP = "long_up"  # and the gateway was silent meanwhile: the seats have waited long enough
 
 
-NEXT: dict[tuple[Step, Answer], Step] = {
-    (Step.VERIFY, Answer.YES): Step.CHARGE,
-    (Step.VERIFY, Answer.NO): Step.REFUSED,
-    (Step.CHARGE, Answer.YES): Step.CONFIRM,
-    (Step.CHARGE, Answer.NO): Step.GIVE_BACK,
-    (Step.CHARGE, Answer.UNKNOWN): Step.LOOK_UP,
-    (Step.LOOK_UP, Answer.YES): Step.CONFIRM,
-    (Step.LOOK_UP, Answer.NO): Step.GIVE_BACK,
-    (Step.LOOK_UP, Answer.ABSENT): Step.CHARGE,  # same key, so never a second charge
-    (Step.CALL_OFF, Answer.YES): Step.LET_GO,
-    (Step.CALL_OFF, Answer.ABSENT): Step.LET_GO,
-    (Step.CALL_OFF, Answer.NO): Step.CONFIRM,  # too late to call off: it was taken
-    (Step.WATCH, Answer.YES): Step.LET_GO,
-    (Step.WATCH, Answer.ABSENT): Step.LET_GO,
-    (Step.WATCH, Answer.NO): Step.CONFIRM,  # and there it will turn out to be late
-    (Step.CONFIRM, Answer.YES): Step.PAID,
-    (Step.CONFIRM, Answer.NO): Step.LATE,
-    (Step.LATE, Answer.YES): Step.PAID,
-    (Step.LATE, Answer.NO): Step.REFUND,
-    (Step.GIVE_BACK, Answer.YES): Step.DECLINED,
-    (Step.LET_GO, Answer.YES): Step.EXPIRED,
-    (Step.REFUND, Answer.YES): Step.RETURNED,
-    (Step.REFUND, Answer.NO): Step.BY_HAND,
+NEXT: dict[tuple[PaymentStep, GatewayAnswer], PaymentStep] = {
+    (PaymentStep.VERIFY, GatewayAnswer.YES): PaymentStep.CHARGE,
+    (PaymentStep.VERIFY, GatewayAnswer.NO): PaymentStep.REFUSED,
+    (PaymentStep.CHARGE, GatewayAnswer.YES): PaymentStep.CONFIRM,
+    (PaymentStep.CHARGE, GatewayAnswer.NO): PaymentStep.GIVE_BACK,
+    (PaymentStep.CHARGE, GatewayAnswer.UNKNOWN): PaymentStep.LOOK_UP,
+    (PaymentStep.LOOK_UP, GatewayAnswer.YES): PaymentStep.CONFIRM,
+    (PaymentStep.LOOK_UP, GatewayAnswer.NO): PaymentStep.GIVE_BACK,
+    (PaymentStep.LOOK_UP, GatewayAnswer.ABSENT): PaymentStep.CHARGE,  # same key, so never a second charge
+    (PaymentStep.CALL_OFF, GatewayAnswer.YES): PaymentStep.RELEASE,
+    (PaymentStep.CALL_OFF, GatewayAnswer.ABSENT): PaymentStep.RELEASE,
+    (
+        PaymentStep.CALL_OFF,
+        GatewayAnswer.NO,
+    ): PaymentStep.CONFIRM,  # too late to cancel: the money was captured
+    (PaymentStep.WATCH, GatewayAnswer.YES): PaymentStep.RELEASE,
+    (PaymentStep.WATCH, GatewayAnswer.ABSENT): PaymentStep.RELEASE,
+    (PaymentStep.WATCH, GatewayAnswer.NO): PaymentStep.CONFIRM,  # CONFIRM then finds out that it is late
+    (PaymentStep.CONFIRM, GatewayAnswer.YES): PaymentStep.PAID,
+    (PaymentStep.CONFIRM, GatewayAnswer.NO): PaymentStep.LATE,
+    (PaymentStep.LATE, GatewayAnswer.YES): PaymentStep.PAID,
+    (PaymentStep.LATE, GatewayAnswer.NO): PaymentStep.REFUND,
+    (PaymentStep.GIVE_BACK, GatewayAnswer.YES): PaymentStep.DECLINED,
+    (PaymentStep.RELEASE, GatewayAnswer.YES): PaymentStep.EXPIRED,
+    (PaymentStep.REFUND, GatewayAnswer.YES): PaymentStep.RETURNED,
+    (PaymentStep.REFUND, GatewayAnswer.NO): PaymentStep.BY_HAND,
 }
 
-# What time makes of a step that is about to be tried.
-OVERTAKEN: dict[tuple[Step, Time], Step] = {
-    (Step.CHARGE, Time.UP): Step.CALL_OFF,
-    (Step.CHARGE, Time.LONG_UP): Step.CALL_OFF,
-    (Step.LOOK_UP, Time.UP): Step.CALL_OFF,
-    (Step.LOOK_UP, Time.LONG_UP): Step.CALL_OFF,
+# The step that replaces one whose deadline has passed before it was tried.
+OVERTAKEN: dict[tuple[PaymentStep, DeadlineStatus], PaymentStep] = {
+    (PaymentStep.CHARGE, DeadlineStatus.UP): PaymentStep.CALL_OFF,
+    (PaymentStep.CHARGE, DeadlineStatus.LONG_UP): PaymentStep.CALL_OFF,
+    (PaymentStep.LOOK_UP, DeadlineStatus.UP): PaymentStep.CALL_OFF,
+    (PaymentStep.LOOK_UP, DeadlineStatus.LONG_UP): PaymentStep.CALL_OFF,
 }
 
-ENDS = {Step.PAID, Step.DECLINED, Step.CALLED_OFF, Step.EXPIRED, Step.RETURNED, Step.REFUSED, Step.BY_HAND}
+ENDS = {
+    PaymentStep.PAID,
+    PaymentStep.DECLINED,
+    PaymentStep.CALLED_OFF,
+    PaymentStep.EXPIRED,
+    PaymentStep.RETURNED,
+    PaymentStep.REFUSED,
+    PaymentStep.BY_HAND,
+}
 
-# Steps in which nobody can say yet whether money moves; a second attempt waits for the first.
-UNDER_WAY = {Step.CHARGE, Step.LOOK_UP, Step.CALL_OFF}
+# Steps in which it is unknown whether money moves; a second attempt has to wait for the first.
+UNDER_WAY = {PaymentStep.CHARGE, PaymentStep.LOOK_UP, PaymentStep.CALL_OFF}
 
 
-def due_step(step: Step, time: Time) -> Step:
+def due_step(step: PaymentStep, time: DeadlineStatus) -> PaymentStep:
     return OVERTAKEN.get((step, time), step)
 
 
-def next_step(step: Step, answer: Answer, time: Time) -> Step:
+def next_step(step: PaymentStep, answer: GatewayAnswer, time: DeadlineStatus) -> PaymentStep:
     assert step not in ENDS
-    if answer is Answer.UNKNOWN and step is not Step.CHARGE:
-        # Everything but a charge may simply be asked again; but not at the cost of the seats for ever.
-        return Step.WATCH if step is Step.CALL_OFF and time is Time.LONG_UP else step
-    if step is Step.CALL_OFF and answer is not Answer.NO and time is Time.LEFT:
-        return Step.GIVE_BACK  # the owner wanted it, and the hold has time left
+    if answer is GatewayAnswer.UNKNOWN and step is not PaymentStep.CHARGE:
+        # Every step but a charge can simply be repeated. But a gateway that never answers must not block
+        # the seats permanently: after LONG_UP they are released and the payment is only watched.
+        return PaymentStep.WATCH if step is PaymentStep.CALL_OFF and time is DeadlineStatus.LONG_UP else step
+    if step is PaymentStep.CALL_OFF and answer is not GatewayAnswer.NO and time is DeadlineStatus.LEFT:
+        return PaymentStep.GIVE_BACK  # cancelled by the owner while the hold has time left
     return NEXT[step, answer]

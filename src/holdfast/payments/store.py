@@ -1,4 +1,4 @@
-"""The payments in the ledger: start, confirm, give back, let go. The gateway is asked elsewhere."""
+"""The payments in the ledger: start, confirm, give back, release. The gateway is called elsewhere."""
 
 import time
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from holdfast.engines.postgres import AGAIN, Postgres
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
 from holdfast.payments.gateway import Charge
-from holdfast.payments.payment import Ask, Payment
-from holdfast.payments.saga import Step
+from holdfast.payments.payment import Payment, PaymentRequest
+from holdfast.payments.saga import PaymentStep
 
 Q = Queries("holdfast.payments")
 
-TRIES_MAX = 4  # of a batch that met a deadlock, or a key that another process has just written
-LEASE_SPARE_MS = 3000  # beyond the gateway's time-out: whoever is slower than this is taken to be dead
-STEPS = {step.value: step for step in Step}
+TRIES_MAX = 4  # of a batch: a deadlock, or a key that another process has just written
+LEASE_SPARE_MS = 3000  # beyond the gateway's time-out: a slower worker is presumed dead
+STEPS = {step.value: step for step in PaymentStep}
 STATES = {state.value: state for state in BookingState}
 COPIED = [
     name
@@ -33,7 +33,7 @@ COPIED = [
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class PaymentStart:
     """`outcome`: charge, same, none, card, or the state the booking is in; payments/functions.sql."""
 
     outcome: str
@@ -42,8 +42,8 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
-    """Money that has come."""
+class CapturedPayment:
+    """Money that the gateway has captured, and the shares of it that are not the organiser's."""
 
     payment: Payment
     charge: Charge
@@ -52,80 +52,80 @@ class Came:
 
 
 class PaymentStore:
-    """start() and confirm() for a caller, start_many() and confirm_many() for the wire."""
+    """start() and confirm() for one caller; start_many() and confirm_many() are the batched statements."""
 
     def __init__(self, postgres: Postgres, config: Config) -> None:
         self._postgres = postgres
         self._config = config
         batches = {"batch_max": config.batch_max, "waiting_max": config.waiting_max}
-        self.start: Batcher[Ask, Started] = Batcher(self.start_many, **batches)
-        self.confirm: Batcher[Came, Payment] = Batcher(self.confirm_many, **batches)
+        self.start: Batcher[PaymentRequest, PaymentStart] = Batcher(self.start_many, **batches)
+        self.confirm: Batcher[CapturedPayment, Payment] = Batcher(self.confirm_many, **batches)
         self._look: Batcher[tuple[int, int], Payment | None] = Batcher(self.latest_many, **batches)
 
     @property
     def lease_ms(self) -> int:
         return self._config.gateway_timeout_ms + LEASE_SPARE_MS
 
-    async def start_many(self, asks: Sequence[Ask]) -> list[Started]:
-        """Each booking that can be paid for is PAYING when this returns, and its charge written down."""
+    async def start_many(self, requests: Sequence[PaymentRequest]) -> list[PaymentStart]:
+        """Each booking that can be paid for is PAYING when this returns, and its charge is stored."""
         rows = await self._fetch(
             "start",
-            [ask.show_id for ask in asks],
-            [ask.number for ask in asks],
-            [ask.owner_id for ask in asks],
-            [ask.request_id for ask in asks],
-            [ask.body_hash for ask in asks],
-            [ask.key for ask in asks],
-            [ask.method for ask in asks],
-            [ask.return_url for ask in asks],
-            [ask.card for ask in asks],
-            [ask.card_seats_max for ask in asks],
+            [request.show_id for request in requests],
+            [request.number for request in requests],
+            [request.owner_id for request in requests],
+            [request.request_id for request in requests],
+            [request.body_hash for request in requests],
+            [request.key for request in requests],
+            [request.method for request in requests],
+            [request.return_url for request in requests],
+            [request.card for request in requests],
+            [request.card_seats_max for request in requests],
             self._config.gateway,
             self._config.payment_buffer_s,
             self.lease_ms,
         )
-        metrics.observe("pay_batch_size", len(asks))
+        metrics.observe("pay_batch_size", len(requests))
         return [
-            Started(row["outcome"], row["hash"], _payment(row["detail"]) if row["detail"] else None)
+            PaymentStart(row["outcome"], row["hash"], _payment(row["detail"]) if row["detail"] else None)
             for row in rows
         ]
 
-    async def confirm_many(self, came: Sequence[Came]) -> list[Payment]:
-        """PAID, or LATE: its booking was not waiting any more. Said twice, the same answer."""
+    async def confirm_many(self, captured: Sequence[CapturedPayment]) -> list[Payment]:
+        """PAID, or LATE: its booking was not waiting any more. Idempotent."""
         rows = await self._fetch(
             "confirm",
-            *_keys([one.payment for one in came]),
-            [one.charge.reference for one in came],
-            [one.charge.card for one in came],
-            [one.fee_minor for one in came],
-            [one.tax_minor for one in came],
+            *_keys([one.payment for one in captured]),
+            [one.charge.reference for one in captured],
+            [one.charge.card for one in captured],
+            [one.fee_minor for one in captured],
+            [one.tax_minor for one in captured],
         )
-        metrics.observe("confirm_batch_size", len(came))
+        metrics.observe("confirm_batch_size", len(captured))
         return [_payment(row) for row in rows]
 
-    async def give_back(self, payment: Payment, charge: Charge, end: Step) -> Payment:
-        """The hold has its time again. `end`: DECLINED or CALLED_OFF."""
+    async def give_back(self, payment: Payment, charge: Charge, end: PaymentStep) -> Payment:
+        """The hold continues. `end`: DECLINED or CALLED_OFF."""
         rows = await self._fetch("give_back", *_keys([payment]), [charge.reason], [charge.code], end)
         return _payment(rows[0])
 
-    async def let_go(self, payment: Payment, *, is_sure: bool, due_ms: int = 0) -> Payment:
-        """The seats go. Sure: no money will come. Else it is watched."""
-        end = Step.EXPIRED if is_sure else Step.WATCH
-        return _payment((await self._fetch("let_go", *_keys([payment]), end, due_ms))[0])
+    async def release(self, payment: Payment, *, is_sure: bool, due_ms: int = 0) -> Payment:
+        """Release the seats. `is_sure`: no money can come any more; otherwise the payment is watched."""
+        end = PaymentStep.EXPIRED if is_sure else PaymentStep.WATCH
+        return _payment((await self._fetch("release", *_keys([payment]), end, due_ms))[0])
 
     async def book_late(self, payment: Payment, *, may_book: bool) -> Payment:
-        """PAID with all its seats, or RETURNED with a refund that has been asked for."""
+        """PAID with all its seats, or RETURNED with a refund that has been requested."""
         key = (payment.show_id, payment.number, payment.attempt)
         return _payment((await self._fetch("book_late", *key, may_book))[0])
 
-    async def advance(self, payment: Payment, step: Step, charge: Charge | None, due_ms: int) -> bool:
-        """Write the next step down, before it is tried. False: it is somebody else's turn."""
-        told = charge and (charge.reference, charge.action_url, charge.client_secret)
+    async def advance(self, payment: Payment, step: PaymentStep, charge: Charge | None, due_ms: int) -> bool:
+        """Store the next step before it is tried. False: another worker has taken the turn."""
+        known = charge and (charge.reference, charge.action_url, charge.client_secret)
         key = (payment.show_id, payment.number, payment.attempt)
         with fault_points(f"ledger.{step}"):
             return bool(
                 await self._postgres.fetchval(
-                    Q.advance, *key, payment.turn, payment.step, step, due_ms, *(told or (None, None, None))
+                    Q.advance, *key, payment.turn, payment.step, step, due_ms, *(known or (None, None, None))
                 )
             )
 
@@ -143,7 +143,7 @@ class PaymentStore:
         return [found.get(key) for key in keys]
 
     async def take_due(self, limit: int) -> list[Payment]:
-        """Payments nobody has looked at in time: now it is our turn."""
+        """Payments whose lease has ended: now leased to this worker."""
         with fault_points("ledger.take_due"):
             rows = await self._postgres.fetch(Q.take_due, limit, self.lease_ms)
         if not rows:
@@ -152,7 +152,7 @@ class PaymentStore:
         return [_payment(row) for row in await self._postgres.fetch(Q.taken, *keys)]
 
     async def take_turn(self, payment: Payment) -> Payment | None:
-        """This one, whoever has it; None: it has ended."""
+        """Lease this payment, even if another worker has it; None: it has ended."""
         key = (payment.show_id, payment.number, payment.attempt)
         if await self._postgres.fetchval(Q.take_turn, *key, self.lease_ms) is None:
             return None

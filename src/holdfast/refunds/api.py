@@ -1,4 +1,4 @@
-"""Cancel a booking, see what would come back, see what was paid and what has come back."""
+"""Routes of refunds: buyers cancel bookings and follow their money, organisers give money back."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -18,23 +18,52 @@ from holdfast.bookings import (
     from_public_id,
     public_id,
 )
-from holdfast.catalogue import ShowOnSale
-from holdfast.errors import Busy, Invalid
+from holdfast.catalogue import NoSuchShow, ShowOnSale
+from holdfast.errors import BadKey, Busy, Invalid, KeyReused
 from holdfast.layouts import UnknownSeat
-from holdfast.refunds.errors import NotRefundable, SeatsNotYours, SeatsUsed, TicketGiven
-from holdfast.refunds.refund import AttemptLine, RefundQuote, Timeline, refund_line
+from holdfast.refunds.errors import (
+    NoSuchRefund,
+    NotRefundable,
+    RefundTooMuch,
+    SeatsNotYours,
+    SeatsUsed,
+    TicketGiven,
+)
+from holdfast.refunds.refund import (
+    AttemptLine,
+    Cancellation,
+    NoteBody,
+    Refund,
+    RefundBody,
+    RefundDecision,
+    RefundGiven,
+    RefundList,
+    RefundPage,
+    RefundQuery,
+    RefundQuote,
+    RefundRequest,
+    RefundState,
+    Timeline,
+    build_refund_line,
+    build_refund_page,
+    is_same_request,
+    parse_refund_id,
+)
+from holdfast.refunds.service import build_refusal
+from holdfast.refunds.store import LATEST, RefundCursor
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
-from holdfast.web.responses import answer, query
+from holdfast.web.idempotency import checked_key
+from holdfast.web.responses import answer, query, read
 from holdfast.web.routing import RouteTable
 
 SEATS_MAX = 10
 LOOK_AGAIN = {"Retry-After": "1", "Cache-Control": "no-store"}
-NOT_KEPT = {"Cache-Control": "no-store"}
+NO_STORE = {"Cache-Control": "no-store"}
 routes = RouteTable(tag="payments", role=Role.FAN)
 
 
-class SeatsAsked(Struct, forbid_unknown_fields=True, frozen=True):
+class RefundSeatsQuery(Struct, forbid_unknown_fields=True, frozen=True):
     """Names of seats, comma-separated or repeated; none: all of them."""
 
     seats: Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=SEATS_MAX)] = field(
@@ -44,7 +73,7 @@ class SeatsAsked(Struct, forbid_unknown_fields=True, frozen=True):
 
 @routes.get(
     "/bookings/{booking}/refund",
-    query=SeatsAsked,
+    query=RefundSeatsQuery,
     answers={200: RefundQuote},
     refusals=(NoSuchBooking, WrongMove, SeatsNotYours, UnknownSeat),
 )
@@ -56,13 +85,13 @@ async def get_refund_quote(request: Request) -> Response:
     seats = await _seats(request, booking)
     if seats is not None and not set(seats) <= set(booking.seats):
         raise SeatsNotYours()
-    return answer(200, await get_app(request).refunds.quote(booking, seats), NOT_KEPT)
+    return answer(200, await get_app(request).refunds.quote(booking, seats), NO_STORE)
 
 
 @routes.delete(
     "/bookings/{booking}",
     tag="sale",
-    query=SeatsAsked,
+    query=RefundSeatsQuery,
     answers={200: BookingPage, 202: BookingPage},
     refusals=(
         NoSuchBooking,
@@ -85,8 +114,8 @@ async def cancel_booking(request: Request) -> Response:
     """
     booking = await _own(request)
     after, is_under_way = await get_app(request).refunds.cancel(booking, await _seats(request, booking))
-    page = await _page(request, after)
-    return answer(202, page, LOOK_AGAIN) if is_under_way else answer(200, page, NOT_KEPT)
+    page = await _booking_page(request, after)
+    return answer(202, page, LOOK_AGAIN) if is_under_way else answer(200, page, NO_STORE)
 
 
 @routes.get("/bookings/{booking}/payments", answers={200: Timeline}, refusals=(NoSuchBooking,))
@@ -106,11 +135,11 @@ async def list_payments(request: Request) -> Response:
             reason=row["reason"],
             asked_at=row["asked_at"],
             ended_at=row["ended_at"],
-            refunds=[refund_line(one, labels) for one in refunds if one.attempt == row["attempt"]],
+            refunds=[build_refund_line(one, labels) for one in refunds if one.attempt == row["attempt"]],
         )
         for row in await app.refund_store.attempts_of(booking)
     ]
-    return answer(200, Timeline(public_id(*key), attempts), NOT_KEPT)
+    return answer(200, Timeline(public_id(*key), attempts), NO_STORE)
 
 
 async def _own(request: Request) -> Booking:
@@ -123,14 +152,14 @@ async def _own(request: Request) -> Booking:
 
 async def _seats(request: Request, booking: Booking) -> tuple[int, ...] | None:
     """Of the query, by number; None: none are named."""
-    asked = query(SeatsAsked, request).seats
-    if not asked:
+    wanted = query(RefundSeatsQuery, request).seats
+    if not wanted:
         return None
     show: ShowOnSale = await get_app(request).catalogue.show_on_sale(booking.show_id)
-    return seats_named([name for text in asked for name in text.split(",")], show)
+    return parse_seats([name for text in wanted for name in text.split(",")], show)
 
 
-def seats_named(names: Sequence[str], show: ShowOnSale) -> tuple[int, ...]:
+def parse_seats(names: Sequence[str], show: ShowOnSale) -> tuple[int, ...]:
     if unknown := [name for name in names if name not in show.layout.index_of]:
         raise UnknownSeat(seats=unknown)
     seats = tuple(sorted({show.layout.index_of[name] for name in names}))
@@ -139,11 +168,173 @@ def seats_named(names: Sequence[str], show: ShowOnSale) -> tuple[int, ...]:
     return seats
 
 
-async def _page(request: Request, booking: Booking) -> BookingPage:
+async def _booking_page(request: Request, booking: Booking) -> BookingPage:
     app = get_app(request)
     show = await app.catalogue.show_on_sale(booking.show_id)
     (refunds,) = await app.refunds.shown_many([booking])
     return booking_page(booking, show, await app.catalogue.terms(show, booking.revision), refunds)
 
 
-ROUTES = routes.all
+admin_routes = RouteTable(tag="admin", role=Role.ORGANISER)
+
+
+@admin_routes.post(
+    "/admin/bookings/{booking}/refunds",
+    body=RefundBody,
+    answers={201: RefundGiven},
+    refusals=(
+        NoSuchBooking,
+        WrongMove,
+        SeatsUsed,
+        RefundTooMuch,
+        SeatsNotYours,
+        UnknownSeat,
+        BadKey,
+        KeyReused,
+        Busy,
+    ),
+    takes_key=True,
+)
+async def create_refund(request: Request) -> Response:
+    """Give money back to the owner of a booking.
+
+    The whole booking (`full`), some `seats` at their full price, or an `amount` without seats. The
+    Idempotency-Key is required: it is the reason that has one refund, whatever is retried. A used ticket is
+    not given back; money alone is possible.
+    """
+    body = read(RefundBody, await request.body())
+    key = request.state.headers.get(b"idempotency-key")
+    if key is None:
+        raise BadKey(detail="Send an Idempotency-Key: money goes back once for each.")
+    booking, show = await _booking_of_mine(request)
+    actor_id = get_caller(request).account_id
+    refund_request = RefundRequest(
+        booking=booking,
+        why=f"admin:{actor_id}:{checked_key(key)}",
+        what=body.what,
+        seats=parse_seats(body.seats, show) if body.seats is not None else (),
+        amount_minor=body.amount,
+        note=body.reason,
+        actor_id=actor_id,
+    )
+    decision: RefundDecision = await get_app(request).refunds.decide(refund_request)
+    if decision.outcome not in ("decided", "same"):
+        raise build_refusal(decision, show)
+    if (
+        decision.outcome == "same"
+        and decision.refund
+        and not is_same_request(decision.refund, refund_request)
+    ):
+        raise KeyReused()
+    assert decision.booking is not None
+    labels = show.layout.labels
+    given = RefundGiven(
+        booking_id=public_id(booking.show_id, booking.number),
+        state=decision.booking.state,
+        seats=[labels[seat] for seat in decision.booking.seats]
+        if decision.booking.state is BookingState.CONFIRMED
+        else [],
+        left=decision.left_minor or 0,
+        refund=build_refund_page(decision.refund, labels) if decision.refund else None,
+    )
+    return answer(201, given, NO_STORE)
+
+
+@admin_routes.get("/admin/refunds", query=RefundQuery, answers={200: RefundList}, refusals=(NoSuchRefund,))
+async def list_refunds(request: Request) -> Response:
+    """Refunds of my shows, newest first; with `state=by_hand` those that a person must see to."""
+    wanted = query(RefundQuery, request)
+    app, before = get_app(request), LATEST
+    if wanted.before:
+        before = _place(await _refund_of_mine(request, wanted.before))
+    found = await app.refund_store.refunds(
+        _organiser_id(request), wanted.state, wanted.show, before, wanted.size + 1
+    )
+    pages = [await _refund_page(request, refund) for refund in found[: wanted.size]]
+    more = len(found) > wanted.size
+    return answer(200, RefundList(pages, pages[-1].refund_id if more else None), NO_STORE)
+
+
+@admin_routes.post(
+    "/admin/refunds/{refund}/done-by-hand",
+    body=NoteBody,
+    answers={200: RefundPage},
+    refusals=(NoSuchRefund, WrongMove),
+)
+async def settle_refund(request: Request) -> Response:
+    """A person has paid what the gateway would not: say how. Said twice, the first note stays."""
+    note = read(NoteBody, await request.body()).note
+    refund = await _refund_of_mine(request, request.path_params["refund"])
+    after = await get_app(request).refund_store.settle(refund, RefundState.DONE, note=note)
+    if after.settled_note is None:
+        raise WrongMove(state=after.state, move="pay by hand")
+    return answer(200, await _refund_page(request, after), NO_STORE)
+
+
+@admin_routes.post(
+    "/admin/refunds/{refund}/retry", answers={200: RefundPage}, refusals=(NoSuchRefund, WrongMove)
+)
+async def retry_refund(request: Request) -> Response:
+    """Ask the gateway once more for what it would not do, under a new key."""
+    app = get_app(request)
+    refund = await _refund_of_mine(request, request.path_params["refund"])
+    retried = await app.refund_store.retry(refund)
+    if retried is None:
+        raise WrongMove(state=refund.state, move="ask anew")
+    return answer(200, await _refund_page(request, await app.refunds.carry_out(retried)), NO_STORE)
+
+
+@admin_routes.get(
+    "/admin/shows/{show:int}/cancellation", answers={200: Cancellation}, refusals=(NoSuchShow, WrongMove)
+)
+async def get_show_cancellation(request: Request) -> Response:
+    """How far the refunds of a cancelled show are."""
+    show_id = request.path_params["show"]
+    show = await get_app(request).catalogue.organiser_show(show_id, _organiser_id(request))
+    if not show.cancelled:
+        raise WrongMove(state="on_sale", move="refund", detail="The show is not cancelled.")
+    return answer(200, await get_app(request).refund_store.cancellation(show_id), NO_STORE)
+
+
+def _organiser_id(request: Request) -> int | None:
+    caller = get_caller(request)
+    return None if caller.role is Role.ADMIN else caller.account_id
+
+
+async def _booking_of_mine(request: Request) -> tuple[Booking, ShowOnSale]:
+    """A booking of a show of one's own; to every other organiser there is no such booking."""
+    show_id, number = from_public_id(request.path_params["booking"])
+    app = get_app(request)
+    try:
+        show = await app.catalogue.organiser_show(show_id, _organiser_id(request))
+    except NoSuchShow:
+        raise NoSuchBooking() from None
+    booking = await app.bookings.booking(show_id, number)
+    if booking is None or booking.state is BookingState.BLOCKED:
+        raise NoSuchBooking()
+    return booking, show
+
+
+async def _refund_of_mine(request: Request, refund_id: str) -> Refund:
+    show_id, *rest = parse_refund_id(refund_id)
+    app = get_app(request)
+    try:
+        await app.catalogue.organiser_show(show_id, _organiser_id(request))
+    except NoSuchShow:
+        raise NoSuchRefund() from None
+    refund: Refund | None = await app.refund_store.refund(show_id, *rest)
+    if refund is None:
+        raise NoSuchRefund()
+    return refund
+
+
+def _place(refund: Refund) -> RefundCursor:
+    return refund.asked_at, refund.show_id, refund.number, refund.attempt, refund.id
+
+
+async def _refund_page(request: Request, refund: Refund) -> RefundPage:
+    show = await get_app(request).catalogue.show_on_sale(refund.show_id)
+    return build_refund_page(refund, show.layout.labels)
+
+
+ROUTES = (*routes.all, *admin_routes.all)

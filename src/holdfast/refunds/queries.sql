@@ -35,7 +35,7 @@ UPDATE refund
    SET due_at = now() + $5 * interval '1 ms'
  WHERE show_id = $1 AND number = $2 AND attempt = $3 AND id = $4 AND state = 'asked';
 
--- name: ask_anew
+-- name: retry
 -- A person wants the gateway asked again. One that is not by_hand is left alone: no row.
    UPDATE refund
       SET state = 'asked', round = round + 1, tries = 0, due_at = now() + $5 * interval '1 ms'

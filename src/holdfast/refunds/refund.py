@@ -11,10 +11,12 @@ What is decided is decided: the seats are free and the money is owed from that m
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from holdfast.bookings import Booking, NoSuchBooking, from_public_id, public_id
+from holdfast.bookings import Booking, BookingState, NoSuchBooking, from_public_id, public_id, reference
+from holdfast.errors import Invalid
 from holdfast.pricing import PolicyQuote
 from holdfast.refunds.errors import NoSuchRefund
 
@@ -29,18 +31,18 @@ class RefundState(StrEnum):
     BY_HAND = "by_hand"
 
 
-class What(StrEnum):
+class RefundScope(StrEnum):
     WHOLE = "whole"  # the booking, and all that is left of its price
     SEATS = "seats"  # some of its seats
     MONEY = "money"  # no seats
 
 
-class RefundAsk(Struct, frozen=True, gc=False, kw_only=True):
+class RefundRequest(Struct, frozen=True, gc=False, kw_only=True):
     """Somebody, or a rule, wants money to go back."""
 
     booking: Booking  # as it was when the amount was worked out
     why: str  # owner, show, admin:…: each has one refund
-    what: What = What.WHOLE
+    what: RefundScope = RefundScope.WHOLE
     seats: tuple[int, ...] = ()
     amount_minor: int | None = None  # None: what the seats had cost
     keep_fee: bool = False
@@ -90,7 +92,7 @@ class Refund(Struct, frozen=True, gc=False, kw_only=True):
         return self.why.partition(":")[0]
 
 
-class Decision(Struct, frozen=True, gc=False):
+class RefundDecision(Struct, frozen=True, gc=False):
     """`outcome` as decide_refunds in refunds/functions.sql says; the booking as it is after it."""
 
     outcome: str
@@ -159,7 +161,7 @@ class Timeline(Struct, frozen=True):
     attempts: list[AttemptLine]
 
 
-def refund_of_id(text: str) -> tuple[int, int, int, int]:
+def parse_refund_id(text: str) -> tuple[int, int, int, int]:
     """(show, number, attempt, id) of a refund's public id; whatever is none is nobody's refund."""
     booking, _, rest = text.partition("-")
     parts = rest.split("-")
@@ -175,7 +177,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= NUMBER_DIGITS_MAX
 
 
-def owner_why(booking: Booking, seats: Sequence[int] | None) -> str:
+def owner_reason(booking: Booking, seats: Sequence[int] | None) -> str:
     """A seat leaves a booking once, so its number makes the reason unique."""
     if seats is None or set(seats) == set(booking.seats):
         return "owner"
@@ -186,7 +188,7 @@ def pause_ms(refund: Refund) -> int:
     return PAUSES_MS[min(refund.tries, len(PAUSES_MS) - 1)]
 
 
-def refund_line(refund: Refund, labels: Sequence[str]) -> RefundLine:
+def build_refund_line(refund: Refund, labels: Sequence[str]) -> RefundLine:
     return RefundLine(
         refund_id=refund.refund_id,
         why=refund.rule,
@@ -199,18 +201,121 @@ def refund_line(refund: Refund, labels: Sequence[str]) -> RefundLine:
     )
 
 
-def quote_page(
-    booking: Booking, labels: list[str], paid: int, told: PolicyQuote, keep_fee: bool
+def build_quote(
+    booking: Booking, labels: list[str], paid: int, policy_quote: PolicyQuote, keep_fee: bool
 ) -> RefundQuote:
     return RefundQuote(
         booking_id=public_id(booking.show_id, booking.number),
         seats=labels,
-        amount=told.amount_minor,
+        amount=policy_quote.amount_minor,
         currency=booking.currency,
-        percent=told.percent,
-        until=told.until,
-        next_percent=told.next_percent,
-        next_amount=told.next_amount_minor,
+        percent=policy_quote.percent,
+        until=policy_quote.until,
+        next_percent=policy_quote.next_percent,
+        next_amount=policy_quote.next_amount_minor,
         paid=paid,
         keeps_fee=keep_fee,
     )
+
+
+AMOUNT_MINOR_MAX = 10_000_000_000_000
+PAGE_MAX = 100
+NoteText = Annotated[str, Meta(min_length=1, max_length=500)]
+SeatLabel = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class RefundBody(Struct, forbid_unknown_fields=True, frozen=True):
+    """Exactly one of `amount`, `seats` and `full`; and the reason, which stays with the refund."""
+
+    reason: NoteText
+    amount: Annotated[int, Meta(ge=1, le=AMOUNT_MINOR_MAX)] | None = None  # money alone, in minor units
+    seats: Annotated[list[SeatLabel], Meta(min_length=1, max_length=10)] | None = None  # at their full price
+    full: bool = False  # the whole booking, and all that is left of its price
+
+    @property
+    def what(self) -> RefundScope:
+        if (self.amount is None) + (self.seats is None) + (not self.full) != 2:
+            raise Invalid(field="", detail="Expected exactly one of amount, seats and full.")
+        if self.full:
+            return RefundScope.WHOLE
+        return RefundScope.MONEY if self.amount is not None else RefundScope.SEATS
+
+
+class NoteBody(Struct, forbid_unknown_fields=True, frozen=True):
+    note: NoteText  # how it was paid: a transfer, cash at the desk, and its number
+
+
+class RefundQuery(Struct, forbid_unknown_fields=True, frozen=True):
+    state: RefundState | None = None
+    show: int | None = None
+    before: Annotated[str, Meta(max_length=60)] = ""  # `next` of the page before
+    size: Annotated[int, Meta(ge=1, le=PAGE_MAX)] = 20
+
+
+class RefundPage(Struct, frozen=True, kw_only=True):
+    refund_id: str
+    booking_id: str
+    reference: str  # of the booking
+    show_id: int
+    why: str  # late, owner, show or admin
+    amount: int
+    currency: str
+    state: RefundState
+    seats: list[str]
+    note: str  # what whoever decided it said
+    reason: str | None  # why the gateway would not
+    settled_note: str | None  # how a person paid it
+    gateway: str
+    gateway_payment: str | None  # the gateway's id of the payment
+    gateway_refund: str | None
+    tries: int
+    asked_at: datetime
+    done_at: datetime | None
+
+
+class RefundGiven(Struct, frozen=True, kw_only=True):
+    """What was decided."""
+
+    booking_id: str
+    state: BookingState
+    seats: list[str]  # of the booking, as they are now
+    left: int  # of what was paid, that could still go back
+    refund: RefundPage | None  # null: nothing had been paid
+
+
+class RefundList(Struct, frozen=True):
+    refunds: list[RefundPage]
+    next: str | None  # ask for `before` this to go on; null: that was all
+
+
+def build_refund_page(refund: Refund, labels: Sequence[str]) -> RefundPage:
+    return RefundPage(
+        refund_id=refund.refund_id,
+        booking_id=public_id(refund.show_id, refund.number),
+        reference=reference(refund.show_id, refund.number),
+        show_id=refund.show_id,
+        why=refund.rule,
+        amount=refund.amount_minor,
+        currency=refund.currency,
+        state=refund.state,
+        seats=[labels[seat] for seat in refund.seats],
+        note=refund.note,
+        reason=refund.reason,
+        settled_note=refund.settled_note,
+        gateway=refund.gateway,
+        gateway_payment=refund.payment_reference,
+        gateway_refund=refund.reference,
+        tries=refund.tries,
+        asked_at=refund.asked_at,
+        done_at=refund.done_at,
+    )
+
+
+def is_same_request(refund: Refund, request: RefundRequest) -> bool:
+    """The refund of an earlier request with the same key: was it for the same?"""
+    match request.what:
+        case RefundScope.MONEY:
+            return not refund.seats and refund.amount_minor == request.amount_minor
+        case RefundScope.SEATS:
+            return refund.seats == request.seats
+    return bool(refund.seats)

@@ -2,8 +2,8 @@
 
     decide (ledger) ─► free (map) ─► refund (gateway) ─► settle (ledger)
 
-From the decision on the money is owed, whoever dies: a job asks the gateway, under the same key, until it
-answers. Whoever decided asks at once, so the usual case is over before they have their answer.
+From the decision on the money is owed, whoever dies: a job requests the gateway, under the same key, until it
+answers. Whoever decided requests at once, so the usual case is over before they have their answer.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ from holdfast.engines.fault_injection import fault_points
 from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy
 from holdfast.holds import HoldService
-from holdfast.payments import Answer, PaymentStore, Refunded, SagaRunner
+from holdfast.payments import GatewayAnswer, PaymentStore, RefundResult, SagaRunner
 from holdfast.pricing import PolicyQuote, quote_refund
 from holdfast.refunds.errors import NotRefundable, RefundTooMuch, SeatsNotYours, SeatsUsed, TicketGiven
 from holdfast.refunds.refund import (
-    Decision,
     Refund,
-    RefundAsk,
+    RefundDecision,
     RefundQuote,
+    RefundRequest,
+    RefundScope,
     RefundState,
-    What,
-    owner_why,
+    build_quote,
+    owner_reason,
     pause_ms,
-    quote_page,
 )
 from holdfast.refunds.store import RefundStore
 
@@ -55,16 +55,16 @@ TOO_LATE = "The money had been taken: the booking is confirmed. Cancel it once m
 class RefundService:
     def __init__(
         self,
-        book: RefundStore,
+        store: RefundStore,
         payments: PaymentStore,
-        cashier: SagaRunner,
-        sales: HoldService,
+        saga_runner: SagaRunner,
+        holds: HoldService,
         catalogue: Catalogue,
     ) -> None:
-        self._book = book
+        self._store = store
         self._payments = payments
-        self._cashier = cashier
-        self._sales = sales
+        self._saga_runner = saga_runner
+        self._holds = holds
         self._catalogue = catalogue
 
     async def cancel(self, booking: Booking, seats: tuple[int, ...] | None) -> tuple[Booking, bool]:
@@ -77,21 +77,21 @@ class RefundService:
                 case BookingState.CANCELLED | BookingState.REFUNDED:
                     return booking, False
                 case BookingState.CONFIRMED:
-                    return await self.by_policy(booking, seats), False
+                    return await self.refund_by_policy(booking, seats), False
                 case BookingState.EXPIRED | BookingState.FAILED:
                     raise HoldGone(state=booking.state)
                 case _ if seats is not None:
                     raise WrongMove(state=booking.state, move="reduce")
                 case BookingState.HELD:
                     try:
-                        return await self._sales.cancel(booking), False
+                        return await self._holds.cancel(booking), False
                     except WrongMove:
-                        booking = await self._again(booking)  # somebody has begun to pay for it
+                        booking = await self._reload(booking)  # somebody has begun to pay for it
                 case _:
                     payment = await self._payments.latest(booking.show_id, booking.number)
                     assert payment is not None  # PAYING has one
-                    await self._cashier.call_off(payment)
-                    booking = await self._again(booking)
+                    await self._saga_runner.call_off(payment)
+                    booking = await self._reload(booking)
                     if booking.state is BookingState.CONFIRMED:
                         raise WrongMove(state=booking.state, move="cancel", detail=TOO_LATE)
                     if booking.state is BookingState.PAYING:
@@ -100,100 +100,104 @@ class RefundService:
 
     async def quote(self, booking: Booking, seats: tuple[int, ...] | None = None) -> RefundQuote:
         """What the owner would get back now, by the terms the seats were held on."""
-        page, _ = await self._quoted(booking, seats)
+        page, _ = await self._build_quote(booking, seats)
         return page
 
-    async def by_policy(self, booking: Booking, seats: tuple[int, ...] | None = None) -> Booking:
+    async def refund_by_policy(self, booking: Booking, seats: tuple[int, ...] | None = None) -> Booking:
         for _ in range(TRIES_MAX):
-            page, is_open = await self._quoted(booking, seats)
+            page, is_open = await self._build_quote(booking, seats)
             is_whole = seats is None or set(seats) == set(booking.seats)
-            ask = RefundAsk(
+            request = RefundRequest(
                 booking=booking,
-                why=owner_why(booking, seats),
-                what=What.WHOLE if is_whole else What.SEATS,
+                why=owner_reason(booking, seats),
+                what=RefundScope.WHOLE if is_whole else RefundScope.SEATS,
                 seats=seats or (),
                 amount_minor=page.amount,
                 keep_fee=page.keeps_fee,
                 actor_id=booking.owner_id,
             )
-            if not is_open and not await self._was_done(ask):
+            if not is_open and not await self._was_done(request):
                 raise NotRefundable(quote=msgspec.to_builtins(page))
-            decision = await self.decide(ask)
+            decision = await self.decide(request)
             if decision.outcome != "changed":
                 return await self._owners_answer(booking, decision)
-            booking = await self._again(booking)
+            booking = await self._reload(booking)
         raise Busy(retry_after_s=1)
 
-    async def decide(self, ask: RefundAsk) -> Decision:
+    async def decide(self, request: RefundRequest) -> RefundDecision:
         """Decided, told to the map, and the gateway asked for the first time."""
         with fault_points("refund.decide"):
-            decision = await self._book.decide(ask)
+            decision = await self._store.decide(request)
         if decision.outcome != "decided":
             return decision
         assert decision.booking is not None
-        log.info("refund decided", why=ask.why, show_id=ask.booking.show_id, number=ask.booking.number)
-        if parts := _parts(ask.booking, decision.booking):
-            await self._sales.update_map(ask.booking.show_id, *parts)
+        log.info(
+            "refund decided", why=request.why, show_id=request.booking.show_id, number=request.booking.number
+        )
+        if parts := _parts(request.booking, decision.booking):
+            await self._holds.update_map(request.booking.show_id, *parts)
         if decision.refund is None or decision.refund.state is not RefundState.ASKED:
             return decision
         try:
             return msgspec.structs.replace(decision, refund=await self.carry_out(decision.refund))
-        except EngineDown:  # it is decided and written: a job asks
+        except EngineDown:  # it is decided and written: a job requests
             return decision
 
     async def carry_out(self, refund: Refund) -> Refund:
         """Ask the gateway once, and write down what it said."""
-        answer = await self._ask(refund)
+        answer = await self._call_gateway(refund)
         metrics.add("gateway_answers_total", step="refund", answer=answer.answer)
         with fault_points("refund.settle"):
             match answer.answer:
-                case Answer.YES:
-                    after = await self._book.settle(refund, RefundState.DONE, reference=answer.reference)
-                case Answer.NO:
+                case GatewayAnswer.YES:
+                    after = await self._store.settle(refund, RefundState.DONE, reference=answer.reference)
+                case GatewayAnswer.NO:
                     reason = answer.reason or "The gateway refused."
-                    after = await self._book.settle(refund, RefundState.BY_HAND, reason=reason)
+                    after = await self._store.settle(refund, RefundState.BY_HAND, reason=reason)
                     log.error("a refund must be paid by hand", refund=refund.refund_id, reason=reason)
                 case _:
-                    await self._book.wait(refund, pause_ms(refund))
+                    await self._store.wait(refund, pause_ms(refund))
                     after = refund
         metrics.add("refunds_total", state=after.state)
         return after
 
-    async def hear(self, show_id: int, number: int, attempt: int) -> None:
+    async def refresh_from_gateway(self, show_id: int, number: int, attempt: int) -> None:
         """There is news of a payment's refunds at the gateway: those without an answer are asked for now."""
-        found = await self._book.refunds_of([(show_id, number)])
+        found = await self._store.refunds_of([(show_id, number)])
         for refund in found[show_id, number]:
             if refund.attempt == attempt and refund.state is RefundState.ASKED:
                 await self.carry_out(refund)
 
-    async def cancel_some(self, show_id: int) -> int:
+    async def cancel_batch(self, show_id: int) -> int:
         """The next bookings of a cancelled show: holds go, payments are called off, money goes back in full.
 
         Found from the ledger alone, so whoever comes after a crash finds what is left, and each once.
         Returns how many; the gateway is asked by the job that carries refunds out, a few at a time.
         """
-        bookings = await self._book.bookings_left(show_id, SHOW_BATCH)
+        bookings = await self._store.bookings_left(show_id, SHOW_BATCH)
         held = [booking for booking in bookings if booking.state is BookingState.HELD]
         confirmed = [booking for booking in bookings if booking.state is BookingState.CONFIRMED]
-        gone = await self._book.let_holds_go(held) if held else []
+        gone = await self._store.let_holds_go(held) if held else []
         parts = [Settlement("release", claim) for claim in gone]
         done = len(gone)
         if confirmed:
-            asks = [RefundAsk(booking=one, why="show", note="The show was cancelled.") for one in confirmed]
+            requests = [
+                RefundRequest(booking=one, why="show", note="The show was cancelled.") for one in confirmed
+            ]
             with fault_points("refund.decide"):
-                decisions = await self._book.decide_many(asks, due_ms=0)
+                decisions = await self._store.decide_many(requests, due_ms=0)
             for booking, decision in zip(confirmed, decisions, strict=True):
                 if decision.outcome == "decided" and decision.booking is not None:
                     done += 1
                     parts += _parts(booking, decision.booking)
         if parts:
-            await self._sales.update_map(show_id, *parts)
+            await self._holds.update_map(show_id, *parts)
         return done + await self._call_off(show_id)
 
     async def shown_many(self, bookings: Sequence[Booking]) -> list[Sequence[RefundShown]]:
         """As the owner sees them on the booking. Those that were never paid are not asked about."""
         keys = [(b.show_id, b.number) for b in bookings if b.state in HAS_REFUNDS]
-        found = await self._book.refunds_of(keys) if keys else {}
+        found = await self._store.refunds_of(keys) if keys else {}
         return [
             [
                 RefundShown(refund.amount_minor, refund.state, refund.asked_at)
@@ -204,25 +208,25 @@ class RefundService:
 
     async def _call_off(self, show_id: int) -> int:
         """Payments of a cancelled show; money that is taken all the same is returned as late, or refunded."""
-        left = await self._book.payments_left(show_id, SHOW_BATCH)
+        left = await self._store.payments_left(show_id, SHOW_BATCH)
         room = asyncio.Semaphore(CALLED_OFF_AT_ONCE_MAX)
 
         async def call_off(key: tuple[int, int, int]) -> None:
             async with room:
                 payment = await self._payments.payment(*key)
                 assert payment is not None
-                await self._cashier.call_off(payment)
+                await self._saga_runner.call_off(payment)
 
         await asyncio.gather(*(call_off(key) for key in left))
         return len(left)
 
-    async def _ask(self, refund: Refund) -> Refunded:
-        gateway = self._cashier.gateway
+    async def _call_gateway(self, refund: Refund) -> RefundResult:
+        gateway = self._saga_runner.gateway
         if refund.gateway != gateway.name:
             log.error("a refund of another gateway", refund=refund.refund_id, gateway=refund.gateway)
-            return Refunded(answer=Answer.UNKNOWN)
+            return RefundResult(answer=GatewayAnswer.UNKNOWN)
         if refund.payment_reference is None:
-            return Refunded(answer=Answer.NO, reason="The gateway never told its reference.")
+            return RefundResult(answer=GatewayAnswer.NO, reason="The gateway never told its reference.")
         with fault_points("gateway.refund"):
             return await gateway.refund(
                 key=refund.gateway_key,
@@ -231,7 +235,7 @@ class RefundService:
                 currency=refund.currency,
             )
 
-    async def _quoted(self, booking: Booking, seats: tuple[int, ...] | None) -> tuple[RefundQuote, bool]:
+    async def _build_quote(self, booking: Booking, seats: tuple[int, ...] | None) -> tuple[RefundQuote, bool]:
         """And whether the seats may be given back at all."""
         show = await self._catalogue.show_on_sale(booking.show_id)
         terms = await self._catalogue.terms(show, booking.revision)
@@ -239,7 +243,7 @@ class RefundService:
         prices = dict(zip(booking.seats, booking.prices_minor, strict=True))
         # Of seats that are not there any more: the ledger will say what became of them.
         lines = [terms.lines(prices.get(seat, 0)) for seat in chosen]
-        now = await self._book.ledger_now()
+        now = await self._store.ledger_now()
         told: PolicyQuote = quote_refund(
             terms.refund_policy, lines, starts_at=show.starts_at, now=now, cancelled=show.cancelled
         )
@@ -253,32 +257,32 @@ class RefundService:
         keep_fee = terms.refund_policy.keep_fee and not show.cancelled
         # Where nothing was paid nothing can be kept: such seats may go until the show starts.
         is_free = most == 0 and (now < show.starts_at or show.cancelled)
-        return quote_page(booking, labels, paid, told, keep_fee), told.amount_minor > 0 or is_free
+        return build_quote(booking, labels, paid, told, keep_fee), told.amount_minor > 0 or is_free
 
     async def _alone_minor(self, booking: Booking) -> int:
         """Money that went back without seats."""
         key = (booking.show_id, booking.number)
-        found = await self._book.refunds_of([key])
+        found = await self._store.refunds_of([key])
         return sum(one.amount_minor for one in found[key] if not one.seats and one.why != "late")
 
-    async def _was_done(self, ask: RefundAsk) -> bool:
-        key = (ask.booking.show_id, ask.booking.number)
-        return any(refund.why == ask.why for refund in (await self._book.refunds_of([key]))[key])
+    async def _was_done(self, request: RefundRequest) -> bool:
+        key = (request.booking.show_id, request.booking.number)
+        return any(refund.why == request.why for refund in (await self._store.refunds_of([key]))[key])
 
-    async def _owners_answer(self, booking: Booking, decision: Decision) -> Booking:
+    async def _owners_answer(self, booking: Booking, decision: RefundDecision) -> Booking:
         if (
             decision.outcome in ("decided", "same", "gone", BookingState.REFUNDED)
             and decision.booking is not None
         ):
             return decision.booking
         show = await self._catalogue.show_on_sale(booking.show_id)
-        raise refusal_of(decision, show)
+        raise build_refusal(decision, show)
 
-    async def _again(self, booking: Booking) -> Booking:
-        return await self._sales.bookings.load_owned(booking.owner_id, booking.show_id, booking.number)
+    async def _reload(self, booking: Booking) -> Booking:
+        return await self._holds.bookings.load_owned(booking.owner_id, booking.show_id, booking.number)
 
 
-def refusal_of(decision: Decision, show: ShowOnSale) -> Exception:
+def build_refusal(decision: RefundDecision, show: ShowOnSale) -> Exception:
     """What a "no" of decide_refunds means to who asked."""
     labels = [show.layout.labels[seat] for seat in decision.seats]
     match decision.outcome:

@@ -15,7 +15,7 @@ from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres, require_row
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
-from holdfast.refunds.refund import Cancellation, Decision, Refund, RefundAsk, RefundState
+from holdfast.refunds.refund import Cancellation, Refund, RefundDecision, RefundRequest, RefundState
 
 Q = Queries("holdfast.refunds")
 
@@ -24,7 +24,7 @@ LEASE_SPARE_MS = 3000  # beyond the gateway's time-out: whoever is slower than t
 LATEST = (datetime(9999, 1, 1, tzinfo=UTC), 2**62, 2**62, 2**30, 2**30)  # before this one comes every refund
 COPIED = [name for name in Refund.__struct_fields__ if name not in ("seats", "state")]
 
-Place = tuple[datetime, int, int, int, int]
+RefundCursor = tuple[datetime, int, int, int, int]
 
 
 class RefundStore:
@@ -33,7 +33,7 @@ class RefundStore:
     def __init__(self, postgres: Postgres, config: Config) -> None:
         self._postgres = postgres
         self._config = config
-        self.decide: Batcher[RefundAsk, Decision] = Batcher(
+        self.decide: Batcher[RefundRequest, RefundDecision] = Batcher(
             self.decide_many, batch_max=config.batch_max, waiting_max=config.waiting_max
         )
 
@@ -41,27 +41,29 @@ class RefundStore:
     def lease_ms(self) -> int:
         return self._config.gateway_timeout_ms + LEASE_SPARE_MS
 
-    async def decide_many(self, asks: Sequence[RefundAsk], due_ms: int | None = None) -> list[Decision]:
+    async def decide_many(
+        self, requests: Sequence[RefundRequest], due_ms: int | None = None
+    ) -> list[RefundDecision]:
         """Each is decided for itself. Whoever decides carries it out; `due_ms` leaves that to a job."""
-        bookings = [ask.booking for ask in asks]
+        bookings = [request.booking for request in requests]
         rows = await self._fetch(
             Q.decide,
             [booking.show_id for booking in bookings],
             [booking.number for booking in bookings],
-            [ask.why for ask in asks],
-            [ask.what for ask in asks],
-            [_array(ask.seats) for ask in asks],
+            [request.why for request in requests],
+            [request.what for request in requests],
+            [_array(request.seats) for request in requests],
             [_array(booking.seats) for booking in bookings],
-            [ask.amount_minor for ask in asks],
-            [ask.keep_fee for ask in asks],
-            [ask.note for ask in asks],
-            [ask.actor_id for ask in asks],
+            [request.amount_minor for request in requests],
+            [request.keep_fee for request in requests],
+            [request.note for request in requests],
+            [request.actor_id for request in requests],
             self.lease_ms if due_ms is None else due_ms,
         )
         for row in rows:
             metrics.add("refunds_decided_total", outcome=row["outcome"])
         return [
-            Decision(
+            RefundDecision(
                 row["outcome"],
                 _refund(row["refund"]) if row["refund"] else None,
                 tuple(row["seats"] or ()),
@@ -87,9 +89,9 @@ class RefundStore:
     async def wait(self, refund: Refund, pause_ms: int) -> None:
         await self._postgres.execute(Q.wait, *_key(refund), pause_ms)
 
-    async def ask_anew(self, refund: Refund) -> Refund | None:
+    async def retry(self, refund: Refund) -> Refund | None:
         """None: it is not by_hand any more."""
-        if await self._postgres.fetchval(Q.ask_anew, *_key(refund), self.lease_ms) is None:
+        if await self._postgres.fetchval(Q.retry, *_key(refund), self.lease_ms) is None:
             return None
         return await self.refund(*_key(refund))
 
@@ -117,7 +119,12 @@ class RefundStore:
         return await self._postgres.fetch(Q.attempts_of, booking.show_id, booking.number)
 
     async def refunds(
-        self, organiser_id: int | None, state: str | None, show_id: int | None, before: Place, limit: int
+        self,
+        organiser_id: int | None,
+        state: str | None,
+        show_id: int | None,
+        before: RefundCursor,
+        limit: int,
     ) -> list[Refund]:
         """Newest first."""
         rows = await self._postgres.fetch(Q.refunds, organiser_id, state, show_id, *before, limit)

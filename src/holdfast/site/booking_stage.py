@@ -10,7 +10,7 @@ The ledger's states, but for one: a hold whose time is over has lapsed, whether 
 from enum import StrEnum
 
 from holdfast.bookings import BookingState
-from holdfast.payments import Payment, Step
+from holdfast.payments import Payment, PaymentStep
 
 
 class Stage(StrEnum):
@@ -34,7 +34,7 @@ STAGES = {
 }
 
 # Why a hold has its time again, by the step in which its latest payment ended.
-NOT_PAID = {Step.DECLINED: "declined", Step.CALLED_OFF: "called_off"}
+NOT_PAID = {PaymentStep.DECLINED: "declined", PaymentStep.CALLED_OFF: "called_off"}
 
 # Declines that we have words for; of another one the gateway's own sentence is shown.
 KNOWN_CODES = frozenset(
@@ -50,9 +50,9 @@ def stage_of(state: BookingState, left_ms: int) -> Stage:
 
 def waits_for(payment: Payment | None) -> str:
     """Who has to do something about a payment under way: payer, browser, gateway or settling."""
-    if payment is None or payment.step in (Step.LATE, Step.CONFIRM):
+    if payment is None or payment.step in (PaymentStep.LATE, PaymentStep.CONFIRM):
         return "settling"
-    if payment.step is Step.CALL_OFF:
+    if payment.step is PaymentStep.CALL_OFF:
         return "calling_off"
     if payment.client_secret is not None and payment.action_url is None:
         return "browser"
@@ -63,14 +63,14 @@ def money_of(payment: Payment | None) -> str:
     """What became of the money of a booking that has lapsed: none, watched or settling."""
     if payment is None or payment.has_ended:
         return "none"
-    return "watched" if payment.step is Step.WATCH else "settling"
+    return "watched" if payment.step is PaymentStep.WATCH else "settling"
 
 
 def is_late(payment: Payment | None) -> bool:
     """Whether it was paid after its time, and there were seats all the same."""
     return (
         payment is not None
-        and payment.step is Step.PAID
+        and payment.step is PaymentStep.PAID
         and payment.ended_at is not None
         and payment.ended_at > payment.deadline_at
     )

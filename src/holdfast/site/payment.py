@@ -15,7 +15,7 @@ from holdfast.accounts import Email, Name, Session
 from holdfast.bookings import Booking, BookingState, HoldGone, NoSuchBooking, WrongMove
 from holdfast.errors import Busy, Invalid
 from holdfast.holds import ExtensionCap, compute_body_hash
-from holdfast.payments import Ask, Payment, Started, Step
+from holdfast.payments import Payment, PaymentRequest, PaymentStart, PaymentStep
 from holdfast.site.booking_page import gateway_origin, page_of, sender, shown, tried
 from holdfast.site.hold_again import hold_again
 from holdfast.site.load_booking import own_booking
@@ -133,7 +133,7 @@ async def get_return(request: Request) -> Response:
     if booking.state in (BookingState.PAYING, BookingState.EXPIRED):
         payment = await app.payments.latest(booking.show_id, booking.number)
         if payment is not None:
-            await app.saga_runner.hear(payment)
+            await app.saga_runner.refresh_from_gateway(payment)
     return see(page_of(booking))
 
 
@@ -181,9 +181,9 @@ def _problem(text: str, kind: object, field: str) -> str | None:
     return None
 
 
-def _ask(request: Request, booking: Booking, attempt: int) -> Ask:
+def _ask(request: Request, booking: Booking, attempt: int) -> PaymentRequest:
     salt = secrets.token_hex(5)
-    return Ask(
+    return PaymentRequest(
         show_id=booking.show_id,
         number=booking.number,
         owner_id=booking.owner_id,
@@ -195,7 +195,7 @@ def _ask(request: Request, booking: Booking, attempt: int) -> Ask:
     )
 
 
-def _understood(started: Started) -> Payment | None:
+def _understood(started: PaymentStart) -> Payment | None:
     """The payment to go on with; None: the page says how far another one is."""
     match started.outcome:
         case "charge" | "same":
@@ -211,7 +211,11 @@ def _understood(started: Started) -> Payment | None:
 
 def _onward(request: Request, booking: Booking, payment: Payment | None) -> str:
     """To the gateway's own page, where we know it to be the gateway's; else our page leads there."""
-    if payment is None or payment.step not in (Step.CHARGE, Step.LOOK_UP) or payment.action_url is None:
+    if (
+        payment is None
+        or payment.step not in (PaymentStep.CHARGE, PaymentStep.LOOK_UP)
+        or payment.action_url is None
+    ):
         return page_of(booking)
     origin = gateway_origin(get_app(request))
     return payment.action_url if origin and payment.action_url.startswith(f"{origin}/") else page_of(booking)

@@ -7,7 +7,7 @@ from holdfast.payments.gateway import Gateway
 EXTRAS = {"stripe": {"stripe"}, "razorpay": {"razorpay", "requests"}}  # modules that come with the extra
 
 
-def gateway_of(config: Config) -> Gateway:
+def open_gateway(config: Config) -> Gateway:
     """The gateway of this configuration; Trouble says what to set or to install."""
     _check(config)
     try:
@@ -22,17 +22,17 @@ def gateway_of(config: Config) -> Gateway:
 def _adapter(config: Config) -> Gateway:
     match config.gateway:
         case "sandbox":
-            from holdfast.payments.gateways.sandbox import Sandbox
+            from holdfast.payments.gateways.sandbox import SandboxGateway
 
-            return Sandbox(config)
+            return SandboxGateway(config)
         case "stripe":
-            from holdfast.payments.gateways.stripe import Stripe
+            from holdfast.payments.gateways.stripe import StripeGateway
 
-            return Stripe(config)
+            return StripeGateway(config)
         case "razorpay":
-            from holdfast.payments.gateways.razorpay import Razorpay
+            from holdfast.payments.gateways.razorpay import RazorpayGateway
 
-            return Razorpay(config)
+            return RazorpayGateway(config)
     raise OperatorError(f"HOLDFAST_GATEWAY is {config.gateway!r}: it can be sandbox, stripe or razorpay")
 
 

@@ -31,27 +31,35 @@ import requests
 import structlog
 
 from holdfast.config import Config
-from holdfast.payments.gateway import Answer, Charge, GatewayDown, Notice, Refunded, Seen
-from holdfast.payments.gateway import Order as Asked
+from holdfast.payments.gateway import (
+    Charge,
+    ChargeOrder,
+    GatewayAnswer,
+    GatewayDown,
+    ListedPayment,
+    NoDecision,
+    RefundResult,
+    Webhook,
+)
 from holdfast.payments.gateways.razorpay_objects import (
     CALLED_OFF,
     KEY,
     REFUND_KEY,
-    Notices,
-    Order,
-    Orders,
-    Payment,
-    Payments,
-    Refund,
-    Refunds,
-    charge_of,
+    RazorpayOrder,
+    RazorpayOrderList,
+    RazorpayPayment,
+    RazorpayPaymentList,
+    RazorpayRefund,
+    RazorpayRefundList,
+    RazorpayWebhooks,
+    build_charge,
+    build_listed_payment,
+    build_receipt,
+    build_refund_result,
+    find_capturable,
+    find_captured,
     is_signed,
-    receipt_of,
     refund_token,
-    refunded_of,
-    seen_of,
-    taken,
-    to_capture,
 )
 
 log = structlog.get_logger(__name__)
@@ -61,10 +69,6 @@ PAGE = 100  # the most that Razorpay lists at once
 THREADS_MAX = 16
 UNDECIDED = {408, 409, 425, 429}
 DENIED = {401, 403}
-
-
-class _Silent(Exception):
-    """No answer that decides anything."""
 
 
 class _Refused(Exception):
@@ -87,30 +91,30 @@ class _Session(requests.Session):
     def request(self, *args: Any, **options: Any) -> requests.Response:
         try:
             response = super().request(*args, **{**options, "timeout": self._timeout_s})
-            said = response.json()
+            payload = response.json()
         except (requests.RequestException, ValueError) as failed:
-            raise _Silent(type(failed).__name__) from None
+            raise NoDecision(type(failed).__name__) from None
         status = response.status_code
         if status in DENIED:
             log.error("the gateway rejects our key", gateway="razorpay", status=status)
-        if status in UNDECIDED | DENIED or status >= 500 or not isinstance(said, dict):
-            raise _Silent(str(status))
+        if status in UNDECIDED | DENIED or status >= 500 or not isinstance(payload, dict):
+            raise NoDecision(str(status))
         if status >= 300:
-            error = said.get("error")
+            error = payload.get("error")
             if not isinstance(error, dict) or "code" not in error:
-                raise _Silent(str(status))  # of a proxy, perhaps: only Razorpay can say no
+                raise NoDecision(str(status))  # of a proxy, perhaps: only Razorpay can say no
             raise _Refused(status, error)
         return response
 
 
-class Razorpay:
+class RazorpayGateway:
     name = "razorpay"
 
     def __init__(self, config: Config) -> None:
         self.mode = "live" if config.razorpay_key_id.startswith("rzp_live_") else "test"
         secrets = tuple(one.strip() for one in config.razorpay_webhook_secrets.split(",") if one.strip())
         account, bytes_max = config.razorpay_account, config.webhook_bytes_max
-        self._notices = Notices(secrets, self.mode, account, bytes_max)
+        self._webhooks = RazorpayWebhooks(secrets, self.mode, account, bytes_max)
         self._auth = (config.razorpay_key_id, config.razorpay_key_secret)
         self._url = config.razorpay_api_url
         self._timeout_s = config.gateway_timeout_ms / 1000
@@ -122,69 +126,71 @@ class Razorpay:
     async def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)  # whoever waits in one has been answered
 
-    async def charge(self, order: Asked) -> Charge:
+    async def charge(self, order: ChargeOrder) -> Charge:
         if order.method:
             reason = "Razorpay takes payments on its own page only: choose how to pay there."
-            return Charge(answer=Answer.NO, code="method_unsupported", reason=reason)
+            return Charge(answer=GatewayAnswer.NO, code="method_unsupported", reason=reason)
         try:
             if (earlier := await self._find(order.key, None)) is not None:
-                return await self._settled(earlier)
-            return charge_of(await self._order(order), [])
+                return await self._settle(earlier)
+            return build_charge(await self._create_order(order), [])
         except _Refused as refused:
             log.error("the gateway rejected our request", gateway=self.name, **refused.traits)
             reason = "The payment could not be made. You have not been charged."
-            return Charge(answer=Answer.NO, code="request_refused", reason=reason)
-        except _Silent:
-            return Charge(answer=Answer.UNKNOWN)
+            return Charge(answer=GatewayAnswer.NO, code="request_refused", reason=reason)
+        except NoDecision:
+            return Charge(answer=GatewayAnswer.UNKNOWN)
 
     async def look_up(self, *, key: str, reference: str | None) -> Charge:
         try:
             order = await self._find(key, reference)
-            return Charge(answer=Answer.ABSENT) if order is None else await self._settled(order)
-        except (_Silent, _Refused):
-            return Charge(answer=Answer.UNKNOWN, reference=reference)
+            return Charge(answer=GatewayAnswer.ABSENT) if order is None else await self._settle(order)
+        except (NoDecision, _Refused):
+            return Charge(answer=GatewayAnswer.UNKNOWN, reference=reference)
 
     async def call_off(self, *, key: str, reference: str | None) -> Charge:
         """An order cannot be cancelled; it is marked, and then nobody captures what is paid on it."""
         try:
             if (order := await self._find(key, reference)) is None:
-                return Charge(answer=Answer.ABSENT)
+                return Charge(answer=GatewayAnswer.ABSENT)
             if not order.is_called_off:
                 notes = {"notes": {KEY: key, CALLED_OFF: "1"}}
-                await self._ask(Order, lambda client: client.order.edit(order.id, notes))
-            if taken(await self._payments(order.id)) is None:
-                return Charge(answer=Answer.YES, reference=order.id)
-            reason = "The payment has been taken already."
-            return Charge(answer=Answer.NO, reference=order.id, code="already_taken", reason=reason)
-        except (_Silent, _Refused):
-            return Charge(answer=Answer.UNKNOWN, reference=reference)
+                await self._call(RazorpayOrder, lambda client: client.order.edit(order.id, notes))
+            if find_captured(await self._payments(order.id)) is None:
+                return Charge(answer=GatewayAnswer.YES, reference=order.id)
+            reason = "The payment has been find_captured already."
+            return Charge(answer=GatewayAnswer.NO, reference=order.id, code="already_taken", reason=reason)
+        except (NoDecision, _Refused):
+            return Charge(answer=GatewayAnswer.UNKNOWN, reference=reference)
 
-    async def refund(self, *, key: str, reference: str, amount_minor: int, currency: str) -> Refunded:
+    async def refund(self, *, key: str, reference: str, amount_minor: int, currency: str) -> RefundResult:
         try:
-            if (payment := taken(await self._payments(reference))) is None:
-                return Refunded(answer=Answer.NO, reason="Nothing was paid.")
+            if (payment := find_captured(await self._payments(reference))) is None:
+                return RefundResult(answer=GatewayAnswer.NO, reason="Nothing was paid.")
             if (earlier := await self._refund_made(key, payment)) is not None:
-                return refunded_of(earlier)
-            asked = {"amount": amount_minor, "speed": "normal", "notes": {REFUND_KEY: key}}
+                return build_refund_result(earlier)
+            parameters = {"amount": amount_minor, "speed": "normal", "notes": {REFUND_KEY: key}}
             headers = {"X-Refund-Idempotency": refund_token(key)}
-            made = await self._ask(
-                Refund, lambda client: client.payment.refund(payment.id, asked, headers=headers)
+            made = await self._call(
+                RazorpayRefund, lambda client: client.payment.refund(payment.id, parameters, headers=headers)
             )
-            return refunded_of(made)
+            return build_refund_result(made)
         except _Refused as refused:
             log.error("refund refused", gateway=self.name, key=key, reference=reference, **refused.traits)
             reason = refused.description or "The gateway refused the refund."
-            return Refunded(answer=Answer.NO, reason=reason)
-        except _Silent:
-            return Refunded(answer=Answer.UNKNOWN)
+            return RefundResult(answer=GatewayAnswer.NO, reason=reason)
+        except NoDecision:
+            return RefundResult(answer=GatewayAnswer.UNKNOWN)
 
-    async def card_of(self, method: str) -> str | None:
+    async def card_fingerprint(self, method: str) -> str | None:
         return None  # there are no tokens, and cards are seen on Razorpay's page only
 
-    async def recent(self, *, since: datetime, after: str | None = None) -> tuple[Sequence[Seen], str | None]:
+    async def list_recent(
+        self, *, since: datetime, after: str | None = None
+    ) -> tuple[Sequence[ListedPayment], str | None]:
         # Newest first: without an end, orders made while we turn pages would push others past us.
         until, skip = map(int, after.split(":")) if after else (int(time.time()), 0)
-        asked = {
+        parameters = {
             "from": int(since.timestamp()),
             "to": until,
             "skip": skip,
@@ -192,84 +198,87 @@ class Razorpay:
             "expand[]": "payments",
         }
         try:
-            page = await self._ask(Orders, lambda client: client.order.all(asked))
-        except (_Silent, _Refused) as silent:
+            page = await self._call(RazorpayOrderList, lambda client: client.order.all(parameters))
+        except (NoDecision, _Refused) as silent:
             raise GatewayDown("razorpay lists nothing") from silent
         is_more = len(page.items) == PAGE
-        return [seen_of(order) for order in page.items], f"{until}:{skip + PAGE}" if is_more else None
+        return [
+            build_listed_payment(order) for order in page.items
+        ], f"{until}:{skip + PAGE}" if is_more else None
 
-    def notice(self, raw: bytes, headers: Mapping[bytes, bytes], now: float) -> Notice:
-        return self._notices.read(raw, headers, now)
+    def parse_webhook(self, raw: bytes, headers: Mapping[bytes, bytes], now: float) -> Webhook:
+        return self._webhooks.read(raw, headers, now)
 
     def is_return(self, *, order_id: str, payment_id: str, signature: str) -> bool:
         """Whether Razorpay's page has sent the payer back with this. Then look up; it proves no capture."""
         return is_signed(f"{order_id}|{payment_id}".encode(), signature.encode(), self._auth[1:])
 
-    async def _order(self, order: Asked) -> Order:
-        asked: dict[str, Any] = {
+    async def _create_order(self, order: ChargeOrder) -> RazorpayOrder:
+        parameters: dict[str, Any] = {
             "amount": order.amount_minor,
             "currency": order.currency.upper(),
-            "receipt": receipt_of(order.key),
+            "receipt": build_receipt(order.key),
             "notes": {KEY: order.key, "description": order.description[:250]},
             # Ours to capture, whatever the dashboard says: what is called off must not be taken.
             "payment": {"capture": "manual", "capture_options": {"refund_speed": "normal"}},
             "unique_receipt": True,  # a second try is given the first one's order
         }
         try:
-            return await self._ask(Order, lambda client: client.order.create(asked))
+            return await self._call(RazorpayOrder, lambda client: client.order.create(parameters))
         except _Refused as refused:
             if "unique_receipt" not in refused.description:
                 raise
-            asked.pop("unique_receipt")  # not every country's Razorpay knows it
-            return await self._ask(Order, lambda client: client.order.create(asked))
+            parameters.pop("unique_receipt")  # not every country's Razorpay knows it
+            return await self._call(RazorpayOrder, lambda client: client.order.create(parameters))
 
-    async def _find(self, key: str, reference: str | None) -> Order | None:
+    async def _find(self, key: str, reference: str | None) -> RazorpayOrder | None:
         if reference is None:
-            asked = {"receipt": receipt_of(key), "count": PAGE}
-            page = await self._ask(Orders, lambda client: client.order.all(asked))
+            parameters = {"receipt": build_receipt(key), "count": PAGE}
+            page = await self._call(RazorpayOrderList, lambda client: client.order.all(parameters))
             ours = [order for order in page.items if order.key == key]
             # Of two for one key, the one that somebody has paid on, or the one that the payer was given last.
             ours.sort(key=lambda order: (order.status != "paid", order.status != "attempted"))
             return ours[0] if ours else None
         try:
-            order = await self._ask(Order, lambda client: client.order.fetch(reference))
+            order = await self._call(RazorpayOrder, lambda client: client.order.fetch(reference))
         except _Refused as refused:
             if refused.is_absent:
                 return None
             raise
         if order.key != key:
             log.error("a payment with another key", gateway=self.name, key=key, reference=reference)
-            raise _Silent
+            raise NoDecision
         return order
 
-    async def _settled(self, order: Order) -> Charge:
+    async def _settle(self, order: RazorpayOrder) -> Charge:
         """What became of an order, after taking what waits to be taken."""
         payments = await self._payments(order.id)
-        if (waiting := to_capture(order, payments)) is not None:
-            asked = {"currency": waiting.currency}
+        if (waiting := find_capturable(order, payments)) is not None:
+            parameters = {"currency": waiting.currency}
             try:
-                done = await self._ask(
-                    Payment, lambda client: client.payment.capture(waiting.id, waiting.amount, asked)
+                done = await self._call(
+                    RazorpayPayment,
+                    lambda client: client.payment.capture(waiting.id, waiting.amount, parameters),
                 )
                 payments = [done]
             except _Refused as refused:  # somebody else has just taken it, or it is too late
                 log.warning("capture refused", gateway=self.name, reference=order.id, **refused.traits)
                 payments = await self._payments(order.id)
-        return charge_of(order, payments)
+        return build_charge(order, payments)
 
-    async def _payments(self, order_id: str) -> list[Payment]:
-        return (await self._ask(Payments, lambda client: client.order.payments(order_id))).items
+    async def _payments(self, order_id: str) -> list[RazorpayPayment]:
+        return (await self._call(RazorpayPaymentList, lambda client: client.order.payments(order_id))).items
 
-    async def _refund_made(self, key: str, payment: Payment) -> Refund | None:
-        asked = {"count": PAGE}
-        made = await self._ask(
-            Refunds, lambda client: client.payment.fetch_multiple_refund(payment.id, asked)
+    async def _refund_made(self, key: str, payment: RazorpayPayment) -> RazorpayRefund | None:
+        parameters = {"count": PAGE}
+        made = await self._call(
+            RazorpayRefundList, lambda client: client.payment.fetch_multiple_refund(payment.id, parameters)
         )
         ours = (one for one in made.items if isinstance(one.notes, dict) and one.notes.get(REFUND_KEY) == key)
         return next(ours, None)
 
-    async def _ask(self, kind: type[R], call: Callable[[Any], Any]) -> R:
-        """In a thread of its own, for so long and no longer. Raises _Refused or _Silent."""
+    async def _call(self, kind: type[R], call: Callable[[Any], Any]) -> R:
+        """In a thread of its own, for so long and no longer. Raises _Refused or NoDecision."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -281,13 +290,13 @@ class Razorpay:
                 return msgspec.convert(await asyncio.wrap_future(working), kind)
         except TimeoutError:
             log.warning("no answer of the gateway", gateway=self.name, error="TimeoutError")
-            raise _Silent from None
-        except _Silent as silent:
+            raise NoDecision from None
+        except NoDecision as silent:
             log.warning("no answer of the gateway", gateway=self.name, error=str(silent))
             raise
         except msgspec.ValidationError as odd:  # not what their documents say: then we do not know
             log.error("an odd answer of the gateway", gateway=self.name, why=str(odd))
-            raise _Silent from None
+            raise NoDecision from None
 
     def _release(self, loop: asyncio.AbstractEventLoop) -> None:
         """From the thread; when it ends after us, nobody waits for its place."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.payments.gateway import Answer, BadNotice, Charge, Notice, Refunded, Seen
+from holdfast.payments.gateway import BadWebhook, Charge, GatewayAnswer, ListedPayment, RefundResult, Webhook
 
 KEY = "holdfast_key"
 REFUND_KEY = "holdfast_refund"
@@ -31,7 +31,7 @@ RETRIED_S = 25 * 3600  # an event is sent again for a day, always with the time 
 Notes = dict[str, Any] | list[Any]  # no notes are an empty list
 
 
-class Payment(msgspec.Struct):
+class RazorpayPayment(msgspec.Struct):
     id: str
     status: str
     amount: int
@@ -41,48 +41,48 @@ class Payment(msgspec.Struct):
     amount_refunded: int = 0
 
 
-class Payments(msgspec.Struct):
-    items: list[Payment] = []
+class RazorpayPaymentList(msgspec.Struct):
+    items: list[RazorpayPayment] = []
 
 
-class Order(msgspec.Struct):
+class RazorpayOrder(msgspec.Struct):
     id: str
     status: str
     amount: int
     currency: str
     created_at: int
     notes: Notes = {}
-    payments: Payments | None = None
+    payments: RazorpayPaymentList | None = None
 
     @property
     def key(self) -> str | None:
-        return noted(self.notes, KEY)
+        return read_note(self.notes, KEY)
 
     @property
     def is_called_off(self) -> bool:
-        return noted(self.notes, CALLED_OFF) is not None
+        return read_note(self.notes, CALLED_OFF) is not None
 
 
-class Orders(msgspec.Struct):
-    items: list[Order] = []
+class RazorpayOrderList(msgspec.Struct):
+    items: list[RazorpayOrder] = []
 
 
-class Refund(msgspec.Struct):
+class RazorpayRefund(msgspec.Struct):
     id: str
     status: str = ""
     notes: Notes = {}
 
 
-class Refunds(msgspec.Struct):
-    items: list[Refund] = []
+class RazorpayRefundList(msgspec.Struct):
+    items: list[RazorpayRefund] = []
 
 
-def noted(notes: Notes, name: str) -> str | None:
+def read_note(notes: Notes, name: str) -> str | None:
     value = notes.get(name) if isinstance(notes, dict) else None
     return value if isinstance(value, str) else None
 
 
-def receipt_of(key: str) -> str:
+def build_receipt(key: str) -> str:
     return key if len(key) <= RECEIPT_MAX else hashlib.sha256(key.encode()).hexdigest()[:RECEIPT_MAX]
 
 
@@ -91,23 +91,23 @@ def refund_token(key: str) -> str:
     return key if re.fullmatch(r"[A-Za-z0-9_-]{10,64}", key) else hashlib.sha256(key.encode()).hexdigest()
 
 
-def taken(payments: Sequence[Payment]) -> Payment | None:
+def find_captured(payments: Sequence[RazorpayPayment]) -> RazorpayPayment | None:
     return next((one for one in payments if one.captured), None)
 
 
-def to_capture(order: Order, payments: Sequence[Payment]) -> Payment | None:
+def find_capturable(order: RazorpayOrder, payments: Sequence[RazorpayPayment]) -> RazorpayPayment | None:
     """The payment that waits for us to take it: all of it, in the order's currency, and not called off."""
-    if order.is_called_off or taken(payments) is not None:
+    if order.is_called_off or find_captured(payments) is not None:
         return None
     exact = (order.amount, order.currency)
     waiting = (one for one in payments if one.status == "authorized")
     return next((one for one in waiting if (one.amount, one.currency) == exact), None)
 
 
-def charge_of(order: Order, payments: Sequence[Payment]) -> Charge:
-    if (payment := taken(payments)) is not None:
+def build_charge(order: RazorpayOrder, payments: Sequence[RazorpayPayment]) -> Charge:
+    if (payment := find_captured(payments)) is not None:
         return Charge(
-            answer=Answer.YES,
+            answer=GatewayAnswer.YES,
             reference=order.id,
             amount_minor=payment.amount,
             currency=payment.currency.upper(),
@@ -115,24 +115,29 @@ def charge_of(order: Order, payments: Sequence[Payment]) -> Charge:
         )
     if order.is_called_off:
         reason = "The payment was cancelled."
-        return Charge(answer=Answer.NO, reference=order.id, code="cancelled", reason=reason)
-    return Charge(answer=Answer.UNKNOWN, reference=order.id, client_secret=order.id)
+        return Charge(answer=GatewayAnswer.NO, reference=order.id, code="cancelled", reason=reason)
+    return Charge(answer=GatewayAnswer.UNKNOWN, reference=order.id, client_secret=order.id)
 
 
-def seen_of(order: Order) -> Seen:
+def build_listed_payment(order: RazorpayOrder) -> ListedPayment:
     payments = order.payments.items if order.payments else []
     at = datetime.fromtimestamp(order.created_at, UTC)
-    return Seen(key=order.key, reference=order.id, charge=charge_of(order, payments), at=at)
+    return ListedPayment(key=order.key, reference=order.id, charge=build_charge(order, payments), at=at)
 
 
 # pending is a yes: the money is on its way, and Razorpay says refund.failed if it should come back.
-REFUND_ANSWERS = {"processed": Answer.YES, "pending": Answer.YES, "created": Answer.YES, "failed": Answer.NO}
+REFUND_ANSWERS = {
+    "processed": GatewayAnswer.YES,
+    "pending": GatewayAnswer.YES,
+    "created": GatewayAnswer.YES,
+    "failed": GatewayAnswer.NO,
+}
 
 
-def refunded_of(refund: Refund) -> Refunded:
-    answer = REFUND_ANSWERS.get(refund.status, Answer.UNKNOWN)
-    reason = "The bank did not take the refund." if answer is Answer.NO else None
-    return Refunded(answer=answer, reference=refund.id, reason=reason)
+def build_refund_result(refund: RazorpayRefund) -> RefundResult:
+    answer = REFUND_ANSWERS.get(refund.status, GatewayAnswer.UNKNOWN)
+    reason = "The bank did not take the refund." if answer is GatewayAnswer.NO else None
+    return RefundResult(answer=answer, reference=refund.id, reason=reason)
 
 
 def is_signed(text: bytes, signature: bytes, secrets: Sequence[str]) -> bool:
@@ -141,11 +146,11 @@ def is_signed(text: bytes, signature: bytes, secrets: Sequence[str]) -> bool:
 
 
 class PaymentPart(msgspec.Struct):
-    entity: Payment
+    entity: RazorpayPayment
 
 
 class OrderPart(msgspec.Struct):
-    entity: Order
+    entity: RazorpayOrder
 
 
 class Payload(msgspec.Struct):
@@ -153,7 +158,7 @@ class Payload(msgspec.Struct):
     order: OrderPart | None = None
 
 
-class Envelope(msgspec.Struct):
+class RazorpayEvent(msgspec.Struct):
     event: str
     entity: str
     account_id: str
@@ -161,41 +166,41 @@ class Envelope(msgspec.Struct):
     payload: Payload
 
 
-ENVELOPE = msgspec.json.Decoder(Envelope)
+EVENT = msgspec.json.Decoder(RazorpayEvent)
 
 
 @dataclass(frozen=True, repr=False)  # no repr: it would tell the secrets
-class Notices:
+class RazorpayWebhooks:
     secrets: tuple[str, ...]  # several while one follows another
     mode: str
     account: str  # empty: not compared
     bytes_max: int
 
-    def read(self, raw: bytes, headers: Mapping[bytes, bytes], now: float) -> Notice:
+    def read(self, raw: bytes, headers: Mapping[bytes, bytes], now: float) -> Webhook:
         if len(raw) > self.bytes_max:
-            raise BadNotice("oversize")
+            raise BadWebhook("oversize")
         if not is_signed(raw, headers.get(b"x-razorpay-signature", b""), self.secrets):
-            raise BadNotice("signature")
+            raise BadWebhook("signature")
         try:
-            envelope = ENVELOPE.decode(raw)
+            envelope = EVENT.decode(raw)
         except (msgspec.MsgspecError, ValueError, RecursionError):  # not JSON, not UTF-8, bottomless
-            raise BadNotice("malformed") from None
+            raise BadWebhook("malformed") from None
         if envelope.entity != "event":
-            raise BadNotice("malformed")
+            raise BadWebhook("malformed")
         if self.account and envelope.account_id != self.account:
-            raise BadNotice("account")
+            raise BadWebhook("account")
         if envelope.created_at < now - RETRIED_S:
-            raise BadNotice("stale")
+            raise BadWebhook("stale")
         if envelope.created_at > now + AHEAD_S:
-            raise BadNotice("future")
-        return notice_of(envelope, raw, self.mode)
+            raise BadWebhook("future")
+        return build_webhook(envelope, raw, self.mode)
 
 
-def notice_of(envelope: Envelope, raw: bytes, mode: str) -> Notice:
+def build_webhook(envelope: RazorpayEvent, raw: bytes, mode: str) -> Webhook:
     payment = envelope.payload.payment.entity if envelope.payload.payment else None
     order = envelope.payload.order.entity if envelope.payload.order else None
     about = payment or order
-    return Notice(
+    return Webhook(
         # Not x-razorpay-event-id: that header is not signed, and whoever replays a body can give it another.
         event_id=f"sha256_{hashlib.sha256(raw).hexdigest()}",
         kind=envelope.event,

@@ -15,7 +15,16 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.config import Config
-from holdfast.payments.gateway import Answer, BadNotice, Charge, GatewayDown, Notice, Order, Refunded, Seen
+from holdfast.payments.gateway import (
+    BadWebhook,
+    Charge,
+    ChargeOrder,
+    GatewayAnswer,
+    GatewayDown,
+    ListedPayment,
+    RefundResult,
+    Webhook,
+)
 
 TOLERANCE_S = 300  # a notice that is older, or from further in the future, is not believed
 SIGNATURES_MAX = 16
@@ -24,13 +33,13 @@ ACCOUNT = "acct_sandbox"
 MODE = "test"
 
 
-class Error(Struct):
+class ErrorJson(Struct):
     code: str
     reason: str = ""
-    payment: "Payment | None" = None
+    payment: "PaymentJson | None" = None
 
 
-class Payment(Struct):
+class PaymentJson(Struct):
     id: str
     reference: str
     amount_minor: int
@@ -44,57 +53,57 @@ class Payment(Struct):
     action_url: str | None = None
 
 
-class Refund(Struct):
+class RefundJson(Struct):
     id: str
     state: str
     reason: str | None = None
 
 
-class Payments(Struct):
-    payments: list[Payment]
+class PaymentListJson(Struct):
+    payments: list[PaymentJson]
     next: str | None = None
 
 
-class Card(Struct):
+class CardJson(Struct):
     card: str
 
 
-class ErrorPage(Struct):
-    error: Error
+class ErrorBody(Struct):
+    error: ErrorJson
 
 
-class Told(Struct):
+class WebhookJson(Struct):
     """The body of a notice."""
 
     id: str
     kind: str
     mode: str
     account: str
-    payment: Payment | None = None
+    payment: PaymentJson | None = None
 
 
-class Said(Struct, frozen=True):
+class SandboxResponse(Struct, frozen=True):
     """An answer in the sandbox's own words; `error` for one that is no success."""
 
     body: bytes
-    error: Error | None = None
+    error: ErrorJson | None = None
     is_replayed: bool = False
 
 
-_payment = msgspec.json.Decoder(Payment).decode
-_payments = msgspec.json.Decoder(Payments).decode
-_refund = msgspec.json.Decoder(Refund).decode
-_card = msgspec.json.Decoder(Card).decode
-_error = msgspec.json.Decoder(ErrorPage).decode
-_told = msgspec.json.Decoder(Told).decode
+_payment = msgspec.json.Decoder(PaymentJson).decode
+_payments = msgspec.json.Decoder(PaymentListJson).decode
+_refund = msgspec.json.Decoder(RefundJson).decode
+_card = msgspec.json.Decoder(CardJson).decode
+_error = msgspec.json.Decoder(ErrorBody).decode
+_webhook = msgspec.json.Decoder(WebhookJson).decode
 _encode = msgspec.json.Encoder().encode
 
-UNKNOWN = Charge(answer=Answer.UNKNOWN)
+UNKNOWN = Charge(answer=GatewayAnswer.UNKNOWN)
 # Codes that say something of this request, and nothing of an earlier one with the same key.
 UNDECIDED = {"unauthorized", "method_not_allowed", "gone"}
 
 
-class Sandbox:
+class SandboxGateway:
     name = "sandbox"
     mode = MODE
 
@@ -103,11 +112,11 @@ class Sandbox:
         self._secrets = [one.strip().encode() for one in config.gateway_secret.split(",") if one.strip()]
         self._timeout_s = config.gateway_timeout_ms / 1000
         self._links_max = config.gateway_links_max
-        self._notice_bytes_max = config.webhook_bytes_max
+        self._webhook_bytes_max = config.webhook_bytes_max
         self._account = account
         self._session: aiohttp.ClientSession | None = None
 
-    async def charge(self, order: Order) -> Charge:
+    async def charge(self, order: ChargeOrder) -> Charge:
         body = {
             "amount_minor": order.amount_minor,
             "currency": order.currency,
@@ -116,101 +125,114 @@ class Sandbox:
             "description": order.description,
             "return_url": order.return_url,
         }
-        said = await self._ask("POST", "/v1/payments", body, key=order.key)
-        match said:
+        response = await self._request("POST", "/v1/payments", body, key=order.key)
+        match response:
             case None:
                 return UNKNOWN
-            case Said(error=None):
-                payment = _read(_payment, said.body)
-                charge = UNKNOWN if payment is None else charge_of(payment)
-                if said.is_replayed and payment is not None and charge.answer is Answer.UNKNOWN:
+            case SandboxResponse(error=None):
+                payment = _read(_payment, response.body)
+                charge = UNKNOWN if payment is None else build_charge(payment)
+                if response.is_replayed and payment is not None and charge.answer is GatewayAnswer.UNKNOWN:
                     return await self.look_up(key=order.key, reference=payment.id)  # as it is now
                 return charge
-            case Said(error=Error(payment=Payment() as payment)):
-                return charge_of(payment)
-            case Said(error=Error(code="idempotency_error")):
+            case SandboxResponse(error=ErrorJson(payment=PaymentJson() as payment)):
+                return build_charge(payment)
+            case SandboxResponse(error=ErrorJson(code="idempotency_error")):
                 # There is a charge with this key, made in other words. What became of it is all that counts.
                 return await self.look_up(key=order.key, reference=None)
-            case Said(error=Error() as error) if error.code not in {*UNDECIDED, "resource_missing"}:
-                return Charge(answer=Answer.NO, code=error.code, reason=error.reason)
+            case SandboxResponse(error=ErrorJson() as error) if error.code not in {
+                *UNDECIDED,
+                "resource_missing",
+            }:
+                return Charge(answer=GatewayAnswer.NO, code=error.code, reason=error.reason)
         return UNKNOWN
 
     async def look_up(self, *, key: str, reference: str | None) -> Charge:
         payment = await self._find(key, reference)
         match payment:
-            case Payment():
-                return charge_of(payment)
-            case Answer.ABSENT:
-                return Charge(answer=Answer.ABSENT)
+            case PaymentJson():
+                return build_charge(payment)
+            case GatewayAnswer.ABSENT:
+                return Charge(answer=GatewayAnswer.ABSENT)
         return UNKNOWN
 
     async def call_off(self, *, key: str, reference: str | None) -> Charge:
         if reference is None:
             found = await self._find(key, None)
-            if not isinstance(found, Payment):
+            if not isinstance(found, PaymentJson):
                 return Charge(answer=found)
             reference = found.id
-        said = await self._ask("POST", f"/v1/payments/{quote(reference, safe='')}/cancel", {})
-        match said:
-            case Said(error=None) | Said(error=Error(code="payment_cancelled" | "payment_declined")):
-                return Charge(answer=Answer.YES, reference=reference)
-            case Said(error=Error(code="payment_captured", reason=reason)):
-                return Charge(answer=Answer.NO, reference=reference, code="payment_captured", reason=reason)
-            case Said(error=Error(code="resource_missing")):
-                return Charge(answer=Answer.ABSENT)
-        return Charge(answer=Answer.UNKNOWN, reference=reference)
+        response = await self._request("POST", f"/v1/payments/{quote(reference, safe='')}/cancel", {})
+        match response:
+            case (
+                SandboxResponse(error=None)
+                | SandboxResponse(error=ErrorJson(code="payment_cancelled" | "payment_declined"))
+            ):
+                return Charge(answer=GatewayAnswer.YES, reference=reference)
+            case SandboxResponse(error=ErrorJson(code="payment_captured", reason=reason)):
+                return Charge(
+                    answer=GatewayAnswer.NO, reference=reference, code="payment_captured", reason=reason
+                )
+            case SandboxResponse(error=ErrorJson(code="resource_missing")):
+                return Charge(answer=GatewayAnswer.ABSENT)
+        return Charge(answer=GatewayAnswer.UNKNOWN, reference=reference)
 
-    async def refund(self, *, key: str, reference: str, amount_minor: int, currency: str) -> Refunded:
+    async def refund(self, *, key: str, reference: str, amount_minor: int, currency: str) -> RefundResult:
         path = f"/v1/payments/{quote(reference, safe='')}/refunds"
-        said = await self._ask("POST", path, {"amount_minor": amount_minor}, key=key)
-        match said:
-            case Said(error=None):
-                refund = _read(_refund, said.body)
+        response = await self._request("POST", path, {"amount_minor": amount_minor}, key=key)
+        match response:
+            case SandboxResponse(error=None):
+                refund = _read(_refund, response.body)
                 if refund is not None and refund.state == "succeeded":
-                    return Refunded(answer=Answer.YES, reference=refund.id)
-            case Said(error=Error() as error) if error.code not in {*UNDECIDED, "idempotency_error"}:
-                return Refunded(answer=Answer.NO, reason=error.reason or error.code)
-        return Refunded(answer=Answer.UNKNOWN)
+                    return RefundResult(answer=GatewayAnswer.YES, reference=refund.id)
+            case SandboxResponse(error=ErrorJson() as error) if error.code not in {
+                *UNDECIDED,
+                "idempotency_error",
+            }:
+                return RefundResult(answer=GatewayAnswer.NO, reason=error.reason or error.code)
+        return RefundResult(answer=GatewayAnswer.UNKNOWN)
 
-    async def card_of(self, method: str) -> str | None:
-        said = await self._ask("GET", f"/v1/methods/{quote(method, safe='')}")
-        if said is None or said.error is not None:
+    async def card_fingerprint(self, method: str) -> str | None:
+        response = await self._request("GET", f"/v1/methods/{quote(method, safe='')}")
+        if response is None or response.error is not None:
             return None
-        card = _read(_card, said.body)
+        card = _read(_card, response.body)
         return None if card is None else card.card
 
-    async def recent(self, *, since: datetime, after: str | None = None) -> tuple[Sequence[Seen], str | None]:
+    async def list_recent(
+        self, *, since: datetime, after: str | None = None
+    ) -> tuple[Sequence[ListedPayment], str | None]:
         path = f"/v1/payments?since={since.timestamp()}&limit={PAGE_SIZE}"
-        said = await self._ask("GET", path + (f"&after={quote(after, safe='')}" if after else ""))
-        page = None if said is None or said.error is not None else _read(_payments, said.body)
+        response = await self._request("GET", path + (f"&after={quote(after, safe='')}" if after else ""))
+        page = None if response is None or response.error is not None else _read(_payments, response.body)
         if page is None:
             raise GatewayDown
-        return [_seen(payment) for payment in page.payments], page.next
+        return [_listed_payment(payment) for payment in page.payments], page.next
 
-    def notice(self, raw: bytes, headers: Mapping[bytes, bytes], now: float) -> Notice:
-        if len(raw) > self._notice_bytes_max:
-            raise BadNotice("malformed")
+    def parse_webhook(self, raw: bytes, headers: Mapping[bytes, bytes], now: float) -> Webhook:
+        if len(raw) > self._webhook_bytes_max:
+            raise BadWebhook("malformed")
         at = self._signed_at(raw, headers.get(b"holdfast-signature", b""))
         if now - at > TOLERANCE_S:
-            raise BadNotice("stale")
+            raise BadWebhook("stale")
         if at - now > TOLERANCE_S:
-            raise BadNotice("future")
-        told = _read(_told, raw)
-        if told is None:
-            raise BadNotice("malformed")
-        if told.mode != self.mode:
-            raise BadNotice("mode")
-        if told.account != self._account:
-            raise BadNotice("account")
-        payment = told.payment
-        return Notice(
-            event_id=told.id,
-            kind=told.kind,
+            raise BadWebhook("future")
+        webhook = _read(_webhook, raw)
+        if webhook is None:
+            raise BadWebhook("malformed")
+        if webhook.mode != self.mode:
+            raise BadWebhook("mode")
+        if webhook.account != self._account:
+            raise BadWebhook("account")
+        payment = webhook.payment
+        return Webhook(
+            event_id=webhook.id,
+            kind=webhook.kind,
             key=payment.reference if payment else None,
             reference=payment.id if payment else None,
             amount_minor=payment.amount_minor if payment else None,
             currency=payment.currency if payment else None,
-            mode=told.mode,
+            mode=webhook.mode,
         )
 
     async def close(self) -> None:
@@ -226,33 +248,37 @@ class Sandbox:
         times = [value for name, _, value in parts if name == b"t"]
         marks = [value for name, _, value in parts if name == b"v1"]
         if len(times) != 1 or not (times[0].isdigit() and len(times[0]) <= 12):
-            raise BadNotice("signature")
+            raise BadWebhook("signature")
         signed = times[0] + b"." + raw
         for secret in self._secrets:
             wanted = hmac.digest(secret, signed, "sha256").hex().encode()
             for mark in marks:
                 if hmac.compare_digest(mark, wanted):
                     return int(times[0])
-        raise BadNotice("signature")
+        raise BadWebhook("signature")
 
-    async def _find(self, key: str, reference: str | None) -> Payment | Answer:
+    async def _find(self, key: str, reference: str | None) -> PaymentJson | GatewayAnswer:
         """By the gateway's id where we have it; else by our key."""
         if reference is not None:
-            said = await self._ask("GET", f"/v1/payments/{quote(reference, safe='')}")
-            if said is not None and said.error is None:
-                return _read(_payment, said.body) or Answer.UNKNOWN
-            is_missing = said is not None and said.error is not None and said.error.code == "resource_missing"
-            return Answer.ABSENT if is_missing else Answer.UNKNOWN
-        said = await self._ask("GET", f"/v1/payments?reference={quote(key, safe='')}")
-        page = None if said is None or said.error is not None else _read(_payments, said.body)
+            response = await self._request("GET", f"/v1/payments/{quote(reference, safe='')}")
+            if response is not None and response.error is None:
+                return _read(_payment, response.body) or GatewayAnswer.UNKNOWN
+            is_missing = (
+                response is not None
+                and response.error is not None
+                and response.error.code == "resource_missing"
+            )
+            return GatewayAnswer.ABSENT if is_missing else GatewayAnswer.UNKNOWN
+        response = await self._request("GET", f"/v1/payments?reference={quote(key, safe='')}")
+        page = None if response is None or response.error is not None else _read(_payments, response.body)
         if page is None:
-            return Answer.UNKNOWN
-        return page.payments[0] if page.payments else Answer.ABSENT
+            return GatewayAnswer.UNKNOWN
+        return page.payments[0] if page.payments else GatewayAnswer.ABSENT
 
-    async def _ask(
+    async def _request(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None
-    ) -> Said | None:
-        """What the sandbox said; None: nothing that can be relied on."""
+    ) -> SandboxResponse | None:
+        """What the sandbox response; None: nothing that can be relied on."""
         if not self._url or not self._secrets:
             return None
         headers = {"Idempotency-Key": key} if key is not None else {}
@@ -269,9 +295,9 @@ class Sandbox:
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
             return None
         if status == 200:
-            return Said(content, is_replayed=is_replayed)
+            return SandboxResponse(content, is_replayed=is_replayed)
         page = _read(_error, content) if 400 <= status < 500 and status not in (408, 409, 425, 429) else None
-        return None if page is None else Said(content, error=page.error, is_replayed=is_replayed)
+        return None if page is None else SandboxResponse(content, error=page.error, is_replayed=is_replayed)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -289,11 +315,11 @@ class Sandbox:
         return self._session
 
 
-def charge_of(payment: Payment) -> Charge:
+def build_charge(payment: PaymentJson) -> Charge:
     match payment.state:
         case "captured":
             return Charge(
-                answer=Answer.YES,
+                answer=GatewayAnswer.YES,
                 reference=payment.id,
                 amount_minor=payment.amount_minor,
                 currency=payment.currency,
@@ -302,14 +328,14 @@ def charge_of(payment: Payment) -> Charge:
             )
         case "declined" | "cancelled":
             return Charge(
-                answer=Answer.NO,
+                answer=GatewayAnswer.NO,
                 reference=payment.id,
                 code=payment.code or payment.state,
                 reason=payment.reason,
                 card=payment.card,
             )
     return Charge(
-        answer=Answer.UNKNOWN, reference=payment.id, action_url=payment.action_url, card=payment.card
+        answer=GatewayAnswer.UNKNOWN, reference=payment.id, action_url=payment.action_url, card=payment.card
     )
 
 
@@ -318,9 +344,11 @@ def api_key(secret: bytes) -> str:
     return f"sk_test_{hmac.digest(secret, b'holdfast sandbox api', 'sha256').hex()[:40]}"
 
 
-def _seen(payment: Payment) -> Seen:
+def _listed_payment(payment: PaymentJson) -> ListedPayment:
     at = datetime.fromtimestamp(payment.created_at, UTC)
-    return Seen(key=payment.reference or None, reference=payment.id, charge=charge_of(payment), at=at)
+    return ListedPayment(
+        key=payment.reference or None, reference=payment.id, charge=build_charge(payment), at=at
+    )
 
 
 def _read(decode: Any, content: bytes) -> Any:

@@ -26,20 +26,29 @@ import stripe
 import structlog
 
 from holdfast.config import Config
-from holdfast.payments.gateway import Answer, Charge, GatewayDown, Notice, Order, Refunded, Seen
+from holdfast.payments.gateway import (
+    Charge,
+    ChargeOrder,
+    GatewayAnswer,
+    GatewayDown,
+    ListedPayment,
+    NoDecision,
+    RefundResult,
+    Webhook,
+)
 from holdfast.payments.gateways.stripe_objects import (
     FLOW,
     KEY,
     REFUND_KEY,
-    Failure,
     Instruments,
-    Intent,
-    Notices,
-    Refund,
-    charge_of,
-    refunded_of,
-    refusal_of,
-    seen_of,
+    StripeFailure,
+    StripeIntent,
+    StripeRefund,
+    StripeWebhooks,
+    build_charge,
+    build_listed_payment,
+    build_refund_result,
+    build_refusal,
 )
 
 log = structlog.get_logger(__name__)
@@ -52,24 +61,20 @@ PAGES_MAX = 10  # of the list, when one payment is looked for: a thousand intent
 WHOLE = ["latest_charge"]  # expanded: what has gone back, and the card's fingerprint, are in it
 
 
-class _Silent(Exception):
-    """No answer that decides anything."""
-
-
-class Stripe:
+class StripeGateway:
     name = "stripe"
 
     def __init__(self, config: Config) -> None:
         key = config.stripe_secret_key
         self.mode = "live" if key.startswith(("sk_live_", "rk_live_")) else "test"
         secrets = tuple(one.strip() for one in config.stripe_webhook_secrets.split(",") if one.strip())
-        self._notices = Notices(secrets, self.mode, config.webhook_bytes_max)
+        self._webhooks = StripeWebhooks(secrets, self.mode, config.webhook_bytes_max)
         timeout = aiohttp.ClientTimeout(total=config.gateway_timeout_ms / 1000)
         self._http = stripe.AIOHTTPClient(timeout=timeout)
         self._client = stripe.StripeClient(
             key,
             base_addresses={"api": config.stripe_api_url} if config.stripe_api_url else {},
-            max_network_retries=0,  # who tries again is decided by whoever wrote down that it was tried
+            max_network_retries=0,  # the saga decides about retries: it has stored that the charge was tried
             http_client=self._http,
         )
         self._intents = self._client.v1.payment_intents
@@ -78,84 +83,86 @@ class Stripe:
     async def close(self) -> None:
         await self._http.close_async()  # type: ignore[no-untyped-call]
 
-    async def charge(self, order: Order) -> Charge:
-        call = self._intents.create_async(_asked(order), {"idempotency_key": order.key})
+    async def charge(self, order: ChargeOrder) -> Charge:
+        call = self._intents.create_async(_intent_parameters(order), {"idempotency_key": order.key})
         try:
-            made = await self._ask("charge", call)
-            intent = _read(made, Intent)
+            made = await self._call("charge", call)
+            intent = _read(made, StripeIntent)
         except stripe.CardError as refused:
             return _refused(refused)
         except stripe.IdempotencyError:
             log.error("another order has this key", gateway=self.name, key=order.key)
             found = await self.look_up(key=order.key, reference=None)
-            return found if found.answer is not Answer.ABSENT else Charge(answer=Answer.UNKNOWN)
+            return found if found.answer is not GatewayAnswer.ABSENT else Charge(answer=GatewayAnswer.UNKNOWN)
         except stripe.InvalidRequestError as refused:
             return _invalid(refused)
-        except _Silent:
-            return Charge(answer=Answer.UNKNOWN)
+        except NoDecision:
+            return Charge(answer=GatewayAnswer.UNKNOWN)
         if _is_repeated(made):
             return await self.look_up(key=order.key, reference=intent.id)
-        return charge_of(intent)
+        return build_charge(intent)
 
     async def look_up(self, *, key: str, reference: str | None) -> Charge:
         try:
             intent = await self._find(key, reference)
             if intent is None:
-                return Charge(answer=Answer.ABSENT)
+                return Charge(answer=GatewayAnswer.ABSENT)
             if intent.is_refused and intent.last_payment_error is not None:
-                # The payer's browser may have its secret and try another card: no is said when it cannot.
-                if (after := await self._cancel(intent)).answer is Answer.YES:
-                    return refusal_of(intent.last_payment_error, intent.id)
-                return Charge(answer=Answer.UNKNOWN, reference=after.reference)
-            return charge_of(intent)
-        except _Silent:
-            return Charge(answer=Answer.UNKNOWN, reference=reference)
+                # The payer's browser may have its secret and try another card: no is payload when it cannot.
+                if (after := await self._cancel(intent)).answer is GatewayAnswer.YES:
+                    return build_refusal(intent.last_payment_error, intent.id)
+                return Charge(answer=GatewayAnswer.UNKNOWN, reference=after.reference)
+            return build_charge(intent)
+        except NoDecision:
+            return Charge(answer=GatewayAnswer.UNKNOWN, reference=reference)
 
     async def call_off(self, *, key: str, reference: str | None) -> Charge:
         try:
             intent = await self._find(key, reference)
-            return Charge(answer=Answer.ABSENT) if intent is None else await self._cancel(intent)
-        except _Silent:
-            return Charge(answer=Answer.UNKNOWN, reference=reference)
+            return Charge(answer=GatewayAnswer.ABSENT) if intent is None else await self._cancel(intent)
+        except NoDecision:
+            return Charge(answer=GatewayAnswer.UNKNOWN, reference=reference)
 
-    async def refund(self, *, key: str, reference: str, amount_minor: int, currency: str) -> Refunded:
+    async def refund(self, *, key: str, reference: str, amount_minor: int, currency: str) -> RefundResult:
         try:
             # Stripe forgets keys after a day; a refund made last week must not be made again.
             if (earlier := await self._refund_made(key, reference)) is not None:
-                return refunded_of(earlier)
-            made = await self._ask(
+                return build_refund_result(earlier)
+            made = await self._call(
                 "refund",
                 self._refunds.create_async(
                     {"payment_intent": reference, "amount": amount_minor, "metadata": {REFUND_KEY: key}},
                     {"idempotency_key": key},
                 ),
             )
-            return refunded_of(_read(made, Refund))
+            return build_refund_result(_read(made, StripeRefund))
         except (stripe.CardError, stripe.InvalidRequestError, stripe.IdempotencyError) as refused:
             log.error("refund refused", gateway=self.name, key=key, reference=reference, **_traits(refused))
             reason = refused.user_message or "The gateway refused the refund."
-            return Refunded(answer=Answer.NO, reason=reason)
-        except _Silent:
-            return Refunded(answer=Answer.UNKNOWN)
+            return RefundResult(answer=GatewayAnswer.NO, reason=reason)
+        except NoDecision:
+            return RefundResult(answer=GatewayAnswer.UNKNOWN)
 
-    async def card_of(self, method: str) -> str | None:
+    async def card_fingerprint(self, method: str) -> str | None:
         try:
-            found = await self._ask("card", self._client.v1.payment_methods.retrieve_async(method))
+            found = await self._call("card", self._client.v1.payment_methods.retrieve_async(method))
             return _read(found, Instruments).fingerprint
-        except (stripe.CardError, stripe.InvalidRequestError, stripe.IdempotencyError, _Silent):
+        except (stripe.CardError, stripe.InvalidRequestError, stripe.IdempotencyError, NoDecision):
             return None
 
-    async def recent(self, *, since: datetime, after: str | None = None) -> tuple[Sequence[Seen], str | None]:
+    async def list_recent(
+        self, *, since: datetime, after: str | None = None
+    ) -> tuple[Sequence[ListedPayment], str | None]:
         try:
             intents, is_more = await self._list(int(since.timestamp()), after)
-        except (stripe.CardError, stripe.InvalidRequestError, stripe.IdempotencyError, _Silent) as silent:
+        except (stripe.CardError, stripe.InvalidRequestError, stripe.IdempotencyError, NoDecision) as silent:
             raise GatewayDown("stripe lists nothing") from silent
-        return [seen_of(intent) for intent in intents], intents[-1].id if is_more else None
+        return [build_listed_payment(intent) for intent in intents], intents[-1].id if is_more else None
 
-    def notice(self, raw: bytes, headers: Mapping[bytes, bytes], now: float) -> Notice:
-        return self._notices.read(raw, headers, now)
+    def parse_webhook(self, raw: bytes, headers: Mapping[bytes, bytes], now: float) -> Webhook:
+        return self._webhooks.read(raw, headers, now)
 
-    async def _find(self, key: str, reference: str | None) -> Intent | None:
+    async def _find(self, key: str, reference: str | None) -> StripeIntent | None:
         """The intent of a key. None: there is none, as certainly as can be told."""
         try:
             if reference is not None:
@@ -167,94 +174,98 @@ class Stripe:
             if reference is not None:
                 if refused.http_status == 404:
                     return None
-                raise _Silent from refused
+                raise NoDecision from refused
             since = int(time.time()) - UNSEARCHABLE_S
         # Search has what is older than its lag, the list what is younger: what is in neither, is not.
         return await self._find_in_list(key, since)
 
-    async def _retrieve(self, key: str, reference: str) -> Intent:
-        found = await self._ask("look up", self._intents.retrieve_async(reference, {"expand": WHOLE}))
-        intent = _read(found, Intent)
+    async def _retrieve(self, key: str, reference: str) -> StripeIntent:
+        found = await self._call("look up", self._intents.retrieve_async(reference, {"expand": WHOLE}))
+        intent = _read(found, StripeIntent)
         if intent.key != key:
             log.error("a payment with another key", gateway=self.name, key=key, reference=reference)
-            raise _Silent
+            raise NoDecision
         return intent
 
-    async def _search(self, key: str) -> Intent | None:
+    async def _search(self, key: str) -> StripeIntent | None:
         quoted = key.replace("\\", "\\\\").replace("'", "\\'")
         query = f"metadata['{KEY}']:'{quoted}'"
-        found = await self._ask("search", self._intents.search_async({"query": query, "limit": 1}))
+        found = await self._call("search", self._intents.search_async({"query": query, "limit": 1}))
         # What search has may be an hour old: it tells the id, and the intent itself tells the rest.
         return await self._retrieve(key, found.data[0].id) if found.data else None
 
-    async def _find_in_list(self, key: str, since: int) -> Intent | None:
+    async def _find_in_list(self, key: str, since: int) -> StripeIntent | None:
         after: str | None = None
         for _ in range(PAGES_MAX):
             try:
                 intents, is_more = await self._list(since, after)
             except stripe.InvalidRequestError as refused:
-                raise _Silent from refused
+                raise NoDecision from refused
             if found := next((intent for intent in intents if intent.key == key), None):
                 return found
             if not is_more:
                 return None
             after = intents[-1].id
-        raise _Silent
+        raise NoDecision
 
-    async def _list(self, since: int, after: str | None) -> tuple[list[Intent], bool]:
+    async def _list(self, since: int, after: str | None) -> tuple[list[StripeIntent], bool]:
         """Newest first."""
-        asked: Any = {"created": {"gte": since}, "limit": PAGE, "expand": [f"data.{part}" for part in WHOLE]}
+        parameters: Any = {
+            "created": {"gte": since},
+            "limit": PAGE,
+            "expand": [f"data.{part}" for part in WHOLE],
+        }
         if after is not None:
-            asked["starting_after"] = after
-        page = await self._ask("list", self._intents.list_async(asked))
-        return [_read(one, Intent) for one in page.data], page.has_more
+            parameters["starting_after"] = after
+        page = await self._call("list", self._intents.list_async(parameters))
+        return [_read(one, StripeIntent) for one in page.data], page.has_more
 
-    async def _cancel(self, intent: Intent) -> Charge:
+    async def _cancel(self, intent: StripeIntent) -> Charge:
         """YES: cancelled, now or before. NO: the money was taken."""
         if intent.status not in {"succeeded", "canceled"}:
             try:
-                cancelled = await self._ask("call off", self._intents.cancel_async(intent.id))
-                intent = _read(cancelled, Intent)
+                cancelled = await self._call("call off", self._intents.cancel_async(intent.id))
+                intent = _read(cancelled, StripeIntent)
             except stripe.InvalidRequestError:  # it has moved on since we looked
                 intent = await self._retrieve(intent.key or "", intent.id)
         match intent.status:
             case "canceled":
-                return Charge(answer=Answer.YES, reference=intent.id)
+                return Charge(answer=GatewayAnswer.YES, reference=intent.id)
             case "succeeded":
                 return Charge(
-                    answer=Answer.NO,
+                    answer=GatewayAnswer.NO,
                     reference=intent.id,
                     code="already_taken",
                     reason="The payment has been taken already.",
                 )
             case _:  # a bank debit under way can be neither stopped nor promised
-                return Charge(answer=Answer.UNKNOWN, reference=intent.id)
+                return Charge(answer=GatewayAnswer.UNKNOWN, reference=intent.id)
 
-    async def _refund_made(self, key: str, reference: str) -> Refund | None:
+    async def _refund_made(self, key: str, reference: str) -> StripeRefund | None:
         call = self._refunds.list_async({"payment_intent": reference, "limit": PAGE})
-        made = [_read(one, Refund) for one in (await self._ask("refunds", call)).data]
+        made = [_read(one, StripeRefund) for one in (await self._call("refunds", call)).data]
         return next((one for one in made if one.metadata.get(REFUND_KEY) == key), None)
 
-    async def _ask(self, what: str, call: Awaitable[T]) -> T:
-        """Their refusals as they are; everything that decides nothing as _Silent, and a line in the log."""
+    async def _call(self, what: str, call: Awaitable[T]) -> T:
+        """Passes refusals through; raises NoDecision, with a line in the log, for all other errors."""
         try:
             return await call
         except (stripe.CardError, stripe.InvalidRequestError, stripe.IdempotencyError):
             raise
         except (stripe.AuthenticationError, stripe.PermissionError) as refused:
             log.error("the gateway rejects our key", gateway=self.name, what=what, **_traits(refused))
-            raise _Silent from None
+            raise NoDecision from None
         except stripe.StripeError as failed:
             log.warning("no answer of the gateway", gateway=self.name, what=what, **_traits(failed))
-            raise _Silent from None
+            raise NoDecision from None
         except (aiohttp.ClientError, TimeoutError, OSError) as failed:
             # While the body is read, the SDK lets errors of the network through as they are.
             log.warning("no answer of the gateway", gateway=self.name, what=what, error=type(failed).__name__)
-            raise _Silent from None
+            raise NoDecision from None
 
 
-def _asked(order: Order) -> Any:
-    asked: dict[str, Any] = {
+def _intent_parameters(order: ChargeOrder) -> Any:
+    parameters: dict[str, Any] = {
         "amount": order.amount_minor,
         "currency": order.currency.lower(),
         "description": order.description,
@@ -263,23 +274,23 @@ def _asked(order: Order) -> Any:
         "expand": WHOLE,
     }
     if order.method:
-        asked |= {"payment_method": order.method, "confirm": True}
+        parameters |= {"payment_method": order.method, "confirm": True}
         # Without an address to come back to, a method that sends the payer away would strand them.
-        asked["automatic_payment_methods"]["allow_redirects"] = "always" if order.return_url else "never"
+        parameters["automatic_payment_methods"]["allow_redirects"] = "always" if order.return_url else "never"
         if order.return_url:
-            asked["return_url"] = order.return_url
-    return asked
+            parameters["return_url"] = order.return_url
+    return parameters
 
 
 R = TypeVar("R", bound=msgspec.Struct)
 
 
-def _read(said: stripe.StripeObject, kind: type[R]) -> R:
+def _read(payload: stripe.StripeObject, kind: type[R]) -> R:
     try:
-        return msgspec.convert(said.to_dict(), kind)
+        return msgspec.convert(payload.to_dict(), kind)
     except msgspec.ValidationError as odd:  # not what their documents say: then we do not know
         log.error("an odd answer of the gateway", gateway="stripe", why=str(odd))
-        raise _Silent from None
+        raise NoDecision from None
 
 
 def _is_repeated(made: stripe.StripeObject) -> bool:
@@ -288,23 +299,23 @@ def _is_repeated(made: stripe.StripeObject) -> bool:
 
 
 def _refused(refused: stripe.CardError) -> Charge:
-    said = refused.error
-    intent = getattr(said, "payment_intent", None) if said is not None else None
-    failure = Failure(
+    payload = refused.error
+    intent = getattr(payload, "payment_intent", None) if payload is not None else None
+    failure = StripeFailure(
         code=refused.code,
-        decline_code=getattr(said, "decline_code", None) if said is not None else None,
+        decline_code=getattr(payload, "decline_code", None) if payload is not None else None,
         message=refused.user_message,
     )
-    return refusal_of(failure, getattr(intent, "id", None))
+    return build_refusal(failure, getattr(intent, "id", None))
 
 
 def _invalid(refused: stripe.InvalidRequestError) -> Charge:
     log.error("the gateway rejected our request", gateway="stripe", **_traits(refused))
     if refused.param == "payment_method":
         reason = "This payment method is not known, or cannot be used again."
-        return Charge(answer=Answer.NO, code="method_unknown", reason=reason)
+        return Charge(answer=GatewayAnswer.NO, code="method_unknown", reason=reason)
     reason = "The payment could not be made. You have not been charged."
-    return Charge(answer=Answer.NO, code="request_refused", reason=reason)
+    return Charge(answer=GatewayAnswer.NO, code="request_refused", reason=reason)
 
 
 def _traits(error: stripe.StripeError) -> dict[str, Any]:

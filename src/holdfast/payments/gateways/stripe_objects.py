@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.payments.gateway import Answer, BadNotice, Charge, Notice, Refunded, Seen
+from holdfast.payments.gateway import BadWebhook, Charge, GatewayAnswer, ListedPayment, RefundResult, Webhook
 
 KEY = "holdfast_key"  # in an intent's metadata; Stripe copies it to the charge
 REFUND_KEY = "holdfast_refund"  # in a refund's metadata
@@ -30,7 +30,7 @@ FLOW = (
 TOLERANCE_S = 300
 
 
-class Failure(msgspec.Struct):
+class StripeFailure(msgspec.Struct):
     code: str | None = None
     decline_code: str | None = None
     message: str | None = None
@@ -61,14 +61,14 @@ class Instruments(msgspec.Struct):
         return next((one.fingerprint for one in known if one is not None and one.fingerprint), None)
 
 
-class Taken(msgspec.Struct):
+class StripeCharge(msgspec.Struct):
     """Stripe's word is charge, which is another thing here: one try to take an intent's money."""
 
     amount_refunded: int = 0
     payment_method_details: Instruments | None = None
 
 
-class Intent(msgspec.Struct):
+class StripeIntent(msgspec.Struct):
     id: str
     status: str
     amount: int
@@ -77,9 +77,9 @@ class Intent(msgspec.Struct):
     amount_received: int | None = None
     client_secret: str | None = None
     metadata: dict[str, str] = {}
-    last_payment_error: Failure | None = None
+    last_payment_error: StripeFailure | None = None
     next_action: NextAction | None = None
-    latest_charge: Taken | str | None = None
+    latest_charge: StripeCharge | str | None = None
 
     @property
     def key(self) -> str | None:
@@ -92,28 +92,39 @@ class Intent(msgspec.Struct):
         return tried and self.metadata.get(FLOW) == "token"
 
 
-class Refund(msgspec.Struct):
+class StripeRefund(msgspec.Struct):
     id: str
     status: str
     metadata: dict[str, str] = {}
 
 
-ANSWERS = {"succeeded": Answer.YES, "canceled": Answer.NO}
+ANSWERS = {"succeeded": GatewayAnswer.YES, "canceled": GatewayAnswer.NO}
 
 # Banks' codes that help the payer. The others ("stolen", "fraudulent") are not for whoever has the card.
-TELLABLE = {"insufficient_funds", "expired_card", "incorrect_cvc", "incorrect_number", "invalid_expiry_year"}
-TELLABLE |= {"invalid_expiry_month", "card_velocity_exceeded", "currency_not_supported", "processing_error"}
-TELLABLE |= {"authentication_required", "card_not_supported", "withdrawal_count_limit_exceeded"}
+SHOWN_CODES = {
+    "insufficient_funds",
+    "expired_card",
+    "incorrect_cvc",
+    "incorrect_number",
+    "invalid_expiry_year",
+}
+SHOWN_CODES |= {
+    "invalid_expiry_month",
+    "card_velocity_exceeded",
+    "currency_not_supported",
+    "processing_error",
+}
+SHOWN_CODES |= {"authentication_required", "card_not_supported", "withdrawal_count_limit_exceeded"}
 ABANDONED = "payment_intent_authentication_failure"
 
 
-def charge_of(intent: Intent) -> Charge:
-    answer = ANSWERS.get(intent.status, Answer.UNKNOWN)
-    if answer is Answer.NO:
+def build_charge(intent: StripeIntent) -> Charge:
+    answer = ANSWERS.get(intent.status, GatewayAnswer.UNKNOWN)
+    if answer is GatewayAnswer.NO:
         return Charge(
             answer=answer, reference=intent.id, code="cancelled", reason="The payment was cancelled."
         )
-    if answer is Answer.UNKNOWN:
+    if answer is GatewayAnswer.UNKNOWN:
         redirect = intent.next_action and intent.next_action.redirect_to_url
         return Charge(
             answer=answer,
@@ -121,7 +132,7 @@ def charge_of(intent: Intent) -> Charge:
             action_url=redirect.url if redirect else None,
             client_secret=intent.client_secret if intent.status.startswith("requires_") else None,
         )
-    taken = intent.latest_charge if isinstance(intent.latest_charge, Taken) else Taken()
+    taken = intent.latest_charge if isinstance(intent.latest_charge, StripeCharge) else StripeCharge()
     details = taken.payment_method_details
     return Charge(
         answer=answer,
@@ -133,30 +144,35 @@ def charge_of(intent: Intent) -> Charge:
     )
 
 
-def refusal_of(failure: Failure, reference: str | None) -> Charge:
+def build_refusal(failure: StripeFailure, reference: str | None) -> Charge:
     """A NO of the bank, with a code that stays the same and Stripe's sentence, which is made for payers."""
     said = failure.decline_code or failure.code or ""
-    code = "authentication_failed" if said == ABANDONED else said if said in TELLABLE else "card_declined"
+    code = "authentication_failed" if said == ABANDONED else said if said in SHOWN_CODES else "card_declined"
     reason = failure.message or "Your card was declined."
-    return Charge(answer=Answer.NO, reference=reference, code=code, reason=reason)
+    return Charge(answer=GatewayAnswer.NO, reference=reference, code=code, reason=reason)
 
 
-def seen_of(intent: Intent) -> Seen:
+def build_listed_payment(intent: StripeIntent) -> ListedPayment:
     at = datetime.fromtimestamp(intent.created, UTC)
-    return Seen(key=intent.key, reference=intent.id, charge=charge_of(intent), at=at)
+    return ListedPayment(key=intent.key, reference=intent.id, charge=build_charge(intent), at=at)
 
 
 # pending is a yes: the money is on its way, and Stripe says refund.failed if it should come back.
-REFUND_ANSWERS = {"succeeded": Answer.YES, "pending": Answer.YES, "failed": Answer.NO, "canceled": Answer.NO}
+REFUND_ANSWERS = {
+    "succeeded": GatewayAnswer.YES,
+    "pending": GatewayAnswer.YES,
+    "failed": GatewayAnswer.NO,
+    "canceled": GatewayAnswer.NO,
+}
 
 
-def refunded_of(refund: Refund) -> Refunded:
-    answer = REFUND_ANSWERS.get(refund.status, Answer.UNKNOWN)
-    reason = "The bank did not take the refund." if answer is Answer.NO else None
-    return Refunded(answer=answer, reference=refund.id, reason=reason)
+def build_refund_result(refund: StripeRefund) -> RefundResult:
+    answer = REFUND_ANSWERS.get(refund.status, GatewayAnswer.UNKNOWN)
+    reason = "The bank did not take the refund." if answer is GatewayAnswer.NO else None
+    return RefundResult(answer=answer, reference=refund.id, reason=reason)
 
 
-class Subject(msgspec.Struct):
+class StripeSubject(msgspec.Struct):
     """What an event is about: an intent, or something that names one."""
 
     object: str = ""
@@ -167,46 +183,46 @@ class Subject(msgspec.Struct):
     metadata: dict[str, Any] | None = None
 
 
-class Data(msgspec.Struct):
-    object: Subject
+class StripeEventData(msgspec.Struct):
+    object: StripeSubject
 
 
-class Envelope(msgspec.Struct):
+class StripeEvent(msgspec.Struct):
     id: str
     type: str
     object: str
     livemode: bool
-    data: Data
+    data: StripeEventData
     account: str | None = None
     created: int = 0
 
 
-ENVELOPE = msgspec.json.Decoder(Envelope)
+EVENT = msgspec.json.Decoder(StripeEvent)
 
 
 @dataclass(frozen=True, repr=False)  # no repr: it would tell the secrets
-class Notices:
+class StripeWebhooks:
     secrets: tuple[str, ...]  # several while one follows another
     mode: str
     bytes_max: int
 
-    def read(self, raw: bytes, headers: Mapping[bytes, bytes], now: float) -> Notice:
+    def read(self, raw: bytes, headers: Mapping[bytes, bytes], now: float) -> Webhook:
         if len(raw) > self.bytes_max:
-            raise BadNotice("oversize")
+            raise BadWebhook("oversize")
         self._check_signature(raw, headers.get(b"stripe-signature", b""), now)
         try:
-            envelope = ENVELOPE.decode(raw)
+            envelope = EVENT.decode(raw)
         except (msgspec.MsgspecError, ValueError, RecursionError):  # not JSON, not UTF-8, bottomless
-            raise BadNotice("malformed") from None
+            raise BadWebhook("malformed") from None
         if envelope.object != "event":
-            raise BadNotice("malformed")
+            raise BadWebhook("malformed")
         if envelope.livemode != (self.mode == "live"):
-            raise BadNotice("mode")
+            raise BadWebhook("mode")
         if (
             envelope.account is not None
         ):  # of an account connected to ours: none is, and its money is not ours
-            raise BadNotice("account")
-        return notice_of(envelope, self.mode)
+            raise BadWebhook("account")
+        return build_webhook(envelope, self.mode)
 
     def _check_signature(self, raw: bytes, header: bytes, now: float) -> None:
         """t=<seconds>,v1=<hex>[,v1=<hex>]: a signature over the seconds, a dot and the body as it came."""
@@ -214,26 +230,26 @@ class Notices:
         times = [value for name, _, value in parts if name == b"t"]
         given = [value for name, _, value in parts if name == b"v1"]
         if len(times) != 1 or not times[0].isdigit() or len(times[0]) > 12:
-            raise BadNotice("signature")
+            raise BadWebhook("signature")
         text = times[0] + b"." + raw
         good = [
             hmac.new(secret.encode(), text, hashlib.sha256).hexdigest().encode() for secret in self.secrets
         ]
         if not any(hmac.compare_digest(one, other) for one in good for other in given):
-            raise BadNotice("signature")
+            raise BadWebhook("signature")
         if int(times[0]) < now - TOLERANCE_S:
-            raise BadNotice("stale")
+            raise BadWebhook("stale")
         if int(times[0]) > now + TOLERANCE_S:
-            raise BadNotice("future")
+            raise BadWebhook("future")
 
 
-def notice_of(envelope: Envelope, mode: str) -> Notice:
+def build_webhook(envelope: StripeEvent, mode: str) -> Webhook:
     about = envelope.data.object
     is_intent = about.object == "payment_intent"
     # A refund's amount is not the payment's, and its metadata name the refund.
     is_payment = is_intent or about.object == "charge"
     key = (about.metadata or {}).get(KEY)
-    return Notice(
+    return Webhook(
         event_id=envelope.id,
         kind=envelope.type,
         key=key if is_payment and isinstance(key, str) else None,
