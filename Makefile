@@ -1,4 +1,4 @@
-# Everything there is to run. `make` alone prints this list.
+# Everything that can be run. `make` alone prints this list.
 # The first recipe that needs it makes .venv from the lock files; nothing outside this folder is touched.
 
 VENV := .venv
@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 
-# Where this is set, every process of ours would compile itself anew: a second each.
+# Where this is set, every process would recompile its modules: a second each.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -34,7 +34,7 @@ lint: $(DEV)  ## format, lint, types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-check: lint  ## the same, tidiness and rules: no engines, seconds
+check: lint  ## lint, tidiness and rules: no engines, seconds
 	$(BIN)/python -m pytest -q tests/tidy tests/rules
 
 bench: $(DEV)  ## measure the hot path; table and plot go to bench/results (ARGS="--rounds 1 --only ledger" for a look)
@@ -43,7 +43,7 @@ bench: $(DEV)  ## measure the hot path; table and plot go to bench/results (ARGS
 docs: $(DEV)  ## write the pages that are made from the code
 	$(BIN)/python -m tools.write_docs
 
-screenshots: $(DEV)  ## take the pictures of docs/pictures anew; needs Chromium
+screenshots: $(DEV)  ## retake the pictures in docs/pictures; needs Chromium
 	$(BIN)/python -m tools.screenshots
 
 lock:  ## write requirements/*.txt from pyproject.toml; needs uv (ARGS="--upgrade" for newer versions)

@@ -71,7 +71,7 @@ async def served(application: Any) -> AsyncIterator[str]:
         await until(lambda: asyncio.sleep(0, server.started))
         try:
             yield f"http://127.0.0.1:{port.getsockname()[1]}"
-        finally:  # a server that outlives its socket would answer for whoever is given its number next
+        finally:  # a server that outlives its socket would answer for the next server with its port
             server.should_exit = True
             await serving
 

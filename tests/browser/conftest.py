@@ -1,7 +1,7 @@
 """A real browser on a real box office: `holdfast serve` and `holdfast work` with their engines and a sandbox.
 
     house        the box office: its address, its engines from inside (tests.support.box_office)
-    page         a page of a desktop browser, of somebody new
+    page         a page of a desktop browser, of a new visitor
     phone        the same on a phone with a touch screen
     plain        the same in a browser that runs no scripts
     newcomer     more of them: `await newcomer(dark=True)`, `await newcomer(phone=True)`
@@ -60,7 +60,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest.fixture
 async def newcomer(browser: Browser, house: Office) -> AsyncIterator[Newcomer]:
-    """Somebody with a browser of their own; what it complains of fails the test."""
+    """A visitor with a separate browser; errors in its console fail the test."""
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
 
@@ -71,7 +71,7 @@ async def newcomer(browser: Browser, house: Office) -> AsyncIterator[Newcomer]:
 
     async def come(*, phone: bool = False, dark: bool = False, **more: Any) -> Page:
         given = {**(PHONE if phone else DESKTOP), "color_scheme": "dark" if dark else "light", **more}
-        # Nobody waits for pictures in motion: axe would measure colours half-way.
+        # Animations are off: axe would measure colours half-way.
         context = await browser.new_context(base_url=house.url, reduced_motion="reduce", **given)
         contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)

@@ -1,4 +1,4 @@
-"""Offices of people, an address nobody has, and a stage where engines may break."""
+"""Offices of people, an unused address, and a stage where engines may break."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ async def offices(postgres: Postgres, redis: Redis) -> AsyncIterator[Offices]:
 
 @pytest.fixture
 async def apart(postgres: Postgres, redis: Redis) -> AsyncIterator[Offices]:
-    """Offices with signing keys of their own: whoever else uses this ledger keeps theirs."""
+    """Offices with signing keys of their own: other users of this ledger keep theirs."""
     schema = f"apart_{secrets.token_hex(4)}"
     await postgres.execute(f"CREATE SCHEMA {schema}")
     await postgres.execute(f"CREATE TABLE {schema}.signing_key (LIKE signing_key INCLUDING ALL)")

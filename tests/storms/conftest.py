@@ -13,7 +13,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def is_full(pytestconfig: pytest.Config) -> bool:
-    # A run of all tests reads this file too late to know the option: then nobody can have asked for it.
+    # A run of all tests reads this file too late to know the option: then it cannot have been given.
     return bool(pytestconfig.getoption("--full", default=False))
 
 

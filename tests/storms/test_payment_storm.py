@@ -106,7 +106,7 @@ def size(is_full: bool) -> Size:
 async def test_every_captured_payment_is_one_booking_or_one_refund(size: Size) -> None:
     async with (
         office(
-            payment_buffer_s=size.buffer_s, payment_let_go_s=size.let_go_s, gateway_timeout_ms=2000
+            payment_buffer_s=size.buffer_s, payment_grace_s=size.let_go_s, gateway_timeout_ms=2000
         ) as stage,
         bank_of(stage.app.config) as bank,
     ):

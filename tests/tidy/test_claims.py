@@ -39,7 +39,7 @@ OF_ONE_MACHINE = re.compile(rf"(?<![\w.])(?:{HOMES})|fil" + rf"e:///|{HOSTS}")
 
 
 def of_one_machine(paths: Iterable[Path]) -> Iterator[str]:
-    """Absolute paths of somebody's computer, and hosts of package registries."""
+    """Absolute paths of one computer, and hosts of package registries."""
     for path in paths:
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if match := OF_ONE_MACHINE.search(line):

@@ -37,7 +37,7 @@ def broken_links(paths: Iterable[Path]) -> Iterator[str]:
 
 
 def missing_files(paths: Iterable[Path], src: Path) -> Iterator[str]:
-    """`holds/store`, `claim/pool.lua`: names of files by folder, wherever a folder of ours is named."""
+    """`holds/store`, `claim/pool.lua`: names of files by folder, wherever one of our folders is named."""
     folders = {path.name for path in src.iterdir() if path.is_dir()}
     for path in paths:
         for folder, name in re.findall(r"(?<![\w/.-])([a-z]+)/([\w/]+(?:\.\w+)?)", path.read_text()):
@@ -101,7 +101,7 @@ def dependencies_without_a_line(pyproject: str, record: str) -> Iterator[str]:
     for name in names - lines:
         yield f"{name} is a dependency and has no line in docs/decisions"
     for name in lines - names:
-        yield f"{name} has a line in docs/decisions and is no dependency"
+        yield f"{name} has a line in docs/decisions and is not a dependency"
 
 
 def odd_decisions(paths: list[Path]) -> Iterator[str]:

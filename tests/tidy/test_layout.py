@@ -23,7 +23,7 @@ PURE_MAY_IMPORT |= {"hashlib", "heapq", "hmac", "html", "io", "ipaddress", "iter
 PURE_MAY_IMPORT |= {"operator", "re", "statistics", "string", "struct", "textwrap", "types", "typing"}
 PURE_MAY_IMPORT |= {"unicodedata", "urllib.parse", "zlib", "argon2", "cryptography", "joserfc", "msgspec"}
 PURE_MAY_IMPORT |= {"babel", "email", "http.cookies", "jinja2", "zoneinfo"}
-PURE_MAY_IMPORT |= {"fpdf", "icalendar", "segno"}  # draw and write what they are told
+PURE_MAY_IMPORT |= {"fpdf", "icalendar", "segno"}  # draw and write into memory
 PURE_MAY_TAKE = {
     ("pathlib", "PurePath"),
     ("sys", "byteorder"),
@@ -52,12 +52,12 @@ def subjects(modules: dict[str, Module]) -> set[str]:
 
 
 def inner(source: str) -> str | None:
-    """A module of ours without the package's name; None for everybody else's."""
+    """One of our modules, without the package's name; None for others."""
     return source.removeprefix("holdfast").removeprefix(".") if source.split(".")[0] == "holdfast" else None
 
 
 def edges(module: Module, modules: dict[str, Module]) -> Iterator[str]:
-    """The modules of ours that it imports, by name."""
+    """Our modules that it imports, by name."""
     for source, name in module.imports():
         target = inner(source)
         if target is not None:

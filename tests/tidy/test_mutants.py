@@ -1,4 +1,4 @@
-"""The mutants of tools/mutants.py still fit the code they break: else whoever runs them learns nothing."""
+"""The mutants of tools/mutants.py still fit the code they break: else running them proves nothing."""
 
 from pathlib import Path
 

@@ -80,7 +80,7 @@ def without_owner(owner_of: dict[str, str], folders: Iterable[str]) -> Iterator[
         if not owner:
             yield f"table {table} has no line `-- owner: …` above CREATE TABLE"
         elif owner not in known:
-            yield f"table {table} belongs to {owner}, which is no folder"
+            yield f"table {table} belongs to {owner}, which is not a folder"
 
 
 def across(
@@ -142,7 +142,7 @@ class TestTheRulesCanFail:
             "d/queries.sql writes one",
         ]
 
-    def test_a_line_that_nobody_needs_is_found(self) -> None:
+    def test_an_unneeded_line_is_found(self) -> None:
         assert len(list(unused([Use("a", "one", "x.sql", False)], [("a", "one"), ("a", "two")]))) == 1
 
     def test_queries_of_another_folder_are_found(self, tmp_path: Path) -> None:

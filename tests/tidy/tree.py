@@ -1,7 +1,7 @@
 """The project's own files, as the tidy tests read them.
 
 Every rule is a function from files to complaints, so that it can be tried on a small tree that breaks it:
-a rule that cannot fail is no rule.
+a rule that cannot fail is useless.
 """
 
 import ast
@@ -140,6 +140,6 @@ def short(path: Path, root: Path = ROOT) -> str:
 
 
 def assert_no_violations(complaints: Iterable[str]) -> None:
-    """All complaints at once: who broke five rules wants to fix five."""
+    """Raise one error with all complaints, so that all can be fixed at once."""
     if found := sorted(set(complaints)):
         raise AssertionError("\n" + "\n".join(found))

@@ -222,7 +222,7 @@ class Accounts:
         """Why a refresh token is refused.
 
         One that comes back after its use was copied. Whether the first or the second to use it is the thief,
-        nobody knows, so the whole session ends.
+        cannot be known, so the whole session ends.
         """
         row = await self._postgres.fetchrow(Q.look_at_refresh_token, hashed)
         if row is None:

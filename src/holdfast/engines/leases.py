@@ -57,7 +57,7 @@ class LeaseTable:
     key: Mapping[str, str]  # column → SQL type
     queries: Queries  # has the fragments
     prefix: str = "lease"
-    is_fenced: bool = True  # False: no `turn`; whoever writes last wins, so results must be idempotent
+    is_fenced: bool = True  # False: no `turn`; the last write wins, so results must be idempotent
     shown: str = "leased.*"  # columns of replayed rows
 
     def fragment(self, name: str, default: str = "") -> str:

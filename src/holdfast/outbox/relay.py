@@ -102,7 +102,7 @@ class Relay:
                 await bus.append(_messages(turn.checkpoint, facts), end)
                 self._begins_at = 0
                 await self._outbox.move(turn, facts[-1].id)
-                metrics.add("facts_told_total", len(facts))
+                metrics.add("facts_relayed_total", len(facts))
             elif time.monotonic() > self._looked_at + LOOK_S:
                 self._looked_at = time.monotonic()
                 if (last := await bus.last()) != turn.checkpoint:
@@ -162,7 +162,7 @@ class Listener:
             turn, kept[-1].id, [one for one in parked if one.fact.id <= kept[-1].id]
         ):
             log.warning("the turn was lost", group=turn.group)
-        metrics.add("facts_heard_total", len(kept), group=turn.group)
+        metrics.add("facts_processed_total", len(kept), group=turn.group)
         if down is not None:
             raise down
         return again + len(kept)

@@ -72,7 +72,7 @@ class SagaRunner:
             # again without a look-up could overwrite its result, so the gateway is queried first.
             step = PaymentStep.LOOK_UP
         while step not in ENDS and step is not PaymentStep.LATE:
-            now = payment.time(time.monotonic(), self._config.payment_let_go_s)
+            now = payment.time(time.monotonic(), self._config.payment_grace_s)
             step = due_step(step, now)
             if (written := await self._write_step(payment, step)) is None:
                 return await self._reload(payment)  # another worker has the turn: its result counts
