@@ -51,11 +51,11 @@ from holdfast.holds.jobs import SaleJobs
 from holdfast.invoices import Invoices
 from holdfast.invoices.invoices import credit_note_consumer as invoice_consumer
 from holdfast.notifications import NotificationStore
-from holdfast.notifications.compose import Writer
-from holdfast.notifications.jobs import Post
+from holdfast.notifications.compose import Composer
+from holdfast.notifications.jobs import NoticeDelivery
 from holdfast.notifications.jobs import consumer as notice_consumer
 from holdfast.notifications.jobs import jobs as notice_jobs
-from holdfast.notifications.senders import senders_of
+from holdfast.notifications.senders import build_senders
 from holdfast.organisers.blocks_store import BlockStore
 from holdfast.organisers.jobs import BlockJobs, PriceJobs
 from holdfast.organisers.layout_change import LayoutChanger
@@ -287,10 +287,12 @@ def consumers(app: App) -> tuple[Consumer, ...]:
     return (*consumers, figure_consumer(app.reports), invoice_consumer(app.invoices))
 
 
-def build_mail_sender(app: App) -> Post:
+def build_mail_sender(app: App) -> NoticeDelivery:
     """The sender of notifications."""
-    writer = Writer(app.postgres, app.catalogue, app.bookings, app.tickets, app.config)
-    return Post(app.notifications, writer, senders_of(app.config), keeps=bool(app.config.mail_page))
+    writer = Composer(app.postgres, app.catalogue, app.bookings, app.tickets, app.config)
+    return NoticeDelivery(
+        app.notifications, writer, build_senders(app.config), keeps=bool(app.config.mail_page)
+    )
 
 
 def worker_jobs(app: App, only: Container[str] | None = None) -> list[tuple[float, Job]]:

@@ -8,7 +8,7 @@ import zxingcpp
 from PIL import Image
 from playwright.async_api import Page, expect
 
-from holdfast.tickets import Codes, Door
+from holdfast.tickets import Codes, EntryPolicy
 from tests.support.box_office import Office
 from tests.support.shows import Fan
 
@@ -54,7 +54,7 @@ async def test_once_opened_it_opens_without_a_network(phone: Page, ticket: dict[
 
 async def test_a_live_code_is_drawn_for_the_phone(phone: Page, house: Office) -> None:
     show = await house.a_show(seats=20, price_minor=0)
-    await house.app.tickets.set_door(show, Door(codes=Codes.LIVE))
+    await house.app.tickets.set_door(show, EntryPolicy(codes=Codes.LIVE))
     (fan,) = await house.fans(1)
     ticket = await booked(fan, show)
 
@@ -67,7 +67,7 @@ async def test_a_live_code_is_drawn_for_the_phone(phone: Page, house: Office) ->
 
 async def test_one_that_was_given_away_shows_nothing_any_more(phone: Page, house: Office) -> None:
     show = await house.a_show(seats=20, price_minor=0)
-    await house.app.tickets.set_door(show, Door(codes=Codes.LIVE))
+    await house.app.tickets.set_door(show, EntryPolicy(codes=Codes.LIVE))
     (fan,) = await house.fans(1)
     ticket = await booked(fan, show)
     await phone.goto(ticket["page_url"])

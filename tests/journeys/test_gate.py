@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from holdfast.app import App
-from holdfast.checkin.offline import OfflineGate, opened
+from holdfast.checkin.offline import OfflineGate, open_pack
 from holdfast.checkin.verdict import Verdict, Way
 from holdfast.web.caller import Role
 from tests.support import shows as cast
@@ -290,7 +290,7 @@ class TestWithoutANetwork:
         keys = (await admin.api.post(f"{API}/gate/login", json=await self._login(admin, show))).json()["keys"]
         trusted = {int(key_id): b64decode(key) for key_id, key in keys.items()}
         raw = b64decode((await north.get("/gate/pack")).json()["pack"])
-        gate = OfflineGate(opened(raw, DEVICE.private_bytes_raw(), trusted))
+        gate = OfflineGate(open_pack(raw, DEVICE.private_bytes_raw(), trusted))
         at = datetime.now(UTC)
 
         assert gate.decide(code, Way.ENTRY, at.timestamp()).verdict is Verdict.ADMITTED

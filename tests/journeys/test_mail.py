@@ -19,8 +19,8 @@ from PIL import Image
 from holdfast.app import App, asgi_app, build_mail_sender, consumers, open_app
 from holdfast.config import Config
 from holdfast.engines.loop import running
-from holdfast.notifications import Kind
-from holdfast.notifications.compose import stationery
+from holdfast.notifications import NoticeKind
+from holdfast.notifications.compose import load_templates
 from holdfast.notifications.jobs import jobs as notice_jobs
 from holdfast.outbox.relay import jobs as fact_jobs
 from holdfast.web.caller import Role
@@ -105,7 +105,9 @@ async def test_a_purchase_is_on_the_mail_page_with_code_paper_and_date(demo: Dem
     tickets = (await told.fan.get(f"/bookings/{told.booking}/tickets")).json()["tickets"]
     codes = [one["code"] for one in tickets]
     pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', letter)
-    assert f"<style>{stationery().style}</style>" in letter.replace("\r\n", "\n"), "as the policy allows it"
+    assert f"<style>{load_templates().style}</style>" in letter.replace("\r\n", "\n"), (
+        "as the policy allows it"
+    )
     assert told.subject.startswith("Your 2 tickets for Test ")
     assert [_read(Image.open(BytesIO(b64decode(one)))) for one in pictures] == [{code} for code in codes]
     files = dict(re.findall(r'<a href="([^"]+/files/\d+)" download="([^"]+)">', page.text))
@@ -197,8 +199,8 @@ class TestDesk:
             assert (await alice.get(path)).status_code == 403
         assert (await alice.post("/admin/notices/1/replay")).status_code == 403
 
-    @pytest.mark.parametrize("kind", Kind)
-    async def test_an_organiser_sees_what_people_get(self, demo: Demo, kind: Kind) -> None:
+    @pytest.mark.parametrize("kind", NoticeKind)
+    async def test_an_organiser_sees_what_people_get(self, demo: Demo, kind: NoticeKind) -> None:
         organiser = await demo.fan(role=Role.ORGANISER)
 
         page = await organiser.get(f"/admin/notices/preview/{kind}", locale="de")

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.outbox import Consumer
-from holdfast.outbox.relay import Listener
+from holdfast.outbox.relay import ConsumerWorker
 from holdfast.reports.store import consumer as figure_consumer
 from holdfast.web.caller import Role
 from holdfast.webhooks_out.endpoint import ENDPOINTS_MAX
@@ -35,7 +35,7 @@ def told(response: httpx2.Response) -> dict[str, Any]:
 async def hears(app: App, consumer: Consumer) -> None:
     await app.postgres.execute("UPDATE consumer_group SET lease_until = '-infinity'")
     await app.outbox.settle(1_000_000)
-    listener = Listener(app.outbox, consumer, app.config, wait_s=0.01)
+    listener = ConsumerWorker(app.outbox, consumer, app.config, wait_s=0.01)
     async with asyncio.timeout(60):
         while await listener.listen():
             pass

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.app import App
 from holdfast.config import Config
 from holdfast.pricing import RefundPolicy, RefundStep, Terms
-from holdfast.tickets import Codes, Door
+from holdfast.tickets import Codes, EntryPolicy
 from tests.journeys.test_site_checkout import ANN, key
 from tests.support.browser_session import Visitor, a_site, a_visitor
 from tests.support.cuttable_link import a_line
@@ -68,7 +68,7 @@ async def test_each_ticket_has_a_page_of_its_own_and_the_mail_is_sent_again(
 
 async def test_a_live_code_is_not_on_this_page(ann: Visitor, app: App, a_show: Callable[..., Any]) -> None:
     show = await a_show(seats=10)
-    await app.tickets.set_door(show, Door(codes=Codes.LIVE))
+    await app.tickets.set_door(show, EntryPolicy(codes=Codes.LIVE))
     await has_bought(ann, show, "A-1")
     assert ann.says("works on one phone only")
     assert 'class="qr"' not in ann.text

@@ -12,7 +12,7 @@ import zxingcpp
 from icalendar import Calendar
 
 from holdfast.app import App
-from holdfast.tickets import Codes, Door
+from holdfast.tickets import Codes, EntryPolicy
 from holdfast.web.caller import Role
 from tests.support import shows as cast
 from tests.support.shows import Fan, problem
@@ -190,7 +190,7 @@ class TestGivenAway:
 class TestLiveCodes:
     @pytest.fixture
     async def live(self, app: App, show: int) -> int:
-        await app.tickets.set_door(show, Door(codes=Codes.LIVE_OR_PAPER))
+        await app.tickets.set_door(show, EntryPolicy(codes=Codes.LIVE_OR_PAPER))
         return show
 
     async def test_a_phone_gets_codes_and_the_list_has_none(self, alice: Fan, live: int) -> None:

@@ -10,10 +10,19 @@ import pytest
 
 import holdfast.outbox
 from holdfast.bookings import BookingState, public_id
-from holdfast.outbox import KINDS, BookingConfirmed, BookingHeld, Consumer, Fact, Other, from_json, to_json
+from holdfast.outbox import (
+    KINDS,
+    BookingConfirmed,
+    BookingHeld,
+    Consumer,
+    Fact,
+    UnknownBody,
+    from_json,
+    to_json,
+)
 from holdfast.outbox.consumer import PAUSE_MAX_S, pause_s
-from holdfast.outbox.fact import fact_of
-from holdfast.outbox.order import run_from
+from holdfast.outbox.fact import build_fact
+from holdfast.outbox.order import last_settled_id
 
 SOURCES = Path(holdfast.outbox.__file__).parents[1]
 SAMPLES = sorted((Path(__file__).parent / "facts").glob("*.json"))
@@ -77,7 +86,7 @@ def test_every_kind_that_is_written_is_known() -> None:
 
 
 def test_what_the_outbox_does_not_carry_is_read_from_the_booking() -> None:
-    fact = fact_of(a_row())
+    fact = build_fact(a_row())
 
     assert fact.body == BookingHeld(
         owner_id=7,
@@ -91,13 +100,13 @@ def test_what_the_outbox_does_not_carry_is_read_from_the_booking() -> None:
 
 
 def test_facts_about_a_show_have_no_booking() -> None:
-    fact = fact_of(of_show("show.cancelled", '{"revision": 2}'))
+    fact = build_fact(of_show("show.cancelled", '{"revision": 2}'))
 
     assert (fact.number, fact.booking_id, fact.key) == (None, None, "5:")
 
 
 def test_there_and_back_it_is_the_same_fact() -> None:
-    fact = fact_of(
+    fact = build_fact(
         a_row("payment.late", '{"attempt": 1, "booked": true, "amount_minor": 1, "currency": "EUR"}')
     )
 
@@ -106,14 +115,14 @@ def test_there_and_back_it_is_the_same_fact() -> None:
 
 @pytest.mark.parametrize("row", [a_row("weather.changed", '{"rain": true}'), of_show("booking.held", "{}")])
 def test_what_is_not_understood_is_handed_on_as_it_is(row: dict[str, Any]) -> None:
-    fact = fact_of(row)
+    fact = build_fact(row)
 
-    assert isinstance(fact.body, Other)
+    assert isinstance(fact.body, UnknownBody)
     assert from_json(to_json(fact)) == fact
 
 
 def test_a_field_of_a_newer_program_is_left_aside() -> None:
-    wire = msgspec.json.decode(to_json(fact_of(a_row("booking.confirmed"))))
+    wire = msgspec.json.decode(to_json(build_fact(a_row("booking.confirmed"))))
     wire["body"]["mood"], wire["colour"], wire["version"] = "merry", "red", 9
 
     fact = from_json(msgspec.json.encode(wire))
@@ -127,7 +136,7 @@ def test_a_field_of_a_newer_program_is_left_aside() -> None:
     [(0, [], 0), (0, [1, 2, 3], 3), (3, [4, 6, 7], 4), (3, [5, 6], 3)],
 )
 def test_nobody_passes_an_id_that_is_missing(settled: int, ids: list[int], until: int) -> None:
-    assert run_from(settled, ids) == until
+    assert last_settled_id(settled, ids) == until
 
 
 def test_pauses_grow_to_a_minute() -> None:

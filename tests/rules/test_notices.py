@@ -22,27 +22,27 @@ from PIL import Image
 from holdfast.accounts import LANGUAGES
 from holdfast.accounts.account import choose_language
 from holdfast.accounts.api import LocaleBody
-from holdfast.notifications.compose import SAMPLE, sample_html, sample_letter, stationery
+from holdfast.notifications.compose import SAMPLE, load_templates, sample_html, sample_message
 from holdfast.notifications.message import (
-    Envelope,
-    Letter,
-    letter_of,
-    mail_of,
-    message_id,
-    moment,
-    parts_of,
-    plain,
-    text_of,
+    ComposedMessage,
+    MailHeaders,
+    build_mail,
+    build_message_id,
+    compose_message,
+    format_moment,
+    leaf_parts,
+    render_text,
+    to_one_line,
 )
 from holdfast.notifications.notice import (
-    HEARD,
-    OF_SHOWS,
+    CONSUMED_KINDS,
     PAUSES_S,
+    SHOW_FACTS,
     URGENT,
     Channel,
-    Kind,
+    NoticeKind,
+    build_notice,
     channels_for,
-    notice_of,
 )
 from holdfast.outbox import (
     KINDS,
@@ -71,20 +71,22 @@ class TestFacts:
     @pytest.mark.parametrize(
         ("body", "kind", "account_id"),
         [
-            (BookingConfirmed(**BOOKING, currency="EUR"), Kind.TICKETS, 5),
-            (BookingExpired(**BOOKING, currency="EUR"), Kind.HOLD_LAPSED, 5),
-            (PaymentDeclined(**MONEY), Kind.DECLINED, 5),
-            (PaymentLate(**MONEY, booked=True), Kind.LATE_BOOKED, 5),
-            (PaymentLate(**MONEY, booked=False), Kind.LATE_REFUNDED, 5),
-            (RefundDone(**MONEY, refund=1), Kind.REFUNDED, 5),
-            (TicketsSentAgain(account_id=6, owner_id=5), Kind.TICKETS, 6),
-            (TicketTransferred(**GIFT, side="given", to_id=8), Kind.TICKET_GIVEN, 5),
-            (TicketTransferred(**GIFT, side="got", to_id=8), Kind.TICKET_GOT, 8),
-            (TicketTransferred(**GIFT, side="got"), Kind.TICKET_GOT, None),
+            (BookingConfirmed(**BOOKING, currency="EUR"), NoticeKind.TICKETS, 5),
+            (BookingExpired(**BOOKING, currency="EUR"), NoticeKind.HOLD_LAPSED, 5),
+            (PaymentDeclined(**MONEY), NoticeKind.DECLINED, 5),
+            (PaymentLate(**MONEY, booked=True), NoticeKind.LATE_BOOKED, 5),
+            (PaymentLate(**MONEY, booked=False), NoticeKind.LATE_REFUNDED, 5),
+            (RefundDone(**MONEY, refund=1), NoticeKind.REFUNDED, 5),
+            (TicketsSentAgain(account_id=6, owner_id=5), NoticeKind.TICKETS, 6),
+            (TicketTransferred(**GIFT, side="given", to_id=8), NoticeKind.TICKET_GIVEN, 5),
+            (TicketTransferred(**GIFT, side="got", to_id=8), NoticeKind.TICKET_GOT, 8),
+            (TicketTransferred(**GIFT, side="got"), NoticeKind.TICKET_GOT, None),
         ],
     )
-    def test_the_person_it_is_about_is_told(self, body: Body, kind: Kind, account_id: int | None) -> None:
-        notice = notice_of(a_fact(body))
+    def test_the_person_it_is_about_is_told(
+        self, body: Body, kind: NoticeKind, account_id: int | None
+    ) -> None:
+        notice = build_notice(a_fact(body))
 
         assert notice is not None
         assert (notice.kind, notice.account_id, notice.fact_id) == (kind, account_id, 77)
@@ -92,30 +94,30 @@ class TestFacts:
 
     def test_nobody_is_told_of_seats_an_organiser_keeps_back(self) -> None:
         for body in (BookingConfirmed, BookingExpired):
-            assert notice_of(a_fact(body(**BOOKING, currency="EUR", is_block=True))) is None
+            assert build_notice(a_fact(body(**BOOKING, currency="EUR", is_block=True))) is None
 
     def test_nobody_is_told_of_money_without_an_owner(self) -> None:
         for body in (PaymentDeclined, PaymentLate):
-            assert notice_of(a_fact(body(**{**MONEY, "owner_id": None}))) is None
+            assert build_notice(a_fact(body(**{**MONEY, "owner_id": None}))) is None
 
     def test_a_gift_to_nobody_we_know_says_where_its_address_is(self) -> None:
-        notice = notice_of(a_fact(TicketTransferred(**GIFT, side="got")))
+        notice = build_notice(a_fact(TicketTransferred(**GIFT, side="got")))
 
         assert notice is not None
         assert (notice.serial, notice.edition) == (9, 2)
 
     def test_every_fact_that_is_heard_exists_and_every_kind_has_words(self) -> None:
-        assert set(HEARD) <= KINDS.keys()
-        assert {body.KIND for body in OF_SHOWS} <= set(HEARD)  # type: ignore[attr-defined]
-        for words in stationery().words.values():
-            assert words.keys() - {"common"} == set(Kind)
+        assert set(CONSUMED_KINDS) <= KINDS.keys()
+        assert {body.KIND for body in SHOW_FACTS} <= set(CONSUMED_KINDS)  # type: ignore[attr-defined]
+        for words in load_templates().words.values():
+            assert words.keys() - {"common"} == set(NoticeKind)
 
     def test_only_what_is_urgent_buzzes(self) -> None:
         there = [Channel.MAIL, Channel.SMS, Channel.PUSH]
 
-        assert channels_for(Kind.HOLD_LAPSING, there) == there
-        assert channels_for(Kind.REFUNDED, there) == [Channel.MAIL]
-        assert Kind.TICKETS in URGENT
+        assert channels_for(NoticeKind.HOLD_LAPSING, there) == there
+        assert channels_for(NoticeKind.REFUNDED, there) == [Channel.MAIL]
+        assert NoticeKind.TICKETS in URGENT
 
     def test_pauses_grow(self) -> None:
         assert list(PAUSES_S) == sorted(PAUSES_S)
@@ -143,21 +145,24 @@ def names_in(sentence: str) -> set[str]:
 class TestWords:
     def test_languages_are_those_that_people_may_choose(self) -> None:
         assert get_args(get_type_hints(LocaleBody)["locale"]) == LANGUAGES
-        assert tuple(stationery().words) == LANGUAGES
+        assert tuple(load_templates().words) == LANGUAGES
 
     @pytest.mark.parametrize("locale", LANGUAGES[1:])
     def test_a_language_says_what_english_says(self, locale: str) -> None:
-        english, other = dict(words_in(stationery().words["en"])), dict(words_in(stationery().words[locale]))
+        english, other = (
+            dict(words_in(load_templates().words["en"])),
+            dict(words_in(load_templates().words[locale])),
+        )
 
         assert other.keys() == english.keys()
         for path, sentence in english.items():
             assert names_in(other[path]) - {"count"} == names_in(sentence) - {"count"}, path
 
     @pytest.mark.parametrize("locale", LANGUAGES)
-    @pytest.mark.parametrize("kind", Kind)
-    def test_every_letter_can_be_written(self, kind: Kind, locale: str) -> None:
-        letter = sample_letter(kind, locale, stationery())
-        text, page = text_of(letter, stationery()), sample_html(letter, stationery())
+    @pytest.mark.parametrize("kind", NoticeKind)
+    def test_every_letter_can_be_written(self, kind: NoticeKind, locale: str) -> None:
+        letter = sample_message(kind, locale, load_templates())
+        text, page = render_text(letter, load_templates()), sample_html(letter, load_templates())
 
         for said in (letter.subject, letter.heading, *letter.lines):
             assert "{" not in said
@@ -181,10 +186,10 @@ class TestWords:
     def test_numbers_have_their_forms(self, locale: str, count: int, subject: str) -> None:
         contents = replace(SAMPLE, seats=SAMPLE.seats[:count])
 
-        assert letter_of(Kind.TICKETS, contents, locale, stationery()).subject == subject
+        assert compose_message(NoticeKind.TICKETS, contents, locale, load_templates()).subject == subject
 
     def test_a_language_we_do_not_write_is_english(self) -> None:
-        assert letter_of(Kind.TICKETS, SAMPLE, "tlh", stationery()).locale == "en"
+        assert compose_message(NoticeKind.TICKETS, SAMPLE, "tlh", load_templates()).locale == "en"
 
     @pytest.mark.parametrize(
         ("locale", "said"),
@@ -195,22 +200,22 @@ class TestWords:
         ],
     )
     def test_a_time_is_the_venues_and_spelt_in_the_readers_language(self, locale: str, said: str) -> None:
-        assert moment(AT, ZoneInfo("Europe/Berlin"), locale) == said
+        assert format_moment(AT, ZoneInfo("Europe/Berlin"), locale) == said
 
     @pytest.mark.parametrize(("locale", "zone"), [("en", "India Time"), ("hi", "भारत समय")])
     def test_a_zone_has_a_name_and_not_an_offset(self, locale: str, zone: str) -> None:
-        assert moment(AT, ZoneInfo("Asia/Kolkata"), locale).endswith(f"00:00 ({zone})")
-        assert moment(AT, ZoneInfo("Asia/Kolkata"), "de").endswith("00:00, Indien (Ortszeit)")
+        assert format_moment(AT, ZoneInfo("Asia/Kolkata"), locale).endswith(f"00:00 ({zone})")
+        assert format_moment(AT, ZoneInfo("Asia/Kolkata"), "de").endswith("00:00, Indien (Ortszeit)")
 
     @pytest.mark.parametrize("locale", LANGUAGES)
-    @pytest.mark.parametrize("kind", Kind)
-    def test_the_text_says_all_that_the_page_says(self, kind: Kind, locale: str) -> None:
-        letter = sample_letter(kind, locale, stationery())
-        page = sample_html(letter, stationery()).partition("<body>")[2]
+    @pytest.mark.parametrize("kind", NoticeKind)
+    def test_the_text_says_all_that_the_page_says(self, kind: NoticeKind, locale: str) -> None:
+        letter = sample_message(kind, locale, load_templates())
+        page = sample_html(letter, load_templates()).partition("<body>")[2]
         shown = [html.unescape(text).strip() for text in re.findall(r">([^<>]+)<", page)]
         addresses = re.findall(r'href="([^"]+)"', page)
 
-        text = text_of(letter, stationery())
+        text = render_text(letter, load_templates())
 
         for said in [*filter(None, shown), *addresses]:
             assert said in text
@@ -218,14 +223,16 @@ class TestWords:
     @pytest.mark.parametrize(
         ("kind", "word", "path"),
         [
-            (Kind.HOLD_LAPSING, "Pay now", "/bookings/sample"),
-            (Kind.HOLD_LAPSED, "Choose seats", "/shows/0"),
-            (Kind.SHOW_CHANGED, "See your booking", "/bookings/sample"),
+            (NoticeKind.HOLD_LAPSING, "Pay now", "/bookings/sample"),
+            (NoticeKind.HOLD_LAPSED, "Choose seats", "/shows/0"),
+            (NoticeKind.SHOW_CHANGED, "See your booking", "/bookings/sample"),
         ],
     )
-    def test_a_letter_leads_to_where_there_is_something_to_do(self, kind: Kind, word: str, path: str) -> None:
-        here = letter_of(kind, replace(SAMPLE, base="https://hall.example"), "en", stationery())
-        nowhere = letter_of(kind, replace(SAMPLE, base=None), "en", stationery())
+    def test_a_letter_leads_to_where_there_is_something_to_do(
+        self, kind: NoticeKind, word: str, path: str
+    ) -> None:
+        here = compose_message(kind, replace(SAMPLE, base="https://hall.example"), "en", load_templates())
+        nowhere = compose_message(kind, replace(SAMPLE, base=None), "en", load_templates())
 
         assert (here.link_word, here.link) == (word, f"https://hall.example{path}")
         assert (nowhere.link_word, nowhere.link) == ("", "")
@@ -234,18 +241,18 @@ class TestWords:
         ("locale", "said"), [("en", "₹1,250.00"), ("de", "1.250,00 ₹"), ("hi", "₹1,250.00")]
     )
     def test_an_amount_is_written_as_the_reader_writes_it(self, locale: str, said: str) -> None:
-        letter = letter_of(Kind.REFUNDED, SAMPLE, locale, stationery())
+        letter = compose_message(NoticeKind.REFUNDED, SAMPLE, locale, load_templates())
 
-        assert plain(said) in plain(letter.subject)
+        assert to_one_line(said) in to_one_line(letter.subject)
 
     def test_who_has_no_account_is_told_how_to_get_the_ticket(self) -> None:
-        waiting = letter_of(Kind.TICKET_GOT, SAMPLE, "en", stationery())
+        waiting = compose_message(NoticeKind.TICKET_GOT, SAMPLE, "en", load_templates())
 
         assert "Sign up with this e-mail address" in waiting.lines[0]
         assert not waiting.stubs
 
     def test_after_the_time_to_pay_nobody_is_told_to_try_again(self) -> None:
-        over = letter_of(Kind.DECLINED, replace(SAMPLE, until=None), "en", stationery())
+        over = compose_message(NoticeKind.DECLINED, replace(SAMPLE, until=None), "en", load_templates())
 
         assert "time to pay is over" in over.lines[0]
 
@@ -274,21 +281,21 @@ class TestAskedLanguage:
         assert choose_language(header) in LANGUAGES
 
 
-def envelope(**other: Any) -> Envelope:
+def envelope(**other: Any) -> MailHeaders:
     usual: dict[str, Any] = {
-        "message_id": message_id(7, AT, 1, "tickets@hall.example"),
+        "message_id": build_message_id(7, AT, 1, "tickets@hall.example"),
         "sent_at": AT,
         "from_name": "Hall",
         "from_address": "tickets@hall.example",
         "to_name": "Zoë",
         "to_address": "zoe@example.org",
     }
-    return Envelope(**usual | other)
+    return MailHeaders(**usual | other)
 
 
-def received(letter: Letter, wrapped: Envelope) -> EmailMessage:
+def received(letter: ComposedMessage, wrapped: MailHeaders) -> EmailMessage:
     """As a stranger's program reads it."""
-    raw = mail_of(letter, wrapped, stationery()).as_bytes()
+    raw = build_mail(letter, wrapped, load_templates()).as_bytes()
     raw.decode("ascii")
     assert all(len(line) <= 998 for line in raw.split(b"\r\n"))
     message = message_from_bytes(raw, policy=default)
@@ -296,16 +303,16 @@ def received(letter: Letter, wrapped: Envelope) -> EmailMessage:
     return message
 
 
-def the_letter(kind: Kind = Kind.TICKETS, locale: str = "en", **other: Any) -> Letter:
+def the_letter(kind: NoticeKind = NoticeKind.TICKETS, locale: str = "en", **other: Any) -> ComposedMessage:
     base = replace(SAMPLE, **other)
-    if kind is Kind.TICKETS:
+    if kind is NoticeKind.TICKETS:
         base = replace(base, stubs=[])
-    return letter_of(kind, base, locale, stationery())
+    return compose_message(kind, base, locale, load_templates())
 
 
 class TestMail:
     def test_it_has_a_text_a_page_and_codes_that_a_scanner_reads(self) -> None:
-        message = received(sample_letter(Kind.TICKETS, "hi", stationery()), envelope())
+        message = received(sample_message(NoticeKind.TICKETS, "hi", load_templates()), envelope())
 
         assert [part.get_content_type() for part in message.walk()] == [
             *("multipart/alternative", "text/plain", "multipart/related", "text/html"),
@@ -314,7 +321,9 @@ class TestMail:
         page = message.get_body(("html",))
         assert page is not None
         ids = re.findall(r'src="cid:([^"]+)"', page.get_content())
-        pictures = {str(one["Content-ID"]).strip("<>"): one for one in parts_of(message) if one["Content-ID"]}
+        pictures = {
+            str(one["Content-ID"]).strip("<>"): one for one in leaf_parts(message) if one["Content-ID"]
+        }
         assert set(ids) == pictures.keys()
         picture = Image.open(io.BytesIO(pictures[ids[0]].get_content()))
         assert [one.text for one in zxingcpp.read_barcodes(picture)] == ["a sample: it opens no door"]
@@ -371,4 +380,4 @@ class TestMail:
 
         assert first["Message-ID"] == again["Message-ID"] == "<notice.7.20261120183000@hall.example>"
         assert first["Date"] == again["Date"]
-        assert message_id(7, AT, 2, "tickets@hall.example") != first["Message-ID"]
+        assert build_message_id(7, AT, 2, "tickets@hall.example") != first["Message-ID"]

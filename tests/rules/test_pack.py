@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.checkin.offline import (
-    ONLY_ONCE,
+    NONCE,
     PREFIX,
     BadPack,
     OfflineGate,
@@ -21,8 +21,8 @@ from holdfast.checkin.offline import (
     PackTicket,
     _cipher,
     is_device_key,
-    opened,
-    sealed,
+    open_pack,
+    seal_pack,
 )
 from holdfast.checkin.verdict import OfflineScan, Verdict, Way
 from holdfast.tickets import Codes, Ticket, TicketKey, phone_secret, show_secret
@@ -60,7 +60,7 @@ def somebody_seals(plain: bytes, drawn: bytes) -> bytes:
     once = X25519PrivateKey.from_private_bytes(drawn)
     public = once.public_key().public_bytes_raw()
     cipher = _cipher(once.exchange(device), public, device.public_bytes_raw())
-    return public + cipher.encrypt(ONLY_ONCE, plain, None)
+    return public + cipher.encrypt(NONCE, plain, None)
 
 
 @dataclass(frozen=True)
@@ -76,21 +76,21 @@ def a_gate(**other: Any) -> Gate:
 
 
 class TestPack:
-    raw = sealed(a_pack(), KEY, DEVICE.public_key().public_bytes_raw(), b"\6" * 32)
+    raw = seal_pack(a_pack(), KEY, DEVICE.public_key().public_bytes_raw(), b"\6" * 32)
 
     def test_the_device_it_is_for_reads_it(self) -> None:
-        assert opened(self.raw, b"\5" * 32, TRUSTED) == a_pack()
+        assert open_pack(self.raw, b"\5" * 32, TRUSTED) == a_pack()
 
     def test_another_device_has_nothing(self) -> None:
         with pytest.raises(BadPack):
-            opened(self.raw, b"\7" * 32, TRUSTED)
+            open_pack(self.raw, b"\7" * 32, TRUSTED)
 
     def test_one_that_somebody_else_signed_is_refused(self) -> None:
-        forged = sealed(a_pack(), OTHER, DEVICE.public_key().public_bytes_raw(), b"\6" * 32)
+        forged = seal_pack(a_pack(), OTHER, DEVICE.public_key().public_bytes_raw(), b"\6" * 32)
 
         for trusted in (TRUSTED, {2: KEY.public}, {}):
             with pytest.raises(BadPack):
-                opened(forged, b"\5" * 32, trusted)
+                open_pack(forged, b"\5" * 32, trusted)
 
     @given(st.integers(0, len(raw) - 1), st.integers(0, 7))
     def test_a_changed_bit_is_found(self, at: int, bit: int) -> None:
@@ -98,18 +98,18 @@ class TestPack:
         changed[at] ^= 1 << bit
         # The highest bit of an X25519 key does not count, by its RFC; the seal is over what was sent.
         with pytest.raises(BadPack):
-            opened(bytes(changed), b"\5" * 32, TRUSTED)
+            open_pack(bytes(changed), b"\5" * 32, TRUSTED)
 
     @given(st.binary(max_size=200))
     def test_whatever_bytes_there_are_are_refused(self, raw: bytes) -> None:
         with pytest.raises(BadPack):
-            opened(raw, b"\5" * 32, TRUSTED)
+            open_pack(raw, b"\5" * 32, TRUSTED)
 
     @given(st.binary(max_size=300), st.binary(min_size=32, max_size=32))
     def test_whatever_somebody_seals_for_the_device_is_refused(self, plain: bytes, drawn: bytes) -> None:
         """The device's key is public: anybody can make what it opens. The signature is ours alone."""
         with pytest.raises(BadPack):
-            opened(somebody_seals(plain, drawn), b"\5" * 32, TRUSTED)
+            open_pack(somebody_seals(plain, drawn), b"\5" * 32, TRUSTED)
 
     @pytest.mark.parametrize(
         "body",
@@ -121,12 +121,12 @@ class TestPack:
         plain = bytes((1,)) + KEY.sign(PREFIX + body) + body
 
         with pytest.raises(BadPack):
-            opened(somebody_seals(plain, b"\6" * 32), b"\5" * 32, TRUSTED)
+            open_pack(somebody_seals(plain, b"\6" * 32), b"\5" * 32, TRUSTED)
 
     @given(st.integers(0, len(raw) - 1))
     def test_a_cut_one_is_refused(self, length: int) -> None:
         with pytest.raises(BadPack):
-            opened(self.raw[:length], b"\5" * 32, TRUSTED)
+            open_pack(self.raw[:length], b"\5" * 32, TRUSTED)
 
     def test_no_name_or_address_of_a_person_is_in_it(self) -> None:
         assert set(PackTicket.__struct_fields__) == {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.reports.csv_export import FORMULA, cell, lines
+from holdfast.reports.csv_export import FORMULA, escape_cell, to_csv
 
 
 @pytest.mark.parametrize(
@@ -15,12 +15,12 @@ from holdfast.reports.csv_export import FORMULA, cell, lines
     ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "=cmd|' /C calc'!A0", "＝1", "\u00a0=1"],
 )
 def test_a_formula_becomes_a_text(text: str) -> None:
-    assert cell(text) == "'" + text
+    assert escape_cell(text) == "'" + text
 
 
 @pytest.mark.parametrize("text", ["A-12", "Stalls = best", "1500", "2031-05-01T19:30:00+00:00", "", "'s"])
 def test_what_is_no_formula_stays_as_it_is(text: str) -> None:
-    assert cell(text) == text
+    assert escape_cell(text) == text
 
 
 @given(
@@ -30,7 +30,7 @@ def test_what_is_no_formula_stays_as_it_is(text: str) -> None:
     )
 )
 def test_every_cell_can_be_read_back_and_none_is_a_formula(rows: list[list[str]]) -> None:
-    read = list(csv.reader(io.StringIO(lines(rows).decode(), newline="")))
+    read = list(csv.reader(io.StringIO(to_csv(rows).decode(), newline="")))
 
     assert len(read) == len(rows)
     for cells, row in zip(read, rows, strict=True):

@@ -13,10 +13,10 @@ import zxingcpp
 from icalendar import Calendar
 from PIL import Image, ImageDraw
 
-from holdfast.tickets import Codes, Occasion, Standing, Ticket, TicketKey
+from holdfast.tickets import Codes, Standing, Ticket, TicketKey, TicketShow
 from holdfast.tickets.calendar import calendar_file
-from holdfast.tickets.fonts import letters_of, printed, typeface_for
-from holdfast.tickets.issued import Printed
+from holdfast.tickets.fonts import load_letters, render_tickets, typeface_for
+from holdfast.tickets.issued import PrintedTicket
 from holdfast.tickets.mobile_page_api import SHELL, STYLE, policy, ticket_html
 from holdfast.tickets.pdf import texts_of
 from holdfast.tickets.qr import matrix, png, svg
@@ -25,7 +25,7 @@ from holdfast.tickets.ticket import fixed_code, live_code
 KEY = TicketKey(1, bytes(32), bytes(32), 0.0)
 CODE = fixed_code(KEY, Ticket(7, 123_456, 1))
 STARTS_AT = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
-OCCASION = Occasion(
+OCCASION = TicketShow(
     show_id=7,
     title="Crème Brûlée in Łódź",
     hall="Grand Hall",
@@ -39,7 +39,7 @@ OCCASION = Occasion(
     cancelled=False,
     revision=3,
 )
-TICKET = Printed(
+TICKET = PrintedTicket(
     ticket_id="abcdefghijklmnopqrst",
     reference="ABCD2345",
     seat="J-12",
@@ -106,13 +106,13 @@ class TestPdf:
     def test_every_code_of_a_sheet_is_read_by_another_decoder(self) -> None:
         codes = [fixed_code(KEY, Ticket(7, serial, 1)) for serial in range(100, 107)]
 
-        pages = sheets(printed(OCCASION, [replace(TICKET, code=code) for code in codes]))
+        pages = sheets(render_tickets(OCCASION, [replace(TICKET, code=code) for code in codes]))
 
         assert len(pages) == 3
         assert set.union(*map(decoded, pages)) == set(codes)
 
     def test_it_says_what_where_when_and_which_seat(self) -> None:
-        text = words(printed(OCCASION, [TICKET]))
+        text = words(render_tickets(OCCASION, [TICKET]))
 
         for part in ("Crème Brûlée in Łódź", "Grand Hall", "Théâtre de l'Œuvre", "12 rue de Clichy"):
             assert part in text
@@ -124,7 +124,7 @@ class TestPdf:
         occasion = replace(OCCASION, title=title)
 
         typeface = typeface_for(texts_of(occasion, [TICKET]))
-        image = sheets(printed(occasion, [TICKET]))[0]
+        image = sheets(render_tickets(occasion, [TICKET]))[0]
 
         assert typeface.spelling == {}
         assert decoded(image) == {CODE}
@@ -138,27 +138,27 @@ class TestPdf:
     def test_a_script_no_font_has_is_spelt_or_marked_and_the_rest_is_right(self, tmp_path: object) -> None:
         occasion = replace(OCCASION, title="ﬁlm 漢字")
 
-        pdf = printed(occasion, [TICKET])
+        pdf = render_tickets(occasion, [TICKET])
 
         assert "film" in words(pdf).lower()
         assert decoded(sheets(pdf)[0]) == {CODE}
 
     def test_where_paper_does_not_do_it_says_so_and_prints_no_code(self) -> None:
-        pdf = printed(OCCASION, [replace(TICKET, code=None)])
+        pdf = render_tickets(OCCASION, [replace(TICKET, code=None)])
 
         assert decoded(sheets(pdf)[0]) == set()
         assert "show your ticket on your phone" in " ".join(words(pdf).split())
 
     def test_a_title_without_end_stays_in_its_frame(self) -> None:
-        pdf = printed(replace(OCCASION, title="Endless " * 20, venue="V" * 120), [TICKET] * 3)
+        pdf = render_tickets(replace(OCCASION, title="Endless " * 20, venue="V" * 120), [TICKET] * 3)
 
         assert len(sheets(pdf)) == 1
         assert "…" in words(pdf)
 
 
-def inked(occasion: Occasion) -> int:
+def inked(occasion: TicketShow) -> int:
     """Width of the title in pixels."""
-    title = sheets(printed(occasion, [TICKET]))[0].convert("L").crop((100, 95, 720, 145))
+    title = sheets(render_tickets(occasion, [TICKET]))[0].convert("L").crop((100, 95, 720, 145))
     app = title.point(lambda shade: 255 if shade < 128 else 0).getbbox()
     assert app is not None
     return int(app[2] - app[0])
@@ -172,10 +172,10 @@ def test_the_first_font_has_every_letter_of_europe_and_of_hindi() -> None:
 
 def test_fonts_are_found_once() -> None:
     typeface_for(["Ж"])
-    before = letters_of.cache_info().misses
+    before = load_letters.cache_info().misses
     typeface_for(["Ж"])
 
-    assert letters_of.cache_info().misses == before
+    assert load_letters.cache_info().misses == before
 
 
 def said(entry: Any, name: str) -> str:

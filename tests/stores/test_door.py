@@ -9,9 +9,9 @@ import pytest
 from holdfast.app import App
 from holdfast.bookings import reference
 from holdfast.checkin.errors import NoGatePass, NothingToUndo, ScanIdUsed, SearchMax
-from holdfast.checkin.store import SEARCHES_A_MINUTE_MAX
+from holdfast.checkin.store import SEARCHES_PER_MINUTE_MAX
 from holdfast.checkin.verdict import Verdict, Way
-from holdfast.tickets import Codes, Door
+from holdfast.tickets import Codes, EntryPolicy
 from holdfast.tickets.transfer import Giver
 from tests.support.door import Doorway, a_doorway, a_scan
 
@@ -159,7 +159,7 @@ class TestInAndOut:
 
     async def test_unless_the_show_says_no(self, doorway: Doorway) -> None:
         north = await doorway.stand()
-        await doorway.app.tickets.set_door(doorway.till.show, Door(reentry=False))
+        await doorway.app.tickets.set_door(doorway.till.show, EntryPolicy(reentry=False))
         _, code = await doorway.ticket(3)
 
         said = [(await north.scans(code, way)).verdict for way in (Way.ENTRY, Way.EXIT, Way.ENTRY)]
@@ -258,7 +258,7 @@ class TestPasses:
 class TestLiveCodes:
     @pytest.fixture
     async def live(self, doorway: Doorway) -> Doorway:
-        await doorway.app.tickets.set_door(doorway.till.show, Door(codes=Codes.LIVE))
+        await doorway.app.tickets.set_door(doorway.till.show, EntryPolicy(codes=Codes.LIVE))
         return doorway
 
     async def test_the_code_of_the_phone_opens_and_paper_does_not(self, live: Doorway) -> None:
@@ -289,7 +289,7 @@ class TestLiveCodes:
         assert (await live.again(ticket)).binding == 1
 
     async def test_paper_is_good_where_the_show_lets_it(self, live: Doorway) -> None:
-        await live.app.tickets.set_door(live.till.show, Door(codes=Codes.LIVE_OR_PAPER))
+        await live.app.tickets.set_door(live.till.show, EntryPolicy(codes=Codes.LIVE_OR_PAPER))
         _, paper = await live.ticket(3)
 
         assert (await (await live.stand()).scans(paper)).verdict is Verdict.ADMITTED
@@ -312,7 +312,7 @@ class TestSearch:
 
     async def test_not_more_often_than_the_limit(self, doorway: Doorway) -> None:
         standby = await doorway.app.checkin.standby((await doorway.stand()).account_id)
-        for _ in range(SEARCHES_A_MINUTE_MAX):
+        for _ in range(SEARCHES_PER_MINUTE_MAX):
             await doorway.app.checkin.search(standby, "nobody")
 
         with pytest.raises(SearchMax):
@@ -325,7 +325,7 @@ class TestSearch:
         await doorway.app.postgres.execute(
             "INSERT INTO gate_search SELECT $1, now() - interval '2 minutes' - i * interval '1 second'"
             " FROM generate_series(1, $2) AS i",
-            *(standby.pass_id, SEARCHES_A_MINUTE_MAX),
+            *(standby.pass_id, SEARCHES_PER_MINUTE_MAX),
         )
 
         await doorway.app.checkin.search(standby, "nobody")

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from holdfast.app import App
 from holdfast.bookings import from_public_id
 from holdfast.checkin.errors import BadPassCode, DeviceTaken, NoDevice, NoGatePass
-from holdfast.checkin.offline import OfflineGate, opened
+from holdfast.checkin.offline import OfflineGate, open_pack
 from holdfast.checkin.verdict import OfflineScan, UploadedScan, Verdict, Way
-from holdfast.tickets import Codes, Door, IssuedTicket
+from holdfast.tickets import Codes, EntryPolicy, IssuedTicket
 from holdfast.tickets.transfer import Giver
 from tests.support.door import Doorway, Stand, a_doorway, a_scan
 
@@ -248,7 +248,7 @@ class TestPack:
         assert self.says(gate, sold_since) is Verdict.ADMITTED
 
     async def test_live_codes_are_checked_without_a_network(self, doorway: Doorway) -> None:
-        await doorway.app.tickets.set_door(doorway.till.show, Door(codes=Codes.LIVE))
+        await doorway.app.tickets.set_door(doorway.till.show, EntryPolicy(codes=Codes.LIVE))
         ticket, paper = await doorway.ticket(3)
         await doorway.app.tickets.bind_phone([ticket], "phone-one")
         code, _ = await doorway.app.tickets.live_code(await doorway.again(ticket))
@@ -274,7 +274,7 @@ class TestPack:
         await doorway.passes.bind_device(stand.pass_id, PUBLIC)
         raw = await doorway.app.checkin.pack(await doorway.app.checkin.standby(stand.account_id))
         trusted = {key.key_id: key.public for key in (await doorway.app.tickets.keys()).values()}
-        return OfflineGate(opened(raw, DEVICE.private_bytes_raw(), trusted))
+        return OfflineGate(open_pack(raw, DEVICE.private_bytes_raw(), trusted))
 
     def says(self, gate: OfflineGate, code: str) -> Verdict:
         return gate.decide(code, Way.ENTRY, datetime.now(UTC).timestamp()).verdict

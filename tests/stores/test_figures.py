@@ -17,7 +17,7 @@ from holdfast.engines.postgres import require_row
 from holdfast.holds import SeatsTaken
 from holdfast.holds.jobs import SaleJobs
 from holdfast.layouts import Layout, LayoutBody
-from holdfast.outbox.relay import Listener
+from holdfast.outbox.relay import ConsumerWorker
 from holdfast.pricing import Terms
 from holdfast.refunds.refund import RefundScope
 from holdfast.reports.figures import ShowFigures
@@ -62,7 +62,7 @@ async def news_only(app: App) -> None:
 async def hears(app: App) -> None:
     await turns_are_free(app)
     await app.outbox.settle(1_000_000)
-    listener = Listener(app.outbox, consumer(app.reports), app.config, wait_s=0.01)
+    listener = ConsumerWorker(app.outbox, consumer(app.reports), app.config, wait_s=0.01)
     async with asyncio.timeout(60):
         while await listener.listen():
             pass

@@ -10,7 +10,7 @@ from standardwebhooks import Webhook
 
 from holdfast.app import App
 from holdfast.outbox import Fact
-from holdfast.webhooks_out.delivery import PAUSES_S, Reply
+from holdfast.webhooks_out.delivery import PAUSES_S, DeliveryResult
 from holdfast.webhooks_out.endpoint import EndpointChange
 from holdfast.webhooks_out.errors import EndpointOff, NoSuchDelivery, NoSuchEndpoint
 from holdfast.webhooks_out.store import OutgoingWebhooks
@@ -221,7 +221,7 @@ async def test_who_died_with_a_delivery_is_followed_by_another_and_says_nothing_
         await house.sends()
 
     assert len(receiver.got) == 1
-    assert await house.hooks.end(lost, Reply(status=500, took_ms=1, reason="HTTP 500")) is None
+    assert await house.hooks.end(lost, DeliveryResult(status=500, took_ms=1, reason="HTTP 500")) is None
     assert await house.state(endpoint) == ["done"]
 
 
@@ -269,11 +269,16 @@ async def test_what_is_old_is_forgotten_and_what_is_still_to_be_sent_is_not(hous
 
 
 def test_a_fact_of_a_kind_we_do_not_know_is_told_as_it_is() -> None:
-    from holdfast.outbox import Other
-    from holdfast.webhooks_out.delivery import payload_of
+    from holdfast.outbox import UnknownBody
+    from holdfast.webhooks_out.delivery import build_payload
 
     fact = Fact(
-        id=1, kind="seat.painted", version=1, at=LONG_AGO, show_id=7, body=Other(values={"colour": "red"})
+        id=1,
+        kind="seat.painted",
+        version=1,
+        at=LONG_AGO,
+        show_id=7,
+        body=UnknownBody(values={"colour": "red"}),
     )
 
-    assert msgspec.json.decode(payload_of(fact))["data"]["colour"] == "red"
+    assert msgspec.json.decode(build_payload(fact))["data"]["colour"] == "red"

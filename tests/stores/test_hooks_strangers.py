@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.webhooks_out.client import Messenger, PublicOnly
-from holdfast.webhooks_out.delivery import SAID_MAX, Due
+from holdfast.webhooks_out.client import PublicResolver, WebhookClient
+from holdfast.webhooks_out.delivery import RESPONSE_CHARS_MAX, DueDelivery
 from tests.support.webhook_receivers import Names, a_bomb, a_receiver, says
 
 
-def due_at(url: str) -> Due:
-    return Due(endpoint_id=1, fact_id=7, url=url, secrets=[b"s" * 32], payload=b"{}", tries=1, turn=1)
+def due_at(url: str) -> DueDelivery:
+    return DueDelivery(endpoint_id=1, fact_id=7, url=url, secrets=[b"s" * 32], payload=b"{}", tries=1, turn=1)
 
 
 @asynccontextmanager
-async def a_messenger(**how: Any) -> AsyncIterator[Messenger]:
-    messenger = Messenger(**{"timeout_s": 5.0, "links_max": 4, **how})
+async def a_messenger(**how: Any) -> AsyncIterator[WebhookClient]:
+    messenger = WebhookClient(**{"timeout_s": 5.0, "links_max": 4, **how})
     try:
         yield messenger
     finally:
@@ -63,7 +63,7 @@ async def test_one_hidden_address_among_public_ones_is_one_too_many() -> None:
 
 async def test_a_name_that_led_elsewhere_a_moment_ago_is_looked_at_again() -> None:
     names = Names([["8.8.8.8"], ["127.0.0.1"]])
-    assert await PublicOnly(names).resolve("hall.example.org", 443)
+    assert await PublicResolver(names).resolve("hall.example.org", 443)
     async with a_port() as (port, came), a_messenger(names=names) as messenger:
         reply = await messenger.send(due_at(f"https://hall.example.org:{port}/"))
 
@@ -106,7 +106,7 @@ async def test_of_a_long_answer_the_first_bytes_are_read() -> None:
         reply = await messenger.send(due_at(receiver.url))
 
     assert reply.is_yes
-    assert reply.said == "x" * SAID_MAX
+    assert reply.said == "x" * RESPONSE_CHARS_MAX
 
 
 async def test_a_packed_answer_is_not_unpacked() -> None:

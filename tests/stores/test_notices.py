@@ -12,12 +12,12 @@ from holdfast.app import App
 from holdfast.config import Config
 from holdfast.notifications.errors import NoSuchNotice
 from holdfast.notifications.jobs import GROUP, begin_now, consumer
-from holdfast.notifications.notice import PAUSES_S, Channel, Kind, NoticesAsked, State
+from holdfast.notifications.notice import PAUSES_S, Channel, NoticeKind, NoticesQuery, NoticeState
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import Scope
 from holdfast.outbox import from_json, to_json
-from holdfast.outbox.relay import Listener
+from holdfast.outbox.relay import ConsumerWorker
 from holdfast.tickets.transfer import Giver, Transfers
 from tests.journeys.test_cli import holdfast
 from tests.support import shows as cast
@@ -251,8 +251,8 @@ class TestTurns:
         await office.no_pause()
         again = {due.id: due for due in await notices.take_due(10, [Channel.MAIL])}
         late = taken[0][0]
-        assert not await notices.end(late, State.DEAD), "its lease has ended: somebody else has it"
-        assert await notices.end(again[late.id], State.SENT)
+        assert not await notices.end(late, NoticeState.DEAD), "its lease has ended: somebody else has it"
+        assert await notices.end(again[late.id], NoticeState.SENT)
 
     async def test_who_has_just_booked_does_not_wait_behind_a_hall_that_is_told_of_a_change(
         self, office: Office, free_show: int
@@ -268,7 +268,7 @@ class TestTurns:
 
         taken = await office.app.notifications.take_due(4, [Channel.MAIL])
 
-        assert {due.kind for due in taken} == {Kind.TICKETS}
+        assert {due.kind for due in taken} == {NoticeKind.TICKETS}
         assert people[3][1] in {due.address for due in taken}
 
     async def test_what_was_there_before_is_told_to_nobody(self, office: Office, free_show: int) -> None:
@@ -277,7 +277,7 @@ class TestTurns:
         await hold(office.app, free_show, account_id, 1)
 
         await begin_now(office.app.outbox)
-        listener = Listener(
+        listener = ConsumerWorker(
             office.app.outbox, consumer(office.app.notifications), office.app.config, wait_s=0.02
         )
         while await listener.listen():
@@ -298,12 +298,12 @@ class TestTurns:
             await office.no_pause()
             (due,) = [one for one in await notices.take_due(100, [Channel.MAIL]) if one.address == address]
             states.append(await notices.put_off(due, "no"))
-        dead = (await notices.newest(NoticesAsked(state="dead"))).notices
+        dead = (await notices.newest(NoticesQuery(state="dead"))).notices
         page = await notices.replay(due.id)
 
-        assert states == [*[State.QUEUED] * len(PAUSES_S), State.DEAD]
+        assert states == [*[NoticeState.QUEUED] * len(PAUSES_S), NoticeState.DEAD]
         assert address in [one.address for one in dead]
-        assert (page.state, page.tries, page.reason) == (State.QUEUED, 0, None)
+        assert (page.state, page.tries, page.reason) == (NoticeState.QUEUED, 0, None)
 
     async def test_nobody_replays_what_is_not_there(self, office: Office) -> None:
         with pytest.raises(NoSuchNotice):
@@ -317,8 +317,8 @@ class TestTurns:
             await hold(office.app, free_show, account_id, seat)
         await office.hear()
         taken = {due.address: due for due in await office.app.notifications.take_due(100, [Channel.MAIL])}
-        await office.app.notifications.end(taken[people[0][1]], State.SENT)
-        await office.app.notifications.end(taken[people[1][1]], State.DEAD, "no")
+        await office.app.notifications.end(taken[people[0][1]], NoticeState.SENT)
+        await office.app.notifications.end(taken[people[1][1]], NoticeState.DEAD, "no")
         await office.app.postgres.execute(
             "UPDATE notice SET ended_at = now() - interval '91 days' WHERE show_id = $1", free_show
         )
@@ -336,7 +336,7 @@ class TestCommands:
         await hold(office.app, free_show, account_id, 1)
         await office.hear()
         taken = {due.address: due for due in await office.app.notifications.take_due(100, [Channel.MAIL])}
-        await office.app.notifications.end(taken[address], State.DEAD, "550 no such mailbox")
+        await office.app.notifications.end(taken[address], NoticeState.DEAD, "550 no such mailbox")
         urls = office.app.config
         env = {"HOLDFAST_DATABASE_URL": urls.database_url, "HOLDFAST_REDIS_URL": urls.redis_url}
 

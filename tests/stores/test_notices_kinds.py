@@ -11,7 +11,7 @@ from holdfast.app import App
 from holdfast.bookings import Booking, public_id
 from holdfast.claim import Settlement
 from holdfast.config import Config
-from holdfast.notifications import Kind
+from holdfast.notifications import NoticeKind
 from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import Scope
@@ -135,21 +135,27 @@ async def is_given(scene: Scene) -> Booking:
 
 
 # What happens, what the mail is called, what it says, and what is attached to it.
-HAPPENS: dict[Kind, tuple[Callable[[Scene], Awaitable[Booking]], str, str, set[str]]] = {
-    Kind.HOLD_LAPSING: (lapsing, "Pay soon", "2 minutes left", set()),
-    Kind.HOLD_LAPSED: (lapsed, "has ended", "Nothing was charged", set()),
-    Kind.TICKETS: (buys, "Your 2 tickets", "€30.00", {"tickets.pdf", "tickets.ics"}),
-    Kind.DECLINED: (declined, "was declined", "still held for you", set()),
-    Kind.LATE_BOOKED: (is_booked_late, "you have your seats", "they are yours", set()),
-    Kind.LATE_REFUNDED: (is_refunded_late, "goes back", "We are sorry", set()),
-    Kind.REFUNDED: (gives_back, "€30.00", "to where you paid from", set()),
-    Kind.SHOW_CHANGED: (is_moved, "at another time", "stay good", {"tickets.ics"}),
-    Kind.SHOW_CANCELLED: (is_cancelled, "is cancelled", "goes back in full", {"tickets.ics"}),
-    Kind.TICKET_GIVEN: (gives_away, "You gave away", "opens no door", set()),
-    Kind.TICKET_GOT: (is_given, "Ann gave you", "It is yours now", {"tickets.pdf", "tickets.ics"}),
+HAPPENS: dict[NoticeKind, tuple[Callable[[Scene], Awaitable[Booking]], str, str, set[str]]] = {
+    NoticeKind.HOLD_LAPSING: (lapsing, "Pay soon", "2 minutes left", set()),
+    NoticeKind.HOLD_LAPSED: (lapsed, "has ended", "Nothing was charged", set()),
+    NoticeKind.TICKETS: (buys, "Your 2 tickets", "€30.00", {"tickets.pdf", "tickets.ics"}),
+    NoticeKind.DECLINED: (declined, "was declined", "still held for you", set()),
+    NoticeKind.LATE_BOOKED: (is_booked_late, "you have your seats", "they are yours", set()),
+    NoticeKind.LATE_REFUNDED: (is_refunded_late, "goes back", "We are sorry", set()),
+    NoticeKind.REFUNDED: (gives_back, "€30.00", "to where you paid from", set()),
+    NoticeKind.SHOW_CHANGED: (is_moved, "at another time", "stay good", {"tickets.ics"}),
+    NoticeKind.SHOW_CANCELLED: (is_cancelled, "is cancelled", "goes back in full", {"tickets.ics"}),
+    NoticeKind.TICKET_GIVEN: (gives_away, "You gave away", "opens no door", set()),
+    NoticeKind.TICKET_GOT: (is_given, "Ann gave you", "It is yours now", {"tickets.pdf", "tickets.ics"}),
 }
 LEADS_TO_BOOKING = {
-    *(Kind.HOLD_LAPSING, Kind.DECLINED, Kind.LATE_BOOKED, Kind.REFUNDED, Kind.SHOW_CHANGED),
+    *(
+        NoticeKind.HOLD_LAPSING,
+        NoticeKind.DECLINED,
+        NoticeKind.LATE_BOOKED,
+        NoticeKind.REFUNDED,
+        NoticeKind.SHOW_CHANGED,
+    ),
 }
 
 
@@ -172,12 +178,12 @@ async def scene(office: Office) -> Scene:
 
 
 def test_no_kind_is_left_out() -> None:
-    assert HAPPENS.keys() == set(Kind)
+    assert HAPPENS.keys() == set(NoticeKind)
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", NoticeKind)
 async def test_what_happens_is_a_mail_with_all_there_is_to_know(
-    scene: Scene, server: MailServer, kind: Kind
+    scene: Scene, server: MailServer, kind: NoticeKind
 ) -> None:
     happen, subject, words, files = HAPPENS[kind]
 

@@ -16,10 +16,10 @@ from PIL import Image
 from holdfast.app import App
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
-from holdfast.notifications.compose import Writer
+from holdfast.notifications.compose import Composer
 from holdfast.notifications.notice import LEASE_S, Channel, SenderBody
-from holdfast.notifications.senders import Mail, senders_of
-from holdfast.tickets import Codes, Door
+from holdfast.notifications.senders import SmtpSender, build_senders
+from holdfast.tickets import Codes, EntryPolicy
 from holdfast.tickets.transfer import Giver, Transfers
 from tests.support import shows as cast
 from tests.support.mail_servers import MAIL_FROM, MailServer, Office, a_mail_server, a_reader, an_office
@@ -120,7 +120,7 @@ class TestWhole:
         self, office: Office, server: MailServer, show: int
     ) -> None:
         account_id, address = await a_reader(office.app)
-        await office.app.tickets.set_door(show, Door(Codes.LIVE))
+        await office.app.tickets.set_door(show, EntryPolicy(Codes.LIVE))
         await hold(office.app, show, account_id, 1)
 
         await office.hear_and_send()
@@ -274,13 +274,13 @@ class TestTrouble:
         await hold(office.app, show, account_id, 1)
         await office.hear()
         app = office.app
-        writer = Writer(app.postgres, app.catalogue, app.bookings, app.tickets, app.config)
+        writer = Composer(app.postgres, app.catalogue, app.bookings, app.tickets, app.config)
         (due,) = [
             one for one in await app.notifications.take_due(100, [Channel.MAIL]) if one.address == address
         ]
         letter = await writer.letter(due)
         assert letter is not None
-        async with Mail(app.config).open() as link:
+        async with SmtpSender(app.config).open() as link:
             await link.send(await writer.parcel(due, letter))
         # It is dead now: nothing is written down, and its lease ends.
         await office.no_pause()
@@ -331,7 +331,7 @@ class TestSettings:
     )
     def test_a_setting_that_is_not_understood_is_named(self, settings: dict[str, str], named: str) -> None:
         with pytest.raises(OperatorError, match=named):
-            senders_of(Config(**settings))  # type: ignore[arg-type]
+            build_senders(Config(**settings))  # type: ignore[arg-type]
 
     def test_a_password_is_in_no_log(self, config: Config) -> None:
         told = repr(replace(config, mail_url="smtp://ann:s3cret@mail.example", mail_from=MAIL_FROM))

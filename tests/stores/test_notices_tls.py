@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 from holdfast.app import App
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
-from holdfast.notifications.senders import senders_of
+from holdfast.notifications.senders import build_senders
 from tests.support import shows as cast
 from tests.support.mail_servers import MAIL_FROM, MailServer, a_mail_server, a_reader, an_office
 from tests.support.own_engines import hold
@@ -150,4 +150,4 @@ def test_a_file_that_is_none_is_named(tmp_path: Path, text: str | None) -> None:
         file.write_text(text)
 
     with pytest.raises(OperatorError, match="HOLDFAST_MAIL_CA_FILE"):
-        senders_of(Config(mail_url="smtp://mail.example", mail_from=MAIL_FROM, mail_ca_file=str(file)))
+        build_senders(Config(mail_url="smtp://mail.example", mail_from=MAIL_FROM, mail_ca_file=str(file)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.app import App
-from holdfast.outbox import BookingConfirmed, BookingHeld, ShowCancelled, consume_once, tell
+from holdfast.outbox import BookingConfirmed, BookingHeld, ShowCancelledFact, add_fact, consume_once
 from holdfast.outbox.relay import Relay
 from holdfast.outbox.store import RELAY
 from tests.support.fact_recorder import Ears, checkpoint, open_transaction, relayed, turns_are_free
@@ -131,14 +131,14 @@ async def test_a_group_hears_only_the_kinds_it_asked_for(app: App, till: Till) -
 
 async def test_a_subject_tells_in_its_own_transaction(app: App, till: Till, ears: Ears) -> None:
     async with app.postgres.transaction() as tx:
-        await tell(tx, till.show, ShowCancelled(revision=3))
+        await add_fact(tx, till.show, ShowCancelledFact(revision=3))
     async with open_transaction(app) as (rolled_back, _commit):
-        await tell(rolled_back, till.show, ShowCancelled(revision=4))
+        await add_fact(rolled_back, till.show, ShowCancelledFact(revision=4))
 
     await relayed(app)
     await ears.listen()
 
-    assert [fact.body for fact in ears.heard] == [ShowCancelled(revision=3)]
+    assert [fact.body for fact in ears.heard] == [ShowCancelledFact(revision=3)]
     assert (ears.heard[0].number, ears.heard[0].booking_id) == (None, None)
 
 

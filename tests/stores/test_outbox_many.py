@@ -10,7 +10,7 @@ import pytest
 from holdfast.app import App
 from holdfast.engines.errors import EngineDown
 from holdfast.outbox import Consumer, Fact, consume_many
-from holdfast.outbox.relay import Listener, unhurried
+from holdfast.outbox.relay import ConsumerWorker, only_when_full
 from holdfast.outbox.store import RELAY
 from tests.support.fact_recorder import Ears, checkpoint, open_transaction, relayed, turns_are_free
 from tests.support.own_engines import Stage, hold
@@ -35,7 +35,7 @@ class Choir:
         consumer = Consumer(
             group=self.ears.group, kinds=(), call_many=self.hear_many, from_oldest=False, tries_max=3
         )
-        self.listener = Listener(self.ears.app.outbox, consumer, self.ears.app.config, wait_s=0.02)
+        self.listener = ConsumerWorker(self.ears.app.outbox, consumer, self.ears.app.config, wait_s=0.02)
 
     async def hear_many(self, facts: Sequence[Fact]) -> None:
         self.tellings.append([fact.id for fact in facts])
@@ -198,6 +198,6 @@ async def test_hands_that_are_not_full_rest_before_they_go_on() -> None:
     async def job() -> int:
         return next(done)
 
-    paced = unhurried(job, 10)
+    paced = only_when_full(job, 10)
 
     assert [await paced(), await paced(), await paced()] == [0, 10, 12]

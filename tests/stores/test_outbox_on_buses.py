@@ -9,7 +9,7 @@ import pytest
 from holdfast.app import App
 from holdfast.engines.errors import EngineDown
 from holdfast.outbox import Outbox
-from holdfast.outbox.relay import Listener, Relay
+from holdfast.outbox.relay import ConsumerWorker, Relay
 from holdfast.outbox.store import RELAY
 from tests.support.bus_servers import BUSES, Server, a_server, messages_of, positions
 from tests.support.fact_recorder import Ears, checkpoint, other_outbox, relayed, turns_are_free
@@ -26,7 +26,7 @@ class Scene:
     server: Server
     outbox: Outbox
     ears: Ears
-    listener: Listener
+    listener: ConsumerWorker
 
     @property
     def app(self) -> App:

@@ -8,7 +8,7 @@ import pytest
 from holdfast.app import App, open_app
 from holdfast.engines.bus import Message
 from holdfast.engines.errors import EngineDown
-from holdfast.outbox import Fact, ShowCancelled, tell
+from holdfast.outbox import Fact, ShowCancelledFact, add_fact
 from holdfast.outbox.relay import Relay
 from tests.support.fact_recorder import Ears, checkpoint, other_outbox, relayed, turns_are_free
 from tests.support.own_engines import Stage, hold
@@ -157,18 +157,18 @@ async def test_a_transaction_that_hangs_is_ended_and_what_is_behind_it_is_told(
 
     async def hang(hasty: App) -> None:
         async with hasty.postgres.transaction() as hanging:
-            await tell(hanging, till.show, ShowCancelled(revision=1))
+            await add_fact(hanging, till.show, ShowCancelledFact(revision=1))
             async with app.postgres.transaction() as tx:
-                await tell(tx, till.show, ShowCancelled(revision=2))
+                await add_fact(tx, till.show, ShowCancelledFact(revision=2))
             await until(is_heard, within_s=15)
-            await tell(hanging, till.show, ShowCancelled(revision=3))
+            await add_fact(hanging, till.show, ShowCancelledFact(revision=3))
 
     async with open_app(replace(app.config, postgres_idle_s=1)) as hasty:
         with pytest.raises(EngineDown):
             await hang(hasty)
 
     await is_heard()
-    assert [fact.body for fact in ears.heard] == [ShowCancelled(revision=2)]
+    assert [fact.body for fact in ears.heard] == [ShowCancelledFact(revision=2)]
 
 
 async def test_without_a_bus_seats_are_sold_and_facts_are_heard_all_the_same(

@@ -8,8 +8,8 @@ import time
 from base64 import b64decode
 from collections import Counter
 
-from holdfast.checkin.offline import OfflineGate, opened
-from holdfast.checkin.verdict import OPEN, Way
+from holdfast.checkin.offline import OfflineGate, open_pack
+from holdfast.checkin.verdict import OPENING_VERDICTS, Way
 from holdfast.tickets import BadCode, read_code
 from tests.support.box_office import Office
 from tests.support.forged_codes import Forger
@@ -32,7 +32,7 @@ async def test_no_forged_code_opens_a_door(stage: Office, is_full: bool) -> None
     signed_in = (await stage.api.post(f"{API}/gate/login", json=login)).json()
     device = Fan(0, signed_in["access_token"], stage.api)
     keys = {int(key_id): b64decode(key) for key_id, key in signed_in["keys"].items()}
-    pack = opened(
+    pack = open_pack(
         b64decode((await device.get("/gate/pack")).json()["pack"]), DEVICE.private_bytes_raw(), keys
     )
     gate, forger = OfflineGate(pack), Forger(codes, seed=29)
@@ -75,7 +75,7 @@ def read_all(forger: Forger, keys: dict[int, bytes], gate: OfflineGate, count: i
             raise AssertionError(f"{way}: {code} is signed")
         verdict = gate.decide(code, Way.ENTRY, now).verdict
         spent_s += time.perf_counter() - began
-        assert verdict not in OPEN, f"{way}: {code} is {verdict}"
+        assert verdict not in OPENING_VERDICTS, f"{way}: {code} is {verdict}"
     rows = "\n".join(f"  {number:>9,} {way}" for way, number in ways.items())
     return f"{count:,} forgeries, 0 taken; {count / spent_s:,.0f} a second, each read twice\n{rows}"
 

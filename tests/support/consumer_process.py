@@ -14,7 +14,7 @@ from holdfast.config import Config
 from holdfast.engines.loop import every
 from holdfast.engines.postgres import Postgres
 from holdfast.outbox import Consumer, Fact, Outbox, consume_once
-from holdfast.outbox.relay import Listener, Relay
+from holdfast.outbox.relay import ConsumerWorker, Relay
 
 HEARD = "INSERT INTO heard (group_name, fact_id, key) VALUES ($1, $2, $3)"
 
@@ -42,7 +42,7 @@ async def main(plan: Plan, told: TextIO) -> None:
     never = asyncio.Event()
     await asyncio.gather(
         every(0.05, Relay(outbox, config).relay, never),
-        every(0.05, Listener(outbox, consumer, config).listen, never),
+        every(0.05, ConsumerWorker(outbox, consumer, config).listen, never),
     )
 
 

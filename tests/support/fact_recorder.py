@@ -11,7 +11,7 @@ import asyncpg
 
 from holdfast.app import App
 from holdfast.outbox import Consumer, Fact, Outbox
-from holdfast.outbox.relay import Listener, Relay
+from holdfast.outbox.relay import ConsumerWorker, Relay
 
 ENOUGH_S = 20.0
 
@@ -32,7 +32,7 @@ class Ears:
     def __post_init__(self) -> None:
         self.listener = self.another()
 
-    def another(self, outbox: Outbox | None = None) -> Listener:
+    def another(self, outbox: Outbox | None = None) -> ConsumerWorker:
         """The same consumer in another process."""
         consumer = Consumer(
             group=self.group,
@@ -41,7 +41,7 @@ class Ears:
             from_oldest=False,
             tries_max=self.tries_max,
         )
-        return Listener(outbox or self.app.outbox, consumer, self.app.config, wait_s=0.02)
+        return ConsumerWorker(outbox or self.app.outbox, consumer, self.app.config, wait_s=0.02)
 
     async def hear(self, fact: Fact) -> None:
         self.tried.append(fact.id)
@@ -57,7 +57,7 @@ class Ears:
         await self.app.outbox.add_group(self.group, from_oldest=False)
         return self
 
-    async def listen(self, listener: Listener | None = None) -> None:
+    async def listen(self, listener: ConsumerWorker | None = None) -> None:
         """Until nothing comes any more."""
         async with asyncio.timeout(ENOUGH_S):
             while await (listener or self.listener).listen():

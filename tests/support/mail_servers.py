@@ -18,8 +18,8 @@ from aiosmtpd.smtp import SMTP, AuthResult
 from holdfast.accounts import NewAccount
 from holdfast.app import App, build_mail_sender, open_app
 from holdfast.config import Config
-from holdfast.notifications.jobs import Post, consumer
-from holdfast.outbox.relay import Listener
+from holdfast.notifications.jobs import NoticeDelivery, consumer
+from holdfast.outbox.relay import ConsumerWorker
 
 MAIL_FROM = "Box office <tickets@hall.example>"
 
@@ -102,8 +102,8 @@ class Office:
     """A worker's notices: facts are heard from when it was opened on."""
 
     app: App
-    post: Post
-    listener: Listener
+    post: NoticeDelivery
+    listener: ConsumerWorker
 
     async def hear(self) -> None:
         await self.app.outbox.settle(1_000_000)
@@ -138,7 +138,7 @@ async def an_office(config: Config, **settings: Any) -> AsyncIterator[Office]:
         await app.postgres.execute("DELETE FROM notice WHERE state = 'queued'")  # of tests before this one
         group = f"notices-{secrets.token_hex(4)}"
         await app.outbox.add_group(group, from_oldest=False)
-        listener = Listener(
+        listener = ConsumerWorker(
             app.outbox, replace(consumer(app.notifications), group=group), app.config, wait_s=0.02
         )
         try:

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.app import App
-from holdfast.outbox.relay import Listener
+from holdfast.outbox.relay import ConsumerWorker
 from holdfast.webhooks_out.endpoint import EndpointPage, NewEndpoint
 from holdfast.webhooks_out.jobs import DeliveryJobs, consumer
 from holdfast.webhooks_out.store import GROUP, OutgoingWebhooks
@@ -115,7 +115,7 @@ class House:
         """Everything that happened until now is written down for who wants it."""
         await turns_are_free(self.app)
         await self.app.outbox.settle(1_000_000)
-        listener = Listener(self.app.outbox, consumer(self.hooks), self.app.config, wait_s=0.01)
+        listener = ConsumerWorker(self.app.outbox, consumer(self.hooks), self.app.config, wait_s=0.01)
         while await listener.listen():
             pass
 

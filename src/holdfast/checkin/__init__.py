@@ -6,11 +6,11 @@ store.py     one row decides             routes.py    /gate/…
 passes/      the organisers' side        station/     a gate on a keyboard scanner: `holdfast gate`
 """
 
-from holdfast.checkin.offline import BadPack, OfflineGate, opened
+from holdfast.checkin.offline import BadPack, OfflineGate, open_pack
 from holdfast.checkin.passes import PackPage, SignedInDevice
 from holdfast.checkin.store import CheckInStore
 from holdfast.checkin.verdict import (
-    OPEN,
+    OPENING_VERDICTS,
     SCANS_MAX,
     CheckInPage,
     CountPage,
@@ -24,7 +24,7 @@ from holdfast.checkin.verdict import (
 )
 
 __all__ = [
-    "OPEN",
+    "OPENING_VERDICTS",
     "SCANS_MAX",
     "BadPack",
     "CheckInPage",
@@ -40,5 +40,5 @@ __all__ = [
     "UploadPage",
     "Verdict",
     "Way",
-    "opened",
+    "open_pack",
 ]

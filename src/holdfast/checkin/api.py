@@ -25,12 +25,12 @@ from holdfast.checkin.passes import (
     Passes,
     SignedInDevice,
     SignInBody,
-    device_key,
+    parse_device_key,
 )
 from holdfast.checkin.store import CheckIn, CheckInStore
 from holdfast.checkin.verdict import (
-    OPEN,
-    WORDS,
+    OPENING_VERDICTS,
+    VERDICT_TEXTS,
     CheckInBody,
     CheckInPage,
     CountPage,
@@ -54,7 +54,7 @@ UPLOAD_BYTES_MAX = 512 * 1024
 routes = RouteTable(tag="gate")
 
 
-class SearchAsked(Struct, forbid_unknown_fields=True, frozen=True):
+class SearchQuery(Struct, forbid_unknown_fields=True, frozen=True):
     q: Annotated[str, Meta(max_length=60)] = (
         ""  # a reference, or the beginning of a name: three letters or more
     )
@@ -68,7 +68,7 @@ async def log_in_gate(request: Request) -> Response:
     the same key before `expires_in` seconds are over. `keys` are ours: keep them to check packs with.
     """
     body = read(SignInBody, await request.body())
-    device = await _passes(request).sign_in(body.code, device_key(body.device_key))
+    device = await _passes(request).sign_in(body.code, parse_device_key(body.device_key))
     page = SignedInDevice(
         access_token=device.access_token,
         token_type="Bearer",
@@ -90,7 +90,7 @@ async def register_gate_device(request: Request) -> Response:
     """Say which device this is, when somebody asks with an account of their own. Packs are sealed for it."""
     body = read(DeviceBody, await request.body())
     standby = await _gate(request).standby(get_caller(request).account_id)
-    await _passes(request).bind_device(standby.pass_id, device_key(body.device_key))
+    await _passes(request).bind_device(standby.pass_id, parse_device_key(body.device_key))
     return answer(200, DeviceBound(standby.pass_id, await _keys(request)), NO_STORE)
 
 
@@ -170,14 +170,14 @@ async def get_gate_counts(request: Request) -> Response:
 
 @routes.get(
     "/gate/search",
-    query=SearchAsked,
+    query=SearchQuery,
     answers={200: FoundPage},
     refusals=(NoGatePass, SearchMax),
     role=Role.GATE,
 )
 async def search_gate_tickets(request: Request) -> Response:
     """Find tickets of these shows by booking reference or name, when a phone is flat. A few a minute."""
-    asked = query(SearchAsked, request)
+    asked = query(SearchQuery, request)
     if len(asked.q.strip()) < 3:
         raise Invalid(field="q", detail="Expected three letters or more.")
     standby = await _gate(request).standby(get_caller(request).account_id)
@@ -228,7 +228,7 @@ def _place(text: str) -> tuple[int, int]:
 
 async def _page(request: Request, found: CheckIn, named: int | None) -> CheckInPage:
     """`named` is the show the ticket says it is for. Of a stranger's ticket nothing more is told."""
-    is_refused = found.verdict not in (*OPEN, Verdict.UNDONE)
+    is_refused = found.verdict not in (*OPENING_VERDICTS, Verdict.UNDONE)
     seat = section = category = number = other = None
     if found.seat is not None:
         layout = (await get_app(request).catalogue.show_on_sale(found.show_id)).layout
@@ -243,7 +243,7 @@ async def _page(request: Request, found: CheckIn, named: int | None) -> CheckInP
             other = None
     return CheckInPage(
         verdict="refused" if is_refused else found.verdict,
-        words=WORDS[found.verdict],
+        words=VERDICT_TEXTS[found.verdict],
         check_in_id=public_id(found.show_id, found.check_in_id),
         gate=found.gate,
         scanned_at=found.scanned_at,

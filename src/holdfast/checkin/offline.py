@@ -22,13 +22,13 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from msgspec import Struct
 
-from holdfast.checkin.verdict import OPEN, OfflineScan, Verdict, Way
+from holdfast.checkin.verdict import OPENING_VERDICTS, OfflineScan, Verdict, Way
 from holdfast.tickets import BadCode, Code, Codes, TicketKey, is_live, phone_secret, read_code
 
 PREFIX = b"holdfast pack\0"
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
-ONLY_ONCE = bytes(12)  # the key seals one message, so its number may be this
+NONCE = bytes(12)  # the key seals one message, so its number may be this
 
 
 class BadPack(Exception):
@@ -67,23 +67,23 @@ class Pack(Struct, frozen=True):
     shows: list[PackShow]
 
 
-def sealed(pack: Pack, key: TicketKey, device_key: bytes, drawn: bytes) -> bytes:
+def seal_pack(pack: Pack, key: TicketKey, device_key: bytes, drawn: bytes) -> bytes:
     """`drawn` are 32 random bytes, used for nothing else."""
     body = zlib.compress(msgspec.msgpack.encode(pack))
     once = X25519PrivateKey.from_private_bytes(drawn)
     public = once.public_key().public_bytes_raw()
     shared = once.exchange(X25519PublicKey.from_public_bytes(device_key))
     plain = bytes((key.key_id,)) + key.sign(PREFIX + body) + body
-    return public + _cipher(shared, public, device_key).encrypt(ONLY_ONCE, plain, None)
+    return public + _cipher(shared, public, device_key).encrypt(NONCE, plain, None)
 
 
-def opened(raw: bytes, device_private: bytes, trusted: Mapping[int, bytes]) -> Pack:
+def open_pack(raw: bytes, device_private: bytes, trusted: Mapping[int, bytes]) -> Pack:
     """The pack, if it is for this device and one of these public keys, by id, signed it."""
     try:
         device = X25519PrivateKey.from_private_bytes(device_private)
         public, mine = raw[:KEY_BYTES], device.public_key().public_bytes_raw()
         shared = device.exchange(X25519PublicKey.from_public_bytes(public))
-        plain = _cipher(shared, public, mine).decrypt(ONLY_ONCE, raw[KEY_BYTES:], None)
+        plain = _cipher(shared, public, mine).decrypt(NONCE, raw[KEY_BYTES:], None)
         signature, body = plain[1 : 1 + SIGNATURE_BYTES], plain[1 + SIGNATURE_BYTES :]
         Ed25519PublicKey.from_public_bytes(trusted[plain[0]]).verify(signature, PREFIX + body)
         return msgspec.msgpack.decode(zlib.decompress(body), type=Pack)
@@ -114,7 +114,7 @@ BINDINGS_AHEAD_MAX = 5  # phones a ticket may have been bound to since the pack 
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class OfflineDecision:
     verdict: Verdict
     seat: str = ""
     title: str = ""
@@ -150,22 +150,22 @@ class OfflineGate:
     def is_good(self, now: float) -> bool:
         return now < self.pack.good_until_s
 
-    def decide(self, text: str, way: Way, now: float) -> Decision:
+    def decide(self, text: str, way: Way, now: float) -> OfflineDecision:
         """The verdict, remembered if it opens the door. The caller has seen to it that the pack is good."""
         try:
             code = read_code(text, self.pack.keys)
         except BadCode:
-            return Decision(Verdict.UNKNOWN)
+            return OfflineDecision(Verdict.UNKNOWN)
         show = self._shows.get(code.ticket.show_id)
         if show is None:
-            return Decision(Verdict.WRONG_SHOW)
+            return OfflineDecision(Verdict.WRONG_SHOW)
         place = (show.show_id, code.ticket.serial)
         known = self._tickets.get(place)
         verdict = self._verdict(show, code, known, way, now)
         first_at, gate = self._first(place, known) if verdict is Verdict.USED else (None, "")
-        if verdict in OPEN:
+        if verdict in OPENING_VERDICTS:
             self.memory.note(place, verdict, datetime.fromtimestamp(now, UTC))
-        return Decision(verdict, known.seat if known else "", show.title, first_at, gate, place)
+        return OfflineDecision(verdict, known.seat if known else "", show.title, first_at, gate, place)
 
     def _first(self, place: Place, known: PackTicket | None) -> tuple[datetime | None, str]:
         """When and where somebody came in with it: here, or somewhere before the pack was made."""
@@ -185,7 +185,7 @@ class OfflineGate:
 
     def remember(self, scan: OfflineScan, place: Place | None = None) -> None:
         """A scan from before, with the place that was read then: a thousand signatures take a while."""
-        if scan.verdict in OPEN and (place := place or self.place_of(scan.code)) is not None:
+        if scan.verdict in OPENING_VERDICTS and (place := place or self.place_of(scan.code)) is not None:
             self.memory.note(place, scan.verdict, scan.scanned_at)
 
     def _verdict(self, show: PackShow, code: Code, known: PackTicket | None, way: Way, now: float) -> Verdict:

@@ -14,7 +14,7 @@ from holdfast.accounts import Accounts, NewAccount, normal_email
 from holdfast.catalogue import BadWindow, NoSuchShow
 from holdfast.checkin.errors import BadPassCode, DeviceTaken, NoSuchPass, NotAGateAccount
 from holdfast.checkin.offline import is_device_key
-from holdfast.checkin.verdict import Moment, in_utc
+from holdfast.checkin.verdict import Moment, to_utc
 from holdfast.engines.postgres import Postgres, require_row
 from holdfast.engines.sql import Queries
 from holdfast.errors import Invalid
@@ -53,7 +53,7 @@ class PassPage(Struct, frozen=True):
     has_device: bool
 
 
-class MadePass(Struct, frozen=True):
+class CreatedPass(Struct, frozen=True):
     gate_pass: PassPage
     code: str | None  # signs a device in; told this once
     qr_svg: str | None
@@ -63,7 +63,7 @@ class PassList(Struct, frozen=True):
     passes: list[PassPage]
 
 
-class PassesAsked(Struct, forbid_unknown_fields=True, frozen=True):
+class PassesQuery(Struct, forbid_unknown_fields=True, frozen=True):
     show: ShowId | None = None
 
 
@@ -116,7 +116,7 @@ class ConflictList(Struct, frozen=True):
     conflicts: list[ConflictPage]
 
 
-def device_key(text: str) -> bytes:
+def parse_device_key(text: str) -> bytes:
     """The 32 bytes, or Invalid."""
     try:
         raw = b64decode(text, validate=True)
@@ -136,7 +136,7 @@ CODE_BYTES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class SignedInPass:
     """Somebody who signed in with a pass."""
 
     pass_id: int
@@ -153,9 +153,9 @@ class Passes:
         times = require_row(await self._postgres.fetchrow(Q.show_times, new.shows, organiser_id))
         if times["known"] != len(set(new.shows)):
             raise NoSuchShow
-        starts_at = in_utc(new.starts_at or times["starts_at"] - EARLY)
-        ends_at = in_utc(new.ends_at or times["ends_at"] + LATE)
-        _refuse_odd(starts_at, ends_at)
+        starts_at = to_utc(new.starts_at or times["starts_at"] - EARLY)
+        ends_at = to_utc(new.ends_at or times["ends_at"] + LATE)
+        _check_window(starts_at, ends_at)
         code = None if new.email is not None else b32encode(secrets.token_bytes(CODE_BYTES)).decode()
         account_id = await self._account(new)
         async with self._postgres.transaction() as tx:
@@ -188,12 +188,12 @@ class Passes:
             raise NoSuchPass
         return await self.find(pass_id, organiser_id)
 
-    async def sign_in(self, code: str, device_key: bytes) -> Device:
+    async def sign_in(self, code: str, device_key: bytes) -> SignedInPass:
         row = await self._postgres.fetchrow(Q.sign_in, _digest(code), device_key, UPLOAD_GRACE_S)
         if row is None:
             raise BadPassCode
         caller = Caller(row["account_id"], Role.GATE, session_id=0)
-        return Device(row["id"], self._people.access_token(caller))
+        return SignedInPass(row["id"], self._people.access_token(caller))
 
     async def bind_device(self, pass_id: int, device_key: bytes) -> None:
         if await self._postgres.fetchval(Q.bind_device, pass_id, device_key) is None:
@@ -211,7 +211,7 @@ class Passes:
         return account_id
 
 
-def _refuse_odd(starts_at: datetime, ends_at: datetime) -> None:
+def _check_window(starts_at: datetime, ends_at: datetime) -> None:
     if not starts_at < ends_at:
         raise BadWindow(field="ends_at", detail="A pass ends after it starts.")
     if ends_at - starts_at > PASS_LIFE_MAX:

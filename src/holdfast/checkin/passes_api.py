@@ -9,16 +9,16 @@ from holdfast.checkin.errors import NoSuchPass, NotAGateAccount
 from holdfast.checkin.passes import (
     ConflictList,
     ConflictPage,
+    CreatedPass,
     DoorBody,
-    MadePass,
     NewPass,
     Passes,
-    PassesAsked,
+    PassesQuery,
     PassList,
     PassPage,
 )
 from holdfast.checkin.verdict import ShowCount
-from holdfast.tickets import Door, svg_url
+from holdfast.tickets import EntryPolicy, svg_url
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
@@ -32,7 +32,7 @@ routes = RouteTable(tag="admin", role=Role.ORGANISER)
 @routes.post(
     PASSES,
     body=NewPass,
-    answers={201: MadePass},
+    answers={201: CreatedPass},
     refusals=(NoSuchShow, BadWindow, NotAGateAccount, NoSuchPass),
     keyed=True,
 )
@@ -46,13 +46,13 @@ async def create_gate_pass(request: Request) -> Response:
     new = read(NewPass, await request.body())
     made, code = await _passes(request).make(_organiser_id(request), new)
     drawn = svg_url(code) if code else None
-    return answer(201, MadePass(made, code, drawn), {"Cache-Control": "no-store"})
+    return answer(201, CreatedPass(made, code, drawn), {"Cache-Control": "no-store"})
 
 
-@routes.get(PASSES, query=PassesAsked, answers={200: PassList})
+@routes.get(PASSES, query=PassesQuery, answers={200: PassList})
 async def list_gate_passes(request: Request) -> Response:
     """Your passes, newest first; of one show, if asked."""
-    asked = query(PassesAsked, request)
+    asked = query(PassesQuery, request)
     return answer(200, PassList(await _passes(request).of(_organiser_id(request), asked.show)))
 
 
@@ -75,7 +75,9 @@ async def set_door_settings(request: Request) -> Response:
     """Say how a show's tickets are checked: `fixed` codes, `live` ones, or live ones with paper allowed."""
     body = read(DoorBody, await request.body())
     await _own_show(request)
-    await get_app(request).tickets.set_door(request.path_params["show"], Door(body.codes, body.reentry))
+    await get_app(request).tickets.set_door(
+        request.path_params["show"], EntryPolicy(body.codes, body.reentry)
+    )
     return answer(200, body)
 
 

@@ -14,22 +14,22 @@ from typing import Any
 from holdfast.bookings import from_reference, public_id
 from holdfast.catalogue import Catalogue
 from holdfast.checkin.errors import NoDevice, NoGatePass, NothingToUndo, ScanIdUsed, SearchMax
-from holdfast.checkin.offline import Pack, PackShow, PackTicket, sealed
+from holdfast.checkin.offline import Pack, PackShow, PackTicket, seal_pack
 from holdfast.checkin.passes import UPLOAD_GRACE_S
-from holdfast.checkin.verdict import GateCount, OfflineScan, ShowCount, UploadedScan, Verdict, Way, in_utc
+from holdfast.checkin.verdict import GateCount, OfflineScan, ShowCount, UploadedScan, Verdict, Way, to_utc
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
-from holdfast.tickets import BadCode, Code, IssuedTicket, Tickets, issued, show_secret
+from holdfast.tickets import BadCode, Code, IssuedTicket, Tickets, parse_ticket, show_secret
 
 Q = Queries("holdfast.checkin")
 
 UNDO_WITHIN_S = 600
-SEARCHES_A_MINUTE_MAX = 20
+SEARCHES_PER_MINUTE_MAX = 20
 FOUND_MAX = 10
 CONFLICTS_MAX = 500
 PACK_GOOD_MAX_S = 12 * 3600
-NOBODYS_BINDING = -1  # of no phone: a tag that is not of now
+NO_BINDING = -1  # of no phone: a tag that is not of now
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class CheckIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Standby:
+class ActivePass:
     """What a pass opens."""
 
     pass_id: int
@@ -111,7 +111,7 @@ class CheckInStore:
         """The phone whose tag it is, if it is the one the ticket is bound to and the tag is of now."""
         known = await self._tickets.find(code.ticket.show_id, code.ticket.serial)
         if known is None or not await self._tickets.is_live(code, known.binding):
-            return NOBODYS_BINDING
+            return NO_BINDING
         return known.binding
 
     async def undo(self, account_id: int, show_id: int, check_in_id: int, scan_id: str) -> CheckIn:
@@ -148,7 +148,7 @@ class CheckInStore:
             ticket.serial,
             ticket.edition,
             scan.verdict,
-            in_utc(scan.scanned_at),
+            to_utc(scan.scanned_at),
             UPLOAD_GRACE_S,
         )
         if row is not None and row["why"]:
@@ -157,14 +157,14 @@ class CheckInStore:
             return UploadedScan(scan.scan_id, False)
         return UploadedScan(scan.scan_id, True, row["why"], public_id(ticket.show_id, row["check_in_id"]))
 
-    async def standby(self, account_id: int) -> Standby:
+    async def standby(self, account_id: int) -> ActivePass:
         """The newest pass of this account that is good now, and every show its passes open."""
         rows = await self._postgres.fetch(Q.shows_of_pass, account_id)
         if not rows:
             raise NoGatePass
         newest = rows[0]
         shows = tuple(dict.fromkeys(row["show_id"] for row in rows))
-        return Standby(newest["pass_id"], newest["gate"], newest["device_key"], newest["ends_at"], shows)
+        return ActivePass(newest["pass_id"], newest["gate"], newest["device_key"], newest["ends_at"], shows)
 
     async def counts(self, show_ids: Sequence[int]) -> list[ShowCount]:
         tickets = {row["show_id"]: row for row in await self._postgres.fetch(Q.count_tickets, show_ids)}
@@ -186,11 +186,11 @@ class CheckInStore:
     async def conflicts(self, show_id: int) -> list[Any]:
         return await self._postgres.fetch(Q.conflicts, show_id, CONFLICTS_MAX)
 
-    async def search(self, standby: Standby, words: str) -> list[tuple[IssuedTicket, str]]:
+    async def search(self, standby: ActivePass, words: str) -> list[tuple[IssuedTicket, str]]:
         """(ticket, name of who has it); by reference where it is one, else by name."""
-        noted = await self._postgres.fetchval(Q.note_search, standby.pass_id, SEARCHES_A_MINUTE_MAX)
+        noted = await self._postgres.fetchval(Q.note_search, standby.pass_id, SEARCHES_PER_MINUTE_MAX)
         if noted is None:
-            raise SearchMax(limit=SEARCHES_A_MINUTE_MAX, retry_after_s=60)
+            raise SearchMax(limit=SEARCHES_PER_MINUTE_MAX, retry_after_s=60)
         numbers = {show_id: from_reference(show_id, words) for show_id in standby.show_ids}
         known = {show_id: number for show_id, number in numbers.items() if number is not None}
         rows = await self._postgres.fetch(Q.search_by_number, list(known), list(known.values()), FOUND_MAX)
@@ -198,9 +198,11 @@ class CheckInStore:
             rows = await self._postgres.fetch(
                 Q.search_by_name, list(standby.show_ids), words.strip(), FOUND_MAX
             )
-        return [(issued({k: v for k, v in row.items() if k != "name"}), row["name"] or "") for row in rows]
+        return [
+            (parse_ticket({k: v for k, v in row.items() if k != "name"}), row["name"] or "") for row in rows
+        ]
 
-    async def pack(self, standby: Standby) -> bytes:
+    async def pack(self, standby: ActivePass) -> bytes:
         """Everything the device needs to go on without a network, sealed for it."""
         if standby.device_key is None:
             raise NoDevice
@@ -215,7 +217,7 @@ class CheckInStore:
             shows=[await self._pack_show(show_id) for show_id in standby.show_ids],
         )
         signing = await self._tickets.signing_key()
-        return sealed(pack, signing, standby.device_key, secrets.token_bytes(32))
+        return seal_pack(pack, signing, standby.device_key, secrets.token_bytes(32))
 
     async def _pack_show(self, show_id: int) -> PackShow:
         door, rows = await self._tickets.door(show_id), await self._postgres.fetch(Q.pack_tickets, show_id)

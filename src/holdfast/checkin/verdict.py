@@ -30,7 +30,7 @@ class Verdict(StrEnum):
     UNDONE = "undone"
 
 
-WORDS = {
+VERDICT_TEXTS = {
     Verdict.ADMITTED: "Welcome",
     Verdict.LEFT: "Scanned out",
     Verdict.UNKNOWN: "Not a ticket of ours",
@@ -43,7 +43,7 @@ WORDS = {
     Verdict.NOT_INSIDE: "Nobody is inside with it",
     Verdict.UNDONE: "Undone",
 }
-OPEN = (Verdict.ADMITTED, Verdict.LEFT)
+OPENING_VERDICTS = (Verdict.ADMITTED, Verdict.LEFT)
 
 ScanId = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]
 CodeText = Annotated[str, Meta(max_length=500)]
@@ -144,7 +144,7 @@ class FoundPage(Struct, frozen=True):
     tickets: list[FoundTicket]
 
 
-def in_utc(at: datetime) -> datetime:
+def to_utc(at: datetime) -> datetime:
     """The same moment; the last one there is, where a device says something beyond our calendar."""
     try:
         return at.astimezone(UTC)

@@ -32,11 +32,11 @@ def list_notices(
     as_json: AsJson = False,
 ) -> None:
     """Show notices, newest first, and what became of them."""
-    from holdfast.notifications.notice import NoticesAsked
+    from holdfast.notifications.notice import NoticesQuery
 
     if state not in STATES:
         raise OperatorError(f"no such state: {state}; there are {', '.join(STATES)}")
-    asked = NoticesAsked(state=state, size=limit)  # type: ignore[arg-type]
+    asked = NoticesQuery(state=state, size=limit)  # type: ignore[arg-type]
     _print_notices(context.obj(data, lambda app: app.notifications.newest(asked)).notices, as_json)
 
 

@@ -17,7 +17,7 @@ import typer
 if TYPE_CHECKING:
     from holdfast.app import App
     from holdfast.checkin.verdict import FoundTicket, ShowCount
-    from holdfast.scanner.app import Said, Station
+    from holdfast.scanner.app import Scanner, ScanResult
 
 GREEN, RED, YELLOW, PLAIN = "\x1b[30;42m", "\x1b[97;41m", "\x1b[30;43m", "\x1b[0m"
 TELL_WITHIN_S = 5
@@ -67,14 +67,14 @@ def gate(
 async def _run(server: str, code: str, folder: Path, is_exit: bool, as_json: bool) -> None:
     from holdfast.checkin.offline import BadPack
     from holdfast.engines.errors import OperatorError
-    from holdfast.scanner.app import Station
-    from holdfast.scanner.client import Denied, Silence
+    from holdfast.scanner.app import Scanner
+    from holdfast.scanner.client import Denied, NoAnswer
 
-    station = Station.open(folder, server, code)
+    station = Scanner.open(folder, server, code)
     try:
         try:
             await station.refresh()
-        except Silence:
+        except NoAnswer:
             if not station.has_pack:
                 raise OperatorError("no network and no pack: nothing can be decided here yet") from None
         except Denied as denied:
@@ -88,7 +88,7 @@ async def _run(server: str, code: str, folder: Path, is_exit: bool, as_json: boo
             keeping_up.cancel()
             with suppress(asyncio.CancelledError):
                 await keeping_up
-        with suppress(Silence, Denied, TimeoutError):
+        with suppress(NoAnswer, Denied, TimeoutError):
             async with asyncio.timeout(TELL_WITHIN_S):
                 await station.tell()
         if station.untold:
@@ -100,7 +100,7 @@ async def _run(server: str, code: str, folder: Path, is_exit: bool, as_json: boo
 class Counter:
     """The operator at the keyboard: reads what is typed and prints the verdicts."""
 
-    def __init__(self, station: "Station", is_exit: bool, as_json: bool) -> None:
+    def __init__(self, station: "Scanner", is_exit: bool, as_json: bool) -> None:
         from holdfast.checkin.verdict import Way
 
         self._station = station
@@ -110,7 +110,7 @@ class Counter:
 
     async def open(self) -> None:
         """Run until the input ends."""
-        from holdfast.scanner.client import Denied, Silence
+        from holdfast.scanner.client import Denied, NoAnswer
         from holdfast.scanner.input import typed
 
         async for line in typed(sys.stdin.fileno()):
@@ -119,7 +119,7 @@ class Counter:
             try:
                 if line:
                     await self._answer(line)
-            except Silence:
+            except NoAnswer:
                 self._note("no network: that needs one")
             except Denied as denied:
                 self._note(denied.title)
@@ -128,7 +128,7 @@ class Counter:
 
     async def _answer(self, line: str) -> None:
         from holdfast.checkin.verdict import Way
-        from holdfast.scanner.input import code_in
+        from holdfast.scanner.input import normalise_code
 
         word, _, rest = line.partition(" ")
         match word:
@@ -156,7 +156,7 @@ class Counter:
             case _ if word.startswith("/"):
                 self._note("/exit, /entry, /undo, /find, /admit, /counts, /quit")
             case _:
-                _show(await self._station.scan(code_in(line), self._way), self._as_json)
+                _show(await self._station.scan(normalise_code(line), self._way), self._as_json)
 
     def _note(self, text: str) -> None:
         print(json.dumps({"note": text}) if self._as_json else f"· {text}", flush=True)
@@ -172,11 +172,11 @@ def _aside(text: str) -> None:
     print(f"· {text}", file=sys.stderr, flush=True)
 
 
-def _show(said: "Said", as_json: bool) -> None:
+def _show(said: "ScanResult", as_json: bool) -> None:
     """One line per scan, and a bell for every refusal."""
-    from holdfast.checkin.verdict import WORDS, Verdict
+    from holdfast.checkin.verdict import VERDICT_TEXTS, Verdict
 
-    words = WORDS[said.verdict] if said.verdict else "Unknown: no network, and the pack has expired"
+    words = VERDICT_TEXTS[said.verdict] if said.verdict else "Unknown: no network, and the pack has expired"
     if as_json:
         page = {"verdict": said.verdict, "seat": said.seat, "offline": said.is_offline, "words": words}
         if said.first_at is not None:

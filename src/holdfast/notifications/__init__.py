@@ -7,7 +7,7 @@ worker.py    hears facts; its jobs              sending/     lanes: who sends wh
 mailbox/     the mail page of a demo
 """
 
-from holdfast.notifications.notice import Kind
+from holdfast.notifications.notice import NoticeKind
 from holdfast.notifications.store import NotificationStore
 
-__all__ = ["Kind", "NotificationStore"]
+__all__ = ["NoticeKind", "NotificationStore"]

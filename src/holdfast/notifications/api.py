@@ -6,10 +6,17 @@ from hashlib import sha256
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.notifications.compose import sample_html, sample_letter, stationery
+from holdfast.notifications.compose import load_templates, sample_html, sample_message
 from holdfast.notifications.errors import NoSuchNotice
-from holdfast.notifications.message import text_of
-from holdfast.notifications.notice import Kind, NoticeList, NoticePage, NoticesAsked, PreviewAsked, SenderBody
+from holdfast.notifications.message import render_text
+from holdfast.notifications.notice import (
+    NoticeKind,
+    NoticeList,
+    NoticePage,
+    NoticesQuery,
+    PreviewQuery,
+    SenderBody,
+)
 from holdfast.notifications.store import NotificationStore
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
@@ -20,10 +27,10 @@ NO_STORE = {"Cache-Control": "no-store"}
 routes = RouteTable(tag="notices")
 
 
-@routes.get("/admin/notices", query=NoticesAsked, answers={200: NoticeList}, role=Role.ADMIN)
+@routes.get("/admin/notices", query=NoticesQuery, answers={200: NoticeList}, role=Role.ADMIN)
 async def list_notices(request: Request) -> Response:
     """What people are sent, newest first: the dead, the queued, or all."""
-    return answer(200, await _notices(request).newest(query(NoticesAsked, request)), NO_STORE)
+    return answer(200, await _notices(request).newest(query(NoticesQuery, request)), NO_STORE)
 
 
 @routes.post(
@@ -39,7 +46,7 @@ async def replay_notice(request: Request) -> Response:
 
 @routes.get(
     "/admin/notices/preview/{kind}",
-    query=PreviewAsked,
+    query=PreviewQuery,
     answers={200: bytes},
     refusals=(NoSuchNotice,),
     media_types=("text/html", "text/plain"),
@@ -47,16 +54,16 @@ async def replay_notice(request: Request) -> Response:
 )
 async def preview_notice(request: Request) -> Response:
     """What people get to see, with made-up data: the page of a mail, or with `text=true` the text of it."""
-    asked = query(PreviewAsked, request)
+    asked = query(PreviewQuery, request)
     try:
-        kind = Kind(request.path_params["kind"])
+        kind = NoticeKind(request.path_params["kind"])
     except ValueError:
-        raise NoSuchNotice(kinds=list(Kind)) from None
-    letter = sample_letter(kind, asked.locale, stationery())
+        raise NoSuchNotice(kinds=list(NoticeKind)) from None
+    letter = sample_message(kind, asked.locale, load_templates())
     if asked.text:
-        return Response(text_of(letter, stationery()), 200, {**NO_STORE, **SAFE}, "text/plain")
-    page = sample_html(letter, stationery())
-    headers = {**NO_STORE, **SAFE, "Content-Security-Policy": policy(stationery().style)}
+        return Response(render_text(letter, load_templates()), 200, {**NO_STORE, **SAFE}, "text/plain")
+    page = sample_html(letter, load_templates())
+    headers = {**NO_STORE, **SAFE, "Content-Security-Policy": policy(load_templates().style)}
     return Response(page, 200, headers, "text/html")
 
 

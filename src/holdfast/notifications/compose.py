@@ -15,29 +15,38 @@ from holdfast.config import Config
 from holdfast.engines.postgres import Postgres
 from holdfast.layouts import Layout
 from holdfast.notifications.message import (
-    Contents,
-    Enclosure,
-    Envelope,
-    Letter,
+    Attachment,
+    ComposedMessage,
+    MailHeaders,
+    MessageData,
     SeatName,
-    Stationery,
-    Stub,
-    html_of,
-    letter_of,
-    mail_of,
-    message_id,
-    name_and_address,
+    Templates,
+    TicketStub,
+    build_mail,
+    build_message_id,
+    compose_message,
+    parse_sender,
+    render_html,
 )
-from holdfast.notifications.notice import Channel, Due, Kind
-from holdfast.notifications.senders import Parcel
+from holdfast.notifications.notice import Channel, DueNotice, NoticeKind
+from holdfast.notifications.senders import OutgoingMessage
 from holdfast.notifications.store import Q
-from holdfast.tickets import Codes, IssuedTicket, Occasion, Printed, Standing, Tickets, calendar_file, png
+from holdfast.tickets import (
+    Codes,
+    IssuedTicket,
+    PrintedTicket,
+    Standing,
+    Tickets,
+    TicketShow,
+    calendar_file,
+    png,
+)
 
 PDF, ICS = "application/pdf", "text/calendar"
 TICKETS_SHOWN_MAX = 10  # pictures in one letter; all of them are in the PDF
 
 
-class Writer:
+class Composer:
     def __init__(
         self, postgres: Postgres, catalogue: Catalogue, ledger: Bookings, tickets: Tickets, config: Config
     ) -> None:
@@ -55,27 +64,27 @@ class Writer:
 
     async def warm_up(self) -> None:
         """Fonts, words and templates are read now, and not while somebody waits for their first mail."""
-        for locale in stationery().words:
-            sample_html(sample_letter(Kind.TICKETS, locale, stationery()), stationery())
-        await self._tickets.printer.print(OCCASION, [TICKET])
+        for locale in load_templates().words:
+            sample_html(sample_message(NoticeKind.TICKETS, locale, load_templates()), load_templates())
+        await self._tickets.printer.print(SAMPLE_SHOW, [SAMPLE_TICKET])
 
-    async def letter(self, due: Due) -> Letter | None:
+    async def letter(self, due: DueNotice) -> ComposedMessage | None:
         """None: it is moot."""
         contents = await self._contents(due)
-        return letter_of(due.kind, contents, due.locale, stationery()) if contents else None
+        return compose_message(due.kind, contents, due.locale, load_templates()) if contents else None
 
-    async def parcel(self, due: Due, letter: Letter) -> Parcel:
+    async def parcel(self, due: DueNotice, letter: ComposedMessage) -> OutgoingMessage:
         """Ready to go: a whole mail, or its subject as a short text."""
-        name, address = name_and_address(self._config.mail_from)
+        name, address = parse_sender(self._config.mail_from)
         known: dict[str, Any] = {"kind": due.kind, "account_id": due.account_id, "address": due.address}
         known |= {"notice_id": due.id, "key": f"notice-{due.id}-{due.round}", "locale": letter.locale}
         if due.channel is not Channel.MAIL:
             link = next((stub.link for _, stub in letter.stubs if stub.link), letter.link)
             text = f"{letter.subject} {link}".strip()
-            return Parcel(text=text, **known)
+            return OutgoingMessage(text=text, **known)
         chosen = await self._postgres.fetchrow(Q.sender_of_show, due.show_id)
-        envelope = Envelope(
-            message_id=message_id(due.id, due.written_at, due.round, address),
+        envelope = MailHeaders(
+            message_id=build_message_id(due.id, due.written_at, due.round, address),
             sent_at=due.written_at,
             from_name=chosen["from_name"] if chosen else name,
             from_address=address,
@@ -83,33 +92,33 @@ class Writer:
             to_address=due.address,
             reply_to=chosen["reply_to"] if chosen else "",
         )
-        mail = mail_of(letter, envelope, stationery()).as_bytes()
-        return Parcel(text=letter.subject, mail=mail, **known)
+        mail = build_mail(letter, envelope, load_templates()).as_bytes()
+        return OutgoingMessage(text=letter.subject, mail=mail, **known)
 
-    async def _contents(self, due: Due) -> Contents | None:
+    async def _contents(self, due: DueNotice) -> MessageData | None:
         occasion = await self._tickets.occasion(due.show_id)
         contents = replace(_of_show(due, occasion), base=self._base)
         match due.kind:
-            case Kind.HOLD_LAPSING | Kind.DECLINED:
+            case NoticeKind.HOLD_LAPSING | NoticeKind.DECLINED:
                 return await self._while_held(due, contents)
-            case Kind.TICKETS:
+            case NoticeKind.TICKETS:
                 return await self._with_tickets(due, contents, occasion)
-            case Kind.TICKET_GIVEN | Kind.TICKET_GOT:
+            case NoticeKind.TICKET_GIVEN | NoticeKind.TICKET_GOT:
                 return await self._of_transfer(due, contents, occasion)
-            case Kind.SHOW_CHANGED:
+            case NoticeKind.SHOW_CHANGED:
                 return await self._of_move(due, contents, occasion)
-            case Kind.SHOW_CANCELLED:
+            case NoticeKind.SHOW_CANCELLED:
                 return replace(contents, enclosures=[await self._calendar(due, occasion, is_off=True)])
         return replace(contents, seats=await self._seats(due.show_id, due.body.get("seats", ())))
 
-    async def _while_held(self, due: Due, contents: Contents) -> Contents | None:
+    async def _while_held(self, due: DueNotice, contents: MessageData) -> MessageData | None:
         """As long as there is something to pay for."""
         booking = await self._booking(due)
         left_s = (booking.expires_at - datetime.now(UTC)).total_seconds() if booking else 0.0
         if booking is None or booking.state is not BookingState.HELD or left_s <= 0:
             # Who has paid meanwhile, or is about to, is not told that they could not.
             has_lapsed = booking is not None and booking.state in (BookingState.HELD, BookingState.EXPIRED)
-            return contents if due.kind is Kind.DECLINED and has_lapsed else None
+            return contents if due.kind is NoticeKind.DECLINED and has_lapsed else None
         return replace(
             contents,
             seats=await self._seats(due.show_id, booking.seats),
@@ -119,7 +128,9 @@ class Writer:
             minutes=max(1, round(left_s / 60)),
         )
 
-    async def _with_tickets(self, due: Due, contents: Contents, occasion: Occasion) -> Contents | None:
+    async def _with_tickets(
+        self, due: DueNotice, contents: MessageData, occasion: TicketShow
+    ) -> MessageData | None:
         booking = await self._booking(due)
         found = await self._tickets.of_booking(due.show_id, due.number or 0)
         own = [one for one in found if one.is_of(due.account_id or 0, due.address) and one.voided_at is None]
@@ -133,18 +144,18 @@ class Writer:
 
     async def _with(
         self,
-        due: Due,
-        contents: Contents,
-        occasion: Occasion,
+        due: DueNotice,
+        contents: MessageData,
+        occasion: TicketShow,
         tickets: list[IssuedTicket],
         booking: Booking | None,
-    ) -> Contents:
+    ) -> MessageData:
         """With these tickets: as pictures, as a PDF and in a calendar."""
         layout = (await self._catalogue.show_on_sale(due.show_id)).layout
         enclosures = []
         if any(one.codes is not Codes.LIVE for one in tickets):
             paper = await self._tickets.paper(occasion, tickets, booking)
-            enclosures.append(Enclosure("tickets.pdf", PDF, paper))
+            enclosures.append(Attachment("tickets.pdf", PDF, paper))
         labels = [layout.labels[one.seat] for one in tickets]
         enclosures.append(await self._calendar(due, occasion, labels))
         return replace(
@@ -154,13 +165,15 @@ class Writer:
             enclosures=enclosures,
         )
 
-    async def _of_transfer(self, due: Due, contents: Contents, occasion: Occasion) -> Contents | None:
+    async def _of_transfer(
+        self, due: DueNotice, contents: MessageData, occasion: TicketShow
+    ) -> MessageData | None:
         serial, edition = due.body["serial"], due.body["edition"]
         ticket = await self._tickets.find(due.show_id, serial)
         people = await self._postgres.fetchrow(Q.giver_and_getter, due.show_id, serial, edition)
         if ticket is None or people is None:
             return None
-        if due.kind is Kind.TICKET_GIVEN:
+        if due.kind is NoticeKind.TICKET_GIVEN:
             seats = await self._seats(due.show_id, [ticket.seat])
             return replace(contents, seats=seats, other=people["getter"])
         contents = replace(contents, other=people["giver"] or "?", reference="", booking_path="")
@@ -170,7 +183,9 @@ class Writer:
             return replace(contents, seats=await self._seats(due.show_id, [ticket.seat]))
         return await self._with(due, contents, occasion, [ticket], None)
 
-    async def _of_move(self, due: Due, contents: Contents, occasion: Occasion) -> Contents | None:
+    async def _of_move(
+        self, due: DueNotice, contents: MessageData, occasion: TicketShow
+    ) -> MessageData | None:
         if occasion.cancelled:
             return None
         found = await self._tickets.of_booking(due.show_id, due.number or 0)
@@ -183,22 +198,22 @@ class Writer:
         )
 
     async def _calendar(
-        self, due: Due, occasion: Occasion, labels: list[str] | None = None, *, is_off: bool = False
-    ) -> Enclosure:
+        self, due: DueNotice, occasion: TicketShow, labels: list[str] | None = None, *, is_off: bool = False
+    ) -> Attachment:
         booking_id = public_id(due.show_id, due.number or 0)
         file = calendar_file(occasion, booking_id, labels or [], is_off=is_off, now=due.written_at)
-        return Enclosure("tickets.ics", ICS, file)
+        return Attachment("tickets.ics", ICS, file)
 
-    async def _stub(self, ticket: IssuedTicket, layout: Layout) -> Stub:
+    async def _stub(self, ticket: IssuedTicket, layout: Layout) -> TicketStub:
         link, base = await self._tickets.link(ticket), self._base
         code = await self._tickets.fixed_code(ticket) if ticket.codes is Codes.FIXED else None
-        return Stub(
+        return TicketStub(
             seat=_named(layout, ticket.seat),
             picture=png(code) if code else None,
             link="" if base is None else f"{base}/tickets/{link}",
         )
 
-    async def _booking(self, due: Due) -> Booking | None:
+    async def _booking(self, due: DueNotice) -> Booking | None:
         return None if due.number is None else await self._ledger.booking(due.show_id, due.number)
 
     async def _seats(self, show_id: int, seats: Any) -> list[SeatName]:
@@ -211,9 +226,9 @@ def _named(layout: Layout, index: int) -> SeatName:
     return SeatName(seat.section, seat.row, seat.number)
 
 
-def _of_show(due: Due, occasion: Occasion) -> Contents:
+def _of_show(due: DueNotice, occasion: TicketShow) -> MessageData:
     at = due.body.get("at")
-    return Contents(
+    return MessageData(
         name=due.name,
         title=occasion.title,
         where=[occasion.hall, occasion.venue, occasion.address, occasion.city],
@@ -230,15 +245,15 @@ def _of_show(due: Due, occasion: Occasion) -> Contents:
 
 
 STARTS_AT = datetime(2027, 5, 14, 14, 0, tzinfo=UTC)
-SEATS = (SeatName("Stalls", "J", "12"), SeatName("Stalls", "J", "13"))
-SAMPLE = Contents(
+SAMPLE_SEATS = (SeatName("Stalls", "J", "12"), SeatName("Stalls", "J", "13"))
+SAMPLE = MessageData(
     name="Zoë Kumar",
     title="Crème Brûlée",
     where=("Hall 1", "Lotus Palace", "12 Marine Drive", "Mumbai"),
     starts_at=STARTS_AT,
     zone=timezone(timedelta(hours=5, minutes=30), "Asia/Kolkata"),
     reference="ABCD2345",
-    seats=SEATS,
+    seats=SAMPLE_SEATS,
     amount_minor=125_000,
     currency="INR",
     until=STARTS_AT - timedelta(days=9),
@@ -251,7 +266,7 @@ SAMPLE = Contents(
     booking_path="/bookings/sample",
     show_path="/shows/0",
 )
-OCCASION = Occasion(
+SAMPLE_SHOW = TicketShow(
     show_id=0,
     title=SAMPLE.title,
     hall="Hall 1",
@@ -265,7 +280,7 @@ OCCASION = Occasion(
     cancelled=False,
     revision=1,
 )
-TICKET = Printed(
+SAMPLE_TICKET = PrintedTicket(
     ticket_id="",
     reference=SAMPLE.reference,
     seat="J-12",
@@ -280,19 +295,21 @@ TICKET = Printed(
 )
 
 
-def sample_letter(kind: Kind, locale: str, stationery: Stationery) -> Letter:
+def sample_message(kind: NoticeKind, locale: str, templates: Templates) -> ComposedMessage:
     from babel.dates import get_timezone  # as in money.py: whoever writes no letters does without it
 
     picture = png("a sample: it opens no door")
-    seats = SEATS[:1] if kind in (Kind.TICKET_GIVEN, Kind.TICKET_GOT) else SEATS
-    has_tickets = kind in (Kind.TICKETS, Kind.TICKET_GOT)
-    stubs = [Stub(seat=seat, picture=picture, link="/tickets/") for seat in seats] if has_tickets else []
-    contents = replace(SAMPLE, seats=seats, stubs=stubs, zone=get_timezone(OCCASION.timezone))
-    return letter_of(kind, contents, locale, stationery)
+    seats = SAMPLE_SEATS[:1] if kind in (NoticeKind.TICKET_GIVEN, NoticeKind.TICKET_GOT) else SAMPLE_SEATS
+    has_tickets = kind in (NoticeKind.TICKETS, NoticeKind.TICKET_GOT)
+    stubs = (
+        [TicketStub(seat=seat, picture=picture, link="/tickets/") for seat in seats] if has_tickets else []
+    )
+    contents = replace(SAMPLE, seats=seats, stubs=stubs, zone=get_timezone(SAMPLE_SHOW.timezone))
+    return compose_message(kind, contents, locale, templates)
 
 
-def sample_html(letter: Letter, stationery: Stationery) -> str:
-    return html_of(letter, stationery, [picture_url(stub.picture or b"") for _, stub in letter.stubs])
+def sample_html(letter: ComposedMessage, templates: Templates) -> str:
+    return render_html(letter, templates, [picture_url(stub.picture or b"") for _, stub in letter.stubs])
 
 
 def picture_url(picture: bytes) -> str:
@@ -303,13 +320,13 @@ FOLDER = resources.files("holdfast.notifications") / "templates"
 
 
 @cache
-def stationery() -> Stationery:
+def load_templates() -> Templates:
     from jinja2 import Environment, StrictUndefined
 
     # In a page everything is escaped, whoever typed it; a text has nothing to escape from.
     pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     texts = Environment(autoescape=False, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return Stationery(
+    return Templates(
         words={name: tomllib.loads(_read(f"{name}.toml")) for name in LANGUAGES},
         html=pages.from_string(_read("letter.html")),
         text=texts.from_string(_read("letter.txt")),

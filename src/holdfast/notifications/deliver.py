@@ -20,25 +20,33 @@ from holdfast.engines.errors import EngineDown
 from holdfast.engines.leases import LeasedBatch
 from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy
-from holdfast.notifications.compose import Writer
-from holdfast.notifications.notice import LEASE_S, Channel, Due, State
-from holdfast.notifications.senders import Away, Bounced, Link, LinkLost, NotNow, Parcel, Sender
+from holdfast.notifications.compose import Composer
+from holdfast.notifications.notice import LEASE_S, Channel, DueNotice, NoticeState
+from holdfast.notifications.senders import (
+    ConnectionLost,
+    OutgoingMessage,
+    Rejected,
+    Sender,
+    SenderConnection,
+    TryAgainLater,
+    Unreachable,
+)
 from holdfast.notifications.store import NotificationStore, shorten
 
 log = structlog.get_logger(__name__)
 
-LANES = 4  # links to one sender, for a worker
-TAKEN_AT_ONCE_MAX = 4  # few: whoever dies has so many wait for the end of their lease
-WRITTEN_WITHIN_S = 30.0  # a letter that takes longer is tried again
-AWAY_PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)  # before somebody who was not there is looked for again
+WORKERS_PER_CHANNEL = 4  # links to one sender, for a worker
+BATCH_MAX = 4  # few: whoever dies has so many wait for the end of their lease
+COMPOSE_TIMEOUT_S = 30.0  # a letter that takes longer is tried again
+UNREACHABLE_PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)  # before somebody who was not there is looked for again
 SET_ASIDE_MAX = 1_000
-WARNED_AT_ONCE_MAX = 500
-FORGOTTEN_AT_ONCE_MAX = 1_000
+WARNINGS_MAX = 500
+PURGE_MAX = 1_000
 
 
-class Lane:
+class SendWorker:
     def __init__(
-        self, notices: NotificationStore, writer: Writer, channel: Channel, sender: Sender, end: State
+        self, notices: NotificationStore, writer: Composer, channel: Channel, sender: Sender, end: NoticeState
     ) -> None:
         """`end`: what a notice is once its letter is taken."""
         self._notices = notices
@@ -53,14 +61,14 @@ class Lane:
         """Some letters; how many were taken up."""
         if (now := time.monotonic()) < self._looks_at:
             return 0
-        taken = await self._notices.take_due(TAKEN_AT_ONCE_MAX, [self._channel])
+        taken = await self._notices.take_due(BATCH_MAX, [self._channel])
         if taken:
             pile = LeasedBatch(self._notices.leases, taken, taken_at=now, lease_s=LEASE_S)
             async with pile.renewed():
                 await self._carry(pile)
         return len(taken)
 
-    async def _carry(self, pile: LeasedBatch[Due]) -> None:
+    async def _carry(self, pile: LeasedBatch[DueNotice]) -> None:
         """One link after the other until the pile is gone; with nobody there, its rest is given back."""
         due = pile.next()
         while due is not None:
@@ -70,37 +78,37 @@ class Lane:
                     while due is not None and link.is_open:
                         await self._deliver(link, pile, due)
                         due = pile.next()
-            except LinkLost as lost:
+            except ConnectionLost as lost:
                 log.info("a link was lost", channel=self._channel, reason=str(lost))
                 due = pile.next()
-            except Away as away:
+            except Unreachable as away:
                 self._wait(str(away))
                 await pile.give_back(shorten(str(away)))
                 return
 
     def _wait(self, reason: str) -> None:
-        pause_s = AWAY_PAUSES_S[min(self._failures, len(AWAY_PAUSES_S) - 1)]
+        pause_s = UNREACHABLE_PAUSES_S[min(self._failures, len(UNREACHABLE_PAUSES_S) - 1)]
         self._failures += 1
         self._looks_at = time.monotonic() + pause_s
         log.warning("nobody takes our letters", channel=self._channel, reason=reason, pause_s=pause_s)
 
-    async def _deliver(self, link: Link, pile: LeasedBatch[Due], due: Due) -> None:
+    async def _deliver(self, link: SenderConnection, pile: LeasedBatch[DueNotice], due: DueNotice) -> None:
         """Sent, put off or given up; Away and LinkLost are for whoever has the link."""
         try:
             state = await self._send_one(link, pile, due)
         except EngineDown as down:  # its lease ends, and it is due again
             log.warning("a notice was left alone", notice_id=due.id, engine=down.engine)
-        except Bounced as no:
-            await self._end(due, State.DEAD, str(no))
-        except LinkLost as lost:
+        except Rejected as no:
+            await self._end(due, NoticeState.DEAD, str(no))
+        except ConnectionLost as lost:
             await self._put_off(due, str(lost))
             pile.done(due)
             raise
         except TimeoutError:
             await self._put_off(due, "it took too long")
-        except (NotNow, Busy) as no:
+        except (TryAgainLater, Busy) as no:
             await self._put_off(due, str(no) or "busy")
-        except Away:
+        except Unreachable:
             raise
         except Exception as error:  # a letter that cannot be written keeps no other from being sent
             log.exception("a notice could not be sent", notice_id=due.id, kind=due.kind)
@@ -110,47 +118,49 @@ class Lane:
                 await self._end(due, state)
         pile.done(due)
 
-    async def _send_one(self, link: Link, pile: LeasedBatch[Due], due: Due) -> State | None:
+    async def _send_one(
+        self, link: SenderConnection, pile: LeasedBatch[DueNotice], due: DueNotice
+    ) -> NoticeState | None:
         """None: it is somebody else's by now."""
-        async with asyncio.timeout(WRITTEN_WITHIN_S):
+        async with asyncio.timeout(COMPOSE_TIMEOUT_S):
             letter = await self._writer.letter(due)
             if letter is None:
-                return State.OBSOLETE
+                return NoticeState.OBSOLETE
             parcel = await self._writer.parcel(due, letter)
         if not pile.has(due):
             return None
         await link.send(parcel)
         return self._end_state
 
-    async def _end(self, due: Due, state: State, reason: str | None = None) -> None:
+    async def _end(self, due: DueNotice, state: NoticeState, reason: str | None = None) -> None:
         await self._notices.end(due, state, reason)
         metrics.add("notices_total", kind=due.kind, state=state)
-        if state is State.DEAD:
+        if state is NoticeState.DEAD:
             log.error("a notice is dead", notice_id=due.id, kind=due.kind, reason=reason)
 
-    async def _put_off(self, due: Due, reason: str) -> None:
+    async def _put_off(self, due: DueNotice, reason: str) -> None:
         state = await self._notices.put_off(due, reason)
-        metrics.add("notices_total", kind=due.kind, state=state or State.QUEUED)
-        if state is State.DEAD:
+        metrics.add("notices_total", kind=due.kind, state=state or NoticeState.QUEUED)
+        if state is NoticeState.DEAD:
             log.error("a notice is dead", notice_id=due.id, kind=due.kind, reason=reason)
 
 
-class Post:
+class NoticeDelivery:
     """Every lane of a worker, and what is due when nobody sends."""
 
     def __init__(
-        self, notices: NotificationStore, writer: Writer, senders: Mapping[Channel, Sender], *, keeps: bool
+        self, notices: NotificationStore, writer: Composer, senders: Mapping[Channel, Sender], *, keeps: bool
     ) -> None:
         """`keeps`: mail goes into a drawer of the ledger, for the mail page of a demo."""
         self._notices = notices
         self._writer = writer
         self._is_warm = False
-        known = {channel: (sender, State.SENT) for channel, sender in senders.items()}
+        known = {channel: (sender, NoticeState.SENT) for channel, sender in senders.items()}
         if keeps and Channel.MAIL not in known:
-            known[Channel.MAIL] = (Drawer(notices), State.STORED)
+            known[Channel.MAIL] = (MailboxSender(notices), NoticeState.STORED)
         self._channels = list(known)
         self.lanes = [
-            [Lane(notices, writer, channel, sender, end) for _ in range(LANES)]
+            [SendWorker(notices, writer, channel, sender, end) for _ in range(WORKERS_PER_CHANNEL)]
             for channel, (sender, end) in known.items()
         ]
 
@@ -168,7 +178,7 @@ class Post:
         return await self._notices.set_aside(SET_ASIDE_MAX, self._channels)
 
     async def warn(self) -> int:
-        return await self._notices.warn_of_lapsing(WARNED_AT_ONCE_MAX)
+        return await self._notices.warn_of_lapsing(WARNINGS_MAX)
 
     async def count(self) -> int:
         for state, number in (await self._notices.counts()).items():
@@ -176,10 +186,10 @@ class Post:
         return 0
 
     async def forget(self) -> int:
-        return await self._notices.forget(FORGOTTEN_AT_ONCE_MAX)
+        return await self._notices.forget(PURGE_MAX)
 
 
-class Drawer:
+class MailboxSender:
     """Where mails go that nobody sends."""
 
     def __init__(self, notices: NotificationStore) -> None:
@@ -190,8 +200,8 @@ class Drawer:
         return True
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator["Drawer"]:
+    async def open(self) -> AsyncIterator["MailboxSender"]:
         yield self
 
-    async def send(self, parcel: Parcel) -> None:
+    async def send(self, parcel: OutgoingMessage) -> None:
         await self._notices.keep(parcel.notice_id, parcel.text, parcel.mail)

@@ -16,9 +16,9 @@ from starlette.responses import Response
 
 from holdfast.errors import NoSuchRoute
 from holdfast.notifications.api import SAFE, policy
-from holdfast.notifications.compose import picture_url, stationery
+from holdfast.notifications.compose import load_templates, picture_url
 from holdfast.notifications.errors import NoSuchNotice
-from holdfast.notifications.message import parts_of
+from holdfast.notifications.message import leaf_parts
 from holdfast.notifications.store import NotificationStore
 from holdfast.web.context import get_app
 from holdfast.web.routing import RouteTable
@@ -30,43 +30,43 @@ HEADERS = ("From", "Reply-To", "To", "Subject", "Date", "Message-ID")
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFile:
+class MailFile:
     name: str
     url: str
 
 
 @dataclass(frozen=True, slots=True)
-class KeptMail:
+class StoredMail:
     sender: str
     reader: str
     headers: list[tuple[str, str]]
     html: str  # its pictures are in it
     text: str
     text_url: str
-    files: list[KeptFile]
+    files: list[MailFile]
 
 
-def kept_mail(raw: bytes, address: str) -> KeptMail:
+def parse_mail(raw: bytes, address: str) -> StoredMail:
     """`address`: of its page."""
     message = _read(raw)
     html, text = message.get_body(("html",)), message.get_body(("plain",))
     assert html is not None, "every letter has a page"
     assert text is not None, "and a text"
     page = str(html.get_content())
-    for part in parts_of(message):
+    for part in leaf_parts(message):
         if part["Content-ID"] is not None:
             name = str(part["Content-ID"]).strip("<>")
             page = page.replace(f"cid:{name}", picture_url(part.get_content()))
     # In its frame, a link opens in a window of its own: the frame itself goes nowhere.
     page = page.replace("<a href=", '<a target="_blank" rel="noopener noreferrer" href=')
     files = [
-        KeptFile(part.get_filename() or "file", f"{address}/files/{number}")
-        for number, part in enumerate(parts_of(message))
+        MailFile(part.get_filename() or "file", f"{address}/files/{number}")
+        for number, part in enumerate(leaf_parts(message))
         if part.is_attachment()
     ]
     headers = [(name, str(message[name])) for name in HEADERS if message[name] is not None]
     sender, reader = message["From"].addresses[0], message["To"].addresses[0]
-    return KeptMail(
+    return StoredMail(
         sender.display_name or sender.addr_spec,
         str(reader),
         headers,
@@ -77,9 +77,9 @@ def kept_mail(raw: bytes, address: str) -> KeptMail:
     )
 
 
-def file_in(raw: bytes, number: int) -> tuple[str, str, bytes] | None:
+def find_file(raw: bytes, number: int) -> tuple[str, str, bytes] | None:
     """Name, media type and bytes of an attachment; None: it has none of this number."""
-    for place, part in enumerate(parts_of(_read(raw))):
+    for place, part in enumerate(leaf_parts(_read(raw))):
         if place == number and part.is_attachment():
             content = part.get_payload(decode=True)
             assert isinstance(content, bytes)
@@ -111,7 +111,7 @@ async def get_mail_list(request: Request) -> Response:
 async def get_mail(request: Request) -> Response:
     """One of them."""
     raw, address = await _letter(request), f"{PAGE}/{request.path_params['notice']}"
-    letter = kept_mail(raw, address)
+    letter = parse_mail(raw, address)
     title = dict(letter.headers)["Subject"]
     return _page(request, title=title, letters=[], letter=letter)
 
@@ -119,14 +119,14 @@ async def get_mail(request: Request) -> Response:
 @routes.get(PAGE + "/{notice:int}/text")
 async def get_mail_text(request: Request) -> Response:
     """The text of it."""
-    letter = kept_mail(await _letter(request), "")
+    letter = parse_mail(await _letter(request), "")
     return Response(letter.text, 200, _headers(), "text/plain")
 
 
 @routes.get(PAGE + "/{notice:int}/files/{file:int}")
 async def get_mail_file(request: Request) -> Response:
     """An attachment of it."""
-    found = file_in(await _letter(request), int(request.path_params["file"]))
+    found = find_file(await _letter(request), int(request.path_params["file"]))
     if found is None:
         raise NoSuchNotice
     name, media_type, content = found
@@ -158,7 +158,7 @@ def _headers() -> dict[str, str]:
     return {
         **SAFE,
         "Cache-Control": "no-store",
-        "Content-Security-Policy": policy(_files()[1], stationery().style),
+        "Content-Security-Policy": policy(_files()[1], load_templates().style),
         "X-Robots-Tag": "noindex",
     }
 

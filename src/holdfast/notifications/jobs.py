@@ -5,16 +5,16 @@ may send: who takes a notice has it for a while, and whatever a dead one had is 
 """
 
 from holdfast.engines.loop import Job
-from holdfast.notifications.deliver import Post
-from holdfast.notifications.notice import HEARD, OF_SHOWS, notice_of
+from holdfast.notifications.deliver import NoticeDelivery
+from holdfast.notifications.notice import CONSUMED_KINDS, SHOW_FACTS, build_notice
 from holdfast.notifications.store import NotificationStore
 from holdfast.outbox import Consumer, Fact, Outbox, ShowChanged
 
-__all__ = ["GROUP", "Post", "begin_now", "consumer", "jobs"]
+__all__ = ["GROUP", "NoticeDelivery", "begin_now", "consumer", "jobs"]
 
 GROUP = "notices"
-FACTS_AT_ONCE_MAX = 64  # they travel to the ledger together
-SETTLED_AT_ONCE_MAX = 10_000
+CONCURRENT_MAX = 64  # they travel to the ledger together
+SETTLE_MAX = 10_000
 # Of a sender's lanes: while there is little to do the first does it, and the others look rarely.
 SEND_PAUSES_S = (0.25, 0.5, 1.0, 2.0)
 ASIDE_PAUSE_S = 1.0
@@ -25,9 +25,9 @@ FORGET_PAUSE_S = 600.0
 
 def consumer(notices: NotificationStore) -> Consumer:
     async def hear(fact: Fact) -> None:
-        kind = OF_SHOWS.get(type(fact.body))
+        kind = SHOW_FACTS.get(type(fact.body))
         if kind is None:
-            if (new := notice_of(fact)) is not None:
+            if (new := build_notice(fact)) is not None:
                 await notices.add(new)
             return
         move = None
@@ -38,18 +38,20 @@ def consumer(notices: NotificationStore) -> Consumer:
         await notices.add_for_show(fact.id, kind, fact.show_id, fact.at, move or {})
 
     # Not from the oldest: nobody is told of what happened before there were notices.
-    return Consumer(group=GROUP, kinds=HEARD, call=hear, from_oldest=False, at_once_max=FACTS_AT_ONCE_MAX)
+    return Consumer(
+        group=GROUP, kinds=CONSUMED_KINDS, call=hear, from_oldest=False, at_once_max=CONCURRENT_MAX
+    )
 
 
 async def begin_now(outbox: Outbox) -> None:
     """What has happened up to here is told to nobody: those a demo is populated with get no mail of it."""
     before, settled = -1, 0
     while settled > before:
-        before, settled = settled, await outbox.settle(SETTLED_AT_ONCE_MAX)
+        before, settled = settled, await outbox.settle(SETTLE_MAX)
     await outbox.add_group(GROUP, from_oldest=False)
 
 
-def jobs(post: Post) -> list[tuple[float, Job]]:
+def jobs(post: NoticeDelivery) -> list[tuple[float, Job]]:
     return [
         (ASIDE_PAUSE_S, post.set_aside),
         *(

@@ -16,20 +16,20 @@ from email.utils import format_datetime, parseaddr
 from typing import TYPE_CHECKING, Any
 
 from holdfast.money import format_money
-from holdfast.notifications.notice import Kind
+from holdfast.notifications.notice import NoticeKind
 
 if TYPE_CHECKING:  # as in money.py: whoever writes no letters does without them
     from jinja2 import Template
 
-USUAL = "en"
+DEFAULT_LOCALE = "en"
 # How a language writes dates and amounts, where its own name alone means a country that is not meant.
-WRITTEN_AS = {"en": "en_GB"}
+FORMAT_LOCALES = {"en": "en_GB"}
 
 Words = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Stationery:
+class Templates:
     """Everything a letter is written with: words by language, the page as HTML and as text."""
 
     words: Mapping[str, Words]
@@ -38,7 +38,7 @@ class Stationery:
     style: str  # of the page: whoever shows it allows this one and no other
 
     def locale(self, wanted: str) -> str:
-        return wanted if wanted in self.words else USUAL
+        return wanted if wanted in self.words else DEFAULT_LOCALE
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class SeatName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stub:
+class TicketStub:
     """A ticket in a letter: its seat, its code as a picture where a fixed one opens the door, its page."""
 
     seat: SeatName
@@ -58,14 +58,14 @@ class Stub:
 
 
 @dataclass(frozen=True, slots=True)
-class Enclosure:
+class Attachment:
     name: str
     media_type: str
     content: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class MessageData:
     """What there is to say; which of it is said is a matter of the notice's kind."""
 
     name: str
@@ -86,80 +86,82 @@ class Contents:
     base: str | None = None  # where we are on the web; None: nowhere that could be linked to
     booking_path: str = ""
     show_path: str = ""
-    stubs: Sequence[Stub] = ()
-    enclosures: Sequence[Enclosure] = ()
+    stubs: Sequence[TicketStub] = ()
+    enclosures: Sequence[Attachment] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class ComposedMessage:
     locale: str
     subject: str
     greeting: str
     heading: str
     lines: Sequence[str]
     details: Sequence[tuple[str, str]]
-    stubs: Sequence[tuple[str, Stub]]  # with their seats in words
+    stubs: Sequence[tuple[str, TicketStub]]  # with their seats in words
     open_word: str  # on the link to a ticket's page
     code_word: str  # instead of a picture, for who cannot see it
     foot: str
     link: str = ""  # to where there is something to do or to see
     link_word: str = ""
-    enclosures: Sequence[Enclosure] = field(default=())
+    enclosures: Sequence[Attachment] = field(default=())
 
 
 # What is listed beneath the lines, in this order.
-DETAILS: Mapping[Kind, tuple[str, ...]] = {
-    Kind.HOLD_LAPSING: ("when", "where", "seats", "amount", "until"),
-    Kind.HOLD_LAPSED: ("when", "where", "seats"),
-    Kind.TICKETS: ("when", "where", "seats", "amount", "booking"),
-    Kind.DECLINED: ("when", "where", "amount", "reason", "until"),
-    Kind.LATE_BOOKED: ("when", "where", "amount", "booking"),
-    Kind.LATE_REFUNDED: ("when", "where", "amount", "booking"),
-    Kind.REFUNDED: ("amount", "day", "seats", "booking"),
-    Kind.SHOW_CHANGED: ("before", "when", "where", "booking"),
-    Kind.SHOW_CANCELLED: ("when", "where", "booking"),
-    Kind.TICKET_GIVEN: ("when", "where", "seats", "booking"),
-    Kind.TICKET_GOT: ("when", "where", "seats"),
+DETAILS: Mapping[NoticeKind, tuple[str, ...]] = {
+    NoticeKind.HOLD_LAPSING: ("when", "where", "seats", "amount", "until"),
+    NoticeKind.HOLD_LAPSED: ("when", "where", "seats"),
+    NoticeKind.TICKETS: ("when", "where", "seats", "amount", "booking"),
+    NoticeKind.DECLINED: ("when", "where", "amount", "reason", "until"),
+    NoticeKind.LATE_BOOKED: ("when", "where", "amount", "booking"),
+    NoticeKind.LATE_REFUNDED: ("when", "where", "amount", "booking"),
+    NoticeKind.REFUNDED: ("amount", "day", "seats", "booking"),
+    NoticeKind.SHOW_CHANGED: ("before", "when", "where", "booking"),
+    NoticeKind.SHOW_CANCELLED: ("when", "where", "booking"),
+    NoticeKind.TICKET_GIVEN: ("when", "where", "seats", "booking"),
+    NoticeKind.TICKET_GOT: ("when", "where", "seats"),
 }
 
 
 # What the button of a letter says, and where it leads; INSTEAD is for letters that say `otherwise`.
-BUTTONS: Mapping[Kind, tuple[str, str]] = {
-    Kind.HOLD_LAPSING: ("pay", "booking_path"),
-    Kind.HOLD_LAPSED: ("choose", "show_path"),
-    Kind.DECLINED: ("pay", "booking_path"),
-    Kind.LATE_BOOKED: ("see", "booking_path"),
-    Kind.LATE_REFUNDED: ("choose", "show_path"),
-    Kind.REFUNDED: ("see", "booking_path"),
-    Kind.SHOW_CHANGED: ("see", "booking_path"),
+BUTTONS: Mapping[NoticeKind, tuple[str, str]] = {
+    NoticeKind.HOLD_LAPSING: ("pay", "booking_path"),
+    NoticeKind.HOLD_LAPSED: ("choose", "show_path"),
+    NoticeKind.DECLINED: ("pay", "booking_path"),
+    NoticeKind.LATE_BOOKED: ("see", "booking_path"),
+    NoticeKind.LATE_REFUNDED: ("choose", "show_path"),
+    NoticeKind.REFUNDED: ("see", "booking_path"),
+    NoticeKind.SHOW_CHANGED: ("see", "booking_path"),
 }
-INSTEAD: Mapping[Kind, tuple[str, str]] = {
-    Kind.DECLINED: ("choose", "show_path"),
-    Kind.TICKET_GOT: ("sign_up", "sign_up_path"),
+OTHERWISE_BUTTONS: Mapping[NoticeKind, tuple[str, str]] = {
+    NoticeKind.DECLINED: ("choose", "show_path"),
+    NoticeKind.TICKET_GOT: ("sign_up", "sign_up_path"),
 }
 SIGN_UP = "/sign-up"
 
 
-def letter_of(kind: Kind, contents: Contents, locale: str, stationery: Stationery) -> Letter:
+def compose_message(
+    kind: NoticeKind, contents: MessageData, locale: str, stationery: Templates
+) -> ComposedMessage:
     locale = stationery.locale(locale)
     words, common = stationery.words[locale][kind], stationery.words[locale]["common"]
     values = _values(contents, locale, common)
-    count = contents.minutes if kind is Kind.HOLD_LAPSING else len(contents.stubs or contents.seats)
+    count = contents.minutes if kind is NoticeKind.HOLD_LAPSING else len(contents.stubs or contents.seats)
 
     def say(word: Any) -> str:
-        return said(word, values | {"count": str(count)}, count, locale)
+        return fill_in(word, values | {"count": str(count)}, count, locale)
 
     is_otherwise = _is_otherwise(kind, contents)
     details = [(common[name], values[name]) for name in DETAILS[kind] if values[name]]
     link_word, link = _button(kind, contents, is_otherwise)
-    return Letter(
+    return ComposedMessage(
         locale=locale,
-        subject=plain(say(words["subject"])),
+        subject=to_one_line(say(words["subject"])),
         greeting=say(common["greeting"] if contents.name else common["greeting_nobody"]),
         heading=say(words["heading"]),
         lines=[say(line) for line in words["otherwise" if is_otherwise else "lines"]],
         details=details,
-        stubs=[(seat_in_words(stub.seat, common), stub) for stub in contents.stubs],
+        stubs=[(describe_seat(stub.seat, common), stub) for stub in contents.stubs],
         open_word=common["open"],
         code_word=common["code"],
         foot=common["foot"],
@@ -169,22 +171,22 @@ def letter_of(kind: Kind, contents: Contents, locale: str, stationery: Stationer
     )
 
 
-def _is_otherwise(kind: Kind, contents: Contents) -> bool:
+def _is_otherwise(kind: NoticeKind, contents: MessageData) -> bool:
     """A ticket that waits for whoever signs up by this address; a payment that left nothing to pay for."""
-    is_waiting = kind is Kind.TICKET_GOT and not contents.stubs
-    return is_waiting or (kind is Kind.DECLINED and contents.until is None)
+    is_waiting = kind is NoticeKind.TICKET_GOT and not contents.stubs
+    return is_waiting or (kind is NoticeKind.DECLINED and contents.until is None)
 
 
-def _button(kind: Kind, contents: Contents, is_otherwise: bool) -> tuple[str, str]:
+def _button(kind: NoticeKind, contents: MessageData, is_otherwise: bool) -> tuple[str, str]:
     """A word and an address; none: there is nothing to do, or nowhere to do it."""
-    found = (INSTEAD if is_otherwise else BUTTONS).get(kind)
+    found = (OTHERWISE_BUTTONS if is_otherwise else BUTTONS).get(kind)
     paths = {"booking_path": contents.booking_path, "show_path": contents.show_path, "sign_up_path": SIGN_UP}
     if found is None or contents.base is None or not paths[found[1]]:
         return "", ""
     return found[0], contents.base + paths[found[1]]
 
 
-def said(word: Any, values: Mapping[str, str], count: int, locale: str) -> str:
+def fill_in(word: Any, values: Mapping[str, str], count: int, locale: str) -> str:
     """A sentence with its values. One that has forms for numbers is a table: one = …, other = …"""
     if not isinstance(word, str):
         from babel import Locale
@@ -193,65 +195,65 @@ def said(word: Any, values: Mapping[str, str], count: int, locale: str) -> str:
     return str(word.format_map(values))
 
 
-def html_of(letter: Letter, stationery: Stationery, pictures: Sequence[str]) -> str:
+def render_html(letter: ComposedMessage, stationery: Templates, pictures: Sequence[str]) -> str:
     """The page; `pictures` are the addresses of the stubs' codes, in order."""
     return stationery.html.render(letter=letter, style=stationery.style, pictures=pictures)
 
 
-def text_of(letter: Letter, stationery: Stationery) -> str:
+def render_text(letter: ComposedMessage, stationery: Templates) -> str:
     return stationery.text.render(letter=letter).strip() + "\n"
 
 
-def plain(text: str) -> str:
+def to_one_line(text: str) -> str:
     """One line, whatever somebody typed: nothing in it can begin another header, or turn the line around."""
     kept = (letter if unicodedata.category(letter) not in ("Cc", "Cs") else " " for letter in text)
-    return " ".join("".join(one for one in kept if one not in TURNS).split())
+    return " ".join("".join(one for one in kept if one not in DIRECTION_MARKS).split())
 
 
-TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
+DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 
 
-def seat_in_words(seat: SeatName, common: Words) -> str:
+def describe_seat(seat: SeatName, common: Words) -> str:
     form = common["seat"] if seat.row else common["place"]
     return str(form.format(section=seat.section, row=seat.row, number=seat.number))
 
 
-def moment(at: datetime, zone: tzinfo, locale: str) -> str:
+def format_moment(at: datetime, zone: tzinfo, locale: str) -> str:
     """Friday 20 November 2026, 19:30 (Central European Standard Time), where it takes place."""
     from babel.dates import format_date, format_time, get_timezone_name
 
     local = at.astimezone(zone)
-    written = WRITTEN_AS.get(locale, locale)
+    written = FORMAT_LOCALES.get(locale, locale)
     name = get_timezone_name(local, locale=written)
     if name.startswith("GMT") and getattr(zone, "key", "") not in ("", "UTC"):  # Babel has no better: India
         name = get_timezone_name(zone, locale=written)
-    said = f"{format_date(local, 'full', written)}, {format_time(local, 'HH:mm', locale=written)}"
-    return f"{said}, {name}" if "(" in name else f"{said} ({name})"
+    text = f"{format_date(local, 'full', written)}, {format_time(local, 'HH:mm', locale=written)}"
+    return f"{text}, {name}" if "(" in name else f"{text} ({name})"
 
 
-def _values(contents: Contents, locale: str, common: Words) -> dict[str, str]:
+def _values(contents: MessageData, locale: str, common: Words) -> dict[str, str]:
     from babel.dates import format_date
 
-    written = WRITTEN_AS.get(locale, locale)
+    written = FORMAT_LOCALES.get(locale, locale)
 
     def when(at: datetime | None) -> str:
-        return moment(at, contents.zone, locale) if at else ""
+        return format_moment(at, contents.zone, locale) if at else ""
 
     amount = format_money(contents.amount_minor, contents.currency, written) if contents.amount_minor else ""
-    seats = [seat_in_words(seat, common) for seat in contents.seats]
+    seats = [describe_seat(seat, common) for seat in contents.seats]
     return {
-        "name": plain(contents.name),
-        "title": plain(contents.title),
+        "name": to_one_line(contents.name),
+        "title": to_one_line(contents.title),
         "when": when(contents.starts_at),
         "before": when(contents.starts_before),
-        "where": ", ".join(plain(part) for part in contents.where if part),
-        "seats": plain("; ".join(seats)),
+        "where": ", ".join(to_one_line(part) for part in contents.where if part),
+        "seats": to_one_line("; ".join(seats)),
         "amount": amount,
         "booking": contents.reference,
         "until": when(contents.until),
         "day": format_date(contents.at, "long", written) if contents.at else "",
-        "reason": plain(contents.reason),
-        "other": plain(contents.other),
+        "reason": to_one_line(contents.reason),
+        "other": to_one_line(contents.other),
     }
 
 
@@ -259,11 +261,11 @@ def _values(contents: Contents, locale: str, common: Words) -> dict[str, str]:
 POLICY = SMTP.clone(cte_type="7bit")
 NO_SENDER = "Holdfast <tickets@holdfast.invalid>"  # on letters that are only kept
 NAME_MAX = 80
-SPECIAL = str.maketrans(dict.fromkeys('()<>[]:;@\\,."', " "))  # they have a meaning in an address line
+ADDRESS_SYNTAX = str.maketrans(dict.fromkeys('()<>[]:;@\\,."', " "))  # they have a meaning in an address line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope:
+class MailHeaders:
     message_id: str
     sent_at: datetime
     from_name: str
@@ -273,7 +275,7 @@ class Envelope:
     reply_to: str = ""
 
 
-def mail_of(letter: Letter, envelope: Envelope, stationery: Stationery) -> EmailMessage:
+def build_mail(letter: ComposedMessage, envelope: MailHeaders, stationery: Templates) -> EmailMessage:
     message = EmailMessage(policy=POLICY)
     message["From"] = _address(envelope.from_name, envelope.from_address)
     message["To"] = _address(envelope.to_name, envelope.to_address)
@@ -285,9 +287,9 @@ def mail_of(letter: Letter, envelope: Envelope, stationery: Stationery) -> Email
     # Nobody's out-of-office answers it. It is no list: there is nothing to unsubscribe from.
     message["Auto-Submitted"] = "auto-generated"
     message["X-Auto-Response-Suppress"] = "All"
-    message.set_content(text_of(letter, stationery))
+    message.set_content(render_text(letter, stationery))
     ids = [f"code-{number}@{envelope.message_id.strip('<>')}" for number in range(len(letter.stubs))]
-    message.add_alternative(html_of(letter, stationery, [f"cid:{one}" for one in ids]), subtype="html")
+    message.add_alternative(render_html(letter, stationery, [f"cid:{one}" for one in ids]), subtype="html")
     *_, page = message.iter_parts()
     assert isinstance(page, EmailMessage)
     for name, (_, stub) in zip(ids, letter.stubs, strict=True):
@@ -300,20 +302,20 @@ def mail_of(letter: Letter, envelope: Envelope, stationery: Stationery) -> Email
     return message
 
 
-def message_id(notice_id: int, written_at: datetime, nth: int, address: str) -> str:
+def build_message_id(notice_id: int, written_at: datetime, nth: int, address: str) -> str:
     """The same for every try of the nth round: who gets it twice can tell."""
     again = f".{nth}" if nth > 1 else ""
     domain = address.rpartition("@")[2] or "holdfast.invalid"
     return f"<notice.{notice_id}.{written_at:%Y%m%d%H%M%S}{again}@{domain}>"
 
 
-def name_and_address(sender: str) -> tuple[str, str]:
+def parse_sender(sender: str) -> tuple[str, str]:
     """Of HOLDFAST_MAIL_FROM: Box office <tickets@hall.example>, or the address alone."""
     name, address = parseaddr(sender or NO_SENDER)
     return name, address
 
 
-def parts_of(message: EmailMessage) -> Iterator[EmailMessage]:
+def leaf_parts(message: EmailMessage) -> Iterator[EmailMessage]:
     """Everything in it that is no container, in order."""
     for part in message.walk():
         assert isinstance(part, EmailMessage)
@@ -323,4 +325,6 @@ def parts_of(message: EmailMessage) -> Iterator[EmailMessage]:
 
 def _address(name: str, address: str) -> Address:
     """A name is for the eye: what has a meaning in an address line is left out of it."""
-    return Address(" ".join(plain(name).translate(SPECIAL).split())[:NAME_MAX], addr_spec=address)
+    return Address(
+        " ".join(to_one_line(name).translate(ADDRESS_SYNTAX).split())[:NAME_MAX], addr_spec=address
+    )

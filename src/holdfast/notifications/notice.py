@@ -29,7 +29,7 @@ from holdfast.outbox import (
     PaymentDeclined,
     PaymentLate,
     RefundDone,
-    ShowCancelled,
+    ShowCancelledFact,
     ShowChanged,
     TicketsSentAgain,
     TicketTransferred,
@@ -44,7 +44,7 @@ LEASE_S = 120  # renewed while somebody is at it; after that, whoever had it is 
 REASON_MAX = 500  # letters of what went wrong
 
 
-class Kind(StrEnum):
+class NoticeKind(StrEnum):
     HOLD_LAPSING = "hold_lapsing"  # pay within the next minutes
     HOLD_LAPSED = "hold_lapsed"
     TICKETS = "tickets"  # with the tickets
@@ -58,7 +58,7 @@ class Kind(StrEnum):
     TICKET_GOT = "ticket_got"  # with the ticket
 
 
-class State(StrEnum):
+class NoticeState(StrEnum):
     QUEUED = "queued"
     SENT = "sent"
     STORED = "stored"
@@ -74,11 +74,20 @@ class Channel(StrEnum):
 
 
 # Worth a phone's buzz; everything is worth a mail.
-URGENT = {Kind.HOLD_LAPSING, Kind.TICKETS, Kind.SHOW_CHANGED, Kind.SHOW_CANCELLED, Kind.TICKET_GOT}
-OF_SHOWS: Mapping[type, Kind] = {ShowChanged: Kind.SHOW_CHANGED, ShowCancelled: Kind.SHOW_CANCELLED}
-HEARD = (
+URGENT = {
+    NoticeKind.HOLD_LAPSING,
+    NoticeKind.TICKETS,
+    NoticeKind.SHOW_CHANGED,
+    NoticeKind.SHOW_CANCELLED,
+    NoticeKind.TICKET_GOT,
+}
+SHOW_FACTS: Mapping[type, NoticeKind] = {
+    ShowChanged: NoticeKind.SHOW_CHANGED,
+    ShowCancelledFact: NoticeKind.SHOW_CANCELLED,
+}
+CONSUMED_KINDS = (
     *(BookingConfirmed.KIND, BookingExpired.KIND, PaymentDeclined.KIND, PaymentLate.KIND, RefundDone.KIND),
-    *(ShowChanged.KIND, ShowCancelled.KIND, TicketTransferred.KIND, TicketsSentAgain.KIND),
+    *(ShowChanged.KIND, ShowCancelledFact.KIND, TicketTransferred.KIND, TicketsSentAgain.KIND),
 )
 
 
@@ -86,7 +95,7 @@ class NewNotice(Struct, frozen=True, kw_only=True):
     """To be written down. The address is looked up there: an account's, or that of a ticket's new owner."""
 
     fact_id: int | None  # None: no fact, a job saw it coming
-    kind: Kind
+    kind: NoticeKind
     show_id: int
     number: int | None
     account_id: int | None = None
@@ -96,11 +105,11 @@ class NewNotice(Struct, frozen=True, kw_only=True):
     body: Mapping[str, Any] = {}
 
 
-class Due(Struct, frozen=True, kw_only=True):
+class DueNotice(Struct, frozen=True, kw_only=True):
     """One to be sent now, by whoever has this turn."""
 
     id: int
-    kind: Kind
+    kind: NoticeKind
     channel: Channel
     account_id: int | None
     address: str
@@ -119,33 +128,33 @@ class Due(Struct, frozen=True, kw_only=True):
         return Lease((self.id,), self.turn)
 
 
-def notice_of(fact: Fact) -> NewNotice | None:
+def build_notice(fact: Fact) -> NewNotice | None:
     """What the one person a fact is about is told; None: nothing. Facts of shows are for many: OF_SHOWS."""
     match fact.body:
         case BookingConfirmed(is_block=False, owner_id=owner_id) as booking:
-            return _told(fact, Kind.TICKETS, owner_id, _of_booking(booking))
+            return _told(fact, NoticeKind.TICKETS, owner_id, _of_booking(booking))
         case BookingExpired(is_block=False, owner_id=owner_id) as booking:
-            return _told(fact, Kind.HOLD_LAPSED, owner_id, _of_booking(booking))
+            return _told(fact, NoticeKind.HOLD_LAPSED, owner_id, _of_booking(booking))
         case PaymentDeclined(owner_id=int() as owner_id) as payment:
-            return _told(fact, Kind.DECLINED, owner_id, _of_money(payment) | {"reason": payment.reason})
+            return _told(fact, NoticeKind.DECLINED, owner_id, _of_money(payment) | {"reason": payment.reason})
         case PaymentLate(owner_id=int() as owner_id) as payment:
-            kind = Kind.LATE_BOOKED if payment.booked else Kind.LATE_REFUNDED
+            kind = NoticeKind.LATE_BOOKED if payment.booked else NoticeKind.LATE_REFUNDED
             return _told(fact, kind, owner_id, _of_money(payment))
         case RefundDone(owner_id=int() as owner_id) as refund:
             body = _of_money(refund) | {"why": refund.why, "seats": refund.seats, "at": fact.at.isoformat()}
-            return _told(fact, Kind.REFUNDED, owner_id, body)
+            return _told(fact, NoticeKind.REFUNDED, owner_id, body)
         case TicketsSentAgain(account_id=account_id):
-            return _told(fact, Kind.TICKETS, account_id, {})
+            return _told(fact, NoticeKind.TICKETS, account_id, {})
         case TicketTransferred() as given:
             body = {"serial": given.serial, "edition": given.edition, "from_id": given.from_id}
             if given.side == "given":
-                return _told(fact, Kind.TICKET_GIVEN, given.from_id, body)
-            new = _told(fact, Kind.TICKET_GOT, given.to_id, body)
+                return _told(fact, NoticeKind.TICKET_GIVEN, given.from_id, body)
+            new = _told(fact, NoticeKind.TICKET_GOT, given.to_id, body)
             return msgspec.structs.replace(new, serial=given.serial, edition=given.edition)
     return None
 
 
-def _told(fact: Fact, kind: Kind, account_id: int | None, body: Mapping[str, Any]) -> NewNotice:
+def _told(fact: Fact, kind: NoticeKind, account_id: int | None, body: Mapping[str, Any]) -> NewNotice:
     return NewNotice(
         fact_id=fact.id,
         kind=kind,
@@ -164,7 +173,7 @@ def _of_money(moved: PaymentDeclined | PaymentLate | RefundDone) -> dict[str, An
     return {"amount_minor": moved.amount_minor, "currency": moved.currency}
 
 
-def channels_for(kind: Kind, there: Sequence[Channel]) -> list[Channel]:
+def channels_for(kind: NoticeKind, there: Sequence[Channel]) -> list[Channel]:
     """By mail always; by whatever else there is when it is urgent."""
     return [one for one in there if one is Channel.MAIL or kind in URGENT]
 
@@ -172,7 +181,7 @@ def channels_for(kind: Kind, there: Sequence[Channel]) -> list[Channel]:
 # ── for operators ─────────────────────────────────────────────────────────────────────
 
 
-class NoticesAsked(Struct, forbid_unknown_fields=True, frozen=True):
+class NoticesQuery(Struct, forbid_unknown_fields=True, frozen=True):
     state: Literal["queued", "sent", "stored", "unsent", "obsolete", "dead", "all"] = "dead"
     page: Annotated[int, Meta(ge=1, le=10_000)] = 1
     size: Annotated[int, Meta(ge=1, le=200)] = 50
@@ -180,13 +189,13 @@ class NoticesAsked(Struct, forbid_unknown_fields=True, frozen=True):
 
 class NoticePage(Struct, frozen=True, kw_only=True):
     notice_id: int
-    kind: Kind
+    kind: NoticeKind
     channel: Channel
     address: str
     locale: str
     show_id: int
     booking_id: str | None
-    state: State
+    state: NoticeState
     tries: int
     reason: str | None  # why not, the last time
     written_at: datetime
@@ -199,7 +208,7 @@ class NoticeList(Struct, frozen=True):
     more: bool
 
 
-class PreviewAsked(Struct, forbid_unknown_fields=True, frozen=True):
+class PreviewQuery(Struct, forbid_unknown_fields=True, frozen=True):
     locale: Annotated[str, Meta(pattern="^[a-z]{2,3}$")] = "en"
     text: bool = False  # the text of it instead of the page
 
@@ -220,25 +229,25 @@ class SenderBody(Struct, forbid_unknown_fields=True, frozen=True):
     ] = ""
 
 
-def page_of(row: "Row") -> NoticePage:
+def build_page(row: "Row") -> NoticePage:
     number = row["number"]
     copied = ("address", "locale", "show_id", "tries", "reason", "written_at", "due_at", "ended_at")
     return NoticePage(
         notice_id=row["id"],
-        kind=Kind(row["kind"]),
+        kind=NoticeKind(row["kind"]),
         channel=Channel(row["channel"]),
         booking_id=None if number is None else public_id(row["show_id"], number),
-        state=State(row["state"]),
+        state=NoticeState(row["state"]),
         **{name: row[name] for name in copied},
     )
 
 
-def due_of(row: "Row") -> Due:
-    known = {name: row[name] for name in Due.__struct_fields__}
-    return Due(
+def parse_due(row: "Row") -> DueNotice:
+    known = {name: row[name] for name in DueNotice.__struct_fields__}
+    return DueNotice(
         **known
         | {
-            "kind": Kind(row["kind"]),
+            "kind": NoticeKind(row["kind"]),
             "channel": Channel(row["channel"]),
             "body": msgspec.json.decode(row["body"]),
         }

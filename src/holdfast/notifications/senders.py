@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
-from holdfast.notifications.message import name_and_address
+from holdfast.notifications.message import parse_sender
 from holdfast.notifications.notice import Channel
 
 if TYPE_CHECKING:  # imported where they speak: whoever sells does not carry a mail client
@@ -23,32 +23,32 @@ if TYPE_CHECKING:  # imported where they speak: whoever sells does not carry a m
     from aiosmtplib import SMTP
 
 PORTS = {"smtp": 587, "smtps": 465}
-LATER = {408, 425, 429}  # of HTTP: a no that is not meant for good
-FOR_GOOD = range(500, 600)  # of SMTP
-GOING = 421  # the server is about to hang up
+RETRY_STATUSES = {408, 425, 429}  # of HTTP: a no that is not meant for good
+PERMANENT_CODES = range(500, 600)  # of SMTP
+CLOSING_CODE = 421  # the server is about to hang up
 # A server that has the whole letter may take its time to say so: who hangs up before that sends it twice.
 # RFC 5321, 4.5.3.2.6.
-TAKEN_WITHIN_S = 600.0
+ACCEPT_TIMEOUT_S = 600.0
 
 
-class Away(Exception):
+class Unreachable(Exception):
     """There is nobody: no letter of ours can be sent."""
 
 
-class NotNow(Exception):
+class TryAgainLater(Exception):
     """This letter may be tried again."""
 
 
-class LinkLost(NotNow):
+class ConnectionLost(TryAgainLater):
     """And the others need another link."""
 
 
-class Bounced(Exception):
+class Rejected(Exception):
     """This letter will never be taken, however often it is tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
+class OutgoingMessage:
     """A letter on its way. A mail is whole, for everybody else there is a short text."""
 
     notice_id: int
@@ -61,36 +61,36 @@ class Parcel:
     mail: bytes = b""
 
 
-class Link(Protocol):
+class SenderConnection(Protocol):
     @property
     def is_open(self) -> bool: ...
 
-    async def send(self, parcel: Parcel) -> None: ...
+    async def send(self, parcel: OutgoingMessage) -> None: ...
 
 
 class Sender(Protocol):
-    def open(self) -> AbstractAsyncContextManager[Link]: ...
+    def open(self) -> AbstractAsyncContextManager[SenderConnection]: ...
 
 
-def senders_of(config: Config) -> dict[Channel, Sender]:
+def build_senders(config: Config) -> dict[Channel, Sender]:
     """Whom the operator has; none: nobody. Trouble says which setting is not understood."""
     found: dict[Channel, Sender] = {}
     if config.mail_url:
-        found[Channel.MAIL] = Mail(config)
+        found[Channel.MAIL] = SmtpSender(config)
     for channel, url in ((Channel.SMS, config.sms_url), (Channel.PUSH, config.push_url)):
         if url:
-            found[channel] = Http(channel, url, config.mail_timeout_s)
+            found[channel] = HttpSender(channel, url, config.mail_timeout_s)
     return found
 
 
-class Mail:
+class SmtpSender:
     def __init__(self, config: Config) -> None:
         url = urlsplit(config.mail_url)
         if url.scheme not in PORTS or not url.hostname:
             raise OperatorError(
                 "HOLDFAST_MAIL_URL is not understood: smtp://name:password@host:587?starttls=1"
             )
-        _, self._from = name_and_address(config.mail_from)
+        _, self._from = parse_sender(config.mail_from)
         if not config.mail_from or "@" not in self._from:
             raise OperatorError("HOLDFAST_MAIL_FROM is missing: Box office <tickets@your.domain>")
         self._host, self._port = url.hostname, url.port or PORTS[url.scheme]
@@ -105,7 +105,7 @@ class Mail:
         self._timeout_s = config.mail_timeout_s
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator["MailLink"]:
+    async def open(self) -> AsyncIterator["SmtpConnection"]:
         from aiosmtplib import SMTP, SMTPException
 
         smtp = SMTP(
@@ -123,9 +123,9 @@ class Mail:
                 await smtp.connect()
         except (SMTPException, OSError) as error:
             smtp.close()
-            raise Away(f"{self._host}:{self._port}: {_line(error)}") from error
+            raise Unreachable(f"{self._host}:{self._port}: {_line(error)}") from error
         try:
-            yield MailLink(smtp, self._from)
+            yield SmtpConnection(smtp, self._from)
             try:
                 await smtp.quit()
             except (SMTPException, OSError):  # they have everything: how they leave is up to them
@@ -134,7 +134,7 @@ class Mail:
             smtp.close()
 
 
-class MailLink:
+class SmtpConnection:
     def __init__(self, smtp: "SMTP", sender: str) -> None:
         self._smtp = smtp
         self._from = sender
@@ -143,7 +143,7 @@ class MailLink:
     def is_open(self) -> bool:
         return self._smtp.is_connected
 
-    async def send(self, parcel: Parcel) -> None:
+    async def send(self, parcel: OutgoingMessage) -> None:
         from aiosmtplib import SMTPException, SMTPResponseException
 
         smtp = self._smtp
@@ -151,15 +151,15 @@ class MailLink:
         try:
             await smtp.mail(self._from, options=size)
             await smtp.rcpt(parcel.address)
-            await smtp.data(parcel.mail, timeout=TAKEN_WITHIN_S)
+            await smtp.data(parcel.mail, timeout=ACCEPT_TIMEOUT_S)
         except SMTPResponseException as no:
             await self._forget_envelope()
             raise _no(no.code, no.message) from no
         except ValueError as error:
             await self._forget_envelope()
-            raise Bounced(_line(error)) from error
+            raise Rejected(_line(error)) from error
         except (SMTPException, OSError) as error:
-            raise LinkLost(_line(error)) from error
+            raise ConnectionLost(_line(error)) from error
 
     async def _forget_envelope(self) -> None:
         """The next letter begins anew; on a link that does not even take that, there is no next one."""
@@ -184,12 +184,12 @@ def _trusted(ca_file: str) -> ssl.SSLContext:
 
 def _no(code: int, message: str) -> Exception:
     said = " ".join(f"{code} {message}".split())
-    if code == GOING or code not in range(400, 600):  # or it does not speak SMTP any more
-        return LinkLost(said)
-    return Bounced(said) if code in FOR_GOOD else NotNow(said)
+    if code == CLOSING_CODE or code not in range(400, 600):  # or it does not speak SMTP any more
+        return ConnectionLost(said)
+    return Rejected(said) if code in PERMANENT_CODES else TryAgainLater(said)
 
 
-class Http:
+class HttpSender:
     """POST of a short text as JSON. Who is there knows our accounts by their number and has their phones.
 
     2xx: taken. 4xx: never again, except 408, 425 and 429. Everything else: later. Idempotency-Key is the same
@@ -205,14 +205,14 @@ class Http:
         self._timeout_s = timeout_s
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator["HttpLink"]:
+    async def open(self) -> AsyncIterator["HttpConnection"]:
         from aiohttp import ClientSession, ClientTimeout
 
         async with ClientSession(timeout=ClientTimeout(self._timeout_s)) as session:
-            yield HttpLink(session, self._url)
+            yield HttpConnection(session, self._url)
 
 
-class HttpLink:
+class HttpConnection:
     def __init__(self, session: "ClientSession", url: str) -> None:
         self._session = session
         self._url = url
@@ -221,7 +221,7 @@ class HttpLink:
     def is_open(self) -> bool:
         return True
 
-    async def send(self, parcel: Parcel) -> None:
+    async def send(self, parcel: OutgoingMessage) -> None:
         from aiohttp import ClientConnectorError, ClientError
 
         body = {
@@ -239,14 +239,14 @@ class HttpLink:
             ) as answer:
                 status = answer.status
         except ClientConnectorError as error:
-            raise Away(_line(error)) from error
+            raise Unreachable(_line(error)) from error
         except (ClientError, OSError) as error:
-            raise NotNow(_line(error)) from error
+            raise TryAgainLater(_line(error)) from error
         if 200 <= status < 300:
             return
-        if 400 <= status < 500 and status not in LATER:
-            raise Bounced(f"HTTP {status}")
-        raise NotNow(f"HTTP {status}")
+        if 400 <= status < 500 and status not in RETRY_STATUSES:
+            raise Rejected(f"HTTP {status}")
+        raise TryAgainLater(f"HTTP {status}")
 
 
 def _line(error: Exception) -> str:

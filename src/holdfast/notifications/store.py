@@ -18,23 +18,23 @@ from holdfast.notifications.notice import (
     PAUSES_S,
     REASON_MAX,
     Channel,
-    Due,
-    Kind,
+    DueNotice,
     NewNotice,
+    NoticeKind,
     NoticeList,
     NoticePage,
-    NoticesAsked,
+    NoticesQuery,
+    NoticeState,
     SenderBody,
-    State,
+    build_page,
     channels_for,
-    due_of,
-    page_of,
+    parse_due,
 )
 
 Q = Queries("holdfast.notifications")
 
 TICKETS_AT_ONCE = 5_000  # of a show whose people are told
-LETTERS_LISTED_MAX = 200
+MAILS_LISTED_MAX = 200
 
 
 class NotificationStore:
@@ -79,7 +79,7 @@ class NotificationStore:
         return dict(row) if row else None
 
     async def add_for_show(
-        self, fact_id: int, kind: Kind, show_id: int, since: datetime, body: Mapping[str, Any]
+        self, fact_id: int, kind: NoticeKind, show_id: int, since: datetime, body: Mapping[str, Any]
     ) -> None:
         """For everybody with a ticket, page by page; begun anew it leaves out who has been told."""
         serial = 0
@@ -105,7 +105,7 @@ class NotificationStore:
         lapsing = [
             NewNotice(
                 fact_id=None,
-                kind=Kind.HOLD_LAPSING,
+                kind=NoticeKind.HOLD_LAPSING,
                 show_id=row["show_id"],
                 number=row["number"],
                 account_id=row["owner_id"],
@@ -116,19 +116,19 @@ class NotificationStore:
 
     # ── taken and ended ───────────────────────────────────────────────────────────────
 
-    async def take_due(self, limit: int, channels: Sequence[Channel]) -> list[Due]:
+    async def take_due(self, limit: int, channels: Sequence[Channel]) -> list[DueNotice]:
         """Leased for LEASE_S, the oldest first."""
         rows = await self.leases.take(limit, LEASE_S, list(channels))
-        return sorted((due_of(row) for row in rows), key=lambda due: due.id)
+        return sorted((parse_due(row) for row in rows), key=lambda due: due.id)
 
-    async def end(self, due: Due, state: State, reason: str | None = None) -> bool:
+    async def end(self, due: DueNotice, state: NoticeState, reason: str | None = None) -> bool:
         """False: the lease was lost to another worker."""
         return await self.leases.finish(due.lease, None, state, shorten(reason))
 
-    async def put_off(self, due: Due, reason: str) -> State | None:
+    async def put_off(self, due: DueNotice, reason: str) -> NoticeState | None:
         """Try again later, or DEAD if that was the last try. None: the lease was lost to another worker."""
         pause_s = pause_after(due.tries, PAUSES_S)
-        state = State.DEAD if pause_s is None else State.QUEUED
+        state = NoticeState.DEAD if pause_s is None else NoticeState.QUEUED
         return state if await self.leases.finish(due.lease, pause_s, state, shorten(reason)) else None
 
     async def set_aside(self, limit: int, sent: Sequence[Channel]) -> int:
@@ -140,23 +140,23 @@ class NotificationStore:
 
     # ── for people ────────────────────────────────────────────────────────────────────
 
-    async def newest(self, asked: NoticesAsked) -> NoticeList:
+    async def newest(self, asked: NoticesQuery) -> NoticeList:
         start = (asked.page - 1) * asked.size
         rows = await self._postgres.fetch(Q.newest, asked.state, start, asked.size + 1)
-        return NoticeList([page_of(row) for row in rows[: asked.size]], len(rows) > asked.size)
+        return NoticeList([build_page(row) for row in rows[: asked.size]], len(rows) > asked.size)
 
     async def replay(self, notice_id: int) -> NoticePage:
         """Sent anew, whatever became of it."""
         rows = await self.leases.replay(Q.replay_one, notice_id)
         if not rows:
             raise NoSuchNotice(notice_id=notice_id)
-        return page_of(rows[0])
+        return build_page(rows[0])
 
     async def replay_dead(self) -> list[NoticePage]:
-        return [page_of(row) for row in await self.leases.replay(Q.replay_dead)]
+        return [build_page(row) for row in await self.leases.replay(Q.replay_dead)]
 
     async def kept_letters(self) -> list[Any]:
-        return await self._postgres.fetch(Q.kept_letters, LETTERS_LISTED_MAX)
+        return await self._postgres.fetch(Q.kept_letters, MAILS_LISTED_MAX)
 
     async def kept_letter(self, notice_id: int) -> bytes:
         letter = await self._postgres.fetchval(Q.kept_letter, notice_id)

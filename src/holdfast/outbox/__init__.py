@@ -1,7 +1,7 @@
 """What happened, told to everybody who wants to hear, once it is durable (R28).
 
 A subject that wants to hear has a Consumer in `consumers()` of app.py: docs/consumers.md. One that has
-something to tell calls `tell` in the transaction that makes it true.
+something to tell calls `add_fact` in the transaction that makes it true.
 """
 
 from holdfast.outbox.consumer import Consumer
@@ -17,19 +17,19 @@ from holdfast.outbox.fact import (
     EndpointSwitchedOff,
     EventChanged,
     Fact,
-    Other,
     PaymentDeclined,
     PaymentLate,
     RefundAsked,
     RefundByHand,
     RefundDone,
-    ShowCancelled,
+    ShowCancelledFact,
     ShowChanged,
     TicketsSentAgain,
     TicketTransferred,
+    UnknownBody,
     VenueChanged,
 )
-from holdfast.outbox.store import Outbox, consume_many, consume_once, tell
+from holdfast.outbox.store import Outbox, add_fact, consume_many, consume_once
 from holdfast.outbox.wire import from_json, to_json
 
 __all__ = [
@@ -45,21 +45,21 @@ __all__ = [
     "EndpointSwitchedOff",
     "EventChanged",
     "Fact",
-    "Other",
     "Outbox",
     "PaymentDeclined",
     "PaymentLate",
     "RefundAsked",
     "RefundByHand",
     "RefundDone",
-    "ShowCancelled",
+    "ShowCancelledFact",
     "ShowChanged",
     "TicketTransferred",
     "TicketsSentAgain",
+    "UnknownBody",
     "VenueChanged",
+    "add_fact",
     "consume_many",
     "consume_once",
     "from_json",
-    "tell",
     "to_json",
 ]

@@ -55,7 +55,7 @@ class Parked:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ReaderTurn:
     """One process reads for a group at a time; this one does, from the checkpoint on."""
 
     group: str
@@ -70,5 +70,5 @@ def pause_s(tries: int) -> float:
     return min(FIRST_PAUSE_S * 2.0 ** max(0, tries - 1), PAUSE_MAX_S) if tries else 0.0
 
 
-def reason_of(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     return repr(error)[:REASON_MAX]

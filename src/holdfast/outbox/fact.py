@@ -3,7 +3,7 @@
 A fact is something that happened, in the past tense, and never changes. Its envelope says which one it is,
 its body what there is to know. Bodies only grow: a new field has a default and raises VERSION; none is taken
 away, renamed or given another meaning. So a consumer of today reads facts of yesterday and of tomorrow:
-fields it does not know are left aside, a kind it does not know is an `Other`.
+fields it does not know are left aside, a kind it does not know is an `UnknownBody`.
 """
 
 from datetime import datetime
@@ -23,13 +23,13 @@ class Body(Struct, frozen=True, kw_only=True):
     VERSION: ClassVar[int] = 1
 
 
-class Other(Body, frozen=True, kw_only=True):
+class UnknownBody(Body, frozen=True, kw_only=True):
     """A kind or a body that this program does not know: written by a newer one."""
 
     values: dict[str, Any]
 
 
-class OfBooking(Body, frozen=True, kw_only=True):
+class BookingBody(Body, frozen=True, kw_only=True):
     owner_id: int
     seats: tuple[int, ...]  # numbers in the show's layout
     prices_minor: tuple[int, ...]  # of each seat, as of the hold
@@ -38,71 +38,71 @@ class OfBooking(Body, frozen=True, kw_only=True):
     is_block: bool = False  # kept back by an organiser: nobody's booking
 
 
-class BookingHeld(OfBooking, frozen=True, kw_only=True):
+class BookingHeld(BookingBody, frozen=True, kw_only=True):
     """Seats are somebody's for a time; or they are again, after a payment that was declined."""
 
     KIND = "booking.held"
     expires_at: datetime  # unless it is extended
 
 
-class BookingPaying(OfBooking, frozen=True, kw_only=True):
+class BookingPaying(BookingBody, frozen=True, kw_only=True):
     """A payment is under way; the seats stay until it is settled."""
 
     KIND = "booking.paying"
 
 
-class BookingConfirmed(OfBooking, frozen=True, kw_only=True):
+class BookingConfirmed(BookingBody, frozen=True, kw_only=True):
     """Paid for, or nothing to pay. Its tickets exist."""
 
     KIND = "booking.confirmed"
 
 
-class BookingExpired(OfBooking, frozen=True, kw_only=True):
+class BookingExpired(BookingBody, frozen=True, kw_only=True):
     """Time passed and nobody paid; the seats are free."""
 
     KIND = "booking.expired"
 
 
-class BookingCancelled(OfBooking, frozen=True, kw_only=True):
+class BookingCancelled(BookingBody, frozen=True, kw_only=True):
     """The owner let go before paying, or an organiser gave a block back; the seats are free."""
 
     KIND = "booking.cancelled"
 
 
-class BookingFailed(OfBooking, frozen=True, kw_only=True):
+class BookingFailed(BookingBody, frozen=True, kw_only=True):
     """Paid too late, and somebody else has the seats; the money goes back."""
 
     KIND = "booking.failed"
 
 
-class BookingRefunded(OfBooking, frozen=True, kw_only=True):
+class BookingRefunded(BookingBody, frozen=True, kw_only=True):
     """It was confirmed and is no more; the seats are free."""
 
     KIND = "booking.refunded"
 
 
-class BookingReduced(OfBooking, frozen=True, kw_only=True):
+class BookingReduced(BookingBody, frozen=True, kw_only=True):
     """It has fewer seats than before: `given_back` are free, `seats` and the amount are what it keeps."""
 
     KIND = "booking.reduced"
     given_back: tuple[int, ...] = ()
 
 
-class BookingBlocked(OfBooking, frozen=True, kw_only=True):
+class BookingBlocked(BookingBody, frozen=True, kw_only=True):
     """An organiser keeps these seats back."""
 
     KIND = "booking.blocked"
     note: str = ""  # its name
 
 
-class OfPayment(Body, frozen=True, kw_only=True):
+class PaymentBody(Body, frozen=True, kw_only=True):
     attempt: int  # 1, 2, …: of this booking
     amount_minor: int
     currency: str
     owner_id: int | None = None
 
 
-class PaymentDeclined(OfPayment, frozen=True, kw_only=True):
+class PaymentDeclined(PaymentBody, frozen=True, kw_only=True):
     """The gateway said no; another method may be tried while the hold lasts."""
 
     KIND = "payment.declined"
@@ -110,7 +110,7 @@ class PaymentDeclined(OfPayment, frozen=True, kw_only=True):
     code: str | None = None  # card_declined, insufficient_funds, …
 
 
-class PaymentCalledOff(OfPayment, frozen=True, kw_only=True):
+class PaymentCalledOff(PaymentBody, frozen=True, kw_only=True):
     """We told the gateway to forget it; no money moved."""
 
     KIND = "payment.called_off"
@@ -118,7 +118,7 @@ class PaymentCalledOff(OfPayment, frozen=True, kw_only=True):
     code: str | None = None
 
 
-class PaymentExpired(OfPayment, frozen=True, kw_only=True):
+class PaymentExpired(PaymentBody, frozen=True, kw_only=True):
     """It came to nothing in its time."""
 
     KIND = "payment.expired"
@@ -126,14 +126,14 @@ class PaymentExpired(OfPayment, frozen=True, kw_only=True):
     code: str | None = None
 
 
-class PaymentLate(OfPayment, frozen=True, kw_only=True):
+class PaymentLate(PaymentBody, frozen=True, kw_only=True):
     """Money came for a booking that had stopped waiting."""
 
     KIND = "payment.late"
     booked: bool = False  # the seats were still free: it is confirmed. Otherwise the money goes back
 
 
-class OfRefund(Body, frozen=True, kw_only=True):
+class RefundFactBody(Body, frozen=True, kw_only=True):
     attempt: int  # of the payment it is a refund of
     refund: int  # 1, 2, … of this payment
     amount_minor: int
@@ -144,25 +144,25 @@ class OfRefund(Body, frozen=True, kw_only=True):
     owner_id: int | None = None
 
 
-class RefundAsked(OfRefund, frozen=True, kw_only=True):
+class RefundAsked(RefundFactBody, frozen=True, kw_only=True):
     """It was decided that money goes back; the gateway is being asked."""
 
     KIND = "refund.asked"
 
 
-class RefundDone(OfRefund, frozen=True, kw_only=True):
+class RefundDone(RefundFactBody, frozen=True, kw_only=True):
     """The gateway says that it goes back."""
 
     KIND = "refund.done"
 
 
-class RefundByHand(OfRefund, frozen=True, kw_only=True):
+class RefundByHand(RefundFactBody, frozen=True, kw_only=True):
     """The gateway will not: a person must look."""
 
     KIND = "refund.by_hand"
 
 
-class ShowOnSale(Body, frozen=True, kw_only=True):
+class ShowOnSaleFact(Body, frozen=True, kw_only=True):
     """A show was added to the programme; it sells in this window."""
 
     KIND = "show.on_sale"
@@ -180,7 +180,7 @@ class ShowChanged(Body, frozen=True, kw_only=True):
     revision: int  # grows with every change
 
 
-class PriceMoved(Struct, frozen=True):
+class CategoryPriceChange(Struct, frozen=True):
     category: str
     was_minor: int | None  # null: the category is new
     price_minor: int
@@ -192,10 +192,10 @@ class ShowPricesChanged(Body, frozen=True, kw_only=True):
     KIND = "show.prices_changed"
     revision: int
     why: str  # organiser: somebody set it; rules: they were set or taken away; step: the rules moved it
-    prices: tuple[PriceMoved, ...]
+    prices: tuple[CategoryPriceChange, ...]
 
 
-class ShowCancelled(Body, frozen=True, kw_only=True):
+class ShowCancelledFact(Body, frozen=True, kw_only=True):
     """It will not take place."""
 
     KIND = "show.cancelled"
@@ -223,12 +223,12 @@ class CityChanged(Body, frozen=True, kw_only=True):
     city_id: int
 
 
-class OfTicket(Body, frozen=True, kw_only=True):
+class TicketBody(Body, frozen=True, kw_only=True):
     serial: int  # of the ticket
     owner_id: int | None = None  # of the booking; the ticket may be another's
 
 
-class TicketCheckedIn(OfTicket, frozen=True, kw_only=True):
+class TicketCheckedIn(TicketBody, frozen=True, kw_only=True):
     """Somebody walked in with it."""
 
     KIND = "ticket.checked_in"
@@ -237,7 +237,7 @@ class TicketCheckedIn(OfTicket, frozen=True, kw_only=True):
     scanned_at: datetime | None = None  # by the gate's clock, if it was offline
 
 
-class TicketCheckedOut(OfTicket, frozen=True, kw_only=True):
+class TicketCheckedOut(TicketBody, frozen=True, kw_only=True):
     """Somebody went out with it, and may come back."""
 
     KIND = "ticket.checked_out"
@@ -246,14 +246,14 @@ class TicketCheckedOut(OfTicket, frozen=True, kw_only=True):
     scanned_at: datetime | None = None
 
 
-class TicketCheckInUndone(OfTicket, frozen=True, kw_only=True):
+class TicketCheckInUndone(TicketBody, frozen=True, kw_only=True):
     """The gate took it back: it lets somebody in again."""
 
     KIND = "ticket.check_in_undone"
     gate: str = ""
 
 
-class TicketTransferred(OfTicket, frozen=True, kw_only=True):
+class TicketTransferred(TicketBody, frozen=True, kw_only=True):
     """It is another person's now. Told twice, once for each side."""
 
     KIND = "ticket.transferred"
@@ -263,7 +263,7 @@ class TicketTransferred(OfTicket, frozen=True, kw_only=True):
     to_id: int | None = None  # nobody has signed up by that address yet
 
 
-class TicketTakenBack(OfTicket, frozen=True, kw_only=True):
+class TicketTakenBack(TicketBody, frozen=True, kw_only=True):
     """Nobody had signed up for it: it is its giver's again."""
 
     KIND = "ticket.taken_back"
@@ -271,7 +271,7 @@ class TicketTakenBack(OfTicket, frozen=True, kw_only=True):
     to_id: int
 
 
-class DoorConflictRaised(OfTicket, frozen=True, kw_only=True):
+class DoorConflictRaised(TicketBody, frozen=True, kw_only=True):
     """A gate without a network let somebody in and should not have: it came out when it told of it."""
 
     KIND = "door.conflict_raised"
@@ -314,7 +314,7 @@ KINDS: dict[str, type[Body]] = {
         *BOOKING_KINDS,
         *(PaymentDeclined, PaymentCalledOff, PaymentExpired, PaymentLate),
         *(RefundAsked, RefundDone, RefundByHand),
-        *(ShowOnSale, ShowChanged, ShowPricesChanged, ShowCancelled),
+        *(ShowOnSaleFact, ShowChanged, ShowPricesChanged, ShowCancelledFact),
         *(EventChanged, VenueChanged, CityChanged),
         *(TicketCheckedIn, TicketCheckedOut, TicketCheckInUndone),
         *(TicketTransferred, TicketTakenBack, TicketsSentAgain, DoorConflictRaised),
@@ -341,7 +341,7 @@ class Fact(Struct, frozen=True, kw_only=True):
         return f"{self.show_id}:{self.number or ''}"
 
 
-def fact_of(row: "Row") -> Fact:
+def build_fact(row: "Row") -> Fact:
     """From a row of the outbox with its booking's: what the outbox does not carry is read there."""
     kind, number = row["kind"], row["number"]
     values = msgspec.json.decode(row["body"]) if row["body"] else {}
@@ -371,8 +371,8 @@ def _body(kind: str, values: dict[str, Any]) -> Body:
     """A body that does not fit is handed on as it is: one strange row must not keep the others waiting."""
     known = KINDS.get(kind)
     if known is None:
-        return Other(values=values)
+        return UnknownBody(values=values)
     try:
         return msgspec.convert(values, type=known)
     except msgspec.ValidationError:
-        return Other(values=values)
+        return UnknownBody(values=values)

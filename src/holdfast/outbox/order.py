@@ -11,7 +11,7 @@ reader that remembers the highest id it has seen would never see it.
 from collections.abc import Iterable
 
 
-def run_from(settled: int, ids: Iterable[int]) -> int:
+def last_settled_id(settled: int, ids: Iterable[int]) -> int:
     """The last id of the unbroken run behind `settled`; `settled` itself when the next one is missing."""
     for id in ids:
         if id != settled + 1:

@@ -22,7 +22,7 @@ from holdfast.engines.bus import Bus, Message, OutOfStep, Reader, in_step
 from holdfast.engines.errors import EngineDown
 from holdfast.engines.loop import Job
 from holdfast.engines.metrics import metrics
-from holdfast.outbox.consumer import Consumer, Parked, Turn, reason_of
+from holdfast.outbox.consumer import Consumer, Parked, ReaderTurn, describe_error
 from holdfast.outbox.fact import Fact
 from holdfast.outbox.store import RELAY, RENEW_S, Outbox
 from holdfast.outbox.wire import from_json, to_json
@@ -35,12 +35,14 @@ AWAY_S = 1.0  # a bus that could not be reached is left alone for this long
 LOOK_S = 1.0  # pause between two looks whether an idle bus still has what it was told
 READ_ONCE_MAX = 4096  # facts a process keeps in mind, lest every group of it reads the same bytes again
 
-Told = tuple[list[Parked], Fact | None, EngineDown | None]  # what must wait, the first not tried, and why
+ConsumeResult = tuple[
+    list[Parked], Fact | None, EngineDown | None
+]  # what must wait, the first not tried, and why
 
-read_once = lru_cache(READ_ONCE_MAX)(from_json)
+decode_cached = lru_cache(READ_ONCE_MAX)(from_json)
 
 
-def new_reader() -> str:
+def new_reader_id() -> str:
     """A name that no other process has, nor this one after a restart."""
     return f"{os.getpid()}-{secrets.token_hex(6)}"
 
@@ -49,7 +51,7 @@ class Relay:
     def __init__(self, outbox: Outbox, config: Config) -> None:
         self._outbox = outbox
         self._config = config
-        self._reader = new_reader()
+        self._reader = new_reader_id()
         self._away_until = 0.0
         self._looked_at = 0.0
         self._begins_at = 0  # the checkpoint from which an empty log is to be filled
@@ -87,14 +89,14 @@ class Relay:
             metrics.measure("facts_dead", group["dead"], group=name)
         return 0
 
-    async def _turn(self) -> Turn | None:
+    async def _turn(self) -> ReaderTurn | None:
         try:
             return await self._outbox.turn(RELAY, self._reader)
         except LookupError:
             await self._outbox.add_group(RELAY, from_oldest=True)
             return await self._outbox.turn(RELAY, self._reader)
 
-    async def _hand_on(self, turn: Turn, facts: Sequence[Fact]) -> int:
+    async def _hand_on(self, turn: ReaderTurn, facts: Sequence[Fact]) -> int:
         bus = await self._outbox.bus()
         try:
             if facts:
@@ -112,7 +114,7 @@ class Relay:
             return int(bool(facts))
         return len(facts)
 
-    async def _fall_in(self, turn: Turn, bus: Bus, last: int) -> None:
+    async def _fall_in(self, turn: ReaderTurn, bus: Bus, last: int) -> None:
         """Where the log really ends: go on from there. What it has lost is told again."""
         again = await self._outbox.turn(RELAY, self._reader)
         if again is None or again.checkpoint != turn.checkpoint:
@@ -134,7 +136,7 @@ def _messages(after: int, facts: Sequence[Fact]) -> list[Message]:
     return [Message(fact.id, before, to_json(fact)) for before, fact in zip(befores, facts, strict=True)]
 
 
-class Listener:
+class ConsumerWorker:
     """One consumer, in one process."""
 
     def __init__(self, outbox: Outbox, consumer: Consumer, config: Config, wait_s: float = LISTEN_S) -> None:
@@ -142,7 +144,7 @@ class Listener:
         self._consumer = consumer
         self._limit = config.relay_max
         self._wait_s = wait_s
-        self._reader = new_reader()
+        self._reader = new_reader_id()
         self._ear: Reader | None = None
         self._is_behind = False
 
@@ -167,7 +169,7 @@ class Listener:
             raise down
         return again + len(kept)
 
-    async def _turn(self) -> Turn | None:
+    async def _turn(self) -> ReaderTurn | None:
         name = self._consumer.group
         try:
             return await self._outbox.turn(name, self._reader)
@@ -193,7 +195,7 @@ class Listener:
         finally:
             renewing.cancel()
 
-    async def _next(self, turn: Turn) -> list[Fact]:
+    async def _next(self, turn: ReaderTurn) -> list[Fact]:
         """From the bus; what it does not have, or not yet after a while, from the outbox itself."""
         facts = [] if self._is_behind else await self._from_bus(turn)
         if not facts and turn.settled > turn.checkpoint:
@@ -203,12 +205,12 @@ class Listener:
             self._is_behind = False
         return facts
 
-    async def _from_bus(self, turn: Turn) -> list[Fact]:
+    async def _from_bus(self, turn: ReaderTurn) -> list[Fact]:
         try:
             if self._ear is None:
                 self._ear = (await self._outbox.bus()).reader()
             heard = await self._ear.read(turn.checkpoint, self._limit, self._wait_s)
-            return [read_once(message.body) for message in in_step(turn.checkpoint, heard)]
+            return [decode_cached(message.body) for message in in_step(turn.checkpoint, heard)]
         except EngineDown as down:
             if down.engine != "bus":
                 raise
@@ -216,7 +218,7 @@ class Listener:
             log.error("what the bus says is no fact", error=repr(error))
         return []
 
-    async def _tell(self, facts: Sequence[Fact], *, has_parked: bool) -> Told:
+    async def _tell(self, facts: Sequence[Fact], *, has_parked: bool) -> ConsumeResult:
         wanted = [fact for fact in facts if self._consumer.wants(fact)]
         if not wanted:
             return [], None, None
@@ -237,7 +239,7 @@ class Listener:
             log.warning("facts are told one by one", group=self._consumer.group, error=repr(error))
             return await self._tell_lanes(wanted, waiting)
 
-    async def _tell_lanes(self, facts: Sequence[Fact], waiting: set[str]) -> Told:
+    async def _tell_lanes(self, facts: Sequence[Fact], waiting: set[str]) -> ConsumeResult:
         """Bookings beside each other, each one's facts in order."""
         lanes: dict[str, list[Fact]] = defaultdict(list)
         for fact in facts:
@@ -262,7 +264,7 @@ class Listener:
                     return
                 except Exception as error:
                     log.warning("a fact must wait", group=self._consumer.group, id=fact.id, error=repr(error))
-                    parked.append(Parked(fact, 1, reason_of(error)))
+                    parked.append(Parked(fact, 1, describe_error(error)))
                     must_wait = True
 
         async with asyncio.TaskGroup() as group:
@@ -280,7 +282,7 @@ class Listener:
             except EngineDown:
                 raise
             except Exception as error:
-                tried = Parked(one.fact, one.tries + 1, reason_of(error))
+                tried = Parked(one.fact, one.tries + 1, describe_error(error))
                 if await self._outbox.park_again(self._consumer, tried):
                     log.error("a fact is dead", group=self._consumer.group, id=one.fact.id, error=repr(error))
                     metrics.add("facts_died_total", group=self._consumer.group)
@@ -289,7 +291,7 @@ class Listener:
         return len(due)
 
 
-def unhurried(job: Job, full: int) -> Job:
+def only_when_full(job: Job, full: int) -> Job:
     """Straight on with full hands only; otherwise what comes in the pause goes together, in fewer steps."""
 
     async def run() -> int:
@@ -303,10 +305,10 @@ def unhurried(job: Job, full: int) -> Job:
 def jobs(outbox: Outbox, consumers: Sequence[Consumer], config: Config) -> list[tuple[float, Job]]:
     """What a worker does about facts."""
     relay = Relay(outbox, config)
-    told = [Listener(outbox, consumer, config).listen for consumer in consumers]
+    told = [ConsumerWorker(outbox, consumer, config).listen for consumer in consumers]
     pause_s = config.relay_pause_ms / 1000
     return [
-        *((pause_s, unhurried(one, config.relay_max)) for one in (relay.relay, *told)),
+        *((pause_s, only_when_full(one, config.relay_max)) for one in (relay.relay, *told)),
         (5.0, relay.measure),
         (60.0, relay.purge),
     ]

@@ -18,9 +18,9 @@ from holdfast.engines.buses import open_bus
 from holdfast.engines.errors import OperatorError
 from holdfast.engines.postgres import Postgres, Transaction, require_row
 from holdfast.engines.sql import Queries
-from holdfast.outbox.consumer import Consumer, Parked, Turn, pause_s
-from holdfast.outbox.fact import Body, Fact, fact_of
-from holdfast.outbox.order import run_from
+from holdfast.outbox.consumer import Consumer, Parked, ReaderTurn, pause_s
+from holdfast.outbox.fact import Body, Fact, build_fact
+from holdfast.outbox.order import last_settled_id
 from holdfast.outbox.wire import from_json, to_json
 
 Q = Queries("holdfast.outbox")
@@ -33,7 +33,7 @@ SETTLE_MORE_S = 0.05  # the same, when there is something to tell meanwhile
 SETTLE_LOOK_S = 0.005
 
 
-async def tell(tx: Transaction, show_id: int, body: Body, number: int | None = None) -> None:
+async def add_fact(tx: Transaction, show_id: int, body: Body, number: int | None = None) -> None:
     """Part of the transaction that makes the fact true."""
     await tx.execute(Q.tell, show_id, number, body.KIND, msgspec.json.encode(body).decode())
 
@@ -80,7 +80,7 @@ class Outbox:
         async with self._postgres.fresh_plans() as tx:
             settled = int((require_row(await tx.fetchrow(Q.log)))["settled_id"])
             ids = [row["id"] for row in await tx.fetch(Q.ids_after, settled, limit)]
-        until = run_from(settled, ids)
+        until = last_settled_id(settled, ids)
         if ids and until < ids[-1]:
             patience_s = SETTLE_WITHIN_S if until == settled else SETTLE_MORE_S
             if await self._writers_have_ended(patience_s):
@@ -111,14 +111,14 @@ class Outbox:
         """In order, as far as they are settled."""
         async with self._postgres.fresh_plans() as tx:
             rows = await tx.fetch(Q.facts_after, position, limit)
-        return [fact_of(row) for row in rows]
+        return [build_fact(row) for row in rows]
 
     # ── turns and checkpoints ──────────────────────────────────────────────────
 
     async def add_group(self, name: str, *, from_oldest: bool) -> None:
         await self._postgres.execute(Q.add_group, name, from_oldest)
 
-    async def turn(self, group: str, reader: str) -> Turn | None:
+    async def turn(self, group: str, reader: str) -> ReaderTurn | None:
         """Ours for some seconds; None: another process reads for this group."""
         row = await self._postgres.fetchrow(Q.look, group, reader, RENEW_S)
         if row is None:
@@ -131,9 +131,9 @@ class Outbox:
                 return None
         else:
             checkpoint = row["checkpoint"]
-        return Turn(group, reader, checkpoint, row["settled_id"], row["has_parked"])
+        return ReaderTurn(group, reader, checkpoint, row["settled_id"], row["has_parked"])
 
-    async def move(self, turn: Turn, checkpoint: int, parked: Sequence[Parked] = ()) -> bool:
+    async def move(self, turn: ReaderTurn, checkpoint: int, parked: Sequence[Parked] = ()) -> bool:
         """Everything up to there is done or parked. False: the turn was lost, and nothing is written."""
         step = (Q.move_checkpoint, turn.group, turn.reader, turn.checkpoint, checkpoint)
         if not parked:  # as nearly always: one statement

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from holdfast.outbox.fact import KINDS, Body, Fact, Other
+from holdfast.outbox.fact import KINDS, Body, Fact, UnknownBody
 
 
-class _Wire(Struct):
+class _FactJson(Struct):
     id: int
     kind: str
     version: int
@@ -23,13 +23,13 @@ class _Wire(Struct):
     body: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-_read_wire = msgspec.json.Decoder(_Wire).decode
+_read_wire = msgspec.json.Decoder(_FactJson).decode
 _read_values = msgspec.json.Decoder(dict[str, Any]).decode
 _read_body = {kind: msgspec.json.Decoder(body).decode for kind, body in KINDS.items()}
 
 
 def to_json(fact: Fact) -> bytes:
-    if not isinstance(fact.body, Other):
+    if not isinstance(fact.body, UnknownBody):
         return msgspec.json.encode(fact)
     envelope = {name: getattr(fact, name) for name in fact.__struct_fields__}
     return msgspec.json.encode(envelope | {"body": fact.body.values})
@@ -50,10 +50,10 @@ def from_json(text: bytes | str) -> Fact:
     )
 
 
-def _body(wire: _Wire) -> Body:
+def _body(wire: _FactJson) -> Body:
     """What does not fit is handed on as it is, as in fact.py."""
     read = _read_body.get(wire.kind)
     try:
-        return Other(values=_read_values(wire.body)) if read is None else read(wire.body)
+        return UnknownBody(values=_read_values(wire.body)) if read is None else read(wire.body)
     except msgspec.ValidationError:
-        return Other(values=_read_values(wire.body))
+        return UnknownBody(values=_read_values(wire.body))

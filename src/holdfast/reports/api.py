@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.catalogue import NoSuchEvent, NoSuchShow
-from holdfast.reports.figures import EventFigures, FiguresAsked, ShowFigures
+from holdfast.reports.figures import EventFigures, FiguresQuery, ShowFigures
 from holdfast.reports.store import ReportStore
 from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
@@ -20,10 +20,10 @@ EVENT = "/admin/events/{event:int}/figures"
 routes = RouteTable(tag="admin", role=Role.ORGANISER)
 
 
-@routes.get(SHOW, query=FiguresAsked, answers={200: ShowFigures}, refusals=(NoSuchShow,))
+@routes.get(SHOW, query=FiguresQuery, answers={200: ShowFigures}, refusals=(NoSuchShow,))
 async def get_show_figures(request: Request) -> Response:
     """How the sale of a show goes: sold by minute, how far bookings came, revenue, refunds, who came in."""
-    asked = query(FiguresAsked, request)
+    asked = query(FiguresQuery, request)
     show_id = await _own_show(request)
     return answer(200, await _figures(request).of_show(show_id, asked.since), NOT_KEPT)
 

@@ -16,13 +16,13 @@ COLUMNS = (
 )
 
 
-def cell(value: object) -> str:
+def escape_cell(value: object) -> str:
     text = "" if value is None else str(value)
     # Spaces in front do not keep a spreadsheet from running what follows.
     return f"'{text}" if text.startswith(FORMULA) or text.lstrip().startswith(FORMULA) else text
 
 
-def lines(rows: Iterable[Sequence[object]]) -> bytes:
+def to_csv(rows: Iterable[Sequence[object]]) -> bytes:
     sheet = io.StringIO()
-    csv.writer(sheet, quoting=csv.QUOTE_ALL).writerows([cell(value) for value in row] for row in rows)
+    csv.writer(sheet, quoting=csv.QUOTE_ALL).writerows([escape_cell(value) for value in row] for row in rows)
     return sheet.getvalue().encode()

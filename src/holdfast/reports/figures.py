@@ -89,7 +89,7 @@ class EventFigures(Struct, frozen=True, kw_only=True):
     shows: list[ShowSum]  # the soonest first
 
 
-class FiguresAsked(Struct, forbid_unknown_fields=True, frozen=True):
+class FiguresQuery(Struct, forbid_unknown_fields=True, frozen=True):
     since: Annotated[datetime, Meta(tz=True)] | None = None  # of the minutes
 
 
@@ -97,22 +97,22 @@ Place = tuple[int, int]  # show, number of the booking
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ReportChanges:
     sold: list[tuple[Place, datetime, BookingConfirmed]] = field(default_factory=list)
     returned: list[tuple[int, int, int | None, datetime]] = field(default_factory=list)  # None: all seats
     stages: list[tuple[int, int, str, datetime]] = field(default_factory=list)
     refunds: list[tuple[int, int, int, int, int, str, str, int]] = field(default_factory=list)
 
 
-def changes_of(facts: Sequence[Fact]) -> Changes:
-    changes = Changes()
+def collect_changes(facts: Sequence[Fact]) -> ReportChanges:
+    changes = ReportChanges()
     for fact in facts:
         if fact.number is not None and not getattr(fact.body, "is_block", False):
             _add(changes, fact, (fact.show_id, fact.number))
     return changes
 
 
-def _add(changes: Changes, fact: Fact, place: Place) -> None:
+def _add(changes: ReportChanges, fact: Fact, place: Place) -> None:
     match fact.body:
         case RefundAsked() | RefundMade() | RefundByHand() as refund:
             of = (refund.attempt, refund.refund, refund.amount_minor, refund.currency)

@@ -11,29 +11,29 @@ from holdfast.catalogue import Catalogue, NoSuchEvent
 from holdfast.engines.postgres import Postgres, Row, Transaction, require_row
 from holdfast.engines.sql import Queries
 from holdfast.outbox import KINDS, Consumer, Fact
-from holdfast.reports.csv_export import COLUMNS, lines
+from holdfast.reports.csv_export import COLUMNS, to_csv
 from holdfast.reports.figures import (
     MINUTES_MAX,
-    Changes,
     EventFigures,
     Funnel,
     GateMinute,
     Minute,
     RefundSum,
+    ReportChanges,
     Revenue,
     SaleFigures,
     ShowFigures,
     ShowSum,
-    changes_of,
+    collect_changes,
 )
 
 Q = Queries("holdfast.reports")
 
 PAGE = 1_000  # seats that a sheet reads at once
-WRITTEN_AT_ONCE = 5_000
+WRITE_MAX = 5_000
 GATE_MINUTES_MAX = 20_000
 
-Sold = Row  # show_id, number, seat, revision, currency, price_minor, sold_at, returned_at
+SoldSeatRow = Row  # show_id, number, seat, revision, currency, price_minor, sold_at, returned_at
 
 
 class ReportStore:
@@ -45,7 +45,7 @@ class ReportStore:
 
     async def hear_many(self, facts: Sequence[Fact]) -> None:
         """In one transaction, in at most five statements, however many there are."""
-        changes = changes_of(facts)
+        changes = collect_changes(facts)
         async with self._postgres.fresh_plans() as tx:
             # Tables in the order in which a rebuild locks them: nobody waits for who waits for them.
             await _write(tx, Q.add_seats, await self._rows(await _sold(tx, changes)))
@@ -71,10 +71,10 @@ class ReportStore:
             await tx.execute(Q.rebuild_stages, show_id)
             await tx.execute(Q.rebuild_refunds, show_id)
             sold = await tx.fetch(Q.seats_of_ledger, show_id)
-            for start in range(0, len(sold), WRITTEN_AT_ONCE):
-                await _write(tx, Q.add_seats, await self._rows(sold[start : start + WRITTEN_AT_ONCE]))
+            for start in range(0, len(sold), WRITE_MAX):
+                await _write(tx, Q.add_seats, await self._rows(sold[start : start + WRITE_MAX]))
 
-    async def _rows(self, sold: Sequence[Sold]) -> list[tuple[object, ...]]:
+    async def _rows(self, sold: Sequence[SoldSeatRow]) -> list[tuple[object, ...]]:
         """Of seats, with their categories and what their prices are made of."""
         shows = {id: await self._catalogue.show_on_sale(id) for id in {one["show_id"] for one in sold}}
         terms = {
@@ -88,8 +88,8 @@ class ReportStore:
             made = terms[one["show_id"], one["revision"]].lines(one["price_minor"] or 0)
             place = (one["show_id"], one["number"], one["seat"])
             category = layout.categories[layout.category_of[one["seat"]]].name
-            lines = (made.price_minor, made.base_minor, made.fee_minor, made.tax_minor)
-            rows.append((*place, category, one["currency"], *lines, one["sold_at"], one["returned_at"]))
+            parts = (made.price_minor, made.base_minor, made.fee_minor, made.tax_minor)
+            rows.append((*place, category, one["currency"], *parts, one["sold_at"], one["returned_at"]))
         return rows
 
     # ── summed ────────────────────────────────────────────────────────────────────────
@@ -122,10 +122,10 @@ class ReportStore:
 
     async def sheet(self, show_ids: Sequence[int]) -> AsyncIterator[bytes]:
         """A row a seat that was ever sold, page by page: however many there are, few are in memory."""
-        yield lines([COLUMNS])
+        yield to_csv([COLUMNS])
         after = (0, 0, -1)
         while rows := await self._postgres.fetch(Q.seats_after, list(show_ids), *after, PAGE):
-            yield lines([await self._row(row) for row in rows])
+            yield to_csv([await self._row(row) for row in rows])
             after = (rows[-1]["show_id"], rows[-1]["number"], rows[-1]["seat"])
 
     async def _row(self, row: Row) -> list[object]:
@@ -155,7 +155,7 @@ class ReportStore:
         return str(row["title"])
 
 
-async def _sold(tx: Transaction, changes: Changes) -> list[Sold]:
+async def _sold(tx: Transaction, changes: ReportChanges) -> list[SoldSeatRow]:
     if not changes.sold:
         return []
     places = sorted({place for place, _, _ in changes.sold})
@@ -184,10 +184,10 @@ async def _write(tx: Transaction, query: str, rows: Sequence[tuple[object, ...]]
 
 
 GROUP = "figures"
-HEARD = tuple(
+CONSUMED_KINDS = tuple(
     kind for kind in KINDS if kind.startswith(("booking.", "refund.")) and kind != "booking.blocked"
 )
 
 
 def consumer(figures: ReportStore) -> Consumer:
-    return Consumer(group=GROUP, kinds=HEARD, call_many=figures.hear_many)
+    return Consumer(group=GROUP, kinds=CONSUMED_KINDS, call_many=figures.hear_many)

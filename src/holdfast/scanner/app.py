@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from holdfast.bookings import from_public_id
 from holdfast.checkin import (
-    OPEN,
+    OPENING_VERDICTS,
     SCANS_MAX,
     BadPack,
     CheckInPage,
@@ -38,11 +38,11 @@ from holdfast.checkin import (
     UploadPage,
     Verdict,
     Way,
-    opened,
+    open_pack,
 )
 from holdfast.engines.errors import OperatorError
-from holdfast.scanner.client import ANSWER_WITHIN_S, Denied, Silence, Wire
-from holdfast.scanner.journal import Device, Diary, Kept
+from holdfast.scanner.client import ANSWER_WITHIN_S, BoxOfficeClient, Denied, NoAnswer
+from holdfast.scanner.journal import Journal, JournalEntry, ScannerDevice
 
 PACK_WITHIN_S = 30.0
 REFRESH_S = 60.0
@@ -56,7 +56,7 @@ class Me(Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ScanResult:
     """What the light shows."""
 
     verdict: Verdict | None  # None: nobody can say
@@ -68,26 +68,26 @@ class Said:
 
     @property
     def is_open(self) -> bool:
-        return self.verdict in OPEN
+        return self.verdict in OPENING_VERDICTS
 
 
-class Station:
-    def __init__(self, diary: Diary, device: Device) -> None:
+class Scanner:
+    def __init__(self, diary: Journal, device: ScannerDevice) -> None:
         self._diary = diary
         self._device = device
-        self._wire = Wire(device, diary.save_device)
+        self._wire = BoxOfficeClient(device, diary.save_device)
         self._gate: OfflineGate | None = None
-        self._kept: list[Kept] = []
-        self._last: Kept | None = None  # the last one let in: what an undo takes back
+        self._kept: list[JournalEntry] = []
+        self._last: JournalEntry | None = None  # the last one let in: what an undo takes back
         self._lock = asyncio.Lock()  # of the diary, and of what we know
         self._telling = asyncio.Lock()
         self._run = secrets.token_hex(6)
         self._count = 0
 
     @classmethod
-    def open(cls, folder: Path, server: str, code: str) -> "Station":
+    def open(cls, folder: Path, server: str, code: str) -> "Scanner":
         """In this folder, as the device we were there before. Needs a running loop."""
-        diary = Diary(folder)
+        diary = Journal(folder)
         try:
             device = diary.device() or _new_device(server, code)
             if code and code != device.code:
@@ -118,14 +118,14 @@ class Station:
     def has_pack(self) -> bool:
         return self._gate is not None and self._gate.is_good(time.time())
 
-    async def scan(self, code: str, way: Way) -> Said:
+    async def scan(self, code: str, way: Way) -> ScanResult:
         scan_id = self._next_id()
         if self.has_pack and (self.untold or not self._wire.is_up):
             return await self._decide(scan_id, code, way)
         try:
             body = {"scan_id": scan_id, "code": code, "way": way}
             page = await self._ask(CheckInPage, "/gate/check-ins", body)
-        except Silence:
+        except NoAnswer:
             return await self._decide(scan_id, code, way)
         place = self._gate.place_of(code) if self._gate is not None else None
         return await self._heard(
@@ -136,7 +136,7 @@ class Station:
         """By booking reference, or by the beginning of a name."""
         return (await self._ask(FoundPage, f"/gate/search?q={quote(words)}")).tickets
 
-    async def admit(self, ticket_id: str, way: Way) -> Said:
+    async def admit(self, ticket_id: str, way: Way) -> ScanResult:
         """By hand: somebody whom a search has found."""
         scan_id = self._next_id()
         body = {"scan_id": scan_id, "ticket": ticket_id, "way": way}
@@ -144,7 +144,7 @@ class Station:
         scan = OfflineScan(scan_id, "", _verdict(page), datetime.now(UTC), way)
         return await self._heard(page, scan, from_public_id(ticket_id))
 
-    async def undo(self) -> Said:
+    async def undo(self) -> ScanResult:
         """Take the last admission at this gate back."""
         kept = self._last
         if kept is not None and not kept.is_told:
@@ -212,7 +212,7 @@ class Station:
                 if time.monotonic() >= next_pack:
                     await self.refresh()
                     next_pack = time.monotonic() + REFRESH_S
-            except Silence:
+            except NoAnswer:
                 state = "no network: the pack decides"
             except (Denied, BadPack) as trouble:
                 state, next_pack = str(trouble), 0.0
@@ -231,21 +231,21 @@ class Station:
                 self._diary.save_pack(None)
             raise
 
-    async def _heard(self, page: CheckInPage, scan: OfflineScan, place: tuple[int, int] | None) -> Said:
-        if scan.verdict in OPEN:
-            await self._keep(Kept(scan, True, place, page.check_in_id))
+    async def _heard(self, page: CheckInPage, scan: OfflineScan, place: tuple[int, int] | None) -> ScanResult:
+        if scan.verdict in OPENING_VERDICTS:
+            await self._keep(JournalEntry(scan, True, place, page.check_in_id))
         return _said(page)
 
-    async def _decide(self, scan_id: str, code: str, way: Way) -> Said:
+    async def _decide(self, scan_id: str, code: str, way: Way) -> ScanResult:
         if self._gate is None or not self.has_pack:
-            return Said(None, is_offline=True)
+            return ScanResult(None, is_offline=True)
         decision = self._gate.decide(code, way, time.time())
         scan = OfflineScan(scan_id, code, decision.verdict, datetime.now(UTC), way)
-        await self._keep(Kept(scan, False, decision.place))
+        await self._keep(JournalEntry(scan, False, decision.place))
         told = (decision.verdict, decision.seat, decision.title, decision.first_at, decision.first_gate)
-        return Said(*told, is_offline=True)
+        return ScanResult(*told, is_offline=True)
 
-    async def _keep(self, kept: Kept) -> None:
+    async def _keep(self, kept: JournalEntry) -> None:
         """On disk before anybody walks through."""
         async with self._lock:
             self._diary.add(kept)
@@ -255,7 +255,7 @@ class Station:
         if kept.scan.verdict is Verdict.ADMITTED:
             self._last = kept
 
-    async def _tell_some(self, untold: Sequence[Kept]) -> int:
+    async def _tell_some(self, untold: Sequence[JournalEntry]) -> int:
         body = {"scans": [kept.scan for kept in untold]}
         page = await self._ask(UploadPage, "/gate/uploads", body, within_s=PACK_WITHIN_S)
         async with self._lock:
@@ -264,7 +264,7 @@ class Station:
             self._diary.rewrite(self._kept)
         return page.conflicts
 
-    async def _tell_each(self, untold: Sequence[Kept]) -> int:
+    async def _tell_each(self, untold: Sequence[JournalEntry]) -> int:
         """What the box office will not take must not keep the others from it: a person looks at it."""
         conflicts = 0
         for kept in untold:
@@ -281,7 +281,7 @@ class Station:
 
     def _opened(self, raw: bytes) -> OfflineGate:
         trusted = {int(key_id): b64decode(key) for key_id, key in self._device.keys.items()}
-        return OfflineGate(opened(raw, b64decode(self._device.private), trusted))
+        return OfflineGate(open_pack(raw, b64decode(self._device.private), trusted))
 
     def _recall(self) -> None:
         """What we knew before we were switched off."""
@@ -303,11 +303,11 @@ class Station:
         return f"{self._run}-{self._count}"
 
 
-def _new_device(server: str, code: str) -> Device:
+def _new_device(server: str, code: str) -> ScannerDevice:
     if not (server and code):
         raise OperatorError("give --server and --code the first time")
     private = b64encode(X25519PrivateKey.generate().private_bytes_raw()).decode()
-    return Device(server, code, private)
+    return ScannerDevice(server, code, private)
 
 
 def _bytes(text: str) -> bytes:
@@ -321,8 +321,8 @@ def _verdict(page: CheckInPage) -> Verdict:
     return page.reason if page.reason is not None else Verdict(page.verdict)
 
 
-def _said(page: CheckInPage) -> Said:
-    return Said(
+def _said(page: CheckInPage) -> ScanResult:
+    return ScanResult(
         _verdict(page),
         seat=page.seat or "",
         title=page.other_show or "",

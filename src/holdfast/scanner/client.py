@@ -14,19 +14,19 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Struct
 
 from holdfast.checkin import SignedInDevice
-from holdfast.scanner.journal import Device
+from holdfast.scanner.journal import ScannerDevice
 
 API = "/api/v1"
 ANSWER_WITHIN_S = 2.0  # people are waiting: after that the pack decides
 SIGNED_IN_SPARE_S = 30
 # The pass was revoked, is over, or is another device's.
-SHUT_OUT = frozenset({"no_gate_pass", "bad_pass_code"})
-STALE = frozenset({"not_signed_in", "token_expired", "token_invalid"})
+FINAL_CODES = frozenset({"no_gate_pass", "bad_pass_code"})
+TOKEN_CODES = frozenset({"not_signed_in", "token_expired", "token_invalid"})
 
 Answer = TypeVar("Answer")
 
 
-class Silence(Exception):
+class NoAnswer(Exception):
     """No answer, or none that helps: the network, a proxy, a server that restarts."""
 
 
@@ -41,16 +41,16 @@ class Denied(Exception):
     @property
     def is_final(self) -> bool:
         """We may not ask at this door. Then we do not decide alone either."""
-        return self.code in SHUT_OUT
+        return self.code in FINAL_CODES
 
 
-class Problem(Struct):
+class ServerProblem(Struct):
     title: str
     code: str
 
 
-class Wire:
-    def __init__(self, device: Device, save: Callable[[Device], None]) -> None:
+class BoxOfficeClient:
+    def __init__(self, device: ScannerDevice, save: Callable[[ScannerDevice], None]) -> None:
         """`save` is told when the box office has new keys. Needs a running loop."""
         self._device = device
         self._save = save
@@ -70,7 +70,7 @@ class Wire:
         try:
             return await self._send(kind, API + path, body, within_s)
         except Denied as denied:
-            if denied.code not in STALE:
+            if denied.code not in TOKEN_CODES:
                 raise
         await self._sign_in()
         return await self._send(kind, API + path, body, within_s)
@@ -94,12 +94,12 @@ class Wire:
     async def _send(self, kind: type[Answer], path: str, body: object, within_s: float) -> Answer:
         try:
             status, raw = await self._exchange(path, body, within_s)
-            answer: Answer | Problem = _understood(kind, status, raw)
-        except Silence:
+            answer: Answer | ServerProblem = _understood(kind, status, raw)
+        except NoAnswer:
             self.is_up = False
             raise
         self.is_up = True
-        if isinstance(answer, Problem):
+        if isinstance(answer, ServerProblem):
             raise Denied(answer.title, answer.code)
         return answer
 
@@ -116,14 +116,14 @@ class Wire:
             ) as answer:
                 return answer.status, await answer.read()
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            raise Silence(str(error)) from None
+            raise NoAnswer(str(error)) from None
 
 
 def _understood(kind: type[Answer], status: int, raw: bytes) -> Any:
     """An answer or a refusal of ours. Servers in trouble, and those in between, have said nothing."""
     if status != 200 and (status == 429 or not 400 <= status < 500):
-        raise Silence(f"HTTP {status}")
+        raise NoAnswer(f"HTTP {status}")
     try:
-        return msgspec.json.decode(raw, type=kind if status == 200 else Problem)
+        return msgspec.json.decode(raw, type=kind if status == 200 else ServerProblem)
     except ValueError:
-        raise Silence(f"HTTP {status}, and not from the box office") from None
+        raise NoAnswer(f"HTTP {status}, and not from the box office") from None

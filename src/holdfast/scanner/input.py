@@ -72,7 +72,7 @@ class Lines:
         self._begun += part[: LINE_BYTES_MAX - len(self._begun)]
 
 
-def code_in(line: str) -> str:
+def normalise_code(line: str) -> str:
     """A code has capitals alone: with Caps Lock on, a scanner types the others."""
     return line.upper() if line.isascii() else line
 

@@ -18,10 +18,10 @@ from msgspec import Struct
 from holdfast.checkin import OfflineScan
 from holdfast.engines.errors import OperatorError
 
-OURS_ALONE = 0o600
+OWNER_ONLY = 0o600
 
 
-class Device(Struct):
+class ScannerDevice(Struct):
     """Who we are."""
 
     server: str
@@ -30,7 +30,7 @@ class Device(Struct):
     keys: dict[str, str] = {}
 
 
-class Kept(Struct):
+class JournalEntry(Struct):
     """A line of scans.jsonl."""
 
     scan: OfflineScan
@@ -39,13 +39,13 @@ class Kept(Struct):
     check_in_id: str = ""  # the box office's, once it knows
 
 
-class Diary:
+class Journal:
     def __init__(self, folder: Path) -> None:
         """One process a folder: two would write over each other's scans."""
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, OURS_ALONE)
+            self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, OWNER_ONLY)
         except OSError as error:
             raise OperatorError(f"cannot use {folder}: {error.strerror}; give another --folder") from None
         try:
@@ -57,16 +57,16 @@ class Diary:
     def close(self) -> None:
         os.close(self._lock)
 
-    def device(self) -> Device | None:
+    def device(self) -> ScannerDevice | None:
         file = self.folder / "device.json"
         try:
-            return msgspec.json.decode(file.read_bytes(), type=Device)
+            return msgspec.json.decode(file.read_bytes(), type=ScannerDevice)
         except FileNotFoundError:
             return None
         except msgspec.DecodeError:
             raise OperatorError(f"{file} is damaged: give another --folder, and ask for a new pass") from None
 
-    def save_device(self, device: Device) -> None:
+    def save_device(self, device: ScannerDevice) -> None:
         _write(self.folder / "device.json", msgspec.json.encode(device))
 
     def pack(self) -> bytes | None:
@@ -80,34 +80,34 @@ class Diary:
         else:
             _write(self.folder / "pack.bin", raw)
 
-    def scans(self) -> list[Kept]:
+    def scans(self) -> list[JournalEntry]:
         """From before we were switched off. Half a line at the end is of a scan nobody was shown."""
         file = self.folder / "scans.jsonl"
         found = []
         for line in file.read_bytes().splitlines() if file.exists() else ():
             try:
-                found.append(msgspec.json.decode(line, type=Kept))
+                found.append(msgspec.json.decode(line, type=JournalEntry))
             except msgspec.DecodeError:
                 continue
         return found
 
-    def add(self, kept: Kept) -> None:
+    def add(self, kept: JournalEntry) -> None:
         """On disk when this returns."""
         _append(self.folder / "scans.jsonl", kept)
 
-    def rewrite(self, scans: Iterable[Kept]) -> None:
+    def rewrite(self, scans: Iterable[JournalEntry]) -> None:
         _write(self.folder / "scans.jsonl", b"".join(_line(kept) for kept in scans))
 
-    def set_aside(self, kept: Kept) -> None:
+    def set_aside(self, kept: JournalEntry) -> None:
         _append(self.folder / "refused.jsonl", kept)
 
 
-def _line(kept: Kept) -> bytes:
+def _line(kept: JournalEntry) -> bytes:
     return msgspec.json.encode(kept) + b"\n"
 
 
-def _append(file: Path, kept: Kept) -> None:
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, OURS_ALONE), "ab") as out:
+def _append(file: Path, kept: JournalEntry) -> None:
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, OWNER_ONLY), "ab") as out:
         out.write(_line(kept))
         out.flush()
         os.fsync(out.fileno())
@@ -116,7 +116,7 @@ def _append(file: Path, kept: Kept) -> None:
 def _write(file: Path, content: bytes) -> None:
     """Whole or not at all, and for our eyes only."""
     draft = file.with_suffix(".draft")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OURS_ALONE), "wb") as out:
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNER_ONLY), "wb") as out:
         out.write(content)
         out.flush()
         os.fsync(out.fileno())

@@ -16,7 +16,7 @@ from holdfast.site.booking_stage import (
     stage_of,
     waits_for,
 )
-from holdfast.tickets import Occasion, Printed
+from holdfast.tickets import PrintedTicket, TicketShow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Place:
 class Shown:
     """A ticket on the page. Without `qr`: given away, given back, or its code lives on one phone."""
 
-    printed: Printed
+    printed: PrintedTicket
     link: str | None  # of its own page
     qr: str | None  # a picture, as a data URL
     standing: str
@@ -57,7 +57,7 @@ class Came:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
     page: BookingPage
-    occasion: Occasion
+    occasion: TicketShow
     places: tuple[Place, ...]
     payment: Payment | None  # the latest
     expires_at: datetime

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.accounts import Session
 from holdfast.bookings import Booking, BookingState, NoSuchBooking, booking_page, from_public_id
 from holdfast.site.booking_view import Came, Place, Sheet, Shown
-from holdfast.tickets import Codes, Giver, IssuedTicket, Standing, printed, svg_url
+from holdfast.tickets import Codes, Giver, IssuedTicket, Standing, build_printed_ticket, svg_url
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -67,7 +67,7 @@ async def shown_ticket(app: "App", ticket: IssuedTicket, booking: Booking | None
     code = await app.tickets.fixed_code(ticket) if has_code else None
     is_good = is_mine and ticket.voided_at is None
     return Shown(
-        printed=printed(ticket, layout, booking, code),
+        printed=build_printed_ticket(ticket, layout, booking, code),
         link=await app.tickets.link(ticket) if is_good else None,
         qr=svg_url(code) if code else None,
         standing=ticket.worth if is_mine or ticket.voided_at else Standing.GIVEN_AWAY,

@@ -9,9 +9,17 @@ store.py     keys, codes, phones         transfers/   given to somebody else
 from holdfast.tickets.calendar import calendar_file
 from holdfast.tickets.errors import BadCode, NoSuchTicket, NoTickets
 from holdfast.tickets.fonts import typeface_for
-from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, Printed, Standing, Typeface, printed
+from holdfast.tickets.issued import (
+    Codes,
+    IssuedTicket,
+    PrintedTicket,
+    Standing,
+    TicketShow,
+    Typeface,
+    build_printed_ticket,
+)
 from holdfast.tickets.qr import png, svg_url
-from holdfast.tickets.store import Door, Tickets, issued
+from holdfast.tickets.store import EntryPolicy, Tickets, parse_ticket
 from holdfast.tickets.ticket import Code, Ticket, TicketKey, is_live, phone_secret, read_code, show_secret
 from holdfast.tickets.transfer import Giver, Transfers
 
@@ -19,25 +27,25 @@ __all__ = [
     "BadCode",
     "Code",
     "Codes",
-    "Door",
+    "EntryPolicy",
     "Giver",
     "IssuedTicket",
     "NoSuchTicket",
     "NoTickets",
-    "Occasion",
-    "Printed",
+    "PrintedTicket",
     "Standing",
     "Ticket",
     "TicketKey",
+    "TicketShow",
     "Tickets",
     "Transfers",
     "Typeface",
+    "build_printed_ticket",
     "calendar_file",
     "is_live",
-    "issued",
+    "parse_ticket",
     "phone_secret",
     "png",
-    "printed",
     "read_code",
     "show_secret",
     "svg_url",

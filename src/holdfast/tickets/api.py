@@ -28,11 +28,11 @@ from holdfast.tickets.issued import (
     IssuedTicket,
     LiveTicket,
     LiveTicketList,
-    Printed,
+    PrintedTicket,
     Standing,
     TicketList,
     TicketPage,
-    printed,
+    build_printed_ticket,
 )
 from holdfast.tickets.qr import svg_url
 from holdfast.tickets.store import LISTED_MAX, Tickets
@@ -54,7 +54,7 @@ class PhoneBody(Struct, forbid_unknown_fields=True, frozen=True):
     phone: Annotated[str, Meta(min_length=8, max_length=100, pattern=r"^[!-~]+$")]  # made up once, and kept
 
 
-class TicketsAsked(Struct, forbid_unknown_fields=True, frozen=True):
+class TicketsQuery(Struct, forbid_unknown_fields=True, frozen=True):
     before: Annotated[str, Meta(max_length=40)] = ""  # the last `ticket_id` of the page before
     size: Annotated[int, Meta(ge=1, le=LISTED_MAX)] = 20
 
@@ -67,8 +67,8 @@ async def list_booking_tickets(request: Request) -> Response:
     Where the show's codes are live, ask for them with `POST …/tickets/codes`.
     """
     _, found = await _of_booking(request)
-    me = await me_of(request)
-    return answer(200, TicketList([await page_of(request, one, me) for one in found]), NO_STORE)
+    me = await load_giver(request)
+    return answer(200, TicketList([await build_page(request, one, me) for one in found]), NO_STORE)
 
 
 @routes.get(
@@ -77,7 +77,7 @@ async def list_booking_tickets(request: Request) -> Response:
 async def get_booking_tickets_pdf(request: Request) -> Response:
     """The tickets of my booking, to print: three to a sheet."""
     booking, found = await _of_booking(request)
-    me = await me_of(request)
+    me = await load_giver(request)
     own = [one for one in found if one.is_of(me.account_id, me.email) and one.voided_at is None]
     return await _pdf(request, own, booking)
 
@@ -86,7 +86,7 @@ async def get_booking_tickets_pdf(request: Request) -> Response:
 async def get_booking_calendar(request: Request) -> Response:
     """The show as an entry of a calendar. Read again, it moves the entry, or strikes it out."""
     booking, found = await _of_booking(request)
-    file = await tickets_of(request).calendar(booking, found)
+    file = await get_tickets(request).calendar(booking, found)
     return Response(file, 200, {**NO_STORE, **_attached("tickets.ics")}, "text/calendar")
 
 
@@ -104,7 +104,7 @@ async def create_booking_ticket_codes(request: Request) -> Response:
     """
     body = read(PhoneBody, await request.body())
     _, found = await _of_booking(request)
-    me = await me_of(request)
+    me = await load_giver(request)
     return await _live(request, [one for one in found if one.is_of(me.account_id, me.email)], body.phone)
 
 
@@ -112,24 +112,24 @@ async def create_booking_ticket_codes(request: Request) -> Response:
 async def resend_tickets(request: Request) -> Response:
     """Send me my tickets again."""
     booking, _ = await _of_booking(request)
-    await tickets_of(request).resend(booking.show_id, booking.number, get_caller(request).account_id)
+    await get_tickets(request).resend(booking.show_id, booking.number, get_caller(request).account_id)
     return answer(204)
 
 
-@routes.get("/tickets", query=TicketsAsked, answers={200: TicketList}, refusals=(NoSuchTicket,))
+@routes.get("/tickets", query=TicketsQuery, answers={200: TicketList}, refusals=(NoSuchTicket,))
 async def list_tickets(request: Request) -> Response:
     """My tickets, newest first: those I booked, and those I was given."""
-    asked, me = query(TicketsAsked, request), await me_of(request)
-    before = place_of(asked.before)[1] if asked.before else BIGINT_MAX
-    found = await tickets_of(request).of_owner(me.account_id, me.email, before=before, limit=asked.size)
-    return answer(200, TicketList([await page_of(request, one, me) for one in found]), NO_STORE)
+    asked, me = query(TicketsQuery, request), await load_giver(request)
+    before = parse_ticket_id(asked.before)[1] if asked.before else BIGINT_MAX
+    found = await get_tickets(request).of_owner(me.account_id, me.email, before=before, limit=asked.size)
+    return answer(200, TicketList([await build_page(request, one, me) for one in found]), NO_STORE)
 
 
 @routes.get(ONE, answers={200: TicketPage}, refusals=(NoSuchTicket,))
 async def get_ticket(request: Request) -> Response:
     """One of my tickets."""
     ticket, me = await _own_ticket(request)
-    return answer(200, await page_of(request, ticket, me), NO_STORE)
+    return answer(200, await build_page(request, ticket, me), NO_STORE)
 
 
 @routes.get(
@@ -154,12 +154,12 @@ async def create_ticket_codes(request: Request) -> Response:
     return await _live(request, [ticket], body.phone)
 
 
-def tickets_of(request: Request) -> Tickets:
+def get_tickets(request: Request) -> Tickets:
     store: Tickets = get_app(request).tickets
     return store
 
 
-async def me_of(request: Request) -> Giver:
+async def load_giver(request: Request) -> Giver:
     account = await get_app(request).accounts.account(get_caller(request).account_id)
     if account is None:
         raise TokenInvalid
@@ -170,31 +170,31 @@ async def _of_booking(request: Request) -> tuple[Booking, list[IssuedTicket]]:
     """The caller's own booking and its tickets; to everybody else there is no such booking."""
     show_id, number = from_public_id(request.path_params["booking"])
     booking = await get_app(request).bookings.load_owned(get_caller(request).account_id, show_id, number)
-    found = await tickets_of(request).of_booking(show_id, number)
+    found = await get_tickets(request).of_booking(show_id, number)
     if not found:
         raise NoTickets(state=booking.state)
     return booking, found
 
 
 async def _own_ticket(request: Request) -> tuple[IssuedTicket, Giver]:
-    me = await me_of(request)
-    ticket = await tickets_of(request).find(*place_of(request.path_params["ticket"]))
+    me = await load_giver(request)
+    ticket = await get_tickets(request).find(*parse_ticket_id(request.path_params["ticket"]))
     if ticket is None or not ticket.is_of(me.account_id, me.email):
         raise NoSuchTicket
     return ticket, me
 
 
-def place_of(text: str) -> tuple[int, int]:
+def parse_ticket_id(text: str) -> tuple[int, int]:
     try:
         return from_public_id(text)
     except NoSuchBooking:
         raise NoSuchTicket from None
 
 
-async def page_of(request: Request, ticket: IssuedTicket, me: Giver) -> TicketPage:
+async def build_page(request: Request, ticket: IssuedTicket, me: Giver) -> TicketPage:
     is_mine = ticket.is_of(me.account_id, me.email)
-    printed = await printed_of(request, ticket, is_mine=is_mine)
-    link = await tickets_of(request).link(ticket) if is_mine else None
+    printed = await load_printed_ticket(request, ticket, is_mine=is_mine)
+    link = await get_tickets(request).link(ticket) if is_mine else None
     return TicketPage(
         ticket_id=ticket.ticket_id,
         show_id=ticket.show_id,
@@ -212,19 +212,21 @@ async def page_of(request: Request, ticket: IssuedTicket, me: Giver) -> TicketPa
     )
 
 
-async def printed_of(request: Request, ticket: IssuedTicket, *, is_mine: bool = True) -> Printed:
+async def load_printed_ticket(
+    request: Request, ticket: IssuedTicket, *, is_mine: bool = True
+) -> PrintedTicket:
     """For a screen: there, what is live is shown by the phone itself."""
     layout = (await get_app(request).catalogue.show_on_sale(ticket.show_id)).layout
     has_code = is_mine and ticket.voided_at is None and ticket.codes is Codes.FIXED
-    code = await tickets_of(request).fixed_code(ticket) if has_code else None
-    return printed(ticket, layout, None, code)
+    code = await get_tickets(request).fixed_code(ticket) if has_code else None
+    return build_printed_ticket(ticket, layout, None, code)
 
 
 async def _pdf(request: Request, tickets: list[IssuedTicket], booking: Booking | None) -> Response:
     if not tickets:
         raise NoTickets
-    occasion = await tickets_of(request).occasion(tickets[0].show_id)
-    file = await tickets_of(request).paper(occasion, tickets, booking)
+    occasion = await get_tickets(request).occasion(tickets[0].show_id)
+    file = await get_tickets(request).paper(occasion, tickets, booking)
     return Response(file, 200, {**NO_STORE, **_attached("tickets.pdf")}, "application/pdf")
 
 
@@ -234,24 +236,24 @@ async def _live(request: Request, tickets: list[IssuedTicket], phone: str) -> Re
         raise NoTickets
     made = []
     for one in good:
-        code, secret = await bound(request, [one], phone)
+        code, secret = await bind_and_sign(request, [one], phone)
         made.append(live_ticket(one, code, secret))
     now = datetime.now(UTC).timestamp()
     changes_at = datetime.fromtimestamp((now // STEP_S + 1) * STEP_S, UTC)
     return answer(200, LiveTicketList(STEP_S, changes_at, made), NO_STORE)
 
 
-async def bound(request: Request, tickets: list[IssuedTicket], phone: str) -> tuple[str, bytes]:
+async def bind_and_sign(request: Request, tickets: list[IssuedTicket], phone: str) -> tuple[str, bytes]:
     (ticket,) = tickets
     if ticket.codes is Codes.FIXED:
         raise FixedCode
-    await tickets_of(request).bind_phone(tickets, phone)
-    again = await tickets_of(request).find(ticket.show_id, ticket.serial)
+    await get_tickets(request).bind_phone(tickets, phone)
+    again = await get_tickets(request).find(ticket.show_id, ticket.serial)
     if again is None or again.edition != ticket.edition:
         raise NoSuchTicket
     if again.voided_at is not None:
         raise TicketVoid
-    return await tickets_of(request).live_code(again)
+    return await get_tickets(request).live_code(again)
 
 
 def live_ticket(ticket: IssuedTicket, code: str, secret: bytes) -> LiveTicket:
@@ -276,7 +278,7 @@ async def transfer_ticket(request: Request) -> Response:
     signing up, and until then you may take it back.
     """
     email = normal_email(read(TransferBody, await request.body()).email)
-    place, me = place_of(request.path_params["ticket"]), await me_of(request)
+    place, me = parse_ticket_id(request.path_params["ticket"]), await load_giver(request)
     given = await get_app(request).transfers.give(*place, me, email)
     return answer(200, TransferPage(given.ticket_id, email, given.owner_email is None))
 
@@ -288,9 +290,9 @@ async def transfer_ticket(request: Request) -> Response:
 )
 async def cancel_ticket_transfer(request: Request) -> Response:
     """Take a ticket back that waits for somebody to sign up."""
-    place, me = place_of(request.path_params["ticket"]), await me_of(request)
+    place, me = parse_ticket_id(request.path_params["ticket"]), await load_giver(request)
     ticket = await get_app(request).transfers.take_back(*place, me)
-    return answer(200, await page_of(request, ticket, me))
+    return answer(200, await build_page(request, ticket, me))
 
 
 ROUTES = routes.all

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from holdfast.errors import Busy
-from holdfast.tickets.issued import Occasion, Printed, Typeface
+from holdfast.tickets.issued import PrintedTicket, TicketShow, Typeface
 
 REGULAR = ("fontpkg_mukta", "Mukta-Regular.ttf")
 BOLD = ("fontpkg_mukta", "Mukta-Bold.ttf")
@@ -28,7 +28,7 @@ FALLBACKS = (
     ("fontpkg_noto_sans_tamil", "NotoSansTamil[wdth,wght].ttf"),
     ("fontpkg_noto_sans_telugu", "NotoSansTelugu[wdth,wght].ttf"),
 )
-OF_THE_SYSTEM = Path("/usr/share/fonts/truetype/noto")
+SYSTEM_FONT_FOLDER = Path("/usr/share/fonts/truetype/noto")
 SYSTEM_FONTS = "NotoSans*-Regular.ttf"
 MISSING = "?"
 # What most tickets are written with: Latin with its accents, punctuation, currencies.
@@ -44,8 +44,8 @@ class Printer:
         self._threads = ThreadPoolExecutor(SHEETS_AT_ONCE_MAX, thread_name_prefix="printer")
         self._under_way = 0
 
-    async def print(self, occasion: Occasion, tickets: Sequence[Printed]) -> bytes:
-        return await self.run(partial(printed, occasion, tickets))
+    async def print(self, occasion: TicketShow, tickets: Sequence[PrintedTicket]) -> bytes:
+        return await self.run(partial(render_tickets, occasion, tickets))
 
     async def run(self, draw: Callable[[], bytes]) -> bytes:
         """Whatever else is drawn on paper."""
@@ -61,24 +61,24 @@ class Printer:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def printed(occasion: Occasion, tickets: Sequence[Printed]) -> bytes:
+def render_tickets(occasion: TicketShow, tickets: Sequence[PrintedTicket]) -> bytes:
     # Here, not above: 20 MB that a process which only sells does not need.
     from holdfast.tickets.pdf import pdf_file, texts_of
 
     return pdf_file(occasion, tickets, typeface_for(texts_of(occasion, tickets)))
 
 
-def typeface_for(texts: Iterable[str], system: Path = OF_THE_SYSTEM) -> Typeface:
+def typeface_for(texts: Iterable[str], system: Path = SYSTEM_FONT_FOLDER) -> Typeface:
     """The fonts that these texts need, and how to spell what none of them has."""
     wanted = {letter for text in texts for letter in text if letter.isprintable()}
     if wanted <= plain_letters():
         return Typeface(str(plain_cut(REGULAR)), str(plain_cut(BOLD)), joins=False)
-    missing = wanted - letters_of(_packaged(*REGULAR))
+    missing = wanted - load_letters(_packaged(*REGULAR))
     fallbacks = []
     for path in _candidates(system):
         if not missing:
             break
-        if has := missing & letters_of(path):
+        if has := missing & load_letters(path):
             fallbacks.append(path)
             missing = missing - has
     spelling = {ord(letter): _in_ascii(letter) for letter in missing}
@@ -87,7 +87,7 @@ def typeface_for(texts: Iterable[str], system: Path = OF_THE_SYSTEM) -> Typeface
 
 @lru_cache(maxsize=1)
 def plain_letters() -> frozenset[str]:
-    return PLAIN & letters_of(_packaged(*REGULAR)) & letters_of(_packaged(*BOLD))
+    return PLAIN & load_letters(_packaged(*REGULAR)) & load_letters(_packaged(*BOLD))
 
 
 @lru_cache(maxsize=2)
@@ -115,7 +115,7 @@ def _cuts() -> TemporaryDirectory[str]:
 
 
 @lru_cache(maxsize=256)
-def letters_of(path: Path) -> frozenset[str]:
+def load_letters(path: Path) -> frozenset[str]:
     from fontTools.ttLib import TTFont
 
     with TTFont(path, lazy=True) as font:

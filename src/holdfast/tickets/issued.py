@@ -82,7 +82,7 @@ class IssuedTicket:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Occasion:
+class TicketShow:
     """The show a ticket is for, as it is printed."""
 
     show_id: int
@@ -106,7 +106,7 @@ class Occasion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Printed:
+class PrintedTicket:
     """One ticket with everything that is on it. `code` is None where a fixed one would open no door."""
 
     ticket_id: str
@@ -122,12 +122,14 @@ class Printed:
     code: str | None
 
 
-def printed(ticket: IssuedTicket, layout: Layout, booking: Booking | None, code: str | None) -> Printed:
+def build_printed_ticket(
+    ticket: IssuedTicket, layout: Layout, booking: Booking | None, code: str | None
+) -> PrintedTicket:
     seat = layout.seat(ticket.seat)
     price = ""
     if booking is not None and ticket.seat in booking.seats:  # one that was given back has no price any more
         price = format_money(booking.prices_minor[booking.seats.index(ticket.seat)], booking.currency)
-    return Printed(
+    return PrintedTicket(
         ticket_id=ticket.ticket_id,
         reference=reference(ticket.show_id, ticket.number),
         seat=seat.label,

@@ -16,8 +16,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.errors import NoSuchRoute
-from holdfast.tickets.api import NO_STORE, PhoneBody, bound, live_ticket, printed_of, tickets_of
-from holdfast.tickets.issued import Codes, Occasion, Printed, Standing
+from holdfast.tickets.api import (
+    NO_STORE,
+    PhoneBody,
+    bind_and_sign,
+    get_tickets,
+    live_ticket,
+    load_printed_ticket,
+)
+from holdfast.tickets.issued import Codes, PrintedTicket, Standing, TicketShow
 from holdfast.tickets.qr import svg
 from holdfast.web.responses import answer, read
 from holdfast.web.routing import RouteTable
@@ -50,7 +57,9 @@ def policy(style: str) -> str:
     )
 
 
-def ticket_html(shell: Template, style: str, occasion: Occasion, ticket: Printed, codes: Codes) -> str:
+def ticket_html(
+    shell: Template, style: str, occasion: TicketShow, ticket: PrintedTicket, codes: Codes
+) -> str:
     is_live = codes is not Codes.FIXED and ticket.worth is Standing.GOOD
     notes = ["The show was cancelled."] if occasion.cancelled else []
     notes += [LIVE] if is_live else []
@@ -94,9 +103,9 @@ routes = RouteTable(tag="pages", bare=True)
 @routes.get("/tickets/{link}")
 async def get_ticket_page(request: Request) -> Response:
     """A ticket for a phone; its address is the key to it."""
-    ticket = await tickets_of(request).ticket_at(request.path_params["link"])
-    occasion = await tickets_of(request).occasion(ticket.show_id)
-    printed = await printed_of(request, ticket)
+    ticket = await get_tickets(request).ticket_at(request.path_params["link"])
+    occasion = await get_tickets(request).occasion(ticket.show_id)
+    printed = await load_printed_ticket(request, ticket)
     text = ticket_html(SHELL, STYLE, occasion, printed, ticket.codes)
     return Response(text, 200, {**NO_STORE, **SAFE}, "text/html")
 
@@ -105,8 +114,8 @@ async def get_ticket_page(request: Request) -> Response:
 async def post_page_code(request: Request) -> Response:
     """The live code of the ticket on this page, for this phone."""
     body = read(PhoneBody, await request.body())
-    ticket = await tickets_of(request).ticket_at(request.path_params["link"])
-    code, secret = await bound(request, [ticket], body.phone)
+    ticket = await get_tickets(request).ticket_at(request.path_params["link"])
+    code, secret = await bind_and_sign(request, [ticket], body.phone)
     return answer(200, live_ticket(ticket, code, secret), NO_STORE)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from fpdf import FPDF
 
-from holdfast.tickets.issued import Occasion, Printed, Standing, Typeface
+from holdfast.tickets.issued import PrintedTicket, Standing, TicketShow, Typeface
 from holdfast.tickets.qr import QUIET, matrix
 
 MARGIN, GAP = 12.0, 5.0  # mm
@@ -30,13 +30,13 @@ TRAITS = {"w": "wheelchair space", "c": "companion seat", "r": "restricted view"
 INK, QUIET_INK, LINE = (20, 24, 33), (95, 102, 115), (205, 210, 218)
 
 
-def texts_of(occasion: Occasion, tickets: Sequence[Printed]) -> list[str]:
+def texts_of(occasion: TicketShow, tickets: Sequence[PrintedTicket]) -> list[str]:
     """Everything that somebody typed: what the fonts must have letters for."""
     shown = [occasion.title, occasion.hall, occasion.venue, occasion.address, occasion.city]
     return [*shown, *(text for t in tickets for text in (t.seat, t.section, t.row, t.category, t.price))]
 
 
-def pdf_file(occasion: Occasion, tickets: Sequence[Printed], typeface: Typeface) -> bytes:
+def pdf_file(occasion: TicketShow, tickets: Sequence[PrintedTicket], typeface: Typeface) -> bytes:
     sheet = _Sheet(typeface)
     sheet.set_title(f"Tickets: {occasion.title}")
     for place, ticket in enumerate(tickets):
@@ -61,7 +61,7 @@ class _Sheet(FPDF):
         # Without it Indic letters stand beside each other instead of joining.
         self.set_text_shaping(typeface.joins)
 
-    def ticket(self, top: float, occasion: Occasion, ticket: Printed) -> None:
+    def ticket(self, top: float, occasion: TicketShow, ticket: PrintedTicket) -> None:
         left = MARGIN
         self.set_draw_color(*LINE)
         self.rect(left, top, WIDTH, HEIGHT, style="D", round_corners=True, corner_radius=3)
@@ -84,7 +84,7 @@ class _Sheet(FPDF):
         self._words(left + 7, top + HEIGHT - 13, TERMS, size=7, ink=QUIET_INK, lines_max=3)
         self._right(left + WIDTH - QR_SIDE - 6, top + 6, ticket)
 
-    def _right(self, left: float, top: float, ticket: Printed) -> None:
+    def _right(self, left: float, top: float, ticket: PrintedTicket) -> None:
         if ticket.code is not None:
             self._qr(left, top, ticket.code)
         else:
@@ -132,7 +132,7 @@ class _Sheet(FPDF):
         return top + len(lines) * height
 
 
-def _seat(ticket: Printed) -> str:
+def _seat(ticket: PrintedTicket) -> str:
     """A seat in words, as far as it has them."""
     if not ticket.row:
         return f"{ticket.section} · place {ticket.seat_number}"

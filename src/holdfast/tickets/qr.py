@@ -12,7 +12,7 @@ import segno
 
 QUIET = 4
 ERROR_CORRECTION = "m"
-DRAWN_KEPT_MAX = 32
+QR_CACHE_MAX = 32
 
 
 def matrix(code: str) -> list[list[bool]]:
@@ -39,7 +39,7 @@ def png(code: str, scale: int = 8) -> bytes:
     return out.getvalue()
 
 
-@lru_cache(maxsize=DRAWN_KEPT_MAX)
+@lru_cache(maxsize=QR_CACHE_MAX)
 def _drawn(code: str) -> segno.QRCode:
     """A letter has the same code as a picture and in its PDF: drawn once for both."""
     return segno.make_qr(code, error=ERROR_CORRECTION, boost_error=False)

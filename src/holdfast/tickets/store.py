@@ -20,14 +20,14 @@ from holdfast.engines.sql import Queries
 from holdfast.tickets.calendar import calendar_file
 from holdfast.tickets.errors import BadCode, NoSuchTicket, ResendMax
 from holdfast.tickets.fonts import Printer
-from holdfast.tickets.issued import Codes, IssuedTicket, Occasion, printed
+from holdfast.tickets.issued import Codes, IssuedTicket, TicketShow, build_printed_ticket
 from holdfast.tickets.ticket import (
     SECRET_BYTES,
     Code,
     TicketKey,
+    build_link,
     fixed_code,
     is_live,
-    link_of,
     live_code,
     phone_secret,
     read_code,
@@ -50,7 +50,7 @@ LISTED_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class EntryPolicy:
     """How a show's tickets are checked."""
 
     codes: Codes = Codes.FIXED
@@ -65,7 +65,7 @@ class Tickets:
         self._catalogue = catalogue
         self._wall = wall
         self.printer = Printer()
-        self._occasions: Cache[int, Occasion] = Cache(
+        self._occasions: Cache[int, TicketShow] = Cache(
             self.occasion, fresh_s=OCCASION_FRESH_S, stale_max_s=OCCASION_FRESH_S
         )
         self._keys: dict[int, TicketKey] = {}
@@ -130,7 +130,7 @@ class Tickets:
         return live_code(key, ticket.ticket, secret, self._wall()), secret
 
     async def link(self, ticket: IssuedTicket) -> str:
-        return link_of(await self.signing_key(), ticket.ticket)
+        return build_link(await self.signing_key(), ticket.ticket)
 
     async def ticket_at(self, link: str) -> IssuedTicket:
         """The ticket behind a link, unless it has changed hands since."""
@@ -142,14 +142,16 @@ class Tickets:
 
     async def find(self, show_id: int, serial: int) -> IssuedTicket | None:
         row = await self._postgres.fetchrow(Q.ticket, show_id, serial)
-        return issued(row) if row else None
+        return parse_ticket(row) if row else None
 
     async def of_booking(self, show_id: int, number: int) -> list[IssuedTicket]:
-        return [issued(row) for row in await self._postgres.fetch(Q.tickets_of_booking, show_id, number)]
+        return [
+            parse_ticket(row) for row in await self._postgres.fetch(Q.tickets_of_booking, show_id, number)
+        ]
 
     async def of_owner(self, account_id: int, email: str, *, before: int, limit: int) -> list[IssuedTicket]:
         rows = await self._postgres.fetch(Q.tickets_of_owner, account_id, email, before, limit)
-        return [issued(row) for row in rows]
+        return [parse_ticket(row) for row in rows]
 
     async def bind_phone(self, tickets: Sequence[IssuedTicket], phone: str) -> None:
         """From now on the live codes of these tickets, all of one show, are this phone's."""
@@ -163,12 +165,14 @@ class Tickets:
             raise ResendMax(limit=RESENDS_AN_HOUR_MAX, retry_after_s=3600)
 
     async def paper(
-        self, occasion: Occasion, tickets: Sequence[IssuedTicket], booking: Booking | None
+        self, occasion: TicketShow, tickets: Sequence[IssuedTicket], booking: Booking | None
     ) -> bytes:
         """To print: at least one, all of one show. What is void or live alone has no code there."""
         layout = (await self._catalogue.show_on_sale(occasion.show_id)).layout
         sheets = [
-            printed(one, layout, booking, await self.fixed_code(one) if one.has_paper_code else None)
+            build_printed_ticket(
+                one, layout, booking, await self.fixed_code(one) if one.has_paper_code else None
+            )
             for one in tickets
         ]
         return await self.printer.print(occasion, sheets)
@@ -186,15 +190,15 @@ class Tickets:
             now=datetime.fromtimestamp(self._wall(), UTC),
         )
 
-    async def recent_occasion(self, show_id: int) -> Occasion:
+    async def recent_occasion(self, show_id: int) -> TicketShow:
         """As it was OCCASION_FRESH_S ago at most: for pages that many look at."""
         return await self._occasions.get(show_id)
 
-    async def occasion(self, show_id: int) -> Occasion:
+    async def occasion(self, show_id: int) -> TicketShow:
         card = await self._catalogue.show_detail(show_id)
         venue = await self._catalogue.venue(card["venue_id"])
         cities = {city.slug: city.name for city in await self._catalogue.cities()}
-        return Occasion(
+        return TicketShow(
             show_id=show_id,
             title=card["title"],
             hall=card["hall"],
@@ -209,11 +213,11 @@ class Tickets:
             revision=card["revision"],
         )
 
-    async def door(self, show_id: int) -> Door:
+    async def door(self, show_id: int) -> EntryPolicy:
         row = await self._postgres.fetchrow(Q.door, show_id)
-        return Door(Codes(row["codes"]), row["reentry"]) if row else Door()
+        return EntryPolicy(Codes(row["codes"]), row["reentry"]) if row else EntryPolicy()
 
-    async def set_door(self, show_id: int, door: Door) -> None:
+    async def set_door(self, show_id: int, door: EntryPolicy) -> None:
         await self._postgres.execute(Q.set_door, show_id, door.codes, door.reentry)
 
     async def _read_keys(self) -> None:
@@ -223,7 +227,7 @@ class Tickets:
         self._read_at = time.monotonic()
 
 
-def issued(row: Any) -> IssuedTicket:
+def parse_ticket(row: Any) -> IssuedTicket:
     return IssuedTicket(**dict(row) | {"codes": Codes(row["codes"])})
 
 

@@ -92,18 +92,18 @@ def signing_key(keys: Mapping[int, TicketKey], now: float) -> TicketKey:
 def fixed_code(key: TicketKey, ticket: Ticket) -> str:
     """The code that is good until the ticket is used, given back or given away."""
     payload = _payload(Version.FIXED, key.key_id, ticket)
-    return _text(payload + key.sign(PREFIX + payload))
+    return _encode_text(payload + key.sign(PREFIX + payload))
 
 
 def live_code(key: TicketKey, ticket: Ticket, secret: bytes, now: float) -> str:
     """The code of this half minute. The tag is outside of the signature: phones and gates can make it."""
     payload = _payload(Version.LIVE, key.key_id, ticket)
-    return _text(payload + tag_of(secret, ticket, int(now // STEP_S)) + key.sign(PREFIX + payload))
+    return _encode_text(payload + build_tag(secret, ticket, int(now // STEP_S)) + key.sign(PREFIX + payload))
 
 
 def read_code(text: str, keys: Mapping[int, bytes]) -> Code:
     """The code, if one of these public keys (by id) signed it. Whatever else is sent is a BadCode."""
-    raw = _raw(text)
+    raw = _decode_text(text)
     if len(raw) < 2 or raw[0] not in (Version.FIXED, Version.LIVE):
         raise BadCode
     key = keys.get(raw[1])
@@ -122,16 +122,16 @@ def read_code(text: str, keys: Mapping[int, bytes]) -> Code:
 
 def show_secret(secret: bytes, show_id: int) -> bytes:
     """What a gate of this show needs to check live codes, and no other show's."""
-    return _derived(secret, b"show" + show_id.to_bytes(8, "big"))
+    return _derive(secret, b"show" + show_id.to_bytes(8, "big"))
 
 
 def phone_secret(of_show: bytes, ticket: Ticket, binding: int) -> bytes:
     """For one phone: the next one the ticket is bound to gets another, and this one is worth nothing."""
     numbers = (ticket.serial, ticket.edition, binding)
-    return _derived(of_show, b"phone" + b"".join(n.to_bytes(8, "big") for n in numbers))
+    return _derive(of_show, b"phone" + b"".join(n.to_bytes(8, "big") for n in numbers))
 
 
-def tag_of(secret: bytes, ticket: Ticket, step: int) -> bytes:
+def build_tag(secret: bytes, ticket: Ticket, step: int) -> bytes:
     numbers = (ticket.show_id, ticket.serial, ticket.edition, step)
     return hmac.digest(secret, b"".join(n.to_bytes(8, "big") for n in numbers), "sha256")[:TAG_BYTES]
 
@@ -141,7 +141,7 @@ def is_live(code: Code, secret: bytes, now: float) -> bool:
     step = int(now // STEP_S)
     near = range(max(0, step - STEPS_OFF_MAX), step + STEPS_OFF_MAX + 1)
     return code.tag is not None and any(
-        hmac.compare_digest(code.tag, tag_of(secret, code.ticket, one)) for one in near
+        hmac.compare_digest(code.tag, build_tag(secret, code.ticket, one)) for one in near
     )
 
 
@@ -187,11 +187,11 @@ def _read_varint(raw: bytes, at: int) -> tuple[int, int]:
     raise BadCode
 
 
-def _text(raw: bytes) -> str:
+def _encode_text(raw: bytes) -> str:
     return b32encode(raw).decode("ascii").rstrip("=")
 
 
-def _raw(text: str) -> bytes:
+def _decode_text(text: str) -> bytes:
     """base64.b32decode would take other spellings too, and is as slow as the signature."""
     if SPELLING.fullmatch(text) is None:
         raise BadCode
@@ -203,7 +203,7 @@ def _raw(text: str) -> bytes:
     return (number >> spare).to_bytes(length, "big")
 
 
-def _derived(secret: bytes, purpose: bytes) -> bytes:
+def _derive(secret: bytes, purpose: bytes) -> bytes:
     return HKDF(SHA256(), SECRET_BYTES, salt=None, info=b"holdfast live code\0" + purpose).derive(secret)
 
 
@@ -212,7 +212,7 @@ SEAL_BYTES = 15
 LINK_CHARACTERS = 48
 
 
-def link_of(key: TicketKey, ticket: Ticket) -> str:
+def build_link(key: TicketKey, ticket: Ticket) -> str:
     plain = pack(FORM, key.key_id, ticket.show_id, ticket.serial, ticket.edition)
     return urlsafe_b64encode(plain + _seal(key, plain)).decode()
 

@@ -29,7 +29,7 @@ from holdfast.tickets.errors import (
 )
 from holdfast.tickets.issued import IssuedTicket
 from holdfast.tickets.store import Q as TICKETS
-from holdfast.tickets.store import issued
+from holdfast.tickets.store import parse_ticket
 
 TRANSFERS_MAX = 5  # of one ticket; taking back counts: an edition is an edition
 
@@ -52,7 +52,7 @@ class Giver:
     email: str
 
 
-def refuse_giving(ticket: IssuedTicket | None, giver: Giver, email: str, *, is_over: bool) -> IssuedTicket:
+def check_giving(ticket: IssuedTicket | None, giver: Giver, email: str, *, is_over: bool) -> IssuedTicket:
     """The ticket, if the giver may give it to this address now."""
     if ticket is None or not ticket.is_of(giver.account_id, giver.email):
         raise NoSuchTicket
@@ -66,7 +66,7 @@ def refuse_giving(ticket: IssuedTicket | None, giver: Giver, email: str, *, is_o
     return ticket
 
 
-def refuse_taking_back(ticket: IssuedTicket | None, giver: Giver, given_by: int | None) -> IssuedTicket:
+def check_taking_back(ticket: IssuedTicket | None, giver: Giver, given_by: int | None) -> IssuedTicket:
     """The ticket, if it still waits for somebody and this is who gave it away."""
     if ticket is None or giver.account_id not in (ticket.booked_by, given_by):
         raise NoSuchTicket
@@ -94,7 +94,7 @@ class Transfers:
         """To whoever has, or will have, an account by this address; in its one spelling."""
         async with self._postgres.transaction() as tx:
             is_over = await tx.fetchval(Q.show_is_over, show_id)
-            ticket = refuse_giving(
+            ticket = check_giving(
                 await self._locked(tx, show_id, serial), giver, email, is_over=bool(is_over)
             )
             to_id = await tx.fetchval(Q.account_at, email)
@@ -109,7 +109,7 @@ class Transfers:
         async with self._postgres.transaction() as tx:
             found = await self._locked(tx, show_id, serial)
             given_by = await tx.fetchval(Q.last_giver, show_id, serial)
-            ticket = refuse_taking_back(found, giver, given_by)
+            ticket = check_taking_back(found, giver, given_by)
             edition = await self._move(tx, ticket, giver, giver.account_id, giver.email, is_taken_back=True)
             told = {"serial": serial, "edition": edition, "to_id": giver.account_id}
             await self._tell(tx, ticket, "ticket.taken_back", told)
@@ -118,7 +118,7 @@ class Transfers:
     async def _locked(self, tx: Transaction, show_id: int, serial: int) -> IssuedTicket | None:
         await tx.fetchval(Q.lock_ticket, show_id, serial)
         row = await tx.fetchrow(TICKETS.ticket, show_id, serial)
-        return issued(row) if row else None
+        return parse_ticket(row) if row else None
 
     async def _move(
         self,
@@ -141,4 +141,4 @@ class Transfers:
         await tx.execute(Q.tell, ticket.show_id, ticket.number, kind, body)
 
     async def _again(self, tx: Transaction, ticket: IssuedTicket) -> IssuedTicket:
-        return issued(await tx.fetchrow(TICKETS.ticket, ticket.show_id, ticket.serial))
+        return parse_ticket(await tx.fetchrow(TICKETS.ticket, ticket.show_id, ticket.serial))

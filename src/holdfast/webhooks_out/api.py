@@ -7,12 +7,12 @@ from holdfast.web.caller import Role
 from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
 from holdfast.web.routing import RouteTable
-from holdfast.webhooks_out.delivery import DeliveriesAsked, DeliveryList, DeliveryPage, Replayed, ReplaySince
+from holdfast.webhooks_out.delivery import DeliveriesQuery, DeliveryList, DeliveryPage, Replayed, ReplaySince
 from holdfast.webhooks_out.endpoint import (
+    CreatedEndpoint,
     EndpointChange,
     EndpointList,
     EndpointPage,
-    MadeEndpoint,
     NewEndpoint,
 )
 from holdfast.webhooks_out.errors import (
@@ -30,7 +30,7 @@ ONE = ALL + "/{endpoint:int}"
 routes = RouteTable(tag="admin", role=Role.ORGANISER)
 
 
-@routes.post(ALL, body=NewEndpoint, answers={201: MadeEndpoint}, refusals=(BadEndpointUrl, EndpointsMax))
+@routes.post(ALL, body=NewEndpoint, answers={201: CreatedEndpoint}, refusals=(BadEndpointUrl, EndpointsMax))
 async def create_webhook_endpoint(request: Request) -> Response:
     """Be told facts of your events.
 
@@ -39,7 +39,7 @@ async def create_webhook_endpoint(request: Request) -> Response:
     """
     new = read(NewEndpoint, await request.body())
     page, secret = await _hooks(request).add(get_caller(request).account_id, new)
-    return answer(201, MadeEndpoint(page, secret), NOT_KEPT)
+    return answer(201, CreatedEndpoint(page, secret), NOT_KEPT)
 
 
 @routes.get(ALL, answers={200: EndpointList})
@@ -70,19 +70,19 @@ async def delete_webhook_endpoint(request: Request) -> Response:
     return answer(204)
 
 
-@routes.post(ONE + "/secret", answers={201: MadeEndpoint}, refusals=(NoSuchEndpoint,))
+@routes.post(ONE + "/secret", answers={201: CreatedEndpoint}, refusals=(NoSuchEndpoint,))
 async def rotate_webhook_secret(request: Request) -> Response:
     """Have a new secret, told this once. For a day the old one signs too: every delivery has both."""
     page, secret = await _hooks(request).change_secret(*_which(request))
-    return answer(201, MadeEndpoint(page, secret), NOT_KEPT)
+    return answer(201, CreatedEndpoint(page, secret), NOT_KEPT)
 
 
 @routes.get(
-    ONE + "/deliveries", query=DeliveriesAsked, answers={200: DeliveryList}, refusals=(NoSuchEndpoint,)
+    ONE + "/deliveries", query=DeliveriesQuery, answers={200: DeliveryList}, refusals=(NoSuchEndpoint,)
 )
 async def list_webhook_deliveries(request: Request) -> Response:
     """What was sent to an endpoint, every try of it, and what is still to be; the newest fact first."""
-    asked = query(DeliveriesAsked, request)
+    asked = query(DeliveriesQuery, request)
     return answer(200, await _hooks(request).deliveries(*_which(request), asked), NOT_KEPT)
 
 

@@ -19,18 +19,24 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
-from holdfast.webhooks_out.delivery import SAID_MAX, Due, Reply, headers, reply_of
+from holdfast.webhooks_out.delivery import (
+    RESPONSE_CHARS_MAX,
+    DeliveryResult,
+    DueDelivery,
+    build_headers,
+    parse_response,
+)
 from holdfast.webhooks_out.endpoint import check_url, is_public
 from holdfast.webhooks_out.errors import BadEndpointUrl
 
 READ_WITHIN_S = 1.0  # the status has decided: what comes after it is only for the log
 
 
-class NotPublic(OSError):
+class NonPublicAddress(OSError):
     """The name leads to an address that is none of theirs."""
 
 
-class PublicOnly(AbstractResolver):
+class PublicResolver(AbstractResolver):
     """Addresses of a name, all of them public; or none."""
 
     def __init__(self, inner: AbstractResolver | None = None) -> None:
@@ -44,7 +50,7 @@ class PublicOnly(AbstractResolver):
         found = await self._inner.resolve(host, port, family)
         if not all(is_public(one["host"]) for one in found):
             # Which address that is stays with us: inside, a name may mean what outsiders should not learn.
-            raise NotPublic(errno.EACCES, "the name leads to what is not a public address")
+            raise NonPublicAddress(errno.EACCES, "the name leads to what is not a public address")
         return found
 
     async def close(self) -> None:
@@ -52,7 +58,7 @@ class PublicOnly(AbstractResolver):
             await self._inner.close()
 
 
-class Messenger:
+class WebhookClient:
     """Carries deliveries. Close it."""
 
     def __init__(
@@ -67,10 +73,10 @@ class Messenger:
         self._timeout_s = timeout_s
         self._links_max = links_max
         self._lenient = lenient
-        self._names = names if lenient else PublicOnly(names)
+        self._names = names if lenient else PublicResolver(names)
         self._session: aiohttp.ClientSession | None = None
 
-    async def send(self, due: Due) -> Reply:
+    async def send(self, due: DueDelivery) -> DeliveryResult:
         """Whatever goes wrong is a reply with a reason."""
         began = time.monotonic()
         try:
@@ -78,26 +84,28 @@ class Messenger:
             async with asyncio.timeout(self._timeout_s):
                 status, said = await self._post(due)
         except BadEndpointUrl as no:
-            return Reply(status=None, took_ms=0, reason=str(no.details.get("detail", no.title)))
+            return DeliveryResult(status=None, took_ms=0, reason=str(no.details.get("detail", no.title)))
         except TimeoutError:
-            return Reply(status=None, took_ms=_since(began), reason=f"no answer within {self._timeout_s:g} s")
+            return DeliveryResult(
+                status=None, took_ms=_since(began), reason=f"no answer within {self._timeout_s:g} s"
+            )
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Reply(status=None, took_ms=_since(began), reason=_line(error))
-        return reply_of(status, _since(began), said)
+            return DeliveryResult(status=None, took_ms=_since(began), reason=_line(error))
+        return parse_response(status, _since(began), said)
 
     async def close(self) -> None:
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()
 
-    async def __aenter__(self) -> "Messenger":
+    async def __aenter__(self) -> "WebhookClient":
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _post(self, due: Due) -> tuple[int, bytes]:
-        signed = headers(due.secrets, str(due.fact_id), int(time.time()), due.payload)
+    async def _post(self, due: DueDelivery) -> tuple[int, bytes]:
+        signed = build_headers(due.secrets, str(due.fact_id), int(time.time()), due.payload)
         answer = await self._opened().post(due.url, data=due.payload, headers=signed, allow_redirects=False)
         try:
             return answer.status, await _first_bytes(answer)
@@ -123,7 +131,9 @@ async def _first_bytes(answer: aiohttp.ClientResponse) -> bytes:
     said = b""
     try:
         async with asyncio.timeout(READ_WITHIN_S):
-            while len(said) < SAID_MAX and (more := await answer.content.read(SAID_MAX - len(said))):
+            while len(said) < RESPONSE_CHARS_MAX and (
+                more := await answer.content.read(RESPONSE_CHARS_MAX - len(said))
+            ):
                 said += more
     except (TimeoutError, aiohttp.ClientError):
         return said

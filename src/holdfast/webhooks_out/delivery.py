@@ -22,14 +22,14 @@ import msgspec
 from msgspec import Meta, Struct
 
 from holdfast.engines.lease import Lease
-from holdfast.outbox import Fact, Other
+from holdfast.outbox import Fact, UnknownBody
 
 if TYPE_CHECKING:
     from holdfast.engines.postgres import Row
 
 PAUSES_S = (5, 30, 120, 600, 3600, 21_600, 43_200, 86_400)  # after each try that failed; then it is dead
 LEASE_S = 120  # longer than any try takes
-SAID_MAX = 500  # letters of an answer that are kept
+RESPONSE_CHARS_MAX = 500  # letters of an answer that are kept
 REASON_MAX = 300
 GONE = 410  # the other side says: never again
 
@@ -41,7 +41,7 @@ class DeliveryState(StrEnum):
     MISSED = "missed"
 
 
-class Due(Struct, frozen=True, kw_only=True):
+class DueDelivery(Struct, frozen=True, kw_only=True):
     """One to be sent now, by whoever has this turn."""
 
     endpoint_id: int
@@ -57,7 +57,7 @@ class Due(Struct, frozen=True, kw_only=True):
         return Lease((self.endpoint_id, self.fact_id), self.turn)
 
 
-class Reply(Struct, frozen=True, kw_only=True):
+class DeliveryResult(Struct, frozen=True, kw_only=True):
     """What came of a try."""
 
     status: int | None
@@ -70,13 +70,13 @@ class Reply(Struct, frozen=True, kw_only=True):
         return self.reason is None
 
 
-class DeliveriesAsked(Struct, forbid_unknown_fields=True, frozen=True):
+class DeliveriesQuery(Struct, forbid_unknown_fields=True, frozen=True):
     state: DeliveryState | None = None
     before: Annotated[int, Meta(ge=1, le=2**63 - 1)] = 2**63 - 1  # `next` of the page before
     size: Annotated[int, Meta(ge=1, le=200)] = 50
 
 
-class Try(Struct, frozen=True, kw_only=True):
+class DeliveryTry(Struct, frozen=True, kw_only=True):
     tried_at: datetime
     status: int | None  # null: it did not come to an answer
     took_ms: int
@@ -90,7 +90,7 @@ class DeliveryPage(Struct, frozen=True, kw_only=True):
     state: DeliveryState
     fact_at: datetime
     due_at: datetime | None  # when it is tried next
-    tries: list[Try]  # the newest first
+    tries: list[DeliveryTry]  # the newest first
 
 
 class DeliveryList(Struct, frozen=True):
@@ -109,8 +109,8 @@ class Replayed(Struct, frozen=True):
     deliveries: int
 
 
-def payload_of(fact: Fact) -> bytes:
-    body = fact.body.values if isinstance(fact.body, Other) else msgspec.to_builtins(fact.body)
+def build_payload(fact: Fact) -> bytes:
+    body = fact.body.values if isinstance(fact.body, UnknownBody) else msgspec.to_builtins(fact.body)
     data = {
         "fact_id": fact.id,
         "version": fact.version,
@@ -121,12 +121,12 @@ def payload_of(fact: Fact) -> bytes:
     return msgspec.json.encode({"type": fact.kind, "timestamp": fact.at, "data": data})
 
 
-def reply_of(status: int, took_ms: int, said: bytes) -> Reply:
-    text = said.decode("utf-8", "replace").replace("\0", "�")[:SAID_MAX]
+def parse_response(status: int, took_ms: int, said: bytes) -> DeliveryResult:
+    text = said.decode("utf-8", "replace").replace("\0", "�")[:RESPONSE_CHARS_MAX]
     reason = None if 200 <= status < 300 else f"HTTP {status}"
     if 300 <= status < 400:
         reason = f"HTTP {status}: redirects are not followed"
-    return Reply(status=status, took_ms=took_ms, reason=reason, said=text)
+    return DeliveryResult(status=status, took_ms=took_ms, reason=reason, said=text)
 
 
 def delivery_page(row: "Row") -> DeliveryPage:
@@ -136,30 +136,30 @@ def delivery_page(row: "Row") -> DeliveryPage:
         state=DeliveryState(row["state"]),
         fact_at=row["at"],
         due_at=row["due_at"],
-        tries=msgspec.json.decode(row["tries_json"], type=list[Try]),
+        tries=msgspec.json.decode(row["tries_json"], type=list[DeliveryTry]),
     )
 
 
 SECRET_BYTES = 32
-PREFIX = "whsec_"
+SECRET_PREFIX = "whsec_"
 
 
-def shown(secret: bytes) -> str:
-    return PREFIX + b64encode(secret).decode()
+def format_secret(secret: bytes) -> str:
+    return SECRET_PREFIX + b64encode(secret).decode()
 
 
-def signatures(secrets: Iterable[bytes], message_id: str, at_s: int, body: bytes) -> str:
+def sign(secrets: Iterable[bytes], message_id: str, at_s: int, body: bytes) -> str:
     signed = b"%s.%d.%s" % (message_id.encode(), at_s, body)
     return " ".join(
         "v1," + b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode() for secret in secrets
     )
 
 
-def headers(secrets: Iterable[bytes], message_id: str, at_s: int, body: bytes) -> dict[str, str]:
+def build_headers(secrets: Iterable[bytes], message_id: str, at_s: int, body: bytes) -> dict[str, str]:
     return {
         "webhook-id": message_id,
         "webhook-timestamp": str(at_s),
-        "webhook-signature": signatures(secrets, message_id, at_s, body),
+        "webhook-signature": sign(secrets, message_id, at_s, body),
         "content-type": "application/json",
         "user-agent": "Holdfast-Webhooks/1",
     }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ENDPOINTS_MAX = 20  # of one organiser
 KINDS_MAX = 60
 # Facts that are nobody's in particular: the house's cities and venues, which many organisers use.
-TOLD = tuple(kind for kind in KINDS if kind not in ("city.changed", "venue.changed"))
+DELIVERED_KINDS = tuple(kind for kind in KINDS if kind not in ("city.changed", "venue.changed"))
 
 Url = Annotated[str, Meta(min_length=1, max_length=2000, examples=["https://hall.example/hooks"])]
 KindName = Annotated[str, Meta(max_length=60, examples=["booking.confirmed"])]
@@ -53,7 +53,7 @@ class EndpointPage(Struct, frozen=True, kw_only=True):
     made_at: datetime
 
 
-class MadeEndpoint(Struct, frozen=True):
+class CreatedEndpoint(Struct, frozen=True):
     endpoint: EndpointPage
     secret: str  # checks signatures; told this once
 
@@ -62,8 +62,8 @@ class EndpointList(Struct, frozen=True):
     endpoints: list[EndpointPage]
 
 
-def checked_kinds(kinds: Sequence[str]) -> list[str]:
-    if strange := sorted(set(kinds) - set(TOLD)):
+def validate_kinds(kinds: Sequence[str]) -> list[str]:
+    if strange := sorted(set(kinds) - set(DELIVERED_KINDS)):
         raise Invalid(field="kinds", detail=f"There is no fact {strange[0]!r} to be told.")
     return sorted(set(kinds))
 
@@ -80,8 +80,8 @@ URL = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(?P<port>[0-9]{1,5}))?"
     r"(?P<rest>(?:/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(?:\?[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?)"
 )
-NUMBER = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
-OURS = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "arpa", "onion")
+IPV4_PART = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
+PRIVATE_SUFFIXES = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "arpa", "onion")
 
 # Beyond what Python calls private: carriers', protocol assignments, tests, and ways to wrap an IPv4 address.
 NOT_PUBLIC = tuple(
@@ -121,7 +121,7 @@ def check_url(url: str, *, lenient: bool = False) -> None:
         raise _bad("Expected https.")
     if host.startswith("["):
         _check_number(host[1:-1], lenient=lenient)
-    elif NUMBER.fullmatch(host.rstrip(".").rsplit(".", 1)[-1]):  # the way browsers know an IPv4 address
+    elif IPV4_PART.fullmatch(host.rstrip(".").rsplit(".", 1)[-1]):  # the way browsers know an IPv4 address
         _check_number(host, lenient=lenient)
     elif not lenient:
         _check_name(host)
@@ -138,7 +138,7 @@ def _check_number(text: str, *, lenient: bool) -> None:
 
 def _check_name(host: str) -> None:
     labels = host.rstrip(".").lower().split(".")
-    if len(labels) < 2 or labels[-1] in OURS or not all(0 < len(label) <= 63 for label in labels):
+    if len(labels) < 2 or labels[-1] in PRIVATE_SUFFIXES or not all(0 < len(label) <= 63 for label in labels):
         raise _bad("The name is not one that the public can look up.")
 
 

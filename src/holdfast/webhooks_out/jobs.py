@@ -13,17 +13,17 @@ from holdfast.engines.errors import EngineDown
 from holdfast.engines.loop import Job
 from holdfast.engines.metrics import metrics
 from holdfast.outbox import Consumer
-from holdfast.webhooks_out.client import Messenger
-from holdfast.webhooks_out.delivery import DeliveryState, Due
-from holdfast.webhooks_out.endpoint import TOLD
+from holdfast.webhooks_out.client import WebhookClient
+from holdfast.webhooks_out.delivery import DeliveryState, DueDelivery
+from holdfast.webhooks_out.endpoint import DELIVERED_KINDS
 from holdfast.webhooks_out.store import GROUP, OutgoingWebhooks
 
 log = structlog.get_logger(__name__)
 
-TAKEN_MAX = 32
+BATCH_MAX = 32
 EACH_MAX = 8  # of one endpoint at a time
 EACH_FAILING_MAX = 2
-FORGOTTEN_MAX = 1000
+PURGE_MAX = 1000
 SEND_PAUSE_S = 0.25
 SEND_AGAIN_PAUSE_S = 1.0
 COUNT_PAUSE_S = 10.0
@@ -32,7 +32,7 @@ FORGET_PAUSE_S = 600.0
 
 def consumer(hooks: OutgoingWebhooks) -> Consumer:
     # Not from the oldest: nobody asked to be told of what happened before there were endpoints.
-    return Consumer(group=GROUP, kinds=TOLD, call_many=hooks.hear_many, from_oldest=False)
+    return Consumer(group=GROUP, kinds=DELIVERED_KINDS, call_many=hooks.hear_many, from_oldest=False)
 
 
 class DeliveryJobs:
@@ -40,19 +40,19 @@ class DeliveryJobs:
         self._hooks = hooks
         self._config = config
 
-    def _messenger(self) -> Messenger:
+    def _messenger(self) -> WebhookClient:
         config = self._config
-        return Messenger(
+        return WebhookClient(
             timeout_s=config.hook_timeout_s,
             links_max=config.hook_links_max,
             lenient=bool(config.hook_lenient),
         )
 
     async def send(self) -> int:
-        return await self._send(await self._hooks.take_due(TAKEN_MAX, EACH_MAX, is_failing=False))
+        return await self._send(await self._hooks.take_due(BATCH_MAX, EACH_MAX, is_failing=False))
 
     async def send_again(self) -> int:
-        return await self._send(await self._hooks.take_due(TAKEN_MAX, EACH_FAILING_MAX, is_failing=True))
+        return await self._send(await self._hooks.take_due(BATCH_MAX, EACH_FAILING_MAX, is_failing=True))
 
     async def count(self) -> int:
         for state, number in (await self._hooks.counts()).items():
@@ -60,16 +60,16 @@ class DeliveryJobs:
         return 0
 
     async def forget(self) -> int:
-        return await self._hooks.forget(FORGOTTEN_MAX)
+        return await self._hooks.forget(PURGE_MAX)
 
-    async def _send(self, taken: list[Due]) -> int:
+    async def _send(self, taken: list[DueDelivery]) -> int:
         if taken:
             async with self._messenger() as messenger, asyncio.TaskGroup() as group:
                 for due in taken:
                     group.create_task(self._send_one(messenger, due))
         return len(taken)
 
-    async def _send_one(self, messenger: Messenger, due: Due) -> None:
+    async def _send_one(self, messenger: WebhookClient, due: DueDelivery) -> None:
         reply = await messenger.send(due)
         try:
             state = await self._hooks.end(due, reply)

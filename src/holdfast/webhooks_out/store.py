@@ -13,22 +13,22 @@ from holdfast.engines.lease import pause_after
 from holdfast.engines.leases import LeaseQueue, LeaseTable
 from holdfast.engines.postgres import Postgres, Transaction
 from holdfast.engines.sql import Queries
-from holdfast.outbox import EndpointSwitchedOff, EventChanged, Fact, consume_many, tell
+from holdfast.outbox import EndpointSwitchedOff, EventChanged, Fact, add_fact, consume_many
 from holdfast.webhooks_out.delivery import (
     GONE,
     LEASE_S,
     PAUSES_S,
     REASON_MAX,
     SECRET_BYTES,
-    DeliveriesAsked,
+    DeliveriesQuery,
     DeliveryList,
     DeliveryPage,
+    DeliveryResult,
     DeliveryState,
-    Due,
-    Reply,
+    DueDelivery,
+    build_payload,
     delivery_page,
-    payload_of,
-    shown,
+    format_secret,
 )
 from holdfast.webhooks_out.endpoint import (
     ENDPOINTS_MAX,
@@ -36,8 +36,8 @@ from holdfast.webhooks_out.endpoint import (
     EndpointPage,
     NewEndpoint,
     check_url,
-    checked_kinds,
     endpoint_page,
+    validate_kinds,
 )
 from holdfast.webhooks_out.errors import EndpointOff, EndpointsMax, NoSuchDelivery, NoSuchEndpoint
 
@@ -52,7 +52,7 @@ DELIVERIES = LeaseTable(
 GROUP = "hooks"
 LISTED_MAX = 500
 
-About = tuple[
+FactSubject = tuple[
     str, int, int | None, int | None
 ]  # kind, and by what its organiser is found: show, event, account
 
@@ -69,7 +69,7 @@ class OutgoingWebhooks:
     async def add(self, organiser_id: int, new: NewEndpoint) -> tuple[EndpointPage, str]:
         """With the secret, which is told this once."""
         check_url(new.url, lenient=self._lenient)
-        kinds, secret = checked_kinds(new.kinds), secrets.token_bytes(SECRET_BYTES)
+        kinds, secret = validate_kinds(new.kinds), secrets.token_bytes(SECRET_BYTES)
         async with self._postgres.transaction() as tx:
             await tx.execute(Q.lock_organiser, organiser_id)
             row = await tx.fetchrow(
@@ -77,7 +77,7 @@ class OutgoingWebhooks:
             )
         if row is None:
             raise EndpointsMax(endpoints_max=ENDPOINTS_MAX)
-        return endpoint_page(row), shown(secret)
+        return endpoint_page(row), format_secret(secret)
 
     async def endpoints(self, organiser_id: int | None) -> list[EndpointPage]:
         return [
@@ -93,7 +93,7 @@ class OutgoingWebhooks:
         url = None if change.url is UNSET else change.url
         if url is not None:
             check_url(url, lenient=self._lenient)
-        kinds = None if change.kinds is UNSET else checked_kinds(change.kinds)
+        kinds = None if change.kinds is UNSET else validate_kinds(change.kinds)
         active = None if change.active is UNSET else change.active
         async with self._postgres.transaction() as tx:
             row = await tx.fetchrow(Q.change_endpoint, endpoint_id, organiser_id, url, kinds, active)
@@ -106,7 +106,7 @@ class OutgoingWebhooks:
         secret = secrets.token_bytes(SECRET_BYTES)
         overlap_h = float(self._config.hook_overlap_h)
         row = await self._postgres.fetchrow(Q.change_secret, endpoint_id, organiser_id, secret, overlap_h)
-        return _found(row), shown(secret)
+        return _found(row), format_secret(secret)
 
     async def remove(self, endpoint_id: int, organiser_id: int | None) -> None:
         if await self._postgres.fetchval(Q.remove_endpoint, endpoint_id, organiser_id) is None:
@@ -117,7 +117,7 @@ class OutgoingWebhooks:
     async def hear_many(self, facts: Sequence[Fact]) -> None:
         """Written down for whoever wants them, once. Most are wanted by nobody, and one question says so."""
         asked = list(dict.fromkeys(_about(fact) for fact in facts))
-        found: dict[About, list[int]] = defaultdict(list)
+        found: dict[FactSubject, list[int]] = defaultdict(list)
         for row in await self._postgres.fetch(Q.wanted_by, *map(list, zip(*asked, strict=True))):
             found[asked[row["place"] - 1]].append(row["id"])
         told = [(id, fact) for fact in facts for id in found.get(_about(fact), ())]
@@ -126,17 +126,17 @@ class OutgoingWebhooks:
         async with self._postgres.transaction() as tx:
             new = await consume_many(tx, GROUP, sorted({fact.id for _, fact in told}))
             rows = [
-                (id, fact.id, fact.kind, fact.at, payload_of(fact)) for id, fact in told if fact.id in new
+                (id, fact.id, fact.kind, fact.at, build_payload(fact)) for id, fact in told if fact.id in new
             ]
             if rows:
                 await tx.execute(Q.add_deliveries, *map(list, zip(*rows, strict=True)))
 
-    async def take_due(self, limit: int, each_max: int, *, is_failing: bool) -> list[Due]:
+    async def take_due(self, limit: int, each_max: int, *, is_failing: bool) -> list[DueDelivery]:
         """Ours for LEASE_S. Endpoints that fail are taken apart, so that the others never wait for them."""
         rows = await self._leases.take(limit, LEASE_S, each_max, is_failing)
-        return [Due(**{name: row[name] for name in Due.__struct_fields__}) for row in rows]
+        return [DueDelivery(**{name: row[name] for name in DueDelivery.__struct_fields__}) for row in rows]
 
-    async def end(self, due: Due, reply: Reply) -> DeliveryState | None:
+    async def end(self, due: DueDelivery, reply: DeliveryResult) -> DeliveryState | None:
         """What came of a try, in the log and for the delivery. None: somebody else has had a turn since."""
         pause_s = None if reply.is_yes else pause_after(due.tries, PAUSES_S)
         state = DeliveryState.DONE if reply.is_yes else DeliveryState.QUEUED
@@ -153,7 +153,7 @@ class OutgoingWebhooks:
                 await self._switch_off(tx, due.endpoint_id, reply)
         return state if is_ours else None
 
-    async def _switch_off(self, tx: Transaction, endpoint_id: int, reply: Reply) -> None:
+    async def _switch_off(self, tx: Transaction, endpoint_id: int, reply: DeliveryResult) -> None:
         """If it has failed for long, or says that it is gone; its organiser is told by a fact."""
         is_gone, hours = reply.status == GONE, float(self._config.hook_off_after_h)
         why = f"gone: {reply.reason}" if is_gone else f"failing for too long: {reply.reason}"[:REASON_MAX]
@@ -168,10 +168,10 @@ class OutgoingWebhooks:
             reason=why,
             failing_since=row["failing_since"],
         )
-        await tell(tx, 0, off)
+        await add_fact(tx, 0, off)
 
     async def deliveries(
-        self, endpoint_id: int, organiser_id: int | None, asked: DeliveriesAsked
+        self, endpoint_id: int, organiser_id: int | None, asked: DeliveriesQuery
     ) -> DeliveryList:
         await self.endpoint(endpoint_id, organiser_id)
         rows = await self._postgres.fetch(
@@ -216,7 +216,7 @@ def _count(said: str) -> int:
     return int(said.rsplit(" ", 1)[-1])
 
 
-def _about(fact: Fact) -> About:
+def _about(fact: Fact) -> FactSubject:
     event_id = fact.body.event_id if isinstance(fact.body, EventChanged) else None
     account_id = fact.body.organiser_id if isinstance(fact.body, EndpointSwitchedOff) else None
     return fact.kind, fact.show_id, event_id, account_id
