@@ -9,13 +9,12 @@ from typing import Any
 
 import httpx2
 import pytest
-from holdfast.invoices.jobs import consumer
 
 from holdfast.app import App
 from holdfast.bookings import from_public_id
 from holdfast.invoices import Invoices
 from holdfast.invoices.invoices import credit_note_consumer
-from holdfast.outbox.relay import ConsumerWorker, Listener
+from holdfast.outbox.relay import ConsumerWorker
 from holdfast.web.caller import Role
 from tests.support import shows as cast
 from tests.support.paid_bookings import refund_jobs
@@ -95,10 +94,9 @@ async def test_a_refund_has_its_credit_note_though_nobody_asks(app: App, show: i
     group = f"invoices-{secrets.token_hex(4)}"
     await app.outbox.settle(1_000_000)
     await app.outbox.add_group(group, from_oldest=False)
-    listener = Listener(
+    listener = ConsumerWorker(
         app.outbox, replace(credit_note_consumer(Invoices(app.postgres)), group=group), app.config
     )
-    listener = ConsumerWorker(app.outbox, replace(consumer(Invoices(app.postgres)), group=group), app.config)
     query = (
         "SELECT serial, refund_id, credits FROM invoice WHERE show_id = $1 AND number = $2 ORDER BY serial"
     )
