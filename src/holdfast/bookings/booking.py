@@ -1,7 +1,7 @@
 """The life of a booking. No I/O.
 
     HELD ◄──► PAYING ──► CONFIRMED ──► REFUNDED          BLOCKED ──► CANCELLED
-     ├─► CONFIRMED (nothing to pay)                      (seats an organiser keeps back)
+     ├─► CONFIRMED (nothing to pay)                      (seats an organiser withholds)
      ├─► CANCELLED  └─► EXPIRED ──► CONFIRMED (paid late, and every seat was still free)
      └─► EXPIRED          └───────► FAILED (paid late, and it was not: the money goes back)
 
@@ -25,11 +25,11 @@ class BookingState(StrEnum):
     HELD = "held"  # seats are ours until expires_at
     PAYING = "paying"  # a charge is under way; seats are ours until it is settled
     CONFIRMED = "confirmed"  # paid for, or nothing to pay
-    EXPIRED = "expired"  # time passed, nobody paid
-    CANCELLED = "cancelled"  # the owner let go
+    EXPIRED = "expired"  # time passed without a payment
+    CANCELLED = "cancelled"  # the owner released the seats
     FAILED = "failed"  # paid too late; money goes back
     REFUNDED = "refunded"  # was confirmed; money went back
-    BLOCKED = "blocked"  # kept back by an organiser
+    BLOCKED = "blocked"  # withheld by an organiser
 
 
 class BookingMove(StrEnum):
@@ -226,7 +226,7 @@ def build_seat_states(seat_count: int, bookings: Iterable[LiveBooking]) -> bytes
 
 
 # A booking's public id is (show, number), shuffled so that it tells neither and neighbours look unlike.
-# It is not a secret: whoever asks must own the booking.
+# It is not a secret: only the owner may read the booking.
 ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 ID_BITS = 96
@@ -244,14 +244,14 @@ def public_id(show_id: int, number: int) -> str:
     mixed = ((show_id << HALF | number) * ODD) & MASK
     mixed = ((mixed ^ mixed >> HALF) * ODD) & MASK
     high, low = mixed >> 46, (mixed << 4) & FIFTY_BITS
-    return _ten_letters(high) + _ten_letters(low)
+    return _encode_50_bits(high) + _encode_50_bits(low)
 
 
 def from_public_id(text: str) -> tuple[int, int]:
-    """(show, number); whatever is no id is nobody's booking."""
+    """(show, number); raises NoSuchBooking for a malformed id."""
     mixed = 0
-    for letter in text if len(text) == 20 else "?":
-        digit = ALPHABET.find(letter)
+    for character in text if len(text) == 20 else "?":
+        digit = ALPHABET.find(character)
         if digit < 0:
             raise NoSuchBooking()
         mixed = mixed << 5 | digit
@@ -266,21 +266,21 @@ def from_public_id(text: str) -> tuple[int, int]:
 def reference(show_id: int, number: int) -> str:
     """Short enough to say on the phone."""
     mixed = (number * REFERENCE_ODD + show_id * 0x5851_F42D_4D) & REFERENCE_MASK
-    return _ten_letters(mixed << 10)[:8].upper()
+    return _encode_50_bits(mixed << 10)[:8].upper()
 
 
 def from_reference(show_id: int, text: str) -> int | None:
     """The number a booking of this show must have to be called so; None: nothing is."""
     mixed = 0
-    for letter in text.strip().lower() if len(text.strip()) == 8 else "?":
-        digit = ALPHABET.find(letter)
+    for character in text.strip().lower() if len(text.strip()) == 8 else "?":
+        digit = ALPHABET.find(character)
         if digit < 0:
             return None
         mixed = mixed << 5 | digit
     return (mixed - show_id * 0x5851_F42D_4D) * REFERENCE_ODD_BACK & REFERENCE_MASK
 
 
-def _ten_letters(bits: int) -> str:
+def _encode_50_bits(bits: int) -> str:
     """50 bits in base 32, ten bits a look; written out, because every hold spells two of them."""
     return (
         PAIRS[bits >> 40]

@@ -1,4 +1,4 @@
--- What the organisers' desk reads and writes in transactions of its own: the caller has locked the show.
+-- For organisers' changes, inside their transaction: the caller has locked the show.
 
 -- name: reprice_sale
 -- Holds at the prices of before are refused from now on. The map stays: it knows no prices.
@@ -9,7 +9,7 @@ UPDATE sale SET revision = $2 WHERE show_id = $1;
 SELECT 1 FROM sale WHERE show_id = $1 FOR UPDATE;
 
 -- name: seats_by_category
--- Seats sold and seats kept back; $2 has the category of every seat, a byte each.
+-- Sold and blocked seats; $2 has the category of every seat, one byte each.
   SELECT get_byte($2::bytea, seat) AS category, booking.state::text AS state, count(*)::int AS seats
     FROM booking, unnest(booking.seats) AS seat
    WHERE booking.show_id = $1
@@ -17,7 +17,7 @@ SELECT 1 FROM sale WHERE show_id = $1 FOR UPDATE;
 GROUP BY 1, 2;
 
 -- name: taken_seats
--- Whoever has a seat now; a lapsed hold is nobody's.
+-- Seats that are not free. Seats of an expired hold are free, even if its row is not closed yet.
 SELECT unnest(seats) AS seat, state::text AS state
   FROM booking
  WHERE show_id = $1

@@ -12,10 +12,10 @@ SELECT *, state = 'held' AND expires_at <= now() AS has_lapsed
 
 -- name: bookings
 SELECT found.*
-  FROM unnest($1::bigint[], $2::bigint[]) AS asked(show_id, number)
+  FROM unnest($1::bigint[], $2::bigint[]) AS requested(show_id, number)
  CROSS JOIN LATERAL (SELECT *
                        FROM booking
-                      WHERE booking.show_id = asked.show_id AND booking.number = asked.number
+                      WHERE booking.show_id = requested.show_id AND booking.number = requested.number
                       LIMIT 1) AS found;
 
 -- name: bookings_of_owner
@@ -27,7 +27,7 @@ ORDER BY number DESC
    LIMIT $3;
 
 -- name: seats_of_owner
--- What the asker has in a show now; a lapsed hold is nobody's.
+-- An owner's seats in a show now, without expired holds.
 SELECT number, seats, state, expires_at
   FROM booking
  WHERE owner_id = $1
@@ -75,7 +75,7 @@ SELECT * FROM block_seats($1, $2, $3, $4);
 SELECT * FROM booking WHERE show_id = $1 AND state = 'blocked' ORDER BY number;
 
 -- name: set_sale
--- Raises the epoch: whatever map there is must be written anew before Redis sells from it.
+-- Raises the epoch: the map must be rebuilt before Redis sells from it.
 INSERT INTO sale (show_id, opens_at, closes_at, cancelled, owner_seats_max, revision)
 VALUES ($1, $2, $3, $4, $5, $6)
     ON CONFLICT (show_id) DO UPDATE
@@ -84,7 +84,7 @@ VALUES ($1, $2, $3, $4, $5, $6)
        epoch = sale.epoch + 1, map_stale = true, marked_at = now();
 
 -- name: mark_sale
--- Redis cannot be asked: its map of this show must be written anew before it sells again. Once is enough.
+-- Redis is unreachable: its map of this show must be rebuilt before it sells again. Once is enough.
 UPDATE sale SET map_stale = true, epoch = epoch + 1, marked_at = now() WHERE show_id = $1 AND NOT map_stale;
 
 -- name: lock_sale
@@ -106,7 +106,7 @@ SELECT epoch, map_stale, floor(extract(epoch FROM now() - marked_at) * 10)::bigi
  WHERE show_id = $1;
 
 -- name: stale_sales
--- Shows whose map must be written anew, and that are still on sale.
+-- Shows whose map must be rebuilt, and that are still on sale.
 SELECT show_id
   FROM sale
  WHERE map_stale AND epoch > 1 AND closes_at > now() AND opens_at < now() + interval '1 minute'

@@ -50,8 +50,8 @@ class Bookings:
     async def open_many(self, openings: Sequence[Opening]) -> list[OpeningOutcome]:
         """All seats or none for each; every answer is durable before it is given.
 
-        A lost answer is asked for again with the same request ids: what was committed then is found, and not
-        repeated.
+        If the answer is lost, the batch is sent again with the same request ids: PostgreSQL finds what it has
+        committed and does not repeat it.
         """
         give_up_at = time.monotonic() + UNKNOWN_RETRY_S
         unknown = False
@@ -189,7 +189,7 @@ class Bookings:
     async def block(
         self, show_id: int, seats: Sequence[int], note: str, actor_id: int
     ) -> int | tuple[int, ...]:
-        """The number of the block; or the seats that somebody has."""
+        """The number of the block; or the seats that are taken."""
         for _ in range(TRIES_MAX):
             try:
                 row = require_row(

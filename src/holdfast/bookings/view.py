@@ -57,7 +57,7 @@ class BookingPage(Struct, frozen=True, kw_only=True):
 def booking_page(
     booking: Booking, show: ShowOnSale, terms: Terms, refunds: Sequence[RefundShown] = ()
 ) -> BookingPage:
-    """A booking as it is shown: all of it from the ledger, so that a retry is told what the first try was.
+    """A booking as clients see it. Everything comes from its row: a retry returns the same as the first try.
 
     `terms` are those of the booking's revision, whatever the show is sold on today.
     """

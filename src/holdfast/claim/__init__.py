@@ -1,6 +1,6 @@
 """Claims on a pool of units, with a time to live (R41). Part of the public API: names here stay stable.
 
-A pool is a map with one byte per unit, kept in Redis. Any number of processes may claim from it at once:
+A pool is a map with one byte per unit, stored in Redis. Any number of processes may claim from it at once:
 
     claim ─┬─► extend ─► … ─► commit     the durable store has written the row
            ├─► release                   the owner gave up, or the durable store refused

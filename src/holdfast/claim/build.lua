@@ -1,4 +1,4 @@
--- Write a pool's map anew from the ledger; nothing of the old one stays.
+-- Replace a pool's map with one built from the durable store; nothing of the old one stays.
 --
 -- KEYS[1] units:{pool}    string  see pool.lua for all five
 -- KEYS[2] ends:{pool}     zset
@@ -7,9 +7,9 @@
 -- KEYS[5] changes:{pool}  stream
 -- ARGV    run id, epoch, units, opens in ms, closes in ms, keep for ms,
 --         msgpack of {{claim, left_ms}, …}, msgpack of {owner, units, …},
---         then field, value, … to be kept in meta
+--         then field, value, … to store in meta
 --
--- Returns 1, or 0 if the map there is of this epoch or a later one: somebody was faster.
+-- Returns 1, or 0 if the map has this epoch or a later one: another process was faster.
 -- Durations come in, never instants: the two engines' clocks may differ.
 
 local epoch = tonumber(ARGV[2])
@@ -27,9 +27,9 @@ local owners = cmsgpack.unpack(ARGV[8])
 for i = 1, #owners, 2 do redis.call("HSET", KEYS[3], owners[i], owners[i + 1]) end
 redis.call("HSET", KEYS[4], "epoch", ARGV[2], "n", 0, "run_id", ARGV[1],
   "opens", now_ms + tonumber(ARGV[4]), "closes", now_ms + tonumber(ARGV[5]), unpack(ARGV, 9))
--- The first version of an epoch has no changes before it: whoever is behind takes a snapshot.
+-- The first version of an epoch has no changes before it: viewers that are behind take a snapshot.
 redis.call("XADD", KEYS[5], string.format("%.0f-0", epoch * 1000000000), "c", "")
--- Nobody's: a key that is never empty never loses its end of life.
+-- A placeholder: Redis deletes a key that becomes empty, and with it the time at which the key expires.
 redis.call("ZADD", KEYS[2], "+inf", "||")
 redis.call("HSET", KEYS[3], "#", "")
 for i = 1, 5 do redis.call("PEXPIRE", KEYS[i], ARGV[6]) end

@@ -1,4 +1,4 @@
--- Claim every unit asked for, or none; for many callers at once.
+-- Claim all requested units, or none; many requests in one call.
 --
 -- KEYS[1] units:{pool}    string  see pool.lua for all five
 -- KEYS[2] ends:{pool}     zset
@@ -17,27 +17,27 @@
 
 local meta = redis.call("HMGET", meta_key, "epoch", "run_id", "opens", "closes")
 if not meta[1] or meta[2] ~= ARGV[1] then return "map_missing" end
-lapse()
+release_expired()
 
 local function any_free(from, to, want)
-  local found, letters = {}, redis.call("GETRANGE", units_key, from, to - 1)
+  local found, states = {}, redis.call("GETRANGE", units_key, from, to - 1)
   local at = 0
   while #found < want do
-    at = string.find(letters, "A", at + 1, true)
+    at = string.find(states, "A", at + 1, true)
     if not at then break end
     found[#found + 1] = from + at - 1
   end
   return found
 end
 
-local function claim_one(wish)
-  local id, owner, ttl_ms, limit, units = wish[1], wish[2], wish[3], wish[4], wish[5]
+local function claim_one(request)
+  local id, owner, ttl_ms, limit, units = request[1], request[2], request[3], request[4], request[5]
   if now_ms < tonumber(meta[3]) or now_ms >= tonumber(meta[4]) then return {"closed"} end
   local before = claimed_before(id)
   if before then return {"claimed", before} end
   if #units == 0 then
-    units = any_free(wish[6], wish[7], wish[8])
-    if #units < wish[8] then return {"not_enough", #units} end
+    units = any_free(request[6], request[7], request[8])
+    if #units < request[8] then return {"not_enough", #units} end
   end
   local taken = not_free(units)
   if taken then return {"taken", taken} end
@@ -46,6 +46,6 @@ local function claim_one(wish)
 end
 
 local outcomes = {}
-for i, wish in ipairs(cmsgpack.unpack(ARGV[2])) do outcomes[i] = claim_one(wish) end
+for i, request in ipairs(cmsgpack.unpack(ARGV[2])) do outcomes[i] = claim_one(request) end
 local epoch = tonumber(meta[1])
 return cmsgpack.pack({epoch, publish(epoch), outcomes})

@@ -1,24 +1,25 @@
 -- What every script of a pool shares; included, never run alone.
 --
---   units    string  one letter a unit: A free, H claimed, B committed, X blocked
+--   units    string  one byte per unit: A free, H claimed, B committed, X blocked
 --   ends     zset    claim -> end in ms; a claim is "id|owner|unit,unit,…", so that it can free its own units
 --   owners   hash    owner -> units claimed or committed; "#id" -> claim: the same id gives the same claim
 --   meta     hash    epoch, n, run_id, opens, closes and whatever the pool's owner keeps beside them
 --   changes  stream  what changed, by version
 --
--- Server time only; only who removes a claim's entry frees its units; lapsed claims go before all decisions.
+-- Only the server's clock counts; only the call that removes a claim's entry frees its units; expired claims
+-- are released before any decision.
 
 local units_key, ends_key, owners_key, meta_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local time = redis.call("TIME")
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local changed = {}
 
-local function put(units, letter)
+local function put(units, code)
   local first = 1
-  changed[#changed + 1] = table.concat(units, letter .. ",") .. letter
+  changed[#changed + 1] = table.concat(units, code .. ",") .. code
   for i, unit in ipairs(units) do
     if units[i + 1] ~= unit + 1 then  -- the last of a stretch side by side: one write for all of it
-      redis.call("SETRANGE", units_key, units[first], string.rep(letter, i - first + 1))
+      redis.call("SETRANGE", units_key, units[first], string.rep(code, i - first + 1))
       first = i + 1
     end
   end
@@ -44,7 +45,7 @@ local function release(claim)
   return true
 end
 
-local function lapse()
+local function release_expired()
   for _, claim in ipairs(redis.call("ZRANGEBYSCORE", ends_key, "-inf", now_ms)) do release(claim) end
 end
 
@@ -75,7 +76,8 @@ local function take(id, owner, units, ttl_ms, limit)
   return true
 end
 
--- The units this id has claimed before, or nil. An id that starts with ~ is ours, and nobody asks it again.
+-- The units this id has claimed before, or nil. An id that starts with ~ is unique:
+-- it is never sent again, so it needs no lookup and no entry.
 local function claimed_before(id)
   local claim = string.sub(id, 1, 1) ~= "~" and redis.call("HGET", owners_key, "#" .. id)
   return claim and select(2, parts(claim)) or nil

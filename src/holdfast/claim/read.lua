@@ -1,11 +1,11 @@
--- The map as it is now, lapsed claims gone.
+-- The map as it is now, without expired claims.
 --
 -- KEYS[1] units:{pool}    string  see pool.lua for all five
 -- KEYS[2] ends:{pool}     zset
 -- KEYS[3] owners:{pool}   hash
 -- KEYS[4] meta:{pool}     hash
 -- KEYS[5] changes:{pool}  stream
--- ARGV    run id, version the caller has (0: none), "claims" to be told the claims too
+-- ARGV    run id, version the caller has (0: none), "claims" to get the claims too
 --
 -- Returns {"map_missing"} · {"same", version} · {"map", epoch, version, units[, {claim, end_ms, …}]}
 -- with versions as text.
@@ -14,7 +14,7 @@
 
 local meta = redis.call("HMGET", meta_key, "epoch", "run_id")
 if not meta[1] or meta[2] ~= ARGV[1] then return {"map_missing"} end
-lapse()
+release_expired()
 local version = string.format("%.0f", publish(tonumber(meta[1])))
 if version == ARGV[2] then return {"same", version} end
 local map = {"map", meta[1], version, redis.call("GET", units_key)}

@@ -1,17 +1,17 @@
--- What becomes of claims, many at once: let go, committed, extended, or written into a map that lost them.
+-- Settle claims, many at once: release, commit, extend them, or write them into a map that lost them.
 --
 -- KEYS[1] units:{pool}    string  see pool.lua for all five
 -- KEYS[2] ends:{pool}     zset
 -- KEYS[3] owners:{pool}   hash
 -- KEYS[4] meta:{pool}     hash
 -- KEYS[5] changes:{pool}  stream
--- ARGV    run id, msgpack of {{what, claim, ms}, …}; a claim is "id|owner|unit,unit,…"
+-- ARGV    run id, msgpack of {{action, claim, ms}, …}; a claim is "id|owner|unit,unit,…"
 --         "release"   its units are free again, if the claim is still there
---         "commit"   its units are committed, whether the claim is still there or not: the ledger said so
+--         "commit"   its units are committed, whether the claim still exists or not: the durable store decided
 --         "extend"   it ends `ms` from now, if it is still there; 0: it does not end (pinned)
 --         "adopt"    the ledger has a live row for it: written into the map, to end `ms` from now
---         "free"     its units are free: the ledger has let go of a committed row
---         "block"    its units are blocked, and "unblock" frees them: nobody's count changes
+--         "free"     its units are free: the durable store has given back a committed row
+--         "block"    its units are blocked, and "unblock" frees them: no owner's count changes
 --
 -- Returns "map_missing", or msgpack of {epoch, version, {true or false, …}}: was there anything to do?
 
@@ -19,7 +19,7 @@
 
 local meta = redis.call("HMGET", meta_key, "epoch", "run_id")
 if not meta[1] or meta[2] ~= ARGV[1] then return "map_missing" end
-lapse()
+release_expired()
 
 -- Another claim that stands on these units without a row in the ledger is in the wrong: it goes.
 local function clear(units)
@@ -35,27 +35,28 @@ local function clear(units)
   end
 end
 
-local function settle(what, claim, ms)
+local function settle(action, claim, ms)
   local owner, units = parts(claim)
   local id = string.match(claim, "^[^|]*")
-  if what == "release" then return release(claim) end
-  if what == "extend" then
+  if action == "release" then return release(claim) end
+  if action == "extend" then
     if not redis.call("ZSCORE", ends_key, claim) then return false end
     redis.call("ZADD", ends_key, "XX", ms == 0 and "+inf" or now_ms + ms, claim)
     return true
   end
   local known = redis.call("HGET", owners_key, "#" .. id) == claim
-  if what == "unblock" or what == "free" then
+  if action == "unblock" or action == "free" then
     if release(claim) then return true end
-    -- Who removes the entry frees the units: a late word about a map that was written anew finds none.
+    -- Only the call that removes the entry frees the units. Without this check a late settlement of an old
+    -- map would free units that another owner has claimed in the new one.
     if not known then return false end
     redis.call("HDEL", owners_key, "#" .. id)
     put(units, "A")
-    if what == "free" then count(owner, -#units) end
+    if action == "free" then count(owner, -#units) end
     return true
   end
   local there = redis.call("ZSCORE", ends_key, claim)
-  if what == "adopt" then
+  if action == "adopt" then
     if there then return false end
     clear(units)
     take(id, owner, units, ms, math.huge)
@@ -64,12 +65,12 @@ local function settle(what, claim, ms)
   if there then
     redis.call("ZREM", ends_key, claim)
   else
-    if known then return false end  -- said before
+    if known then return false end  -- settled before: counting again would charge the owner twice
     clear(units)
-    if what == "commit" then redis.call("HINCRBY", owners_key, owner, #units) end
+    if action == "commit" then redis.call("HINCRBY", owners_key, owner, #units) end
   end
   redis.call("HSET", owners_key, "#" .. id, claim)  -- its entry from now on
-  put(units, what == "commit" and "B" or "X")
+  put(units, action == "commit" and "B" or "X")
   return true
 end
 

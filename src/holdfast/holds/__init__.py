@@ -1,4 +1,4 @@
-"""Holding seats: Redis decides fast who gets which seats, and for how long (R9–R14)."""
+"""Holding seats: Redis decides fast which buyer gets which seats, and for how long (R9–R14)."""
 
 from holdfast.holds.choice import BestAvailable, SeatChoice, find_best
 from holdfast.holds.comparison import MapDifference, differences

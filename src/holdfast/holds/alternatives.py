@@ -1,8 +1,7 @@
-"""What somebody who lost the race might take instead: as many seats, near those that were asked for.
-No I/O.
+"""Alternatives for a buyer whose seats are taken: as many seats, near the requested ones. No I/O.
 
 Quick when it matters, which is when a show is nearly gone: free stretches are found by searching the string
-of letters outwards from the seat asked for, and the search stops after a few rows with something in them.
+of states outwards from the requested seat, and the search stops after a few rows with a result.
 """
 
 import re
@@ -46,7 +45,7 @@ def places(area: Area, states: bytes, count: int) -> tuple[int, ...] | None:
 
 @lru_cache(maxsize=16)
 def stretches_of(count: int) -> re.Pattern[bytes]:
-    """Finds every free stretch of at least `count` seats in a run's letters."""
+    """Finds every free stretch of at least `count` seats in a run's states."""
     return re.compile(b"A{%d,}" % count)
 
 
@@ -64,7 +63,7 @@ def _candidates(layout: Layout, states: bytes, seats: Sequence[int], limit: int)
 
 def _in_run(layout: Layout, states: bytes, run: Run, seats: Sequence[int]) -> Iterator[Candidate]:
     count, category = len(seats), layout.category_of[min(seats)]
-    asked = _middle(layout, seats)
+    requested = _middle(layout, seats)
     needs_space = any(layout.traits[seat] == ord("w") for seat in seats)
     for stretch in stretches_of(count).finditer(states[run.start : run.start + run.length]):
         for offset in range(stretch.start(), stretch.end() - count + 1):
@@ -75,7 +74,7 @@ def _in_run(layout: Layout, states: bytes, run: Run, seats: Sequence[int]) -> It
             differs = layout.category_of.count(category, start, start + count) < count
             single = 1 in (offset - stretch.start(), stretch.end() - count - offset)
             middle = start + count // 2
-            yield differs, single, dist(asked, (layout.x[middle], layout.y[middle])), start
+            yield differs, single, dist(requested, (layout.x[middle], layout.y[middle])), start
 
 
 def _outward(layout: Layout, states: bytes, seat: int, count: int) -> Iterator[Run]:

@@ -1,16 +1,16 @@
-"""Best available: which seats somebody gets who says how many, and not which. No I/O.
+"""Best available: which seats a buyer gets who requests a number of seats. No I/O.
 
-The rule. choose.lua follows it to the letter; a property test holds the two together.
+The rule. choose.lua implements the same rule; a property test compares the two.
 
-A window is `count` consecutive seats of one run, all free (letter A). It fits the wish if
-- every seat is of the category, where one is asked for; and
+A window is `count` consecutive seats of one run, all free (code A). It fits the wish if
+- every seat is of the category, if one is requested; and
 - it has no wheelchair (w) or companion place (c); or, if the wish is `accessible`, it has a wheelchair space.
 
 A run's free seats make maximal stretches. A window in a stretch has `left` free seats before it and `right`
 behind it, in that stretch. Of all windows that fit, the best is the lowest by, in this order:
 
     1  spare        accessible only: (w - 1) + |c - 1|, of the w's and c's in it; for one seat (w - 1) + c.
-                    One space, one companion: nobody gives away two spaces to one person
+                    One space, one companion: one person must not take two spaces
     2  single       left == 1 or right == 1: it would leave a single seat behind
     3  restricted   one of its seats has a restricted view (r)
     4  inner        prefer aisle only: it touches neither end of its run
@@ -80,14 +80,14 @@ def find_best(layout: Layout, states: bytes, wish: BestAvailable) -> SeatChoice 
 
 
 def _split(layout: Layout, states: bytes, wish: BestAvailable) -> SeatChoice | None:
-    letters, seats, rest, size = bytearray(states), list[int](), wish, wish.count - 1
+    remaining, seats, rest, size = bytearray(states), list[int](), wish, wish.count - 1
     single = False
     while rest.count and size:
-        found = _best_window(layout, bytes(letters), replace(rest, count=size))
+        found = _best_window(layout, bytes(remaining), replace(rest, count=size))
         if found is None:
             size -= 1
             continue
-        letters[found.start : found.start + size] = b"H" * size
+        remaining[found.start : found.start + size] = b"H" * size
         seats += range(found.start, found.start + size)
         single = single or found.single
         if rest.count == size:
@@ -155,7 +155,7 @@ def _spare(layout: Layout, wish: BestAvailable, start: int) -> int:
 def explain_choice(
     layout: Layout, wish: BestAvailable, seats: Sequence[int], leaves_single: bool | None = None
 ) -> str:
-    """Why these seats, in words for the one who gets them. None: it is not known whether a single is left."""
+    """Why these seats, for the buyer. leaves_single is None if it is not known."""
     groups = len(list(_groups(layout, seats)))
     reasons = [_preference(layout, wish, seats)]
     if groups > 1:

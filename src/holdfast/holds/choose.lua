@@ -3,9 +3,9 @@
 --
 -- Runs are searched in the order of their lowest cost (precomputed, in meta), until no later run can win.
 -- What is found out for one wish of a batch serves the next: wishes only take seats away, so a run without a
--- window stays without one, and a run's best window stays its best until somebody gets a seat of that run.
+-- window stays without one, and a run's best window stays its best until a buyer gets a seat of that run.
 
-local plans, searches, letters_now, runs_now, free_now = {}, {}, nil, {}, nil
+local plans, searches, states_now, runs_now, free_now = {}, {}, nil, {}, nil
 
 local function plan_of(prefer)
   if prefer == "aisle" then prefer = "best" end
@@ -17,24 +17,24 @@ local function plan_of(prefer)
   return plans[prefer]
 end
 
--- A run's letters as this script has left them.
-local function run_letters(start, length)
-  return runs_now[start] or string.sub(letters_now, start + 1, start + length)
+-- A run's states as this script has left them.
+local function run_states(start, length)
+  return runs_now[start] or string.sub(states_now, start + 1, start + length)
 end
 
 local function note_taken(window)
-  local letters, before = run_letters(window.run, window.length), window.first - window.run
-  local after = string.sub(letters, before + window.count + 1)
-  runs_now[window.run] = string.sub(letters, 1, before) .. string.rep("H", window.count) .. after
+  local states, before = run_states(window.run, window.length), window.first - window.run
+  local after = string.sub(states, before + window.count + 1)
+  runs_now[window.run] = string.sub(states, 1, before) .. string.rep("H", window.count) .. after
   free_now = nil
 end
 
--- Seats were noted that nobody got after all: what was found out since is not true.
+-- Seats were noted as taken, but the request got none: what was found since then is wrong.
 local function forget_taken()
-  searches, letters_now, runs_now = {}, nil, {}
+  searches, states_now, runs_now = {}, nil, {}
 end
 
--- For who got nothing: when a show is sold out, most of the batch.
+-- For requests that got nothing: most of the batch when a show is sold out.
 local function free_count()
   free_now = free_now or select(2, string.gsub(redis.call("GET", units_key), "A", ""))
   return free_now
@@ -45,7 +45,7 @@ local function read_run(search, plan, n)
   while search.at <= #plan.runs do
     local lowest, length, start = struct.unpack("<HHI", plan.runs, search.at)
     search.at = search.at + 8
-    if length >= n and string.find(run_letters(start, length), search.free, 1, true) then
+    if length >= n and string.find(run_states(start, length), search.free, 1, true) then
       return {lowest = lowest, length = length, start = start}
     end
   end
@@ -58,18 +58,18 @@ end
 
 -- A search is a chain of the runs read so far that may have a window, each with the best one found in it.
 local function best_window(wish, n)
-  letters_now = letters_now or redis.call("GET", units_key)
+  states_now = states_now or redis.call("GET", units_key)
   local key = table.concat({n, wish.category, wish.prefer, wish.accessible and "accessible" or ""}, " ")
   searches[key] = searches[key] or {at = 1, free = string.rep("A", n)}
   local search, plan = searches[key], plan_of(wish.prefer)
-  if not string.find(letters_now, search.free, 1, true) then return nil end
+  if not string.find(states_now, search.free, 1, true) then return nil end
   local before, best = search, nil
   while true do
     before.next = before.next or read_run(search, plan, n)
     local run = before.next
     if not run or best and best.is_spotless and run.lowest > best.cost then return best end
     if not run.window or run.seen ~= runs_now[run.start] then
-      run.window = best_in_run(wish, n, plan, run, run_letters(run.start, run.length))
+      run.window = best_in_run(wish, n, plan, run, run_states(run.start, run.length))
       run.seen = runs_now[run.start]
     end
     if run.window then

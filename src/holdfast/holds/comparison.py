@@ -1,7 +1,7 @@
-"""Where a show's map and its ledger say different things. No I/O.
+"""Differences between a show's map and its bookings in PostgreSQL. No I/O.
 
 The map may know of claims that are not yet rows (for a moment), and may keep a claim a little longer than its
-row. Everything else that differs for longer than a moment is a fault, and is settled by writing the map anew.
+row. Everything else that differs for longer than a moment is a fault, and is fixed by a rebuild of the map.
 """
 
 from collections.abc import Iterable
@@ -17,10 +17,10 @@ AVAILABLE, HELD = ord("A"), ord("H")
 class MapDifference:
     kind: str  # claim without a row · row without a claim · booked seat not shown · seat shown taken
     seat: int
-    who: str
+    claim: str
 
     def __str__(self) -> str:
-        return f"{self.kind}: seat {self.seat} ({self.who})"
+        return f"{self.kind}: seat {self.seat} ({self.claim})"
 
 
 def differences(pool: PoolMap, live: Iterable[LiveBooking]) -> list[MapDifference]:
@@ -41,7 +41,7 @@ def differences(pool: PoolMap, live: Iterable[LiveBooking]) -> list[MapDifferenc
         claims.discard(name)
         for seat in booking.claim.units:
             covered.add(seat)
-            # By slice: a map from before the layout grew has no letter there.
+            # By slice: a map from before the layout grew has no byte there.
             if pool.units[seat : seat + 1] != bytes([SEAT_STATE_CODES[booking.state]]):
                 found.append(MapDifference("booked seat not shown", seat, name))
     for name in claims:
@@ -49,8 +49,8 @@ def differences(pool: PoolMap, live: Iterable[LiveBooking]) -> list[MapDifferenc
         found.append(MapDifference("claim without a row", claim.units[0], name))
         covered.update(claim.units)
     found += [
-        MapDifference("seat shown taken", seat, chr(letter))
-        for seat, letter in enumerate(pool.units)
-        if letter != AVAILABLE and seat not in covered
+        MapDifference("seat shown taken", seat, chr(code))
+        for seat, code in enumerate(pool.units)
+        if code != AVAILABLE and seat not in covered
     ]
     return found

@@ -1,4 +1,4 @@
--- Hold seats by name, by wish or by number of places: all asked for, or none; for many callers at once.
+-- Hold seats by name, best available or by number of places: all or none; many requests in one call.
 --
 -- KEYS[1] units:{show}    string  see claim/pool.lua for all five
 -- KEYS[2] ends:{show}     zset
@@ -14,7 +14,7 @@
 --   {"held", seats, better seats or false, together, single left} · {"already_held", seats} ·
 --   {"taken", seats} ·
 --   {"orphan", better seats} · {"over_limit", has} · {"not_enough", free} · {"closed"}
--- Same id, same seats again: what it asks for now is compared with the ledger's first answer, not here.
+-- Same id, same seats again. PostgreSQL compares the request with the first one; this script does not.
 
 -- include holdfast.claim/pool
 -- include orphan
@@ -23,36 +23,36 @@
 
 local meta = redis.call("HMGET", meta_key, "epoch", "run_id", "opens", "closes")
 if not meta[1] or meta[2] ~= ARGV[1] then return "map_missing" end
-lapse()
+release_expired()
 
-local function hold(ask, seats, better, together, single)
-  if not take(ask[2], ask[3], seats, ask[4], ask[5]) then return {"over_limit", has(ask[3])} end
+local function hold(request, seats, better, together, single)
+  if not take(request[2], request[3], seats, request[4], request[5]) then return {"over_limit", has(request[3])} end
   return {"held", seats, better or false, together, single or false}
 end
 
-local function hold_seats(ask)
-  local seats, rule = ask[6], ask[7]
+local function hold_seats(request)
+  local seats, rule = request[6], request[7]
   local taken = not_free(seats)
   if taken then return {"taken", taken} end
-  local better = rule ~= "off" and orphan_better(seats, ask[8])
+  local better = rule ~= "off" and orphan_better(seats, request[8])
   if better and rule == "refuse" then return {"orphan", better} end
-  return hold(ask, seats, better, true)
+  return hold(request, seats, better, true)
 end
 
-local function hold_places(ask)
-  local found, letters, at = {}, redis.call("GETRANGE", units_key, ask[6], ask[7] - 1), 0
-  while #found < ask[8] do
-    at = string.find(letters, "A", at + 1, true)
+local function hold_places(request)
+  local found, states, at = {}, redis.call("GETRANGE", units_key, request[6], request[7] - 1), 0
+  while #found < request[8] do
+    at = string.find(states, "A", at + 1, true)
     if not at then return {"not_enough", #found} end
-    found[#found + 1] = ask[6] + at - 1
+    found[#found + 1] = request[6] + at - 1
   end
-  return hold(ask, found, false, true)
+  return hold(request, found, false, true)
 end
 
 -- One window; or, if the wish allows, as few and as large ones as there are.
-local function hold_best(ask)
-  local wish = {category = ask[7], prefer = ask[8], accessible = ask[9]}
-  local seats, left, size, groups, single, last = {}, ask[6], ask[6], 0, false, nil
+local function hold_best(request)
+  local wish = {category = request[7], prefer = request[8], accessible = request[9]}
+  local seats, left, size, groups, single, last = {}, request[6], request[6], 0, false, nil
   while left > 0 do
     if last then note_taken(last) end
     local window = best_window(wish, size)
@@ -61,7 +61,7 @@ local function hold_best(ask)
       left, groups, single, last = left - size, groups + 1, single or window.leaves_single, window
       size = wish.accessible and left or math.min(size, left)
       wish.accessible = false
-    elseif ask[10] or size == 1 then
+    elseif request[10] or size == 1 then
       break
     else
       size = size - 1
@@ -72,20 +72,20 @@ local function hold_best(ask)
     return {"not_enough", free_count()}
   end
   table.sort(seats)
-  local outcome = hold(ask, seats, false, groups == 1, single)
+  local outcome = hold(request, seats, false, groups == 1, single)
   if outcome[1] == "held" then note_taken(last) elseif groups > 1 then forget_taken() end
   return outcome
 end
 
-local asked, outcomes = cmsgpack.unpack(ARGV[2]), {}
+local requests, outcomes = cmsgpack.unpack(ARGV[2]), {}
 local by_kind = {seats = hold_seats, places = hold_places, best = hold_best}
-local shut = now_ms < tonumber(meta[3]) or now_ms >= tonumber(meta[4])
--- Named seats first: what best available reads afterwards it alone changes.
+local is_closed = now_ms < tonumber(meta[3]) or now_ms >= tonumber(meta[4])
+-- Named seats first: best available caches the states it has read, so nothing else may change them after.
 for _, kind in ipairs({"seats", "places", "best"}) do
-  for i, ask in ipairs(asked) do
-    if ask[1] == kind then
-      local before = claimed_before(ask[2])
-      outcomes[i] = before and {"already_held", before} or shut and {"closed"} or by_kind[kind](ask)
+  for i, request in ipairs(requests) do
+    if request[1] == kind then
+      local before = claimed_before(request[2])
+      outcomes[i] = before and {"already_held", before} or is_closed and {"closed"} or by_kind[kind](request)
     end
   end
 end

@@ -1,4 +1,4 @@
-"""Jobs of the sale: close what time has ended, write maps anew, compare map and ledger (R25, R19).
+"""Jobs of the sale: close expired holds, rebuild maps, compare maps with PostgreSQL (R25, R19).
 
 Any number of workers may run them at once: rows are shared out by SKIP LOCKED, maps by the sale's lock.
 """
@@ -41,7 +41,7 @@ class SaleJobs:
         return len(closed)
 
     async def rebuild_stale(self) -> int:
-        """Write maps anew that were marked: Redis was away, or the show was changed."""
+        """Rebuild maps that were marked: Redis was unreachable, or the show was changed."""
         if await self._redis_is_away():
             return 0
         shows = await self._ledger.stale_sales(SHOWS_MAX)
@@ -53,7 +53,7 @@ class SaleJobs:
             except EngineDown:
                 raise
             except Exception as error:  # one show that cannot be written must not keep the others from it
-                log.error("a map could not be written anew", show_id=show_id, error=repr(error))
+                log.error("cannot rebuild a map", show_id=show_id, error=repr(error))
         return done
 
     async def compare(self) -> int:

@@ -1,10 +1,10 @@
 """Single seats that a choice leaves behind, and where it would leave none. No I/O.
 
-    A A A A A    four in a row: nobody minds
-    A H H A A    the first seat is now single: who comes alone?
+    A A A A A    five free seats in a row
+    A H H A A    the first seat is now single, and hard to sell
 
 A single is a free seat with no free neighbour in its run: a taken seat, an aisle and the end of a row are all
-walls. Only singles that the choice makes count. The picture is that of the letters alone: a free seat is free
+walls. Only singles that the choice makes count. Only the state codes matter: a free seat is free
 whatever its category or trait, so the map, best available and this rule see the same row.
 
 Rule for hand-picked seats, run by run (orphan.lua decides by the same):
@@ -22,14 +22,16 @@ from holdfast.layouts import Layout, Run
 FREE = ord("A")
 
 
-def find_orphans(letters: bytes, picked: Sequence[int]) -> tuple[int, ...]:
+def find_orphans(run_states: bytes, picked: Sequence[int]) -> tuple[int, ...]:
     """Offsets in a run that become single when the picked ones go."""
-    after = bytearray(letters)
+    after = bytearray(run_states)
     for offset in picked:
         after[offset] = ord("H")
     beside = {offset + step for offset in picked for step in (-1, 1)}
     return tuple(
-        offset for offset in sorted(beside) if _is_single(after, offset) and not _is_single(letters, offset)
+        offset
+        for offset in sorted(beside)
+        if _is_single(after, offset) and not _is_single(run_states, offset)
     )
 
 
@@ -49,16 +51,16 @@ def check_orphans(layout: Layout, states: bytes, seats: Sequence[int]) -> Orphan
 
 def _better(layout: Layout, states: bytes, run: Run, picked: Sequence[int]) -> list[int] | None:
     """Better seats in the run, or None if the picked ones are fine."""
-    letters = states[run.start : run.start + run.length]
-    if has_special(layout, picked) or not find_orphans(letters, [seat - run.start for seat in picked]):
+    run_states = states[run.start : run.start + run.length]
+    if has_special(layout, picked) or not find_orphans(run_states, [seat - run.start for seat in picked]):
         return None
     count, wanted = len(picked), b"A" * len(picked)
     starts = range(run.length - count + 1)
     for start in sorted(starts, key=lambda start: abs(start - (picked[0] - run.start))):
         window = range(start, start + count)
         seats = [run.start + offset for offset in window]
-        free = letters.startswith(wanted, start)
-        if free and not has_special(layout, seats) and not find_orphans(letters, window):
+        free = run_states.startswith(wanted, start)
+        if free and not has_special(layout, seats) and not find_orphans(run_states, window):
             return seats
     return None
 
@@ -68,9 +70,9 @@ def has_special(layout: Layout, seats: Sequence[int]) -> bool:
     return any(layout.traits[seat] in b"wc" for seat in seats)
 
 
-def _is_single(letters: bytes | bytearray, offset: int) -> bool:
-    if not 0 <= offset < len(letters) or letters[offset] != FREE:
+def _is_single(run_states: bytes | bytearray, offset: int) -> bool:
+    if not 0 <= offset < len(run_states) or run_states[offset] != FREE:
         return False
-    return (offset == 0 or letters[offset - 1] != FREE) and (
-        offset + 1 == len(letters) or letters[offset + 1] != FREE
+    return (offset == 0 or run_states[offset - 1] != FREE) and (
+        offset + 1 == len(run_states) or run_states[offset + 1] != FREE
     )

@@ -16,14 +16,14 @@ end
 
 -- nil if no n free seats side by side fit. A rank is spare, single, restricted, inner, cost and odd in one
 -- number, so that windows are compared without a table each; of equals the lower seat wins.
-local function best_in_run(wish, n, plan, run, letters)
+local function best_in_run(wish, n, plan, run, states)
   local best, best_rank, middle, at = nil, nil, math.floor((n - 1) / 2), 1
   local traits = string.sub(plan.traits, run.start + 1, run.start + run.length)
   local is_plain = wish.category < 0 and not wish.accessible and not string.find(traits, "[rwc]")
   while true do
-    local a = string.find(letters, "A", at, true)
+    local a = string.find(states, "A", at, true)
     if not a then break end
-    local b = (string.find(letters, "[^A]", a) or run.length + 1) - 1
+    local b = (string.find(states, "[^A]", a) or run.length + 1) - 1
     for i = a, b - n + 1 do
       local first = run.start + i - 1
       local marks = is_plain and 0

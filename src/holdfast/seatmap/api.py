@@ -32,7 +32,7 @@ class LayoutQuery(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class SeatsQuery(Struct, frozen=True):
-    form: Literal["", "compact"] = ""  # as `Accept` asks, for whoever cannot send that: a page's preload
+    form: Literal["", "compact"] = ""  # for requests that cannot set `Accept`, such as a preload
 
 
 class CategoryCounts(Struct, frozen=True):
@@ -46,9 +46,9 @@ class CategoryCounts(Struct, frozen=True):
 class SeatsPage(Struct, frozen=True):
     show_id: int
     version: int  # grows with every change
-    layout: str  # hash of the layout whose order the letters follow
+    layout: str  # hash of the layout that gives the order of `states`
     counts: list[CategoryCounts]
-    states: str  # one letter a seat: A available, H held, B booked, X blocked
+    states: str  # one code per seat: A available, H held, B booked, X blocked
 
 
 class MySeat(Struct, frozen=True):
@@ -68,15 +68,15 @@ class MySeats(Struct, frozen=True):
 async def get_show_layout(request: Request) -> Response:
     """The seats of a show: where they are, what they are called.
 
-    It never changes under its hash: asked for with `?v=<hash>`, it may be kept for a year.
+    It never changes under its hash: requested with `?v=<hash>`, it may be cached for a year.
     """
-    asked = query(LayoutQuery, request)
+    params = query(LayoutQuery, request)
     show = await get_app(request).catalogue.show_on_sale(request.path_params["show"])
     etag = f'"{show.layout.hash}"'
-    keep = YEAR if asked.v == show.layout.hash else MINUTE
+    cache_control = YEAR if params.v == show.layout.hash else MINUTE
     if known := unchanged(request, etag):
         return known
-    headers = {"ETag": etag, "Cache-Control": keep, "Vary": "Accept-Encoding"}
+    headers = {"ETag": etag, "Cache-Control": cache_control, "Vary": "Accept-Encoding"}
     if takes_packed(request.scope):
         return answer(200, packed_page(show.layout), headers | PACKED)
     return answer(200, show.layout.page(), headers)
@@ -101,9 +101,10 @@ def ready_seats(scope: Scope) -> Response | None:
     media_types=("application/json", COMPACT),
 )
 async def get_seats(request: Request) -> Response:
-    """The state of every seat, one letter each, in the order of the layout.
+    """The state of every seat, one code each, in the order of the layout.
 
-    The same for everybody. With `Accept: application/vnd.holdfast.seats` or `?form=compact`, two bits a seat.
+    The same for every caller. With `Accept: application/vnd.holdfast.seats` or `?form=compact` it has two
+    bits per seat.
     """
     seatmap: SeatMap = get_app(request).seatmap
     show_id: int = request.path_params["show"]

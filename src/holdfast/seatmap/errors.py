@@ -21,7 +21,7 @@ class TooManyViewers(Refusal):
 class TooManyStreams(Refusal):
     """Your address has as many live maps open as one address may.
 
-    Close one that nobody looks at, or open this one again after the seconds in Retry-After. Until then read
+    Close one that you do not need, or open this one again after the seconds in Retry-After. Until then read
     the map itself, every few seconds: `GET /shows/{show}/seats`.
     """
 

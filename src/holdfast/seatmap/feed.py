@@ -24,19 +24,19 @@ from holdfast.seatmap.snapshot import Snapshot
 
 HEARTBEAT = b":\n\n"
 FRAMES_MAX = 2000  # as many as pool.lua keeps
-FRAMES_BYTES_MAX = 262_144  # of one show; who is further behind than this takes a snapshot
+FRAMES_BYTES_MAX = 262_144  # per show; a viewer further behind takes a snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class MapChange:
-    """The map's next version, and the seats that have another letter in it."""
+    """The map's next version, and the seats whose state it changes."""
 
     version: int
-    changes: dict[int, str]  # empty: the map was written anew
+    changes: dict[int, str]  # empty: the map was rebuilt
 
     @property
     def frame(self) -> bytes:
-        pairs = ",".join([f'[{seat},"{letter}"]' for seat, letter in self.changes.items()])
+        pairs = ",".join([f'[{seat},"{code}"]' for seat, code in self.changes.items()])
         data = f'{{"version":{self.version},"changes":[{pairs}]}}'
         return f"event: change\nid: {self.version}\ndata: {data}\n\n".encode()
 
@@ -55,7 +55,7 @@ def snapshot_frame(snapshot: Snapshot) -> bytes:
 
 
 def step_between(before: bytes, after: Snapshot) -> MapChange:
-    """What a viewer of `before` must be told to see `after`; both have as many seats."""
+    """The change from `before` to `after`; both have the same number of seats."""
     pairs = enumerate(zip(before, after.states, strict=True))
     return MapChange(after.version, {seat: chr(new) for seat, (old, new) in pairs if old != new})
 
@@ -78,9 +78,9 @@ def follow_on(version: int, steps: Iterable[MapChange]) -> bool:
 
 
 class Viewer(Protocol):
-    """Somebody who watches, as far as a feed knows them."""
+    """A connected client, as far as a feed knows it."""
 
-    since: int  # the version they have; they are told nothing older
+    since: int  # the version the client has; it gets nothing older
 
     def push(self, body: bytes) -> None: ...
 
@@ -148,7 +148,7 @@ class Feed:
         self.viewers: dict[Viewer, None] = {}  # a set that keeps its order
         self.ahead: dict[Viewer, float] = {}  # they have seen more than we have; since when they wait
         self.has_past = False  # what the stream had from before we watched has been read
-        self.told_at = self.look_at = self.left_at = 0.0  # monotonic
+        self.sent_at = self.look_at = self.left_at = 0.0  # monotonic
         self._begin(snapshot)
 
     def _begin(self, snapshot: Snapshot) -> None:
@@ -176,8 +176,8 @@ class Feed:
         """Go these steps; the frames that tell them. Each follows the one before: the caller has looked."""
         frames: list[bytes] = []
         for step in steps:
-            for seat, letter in step.changes.items():
-                self._states[seat] = ord(letter)
+            for seat, code in step.changes.items():
+                self._states[seat] = ord(code)
             frames.append(frame := step.frame)
             self.frames.add(step.version, frame)
         self._changed()
@@ -186,7 +186,7 @@ class Feed:
     def turn_to(self, snapshot: Snapshot) -> bytes:
         """Be this map from now on; what tells it: nothing, if it says nothing new, else a step or all of it.
 
-        Within an epoch, seats that differ are a step. In another one the map was written anew, and viewers
+        Within an epoch, seats that differ are a step. In another one the map was rebuilt, and viewers
         get all of it, whatever they had.
         """
         if snapshot.version <= self.version:
@@ -199,7 +199,7 @@ class Feed:
         return self.snapshot_frame
 
     def first_frames(self, since: int) -> bytes | None:
-        """What somebody is told who has seen version `since`; None when that is more than we have seen."""
+        """Frames for a viewer at version `since`; None if that version is newer than ours."""
         if since > self.version:
             return None
         continued = self.frames.after(since)

@@ -1,7 +1,7 @@
-"""Every change of the shows that somebody watches, from Redis to the viewers of this process.
+"""Every change of the watched shows, from Redis to the viewers of this process.
 
     changes:{show} ──XREAD──► feed ──► one frame ──► every viewer's send        follow(), at an adaptive tick
-    ends:{show}    ──look.lua──► lapsed claims go, though nobody asks           look(), when the next one ends
+    ends:{show}    ──look.lua──► expired claims are released                    look(), when the next one ends
     the ledger     ──► feed                                                     while Redis is away
 
 One subscription a process and a link of its own; a frame is encoded once. Writing to viewers takes a share of
@@ -46,12 +46,12 @@ TICK_MIN_S, TICK_MAX_S = 0.02, 0.25
 PAUSE_FOR_WORK = 1.5  # for a second of writing, so many without: two fifths of a core, or a longer tick
 SLICE = 128  # viewers written to before others get their turn
 HEARTBEAT_S = 15.0
-LOOK_S = 2.0  # at the latest: Redis may have been emptied, and nobody said so
+LOOK_S = 2.0  # at the latest: Redis may have lost its data without notice
 LOOK_AFTER_HOLD_S = 0.5  # then the end of a new hold is known, and looked for when it comes
 LOOKS_MAX = 200
 AWAY_PAUSE_S = 0.5
-AHEAD_S_MAX = 5.0  # a version that nobody reaches within this was made up
-LINGER_S = 10.0  # a feed nobody watches is kept for so long: viewers come back
+AHEAD_S_MAX = 5.0  # a version that is not reached within this was invented
+LINGER_S = 10.0  # a feed without viewers is dropped after this: viewers come back
 REFUSED_S = 5
 RETRIES_MS = (500, 700, 900, 1100, 1300, 1500, 1700, 1900)  # dealt out: not everybody comes back at once
 
@@ -102,15 +102,15 @@ class LiveMaps:
         return feed
 
     def join(self, feed: Feed, viewer: Viewer) -> bytes:
-        """From now on the viewer is told everything; what comes first. Nothing is awaited in between."""
+        """Add a viewer; its first frames. Without an await in between, or it would miss a change."""
         self._refuse_if_draining()
         self._feeds.setdefault(feed.show_id, feed)
-        told = feed.first_frames(viewer.since)
-        if told is None:
+        frames = feed.first_frames(viewer.since)
+        if frames is None:
             feed.ahead[viewer] = time.monotonic()
         else:
             feed.viewers[viewer] = None
-        return told or b""
+        return frames or b""
 
     def leave(self, feed: Feed, viewer: Viewer) -> None:
         feed.viewers.pop(viewer, None)
@@ -134,25 +134,25 @@ class LiveMaps:
     # ── jobs ───────────────────────────────────────────────────────────────────────────────────────────
 
     async def follow(self) -> int:
-        """One round: wait for changes, tell them, and wait a tick. 0 when nobody watches."""
+        """One round: wait for changes, send them, and wait a tick. 0 if there are no viewers."""
         self._forget_unwatched()
         if not self._feeds:
             return 0
         try:
-            told = await self._tell_changes()
+            spent_s = await self._send_changes()
         except EngineDown:
-            told = await self._tell_from_ledger()
+            spent_s = await self._send_from_postgres()
             await asyncio.sleep(AWAY_PAUSE_S)
         now = time.monotonic()
         for feed in list(self._feeds.values()):
-            self._let_in(feed, now)
-            if now - feed.told_at >= HEARTBEAT_S:
-                told += await self._tell(feed, HEARTBEAT)
-        await asyncio.sleep(min(TICK_MAX_S, max(TICK_MIN_S, told * PAUSE_FOR_WORK)))
+            self._admit_waiting(feed, now)
+            if now - feed.sent_at >= HEARTBEAT_S:
+                spent_s += await self._send_to_all(feed, HEARTBEAT)
+        await asyncio.sleep(min(TICK_MAX_S, max(TICK_MIN_S, spent_s * PAUSE_FOR_WORK)))
         return 1
 
     async def look(self) -> int:
-        """Let lapsed claims of watched shows go; write lost maps anew."""
+        """Release expired claims of watched shows; rebuild lost maps."""
         now = time.monotonic()
         due = [feed for feed in self._feeds.values() if feed.look_at <= now][:LOOKS_MAX]
         for feed in due:
@@ -160,7 +160,7 @@ class LiveMaps:
                 left_ms = await self._look(feed)
                 if left_ms < 0:
                     await self._seatmap.rebuild(feed.show_id, "missing")
-            except EngineDown:  # the viewers are told from the ledger meanwhile
+            except EngineDown:  # follow() serves the viewers from PostgreSQL meanwhile
                 feed.look_at = time.monotonic() + AWAY_PAUSE_S
             except NoSuchShow:  # it is gone, and its viewers keep what they saw last
                 feed.look_at = time.monotonic() + LINGER_S
@@ -170,7 +170,7 @@ class LiveMaps:
 
     async def _open(self, show_id: int) -> Feed:
         feed = Feed(await self._seatmap.snapshot(show_id))
-        feed.told_at = feed.left_at = time.monotonic()
+        feed.sent_at = feed.left_at = time.monotonic()
         return self._feeds.setdefault(show_id, feed)
 
     async def _read_past(self, feed: Feed) -> None:
@@ -190,8 +190,8 @@ class LiveMaps:
         feed.look_at = time.monotonic() + max(left_ms, 0) / 1000
         return left_ms
 
-    async def _tell_changes(self) -> float:
-        """What the stream has after the version of each feed, told; the seconds it took."""
+    async def _send_changes(self) -> float:
+        """Send what the stream has after the version of each feed; the seconds it took."""
         watched = list(self._feeds.values())
         keys = [changes_key(feed.show_id) for feed in watched]
         after = [f"{feed.version}-0" for feed in watched]
@@ -199,57 +199,61 @@ class LiveMaps:
             "XREAD", "COUNT", STEPS_MAX, "BLOCK", self._block_ms, "STREAMS", *keys, *after
         )
         by_key = dict(zip(keys, watched, strict=True))
-        told = 0.0
+        spent_s = 0.0
         for key, entries in _streams(found):
             steps = [read_step(entry_id, fields[1]) for entry_id, fields in entries]
-            told += await self._go_on(by_key[key], steps)
-        return told
+            spent_s += await self._go_on(by_key[key], steps)
+        return spent_s
 
     async def _go_on(self, feed: Feed, steps: Sequence[MapChange]) -> float:
-        if not follow_on(feed.version, steps):  # written anew, or we were away for longer than the stream
-            return await self._tell(feed, feed.turn_to(await self._seatmap.newest(feed.show_id)))
+        if not follow_on(
+            feed.version, steps
+        ):  # rebuilt, or a gap: the stream has dropped steps that we missed
+            return await self._send_to_all(feed, feed.turn_to(await self._seatmap.newest(feed.show_id)))
         if any("H" in step.changes.values() for step in steps):
             feed.look_at = min(feed.look_at, time.monotonic() + LOOK_AFTER_HOLD_S)
         metrics.add("changes_sent_total", len(steps) * len(feed.viewers))
-        return await self._tell(feed, feed.take(steps))
+        return await self._send_to_all(feed, feed.take(steps))
 
-    async def _tell_from_ledger(self) -> float:
-        told = 0.0
+    async def _send_from_postgres(self) -> float:
+        spent_s = 0.0
         for feed in list(self._feeds.values()):
             try:
-                told += await self._tell(feed, feed.turn_to(await self._seatmap.snapshot(feed.show_id)))
+                spent_s += await self._send_to_all(
+                    feed, feed.turn_to(await self._seatmap.snapshot(feed.show_id))
+                )
             except (EngineDown, NoSuchShow):
                 continue
-        return told
+        return spent_s
 
     # ── to the viewers ───────────────────────────────────────────────────────────────────────────────────
 
-    async def _tell(self, feed: Feed, body: bytes) -> float:
+    async def _send_to_all(self, feed: Feed, body: bytes) -> float:
         """The same bytes to every viewer; the seconds of work it was."""
         if not body:
             return 0.0
         took = 0.0
-        viewers = list(feed.viewers)  # who comes from now on has it in what they are told first
+        viewers = list(feed.viewers)  # later viewers have it in their first frames
         for first in range(0, len(viewers), SLICE):
             started = time.process_time()  # not by the wall: on a busy machine it would wait twice
             for viewer in viewers[first : first + SLICE]:
                 viewer.push(body)
             await asyncio.sleep(0)  # the loop writes to the sockets now: most of what it costs
             took += time.process_time() - started
-        feed.told_at = time.monotonic()
+        feed.sent_at = time.monotonic()
         return took
 
-    def _let_in(self, feed: Feed, now: float) -> None:
-        """Viewers who had seen more than this process, once it has caught up with them."""
+    def _admit_waiting(self, feed: Feed, now: float) -> None:
+        """Admit viewers that had seen more than this process, once it has caught up with them."""
         for viewer, since_s in list(feed.ahead.items()):
-            told = feed.first_frames(viewer.since)
-            if told is None and now - since_s > AHEAD_S_MAX:
-                told = feed.snapshot_frame
-            if told is not None:
+            frames = feed.first_frames(viewer.since)
+            if frames is None and now - since_s > AHEAD_S_MAX:
+                frames = feed.snapshot_frame
+            if frames is not None:
                 del feed.ahead[viewer]
                 feed.viewers[viewer] = None
-                if told:
-                    viewer.push(told)
+                if frames:
+                    viewer.push(frames)
 
     def _forget_unwatched(self) -> None:
         now = time.monotonic()

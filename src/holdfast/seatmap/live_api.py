@@ -1,7 +1,7 @@
 """GET /shows/{show}/seats/stream: every change of a map as server-sent events. docs/live.md is for clients.
 
 A bare ASGI callable, and a small object a viewer. Its task waits for the viewer to go away and does nothing
-else: whoever has news writes to all viewers in one go (`push`).
+else: the feed writes to all viewers in one go (`push`).
 """
 
 import asyncio
@@ -84,7 +84,7 @@ class Stream:
         return self._last is not None
 
     def push(self, body: bytes) -> None:
-        """Sent at once if the viewer's network takes it, else kept until it does."""
+        """Sent at once if the viewer's network takes it, else queued until it does."""
         if self.is_over:
             return
         if self._waiting is not None:
@@ -128,7 +128,7 @@ class Stream:
             self._task.cancel()
 
     async def say_goodbye(self) -> None:
-        """The end of the answer. Who does not take it in time is left to the server."""
+        """End the response. A viewer that does not read it in time is left to the server."""
         if not self._has_begun:
             raise Busy(retry_after_s=1)
         self.stop()
@@ -163,11 +163,11 @@ async def stream_seats(scope: Scope, receive: Receive, send: Send) -> None:
 
     First a `snapshot` with the state of every seat, then a `change` for every step of the version, which is
     the id of the event. With `Last-Event-ID` or `?since=` the stream goes on from there, if it still can, and
-    begins with a `snapshot` if it cannot. After the map was written anew there is a `snapshot`, too.
+    begins with a `snapshot` if it cannot. After a rebuild of the map there is a `snapshot`, too.
     """
     app, show_id = scope_app(scope), scope["path_params"]["show"]
-    asked = query(StreamQuery, Request(scope))
-    since = _last_event_id(scope["state"]["headers"]) or asked.since
+    params = query(StreamQuery, Request(scope))
+    since = _last_event_id(scope["state"]["headers"]) or params.since
     live: LiveMaps = app.live
     address = (scope.get("client") or ("", 0))[0]
     number = live.take_place(address)
@@ -200,7 +200,7 @@ def _piece(body: bytes) -> Message:
 
 
 def _last_event_id(headers: dict[bytes, bytes]) -> int:
-    """0 when there is none; one that is no version of ours is no reason to refuse a browser its map."""
+    """0 when there is none; a malformed one is ignored, so that the browser still gets its map."""
     sent = headers.get(b"last-event-id", b"")
     return int(sent) if sent.isdigit() and len(sent) <= 18 else 0
 

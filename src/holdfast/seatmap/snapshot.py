@@ -1,7 +1,7 @@
 """The whole map of a show at one version, and the forms it is sent in. No I/O (R6, R7).
 
 A byte a seat, in the order of the layout: A available, H held, B booked, X blocked. The text form is those
-letters; the compact form is the version (8 bytes, big-endian), the number of seats (4 bytes) and two bits a
+states; the compact form is the version (8 bytes, big-endian), the number of seats (4 bytes) and two bits a
 seat, first seat in the lowest bits.
 """
 
@@ -16,11 +16,11 @@ import msgspec
 
 from holdfast.layouts import Layout, Prefer, compute_seat_costs
 
-LETTERS = b"AHBX"
+CODES = b"AHBX"
 PAGES_MAX = 64  # layouts; a stadium's page is 12 kB
 GZIP = 31  # zlib's name for the wrapper that HTTP calls gzip
 MASKS_MAX = 1024  # layouts, times their categories
-TO_BITS = bytes.maketrans(LETTERS, bytes(range(4)))
+TO_BITS = bytes.maketrans(CODES, bytes(range(4)))
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Snapshot:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        return {chr(letter): self.states.count(letter) for letter in LETTERS}
+        return {chr(code): self.states.count(code) for code in CODES}
 
     @cached_property
     def free(self) -> int:
@@ -66,16 +66,16 @@ class Snapshot:
 
     @cached_property
     def answers(self) -> dict[str, Any]:
-        """What routes have made of its forms: the same for everybody who asks for this version."""
+        """What routes have made of its forms: the same for every request of this version."""
         return {}
 
     def counts_by_category(self) -> list[dict[str, object]]:
         """available, held, booked and blocked seats of each category, by counting one string a category."""
         table: list[dict[str, object]] = []
         for index, category in enumerate(self.layout.categories):
-            # One pass in C: seats of other categories become a letter that nobody counts.
+            # One pass in C: seats of other categories become a code that is not counted.
             mine = bytes(map(_pick, self.states, _mask(self.layout.category_of, index)))
-            counts = {chr(letter): mine.count(letter) for letter in LETTERS}
+            counts = {chr(code): mine.count(code) for code in CODES}
             table.append({"category": category.name, **counts})
         return table
 
@@ -88,12 +88,12 @@ class Snapshot:
 def unpack(compact: bytes) -> tuple[int, bytes]:
     """(version, states) of the compact form: what a reader does."""
     version, count = struct.unpack(">QI", compact[:12])
-    letters = bytes(LETTERS[byte >> shift & 3] for byte in compact[12:] for shift in (0, 2, 4, 6))
-    return version, letters[:count]
+    states = bytes(CODES[byte >> shift & 3] for byte in compact[12:] for shift in (0, 2, 4, 6))
+    return version, states[:count]
 
 
-def _pick(letter: int, mine: int) -> int:
-    return letter & mine
+def _pick(code: int, mine: int) -> int:
+    return code & mine
 
 
 @lru_cache(maxsize=MASKS_MAX)

@@ -1,4 +1,4 @@
-"""What every viewer sees: from Redis, or the ledger while Redis is away; written anew when lost (R7, R19)."""
+"""Seat maps: read from Redis, or from PostgreSQL while Redis is down; rebuilt when lost (R7, R19)."""
 
 import asyncio
 from collections.abc import Iterable
@@ -22,11 +22,11 @@ from holdfast.engines.postgres import Postgres
 from holdfast.layouts import Layout, Prefer
 from holdfast.seatmap.snapshot import Snapshot, packed_plan
 
-LEDGER_FRESH_S = 1.0  # while Redis is away the ledger is asked for a map at most this often
-MAPS_MAX = 4096  # shows whose last map is kept; the one that has not changed for longest goes first
+LEDGER_FRESH_S = 1.0  # while Redis is down, PostgreSQL builds a map at most this often
+MAPS_MAX = 4096  # cached shows; the one that has not changed for longest is dropped first
 TRIES_MAX = 5
 REBUILDS_AT_ONCE_MAX = 2
-PLANS_MAX = 64  # layouts whose order of seats is kept packed, times four preferences
+PLANS_MAX = 64  # packed seat orders: layouts times preferences
 
 
 class SeatMap:
@@ -69,11 +69,11 @@ class SeatMap:
         return self._last.get(show_id)
 
     async def counts_many(self, show_ids: Iterable[int]) -> dict[int, dict[str, int]]:
-        """Held, booked and blocked seats by letter, for listings: one question to the ledger for all."""
+        """Held, booked and blocked seats by code, for listings: one query for all."""
         return await self._ledger.counts_many(list(show_ids))
 
     async def rebuild(self, show_id: int, reason: str) -> int:
-        """Write the map anew from the ledger, once for everybody in this process who asks; its epoch."""
+        """Rebuild the map from PostgreSQL, once for all callers in this process; its epoch."""
         metrics.add("map_rebuilds_total", reason=reason)
         return await self._rebuilds.renew(show_id)
 
@@ -87,7 +87,7 @@ class SeatMap:
             return found
         last = self._last.get(show_id)
         if last is not None and found.version < last.version:
-            # A server that came back behind its past is about to be rebuilt; nobody is shown the past.
+            # Redis came back with older data and is about to be rebuilt: viewers must not go back in time.
             return last
         if len(found.units) != show.layout.seat_count:  # it has grown since
             show = await self._catalogue.show_on_sale(show_id)
@@ -101,7 +101,7 @@ class SeatMap:
             if isinstance(found, PoolMap):
                 return found
             if found is not None:
-                assert last is not None, "read.lua said 'same' of a version nobody asked about"
+                assert last is not None, "read.lua returned 'same' without a known version"
                 return last
             await self.rebuild(show_id, "missing")
         raise EngineDown("holds")
@@ -133,11 +133,11 @@ class SeatMap:
             sale = await lock_sale_for_rebuild(tx, show_id)
             if sale is None:
                 raise NoSuchShow(show=show_id)
-            # Not older than the sale: it may have grown, and the map needs a letter for every seat.
+            # Not older than the sale: it may have grown, and the map needs a byte for every seat.
             show = await self._catalogue.show_at_revision(show_id, sale.revision)
             epoch, is_ours = await self._claims.epoch(show_id)
             if is_ours and epoch == sale.epoch and not sale.map_stale:
-                return epoch  # somebody else was faster
+                return epoch  # another process was faster
             epoch = max(epoch, sale.epoch) + 1
             live = await bookings_on_map(tx, show_id)
             await raise_epoch(tx, show_id, epoch)
