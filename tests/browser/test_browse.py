@@ -13,7 +13,7 @@ from holdfast.web.caller import Role
 from tests.browser.conftest import Newcomer
 from tests.journeys.test_search import written
 from tests.support.box_office import Office
-from tests.support.organiser import Stage, a_desk, a_stage, an_event, show_of
+from tests.support.organiser import Stage, a_stage, an_event, show_of, sign_in_organiser
 
 WEIGHT_BYTES_MAX = 100_000
 SCRIPT_BYTES_MAX = 3_000
@@ -44,8 +44,11 @@ class Programme:
 @pytest.fixture(scope="package")
 async def programme(house: Office) -> Programme:
     """A small town with films, a concert and a match, and one show that is nearly full."""
-    desk, admin = await a_desk(house.app, house.api), await a_desk(house.app, house.api, Role.ADMIN)
-    stage = await a_stage(house.app, house.api, desk)
+    organiser, admin = (
+        await sign_in_organiser(house.app, house.api),
+        await sign_in_organiser(house.app, house.api, Role.ADMIN),
+    )
+    stage = await a_stage(house.app, house.api, organiser)
     events, shows = {}, {}
     told = (
         ("Silver Hour", "film", "Drama", "Hindi"),
@@ -56,7 +59,7 @@ async def programme(house: Office) -> Programme:
     )
     for place, (title, kind, genre, language) in enumerate(told):
         about = {"people": ["Ada Brown"], "rating": 7.5, "featured": True, "description": f"About {title}."}
-        event = await admin.makes(
+        event = await admin.create(
             "/events", an_event(title=title, kind=kind, genre=genre, language=language, **about)
         )
         for day in range(14 if place == 0 else 1):
@@ -64,7 +67,7 @@ async def programme(house: Office) -> Programme:
             wanted = show_of(stage, event_id=event["id"], starts_at=starts_at.isoformat())
             if place == 3:
                 wanted["opens_at"] = (datetime.now(UTC) + timedelta(hours=5)).isoformat()
-            shows[title] = int((await admin.makes("/shows", wanted))["id"])
+            shows[title] = int((await admin.create("/shows", wanted))["id"])
         events[title] = int(event["id"])
         await written(house.app, event["id"])
     return Programme(stage, events, shows)

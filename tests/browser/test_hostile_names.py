@@ -14,7 +14,7 @@ from tests.browser.conftest import Newcomer
 from tests.journeys.test_search import written
 from tests.support.box_office import Office
 from tests.support.browser_seats import BOOKING, box_of
-from tests.support.organiser import Stage, a_body, a_city, a_desk, an_event, show_of
+from tests.support.organiser import Stage, a_body, a_city, an_event, show_of, sign_in_organiser
 from tests.support.wait import until
 
 # Each breaks out of something (an attribute, a JSON block, a title, a comment, an escape) and does something.
@@ -51,19 +51,22 @@ def hall_body() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 async def hostile(house: Office) -> Hostile:
     """Everything that people name is named so."""
-    desk, admin = await a_desk(house.app, house.api), await a_desk(house.app, house.api, Role.ADMIN)
-    city = await admin.makes("/cities", a_city(name=NAME))
+    organiser, admin = (
+        await sign_in_organiser(house.app, house.api),
+        await sign_in_organiser(house.app, house.api, Role.ADMIN),
+    )
+    city = await admin.create("/cities", a_city(name=NAME))
     place = {"name": NAME, "address": EVERYTHING, "postal_code": "400001", "lat": 19.0, "lon": 72.8}
-    venue = await desk.makes("/venues", {"city_id": city["id"], **place})
-    layout = await desk.makes("/layouts", hall_body())
+    venue = await organiser.create("/venues", {"city_id": city["id"], **place})
+    layout = await organiser.create("/layouts", hall_body())
     room = {"venue_id": venue["id"], "name": OUT_OF_SCRIPT, "layout_hash": layout["hash"]}
-    hall = await desk.makes("/halls", room)
+    hall = await organiser.create("/halls", room)
     about = {"people": [NAME], "genre": OUT_OF_SCRIPT, "description": EVERYTHING}
-    event = await admin.makes("/events", an_event(title=TITLE, **about))
+    event = await admin.create("/events", an_event(title=TITLE, **about))
     stage = Stage(city["id"], city["slug"], venue["id"], layout["hash"], hall["id"], event["id"])
     prices = {OUT_OF_COMMENT: 50_000, OUT_OF_ESCAPES: 20_000}
     starts_at = (datetime.now(UTC) + timedelta(days=2)).isoformat()
-    show = await admin.makes("/shows", show_of(stage, prices=prices, starts_at=starts_at))
+    show = await admin.create("/shows", show_of(stage, prices=prices, starts_at=starts_at))
     await written(house.app, event["id"])
     return Hostile(city["slug"], venue["id"], event["id"], show["id"])
 

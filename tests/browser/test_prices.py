@@ -5,7 +5,7 @@ from playwright.async_api import Page, expect
 from tests.journeys.test_price_rules import in_hours, put, rules
 from tests.support.box_office import Office
 from tests.support.browser_seats import BOOKING, opened, picked, said, tap
-from tests.support.organiser import a_desk, a_stage, show_of
+from tests.support.organiser import a_stage, show_of, sign_in_organiser
 from tests.support.wait import until
 
 DEARER = "from ₹1,000 to ₹1,400"
@@ -14,13 +14,13 @@ DEARER = "from ₹1,000 to ₹1,400"
 async def test_the_price_that_was_shown_is_the_price_or_somebody_is_asked_again(
     house: Office, page: Page
 ) -> None:
-    desk = await a_desk(house.app, house.api)
-    show = await desk.makes("/shows", show_of(await a_stage(house.app, house.api, desk)))
+    organiser = await sign_in_organiser(house.app, house.api)
+    show = await organiser.create("/shows", show_of(await a_stage(house.app, house.api, organiser)))
     await opened(page, show["id"])
     await tap(page, 2)
     await expect(picked(page)).to_have_count(2)
     await expect(page.locator("#sheet .sum strong")).to_have_text("₹1,000")
-    await put(desk, show, rules(early=[{"until": in_hours(24), "change_minor": 20_000}]))
+    await put(organiser, show, rules(early=[{"until": in_hours(24), "change_minor": 20_000}]))
     await until(lambda: _costs(house, show["id"], 70_000), within_s=15)
 
     await page.locator("[data-hold]").click()

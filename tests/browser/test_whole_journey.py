@@ -19,7 +19,7 @@ from tests.browser.conftest import Newcomer
 from tests.journeys.test_search import written
 from tests.support.box_office import Office
 from tests.support.browser_seats import BOOKING, picked, tap
-from tests.support.organiser import a_desk, a_stage, an_event, show_of
+from tests.support.organiser import a_stage, an_event, show_of, sign_in_organiser
 from tests.support.wait import until
 
 TITLE, MISSPELT = "Marigold Nocturne", "marigld nocturn"
@@ -43,11 +43,14 @@ class Night:
 @pytest.fixture(scope="module")
 async def night(house: Office) -> Night:
     """A concert that search knows, in a hall of four rows."""
-    desk, admin = await a_desk(house.app, house.api), await a_desk(house.app, house.api, Role.ADMIN)
-    stage = await a_stage(house.app, house.api, desk)
-    event = await admin.makes("/events", an_event(title=TITLE))
+    organiser, admin = (
+        await sign_in_organiser(house.app, house.api),
+        await sign_in_organiser(house.app, house.api, Role.ADMIN),
+    )
+    stage = await a_stage(house.app, house.api, organiser)
+    event = await admin.create("/events", an_event(title=TITLE))
     starts_at = (datetime.now(UTC) + timedelta(days=3)).isoformat()
-    show = await admin.makes("/shows", show_of(stage, event_id=event["id"], starts_at=starts_at))
+    show = await admin.create("/shows", show_of(stage, event_id=event["id"], starts_at=starts_at))
     await written(house.app, event["id"])
     return Night(event["id"], show["id"])
 

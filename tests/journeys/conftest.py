@@ -10,7 +10,7 @@ from holdfast.app import App
 from holdfast.config import Config
 from holdfast.web.asgi import Application
 from tests.support.browser_session import Visitor, a_site, a_visitor
-from tests.support.organiser import Desk, Stage, a_desk, a_stage
+from tests.support.organiser import Organiser, Stage, a_stage, sign_in_organiser
 
 collect_ignore = [] if shutil.which("nginx") else ["test_nginx.py", "test_nginx_tls.py"]
 
@@ -35,10 +35,10 @@ async def eve(site: Application) -> AsyncIterator[Visitor]:
 
 
 @pytest.fixture
-async def desk(app: App, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(app, api)
+async def organiser(app: App, api: httpx2.AsyncClient) -> Organiser:
+    return await sign_in_organiser(app, api)
 
 
 @pytest.fixture
-async def stage(app: App, api: httpx2.AsyncClient, desk: Desk) -> Stage:
-    return await a_stage(app, api, desk)
+async def stage(app: App, api: httpx2.AsyncClient, organiser: Organiser) -> Stage:
+    return await a_stage(app, api, organiser)

@@ -1,4 +1,4 @@
-"""A row is put in while the show is on sale, and a web worker has not heard of it yet (R5)."""
+"""A row is added while the show is on sale, and a web worker has not loaded it yet (R5)."""
 
 import httpx2
 from msgspec.structs import replace

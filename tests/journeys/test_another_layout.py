@@ -7,14 +7,14 @@ import pytest
 
 from holdfast.app import App
 from holdfast.layouts import UnknownSeat
-from tests.support.organiser import Desk, Stage, a_body, a_desk, show_of
+from tests.support.organiser import Organiser, Stage, a_body, show_of, sign_in_organiser
 from tests.support.own_engines import a_request
 from tests.support.shows import API, Fan, fans, problem
 
 
 @pytest.fixture
-async def show(desk: Desk, stage: Stage) -> dict[str, Any]:
-    return await desk.makes("/shows", show_of(stage))
+async def show(organiser: Organiser, stage: Stage) -> dict[str, Any]:
+    return await organiser.create("/shows", show_of(stage))
 
 
 def drawing(gold: Any = "1-10", silver: Any = "1-10", **other: Any) -> dict[str, Any]:
@@ -30,48 +30,48 @@ def drawing(gold: Any = "1-10", silver: Any = "1-10", **other: Any) -> dict[str,
     return body
 
 
-async def brought(desk: Desk, body: dict[str, Any], **more: Any) -> str:
-    layout: str = (await desk.makes("/layouts", body, **more))["hash"]
+async def upload(organiser: Organiser, body: dict[str, Any], **more: Any) -> str:
+    layout: str = (await organiser.create("/layouts", body, **more))["hash"]
     return layout
 
 
-async def compared(desk: Desk, show: dict[str, Any], **change: Any) -> dict[str, Any]:
-    answer = await desk.asks("POST", f"/shows/{show['id']}/layout/diff", change)
+async def compare(organiser: Organiser, show: dict[str, Any], **change: Any) -> dict[str, Any]:
+    answer = await organiser.send("POST", f"/shows/{show['id']}/layout/diff", change)
     assert answer.status_code == 200, answer.text
     page: dict[str, Any] = answer.json()
     return page
 
 
-async def changed(desk: Desk, show: dict[str, Any], **change: Any) -> httpx2.Response:
-    return await desk.asks("PUT", f"/shows/{show['id']}/layout", change)
+async def changed(organiser: Organiser, show: dict[str, Any], **change: Any) -> httpx2.Response:
+    return await organiser.send("PUT", f"/shows/{show['id']}/layout", change)
 
 
 RENAMED = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "9a"]
 
 
-async def test_what_would_change_is_told_seat_by_seat_and_nothing_changes(
-    desk: Desk, show: dict[str, Any], alice: Fan
+async def test_a_comparison_lists_changes_by_seat_and_changes_nothing(
+    organiser: Organiser, show: dict[str, Any], alice: Fan
 ) -> None:
     await alice.holds(show["id"], "A-10")
-    layout = await brought(desk, drawing(gold=RENAMED))
+    layout = await upload(organiser, drawing(gold=RENAMED))
 
-    page = await compared(desk, show, layout_hash=layout, withdraw=["Z-5"])
+    page = await compare(organiser, show, layout_hash=layout, withdraw=["Z-5"])
 
     assert page["renamed"] == [{"was": "A-10", "label": "A-9a"}]
     assert (page["removed"], page["added"], page["recategorised"]) == (["Z-5"], [], [])
     assert page["in_use"] == [{"label": "A-10", "state": "held"}]
     assert (page["is_safe"], page["unsafe_reasons"]) == (False, ["seats_in_use"])
-    after = (await desk.asks("GET", f"/shows/{show['id']}")).json()
+    after = (await organiser.send("GET", f"/shows/{show['id']}")).json()
     assert (after["layout_hash"], after["revision"]) == (show["layout_hash"], 1)
 
 
 async def test_a_free_seat_is_renamed_and_sold_under_its_new_name(
-    desk: Desk, show: dict[str, Any], alice: Fan, bob: Fan
+    organiser: Organiser, show: dict[str, Any], alice: Fan, bob: Fan
 ) -> None:
     mine = (await alice.holds(show["id"], "A-1")).json()
-    layout = await brought(desk, drawing(gold=RENAMED))
+    layout = await upload(organiser, drawing(gold=RENAMED))
 
-    done = await changed(desk, show, layout_hash=layout)
+    done = await changed(organiser, show, layout_hash=layout)
     old, new = await bob.holds(show["id"], "A-10"), await bob.holds(show["id"], "A-9a")
 
     assert (done.status_code, done.json()["revision"]) == (200, 2)
@@ -83,30 +83,30 @@ async def test_a_free_seat_is_renamed_and_sold_under_its_new_name(
     assert seats["layout"] == layout
 
 
-async def test_a_seat_that_somebody_has_is_not_touched(desk: Desk, show: dict[str, Any], alice: Fan) -> None:
+async def test_a_taken_seat_is_not_changed(organiser: Organiser, show: dict[str, Any], alice: Fan) -> None:
     await alice.holds(show["id"], "A-10")
-    layout = await brought(desk, drawing(gold=RENAMED))
+    layout = await upload(organiser, drawing(gold=RENAMED))
 
-    refused = await changed(desk, show, layout_hash=layout)
-    gone = await changed(desk, show, withdraw=["A-10"])
+    refused = await changed(organiser, show, layout_hash=layout)
+    gone = await changed(organiser, show, withdraw=["A-10"])
 
     for answer in (refused, gone):
-        told = problem(answer)
-        assert (answer.status_code, told["code"], told["in_use"]) == (409, "layout_unsafe", ["A-10"])
-    assert (await desk.asks("GET", f"/shows/{show['id']}")).json()["revision"] == 1
+        fields = problem(answer)
+        assert (answer.status_code, fields["code"], fields["in_use"]) == (409, "layout_unsafe", ["A-10"])
+    assert (await organiser.send("GET", f"/shows/{show['id']}")).json()["revision"] == 1
 
 
 async def test_a_withdrawn_seat_is_blocked_for_ever(
-    app: App, desk: Desk, show: dict[str, Any], alice: Fan
+    app: App, organiser: Organiser, show: dict[str, Any], alice: Fan
 ) -> None:
-    done = await changed(desk, show, withdraw=["Z-5", "Z-6"])
+    done = await changed(organiser, show, withdraw=["Z-5", "Z-6"])
     held = await alice.holds(show["id"], "Z-5")
-    (block,) = (await desk.asks("GET", f"/shows/{show['id']}/blocks")).json()["blocks"]
+    (block,) = (await organiser.send("GET", f"/shows/{show['id']}/blocks")).json()["blocks"]
     path = f"/shows/{show['id']}/blocks/{block['block_id']}"
     back = [
-        await desk.asks("DELETE", path),
-        await desk.asks("POST", f"{path}/release", {}),
-        await desk.asks("PATCH", path, {"name": "x"}),
+        await organiser.send("DELETE", path),
+        await organiser.send("POST", f"{path}/release", {}),
+        await organiser.send("PATCH", path, {"name": "x"}),
     ]
 
     assert (done.json()["removed"], done.json()["revision"]) == (["Z-5", "Z-6"], 2)
@@ -118,15 +118,15 @@ async def test_a_withdrawn_seat_is_blocked_for_ever(
 
 
 async def test_another_category_is_another_price_for_who_holds_it_from_now_on(
-    desk: Desk, show: dict[str, Any], alice: Fan
+    organiser: Organiser, show: dict[str, Any], alice: Fan
 ) -> None:
     body = drawing(categories=[*a_body()["categories"], {"name": "Bronze", "colour": "#000000"}])
     body["sections"][0]["rows"][3]["categories"] = {"Bronze": "9-10"}
-    layout = await brought(desk, body)
+    layout = await upload(organiser, body)
 
-    page = await compared(desk, show, layout_hash=layout)
-    unpriced = await changed(desk, show, layout_hash=layout)
-    done = await changed(desk, show, layout_hash=layout, prices={"Bronze": 5_000})
+    page = await compare(organiser, show, layout_hash=layout)
+    unpriced = await changed(organiser, show, layout_hash=layout)
+    done = await changed(organiser, show, layout_hash=layout, prices={"Bronze": 5_000})
     held = (await alice.holds(show["id"], "Z-9")).json()
 
     assert page["recategorised"][0] == {"label": "Z-9", "was": "Silver", "category": "Bronze"}
@@ -136,26 +136,26 @@ async def test_another_category_is_another_price_for_who_holds_it_from_now_on(
     assert (held["seats"][0]["category"], held["amount"]) == ("Bronze", 5_000)
 
 
-async def test_seats_that_are_gone_or_numbered_anew_are_refused_with_what_to_do(
-    desk: Desk, show: dict[str, Any]
+async def test_removed_or_renumbered_seats_are_refused_with_a_way_out(
+    organiser: Organiser, show: dict[str, Any]
 ) -> None:
-    short = await brought(desk, drawing(gold="1-9"))
-    last_gone = await brought(desk, drawing(silver="1-9"))
+    short = await upload(organiser, drawing(gold="1-9"))
+    last_gone = await upload(organiser, drawing(silver="1-9"))
 
-    refused = await changed(desk, show, layout_hash=short)
-    also = await changed(desk, show, layout_hash=last_gone)
+    refused = await changed(organiser, show, layout_hash=short)
+    also = await changed(organiser, show, layout_hash=last_gone)
 
     assert problem(refused)["unsafe_reasons"] == ["seats_gone", "renumbered"]
     assert problem(also)["unsafe_reasons"] == ["seats_gone"]
 
 
-async def test_it_grows_as_before(desk: Desk, show: dict[str, Any], alice: Fan) -> None:
+async def test_it_grows_as_before(organiser: Organiser, show: dict[str, Any], alice: Fan) -> None:
     await alice.holds(show["id"], "A-1")
     old = show["layout_hash"]
-    grown = await brought(desk, drawing(gold="1-12"), params={"grows_from": old})
+    grown = await upload(organiser, drawing(gold="1-12"), params={"grows_from": old})
 
-    page = await compared(desk, show, layout_hash=grown)
-    done = await changed(desk, show, layout_hash=grown)
+    page = await compare(organiser, show, layout_hash=grown)
+    done = await changed(organiser, show, layout_hash=grown)
     held = await alice.holds(show["id"], "A-12")
 
     assert (page["added"], page["is_safe"]) == (["A-11", "A-12"], True)
@@ -173,11 +173,11 @@ async def test_it_grows_as_before(desk: Desk, show: dict[str, Any], alice: Fan) 
     ],
 )
 async def test_a_change_that_is_none_is_refused(
-    desk: Desk, show: dict[str, Any], change: dict[str, Any], code: str
+    organiser: Organiser, show: dict[str, Any], change: dict[str, Any], code: str
 ) -> None:
     for answer in (
-        await desk.asks("POST", f"/shows/{show['id']}/layout/diff", change),
-        await changed(desk, show, **change),
+        await organiser.send("POST", f"/shows/{show['id']}/layout/diff", change),
+        await changed(organiser, show, **change),
     ):
         assert problem(answer)["code"] == code
 
@@ -185,21 +185,21 @@ async def test_a_change_that_is_none_is_refused(
 async def test_only_who_has_the_show_changes_it(
     app: App, api: httpx2.AsyncClient, show: dict[str, Any], alice: Fan
 ) -> None:
-    stranger = await a_desk(app, api)
+    stranger = await sign_in_organiser(app, api)
 
     assert (await changed(stranger, show, withdraw=["A-1"])).status_code == 404
     path = f"{API}/admin/shows/{show['id']}/layout"
     assert (await api.put(path, headers=alice.headers, json={"withdraw": ["A-1"]})).status_code == 403
 
 
-async def test_who_asked_for_a_seat_that_is_renamed_meanwhile_does_not_get_another(
-    app: App, desk: Desk, show: dict[str, Any], api: httpx2.AsyncClient
+async def test_a_hold_of_a_seat_that_is_renamed_meanwhile_gets_no_other_seat(
+    app: App, organiser: Organiser, show: dict[str, Any], api: httpx2.AsyncClient
 ) -> None:
     """A worker that knows the old hall: `box`, while the change is made by the api's process."""
     (late,) = await fans(app, api, 1)
     order = await a_request(app, show["id"], late.account_id, 9)
-    layout = await brought(desk, drawing(gold=RENAMED))
-    await changed(desk, show, layout_hash=layout)
+    layout = await upload(organiser, drawing(gold=RENAMED))
+    await changed(organiser, show, layout_hash=layout)
 
     with pytest.raises(UnknownSeat):
         await app.holds.hold(order)

@@ -1,4 +1,4 @@
-"""R33 and rule 10 of the seam: seats kept back are under the same key as bookings."""
+"""R33 and rule 10 of the seam: blocked seats use the same key as bookings."""
 
 import asyncio
 from collections.abc import Callable
@@ -131,8 +131,8 @@ async def test_seats_go_to_the_sale_by_themselves_when_their_time_has_come(
     assert timedelta(hours=23.9) < due < timedelta(hours=24.1)
     assert before.startswith("XXXA")
     assert (await states(alice, show)).startswith("AAXA")
-    (kept,) = (await admin.get(f"/admin/shows/{show}/blocks")).json()["blocks"]
-    assert kept["seats"] == ["A-3"]
+    (block,) = (await admin.get(f"/admin/shows/{show}/blocks")).json()["blocks"]
+    assert block["seats"] == ["A-3"]
     actor = await app.postgres.fetchrow(
         "SELECT actor_id FROM booking_move WHERE show_id = $1 AND move = 'unblock'", show
     )
@@ -140,7 +140,7 @@ async def test_seats_go_to_the_sale_by_themselves_when_their_time_has_come(
     assert actor["actor_id"] is None  # time did it
 
 
-async def test_a_block_moves_with_its_show_if_it_is_told_in_hours(
+async def test_a_release_in_hours_moves_with_its_show(
     app: App, api: httpx2.AsyncClient, a_show: Callable[..., Any]
 ) -> None:
     show, (admin,) = await a_show(20), await fans(app, api, 1, Role.ADMIN)
@@ -188,7 +188,7 @@ async def test_fans_see_that_seats_are_blocked_and_not_for_whom(
     block = await blocked(admin, show, "A-1", name="the minister")
     path = f"/shows/{show}"
 
-    told = [
+    answers = [
         await alice.get(path),
         await alice.get(f"{path}/seats"),
         await alice.get(f"{path}/layout"),
@@ -197,14 +197,14 @@ async def test_fans_see_that_seats_are_blocked_and_not_for_whom(
         await admin.get("/bookings"),
     ]
 
-    assert [answer.status_code for answer in told] == [200, 200, 200, 409, 404, 200]
-    assert not any("minister" in answer.text for answer in told)
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 409, 404, 200]
+    assert not any("minister" in answer.text for answer in answers)
 
 
 async def test_who_watches_the_map_sees_released_seats(
     app: App, api: httpx2.AsyncClient, a_show: Callable[..., Any]
 ) -> None:
-    """Partly: what stays blocked is never told to be free."""
+    """Partly: seats that stay blocked are never shown as free."""
     show, (admin,) = await a_show(20), await fans(app, api, 1, Role.ADMIN)
     block = await blocked(admin, show, "A-1", "A-2")
     before = (await app.seatmap.newest(show)).version

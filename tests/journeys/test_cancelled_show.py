@@ -17,7 +17,7 @@ from holdfast.pricing import RefundPolicy, Terms
 from holdfast.refunds.refund import RefundScope, RefundState
 from holdfast.web.caller import Role
 from tests.journeys.test_cli import holdfast
-from tests.support.organiser import Desk, a_desk
+from tests.support.organiser import Organiser, sign_in_organiser
 from tests.support.own_engines import hold, shown
 from tests.support.paid_bookings import (
     a_refund,
@@ -44,12 +44,12 @@ POINTS = [
 
 
 @pytest.fixture
-async def admin(app: App, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(app, api, Role.ADMIN)
+async def admin(app: App, api: httpx2.AsyncClient) -> Organiser:
+    return await sign_in_organiser(app, api, Role.ADMIN)
 
 
-async def cancelled(desk: Desk, show_id: int) -> None:
-    answer = await desk.asks("PATCH", f"/shows/{show_id}", {"cancelled": True})
+async def cancelled(organiser: Organiser, show_id: int) -> None:
+    answer = await organiser.send("PATCH", f"/shows/{show_id}", {"cancelled": True})
     assert answer.status_code == 200, answer.text
 
 
@@ -73,7 +73,7 @@ async def carried_out(*boxes: App, show_id: int) -> None:
 
 
 async def test_everybody_gets_everything_back_whatever_the_policy_says(
-    app: App, admin: Desk, a_show: Show
+    app: App, admin: Organiser, a_show: Show
 ) -> None:
     show_id = await a_show(seats=10, sold_on=NOTHING)
     plain = await bought(app, show_id, 0, 1)
@@ -91,9 +91,9 @@ async def test_everybody_gets_everything_back_whatever_the_policy_says(
 
     await cancelled(admin, show_id)
     await cancelled(admin, show_id)
-    begun = (await admin.asks("GET", f"/shows/{show_id}/cancellation")).json()
+    begun = (await admin.send("GET", f"/shows/{show_id}/cancellation")).json()
     await carried_out(app, show_id=show_id)
-    over = (await admin.asks("GET", f"/shows/{show_id}/cancellation")).json()
+    over = (await admin.send("GET", f"/shows/{show_id}/cancellation")).json()
 
     states = [(await now_of(app, one)).state for one in (plain, reduced, comforted, inside, held, paying)]
     assert states == [BookingState.REFUNDED] * 4 + [BookingState.CANCELLED] * 2
@@ -110,7 +110,7 @@ async def test_everybody_gets_everything_back_whatever_the_policy_says(
 
 
 async def test_many_workers_refund_each_booking_once(
-    app: App, config: Config, admin: Desk, a_show: Show
+    app: App, config: Config, admin: Organiser, a_show: Show
 ) -> None:
     show_id = await a_show(seats=40)
     bookings = [await bought(app, show_id, seat) for seat in range(40)]
@@ -125,7 +125,7 @@ async def test_many_workers_refund_each_booking_once(
 
 
 async def test_an_owner_who_is_faster_than_the_job_gets_it_all_too(
-    app: App, admin: Desk, a_show: Show
+    app: App, admin: Organiser, a_show: Show
 ) -> None:
     show_id = await a_show(seats=4, sold_on=NOTHING)
     booking = await bought(app, show_id, 0)
@@ -141,8 +141,8 @@ async def test_an_owner_who_is_faster_than_the_job_gets_it_all_too(
     assert (after.state, refund.amount_minor) == (BookingState.REFUNDED, 1500)
 
 
-async def test_of_a_show_that_takes_place_there_is_no_cancellation(admin: Desk, a_show: Show) -> None:
-    answer = await admin.asks("GET", f"/shows/{await a_show()}/cancellation")
+async def test_of_a_show_that_takes_place_there_is_no_cancellation(admin: Organiser, a_show: Show) -> None:
+    answer = await admin.send("GET", f"/shows/{await a_show()}/cancellation")
 
     assert (answer.status_code, problem(answer)["code"]) == (409, "wrong_move")
 

@@ -10,12 +10,12 @@ import pytest
 
 from holdfast.app import App
 from holdfast.web.caller import Role
-from tests.support.organiser import Desk, Stage, a_desk, an_event, show_of
+from tests.support.organiser import Organiser, Stage, an_event, show_of, sign_in_organiser
 from tests.support.shows import API, Fan, problem
 
 
-async def reads(api: httpx2.AsyncClient, path: str, **asked: Any) -> dict[str, Any]:
-    answer = await api.get(API + path, params=asked)
+async def reads(api: httpx2.AsyncClient, path: str, **params: Any) -> dict[str, Any]:
+    answer = await api.get(API + path, params=params)
     assert answer.status_code == 200, answer.text
     return msgspec.json.decode(answer.content, type=dict[str, Any])
 
@@ -27,9 +27,9 @@ async def test_cities_are_listed(api: httpx2.AsyncClient, stage: Stage) -> None:
     assert (ours["timezone"], ours["country"]) == ("Asia/Kolkata", "IN")
 
 
-async def test_a_date_is_the_citys_own(api: httpx2.AsyncClient, desk: Desk, stage: Stage) -> None:
+async def test_a_date_is_the_citys_own(api: httpx2.AsyncClient, organiser: Organiser, stage: Stage) -> None:
     half_past_midnight = "2031-05-01T00:30:00+05:30"  # the last day of April in UTC
-    show = await desk.makes("/shows", show_of(stage, starts_at=half_past_midnight))
+    show = await organiser.create("/shows", show_of(stage, starts_at=half_past_midnight))
 
     may = await reads(api, "/events", city=stage.city, date="2031-05-01")
     april = await reads(api, "/events", city=stage.city, date="2031-04-30")
@@ -40,9 +40,9 @@ async def test_a_date_is_the_citys_own(api: httpx2.AsyncClient, desk: Desk, stag
 
 
 async def test_a_listing_tells_time_venue_price_and_seats(
-    api: httpx2.AsyncClient, desk: Desk, stage: Stage, alice: Fan
+    api: httpx2.AsyncClient, organiser: Organiser, stage: Stage, alice: Fan
 ) -> None:
-    show = await desk.makes("/shows", show_of(stage))
+    show = await organiser.create("/shows", show_of(stage))
     await alice.holds(show["id"], "A-1", "A-2")
 
     [event] = (await reads(api, "/events", city=stage.city))["events"]
@@ -53,11 +53,13 @@ async def test_a_listing_tells_time_venue_price_and_seats(
     assert card["availability"] == {"seats": 40, "available": 38, "held": 2, "booked": 0, "blocked": 0}
 
 
-async def test_listings_are_filtered_and_paged(api: httpx2.AsyncClient, desk: Desk, stage: Stage) -> None:
+async def test_listings_are_filtered_and_paged(
+    api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
+) -> None:
     for place, kind in enumerate(("film", "concert", "film")):
-        event = await desk.makes("/events", an_event(kind=kind, title=f"Evening {place}"))
+        event = await organiser.create("/events", an_event(kind=kind, title=f"Evening {place}"))
         starts_at = (datetime.now(UTC) + timedelta(days=place + 1)).isoformat()
-        await desk.makes("/shows", show_of(stage, event_id=event["id"], starts_at=starts_at))
+        await organiser.create("/shows", show_of(stage, event_id=event["id"], starts_at=starts_at))
 
     films = await reads(api, "/events", city=stage.city, kind="film")
     second = await reads(api, "/events", city=stage.city, page=2, size=2)
@@ -66,8 +68,8 @@ async def test_listings_are_filtered_and_paged(api: httpx2.AsyncClient, desk: De
     assert (second["total"], [event["title"] for event in second["events"]]) == (3, ["Evening 2"])
 
 
-async def test_an_event_has_its_shows(api: httpx2.AsyncClient, desk: Desk, stage: Stage) -> None:
-    show = await desk.makes("/shows", show_of(stage))
+async def test_an_event_has_its_shows(api: httpx2.AsyncClient, organiser: Organiser, stage: Stage) -> None:
+    show = await organiser.create("/shows", show_of(stage))
 
     event = await reads(api, f"/events/{stage.event_id}")
 
@@ -75,8 +77,10 @@ async def test_an_event_has_its_shows(api: httpx2.AsyncClient, desk: Desk, stage
     assert event["poster"] == f"/posters/{stage.event_id}.svg"
 
 
-async def test_a_show_tells_all_that_a_buyer_needs(api: httpx2.AsyncClient, desk: Desk, stage: Stage) -> None:
-    made = await desk.makes("/shows", show_of(stage, hold_ttl_s=300, owner_seats_max=4))
+async def test_a_show_tells_all_that_a_buyer_needs(
+    api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
+) -> None:
+    made = await organiser.create("/shows", show_of(stage, hold_ttl_s=300, owner_seats_max=4))
 
     show = await reads(api, f"/shows/{made['id']}")
 
@@ -90,20 +94,22 @@ async def test_a_show_tells_all_that_a_buyer_needs(api: httpx2.AsyncClient, desk
     assert (await api.get(show["layout_url"])).json()["seats"] == show["availability"]["seats"] == 40
 
 
-async def test_a_sale_has_five_states(api: httpx2.AsyncClient, desk: Desk, stage: Stage) -> None:
+async def test_a_sale_has_five_states(api: httpx2.AsyncClient, organiser: Organiser, stage: Stage) -> None:
     now, hour = datetime.now(UTC), timedelta(hours=1)
 
     async def state(place: int, **other: Any) -> str:
         starts_at = (now + timedelta(days=place)).isoformat()
-        show = await desk.makes("/shows", show_of(stage, **{"starts_at": starts_at, **other}))
+        show = await organiser.create("/shows", show_of(stage, **{"starts_at": starts_at, **other}))
         return str((await reads(api, f"/shows/{show['id']}"))["sale_state"])
 
     assert await state(1) == "ON_SALE"
     assert await state(2, opens_at=(now + hour).isoformat()) == "UPCOMING"
     closed = {"opens_at": (now - 2 * hour).isoformat(), "closes_at": (now - hour).isoformat()}
     assert await state(3, **closed) == "PAST"
-    cancelled = await desk.makes("/shows", show_of(stage, starts_at=(now + timedelta(days=4)).isoformat()))
-    await desk.asks("PATCH", f"/shows/{cancelled['id']}", {"cancelled": True})
+    cancelled = await organiser.create(
+        "/shows", show_of(stage, starts_at=(now + timedelta(days=4)).isoformat())
+    )
+    await organiser.send("PATCH", f"/shows/{cancelled['id']}", {"cancelled": True})
     assert (await reads(api, f"/shows/{cancelled['id']}"))["sale_state"] == "CANCELLED"
 
 
@@ -116,8 +122,10 @@ async def test_a_full_show_is_sold_out(api: httpx2.AsyncClient, app: App, a_show
     assert (page["sale_state"], page["availability"]["available"]) == ("SOLD_OUT", 0)
 
 
-async def test_a_venue_has_halls_and_shows(api: httpx2.AsyncClient, desk: Desk, stage: Stage) -> None:
-    show = await desk.makes("/shows", show_of(stage))
+async def test_a_venue_has_halls_and_shows(
+    api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
+) -> None:
+    show = await organiser.create("/shows", show_of(stage))
 
     venue = await reads(api, f"/venues/{stage.venue_id}")
 
@@ -126,14 +134,14 @@ async def test_a_venue_has_halls_and_shows(api: httpx2.AsyncClient, desk: Desk, 
 
 
 async def test_the_house_recommends_and_people_want(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage, alice: Fan
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage, alice: Fan
 ) -> None:
-    show = await desk.makes(
+    show = await organiser.create(
         "/shows", show_of(stage, starts_at=(datetime.now(UTC) + timedelta(hours=2)).isoformat())
     )
-    admin = await a_desk(app, api, Role.ADMIN)
+    admin = await sign_in_organiser(app, api, Role.ADMIN)
     await alice.holds(show["id"], *(f"A-{seat}" for seat in range(1, 11)))
-    await admin.asks("PATCH", f"/events/{stage.event_id}", {"featured": True})
+    await admin.send("PATCH", f"/events/{stage.event_id}", {"featured": True})
 
     featured = await reads(api, "/events/featured")
     trending = await reads(api, "/events/trending")
@@ -142,7 +150,7 @@ async def test_the_house_recommends_and_people_want(
     assert stage.event_id in {event["id"] for event in trending["events"]}
 
 
-async def test_who_has_the_page_is_told_so(api: httpx2.AsyncClient, stage: Stage) -> None:
+async def test_a_client_with_the_current_page_gets_304(api: httpx2.AsyncClient, stage: Stage) -> None:
     first = await api.get(f"{API}/events/{stage.event_id}")
 
     again = await api.get(f"{API}/events/{stage.event_id}", headers={"If-None-Match": first.headers["ETag"]})
@@ -151,19 +159,21 @@ async def test_who_has_the_page_is_told_so(api: httpx2.AsyncClient, stage: Stage
     assert (again.status_code, again.content) == (304, b"")
 
 
-async def test_a_change_is_told_at_once_by_who_made_it(
-    api: httpx2.AsyncClient, desk: Desk, stage: Stage
+async def test_the_process_that_made_a_change_shows_it_at_once(
+    api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
 ) -> None:
     before = await reads(api, f"/events/{stage.event_id}")
-    await desk.asks("PATCH", f"/events/{stage.event_id}", {"title": "The Glass Boats"})
+    await organiser.send("PATCH", f"/events/{stage.event_id}", {"title": "The Glass Boats"})
 
     after = await reads(api, f"/events/{stage.event_id}")
 
     assert (before["title"], after["title"]) == ("The Paper Boats", "The Glass Boats")
 
 
-async def test_a_poster_is_a_drawing_whatever_the_title(api: httpx2.AsyncClient, desk: Desk) -> None:
-    event = await desk.makes("/events", an_event(title="<script>\"&' v 日本"))
+async def test_a_poster_is_a_drawing_whatever_the_title(
+    api: httpx2.AsyncClient, organiser: Organiser
+) -> None:
+    event = await organiser.create("/events", an_event(title="<script>\"&' v 日本"))
 
     poster = await api.get(f"/posters/{event['id']}.svg")
 

@@ -16,7 +16,7 @@ from holdfast.web.caller import Role
 from holdfast.webhooks_out.endpoint import ENDPOINTS_MAX
 from holdfast.webhooks_out.jobs import consumer as hook_consumer
 from holdfast.webhooks_out.store import GROUP
-from tests.support.organiser import Desk, a_desk, a_stage, show_of
+from tests.support.organiser import Organiser, a_stage, show_of, sign_in_organiser
 from tests.support.shows import Fan, problem
 
 HOOKS = "/webhook-endpoints"
@@ -24,8 +24,8 @@ URL = "https://hall.example.org/hooks"
 
 
 @pytest.fixture
-async def rival(app: App, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(app, api)
+async def rival(app: App, api: httpx2.AsyncClient) -> Organiser:
+    return await sign_in_organiser(app, api)
 
 
 def told(response: httpx2.Response) -> dict[str, Any]:
@@ -41,27 +41,27 @@ async def hears(app: App, consumer: Consumer) -> None:
             pass
 
 
-async def test_a_secret_is_told_once_and_an_endpoint_can_be_changed_and_removed(desk: Desk) -> None:
-    made = await desk.makes(HOOKS, {"url": URL, "kinds": ["booking.confirmed"]})
+async def test_a_secret_is_told_once_and_an_endpoint_can_be_changed_and_removed(organiser: Organiser) -> None:
+    made = await organiser.create(HOOKS, {"url": URL, "kinds": ["booking.confirmed"]})
     place = f"{HOOKS}/{made['endpoint']['endpoint_id']}"
 
     assert made["secret"].startswith("whsec_")
-    assert "whsec_" not in (await desk.asks("GET", place)).text
-    assert "whsec_" not in (await desk.asks("GET", HOOKS)).text
-    changed = told(await desk.asks("PATCH", place, {"active": False}))
+    assert "whsec_" not in (await organiser.send("GET", place)).text
+    assert "whsec_" not in (await organiser.send("GET", HOOKS)).text
+    changed = told(await organiser.send("PATCH", place, {"active": False}))
     assert (changed["active"], changed["url"], changed["kinds"]) == (False, URL, ["booking.confirmed"])
-    again = await desk.asks("POST", f"{place}/secret")
+    again = await organiser.send("POST", f"{place}/secret")
     assert again.status_code == 201
     assert told(again)["secret"] != made["secret"]
     assert told(again)["endpoint"]["old_secret_until"] is not None
-    assert (await desk.asks("DELETE", place)).status_code == 204
-    assert (await desk.asks("GET", place)).status_code == 404
+    assert (await organiser.send("DELETE", place)).status_code == 204
+    assert (await organiser.send("GET", place)).status_code == 404
 
 
 async def test_another_organiser_finds_no_endpoint_and_an_admin_finds_all(
-    app: App, api: httpx2.AsyncClient, desk: Desk, rival: Desk
+    app: App, api: httpx2.AsyncClient, organiser: Organiser, rival: Organiser
 ) -> None:
-    made = await desk.makes(HOOKS, {"url": URL})
+    made = await organiser.create(HOOKS, {"url": URL})
     place = f"{HOOKS}/{made['endpoint']['endpoint_id']}"
     since = {"since": datetime.now(UTC).isoformat()}
     asked: list[tuple[str, str, Any]] = [
@@ -75,36 +75,36 @@ async def test_another_organiser_finds_no_endpoint_and_an_admin_finds_all(
     ]
 
     for method, path, body in asked:
-        assert problem(await rival.asks(method, path, body))["code"] == "no_such_endpoint", path
-    assert told(await rival.asks("GET", HOOKS))["endpoints"] == []
-    admin = await a_desk(app, api, Role.ADMIN)
-    assert (await admin.asks("GET", place)).status_code == 200
+        assert problem(await rival.send(method, path, body))["code"] == "no_such_endpoint", path
+    assert told(await rival.send("GET", HOOKS))["endpoints"] == []
+    admin = await sign_in_organiser(app, api, Role.ADMIN)
+    assert (await admin.send("GET", place)).status_code == 200
 
 
 @pytest.mark.parametrize(
     "url",
     ["http://hall.example.org/", "https://127.0.0.1/", "https://2130706433/", "https://a@hall.example/"],
 )
-async def test_an_address_that_is_not_public_is_refused(desk: Desk, url: str) -> None:
-    refused = await desk.asks("POST", HOOKS, {"url": url})
+async def test_an_address_that_is_not_public_is_refused(organiser: Organiser, url: str) -> None:
+    refused = await organiser.send("POST", HOOKS, {"url": url})
     assert (refused.status_code, problem(refused)["code"]) == (422, "bad_endpoint_url")
 
-    made = await desk.makes(HOOKS, {"url": URL})
-    changed = await desk.asks("PATCH", f"{HOOKS}/{made['endpoint']['endpoint_id']}", {"url": url})
+    made = await organiser.create(HOOKS, {"url": URL})
+    changed = await organiser.send("PATCH", f"{HOOKS}/{made['endpoint']['endpoint_id']}", {"url": url})
     assert problem(changed)["code"] == "bad_endpoint_url"
 
 
-async def test_a_kind_that_is_nobodys_own_is_not_told(desk: Desk) -> None:
+async def test_a_kind_that_is_nobodys_own_is_not_told(organiser: Organiser) -> None:
     for kind in ("city.changed", "no.such"):
-        refused = await desk.asks("POST", HOOKS, {"url": URL, "kinds": [kind]})
+        refused = await organiser.send("POST", HOOKS, {"url": URL, "kinds": [kind]})
         assert (refused.status_code, problem(refused)["field"]) == (422, "kinds")
 
 
-async def test_there_is_a_limit_and_two_at_once_do_not_get_past_it(desk: Desk) -> None:
+async def test_there_is_a_limit_and_two_at_once_do_not_get_past_it(organiser: Organiser) -> None:
     for _ in range(ENDPOINTS_MAX - 1):
-        await desk.makes(HOOKS, {"url": URL})
+        await organiser.create(HOOKS, {"url": URL})
 
-    both = await asyncio.gather(*(desk.asks("POST", HOOKS, {"url": URL}) for _ in range(2)))
+    both = await asyncio.gather(*(organiser.send("POST", HOOKS, {"url": URL}) for _ in range(2)))
 
     assert sorted(one.status_code for one in both) == [201, 409]
 
@@ -115,35 +115,35 @@ async def test_fans_have_neither_webhooks_nor_figures(alice: Fan) -> None:
 
 
 async def test_what_happens_in_my_show_is_in_my_log_and_in_my_figures_and_in_nobody_elses(
-    app: App, api: httpx2.AsyncClient, desk: Desk, rival: Desk, alice: Fan
+    app: App, api: httpx2.AsyncClient, organiser: Organiser, rival: Organiser, alice: Fan
 ) -> None:
     await app.outbox.settle(1_000_000)
     await app.outbox.add_group(GROUP, from_oldest=False)
-    stage = await a_stage(app, api, desk)
-    show = (await desk.makes("/shows", show_of(stage, prices={"Gold": 0, "Silver": 0})))["id"]
-    mine, theirs = [(await one.makes(HOOKS, {"url": URL}))["endpoint"] for one in (desk, rival)]
+    stage = await a_stage(app, api, organiser)
+    show = (await organiser.create("/shows", show_of(stage, prices={"Gold": 0, "Silver": 0})))["id"]
+    mine, theirs = [(await one.create(HOOKS, {"url": URL}))["endpoint"] for one in (organiser, rival)]
     assert (await alice.holds(show, "A-1", "Y-2")).status_code == 201
     await hears(app, hook_consumer(app.webhooks_out))
     await hears(app, figure_consumer(app.reports))
 
     log = told(
-        await desk.asks("GET", f"{HOOKS}/{mine['endpoint_id']}/deliveries", params={"state": "queued"})
+        await organiser.send("GET", f"{HOOKS}/{mine['endpoint_id']}/deliveries", params={"state": "queued"})
     )
     assert "booking.confirmed" in [one["kind"] for one in log["deliveries"]]
     fact_id = log["deliveries"][0]["fact_id"]
-    again = await desk.asks("POST", f"{HOOKS}/{mine['endpoint_id']}/deliveries/{fact_id}/replay")
+    again = await organiser.send("POST", f"{HOOKS}/{mine['endpoint_id']}/deliveries/{fact_id}/replay")
     assert told(again)["state"] == "queued"
-    nothing = told(await rival.asks("GET", f"{HOOKS}/{theirs['endpoint_id']}/deliveries"))
+    nothing = told(await rival.send("GET", f"{HOOKS}/{theirs['endpoint_id']}/deliveries"))
     assert nothing == {"deliveries": [], "next": None}
 
-    of_show = told(await desk.asks("GET", f"/shows/{show}/figures"))
+    of_show = told(await organiser.send("GET", f"/shows/{show}/figures"))
     assert of_show["figures"]["seats_sold"] == 2
     assert [one["category"] for one in of_show["figures"]["revenue"]] == ["Gold", "Silver"]
-    of_event = told(await desk.asks("GET", f"/events/{stage.event_id}/figures"))
+    of_event = told(await organiser.send("GET", f"/events/{stage.event_id}/figures"))
     assert [(one["show_id"], one["seats_sold"]) for one in of_event["shows"]] == [(show, 2)]
     for place in (f"/shows/{show}/figures", f"/events/{stage.event_id}/figures"):
-        sheet = await desk.asks("GET", place + ".csv")
+        sheet = await organiser.send("GET", place + ".csv")
         assert sheet.headers["content-type"].startswith("text/csv")
         assert len(sheet.text.splitlines()) == 3
         for path in (place, place + ".csv"):
-            assert (await rival.asks("GET", path)).status_code == 404
+            assert (await rival.send("GET", path)).status_code == 404

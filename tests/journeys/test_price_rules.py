@@ -1,4 +1,4 @@
-"""Prices by time and demand: tried out, set, followed, told honestly, and frozen at hold (R33)."""
+"""Prices by time and demand: previewed, set, applied, displayed, and frozen at hold (R33)."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,15 +13,15 @@ from holdfast.organisers.price_rules_store import PriceRulesStore
 from holdfast.organisers.store import Scope
 from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
 from holdfast.web.caller import Role
-from tests.support.organiser import Desk, Stage, a_desk, show_of
+from tests.support.organiser import Organiser, Stage, show_of, sign_in_organiser
 from tests.support.shows import API, Fan, fans, problem
 
 GOLD = {"category": "Gold", "base_minor": 50_000, "floor_minor": 30_000, "ceiling_minor": 70_000}
 
 
 @pytest.fixture
-async def show(desk: Desk, stage: Stage) -> dict[str, Any]:
-    return await desk.makes("/shows", show_of(stage))
+async def show(organiser: Organiser, stage: Stage) -> dict[str, Any]:
+    return await organiser.create("/shows", show_of(stage))
 
 
 def rules(**gold: Any) -> dict[str, Any]:
@@ -32,14 +32,14 @@ def in_hours(hours: float) -> str:
     return (datetime.now(UTC) + timedelta(hours=hours)).isoformat()
 
 
-async def put(desk: Desk, show: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    answer = await desk.asks("PUT", f"/shows/{show['id']}/price-rules", body)
+async def put(organiser: Organiser, show: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    answer = await organiser.send("PUT", f"/shows/{show['id']}/price-rules", body)
     assert answer.status_code == 200, answer.text
     plan: dict[str, Any] = answer.json()
     return plan
 
 
-async def prices_told(api: httpx2.AsyncClient, show: dict[str, Any]) -> dict[str, Any]:
+async def load_prices(api: httpx2.AsyncClient, show: dict[str, Any]) -> dict[str, Any]:
     page = (await api.get(f"{API}/shows/{show['id']}")).json()
     return {price["category"]: price for price in page["prices"]}
 
@@ -65,7 +65,7 @@ async def sells_all_gold(app: App, api: httpx2.AsyncClient, show_id: int, how_ma
 
 
 async def test_rules_are_tried_out_before_anybody_sees_them(
-    desk: Desk, show: dict[str, Any], api: httpx2.AsyncClient
+    organiser: Organiser, show: dict[str, Any], api: httpx2.AsyncClient
 ) -> None:
     body = rules(
         early=[{"until": in_hours(24), "change_minor": -10_000}],
@@ -73,7 +73,7 @@ async def test_rules_are_tried_out_before_anybody_sees_them(
         demand=[{"sold_percent": 50, "change_minor": 8_000}, {"sold_percent": 85, "change_minor": 30_000}],
     )
 
-    answer = await desk.asks("POST", f"/shows/{show['id']}/price-rules/preview", body)
+    answer = await organiser.send("POST", f"/shows/{show['id']}/price-rules/preview", body)
 
     assert answer.status_code == 200, answer.text
     (gold,) = answer.json()["categories"]
@@ -82,32 +82,32 @@ async def test_rules_are_tried_out_before_anybody_sees_them(
     assert gold["at_percent"] == [0, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 100]
     assert [curve["prices_minor"][0] for curve in gold["curves"]] == [40_000, 50_000, 55_000]
     assert gold["curves"][1]["prices_minor"][5:] == [58_000, 58_000, 58_000, 58_000, 70_000, 70_000, 70_000]
-    assert (await desk.asks("GET", f"/shows/{show['id']}/price-rules")).json()["rules"] is None
-    assert (await prices_told(api, show))["Gold"]["price_minor"] == 50_000
+    assert (await organiser.send("GET", f"/shows/{show['id']}/price-rules")).json()["rules"] is None
+    assert (await load_prices(api, show))["Gold"]["price_minor"] == 50_000
 
 
-async def test_an_early_price_is_told_with_its_end_and_what_comes_after(
-    desk: Desk, show: dict[str, Any], api: httpx2.AsyncClient, alice: Fan
+async def test_an_early_price_is_shown_with_its_end_and_the_next_price(
+    organiser: Organiser, show: dict[str, Any], api: httpx2.AsyncClient, alice: Fan
 ) -> None:
     ends = in_hours(24)
 
-    plan = await put(desk, show, rules(early=[{"until": ends, "change_minor": -10_000}]))
-    told = await prices_told(api, show)
+    plan = await put(organiser, show, rules(early=[{"until": ends, "change_minor": -10_000}]))
+    shown = await load_prices(api, show)
     held = (await alice.holds(show["id"], "A-1", "Z-1")).json()
 
     assert plan["revision"] == 2
-    gold = told["Gold"]
+    gold = shown["Gold"]
     assert (gold["price_minor"], gold["moves"], gold["then_minor"]) == (40_000, True, 50_000)
     assert datetime.fromisoformat(gold["until"]) == datetime.fromisoformat(ends)
-    assert told["Silver"]["moves"] is False
-    assert told["Silver"]["until"] is None
+    assert shown["Silver"]["moves"] is False
+    assert shown["Silver"]["until"] is None
     assert [seat["price_minor"] for seat in held["seats"]] == [40_000, 20_000]
 
 
 async def test_a_step_by_demand_is_a_new_revision_with_an_audit_row_and_a_fact(
-    app: App, desk: Desk, show: dict[str, Any], api: httpx2.AsyncClient, alice: Fan
+    app: App, organiser: Organiser, show: dict[str, Any], api: httpx2.AsyncClient, alice: Fan
 ) -> None:
-    await put(desk, show, rules(demand=[{"sold_percent": 25, "change_minor": 8_000}]))
+    await put(organiser, show, rules(demand=[{"sold_percent": 25, "change_minor": 8_000}]))
     before = (await alice.holds(show["id"], "B-1")).json()
     await sells_all_gold(app, api, show["id"], 4)
     assert await now_look(app, show["id"]) == 0  # 4 of 20
@@ -122,7 +122,7 @@ async def test_a_step_by_demand_is_a_new_revision_with_an_audit_row_and_a_fact(
     assert await now_look(app, show["id"]) == 1  # 5 of 20: a quarter
     assert await now_look(app, show["id"]) == 0
 
-    plan = (await desk.asks("GET", f"/shows/{show['id']}/price-rules")).json()
+    plan = (await organiser.send("GET", f"/shows/{show['id']}/price-rules")).json()
     (change,) = plan["changes"]
     assert (change["was_minor"], change["price_minor"], change["why"]) == (50_000, 58_000, "step")
     assert (change["sold"], change["seats"], change["actor_id"]) == (5, 20, None)
@@ -137,10 +137,10 @@ async def test_a_step_by_demand_is_a_new_revision_with_an_audit_row_and_a_fact(
 
 
 async def test_seats_that_lapse_and_are_held_again_cost_the_price_of_then(
-    app: App, desk: Desk, show: dict[str, Any], alice: Fan
+    app: App, organiser: Organiser, show: dict[str, Any], alice: Fan
 ) -> None:
     first = (await alice.holds(show["id"], "A-1")).json()
-    await put(desk, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+    await put(organiser, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
     extended = await alice.post(f"/bookings/{first['booking_id']}/extend")
     await alice.delete(f"/bookings/{first['booking_id']}")
 
@@ -150,10 +150,10 @@ async def test_seats_that_lapse_and_are_held_again_cost_the_price_of_then(
 
 
 class TestWhoSaysWhatTheyWereShown:
-    async def test_is_asked_again_when_the_price_has_moved_and_nothing_is_held(
-        self, desk: Desk, show: dict[str, Any], alice: Fan, bob: Fan
+    async def test_is_refused_when_the_price_has_changed_and_nothing_is_held(
+        self, organiser: Organiser, show: dict[str, Any], alice: Fan, bob: Fan
     ) -> None:
-        await put(desk, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+        await put(organiser, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
 
         refused = await alice.post(
             f"/shows/{show['id']}/holds", {"seats": ["A-1", "Z-1"], "expected_total_minor": 70_000}
@@ -163,19 +163,19 @@ class TestWhoSaysWhatTheyWereShown:
             f"/shows/{show['id']}/holds", {"seats": ["A-2", "Z-1"], "expected_total_minor": 60_000}
         )
 
-        told = problem(refused)
-        assert (refused.status_code, told["code"]) == (409, "price_changed")
-        assert (told["total_minor"], told["expected_total_minor"], told["currency"]) == (
+        shown = problem(refused)
+        assert (refused.status_code, shown["code"]) == (409, "price_changed")
+        assert (shown["total_minor"], shown["expected_total_minor"], shown["currency"]) == (
             60_000,
             70_000,
             "INR",
         )
-        assert told["seats"][0] == {"label": "A-1", "price_minor": 40_000}
+        assert shown["seats"][0] == {"label": "A-1", "price_minor": 40_000}
         assert others.status_code == 201
         assert (held.status_code, held.json()["amount"]) == (201, 60_000)
 
-    async def test_is_asked_again_for_the_best_seats_too(
-        self, desk: Desk, show: dict[str, Any], alice: Fan
+    async def test_is_refused_for_the_best_seats_too(
+        self, organiser: Organiser, show: dict[str, Any], alice: Fan
     ) -> None:
         wish = {"best": {"count": 2, "category": "Gold"}}
 
@@ -187,11 +187,11 @@ class TestWhoSaysWhatTheyWereShown:
         assert len((await alice.get(f"/shows/{show['id']}/seats/mine")).json()["seats"]) == 2
 
     async def test_has_the_first_answer_when_they_ask_again_after_a_step(
-        self, desk: Desk, show: dict[str, Any], alice: Fan
+        self, organiser: Organiser, show: dict[str, Any], alice: Fan
     ) -> None:
         path, body = f"/shows/{show['id']}/holds", {"seats": ["A-1"], "expected_total_minor": 50_000}
         first = await alice.post(path, body, key="once")
-        await put(desk, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+        await put(organiser, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
 
         again = await alice.post(path, body, key="once")
         other = await alice.post(path, {**body, "expected_total_minor": 1}, key="once")
@@ -200,13 +200,12 @@ class TestWhoSaysWhatTheyWereShown:
         assert problem(other)["code"] == "key_reused"
 
 
-async def test_a_worker_that_knows_the_old_price_charges_the_new_one_or_asks(
-    app: App, desk: Desk, show: dict[str, Any], alice: Fan, bob: Fan
+async def test_a_worker_that_knows_the_old_price_charges_the_new_one_or_refuses(
+    app: App, organiser: Organiser, show: dict[str, Any], alice: Fan, bob: Fan
 ) -> None:
-    """The api's process has the show in hand; the step is made by another one."""
+    """The API process has the show in its cache; another process makes the step."""
     await alice.holds(show["id"], "A-10")
-    organiser = desk.who.account_id
-    await put_elsewhere(app, show["id"], organiser, in_hours(24))
+    await put_elsewhere(app, show["id"], organiser.who.account_id, in_hours(24))
 
     old = await alice.post(f"/shows/{show['id']}/holds", {"seats": ["A-1"], "expected_total_minor": 50_000})
     new = await alice.post(f"/shows/{show['id']}/holds", {"seats": ["A-2"], "expected_total_minor": 40_000})
@@ -220,21 +219,23 @@ async def test_a_worker_that_knows_the_old_price_charges_the_new_one_or_asks(
 async def put_elsewhere(app: App, show_id: int, account_id: int, ends: str) -> None:
     step = EarlyStep(until=datetime.fromisoformat(ends), change_minor=-10_000)
     rule = convert({**GOLD, "early": [to_builtins(step)]}, PriceRule)
-    keeper = Scope(account_id, is_admin=False)
-    await PriceRulesStore(app.postgres, app.catalogue, keeper, 5).put(
+    scope = Scope(account_id, is_admin=False)
+    await PriceRulesStore(app.postgres, app.catalogue, scope, 5).put(
         show_id, PriceRules(currency="INR", rules=(rule,))
     )
 
 
-async def test_a_price_that_follows_rules_is_not_set_by_hand(desk: Desk, show: dict[str, Any]) -> None:
+async def test_a_price_that_follows_rules_is_not_set_by_hand(
+    organiser: Organiser, show: dict[str, Any]
+) -> None:
     path = f"/shows/{show['id']}"
-    await put(desk, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+    await put(organiser, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
 
-    gold = await desk.asks("PATCH", path, {"prices": {"Gold": 10}})
-    silver = await desk.asks("PATCH", path, {"prices": {"Silver": 25_000}})
-    fee = await desk.asks("PATCH", path, {"fee_minor": 30_001, "prices": {"Silver": 40_000}})
-    gone = await desk.asks("DELETE", f"{path}/price-rules")
-    after = await desk.asks("PATCH", path, {"prices": {"Gold": 45_000}})
+    gold = await organiser.send("PATCH", path, {"prices": {"Gold": 10}})
+    silver = await organiser.send("PATCH", path, {"prices": {"Silver": 25_000}})
+    fee = await organiser.send("PATCH", path, {"fee_minor": 30_001, "prices": {"Silver": 40_000}})
+    gone = await organiser.send("DELETE", f"{path}/price-rules")
+    after = await organiser.send("PATCH", path, {"prices": {"Gold": 45_000}})
 
     assert (gold.status_code, problem(gold)["code"]) == (409, "priced_by_rules")
     assert problem(gold)["categories"] == ["Gold"]
@@ -242,7 +243,7 @@ async def test_a_price_that_follows_rules_is_not_set_by_hand(desk: Desk, show: d
     assert problem(fee)["code"] == "fee_too_high"  # the price may come down to its floor
     assert gone.json()["prices"][0]["price_minor"] == 50_000
     assert after.json()["prices"]["Gold"] == 45_000
-    plan = (await desk.asks("GET", f"{path}/price-rules")).json()
+    plan = (await organiser.send("GET", f"{path}/price-rules")).json()
     assert [(c["category"], c["price_minor"], c["why"]) for c in plan["changes"]] == [
         ("Gold", 45_000, "organiser"),
         ("Gold", 50_000, "rules"),
@@ -275,22 +276,22 @@ async def test_a_price_that_follows_rules_is_not_set_by_hand(desk: Desk, show: d
     ],
 )
 async def test_bad_rules_are_refused_alike_when_tried_out_and_when_set(
-    desk: Desk, show: dict[str, Any], body: dict[str, Any], code: str, field: str | None
+    organiser: Organiser, show: dict[str, Any], body: dict[str, Any], code: str, field: str | None
 ) -> None:
     path = f"/shows/{show['id']}/price-rules"
 
-    answers = [await desk.asks("POST", f"{path}/preview", body), await desk.asks("PUT", path, body)]
+    answers = [await organiser.send("POST", f"{path}/preview", body), await organiser.send("PUT", path, body)]
 
     for answer in answers:
         assert (answer.status_code, problem(answer)["code"]) == (422, code), answer.text
         assert field is None or problem(answer)["field"] == field
-    assert (await desk.asks("GET", path)).json()["changes"] == []
+    assert (await organiser.send("GET", path)).json()["changes"] == []
 
 
-async def test_a_fee_that_the_floor_cannot_bear_is_refused(desk: Desk, stage: Stage) -> None:
-    show = await desk.makes("/shows", show_of(stage, fee_minor=15_000))
+async def test_a_fee_that_the_floor_cannot_bear_is_refused(organiser: Organiser, stage: Stage) -> None:
+    show = await organiser.create("/shows", show_of(stage, fee_minor=15_000))
 
-    answer = await desk.asks("PUT", f"/shows/{show['id']}/price-rules", rules(floor_minor=14_999))
+    answer = await organiser.send("PUT", f"/shows/{show['id']}/price-rules", rules(floor_minor=14_999))
 
     assert problem(answer)["code"] == "fee_too_high"
 
@@ -298,28 +299,28 @@ async def test_a_fee_that_the_floor_cannot_bear_is_refused(desk: Desk, stage: St
 async def test_rules_are_for_who_has_the_show(
     app: App, api: httpx2.AsyncClient, show: dict[str, Any], alice: Fan
 ) -> None:
-    stranger, path = await a_desk(app, api), f"/shows/{show['id']}/price-rules"
+    stranger, path = await sign_in_organiser(app, api), f"/shows/{show['id']}/price-rules"
 
-    asked = [
-        await stranger.asks("GET", path),
-        await stranger.asks("PUT", path, rules()),
-        await stranger.asks("POST", f"{path}/preview", rules()),
-        await stranger.asks("DELETE", path),
+    answers = [
+        await stranger.send("GET", path),
+        await stranger.send("PUT", path, rules()),
+        await stranger.send("POST", f"{path}/preview", rules()),
+        await stranger.send("DELETE", path),
     ]
 
-    assert [answer.status_code for answer in asked] == [404] * 4
+    assert [answer.status_code for answer in answers] == [404] * 4
     assert (await alice.get(f"/admin{path}")).status_code == 403
-    admin = await a_desk(app, api, Role.ADMIN)
-    assert (await admin.asks("PUT", path, rules())).status_code == 200
+    admin = await sign_in_organiser(app, api, Role.ADMIN)
+    assert (await admin.send("PUT", path, rules())).status_code == 200
 
 
 async def test_a_cancelled_show_takes_no_rules_and_its_prices_move_no_more(
-    app: App, desk: Desk, show: dict[str, Any]
+    app: App, organiser: Organiser, show: dict[str, Any]
 ) -> None:
-    await put(desk, show, rules(demand=[{"sold_percent": 1, "change_minor": 100}]))
-    await desk.asks("PATCH", f"/shows/{show['id']}", {"cancelled": True})
+    await put(organiser, show, rules(demand=[{"sold_percent": 1, "change_minor": 100}]))
+    await organiser.send("PATCH", f"/shows/{show['id']}", {"cancelled": True})
 
-    refused = await desk.asks("PUT", f"/shows/{show['id']}/price-rules", rules())
+    refused = await organiser.send("PUT", f"/shows/{show['id']}/price-rules", rules())
 
     assert problem(refused)["code"] == "show_cancelled"
     assert await now_look(app, show["id"]) == 0

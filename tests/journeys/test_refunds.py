@@ -11,7 +11,7 @@ from holdfast.app import App
 from holdfast.bookings import from_public_id
 from holdfast.pricing import RefundPolicy, RefundStep, Terms
 from holdfast.web.caller import Role
-from tests.support.organiser import Desk, a_desk
+from tests.support.organiser import Organiser, sign_in_organiser
 from tests.support.paid_bookings import violations
 from tests.support.shows import Fan, fans, problem
 
@@ -37,8 +37,8 @@ async def buys(fan: Fan, show_id: int, *seats: str, method: str = "tok_ok") -> d
 
 
 @pytest.fixture
-async def admin(app: App, api: httpx2.AsyncClient) -> Desk:
-    return await a_desk(app, api, Role.ADMIN)
+async def admin(app: App, api: httpx2.AsyncClient) -> Organiser:
+    return await sign_in_organiser(app, api, Role.ADMIN)
 
 
 class TestAnOwner:
@@ -178,14 +178,14 @@ class TestAnOwner:
 
 class TestAnOrganiser:
     async def refunds(
-        self, desk: Desk, booking: dict[str, Any], key: str | None = "k", **body: Any
+        self, organiser: Organiser, booking: dict[str, Any], key: str | None = "k", **body: Any
     ) -> httpx2.Response:
         headers = {"Idempotency-Key": key} if key else {}
         path = f"/bookings/{booking['booking_id']}/refunds"
-        return await desk.asks("POST", path, {"reason": "the heating failed", **body}, headers=headers)
+        return await organiser.send("POST", path, {"reason": "the heating failed", **body}, headers=headers)
 
     async def test_gives_back_an_amount_some_seats_or_everything(
-        self, app: App, admin: Desk, alice: Fan, a_show: Show
+        self, app: App, admin: Organiser, alice: Fan, a_show: Show
     ) -> None:
         show_id = await a_show(sold_on=NOTHING)
         booking = await buys(alice, show_id, "A-1", "A-2", "A-3")
@@ -200,7 +200,7 @@ class TestAnOrganiser:
         assert (seats.json()["seats"], full.json()["state"]) == (["A-1", "A-3"], "refunded")
         assert await violations(app, show_id) == []
 
-    async def test_gives_back_once_for_each_key(self, admin: Desk, alice: Fan, a_show: Show) -> None:
+    async def test_gives_back_once_for_each_key(self, admin: Organiser, alice: Fan, a_show: Show) -> None:
         booking = await buys(alice, await a_show(), "A-1")
 
         first, again = [await self.refunds(admin, booking, "same", amount=200) for _ in range(2)]
@@ -212,7 +212,9 @@ class TestAnOrganiser:
         assert (keyless.status_code, problem(keyless)["code"]) == (400, "bad_key")
         assert len((await alice.get(f"/bookings/{booking['booking_id']}")).json()["refunds"]) == 1
 
-    async def test_never_gives_back_more_than_was_paid(self, admin: Desk, alice: Fan, a_show: Show) -> None:
+    async def test_never_gives_back_more_than_was_paid(
+        self, admin: Organiser, alice: Fan, a_show: Show
+    ) -> None:
         booking = await buys(alice, await a_show(), "A-1")
 
         refused = await self.refunds(admin, booking, amount=1501)
@@ -222,7 +224,7 @@ class TestAnOrganiser:
 
     @pytest.mark.parametrize("body", [{}, {"amount": 1, "full": True}, {"amount": 0}, {"seats": []}])
     async def test_says_exactly_what_goes_back(
-        self, admin: Desk, alice: Fan, a_show: Show, body: dict[str, Any]
+        self, admin: Organiser, alice: Fan, a_show: Show, body: dict[str, Any]
     ) -> None:
         booking = await buys(alice, await a_show(), "A-1")
 
@@ -235,7 +237,7 @@ class TestAnOrganiser:
     ) -> None:
         show_id = await a_show()
         booking = await buys(alice, show_id, "A-1", method="tok_refund_refused")
-        own, stranger = [await a_desk(app, api) for _ in range(2)]
+        own, stranger = [await sign_in_organiser(app, api) for _ in range(2)]
         await app.postgres.execute(
             "UPDATE event SET organiser_id = $2 WHERE id = (SELECT event_id FROM show WHERE id = $1)",
             show_id,
@@ -246,28 +248,28 @@ class TestAnOrganiser:
         made = await self.refunds(own, booking, full=True)
         refund_id = made.json()["refund"]["refund_id"]
         tries = [
-            await stranger.asks("POST", f"/refunds/{refund_id}/{act}", body)
+            await stranger.send("POST", f"/refunds/{refund_id}/{act}", body)
             for act, body in (("done-by-hand", {"note": "mine"}), ("retry", None))
         ]
 
         assert (refused.status_code, problem(refused)["code"]) == (404, "no_such_booking")
         assert [(one.status_code, problem(one)["code"]) for one in tries] == [(404, "no_such_refund")] * 2
-        assert (await stranger.asks("GET", "/refunds", params={"show": show_id})).json()["refunds"] == []
-        assert len((await own.asks("GET", "/refunds", params={"show": show_id})).json()["refunds"]) == 1
+        assert (await stranger.send("GET", "/refunds", params={"show": show_id})).json()["refunds"] == []
+        assert len((await own.send("GET", "/refunds", params={"show": show_id})).json()["refunds"]) == 1
 
     async def test_pays_by_hand_what_the_gateway_would_not(
-        self, app: App, admin: Desk, alice: Fan, a_show: Show
+        self, app: App, admin: Organiser, alice: Fan, a_show: Show
     ) -> None:
         show_id = await a_show()
         booking = await buys(alice, show_id, "A-1", method="tok_refund_refused")
         assert (await self.refunds(admin, booking, full=True)).status_code == 201
 
         asked = {"show": show_id, "state": "by_hand"}
-        (refund,) = (await admin.asks("GET", "/refunds", params=asked)).json()["refunds"]
+        (refund,) = (await admin.send("GET", "/refunds", params=asked)).json()["refunds"]
         path = f"/refunds/{refund['refund_id']}"
-        retried = await admin.asks("POST", f"{path}/retry")
-        paid = await admin.asks("POST", f"{path}/done-by-hand", {"note": "transfer 4711"})
-        late = await admin.asks("POST", f"{path}/retry")
+        retried = await admin.send("POST", f"{path}/retry")
+        paid = await admin.send("POST", f"{path}/done-by-hand", {"note": "transfer 4711"})
+        late = await admin.send("POST", f"{path}/retry")
 
         assert (refund["reason"] is not None, retried.json()["state"]) == (True, "by_hand")
         assert (paid.status_code, paid.json()["state"], paid.json()["settled_note"]) == (
@@ -278,7 +280,7 @@ class TestAnOrganiser:
         assert problem(late)["code"] == "wrong_move"
         assert await violations(app, show_id) == []
 
-    async def test_pages_through_refunds(self, admin: Desk, alice: Fan, a_show: Show) -> None:
+    async def test_pages_through_refunds(self, admin: Organiser, alice: Fan, a_show: Show) -> None:
         show_id = await a_show()
         booking = await buys(alice, show_id, "A-1")
         for n in range(5):
@@ -287,7 +289,7 @@ class TestAnOrganiser:
         amounts, before = [], ""
         while True:
             asked = {"show": show_id, "size": 2, "before": before}
-            page = (await admin.asks("GET", "/refunds", params=asked)).json()
+            page = (await admin.send("GET", "/refunds", params=asked)).json()
             amounts += [one["amount"] for one in page["refunds"]]
             if (before := page["next"]) is None:
                 break
@@ -299,11 +301,11 @@ class TestAnOrganiser:
         (gate,) = await fans(app, api, 1, Role.GATE)
 
         for who in (alice, gate):
-            refused = await self.refunds(Desk(who), booking, full=True)
+            refused = await self.refunds(Organiser(who), booking, full=True)
             assert (refused.status_code, problem(refused)["code"]) == (403, "not_allowed")
 
     @pytest.mark.parametrize("text", ["x", "a-1-1", "a" * 20 + "-1-1", "a" * 20 + "-1", "a" * 20 + "-1-x"])
-    async def test_what_is_no_refund_is_not_found(self, admin: Desk, text: str) -> None:
-        answer = await admin.asks("POST", f"/refunds/{text}/retry")
+    async def test_what_is_no_refund_is_not_found(self, admin: Organiser, text: str) -> None:
+        answer = await admin.send("POST", f"/refunds/{text}/retry")
 
         assert (answer.status_code, problem(answer)["code"]) == (404, "no_such_refund")

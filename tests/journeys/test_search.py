@@ -9,18 +9,18 @@ import msgspec
 import pytest
 
 from holdfast.app import App
-from tests.support.organiser import Desk, Stage, a_desk, a_stage, an_event, show_of
+from tests.support.organiser import Organiser, Stage, a_stage, an_event, show_of, sign_in_organiser
 from tests.support.shows import API, Fan, problem
 from tests.support.wait import until
 
 
-async def searches(api: httpx2.AsyncClient, **asked: Any) -> dict[str, Any]:
+async def searches(api: httpx2.AsyncClient, **params: Any) -> dict[str, Any]:
     """The page with its counts: on a busy machine the first answer may come without."""
     page: dict[str, Any] = {}
 
     async def is_whole() -> bool:
         nonlocal page
-        answer = await api.get(f"{API}/search", params=asked)
+        answer = await api.get(f"{API}/search", params=params)
         assert answer.status_code == 200, answer.text
         page = msgspec.json.decode(answer.content, type=dict[str, Any])
         return page["facets"] is not None or page["total"] == 0
@@ -34,12 +34,14 @@ def titles(page: dict[str, Any]) -> list[str]:
 
 
 async def plays(
-    app: App, desk: Desk, stage: Stage, days: int = 1, at: datetime | None = None, **event: Any
+    app: App, organiser: Organiser, stage: Stage, days: int = 1, at: datetime | None = None, **event: Any
 ) -> dict[str, Any]:
     """An event with a show so many days from now; found at once, as the worker would see to in a second."""
-    made = await desk.makes("/events", an_event(**event))
+    made = await organiser.create("/events", an_event(**event))
     starts_at = at or datetime.now(UTC).replace(hour=6, minute=0) + timedelta(days=days)
-    show = await desk.makes("/shows", show_of(stage, event_id=made["id"], starts_at=starts_at.isoformat()))
+    show = await organiser.create(
+        "/shows", show_of(stage, event_id=made["id"], starts_at=starts_at.isoformat())
+    )
     await written(app, made["id"])
     return show
 
@@ -51,9 +53,9 @@ async def written(app: App, event_id: int) -> None:
 
 
 async def test_a_result_tells_shows_price_and_seats(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage, alice: Fan
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage, alice: Fan
 ) -> None:
-    show = await plays(app, desk, stage, title="The Paper Boats")
+    show = await plays(app, organiser, stage, title="The Paper Boats")
     await alice.holds(show["id"], "A-1", "A-2")
 
     page = await searches(api, q="papper boats", city=stage.city)
@@ -68,11 +70,11 @@ async def test_a_result_tells_shows_price_and_seats(
 
 
 async def test_filters_narrow_and_facets_say_what_else_there_is(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
-    await plays(app, desk, stage, 1, title="Blue Hour", kind="film", genre="Drama", language="हिन्दी")
-    await plays(app, desk, stage, 2, title="Red Hour", kind="film", genre="Comedy", language="Tamil")
-    await plays(app, desk, stage, 3, title="Loud Hour", kind="concert", genre="Rock", language="Tamil")
+    await plays(app, organiser, stage, 1, title="Blue Hour", kind="film", genre="Drama", language="हिन्दी")
+    await plays(app, organiser, stage, 2, title="Red Hour", kind="film", genre="Comedy", language="Tamil")
+    await plays(app, organiser, stage, 3, title="Loud Hour", kind="concert", genre="Rock", language="Tamil")
 
     films = await searches(api, city=stage.city, kind="film")
     tamil = await searches(api, city=stage.city, language="tamil", sort="showtime")
@@ -91,9 +93,11 @@ async def test_filters_narrow_and_facets_say_what_else_there_is(
     assert (price["currency"], price["price_min_minor"], price["price_max_minor"]) == ("INR", 20_000, 49_999)
 
 
-async def test_a_date_is_the_citys_own(api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage) -> None:
+async def test_a_date_is_the_citys_own(
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
+) -> None:
     """Half past midnight in India is the evening before in UTC."""
-    await desk.makes("/shows", show_of(stage, starts_at="2031-05-01T00:30:00+05:30"))
+    await organiser.create("/shows", show_of(stage, starts_at="2031-05-01T00:30:00+05:30"))
     await written(app, stage.event_id)
 
     may = await searches(api, city=stage.city, date_from="2031-05-01", date_to="2031-05-01")
@@ -103,14 +107,14 @@ async def test_a_date_is_the_citys_own(api: httpx2.AsyncClient, app: App, desk: 
     assert (april["total"], april["events"]) == (0, [])
 
 
-async def test_only_shows_that_fit_are_told(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage, alice: Fan
+async def test_only_shows_that_pass_the_filters_are_listed(
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage, alice: Fan
 ) -> None:
-    full = await plays(app, desk, stage, 1, title="Twice Upon")
+    full = await plays(app, organiser, stage, 1, title="Twice Upon")
     event_id, starts_at = full["event_id"], (datetime.now(UTC) + timedelta(days=5)).isoformat()
-    free = await desk.makes("/shows", show_of(stage, event_id=event_id, starts_at=starts_at))
+    free = await organiser.create("/shows", show_of(stage, event_id=event_id, starts_at=starts_at))
     for row in ("A", "B", "Y", "Z"):
-        fan = (await a_desk(app, api)).who
+        fan = (await sign_in_organiser(app, api)).who
         held = await fan.holds(full["id"], *(f"{row}-{seat}" for seat in range(1, 11)))
         assert held.status_code == 201, held.text
     await written(app, event_id)
@@ -125,18 +129,18 @@ async def test_only_shows_that_fit_are_told(
 
 
 async def test_near_a_point_or_a_postal_code(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     code = f"{random.randrange(10**9):09}"
-    far = await desk.makes(
+    far = await organiser.create(
         "/venues",
         {"city_id": stage.city_id, "name": "The Barn", "postal_code": code, "lat": 19.09, "lon": 72.8},
     )
     hall = {"venue_id": far["id"], "name": "Small", "layout_hash": stage.layout_hash}
-    there = await desk.makes("/halls", hall)
-    await plays(app, desk, stage, title="Here")
-    event = await desk.makes("/events", an_event(title="There"))
-    show = await desk.makes("/shows", show_of(stage, event_id=event["id"], hall_id=there["id"]))
+    there = await organiser.create("/halls", hall)
+    await plays(app, organiser, stage, title="Here")
+    event = await organiser.create("/events", an_event(title="There"))
+    show = await organiser.create("/shows", show_of(stage, event_id=event["id"], hall_id=there["id"]))
     await written(app, event["id"])
 
     within = {"city": stage.city, "sort": "distance", "near": "19.0,72.8"}
@@ -151,16 +155,16 @@ async def test_near_a_point_or_a_postal_code(
     assert code_page["near"] == {"lat": 19.09, "lon": 72.8, "radius_km": 1.0}
 
 
-async def test_a_show_at_the_place_that_was_named_is_told_first(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
+async def test_a_show_at_the_named_place_is_listed_first(
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
-    other = await a_stage(app, api, desk)
-    show = await plays(app, desk, stage, 1, title="Wandering Lights")
-    await desk.asks("PATCH", f"/venues/{other.venue_id}", {"name": "Moonlit Pavilion"})
+    other = await a_stage(app, api, organiser)
+    show = await plays(app, organiser, stage, 1, title="Wandering Lights")
+    await organiser.send("PATCH", f"/venues/{other.venue_id}", {"name": "Moonlit Pavilion"})
     later = [(datetime.now(UTC) + timedelta(days=day)).isoformat() for day in (2, 3, 4)]
     for starts_at in later:
-        await desk.makes("/shows", show_of(stage, event_id=show["event_id"], starts_at=starts_at))
-    named = await desk.makes("/shows", show_of(other, event_id=show["event_id"], starts_at=later[-1]))
+        await organiser.create("/shows", show_of(stage, event_id=show["event_id"], starts_at=starts_at))
+    named = await organiser.create("/shows", show_of(other, event_id=show["event_id"], starts_at=later[-1]))
     await written(app, show["event_id"])
 
     page = await searches(api, q="wandering lights moonlit pavilion")
@@ -168,12 +172,16 @@ async def test_a_show_at_the_place_that_was_named_is_told_first(
     assert named["id"] in [card["show_id"] for card in page["events"][0]["shows"]]
 
 
-async def test_orders(api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage, alice: Fan) -> None:
-    good = await plays(app, desk, stage, 3, title="Good Night", rating=9.0)
-    wanted = await plays(app, desk, stage, 2, title="Bad Night", rating=2.0)
-    some = await plays(app, desk, stage, 1, title="Some Night")
+async def test_orders(
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage, alice: Fan
+) -> None:
+    good = await plays(app, organiser, stage, 3, title="Good Night", rating=9.0)
+    wanted = await plays(app, organiser, stage, 2, title="Bad Night", rating=2.0)
+    some = await plays(app, organiser, stage, 1, title="Some Night")
     for show, price_minor in ((good, 45_000), (some, 30_000)):
-        await desk.asks("PATCH", f"/shows/{show['id']}", {"prices": {"Gold": 50_000, "Silver": price_minor}})
+        await organiser.send(
+            "PATCH", f"/shows/{show['id']}", {"prices": {"Gold": 50_000, "Silver": price_minor}}
+        )
         await written(app, show["event_id"])
     await alice.holds(wanted["id"], "A-1")
     await written(app, wanted["event_id"])
@@ -187,16 +195,16 @@ async def test_orders(api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stag
 
 
 async def test_pages_have_totals_and_a_cursor_stays_put_while_something_is_added(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     for day in range(1, 6):
-        await plays(app, desk, stage, day, title=f"Evening {day}")
-    asked = {"city": stage.city, "sort": "showtime", "size": 2}
+        await plays(app, organiser, stage, day, title=f"Evening {day}")
+    params = {"city": stage.city, "sort": "showtime", "size": 2}
 
-    first = await searches(api, **asked)
-    await plays(app, desk, stage, at=datetime.now(UTC) + timedelta(hours=2), title="Added before")
-    second = await searches(api, **asked, cursor=first["next_cursor"])
-    third = await searches(api, **asked, cursor=second["next_cursor"])
+    first = await searches(api, **params)
+    await plays(app, organiser, stage, at=datetime.now(UTC) + timedelta(hours=2), title="Added before")
+    second = await searches(api, **params, cursor=first["next_cursor"])
+    third = await searches(api, **params, cursor=second["next_cursor"])
     by_number = await searches(api, city=stage.city, sort="showtime", size=4, page=2)
 
     assert (first["total"], first["page"], titles(first)) == (5, 1, ["Evening 1", "Evening 2"])
@@ -206,11 +214,11 @@ async def test_pages_have_totals_and_a_cursor_stays_put_while_something_is_added
 
 
 async def test_what_is_typed_is_suggested(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     word = "".join(random.choices("bcdfgklmnprst", k=12))
-    show = await plays(app, desk, stage, title=f"The {word.title()} Affair", people=["Zora Quill"])
-    await desk.asks("PATCH", f"/venues/{stage.venue_id}", {"name": f"{word.title()} Rooms"})
+    show = await plays(app, organiser, stage, title=f"The {word.title()} Affair", people=["Zora Quill"])
+    await organiser.send("PATCH", f"/venues/{stage.venue_id}", {"name": f"{word.title()} Rooms"})
     await written(app, show["event_id"])
 
     page = (await api.get(f"{API}/search/suggestions", params={"q": f"the {word[:6]}"})).json()
@@ -225,9 +233,9 @@ async def test_what_is_typed_is_suggested(
 
 
 async def test_an_answer_that_is_known_is_not_sent_again(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
-    await plays(app, desk, stage)
+    await plays(app, organiser, stage)
     first = await api.get(f"{API}/search", params={"city": stage.city})
 
     again = await api.get(
@@ -238,7 +246,7 @@ async def test_an_answer_that_is_known_is_not_sent_again(
 
 
 @pytest.mark.parametrize(
-    "asked, status, code, field",
+    "params, status, code, field",
     [
         ({"q": "x" * 201}, 422, "invalid", "q"),
         ({"q": "a\0b"}, 422, "invalid", "q"),
@@ -261,9 +269,9 @@ async def test_an_answer_that_is_known_is_not_sent_again(
     ],
 )
 async def test_what_makes_no_sense_is_refused_with_its_field(
-    api: httpx2.AsyncClient, asked: dict[str, Any], status: int, code: str, field: str
+    api: httpx2.AsyncClient, params: dict[str, Any], status: int, code: str, field: str
 ) -> None:
-    answer = await api.get(f"{API}/search", params=asked)
+    answer = await api.get(f"{API}/search", params=params)
 
     refused = problem(answer)
     assert (answer.status_code, refused["code"], refused["field"]) == (status, code, field)
@@ -278,7 +286,7 @@ async def test_strange_letters_are_only_letters(api: httpx2.AsyncClient, typed: 
         assert answer.status_code == 200, answer.text
 
 
-async def test_a_venue_nobody_plays_at_has_no_results(api: httpx2.AsyncClient) -> None:
+async def test_a_venue_without_shows_has_no_results(api: httpx2.AsyncClient) -> None:
     page = await searches(api, venue=2**62, date_from=date(2031, 1, 1).isoformat())
 
     assert (page["total"], page["events"], page["next_cursor"]) == (0, [], None)

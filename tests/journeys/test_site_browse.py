@@ -13,7 +13,7 @@ from holdfast.catalogue.store import store_layout
 from holdfast.web.caller import Role
 from tests.journeys.test_search import written
 from tests.support.html_page import kept, opens
-from tests.support.organiser import Desk, Stage, a_city, a_desk, an_event, show_of
+from tests.support.organiser import Organiser, Stage, a_city, an_event, show_of, sign_in_organiser
 from tests.support.shows import Fan, a_layout
 from tests.support.wait import until
 
@@ -30,9 +30,9 @@ async def chooses(api: httpx2.AsyncClient, city: str, **more: Any) -> httpx2.Res
 
 
 async def test_a_city_is_chosen_once_without_a_script(
-    api: httpx2.AsyncClient, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
 ) -> None:
-    show = await desk.makes("/shows", show_of(stage, starts_at=at(hours=2)))
+    show = await organiser.create("/shows", show_of(stage, starts_at=at(hours=2)))
 
     before = await opens(api, "/")
     chosen = await chooses(api, stage.city)
@@ -75,8 +75,8 @@ async def test_a_form_from_elsewhere_chooses_no_city(api: httpx2.AsyncClient, st
 
 
 async def test_a_city_with_nothing_on_says_where_something_is(app: App, api: httpx2.AsyncClient) -> None:
-    admin = await a_desk(app, api, Role.ADMIN)
-    quiet = await admin.makes("/cities", a_city(name="Silent Hill"))
+    admin = await sign_in_organiser(app, api, Role.ADMIN)
+    quiet = await admin.create("/cities", a_city(name="Silent Hill"))
 
     home = await opens(api, f"/?city={quiet['slug']}")
 
@@ -85,11 +85,11 @@ async def test_a_city_with_nothing_on_says_where_something_is(app: App, api: htt
 
 
 async def test_what_is_announced_says_when_its_sale_opens(
-    api: httpx2.AsyncClient, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
 ) -> None:
-    event = await desk.makes("/events", an_event(title="Not Yet"))
+    event = await organiser.create("/events", an_event(title="Not Yet"))
     opening = datetime.now(UTC) + timedelta(days=2)
-    await desk.makes(
+    await organiser.create(
         "/shows",
         show_of(stage, event_id=event["id"], starts_at=at(days=9), opens_at=opening.isoformat()),
     )
@@ -101,15 +101,15 @@ async def test_what_is_announced_says_when_its_sale_opens(
 
 
 async def test_an_event_tells_how_each_show_stands(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage, alice: Fan
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage, alice: Fan
 ) -> None:
-    full = await box_show(app, desk, stage, a_layout(4), days=1)
-    last = await box_show(app, desk, stage, a_layout(5), days=2)
-    few = await box_show(app, desk, stage, a_layout(6), days=3)
-    many = await desk.makes("/shows", show_of(stage, starts_at=at(days=4)))
-    soon = await desk.makes("/shows", show_of(stage, starts_at=at(days=5), opens_at=at(days=3)))
-    off = await desk.makes("/shows", show_of(stage, starts_at=at(days=6)))
-    await desk.asks("PATCH", f"/shows/{off['id']}", {"cancelled": True})
+    full = await box_show(app, organiser, stage, a_layout(4), days=1)
+    last = await box_show(app, organiser, stage, a_layout(5), days=2)
+    few = await box_show(app, organiser, stage, a_layout(6), days=3)
+    many = await organiser.create("/shows", show_of(stage, starts_at=at(days=4)))
+    soon = await organiser.create("/shows", show_of(stage, starts_at=at(days=5), opens_at=at(days=3)))
+    off = await organiser.create("/shows", show_of(stage, starts_at=at(days=6)))
+    await organiser.send("PATCH", f"/shows/{off['id']}", {"cancelled": True})
     for show_id in (full, last):
         assert (await alice.holds(show_id, "A-1", "A-2", "A-3", "A-4")).status_code == 201
     assert (await alice.holds(few, "A-1", "A-2", "A-3")).status_code == 201
@@ -130,7 +130,7 @@ async def test_an_event_tells_how_each_show_stands(
     ] == links  # not what is off
 
 
-async def box_show(app: App, desk: Desk, stage: Stage, layout: Any, *, days: int) -> int:
+async def box_show(app: App, organiser: Organiser, stage: Stage, layout: Any, *, days: int) -> int:
     """A show of the stage's event in a small hall of its own."""
     await store_layout(app.postgres, layout)
     venue = await app.postgres.fetchval(
@@ -140,13 +140,13 @@ async def box_show(app: App, desk: Desk, stage: Stage, layout: Any, *, days: int
         layout.hash,
     )
     wanted = show_of(stage, hall_id=venue, starts_at=at(days=days), prices={"Standard": 1000})
-    return int((await desk.makes("/shows", wanted))["id"])
+    return int((await organiser.create("/shows", wanted))["id"])
 
 
 async def test_an_event_with_many_shows_has_its_days_in_a_row(
-    api: httpx2.AsyncClient, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
 ) -> None:
-    shows = [await desk.makes("/shows", show_of(stage, starts_at=at(days=n))) for n in range(1, 13)]
+    shows = [await organiser.create("/shows", show_of(stage, starts_at=at(days=n))) for n in range(1, 13)]
 
     page = await opens(api, f"/events/{stage.event_id}")
     days = [had["href"] for had in page.all("a") if "day=" in had.get("href", "")]
@@ -159,8 +159,10 @@ async def test_an_event_with_many_shows_has_its_days_in_a_row(
     assert nonsense.links("/shows/") == [f"/shows/{shows[0]['id']}"]
 
 
-async def test_times_are_those_of_the_venue(api: httpx2.AsyncClient, desk: Desk, stage: Stage) -> None:
-    await desk.makes("/shows", show_of(stage, starts_at="2031-05-01T19:30:00+05:30"))
+async def test_times_are_those_of_the_venue(
+    api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
+) -> None:
+    await organiser.create("/shows", show_of(stage, starts_at="2031-05-01T19:30:00+05:30"))
 
     page = await opens(api, f"/events/{stage.event_id}")
 
@@ -171,8 +173,10 @@ async def test_times_are_those_of_the_venue(api: httpx2.AsyncClient, desk: Desk,
     assert "1 May" in page.text
 
 
-async def test_an_event_tells_machines_the_same(api: httpx2.AsyncClient, desk: Desk, stage: Stage) -> None:
-    show = await desk.makes("/shows", show_of(stage))
+async def test_an_event_tells_machines_the_same(
+    api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
+) -> None:
+    show = await organiser.create("/shows", show_of(stage))
 
     page = await opens(api, f"/events/{stage.event_id}")
 
@@ -200,9 +204,9 @@ async def test_a_page_that_names_a_host_is_kept_for_that_host_only(
 
 
 async def test_a_venue_tells_where_it_is_and_what_is_on(
-    api: httpx2.AsyncClient, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
 ) -> None:
-    show = await desk.makes("/shows", show_of(stage))
+    show = await organiser.create("/shows", show_of(stage))
 
     page = await opens(api, f"/venues/{stage.venue_id}")
 
@@ -232,9 +236,9 @@ async def test_what_is_not_there_is_a_page_that_leads_on(api: httpx2.AsyncClient
 
 
 async def test_how_many_are_left_is_seconds_old(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage, alice: Fan
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage, alice: Fan
 ) -> None:
-    show_id = await box_show(app, desk, stage, a_layout(4), days=1)
+    show_id = await box_show(app, organiser, stage, a_layout(4), days=1)
     assert "4 left" in (await opens(api, f"/events/{stage.event_id}")).text
     await alice.holds(show_id, "A-1", "A-2", "A-3", "A-4")
 
@@ -273,17 +277,17 @@ NASTY = (
 
 @pytest.mark.parametrize("nasty", NASTY)
 async def test_no_name_breaks_a_page(app: App, api: httpx2.AsyncClient, stage: Stage, nasty: str) -> None:
-    admin = await a_desk(app, api, Role.ADMIN)
-    city = await admin.makes("/cities", a_city(name=nasty))
+    admin = await sign_in_organiser(app, api, Role.ADMIN)
+    city = await admin.create("/cities", a_city(name=nasty))
     where = {"city_id": city["id"], "name": nasty, "address": nasty, "postal_code": nasty[:16]}
-    venue = await admin.makes("/venues", {**where, "lat": 19.0, "lon": 72.8})
-    hall = await admin.makes(
+    venue = await admin.create("/venues", {**where, "lat": 19.0, "lon": 72.8})
+    hall = await admin.create(
         "/halls", {"venue_id": venue["id"], "name": nasty, "layout_hash": stage.layout_hash}
     )
     words = {"genre": nasty[:60], "language": nasty[:60], "people": [nasty]}
-    event = await admin.makes("/events", an_event(title=nasty, description=nasty, featured=True, **words))
+    event = await admin.create("/events", an_event(title=nasty, description=nasty, featured=True, **words))
     show = show_of(stage, event_id=event["id"], hall_id=hall["id"], starts_at=at(hours=3))
-    await admin.makes("/shows", show)
+    await admin.create("/shows", show)
     await written(app, event["id"])
 
     for path in (
@@ -308,9 +312,9 @@ async def test_no_name_breaks_a_page(app: App, api: httpx2.AsyncClient, stage: S
 
 
 async def test_a_picture_from_elsewhere_is_not_fetched_by_a_page(
-    api: httpx2.AsyncClient, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
 ) -> None:
-    event = await desk.makes("/events", an_event(poster="https://elsewhere.example/p.png"))
+    event = await organiser.create("/events", an_event(poster="https://elsewhere.example/p.png"))
 
     page = await opens(api, f"/events/{event['id']}")
 
@@ -328,10 +332,10 @@ async def test_a_picture_from_elsewhere_is_not_fetched_by_a_page(
     ],
 )
 async def test_three_languages_with_their_plurals(
-    app: App, desk: Desk, stage: Stage, alice: Fan, language: str, words: tuple[str, ...]
+    app: App, organiser: Organiser, stage: Stage, alice: Fan, language: str, words: tuple[str, ...]
 ) -> None:
-    last = await box_show(app, desk, stage, a_layout(5), days=1)
-    few = await box_show(app, desk, stage, a_layout(6), days=2)
+    last = await box_show(app, organiser, stage, a_layout(5), days=1)
+    few = await box_show(app, organiser, stage, a_layout(6), days=2)
     await alice.holds(last, "A-1", "A-2", "A-3", "A-4")
     await alice.holds(few, "A-1", "A-2", "A-3")
     await written(app, stage.event_id)
@@ -350,8 +354,10 @@ async def test_three_languages_with_their_plurals(
     assert all(page.all("html")[0]["lang"].startswith(language[:2]) for page in pages)
 
 
-async def test_machines_are_told_what_there_is(api: httpx2.AsyncClient, desk: Desk, stage: Stage) -> None:
-    await desk.makes("/shows", show_of(stage))
+async def test_machines_are_told_what_there_is(
+    api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
+) -> None:
+    await organiser.create("/shows", show_of(stage))
 
     robots, sitemap = await api.get("/robots.txt"), await api.get("/sitemap.xml")
     manifest = (await api.get("/holdfast.webmanifest")).json()

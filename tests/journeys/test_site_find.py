@@ -9,13 +9,13 @@ import pytest
 from holdfast.app import App
 from tests.journeys.test_search import plays, written
 from tests.support.html_page import kept, opens
-from tests.support.organiser import Desk, Stage, a_stage, an_event, show_of
+from tests.support.organiser import Organiser, Stage, a_stage, an_event, show_of
 
 
 async def test_a_misspelt_search_is_asked_back_and_finds(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
-    show = await plays(app, desk, stage, title="Marmalade Skies")
+    show = await plays(app, organiser, stage, title="Marmalade Skies")
 
     found = await opens(api, "/find?q=marmelade+skyes")
 
@@ -31,12 +31,12 @@ async def test_a_misspelt_search_is_asked_back_and_finds(
 
 
 async def test_every_link_of_a_search_leads_somewhere(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     for days, title in enumerate(("Blue Hour", "Red Hour", "Loud Hour"), 1):
         kind = "concert" if title == "Loud Hour" else "film"
         await plays(
-            app, desk, stage, days, title=title, kind=kind, genre=title, language="Tamil", rating=days
+            app, organiser, stage, days, title=title, kind=kind, genre=title, language="Tamil", rating=days
         )
     page = await opens(api, f"/find?q=hour&city={stage.city}")
 
@@ -57,13 +57,15 @@ async def test_every_link_of_a_search_leads_somewhere(
 
 
 async def test_a_price_is_chosen_as_a_link(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     for price in (9_000, 40_000):
-        event = await desk.makes("/events", an_event(title=f"Kumquat {price}"))
+        event = await organiser.create("/events", an_event(title=f"Kumquat {price}"))
         prices = {"Gold": 50_000, "Silver": price}
         starts_at = (datetime.now(UTC) + timedelta(days=price / 9_000)).isoformat()
-        await desk.makes("/shows", show_of(stage, event_id=event["id"], prices=prices, starts_at=starts_at))
+        await organiser.create(
+            "/shows", show_of(stage, event_id=event["id"], prices=prices, starts_at=starts_at)
+        )
         await written(app, event["id"])
 
     page = await opens(api, f"/find?q=kumquat&city={stage.city}")
@@ -76,9 +78,11 @@ async def test_a_price_is_chosen_as_a_link(
     assert "Kumquat 40000" not in narrowed.text
 
 
-async def test_a_search_has_pages(api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage) -> None:
+async def test_a_search_has_pages(
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
+) -> None:
     for number in range(14):
-        await plays(app, desk, stage, 1 + number, title=f"Zanzibar {number}")
+        await plays(app, organiser, stage, 1 + number, title=f"Zanzibar {number}")
 
     first = await opens(api, f"/find?q=zanzibar&city={stage.city}")
     [after] = [had["href"] for had in first.all("a", rel="next")]
@@ -93,9 +97,9 @@ async def test_a_search_has_pages(api: httpx2.AsyncClient, app: App, desk: Desk,
 
 
 async def test_a_field_left_empty_is_no_wish_and_a_strangers_parameter_is_let_be(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
-    await plays(app, desk, stage, title="Quixotry")
+    await plays(app, organiser, stage, title="Quixotry")
 
     page = await opens(
         api, "/find?q=quixotry&city=&kind=&date_from=&date_to=&postal_code=&utm_source=letter&page="
@@ -105,10 +109,10 @@ async def test_a_field_left_empty_is_no_wish_and_a_strangers_parameter_is_let_be
 
 
 async def test_a_chosen_city_narrows_and_what_is_only_elsewhere_is_told(
-    api: httpx2.AsyncClient, app: App, desk: Desk, stage: Stage
+    api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
-    other = await a_stage(app, api, desk)
-    show = await plays(app, desk, other, title="Faraway Xylophones")
+    other = await a_stage(app, api, organiser)
+    show = await plays(app, organiser, other, title="Faraway Xylophones")
 
     here = await opens(api, "/find?q=xylophones", headers=kept(stage.city))
     there = await opens(api, "/find?q=xylophones", headers=kept(other.city))

@@ -9,7 +9,7 @@ import pytest
 from holdfast.app import App
 from tests.journeys.test_price_rules import in_hours, put, rules
 from tests.support.browser_session import Visitor
-from tests.support.organiser import Desk, Stage, a_stage, show_of
+from tests.support.organiser import Organiser, Stage, a_stage, show_of
 
 THEN = {
     "en": ("then ₹500", "Once you reserve, your price is fixed."),
@@ -19,16 +19,16 @@ THEN = {
 
 
 @pytest.fixture
-async def show(app: App, api: httpx2.AsyncClient, desk: Desk) -> dict[str, Any]:
-    stage: Stage = await a_stage(app, api, desk)
-    return await desk.makes("/shows", show_of(stage))
+async def show(app: App, api: httpx2.AsyncClient, organiser: Organiser) -> dict[str, Any]:
+    stage: Stage = await a_stage(app, api, organiser)
+    return await organiser.create("/shows", show_of(stage))
 
 
 @pytest.mark.parametrize("language", ["en", "de", "hi"])
 async def test_until_when_a_price_holds_and_what_it_is_then(
-    ann: Visitor, desk: Desk, show: dict[str, Any], language: str
+    ann: Visitor, organiser: Organiser, show: dict[str, Any], language: str
 ) -> None:
-    await put(desk, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+    await put(organiser, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
     ann.client.headers["accept-language"] = language
 
     await ann.goes(f"/shows/{show['id']}")
@@ -40,9 +40,9 @@ async def test_until_when_a_price_holds_and_what_it_is_then(
 
 
 async def test_a_price_that_follows_demand_alone_may_change_and_no_date_is_made_up(
-    ann: Visitor, desk: Desk, show: dict[str, Any]
+    ann: Visitor, organiser: Organiser, show: dict[str, Any]
 ) -> None:
-    await put(desk, show, rules(demand=[{"sold_percent": 25, "change_minor": 8_000}]))
+    await put(organiser, show, rules(demand=[{"sold_percent": 25, "change_minor": 8_000}]))
 
     await ann.goes(f"/shows/{show['id']}")
 

@@ -23,8 +23,8 @@ async def test_a_crowd_gets_every_place_once(alice: Fan, a_show: Callable[..., A
     show = await a_show(layout=a_layout(0, standing=30))
     crowd = await cast.fans(app, alice.api, 20)
 
-    asked = [fan.holds(show, places={"area": "Floor", "count": 2}) for fan in crowd]
-    answers = await asyncio.gather(*asked)
+    holds = [fan.holds(show, places={"area": "Floor", "count": 2}) for fan in crowd]
+    answers = await asyncio.gather(*holds)
 
     held = [
         seat["label"] for answer in answers if answer.status_code == 201 for seat in answer.json()["seats"]
@@ -54,9 +54,7 @@ async def test_a_place_that_was_let_go_is_had_again(alice: Fan, bob: Fan, a_show
     assert (await bob.holds(show, places={"area": "Floor", "count": 4})).status_code == 201
 
 
-async def test_an_area_that_does_not_exist_is_told_with_those_that_do(
-    alice: Fan, a_show: Callable[..., Any]
-) -> None:
+async def test_an_unknown_area_is_refused_with_the_known_ones(alice: Fan, a_show: Callable[..., Any]) -> None:
     refused = await alice.holds(
         await a_show(layout=a_layout(2, standing=4)), places={"area": "Balcony", "count": 1}
     )

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.organiser import Desk, Stage, an_event, show_of
+from tests.support.organiser import Organiser, Stage, an_event, show_of
 from tests.support.shows import API, Fan, problem
 
 TERMS = {"fee_minor": 1_000, "fee_bp": 500, "tax_bp": 1800, "card_seats_max": 4}
@@ -24,7 +24,7 @@ def lines_of(page: dict[str, Any]) -> dict[str, int]:
     return {name: page[name] for name in GOLD}
 
 
-async def told(api: httpx2.AsyncClient, path: str) -> dict[str, Any]:
+async def load(api: httpx2.AsyncClient, path: str) -> dict[str, Any]:
     answer = await api.get(API + path)
     assert answer.status_code == 200, answer.text
     page: dict[str, Any] = answer.json()
@@ -32,26 +32,26 @@ async def told(api: httpx2.AsyncClient, path: str) -> dict[str, Any]:
 
 
 async def test_a_show_explains_every_price_before_anybody_signs_in(
-    desk: Desk, stage: Stage, api: httpx2.AsyncClient
+    organiser: Organiser, stage: Stage, api: httpx2.AsyncClient
 ) -> None:
-    show = await desk.makes("/shows", show_of(stage, **TERMS, refund_policy=HALF_LATE))
+    show = await organiser.create("/shows", show_of(stage, **TERMS, refund_policy=HALF_LATE))
 
-    page = await told(api, f"/shows/{show['id']}")
+    page = await load(api, f"/shows/{show['id']}")
 
     assert [lines_of(price) for price in page["prices"]] == [GOLD, SILVER]
     assert (page["tax_bp"], page["card_seats_max"]) == (1800, 4)
 
 
 async def test_a_listing_explains_the_price_it_names_and_what_comes_back(
-    desk: Desk, stage: Stage, api: httpx2.AsyncClient
+    organiser: Organiser, stage: Stage, api: httpx2.AsyncClient
 ) -> None:
-    await desk.makes("/shows", show_of(stage, **TERMS, refund_policy=HALF_LATE))
+    await organiser.create("/shows", show_of(stage, **TERMS, refund_policy=HALF_LATE))
 
-    (listed,) = (await told(api, f"/events?city={stage.city}"))["events"]
+    (listed,) = (await load(api, f"/events?city={stage.city}"))["events"]
     pages = [
         listed,
-        await told(api, f"/events/{stage.event_id}"),
-        await told(api, f"/venues/{stage.venue_id}"),
+        await load(api, f"/events/{stage.event_id}"),
+        await load(api, f"/venues/{stage.venue_id}"),
     ]
 
     for (card,) in [page["shows"] for page in pages]:
@@ -60,12 +60,12 @@ async def test_a_listing_explains_the_price_it_names_and_what_comes_back(
         assert [promise["percent"] for promise in card["refund"]["promises"]] == [100, 50]
 
 
-async def test_what_comes_back_is_told_in_order_and_with_the_instants(
-    desk: Desk, stage: Stage, api: httpx2.AsyncClient
+async def test_refund_promises_are_listed_in_order_with_their_ends(
+    organiser: Organiser, stage: Stage, api: httpx2.AsyncClient
 ) -> None:
-    show = await desk.makes("/shows", show_of(stage, refund_policy=HALF_LATE))
+    show = await organiser.create("/shows", show_of(stage, refund_policy=HALF_LATE))
 
-    page = await told(api, f"/shows/{show['id']}")
+    page = await load(api, f"/shows/{show['id']}")
 
     starts_at = datetime.fromisoformat(page["starts_at"])
     assert page["refund"]["keep_fee"] is True
@@ -75,8 +75,10 @@ async def test_what_comes_back_is_told_in_order_and_with_the_instants(
     ] == [(100, 48, starts_at - timedelta(hours=48)), (50, 2, starts_at - timedelta(hours=2))]
 
 
-async def test_a_booking_explains_each_seat_and_the_whole(desk: Desk, stage: Stage, alice: Fan) -> None:
-    show = await desk.makes("/shows", show_of(stage, **TERMS))
+async def test_a_booking_explains_each_seat_and_the_whole(
+    organiser: Organiser, stage: Stage, alice: Fan
+) -> None:
+    show = await organiser.create("/shows", show_of(stage, **TERMS))
 
     held = (await alice.holds(show["id"], "A-1", "Z-1")).json()
 
@@ -88,12 +90,12 @@ async def test_a_booking_explains_each_seat_and_the_whole(desk: Desk, stage: Sta
 
 
 async def test_who_held_before_a_change_keeps_the_price_and_its_lines(
-    desk: Desk, stage: Stage, alice: Fan, bob: Fan
+    organiser: Organiser, stage: Stage, alice: Fan, bob: Fan
 ) -> None:
-    show = await desk.makes("/shows", show_of(stage, **TERMS))
+    show = await organiser.create("/shows", show_of(stage, **TERMS))
     first = (await alice.holds(show["id"], "A-1", key="mine")).json()
 
-    changed = await desk.asks(
+    changed = await organiser.send(
         "PATCH",
         f"/shows/{show['id']}",
         {"prices": {"Gold": 80_000}, "fee_minor": 0, "fee_bp": 0, "tax_bp": 0, "refund_policy": HALF_LATE},
@@ -123,33 +125,35 @@ async def test_who_held_before_a_change_keeps_the_price_and_its_lines(
     "change", [{"prices": {"Gold": 90_000}}, {"fee_minor": 2_000}, {"fee_bp": 0}, {"tax_bp": 500}]
 )
 async def test_whatever_alone_is_changed_the_lines_are_those_of_the_hold(
-    desk: Desk, stage: Stage, alice: Fan, change: dict[str, Any]
+    organiser: Organiser, stage: Stage, alice: Fan, change: dict[str, Any]
 ) -> None:
-    show = await desk.makes("/shows", show_of(stage, **TERMS))
+    show = await organiser.create("/shows", show_of(stage, **TERMS))
     held = (await alice.holds(show["id"], "A-1")).json()
 
-    changed = await desk.asks("PATCH", f"/shows/{show['id']}", change)
+    changed = await organiser.send("PATCH", f"/shows/{show['id']}", change)
 
     assert changed.json()["revision"] == 2
     page = (await alice.get(f"/bookings/{held['booking_id']}")).json()
     assert lines_of(page["seats"][0]) == GOLD
 
 
-async def test_a_fee_that_the_cheapest_seat_cannot_bear_is_refused(desk: Desk, stage: Stage) -> None:
-    dear = await desk.asks("POST", "/shows", show_of(stage, fee_minor=20_001))
-    show = await desk.makes("/shows", show_of(stage, fee_minor=15_000))
-    raised = await desk.asks("PATCH", f"/shows/{show['id']}", {"fee_minor": 20_001})
-    lowered = await desk.asks("PATCH", f"/shows/{show['id']}", {"prices": {"Silver": 14_999}})
-    taxed = await desk.asks("PATCH", f"/shows/{show['id']}", {"tax_bp": 10_000})
+async def test_a_fee_that_the_cheapest_seat_cannot_bear_is_refused(
+    organiser: Organiser, stage: Stage
+) -> None:
+    dear = await organiser.send("POST", "/shows", show_of(stage, fee_minor=20_001))
+    show = await organiser.create("/shows", show_of(stage, fee_minor=15_000))
+    raised = await organiser.send("PATCH", f"/shows/{show['id']}", {"fee_minor": 20_001})
+    lowered = await organiser.send("PATCH", f"/shows/{show['id']}", {"prices": {"Silver": 14_999}})
+    taxed = await organiser.send("PATCH", f"/shows/{show['id']}", {"tax_bp": 10_000})
 
     for answer in (dear, raised, lowered, taxed):
         assert (answer.status_code, problem(answer)["code"]) == (422, "fee_too_high")
     assert problem(taxed)["net_minor"] == 10_000
-    assert (await desk.asks("GET", f"/shows/{show['id']}")).json() == show
+    assert (await organiser.send("GET", f"/shows/{show['id']}")).json() == show
 
 
-async def test_what_is_free_has_no_fee(desk: Desk, stage: Stage, alice: Fan) -> None:
-    show = await desk.makes("/shows", show_of(stage, **TERMS, prices={"Gold": 0, "Silver": 0}))
+async def test_what_is_free_has_no_fee(organiser: Organiser, stage: Stage, alice: Fan) -> None:
+    show = await organiser.create("/shows", show_of(stage, **TERMS, prices={"Gold": 0, "Silver": 0}))
 
     held = (await alice.holds(show["id"], "A-1")).json()
 
@@ -157,31 +161,33 @@ async def test_what_is_free_has_no_fee(desk: Desk, stage: Stage, alice: Fan) -> 
     assert (held["amount"], held["base_minor"], held["fee_minor"], held["tax_minor"]) == (0, 0, 0, 0)
 
 
-async def test_a_show_has_the_policy_its_event_had_when_it_was_made(desk: Desk, stage: Stage) -> None:
-    before = await desk.makes("/shows", show_of(stage))
-    changed = await desk.asks("PATCH", f"/events/{stage.event_id}", {"refund_policy": HALF_LATE})
+async def test_a_show_has_the_policy_its_event_had_when_it_was_made(
+    organiser: Organiser, stage: Stage
+) -> None:
+    before = await organiser.create("/shows", show_of(stage))
+    changed = await organiser.send("PATCH", f"/events/{stage.event_id}", {"refund_policy": HALF_LATE})
     later = {"starts_at": (datetime.fromisoformat(before["starts_at"]) + timedelta(days=1)).isoformat()}
-    after = await desk.makes("/shows", show_of(stage, **later))
+    after = await organiser.create("/shows", show_of(stage, **later))
     even_later = {"starts_at": (datetime.fromisoformat(before["starts_at"]) + timedelta(days=2)).isoformat()}
-    own = await desk.makes("/shows", show_of(stage, **even_later, refund_policy={"steps": []}))
+    own = await organiser.create("/shows", show_of(stage, **even_later, refund_policy={"steps": []}))
 
     assert before["refund_policy"] == USUAL
     assert changed.json()["refund_policy"] == HALF_LATE
     assert after["refund_policy"] == HALF_LATE
     assert own["refund_policy"] == {"steps": [], "keep_fee": False}
-    assert (await desk.asks("GET", f"/shows/{before['id']}")).json()["refund_policy"] == USUAL
+    assert (await organiser.send("GET", f"/shows/{before['id']}")).json()["refund_policy"] == USUAL
 
-    follows = await desk.asks("PATCH", f"/shows/{before['id']}", {"refund_policy": None})
+    follows = await organiser.send("PATCH", f"/shows/{before['id']}", {"refund_policy": None})
 
     assert follows.json()["refund_policy"] == HALF_LATE
     assert follows.json()["revision"] == 2
 
 
-async def test_terms_that_are_the_same_leave_the_revision(desk: Desk, stage: Stage) -> None:
-    show = await desk.makes("/shows", show_of(stage, **TERMS, refund_policy=HALF_LATE))
+async def test_terms_that_are_the_same_leave_the_revision(organiser: Organiser, stage: Stage) -> None:
+    show = await organiser.create("/shows", show_of(stage, **TERMS, refund_policy=HALF_LATE))
 
-    same = await desk.asks("PATCH", f"/shows/{show['id']}", {**TERMS, "refund_policy": HALF_LATE})
-    lifted = await desk.asks("PATCH", f"/shows/{show['id']}", {"card_seats_max": None})
+    same = await organiser.send("PATCH", f"/shows/{show['id']}", {**TERMS, "refund_policy": HALF_LATE})
+    lifted = await organiser.send("PATCH", f"/shows/{show['id']}", {"card_seats_max": None})
 
     assert same.json() == show
     assert (lifted.json()["revision"], lifted.json()["card_seats_max"]) == (2, None)
@@ -199,8 +205,8 @@ async def test_terms_that_are_the_same_leave_the_revision(desk: Desk, stage: Sta
         [],
     ],
 )
-async def test_a_policy_that_is_none_is_refused(desk: Desk, stage: Stage, policy: Any) -> None:
-    event = await desk.asks("POST", "/events", an_event(refund_policy=policy))
-    show = await desk.asks("POST", "/shows", show_of(stage, refund_policy=policy))
+async def test_a_policy_that_is_none_is_refused(organiser: Organiser, stage: Stage, policy: Any) -> None:
+    event = await organiser.send("POST", "/events", an_event(refund_policy=policy))
+    show = await organiser.send("POST", "/shows", show_of(stage, refund_policy=policy))
 
     assert (event.status_code, show.status_code) == (422, 422)

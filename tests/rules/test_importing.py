@@ -1,4 +1,4 @@
-"""Layouts from files: our JSON, tables and pretix plans; and what is said about files that are none."""
+"""Layouts from files: our JSON, tables and pretix plans; and the errors for invalid files."""
 
 from pathlib import Path
 
@@ -100,7 +100,7 @@ def test_what_stands_before_the_text_does_not_matter(name: str, signature: bytes
         ("row,number\n", "no seats"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_in_one_line_with_its_place(text: str, says: str) -> None:
+def test_a_problem_in_a_file_is_described_in_one_line_with_its_place(text: str, says: str) -> None:
     with pytest.raises(LayoutProblem) as problem:
         Layout.build(parse_layout_file("hall.csv", text.encode()))
     assert says in str(problem.value)
@@ -122,7 +122,7 @@ def test_a_pretix_seat_of_no_known_category_is_named() -> None:
 def test_no_bytes_end_in_anything_but_a_layout_or_a_problem(data: bytes) -> None:
     for start in (b"", b"row,number,x,y\n", b"{", b'{"zones":'):
         try:
-            said = Layout.build(parse_layout_file("any", start + data)).hash
+            outcome = Layout.build(parse_layout_file("any", start + data)).hash
         except LayoutProblem as problem:
-            said = str(problem)
-        assert said
+            outcome = str(problem)
+        assert outcome

@@ -157,7 +157,7 @@ def test_a_curved_row_faces_its_centre_from_left_to_right() -> None:
         (hall(RowBody("A", "1-2"), added=[["Z-9"]]), "no seat Z-9"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(body: LayoutBody, says: str) -> None:
+def test_a_problem_is_described_in_one_line(body: LayoutBody, says: str) -> None:
     with pytest.raises(LayoutProblem) as problem:
         Layout.build(body)
     assert says in str(problem.value)

@@ -1,4 +1,4 @@
-"""What another layout changes, seat by seat; and that nobody's seat becomes another."""
+"""What another layout changes, seat by seat; no sold seat becomes a different one."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def test_the_same_layout_changes_nothing() -> None:
     assert found.unsafe_reasons(range(8)) == []
 
 
-def test_a_growth_touches_nobody() -> None:
+def test_a_growth_affects_no_existing_seat() -> None:
     grown = Layout.build(hall(RowBody("Z", "1-2", category="Gold"), *ROWS).body, after=OLD)
 
     found = compare_layouts(OLD, grown)
@@ -90,7 +90,7 @@ def test_categories_keep_their_order_and_grow_behind() -> None:
     assert before.unsafe_reasons(()) == [UnsafeReason.CATEGORIES_MOVED]
 
 
-def test_a_drawing_that_moves_is_counted_and_touches_nobody() -> None:
+def test_seats_drawn_elsewhere_are_counted_and_affect_no_booking() -> None:
     found = compare_layouts(OLD, hall(replace(ROWS[0], at=(3.0, 1.0)), ROWS[1]))
 
     assert (found.redrawn, found.touched) == (4, frozenset())

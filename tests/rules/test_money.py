@@ -22,7 +22,7 @@ def test_a_currency_has_the_digits_of_iso_4217(currency: str, digits: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("amount", "currency", "locale", "said"),
+    ("amount", "currency", "locale", "formatted"),
     [
         (1550, "EUR", "en", "€15.50"),
         (1550, "EUR", "de", "15,50\xa0€"),
@@ -35,21 +35,21 @@ def test_a_currency_has_the_digits_of_iso_4217(currency: str, digits: int) -> No
     ],
 )
 def test_an_amount_is_spelt_as_its_reader_writes_it(
-    amount: int, currency: str, locale: str, said: str
+    amount: int, currency: str, locale: str, formatted: str
 ) -> None:
-    assert format_money(amount, currency, locale) == said
+    assert format_money(amount, currency, locale) == formatted
 
 
 @pytest.mark.parametrize("locale", ["tlh", "", "??", "de_XX_nonsense-1", "../../etc/passwd"])
-def test_a_language_nobody_knows_is_told_in_english(locale: str) -> None:
+def test_an_unknown_locale_falls_back_to_english(locale: str) -> None:
     assert format_money(1550, "EUR", locale) == "€15.50"
 
 
 @given(some.integers(0, 10**15), currencies)
 def test_no_digit_is_lost_on_the_way_to_a_person(amount: int, currency: str) -> None:
-    said = re.sub(r"[^0-9.]", "", format_money(amount, currency, "en"))
+    formatted = re.sub(r"[^0-9.]", "", format_money(amount, currency, "en"))
 
-    assert Decimal(said) == to_major(amount, currency)
+    assert Decimal(formatted) == to_major(amount, currency)
     assert format_plain(amount, currency) == f"{to_major(amount, currency):f} {currency}"
 
 

@@ -33,9 +33,9 @@ seats = some.lists(lines, min_size=1, max_size=5)
 moments = some.timedeltas(timedelta(days=-400), timedelta(days=3)).map(lambda away: STARTS_AT + away)
 
 
-def policy(*said: tuple[int, int], keep_fee: bool = False) -> RefundPolicy:
+def policy(*steps: tuple[int, int], keep_fee: bool = False) -> RefundPolicy:
     return RefundPolicy(
-        steps=tuple(RefundStep(hours_before=hours, percent=percent) for hours, percent in said),
+        steps=tuple(RefundStep(hours_before=hours, percent=percent) for hours, percent in steps),
         keep_fee=keep_fee,
     )
 
@@ -48,7 +48,7 @@ def at(
 
 
 @given(policies, seats, moments)
-def test_nobody_gets_back_more_than_they_paid(
+def test_a_refund_is_never_more_than_the_price(
     of: RefundPolicy, paid: list[PriceLines], now: datetime
 ) -> None:
     back = quote_refund(of, paid, starts_at=STARTS_AT, now=now)
@@ -70,31 +70,33 @@ def test_what_comes_back_never_grows(
 
 
 @given(some.lists(steps, max_size=4), some.booleans(), moments)
-def test_the_order_of_the_steps_says_nothing(said: list[RefundStep], keep_fee: bool, now: datetime) -> None:
+def test_the_order_of_the_steps_does_not_matter(
+    steps: list[RefundStep], keep_fee: bool, now: datetime
+) -> None:
     paid = [PriceLines(999, 800, 100, 99)]
-    told = {
+    quoted = {
         repr(quote_refund(RefundPolicy(steps=order, keep_fee=keep_fee), paid, starts_at=STARTS_AT, now=now))
-        for order in permutations(said)
+        for order in permutations(steps)
     }
 
-    assert len(told) == 1
+    assert len(quoted) == 1
 
 
 @given(policies, seats, moments)
 def test_a_quote_holds_until_the_instant_it_names_and_not_a_microsecond_longer(
     of: RefundPolicy, paid: list[PriceLines], now: datetime
 ) -> None:
-    told = quote_refund(of, paid, starts_at=STARTS_AT, now=now)
+    quoted = quote_refund(of, paid, starts_at=STARTS_AT, now=now)
 
-    if told.until is None:
-        assert told == NOTHING
+    if quoted.until is None:
+        assert quoted == NOTHING
         return
-    assert now < told.until <= STARTS_AT
-    last = quote_refund(of, paid, starts_at=STARTS_AT, now=told.until - TICK)
-    after = quote_refund(of, paid, starts_at=STARTS_AT, now=told.until)
-    assert (last.amount_minor, last.percent) == (told.amount_minor, told.percent)
-    assert (after.amount_minor, after.percent) == (told.next_amount_minor, told.next_percent)
-    assert after.percent < told.percent
+    assert now < quoted.until <= STARTS_AT
+    last = quote_refund(of, paid, starts_at=STARTS_AT, now=quoted.until - TICK)
+    after = quote_refund(of, paid, starts_at=STARTS_AT, now=quoted.until)
+    assert (last.amount_minor, last.percent) == (quoted.amount_minor, quoted.percent)
+    assert (after.amount_minor, after.percent) == (quoted.next_amount_minor, quoted.next_percent)
+    assert after.percent < quoted.percent
 
 
 @given(policies, seats, moments)
@@ -108,7 +110,7 @@ def test_seats_given_back_one_by_one_come_to_the_same(
 
 
 @given(policies, seats, moments)
-def test_a_cancelled_show_gives_everything_back_whenever_it_is_asked(
+def test_a_cancelled_show_refunds_everything_at_any_time(
     of: RefundPolicy, paid: list[PriceLines], now: datetime
 ) -> None:
     back = quote_refund(of, paid, starts_at=STARTS_AT, now=now, cancelled=True)
@@ -117,11 +119,11 @@ def test_a_cancelled_show_gives_everything_back_whenever_it_is_asked(
 
 
 @given(policies)
-def test_promises_are_told_in_order_and_each_gives_less(of: RefundPolicy) -> None:
-    told = promises(of, STARTS_AT)
+def test_promises_are_listed_in_order_and_each_refunds_less(of: RefundPolicy) -> None:
+    quoted = promises(of, STARTS_AT)
 
-    assert all(one.until < other.until and one.percent > other.percent for one, other in pairwise(told))
-    assert all(each.percent > 0 for each in told)
+    assert all(one.until < other.until and one.percent > other.percent for one, other in pairwise(quoted))
+    assert all(each.percent > 0 for each in quoted)
 
 
 def test_two_steps_and_then_nothing() -> None:
@@ -146,16 +148,16 @@ def test_two_steps_and_then_nothing() -> None:
     assert at(-1, two) == NOTHING
 
 
-def test_unless_somebody_says_otherwise_all_of_it_comes_back_until_a_day_before() -> None:
+def test_by_default_everything_is_refunded_until_a_day_before() -> None:
     assert at(24, DEFAULT_REFUND_POLICY, away=-TICK).amount_minor == 1000
     assert at(24, DEFAULT_REFUND_POLICY) == NOTHING
 
 
-def test_a_fee_that_is_kept_does_not_come_back() -> None:
-    kept = policy((24, 100), (1, 50), keep_fee=True)
+def test_a_withheld_fee_is_not_refunded() -> None:
+    withheld = policy((24, 100), (1, 50), keep_fee=True)
 
-    assert at(30, kept).amount_minor == 900
-    assert at(3, kept).amount_minor == 450
+    assert at(30, withheld).amount_minor == 900
+    assert at(3, withheld).amount_minor == 450
 
 
 def test_half_of_an_odd_amount_is_rounded_up_for_every_seat() -> None:
@@ -164,11 +166,11 @@ def test_half_of_an_odd_amount_is_rounded_up_for_every_seat() -> None:
     assert at(3, half, PriceLines(999, 999, 0, 0), PriceLines(999, 999, 0, 0)).amount_minor == 1000
 
 
-def test_a_step_that_promises_less_for_longer_notice_is_not_told() -> None:
-    """Who is promised 80 % until the last hour is not told of 50 % until yesterday."""
-    told = promises(policy((48, 50), (1, 80), (1, 20), (72, 0)), STARTS_AT)
+def test_a_step_that_promises_less_for_longer_notice_is_not_listed() -> None:
+    """With 80 % until the last hour, 50 % until the day before means nothing."""
+    quoted = promises(policy((48, 50), (1, 80), (1, 20), (72, 0)), STARTS_AT)
 
-    assert [(each.percent, each.hours_before) for each in told] == [(80, 1)]
+    assert [(each.percent, each.hours_before) for each in quoted] == [(80, 1)]
 
 
 def test_no_steps_promise_nothing() -> None:

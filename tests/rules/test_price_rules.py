@@ -44,7 +44,7 @@ sales = some.integers(0, 300).flatmap(
 
 @some.composite
 def rules(draw: Any) -> PriceRule:
-    """Whatever the forms take, sensible or not: `check_price_rules` is not asked."""
+    """Everything the forms accept, sensible or not: `check_price_rules` is not called."""
     low, base, high = sorted(draw(some.tuples(bounds, bounds, bounds)))
     return PriceRule(
         category="Standard",
@@ -92,7 +92,7 @@ def test_no_rule_leaves_its_floor_and_ceiling(rule: PriceRule, at: datetime, sol
 
 
 @given(rules(), moments, sales, some.randoms())
-def test_the_order_of_the_steps_says_nothing(
+def test_the_order_of_the_steps_does_not_matter(
     rule: PriceRule, at: datetime, sold: CategorySales, chance: Any
 ) -> None:
     """Two steps at the same place: `check_price_rules` refuses the rule; here the first one stays."""
@@ -113,7 +113,7 @@ def test_the_order_of_the_steps_says_nothing(
 
 
 @given(rules(), moments, sales, some.floats(0, 1, exclude_max=True))
-def test_what_is_told_to_hold_until_then_holds_until_then(
+def test_an_announced_price_is_valid_until_its_announced_end(
     rule: PriceRule, at: datetime, sold: CategorySales, part: float
 ) -> None:
     """The promise "until 30 November": at no instant before is the price another, if nothing is sold."""
@@ -144,15 +144,21 @@ def test_a_preview_says_what_the_price_will_be(rule: PriceRule, at: datetime) ->
         blocked={"Standard": 10},
     )
 
-    (told,) = preview_rules(a_set(rule), show).categories
+    (preview,) = preview_rules(a_set(rule), show).categories
 
-    assert (told.seats, told.sold, told.blocked, told.sold_percent) == (20, 5, 10, 50.0)
-    assert told.lines.price_minor == price_at(rule, at, STARTS, CategorySales(5, 10))
-    assert told.curves[0].since == at
-    for curve in told.curves:
-        for percent, price in zip(told.at_percent, curve.prices_minor, strict=True):
+    assert (preview.seats, preview.sold, preview.blocked, preview.sold_percent) == (20, 5, 10, 50.0)
+    assert preview.lines.price_minor == price_at(rule, at, STARTS, CategorySales(5, 10))
+    assert preview.curves[0].since == at
+    for curve in preview.curves:
+        for percent, price in zip(preview.at_percent, curve.prices_minor, strict=True):
             assert price == price_at(rule, curve.since, STARTS, CategorySales(percent, 100))
-            assert rule.floor_minor <= told.lowest_minor <= price <= told.highest_minor <= rule.ceiling_minor
+            assert (
+                rule.floor_minor
+                <= preview.lowest_minor
+                <= price
+                <= preview.highest_minor
+                <= rule.ceiling_minor
+            )
 
 
 EARLY = (EarlyStep(until=OPENS + timedelta(days=10), change_minor=-500),)
@@ -192,7 +198,7 @@ def checked(rule: PriceRule, *more: PriceRule, currency: str = "EUR", sold_in: s
     )
 
 
-def test_rules_that_can_be_meant_are_taken() -> None:
+def test_consistent_rules_are_accepted() -> None:
     checked(a_rule(early=EARLY, late=LATE, demand=DEMAND))
     checked(a_rule(early=(EarlyStep(until=STARTS, change_minor=0),)))
 
@@ -228,7 +234,7 @@ def test_rules_that_can_be_meant_are_taken() -> None:
         ),
     ],
 )
-def test_rules_that_cannot_be_meant_are_refused(rule: PriceRule, field: str, reason: str) -> None:
+def test_contradictory_rules_are_refused(rule: PriceRule, field: str, reason: str) -> None:
     with pytest.raises(BadPriceRules) as refused:
         checked(rule)
 

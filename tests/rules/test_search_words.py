@@ -62,7 +62,7 @@ def test_the_same_word_in_two_unicode_spellings_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "typed, meant, edits",
+    "typed, known, edits",
     [
         ("monsoon", "monsoon", 0),
         ("mosnoon", "monsoon", 1),
@@ -74,9 +74,9 @@ def test_the_same_word_in_two_unicode_spellings_is_one() -> None:
         ("गनित", "गणित", 1),
     ],
 )
-def test_words_are_as_far_apart_as_their_letters(typed: str, meant: str, edits: int) -> None:
-    assert distance(typed, meant, 2) == distance(meant, typed, 2) == edits
-    assert set(build_spelling_keys(typed)) & set(build_spelling_keys(meant)), "who looks by keys must find it"
+def test_words_are_as_far_apart_as_their_letters(typed: str, known: str, edits: int) -> None:
+    assert distance(typed, known, 2) == distance(known, typed, 2) == edits
+    assert set(build_spelling_keys(typed)) & set(build_spelling_keys(known)), "a lookup by keys must find it"
 
 
 def plain_distance(a: str, b: str) -> int:
@@ -102,9 +102,9 @@ def test_the_quick_way_to_compare_words_says_what_the_slow_one_does(a: str, b: s
 
 
 @given(WORDS, WORDS)
-def test_a_word_one_letter_away_is_found_by_the_few_keys_for_that(typed: str, meant: str) -> None:
-    if plain_distance(typed, meant) == 1 == min(edits_max(typed), edits_max(meant), 1):
-        assert set(build_spelling_keys(typed, 1)) & set(build_spelling_keys(meant))
+def test_a_word_one_letter_away_is_found_by_the_few_keys_for_that(typed: str, known: str) -> None:
+    if plain_distance(typed, known) == 1 == min(edits_max(typed), edits_max(known), 1):
+        assert set(build_spelling_keys(typed, 1)) & set(build_spelling_keys(known))
 
 
 def test_words_too_far_apart_are_not_near() -> None:
@@ -112,11 +112,11 @@ def test_words_too_far_apart_are_not_near() -> None:
     assert distance("abcdef", "uvwxyz", 2) is None
 
 
-def test_short_words_and_numbers_are_meant_as_they_are() -> None:
+def test_short_words_and_numbers_are_not_corrected() -> None:
     assert [edits_max(word) for word in ("le", "chai", "neelam", "2026", "b2b")] == [0, 1, 2, 0, 0]
 
 
-def test_of_two_near_words_the_nearer_and_then_the_more_used_is_meant() -> None:
+def test_of_two_near_words_the_nearer_and_then_the_more_frequent_wins() -> None:
     assert find_nearest("harbor", {"harbour": 3, "barbor": 900}) == "harbour"
     assert find_nearest("harbur", {"harbour": 3, "harbum": 900}) == "harbum"
     assert find_nearest("xyz", {"harbour": 3}) is None
@@ -151,7 +151,7 @@ def test_only_some_filters_need_a_look_at_shows() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked, field",
+    "parameters, field",
     [
         ({"near": "91,0"}, "near"),
         ({"near": "12.3"}, "near"),
@@ -166,9 +166,11 @@ def test_only_some_filters_need_a_look_at_shows() -> None:
         ({"cursor": "YTpiOmM", "page": 2}, "page"),
     ],
 )
-def test_a_search_that_makes_no_sense_is_refused_with_its_field(asked: dict[str, Any], field: str) -> None:
+def test_a_search_that_makes_no_sense_is_refused_with_its_field(
+    parameters: dict[str, Any], field: str
+) -> None:
     with pytest.raises(Invalid) as refused:
-        parse_search(SearchQuery(**asked))
+        parse_search(SearchQuery(**parameters))
 
     assert refused.value.details["field"] == field
 

@@ -1,4 +1,4 @@
-"""R4, R5: what the hold path knows of a show, kept in the process; and the demo's programme."""
+"""R4, R5: the cached show of the hold path; and the demo's programme."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -48,11 +48,11 @@ async def test_shows_of_one_hall_share_its_layout(app: App) -> None:
     assert first.layout.hash == layout.hash
 
 
-async def test_no_more_layouts_are_kept_than_allowed(app: App) -> None:
+async def test_no_more_layouts_are_cached_than_allowed(app: App) -> None:
     catalogue = Catalogue(app.postgres, layouts_cached_max=1)
     hashes = []
     for seats in (11, 12):
-        show_id = await cast.a_show(app, layout=cast.a_layout(seats, name="Kept"))
+        show_id = await cast.a_show(app, layout=cast.a_layout(seats, name="Cached"))
         hashes.append((await catalogue.show_on_sale(show_id)).layout.hash)
 
     assert list(catalogue._layouts._values) == hashes[1:]

@@ -78,7 +78,7 @@ def price_rules(draw: some.DrawFn) -> PriceRules:
 
 @dataclass
 class Promise:
-    """What somebody was answered when they held."""
+    """The response to a hold."""
 
     fan: Fan
     page: dict[str, Any]
@@ -119,7 +119,7 @@ class FrozenPrices(RuleBasedStateMachine):
         app = self.world.app
         self.show = self.do(a_show(app, SEATS, price_minor=BASE, owner_seats_max=20, sold_on=terms))
         self.people: list[Fan] = self.do(fans(app, self.world.api, 3))
-        self.desk = PriceRulesStore(app.postgres, app.catalogue, Scope(1, is_admin=True), pause_s=3600)
+        self.rules_store = PriceRulesStore(app.postgres, app.catalogue, Scope(1, is_admin=True), pause_s=3600)
         self.plan: PriceRules | None = None
         self.promises: list[Promise] = []
 
@@ -128,12 +128,12 @@ class FrozenPrices(RuleBasedStateMachine):
 
     @rule(rules=price_rules())
     def rules_are_set(self, rules: PriceRules) -> None:
-        self.do(self.desk.put(self.show, rules))
+        self.do(self.rules_store.put(self.show, rules))
         self.plan = rules
 
     @rule()
     def rules_are_taken_away(self) -> None:
-        self.do(self.desk.remove(self.show))
+        self.do(self.rules_store.remove(self.show))
         self.plan = None
 
     @rule(hours=some.integers(1, 26))
@@ -165,12 +165,12 @@ class FrozenPrices(RuleBasedStateMachine):
         row=some.sampled_from("AB"),
         says=some.booleans(),
     )
-    def somebody_holds(self, who: int, first: int, row: str, says: bool) -> Any:
+    def hold_seats(self, who: int, first: int, row: str, says: bool) -> Any:
         fan, seats = self.people[who], [f"{row}-{first}", f"{row}-{first + 1}"]
         price = self.price()
         body = {"seats": seats} | ({"expected_total_minor": 2 * price} if says else {})
         answer = self.do(fan.post(f"/shows/{self.show}/holds", body))
-        if answer.status_code == 409:  # somebody has them
+        if answer.status_code == 409:  # taken
             assert answer.json()["code"] in ("seats_taken", "over_limit"), answer.text
             return multiple()
         assert answer.status_code == 201, answer.text
@@ -236,8 +236,8 @@ class FrozenPrices(RuleBasedStateMachine):
         booking = await app.bookings.booking(*from_public_id(promise.page["booking_id"]))
         assert booking is not None
         page = booking_page(booking, show, await app.catalogue.terms(show, booking.revision))
-        told: dict[str, Any] = msgspec.to_builtins(page)
-        return told
+        fields: dict[str, Any] = msgspec.to_builtins(page)
+        return fields
 
     def price(self) -> int:
         sql = "SELECT price_minor FROM price WHERE show_id = $1"

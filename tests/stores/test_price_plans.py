@@ -1,4 +1,4 @@
-"""Rules in the ledger: history is not rewritten, one bad show stops nobody, Redis is not needed (R33)."""
+"""Rules in the ledger: history is not rewritten, one bad show stops no other, Redis is not needed (R33)."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ def by_demand(percent: int, change_minor: int) -> PriceRules:
     return PriceRules(currency="EUR", rules=(replace(RULE, demand=(step,)),))
 
 
-def desk(app: App) -> PriceRulesStore:
+def rules_store(app: App) -> PriceRulesStore:
     return PriceRulesStore(app.postgres, app.catalogue, Scope(1, is_admin=True), pause_s=3600)
 
 
@@ -63,7 +63,7 @@ async def price(app: App, show_id: int) -> int:
 )
 async def test_what_a_show_cost_cannot_be_written_over(app: App, a_show: Show, statement: str) -> None:
     show_id = await a_show()
-    await desk(app).put(show_id, early())
+    await rules_store(app).put(show_id, early())
 
     with pytest.raises(asyncpg.CheckViolationError, match="is history"):
         await app.postgres.execute(statement, show_id)
@@ -74,7 +74,7 @@ async def test_a_step_leaves_the_map_as_it_is(app: App, a_show: Show) -> None:
     show_id = await a_show()
     epoch = await app.seatmap.rebuild(show_id, "test")
 
-    await desk(app).put(show_id, early())
+    await rules_store(app).put(show_id, early())
 
     sale = await app.bookings.sale(show_id)
     assert sale is not None
@@ -83,7 +83,7 @@ async def test_a_step_leaves_the_map_as_it_is(app: App, a_show: Show) -> None:
 
 async def test_a_price_follows_what_is_sold_up_and_down_again(app: App, a_show: Show) -> None:
     show_id = await a_show(10)
-    await desk(app).put(show_id, by_demand(30, 400))
+    await rules_store(app).put(show_id, by_demand(30, 400))
     booking = await bought(app, show_id, 0, 1, 2)
     await due(app, show_id)
     await jobs(app).step()
@@ -97,10 +97,10 @@ async def test_a_price_follows_what_is_sold_up_and_down_again(app: App, a_show: 
     assert booking.prices_minor == (1500,) * 3
 
 
-async def test_seats_kept_back_are_no_part_of_the_share(app: App, a_show: Show) -> None:
+async def test_blocked_seats_do_not_count_for_the_share_sold(app: App, a_show: Show) -> None:
     show_id = await a_show(10)
     await app.holds.block(show_id, range(5, 10), "sponsor", 1)
-    await desk(app).put(show_id, by_demand(40, 400))
+    await rules_store(app).put(show_id, by_demand(40, 400))
 
     await bought(app, show_id, 0, 1)  # two of five
     await due(app, show_id)
@@ -110,9 +110,9 @@ async def test_seats_kept_back_are_no_part_of_the_share(app: App, a_show: Show) 
 
 
 async def test_holds_move_no_price(app: App, a_show: Show) -> None:
-    """Holding costs nothing: whoever could move prices by it would."""
+    """Holding is free, so it must not move prices."""
     show_id = await a_show(10)
-    await desk(app).put(show_id, by_demand(10, 400))
+    await rules_store(app).put(show_id, by_demand(10, 400))
     await app.holds.hold(await a_request(app, show_id, an_owner(), 0, 1, 2, 3))
 
     await due(app, show_id)
@@ -121,10 +121,10 @@ async def test_holds_move_no_price(app: App, a_show: Show) -> None:
     assert await price(app, show_id) == 1500
 
 
-async def test_a_show_that_cannot_be_priced_keeps_nobody_from_it(app: App, a_show: Show) -> None:
+async def test_a_show_that_cannot_be_priced_does_not_stop_others(app: App, a_show: Show) -> None:
     broken, sound = await a_show(10), await a_show(10)
     for show_id in (broken, sound):
-        await desk(app).put(show_id, by_demand(10, 400))
+        await rules_store(app).put(show_id, by_demand(10, 400))
         await bought(app, show_id, 0)
     await app.postgres.execute("""UPDATE price_plan SET rules = '{"rules": []}' WHERE show_id = $1""", broken)
     await due(app, broken, sound)
@@ -138,7 +138,7 @@ async def test_a_show_that_cannot_be_priced_keeps_nobody_from_it(app: App, a_sho
 
 async def test_workers_at_once_make_one_step(app: App, a_show: Show) -> None:
     show_id = await a_show(10)
-    await desk(app).put(show_id, by_demand(10, 400))
+    await rules_store(app).put(show_id, by_demand(10, 400))
     await bought(app, show_id, 0)
     await due(app, show_id)
 
@@ -149,12 +149,12 @@ async def test_workers_at_once_make_one_step(app: App, a_show: Show) -> None:
     assert await app.postgres.fetchval("SELECT revision FROM show WHERE id = $1", show_id) == 2
 
 
-async def test_every_set_of_rules_is_kept_with_who_set_it(app: App, a_show: Show) -> None:
+async def test_every_set_of_rules_is_recorded_with_its_author(app: App, a_show: Show) -> None:
     show_id = await a_show()
-    await desk(app).put(show_id, early())
-    await desk(app).put(show_id, early(-400))
-    await desk(app).remove(show_id)
-    await desk(app).remove(show_id)
+    await rules_store(app).put(show_id, early())
+    await rules_store(app).put(show_id, early(-400))
+    await rules_store(app).remove(show_id)
+    await rules_store(app).remove(show_id)
 
     rows = await app.postgres.fetch(
         "SELECT rules IS NULL AS gone, actor_id FROM price_rules_history WHERE show_id = $1 ORDER BY id",
@@ -167,11 +167,11 @@ async def test_every_set_of_rules_is_kept_with_who_set_it(app: App, a_show: Show
 
 async def test_an_operator_sees_prices_and_what_moved_them(app: App, a_show: Show) -> None:
     show_id = await a_show()
-    await desk(app).put(show_id, early())
+    await rules_store(app).put(show_id, early())
     ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     env = {"HOLDFAST_DATABASE_URL": app.config.database_url, "HOLDFAST_REDIS_URL": app.config.redis_url}
 
-    told = []
+    outputs = []
     for options in ((), ("--json",)):
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "holdfast", "show", "prices", str(show_id), *options),
@@ -181,11 +181,11 @@ async def test_an_operator_sees_prices_and_what_moved_them(app: App, a_show: Sho
         )
         output, errors = await process.communicate()
         assert process.returncode == 0, errors.decode()
-        told.append(output.decode())
+        outputs.append(output.decode())
 
-    assert "12.00 EUR  by rules until" in told[0]
-    assert "Standard: 15.00 EUR to 12.00 EUR  rules" in told[0]
-    assert json.loads(told[1])["changes"][0]["price_minor"] == 1200
+    assert "12.00 EUR  by rules until" in outputs[0]
+    assert "Standard: 15.00 EUR to 12.00 EUR  rules" in outputs[0]
+    assert json.loads(outputs[1])["changes"][0]["price_minor"] == 1200
 
 
 class TestRedisAway:
@@ -197,12 +197,12 @@ class TestRedisAway:
         yield show_id
         await stage.bring_valkey_back()
 
-    async def test_who_says_what_they_expect_is_charged_that_or_asked(
+    async def test_a_buyer_with_an_expected_total_is_charged_that_or_refused(
         self, stage: Stage, show_id: int
     ) -> None:
         app, owner = stage.app, an_owner()
         order = replace(await a_request(app, show_id, owner, 4), expected_minor=1500)
-        await desk(stage.slow).put(show_id, early())  # another process: ours knows the old price
+        await rules_store(stage.slow).put(show_id, early())  # another process: ours knows the old price
 
         with pytest.raises(PriceChanged) as refused:
             await app.holds.hold(order)

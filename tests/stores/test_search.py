@@ -1,4 +1,4 @@
-"""R2: search finds. The demo's programme, questions as people type them, and what they meant."""
+"""R2: search finds. The demo's programme, queries as people type them, and the events they want."""
 
 from dataclasses import replace
 
@@ -73,12 +73,12 @@ def test_there_are_forty() -> None:
     assert {title for _, title in FORTY} <= {event.title for event in EVENTS}
 
 
-@pytest.mark.parametrize("typed, meant", FORTY, ids=[typed for typed, _ in FORTY])
-async def test_what_was_meant_is_among_the_first_three(demo: App, typed: str, meant: str) -> None:
-    assert meant in (await titles(demo, SearchQuery(q=typed)))[:3]
+@pytest.mark.parametrize("typed, wanted", FORTY, ids=[typed for typed, _ in FORTY])
+async def test_the_wanted_event_is_among_the_first_three(demo: App, typed: str, wanted: str) -> None:
+    assert wanted in (await titles(demo, SearchQuery(q=typed)))[:3]
 
 
-async def test_what_is_misspelt_is_said(demo: App) -> None:
+async def test_a_correction_is_reported(demo: App) -> None:
     meaning = await demo.search.interpret(("monsson", "aritmetic"))
 
     assert (meaning.words, meaning.match, meaning.is_corrected) == (("monsoon", "arithmetic"), "all", True)
@@ -118,11 +118,11 @@ async def test_what_means_something_to_engines_means_nothing_here(demo: App, typ
 
 
 async def test_near_a_point_the_nearest_come_first(demo: App) -> None:
-    asked = SearchQuery(near="48.8566,2.3522", radius_km=10, sort=Sort.DISTANCE, size=50)
-    search = parse_search(asked)
+    query = SearchQuery(near="48.8566,2.3522", radius_km=10, sort=Sort.DISTANCE, size=50)
+    search = parse_search(query)
     near = (await demo.search.at(search, await demo.search.point(search))).filters
 
-    found = await titles(demo, asked)
+    found = await titles(demo, query)
 
     assert list(near.distances_km) == sorted(near.distances_km)
     assert {"Les Heures Bleues", TRAM} <= set(found)

@@ -1,4 +1,4 @@
-"""Search keeps up: what changes in the catalogue or is sold is told by facts, and written soon after."""
+"""The index follows the catalogue and the sale: facts mark changes, and a job writes them soon after."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ ADMIN = Scope(0, is_admin=True)
 
 
 def a_word() -> str:
-    """One that nobody else uses, and that is near to none."""
+    """A word that no other test uses and that is near to no other word."""
     return "".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=16))
 
 
@@ -56,8 +56,8 @@ async def ears(app: App) -> Ears:
     return await Ears(app, kinds=KINDS).open()
 
 
-async def told(ears: Ears) -> None:
-    """What happened is heard and written, without waiting for the counts of hot shows."""
+async def index_new_facts(ears: Ears) -> None:
+    """Handle new facts and write the index, without waiting for the counts of busy shows."""
     app = ears.app
     ears.meanwhile = hearing(app)
     await relayed(app)
@@ -88,13 +88,13 @@ async def test_a_new_show_is_found_and_a_cancelled_one_is_not(
     show_id, word = await a_show(), a_word()
     event_id = await of_show(app, show_id, "event_id")
     await office.change_event(event_id, EventChange(title=word))
-    await told(ears)
+    await index_new_facts(ears)
 
     assert await found(app, word) == [event_id]
 
     desk = ShowEditor(app.postgres, app.catalogue, app.config, ADMIN)
     await desk.change_show(show_id, ShowChange(cancelled=True))
-    await told(ears)
+    await index_new_facts(ears)
 
     assert await found(app, word) == []
     assert await uses(app, word) is None
@@ -106,10 +106,10 @@ async def test_an_event_is_found_by_its_new_title_and_not_by_the_old_one(
     event_id = await of_show(app, await a_show(), "event_id")
     old, new, person = a_word(), a_word(), a_word()
     await office.change_event(event_id, EventChange(title=old))
-    await told(ears)
+    await index_new_facts(ears)
 
     await office.change_event(event_id, EventChange(title=new, people=[f"Ada {person}"]))
-    await told(ears)
+    await index_new_facts(ears)
 
     assert await found(app, new) == await found(app, person) == [event_id]
     assert await found(app, old) == []
@@ -122,11 +122,11 @@ async def test_a_venue_and_a_city_are_found_by_their_new_names(
     show_id, venue, city = await a_show(), a_word(), a_word()
     event_id = await of_show(app, show_id, "event_id")
     city_id = await of_show(app, show_id, "city_id")
-    await told(ears)
+    await index_new_facts(ears)
 
     await office.change_venue(await of_show(app, show_id, "venue_id"), VenueChange(name=venue))
     await office.change_city(city_id, CityChange(name=city))
-    await told(ears)
+    await index_new_facts(ears)
 
     assert await found(app, venue) == [event_id]
     assert await found(app, f"{venue} {city}") == [event_id]
@@ -136,23 +136,23 @@ async def test_a_venue_and_a_city_are_found_by_their_new_names(
 async def test_seats_taken_are_counted_and_make_an_event_popular(app: App, a_show: AShow, ears: Ears) -> None:
     show_id = await a_show(4)
     event_id, title = await of_show(app, show_id, "event_id"), await of_show(app, show_id, "title")
-    await told(ears)
+    await index_new_facts(ears)
     assert await found(app, title, only_available=True) == [event_id]
 
     bookings = [await hold(app, show_id, an_owner(), *seats) for seats in ((0, 1), (2, 3))]
-    await told(ears)
+    await index_new_facts(ears)
 
     assert await found(app, title, only_available=True) == []
     assert await listed(app, event_id) == (-4.0, 4, 4)
     await app.holds.cancel(bookings[0])
-    await told(ears)
+    await index_new_facts(ears)
     assert await found(app, title, only_available=True) == [event_id]
     assert await listed(app, event_id) == (-2.0, 2, 2)
 
 
 async def test_a_hot_show_is_put_on_the_list_once(app: App, a_show: AShow, ears: Ears) -> None:
     show_id = await a_show(20)
-    await told(ears)
+    await index_new_facts(ears)
     ears.meanwhile = hearing(app)
     for seat in range(0, 20, 2):
         await hold(app, show_id, an_owner(), seat)
@@ -170,7 +170,7 @@ async def test_a_hot_show_is_put_on_the_list_once(app: App, a_show: AShow, ears:
 async def test_the_same_fact_again_changes_nothing(app: App, a_show: AShow, ears: Ears) -> None:
     show_id = await a_show()
     event_id, title = await of_show(app, show_id, "event_id"), await of_show(app, show_id, "title")
-    await told(ears)
+    await index_new_facts(ears)
     before = await uses(app, "testville")
 
     for fact in [fact for fact in ears.heard if fact.show_id == show_id]:
@@ -185,7 +185,7 @@ async def test_the_same_fact_again_changes_nothing(app: App, a_show: AShow, ears
 async def test_what_has_ended_is_not_found_any_more(app: App, a_show: AShow, ears: Ears) -> None:
     show_id = await a_show()
     event_id, title = await of_show(app, show_id, "event_id"), await of_show(app, show_id, "title")
-    await told(ears)
+    await index_new_facts(ears)
     yesterday = datetime.now(UTC) - timedelta(days=1)
     await app.postgres.execute(
         "UPDATE show SET starts_at = $2, ends_at = $3, opens_at = $4, closes_at = $2 WHERE id = $1",
@@ -222,7 +222,7 @@ async def test_what_changes_while_it_is_written_is_written_again(app: App, a_sho
         pass
 
     class Restless(SearchSource):
-        """Somebody changes the event after it was read."""
+        """Another client changes the event after it was read."""
 
         async def shows(self, event_ids: Sequence[int]) -> list[Any]:
             rows = await super().shows(event_ids)
@@ -239,7 +239,7 @@ async def test_what_changes_while_it_is_written_is_written_again(app: App, a_sho
 
 @pytest.mark.alone
 async def test_who_marks_does_not_wait_for_who_writes(app: App, a_show: AShow) -> None:
-    """Two connections, and a writer that needs both: whoever marks must not keep the second one waiting."""
+    """Two connections, and a writer that needs both: marking must not occupy the second one."""
     event_id = await of_show(app, await a_show(), "event_id")
     few = Postgres(app.config.database_url, pool_max=2, timeout_s=5)
     index = SearchIndex(few, SearchSource(few), app.seatmap)
@@ -262,13 +262,13 @@ async def test_a_reindex_writes_what_is_missing_and_forgets_what_is_gone(app: Ap
         " VALUES (9000000000, 'Gone', 'film', '', '', '', '', '{}', '{}', 'EUR', 0, 'infinity', 0, 0, '',"
         " '''goneforever'':1A', '{}')"
     )
-    told_of: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
 
-    await app.search_index.reindex(lambda _what, done, total: told_of.append((done, total)))
+    await app.search_index.reindex(lambda _what, done, total: progress.append((done, total)))
 
     assert await found(app, title) == [event_id]
     assert await found(app, "goneforever") == []
-    assert told_of[-1][0] == told_of[-1][1] > 0
+    assert progress[-1][0] == progress[-1][1] > 0
     assert await miscounted_words(app) == []
 
 

@@ -31,13 +31,13 @@ async def test_pages_by_cursor_are_the_whole_list_in_order(demo: App, sort: Sort
     assert [hit.key for hit in read] == sorted(hit.key for hit in read)
 
 
-@pytest.mark.parametrize("asked", [{"only_available": True}, {"kind": Kind.FILM, "accessible": True}])
+@pytest.mark.parametrize("filters", [{"only_available": True}, {"kind": Kind.FILM, "accessible": True}])
 @pytest.mark.parametrize("sort", [sort for sort in Sort if sort is not Sort.DISTANCE])
 async def test_pages_of_what_is_everywhere_are_the_whole_list_too(
-    demo: App, sort: Sort, asked: dict[str, Any]
+    demo: App, sort: Sort, filters: dict[str, Any]
 ) -> None:
-    """Few of many shows are looked at for a page: none is left out, and none is told twice."""
-    search = parse_search(SearchQuery(sort=sort, size=3, **asked))
+    """Few of many shows are looked at for a page: none is skipped, and none is repeated."""
+    search = parse_search(SearchQuery(sort=sort, size=3, **filters))
     whole = await demo.search.hits(replace(search, size=200), ANYTHING)
 
     read, page = [], await demo.search.hits(search, ANYTHING)
@@ -51,7 +51,7 @@ async def test_pages_of_what_is_everywhere_are_the_whole_list_too(
     assert third == whole[6:10]
 
 
-async def test_the_soonest_show_that_is_asked_for_orders_an_event(demo: App) -> None:
+async def test_events_are_ordered_by_their_soonest_show_that_passes_the_filters(demo: App) -> None:
     rows = await demo.postgres.fetch(
         "SELECT event_id, min(starts_at) FROM listing_show WHERE taken < seats AND opens_at <= now()"
         " AND closes_at > now() AND ends_at > now() GROUP BY event_id ORDER BY 2, 1 LIMIT 20"
@@ -124,7 +124,7 @@ async def test_counts_by_facet_add_up_and_do_not_narrow_themselves(demo: App) ->
     assert {price.currency for price in mumbai.facets.price} == {"INR"}
 
 
-async def test_nobody_who_asks_for_everything_waits_for_a_count(demo: App) -> None:
+async def test_a_search_for_everything_does_not_wait_for_a_count(demo: App) -> None:
     """A job counts; a process that has counted nothing itself tells what the job wrote."""
     everything, films = parse_search(SearchQuery()).filters, parse_search(SearchQuery(kind=Kind.FILM)).filters
     before = await demo.search.tally(films, ANYTHING)
@@ -133,20 +133,20 @@ async def test_nobody_who_asks_for_everything_waits_for_a_count(demo: App) -> No
     await demo.postgres.execute("UPDATE listing_tally SET tally = regexp_replace(tally, ':\\d+', ':777')")
     finder = SearchStore(demo.config)
     try:
-        told, of_films = await finder.tally(everything, ANYTHING), await finder.tally(films, ANYTHING)
+        total, of_films = await finder.tally(everything, ANYTHING), await finder.tally(films, ANYTHING)
     finally:
         await finder.close()
         await demo.search.count_all()
 
     assert written == 1 + len(Kind)
     assert before is not None
-    assert told is not None
+    assert total is not None
     assert of_films is not None
-    assert (told.total, of_films.total) == (777, 777)
+    assert (total.total, of_films.total) == (777, 777)
     assert of_films.facets == before.facets
 
 
-async def test_a_count_that_takes_long_is_told_to_who_asks_later(demo: App) -> None:
+async def test_a_slow_count_is_available_to_later_requests(demo: App) -> None:
     paris, finder = parse_search(SearchQuery(city="paris")).filters, SearchStore(demo.config)
 
     async def is_counted() -> bool:
@@ -171,7 +171,7 @@ async def test_a_price_facet_is_a_filter_that_finds_as_many(demo: App) -> None:
     assert paris is not None
 
     bucket = paris.facets.price[0]
-    asked = SearchQuery(
+    filters = SearchQuery(
         city="paris",
         currency=bucket.currency,
         price_min_minor=bucket.price_min_minor,
@@ -179,4 +179,4 @@ async def test_a_price_facet_is_a_filter_that_finds_as_many(demo: App) -> None:
         size=50,
     )
 
-    assert len(await titles(demo, asked)) >= bucket.events > 0
+    assert len(await titles(demo, filters)) >= bucket.events > 0

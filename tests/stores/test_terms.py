@@ -1,4 +1,4 @@
-"""Every revision of a show has its terms, for ever; a booking says under which it was held."""
+"""Every revision of a show has permanent terms; a booking records the revision it was held under."""
 
 import asyncio
 from collections.abc import Callable
@@ -62,7 +62,7 @@ async def test_every_change_of_a_show_has_terms_of_its_own(app: App, a_show: ASh
 
 
 async def test_changes_at_the_same_time_all_happen_and_none_is_lost(app: App, a_show: AShow) -> None:
-    """Whoever waits for the lock of a show must go on from the terms of the one it waited for."""
+    """A change that waits for the lock of a show must continue from the terms of the change before it."""
     show_id, desk = await a_show(sold_on=DEAR), schedule(app)
     changes = [
         ShowChange(fee_minor=200),
@@ -94,12 +94,12 @@ async def test_what_was_promised_cannot_be_written_over(app: App, a_show: AShow,
 
 async def test_an_event_that_says_nothing_has_the_usual_policy(app: App, a_show: AShow) -> None:
     """The default of the table and that of the program are the same."""
-    kept = await app.postgres.fetchval(
+    stored = await app.postgres.fetchval(
         "SELECT refund_policy FROM event JOIN show ON show.event_id = event.id WHERE show.id = $1",
         await a_show(),
     )
 
-    assert msgspec.json.decode(kept, type=RefundPolicy) == DEFAULT_REFUND_POLICY
+    assert msgspec.json.decode(stored, type=RefundPolicy) == DEFAULT_REFUND_POLICY
 
 
 class TestABooking:
@@ -115,7 +115,7 @@ class TestABooking:
         assert (booking.revision, later.revision) == (1, 2)
         assert (await till.booking(booking.number)).revision == 1
 
-    async def test_says_so_too_when_somebody_was_in_the_way(self, till: Till) -> None:
+    async def test_reports_it_also_after_losing_a_race(self, till: Till) -> None:
         """The careful way of open_holds: a lapsed booking stands on one of the seats."""
         lapsed = await till.opened(3)
         await till.lapse(lapsed.number)

@@ -1,4 +1,4 @@
-"""An organiser at work over HTTP: from a drawing of a hall to a show on sale."""
+"""An organiser who uses /admin over HTTP: from a layout to a show on sale."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,25 +17,25 @@ _numbers = count(1)
 
 
 @dataclass(frozen=True)
-class Desk:
-    """Somebody who may use /admin."""
+class Organiser:
+    """A client with the role of an organiser or admin."""
 
     who: Fan
 
-    async def asks(self, method: str, path: str, body: Any = None, **more: Any) -> httpx2.Response:
+    async def send(self, method: str, path: str, body: Any = None, **more: Any) -> httpx2.Response:
         headers = self.who.headers | more.pop("headers", {})
         if body is not None:
             more["json"] = body
         return await self.who.api.request(method, f"{API}/admin{path}", headers=headers, **more)
 
-    async def makes(self, path: str, body: Any, **more: Any) -> dict[str, Any]:
-        made = await self.asks("POST", path, body, **more)
+    async def create(self, path: str, body: Any, **more: Any) -> dict[str, Any]:
+        made = await self.send("POST", path, body, **more)
         assert made.status_code == 201, made.text
         return msgspec.json.decode(made.content, type=dict[str, Any])
 
 
-async def a_desk(app: App, api: httpx2.AsyncClient, role: Role = Role.ORGANISER) -> Desk:
-    return Desk((await cast.fans(app, api, 1, role))[0])
+async def sign_in_organiser(app: App, api: httpx2.AsyncClient, role: Role = Role.ORGANISER) -> Organiser:
+    return Organiser((await cast.fans(app, api, 1, role))[0])
 
 
 def a_slug() -> str:
@@ -94,12 +94,14 @@ class Stage:
     event_id: int
 
 
-async def a_stage(app: App, api: httpx2.AsyncClient, desk: Desk) -> Stage:
-    admin = await a_desk(app, api, Role.ADMIN)
-    city = await admin.makes("/cities", a_city())
+async def a_stage(app: App, api: httpx2.AsyncClient, organiser: Organiser) -> Stage:
+    admin = await sign_in_organiser(app, api, Role.ADMIN)
+    city = await admin.create("/cities", a_city())
     where = {"name": "The Shed", "postal_code": "400001", "lat": 19.0, "lon": 72.8}
-    venue = await desk.makes("/venues", {"city_id": city["id"], **where})
-    layout = await desk.makes("/layouts", a_body())
-    hall = await desk.makes("/halls", {"venue_id": venue["id"], "name": "Big", "layout_hash": layout["hash"]})
-    event = await desk.makes("/events", an_event())
+    venue = await organiser.create("/venues", {"city_id": city["id"], **where})
+    layout = await organiser.create("/layouts", a_body())
+    hall = await organiser.create(
+        "/halls", {"venue_id": venue["id"], "name": "Big", "layout_hash": layout["hash"]}
+    )
+    event = await organiser.create("/events", an_event())
     return Stage(city["id"], city["slug"], venue["id"], layout["hash"], hall["id"], event["id"])

@@ -1,4 +1,4 @@
-"""The demo as search has it, in a database of its own: nobody else's events are found in it."""
+"""The demo, indexed for search in a separate database without events of other tests."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -66,9 +66,9 @@ async def play_the_rest(app: App) -> None:
             await add_shows(tx, planned)
 
 
-async def titles(app: App, asked: SearchQuery) -> list[str]:
+async def titles(app: App, query: SearchQuery) -> list[str]:
     """What is found, in order."""
-    search = parse_search(asked)
+    search = parse_search(query)
     search = await app.search.at(search, await app.search.point(search))
     _, hits = await app.search.find(search)
     events = await app.catalogue.events([hit.event_id for hit in hits[: search.size]])

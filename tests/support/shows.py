@@ -26,7 +26,7 @@ _numbers = count(1)
 
 @dataclass(frozen=True)
 class Fan:
-    """Somebody with an account and a token."""
+    """A client with an account and a token."""
 
     account_id: int
     token: str

@@ -1,7 +1,7 @@
-"""Prices step and layouts change while people hold seats (R33): two processes, real engines, a small storm.
+"""Prices step and layouts change while buyers hold seats (R33): two processes, real engines, a small storm.
 
-Whoever is told yes is charged what the answer said; whoever said what they expect is charged that or asked
-again; and no seat that somebody has is renamed, put into another category or withdrawn.
+A successful hold is charged the price in its response; a buyer with an expected total is charged that total or
+refused; and no taken seat is renamed, moved to another category or withdrawn.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ def rules(change_minor: int) -> PriceRules:
 
 
 def hall(names: list[str], gold: str) -> LayoutBody:
-    """Rows of ten; the seats of row A are called as said, and those in `gold` of row B are gold."""
+    """Rows of ten; the seats of row A have these names, and those in `gold` of row B are gold."""
     rows = [
         RowBody(row, names if row == "A" else f"1-{ROW}", at=(0.0, float(place)), category="Gold")
         for place, row in enumerate(ROWS)
@@ -71,7 +71,7 @@ async def a_sale(app: App) -> int:
     return show
 
 
-async def shopping(fan: Fan, show: int, said: list[tuple[dict[str, Any], httpx2.Response]]) -> None:
+async def shopping(fan: Fan, show: int, responses: list[tuple[dict[str, Any], httpx2.Response]]) -> None:
     """Hold a pair, sometimes saying what it costs, sometimes letting it go again."""
     for _ in range(TRIES):
         row, first = random.choice(ROWS), random.randrange(1, ROW)
@@ -81,7 +81,7 @@ async def shopping(fan: Fan, show: int, said: list[tuple[dict[str, Any], httpx2.
         if random.random() < 0.5:
             body["expected_total_minor"] = random.choice([6000, 5000, 8000])
         answer = await fan.post(f"/shows/{show}/holds", body)
-        said.append((body, answer))
+        responses.append((body, answer))
         if answer.status_code == 201 and random.random() < 0.5:
             await fan.delete(f"/bookings/{answer.json()['booking_id']}")
 
@@ -94,30 +94,30 @@ async def settled(app: App, show: int) -> list[str]:
         found[:] = await violations(app, show)
         return not found
 
-    with suppress(TimeoutError):  # then it is told what is wrong
+    with suppress(TimeoutError):  # the assertions below report the problem
         await until(nothing_is_wrong, within_s=5)
     return found
 
 
-async def test_everybody_is_charged_what_they_were_told_while_prices_step(
+async def test_every_buyer_is_charged_the_displayed_price_while_prices_step(
     app: App, api: httpx2.AsyncClient
 ) -> None:
     show, people = await a_sale(app), await fans(app, api, PEOPLE)
-    desk = PriceRulesStore(app.postgres, app.catalogue, ADMIN, pause_s=3600)
-    said: list[tuple[dict[str, Any], httpx2.Response]] = []
+    changer = PriceRulesStore(app.postgres, app.catalogue, ADMIN, pause_s=3600)
+    responses: list[tuple[dict[str, Any], httpx2.Response]] = []
 
     async def stepping() -> None:
         for turn in range(CHANGES):
-            await desk.put(show, rules((-500, 0, 1000)[turn % 3]))
+            await changer.put(show, rules((-500, 0, 1000)[turn % 3]))
             await asyncio.sleep(0.03)
 
-    await asyncio.gather(stepping(), *(shopping(fan, show, said) for fan in people))
+    await asyncio.gather(stepping(), *(shopping(fan, show, responses) for fan in people))
 
-    codes = Counter(answer.json().get("code", "yes") for _, answer in said)
+    codes = Counter(answer.json().get("code", "yes") for _, answer in responses)
     assert codes.keys() <= {"yes", "seats_taken", "sold_out", "price_changed"}, codes
     assert min(codes["yes"], codes["price_changed"]) > 0, codes
     price_of = await gold_prices(app, show)
-    for body, answer in said:
+    for body, answer in responses:
         expected = body.get("expected_total_minor")
         if answer.status_code != 201:
             assert answer.json().get("total_minor") != expected or expected is None
@@ -155,13 +155,11 @@ async def gold_prices(app: App, show: int) -> dict[int, int]:
     return prices
 
 
-async def test_no_seat_that_somebody_has_is_another_after_a_layout_was_changed(
-    app: App, api: httpx2.AsyncClient
-) -> None:
+async def test_no_taken_seat_differs_after_a_layout_change(app: App, api: httpx2.AsyncClient) -> None:
     show, people = await a_sale(app), await fans(app, api, PEOPLE)
     schedule = ShowEditor(app.postgres, app.catalogue, app.config, ADMIN)
-    desk = LayoutChanger(app.postgres, app.catalogue, schedule)
-    said: list[tuple[dict[str, Any], httpx2.Response]] = []
+    changer = LayoutChanger(app.postgres, app.catalogue, schedule)
+    responses: list[tuple[dict[str, Any], httpx2.Response]] = []
     outcomes: Counter[str] = Counter()
 
     async def changing() -> None:
@@ -177,26 +175,26 @@ async def test_no_seat_that_somebody_has_is_another_after_a_layout_was_changed(
         seat = f"{random.choice('CDEFGH')}-{random.randrange(1, ROW + 1)}"
         change = random.choice([LayoutChange(withdraw=(seat,)), LayoutChange(layout_hash=layout.hash)])
         try:
-            await desk.apply(show, change)
+            await changer.apply(show, change)
         except (LayoutUnsafe, Busy) as refused:
             return refused.code
         await app.seatmap.rebuild(show, "changed")
         return "done"
 
-    await asyncio.gather(changing(), *(shopping(fan, show, said) for fan in people))
+    await asyncio.gather(changing(), *(shopping(fan, show, responses) for fan in people))
 
     assert outcomes["done"], outcomes
-    codes = Counter(answer.json().get("code", "yes") for _, answer in said)
+    codes = Counter(answer.json().get("code", "yes") for _, answer in responses)
     assert codes.keys() <= {"yes", "seats_taken", "sold_out", "price_changed", "unknown_seat"}, codes
     gone = await withdrawn(app, show)
     layout = (await app.catalogue.show_on_sale(show)).layout
     for fan in people:
         for page in (await fan.get("/bookings", size=100)).json()["bookings"]:
-            first = next(a.json() for _, a in said if a.json().get("booking_id") == page["booking_id"])
+            first = next(a.json() for _, a in responses if a.json().get("booking_id") == page["booking_id"])
             if page["state"] == "held":
                 assert page["seats"] == first["seats"]
                 assert not gone & {layout.index_of[seat["label"]] for seat in page["seats"]}
-    for body, answer in said:
+    for body, answer in responses:
         if answer.status_code == 201 and "seats" in body:
             assert sorted(seat["label"] for seat in answer.json()["seats"]) == sorted(body["seats"])
     assert await settled(app, show) == []
@@ -208,20 +206,20 @@ async def test_a_hold_that_is_being_opened_is_waited_for(app: App) -> None:
     names = [str(n) for n in range(1, ROW)] + ["last"]
     layout = Layout.build(hall(names, "1-5"))
     await store_layout(app.postgres, layout)
-    desk = LayoutChanger(
+    changer = LayoutChanger(
         app.postgres, app.catalogue, ShowEditor(app.postgres, app.catalogue, app.config, ADMIN)
     )
     opening = replace(till.opening(ROW - 1, price_minor=3000), claimed_at_s=time.monotonic())
 
-    async def somebody_waits() -> bool:
+    async def a_request_waits() -> bool:
         sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'"
         return bool(await app.postgres.fetchval(sql))
 
     left_ms = remaining_ms([opening], time.monotonic())
     async with app.postgres.transaction() as tx:
         row = require_row(await tx.fetchrow(LEDGER.open_holds, *encode_openings([opening], left_ms)))
-        changing = asyncio.create_task(desk.apply(till.show, LayoutChange(layout_hash=layout.hash)))
-        await until(somebody_waits)
+        changing = asyncio.create_task(changer.apply(till.show, LayoutChange(layout_hash=layout.hash)))
+        await until(a_request_waits)
 
     assert row["outcomes"] == ["held"]
     with pytest.raises(LayoutUnsafe) as refused:
