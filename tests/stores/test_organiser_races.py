@@ -1,7 +1,7 @@
 """Prices step and layouts change while buyers hold seats (R33): two processes, real engines, a small storm.
 
-A successful hold is charged the price in its response; a buyer with an expected total is charged that total or
-refused; and no taken seat is renamed, moved to another category or withdrawn.
+A successful hold is charged the price in its response; a buyer with an expected total is charged that total
+or refused; and no taken seat is renamed, moved to another category or withdrawn.
 """
 
 import asyncio
