@@ -1,1 +1,1 @@
-"""How fast it is, on real processes: `make bench`. Every figure is a ratio to a reference in the same run."""
+"""Benchmarks on real processes: `make bench`. Every figure is a ratio to a reference in the same run."""

@@ -1,130 +1,149 @@
-"""python -m bench [--rounds N] [--only web,purchases,…]: a table, a plot, and the figures as JSON."""
+"""python -m bench [--rounds N] [--only web,purchases,…]: measure, print a table, write bench/results.
+
+Exit codes: 0 everything was measured, 1 a result was wrong, 2 wrong arguments, 3 something was not measured
+because the machine was busy or a program is not installed.
+"""
 
 import argparse
 import asyncio
-import json
-import os
-import platform
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from bench.browse import browse_figures
-from bench.facts import fact_figures
+from bench.browse import measure_browsing
+from bench.cpu import read_machine
+from bench.errors import BenchError, MissingProgramError, find_program
+from bench.facts import measure_facts
 from bench.figure import Figure
-from bench.http_holds import web_figures
-from bench.mail import letter_figures
-from bench.maps import map_figures
-from bench.pages import page_figures
-from bench.plot import plot
-from bench.postgres_batches import ledger_figures
-from bench.purchases import purchase_figures
-from bench.redis_claims import claim_figures
-from bench.search import search_figures
-from bench.viewers import viewer_figures
+from bench.http_holds import measure_web
+from bench.mail import measure_mail
+from bench.maps import measure_maps
+from bench.pages import measure_pages
+from bench.postgres_batches import measure_bookings
+from bench.purchases import measure_purchases
+from bench.redis_claims import measure_claims
+from bench.results_files import print_figures, print_hold_cpu, write_figures
+from bench.search import measure_search
+from bench.session import Session
+from bench.viewers import measure_viewers
 
 RESULTS = Path(__file__).parent / "results"
+WRONG, NOT_MEASURED = 1, 3  # exit codes
+
+
+@dataclass(frozen=True)
+class Part:
+    measure: Callable[[Session], Coroutine[Any, Any, list[Figure]]]
+    programs: tuple[str, ...] = ()  # without which it cannot run
+
+
 PARTS = {
-    "web": web_figures,
-    "ledger": ledger_figures,
-    "claims": claim_figures,
-    "purchases": purchase_figures,
-    "facts": fact_figures,
-    "search": search_figures,
-    "viewers": viewer_figures,
-    "maps": map_figures,
-    "letters": letter_figures,
-    "browse": browse_figures,
-    "pages": page_figures,
+    "web": Part(measure_web),
+    "bookings": Part(measure_bookings),
+    "claims": Part(measure_claims, ("redis-benchmark",)),
+    "purchases": Part(measure_purchases),
+    "facts": Part(measure_facts),
+    "search": Part(measure_search),
+    "viewers": Part(measure_viewers),
+    "maps": Part(measure_maps, ("chromium",)),
+    "mail": Part(measure_mail),
+    "browse": Part(measure_browsing, ("nginx",)),
+    "pages": Part(measure_pages, ("chromium",)),
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser("bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each figure; the median counts")
-    parser.add_argument("--only", default=",".join(PARTS), help="which parts, with commas")
-    asked = parser.parse_args()
+class NotMeasuredError(Exception):
+    """A part has no figures; the message says why. Exit code 3."""
+
+
+def main() -> int:
+    options = parse_arguments()
+    options.results.mkdir(parents=True, exist_ok=True)
+    if find_program("wrk") is None:
+        warn(f"{MissingProgramError('wrk')}; bench.load_generator is used instead: rates are lower")
     found: dict[str, list[Figure]] = {}
+    reasons: list[str] = []
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as progress:
-        line = progress.add_task("starting")
-        for part in asked.only.split(","):
-            found[part] = asyncio.run(
-                PARTS[part](asked.rounds, lambda text: progress.update(line, description=text))
-            )
-    show([figure for figures in found.values() for figure in figures])
-    keep(found)
-
-
-def keep(found: dict[str, list[Figure]]) -> None:
-    """Into the results, beside what other parts had when they were last run."""
-    RESULTS.mkdir(exist_ok=True)
-    kept = RESULTS / "figures.json"
-    before = json.loads(kept.read_text()) if kept.exists() else {}
-    by_part = {part: [figure_of(told) for told in figures] for part, figures in before.items()} | found
-    ordered = {part: by_part[part] for part in PARTS if part in by_part}
-    told = {part: [page(figure) for figure in figures] for part, figures in ordered.items()}
-    kept.write_text(json.dumps(told, indent=2) + "\n")
-    every = [figure for figures in ordered.values() for figure in figures]
-    (RESULTS / "figures.md").write_text(markdown(every))
-    plot(every, RESULTS / "figures.svg", RESULTS / "figures.png")
-
-
-def machine() -> str:
-    return f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
-
-
-def show(found: list[Figure]) -> None:
-    table = Table(title=f"Holdfast on {machine()}; everything on the same machine")
-    for name in ("figure", "ours", "reference", "ratio", "range", "bar", "goal", ""):
-        table.add_column(name, justify="left" if name in ("figure", "reference") else "right")
-    for f in found:
-        low, high = min(f.ratios), max(f.ratios)
-        table.add_row(
-            f"{f.name} {f.note}".strip(),
-            f"{f.ours:,.0f} {f.unit}",
-            f"{f.theirs:,.0f}  {f.reference}",
-            f"{f.ratio:.2f}",
-            f"{low:.2f}–{high:.2f}",
-            f"{f.bar:.2f}",
-            f"{f.goal:.2f}" if f.goal else "",
-            "reached" if f.is_reached else "MISSED",
+        task = progress.add_task("starting")
+        session = Session(
+            rounds=options.rounds,
+            report=lambda text: progress.update(task, description=text),
+            results=options.results,
+            busy_max=options.busy_max / 100,
+            seconds_max=options.seconds,
         )
-    Console(width=180).print(table)
+        for name in options.only:
+            try:
+                found[name] = measure(PARTS[name], session)
+            except NotMeasuredError as reason:
+                reasons.append(f"{name}: not measured: {reason}")
+            except BenchError as error:
+                warn(f"{name} failed: {error}")
+                return WRONG
+    figures = [figure for each in found.values() for figure in each]
+    print_figures(figures)
+    if "web" in found:
+        print_hold_cpu(options.results)
+    write_figures(found, tuple(PARTS), options.results)
+    reasons += [
+        f"{figure.name}: not measured: {figure.not_measured}" for figure in figures if not figure.runs
+    ]
+    for line in reasons:
+        warn(line)
+    return NOT_MEASURED if reasons else 0
 
 
-def markdown(found: list[Figure]) -> str:
-    lines = [f"Measured on {machine()}; load, server and engines share them.", ""]
-    lines += ["| figure | ours | reference | ratio (range) | bar |", "|---|--:|---|--:|--:|"]
-    for f in found:
-        ratio = f"{f.ratio:.2f} ({min(f.ratios):.2f}–{max(f.ratios):.2f})"
-        reference = f"{f.theirs:,.0f}, {f.reference}"
-        unit = "a second" if f.unit.endswith("/s") else f.unit
-        lines.append(f"| {f.name.strip()} | {f.ours:,.0f} {unit} | {reference} | {ratio} | {f.bar:.2f} |")
-    return "\n".join(lines) + "\n"
+def measure(part: Part, session: Session) -> list[Figure]:
+    for program in part.programs:
+        if find_program(program) is None:
+            raise NotMeasuredError(MissingProgramError(program))
+    before = read_machine()
+    try:
+        return asyncio.run(part.measure(session))
+    except TimeoutError as error:
+        # A wait of the bench ended: that is a wrong result only if the machine had time for us.
+        if reason := session.explain_busy(before):
+            raise NotMeasuredError(reason) from error
+        raise BenchError(
+            "something took longer than the bench waits, and the machine was not busy"
+        ) from error
+    except AssertionError as error:  # of a module that the bench shares with the tests
+        raise BenchError(str(error) or "a check of tests/support failed without a message") from error
 
 
-def figure_of(told: dict[str, Any]) -> Figure:
-    """What page() has told."""
-    runs = [(run["ours"], run["reference"]) for run in told["runs"]]
-    named = {name: told[name] for name in ("name", "unit", "reference", "bar", "goal", "note")}
-    return Figure(runs=runs, **named)
+def parse_arguments() -> argparse.Namespace:
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("bench", description=__doc__, formatter_class=formatter)
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each figure; the median counts")
+    parser.add_argument("--only", type=parse_parts, default=list(PARTS), help=f"of {', '.join(PARTS)}")
+    parser.add_argument(
+        "--busy-max",
+        type=float,
+        default=10,
+        help="percent of the machine that other processes may use during a round; more: it is repeated (10)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, help="shorten runs of web and bookings: only to see that the bench works"
+    )
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where to write")
+    return parser.parse_args()
 
 
-def page(f: Figure) -> dict[str, object]:
-    return {
-        "name": f.name.strip(),
-        "unit": f.unit,
-        "reference": f.reference,
-        "runs": [{"ours": round(a, 1), "reference": round(b, 1)} for a, b in f.runs],
-        "ratio": round(f.ratio, 3),
-        "bar": f.bar,
-        "goal": f.goal,
-        "note": f.note,
-    }
+def parse_parts(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := [name for name in names if name not in PARTS]:
+        raise argparse.ArgumentTypeError(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    return names
+
+
+def warn(line: str) -> None:
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"bench: {line}", markup=False)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

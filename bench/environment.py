@@ -1,4 +1,4 @@
-"""The stage of a bench: engines, many shows, many people, and web workers, all real processes."""
+"""What a bench measures: engines and web workers as real processes, many shows and many accounts."""
 
 import asyncio
 import os
@@ -26,11 +26,11 @@ from tests.support.shows import a_show
 Q = Queries("bench")
 
 START_WITHIN_S = 60
-ACCESS_TTL_S = 3600  # tokens of the load live as long as the bench
+ACCESS_TTL_S = 3600  # the tokens of the load outlive the bench
 
 
 @dataclass(frozen=True)
-class Stage:
+class Environment:
     engines: Engines
     config: Config
     app: App
@@ -38,7 +38,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(batch_max: int = 128) -> AsyncIterator[Stage]:
+async def start_environment(batch_max: int = 128) -> AsyncIterator[Environment]:
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
         async with engines(Path(folder) / "data") as both:
             connection = await asyncpg.connect(both.database_url)
@@ -51,37 +51,39 @@ async def stage(batch_max: int = 128) -> AsyncIterator[Stage]:
                 access_ttl_s=ACCESS_TTL_S,
             )
             async with open_app(config) as app:
-                yield Stage(both, replace(config, batch_max=batch_max), app, Path(folder))
+                yield Environment(both, replace(config, batch_max=batch_max), app, Path(folder))
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 @asynccontextmanager
-async def workers(on: Stage, how_many: int, port: int = 0) -> AsyncIterator[str]:
-    """The address of `how_many` web workers that share a port."""
+async def start_workers(env: Environment, count: int, port: int = 0) -> AsyncIterator[str]:
+    """Start `count` web workers that share a port; yields their address."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         probe.bind(("127.0.0.1", port))
         port = probe.getsockname()[1]
-        env = os.environ | {
-            "HOLDFAST_DATABASE_URL": on.config.database_url,
-            "HOLDFAST_REDIS_URL": on.config.redis_url,
+        variables = os.environ | {
+            "HOLDFAST_DATABASE_URL": env.config.database_url,
+            "HOLDFAST_REDIS_URL": env.config.redis_url,
             "HOLDFAST_REQUESTS_PER_SECOND_MAX": "0",
             "HOLDFAST_ACCESS_TTL_S": str(ACCESS_TTL_S),
-            "HOLDFAST_BATCH_MAX": str(on.config.batch_max),
-            "HOLDFAST_GATEWAY_URL": on.config.gateway_url,
-            "HOLDFAST_GATEWAY_SECRET": on.config.gateway_secret,
+            "HOLDFAST_BATCH_MAX": str(env.config.batch_max),
+            "HOLDFAST_GATEWAY_URL": env.config.gateway_url,
+            "HOLDFAST_GATEWAY_SECRET": env.config.gateway_secret,
         }
         started = [
-            await asyncio.create_subprocess_exec(sys.executable, "-m", "bench.server", str(port), env=env)
-            for _ in range(how_many)
+            await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "bench.server", str(port), env=variables
+            )
+            for _ in range(count)
         ]
         try:
-            await _answers(f"http://127.0.0.1:{port}/healthz", how_many)
+            await _wait_for_workers(f"http://127.0.0.1:{port}/healthz", count)
             yield f"http://127.0.0.1:{port}"
         finally:
             for process in started:
@@ -89,32 +91,38 @@ async def workers(on: Stage, how_many: int, port: int = 0) -> AsyncIterator[str]
             await asyncio.gather(*(process.wait() for process in started))
 
 
-async def _answers(url: str, how_many: int) -> None:
-    """Every worker listens: new connections land on any of them, so ask often enough."""
+async def _wait_for_workers(url: str, count: int) -> None:
+    """Wait until every worker listens. The kernel picks one per connection, hence several requests."""
     async with asyncio.timeout(START_WITHIN_S):
-        fine = 0
-        while fine < how_many * 8:
+        successes = 0
+        while successes < count * 8:
             try:
                 async with httpx2.AsyncClient() as client:
-                    fine = fine + 1 if (await client.get(url)).status_code == 200 else 0
+                    successes = successes + 1 if (await client.get(url)).status_code == 200 else 0
             except httpx2.TransportError:
-                fine = 0
+                successes = 0
                 await asyncio.sleep(0.1)
 
 
-async def tokens(on: Stage, how_many: int) -> list[str]:
-    people = [NewAccount(f"bench{i}-{os.getpid()}@example.com", "Bench") for i in range(how_many)]
-    ids = await on.app.accounts.add_many(people)
-    return [on.app.accounts.access_token(Caller(i, Role.FAN, 10_000_000 + i)) for i in ids]
+async def write_tokens(env: Environment, count: int) -> Path:
+    """A file with the access tokens of new accounts, one per line, for load generators."""
+    accounts = [NewAccount(f"bench{i}-{os.getpid()}@example.com", "Bench") for i in range(count)]
+    ids = await env.app.accounts.add_many(accounts)
+    tokens = [env.app.accounts.access_token(Caller(i, Role.FAN, 10_000_000 + i)) for i in ids]
+    file = env.folder / "tokens"
+    file.write_text("\n".join(tokens) + "\n")
+    return file
 
 
-async def shows(on: Stage, layout: Layout, how_many: int, *, built: bool = True) -> Sequence[int]:
-    """So many shows on sale, numbered consecutively; their maps are built unless nobody will ask."""
-    first = await a_show(on.app, layout=layout, owner_seats_max=1000)
-    ids = list(range(first, first + how_many))
+async def create_shows(
+    env: Environment, layout: Layout, count: int, *, with_maps: bool = True
+) -> Sequence[int]:
+    """Shows on sale with consecutive ids, with their seat maps in Redis unless the bench never reads them."""
+    first = await a_show(env.app, layout=layout, owner_seats_max=1000)
+    ids = list(range(first, first + count))
     for query in (Q.copy_shows, Q.copy_prices, Q.copy_terms, Q.copy_sales):
-        await on.app.postgres.execute(query, first, ids)
-    if built:
+        await env.app.postgres.execute(query, first, ids)
+    if with_maps:
         for show_id in ids:
-            await on.app.seatmap.rebuild(show_id, "bench")
+            await env.app.seatmap.rebuild(show_id, "bench")
     return ids

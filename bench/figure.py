@@ -1,4 +1,4 @@
-"""A figure: ours against a reference of the same run, several times; what counts is the median ratio."""
+"""A figure: Holdfast against a reference of the same run, several times. The median ratio counts."""
 
 from dataclasses import dataclass, field
 from statistics import median
@@ -13,9 +13,14 @@ class Figure:
     goal: float | None = None
     runs: list[tuple[float, float]] = field(default_factory=list)  # ours, the reference's
     note: str = ""
+    not_measured: str = ""  # why there are no runs
 
     def add(self, ours: float, theirs: float) -> None:
         self.runs.append((ours, theirs))
+
+    @property
+    def is_measured(self) -> bool:
+        return bool(self.runs)
 
     @property
     def ratios(self) -> list[float]:

@@ -1,84 +1,120 @@
-"""Figures over HTTP: two web workers, 128 connections, real engines, everybody on the same two cores."""
+"""Holds, refusals and seat maps over HTTP: two web workers, 128 connections, everything on the same cores."""
 
 import asyncio
-from collections.abc import Callable
+import json
 from pathlib import Path
+from statistics import median
 
-from bench.environment import Stage, shows, stage, tokens, workers
+from bench.cpu import GROUPS, cpu_us_per_operation, find_groups, read_cpu_us
+from bench.environment import Environment, create_shows, start_environment, start_workers, write_tokens
 from bench.figure import Figure
-from bench.load import Load, Run, run
+from bench.load import HoldLoad, LoadResult, load_holds
+from bench.session import Session
 from tests.support.shows import a_layout
 
 SECONDS = 4
-SHOWS_A_RUN = 500  # of 200 seats: more than a run can sell
-BIG_SEATS, BIG_ROW = 50_000, 100
+SHOWS_PER_RUN = 500  # of 200 seats: more than a run can sell
+LARGE_SEATS, LARGE_ROW = 50_000, 100
 MANY_SHOWS = 10_000
-PEOPLE = 2_000
+ACCOUNTS = 2_000
+HOLD_CPU = "hold_cpu.json"
 
-Say = Callable[[str], None]
-
-
-async def web_figures(rounds: int, say: Say) -> list[Figure]:
-    win = Figure("holds", "holds/s", "bare authenticated endpoint", 0.35, 0.50)
-    lose = Figure("refusals", "refusals/s", "bare authenticated endpoint", 0.50, 0.70)
-    big = Figure("holds on 50 000 seats", "holds/s", "holds on 200 seats", 0.80)
-    read = Figure("map of 50 000 seats", "reads/s", "bare GET of that size", 0.50)
-    many = Figure("holds with 10 000 shows loaded", "holds/s", "holds with one run's shows loaded", 0.80)
-    async with stage() as on:
-        say("shows and people")
-        people = on.folder / "tokens"
-        people.write_text("\n".join(await tokens(on, PEOPLE)) + "\n")
-        small = await shows(on, a_layout(200), SHOWS_A_RUN * (2 * rounds + 2) + 1)
-        large = await shows(on, a_layout(BIG_SEATS, row=BIG_ROW), rounds)
-        async with workers(on, 2) as url:
-
-            async def asked(mode: str, first: int = 0, seconds: int = SECONDS, **more: int) -> Run:
-                return await run(url, people, Load(mode, first, seconds=seconds, **more))
-
-            lost, at = small[0], small[1]
-            await asked("bare")
-            await asked("lose", lost)
-            await asked("warm", at, shows=SHOWS_A_RUN)
-            await asked("win", at, shows=SHOWS_A_RUN)  # fills the ledger's log and plans, too
-            at += SHOWS_A_RUN
-            for i in range(rounds):
-                say(f"round {i + 1} of {rounds}")
-                bare = (await asked("bare")).only(201)
-                lose.add((await asked("lose", lost)).only(409).per_second, bare.per_second)
-                await asked("warm", at, shows=SHOWS_A_RUN)
-                won = (await asked("win", at, shows=SHOWS_A_RUN)).only(201)
-                win.add(won.per_second, bare.per_second)
-                win.note, at = f"p50 {won.p50_ms:.1f} ms, p99 {won.p99_ms:.1f} ms", at + SHOWS_A_RUN
-                await asked("warm", large[i])
-                # Two seconds: in four it would be sold out.
-                more = {"pairs": BIG_SEATS // 2, "pairs_a_row": BIG_ROW // 2, "seconds": 2}
-                on_big = (await asked("win", large[i], **more)).only(201)
-                big.add(on_big.per_second, won.per_second)
-                size = len((await on.app.seatmap.snapshot(large[i])).text)
-                whole = (await asked(f"bytes{size}")).only(200)
-                read.add((await asked("seats", large[i])).only(200).per_second, whole.per_second)
-        await _many_shows(on, many, rounds, list(small[1 + SHOWS_A_RUN * (rounds + 1) :]), say)
-    return [win, lose, big, read, many]
+CpuPerHold = dict[str, float]  # µs by process group
 
 
-async def _many_shows(on: Stage, many: Figure, rounds: int, fresh: list[int], say: Say) -> None:
-    """The same holds before and after ten thousand other shows are on sale and have their maps in Redis."""
-    people, before = on.folder / "tokens", []
-    async with workers(on, 2) as url:
-        for i in range(rounds):
-            say(f"one hot show, {i + 1} of {rounds}")
-            before.append(await _warm_run(url, people, fresh, i))
-        say("ten thousand shows")
-        await shows(on, a_layout(200), MANY_SHOWS)
-        fresh = list(await shows(on, a_layout(200), SHOWS_A_RUN * rounds))
-        for i in range(rounds):
-            say(f"one hot show of ten thousand, {i + 1} of {rounds}")
-            many.add(await _warm_run(url, people, fresh, i), before[i])
+class WebBench:
+    """Two web workers under load, and what was measured."""
+
+    def __init__(self, env: Environment, session: Session, tokens: Path) -> None:
+        self.env = env
+        self.session = session
+        self.tokens = tokens
+        self.holds = Figure("holds", "holds/s", "bare authenticated endpoint", 0.35, 0.50)
+        self.refusals = Figure("refusals", "refusals/s", "bare authenticated endpoint", 0.50, 0.70)
+        self.large = Figure("holds on 50 000 seats", "holds/s", "holds on 200 seats", 0.80)
+        self.map = Figure("map of 50 000 seats", "reads/s", "bare GET of that size", 0.50)
+        self.many = Figure(
+            "holds with 10 000 shows loaded", "holds/s", "holds with one run's shows loaded", 0.80
+        )
+        self.cpu: list[CpuPerHold] = []  # one per run of `holds`
+
+    async def load(self, url: str, mode: str, show: int = 0, **options: float) -> LoadResult:
+        seconds = self.session.seconds(options.pop("seconds", SECONDS))
+        numbers = {name: int(value) for name, value in options.items()}
+        return await load_holds(url, self.tokens, HoldLoad(mode, show, seconds=seconds, **numbers))
+
+    async def warm_up(self, url: str, sold_out: int) -> None:
+        """Fill the plan caches of PostgreSQL and its log, and sell the show that refuses later."""
+        (first, *_) = await create_shows(self.env, a_layout(200), SHOWS_PER_RUN)
+        await self.load(url, "bare")
+        await self.load(url, "sold_out", sold_out)
+        await self.load(url, "warm", first, shows=SHOWS_PER_RUN)
+        await self.load(url, "hold", first, shows=SHOWS_PER_RUN)
+
+    async def run_round(self, url: str, sold_out: int) -> None:
+        (first, *_) = await create_shows(self.env, a_layout(200), SHOWS_PER_RUN)
+        (large, *_) = await create_shows(self.env, a_layout(LARGE_SEATS, row=LARGE_ROW), 1)
+        bare = (await self.load(url, "bare")).expect(201)
+        refused = (await self.load(url, "sold_out", sold_out)).expect(409)
+        self.refusals.add(refused.per_second, bare.per_second)
+        await self.load(url, "warm", first, shows=SHOWS_PER_RUN)
+        groups = find_groups()
+        before = read_cpu_us(groups)
+        held = (await self.load(url, "hold", first, shows=SHOWS_PER_RUN)).expect(201)
+        del self.cpu[len(self.holds.runs) :]  # of an attempt that did not count
+        self.cpu.append(cpu_us_per_operation(before, read_cpu_us(groups), held.requests))
+        self.holds.add(held.per_second, bare.per_second)
+        self.holds.note = f"p50 {held.p50_ms:.1f} ms, p99 {held.p99_ms:.1f} ms"
+        await self.load(url, "warm", large)
+        # Two seconds: in four it would be sold out.
+        hall = {"pairs": LARGE_SEATS // 2, "pairs_per_row": LARGE_ROW // 2, "seconds": 2}
+        self.large.add((await self.load(url, "hold", large, **hall)).expect(201).per_second, held.per_second)
+        size = len((await self.env.app.seatmap.snapshot(large)).text)
+        whole = (await self.load(url, f"bytes{size}")).expect(200)
+        self.map.add((await self.load(url, "seats", large)).expect(200).per_second, whole.per_second)
+
+    async def run_many_shows(self) -> None:
+        """The same holds before and after ten thousand other shows are on sale with their maps in Redis."""
+        few = Figure("", "", "", 0)
+        async with start_workers(self.env, 2) as url:
+            async for attempt in self.session.repeat(few):
+                self.session.report(f"holds with few shows loaded, attempt {attempt + 1}")
+                few.add(await self._warm_run(url), 1)
+            self.session.report("loading 10 000 shows")
+            await create_shows(self.env, a_layout(200), MANY_SHOWS)
+            async for attempt in self.session.repeat(self.many):
+                self.session.report(f"holds with 10 000 shows loaded, attempt {attempt + 1}")
+                reference = few.runs[len(self.many.runs) % len(few.runs)][0] if few.runs else 0
+                many = await self._warm_run(url)
+                if reference:
+                    self.many.add(many, reference)
+        self.many.not_measured = self.many.not_measured or few.not_measured
+
+    async def _warm_run(self, url: str) -> float:
+        (first, *_) = await create_shows(self.env, a_layout(200), SHOWS_PER_RUN)
+        await self.load(url, "warm", first, shows=SHOWS_PER_RUN, seconds=2)
+        await asyncio.sleep(0.2)
+        return (await self.load(url, "hold", first, shows=SHOWS_PER_RUN)).expect(201).per_second
+
+    def write_cpu(self) -> None:
+        """Write the median CPU time per hold, by process group."""
+        rounds = self.cpu[: len(self.holds.runs)]
+        found = {name: round(median(each[name] for each in rounds), 1) for name in GROUPS}
+        (self.session.results / HOLD_CPU).write_text(json.dumps(found, indent=2) + "\n")
 
 
-async def _warm_run(url: str, people: Path, fresh: list[int], i: int) -> float:
-    first = fresh[i * SHOWS_A_RUN]
-    await run(url, people, Load("warm", first, shows=SHOWS_A_RUN, seconds=2))
-    await asyncio.sleep(0.2)
-    won = await run(url, people, Load("win", first, shows=SHOWS_A_RUN, seconds=SECONDS))
-    return won.only(201).per_second
+async def measure_web(session: Session) -> list[Figure]:
+    async with start_environment() as env:
+        session.report("creating shows and accounts")
+        web = WebBench(env, session, await write_tokens(env, ACCOUNTS))
+        (sold_out,) = await create_shows(env, a_layout(200), 1)
+        measured = (web.holds, web.refusals, web.large, web.map)
+        async with start_workers(env, 2) as url:
+            await web.warm_up(url, sold_out)
+            async for attempt in session.repeat(*measured):
+                session.report(f"holds, refusals and maps, attempt {attempt + 1}")
+                await web.run_round(url, sold_out)
+        if web.holds.is_measured:
+            web.write_cpu()
+        await web.run_many_shows()
+    return [*measured, web.many]

@@ -1,78 +1,108 @@
-"""Load from a process of its own: wrk where there is one, else our own generator."""
+"""Load from a separate process: wrk if it is installed, else bench.load_generator."""
 
 import asyncio
 import json
-import shutil
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-SCRIPT = Path(__file__).parent / "wrk" / "holds.lua"
+from bench.errors import BenchError, find_program, require
+
+SCRIPTS = Path(__file__).parent / "wrk"
 
 
 @dataclass(frozen=True)
-class Load:
-    """What to ask for: see wrk/holds.lua for the modes."""
+class HoldLoad:
+    """Requests of the API by accounts that are signed in; wrk/holds.lua describes the modes."""
 
     mode: str
     first_show: int = 0
     shows: int = 1
     pairs: int = 100
-    pairs_a_row: int = 5
+    pairs_per_row: int = 5
     connections: int = 128
-    seconds: int = 4
-    pause_ms: int = 0  # of a connection after each answer; 0: as fast as it goes
+    seconds: float = 4
+    pause_ms: int = 0  # of a connection after each response; 0: as fast as possible
 
 
 @dataclass(frozen=True)
-class Run:
+class PageLoad:
+    """GET requests for some paths in turn: as fast as possible, or so many per second."""
+
+    connections: int = 64
+    seconds: float = 4
+    per_second: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def pause_ms(self) -> int:
+        return round(1000 * self.connections / self.per_second) if self.per_second else 0
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    requests: int
     per_second: float
     p50_ms: float
     p99_ms: float
-    answers: dict[str, int]
+    statuses: dict[str, int]  # responses by HTTP status
 
-    def only(self, *statuses: int) -> "Run":
-        """The same, if nothing else was answered; a figure made of errors is no figure."""
-        strange = {status: n for status, n in self.answers.items() if int(status) not in statuses}
-        assert not strange, f"answers nobody expected: {strange}"
+    def expect(self, *statuses: int) -> "LoadResult":
+        """The same result, if every response had one of these statuses: error responses are not a figure."""
+        others = {status: count for status, count in self.statuses.items() if int(status) not in statuses}
+        require(not others, f"unexpected responses by status: {others}, expected only {statuses}")
         return self
 
 
-async def run(url: str, tokens: Path, load: Load) -> Run:
-    words = [
-        str(tokens),
-        str(load.first_show),
-        str(load.shows),
-        str(load.pairs),
-        str(load.pairs_a_row),
-        load.mode,
-        str(load.pause_ms),
-    ]
-    if shutil.which("wrk"):
-        command = [
-            "wrk",
-            "-t1",
-            f"-c{load.connections}",
-            f"-d{load.seconds}s",
-            "-s",
-            str(SCRIPT),
-            url,
-            "--",
-            *words,
-        ]
+async def load_holds(url: str, tokens: Path, load: HoldLoad) -> LoadResult:
+    numbers = (load.first_show, load.shows, load.pairs, load.pairs_per_row)
+    arguments = [str(tokens), *map(str, numbers), load.mode, str(load.pause_ms)]
+    return await _run("holds", url, load, arguments)
+
+
+async def load_pages(url: str, paths: Iterable[str], load: PageLoad, folder: Path) -> LoadResult:
+    """Every response with a status from 400 on counts as an error."""
+    file = folder / "paths"
+    file.write_text("".join(f"{path}\n" for path in paths))
+    return await _run("pages", url, load, [str(file), str(load.pause_ms)], load.headers)
+
+
+async def _run(
+    kind: str,
+    url: str,
+    load: HoldLoad | PageLoad,
+    arguments: list[str],
+    headers: Mapping[str, str] | None = None,
+) -> LoadResult:
+    options = [word for name, value in (headers or {}).items() for word in ("-H", f"{name}: {value}")]
+    if wrk := find_program("wrk"):
+        seconds = max(1, round(load.seconds))  # wrk takes whole seconds only
+        times = (f"-c{load.connections}", f"-d{seconds}s")
+        command = [wrk, "-t1", *times, "-s", str(SCRIPTS / f"{kind}.lua"), *options, url, "--", *arguments]
     else:
-        command = [
-            sys.executable,
-            "-m",
-            "bench.hold_load",
-            url,
-            str(load.connections),
-            str(load.seconds),
-            *words,
-        ]
+        times = (f"-c{load.connections}", f"-d{load.seconds}")
+        command = [sys.executable, "-m", "bench.load_generator", *times, *options, kind, url, *arguments]
+    found = await run_generator(command)
+    require(found["errors"] == 0, f"{found['errors']} requests or connections failed")
+    return LoadResult(
+        requests=found["requests"],
+        per_second=found["requests"] / found["seconds"],
+        p50_ms=found["p50_ms"],
+        p99_ms=found["p99_ms"],
+        statuses=found.get("statuses", {}),
+    )
+
+
+async def run_generator(command: Iterable[str]) -> dict[str, Any]:
+    """Run a load generator to its end and return the line of JSON it prints."""
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     output, _ = await process.communicate()
-    assert process.returncode == 0, f"{command[0]} failed"
-    found = json.loads(next(line for line in output.decode().splitlines() if line.startswith("{")))
-    assert found["errors"] == 0, f"{found['errors']} connections failed"
-    return Run(found["requests"] / found["seconds"], found["p50_ms"], found["p99_ms"], found["answers"])
+    line = next((line for line in output.decode().splitlines() if line.startswith("{")), None)
+    if process.returncode != 0 or line is None:
+        raise BenchError(
+            f"the load generator failed with exit code {process.returncode}: {list(command)[:3]}"
+        )
+    found: dict[str, Any] = json.loads(line)
+    return found

@@ -1,7 +1,7 @@
-"""The map of 50 000 seats in a browser, against the most we allow; a plain SVG of the same seats beside it.
+"""The seat map of 50 000 seats in Chromium against our limits, with a plain SVG of the same seats beside it.
 
-Software raster, no GPU: a phone of the cheapest sort. Times are told as how many of them fit into a second,
-so that more is better here as everywhere; the notes have them in milliseconds.
+Chromium draws in software, without a GPU, as on a cheap phone. A time is shown as how often it fits into a
+second, so that more is better as in every other figure; the notes have milliseconds.
 """
 
 import asyncio
@@ -13,8 +13,10 @@ from typing import Any
 
 from playwright.async_api import Browser, CDPSession, Page
 
-from bench.environment import Stage, shows, stage, workers
+from bench.environment import Environment, create_shows, start_environment, start_workers
+from bench.errors import require
 from bench.figure import Figure
+from bench.session import Session
 from holdfast.demo.stadium import stadium
 from holdfast.layouts import Layout
 from tests.support.wait import until
@@ -23,14 +25,13 @@ from tools.browser import DESKTOP, PHONE, chromium
 PAINT_MS_MAX, PAINT_SLOW_MS_MAX, FRAME_MS_MAX, CHANGE_MS_MAX = 400.0, 1200.0, 20.0, 5.0
 BYTES_MAX = 100_000
 SLOWER = 4  # how many times slower the processor of the cheap phone is
-OPENED_S = 2.0  # a browser that was just opened is busy with itself: people take longer to type an address
+OPENED_S = 2.0  # a new browser is busy for a while; visitors take longer than that to type an address
 FRAMES = 90
 CHANGED = 200
-ALLOWED = "the most we allow"
+ALLOWED = "the limit"
 
-Say = Callable[[str], None]
 
-# Told when the map is on the screen: two frames after the script has painted it.
+# Resolves when the map is on the screen: two frames after the script has painted it.
 WAITS = """new Promise((done) => {
   const later = () => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now())));
   const look = () => performance.getEntriesByName("seats:painted").length ? later() : setTimeout(look, 4);
@@ -42,7 +43,7 @@ COUNT_FRAMES = """() => {
   const frame = (now) => { window.frames_.push(now - last); last = now; requestAnimationFrame(frame); };
   requestAnimationFrame(frame);
 }"""
-# The same layout, decoded by the same script, drawn as most people would: an element a seat.
+# The same layout, decoded by the same script, drawn in the obvious way: one element per seat.
 PLAIN_SVG = """<!doctype html><style>body {{ margin: 0 }} svg {{ width: 100vw; height: 90vh }}</style>
 <div id="map"></div><script type="module">
 import {{ decode }} from "{scripts}layout.js";
@@ -75,8 +76,8 @@ window.change = (count) => {{
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What one look at the map took, in milliseconds and bytes."""
+class Visit:
+    """One visit to the map, in milliseconds and bytes."""
 
     paint_ms: float
     pan_ms: float
@@ -85,22 +86,22 @@ class Seen:
     size: int
 
 
-async def map_figures(rounds: int, say: Say) -> list[Figure]:
-    paint = Figure("map of 50 000 seats painted", "a second", ALLOWED, 1.0)
-    slow = Figure(f"the same, processor {SLOWER} times slower", "a second", ALLOWED, 1.0)
-    pan = Figure("frames while the map is pulled, p95", "a second", ALLOWED, 1.0)
-    zoom = Figure("frames while it is zoomed, p95", "a second", ALLOWED, 1.0)
-    change = Figure(f"changes of {CHANGED} seats, script", "a second", ALLOWED, 1.0)
-    size = Figure("pages of 50 000 seats in a megabyte", "pages", ALLOWED, 1.0)
-    async with stage() as on, workers(on, 1) as url, chromium() as browser:
+async def measure_maps(session: Session) -> list[Figure]:
+    paint = Figure("map of 50 000 seats painted", "per second", ALLOWED, 1.0)
+    slow = Figure(f"the same on a processor {SLOWER} times slower", "per second", ALLOWED, 1.0)
+    pan = Figure("frames while the map is panned, p95", "per second", ALLOWED, 1.0)
+    zoom = Figure("frames while the map is zoomed, p95", "per second", ALLOWED, 1.0)
+    change = Figure(f"changes of {CHANGED} seats applied by the script", "per second", ALLOWED, 1.0)
+    size = Figure("pages of 50 000 seats per megabyte", "pages", ALLOWED, 1.0)
+    async with start_environment() as env, start_workers(env, 1) as url, chromium() as browser:
         layout = Layout.build(stadium())
-        (show, *_) = await shows(on, layout, 1)
-        await _plain(browser, url, show)  # wakes the server: it builds a layout once, for everybody
-        for i in range(rounds):
-            say(f"maps, {i + 1} of {rounds}")
-            ours, theirs = await _ours(browser, on, url, show), await _plain(browser, url, show)
-            cheap = await _ours(browser, on, url, show, slower=SLOWER)
-            cheap_plain = await _plain(browser, url, show, slower=SLOWER)
+        (show, *_) = await create_shows(env, layout, 1)
+        await _visit_plain(browser, url, show)  # the worker builds and caches the layout
+        async for attempt in session.repeat(paint, slow, pan, zoom, change, size):
+            session.report(f"maps, attempt {attempt + 1}")
+            ours, theirs = await _visit_ours(browser, env, url, show), await _visit_plain(browser, url, show)
+            cheap = await _visit_ours(browser, env, url, show, slower=SLOWER)
+            cheap_plain = await _visit_plain(browser, url, show, slower=SLOWER)
             for figure, ms, most, plain in (
                 (paint, ours.paint_ms, PAINT_MS_MAX, theirs.paint_ms),
                 (slow, cheap.paint_ms, PAINT_SLOW_MS_MAX, cheap_plain.paint_ms),
@@ -116,8 +117,8 @@ async def map_figures(rounds: int, say: Say) -> list[Figure]:
 
 
 @asynccontextmanager
-async def _visit(browser: Browser, slower: int) -> AsyncIterator[tuple[Page, CDPSession]]:
-    """Somebody who has never been here; with `slower`, on a phone."""
+async def _open_page(browser: Browser, slower: int) -> AsyncIterator[tuple[Page, CDPSession]]:
+    """A page in a new browser profile; with `slower` above 1, on a phone."""
     context = await browser.new_context(**(PHONE if slower > 1 else DESKTOP))
     try:
         page = await context.new_page()
@@ -129,11 +130,11 @@ async def _visit(browser: Browser, slower: int) -> AsyncIterator[tuple[Page, CDP
         await context.close()
 
 
-async def _ours(browser: Browser, on: Stage, url: str, show: int, slower: int = 1) -> Seen:
-    async with _visit(browser, slower) as (page, wire):
+async def _visit_ours(browser: Browser, env: Environment, url: str, show: int, slower: int = 1) -> Visit:
+    async with _open_page(browser, slower) as (page, wire):
         sizes: list[int] = []
         await wire.send("Network.enable")
-        wire.on("Network.loadingFinished", lambda told: sizes.append(int(told["encodedDataLength"])))
+        wire.on("Network.loadingFinished", lambda event: sizes.append(int(event["encodedDataLength"])))
         await page.goto(f"{url}/shows/{show}", wait_until="commit")
         paint_ms = await page.evaluate(WAITS)
         await page.wait_for_selector("html[data-seats=ready]")
@@ -142,13 +143,13 @@ async def _ours(browser: Browser, on: Stage, url: str, show: int, slower: int = 
         await page.locator("#map").scroll_into_view_if_needed()
         await page.locator("#part").select_option(index=6)  # a section: seats one by one
         await page.wait_for_timeout(600)
-        change_ms = await _change(page, on, show)
-        pan_ms, zoom_ms = await _frames(page)
-        return Seen(paint_ms, pan_ms, zoom_ms, change_ms, size)
+        change_ms = await _change(page, env, show)
+        pan_ms, zoom_ms = await _measure_frames(page)
+        return Visit(paint_ms, pan_ms, zoom_ms, change_ms, size)
 
 
-async def _plain(browser: Browser, url: str, show: int, slower: int = 1) -> Seen:
-    async with _visit(browser, slower) as (page, _):
+async def _visit_plain(browser: Browser, url: str, show: int, slower: int = 1) -> Visit:
+    async with _open_page(browser, slower) as (page, _):
         await page.goto(f"{url}/shows/{show}", wait_until="load")
         script = await page.locator('script[src*="seats/show.js"]').get_attribute("src")
         layout = await page.evaluate("JSON.parse(document.getElementById('show-data').textContent).layout")
@@ -157,51 +158,51 @@ async def _plain(browser: Browser, url: str, show: int, slower: int = 1) -> Seen
         await page.goto(f"{url}/plain", wait_until="commit")
         paint_ms = await page.evaluate(WAITS)
         change_ms = await page.evaluate(f"window.change({CHANGED})")
-        pan_ms, zoom_ms = await _frames(page)
-        return Seen(paint_ms, pan_ms, zoom_ms, change_ms, 0)
+        pan_ms, zoom_ms = await _measure_frames(page)
+        return Visit(paint_ms, pan_ms, zoom_ms, change_ms, 0)
 
 
-async def _change(page: Page, on: Stage, show: int) -> float:
-    """So many seats change hands at once, in sight; how long our script is busy with it."""
+async def _change(page: Page, env: Environment, show: int) -> float:
+    """Block many visible seats at once; returns how long our script takes to apply the change."""
     count = "performance.getEntriesByName('seats:change').reduce((sum, each) => sum + each.detail, 0)"
     await page.wait_for_timeout(300)
     before = await page.evaluate(count)
-    first = 6 * 440  # the section in sight
-    block = await on.app.holds.block(show, range(first, first + CHANGED), "bench", 1)
-    assert isinstance(block, int), "the seats were free"
-    await until(lambda: _is_so(page, f"{count} >= {before + CHANGED}"), within_s=30)
-    (booking,) = [each for each in await on.app.bookings.blocks(show) if each.number == block]
-    await on.app.holds.unblock(booking, 1)
-    await until(lambda: _is_so(page, f"{count} >= {before + 2 * CHANGED}"), within_s=30)
+    first = 6 * 440  # the visible section
+    block = await env.app.holds.block(show, range(first, first + CHANGED), "bench", 1)
+    require(isinstance(block, int), f"free seats could not be blocked: {block}")
+    await until(lambda: _evaluate(page, f"{count} >= {before + CHANGED}"), within_s=30)
+    (booking,) = [each for each in await env.app.bookings.blocks(show) if each.number == block]
+    await env.app.holds.unblock(booking, 1)
+    await until(lambda: _evaluate(page, f"{count} >= {before + 2 * CHANGED}"), within_s=30)
     took: list[tuple[float, int]] = await page.evaluate(
         "performance.getEntriesByName('seats:change').map((each) => [each.duration, each.detail])"
     )
     return max(ms for ms, seats in took if seats >= CHANGED // 2)
 
 
-async def _is_so(page: Page, claim: str) -> bool:
-    """Asked by hand: a page with a policy like ours lets nobody evaluate a text in it."""
+async def _evaluate(page: Page, claim: str) -> bool:
+    """wait_for_function would need eval in the page, which our content security policy forbids."""
     return bool(await page.evaluate(claim))
 
 
-async def _frames(page: Page) -> tuple[float, float]:
-    """p95 of the time from frame to frame while the map is pulled, and while it is zoomed."""
+async def _measure_frames(page: Page) -> tuple[float, float]:
+    """p95 of the time between frames while the map is panned, and while it is zoomed."""
     size = page.viewport_size
     assert size is not None
     x, y = size["width"] / 3, size["height"] / 2
     await page.evaluate(COUNT_FRAMES)
     await page.mouse.move(x, y)
     await page.mouse.down()
-    pan = await _while(page, lambda i: page.mouse.move(x + i % 60 * 2, y + i % 40 * 2))
+    pan = await _count_frames(page, lambda i: page.mouse.move(x + i % 60 * 2, y + i % 40 * 2))
     await page.mouse.up()
-    zoom = await _while(page, lambda i: page.mouse.wheel(0, -30 if i % 30 < 15 else 30))
+    zoom = await _count_frames(page, lambda i: page.mouse.wheel(0, -30 if i % 30 < 15 else 30))
     return pan, zoom
 
 
-async def _while(page: Page, does: Callable[[int], Any]) -> float:
+async def _count_frames(page: Page, act: Callable[[int], Any]) -> float:
     await page.evaluate("() => { window.frames_.length = 0; }")
     for i in range(FRAMES * 20):
-        await does(i)
+        await act(i)
         if i % 10 == 9 and await page.evaluate("window.frames_.length") >= FRAMES:
             break
         await asyncio.sleep(0)

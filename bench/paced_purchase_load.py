@@ -1,8 +1,8 @@
-"""Purchases at a fixed rate, whatever becomes of them: a seat is held, then paid for.
+"""Load generator: purchases at a fixed rate, however long each takes. A buyer holds a seat, then pays for it.
 
 python -m bench.paced_purchase_load URL RATE TOKENS SHOW SEATS
-TOKENS and SEATS are files, a token and a label a line. Prints one line of JSON. A hold is timed from when it
-was to begin, so that a wait for a connection is counted too.
+TOKENS and SEATS are files with one token or label per line. Prints one line of JSON. A hold is timed from
+when it was due, so that waiting for a connection counts too.
 """
 
 import asyncio
@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 import uvloop
 
+from bench.load_generator import content_length
+
 PAY = b'{"method":"tok_ok"}'
 CONNECTIONS = 64
 
@@ -23,13 +25,11 @@ CONNECTIONS = 64
 class Buyers:
     def __init__(self, url: str, tokens: list[str], show: int) -> None:
         address = urlsplit(url)
-        assert address.hostname
-        assert address.port
         self._host, self._port = address.hostname, address.port
         self._tokens = tokens
         self._show = show
         self._free: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
-        self.answers: Counter[int] = Counter()
+        self.statuses: Counter[int] = Counter()
         self.hold_s: list[float] = []
         self.pay_s: list[float] = []
 
@@ -37,16 +37,16 @@ class Buyers:
         for _ in range(CONNECTIONS):
             self._free.put_nowait(await asyncio.open_connection(self._host, self._port))
 
-    async def buy(self, place: int, label: str, begin_at: float) -> None:
-        token, body = self._tokens[place % len(self._tokens)], json.dumps({"seats": [label]}).encode()
-        status, booking = await self._asked(f"/shows/{self._show}/holds", body, token)
-        self.hold_s.append(time.perf_counter() - begin_at)
+    async def buy(self, number: int, label: str, due_at: float) -> None:
+        token, body = self._tokens[number % len(self._tokens)], json.dumps({"seats": [label]}).encode()
+        status, booking = await self._post(f"/shows/{self._show}/holds", body, token)
+        self.hold_s.append(time.perf_counter() - due_at)
         if status == 201:
             began = time.perf_counter()
-            await self._asked(f"/bookings/{booking['booking_id']}/pay", PAY, token)
+            await self._post(f"/bookings/{booking['booking_id']}/pay", PAY, token)
             self.pay_s.append(time.perf_counter() - began)
 
-    async def _asked(self, path: str, body: bytes, token: str) -> tuple[int, dict[str, Any]]:
+    async def _post(self, path: str, body: bytes, token: str) -> tuple[int, dict[str, Any]]:
         reader, writer = await self._free.get()
         writer.write(
             f"POST /api/v1{path} HTTP/1.1\r\nHost: {self._host}\r\nAuthorization: Bearer {token}\r\n"
@@ -54,12 +54,11 @@ class Buyers:
             + body
         )
         head = await reader.readuntil(b"\r\n\r\n")
-        size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or 0)
-        answer = await reader.readexactly(size)
+        response = await reader.readexactly(content_length(head))
         self._free.put_nowait((reader, writer))
         status = int(head[9:12])
-        self.answers[status] += 1
-        return status, json.loads(answer)
+        self.statuses[status] += 1
+        return status, json.loads(response)
 
 
 async def main(url: str, rate: float, tokens: list[str], show: int, seats: list[str]) -> None:
@@ -67,13 +66,13 @@ async def main(url: str, rate: float, tokens: list[str], show: int, seats: list[
     await buyers.connect()
     began = time.perf_counter()
     async with asyncio.TaskGroup() as group:
-        for place, label in enumerate(seats):
-            begin_at = began + place / rate
-            await asyncio.sleep(max(0.0, begin_at - time.perf_counter()))
-            group.create_task(buyers.buy(place, label, begin_at))
+        for number, label in enumerate(seats):
+            due_at = began + number / rate
+            await asyncio.sleep(max(0.0, due_at - time.perf_counter()))
+            group.create_task(buyers.buy(number, label, due_at))
     times = {"hold_ms": buyers.hold_s, "pay_ms": buyers.pay_s}
-    found = {name: [round(one * 1000, 3) for one in sorted(some)] for name, some in times.items()}
-    print(json.dumps({**found, "answers": dict(buyers.answers)}))
+    found = {name: [round(each * 1000, 3) for each in sorted(taken_s)] for name, taken_s in times.items()}
+    print(json.dumps({**found, "statuses": dict(buyers.statuses)}))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The figures as a picture: each ratio on its bar, with the range of the runs."""
+"""The figures as a plot: each ratio against its bar, with the range of the runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,14 +9,17 @@ from bench.figure import Figure
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
+from matplotlib.figure import Figure as Plot
 
 OURS, BAR, GOAL = "#0072B2", "#D55E00", "#009E73"
 
 
-def plot(found: Sequence[Figure], *targets: Path) -> None:
-    """Ratio to the bar, so that figures of different size share an axis: right of 1 is reached."""
+def plot_figures(found: Sequence[Figure], results: Path) -> None:
+    """Ratio over the bar, so that figures of different size share an axis: from 1 on, the bar is reached."""
+    if not found:
+        return
     picture, axis = pyplot.subplots(figsize=(9, 0.62 * len(found) + 1.4), layout="constrained")
-    names = [f"{f.name.strip()}\nagainst {f.reference}" for f in found]
+    names = [f"{f.name}\nagainst {f.reference}" for f in found]
     for row, f in enumerate(found):
         low, high = min(f.ratios) / f.bar, max(f.ratios) / f.bar
         axis.barh(row, f.ratio / f.bar, color=OURS, height=0.55)
@@ -29,12 +32,10 @@ def plot(found: Sequence[Figure], *targets: Path) -> None:
     axis.invert_yaxis()
     axis.set_xlabel("ratio to the reference, over the ratio that must be reached (orange); goals in green")
     axis.spines[["top", "right"]].set_visible(False)
-    for target in targets:
-        picture.savefig(target, dpi=150)
-    pyplot.close(picture)
+    _save(picture, results, "figures")
 
 
-def plot_sold_out(at_s: Sequence[float], seats: int, *targets: Path) -> None:
+def plot_sold_out(at_s: Sequence[float], seats: int, results: Path) -> None:
     """Seats that are paid for, over the time since the sale opened."""
     picture, axis = pyplot.subplots(figsize=(9, 4), layout="constrained")
     ends = sorted(at_s)
@@ -50,6 +51,10 @@ def plot_sold_out(at_s: Sequence[float], seats: int, *targets: Path) -> None:
     axis.set_xlabel("seconds since the sale opened")
     axis.set_ylabel("seats held, paid for and confirmed")
     axis.spines[["top", "right"]].set_visible(False)
-    for target in targets:
-        picture.savefig(target, dpi=150)
+    _save(picture, results, "sold_out")
+
+
+def _save(picture: Plot, results: Path, name: str) -> None:
+    for kind in ("svg", "png"):
+        picture.savefig(results / f"{name}.{kind}", dpi=150)
     pyplot.close(picture)

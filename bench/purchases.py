@@ -1,4 +1,4 @@
-"""Whole purchases: hold → pay → charge at the sandbox over HTTP → notice → confirmed, on real processes."""
+"""Whole purchases on real processes: hold → pay → charge at the sandbox over HTTP → webhook → confirmed."""
 
 import asyncio
 import json
@@ -12,10 +12,21 @@ from typing import Any
 
 import httpx2
 
-from bench.environment import START_WITHIN_S, Q, Stage, free_port, shows, stage, tokens, workers
+from bench.environment import (
+    START_WITHIN_S,
+    Environment,
+    Q,
+    create_shows,
+    find_free_port,
+    start_environment,
+    start_workers,
+    write_tokens,
+)
+from bench.errors import require
 from bench.figure import Figure
-from bench.load import Load, run
+from bench.load import HoldLoad, load_holds, run_generator
 from bench.plot import plot_sold_out
+from bench.session import Session
 from holdfast.bookings import Booking, Opening
 from holdfast.payments.gateway import Charge, GatewayAnswer
 from holdfast.payments.gateways.sandbox import api_key
@@ -27,178 +38,170 @@ from tests.support.wait import until
 SECRET = "whsec_of_the_bench"
 SECONDS = 4
 CONNECTIONS = 128
-SHOWS_A_RUN = 500  # of 200 seats: more than a run can sell
-PEOPLE = 2_000
+SHOWS_PER_RUN = 500  # of 200 seats: more than a run can sell
+ACCOUNTS = 2_000
 SOLD_OUT_SEATS, SOLD_OUT_ROW = 10_000, 100
-ALONE = 50  # purchases one after the other, whose statements are counted
+ALONE = 50  # purchases one after the other, whose transactions are counted
 SETTLED_WITHIN_S = 60.0
 BATCHED, SINGLE = 20_000, 4_000  # payments confirmed in batches, and one by one
-OWNERS = 50_000_000  # numbers nobody has
-
-RESULTS = Path(__file__).parent / "results"
-Say = Callable[[str], None]
+FIRST_OWNER = 50_000_000  # account ids that do not exist
 
 
 @dataclass(frozen=True)
-class Bought:
+class PurchaseResult:
     per_second: float
     p50_ms: float
     p99_ms: float
-    at_s: list[float]
+    at_s: list[float]  # when each purchase was complete, from the start
 
 
-async def purchase_figures(rounds: int, say: Say) -> list[Figure]:
+async def measure_purchases(session: Session) -> list[Figure]:
     whole = Figure("whole purchases", "purchases/s", "holds of the same run", 0.06, 0.15)
-    async with stage() as on, sandbox(on) as (on, gateway):
-        say("shows and people")
-        people = on.folder / "tokens"
-        people.write_text("\n".join(await tokens(on, PEOPLE)) + "\n")
-        small = await shows(on, a_layout(200), SHOWS_A_RUN * 2 * (rounds + 1))
-        (big,) = await shows(on, a_layout(SOLD_OUT_SEATS, row=SOLD_OUT_ROW), 1)
-        async with workers(on, 2, port=gateway.shop_port) as url:
-            await bought_from(url, people, small[0], seconds=2)
-            at = small[SHOWS_A_RUN]
-            for i in range(rounds):
-                say(f"purchases, round {i + 1} of {rounds}")
-                held = await run(url, people, Load("win", at, shows=SHOWS_A_RUN, seconds=SECONDS))
-                cpu_before, at = await gateway.cpu_s(), at + SHOWS_A_RUN
-                bought = await bought_from(url, people, at)
-                cpu_s = (await gateway.cpu_s() - cpu_before) / SECONDS
-                at += SHOWS_A_RUN
-                whole.add(bought.per_second, held.only(201).per_second)
+    async with start_environment() as env, start_sandbox(env) as (env, gateway):
+        session.report("creating shows and accounts")
+        tokens = await write_tokens(env, ACCOUNTS)
+        async with start_workers(env, 2, port=gateway.shop_port) as url:
+            warm = await create_shows(env, a_layout(200), SHOWS_PER_RUN)
+            await buy(url, tokens, warm[0], seconds=2)
+            async for attempt in session.repeat(whole):
+                session.report(f"purchases, attempt {attempt + 1}")
+                first = (await create_shows(env, a_layout(200), 2 * SHOWS_PER_RUN))[0]
+                load = HoldLoad("hold", first, shows=SHOWS_PER_RUN, seconds=SECONDS)
+                held = (await load_holds(url, tokens, load)).expect(201)
+                cpu_before = await gateway.cpu_s()
+                bought = await buy(url, tokens, first + SHOWS_PER_RUN)
+                cores = (await gateway.cpu_s() - cpu_before) / SECONDS
+                whole.add(bought.per_second, held.per_second)
                 whole.note = (
-                    f"p50 {bought.p50_ms:.0f} ms, p99 {bought.p99_ms:.0f} ms, sandbox {cpu_s:.2f} of a core"
+                    f"p50 {bought.p50_ms:.0f} ms, p99 {bought.p99_ms:.0f} ms, sandbox {cores:.2f} cores"
                 )
-                await settled(on, gateway)
-            say("a show of 10 000 seats, sold out in pairs")
-            await _sell_out(on, url, people, big, gateway)
-            say("statements of a purchase")
-            await _count_statements(on, url, people, small[0] + SHOWS_A_RUN - 1)
-    return [whole, await _confirm_figure(rounds, say)]
+                await wait_until_settled(env, gateway)
+            session.report("selling out a show of 10 000 seats in pairs")
+            (large,) = await create_shows(env, a_layout(SOLD_OUT_SEATS, row=SOLD_OUT_ROW), 1)
+            await _sell_out(env, url, tokens, large, gateway, session.results)
+            session.report("counting the transactions of a purchase")
+            await _count_statements(env, url, tokens, warm[-1], session.results)
+    return [whole, await _measure_confirmations(session)]
 
 
-async def bought_from(
-    url: str, people: Path, first: int, *, seconds: float = SECONDS, purchases: int = 0, **hall: int
-) -> Bought:
-    words = [str(people), str(first), str(hall.get("shows", SHOWS_A_RUN))]
-    words += [str(hall.get("pairs", 100)), str(hall.get("pairs_a_row", 5))]
-    connections = hall.get("connections", CONNECTIONS)
-    command = (
-        sys.executable,
-        "-m",
-        "bench.purchase_load",
-        url,
-        str(connections),
-        str(seconds),
-        str(purchases),
-    )
-    process = await asyncio.create_subprocess_exec(*command, *words, stdout=asyncio.subprocess.PIPE)
-    output, _ = await process.communicate()
-    assert process.returncode == 0, "the buyers failed"
-    found = json.loads(output)
-    strange = {status: n for status, n in found["answers"].items() if status != "200"}
-    assert not strange, f"answers nobody expected: {strange}"
-    return Bought(found["paid"] / found["seconds"], found["p50_ms"], found["p99_ms"], found["at_s"])
+async def buy(
+    url: str, tokens: Path, first: int, *, seconds: float = SECONDS, purchases: int = 0, **hall: int
+) -> PurchaseResult:
+    arguments = [str(hall.get("connections", CONNECTIONS)), str(seconds), str(purchases), str(tokens)]
+    arguments += [str(first), str(hall.get("shows", SHOWS_PER_RUN))]
+    arguments += [str(hall.get("pairs", 100)), str(hall.get("pairs_per_row", 5))]
+    found = await run_generator([sys.executable, "-m", "bench.purchase_load", url, *arguments])
+    others = {status: count for status, count in found["statuses"].items() if status != "200"}
+    require(not others, f"unexpected responses by status: {others}, expected only 200")
+    return PurchaseResult(found["paid"] / found["seconds"], found["p50_ms"], found["p99_ms"], found["at_s"])
 
 
-async def _sell_out(on: Stage, url: str, people: Path, show: int, gateway: "Gateway") -> None:
-    """End to end: until every pair is paid for, and every notice of the gateway has been taken."""
+async def _sell_out(
+    env: Environment, url: str, tokens: Path, show: int, gateway: "Gateway", results: Path
+) -> None:
+    """From the first hold until every pair is paid for and every webhook of the gateway was accepted."""
     began = time.perf_counter()
-    hall = {"shows": 1, "pairs": SOLD_OUT_SEATS // 2, "pairs_a_row": SOLD_OUT_ROW // 2}
-    bought = await bought_from(url, people, show, seconds=300, **hall)
-    await settled(on, gateway)
+    hall = {"shows": 1, "pairs": SOLD_OUT_SEATS // 2, "pairs_per_row": SOLD_OUT_ROW // 2}
+    bought = await buy(url, tokens, show, seconds=300, **hall)
+    await wait_until_settled(env, gateway)
     settled_s = time.perf_counter() - began
-    confirmed = await on.app.postgres.fetchval(Q.seats_confirmed, show)
-    assert confirmed == SOLD_OUT_SEATS, f"{confirmed} seats are confirmed"
+    confirmed = await env.app.postgres.fetchval(Q.seats_confirmed, show)
+    require(confirmed == SOLD_OUT_SEATS, f"{confirmed} of {SOLD_OUT_SEATS} seats were confirmed")
     found = {
         "seats": SOLD_OUT_SEATS,
         "sold_out_s": round(max(bought.at_s), 2),
-        "notices_taken_s": round(settled_s, 2),
+        "webhooks_accepted_s": round(settled_s, 2),
         "p50_ms": round(bought.p50_ms, 1),
         "p99_ms": round(bought.p99_ms, 1),
     }
     print(f"sold out: {found}")
-    (RESULTS / "sold_out.json").write_text(json.dumps(found, indent=2) + "\n")
-    plot_sold_out(bought.at_s, SOLD_OUT_SEATS, RESULTS / "sold_out.svg", RESULTS / "sold_out.png")
+    (results / "sold_out.json").write_text(json.dumps(found, indent=2) + "\n")
+    plot_sold_out(bought.at_s, SOLD_OUT_SEATS, results)
 
 
-async def settled(on: Stage, gateway: "Gateway") -> None:
+async def wait_until_settled(env: Environment, gateway: "Gateway") -> None:
     async def is_settled() -> bool:
-        under_way = await on.app.postgres.fetchval(Q.payments_under_way)
-        return not under_way and not await gateway.waiting()
+        in_progress = await env.app.postgres.fetchval(Q.payments_in_progress)
+        return not in_progress and not await gateway.count_waiting()
 
     await until(is_settled, within_s=SETTLED_WITHIN_S)
 
 
-async def _count_statements(on: Stage, url: str, people: Path, show: int) -> None:
-    """Of purchases one after the other: what travels to each engine when nobody shares a batch."""
-    before = await _traffic(on)
-    await bought_from(url, people, show, purchases=ALONE, seconds=60, shows=1, connections=1)
-    await asyncio.sleep(1)  # the last notices
-    after = await _traffic(on)
+async def _count_statements(env: Environment, url: str, tokens: Path, show: int, results: Path) -> None:
+    """Per purchase, one after the other: transactions and scripts when no batch is shared."""
+    before = await _count_traffic(env)
+    await buy(url, tokens, show, purchases=ALONE, seconds=60, shows=1, connections=1)
+    await asyncio.sleep(1)  # the last webhooks
+    after = await _count_traffic(env)
     each = {name: round((after[name] - before[name]) / ALONE, 2) for name in after}
-    print(f"a purchase alone: {each}")
-    (RESULTS / "statements.json").write_text(json.dumps(each, indent=2) + "\n")
+    print(f"one purchase at a time: {each}")
+    (results / "statements.json").write_text(json.dumps(each, indent=2) + "\n")
 
 
-async def _traffic(on: Stage) -> dict[str, int]:
-    """Transactions of the ledger and scripts of Redis so far, without those of this count."""
-    commits = int(await on.app.postgres.fetchval(Q.commits))
-    stats: dict[str, Any] = await on.app.redis.call("INFO", "commandstats")
+async def _count_traffic(env: Environment) -> dict[str, int]:
+    """Transactions of PostgreSQL and scripts of Redis so far, without those of this count."""
+    commits = int(await env.app.postgres.fetchval(Q.commits))
+    stats: dict[str, Any] = await env.app.redis.call("INFO", "commandstats")
     text = stats.decode() if isinstance(stats, bytes) else str(stats)
     line = next((line for line in text.splitlines() if line.startswith("cmdstat_evalsha:")), "calls=0,")
-    return {"ledger": commits, "redis": int(line.partition("calls=")[2].partition(",")[0])}
+    return {"postgres": commits, "redis": int(line.partition("calls=")[2].partition(",")[0])}
 
 
-async def _confirm_figure(rounds: int, say: Say) -> Figure:
-    figure = Figure("payments confirmed in batches", "payments/s", "a transaction each, pool of 6", 6.0)
-    yes = Charge(answer=GatewayAnswer.YES, reference="pay_bench")
-    async with stage() as on:
-        book = on.app.payments
-        for i in range(rounds):
-            say(f"confirming, round {i + 1} of {rounds}")
-            (show,) = await shows(on, a_layout(BATCHED + SINGLE, row=100), 1, built=False)
-            came = [
-                CapturedPayment(payment, yes, 100, 50)
-                for payment in await _paying(on, show, BATCHED + SINGLE)
-            ]
+async def _measure_confirmations(session: Session) -> Figure:
+    figure = Figure(
+        "payments confirmed in batches", "payments/s", "one transaction per payment, pool of 6", 6.0
+    )
+    charge = Charge(answer=GatewayAnswer.YES, reference="pay_bench")
+    async with start_environment() as env:
+        payments = env.app.payments
+        async for attempt in session.repeat(figure):
+            session.report(f"confirmations, attempt {attempt + 1}")
+            (show,) = await create_shows(env, a_layout(BATCHED + SINGLE, row=100), 1, with_maps=False)
+            started = await _start_payments(env, show, BATCHED + SINGLE)
+            captured = [CapturedPayment(payment, charge, 100, 50) for payment in started]
 
-            async def alone(one: CapturedPayment) -> None:
-                await book.confirm_many([one])
+            async def confirm_alone(payment: CapturedPayment) -> None:
+                await payments.confirm_many([payment])
 
-            async def together(one: CapturedPayment) -> None:
-                await book.confirm(one)
+            async def confirm_batched(payment: CapturedPayment) -> None:
+                await payments.confirm(payment)
 
-            figure.add(await _speed(together, came[:BATCHED]), await _speed(alone, came[BATCHED:]))
+            figure.add(
+                await _measure_rate(confirm_batched, captured[:BATCHED]),
+                await _measure_rate(confirm_alone, captured[BATCHED:]),
+            )
     return figure
 
 
-async def _speed(confirm: Callable[[CapturedPayment], Awaitable[None]], came: list[CapturedPayment]) -> float:
-    left = iter(came)
+async def _measure_rate(
+    confirm: Callable[[CapturedPayment], Awaitable[None]], captured: list[CapturedPayment]
+) -> float:
+    """Payments per second of concurrent callers, each taking the next payment."""
+    remaining = iter(captured)
 
-    async def caller() -> None:
-        for one in left:
-            await confirm(one)
+    async def call() -> None:
+        for payment in remaining:
+            await confirm(payment)
 
     began = time.perf_counter()
-    await asyncio.gather(*(caller() for _ in range(CONNECTIONS)))
-    return len(came) / (time.perf_counter() - began)
+    await asyncio.gather(*(call() for _ in range(CONNECTIONS)))
+    return len(captured) / (time.perf_counter() - began)
 
 
-async def _paying(on: Stage, show: int, how_many: int) -> list[Payment]:
-    """Bookings of one seat that wait for their money."""
+async def _start_payments(env: Environment, show: int, count: int) -> list[Payment]:
+    """Bookings of one seat each whose payment has started."""
     found: list[Payment] = []
-    for seats in batched(range(how_many), CONNECTIONS):
+    for seats in batched(range(count), CONNECTIONS):
         now = time.monotonic()
         openings = [
-            Opening(show, OWNERS + i, f"r{i}", 1, f"c{i}", "", 600_000, now, 1, "EUR", (i,), (1500,))
+            Opening(show, FIRST_OWNER + i, f"r{i}", 1, f"c{i}", "", 600_000, now, 1, "EUR", (i,), (1500,))
             for i in seats
         ]
-        opened = [one for one in await on.app.bookings.open_many(openings) if isinstance(one, Booking)]
-        asks = [
+        opened = [each for each in await env.app.bookings.open_many(openings) if isinstance(each, Booking)]
+        requests = [
             PaymentRequest(
                 show_id=show,
-                number=one.number,
+                number=each.number,
                 owner_id=opening.owner_id,
                 request_id=opening.request_id,
                 body_hash=1,
@@ -206,10 +209,10 @@ async def _paying(on: Stage, show: int, how_many: int) -> list[Payment]:
                 return_url="",
                 salt="bench",
             )
-            for one, opening in zip(opened, openings, strict=True)
+            for each, opening in zip(opened, openings, strict=True)
         ]
-        found += [one.payment for one in await on.app.payments.start_many(asks) if one.payment]
-    assert len(found) == how_many
+        found += [each.payment for each in await env.app.payments.start_many(requests) if each.payment]
+    require(len(found) == count, f"{len(found)} of {count} payments started")
     return found
 
 
@@ -218,7 +221,7 @@ def batched(items: range, size: int) -> Iterator[range]:
 
 
 class Gateway:
-    """The sandbox as a process of its own, and its control."""
+    """The sandbox gateway in its own process, and its control endpoint."""
 
     def __init__(self, url: str, shop_port: int) -> None:
         self.url = url
@@ -230,8 +233,8 @@ class Gateway:
     async def cpu_s(self) -> float:
         return float((await self._control())["cpu_s"])
 
-    async def waiting(self) -> int:
-        """Notices that have not been taken yet."""
+    async def count_waiting(self) -> int:
+        """Webhooks that the shop has not accepted yet."""
         return int((await self._control())["webhooks"]["waiting"])
 
     async def _control(self) -> dict[str, Any]:
@@ -240,24 +243,24 @@ class Gateway:
 
 
 @asynccontextmanager
-async def sandbox(on: Stage) -> AsyncIterator[tuple[Stage, Gateway]]:
-    port, shop_port = free_port(), free_port()
-    command = ("sandbox", "--port", str(port), "--data", str(on.folder / "sandbox"), "--secret", SECRET)
+async def start_sandbox(env: Environment) -> AsyncIterator[tuple[Environment, Gateway]]:
+    port, shop_port = find_free_port(), find_free_port()
+    command = ("sandbox", "--port", str(port), "--data", str(env.folder / "sandbox"), "--secret", SECRET)
     notify = ("--notify", f"http://127.0.0.1:{shop_port}/webhooks/sandbox")
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "holdfast", *command, *notify, stdout=asyncio.subprocess.DEVNULL
     )
     gateway = Gateway(f"http://127.0.0.1:{port}", shop_port)
     try:
-        await _answers(gateway)
-        config = replace(on.config, gateway_url=gateway.url, gateway_secret=SECRET)
-        yield replace(on, config=config), gateway
+        await _wait_for_gateway(gateway)
+        config = replace(env.config, gateway_url=gateway.url, gateway_secret=SECRET)
+        yield replace(env, config=config), gateway
     finally:
         process.terminate()
         await process.wait()
 
 
-async def _answers(gateway: Gateway) -> None:
+async def _wait_for_gateway(gateway: Gateway) -> None:
     async with asyncio.timeout(START_WITHIN_S):
         while True:
             try:

@@ -1,5 +1,5 @@
 -- name: copy_shows
--- Shows like the first one, with the numbers after it.
+-- Copies of a show, with the ids that follow its own.
 INSERT INTO show (event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at, currency,
                   hold_ttl_s, owner_seats_max, order_seats_max, orphan_rule)
 SELECT event_id, hall_id, layout_hash, starts_at, ends_at, opens_at, closes_at, currency,
@@ -46,7 +46,7 @@ VALUES ($1, $2, 'hold', 'held', $2, $2);
 INSERT INTO outbox (show_id, number, kind, ends_at) VALUES ($1, $2, 'booking.held', now());
 
 -- name: seat_table
--- What a box office without a map would lock: a row a seat.
+-- What a shop without a seat map would lock: one row per seat.
 CREATE TABLE seat_row (show_id bigint, seat int, number bigint, PRIMARY KEY (show_id, seat));
 
 -- name: seat_rows
@@ -65,20 +65,20 @@ UPDATE seat_row SET number = $3 WHERE show_id = $1 AND seat = ANY ($2::int[]);
 -- name: seats_confirmed
 SELECT coalesce(sum(cardinality(seats)), 0)::int FROM booking WHERE show_id = $1 AND state = 'confirmed';
 
--- name: payments_under_way
+-- name: payments_in_progress
 SELECT count(*)::int FROM payment WHERE due_at IS NOT NULL;
 
 -- name: commits
--- Of everybody; a statement of ours outside a transaction is one.
+-- Of all clients; a statement outside a transaction counts as one.
 SELECT xact_commit FROM pg_stat_database WHERE datname = current_database();
 
--- name: asked_of_ledger
--- By everybody, this question too. Written: rows of what a sale writes.
-SELECT xact_commit::int AS "ledger statements",
+-- name: transactions_and_writes
+-- Transactions of all clients, this one included, and rows written to the tables that a sale writes to.
+SELECT xact_commit::int AS "transactions",
        (SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::int
           FROM pg_stat_user_tables
          WHERE relname IN ('booking', 'booking_move', 'outbox', 'owner_count', 'sale', 'taken_seat'))
-       AS "ledger rows written"
+       AS "rows written"
   FROM pg_stat_database
  WHERE datname = current_database();
 
@@ -89,7 +89,7 @@ SELECT count(*)::int FROM notice WHERE kind = 'tickets' AND state = 'sent';
 SELECT count(*)::int FROM notice WHERE state = 'dead';
 
 -- name: facts_now
--- How far facts are written, and how far everybody is with them; the age of the oldest that waits for them.
+-- The last fact written, and for each consumer its checkpoint and the age of the oldest fact it has not processed.
 SELECT 'written' AS name, coalesce(max(id), 0) AS at_id, 0::float8 AS lag_s FROM outbox
  UNION ALL
 SELECT name, checkpoint,

@@ -1,15 +1,15 @@
-"""The batched claim against what redis-benchmark gets out of the same server with the same script."""
+"""Claims in batches against redis-benchmark with the same script on the same server."""
 
 import asyncio
-import shutil
 import time
-from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import msgspec
 
-from bench.environment import Stage, stage
+from bench.environment import Environment, start_environment
+from bench.errors import require, require_program
 from bench.figure import Figure
+from bench.session import Session
 from holdfast.claim import Blueprint, Claimed, ClaimRequest, Claims, pool_keys
 from holdfast.claim.store import CLAIM
 
@@ -18,55 +18,57 @@ CLAIMS = 100_000
 BATCH = 128
 PIPELINE = 16
 CONNECTIONS = 64
-LIFE_MS = 2  # a claim lapses soon, so that the pool never fills and every call claims
-
-Say = Callable[[str], None]
+TTL_MS = 2  # a claim expires at once, so that the pool never fills and every call succeeds
 
 
-async def claim_figures(rounds: int, say: Say) -> list[Figure]:
-    if not shutil.which("redis-benchmark"):
-        say("no redis-benchmark on this machine: the claim is not compared")
-        return []
+async def measure_claims(session: Session) -> list[Figure]:
     figure = Figure("claims in batches", "claims/s", "redis-benchmark, pipelined, same script", 0.80)
-    async with stage() as on:
-        for i in range(rounds):
-            say(f"claims, round {i + 1} of {rounds}")
-            await build(on, 2 * i)
-            theirs = await benchmarked(on, 2 * i)
-            await build(on, 2 * i + 1)
-            figure.add(await batched(on, 2 * i + 1), theirs)
+    async with start_environment() as env:
+        async for attempt in session.repeat(figure):
+            session.report(f"claims, attempt {attempt + 1}")
+            await build_pool(env, 2 * attempt)
+            theirs = await run_redis_benchmark(env, 2 * attempt)
+            await build_pool(env, 2 * attempt + 1)
+            figure.add(await claim_in_batches(env, 2 * attempt + 1), theirs)
     return [figure]
 
 
-async def build(on: Stage, pool_id: int) -> None:
+async def build_pool(env: Environment, pool_id: int) -> None:
     blueprint = Blueprint(1, b"A" * UNITS, -1, 10**9, [], {}, {"name": b"bench"})
-    assert await on.app.claims.build(pool_id, blueprint)
+    require(bool(await env.app.claims.build(pool_id, blueprint)), "the pool was not built")
 
 
-async def batched(on: Stage, pool_id: int) -> float:
-    """Batches of claims of any two units each, one script call a batch."""
-    claims = Claims(on.app.redis)
-    wishes = [ClaimRequest(f"~{i:x}", i % 1000, LIFE_MS, UNITS, (), 1, UNITS, 2) for i in range(CLAIMS)]
+async def claim_in_batches(env: Environment, pool_id: int) -> float:
+    """Claims per second of any two units, one script call per batch."""
+    claims = Claims(env.app.redis)
+    wishes = [ClaimRequest(f"~{i:x}", i % 1000, TTL_MS, UNITS, (), 1, UNITS, 2) for i in range(CLAIMS)]
     began = time.perf_counter()
     for start in range(0, CLAIMS, BATCH):
         outcomes = await claims.claim_many(pool_id, wishes[start : start + BATCH])
-        assert all(isinstance(outcome, Claimed) for outcome in outcomes)
+        require(all(isinstance(outcome, Claimed) for outcome in outcomes), "a claim was refused")
     return CLAIMS / (time.perf_counter() - began)
 
 
-async def benchmarked(on: Stage, pool_id: int) -> float:
-    """One claim a call; redis-benchmark puts a random number wherever it finds __rand_int__."""
-    # Without a zero in it: redis-benchmark reads its last argument as text.
-    wish = [("~__rand_int__", 1, LIFE_MS, UNITS, (), 1, UNITS, 2)]
-    async with on.app.redis.lease() as link:
+async def run_redis_benchmark(env: Environment, pool_id: int) -> float:
+    """Claims per second, one per call; redis-benchmark replaces __rand_int__ by a random number."""
+    # Without a zero byte in it: redis-benchmark reads its last argument as text.
+    wish = [("~__rand_int__", 1, TTL_MS, UNITS, (), 1, UNITS, 2)]
+    async with env.app.redis.lease() as link:
         run_id = link.run_id
         await link.call("SCRIPT", "LOAD", CLAIM.source)
     packed = msgspec.msgpack.encode(wish)
-    command = ["redis-benchmark", "-s", urlsplit(on.config.redis_url).path, "-c", str(CONNECTIONS)]
+    command = [
+        require_program("redis-benchmark"),
+        "-s",
+        urlsplit(env.config.redis_url).path,
+        "-c",
+        str(CONNECTIONS),
+    ]
     command += ["-P", str(PIPELINE), "-n", str(CLAIMS), "-r", str(10**9), "--csv", "-x"]
     command += ["EVALSHA", CLAIM.sha, "5", *pool_keys(pool_id), run_id]
     process = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     output, _ = await process.communicate(packed)
+    require(process.returncode == 0 and bool(output), f"redis-benchmark ended with {process.returncode}")
     return float(output.decode().strip().splitlines()[-1].split(",")[1].strip('"'))

@@ -1,70 +1,83 @@
-"""Figures of search: a large programme, four kinds of questions, in the database and over HTTP.
+"""Search in a large catalogue: four kinds of queries, in PostgreSQL and over HTTP.
 
-Each figure is the slowest of twenty (p95) as answers a second, against looking up one row by its key on the
-same connection; over HTTP, against the page of one event. The bar is 25 ms, in the units of the run.
+Each figure is p95 as responses per second, against reading one row by its key on the same connection; over
+HTTP, against the page of one event. The bar is 25 ms (100 ms over HTTP), in the units of the run.
 """
 
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from datetime import UTC, datetime, timedelta
 from statistics import quantiles
 
 import httpx2
 
-from bench.environment import Stage, stage, workers
+from bench.environment import Environment, start_environment, start_workers
+from bench.errors import require
 from bench.figure import Figure
-from bench.search_data import CITIES, Q, Words, make_programme, place, settle
+from bench.search_data import CITIES, Q, Words, analyze, city_centre, create_catalogue
+from bench.session import Session
 from holdfast.search.parsed import ANYTHING
 from holdfast.search.query import SearchQuery, parse_search
 
 EVENTS = int(os.environ.get("BENCH_EVENTS", "200000"))
-ASKED = 200  # of each kind, all different: nothing is answered from a cache
+QUERIES = 200  # of each kind, all different, so that no response comes from a cache
 P95_MS_MAX = 25.0
 HTTP_P95_MS_MAX = 100.0
 KINDS = ("two words", "a typo", "near, on a date", "a prefix")
 
-Say = Callable[[str], None]
-Ask = Callable[[SearchQuery], Awaitable[None]]
 
-
-async def search_figures(rounds: int, say: Say) -> list[Figure]:
-    in_database = {kind: _figure(f"search: {kind}", "a row by its key") for kind in KINDS}
-    over_http = {kind: _figure(f"GET /search: {kind}", "GET /events/1 and so on") for kind in KINDS}
-    async with stage() as on:
+async def measure_search(session: Session) -> list[Figure]:
+    in_postgres = {kind: _create_figure(f"search: {kind}", "a row by its key") for kind in KINDS}
+    over_http = {kind: _create_figure(f"GET /search: {kind}", "GET /events/{id}") for kind in KINDS}
+    async with start_environment() as env:
         words = Words()
-        say(f"{EVENTS} events, {EVENTS * 5} shows")
-        await make_programme(on.config.database_url, words, EVENTS)
+
+        def report(_what: str, done: int, total: int) -> None:
+            session.report(f"reindex: {done} of {total}")
+
+        session.report(f"{EVENTS} events, {EVENTS * 5} shows")
+        await create_catalogue(env.config.database_url, words, EVENTS)
         began = time.monotonic()
-        await on.app.search_index.reindex(lambda _what, done, total: say(f"reindex: {done} of {total}"))
-        await settle(on.config.database_url)
+        await env.app.search_index.reindex(report)
+        await analyze(env.config.database_url)
         took = time.monotonic() - began
-        counted_ms = await _timed(on.app.search.count_all())
-        facets_ms = await _timed(on.app.search.tally(parse_search(SearchQuery()).filters, ANYTHING))
-        for _ in range(rounds):
-            await _in_database(on, words, in_database, say)
-        async with workers(on, 2) as url, httpx2.AsyncClient(base_url=url) as client:
-            for _ in range(rounds):
-                await _over_http(client, words, over_http, say)
+        counted_ms = await _time_ms(env.app.search.count_all())
+        facets_ms = await _time_ms(env.app.search.tally(parse_search(SearchQuery()).filters, ANYTHING))
+        async for attempt in session.repeat(*in_postgres.values()):
+            session.report(f"search in PostgreSQL, attempt {attempt + 1}")
+            await _search_postgres(env, words, in_postgres)
+        async with start_workers(env, 2) as url, httpx2.AsyncClient(base_url=url) as client:
+            async for attempt in session.repeat(*over_http.values()):
+                session.report(f"search over HTTP, attempt {attempt + 1}")
+                await _search_http(client, words, over_http)
         notes = (
             f"reindex {EVENTS / took:,.0f} events/s",
             f"facets {facets_ms:.1f} ms",
             f"counted {counted_ms:.0f} ms",
         )
-        in_database["two words"].note += "; " + ", ".join(notes)
-    return [*in_database.values(), *over_http.values()]
+        in_postgres["two words"].note += "; " + ", ".join(notes)
+    _set_bars(in_postgres, P95_MS_MAX)
+    _set_bars(over_http, HTTP_P95_MS_MAX)
+    return [*in_postgres.values(), *over_http.values()]
 
 
-def _figure(name: str, reference: str) -> Figure:
-    return Figure(name, "a second at p95", reference, 0.0)
+def _set_bars(figures: dict[str, Figure], ms_max: float) -> None:
+    """The limit in the units of the run: that of the slowest reference."""
+    for figure in figures.values():
+        figure.bar = max(((1000 / ms_max) / theirs for _, theirs in figure.runs), default=0.0)
 
 
-def questions(kind: str, words: Words) -> Iterator[SearchQuery]:
-    for _ in range(ASKED):
+def _create_figure(name: str, reference: str) -> Figure:
+    return Figure(name, "per second at p95", reference, 0.0)
+
+
+def create_queries(kind: str, words: Words) -> Iterator[SearchQuery]:
+    for _ in range(QUERIES):
         one, other = words.random.sample(words.random.choice(words.titles), 2)  # of one title
         soon = datetime.now(UTC).date() + timedelta(days=words.random.randint(1, 50))
-        at = place(words.random.randint(1, CITIES))
+        at = city_centre(words.random.randint(1, CITIES))
         match kind:
             case "two words":
                 yield SearchQuery(q=f"{one} {other}")
@@ -76,60 +89,59 @@ def questions(kind: str, words: Words) -> Iterator[SearchQuery]:
                 yield SearchQuery(q=one[: words.random.randint(1, 5)])
 
 
-async def _in_database(on: Stage, words: Words, figures: dict[str, Figure], say: Say) -> None:
-    finder = on.app.search
+async def _search_postgres(env: Environment, words: Words, figures: dict[str, Figure]) -> None:
+    finder = env.app.search
 
-    async def ask(asked: SearchQuery) -> None:
-        search = parse_search(asked)
-        search = await finder.at(search, await finder.point(search))
-        meaning, hits = await finder.find(search)
+    async def search(query: SearchQuery) -> None:
+        parsed = parse_search(query)
+        parsed = await finder.at(parsed, await finder.point(parsed))
+        meaning, hits = await finder.find(parsed)
         if hits:
-            await finder.shows([hit.event_id for hit in hits[:20]], search, meaning)
+            await finder.shows([hit.event_id for hit in hits[:20]], parsed, meaning)
 
-    async def suggest(asked: SearchQuery) -> None:
-        words = parse_search(asked).words
+    async def suggest(query: SearchQuery) -> None:
+        words = parse_search(query).words
         await asyncio.gather(finder.suggested_events(words, 8), finder.suggested_venues(words, 4))
 
     async def look_up(number: int) -> None:
-        await on.app.postgres.fetchrow(Q.look_up, number)
+        await env.app.postgres.fetchrow(Q.look_up, number)
 
     for kind, figure in figures.items():
-        say(f"in the database: {kind}")
-        plain = [await _timed(look_up(1 + n * 37 % EVENTS)) for n in range(ASKED)]
-        call = suggest if kind == "a prefix" else ask
-        _add(figure, [await _timed(call(asked)) for asked in questions(kind, words)], plain, P95_MS_MAX)
+        plain = [await _time_ms(look_up(1 + n * 37 % EVENTS)) for n in range(QUERIES)]
+        call = suggest if kind == "a prefix" else search
+        _add(
+            figure, [await _time_ms(call(query)) for query in create_queries(kind, words)], plain, P95_MS_MAX
+        )
 
 
-async def _over_http(client: httpx2.AsyncClient, words: Words, figures: dict[str, Figure], say: Say) -> None:
+async def _search_http(client: httpx2.AsyncClient, words: Words, figures: dict[str, Figure]) -> None:
     async def get(path: str, **params: object) -> None:
-        kept = {name: str(value) for name, value in params.items() if value is not None}
-        answer = await client.get(f"/api/v1{path}", params=kept)
-        assert answer.status_code == 200, answer.text
+        given = {name: str(value) for name, value in params.items() if value is not None}
+        response = await client.get(f"/api/v1{path}", params=given)
+        require(response.status_code == 200, f"GET {path}: {response.text}")
 
     for kind, figure in figures.items():
-        say(f"over HTTP: {kind}")
-        plain = [await _timed(get(f"/events/{1 + n * 41 % EVENTS}")) for n in range(ASKED)]
+        plain = [await _time_ms(get(f"/events/{1 + n * 41 % EVENTS}")) for n in range(QUERIES)]
         path = "/search/suggestions" if kind == "a prefix" else "/search"
         names = ("q",) if kind == "a prefix" else ("q", "near", "radius_km", "date_from", "date_to")
         took = [
-            await _timed(get(path, **{name: getattr(asked, name) for name in names}))
-            for asked in questions(kind, words)
+            await _time_ms(get(path, **{name: getattr(query, name) for name in names}))
+            for query in create_queries(kind, words)
         ]
         _add(figure, took, plain, HTTP_P95_MS_MAX)
 
 
-async def _timed(call: Awaitable[object]) -> float:
+async def _time_ms(call: Awaitable[object]) -> float:
     began = time.perf_counter()
     await call
     return (time.perf_counter() - began) * 1000
 
 
-def _add(figure: Figure, ours: list[float], plain: list[float], most_ms: float) -> None:
+def _add(figure: Figure, ours: list[float], plain: list[float], ms_max: float) -> None:
     p50, p95 = _percentiles(ours)
     _, plain_p95 = _percentiles(plain)
     figure.add(1000 / p95, 1000 / plain_p95)
-    figure.note = f"p50 {p50:.1f} ms, p95 {p95:.1f} ms, at most {most_ms:.0f} ms"
-    figure.bar = max(figure.bar, (1000 / most_ms) / (1000 / plain_p95))
+    figure.note = f"p50 {p50:.1f} ms, p95 {p95:.1f} ms, at most {ms_max:.0f} ms"
 
 
 def _percentiles(ms: list[float]) -> tuple[float, float]:

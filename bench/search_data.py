@@ -1,4 +1,4 @@
-"""A large programme, made up, of words that are used as unevenly as real ones."""
+"""A large invented catalogue whose words are distributed as unevenly as real ones."""
 
 import random
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ KINDS = ("film", "concert", "match")
 
 
 class Words:
-    """The n-th word is used about n^(2/3) times less than the first: a few are everywhere, most are rare."""
+    """The n-th word is used about n^(2/3) times less than the first: a few are frequent, most are rare."""
 
     def __init__(self, seed: int = 7) -> None:
         self.random = random.Random(seed)
@@ -31,43 +31,43 @@ class Words:
         self.names = [word.capitalize() for word in self.words[-NAMES:]]
         self.titles: list[list[str]] = []
 
-    def some(self, count: int) -> list[str]:
+    def choose(self, count: int) -> list[str]:
         return [self.words[int(len(self.words) * self.random.random() ** 3)] for _ in range(count)]
 
-    def title(self, count: int) -> str:
-        self.titles.append(self.some(count))
+    def create_title(self, count: int) -> str:
+        self.titles.append(self.choose(count))
         return " ".join(self.titles[-1]).title()
 
-    def name(self) -> str:
+    def create_name(self) -> str:
         return f"{self.random.choice(self.names)} {self.random.choice(self.names)}"
 
 
-def place(city: int) -> str:
-    """The middle of a city, as add_places has it."""
+def city_centre(city: int) -> str:
+    """Latitude and longitude, as add_places computes them."""
     return f"{8 + city * 37 % 280 / 10:.4f},{69 + city * 53 % 280 / 10:.4f}"
 
 
-def events(words: Words, count: int) -> Iterator[tuple[object, ...]]:
+def create_events(words: Words, count: int) -> Iterator[tuple[object, ...]]:
     for n in range(count):
         yield (
             1,
             KINDS[n % 3],
-            words.title(2 + n % 3),
-            " ".join(words.some(20)),
+            words.create_title(2 + n % 3),
+            " ".join(words.choose(20)),
             LANGUAGES[n % 5],
             GENRES[n * 7 % 8],
             round(words.random.uniform(3, 10), 1),
             120,
-            [words.name(), words.name()],
+            [words.create_name(), words.create_name()],
         )
 
 
-async def make_programme(url: str, words: Words, event_count: int) -> None:
-    """`event_count` events with five shows each, in a database that has none."""
+async def create_catalogue(url: str, words: Words, event_count: int) -> None:
+    """`event_count` events with five shows each, in an empty database."""
     layout = a_layout(200)
     connection = await asyncpg.connect(url)
     try:
-        await connection.fetchrow(Q.quickly)
+        await connection.fetchrow(Q.skip_checks)
         await connection.execute(
             Queries("holdfast.catalogue").add_layout, layout.hash, layout.name, "{}", layout.seat_count
         )
@@ -75,7 +75,7 @@ async def make_programme(url: str, words: Words, event_count: int) -> None:
         columns = ("organiser_id", "kind", "title", "description", "language", "genre", "rating")
         await connection.copy_records_to_table(
             "event",
-            records=events(words, event_count),
+            records=create_events(words, event_count),
             columns=[*columns, "duration_min", "people"],
         )
         await connection.execute(Q.add_shows, event_count, layout.hash, CITIES)
@@ -83,13 +83,13 @@ async def make_programme(url: str, words: Words, event_count: int) -> None:
         await connection.execute(Q.add_terms)
     finally:
         await connection.close()
-    await settle(url)
+    await analyze(url)
 
 
-async def settle(url: str) -> None:
-    """The planner knows what is there; it takes longer than a statement of ours may."""
+async def analyze(url: str) -> None:
+    """Update the planner statistics, on a connection without our statement time-out."""
     connection = await asyncpg.connect(url)
     try:
-        await connection.execute(Q.settle)
+        await connection.execute(Q.analyze)
     finally:
         await connection.close()

@@ -1,12 +1,12 @@
--- A large programme, quickly. Only for an empty database that nobody will sell from.
+-- Creates a large catalogue fast. Only for an empty database that is not sold from.
 
--- name: quickly
--- No triggers and no foreign keys while the rows are made; they are right by construction.
+-- name: skip_checks
+-- No triggers and no foreign keys on this connection; the rows are valid by construction.
 SELECT set_config('session_replication_role', 'replica', false),
        set_config('synchronous_commit', 'off', false);
 
 -- name: add_places
--- So many cities with ten venues each, a hall in every venue.
+-- Cities with ten venues each, one hall per venue.
 WITH cities AS (
     INSERT INTO city (slug, name, country, timezone, lat, lon)
     SELECT 'city-' || n, 'City ' || n, 'IN', 'Asia/Kolkata', 8 + (n * 37 % 280) / 10.0,
@@ -40,7 +40,7 @@ INSERT INTO price (show_id, category, price_minor) SELECT id, 'Standard', 10000 
 INSERT INTO show_terms (show_id, revision, fee_minor, fee_bp, tax_bp, refund_policy)
 SELECT id, 1, 0, 0, 0, '{"steps": [], "keep_fee": false}' FROM show;
 
--- name: settle
+-- name: analyze
 ANALYZE;
 
 -- name: look_up

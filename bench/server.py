@@ -1,7 +1,7 @@
-"""One web worker of the product, with two bare endpoints beside its own: what the same server can do at best.
+"""One web worker with two more endpoints, as references: what the same server can do at best.
 
-POST /api/v1/bare       signed in, reads the same JSON as a hold, answers the same JSON, does nothing
-GET  /api/v1/bare/{n}   answers n bytes that lie ready
+POST /api/v1/bare       authenticates, parses the body of a hold, responds like a hold, does nothing else
+GET  /api/v1/bare/{n}   responds with n bytes from memory
 """
 
 import os
@@ -28,7 +28,7 @@ PAGES: dict[int, bytes] = {}
 
 
 async def post_bare(request: Request) -> Response:
-    """Reads and answers what a hold would."""
+    """Parse and respond as a hold would."""
     body = read(HoldBody, await request.body())
     page = BookingPage(
         booking_id="abcdefghij0123456789",
@@ -49,7 +49,7 @@ async def post_bare(request: Request) -> Response:
 
 
 async def get_bare(request: Request) -> Response:
-    """Bytes that lie ready."""
+    """Respond with bytes from memory."""
     size = request.path_params["size"]
     page = PAGES.setdefault(size, b'"' + b"A" * (size - 2) + b'"')
     return answer(200, page, {"ETag": '"1"', "Cache-Control": "public, max-age=1", "Vary": "Accept"})

@@ -1,14 +1,14 @@
--- Pages in turn, as many as can be had; with a pause after each, connections * 1000 / pause a second.
+-- GET the pages in turn as fast as possible; with a pause, connections * 1000 / pause-ms per second.
 -- wrk -s pages.lua URL -- paths-file pause-ms
 function init(args)
-  local asked, at = {}, 0
-  for path in io.lines(args[1]) do asked[#asked + 1] = wrk.format("GET", path) end
-  if #asked == 1 then
-    wrk.path = string.match(asked[1], "GET (%S+)")  -- one and the same: wrk need not ask us again
+  local requests, count = {}, 0
+  for path in io.lines(args[1]) do requests[#requests + 1] = wrk.format("GET", path) end
+  if #requests == 1 then
+    wrk.path = string.match(requests[1], "GET (%S+)")  -- wrk then does not call request() at all, which is faster
   else
     function request()
-      at = at + 1
-      return asked[at % #asked + 1]
+      count = count + 1
+      return requests[count % #requests + 1]
     end
   end
   local pause_ms = tonumber(args[2])
