@@ -37,7 +37,7 @@ lint: $(DEV)  ## format, lint, types
 check: lint  ## lint, tidiness and rules: no engines, seconds
 	$(BIN)/python -m pytest -q tests/tidy tests/rules
 
-bench: $(DEV)  ## measure the hot path; table and plot go to bench/results (ARGS="--rounds 1 --only ledger" for a look)
+bench: $(DEV)  ## measure the hot path; table and plot go to bench/results (ARGS="--rounds 1 --only bookings" for a look)
 	$(BIN)/python -m bench $(ARGS)
 
 docs: $(DEV)  ## write the pages that are made from the code

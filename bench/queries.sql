@@ -89,7 +89,7 @@ SELECT count(*)::int FROM notice WHERE kind = 'tickets' AND state = 'sent';
 SELECT count(*)::int FROM notice WHERE state = 'dead';
 
 -- name: facts_now
--- The last fact written, and for each consumer its checkpoint and the age of the oldest fact it has not processed.
+-- The last fact written; of each consumer its checkpoint and the age of the oldest fact after it.
 SELECT 'written' AS name, coalesce(max(id), 0) AS at_id, 0::float8 AS lag_s FROM outbox
  UNION ALL
 SELECT name, checkpoint,

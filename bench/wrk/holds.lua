@@ -1,7 +1,7 @@
 -- Requests of accounts that are signed in, with the next token each time.
 -- wrk -s holds.lua URL -- tokens-file first-show shows pairs-per-show pairs-per-row mode pause-ms
 -- Modes:
---   hold      hold the next pair of seats: every connection on one show until it is full, then on the next show
+--   hold      hold the next pair of seats: all connections on one show until it is full, then on the next
 --   sold_out  the same pairs of the first show again and again: all but the first requests are refused
 --   warm      GET the seat map of every show eight times, so that every worker has loaded it
 --   seats     GET the seat map of the first show

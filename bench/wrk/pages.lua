@@ -4,7 +4,7 @@ function init(args)
   local requests, count = {}, 0
   for path in io.lines(args[1]) do requests[#requests + 1] = wrk.format("GET", path) end
   if #requests == 1 then
-    wrk.path = string.match(requests[1], "GET (%S+)")  -- wrk then does not call request() at all, which is faster
+    wrk.path = string.match(requests[1], "GET (%S+)")  -- faster: wrk does not call request()
   else
     function request()
       count = count + 1
