@@ -35,7 +35,7 @@ lint: $(DEV)  ## format, lint, types
 	$(BIN)/mypy
 
 check: lint  ## lint, tidiness and rules: no engines, seconds
-	$(BIN)/python -m pytest -q tests/tidy tests/rules
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/tidy tests/rules
 
 bench: $(DEV)  ## measure the hot path; table and plot go to bench/results (ARGS="--rounds 1 --only bookings" for a look)
 	$(BIN)/python -m bench $(ARGS)

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.accounts.account import normal_email
-from holdfast.accounts.password import DUMMY_HASH, HASHER, hashed, is_dated, matches
+from holdfast.accounts.account import DUMMY_HASH, HASHER, hash_password, is_dated, matches_hash, normal_email
 from holdfast.web.rate_limits import Buckets, Limiter, build_limit_headers, normalise_address
 
 
@@ -118,27 +117,27 @@ def test_who_waits_as_long_as_told_gets_through(quota: int, window_s: int) -> No
 
 
 def test_passwords_are_kept_with_argon2id_and_owasps_parameters() -> None:
-    assert hashed("correct horse").startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+    assert hash_password("correct horse").startswith("$argon2id$v=19$m=19456,t=2,p=1$")
     assert (HASHER.hash_len, HASHER.salt_len) == (32, 16)
-    assert hashed("correct horse") != hashed("correct horse")
+    assert hash_password("correct horse") != hash_password("correct horse")
 
 
 def test_nobody_costs_as_much_as_somebody() -> None:
     assert not is_dated(DUMMY_HASH)
-    assert not matches(DUMMY_HASH, "")
+    assert not matches_hash(DUMMY_HASH, "")
 
 
 def test_a_password_matches_itself_and_nothing_else() -> None:
-    kept = hashed("correct horse")
+    kept = hash_password("correct horse")
 
-    assert matches(kept, "correct horse")
-    assert not matches(kept, "Correct horse")
-    assert not matches(kept, "correct horse ")
-    assert not matches(kept, "correct horse\0")
+    assert matches_hash(kept, "correct horse")
+    assert not matches_hash(kept, "Correct horse")
+    assert not matches_hash(kept, "correct horse ")
+    assert not matches_hash(kept, "correct horse\0")
 
 
 def test_the_same_password_from_another_keyboard_matches() -> None:
-    assert matches(hashed("cafe\u0301 cr\u00e8me"), "caf\u00e9 cre\u0300me")
+    assert matches_hash(hash_password("cafe\u0301 cr\u00e8me"), "caf\u00e9 cre\u0300me")
 
 
 def test_a_hash_with_weaker_parameters_is_dated() -> None:

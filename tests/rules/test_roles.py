@@ -7,7 +7,7 @@ import pytest
 from holdfast.app import ROUTES, jobs_by_subject
 from holdfast.engines.errors import OperatorError
 from holdfast.runtime.roles import SERVED, WORKED, parse_only
-from holdfast.web.other_roles import role_name, serve_or_refuse
+from holdfast.web.auth import role_name, serve_or_refuse
 
 
 def test_every_route_can_be_asked_for_by_its_subject() -> None:

@@ -91,7 +91,7 @@ SUBJECT_LENGTH_MAX = 60
 REDESIGN = "Lay the packages out flat and type the application"  # subjects before it are in another style
 # A subject starts with a verb in its base form; these are the usual ways not to.
 NOT_IMPERATIVE = re.compile(
-    r"(?!(?:Bring|String|Ring|Embed|Feed|Need|Seed|Speed|Shed|Pass|Process|Address|Focus|Access|Discuss|Press)\b)"
+    r"(?!(?:Bring|String|Ring|Embed|Feed|Need|Seed|Speed|Shed|Pass|Process|Address|Focus|Access|Press)\b)"
     r"(?:\w+(?:ed|ing|[^su]s)|An?|The|That|This|These|What|Who|Whoever|Where|When|How|It|We|No|Every|Each)\b"
 )
 

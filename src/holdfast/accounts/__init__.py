@@ -1,14 +1,16 @@
-"""Accounts, roles, tokens, sessions and rate limits (R31, R32).
+"""Accounts, roles, tokens, sessions and rate limits (R31, R32)."""
 
-account.py   roles, accounts, callers        password.py  password hashing
-token.py     signed access tokens            limits.py    rate limits
-field.py     request fields                store.py     accounts, sessions, keys
-visits       people with a browser; guests   routes.py    /accounts, /auth/…, /me
-"""
-
-from holdfast.accounts.account import LANGUAGES, NewAccount, SignedIn, choose_language, normal_email
+from holdfast.accounts.account import (
+    LANGUAGES,
+    Email,
+    Name,
+    NewAccount,
+    NewPassword,
+    SignedIn,
+    choose_language,
+    normal_email,
+)
 from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
-from holdfast.accounts.field import Email, Name, NewPassword
 from holdfast.accounts.sessions import Session, Sessions
 from holdfast.accounts.store import Accounts
 from holdfast.accounts.token import SigningKey, claims_for, sign

@@ -7,9 +7,17 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.accounts.account import Account, SignedIn, choose_language
+from holdfast.accounts.account import (
+    Account,
+    Email,
+    Name,
+    NewPassword,
+    Password,
+    RefreshToken,
+    SignedIn,
+    choose_language,
+)
 from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
-from holdfast.accounts.field import Email, Name, NewPassword, Password, RefreshToken
 from holdfast.accounts.store import Accounts
 from holdfast.errors import Busy, NotSignedIn, TokenExpired, TokenInvalid, TooManyRequests
 from holdfast.web.caller import Role

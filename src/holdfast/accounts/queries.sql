@@ -9,7 +9,7 @@ ON CONFLICT (email) DO NOTHING
 -- Many at once. An address that is taken keeps its account as it is, and answers with its id.
 INSERT INTO account (email, name, password_hash, role)
      SELECT email, name, password_hash, role::account_role
-       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS requested (email, name, password_hash, role)
+       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS given (email, name, password_hash, role)
 ON CONFLICT (email) DO UPDATE SET email = excluded.email
   RETURNING id, email;
 

@@ -13,23 +13,25 @@ from typing import Any, TypeVar
 
 import structlog
 
-from holdfast.accounts import password as passwords
 from holdfast.accounts.account import (
+    DUMMY_HASH,
     LANGUAGES,
     Account,
     NewAccount,
     SignedIn,
     build_account,
     digest,
+    hash_password,
+    is_dated,
+    matches_hash,
     normal_email,
 )
 from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
 from holdfast.accounts.token import LEEWAY_S, SigningKey, Tokens, claims_for, sign, signing_key
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.lua import Script
 from holdfast.engines.postgres import Postgres, Transaction, require_row
-from holdfast.engines.redis import Redis
+from holdfast.engines.redis import Redis, Script
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy, TokenExpired, TokenInvalid
 from holdfast.web.caller import Caller, Role
@@ -176,7 +178,7 @@ class Accounts:
             return await self._open_session(tx, build_account(row))
 
     async def hashed(self, password: str) -> str:
-        return await self._threads.run(passwords.hashed, password)
+        return await self._threads.run(hash_password, password)
 
     async def add(self, tx: Transaction, *, email: str, name: str, hashed: str, locale: str) -> Any:
         """The row of a new fan, in the caller's transaction; None: the address is taken."""
@@ -198,11 +200,11 @@ class Accounts:
         row = await self._postgres.fetchrow(Q.account_by_email, email)
         known = row["password_hash"] if row is not None else None
         # Unknown addresses and guests cost a hash too, so that the response time reveals nothing.
-        fits = await self._threads.run(passwords.matches, known or passwords.DUMMY_HASH, password)
+        fits = await self._threads.run(matches_hash, known or DUMMY_HASH, password)
         if row is None or known is None or not fits:
             raise BadCredentials
         await self._give_back_tries(tries)
-        if passwords.is_dated(known):
+        if is_dated(known):
             hashed = await self.hashed(password)
             await self._postgres.execute(Q.set_password, row["id"], known, hashed)
         return row
@@ -245,7 +247,7 @@ class Accounts:
             raise TokenInvalid
         known = row["password_hash"]
         tries = await self._take_try(row["email"], address)
-        if known is None or not await self._threads.run(passwords.matches, known, current):
+        if known is None or not await self._threads.run(matches_hash, known, current):
             raise WrongPassword
         await self._give_back_tries(tries)
         hashed = await self.hashed(new)
@@ -280,7 +282,7 @@ class Accounts:
             [account_id] = await self.add_many([NewAccount(email, name, role, hashed)])
         else:
             account_id, known = row["id"], row["password_hash"]
-            if known is None or not await self._threads.run(passwords.matches, known, password):
+            if known is None or not await self._threads.run(matches_hash, known, password):
                 hashed = await self.hashed(password)
                 await self._postgres.execute(Q.set_password, account_id, known, hashed)
             await self.set_role(account_id, role)

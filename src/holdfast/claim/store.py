@@ -20,8 +20,7 @@ from holdfast.claim.claim import (
     Settlement,
     UnitsTaken,
 )
-from holdfast.engines.lua import Script
-from holdfast.engines.redis import Redis
+from holdfast.engines.redis import Redis, Script
 
 CLAIM = Script("holdfast.claim", "claim")
 SETTLE = Script("holdfast.claim", "settle")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.json_line import print_json
+from holdfast.cli import print_json
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
 

@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
+from holdfast.cli import print_json
 from holdfast.cli.backup import backup
 from holdfast.cli.facts import facts
-from holdfast.cli.json_line import print_json
 from holdfast.cli.layouts import venue_commands
 from holdfast.cli.notifications import notices
 from holdfast.cli.payments import reconcile, webhooks
+from holdfast.cli.rebuild import figures, search
 from holdfast.cli.refunds import refunds, show
-from holdfast.cli.reports import figures
 from holdfast.cli.scanner import gate, tickets
-from holdfast.cli.search import search
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown, OperatorError
 from holdfast.errors import Refusal

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.json_line import print_json
+from holdfast.cli import print_json
 from holdfast.engines.errors import OperatorError
 
 if TYPE_CHECKING:

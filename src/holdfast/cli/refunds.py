@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.json_line import print_json
+from holdfast.cli import print_json
 
 if TYPE_CHECKING:
     from holdfast.app import App

@@ -9,9 +9,12 @@ from a disk that may be a second behind.
 """
 
 import asyncio
+import hashlib
+import re
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from importlib import resources
 from typing import Any
 
 from redis.asyncio.connection import AbstractConnection, ConnectionPool
@@ -22,13 +25,29 @@ from redis.exceptions import NoScriptError, ReadOnlyError, RedisError, ResponseE
 from redis.exceptions import TimeoutError as LinkTimeout
 
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.lua import Script
 
 # After a failure no caller tries for this long: a dead Redis costs a moment, not one time-out per caller.
 DOWN_FOR_S = 0.25
 LOST = (OSError, TimeoutError, LinkLost, LinkTimeout, ReadOnlyError)
 # LOADING, MASTERDOWN, CLUSTERDOWN, OOM, MISCONF: it answers, but it cannot serve.
 UNFIT = ("LOADING", "MASTERDOWN", "CLUSTERDOWN", "OOM", "MISCONF", "TRYAGAIN", "BUSY ")
+KEY_LINE = re.compile(r"^-- KEYS\[(\d+)\]", re.MULTILINE)
+INCLUDE = re.compile(r"^-- include (?:([\w.]+)/)?(\w+)$", re.MULTILINE)
+
+
+class Script:
+    """A Lua file of a package. Its header names the keys; `-- include name` inserts another file."""
+
+    def __init__(self, package: str, name: str) -> None:
+        own = _text(package, name)
+        self.name = name
+        self.source = INCLUDE.sub(lambda found: _text(found[1] or package, found[2]), own)
+        self.sha = hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
+        self.key_count = len(KEY_LINE.findall(own))
+
+
+def _text(package: str, name: str) -> str:
+    return (resources.files(package) / f"{name}.lua").read_text()
 
 
 class Link:

@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 
 from holdfast.claim import LimitReached, MapMissing, NotEnoughUnits, PoolClosed, UnitsTaken, pool_keys
-from holdfast.engines.lua import Script
 from holdfast.engines.metrics import metrics
-from holdfast.engines.redis import Redis
+from holdfast.engines.redis import Redis, Script
 from holdfast.holds.choice import BestAvailable
 from holdfast.holds.request import (
     AlreadyHeld,

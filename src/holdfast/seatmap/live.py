@@ -19,9 +19,8 @@ from holdfast.claim import pool_keys
 from holdfast.config import Config
 from holdfast.engines.cache import Cache
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.lua import Script
 from holdfast.engines.metrics import metrics
-from holdfast.engines.redis import Redis
+from holdfast.engines.redis import Redis, Script
 from holdfast.errors import Busy
 from holdfast.seatmap.errors import TooManyStreams, TooManyViewers
 from holdfast.seatmap.feed import (

@@ -25,17 +25,22 @@ from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.errors import MethodNotAllowed, NoSuchRoute, Refusal, TimedOut
-from holdfast.web.auth import Guards, RawHeaders, TokenVerifier, read_body, refuse_unless_json
+from holdfast.web.auth import (
+    Guards,
+    RawHeaders,
+    TokenVerifier,
+    read_body,
+    refuse_unless_json,
+    serve_or_refuse,
+)
 from holdfast.web.card_number import refuse_card_number_in_query, refuse_card_numbers
-from holdfast.web.cors import Cors
 from holdfast.web.deadlines import Deadlines
 from holdfast.web.health import HEALTH_ROUTES
 from holdfast.web.idempotency import IdempotencyKeys, KeyUse
 from holdfast.web.log import REQUEST_ID
-from holdfast.web.other_roles import serve_or_refuse
 from holdfast.web.problems import render_engine_down, render_internal_error, render_refusal
 from holdfast.web.reference import reference_routes
-from holdfast.web.responses import Answer
+from holdfast.web.responses import Answer, Cors
 from holdfast.web.routing import Route, Table
 
 log = structlog.get_logger(__name__)

@@ -1,13 +1,20 @@
-"""Checks before a handler runs: rate limit, sign-in, role, and type and size of the body."""
+"""Checks before a handler runs: rate limit, sign-in, role, and type and size of the body.
 
+A process may serve only some subjects (`holdfast serve --only …`). Other routes stay in the table,
+so that no path matches the wrong route (`/tickets/worker.js`, `/tickets/{link}`), and in the API document.
+"""
+
+from collections.abc import Container
+from dataclasses import replace
 from time import monotonic
 from typing import Protocol
 
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import Receive, Scope
 
 from holdfast.config import Config
-from holdfast.errors import BodyTooLarge, NotAllowed, WrongMediaType
+from holdfast.errors import BodyTooLarge, NotAllowed, Refusal, WrongMediaType
 from holdfast.web.caller import Caller, allows
 from holdfast.web.rate_limits import Limiter
 from holdfast.web.routing import Route
@@ -65,3 +72,29 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], bytes_max: in
             raise BodyTooLarge(limit=bytes_max)
         more = message.get("more_body", False)
     return body
+
+
+class ServedElsewhere(Refusal):
+    """The address exists, but this process does not serve its subject, `served_as`.
+
+    The load balancer sent this request to the wrong process. Operators: route it to a process that was
+    started with this name in `holdfast serve --only`, or without `--only`.
+    """
+
+    code, status, title = "served_elsewhere", 404, "Another process serves this"
+
+
+def role_name(route: Route) -> str:
+    return route.tag.replace(" ", "")
+
+
+def serve_or_refuse(route: Route, only: Container[str]) -> Route:
+    """The route, or one in its place that says where it is not."""
+    if role_name(route) in only:
+        return route
+
+    async def served_elsewhere(request: Request) -> Response:
+        raise ServedElsewhere(served_as=role_name(route))
+
+    bare = {"asgi": None, "body": None, "query": None, "role": None, "keyed": False, "takes_key": False}
+    return replace(route, call=served_elsewhere, **bare)  # type: ignore[arg-type]

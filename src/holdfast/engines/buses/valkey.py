@@ -8,8 +8,7 @@ from redis.exceptions import ResponseError
 
 from holdfast.engines.bus import BusPlace, Message, OutOfStep, Reader
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.lua import Script
-from holdfast.engines.redis import Redis
+from holdfast.engines.redis import Redis, Script
 
 APPEND = Script("holdfast.engines.buses", "append")
 LINKS_MAX = 16  # a reader that waits keeps one
