@@ -6,8 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from holdfast.engines.postgres import Postgres
+from holdfast.engines.postgres import Postgres, Row, Transaction, require_row
 from holdfast.engines.sql import Queries
+from holdfast.invoices.documents import INVOICE, Amounts, RefundToCredit, missing_documents
 from holdfast.outbox import Consumer, Fact, RefundDone
 
 
@@ -60,6 +61,7 @@ def format_serial(organiser_id: int, serial: int) -> str:
 
 
 Q = Queries("holdfast.invoices")
+SELLER = ("organiser_id", "name", "address", "tax_number")
 
 
 class Invoices:
@@ -67,26 +69,39 @@ class Invoices:
         self._postgres = postgres
 
     async def issue(self, show_id: int, number: int) -> list[Invoice]:
-        """Every paper of a booking, oldest first; what has none gets one now. Empty: nothing was paid."""
+        """Every document of a booking, oldest first; missing ones are issued now. Empty: nothing was paid."""
         async with self._postgres.transaction() as tx:
-            rows = await tx.fetch(Q.issue, show_id, number)
-        return [
-            Invoice(
-                row["organiser_id"],
-                row["serial"],
-                row["credits"],
-                tuple(row["seats"]),
-                row["amount_minor"],
-                row["fee_minor"],
-                row["tax_minor"],
-                row["currency"],
-                SellerBody(
-                    name=row["seller_name"], address=row["seller_address"], tax_number=row["seller_tax"]
-                ),
-                row["issued_at"],
-            )
-            for row in rows
+            seller = await tx.fetchrow(Q.seller_of_booking, show_id, number)
+            if seller is None:
+                return []
+            # What follows is read under the lock of the numbers: another transaction that issues documents of
+            # this booking has committed, and we see them, or it waits for us.
+            last = await tx.fetchval(Q.lock_numbers, seller["organiser_id"])
+            await self._issue_missing(tx, (show_id, number), seller, last)
+            rows = await tx.fetch(Q.issued, show_id, number)
+        return [_invoice(row) for row in rows]
+
+    async def _issue_missing(self, tx: Transaction, booking: tuple[int, int], seller: Row, last: int) -> None:
+        sold = require_row(await tx.fetchrow(Q.sold, *booking))
+        refunds = [
+            RefundToCredit(row["id"], _amounts(row), row["is_done"])
+            for row in await tx.fetch(Q.refunds, *booking, sold["attempt"])
         ]
+        issued = {
+            row["refund_id"]: row["serial"]
+            for row in await tx.fetch(Q.issued, *booking)
+            if row["attempt"] == sold["attempt"]
+        }
+        for refund_id, new in missing_documents(_amounts(sold), refunds, issued).items():
+            last += 1
+            issued[refund_id] = last
+            await tx.execute(
+                Q.add,
+                *(*booking, sold["attempt"], *(seller[name] for name in SELLER), sold["currency"]),
+                *(last, None if refund_id == INVOICE else issued[INVOICE], refund_id),
+                *(new.seats, new.amount_minor, new.fee_minor, new.tax_minor),
+            )
+        await tx.execute(Q.set_numbers, seller["organiser_id"], last)
 
     async def seller(self, organiser_id: int) -> SellerBody | None:
         row = await self._postgres.fetchrow(Q.seller, organiser_id)
@@ -109,3 +124,22 @@ def credit_note_consumer(invoices: Invoices) -> Consumer:
             await invoices.issue(fact.show_id, fact.number)
 
     return Consumer(group=GROUP, kinds=(RefundDone.KIND,), call=hear)
+
+
+def _amounts(row: Row) -> Amounts:
+    return Amounts(tuple(row["seats"]), row["amount_minor"], row["fee_minor"], row["tax_minor"])
+
+
+def _invoice(row: Row) -> Invoice:
+    return Invoice(
+        row["organiser_id"],
+        row["serial"],
+        row["credits"],
+        tuple(row["seats"]),
+        row["amount_minor"],
+        row["fee_minor"],
+        row["tax_minor"],
+        row["currency"],
+        SellerBody(name=row["seller_name"], address=row["seller_address"], tax_number=row["seller_tax"]),
+        row["issued_at"],
+    )

@@ -1296,90 +1296,6 @@ BEGIN
     RAISE EXCEPTION 'an invoice is never changed: issue a credit note';
 END $$;
 
-CREATE TABLE invoice (
-    organiser_id bigint NOT NULL,
-    serial bigint NOT NULL,
-    show_id bigint NOT NULL,
-    number bigint NOT NULL,
-    attempt integer NOT NULL,
-    refund_id integer DEFAULT 0 NOT NULL,
-    credits bigint,
-    seats integer[] NOT NULL,
-    amount_minor bigint NOT NULL,
-    fee_minor bigint NOT NULL,
-    tax_minor bigint NOT NULL,
-    currency text NOT NULL,
-    seller_name text CONSTRAINT invoice_seller_name_not_null1 NOT NULL,
-    seller_address text CONSTRAINT invoice_seller_address_not_null1 NOT NULL,
-    seller_tax text NOT NULL,
-    issued_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT a_credit_note_names_its_invoice CHECK (((refund_id = 0) = (credits IS NULL))),
-    CONSTRAINT lines_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor)))
-);
-
-CREATE FUNCTION issue_invoices(p_show bigint, p_number bigint) RETURNS SETOF invoice
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    v_seller  record;
-    v_last    bigint;
-    v_payment payment_for_refund;
-    v_paper   record;
-BEGIN
-    SELECT payment.* INTO v_payment
-      FROM payment_for_refund AS payment
-      JOIN payable_booking AS booking USING (show_id, number)
-     WHERE show_id = p_show AND number = p_number AND step = 'paid' AND confirmed_at IS NOT NULL
-     ORDER BY attempt DESC
-     LIMIT 1;
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
-    SELECT event.organiser_id, coalesce(seller.name, account.name, 'The organiser') AS name,
-           coalesce(seller.address, '') AS address, coalesce(seller.tax_number, '') AS tax_number
-      INTO STRICT v_seller
-      FROM show_organiser AS event
-      LEFT JOIN invoice_seller seller ON seller.organiser_id = event.organiser_id
-      LEFT JOIN account_profile AS account ON account.id = event.organiser_id
-     WHERE event.show_id = p_show;
-
-    INSERT INTO invoice_count AS counted (organiser_id) VALUES (v_seller.organiser_id)
-        ON CONFLICT (organiser_id) DO UPDATE SET last_number = counted.last_number
-        RETURNING last_number INTO v_last;
-    FOR v_paper IN
-        SELECT 0 AS refund_id, v_payment.amount_minor, v_payment.fee_minor, v_payment.tax_minor,
-               ARRAY(SELECT unnest(seats) FROM payable_booking WHERE show_id = p_show AND number = p_number
-                      UNION
-                     SELECT unnest(seats) FROM decided_refund
-                      WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
-                      ORDER BY 1) AS seats
-         UNION ALL
-        SELECT id, amount_minor, fee_minor, tax_minor, seats
-          FROM decided_refund
-         WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
-           AND state = 'done' AND amount_minor > 0
-         ORDER BY refund_id
-    LOOP
-        CONTINUE WHEN EXISTS (
-            SELECT FROM invoice
-             WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
-               AND refund_id = v_paper.refund_id
-        );
-        v_last := v_last + 1;
-        INSERT INTO invoice (organiser_id, serial, show_id, number, attempt, refund_id, credits, seats,
-                             amount_minor, fee_minor, tax_minor, currency,
-                             seller_name, seller_address, seller_tax)
-        VALUES (v_seller.organiser_id, v_last, p_show, p_number, v_payment.attempt, v_paper.refund_id,
-                (SELECT serial FROM invoice
-                  WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
-                    AND refund_id = 0 AND v_paper.refund_id <> 0),
-                v_paper.seats, v_paper.amount_minor, v_paper.fee_minor, v_paper.tax_minor, v_payment.currency,
-                v_seller.name, v_seller.address, v_seller.tax_number);
-    END LOOP;
-    UPDATE invoice_count SET last_number = v_last WHERE organiser_id = v_seller.organiser_id;
-    RETURN QUERY SELECT * FROM invoice WHERE show_id = p_show AND number = p_number ORDER BY serial;
-END $$;
-
 CREATE FUNCTION issue_tickets(p_show bigint[], p_number bigint[], p_seat integer[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -2558,6 +2474,27 @@ CREATE TABLE idempotent_response (
     attempt bigint DEFAULT nextval('idempotent_response_attempt'::regclass) NOT NULL,
     started_at timestamp with time zone DEFAULT now() NOT NULL,
     answer bytea
+);
+
+CREATE TABLE invoice (
+    organiser_id bigint NOT NULL,
+    serial bigint NOT NULL,
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    refund_id integer DEFAULT 0 NOT NULL,
+    credits bigint,
+    seats integer[] NOT NULL,
+    amount_minor bigint NOT NULL,
+    fee_minor bigint NOT NULL,
+    tax_minor bigint NOT NULL,
+    currency text NOT NULL,
+    seller_name text CONSTRAINT invoice_seller_name_not_null1 NOT NULL,
+    seller_address text CONSTRAINT invoice_seller_address_not_null1 NOT NULL,
+    seller_tax text NOT NULL,
+    issued_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT a_credit_note_names_its_invoice CHECK (((refund_id = 0) = (credits IS NULL))),
+    CONSTRAINT lines_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor)))
 );
 
 CREATE TABLE invoice_count (

@@ -190,7 +190,7 @@ def _refund(row: Any) -> Refund:
 
 
 def _booking(row: Any) -> Booking:
-    values = {name: row[name] for name in Booking.__struct_fields__}
+    values = {name: row[name] for name in Booking.__struct_fields__ if name != "sale_epoch"}
     seats, prices = tuple(row["seats"]), tuple(row["prices_minor"])
     return msgspec.structs.replace(
         Booking(**values), seats=seats, prices_minor=prices, state=BookingState(row["state"])
