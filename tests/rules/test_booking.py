@@ -39,7 +39,7 @@ def test_only_the_drawn_moves_exist(state: BookingState, move: BookingMove) -> N
     "package, file, start",
     [
         ("holdfast.bookings", "functions.sql", "CREATE OR REPLACE FUNCTION booking_moves_as_drawn"),
-        ("holdfast.audit", "queries.sql", "-- name: moves_as_drawn"),
+        ("holdfast.audit", "queries.sql", "-- name: moves_follow_the_state_machine"),
     ],
 )
 def test_the_ledger_and_the_audit_have_the_same_drawing(package: str, file: str, start: str) -> None:

@@ -22,18 +22,19 @@ FORGET = (
 
 # What a broken program, or a person with psql, could do to a show ($1) with a HELD booking of two seats.
 PLANTS = {
-    "one_owner_a_seat": "INSERT INTO booking (show_id, number, owner_id, fence, state, request_id, body_hash,"
-    " claim_id, seats, prices_minor, amount_minor, currency, opened_at, expires_at)"
+    "one_owner_per_seat": "INSERT INTO booking (show_id, number, owner_id, fence, state, request_id,"
+    " body_hash, claim_id, seats, prices_minor, amount_minor, currency, opened_at, expires_at)"
     " SELECT show_id, nextval('ledger_number'), 1, 1, state, 'twice', 0, 'c', seats, prices_minor,"
     " amount_minor, currency, opened_at, expires_at FROM booking WHERE show_id = $1",
     "seats_taken_as_booked": "DELETE FROM taken_seat WHERE show_id = $1 AND seat = 3",
-    "nobody_over_the_limit": "UPDATE owner_count SET seats = seats - 1 WHERE show_id = $1",
+    "no_owner_over_the_limit": "UPDATE owner_count SET seats = seats - 1 WHERE show_id = $1",
     "every_move_recorded": "UPDATE booking SET state = 'cancelled' WHERE show_id = $1",
-    "moves_as_drawn": "INSERT INTO booking_move (show_id, number, move, state, fence)"
+    "moves_follow_the_state_machine": "INSERT INTO booking_move (show_id, number, move, state, fence)"
     " SELECT show_id, number, 'refund', 'refunded', fence FROM booking WHERE show_id = $1",
-    "a_fact_for_every_move": "DELETE FROM outbox WHERE show_id = $1",
+    "one_fact_per_move": "DELETE FROM outbox WHERE show_id = $1",
     "amounts_add_up": "UPDATE booking SET amount_minor = amount_minor - 1 WHERE show_id = $1",
-    "nothing_lapsed_stays": "UPDATE booking SET expires_at = now() - interval '1 minute' WHERE show_id = $1",
+    "expired_holds_are_closed": "UPDATE booking SET expires_at = now() - interval '1 minute'"
+    " WHERE show_id = $1",
 }
 
 
@@ -91,7 +92,7 @@ async def test_an_owner_with_more_than_is_allowed_is_found(till: Till) -> None:
         "ALTER TABLE owner_count ADD CONSTRAINT no_owner_has_more_seats_than_allowed"
         " CHECK (seats BETWEEN 0 AND seats_max)"
     )
-    assert names == ["nobody_over_the_limit"]
+    assert names == ["no_owner_over_the_limit"]
 
 
 async def test_a_map_that_says_something_else_is_found(till: Till) -> None:

@@ -27,19 +27,19 @@ ASKED = {"state": "'asked'", "due": "now()", "at": "now()"}
 PLANTS = {
     "every_entry_balances": "UPDATE journal SET amount_minor = amount_minor + 1 WHERE show_id = $1"
     " AND account = 'organiser' AND kind = 'charge'",
-    "the_journal_tells_the_payments": "DELETE FROM journal WHERE show_id = $1 AND kind = 'refund done'",
+    "journal_matches_payments": "DELETE FROM journal WHERE show_id = $1 AND kind = 'refund done'",
     "paid_what_it_costs": "UPDATE payment SET currency = 'USD' WHERE show_id = $1",
-    "nobody_pays_for_nothing": "UPDATE payment SET number = (SELECT max(number) FROM booking"
+    "money_has_a_booking": "UPDATE payment SET number = (SELECT max(number) FROM booking"
     " WHERE show_id = $1 AND state = 'held') WHERE show_id = $1",
     "no_more_back_than_came": "UPDATE payment SET refunds_minor = refunds_minor + 1 WHERE show_id = $1",
-    "a_ticket_for_every_seat": "UPDATE ticket SET voided_at = now() WHERE show_id = $1 AND seat = 1",
-    "late_means_late": REFUND.format(why="'late'", amount=1, **ASKED),
+    "one_ticket_per_seat": "UPDATE ticket SET voided_at = now() WHERE show_id = $1 AND seat = 1",
+    "late_refunds_were_late": REFUND.format(why="'late'", amount=1, **ASKED),
     "late_money_is_settled": "UPDATE payment SET step = 'late', due_at = now(), ended_at = NULL"
     " WHERE show_id = $1",
-    "refunds_get_done": REFUND.format(
+    "refunds_end_in_time": REFUND.format(
         why="'x'", amount=1, state="'asked'", due="now()", at="now() - interval '16 min'"
     ),
-    "nobody_pays_for_ever": "UPDATE booking SET state = 'paying', expires_at = now() - interval '2 min'"
+    "payments_end_in_time": "UPDATE booking SET state = 'paying', expires_at = now() - interval '2 min'"
     " WHERE show_id = $1 AND state = 'held'",
 }
 # What makes a check's trouble old enough.
@@ -105,7 +105,7 @@ async def test_a_ticket_without_a_booking_is_found(till: Till) -> None:
         till.show,
     )
 
-    assert "a_ticket_for_every_seat" in await found(till)
+    assert "one_ticket_per_seat" in await found(till)
 
 
 async def test_there_is_a_plant_for_every_check() -> None:
@@ -113,7 +113,7 @@ async def test_there_is_a_plant_for_every_check() -> None:
 
 
 class TestTheGateway:
-    check = "the_gateway_agrees"
+    check = "gateway_matches_ledger"
 
     async def test_that_never_heard_of_a_payment_is_found(self, till: Till) -> None:
         await till.postgres.execute(

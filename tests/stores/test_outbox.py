@@ -179,7 +179,7 @@ async def test_a_fact_without_a_move_is_found_and_one_that_needs_none_is_not(app
     await app.postgres.execute(
         "UPDATE outbox SET kind = 'booking.confirmed' WHERE show_id = $1 AND number = 1", till.show
     )
-    assert await till.violations() == ["a_fact_for_every_move: booking 1 has 0 moves and 1 facts"]
+    assert await till.violations() == ["one_fact_per_move: booking 1 has 0 moves and 1 facts"]
 
     await app.postgres.execute("DELETE FROM outbox WHERE show_id = $1", till.show)
 

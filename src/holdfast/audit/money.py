@@ -14,15 +14,15 @@ Q = Queries("holdfast.audit", "money")
 # Each with what it allows, in seconds, where it is about time.
 MONEY_CHECKS: dict[str, tuple[int, ...]] = {
     "every_entry_balances": (),
-    "the_journal_tells_the_payments": (),
+    "journal_matches_payments": (),
     "paid_what_it_costs": (),
-    "nobody_pays_for_nothing": (),
+    "money_has_a_booking": (),
     "no_more_back_than_came": (),
-    "a_ticket_for_every_seat": (),
-    "late_means_late": (),
+    "one_ticket_per_seat": (),
+    "late_refunds_were_late": (),
     "late_money_is_settled": (60,),
-    "refunds_get_done": (900,),
-    "nobody_pays_for_ever": (90,),  # 60 s beyond its deadline, and a little for who is about to do it
+    "refunds_end_in_time": (900,),
+    "payments_end_in_time": (90,),  # 60 s beyond the deadline, and a margin for the job
 }
 LOOK_UPS_AT_ONCE = 16
 SETTLE_S = 1.0  # between two looks: what differs in both is not just on its way
@@ -35,7 +35,7 @@ async def money_violations(postgres: Postgres, check: str) -> list[Violation]:
 
 
 async def gateway_violations(postgres: Postgres, gateway: Gateway) -> list[Violation]:
-    """Every payment of ours that is settled, and every payment the gateway has of ours."""
+    """Compares every settled payment of the ledger with the gateway, in both directions."""
     ours = await _ours(postgres, gateway)
     theirs = await _theirs(gateway, await _since(postgres, gateway))
     theirs |= await _looked_up(gateway, [our for our in ours if our.key not in theirs])

@@ -4,7 +4,7 @@
 GROUP BY show_id, entry
   HAVING sum(amount_minor) <> 0 OR count(DISTINCT currency) > 1 OR count(DISTINCT (number, attempt)) > 1;
 
--- name: the_journal_tells_the_payments
+-- name: journal_matches_payments
 -- S3, S10. Of each payment: what lies at the gateway is what came less what went back, what is owed is what
 -- is on its way, and the shares are the rest.
 SELECT show_id, format('payment %s/%s: books say %s at the gateway, %s owed, %s shared, %s by hand; it has '
@@ -56,7 +56,7 @@ SELECT booking.show_id, format('booking %s is confirmed for %s %s, given back %s
    AND paid.list IS DISTINCT FROM CASE WHEN booking.amount_minor + gone.minor > 0
            THEN ARRAY[(booking.amount_minor + gone.minor) || ' ' || booking.currency] END;
 
--- name: nobody_pays_for_nothing
+-- name: money_has_a_booking
 -- S3. Money that was kept is of a booking that was confirmed.
 SELECT show_id, format('booking %s is %s, and payment %s is kept', number, booking.state, attempt) AS what
   FROM payment JOIN booking USING (show_id, number)
@@ -76,7 +76,7 @@ SELECT show_id, format('payment %s/%s of %s is %s: %s went back, %s of it in ref
     OR (step = 'returned' AND r.minor <> amount_minor)
     OR (step NOT IN ('paid', 'returned') AND r.minor > 0);
 
--- name: a_ticket_for_every_seat
+-- name: one_ticket_per_seat
 -- S11. Tickets that let somebody in are those of the seats of confirmed bookings. Of a cancelled show,
 -- tickets that were used before stay as they were.
 SELECT coalesce(live.show_id, ticket.show_id) AS show_id,
@@ -89,7 +89,7 @@ SELECT coalesce(live.show_id, ticket.show_id) AS show_id,
     ON ticket.show_id = live.show_id AND ticket.number = live.number AND ticket.seat = live.seat
  WHERE live.number IS DISTINCT FROM ticket.number;
 
--- name: late_means_late
+-- name: late_refunds_were_late
 -- Nobody is refunded because a seat was sold twice: money that went back as late came after its booking had
 -- stopped waiting for it.
 SELECT refund.show_id, format('payment %s/%s went back as late, and its booking was waiting for it',
@@ -110,13 +110,13 @@ SELECT payment.show_id, format('payment %s/%s has been late since %s', number, a
                    AND journal.attempt = payment.attempt) AS came
  WHERE step = 'late' AND came.at < now() - $1 * interval '1 s';
 
--- name: refunds_get_done
+-- name: refunds_end_in_time
 -- L2. The gateway has taken it within a quarter of an hour, or a person knows of it.
 SELECT show_id, format('refund %s/%s/%s was decided at %s', number, attempt, id, asked_at) AS what
   FROM refund
  WHERE state = 'asked' AND asked_at < now() - $1 * interval '1 s';
 
--- name: nobody_pays_for_ever
+-- name: payments_end_in_time
 -- L3. A payment that got nowhere has let its seats go.
 SELECT show_id, format('booking %s is paying, and its time was up at %s', number, expires_at) AS what
   FROM booking

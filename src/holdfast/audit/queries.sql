@@ -1,4 +1,4 @@
--- name: one_owner_a_seat
+-- name: one_owner_per_seat
 -- S1. Counted from the bookings themselves, not from the key that is there to prevent it.
   SELECT show_id, format('seat %s is in %s live bookings', seat, count(*)) AS what
     FROM (SELECT show_id, unnest(seats) AS seat FROM booking
@@ -16,7 +16,7 @@ SELECT coalesce(live.show_id, taken_seat.show_id) AS show_id,
   FULL JOIN taken_seat ON taken_seat.show_id = live.show_id AND taken_seat.seat = live.seat
  WHERE live.number IS DISTINCT FROM taken_seat.number;
 
--- name: nobody_over_the_limit
+-- name: no_owner_over_the_limit
 -- S12. The counter is what the owner has, and not above what is allowed.
 SELECT coalesce(has.show_id, owner_count.show_id) AS show_id,
        format('owner %s has %s seats, counted %s, allowed %s', coalesce(has.owner_id, owner_count.owner_id),
@@ -38,7 +38,7 @@ SELECT booking.show_id,
                    ORDER BY id DESC LIMIT 1) AS last ON true
  WHERE last.state IS DISTINCT FROM booking.state;
 
--- name: moves_as_drawn
+-- name: moves_follow_the_state_machine
 -- S8. Every step of every booking is one that the drawing has.
 SELECT show_id, format('booking %s went from %s to %s', number, before, state) AS what
   FROM (SELECT show_id, number, move, state,
@@ -52,7 +52,7 @@ SELECT show_id, format('booking %s went from %s to %s', number, before, state) A
         ('expired', 'confirmed'), ('expired', 'failed'), ('confirmed', 'refunded'),
         ('blocked', 'cancelled'));
 
--- name: a_fact_for_every_move
+-- name: one_fact_per_move
 -- S14. What happened is told, and nothing else: as many facts of a booking as moves. A move and its fact are
 -- of one moment; those from before the last purge are not counted.
 SELECT coalesce(moves.show_id, facts.show_id) AS show_id,
@@ -65,7 +65,7 @@ SELECT coalesce(moves.show_id, facts.show_id) AS show_id,
     ON facts.show_id = moves.show_id AND facts.number = moves.number
  WHERE moves.n IS DISTINCT FROM facts.n;
 
--- name: nothing_lapsed_stays
+-- name: expired_holds_are_closed
 -- L1. A hold whose time passed is closed within seconds.
 SELECT show_id, format('booking %s lapsed at %s and is still held', number, expires_at) AS what
   FROM booking

@@ -27,17 +27,17 @@ class Report:
 
     def first(self) -> list[Violation]:
         """The first of each check: enough to know what it is."""
-        told: dict[str, list[Violation]] = {}
+        by_check: dict[str, list[Violation]] = {}
         for violation in self.violations:
-            told.setdefault(violation.check, []).append(violation)
-        return [one for found in told.values() for one in found[:SHOWN_MAX]]
+            by_check.setdefault(violation.check, []).append(violation)
+        return [one for found in by_check.values() for one in found[:SHOWN_MAX]]
 
     @property
     def total(self) -> int:
         return sum(self.checks.values())
 
 
-CHECK = "the_gateway_agrees"
+CHECK = "gateway_matches_ledger"
 
 
 class OurPayment(Struct, frozen=True):
@@ -71,7 +71,7 @@ def disagreements(ours: Iterable[OurPayment], theirs: Mapping[str, TheirPayment]
 def unknown_payments(
     known: set[str], theirs: Mapping[str, TheirPayment], is_ours: Mapping[str, int]
 ) -> Iterator[Violation]:
-    """Money the gateway has taken under a key of ours that the ledger has never heard of."""
+    """Money that the gateway captured under a key of our bookings that the ledger does not know."""
     for key, show_id in is_ours.items():
         if key not in known and theirs[key].came_minor:
             yield Violation(
@@ -84,7 +84,7 @@ def _difference(our: OurPayment, their: TheirPayment) -> str:
         return f"we have {our.came_minor}, the gateway took {their.came_minor}"
     if our.came_minor and their.currency not in (None, our.currency):
         return f"we have {our.currency}, the gateway {their.currency}"
-    # A refund whose answer was lost may have been made: it is asked for again, under the same key.
+    # A refund whose answer was lost may have been made: it is requested again under the same key.
     if not our.back_minor <= their.back_minor <= our.back_minor + our.asked_minor:
         return f"we gave back {our.back_minor}, the gateway {their.back_minor}"
     return ""

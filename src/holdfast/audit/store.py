@@ -19,12 +19,12 @@ from holdfast.payments import Gateway
 Q = Queries("holdfast.audit")
 
 CHECKS = (
-    "one_owner_a_seat",
+    "one_owner_per_seat",
     "seats_taken_as_booked",
-    "nobody_over_the_limit",
+    "no_owner_over_the_limit",
     "every_move_recorded",
-    "moves_as_drawn",
-    "a_fact_for_every_move",
+    "moves_follow_the_state_machine",
+    "one_fact_per_move",
     "amounts_add_up",
 )
 SWEPT_WITHIN_S = 10
@@ -37,15 +37,16 @@ async def audit(
 ) -> Report:
     """With `claims`, the map of every show with something on it is compared with the ledger too.
 
-    With a `gateway`, its books are held against ours: every payment and what went back of it.
+    With a `gateway`, every payment and refund is compared with the gateway's.
     """
     report = Report()
     for check in CHECKS:
         rows = await postgres.fetch(getattr(Q, check))
         report.note(check, [Violation(check, row["show_id"], row["what"]) for row in rows])
-    rows = await postgres.fetch(Q.nothing_lapsed_stays, SWEPT_WITHIN_S)
+    rows = await postgres.fetch(Q.expired_holds_are_closed, SWEPT_WITHIN_S)
     report.note(
-        "nothing_lapsed_stays", [Violation("nothing_lapsed_stays", r["show_id"], r["what"]) for r in rows]
+        "expired_holds_are_closed",
+        [Violation("expired_holds_are_closed", r["show_id"], r["what"]) for r in rows],
     )
     for check in MONEY_CHECKS:
         report.note(check, await money_violations(postgres, check))
@@ -53,13 +54,13 @@ async def audit(
         report.note(GATEWAY_CHECK, await gateway_violations(postgres, gateway))
     if claims is not None:
         report.note("map_equals_ledger", await _map_violations(postgres, ledger, claims))
-    metrics.set("oversold_seats", report.checks["one_owner_a_seat"])
+    metrics.set("oversold_seats", report.checks["one_owner_per_seat"])
     return report
 
 
 async def oversold(postgres: Postgres) -> int:
-    """Seats with two live owners, for the gauge that must be 0; the other checks are for whoever asks."""
-    count = len(await postgres.fetch(Q.one_owner_a_seat))
+    """Seats with two live owners, for the gauge that must be 0; the full audit runs on demand."""
+    count = len(await postgres.fetch(Q.one_owner_per_seat))
     metrics.set("oversold_seats", count)
     return count
 
@@ -70,7 +71,7 @@ async def shows_on_the_map(postgres: Postgres) -> list[int]:
 
 
 async def _map_violations(postgres: Postgres, ledger: Bookings, claims: Claims) -> list[Violation]:
-    """Shows without a map have nothing to compare: theirs is written from the ledger when somebody asks."""
+    """Shows without a map are skipped: their map is built from the ledger on the first request."""
     shows = await shows_on_the_map(postgres)
     found = {show_id: await _differences(show_id, ledger, claims) for show_id in shows}
     for _ in range(LOOKS_MAX - 1):

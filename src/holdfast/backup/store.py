@@ -80,7 +80,7 @@ async def create(
 ) -> BackupContents:
     """Every table as of one instant, while people go on buying. The file is there whole, or not at all.
 
-    `extras` is told that instant, so that it can give what was true then.
+    `extras` gets that instant, so that it can return files as of then.
     """
     wanted = steps() if wanted is None else wanted
     if pending := await plan(connection, wanted):
@@ -201,7 +201,7 @@ def _contents_of(archive: zipfile.ZipFile, file: Path) -> BackupContents:
             raise KeyError(CONTENTS)
         contents = msgspec.json.decode(archive.read(CONTENTS), type=BackupContents)
     except (KeyError, msgspec.MsgspecError, zipfile.BadZipFile):
-        raise OperatorError(f"{file} is not a backup of ours, or not whole") from None
+        raise OperatorError(f"{file} is not a Holdfast backup, or is incomplete") from None
     if contents.form != FORM:
         raise OperatorError(
             f"{file} has form {contents.form}, and we know {FORM}: use the program it was made with"
@@ -225,7 +225,7 @@ def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
     except OSError as error:
         raise OperatorError(f"cannot read {file}: {error.strerror}") from None
     except zipfile.BadZipFile:
-        raise OperatorError(f"{file} is not a backup of ours, or not whole") from None
+        raise OperatorError(f"{file} is not a Holdfast backup, or is incomplete") from None
     with archive:
         yield archive
 
@@ -234,7 +234,7 @@ def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
 def _draft(file: Path) -> Iterator[IO[bytes]]:
     """Beside it, for its owner alone; renamed when everything is on the disk. Nothing is overwritten."""
     if file.exists():
-        raise OperatorError(f"{file} is there already: choose another name")
+        raise OperatorError(f"{file} exists already: choose another name")
     draft = file.with_name(f"{file.name}.draft")
     try:
         made = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)

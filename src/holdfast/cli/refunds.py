@@ -121,7 +121,10 @@ async def _refunds(app: "App", state: str | None) -> "list[Refund]":
 
 def _refund_page(refund: "Refund") -> dict[str, Any]:
     names = ("refund_id", "show_id", "state", "amount_minor", "currency", "note", "reason")
-    return {**{name: getattr(refund, name) for name in names}, "asked_at": refund.asked_at.isoformat()}
+    return {
+        **{name: getattr(refund, name) for name in names},
+        "asked_at": refund.asked_at.isoformat(),
+    }
 
 
 async def _cancel_show(app: "App", show_id: int) -> "Cancellation":

@@ -1,4 +1,4 @@
-"""/bookings/…/invoice.pdf for whoever paid; /admin/invoices/seller: who sells, as it is printed."""
+"""Routes: the invoice of a booking as PDF for its owner, and the seller that is printed on it."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -29,7 +29,7 @@ routes = RouteTable(tag="admin")
 async def get_invoice_pdf(request: Request) -> Response:
     """The invoice for a booking that was paid for, and a credit note for all that came back since.
 
-    Numbers are the organiser's, one after the other. Asked for again, the same papers come again.
+    Numbers are the organiser's, one after the other. The same request returns the same documents again.
     """
     show_id, number = from_public_id(request.path_params["booking"])
     booking = await get_app(request).bookings.load_owned(get_caller(request).account_id, show_id, number)
@@ -47,7 +47,7 @@ async def invoice_answer(request: Request, booking: Booking) -> Response:
 
 @routes.get("/admin/invoices/seller", answers={200: SellerBody}, refusals=(NoSeller,), role=Role.ORGANISER)
 async def get_invoice_seller(request: Request) -> Response:
-    """Who sells your tickets, as it is printed on invoices."""
+    """The seller of your tickets, as printed on invoices."""
     seller = await _invoices(request).seller(get_caller(request).account_id)
     if seller is None:
         raise NoSeller
@@ -56,7 +56,7 @@ async def get_invoice_seller(request: Request) -> Response:
 
 @routes.put("/admin/invoices/seller", body=SellerBody, answers={200: SellerBody}, role=Role.ORGANISER)
 async def set_invoice_seller(request: Request) -> Response:
-    """Say who sells your tickets: name, address and tax number, on invoices from now on."""
+    """Set the seller of your tickets: name, address and tax number on future invoices."""
     body = read(SellerBody, await request.body())
     await _invoices(request).set_seller(get_caller(request).account_id, body)
     return answer(200, body, NO_STORE)

@@ -2,14 +2,14 @@
 
 Refusal
 ├── NoInvoice           409  nothing was paid, so there is none
-└── NoSeller            404  the organiser has not said who sells
+└── NoSeller            404  the organiser has not set the seller
 """
 
 from holdfast.errors import Refusal
 
 
 class NoInvoice(Refusal):
-    """There is no invoice for this booking: it is not confirmed, or nothing was to pay.
+    """There is no invoice for this booking: it is not confirmed, or it was free.
 
     Pay for it first. A booking that cost nothing has none.
     """
@@ -18,9 +18,9 @@ class NoInvoice(Refusal):
 
 
 class NoSeller(Refusal):
-    """You have not said who sells yet, so invoices have the name of your account on them.
+    """You have not set the seller yet, so invoices show the name of your account.
 
-    Say it with `PUT /admin/invoices/seller`.
+    Set it with `PUT /admin/invoices/seller`.
     """
 
     code, status, title = "no_seller", 404, "No seller"

@@ -25,7 +25,7 @@ class InvoiceSubject:
 
 
 def collect_texts(papers: Sequence[Invoice], sold: InvoiceSubject) -> list[str]:
-    """Everything that somebody typed: what the fonts must have letters for."""
+    """Every text that a person typed: the fonts must have its letters."""
     sellers = [
         text for one in papers for text in (one.seller.name, one.seller.address, one.seller.tax_number)
     ]

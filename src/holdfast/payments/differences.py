@@ -112,8 +112,10 @@ def describe_ours(ours: LedgerPayment | None) -> str:
     if ours is None:
         return "no such payment"
     back = f", {format_plain(ours.back_minor, ours.currency)} back" if ours.back_minor else ""
-    asked = f", {format_plain(ours.asked_minor, ours.currency)} on its way back" if ours.asked_minor else ""
-    return f"{ours.step} {format_plain(ours.amount_minor, ours.currency)}{back}{asked}"
+    requested = (
+        f", {format_plain(ours.asked_minor, ours.currency)} on its way back" if ours.asked_minor else ""
+    )
+    return f"{ours.step} {format_plain(ours.amount_minor, ours.currency)}{back}{requested}"
 
 
 def describe_theirs(theirs: Charge) -> str:

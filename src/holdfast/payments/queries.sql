@@ -33,10 +33,10 @@ SELECT * FROM payment_detail WHERE show_id = $1 AND number = $2 AND attempt = $3
 -- name: latest
 -- The latest attempt of each of these bookings.
 SELECT found.*
-  FROM unnest($1::bigint[], $2::bigint[]) AS asked(show_id, number)
+  FROM unnest($1::bigint[], $2::bigint[]) AS wanted(show_id, number)
  CROSS JOIN LATERAL (SELECT *
                        FROM payment_detail
-                      WHERE payment_detail.show_id = asked.show_id AND payment_detail.number = asked.number
+                      WHERE payment_detail.show_id = wanted.show_id AND payment_detail.number = wanted.number
                       ORDER BY attempt DESC
                       LIMIT 1) AS found;
 

@@ -106,11 +106,11 @@ async def get_refund_quote(request: Request) -> Response:
     ),
 )
 async def cancel_booking(request: Request) -> Response:
-    """Let a booking go.
+    """Cancel a booking.
 
-    A hold is free at once. A payment under way is called off first: 202 while the gateway has not said, 409
+    A hold is released at once. A payment in progress is cancelled first: 202 until the gateway answers, 409
     when the money had been taken. Of a confirmed booking so much comes back as its terms promise
-    (GET /bookings/{booking}/refund); with `seats` only those are given back. Asked twice, the same answer.
+    (GET /bookings/{booking}/refund); with `seats` only those are given back. Idempotent.
     """
     booking = await _own(request)
     after, is_under_way = await get_app(request).refunds.cancel(booking, await _seats(request, booking))
@@ -262,7 +262,7 @@ async def list_refunds(request: Request) -> Response:
     refusals=(NoSuchRefund, WrongMove),
 )
 async def settle_refund(request: Request) -> Response:
-    """A person has paid what the gateway would not: say how. Said twice, the first note stays."""
+    """Record that a refund was paid by hand, and how. The first note stays."""
     note = read(NoteBody, await request.body()).note
     refund = await _refund_of_mine(request, request.path_params["refund"])
     after = await get_app(request).refund_store.settle(refund, RefundState.DONE, note=note)
@@ -275,12 +275,12 @@ async def settle_refund(request: Request) -> Response:
     "/admin/refunds/{refund}/retry", answers={200: RefundPage}, refusals=(NoSuchRefund, WrongMove)
 )
 async def retry_refund(request: Request) -> Response:
-    """Ask the gateway once more for what it would not do, under a new key."""
+    """Request a refused refund from the gateway again, under a new key."""
     app = get_app(request)
     refund = await _refund_of_mine(request, request.path_params["refund"])
     retried = await app.refund_store.retry(refund)
     if retried is None:
-        raise WrongMove(state=refund.state, move="ask anew")
+        raise WrongMove(state=refund.state, move="retry")
     return answer(200, await _refund_page(request, await app.refunds.carry_out(retried)), NO_STORE)
 
 
@@ -288,7 +288,7 @@ async def retry_refund(request: Request) -> Response:
     "/admin/shows/{show:int}/cancellation", answers={200: Cancellation}, refusals=(NoSuchShow, WrongMove)
 )
 async def get_show_cancellation(request: Request) -> Response:
-    """How far the refunds of a cancelled show are."""
+    """Progress of the refunds of a cancelled show."""
     show_id = request.path_params["show"]
     show = await get_app(request).catalogue.organiser_show(show_id, _organiser_id(request))
     if not show.cancelled:
@@ -302,7 +302,7 @@ def _organiser_id(request: Request) -> int | None:
 
 
 async def _booking_of_mine(request: Request) -> tuple[Booking, ShowOnSale]:
-    """A booking of a show of one's own; to every other organiser there is no such booking."""
+    """A booking of the organiser's own show; for other organisers it does not exist."""
     show_id, number = from_public_id(request.path_params["booking"])
     app = get_app(request)
     try:

@@ -1,12 +1,12 @@
-"""Refusals about money that should go back. No I/O.
+"""Refusals about refunds. No I/O.
 
 Refusal
 ├── NotRefundable       409  the policy gives nothing back at this time; with the quote
-├── SeatsUsed           409  somebody was let in with one of the tickets
+├── SeatsUsed           409  one of the tickets has been used at the entrance
 ├── TicketGiven         409  one of the tickets is another person's now
 ├── RefundTooMuch       409  more than is left of what was paid
 ├── SeatsNotYours       422  seats that the booking has not got
-└── NoSuchRefund        404  no refund has this id; also for somebody else's
+└── NoSuchRefund        404  no refund has this id; also for refunds of other organisers
 """
 
 from holdfast.errors import Refusal
@@ -22,7 +22,7 @@ class NotRefundable(Refusal):
 
 
 class SeatsUsed(Refusal):
-    """Somebody was let in with one of these tickets: `seats` says with which.
+    """One of these tickets has been used at the entrance: `seats` says which.
 
     Seats that were used are not given back. The others of the booking can be, one by one; money alone can
     be given back by the organiser.
@@ -32,7 +32,7 @@ class SeatsUsed(Refusal):
 
 
 class TicketGiven(Refusal):
-    """One of these tickets was given to somebody else: `seats` says which.
+    """One of these tickets was transferred to another person: `seats` says which.
 
     Ask them to give it back to you first, or give back the other seats.
     """

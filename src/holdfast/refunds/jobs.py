@@ -26,7 +26,7 @@ class RefundJobs:
         self._under_way: set[asyncio.Task[None]] = set()
 
     async def carry_out(self) -> int:
-        """Refunds that somebody decided and nobody has asked for in time. A few at once, whatever is owed."""
+        """Due refunds, a few at once: a cancelled show must not flood the gateway."""
         room = self._at_once_max - len(self._under_way)
         refunds = await self._store.take_due(room) if room else []
         for refund in refunds:
@@ -38,7 +38,7 @@ class RefundJobs:
         return len(refunds) or (0 if room else 1)
 
     async def wait_until_idle(self) -> None:
-        """Wait for those under way: for who runs the job once."""
+        """Wait for the refunds in progress: for callers that run the job once."""
         if self._under_way:
             await asyncio.wait(self._under_way)
 
@@ -48,18 +48,18 @@ class RefundJobs:
         for show_id in await self._store.shows_to_refund(SHOWS_MAX):
             try:
                 done += await self._refunds.cancel_batch(show_id)
-            except Exception as error:  # one show must not keep the others from it; the next run comes back
-                log.error("a cancelled show could not be refunded", show_id=show_id, error=repr(error))
+            except Exception as error:  # one show must not block the others; the next run retries
+                log.error("refunding a cancelled show failed", show_id=show_id, error=repr(error))
         return done
 
     async def count(self) -> int:
-        by_hand, asked = await self._store.waiting()
+        by_hand, requested = await self._store.waiting()
         metrics.measure("refunds_by_hand", by_hand)
-        metrics.measure("refunds_waiting", asked)
+        metrics.measure("refunds_waiting", requested)
         return 0
 
     async def _carry_out(self, refund: Refund) -> None:
         try:
             await self._refunds.carry_out(refund)
-        except Exception as error:  # it stays due, and somebody asks again when our turn is over
-            log.warning("a refund could not be carried out", refund=refund.refund_id, error=repr(error))
+        except Exception as error:  # it becomes due again when our lease ends
+            log.warning("refund not carried out", refund=refund.refund_id, error=repr(error))

@@ -3,9 +3,9 @@
     decided ─► asked ─┬─ yes ─────► done
                 │  ▲  ├─ unknown ─► asked, again later, under the same key
                 │  │  └─ no ──────► by_hand ─┬─ a person paid it another way ─► done
-                │  └──────────────────────── └─ asked anew, under another key
+                │  └──────────────────────── └─ retried, under another key
 
-What is decided is decided: the seats are free and the money is owed from that moment on.
+A decision is final: the seats are free and the money is owed from that moment on.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from holdfast.errors import Invalid
 from holdfast.pricing import PolicyQuote
 from holdfast.refunds.errors import NoSuchRefund
 
-# How soon the gateway is asked again, by how often it was asked.
+# Pauses between two requests to the gateway, by the number of tries.
 PAUSES_MS = (1_000, 2_000, 5_000, 15_000, 60_000, 300_000)
 NUMBER_DIGITS_MAX = 9  # of an attempt, and of a refund
 
@@ -38,7 +38,7 @@ class RefundScope(StrEnum):
 
 
 class RefundRequest(Struct, frozen=True, gc=False, kw_only=True):
-    """Somebody, or a rule, wants money to go back."""
+    """A refund requested by a person or by a rule."""
 
     booking: Booking  # as it was when the amount was worked out
     why: str  # owner, show, admin:…: each has one refund
@@ -51,7 +51,7 @@ class RefundRequest(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Refund(Struct, frozen=True, gc=False, kw_only=True):
-    """As the ledger has it: the row, and of its payment what is needed to carry it out (refund_detail)."""
+    """A row of the ledger, with the fields of its payment that carrying it out needs (refund_detail)."""
 
     show_id: int
     number: int
@@ -78,7 +78,7 @@ class Refund(Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def gateway_key(self) -> str:
-        """The same for every try of a round: asking twice is asking once."""
+        """The same for every try of a round: the gateway makes one refund however often it is requested."""
         again = f"_{self.round}" if self.round > 1 else ""
         return f"{self.key}_r{self.id}{again}"
 
@@ -105,7 +105,7 @@ class RefundDecision(Struct, frozen=True, gc=False):
 class Cancellation(Struct, frozen=True, kw_only=True):
     """How far the refunds of a cancelled show are."""
 
-    bookings: int  # that were confirmed when it was cancelled, or are still to be let go
+    bookings: int  # that were confirmed when it was cancelled, or are still to be released
     refunded: int  # the money has gone back, or there was none
     asked: int  # decided, and on its way
     by_hand: int  # the gateway would not
@@ -162,7 +162,7 @@ class Timeline(Struct, frozen=True):
 
 
 def parse_refund_id(text: str) -> tuple[int, int, int, int]:
-    """(show, number, attempt, id) of a refund's public id; whatever is none is nobody's refund."""
+    """(show, number, attempt, id) from a refund's public id; raises NoSuchRefund for anything else."""
     booking, _, rest = text.partition("-")
     parts = rest.split("-")
     if len(parts) != 2 or not all(_is_number(part) for part in parts):
@@ -262,7 +262,7 @@ class RefundPage(Struct, frozen=True, kw_only=True):
     currency: str
     state: RefundState
     seats: list[str]
-    note: str  # what whoever decided it said
+    note: str  # of the person who decided it
     reason: str | None  # why the gateway would not
     settled_note: str | None  # how a person paid it
     gateway: str

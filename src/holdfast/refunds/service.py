@@ -1,9 +1,9 @@
-"""Gives money back, and seats: what a policy promises, what an organiser decides, what a cancelled show owes.
+"""The refund service: by policy for owners, by decision of an organiser, in full for a cancelled show.
 
     decide (ledger) ─► free (map) ─► refund (gateway) ─► settle (ledger)
 
-From the decision on the money is owed, whoever dies: a job requests the gateway, under the same key, until it
-answers. Whoever decided requests at once, so the usual case is over before they have their answer.
+From the decision on the money is owed, even if the process dies: a job calls the gateway under the same key
+until it answers. The deciding request calls it at once, so that usually the refund is done before the answer.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 TRIES_MAX = 5  # a booking that has moved on while we looked at it
 SHOW_BATCH = 100  # bookings of a cancelled show that are decided in one transaction
 CALLED_OFF_AT_ONCE_MAX = 16
-# Those whose money may have gone back; a late one may be of a booking that was let go.
+# Bookings that may have refunds; a late payment may belong to a booking that was released.
 HAS_REFUNDS = {
     BookingState.CONFIRMED,
     BookingState.REFUNDED,
@@ -68,9 +68,9 @@ class RefundService:
         self._catalogue = catalogue
 
     async def cancel(self, booking: Booking, seats: tuple[int, ...] | None) -> tuple[Booking, bool]:
-        """Whatever the owner has of it goes; True: a payment is still being called off, look again.
+        """Cancel in whatever state it is; True: a payment is still being cancelled, look again later.
 
-        With `seats` only those of a confirmed booking. Asked twice, the same answer.
+        With `seats` only those of a confirmed booking. Idempotent.
         """
         for _ in range(TRIES_MAX):
             match booking.state:
@@ -86,7 +86,7 @@ class RefundService:
                     try:
                         return await self._holds.cancel(booking), False
                     except WrongMove:
-                        booking = await self._reload(booking)  # somebody has begun to pay for it
+                        booking = await self._reload(booking)  # the owner has begun to pay for it meanwhile
                 case _:
                     payment = await self._payments.latest(booking.show_id, booking.number)
                     assert payment is not None  # PAYING has one
@@ -125,7 +125,7 @@ class RefundService:
         raise Busy(retry_after_s=1)
 
     async def decide(self, request: RefundRequest) -> RefundDecision:
-        """Decided, told to the map, and the gateway asked for the first time."""
+        """Decide in the ledger, free the seats on the map, and request the refund from the gateway once."""
         with fault_points("refund.decide"):
             decision = await self._store.decide(request)
         if decision.outcome != "decided":
@@ -144,7 +144,7 @@ class RefundService:
             return decision
 
     async def carry_out(self, refund: Refund) -> Refund:
-        """Ask the gateway once, and write down what it said."""
+        """Request the refund from the gateway once, and store its answer."""
         answer = await self._call_gateway(refund)
         metrics.add("gateway_answers_total", step="refund", answer=answer.answer)
         with fault_points("refund.settle"):
@@ -154,7 +154,7 @@ class RefundService:
                 case GatewayAnswer.NO:
                     reason = answer.reason or "The gateway refused."
                     after = await self._store.settle(refund, RefundState.BY_HAND, reason=reason)
-                    log.error("a refund must be paid by hand", refund=refund.refund_id, reason=reason)
+                    log.error("refund must be paid by hand", refund=refund.refund_id, reason=reason)
                 case _:
                     await self._store.wait(refund, pause_ms(refund))
                     after = refund
@@ -162,7 +162,7 @@ class RefundService:
         return after
 
     async def refresh_from_gateway(self, show_id: int, number: int, attempt: int) -> None:
-        """There is news of a payment's refunds at the gateway: those without an answer are asked for now."""
+        """Request a payment's unanswered refunds again: the gateway has news of them."""
         found = await self._store.refunds_of([(show_id, number)])
         for refund in found[show_id, number]:
             if refund.attempt == attempt and refund.state is RefundState.ASKED:
@@ -171,8 +171,8 @@ class RefundService:
     async def cancel_batch(self, show_id: int) -> int:
         """The next bookings of a cancelled show: holds go, payments are called off, money goes back in full.
 
-        Found from the ledger alone, so whoever comes after a crash finds what is left, and each once.
-        Returns how many; the gateway is asked by the job that carries refunds out, a few at a time.
+        Found from the ledger alone, so after a crash the next run finds the remaining bookings, each once.
+        Returns how many; the refund job calls the gateway, a few refunds at a time.
         """
         bookings = await self._store.bookings_left(show_id, SHOW_BATCH)
         held = [booking for booking in bookings if booking.state is BookingState.HELD]
@@ -195,7 +195,7 @@ class RefundService:
         return done + await self._call_off(show_id)
 
     async def shown_many(self, bookings: Sequence[Booking]) -> list[Sequence[RefundShown]]:
-        """As the owner sees them on the booking. Those that were never paid are not asked about."""
+        """Refunds as the owner sees them. Bookings that were never paid are not queried."""
         keys = [(b.show_id, b.number) for b in bookings if b.state in HAS_REFUNDS]
         found = await self._store.refunds_of(keys) if keys else {}
         return [
@@ -223,10 +223,12 @@ class RefundService:
     async def _call_gateway(self, refund: Refund) -> RefundResult:
         gateway = self._saga_runner.gateway
         if refund.gateway != gateway.name:
-            log.error("a refund of another gateway", refund=refund.refund_id, gateway=refund.gateway)
+            log.error("refund belongs to another gateway", refund=refund.refund_id, gateway=refund.gateway)
             return RefundResult(answer=GatewayAnswer.UNKNOWN)
         if refund.payment_reference is None:
-            return RefundResult(answer=GatewayAnswer.NO, reason="The gateway never told its reference.")
+            return RefundResult(
+                answer=GatewayAnswer.NO, reason="The gateway's reference of the payment is unknown."
+            )
         with fault_points("gateway.refund"):
             return await gateway.refund(
                 key=refund.gateway_key,
@@ -244,20 +246,20 @@ class RefundService:
         # Of seats that are not there any more: the ledger will say what became of them.
         lines = [terms.lines(prices.get(seat, 0)) for seat in chosen]
         now = await self._store.ledger_now()
-        told: PolicyQuote = quote_refund(
+        quote: PolicyQuote = quote_refund(
             terms.refund_policy, lines, starts_at=show.starts_at, now=now, cancelled=show.cancelled
         )
         paid = sum(line.price_minor for line in lines)
         alone = await self._alone_minor(booking)
         most = min(paid, max(0, booking.amount_minor - alone))
-        told = msgspec.structs.replace(told, amount_minor=min(told.amount_minor, most))
-        if told.next_amount_minor is not None:
-            told = msgspec.structs.replace(told, next_amount_minor=min(told.next_amount_minor, most))
+        quote = msgspec.structs.replace(quote, amount_minor=min(quote.amount_minor, most))
+        if quote.next_amount_minor is not None:
+            quote = msgspec.structs.replace(quote, next_amount_minor=min(quote.next_amount_minor, most))
         labels = [show.layout.labels[seat] for seat in chosen]
         keep_fee = terms.refund_policy.keep_fee and not show.cancelled
-        # Where nothing was paid nothing can be kept: such seats may go until the show starts.
+        # Free seats have no money to retain: they can be given back until the show starts.
         is_free = most == 0 and (now < show.starts_at or show.cancelled)
-        return build_quote(booking, labels, paid, told, keep_fee), told.amount_minor > 0 or is_free
+        return build_quote(booking, labels, paid, quote, keep_fee), quote.amount_minor > 0 or is_free
 
     async def _alone_minor(self, booking: Booking) -> int:
         """Money that went back without seats."""
@@ -283,7 +285,7 @@ class RefundService:
 
 
 def build_refusal(decision: RefundDecision, show: ShowOnSale) -> Exception:
-    """What a "no" of decide_refunds means to who asked."""
+    """The refusal for an outcome of decide_refunds."""
     labels = [show.layout.labels[seat] for seat in decision.seats]
     match decision.outcome:
         case "none":
@@ -302,7 +304,7 @@ def build_refusal(decision: RefundDecision, show: ShowOnSale) -> Exception:
 
 
 def _parts(before: Booking, after: Booking) -> Sequence[Settlement]:
-    """What the map is told: the seats are free, and those that were kept are booked again."""
+    """Settlements for the map: free all seats of the booking, then book the remaining ones again."""
     if after.state is BookingState.REFUNDED:
         return [Settlement("free", before.claim)]
     if after.seats == before.seats:

@@ -1,4 +1,4 @@
-"""The refunds in the ledger: decided, settled, found again. The gateway is asked elsewhere."""
+"""The refunds in the ledger: decided, settled, found again. The gateway is called elsewhere."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from holdfast.refunds.refund import Cancellation, Refund, RefundDecision, Refund
 Q = Queries("holdfast.refunds")
 
 TRIES_MAX = 4  # of a batch that met a deadlock, or a reason that another process has just written
-LEASE_SPARE_MS = 3000  # beyond the gateway's time-out: whoever is slower than this is taken to be dead
+LEASE_SPARE_MS = 3000  # beyond the gateway's time-out: a slower worker is presumed dead
 LATEST = (datetime(9999, 1, 1, tzinfo=UTC), 2**62, 2**62, 2**30, 2**30)  # before this one comes every refund
 COPIED = [name for name in Refund.__struct_fields__ if name not in ("seats", "state")]
 
@@ -44,7 +44,7 @@ class RefundStore:
     async def decide_many(
         self, requests: Sequence[RefundRequest], due_ms: int | None = None
     ) -> list[RefundDecision]:
-        """Each is decided for itself. Whoever decides carries it out; `due_ms` leaves that to a job."""
+        """Each is decided by itself. The caller carries it out; `due_ms` leaves that to a job."""
         bookings = [request.booking for request in requests]
         rows = await self._fetch(
             Q.decide,
@@ -82,7 +82,7 @@ class RefundStore:
         reason: str | None = None,
         note: str | None = None,
     ) -> Refund:
-        """What the gateway said; or, with a note, what a person did instead. Said twice, the same answer."""
+        """Store the gateway's answer or, with a note, what a person did instead. Idempotent."""
         rows = await self._fetch(Q.settle, *_key(refund), state, reference, reason, note)
         return _refund(rows[0])
 
@@ -96,7 +96,7 @@ class RefundStore:
         return await self.refund(*_key(refund))
 
     async def take_due(self, limit: int) -> list[Refund]:
-        """Refunds nobody has asked the gateway for in time: now it is our turn."""
+        """Refunds whose lease has ended: now leased to this worker."""
         rows = await self._postgres.fetch(Q.take_due, limit, self.lease_ms)
         if not rows:
             return []
@@ -108,7 +108,7 @@ class RefundStore:
         return _refund(row) if row else None
 
     async def refunds_of(self, bookings: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[Refund]]:
-        """By (show, number); every booking asked for is in the answer."""
+        """By (show, number); every given booking is in the answer."""
         found: dict[tuple[int, int], list[Refund]] = {key: [] for key in bookings}
         shows, numbers = [show for show, _ in bookings], [number for _, number in bookings]
         for row in await self._postgres.fetch(Q.refunds_of, shows, numbers):
@@ -131,7 +131,7 @@ class RefundStore:
         return [_refund(row) for row in rows]
 
     async def waiting(self) -> tuple[int, int]:
-        """(by hand, asked)"""
+        """(by hand, requested)"""
         row = require_row(await self._postgres.fetchrow(Q.waiting))
         return row["by_hand"], row["asked"]
 
@@ -150,18 +150,20 @@ class RefundStore:
         return [(show_id, row["number"], row["attempt"]) for row in rows]
 
     async def let_holds_go(self, held: Sequence[Booking]) -> list[Claim]:
-        """The claims of those that were let go; one that has moved on is missing."""
+        """The claims of the released holds; a hold that has changed meanwhile is missing."""
         keys = [b.show_id for b in held], [b.number for b in held], [b.fence for b in held]
         rows = await self._fetch(Q.let_holds_go, *keys)
         return [Claim(row["claim_id"], row["owner_id"], tuple(row["seats"])) for row in rows]
 
     async def cancellation(self, show_id: int) -> Cancellation:
         row = require_row(await self._postgres.fetchrow(Q.cancellation, show_id))
-        given_up, asked, by_hand, left = (row[name] for name in ("given_up", "asked", "by_hand", "left_over"))
+        given_up, requested, by_hand, left = (
+            row[name] for name in ("given_up", "asked", "by_hand", "left_over")
+        )
         return Cancellation(
             bookings=given_up + left,
-            refunded=given_up - asked - by_hand,
-            asked=asked,
+            refunded=given_up - requested - by_hand,
+            asked=requested,
             by_hand=by_hand,
             left=left,
         )

@@ -1,4 +1,4 @@
-"""Whoever moves the money, each behind the same protocol. Their SDKs are imported where one is chosen."""
+"""The gateway adapters, all behind one protocol. An SDK is imported only when its gateway is configured."""
 
 from holdfast.config import Config
 from holdfast.engines.errors import OperatorError
@@ -8,7 +8,7 @@ EXTRAS = {"stripe": {"stripe"}, "razorpay": {"razorpay", "requests"}}  # modules
 
 
 def open_gateway(config: Config) -> Gateway:
-    """The gateway of this configuration; Trouble says what to set or to install."""
+    """The configured gateway; OperatorError names the missing setting or package."""
     _check(config)
     try:
         return _adapter(config)

@@ -1,15 +1,15 @@
-"""Razorpay, on its own SDK: one order a key. Imported only where Razorpay is the gateway.
+"""Razorpay, on its own SDK: one order per key. Imported only where Razorpay is the gateway.
 
 The payer pays on Razorpay's page, never through us: a token is refused. What is authorised there is captured
 by us, exactly, when we look; what we called off is never captured and goes back by itself. An order whose
-reply was lost can cost nobody anything, because nobody knows its id: "absent" is always safe to say.
+reply was lost cannot be paid, because no client knows its id: "absent" is always safe.
 
-What goes wrong, and what we say:
+Errors, and our answers:
 
-    400, understood and refused   NO       nothing was tried; of an id: there is no such thing
+    400, refused                  NO       nothing was tried; for an id: it does not exist
     409, the key is in use        UNKNOWN  the first try is still under way
     429, too many                 UNKNOWN
-    401, 403, our key is bad      UNKNOWN  somebody has to mend the key: an error in the log
+    401, 403, our key is bad      UNKNOWN  an operator has to fix the key: an error in the log
     5xx, not JSON, no connection  UNKNOWN
     time-out, at any byte         UNKNOWN
 
@@ -72,7 +72,7 @@ DENIED = {401, 403}
 
 
 class _Refused(Exception):
-    """Understood, and refused."""
+    """A refusal from Razorpay itself."""
 
     def __init__(self, status: int, error: Mapping[str, Any]) -> None:
         super().__init__(status)
@@ -82,7 +82,7 @@ class _Refused(Exception):
 
 
 class _Session(requests.Session):
-    """Tells refusals from silence by the status, which the SDK's errors leave out; never waits for ever."""
+    """Separates refusals from missing answers by the status, which the SDK's errors omit; has a time-out."""
 
     def __init__(self, timeout_s: float) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class RazorpayGateway:
         self._own = threading.local()  # a session is for one thread
 
     async def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)  # whoever waits in one has been answered
+        self._threads.shutdown(wait=False, cancel_futures=True)  # their callers have timed out already
 
     async def charge(self, order: ChargeOrder) -> Charge:
         if order.method:
@@ -149,7 +149,7 @@ class RazorpayGateway:
             return Charge(answer=GatewayAnswer.UNKNOWN, reference=reference)
 
     async def call_off(self, *, key: str, reference: str | None) -> Charge:
-        """An order cannot be cancelled; it is marked, and then nobody captures what is paid on it."""
+        """An order cannot be cancelled: it is marked, and payments on it are never captured."""
         try:
             if (order := await self._find(key, reference)) is None:
                 return Charge(answer=GatewayAnswer.ABSENT)
@@ -236,7 +236,7 @@ class RazorpayGateway:
             parameters = {"receipt": build_receipt(key), "count": PAGE}
             page = await self._call(RazorpayOrderList, lambda client: client.order.all(parameters))
             ours = [order for order in page.items if order.key == key]
-            # Of two for one key, the one that somebody has paid on, or the one that the payer was given last.
+            # Of two for one key: the paid one, or else the one that the payer got last.
             ours.sort(key=lambda order: (order.status != "paid", order.status != "attempted"))
             return ours[0] if ours else None
         try:
@@ -261,7 +261,7 @@ class RazorpayGateway:
                     lambda client: client.payment.capture(waiting.id, waiting.amount, parameters),
                 )
                 payments = [done]
-            except _Refused as refused:  # somebody else has just taken it, or it is too late
+            except _Refused as refused:  # another process has just captured it, or it is too late
                 log.warning("capture refused", gateway=self.name, reference=order.id, **refused.traits)
                 payments = await self._payments(order.id)
         return build_charge(order, payments)
@@ -299,7 +299,7 @@ class RazorpayGateway:
             raise NoDecision from None
 
     def _release(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From the thread; when it ends after us, nobody waits for its place."""
+        """Called from the thread; the loop may be closed by then."""
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(self._free.release)
 

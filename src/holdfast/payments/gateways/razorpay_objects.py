@@ -1,7 +1,6 @@
-"""What Razorpay says, read into our words: orders, payments, refunds, webhooks. Computes, and nothing else.
-No I/O.
+"""Razorpay's objects, converted to ours: orders, payments, refunds, webhooks. No I/O.
 
-One order a key; the payer tries as often as they like on Razorpay's page, and each try is a payment:
+One order per key; the payer tries as often as they like on Razorpay's page, and each try is a payment:
 
     captured                  YES      what was taken, less what has gone back
     authorized                –        to be captured by us, unless the order was called off
@@ -169,7 +168,7 @@ class RazorpayEvent(msgspec.Struct):
 EVENT = msgspec.json.Decoder(RazorpayEvent)
 
 
-@dataclass(frozen=True, repr=False)  # no repr: it would tell the secrets
+@dataclass(frozen=True, repr=False)  # no repr: it would print the secrets
 class RazorpayWebhooks:
     secrets: tuple[str, ...]  # several while one follows another
     mode: str
@@ -201,7 +200,7 @@ def build_webhook(envelope: RazorpayEvent, raw: bytes, mode: str) -> Webhook:
     order = envelope.payload.order.entity if envelope.payload.order else None
     about = payment or order
     return Webhook(
-        # Not x-razorpay-event-id: that header is not signed, and whoever replays a body can give it another.
+        # Not x-razorpay-event-id: that header is not signed, and a replayed body can carry another one.
         event_id=f"sha256_{hashlib.sha256(raw).hexdigest()}",
         kind=envelope.event,
         # A payment's notes come from the payer's browser. Only the order's are ours.

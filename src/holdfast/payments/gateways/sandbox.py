@@ -83,7 +83,7 @@ class WebhookJson(Struct):
 
 
 class SandboxResponse(Struct, frozen=True):
-    """An answer in the sandbox's own words; `error` for one that is no success."""
+    """An answer of the sandbox itself; `error` if it is not a success."""
 
     body: bytes
     error: ErrorJson | None = None
@@ -99,7 +99,7 @@ _webhook = msgspec.json.Decoder(WebhookJson).decode
 _encode = msgspec.json.Encoder().encode
 
 UNKNOWN = Charge(answer=GatewayAnswer.UNKNOWN)
-# Codes that say something of this request, and nothing of an earlier one with the same key.
+# Codes about this request only: an earlier one with the same key may have been made.
 UNDECIDED = {"unauthorized", "method_not_allowed", "gone"}
 
 
@@ -138,7 +138,7 @@ class SandboxGateway:
             case SandboxResponse(error=ErrorJson(payment=PaymentJson() as payment)):
                 return build_charge(payment)
             case SandboxResponse(error=ErrorJson(code="idempotency_error")):
-                # There is a charge with this key, made in other words. What became of it is all that counts.
+                # A charge with this key and other parameters exists: only its state counts.
                 return await self.look_up(key=order.key, reference=None)
             case SandboxResponse(error=ErrorJson() as error) if error.code not in {
                 *UNDECIDED,
@@ -352,7 +352,7 @@ def _listed_payment(payment: PaymentJson) -> ListedPayment:
 
 
 def _read(decode: Any, content: bytes) -> Any:
-    """None for what is not what it should be."""
+    """None: not the expected JSON."""
     try:
         return decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,17 +1,17 @@
-"""Stripe, on its own SDK: one PaymentIntent a key. Imported only where Stripe is the gateway.
+"""Stripe, on its own SDK: one PaymentIntent per key. Imported only where Stripe is the gateway.
 
-What goes wrong, and what we say:
+Errors, and our answers:
 
     CardError                     NO       the bank refused; the error has a sentence for the payer
     InvalidRequestError           NO       refused before anything was tried: our mistake, or an unknown token
     IdempotencyError              look up  an order that differs had this key: what became of that one?
     409, the key is in use        UNKNOWN  the first try is still under way
     429, too many                 UNKNOWN  this one was not tried, an earlier one with the key may have been
-    401, 403, our key is bad      UNKNOWN  the same; somebody has to mend the key: an error in the log
+    401, 403, our key is bad      UNKNOWN  the same; an operator has to fix the key: an error in the log
     5xx, not JSON, no connection  UNKNOWN
     time-out, at any byte         UNKNOWN
 
-A charge whose answer was lost is made again with its key: Stripe keeps answers for a day and repeats them.
+A charge whose answer was lost is made again with its key: Stripe stores answers for a day and repeats them.
 What is repeated may be old ("the payer is at 3-D Secure"), so it is looked up before we pass it on.
 """
 
@@ -163,7 +163,7 @@ class StripeGateway:
         return self._webhooks.read(raw, headers, now)
 
     async def _find(self, key: str, reference: str | None) -> StripeIntent | None:
-        """The intent of a key. None: there is none, as certainly as can be told."""
+        """The intent of a key. None: there is none, as certainly as Stripe can answer."""
         try:
             if reference is not None:
                 return await self._retrieve(key, reference)

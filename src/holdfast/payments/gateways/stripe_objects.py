@@ -1,14 +1,14 @@
-"""What Stripe says, read into our words: intents, refunds, webhooks. Computes, and nothing else. No I/O.
+"""Stripe's objects, converted to ours: intents, refunds, webhooks. No I/O.
 
 An intent's status and what we make of it:
 
     succeeded                 YES      the amount received, less what has gone back
-    canceled                  NO       nobody can confirm it any more
+    canceled                  NO       it cannot be confirmed any more
     processing                UNKNOWN  a bank debit takes days
     requires_action           UNKNOWN  the payer is at 3-D Secure
     requires_confirmation     UNKNOWN  the payer's browser has not confirmed yet
-    requires_capture          UNKNOWN  never asked for by us
-    requires_payment_method   UNKNOWN  who has its client secret may try another card, until it is cancelled
+    requires_capture          UNKNOWN  we never request this
+    requires_payment_method   UNKNOWN  the payer's browser may try another card, until it is cancelled
 """
 
 import hashlib
@@ -100,7 +100,7 @@ class StripeRefund(msgspec.Struct):
 
 ANSWERS = {"succeeded": GatewayAnswer.YES, "canceled": GatewayAnswer.NO}
 
-# Banks' codes that help the payer. The others ("stolen", "fraudulent") are not for whoever has the card.
+# Banks' codes that help the payer. The others ("stolen", "fraudulent") stay hidden from a thief.
 SHOWN_CODES = {
     "insufficient_funds",
     "expired_card",
@@ -146,8 +146,14 @@ def build_charge(intent: StripeIntent) -> Charge:
 
 def build_refusal(failure: StripeFailure, reference: str | None) -> Charge:
     """A NO of the bank, with a code that stays the same and Stripe's sentence, which is made for payers."""
-    said = failure.decline_code or failure.code or ""
-    code = "authentication_failed" if said == ABANDONED else said if said in SHOWN_CODES else "card_declined"
+    reported = failure.decline_code or failure.code or ""
+    code = (
+        "authentication_failed"
+        if reported == ABANDONED
+        else reported
+        if reported in SHOWN_CODES
+        else "card_declined"
+    )
     reason = failure.message or "Your card was declined."
     return Charge(answer=GatewayAnswer.NO, reference=reference, code=code, reason=reason)
 
@@ -200,7 +206,7 @@ class StripeEvent(msgspec.Struct):
 EVENT = msgspec.json.Decoder(StripeEvent)
 
 
-@dataclass(frozen=True, repr=False)  # no repr: it would tell the secrets
+@dataclass(frozen=True, repr=False)  # no repr: it would print the secrets
 class StripeWebhooks:
     secrets: tuple[str, ...]  # several while one follows another
     mode: str
