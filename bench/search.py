@@ -19,7 +19,7 @@ from bench.figure import Figure
 from bench.search_data import CITIES, Q, Words, analyze, city_centre, create_catalogue
 from bench.session import Session
 from holdfast.search.parsed import ANYTHING
-from holdfast.search.query import SearchQuery, parse_search
+from holdfast.search.query import EventSearchQuery, parse_search
 
 EVENTS = int(os.environ.get("BENCH_EVENTS", "200000"))
 QUERIES = 200  # of each kind, all different, so that no response comes from a cache
@@ -44,7 +44,7 @@ async def measure_search(session: Session) -> list[Figure]:
         await analyze(env.config.database_url)
         took = time.monotonic() - began
         counted_ms = await _time_ms(env.app.search.count_all())
-        facets_ms = await _time_ms(env.app.search.tally(parse_search(SearchQuery()).filters, ANYTHING))
+        facets_ms = await _time_ms(env.app.search.tally(parse_search(EventSearchQuery()).filters, ANYTHING))
         async for attempt in session.repeat(*in_postgres.values()):
             session.report(f"search in PostgreSQL, attempt {attempt + 1}")
             await _search_postgres(env, words, in_postgres)
@@ -73,33 +73,33 @@ def _create_figure(name: str, reference: str) -> Figure:
     return Figure(name, "per second at p95", reference, 0.0)
 
 
-def create_queries(kind: str, words: Words) -> Iterator[SearchQuery]:
+def create_queries(kind: str, words: Words) -> Iterator[EventSearchQuery]:
     for _ in range(QUERIES):
         one, other = words.random.sample(words.random.choice(words.titles), 2)  # of one title
         soon = datetime.now(UTC).date() + timedelta(days=words.random.randint(1, 50))
         at = city_centre(words.random.randint(1, CITIES))
         match kind:
             case "two words":
-                yield SearchQuery(q=f"{one} {other}")
+                yield EventSearchQuery(q=f"{one} {other}")
             case "a typo":
-                yield SearchQuery(q=f"{one[:2]}{one[3:2:-1]}{one[2]}{one[4:]} {other}")
+                yield EventSearchQuery(q=f"{one[:2]}{one[3:2:-1]}{one[2]}{one[4:]} {other}")
             case "near, on a date":
-                yield SearchQuery(near=at, radius_km=50.0, date_from=soon, date_to=soon)
+                yield EventSearchQuery(near=at, radius_km=50.0, date_from=soon, date_to=soon)
             case _:
-                yield SearchQuery(q=one[: words.random.randint(1, 5)])
+                yield EventSearchQuery(q=one[: words.random.randint(1, 5)])
 
 
 async def _search_postgres(env: Environment, words: Words, figures: dict[str, Figure]) -> None:
     finder = env.app.search
 
-    async def search(query: SearchQuery) -> None:
+    async def search(query: EventSearchQuery) -> None:
         parsed = parse_search(query)
         parsed = await finder.at(parsed, await finder.point(parsed))
         meaning, hits = await finder.find(parsed)
         if hits:
             await finder.shows([hit.event_id for hit in hits[:20]], parsed, meaning)
 
-    async def suggest(query: SearchQuery) -> None:
+    async def suggest(query: EventSearchQuery) -> None:
         words = parse_search(query).words
         await asyncio.gather(finder.suggested_events(words, 8), finder.suggested_venues(words, 4))
 

@@ -12,9 +12,9 @@ from holdfast.search.listing import build_tsvector
 from holdfast.search.parsed import WordFrequency
 from holdfast.search.query import (
     DEPTH_MAX,
+    EventSearchQuery,
     Filters,
     ResultPosition,
-    SearchQuery,
     Sort,
     match_all,
     match_any,
@@ -138,9 +138,9 @@ def test_the_last_word_may_go_on() -> None:
 
 
 def test_without_words_the_soonest_come_first_and_relevance_means_popularity() -> None:
-    assert parse_search(SearchQuery()).sort is Sort.SHOWTIME
-    assert parse_search(SearchQuery(q="!!!", sort=Sort.RELEVANCE)).sort is Sort.POPULARITY
-    assert parse_search(SearchQuery(q="jazz")).sort is Sort.RELEVANCE
+    assert parse_search(EventSearchQuery()).sort is Sort.SHOWTIME
+    assert parse_search(EventSearchQuery(q="!!!", sort=Sort.RELEVANCE)).sort is Sort.POPULARITY
+    assert parse_search(EventSearchQuery(q="jazz")).sort is Sort.RELEVANCE
 
 
 def test_only_some_filters_need_a_look_at_shows() -> None:
@@ -170,28 +170,28 @@ def test_a_search_that_makes_no_sense_is_refused_with_its_field(
     parameters: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
-        parse_search(SearchQuery(**parameters))
+        parse_search(EventSearchQuery(**parameters))
 
     assert refused.value.details["field"] == field
 
 
 def test_pages_by_number_end_somewhere() -> None:
-    parse_search(SearchQuery(page=DEPTH_MAX // 20, size=20))
+    parse_search(EventSearchQuery(page=DEPTH_MAX // 20, size=20))
 
     with pytest.raises(PageTooDeep):
-        parse_search(SearchQuery(page=DEPTH_MAX // 20 + 1, size=20))
+        parse_search(EventSearchQuery(page=DEPTH_MAX // 20 + 1, size=20))
 
 
 def test_a_cursor_leads_back_to_its_place_in_its_own_search_only() -> None:
-    search = parse_search(SearchQuery(q="jazz", city="paris"))
+    search = parse_search(EventSearchQuery(q="jazz", city="paris"))
     cursor = search.cursor(ResultPosition(-0.125, 42))
 
-    assert parse_search(SearchQuery(q="jazz", city="paris", size=5, cursor=cursor)).after == ResultPosition(
-        -0.125, 42
-    )
+    assert parse_search(
+        EventSearchQuery(q="jazz", city="paris", size=5, cursor=cursor)
+    ).after == ResultPosition(-0.125, 42)
     for other in ({"q": "rock", "city": "paris"}, {"q": "jazz"}, {"q": "jazz", "sort": Sort.PRICE}):
         with pytest.raises(Invalid):
-            parse_search(SearchQuery(**other, cursor=cursor))  # type: ignore[arg-type]
+            parse_search(EventSearchQuery(**other, cursor=cursor))  # type: ignore[arg-type]
 
 
 def test_words_are_common_if_many_are_likely_to_have_them_all() -> None:

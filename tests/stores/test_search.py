@@ -7,7 +7,7 @@ import pytest
 from holdfast.app import App
 from holdfast.demo.repertoire import EVENTS
 from holdfast.search.errors import NoSuchPostalCode, SearchTooSlow
-from holdfast.search.query import SearchQuery, Sort, parse_search
+from holdfast.search.query import EventSearchQuery, Sort, parse_search
 from holdfast.search.store import SearchStore
 from holdfast.search.words import split_words
 from tests.support.search_demo import titles
@@ -75,7 +75,7 @@ def test_there_are_forty() -> None:
 
 @pytest.mark.parametrize("typed, wanted", FORTY, ids=[typed for typed, _ in FORTY])
 async def test_the_wanted_event_is_among_the_first_three(demo: App, typed: str, wanted: str) -> None:
-    assert wanted in (await titles(demo, SearchQuery(q=typed)))[:3]
+    assert wanted in (await titles(demo, EventSearchQuery(q=typed)))[:3]
 
 
 async def test_a_correction_is_reported(demo: App) -> None:
@@ -92,7 +92,7 @@ async def test_what_is_spelt_right_is_left_alone(demo: App) -> None:
 
 async def test_when_nothing_has_all_the_words_some_are_enough(demo: App) -> None:
     meaning = await demo.search.interpret(("tokyo", "nachtzug"))
-    found = await titles(demo, SearchQuery(q="tokyo nachtzug"))
+    found = await titles(demo, EventSearchQuery(q="tokyo nachtzug"))
 
     assert meaning.match == "any"
     assert "Nachtzug nach Norden" in found
@@ -100,25 +100,25 @@ async def test_when_nothing_has_all_the_words_some_are_enough(demo: App) -> None
 
 
 async def test_what_nothing_comes_near_finds_nothing(demo: App) -> None:
-    assert await titles(demo, SearchQuery(q="xqzwvj")) == []
+    assert await titles(demo, EventSearchQuery(q="xqzwvj")) == []
 
 
 async def test_only_punctuation_finds_all(demo: App) -> None:
-    everything = await titles(demo, SearchQuery(size=50))
+    everything = await titles(demo, EventSearchQuery(size=50))
 
     assert len(everything) >= 30
-    assert await titles(demo, SearchQuery(q="?!… --", size=50)) == everything
+    assert await titles(demo, EventSearchQuery(q="?!… --", size=50)) == everything
 
 
 @pytest.mark.parametrize(
     "typed", ["' OR 1=1 --", "a':*A | 'b", "\\", "%_%", "(((", "a & !b", "<->", "$1", ":*"]
 )
 async def test_what_means_something_to_engines_means_nothing_here(demo: App, typed: str) -> None:
-    assert isinstance(await titles(demo, SearchQuery(q=typed)), list)
+    assert isinstance(await titles(demo, EventSearchQuery(q=typed)), list)
 
 
 async def test_near_a_point_the_nearest_come_first(demo: App) -> None:
-    query = SearchQuery(near="48.8566,2.3522", radius_km=10, sort=Sort.DISTANCE, size=50)
+    query = EventSearchQuery(near="48.8566,2.3522", radius_km=10, sort=Sort.DISTANCE, size=50)
     search = parse_search(query)
     near = (await demo.search.at(search, await demo.search.point(search))).filters
 
@@ -131,7 +131,7 @@ async def test_near_a_point_the_nearest_come_first(demo: App) -> None:
 
 async def test_a_radius_ends_where_it_says(demo: App) -> None:
     """Regal Court Cinemas and Sagar Concert Hall in Mumbai are 7.7 km apart."""
-    cinema = SearchQuery(near="18.9432,72.8236", radius_km=7.5)
+    cinema = EventSearchQuery(near="18.9432,72.8236", radius_km=7.5)
     search = parse_search(cinema)
     within = await demo.search.at(search, search.near)
     beyond = await demo.search.at(replace(search, radius_km=8.0), search.near)
@@ -140,24 +140,24 @@ async def test_a_radius_ends_where_it_says(demo: App) -> None:
 
 
 async def test_a_postal_code_is_where_its_venues_are(demo: App) -> None:
-    exact = await demo.search.point(parse_search(SearchQuery(postal_code="SE1 9PD")))
-    beside = await demo.search.point(parse_search(SearchQuery(postal_code="10997")))
+    exact = await demo.search.point(parse_search(EventSearchQuery(postal_code="SE1 9PD")))
+    beside = await demo.search.point(parse_search(EventSearchQuery(postal_code="10997")))
 
     assert exact is not None
     assert (round(exact.lat, 4), round(exact.lon, 4)) == (51.5081, -0.1070)
     assert beside is not None
     assert round(beside.lat, 2) == 52.50
     with pytest.raises(NoSuchPostalCode):
-        await demo.search.point(parse_search(SearchQuery(postal_code="99999")))
+        await demo.search.point(parse_search(EventSearchQuery(postal_code="99999")))
 
 
 async def test_filters_are_of_one_and_the_same_show(demo: App) -> None:
     """A film that plays in Tokyo and costs rupees elsewhere does not play in Tokyo for rupees."""
-    tokyo = await titles(demo, SearchQuery(city="tokyo", size=50))
+    tokyo = await titles(demo, EventSearchQuery(city="tokyo", size=50))
 
     assert tokyo
-    assert await titles(demo, SearchQuery(city="tokyo", currency="INR", size=50)) == []
-    assert set(await titles(demo, SearchQuery(city="tokyo", currency="JPY", size=50))) == set(tokyo)
+    assert await titles(demo, EventSearchQuery(city="tokyo", currency="INR", size=50)) == []
+    assert set(await titles(demo, EventSearchQuery(city="tokyo", currency="JPY", size=50))) == set(tokyo)
 
 
 @pytest.mark.parametrize(

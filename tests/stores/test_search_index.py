@@ -20,7 +20,7 @@ from holdfast.organisers.store import CatalogueEditor, Scope
 from holdfast.outbox import Fact
 from holdfast.search import SearchIndex, SearchSource
 from holdfast.search.jobs import KINDS, SearchConsumer
-from holdfast.search.query import SearchQuery, parse_search
+from holdfast.search.query import EventSearchQuery, parse_search
 from tests.support.fact_recorder import Ears, relayed, turns_are_free
 from tests.support.own_engines import hold
 from tests.support.show_fixture import an_owner
@@ -71,7 +71,7 @@ async def index_new_facts(ears: Ears) -> None:
 
 async def found(app: App, words: str, **filters: Any) -> list[int]:
     """Numbers of the events that have exactly these words."""
-    search = parse_search(SearchQuery(q=words, **filters))
+    search = parse_search(EventSearchQuery(q=words, **filters))
     meaning = await app.search.interpret(search.words)
     if meaning.has_no_match or meaning.is_corrected or meaning.match != "all":
         return []

@@ -9,7 +9,7 @@ import pytest
 from holdfast.app import App
 from holdfast.catalogue import Kind
 from holdfast.search.parsed import ANYTHING
-from holdfast.search.query import SearchQuery, Sort, parse_search
+from holdfast.search.query import EventSearchQuery, Sort, parse_search
 from holdfast.search.store import REST_FROM, SearchStore
 from tests.support.search_demo import titles
 from tests.support.wait import until
@@ -17,7 +17,7 @@ from tests.support.wait import until
 
 @pytest.mark.parametrize("sort", [sort for sort in Sort if sort is not Sort.DISTANCE])
 async def test_pages_by_cursor_are_the_whole_list_in_order(demo: App, sort: Sort) -> None:
-    search = parse_search(SearchQuery(q="", sort=sort, size=7))
+    search = parse_search(EventSearchQuery(q="", sort=sort, size=7))
     meaning = await demo.search.interpret(())
     whole = await demo.search.hits(replace(search, size=200), meaning)
 
@@ -37,7 +37,7 @@ async def test_pages_of_what_is_everywhere_are_the_whole_list_too(
     demo: App, sort: Sort, filters: dict[str, Any]
 ) -> None:
     """Few of many shows are looked at for a page: none is skipped, and none is repeated."""
-    search = parse_search(SearchQuery(sort=sort, size=3, **filters))
+    search = parse_search(EventSearchQuery(sort=sort, size=3, **filters))
     whole = await demo.search.hits(replace(search, size=200), ANYTHING)
 
     read, page = [], await demo.search.hits(search, ANYTHING)
@@ -57,13 +57,13 @@ async def test_events_are_ordered_by_their_soonest_show_that_passes_the_filters(
         " AND closes_at > now() AND ends_at > now() GROUP BY event_id ORDER BY 2, 1 LIMIT 20"
     )
 
-    hits = await demo.search.hits(parse_search(SearchQuery(only_available=True, size=20)), ANYTHING)
+    hits = await demo.search.hits(parse_search(EventSearchQuery(only_available=True, size=20)), ANYTHING)
 
     assert [hit.event_id for hit in hits[:20]] == [row["event_id"] for row in rows]
 
 
 async def test_of_what_very_many_have_the_most_wanted_comes_first(demo: App) -> None:
-    search = parse_search(SearchQuery(q="the", size=4))
+    search = parse_search(EventSearchQuery(q="the", size=4))
     plain = await demo.search.interpret(("the",))
     common = replace(plain, is_common=True)
     ranked = await demo.search.hits(replace(search, size=200), plain)
@@ -81,7 +81,7 @@ async def test_of_what_very_many_have_the_most_wanted_comes_first(demo: App) -> 
 
 
 async def test_words_of_a_title_count_more_than_those_of_a_description(demo: App) -> None:
-    found = await titles(demo, SearchQuery(q="night", size=50))
+    found = await titles(demo, EventSearchQuery(q="night", size=50))
 
     assert found[0] == "Aurora String Quartet: Farewell Night"
     assert "The Velvet Tramlines" in found  # "Late-night quintet with two double basses and no drummer."
@@ -89,7 +89,7 @@ async def test_words_of_a_title_count_more_than_those_of_a_description(demo: App
 
 @pytest.mark.parametrize("city", [None, "mumbai"])
 async def test_pages_of_one_search_go_from_titles_to_descriptions(demo: App, city: str | None) -> None:
-    search = parse_search(SearchQuery(q="the", size=3, city=city, only_available=city is not None))
+    search = parse_search(EventSearchQuery(q="the", size=3, city=city, only_available=city is not None))
     meaning = await demo.search.interpret(("the",))
     whole = await demo.search.hits(replace(search, size=200), meaning)
 
@@ -109,9 +109,9 @@ async def test_pages_of_one_search_go_from_titles_to_descriptions(demo: App, cit
 
 async def test_counts_by_facet_add_up_and_do_not_narrow_themselves(demo: App) -> None:
     meaning = await demo.search.interpret(())
-    whole = await demo.search.tally(parse_search(SearchQuery()).filters, meaning)
-    films = await demo.search.tally(parse_search(SearchQuery(kind=Kind.FILM)).filters, meaning)
-    mumbai = await demo.search.tally(parse_search(SearchQuery(city="mumbai")).filters, meaning)
+    whole = await demo.search.tally(parse_search(EventSearchQuery()).filters, meaning)
+    films = await demo.search.tally(parse_search(EventSearchQuery(kind=Kind.FILM)).filters, meaning)
+    mumbai = await demo.search.tally(parse_search(EventSearchQuery(city="mumbai")).filters, meaning)
 
     assert whole is not None
     assert films is not None
@@ -120,13 +120,16 @@ async def test_counts_by_facet_add_up_and_do_not_narrow_themselves(demo: App) ->
     assert films.facets.kind == whole.facets.kind
     assert films.total == {kind.value: kind.events for kind in whole.facets.kind}["film"]
     in_mumbai = {city.value: city.events for city in whole.facets.city}["mumbai"]
-    assert mumbai.total == in_mumbai == len(await titles(demo, SearchQuery(city="mumbai", size=50)))
+    assert mumbai.total == in_mumbai == len(await titles(demo, EventSearchQuery(city="mumbai", size=50)))
     assert {price.currency for price in mumbai.facets.price} == {"INR"}
 
 
 async def test_a_search_for_everything_does_not_wait_for_a_count(demo: App) -> None:
     """A job counts; a process that has counted nothing itself tells what the job wrote."""
-    everything, films = parse_search(SearchQuery()).filters, parse_search(SearchQuery(kind=Kind.FILM)).filters
+    everything, films = (
+        parse_search(EventSearchQuery()).filters,
+        parse_search(EventSearchQuery(kind=Kind.FILM)).filters,
+    )
     before = await demo.search.tally(films, ANYTHING)
     await demo.search.count_all()
     written = await demo.postgres.fetchval("SELECT count(*) FROM listing_tally")
@@ -147,7 +150,7 @@ async def test_a_search_for_everything_does_not_wait_for_a_count(demo: App) -> N
 
 
 async def test_a_slow_count_is_available_to_later_requests(demo: App) -> None:
-    paris, finder = parse_search(SearchQuery(city="paris")).filters, SearchStore(demo.config)
+    paris, finder = parse_search(EventSearchQuery(city="paris")).filters, SearchStore(demo.config)
 
     async def is_counted() -> bool:
         return await finder.tally(paris, ANYTHING) is not None
@@ -167,11 +170,11 @@ async def test_a_slow_count_is_available_to_later_requests(demo: App) -> None:
 
 async def test_a_price_facet_is_a_filter_that_finds_as_many(demo: App) -> None:
     meaning = await demo.search.interpret(())
-    paris = await demo.search.tally(parse_search(SearchQuery(city="paris")).filters, meaning)
+    paris = await demo.search.tally(parse_search(EventSearchQuery(city="paris")).filters, meaning)
     assert paris is not None
 
     bucket = paris.facets.price[0]
-    filters = SearchQuery(
+    filters = EventSearchQuery(
         city="paris",
         currency=bucket.currency,
         price_min_minor=bucket.price_min_minor,

@@ -13,7 +13,7 @@ from holdfast.demo.seed import populate
 from holdfast.engines.migrate import migrate
 from holdfast.engines.startup_checks import connect
 from holdfast.organisers.shows_store import PlannedShow, add_shows
-from holdfast.search.query import SearchQuery, parse_search
+from holdfast.search.query import EventSearchQuery, parse_search
 
 
 @asynccontextmanager
@@ -66,7 +66,7 @@ async def play_the_rest(app: App) -> None:
             await add_shows(tx, planned)
 
 
-async def titles(app: App, query: SearchQuery) -> list[str]:
+async def titles(app: App, query: EventSearchQuery) -> list[str]:
     """What is found, in order."""
     search = parse_search(query)
     search = await app.search.at(search, await app.search.point(search))

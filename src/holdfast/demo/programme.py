@@ -234,7 +234,7 @@ WEEKEND = (5, 6)
 
 
 def timetable(first: date, events: tuple[DemoEvent, ...]) -> Iterator[ScheduledShow]:
-    """Every show of two weeks. A day always has the same shows, whenever it is asked for."""
+    """All shows of two weeks. A date always has the same shows."""
     for day in (first + timedelta(days=n) for n in range(DAYS)):
         for number, venue in enumerate(VENUES):
             for hall, layout in venue.halls:

@@ -1,8 +1,8 @@
-"""Fills an empty box office with the demo's programme, and brings yesterday's up to date.
+"""Fills an empty database with the demo programme, and extends an existing one.
 
     accounts ─► cities, venues, halls ─► events ─► timetable ─► shows to try first
 
-Every step adds only what is missing, so starting again costs a moment and adds the day that has come since.
+Every step adds only missing rows, so a restart is fast and adds the days since the last start.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ GUEST_SEATS = 4  # of one booking of a guest; each guest has two
 
 @dataclass(frozen=True, slots=True)
 class DemoFacts:
-    """What the welcome tells: who can sign in, and what is on, the shows worth trying first."""
+    """Data for the welcome text: the demo accounts, and the shows, the most interesting first."""
 
     accounts: list[dict[str, str]]
     shows: list[dict[str, Any]]
@@ -91,7 +91,7 @@ class DemoHall:
 
 
 async def populate(app: "App", progress: Progress) -> DemoFacts:
-    """The whole programme from now on. Safe to call again and again."""
+    """Add the whole programme from now on. Idempotent."""
 
     def step(number: int) -> None:
         progress(STEPS[number] if number < len(STEPS) else "done", number, len(STEPS))
@@ -116,7 +116,7 @@ async def populate(app: "App", progress: Progress) -> DemoFacts:
 
 
 async def _accounts(app: "App") -> int:
-    """The number of the organiser, whose events all of them are."""
+    """Create the demo accounts; returns the id of the organiser, who owns all events."""
     made = await asyncio.gather(
         *(
             app.accounts.ensure_account(email=email, password=PASSWORD, name=name, role=role)
@@ -127,7 +127,7 @@ async def _accounts(app: "App") -> int:
 
 
 async def _halls(app: "App") -> dict[tuple[str, str], DemoHall]:
-    """Every hall by its venue and name, made if it is missing."""
+    """All halls by (venue, name); missing ones are created."""
     wanted = {(venue.name, hall): layout for venue in VENUES for hall, layout in venue.halls}
     async with app.postgres.transaction() as tx:
         await tx.execute(Q.lock_demo)
@@ -154,7 +154,7 @@ async def _layout(tx: Transaction, name: str) -> str:
 
 
 async def _events(app: "App", organiser_id: int) -> dict[str, tuple[int, timedelta]]:
-    """Number and length of every event by its title."""
+    """Id and duration of every event by title; missing ones are created."""
     async with app.postgres.transaction() as tx:
         await tx.execute(Q.lock_demo)
         policies = {kind: msgspec.json.encode(policy).decode() for kind, policy in POLICIES.items()}
@@ -176,7 +176,7 @@ class Seed:
         self._now = datetime.now(UTC)
 
     async def timetable(self) -> None:
-        """Two weeks of shows; those that are there already stay as they are."""
+        """Add two weeks of shows; existing ones stay as they are."""
         slated = list(timetable(self._now.date(), EVENTS))
         zones = [self._halls[show.venue, show.hall].timezone for show in slated]
         rows = await self._app.postgres.fetch(Q.instants, [show.starts_local for show in slated], zones)
@@ -192,7 +192,7 @@ class Seed:
                 await add_shows(tx, new)
 
     async def shows_to_try(self) -> list[dict[str, Any]]:
-        """All shows to come as the welcome tells them; first those that show something."""
+        """All upcoming shows for the welcome text; first those that demonstrate something."""
         opening = await self._opening_soon()
         nearly = await self._nearly_sold_out()
         await self._price_rules()
@@ -217,7 +217,7 @@ class Seed:
         ]
 
     async def _price_rules(self) -> None:
-        """Two concerts whose prices move: one has an early price, one follows what is sold."""
+        """Give two concerts price rules: an early price, and a price that follows demand."""
         rows = [row for row in await self._to_come(self._app.postgres) if self._may_move(row)]
         plans = await organisers.load_price_plans(self._app.postgres, [row["id"] for row in rows])
         there = {plan["by_demand"] for plan in plans}
@@ -236,13 +236,13 @@ class Seed:
             )
 
     def _may_move(self, row: Any) -> bool:
-        """A concert on sale that is some days away, and none of those to try first."""
+        """Whether a row is a concert on sale some days away, and not one of the shows to try first."""
         if row["title"] in NAMED or KINDS.get(row["title"]) is not Kind.CONCERT:
             return False
         return bool(row["opens_at"] <= self._now and row["starts_at"] > self._now + timedelta(days=3))
 
     async def _opening_soon(self) -> int:
-        """A show that goes on sale two minutes from now: the one that waits for it, or a further night."""
+        """A show that goes on sale in two minutes: one that is not on sale yet, or a new date."""
         opens_at = self._now + OPENS_IN
         nights = [
             row for row in await self._to_come(self._app.postgres) if row["title"] == OPENING_SOON_TITLE

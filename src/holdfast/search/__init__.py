@@ -3,14 +3,14 @@
 from holdfast.search.api import load_search_page
 from holdfast.search.errors import SearchTooSlow
 from holdfast.search.index import SearchIndex, SearchSource
-from holdfast.search.query import SearchQuery, Sort, parse_search
+from holdfast.search.query import EventSearchQuery, Sort, parse_search
 from holdfast.search.results import SearchPage
 from holdfast.search.store import SearchStore
 
 __all__ = [
+    "EventSearchQuery",
     "SearchIndex",
     "SearchPage",
-    "SearchQuery",
     "SearchSource",
     "SearchStore",
     "SearchTooSlow",

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from holdfast.catalogue import City, Kind, NoSuchCity, load_event_cards, load_show_rows
 from holdfast.search.errors import NoSuchPostalCode, PageTooDeep, SearchTooSlow
 from holdfast.search.parsed import ParsedQuery
-from holdfast.search.query import Point, Search, SearchQuery, SuggestionsQuery, parse_search
+from holdfast.search.query import EventSearchQuery, Point, Search, SuggestionsQuery, parse_search
 from holdfast.search.results import (
     Nearby,
     SearchPage,
@@ -37,7 +37,7 @@ routes = RouteTable(tag="search")
 @routes.get(
     "/search",
     peek=find_cached,
-    query=SearchQuery,
+    query=EventSearchQuery,
     answers={200: SearchPage, 304: None},
     refusals=(NoSuchCity, NoSuchPostalCode, PageTooDeep, SearchTooSlow),
 )
@@ -56,7 +56,7 @@ async def search_events(request: Request) -> Response:
     Follow `next_cursor` for more: no result is repeated or skipped because the catalogue changes meanwhile.
     `page` reaches only the first 1000 results.
     """
-    app, search_query = get_app(request), query(SearchQuery, request)
+    app, search_query = get_app(request), query(EventSearchQuery, request)
     search = parse_search(search_query)
 
     async def load() -> SearchPage:

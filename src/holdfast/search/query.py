@@ -40,7 +40,7 @@ class Sort(StrEnum):
     POPULARITY = "popularity"
 
 
-class SearchQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EventSearchQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The query parameters of GET /search."""
 
     q: Text = ""
@@ -151,7 +151,7 @@ class Search:
         return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def parse_search(query: SearchQuery) -> Search:
+def parse_search(query: EventSearchQuery) -> Search:
     """Raises Invalid with the field, or PageTooDeep."""
     near = None if query.near is None else parse_point(query.near)
     _refuse_contradictions(query, near)
@@ -175,7 +175,7 @@ def parse_search(query: SearchQuery) -> Search:
     )
 
 
-def _filters(query: SearchQuery) -> Filters:
+def _filters(query: EventSearchQuery) -> Filters:
     return Filters(
         city=query.city,
         kind=query.kind,
@@ -192,7 +192,7 @@ def _filters(query: SearchQuery) -> Filters:
     )
 
 
-def _refuse_contradictions(query: SearchQuery, near: Point | None) -> None:
+def _refuse_contradictions(query: EventSearchQuery, near: Point | None) -> None:
     if query.date_from and query.date_to and query.date_to < query.date_from:
         raise Invalid(field="date_to", detail="Expected a date that is not before date_from.")
     low, high = query.price_min_minor, query.price_max_minor

@@ -24,7 +24,7 @@ from holdfast.catalogue import (
     load_venue_page,
 )
 from holdfast.errors import Invalid
-from holdfast.search import SearchQuery, SearchTooSlow, Sort, load_search_page, parse_search
+from holdfast.search import EventSearchQuery, SearchTooSlow, Sort, load_search_page, parse_search
 from holdfast.site.browser import CITY, safe_path
 from holdfast.site.crawlers import ROUTES as CRAWLERS
 from holdfast.site.crawlers import home_url
@@ -186,7 +186,7 @@ async def _also(app: "App", event: EventPage, city: str | None) -> list[EventCar
     """Others of its kind in the city, the most wanted first. Which ones may be half a minute old."""
 
     async def choose() -> list[int]:
-        asked = SearchQuery(city=city, kind=event.kind, sort=Sort.POPULARITY, size=ALSO_MAX)
+        asked = EventSearchQuery(city=city, kind=event.kind, sort=Sort.POPULARITY, size=ALSO_MAX)
         try:
             return [card.id for card in (await load_search_page(app, parse_search(asked), 1)).events]
         except (NoSuchCity, SearchTooSlow):

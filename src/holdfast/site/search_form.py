@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any
 from urllib.parse import urlencode
 
-from holdfast.search import SearchPage, SearchQuery, Sort
+from holdfast.search import EventSearchQuery, SearchPage, Sort
 from holdfast.site.i18n import Localiser
 from holdfast.site.names import genre_name, language_name
 
@@ -18,7 +18,7 @@ SIZE = 12
 PAGES_MAX = 1000 // SIZE  # search leads to its first thousand by number
 OPTIONS_MAX = 12
 DAYS_MAX = 21
-FIELDS = tuple(name for name in SearchQuery.__struct_fields__ if name not in ("cursor", "size"))
+FIELDS = tuple(name for name in EventSearchQuery.__struct_fields__ if name not in ("cursor", "size"))
 PLACES = ("venue", "near", "postal_code")  # who names one of them does not mean the chosen city
 SORTS = (Sort.SHOWTIME, Sort.POPULARITY, Sort.RATING, Sort.PRICE)
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from holdfast.catalogue import City
 from holdfast.errors import Invalid
-from holdfast.search import SearchPage, SearchQuery, load_search_page, parse_search
+from holdfast.search import EventSearchQuery, SearchPage, load_search_page, parse_search
 from holdfast.site.pages import city_of, get_localiser, public
 from holdfast.site.search_form import PAGES_MAX, SIZE, Finding
 from holdfast.site.template_context import telling
@@ -35,9 +35,9 @@ def finding_of(request: Request) -> Finding:
     return Finding(dict(pairs), city_of(request))
 
 
-def asked_of(finding: Finding) -> SearchQuery:
+def asked_of(finding: Finding) -> EventSearchQuery:
     try:
-        return msgspec.convert(finding.fields, SearchQuery, strict=False)
+        return msgspec.convert(finding.fields, EventSearchQuery, strict=False)
     except msgspec.ValidationError as error:
         raise invalid(error) from None
 
