@@ -127,7 +127,7 @@ async def test_a_show_is_sold_within_its_window_alone(
     assert await untouched(alice, show_id)
 
 
-async def test_somebody_elses_booking_does_not_exist(alice: Fan, bob: Fan, a_show: Shows) -> None:
+async def test_another_buyers_booking_does_not_exist(alice: Fan, bob: Fan, a_show: Shows) -> None:
     booking = (await alice.holds(await a_show(seats=20), "A-1")).json()
     path = f"/bookings/{booking['booking_id']}"
 
@@ -194,14 +194,14 @@ async def test_a_bad_token_opens_nothing(app: App, alice: Fan, a_show: Shows) ->
 
 async def test_a_fan_is_no_admin(alice: Fan, api: httpx2.AsyncClient) -> None:
     paths = (await api.get(f"{API}/openapi.json")).json()["paths"]
-    asked = [
+    requests = [
         (method.upper(), re.sub(r"{\w+}", "1", path))
         for path, methods in paths.items()
         for method, operation in methods.items()
         if operation.get("x-role", "fan") != "fan"
     ]
-    for method, path in asked:
+    for method, path in requests:
         answer = await api.request(method, API + path, headers=alice.headers, json={})
         assert (answer.status_code, problem(answer)["code"]) == (403, "not_allowed"), (method, path)
 
-    assert asked
+    assert requests

@@ -109,7 +109,7 @@ async def opened(data: Path, *words: str) -> Demo:
 
 @asynccontextmanager
 async def serving(*words: str, **env: str) -> AsyncIterator[dict[str, Any]]:
-    """A command that runs until it is told to stop, and what it said once it was up."""
+    """A command that runs until it is stopped, and what it printed once it was up."""
     process = await started(*words, "--json", **env)
     assert process.stdout is not None
     try:
@@ -256,7 +256,7 @@ class TestTheDemo:
 
 
 class TestTrouble:
-    async def test_a_setting_nobody_knows(self) -> None:
+    async def test_an_unknown_setting(self) -> None:
         assert_refused(await holdfast("doctor", HOLDFAST_HOLD_TTL="5"), "no such setting: HOLDFAST_HOLD_TTL")
 
     async def test_a_ledger_that_is_not_there(self, tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ class TestTrouble:
     async def test_a_url_that_is_none(self, tmp_path: Path) -> None:
         env = {"HOLDFAST_DATABASE_URL": "sqlite:///x", "HOLDFAST_REDIS_URL": "redis://127.0.0.1"}
 
-        assert_refused(await holdfast("migrate", **env), "HOLDFAST_DATABASE_URL is not understood")
+        assert_refused(await holdfast("migrate", **env), "HOLDFAST_DATABASE_URL cannot be parsed")
 
     async def test_nothing_there_to_look_at(self, tmp_path: Path) -> None:
         ended = await holdfast("audit", "--data", str(tmp_path / "none"))

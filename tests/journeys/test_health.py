@@ -1,4 +1,4 @@
-"""Whoever watches over the processes is told the truth."""
+"""Health checks report the true state of a process."""
 
 import httpx2 as httpx
 

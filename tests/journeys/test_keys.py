@@ -60,7 +60,7 @@ async def test_the_same_key_for_another_body_is_refused(api: httpx.AsyncClient, 
     assert (other.status_code, other.json()["code"]) == (422, "key_reused")
 
 
-async def test_a_refusal_is_kept_too(api: httpx.AsyncClient, body: dict[str, Any]) -> None:
+async def test_a_refusal_is_stored_too(api: httpx.AsyncClient, body: dict[str, Any]) -> None:
     await api.post(ACCOUNTS, json=body)
     headers = key()
     first = await api.post(ACCOUNTS, json=body, headers=headers)

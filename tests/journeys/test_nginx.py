@@ -30,7 +30,7 @@ async def get_page(request: Request) -> Response:
 
 
 async def get_first_page(request: Request) -> Response:
-    """The same, for somebody who is given a cookie with it."""
+    """The same, for a client that gets a cookie with it."""
     return Response("hello", headers={"Cache-Control": "public, max-age=60", "Set-Cookie": "seen=1"})
 
 
@@ -75,20 +75,22 @@ async def test_of_a_stampede_one_reaches_the_box_office(
     assert behind.count(path) == 1
 
 
-async def test_a_page_is_refilled_once_a_second_and_nobody_waits_for_it(
+async def test_a_page_is_refilled_once_a_second_and_no_client_waits_for_it(
     nginx: httpx2.AsyncClient, behind: Behind, a_show: Any
 ) -> None:
-    path, began, said = f"{API}/shows/{await a_show()}/seats", time.monotonic(), set()
+    path, began, cache_states = f"{API}/shows/{await a_show()}/seats", time.monotonic(), set()
 
     while time.monotonic() < began + 3.2:
         answers = await asyncio.gather(*(nginx.get(path) for _ in range(10)))
-        said |= {answer.headers["x-cache"] for answer in answers}
+        cache_states |= {answer.headers["x-cache"] for answer in answers}
 
     assert 2 <= behind.count(path) <= 2 + (time.monotonic() - began)
-    assert said <= {"MISS", "HIT", "UPDATING", "STALE", "REVALIDATED"}
+    assert cache_states <= {"MISS", "HIT", "UPDATING", "STALE", "REVALIDATED"}
 
 
-async def test_forms_of_a_map_are_kept_apart(nginx: httpx2.AsyncClient, behind: Behind, a_show: Any) -> None:
+async def test_forms_of_a_map_are_cached_apart(
+    nginx: httpx2.AsyncClient, behind: Behind, a_show: Any
+) -> None:
     path, compact = f"{API}/shows/{await a_show()}/seats", "application/vnd.holdfast.seats"
 
     text = await nginx.get(path, headers={"Accept": "text/html, */*"})
@@ -100,7 +102,7 @@ async def test_forms_of_a_map_are_kept_apart(nginx: httpx2.AsyncClient, behind: 
     assert text.json()["states"] == "A" * 50
 
 
-async def test_who_has_it_is_told_so_by_nginx_alone(
+async def test_nginx_answers_304_without_the_application(
     nginx: httpx2.AsyncClient, behind: Behind, a_show: Any
 ) -> None:
     await a_show()
@@ -113,7 +115,7 @@ async def test_who_has_it_is_told_so_by_nginx_alone(
     assert behind.count(f"{API}/cities") == 1
 
 
-async def test_a_layout_is_asked_for_once_and_squeezed(
+async def test_a_layout_is_requested_once_and_compressed(
     nginx: httpx2.AsyncClient, behind: Behind, app: App, a_show: Any
 ) -> None:
     layout = a_layout(500)
@@ -160,7 +162,7 @@ async def test_pages_go_on_while_the_box_office_is_away(behind: Behind, tmp_path
     assert (away.status_code, away.headers["retry-after"]) == (503, "1")
 
 
-async def test_what_is_somebodys_own_is_never_kept(
+async def test_private_responses_are_never_cached(
     nginx: httpx2.AsyncClient, behind: Behind, a_show: Any, alice: Fan, bob: Fan
 ) -> None:
     show_id = await a_show()
@@ -170,12 +172,12 @@ async def test_what_is_somebodys_own_is_never_kept(
     lost = await nginx.post(f"{API}/shows/{show_id}/holds", json={"seats": ["A-1"]}, headers=bob.headers)
     hers = [await nginx.get(mine, headers=alice.headers) for _ in range(2)]
     his = await nginx.get(mine, headers=bob.headers)
-    nobodys = await nginx.get(mine)
+    anonymous = await nginx.get(mine)
     accounts = [
         (await nginx.get(f"{API}/me", headers=fan.headers)).json()["account_id"] for fan in (alice, bob)
     ]
 
-    assert (held.status_code, lost.status_code, nobodys.status_code) == (201, 409, 401)
+    assert (held.status_code, lost.status_code, anonymous.status_code) == (201, 409, 401)
     assert [seat["label"] for answer in hers for seat in answer.json()["seats"]] == ["A-1", "A-1"]
     assert his.json()["seats"] == []
     assert behind.count(mine) == 4
@@ -197,7 +199,7 @@ async def test_no_token_and_no_cookie_goes_into_what_everybody_gets(
     assert (await nginx.get(path)).content == answer.content
 
 
-async def test_a_page_is_kept_for_strangers_only(nginx: httpx2.AsyncClient, behind: Behind) -> None:
+async def test_a_page_is_cached_for_anonymous_clients_only(nginx: httpx2.AsyncClient, behind: Behind) -> None:
     for _ in range(3):
         await nginx.get("/a/page")
         await nginx.get("/a/page?mine", headers={"Cookie": "other=1; holdfast=abc"})
@@ -208,7 +210,7 @@ async def test_a_page_is_kept_for_strangers_only(nginx: httpx2.AsyncClient, behi
     assert behind.count("/a/first/page") == 3
 
 
-async def test_health_is_never_kept(nginx: httpx2.AsyncClient, behind: Behind) -> None:
+async def test_health_is_never_cached(nginx: httpx2.AsyncClient, behind: Behind) -> None:
     answers = [await nginx.get(path) for path in ("/healthz", "/readyz") for _ in range(2)]
 
     assert {answer.status_code for answer in answers} == {200}
@@ -233,10 +235,10 @@ async def test_changes_of_a_map_come_through_one_by_one(
     assert events == ["event: snapshot", "event: change", "event: change"]
 
 
-async def test_who_asks_too_often_is_told_when_to_come_back(
+async def test_a_client_over_the_limit_gets_retry_after(
     nginx: httpx2.AsyncClient, behind: Behind, tmp_path: Path
 ) -> None:
-    path, body = f"{API}/auth/login", {"email": "nobody@example.com", "password": "wrong horse battery"}
+    path, body = f"{API}/auth/login", {"email": "unknown@example.com", "password": "wrong horse battery"}
     before = behind.count(path, "POST")
     async with fronted(tmp_path, behind.address) as client:
         answers = await asyncio.gather(*(client.post(path, json=body) for _ in range(40)))
@@ -322,30 +324,30 @@ async def test_the_client_is_who_nginx_says_whatever_the_client_says(
         "tls",
     ],
 )
-async def test_what_is_not_meant_for_us_ends_at_nginx(
+async def test_requests_for_other_hosts_end_at_nginx(
     nginx: httpx2.AsyncClient, behind: Behind, sent: bytes, status: int
 ) -> None:
-    before = behind.asked.total()
+    before = behind.requests.total()
 
     answer = await raw(port_of(nginx), sent)
 
     assert re.match(rb"HTTP/1\.1 (\d+) ", answer), answer
     assert int(answer[9:12]) == status
-    assert behind.asked.total() == before
+    assert behind.requests.total() == before
 
 
 async def test_an_address_spelt_otherwise_does_not_become_another_ones_page(
     nginx: httpx2.AsyncClient, behind: Behind
 ) -> None:
-    """`%3F` is part of the path: what is answered there must not be kept for the query."""
+    """`%3F` is part of the path: its response must not be cached for the query."""
     host = b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 
     planted = await raw(port_of(nginx), b"GET /api/v1/events%3Fpage=1" + host)
-    asked = await nginx.get(f"{API}/events?page=1")
+    listed = await nginx.get(f"{API}/events?page=1")
     sizes = [(await nginx.get(f"{API}/events?size={size}")).json()["size"] for size in (1, 2)]
 
     assert planted[9:12] == b"404"
-    assert asked.status_code == 200
+    assert listed.status_code == 200
     assert sizes == [1, 2]
 
 
@@ -358,7 +360,7 @@ async def test_numbers_are_for_this_machine_alone(nginx: httpx2.AsyncClient) -> 
         assert (here[9:12], elsewhere[9:12]) == (b"200", b"403")
 
 
-def test_only_what_is_public_can_be_kept() -> None:
+def test_only_public_responses_can_be_cached() -> None:
     """What the cached location matches is open to anybody, and every page that lies ready is matched."""
     [pattern] = re.findall(r'location ~ "\(\?x\)(.*?)" \{', CONF.read_text(), re.DOTALL)
     cached = re.compile(pattern, re.VERBOSE)

@@ -1,4 +1,4 @@
-"""R4: nginx on deploy/nginx.conf with a certificate: which TLS, for which name, and who is told of it."""
+"""R4: nginx on deploy/nginx.conf with a certificate: TLS versions, host names and headers."""
 
 import asyncio
 import datetime
@@ -88,7 +88,7 @@ def a_certificate(folder: Path) -> tuple[Path, Path]:
     return folder / "certificate.pem", folder / "key.pem"
 
 
-async def test_a_browser_is_told_to_stay_and_the_box_office_knows(secure: Secure) -> None:
+async def test_a_browser_gets_hsts_and_the_application_sees_https(secure: Secure) -> None:
     answer = await secure.client.get("/healthz")
 
     assert answer.status_code == 200

@@ -1,4 +1,4 @@
-"""Signing up, staying signed in, and being told no properly, over HTTP (R31, R32)."""
+"""Signing up, staying signed in, and refusals, over HTTP (R31, R32)."""
 
 import asyncio
 import secrets
@@ -72,9 +72,7 @@ async def test_answers_hold_no_secret_of_the_account(api: httpx.AsyncClient, ema
 
 
 @pytest.mark.parametrize("extra", ["role", "version", "account_id", "password_hash", "paid", "created_at"])
-async def test_nobody_gives_themselves_more_than_asked_for(
-    api: httpx.AsyncClient, email: str, extra: str
-) -> None:
+async def test_sign_up_ignores_privileged_fields(api: httpx.AsyncClient, email: str, extra: str) -> None:
     body = {"email": email, "password": PASSWORD, "name": "Ann", extra: "admin"}
     answer = await api.post(f"{API}/accounts", json=body, headers=key())
 
@@ -157,7 +155,7 @@ async def strict_api(config: Config) -> AsyncIterator[httpx.AsyncClient]:
             yield client
 
 
-async def test_an_address_that_asks_too_often_is_told_to_slow_down(strict_api: httpx.AsyncClient) -> None:
+async def test_an_address_over_the_limit_is_refused(strict_api: httpx.AsyncClient) -> None:
     # Whatever the method, the query or the header that claims another address: one bucket.
     other = "203.0.113.9"
     claims: tuple[dict[str, str], ...] = (
@@ -181,13 +179,13 @@ async def test_an_address_that_asks_too_often_is_told_to_slow_down(strict_api: h
 
     answers = await asyncio.gather(*(ask(turn) for turn in range(300)))
 
-    told = [answer for answer in answers if answer.status_code == 429]
-    assert len(told) >= 100
-    assert {answer.headers["ratelimit-policy"] for answer in told} == {'"address";q=20;w=1'}
-    assert {answer.headers["retry-after"] for answer in told} == {"1"}
+    refused_answers = [answer for answer in answers if answer.status_code == 429]
+    assert len(refused_answers) >= 100
+    assert {answer.headers["ratelimit-policy"] for answer in refused_answers} == {'"address";q=20;w=1'}
+    assert {answer.headers["retry-after"] for answer in refused_answers} == {"1"}
 
 
-async def test_guessing_is_stopped_and_told_when_to_go_on(strict_api: httpx.AsyncClient, email: str) -> None:
+async def test_password_guessing_gets_retry_after(strict_api: httpx.AsyncClient, email: str) -> None:
     answers = [await log_in(strict_api, email, f"guess number {n}") for n in range(12)]
 
     assert refused(answers[0]) == (401, "bad_credentials")

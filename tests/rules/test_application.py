@@ -34,12 +34,12 @@ async def post_body(request: Request) -> Response:
     return answer(201, read(Body, await request.body()))
 
 
-KEPT = answer(200, {"kept": True})
+SHARED = answer(200, {"shared": True})
 
 
-async def get_kept(request: Request) -> Response:
-    """The same answer object for everybody."""
-    return KEPT
+async def get_shared(request: Request) -> Response:
+    """The same response object for every request."""
+    return SHARED
 
 
 async def get_refused(request: Request) -> Response:
@@ -88,7 +88,7 @@ async def get_me(request: Request) -> Response:
     return answer(200)
 
 
-CALLS = (get_kept, get_refused, get_down, get_bug, get_slow, get_pieces)
+CALLS = (get_shared, get_refused, get_down, get_bug, get_slow, get_pieces)
 ROUTES: tuple[Route, ...] = (
     *(Route(method="GET", path=f"/{call.__name__[4:]}", call=call, tag="test") for call in CALLS),
     Route(method="POST", path="/body", call=post_body, tag="test", body=Body),
@@ -99,7 +99,7 @@ ROUTES: tuple[Route, ...] = (
 
 @dataclass(frozen=True)
 class App:
-    """A box office whose engines nobody has opened."""
+    """An application whose engines are not open."""
 
     config: Config
     postgres: Postgres
@@ -203,7 +203,7 @@ async def test_what_says_that_it_is_not_json_is_not_taken(client: httpx2.AsyncCl
         ("/bug", 500, "internal_error"),
         ("/slow", 503, "timed_out"),
         ("/nowhere", 404, "no_such_route"),
-        ("/me", 503, "engine_down"),  # nobody has read who is revoked
+        ("/me", 503, "engine_down"),  # the revocation list was never read
     ],
 )
 async def test_a_no_is_a_problem(client: httpx2.AsyncClient, path: str, status: int, code: str) -> None:
@@ -216,23 +216,23 @@ async def test_a_no_is_a_problem(client: httpx2.AsyncClient, path: str, status: 
     assert ("retry-after" in response.headers) == (status == 503)
 
 
-async def test_another_method_is_told_which_there_are(client: httpx2.AsyncClient) -> None:
-    response = await client.put("/kept")
+async def test_a_wrong_method_gets_the_allowed_ones(client: httpx2.AsyncClient) -> None:
+    response = await client.put("/shared")
 
     assert response.status_code == 405
     assert response.headers["allow"] == "GET, HEAD, OPTIONS"
 
 
 async def test_head_is_a_get_without_the_body(client: httpx2.AsyncClient) -> None:
-    response = await client.head("/kept")
+    response = await client.head("/shared")
 
     assert response.status_code == 200
-    assert response.headers["content-length"] == str(len(KEPT.body))
+    assert response.headers["content-length"] == str(len(SHARED.body))
     assert response.content == b""
 
 
 async def test_every_request_has_an_id_of_its_own(client: httpx2.AsyncClient) -> None:
-    ids = [(await client.get("/kept")).headers.get_list("x-request-id") for _ in range(3)]
+    ids = [(await client.get("/shared")).headers.get_list("x-request-id") for _ in range(3)]
 
     assert [len(one) for one in ids] == [1, 1, 1]
     assert len({one[0] for one in ids}) == 3
@@ -242,7 +242,7 @@ async def test_every_request_has_an_id_of_its_own(client: httpx2.AsyncClient) ->
     ("sent", "is_used"), [("abc-1", True), ("a b", False), ("x" * 65, False), ("", False)]
 )
 async def test_a_sane_id_is_taken_over(client: httpx2.AsyncClient, sent: str, is_used: bool) -> None:
-    response = await client.get("/kept", headers={"X-Request-Id": sent})
+    response = await client.get("/shared", headers={"X-Request-Id": sent})
 
     assert (response.headers["x-request-id"] == sent) == is_used
 
@@ -263,11 +263,11 @@ async def test_a_stream_is_refused_before_it_begins_or_just_ends(client: httpx2.
 
 async def test_other_sites_may_not_ask_unless_the_setting_says_so(client: httpx2.AsyncClient) -> None:
     headers = {"Origin": "https://tickets.example"}
-    closed = await client.get("/kept", headers=headers)
+    closed = await client.get("/shared", headers=headers)
     async with serving(Config(cors_origins="https://tickets.example")) as open_client:
-        allowed = await open_client.get("/kept", headers=headers)
+        allowed = await open_client.get("/shared", headers=headers)
         preflight = await open_client.options("/body", headers=headers)
-        stranger = await open_client.get("/kept", headers={"Origin": "https://evil.example"})
+        stranger = await open_client.get("/shared", headers={"Origin": "https://evil.example"})
 
     assert "access-control-allow-origin" not in closed.headers
     assert allowed.headers["access-control-allow-origin"] == "https://tickets.example"
@@ -276,10 +276,10 @@ async def test_other_sites_may_not_ask_unless_the_setting_says_so(client: httpx2
     assert "access-control-allow-origin" not in stranger.headers
 
 
-async def test_who_asks_too_often_is_told_to_wait() -> None:
+async def test_a_client_over_the_limit_has_to_wait() -> None:
     async with serving(Config(requests_per_second_max=2)) as client:
-        statuses = [(await client.get("/kept")).status_code for _ in range(3)]
-        refused = await client.get("/kept")
+        statuses = [(await client.get("/shared")).status_code for _ in range(3)]
+        refused = await client.get("/shared")
 
     assert statuses == [200, 200, 429]
     assert refused.headers["retry-after"] == "1"
@@ -344,15 +344,15 @@ async def test_a_box_office_that_does_not_open_stops_the_server() -> None:
         raise EngineDown("ledger")
         yield
 
-    said: list[Message] = []
+    messages: list[Message] = []
 
     async def receive() -> Message:
         return {"type": "lifespan.startup"}
 
     async def send(message: Message) -> None:
-        said.append(message)
+        messages.append(message)
 
     await Application(factory, ROUTES)({"type": "lifespan"}, receive, send)
 
-    assert said[0]["type"] == "lifespan.startup.failed"
-    assert "ledger" in said[0]["message"]
+    assert messages[0]["type"] == "lifespan.startup.failed"
+    assert "ledger" in messages[0]["message"]

@@ -65,7 +65,7 @@ async def test_while_one_batch_is_under_way_the_next_one_gathers() -> None:
     assert wire.batches == [[0], [1, 2, 3, 4, 5]]
 
 
-async def test_an_idle_batcher_waits_for_nobody() -> None:
+async def test_an_idle_batcher_does_not_wait() -> None:
     wire = Wire()
 
     assert await asyncio.wait_for(a_batcher(wire)(21), 0.5) == 42
@@ -84,17 +84,17 @@ async def test_who_gives_up_does_not_stop_the_others() -> None:
     wire = Wire()
     ask = a_batcher(wire)
     wire.open.clear()
-    asked = [ask(n) for n in range(3)]
+    calls = [ask(n) for n in range(3)]
     await wire.gone.wait()
-    asked[1].cancel()
+    calls[1].cancel()
     wire.open.set()
 
-    assert await asked[0] == 0
-    assert await asked[2] == 4
-    assert asked[1].cancelled()
+    assert await calls[0] == 0
+    assert await calls[2] == 4
+    assert calls[1].cancelled()
 
 
-async def test_what_goes_wrong_is_told_to_that_batch_and_to_nobody_else() -> None:
+async def test_an_error_reaches_only_the_callers_of_its_batch() -> None:
     wire = Wire()
     ask = a_batcher(wire, batch_max=2)
     answers = await asyncio.gather(*(ask(n) for n in (1, 2, 13, 3, 4, 5)), return_exceptions=True)
@@ -103,7 +103,7 @@ async def test_what_goes_wrong_is_told_to_that_batch_and_to_nobody_else() -> Non
     assert await ask(6) == 12, "and the batcher goes on"
 
 
-async def test_a_full_house_is_told_at_once() -> None:
+async def test_a_full_batcher_refuses_at_once() -> None:
     wire = Wire()
     ask = a_batcher(wire, batch_max=2, waiting_max=3)
     wire.open.clear()

@@ -1,4 +1,4 @@
-"""How often somebody may ask, how passwords are kept, and how an address is spelt (R32)."""
+"""Rate limits, password hashing and normalised addresses (R32)."""
 
 import pytest
 from hypothesis import given
@@ -108,7 +108,7 @@ def test_in_no_window_more_than_twice_the_quota_get_through(quota: int, pauses: 
 
 
 @given(st.integers(1, 50), st.integers(1, 60))
-def test_who_waits_as_long_as_told_gets_through(quota: int, window_s: int) -> None:
+def test_waiting_for_retry_after_is_enough(quota: int, window_s: int) -> None:
     buckets = Buckets(quota=quota, window_s=window_s, keys_max=10)
     while not (wait_s := buckets.take("ann", 50.0)):
         pass
@@ -116,24 +116,24 @@ def test_who_waits_as_long_as_told_gets_through(quota: int, window_s: int) -> No
     assert buckets.take("ann", 50.0 + wait_s) == 0.0
 
 
-def test_passwords_are_kept_with_argon2id_and_owasps_parameters() -> None:
+def test_passwords_are_hashed_with_argon2id_and_owasps_parameters() -> None:
     assert hash_password("correct horse").startswith("$argon2id$v=19$m=19456,t=2,p=1$")
     assert (HASHER.hash_len, HASHER.salt_len) == (32, 16)
     assert hash_password("correct horse") != hash_password("correct horse")
 
 
-def test_nobody_costs_as_much_as_somebody() -> None:
+def test_an_unknown_account_costs_as_much_as_a_known_one() -> None:
     assert not is_dated(DUMMY_HASH)
     assert not matches_hash(DUMMY_HASH, "")
 
 
 def test_a_password_matches_itself_and_nothing_else() -> None:
-    kept = hash_password("correct horse")
+    stored = hash_password("correct horse")
 
-    assert matches_hash(kept, "correct horse")
-    assert not matches_hash(kept, "Correct horse")
-    assert not matches_hash(kept, "correct horse ")
-    assert not matches_hash(kept, "correct horse\0")
+    assert matches_hash(stored, "correct horse")
+    assert not matches_hash(stored, "Correct horse")
+    assert not matches_hash(stored, "correct horse ")
+    assert not matches_hash(stored, "correct horse\0")
 
 
 def test_the_same_password_from_another_keyboard_matches() -> None:

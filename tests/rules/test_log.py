@@ -1,4 +1,4 @@
-"""A line of the log is one JSON object, with the request it belongs to, whoever wrote it."""
+"""A line of the log is one JSON object, with the request it belongs to."""
 
 import json
 import subprocess

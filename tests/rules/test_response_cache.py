@@ -70,7 +70,7 @@ async def test_what_has_changed_does_not_lie_ready_any_more(kitchen: Kitchen) ->
     assert (await pages.get(kitchen.page(7), ADDRESS)).body == b'{"made":2}'
 
 
-async def test_what_is_old_is_made_anew_and_what_cannot_be_is_told_as_it_was(kitchen: Kitchen) -> None:
+async def test_a_stale_response_is_rendered_again_or_served_as_it_was(kitchen: Kitchen) -> None:
     pages = ResponseCache(0)
     first = await pages.get(kitchen.page(7), ADDRESS)
     second = await pages.get(kitchen.page(7), ADDRESS)

@@ -10,11 +10,11 @@ from holdfast.runtime.roles import SERVED, WORKED, parse_only
 from holdfast.web.auth import role_name, serve_or_refuse
 
 
-def test_every_route_can_be_asked_for_by_its_subject() -> None:
+def test_every_route_can_be_selected_by_its_subject() -> None:
     assert {role_name(route) for route in ROUTES} == set(SERVED)
 
 
-def test_nothing_asked_is_everything() -> None:
+def test_an_empty_selection_is_everything() -> None:
     assert parse_only("", SERVED) is None
     assert parse_only("sale, seatmap", SERVED) == frozenset({"sale", "seatmap"})
 
@@ -27,7 +27,7 @@ def test_an_unknown_name_is_answered_with_those_there_are(text: str) -> None:
 
 def test_a_route_of_another_subject_wants_nothing_of_who_asks() -> None:
     for route in ROUTES:
-        other = serve_or_refuse(route, {"nobody"})
+        other = serve_or_refuse(route, {"nothing"})
         assert serve_or_refuse(route, {role_name(route)}) is route
         assert (other.full_path, other.method, other.name) == (
             route.full_path,
@@ -37,5 +37,5 @@ def test_a_route_of_another_subject_wants_nothing_of_who_asks() -> None:
         assert (other.role, other.body, other.keyed, other.asgi) == (None, None, False, None)
 
 
-def test_every_job_can_be_asked_for_by_its_subject(app: Any) -> None:
+def test_every_job_can_be_selected_by_its_subject(app: Any) -> None:
     assert jobs_by_subject(app).keys() == set(WORKED)

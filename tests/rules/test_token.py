@@ -60,7 +60,7 @@ def good_header(**changes: Any) -> dict[str, Any]:
 
 
 def signed(header: object, claims: object, key: SigningKey = KEY) -> str:
-    """A token with a true signature of ours over whatever it is given."""
+    """A token with a valid signature over any content."""
     text = f"{b64(header)}.{b64(claims)}"
     private = key.private.private_key
     assert isinstance(private, Ed25519PrivateKey)
@@ -142,7 +142,7 @@ BAD: dict[str, str] = {
     "typ of a ticket": signed(good_header(typ="ticket+jwt"), good_claims()),
     "iss wrong": signed(good_header(), good_claims(iss="holdfast.example")),
     "iss missing": signed(good_header(), good_claims(iss=None)),
-    "aud wrong": signed(good_header(), good_claims(aud="somebody-else")),
+    "aud wrong": signed(good_header(), good_claims(aud="another-audience")),
     "aud missing": signed(good_header(), good_claims(aud=None)),
     "aud a list": signed(good_header(), good_claims(aud=["holdfast-api", "x"])),
     "sub missing": signed(good_header(), good_claims(sub=None)),
@@ -213,7 +213,7 @@ def test_a_token_is_good_until_its_end_and_a_little_longer(late_s: int) -> None:
 
 
 @pytest.mark.parametrize("late_s", [TTL_S + LEEWAY_S, 10 * TTL_S])
-def test_an_expired_token_is_told_apart_from_a_bad_one(late_s: int) -> None:
+def test_an_expired_token_is_distinguished_from_a_bad_one(late_s: int) -> None:
     with pytest.raises(TokenExpired):
         tokens().verify(bearer(), now=NOW, wall=WALL + late_s)
 

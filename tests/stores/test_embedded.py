@@ -1,4 +1,4 @@
-"""The embedded engines: started, kept running, stopped, and never two on one folder."""
+"""The embedded engines: started, supervised, stopped, and never two on one folder."""
 
 import asyncio
 import os
@@ -125,11 +125,11 @@ class TestTheDataFolder:
     async def test_data_outlives_a_stop_and_nothing_else_does(self, tmp_path: Path) -> None:
         async with engines(tmp_path) as (database_url, _):
             sockets = database_url.partition("host=")[2]
-            await written(database_url, "kept")
+            await written(database_url, "stored")
         left = sorted(path.name for path in (tmp_path / "run").iterdir())
 
         async with engines(tmp_path) as (database_url, _):
-            assert await read(database_url) == ["kept"]
+            assert await read(database_url) == ["stored"]
         assert left == ["lock"]
         assert Path(sockets).name not in os.listdir(tempfile.gettempdir())
 
@@ -154,14 +154,14 @@ class TestTheDataFolder:
         self, tmp_path: Path
     ) -> None:
         async with engines(tmp_path) as (database_url, _):
-            await written(database_url, "kept")
-        # As after a power cut, when the number now belongs to somebody else: to us, for example.
+            await written(database_url, "stored")
+        # As after a power cut, when the number now belongs to another process: to us, for example.
         (tmp_path / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n{tmp_path}/postgres\n1\n")
 
         async with engines(tmp_path) as (database_url, _):
-            assert await read(database_url) == ["kept"]
+            assert await read(database_url) == ["stored"]
 
-    async def test_half_a_folder_is_made_anew(self, tmp_path: Path) -> None:
+    async def test_half_a_folder_is_created_again(self, tmp_path: Path) -> None:
         draft = tmp_path / "postgres.draft"
         draft.mkdir()
         (draft / "PG_VERSION").write_text("18\n")
@@ -209,19 +209,19 @@ asyncio.run(run())
 
 
 class TestDeathOfTheParent:
-    async def test_nobody_outlives_a_killed_parent_and_the_next_start_works(self, tmp_path: Path) -> None:
+    async def test_no_child_outlives_a_killed_parent_and_the_next_start_works(self, tmp_path: Path) -> None:
         parent = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", PARENT, str(tmp_path)), stdout=asyncio.subprocess.PIPE
         )
         assert parent.stdout is not None
-        await written((await parent.stdout.readline()).decode().strip(), "kept")
+        await written((await parent.stdout.readline()).decode().strip(), "stored")
         run = tmp_path / "run"
         children = [int((run / f"{name}.pid").read_text()) for name in ("postgres", "valkey")]
         parent.kill()
         await parent.wait()
 
         async with engines(tmp_path) as (database_url, _):
-            assert await read(database_url) == ["kept"]
+            assert await read(database_url) == ["stored"]
         assert not any(is_running(child) for child in children)
 
 
@@ -329,9 +329,9 @@ class TestBinaries:
 async def test_a_lost_connection_is_trouble_not_a_traceback(tmp_path: Path) -> None:
     with pytest.raises(OperatorError, match="PostgreSQL cannot be reached"):
         await connect(f"postgresql://holdfast@/holdfast?host={tmp_path}")
-    with pytest.raises(OperatorError, match="HOLDFAST_DATABASE_URL is not understood"):
+    with pytest.raises(OperatorError, match="HOLDFAST_DATABASE_URL cannot be parsed"):
         await connect("mysql://holdfast")
     with pytest.raises(OperatorError, match="Redis cannot be reached"):
         await holds_facts(f"unix://{tmp_path}/none.sock")
-    with pytest.raises(OperatorError, match="HOLDFAST_REDIS_URL is not understood"):
+    with pytest.raises(OperatorError, match="HOLDFAST_REDIS_URL cannot be parsed"):
         await holds_facts("http://localhost")

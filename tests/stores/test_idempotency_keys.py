@@ -1,4 +1,4 @@
-"""Answers kept under a key, in the real ledger: who died is replaced once, what says "again" is not kept."""
+"""Responses stored under an Idempotency-Key, in the real ledger; retryable ones are not stored."""
 
 import asyncio
 import secrets
@@ -28,7 +28,7 @@ def a_use(key: str, sent: bytes = b"{}") -> KeyUse:
 
 
 class Call:
-    """A call that counts how often it was made, and waits to be let go."""
+    """A call that counts how often it was made, and waits to be released."""
 
     def __init__(self, response: Response | None = None, error: Exception | None = None) -> None:
         self.times = 0
@@ -75,7 +75,7 @@ async def test_nothing_of_an_answer_can_be_read_in_the_table(
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
-async def test_an_answer_that_says_again_is_not_kept(keys: IdempotencyKeys, use: KeyUse, status: int) -> None:
+async def test_a_retryable_response_is_not_stored(keys: IdempotencyKeys, use: KeyUse, status: int) -> None:
     call = Call(answer(status, {}))
     await keys.once(use, call)
     await keys.once(use, call)
@@ -83,7 +83,7 @@ async def test_an_answer_that_says_again_is_not_kept(keys: IdempotencyKeys, use:
     assert call.times == 2
 
 
-async def test_an_engine_that_was_down_is_asked_again(keys: IdempotencyKeys, use: KeyUse) -> None:
+async def test_a_call_that_found_an_engine_down_runs_again(keys: IdempotencyKeys, use: KeyUse) -> None:
     down, up = Call(error=EngineDown("holds")), Call()
     with pytest.raises(EngineDown):
         await keys.once(use, down)
@@ -129,7 +129,7 @@ async def test_another_body_does_not_wait_to_be_refused(keys: IdempotencyKeys) -
     await first
 
 
-async def test_who_waits_too_long_is_told_to_come_back(postgres: Postgres, use: KeyUse) -> None:
+async def test_a_caller_that_waits_too_long_gets_retry_after(postgres: Postgres, use: KeyUse) -> None:
     keys = IdempotencyKeys(postgres, wait_s=0.2)
     slow = Call()
     slow.goes_on.clear()
@@ -157,7 +157,7 @@ async def test_one_takes_over_from_an_attempt_that_died(
     assert heir.times == 1
     assert len({bytes(one.body) for one in answers}) == 1
 
-    dead.goes_on.set()  # it was only very slow; its answer comes too late to be kept
+    dead.goes_on.set()  # it was only very slow; its answer comes too late to be stored
     await first
     assert (await keys.once(use, Call())).body == answers[0].body
 

@@ -11,13 +11,13 @@ CALLS_MAX = 200  # what other tests have left undone is less than that
 
 @pytest.mark.parametrize("subject", WORKED)
 async def test_a_job_with_nothing_to_do_says_so(app: App, subject: str) -> None:
-    """One that always says it did something is called again at once, for ever: a processor for nothing."""
+    """A job that always reports work is run again at once, and would occupy a core."""
     restless = [job.__qualname__ for _, job in worker_jobs(app, {subject}) if not await comes_to_rest(job)]
 
     assert restless == []
 
 
-def test_every_subject_that_has_jobs_is_asked(app: App) -> None:
+def test_every_subject_with_jobs_is_covered(app: App) -> None:
     assert set(jobs_by_subject(app)) == set(WORKED)
 
 

@@ -38,7 +38,7 @@ async def test_the_time_of_a_failed_login_does_not_tell_either(people: Accounts,
             times.append(time.perf_counter() - started)
 
     known, unknown = (statistics.median(times) for times in took.values())
-    # Without the hash for nobody, hardly any of the time is left.
+    # Without the dummy hash, hardly any of the time is left.
     assert abs(known - unknown) < max(0.010, known / 2)
 
 
@@ -93,7 +93,7 @@ async def test_without_redis_every_process_counts_for_itself(postgres: Postgres,
     await people.close()
 
 
-async def test_too_many_passwords_at_once_are_told_to_come_back(offices: Offices, email: str) -> None:
+async def test_too_many_concurrent_passwords_get_retry_after(offices: Offices, email: str) -> None:
     people = await offices.open(replace(CONFIG, passwords_at_once_max=1, passwords_waiting_max=2))
 
     outcomes = await asyncio.gather(
@@ -115,6 +115,6 @@ async def test_an_old_hash_is_renewed_while_the_password_is_at_hand(
 
     await people.log_in(email=email, password=PASSWORD, address=HERE)
 
-    kept = await postgres.fetchval("SELECT password_hash FROM account WHERE email = $1", email)
-    assert kept.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+    stored = await postgres.fetchval("SELECT password_hash FROM account WHERE email = $1", email)
+    assert stored.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
     assert await people.log_in(email=email, password=PASSWORD, address=HERE)

@@ -41,8 +41,8 @@ async def test_a_purchase_goes_through_all_of_them(town: Parts) -> None:
     scanned = await device.post("/gate/check-ins", {"scan_id": "first", "code": ticket["code"]})
 
     assert scanned.json()["verdict"] == "admitted", scanned.text
-    assert town.router.asked.keys() >= {"people", "catalogue", "seatmap", "sale", "payments", "tickets"}
-    assert town.router.asked.keys() >= {"admin", "gate"}
+    assert town.router.requests.keys() >= {"people", "catalogue", "seatmap", "sale", "payments", "tickets"}
+    assert town.router.requests.keys() >= {"admin", "gate"}
 
 
 async def test_a_process_says_what_it_does_not_serve(town: Parts) -> None:
@@ -75,10 +75,10 @@ async def test_each_is_restarted_while_people_buy_and_nothing_is_lost(town: Part
     assert len(bought) >= len(people)
     assert {status for status in answers if status >= 500} <= {503}
     assert len({ticket["seat"] for ticket in bought}) == len(bought)
-    kept = await town.office.app.postgres.fetchval(
+    stored = await town.office.app.postgres.fetchval(
         "SELECT count(*) FROM booking WHERE show_id = $1 AND state = 'confirmed'", show
     )
-    assert kept == len(bought)
+    assert stored == len(bought)
     await town.office.settled()
 
 

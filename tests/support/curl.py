@@ -13,13 +13,13 @@ def main() -> int:
     parser.add_argument("-H", dest="headers", action="append", default=[])
     parser.add_argument("-d", dest="body")
     parser.add_argument("-X", dest="method")
-    asked = parser.parse_args()
+    options = parser.parse_args()
 
     headers = {
-        name.strip(): value.strip() for name, _, value in (line.partition(":") for line in asked.headers)
+        name.strip(): value.strip() for name, _, value in (line.partition(":") for line in options.headers)
     }
-    body = asked.body.encode() if asked.body is not None else None
-    request = urllib.request.Request(asked.url, data=body, headers=headers, method=asked.method)
+    body = options.body.encode() if options.body is not None else None
+    request = urllib.request.Request(options.url, data=body, headers=headers, method=options.method)
     straight = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with straight.open(request, timeout=30) as answer:

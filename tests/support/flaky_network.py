@@ -14,14 +14,14 @@ from tests.support.wait import until
 
 @asynccontextmanager
 async def a_portal(port: int, page: bytes | None) -> AsyncIterator[list[bytes]]:
-    """Somebody else at this port, who says the same to everybody; None: nothing, and does not hang up.
+    """A foreign server at this port with one fixed reply; None: no reply, and the connection stays open.
 
-    What it was asked.
+    Yields the first lines of the requests.
     """
-    silent, asked = asyncio.Event(), []
+    silent, requests = asyncio.Event(), []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append(await reader.readline())
+        requests.append(await reader.readline())
         if page is None:
             await silent.wait()
         else:
@@ -30,7 +30,7 @@ async def a_portal(port: int, page: bytes | None) -> AsyncIterator[list[bytes]]:
 
     portal = await asyncio.start_server(answer, "127.0.0.1", port)
     try:
-        yield asked
+        yield requests
     finally:
         silent.set()
         portal.close()

@@ -17,7 +17,7 @@ from holdfast.web.asgi import Application
 from tests.support.wait import until
 from tools.nginx import Front
 
-Asked = tuple[str, str]  # method and path with its query
+MethodAndPath = tuple[str, str]  # method and path with its query
 
 
 @dataclass
@@ -25,14 +25,14 @@ class Behind:
     """The application with a counter in front of it. It can be stopped, and started again where it was."""
 
     application: Application
-    asked: Counter[Asked] = field(default_factory=Counter)
-    seen: list[dict[str, Any]] = field(default_factory=list)  # what came, as the application is told
+    requests: Counter[MethodAndPath] = field(default_factory=Counter)
+    seen: list[dict[str, Any]] = field(default_factory=list)  # requests as the application sees them
     slow_s: float = 0.0
     address: str = ""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         query = scope["query_string"].decode()
-        self.asked[scope["method"], scope["path"] + (f"?{query}" if query else "")] += 1
+        self.requests[scope["method"], scope["path"] + (f"?{query}" if query else "")] += 1
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         self.seen.append({"client": scope["client"], "scheme": scope["scheme"], **headers})
         if self.slow_s:
@@ -40,7 +40,7 @@ class Behind:
         await self.application(scope, receive, send)
 
     def count(self, path: str, method: str = "GET") -> int:
-        return self.asked[method, path]
+        return self.requests[method, path]
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
@@ -62,13 +62,13 @@ class Behind:
 
 @asynccontextmanager
 async def fronted(folder: Path, app: str, **how: Any) -> AsyncIterator[httpx2.AsyncClient]:
-    """Somebody who asks through nginx."""
+    """A client behind nginx."""
     front = Front(folder=folder, port=free_port(), apps=(app,), workers="1", **how)
     front.write()
     process = await asyncio.create_subprocess_exec(*front.command())
     try:
         url, trust = f"http://{front.names[0]}:{front.port}", ssl.create_default_context()
-        if front.certificate:  # asked for by a name, as browsers do: no certificate is given without one
+        if front.certificate:  # requested by name, as browsers do: no certificate is given without one
             url = f"https://{front.names[-1]}:{front.port}"
             trust.load_verify_locations(front.certificate[0])
         many = httpx2.Limits(max_connections=None)

@@ -42,5 +42,5 @@ class Promises(Table):
         found = self._test.search(report.nodeid)
         if found is None or (report.when != "call" and report.passed):
             return
-        kept = str(dict(report.user_properties).get("note", "kept"))
-        self.note(found[1].replace("_", " "), found[2], kept if report.passed else "BROKEN")
+        passed = str(dict(report.user_properties).get("note", "passed"))
+        self.note(found[1].replace("_", " "), found[2], passed if report.passed else "BROKEN")

@@ -50,23 +50,23 @@ class Part:
 
 @dataclass
 class Router(httpx2.AsyncBaseTransport):
-    """What a proxy does: the process by the path, and 503 while nobody listens there."""
+    """What a proxy does: the process by the path, and 503 while no process listens there."""
 
     urls: dict[str, str]  # by subject
     table: Table = field(default_factory=lambda: Table(ROUTES))
     wire: httpx2.AsyncHTTPTransport = field(default_factory=httpx2.AsyncHTTPTransport)
-    asked: dict[str, int] = field(default_factory=dict)  # how often, by subject
+    requests: dict[str, int] = field(default_factory=dict)  # how often, by subject
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         routes, _ = self.table.find(request.url.path) or ({}, {})
         subject = role_name(routes[request.method]) if request.method in routes else FIRST
-        self.asked[subject] = self.asked.get(subject, 0) + 1
+        self.requests[subject] = self.requests.get(subject, 0) + 1
         target = httpx2.URL(self.urls[subject])
         request.url = request.url.copy_with(host=target.host, port=target.port)
         try:
             return await self.wire.handle_async_request(request)
         except httpx2.ConnectError:
-            return httpx2.Response(503, json={"code": "nobody_there"})
+            return httpx2.Response(503, json={"code": "no_listener"})
 
     async def aclose(self) -> None:
         await self.wire.aclose()
@@ -106,8 +106,8 @@ async def in_parts(served: Sequence[str], worked: Sequence[str]) -> AsyncIterato
             how = ("--port", "0", "--workers", "1") if kind == "serve" else ()
             command = (kind, "--only", only, *how, "--json", "--data", str(folder.path))
             entering = running(path / f"{folder.path.name}.log", command, {**LEAN, **addresses})
-            said = await stack.enter_async_context(entering)
-            return Part(only, "web-1" if kind == "serve" else "work-1", folder, said["url"])
+            printed = await stack.enter_async_context(entering)
+            return Part(only, "web-1" if kind == "serve" else "work-1", folder, printed["url"])
 
         others = [start("serve", only) for only in served] + [start("work", only) for only in worked]
         parts = [Part(FIRST, "web-1", main, facts["url"]), *await asyncio.gather(*others)]

@@ -1,6 +1,6 @@
 """Read by schemathesis, not by pytest: every request gets an Idempotency-Key of its own.
 
-Left to itself it repeats a few keys with other bodies, and is rightly told so instead of getting any further.
+Left to itself it repeats a few keys with other bodies, and is rightly refused.
 """
 
 import uuid

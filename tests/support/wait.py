@@ -1,4 +1,4 @@
-"""Waiting for something to become true, and not for ever."""
+"""Waits for a condition, with a time limit."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -80,8 +80,8 @@ def demo(
     """Start a populated box office: engines, data, web workers, jobs. Ctrl-C stops it; the data stays."""
     from holdfast.runtime.launch import LaunchOptions
 
-    cast = LaunchOptions(config=_config(data), host=host, port=port, web=workers, work=1, is_demo=True)
-    _run(cast, as_json)
+    options = LaunchOptions(config=_config(data), host=host, port=port, web=workers, work=1, is_demo=True)
+    _run(options, as_json)
 
 
 @cli.command()
@@ -273,10 +273,10 @@ def _sandbox_secret(given: str, folder: Path) -> str:
     return given or _config(None).gateway_secret or load_or_create_secret(folder)
 
 
-def _run(cast: "LaunchOptions", as_json: bool) -> None:
+def _run(options: "LaunchOptions", as_json: bool) -> None:
     from holdfast.runtime.launch import run
 
-    asyncio.run(run(cast, _announce_json if as_json else _announce))
+    asyncio.run(run(options, _announce_json if as_json else _announce))
 
 
 def _announce_json(opened: "Launched") -> None:

@@ -59,30 +59,34 @@ class Launched:
     facts: dict[str, Any]  # of the demo: accounts and shows
 
 
-async def run(cast: LaunchOptions, announce: Callable[[Launched], None]) -> None:
+async def run(options: LaunchOptions, announce: Callable[[Launched], None]) -> None:
     """Start everything, call `announce`, and run until SIGTERM or SIGINT; a second one kills the children."""
-    if cast.is_demo and "HOLDFAST_MAIL_PAGE" not in os.environ:
-        cast = replace(cast, config=replace(cast.config, mail_page=1))
-    folder = DataFolder(cast.config.data_dir)
+    if options.is_demo and "HOLDFAST_MAIL_PAGE" not in os.environ:
+        options = replace(options, config=replace(options.config, mail_page=1))
+    folder = DataFolder(options.config.data_dir)
     folder.make()
     supervisor = Supervisor(folder)
     try:
         with (
-            _port(cast) as port,
-            _sandbox(replace(cast, port=port), folder) as cast,
+            _port(options) as port,
+            _sandbox(replace(options, port=port), folder) as options,
             _handle_signals(supervisor),
         ):
-            wanted = CONNECTIONS_MAX + max(0, cast.web - 4) * cast.config.postgres_pool_max
-            async with engines_of(cast.config, may_join=not cast.is_demo, connections_max=wanted) as config:
+            wanted = CONNECTIONS_MAX + max(0, options.web - 4) * options.config.postgres_pool_max
+            async with engines_of(
+                options.config, may_join=not options.is_demo, connections_max=wanted
+            ) as config:
                 try:
-                    facts = await _start(supervisor, replace(cast, config=config), folder)
-                    if cast.web:
-                        await _serves(cast.host, port)
-                    if cast.sandbox_port:
-                        facts["sandbox"] = cast.config.gateway_url
-                    if cast.web and cast.config.mail_page and not cast.config.mail_url:
-                        facts["mail"] = f"{_url(cast.host, port)}/demo/mail"
-                    announce(Launched(_url(cast.host, port) if cast.web else "", str(folder.path), facts))
+                    facts = await _start(supervisor, replace(options, config=config), folder)
+                    if options.web:
+                        await _serves(options.host, port)
+                    if options.sandbox_port:
+                        facts["sandbox"] = options.config.gateway_url
+                    if options.web and options.config.mail_page and not options.config.mail_url:
+                        facts["mail"] = f"{_url(options.host, port)}/demo/mail"
+                    announce(
+                        Launched(_url(options.host, port) if options.web else "", str(folder.path), facts)
+                    )
                     await asyncio.Event().wait()
                 finally:
                     await supervisor.stop()
@@ -122,16 +126,19 @@ async def engines_of(
         yield replace(config, database_url=started.database_url, redis_url=started.redis_url)
 
 
-async def _start(supervisor: Supervisor, cast: LaunchOptions, folder: DataFolder) -> dict[str, Any]:
+async def _start(supervisor: Supervisor, options: LaunchOptions, folder: DataFolder) -> dict[str, Any]:
     """Workers load their code while everything is prepared, and open when it is: with two cores that pays."""
     prepared = _prepared(folder)
     prepared.unlink(missing_ok=True)  # of a killed process that had our number
     _forget_sums(folder)
     # The sandbox is a group of its own, and the first: it stops last.
-    groups = ([_sandbox_recipe(cast, folder)] if cast.sandbox_port else [], _recipes(cast, folder, prepared))
+    groups = (
+        [_sandbox_recipe(options, folder)] if options.sandbox_port else [],
+        _recipes(options, folder, prepared),
+    )
     starting = [asyncio.create_task(supervisor.start(*group)) for group in groups]
     try:
-        facts = await _prepare(cast.config, cast.is_demo)
+        facts = await _prepare(options.config, options.is_demo)
         prepared.touch()
         for group in starting:
             await group
@@ -169,23 +176,23 @@ async def _prepare(config: Config, is_demo: bool) -> dict[str, Any]:
 
 
 @contextmanager
-def _sandbox(cast: LaunchOptions, folder: DataFolder) -> Iterator[LaunchOptions]:
+def _sandbox(options: LaunchOptions, folder: DataFolder) -> Iterator[LaunchOptions]:
     """The options with a payment gateway: the operator's, one that runs in this folder, or a new one.
 
     Its port is reserved here, so that every process knows its address before it is up.
     """
-    if cast.config.gateway != "sandbox" or cast.config.gateway_url:
-        yield cast
+    if options.config.gateway != "sandbox" or options.config.gateway_url:
+        yield options
         return
-    config = with_gateway(cast.config)
-    if is_in_use(folder.path / "sandbox") or not cast.web:
-        yield replace(cast, config=config)
+    config = with_gateway(options.config)
+    if is_in_use(folder.path / "sandbox") or not options.web:
+        yield replace(options, config=config)
         return
-    with _port(replace(cast, port=0)) as port:
-        url = _url(cast.host, port)
+    with _port(replace(options, port=0)) as port:
+        url = _url(options.host, port)
         folder.write(SANDBOX_URL, url)
         try:
-            yield replace(cast, config=replace(config, gateway_url=url), sandbox_port=port)
+            yield replace(options, config=replace(config, gateway_url=url), sandbox_port=port)
         finally:
             (folder.run / SANDBOX_URL).unlink(missing_ok=True)
 
@@ -200,36 +207,43 @@ def with_gateway(config: Config) -> Config:
     return replace(config, gateway_url=address.read_text() if address.exists() else "", gateway_secret=secret)
 
 
-def _sandbox_recipe(cast: LaunchOptions, folder: DataFolder) -> Recipe:
+def _sandbox_recipe(options: LaunchOptions, folder: DataFolder) -> Recipe:
     ready = folder.run / "sandbox.ready"
-    place = ("--host", cast.host, "--port", str(cast.sandbox_port), "--data", str(folder.path / "sandbox"))
-    notify = ("--notify", f"{_url(cast.host, cast.port)}/webhooks/sandbox")
+    place = (
+        "--host",
+        options.host,
+        "--port",
+        str(options.sandbox_port),
+        "--data",
+        str(folder.path / "sandbox"),
+    )
+    notify = ("--notify", f"{_url(options.host, options.port)}/webhooks/sandbox")
     return Recipe(
         name="sandbox",
         command=_command("sandbox-worker", *place, *notify, "--ready", str(ready)),
-        env=_environment(cast.config),
+        env=_environment(options.config),
         ready=_says_ready(ready),
         stop_within_s=10.0,
         speaks=False,  # it stands in for another company's server, so its output is not logged
     )
 
 
-def _recipes(cast: LaunchOptions, folder: DataFolder, prepared: Path) -> list[Recipe]:
-    only = ("--only", cast.only) if cast.only else ()
-    web = ("web-worker", "--host", cast.host, "--port", str(cast.port), *only)
-    children: dict[str, tuple[str, ...]] = dict.fromkeys(_free_names(folder, "web", cast.web), web)
-    children |= dict.fromkeys(_free_names(folder, "work", cast.work), ("jobs", *only))
+def _recipes(options: LaunchOptions, folder: DataFolder, prepared: Path) -> list[Recipe]:
+    only = ("--only", options.only) if options.only else ()
+    web = ("web-worker", "--host", options.host, "--port", str(options.port), *only)
+    children: dict[str, tuple[str, ...]] = dict.fromkeys(_free_names(folder, "web", options.web), web)
+    children |= dict.fromkeys(_free_names(folder, "work", options.work), ("jobs", *only))
     return [
         Recipe(
             name=name,
             command=_command(
                 *command, "--after", str(prepared), "--ready", str(folder.run / f"{name}.ready")
             ),
-            env=_environment(cast.config),
+            env=_environment(options.config),
             ready=_says_ready(folder.run / f"{name}.ready"),
             ready_within_s=PREPARED_WITHIN_S,
             stop_within_s=DRAIN_S + 5.0,
-            speaks=not cast.is_demo,
+            speaks=not options.is_demo,
         )
         for name, command in children.items()
     ]
@@ -294,14 +308,14 @@ def _environment(config: Config) -> dict[str, str]:
 
 
 @contextmanager
-def _port(cast: LaunchOptions) -> Iterator[int]:
+def _port(options: LaunchOptions) -> Iterator[int]:
     """Reserve the port, though only the workers listen on it. 0 without web workers."""
-    if not cast.web:
+    if not options.web:
         yield 0
         return
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
-            cast.host, cast.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         with socket.socket(family, kind, protocol) as probe:
             # Without SO_REUSEPORT, which would let two of our processes share it.
@@ -312,12 +326,12 @@ def _port(cast: LaunchOptions) -> Iterator[int]:
         reserved.bind(address)
     except socket.gaierror as error:
         raise OperatorError(
-            f"no such address: {cast.host} ({error.strerror}); choose one with --host"
+            f"no such address: {options.host} ({error.strerror}); choose one with --host"
         ) from None
     except OSError as error:
         raise OperatorError(
-            f"cannot listen on {cast.host}:{cast.port}: {error.strerror}; choose another port with --port, "
-            "or --port 0 for a free one"
+            f"cannot listen on {options.host}:{options.port}: {error.strerror}; choose another port "
+            "with --port, or --port 0 for a free one"
         ) from None
     with reserved:
         yield int(reserved.getsockname()[1])
