@@ -9,7 +9,6 @@ from bench.cpu import MachineTimes, read_machine, share_of_others
 from bench.figure import Figure
 
 ATTEMPTS_MAX = 3  # per round
-PAUSE_S = 5.0  # before a round is repeated
 
 Report = Callable[[str], None]
 
@@ -20,6 +19,7 @@ class Session:
     report: Report  # shows one line of progress
     results: Path
     busy_max: float = 0.1  # share of the machine that other programs may use during a round
+    pause_s: float = 5.0  # before a round is repeated
     seconds_max: float | None = None  # shorter runs than the parts plan: only to see that the bench works
 
     def seconds(self, planned: float) -> float:
@@ -36,7 +36,7 @@ class Session:
             for attempt in range(ATTEMPTS_MAX):
                 if attempt:
                     self.report(f"{describe_busy(shares[-1])}: the round is repeated")
-                    await asyncio.sleep(PAUSE_S)
+                    await asyncio.sleep(self.pause_s)
                 counts, before = [len(figure.runs) for figure in figures], read_machine()
                 yield attempts
                 attempts += 1
