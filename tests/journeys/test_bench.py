@@ -92,9 +92,7 @@ def test_a_figure_without_runs_is_written_as_not_measured() -> None:
     figure.not_measured = "the machine was busy (37%)"
 
     assert parse_figure(render_figure(figure)) == figure
-    row = (
-        "| holds | not measured: the machine was busy (37% by other processes) | a bare endpoint |  | 0.50 |"
-    )
+    row = "| holds | not measured: the machine was busy (37%) | a bare endpoint |  | 0.50 |"
     assert row in render_markdown([figure], {})
 
 
