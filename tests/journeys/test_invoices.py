@@ -94,7 +94,7 @@ async def test_a_refund_has_its_credit_note_though_nobody_asks(app: App, show: i
     group = f"invoices-{secrets.token_hex(4)}"
     await app.outbox.settle(1_000_000)
     await app.outbox.add_group(group, from_oldest=False)
-    listener = ConsumerWorker(
+    consumer_worker = ConsumerWorker(
         app.outbox, replace(credit_note_consumer(Invoices(app.postgres)), group=group), app.config
     )
     query = (
@@ -105,7 +105,7 @@ async def test_a_refund_has_its_credit_note_though_nobody_asks(app: App, show: i
     await alice.delete(f"/bookings/{booking}?seats=A-2")
     await refund_jobs(app).carry_out()
     await app.outbox.settle(1_000_000)
-    while await listener.listen():
+    while await consumer_worker.consume():
         pass
     await app.outbox.forget_group(group)
 

@@ -35,9 +35,9 @@ def told(response: httpx2.Response) -> dict[str, Any]:
 async def hears(app: App, consumer: Consumer) -> None:
     await app.postgres.execute("UPDATE consumer_group SET lease_until = '-infinity'")
     await app.outbox.settle(1_000_000)
-    listener = ConsumerWorker(app.outbox, consumer, app.config, wait_s=0.01)
+    consumer_worker = ConsumerWorker(app.outbox, consumer, app.config, wait_s=0.01)
     async with asyncio.timeout(60):
-        while await listener.listen():
+        while await consumer_worker.consume():
             pass
 
 

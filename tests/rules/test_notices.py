@@ -248,13 +248,13 @@ class TestWords:
     def test_who_has_no_account_is_told_how_to_get_the_ticket(self) -> None:
         waiting = compose_message(NoticeKind.TICKET_GOT, SAMPLE, "en", load_templates())
 
-        assert "Sign up with this e-mail address" in waiting.lines[0]
+        assert "Sign up with this email address" in waiting.lines[0]
         assert not waiting.stubs
 
     def test_after_the_time_to_pay_nobody_is_told_to_try_again(self) -> None:
         over = compose_message(NoticeKind.DECLINED, replace(SAMPLE, until=None), "en", load_templates())
 
-        assert "time to pay is over" in over.lines[0]
+        assert "time to pay has run out" in over.lines[0]
 
 
 class TestAskedLanguage:

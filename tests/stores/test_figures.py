@@ -62,9 +62,9 @@ async def news_only(app: App) -> None:
 async def hears(app: App) -> None:
     await turns_are_free(app)
     await app.outbox.settle(1_000_000)
-    listener = ConsumerWorker(app.outbox, consumer(app.reports), app.config, wait_s=0.01)
+    consumer_worker = ConsumerWorker(app.outbox, consumer(app.reports), app.config, wait_s=0.01)
     async with asyncio.timeout(60):
-        while await listener.listen():
+        while await consumer_worker.consume():
             pass
 
 

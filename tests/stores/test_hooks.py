@@ -14,7 +14,7 @@ from holdfast.webhooks_out.delivery import PAUSES_S, DeliveryResult
 from holdfast.webhooks_out.endpoint import EndpointChange
 from holdfast.webhooks_out.errors import EndpointOff, NoSuchDelivery, NoSuchEndpoint
 from holdfast.webhooks_out.store import OutgoingWebhooks
-from tests.support.fact_recorder import Ears
+from tests.support.fact_recorder import FactRecorder
 from tests.support.own_engines import hold
 from tests.support.show_fixture import an_owner
 from tests.support.webhook_receivers import House, a_house, a_receiver, another_house, says
@@ -75,13 +75,13 @@ async def test_only_the_kinds_that_were_asked_for_arrive(house: House) -> None:
 
 
 async def test_a_fact_that_is_told_twice_is_delivered_once(house: House) -> None:
-    ears = await Ears(house.app, kinds=("booking.confirmed",)).open()
+    reader = await FactRecorder(house.app, kinds=("booking.confirmed",)).open()
     async with a_receiver() as receiver:
         await house.listens_at(receiver.url, "booking.confirmed")
         await something_happens(house)
         await house.sends()
-        await ears.listen()
-        (fact,) = (fact for fact in ears.heard if fact.show_id == house.show)
+        await reader.consume()
+        (fact,) = (fact for fact in reader.heard if fact.show_id == house.show)
         await house.hooks.hear_many([fact])
         await house.sends()
 
@@ -159,7 +159,7 @@ async def test_while_one_secret_follows_another_both_sign_and_then_the_new_one_a
 
 
 async def test_an_endpoint_that_fails_for_long_is_switched_off_and_its_organiser_told(house: House) -> None:
-    ears = await Ears(house.app, kinds=("endpoint.switched_off",)).open()
+    reader = await FactRecorder(house.app, kinds=("endpoint.switched_off",)).open()
     async with a_receiver(says(500)) as broken, a_receiver() as other:
         endpoint, _ = await house.listens_at(broken.url, "booking.confirmed")
         await house.listens_at(other.url, "endpoint.switched_off")
@@ -178,8 +178,8 @@ async def test_an_endpoint_that_fails_for_long_is_switched_off_and_its_organiser
     assert "HTTP 500" in (page.off_reason or "")
     assert await house.state(endpoint) == ["missed", "missed"]
     assert other.kinds == ["endpoint.switched_off"]
-    await ears.listen()
-    assert [msgspec.to_builtins(fact.body)["endpoint_id"] for fact in ears.heard] == [endpoint.endpoint_id]
+    await reader.consume()
+    assert [msgspec.to_builtins(fact.body)["endpoint_id"] for fact in reader.heard] == [endpoint.endpoint_id]
 
 
 async def test_what_was_missed_while_it_was_off_comes_with_a_replay(house: House) -> None:

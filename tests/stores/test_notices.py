@@ -51,7 +51,7 @@ class TestHeard:
 
         heard = await office.app.outbox.facts_after(0, 1_000_000)
         for fact in [one for one in heard if one.show_id == free_show] * 3:
-            await office.listener._consumer.tell(from_json(to_json(fact)))
+            await office.consumer_worker._consumer.handle(from_json(to_json(fact)))
 
         assert await office.kinds(address) == ["tickets"]
 
@@ -277,10 +277,10 @@ class TestTurns:
         await hold(office.app, free_show, account_id, 1)
 
         await begin_now(office.app.outbox)
-        listener = ConsumerWorker(
+        consumer_worker = ConsumerWorker(
             office.app.outbox, consumer(office.app.notifications), office.app.config, wait_s=0.02
         )
-        while await listener.listen():
+        while await consumer_worker.consume():
             pass
 
         assert await office.kinds(address) == []

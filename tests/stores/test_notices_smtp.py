@@ -147,7 +147,7 @@ class TestWhole:
         await office.hear_and_send()
 
         (got,), (waits,) = server.to(getter), server.to(stranger)
-        assert "Ann gave you a ticket" in str(got["Subject"])
+        assert "Ann sent you a ticket" in str(got["Subject"])
         assert set(files_of(got)) == {"application/pdf", "text/calendar"}
         assert not files_of(waits)
         assert "image/png" not in [part.get_content_type() for part in waits.walk()]

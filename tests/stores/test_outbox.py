@@ -9,7 +9,7 @@ from holdfast.app import App
 from holdfast.outbox import BookingConfirmed, BookingHeld, ShowCancelledFact, add_fact, consume_once
 from holdfast.outbox.relay import Relay
 from holdfast.outbox.store import RELAY
-from tests.support.fact_recorder import Ears, checkpoint, open_transaction, relayed, turns_are_free
+from tests.support.fact_recorder import FactRecorder, checkpoint, open_transaction, relayed, turns_are_free
 from tests.support.own_engines import Stage, hold
 from tests.support.show_fixture import Till, an_owner
 
@@ -27,24 +27,24 @@ def app(stage: Stage) -> App:
 
 
 @pytest.fixture
-async def ears(app: App) -> Ears:
+async def reader(app: App) -> FactRecorder:
     await turns_are_free(app)
-    return await Ears(app).open()
+    return await FactRecorder(app).open()
 
 
 async def test_what_happened_to_a_booking_is_told_in_order_with_all_there_is_to_know(
-    app: App, till: Till, ears: Ears
+    app: App, till: Till, reader: FactRecorder
 ) -> None:
     booking = await hold(app, till.show, till.owner, 3, 4)
     await app.holds.cancel(booking)
     free = await till.opened(7, price_minor=0)
 
     await relayed(app)
-    await ears.listen()
+    await reader.consume()
 
-    assert ears.of(booking.number) == ["booking.held", "booking.cancelled"]
-    assert ears.of(free.number) == ["booking.held", "booking.confirmed"]
-    held, confirmed = ears.heard[0].body, ears.heard[-1].body
+    assert reader.of(booking.number) == ["booking.held", "booking.cancelled"]
+    assert reader.of(free.number) == ["booking.held", "booking.confirmed"]
+    held, confirmed = reader.heard[0].body, reader.heard[-1].body
     assert isinstance(held, BookingHeld)
     assert (held.owner_id, held.seats, held.prices_minor) == (till.owner, (3, 4), (1500, 1500))
     assert held.expires_at == booking.expires_at
@@ -53,37 +53,37 @@ async def test_what_happened_to_a_booking_is_told_in_order_with_all_there_is_to_
 
 
 async def test_a_fact_whose_transaction_ends_late_is_not_passed_over(
-    app: App, till: Till, ears: Ears
+    app: App, till: Till, reader: FactRecorder
 ) -> None:
     """Its id is lower than one that is there already: "everything above the last I saw" would miss it."""
     async with open_transaction(app) as (slow, commit):
         await slow.execute(ADD, till.show, 1)
         await app.postgres.execute(ADD, till.show, 2)
         relay = await relayed(app)
-        await ears.listen()
-        heard_meanwhile = list(ears.heard)
+        await reader.consume()
+        heard_meanwhile = list(reader.heard)
         await commit()
     await relayed(app, relay)
-    await ears.listen()
+    await reader.consume()
 
     assert heard_meanwhile == []
-    assert [fact.number for fact in ears.heard] == [1, 2]
-    assert ears.ids == sorted(ears.ids)
+    assert [fact.number for fact in reader.heard] == [1, 2]
+    assert reader.ids == sorted(reader.ids)
 
 
-async def test_what_was_rolled_back_keeps_nobody_waiting(app: App, till: Till, ears: Ears) -> None:
+async def test_what_was_rolled_back_keeps_nobody_waiting(app: App, till: Till, reader: FactRecorder) -> None:
     async with open_transaction(app) as (gone, _commit):
         await gone.execute(ADD, till.show, 1)
     await app.postgres.execute(ADD, till.show, 2)
 
     await relayed(app)
-    await ears.listen()
+    await reader.consume()
 
-    assert [fact.number for fact in ears.heard] == [2]
+    assert [fact.number for fact in reader.heard] == [2]
 
 
 async def test_a_long_transaction_that_tells_nothing_keeps_nobody_waiting(
-    app: App, till: Till, ears: Ears
+    app: App, till: Till, reader: FactRecorder
 ) -> None:
     async with open_transaction(app) as (gone, _commit):
         await gone.execute(ADD, till.show, 1)
@@ -91,12 +91,12 @@ async def test_a_long_transaction_that_tells_nothing_keeps_nobody_waiting(
         await long.execute("UPDATE sale SET epoch = epoch WHERE show_id = $1", till.show)
         await app.postgres.execute(ADD, till.show, 2)
         await relayed(app)
-        await ears.listen()
+        await reader.consume()
 
-    assert [fact.number for fact in ears.heard] == [2]
+    assert [fact.number for fact in reader.heard] == [2]
 
 
-async def test_two_relays_at_once_shuffle_nothing(app: App, till: Till, ears: Ears) -> None:
+async def test_two_relays_at_once_shuffle_nothing(app: App, till: Till, reader: FactRecorder) -> None:
     """A split turn: both believe that it is theirs."""
     for seat in range(10):
         await till.opened(seat, owner_id=an_owner())
@@ -107,51 +107,51 @@ async def test_two_relays_at_once_shuffle_nothing(app: App, till: Till, ears: Ea
         await turns_are_free(app)
         await asyncio.gather(*(relay.relay() for relay in relays))
     await relayed(app)
-    await ears.listen()
+    await reader.consume()
 
     bus = await app.outbox.bus()
     positions = [m.position for m in await bus.reader().read(0, 100_000, 0)]
     assert positions == sorted(set(positions))
-    assert ears.ids == sorted(set(ears.ids))
-    assert len(ears.heard) == 10
+    assert reader.ids == sorted(set(reader.ids))
+    assert len(reader.heard) == 10
     assert await bus.last() == await checkpoint(app, RELAY)
 
 
 async def test_a_group_hears_only_the_kinds_it_asked_for(app: App, till: Till) -> None:
-    ears = await Ears(app, kinds=("booking.confirmed",)).open()
+    reader = await FactRecorder(app, kinds=("booking.confirmed",)).open()
     await till.opened(1)
     await till.opened(2, price_minor=0)
 
     await relayed(app)
-    await ears.listen()
+    await reader.consume()
 
-    assert [fact.kind for fact in ears.heard] == ["booking.confirmed"]
-    assert await checkpoint(app, ears.group) == await checkpoint(app, RELAY)
+    assert [fact.kind for fact in reader.heard] == ["booking.confirmed"]
+    assert await checkpoint(app, reader.group) == await checkpoint(app, RELAY)
 
 
-async def test_a_subject_tells_in_its_own_transaction(app: App, till: Till, ears: Ears) -> None:
+async def test_a_subject_tells_in_its_own_transaction(app: App, till: Till, reader: FactRecorder) -> None:
     async with app.postgres.transaction() as tx:
         await add_fact(tx, till.show, ShowCancelledFact(revision=3))
     async with open_transaction(app) as (rolled_back, _commit):
         await add_fact(rolled_back, till.show, ShowCancelledFact(revision=4))
 
     await relayed(app)
-    await ears.listen()
+    await reader.consume()
 
-    assert [fact.body for fact in ears.heard] == [ShowCancelledFact(revision=3)]
-    assert (ears.heard[0].number, ears.heard[0].booking_id) == (None, None)
+    assert [fact.body for fact in reader.heard] == [ShowCancelledFact(revision=3)]
+    assert (reader.heard[0].number, reader.heard[0].booking_id) == (None, None)
 
 
-async def test_the_same_fact_is_acted_on_once_however_many_try(app: App, ears: Ears) -> None:
+async def test_the_same_fact_is_acted_on_once_however_many_try(app: App, reader: FactRecorder) -> None:
     async def act() -> bool:
         async with app.postgres.transaction() as tx:
-            return await consume_once(tx, ears.group, 7)
+            return await consume_once(tx, reader.group, 7)
 
     assert sorted(await asyncio.gather(*(act() for _ in range(4)))) == [False, False, False, True]
 
 
 async def test_a_fact_stays_until_everybody_has_passed_it_and_for_a_while_longer(
-    app: App, till: Till, ears: Ears
+    app: App, till: Till, reader: FactRecorder
 ) -> None:
     booking = await hold(app, till.show, till.owner, 1)
     await app.postgres.execute("UPDATE outbox SET at = now() - interval '25 h' WHERE show_id = $1", till.show)
@@ -163,7 +163,7 @@ async def test_a_fact_stays_until_everybody_has_passed_it_and_for_a_while_longer
     await relay.purge()
     assert await till.facts(booking.number) == ["booking.held"]
 
-    await ears.listen()
+    await reader.consume()
     await app.postgres.execute("UPDATE consumer_group SET checkpoint = $1", await checkpoint(app, RELAY))
     await app.holds.cancel(booking)
     await relayed(app, relay)
@@ -184,18 +184,20 @@ async def test_a_fact_without_a_move_is_found_and_one_that_needs_none_is_not(app
     await app.postgres.execute("DELETE FROM outbox WHERE show_id = $1", till.show)
 
 
-async def test_a_group_can_hear_it_all_again_from_a_fact_on(app: App, till: Till, ears: Ears) -> None:
+async def test_a_group_can_hear_it_all_again_from_a_fact_on(
+    app: App, till: Till, reader: FactRecorder
+) -> None:
     await till.opened(1)
     await till.opened(2)
     await relayed(app)
-    await ears.listen()
-    first, second = ears.ids
+    await reader.consume()
+    first, second = reader.ids
     async with app.postgres.transaction() as tx:
-        assert await consume_once(tx, ears.group, second)
+        assert await consume_once(tx, reader.group, second)
 
-    assert await app.outbox.replay(ears.group, second) == 1
-    await ears.listen()
+    assert await app.outbox.replay(reader.group, second) == 1
+    await reader.consume()
 
-    assert ears.ids == [first, second, second]
+    assert reader.ids == [first, second, second]
     async with app.postgres.transaction() as tx:
-        assert await consume_once(tx, ears.group, second)
+        assert await consume_once(tx, reader.group, second)

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.app import App
 from tests.support.box_office import clean, started
-from tests.support.fact_recorder import Ears, relayed, turns_are_free
+from tests.support.fact_recorder import FactRecorder, relayed, turns_are_free
 from tests.support.own_engines import Stage, hold
 from tests.support.show_fixture import Till, an_owner
 
@@ -24,9 +24,9 @@ async def till(stage: Stage) -> Till:
 
 
 @pytest.fixture
-async def ears(app: App) -> Ears:
+async def reader(app: App) -> FactRecorder:
     await turns_are_free(app)
-    return await Ears(app).open()
+    return await FactRecorder(app).open()
 
 
 async def facts(app: App, *words: str) -> tuple[int, str, str]:
@@ -41,49 +41,49 @@ async def facts(app: App, *words: str) -> tuple[int, str, str]:
     return process.returncode or 0, output.decode(), errors.decode()
 
 
-async def group_of(app: App, ears: Ears) -> dict[str, Any]:
-    [found] = [row for row in await app.outbox.groups() if row["name"] == ears.group]
+async def group_of(app: App, reader: FactRecorder) -> dict[str, Any]:
+    [found] = [row for row in await app.outbox.groups() if row["name"] == reader.group]
     return found
 
 
-async def test_a_dead_fact_is_shown_and_tried_again(app: App, till: Till, ears: Ears) -> None:
+async def test_a_dead_fact_is_shown_and_tried_again(app: App, till: Till, reader: FactRecorder) -> None:
     booking = await hold(app, till.show, an_owner(), 1)
-    ears.fails = lambda _fact: True
+    reader.fails = lambda _fact: True
     await relayed(app)
-    for _ in range(ears.tries_max):
-        await ears.listen()
-        await ears.retry_now()
-    assert (await group_of(app, ears))["dead"] == 1
+    for _ in range(reader.tries_max):
+        await reader.consume()
+        await reader.retry_now()
+    assert (await group_of(app, reader))["dead"] == 1
 
-    _code, output, _ = await facts(app, "dead", "--group", ears.group, "--json")
+    _code, output, _ = await facts(app, "dead", "--group", reader.group, "--json")
     [dead] = json.loads(output)
     _code, shown, _ = await facts(app, "groups")
-    code, said, _ = await facts(app, "retry", "--group", ears.group)
-    ears.fails = lambda _fact: False
-    await ears.listen()
+    code, said, _ = await facts(app, "retry", "--group", reader.group)
+    reader.fails = lambda _fact: False
+    await reader.consume()
 
     assert (dead["fact"]["kind"], dead["reason"]) == ("booking.held", "ValueError('not today')")
-    assert f"{ears.group}: " in shown
+    assert f"{reader.group}: " in shown
     assert (code, said) == (0, "1 will be tried again\n")
-    assert ears.of(booking.number) == ["booking.held"]
-    assert (await group_of(app, ears))["dead"] == 0
+    assert reader.of(booking.number) == ["booking.held"]
+    assert (await group_of(app, reader))["dead"] == 0
 
 
-async def test_facts_are_listed_and_told_again(app: App, till: Till, ears: Ears) -> None:
+async def test_facts_are_listed_and_delivered_again(app: App, till: Till, reader: FactRecorder) -> None:
     await till.opened(1)
     await till.opened(2, price_minor=0)
     await relayed(app)
-    await ears.listen()
-    first = ears.ids[0]
+    await reader.consume()
+    first = reader.ids[0]
 
     _code, listed, _ = await facts(app, "list", "--from", str(first), "--kind", "booking.confirmed")
-    code, said, _ = await facts(app, "replay", "--group", ears.group, "--from", str(first))
-    await ears.listen()
+    code, said, _ = await facts(app, "replay", "--group", reader.group, "--from", str(first))
+    await reader.consume()
 
     assert [json.loads(line)["kind"] for line in listed.splitlines()] == ["booking.confirmed"]
-    assert (code, said) == (0, "3 facts will be told again\n")
-    assert len(ears.heard) == 6
-    at = ears.heard[0].at
+    assert (code, said) == (0, "3 facts will be delivered again\n")
+    assert len(reader.heard) == 6
+    at = reader.heard[0].at
     assert await app.outbox.first_since(at) == first
 
 
@@ -105,7 +105,7 @@ async def test_what_cannot_be_done_is_said_in_one_line(
     assert len(errors.strip().splitlines()) == 1
 
 
-async def test_a_group_that_is_forgotten_keeps_nothing(app: App, ears: Ears) -> None:
-    assert (await facts(app, "forget", "--group", ears.group))[0] == 0
+async def test_a_group_that_is_forgotten_keeps_nothing(app: App, reader: FactRecorder) -> None:
+    assert (await facts(app, "forget", "--group", reader.group))[0] == 0
 
-    assert ears.group not in {row["name"] for row in await app.outbox.groups()}
+    assert reader.group not in {row["name"] for row in await app.outbox.groups()}

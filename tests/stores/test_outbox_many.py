@@ -12,7 +12,7 @@ from holdfast.engines.errors import EngineDown
 from holdfast.outbox import Consumer, Fact, consume_many
 from holdfast.outbox.relay import ConsumerWorker, only_when_full
 from holdfast.outbox.store import RELAY
-from tests.support.fact_recorder import Ears, checkpoint, open_transaction, relayed, turns_are_free
+from tests.support.fact_recorder import FactRecorder, checkpoint, open_transaction, relayed, turns_are_free
 from tests.support.own_engines import Stage, hold
 from tests.support.show_fixture import Till, an_owner
 from tests.support.wait import until
@@ -24,28 +24,30 @@ ADD = "INSERT INTO outbox (show_id, number, kind) VALUES ($1, $2, 'payment.decli
 
 @dataclass
 class Choir:
-    """Ears that hear together; a telling that has the unlucky booking in it fails as a whole."""
+    """FactRecorder that hear together; a telling that has the unlucky booking in it fails as a whole."""
 
-    ears: Ears
+    reader: FactRecorder
     tellings: list[list[int]] = field(default_factory=list)
     unlucky: int = 0
     error: Exception = field(default_factory=lambda: ValueError("not today"))
 
     def __post_init__(self) -> None:
         consumer = Consumer(
-            group=self.ears.group, kinds=(), call_many=self.hear_many, from_oldest=False, tries_max=3
+            group=self.reader.group, kinds=(), call_many=self.hear_many, from_oldest=False, tries_max=3
         )
-        self.listener = ConsumerWorker(self.ears.app.outbox, consumer, self.ears.app.config, wait_s=0.02)
+        self.consumer_worker = ConsumerWorker(
+            self.reader.app.outbox, consumer, self.reader.app.config, wait_s=0.02
+        )
 
     async def hear_many(self, facts: Sequence[Fact]) -> None:
         self.tellings.append([fact.id for fact in facts])
         if self.unlucky in {fact.number for fact in facts}:
             raise self.error
-        self.ears.heard += facts
+        self.reader.heard += facts
 
-    async def listen(self) -> None:
-        await relayed(self.ears.app)
-        await self.ears.listen(self.listener)
+    async def consume(self) -> None:
+        await relayed(self.reader.app)
+        await self.reader.consume(self.consumer_worker)
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ async def till(stage: Stage) -> Till:
 @pytest.fixture
 async def choir(app: App) -> Choir:
     await turns_are_free(app)
-    return Choir(await Ears(app).open())
+    return Choir(await FactRecorder(app).open())
 
 
 async def test_many_are_told_in_one_go_and_in_order(app: App, till: Till, choir: Choir) -> None:
@@ -69,12 +71,12 @@ async def test_many_are_told_in_one_go_and_in_order(app: App, till: Till, choir:
         booking = await till.opened(seat, owner_id=an_owner())
         await till.ledger.cancel(booking, booking.owner_id)
 
-    await choir.listen()
+    await choir.consume()
 
     [telling] = choir.tellings
     assert len(telling) == 12
     assert telling == sorted(telling)
-    assert await checkpoint(app, choir.ears.group) == telling[-1]
+    assert await checkpoint(app, choir.reader.group) == telling[-1]
 
 
 async def test_one_that_fails_keeps_only_its_own_booking_waiting(app: App, till: Till, choir: Choir) -> None:
@@ -82,36 +84,36 @@ async def test_one_that_fails_keeps_only_its_own_booking_waiting(app: App, till:
     lucky = await hold(app, till.show, an_owner(), 2)
     await app.holds.cancel(unlucky)
     choir.unlucky = unlucky.number
-    await choir.listen()
+    await choir.consume()
     await app.holds.cancel(lucky)
-    await choir.listen()
+    await choir.consume()
 
-    assert choir.ears.of(lucky.number) == ["booking.held", "booking.cancelled"]
-    assert choir.ears.of(unlucky.number) == []
+    assert choir.reader.of(lucky.number) == ["booking.held", "booking.cancelled"]
+    assert choir.reader.of(unlucky.number) == []
 
     choir.unlucky = 0
     for _ in range(2):
-        await choir.ears.retry_now()
-        await choir.listen()
+        await choir.reader.retry_now()
+        await choir.consume()
 
-    assert choir.ears.of(unlucky.number) == ["booking.held", "booking.cancelled"]
-    assert len(choir.ears.ids) == len(set(choir.ears.ids)) == 4
+    assert choir.reader.of(unlucky.number) == ["booking.held", "booking.cancelled"]
+    assert len(choir.reader.ids) == len(set(choir.reader.ids)) == 4
 
 
 async def test_what_waits_keeps_what_comes_behind_it_waiting(app: App, till: Till, choir: Choir) -> None:
     booking = await hold(app, till.show, an_owner(), 1)
     choir.unlucky = booking.number
-    await choir.listen()
+    await choir.consume()
     choir.unlucky = 0
     await app.postgres.execute(
-        "UPDATE parked_fact SET due_at = 'infinity' WHERE group_name = $1", choir.ears.group
+        "UPDATE parked_fact SET due_at = 'infinity' WHERE group_name = $1", choir.reader.group
     )
     await app.holds.cancel(booking)
     other = await hold(app, till.show, an_owner(), 2)
-    await choir.listen()
+    await choir.consume()
 
-    assert choir.ears.of(other.number) == ["booking.held"]
-    assert choir.ears.of(booking.number) == []
+    assert choir.reader.of(other.number) == ["booking.held"]
+    assert choir.reader.of(booking.number) == []
 
 
 async def test_a_turn_lasts_as_long_as_the_facts_in_hand(app: App, till: Till, choir: Choir) -> None:
@@ -124,17 +126,17 @@ async def test_a_turn_lasts_as_long_as_the_facts_in_hand(app: App, till: Till, c
         is_busy.set()
         await go_on.wait()
 
-    slow = Ears(app, choir.ears.group, meanwhile=take_long)
-    busy = asyncio.create_task(slow.another().listen())
+    slow = FactRecorder(app, choir.reader.group, meanwhile=take_long)
+    busy = asyncio.create_task(slow.another().consume())
     await is_busy.wait()
-    await app.postgres.execute(TURN_ENDS_SOON, choir.ears.group)
-    await until(partial(is_renewed, app, choir.ears.group))
-    assert await choir.listener.listen() == 0
+    await app.postgres.execute(TURN_ENDS_SOON, choir.reader.group)
+    await until(partial(is_renewed, app, choir.reader.group))
+    assert await choir.consumer_worker.consume() == 0
     go_on.set()
 
     assert await busy == 1
     assert len(slow.heard) == 1
-    assert choir.ears.heard == []
+    assert choir.reader.heard == []
 
 
 async def is_renewed(app: App, group: str) -> bool:
@@ -146,23 +148,23 @@ async def test_an_engine_that_is_down_is_waited_out_and_nothing_is_counted(
 ) -> None:
     booking = await till.opened(1)
     choir.unlucky, choir.error = booking.number, EngineDown("ledger")
-    before = await checkpoint(app, choir.ears.group)
+    before = await checkpoint(app, choir.reader.group)
     with pytest.raises(EngineDown):
-        await choir.listen()
-    unmoved = await checkpoint(app, choir.ears.group)
+        await choir.consume()
+    unmoved = await checkpoint(app, choir.reader.group)
     choir.unlucky = 0
-    await choir.listen()
+    await choir.consume()
 
     assert unmoved == before
-    assert choir.ears.of(booking.number) == ["booking.held"]
-    assert await app.outbox.parked_due(choir.ears.group, 10) == []
+    assert choir.reader.of(booking.number) == ["booking.held"]
+    assert await app.outbox.parked_due(choir.reader.group, 10) == []
 
 
 async def test_of_many_only_those_that_are_new_are_acted_on(app: App, choir: Choir) -> None:
     async with app.postgres.transaction() as tx:
-        assert await consume_many(tx, choir.ears.group, [7, 8]) == {7, 8}
+        assert await consume_many(tx, choir.reader.group, [7, 8]) == {7, 8}
     async with app.postgres.transaction() as tx:
-        assert await consume_many(tx, choir.ears.group, [8, 9]) == {9}
+        assert await consume_many(tx, choir.reader.group, [8, 9]) == {9}
 
 
 async def test_what_is_before_and_behind_a_hole_is_settled_at_once(app: App, till: Till) -> None:
@@ -182,14 +184,14 @@ async def test_what_is_before_an_open_transaction_is_told_meanwhile(
     async with open_transaction(app) as (slow, commit):
         await slow.execute(ADD, till.show, 2)
         await app.postgres.execute(ADD, till.show, 3)
-        await choir.listen()
-        meanwhile = [fact.number for fact in choir.ears.heard]
+        await choir.consume()
+        meanwhile = [fact.number for fact in choir.reader.heard]
         await commit()
-    await choir.listen()
+    await choir.consume()
 
     assert meanwhile == [1]
-    assert [fact.number for fact in choir.ears.heard] == [1, 2, 3]
-    assert await checkpoint(app, RELAY) == choir.ears.ids[-1]
+    assert [fact.number for fact in choir.reader.heard] == [1, 2, 3]
+    assert await checkpoint(app, RELAY) == choir.reader.ids[-1]
 
 
 async def test_hands_that_are_not_full_rest_before_they_go_on() -> None:

@@ -12,7 +12,7 @@ from holdfast.outbox import Outbox
 from holdfast.outbox.relay import ConsumerWorker, Relay
 from holdfast.outbox.store import RELAY
 from tests.support.bus_servers import BUSES, Server, a_server, messages_of, positions
-from tests.support.fact_recorder import Ears, checkpoint, other_outbox, relayed, turns_are_free
+from tests.support.fact_recorder import FactRecorder, checkpoint, other_outbox, relayed, turns_are_free
 from tests.support.own_engines import Stage
 from tests.support.show_fixture import Till, an_owner
 from tests.support.wait import until
@@ -25,8 +25,8 @@ class Scene:
     till: Till
     server: Server
     outbox: Outbox
-    ears: Ears
-    listener: ConsumerWorker
+    reader: FactRecorder
+    consumer_worker: ConsumerWorker
 
     @property
     def app(self) -> App:
@@ -66,8 +66,8 @@ async def scene(stage: Stage, server: Server) -> AsyncIterator[Scene]:
     till = await stage.till(20)
     await turns_are_free(stage.app)
     outbox = other_outbox(stage.app, bus_url=server.url)
-    ears = await Ears(stage.app).open()
-    yield Scene(till, server, outbox, ears, ears.another(outbox))
+    reader = await FactRecorder(stage.app).open()
+    yield Scene(till, server, outbox, reader, reader.another(outbox))
     await outbox.close()
 
 
@@ -77,10 +77,10 @@ TOLD = ["booking.held", "booking.cancelled"]
 async def test_everything_is_heard_in_order_and_once(scene: Scene) -> None:
     numbers = await scene.sell(1, 2, 3)
     await scene.relay()
-    await scene.ears.listen(scene.listener)
+    await scene.reader.consume(scene.consumer_worker)
 
-    assert [scene.ears.of(number) for number in numbers] == [TOLD] * 3
-    assert len(scene.ears.ids) == len(set(scene.ears.ids)) == 6
+    assert [scene.reader.of(number) for number in numbers] == [TOLD] * 3
+    assert len(scene.reader.ids) == len(set(scene.reader.ids)) == 6
 
 
 async def test_while_the_bus_is_away_facts_wait_and_back_it_has_them_in_order(scene: Scene) -> None:
@@ -97,11 +97,11 @@ async def test_while_the_bus_is_away_facts_wait_and_back_it_has_them_in_order(sc
     await until(scene.bus_is_back, within_s=15)
     await scene.relay()
     await scene.relay()
-    await scene.ears.listen(scene.listener)
+    await scene.reader.consume(scene.consumer_worker)
 
     assert waiting_from == before
-    assert await scene.bus_ends_at() == await checkpoint(scene.app, RELAY) == scene.ears.ids[-1]
-    assert [scene.ears.of(number) for number in numbers] == [TOLD] * 2
+    assert await scene.bus_ends_at() == await checkpoint(scene.app, RELAY) == scene.reader.ids[-1]
+    assert [scene.reader.of(number) for number in numbers] == [TOLD] * 2
 
 
 async def test_what_a_new_and_empty_server_does_not_have_is_told_again(scene: Scene) -> None:
@@ -114,10 +114,10 @@ async def test_what_a_new_and_empty_server_does_not_have_is_told_again(scene: Sc
     await scene.relay()
 
     on_the_bus = positions(await messages_of(await scene.outbox.bus()))
-    await scene.ears.listen(scene.listener)
+    await scene.reader.consume(scene.consumer_worker)
 
-    assert len(scene.ears.heard) == 4
-    assert set(on_the_bus) >= set(scene.ears.ids)
+    assert len(scene.reader.heard) == 4
+    assert set(on_the_bus) >= set(scene.reader.ids)
 
 
 async def test_a_bus_that_has_been_elsewhere_is_filled_from_the_oldest_checkpoint(scene: Scene) -> None:
@@ -128,9 +128,9 @@ async def test_a_bus_that_has_been_elsewhere_is_filled_from_the_oldest_checkpoin
     await scene.relay()
     await until(partial(is_level, scene))
 
-    await scene.ears.listen(scene.listener)
+    await scene.reader.consume(scene.consumer_worker)
 
-    assert len(scene.ears.heard) == 2
+    assert len(scene.reader.heard) == 2
 
 
 async def is_level(scene: Scene) -> bool:

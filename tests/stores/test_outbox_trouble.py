@@ -10,7 +10,7 @@ from holdfast.engines.bus import Message
 from holdfast.engines.errors import EngineDown
 from holdfast.outbox import Fact, ShowCancelledFact, add_fact
 from holdfast.outbox.relay import Relay
-from tests.support.fact_recorder import Ears, checkpoint, other_outbox, relayed, turns_are_free
+from tests.support.fact_recorder import FactRecorder, checkpoint, other_outbox, relayed, turns_are_free
 from tests.support.own_engines import Stage, hold
 from tests.support.show_fixture import Till, an_owner
 from tests.support.wait import until
@@ -29,56 +29,58 @@ def app(stage: Stage) -> App:
 
 
 @pytest.fixture
-async def ears(app: App) -> Ears:
+async def reader(app: App) -> FactRecorder:
     await turns_are_free(app)
-    return await Ears(app).open()
+    return await FactRecorder(app).open()
 
 
-async def test_a_fact_that_fails_keeps_only_its_own_booking_waiting(app: App, till: Till, ears: Ears) -> None:
+async def test_a_fact_that_fails_keeps_only_its_own_booking_waiting(
+    app: App, till: Till, reader: FactRecorder
+) -> None:
     unlucky = await hold(app, till.show, an_owner(), 1)
-    ears.fails = lambda fact: fact.kind == "booking.held" and fact.number == unlucky.number
+    reader.fails = lambda fact: fact.kind == "booking.held" and fact.number == unlucky.number
     lucky = await hold(app, till.show, an_owner(), 2)
     relay = await relayed(app)
-    await ears.listen()
+    await reader.consume()
     await app.holds.cancel(unlucky)
     await relayed(app, relay)
-    await ears.listen()
+    await reader.consume()
 
-    assert ears.of(lucky.number) == ["booking.held"]
-    assert ears.of(unlucky.number) == []
+    assert reader.of(lucky.number) == ["booking.held"]
+    assert reader.of(unlucky.number) == []
 
-    ears.fails = lambda _fact: False
+    reader.fails = lambda _fact: False
     for _ in range(2):
-        await ears.retry_now()
-        await ears.listen()
+        await reader.retry_now()
+        await reader.consume()
 
-    assert ears.of(unlucky.number) == ["booking.held", "booking.cancelled"]
+    assert reader.of(unlucky.number) == ["booking.held", "booking.cancelled"]
 
 
 async def test_after_many_tries_a_fact_is_dead_and_those_behind_it_go_on(
-    app: App, till: Till, ears: Ears
+    app: App, till: Till, reader: FactRecorder
 ) -> None:
     booking = await hold(app, till.show, an_owner(), 1)
     await app.holds.cancel(booking)
-    ears.fails = lambda fact: fact.kind == "booking.held"
+    reader.fails = lambda fact: fact.kind == "booking.held"
     await relayed(app)
-    for _ in range(ears.tries_max + 1):
-        await ears.listen()
-        await ears.retry_now()
+    for _ in range(reader.tries_max + 1):
+        await reader.consume()
+        await reader.retry_now()
 
-    assert ears.of(booking.number) == ["booking.cancelled"]
-    [dead] = await app.outbox.dead(ears.group)
-    assert (dead["tries"], dead["reason"]) == (ears.tries_max, "ValueError('not today')")
+    assert reader.of(booking.number) == ["booking.cancelled"]
+    [dead] = await app.outbox.dead(reader.group)
+    assert (dead["tries"], dead["reason"]) == (reader.tries_max, "ValueError('not today')")
 
-    ears.fails = lambda _fact: False
-    assert await app.outbox.retry_dead(ears.group) == 1
-    await ears.listen()
+    reader.fails = lambda _fact: False
+    assert await app.outbox.retry_dead(reader.group) == 1
+    await reader.consume()
 
-    assert ears.of(booking.number) == ["booking.cancelled", "booking.held"]
-    assert await app.outbox.dead(ears.group) == []
+    assert reader.of(booking.number) == ["booking.cancelled", "booking.held"]
+    assert await app.outbox.dead(reader.group) == []
 
 
-async def test_an_engine_that_is_down_is_nobodys_fault(app: App, till: Till, ears: Ears) -> None:
+async def test_an_engine_that_is_down_is_nobodys_fault(app: App, till: Till, reader: FactRecorder) -> None:
     numbers = [(await till.opened(seat, owner_id=an_owner())).number for seat in range(4)]
 
     def is_away(fact: Fact) -> bool:
@@ -86,20 +88,20 @@ async def test_an_engine_that_is_down_is_nobodys_fault(app: App, till: Till, ear
             raise EngineDown("mail")
         return False
 
-    ears.fails = is_away
+    reader.fails = is_away
     await relayed(app)
     with pytest.raises(EngineDown):
-        await ears.listen()
-    ears.fails = lambda _fact: False
-    await ears.listen()
+        await reader.consume()
+    reader.fails = lambda _fact: False
+    await reader.consume()
 
-    assert sorted({fact.number or 0 for fact in ears.heard}) == sorted(numbers)
-    assert ears.ids[:2] == sorted(ears.ids)[:2]
-    assert await app.outbox.parked_due(ears.group, 10) == []
+    assert sorted({fact.number or 0 for fact in reader.heard}) == sorted(numbers)
+    assert reader.ids[:2] == sorted(reader.ids)[:2]
+    assert await app.outbox.parked_due(reader.group, 10) == []
 
 
 async def test_what_a_killed_consumer_had_in_hand_is_heard_by_the_next(
-    app: App, till: Till, ears: Ears
+    app: App, till: Till, reader: FactRecorder
 ) -> None:
     await till.opened(1)
     await relayed(app)
@@ -109,19 +111,19 @@ async def test_what_a_killed_consumer_had_in_hand_is_heard_by_the_next(
         is_stuck.set()
         await asyncio.Event().wait()
 
-    stuck = Ears(app, ears.group, meanwhile=never_ends)
-    killed = asyncio.create_task(stuck.another().listen())
+    stuck = FactRecorder(app, reader.group, meanwhile=never_ends)
+    killed = asyncio.create_task(stuck.another().consume())
     await is_stuck.wait()
-    assert await ears.listener.listen() == 0  # its turn has not passed yet
+    assert await reader.consumer_worker.consume() == 0  # its turn has not passed yet
     killed.cancel()
     await turns_are_free(app)
-    await ears.listen()
+    await reader.consume()
 
-    assert len(ears.heard) == 1
+    assert len(reader.heard) == 1
 
 
 async def test_a_consumer_that_was_paused_does_not_move_the_checkpoint_of_the_next(
-    app: App, till: Till, ears: Ears
+    app: App, till: Till, reader: FactRecorder
 ) -> None:
     await till.opened(1)
     await relayed(app)
@@ -131,29 +133,29 @@ async def test_a_consumer_that_was_paused_does_not_move_the_checkpoint_of_the_ne
         paused.set()
         await go_on.wait()
 
-    ears.meanwhile = pause
-    first = asyncio.create_task(ears.another().listen())
+    reader.meanwhile = pause
+    first = asyncio.create_task(reader.another().consume())
     await paused.wait()
-    ears.meanwhile = None
+    reader.meanwhile = None
     await turns_are_free(app)
-    await ears.listen(next_one := ears.another())
+    await reader.consume(next_one := reader.another())
     await till.opened(2)
     await relayed(app)
-    await ears.listen(next_one)
-    reached = await checkpoint(app, ears.group)
+    await reader.consume(next_one)
+    reached = await checkpoint(app, reader.group)
     go_on.set()
     await first
 
-    assert await checkpoint(app, ears.group) == reached
+    assert await checkpoint(app, reader.group) == reached
 
 
 async def test_a_transaction_that_hangs_is_ended_and_what_is_behind_it_is_told(
-    app: App, till: Till, ears: Ears
+    app: App, till: Till, reader: FactRecorder
 ) -> None:
     async def is_heard() -> bool:
         await relayed(app)
-        await ears.listen()
-        return bool(ears.heard)
+        await reader.consume()
+        return bool(reader.heard)
 
     async def hang(hasty: App) -> None:
         async with hasty.postgres.transaction() as hanging:
@@ -168,14 +170,14 @@ async def test_a_transaction_that_hangs_is_ended_and_what_is_behind_it_is_told(
             await hang(hasty)
 
     await is_heard()
-    assert [fact.body for fact in ears.heard] == [ShowCancelledFact(revision=2)]
+    assert [fact.body for fact in reader.heard] == [ShowCancelledFact(revision=2)]
 
 
 async def test_without_a_bus_seats_are_sold_and_facts_are_heard_all_the_same(
-    app: App, till: Till, ears: Ears
+    app: App, till: Till, reader: FactRecorder
 ) -> None:
     cut_off = other_outbox(app, bus_url=NOWHERE)
-    relay, listener = Relay(cut_off, app.config), ears.another(cut_off)
+    relay, consumer_worker = Relay(cut_off, app.config), reader.another(cut_off)
     before = await checkpoint(app, "relay") if await relayed(app) else 0
     await turns_are_free(app)
     bookings = [await hold(app, till.show, an_owner(), seat) for seat in range(5)]
@@ -183,17 +185,19 @@ async def test_without_a_bus_seats_are_sold_and_facts_are_heard_all_the_same(
         await app.holds.cancel(booking)
 
     assert await relay.relay() == 0
-    await ears.listen(listener)
+    await reader.consume(consumer_worker)
     behind = await checkpoint(app, "relay")
     await relayed(app)
 
-    assert [ears.of(booking.number) for booking in bookings] == [["booking.held", "booking.cancelled"]] * 5
+    assert [reader.of(booking.number) for booking in bookings] == [["booking.held", "booking.cancelled"]] * 5
     assert behind == before
-    assert await (await app.outbox.bus()).last() == await checkpoint(app, "relay") == ears.ids[-1]
+    assert await (await app.outbox.bus()).last() == await checkpoint(app, "relay") == reader.ids[-1]
     await cut_off.close()
 
 
-async def test_what_an_emptied_bus_has_forgotten_is_told_again(app: App, till: Till, ears: Ears) -> None:
+async def test_what_an_emptied_bus_has_forgotten_is_told_again(
+    app: App, till: Till, reader: FactRecorder
+) -> None:
     await till.opened(1)
     relay = await relayed(app)
     await app.redis.call("FLUSHALL")
@@ -202,14 +206,16 @@ async def test_what_an_emptied_bus_has_forgotten_is_told_again(app: App, till: T
 
     bus = await app.outbox.bus()
     told = [message.position for message in await bus.reader().read(0, 100_000, 0)]
-    await ears.listen()
+    await reader.consume()
 
-    assert len(ears.heard) == 2
-    assert set(ears.ids) <= set(told)
+    assert len(reader.heard) == 2
+    assert set(reader.ids) <= set(told)
     assert told == sorted(told)
 
 
-async def test_what_the_bus_has_lost_is_heard_before_what_it_has(app: App, till: Till, ears: Ears) -> None:
+async def test_what_the_bus_has_lost_is_heard_before_what_it_has(
+    app: App, till: Till, reader: FactRecorder
+) -> None:
     """A hole: the bus has the second fact and not the first."""
     booking = await hold(app, till.show, an_owner(), 1)
     await app.holds.cancel(booking)
@@ -219,12 +225,12 @@ async def test_what_the_bus_has_lost_is_heard_before_what_it_has(app: App, till:
     await bus.clear()
     await bus.append([last], 0)
 
-    await ears.listen()
+    await reader.consume()
 
-    assert ears.of(booking.number) == ["booking.held", "booking.cancelled"]
+    assert reader.of(booking.number) == ["booking.held", "booking.cancelled"]
 
 
-async def test_an_idle_bus_that_forgets_is_told_again_too(app: App, till: Till, ears: Ears) -> None:
+async def test_an_idle_bus_that_forgets_is_told_again_too(app: App, till: Till, reader: FactRecorder) -> None:
     await till.opened(1)
     await relayed(app)
     await app.redis.call("FLUSHALL")
@@ -233,11 +239,13 @@ async def test_an_idle_bus_that_forgets_is_told_again_too(app: App, till: Till, 
     await relayed(app)
 
     assert await (await app.outbox.bus()).last() == await checkpoint(app, "relay")
-    await ears.listen()
-    assert len(ears.heard) == 1
+    await reader.consume()
+    assert len(reader.heard) == 1
 
 
-async def test_a_log_of_a_ledger_that_was_put_back_is_cleared(app: App, till: Till, ears: Ears) -> None:
+async def test_a_log_of_a_ledger_that_was_put_back_is_cleared(
+    app: App, till: Till, reader: FactRecorder
+) -> None:
     await till.opened(1)
     await relayed(app)
     bus = await app.outbox.bus()
@@ -249,5 +257,5 @@ async def test_a_log_of_a_ledger_that_was_put_back_is_cleared(app: App, till: Ti
     await relayed(app)
 
     assert await bus.last() == await checkpoint(app, "relay")
-    await ears.listen()
-    assert len(ears.heard) == 2
+    await reader.consume()
+    assert len(reader.heard) == 2

@@ -21,7 +21,7 @@ from holdfast.outbox import Fact
 from holdfast.search import SearchIndex, SearchSource
 from holdfast.search.jobs import KINDS, SearchConsumer
 from holdfast.search.query import EventSearchQuery, parse_search
-from tests.support.fact_recorder import Ears, relayed, turns_are_free
+from tests.support.fact_recorder import FactRecorder, relayed, turns_are_free
 from tests.support.own_engines import hold
 from tests.support.show_fixture import an_owner
 from tests.support.shows import a_layout
@@ -51,17 +51,17 @@ def office(app: App) -> CatalogueEditor:
 
 
 @pytest.fixture
-async def ears(app: App) -> Ears:
+async def reader(app: App) -> FactRecorder:
     await turns_are_free(app)
-    return await Ears(app, kinds=KINDS).open()
+    return await FactRecorder(app, kinds=KINDS).open()
 
 
-async def index_new_facts(ears: Ears) -> None:
+async def index_new_facts(reader: FactRecorder) -> None:
     """Handle new facts and write the index, without waiting for the counts of busy shows."""
-    app = ears.app
-    ears.meanwhile = hearing(app)
+    app = reader.app
+    reader.meanwhile = hearing(app)
     await relayed(app)
-    await ears.listen()
+    await reader.consume()
     while await app.search_index.write_due():
         pass
     await app.postgres.execute("UPDATE listing_due SET due_at = now()")
@@ -83,33 +83,33 @@ async def of_show(app: App, show_id: int, column: str) -> Any:
 
 
 async def test_a_new_show_is_found_and_a_cancelled_one_is_not(
-    app: App, a_show: AShow, ears: Ears, office: CatalogueEditor
+    app: App, a_show: AShow, reader: FactRecorder, office: CatalogueEditor
 ) -> None:
     show_id, word = await a_show(), a_word()
     event_id = await of_show(app, show_id, "event_id")
     await office.change_event(event_id, EventChange(title=word))
-    await index_new_facts(ears)
+    await index_new_facts(reader)
 
     assert await found(app, word) == [event_id]
 
     desk = ShowEditor(app.postgres, app.catalogue, app.config, ADMIN)
     await desk.change_show(show_id, ShowChange(cancelled=True))
-    await index_new_facts(ears)
+    await index_new_facts(reader)
 
     assert await found(app, word) == []
     assert await uses(app, word) is None
 
 
 async def test_an_event_is_found_by_its_new_title_and_not_by_the_old_one(
-    app: App, a_show: AShow, ears: Ears, office: CatalogueEditor
+    app: App, a_show: AShow, reader: FactRecorder, office: CatalogueEditor
 ) -> None:
     event_id = await of_show(app, await a_show(), "event_id")
     old, new, person = a_word(), a_word(), a_word()
     await office.change_event(event_id, EventChange(title=old))
-    await index_new_facts(ears)
+    await index_new_facts(reader)
 
     await office.change_event(event_id, EventChange(title=new, people=[f"Ada {person}"]))
-    await index_new_facts(ears)
+    await index_new_facts(reader)
 
     assert await found(app, new) == await found(app, person) == [event_id]
     assert await found(app, old) == []
@@ -117,48 +117,50 @@ async def test_an_event_is_found_by_its_new_title_and_not_by_the_old_one(
 
 
 async def test_a_venue_and_a_city_are_found_by_their_new_names(
-    app: App, a_show: AShow, ears: Ears, office: CatalogueEditor
+    app: App, a_show: AShow, reader: FactRecorder, office: CatalogueEditor
 ) -> None:
     show_id, venue, city = await a_show(), a_word(), a_word()
     event_id = await of_show(app, show_id, "event_id")
     city_id = await of_show(app, show_id, "city_id")
-    await index_new_facts(ears)
+    await index_new_facts(reader)
 
     await office.change_venue(await of_show(app, show_id, "venue_id"), VenueChange(name=venue))
     await office.change_city(city_id, CityChange(name=city))
-    await index_new_facts(ears)
+    await index_new_facts(reader)
 
     assert await found(app, venue) == [event_id]
     assert await found(app, f"{venue} {city}") == [event_id]
     await office.change_city(city_id, CityChange(name="Testville"))
 
 
-async def test_seats_taken_are_counted_and_make_an_event_popular(app: App, a_show: AShow, ears: Ears) -> None:
+async def test_seats_taken_are_counted_and_make_an_event_popular(
+    app: App, a_show: AShow, reader: FactRecorder
+) -> None:
     show_id = await a_show(4)
     event_id, title = await of_show(app, show_id, "event_id"), await of_show(app, show_id, "title")
-    await index_new_facts(ears)
+    await index_new_facts(reader)
     assert await found(app, title, only_available=True) == [event_id]
 
     bookings = [await hold(app, show_id, an_owner(), *seats) for seats in ((0, 1), (2, 3))]
-    await index_new_facts(ears)
+    await index_new_facts(reader)
 
     assert await found(app, title, only_available=True) == []
     assert await listed(app, event_id) == (-4.0, 4, 4)
     await app.holds.cancel(bookings[0])
-    await index_new_facts(ears)
+    await index_new_facts(reader)
     assert await found(app, title, only_available=True) == [event_id]
     assert await listed(app, event_id) == (-2.0, 2, 2)
 
 
-async def test_a_hot_show_is_put_on_the_list_once(app: App, a_show: AShow, ears: Ears) -> None:
+async def test_a_hot_show_is_put_on_the_list_once(app: App, a_show: AShow, reader: FactRecorder) -> None:
     show_id = await a_show(20)
-    await index_new_facts(ears)
-    ears.meanwhile = hearing(app)
+    await index_new_facts(reader)
+    reader.meanwhile = hearing(app)
     for seat in range(0, 20, 2):
         await hold(app, show_id, an_owner(), seat)
 
     await relayed(app)
-    await ears.listen()
+    await reader.consume()
 
     due = await app.postgres.fetch(
         "SELECT due_at FROM listing_due WHERE what = 'counts' AND id = $1", show_id
@@ -167,13 +169,13 @@ async def test_a_hot_show_is_put_on_the_list_once(app: App, a_show: AShow, ears:
     assert due[0]["due_at"] > datetime.now(UTC)
 
 
-async def test_the_same_fact_again_changes_nothing(app: App, a_show: AShow, ears: Ears) -> None:
+async def test_the_same_fact_again_changes_nothing(app: App, a_show: AShow, reader: FactRecorder) -> None:
     show_id = await a_show()
     event_id, title = await of_show(app, show_id, "event_id"), await of_show(app, show_id, "title")
-    await index_new_facts(ears)
+    await index_new_facts(reader)
     before = await uses(app, "testville")
 
-    for fact in [fact for fact in ears.heard if fact.show_id == show_id]:
+    for fact in [fact for fact in reader.heard if fact.show_id == show_id]:
         await hearing(app)(fact)
     while await app.search_index.write_due():
         pass
@@ -182,10 +184,10 @@ async def test_the_same_fact_again_changes_nothing(app: App, a_show: AShow, ears
     assert await found(app, title) == [event_id]
 
 
-async def test_what_has_ended_is_not_found_any_more(app: App, a_show: AShow, ears: Ears) -> None:
+async def test_what_has_ended_is_not_found_any_more(app: App, a_show: AShow, reader: FactRecorder) -> None:
     show_id = await a_show()
     event_id, title = await of_show(app, show_id, "event_id"), await of_show(app, show_id, "title")
-    await index_new_facts(ears)
+    await index_new_facts(reader)
     yesterday = datetime.now(UTC) - timedelta(days=1)
     await app.postgres.execute(
         "UPDATE show SET starts_at = $2, ends_at = $3, opens_at = $4, closes_at = $2 WHERE id = $1",

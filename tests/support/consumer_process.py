@@ -42,7 +42,7 @@ async def main(plan: Plan, told: TextIO) -> None:
     never = asyncio.Event()
     await asyncio.gather(
         every(0.05, Relay(outbox, config).relay, never),
-        every(0.05, ConsumerWorker(outbox, consumer, config).listen, never),
+        every(0.05, ConsumerWorker(outbox, consumer, config).consume, never),
     )
 
 

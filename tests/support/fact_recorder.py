@@ -17,11 +17,11 @@ ENOUGH_S = 20.0
 
 
 @dataclass
-class Ears:
+class FactRecorder:
     """A group of its own; `fails` says for a fact whether its call goes wrong."""
 
     app: App
-    group: str = field(default_factory=lambda: f"ears-{secrets.token_hex(4)}")
+    group: str = field(default_factory=lambda: f"reader-{secrets.token_hex(4)}")
     kinds: tuple[str, ...] = ()
     fails: Callable[[Fact], bool] = lambda _fact: False
     heard: list[Fact] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Ears:
     meanwhile: Callable[[Fact], Awaitable[None]] | None = None  # before it is heard
 
     def __post_init__(self) -> None:
-        self.listener = self.another()
+        self.consumer_worker = self.another()
 
     def another(self, outbox: Outbox | None = None) -> ConsumerWorker:
         """The same consumer in another process."""
@@ -51,16 +51,16 @@ class Ears:
             raise ValueError("not today")
         self.heard.append(fact)
 
-    async def open(self) -> "Ears":
+    async def open(self) -> "FactRecorder":
         """From now on: facts of tests before this one are of no interest."""
         await self.app.outbox.settle(1_000_000)
         await self.app.outbox.add_group(self.group, from_oldest=False)
         return self
 
-    async def listen(self, listener: ConsumerWorker | None = None) -> None:
+    async def consume(self, consumer_worker: ConsumerWorker | None = None) -> None:
         """Until nothing comes any more."""
         async with asyncio.timeout(ENOUGH_S):
-            while await (listener or self.listener).listen():
+            while await (consumer_worker or self.consumer_worker).consume():
                 pass
 
     def of(self, number: int) -> list[str]:

@@ -103,11 +103,11 @@ class Office:
 
     app: App
     post: NoticeDelivery
-    listener: ConsumerWorker
+    consumer_worker: ConsumerWorker
 
     async def hear(self) -> None:
         await self.app.outbox.settle(1_000_000)
-        while await self.listener.listen():
+        while await self.consumer_worker.consume():
             pass
 
     async def send(self) -> None:
@@ -138,11 +138,11 @@ async def an_office(config: Config, **settings: Any) -> AsyncIterator[Office]:
         await app.postgres.execute("DELETE FROM notice WHERE state = 'queued'")  # of tests before this one
         group = f"notices-{secrets.token_hex(4)}"
         await app.outbox.add_group(group, from_oldest=False)
-        listener = ConsumerWorker(
+        consumer_worker = ConsumerWorker(
             app.outbox, replace(consumer(app.notifications), group=group), app.config, wait_s=0.02
         )
         try:
-            yield Office(app, build_mail_sender(app), listener)
+            yield Office(app, build_mail_sender(app), consumer_worker)
         finally:
             await app.outbox.forget_group(group)
 

@@ -115,8 +115,8 @@ class House:
         """Everything that happened until now is written down for who wants it."""
         await turns_are_free(self.app)
         await self.app.outbox.settle(1_000_000)
-        listener = ConsumerWorker(self.app.outbox, consumer(self.hooks), self.app.config, wait_s=0.01)
-        while await listener.listen():
+        consumer_worker = ConsumerWorker(self.app.outbox, consumer(self.hooks), self.app.config, wait_s=0.01)
+        while await consumer_worker.consume():
             pass
 
     async def sends(self) -> None:

@@ -1,12 +1,12 @@
-"""Sends what is due. A lane is one link to one sender; letters go over it one after the other.
+"""Sends due notices. A worker has one connection to one sender and sends one message after another.
 
-    take a few ──► link up ──► write ──► send ──► end, or put off
-        ▲            │ nobody there
-        └── wait ◄───┘ given back, untried: nobody's turn is used up by a server that is away
+    take a few ──► connect ──► compose ──► send ──► end, or put off
+        ▲            │ unreachable
+        └── wait ◄───┘ given back, untried: a server that is down uses up no try
 
-Lanes know nothing of each other: one that waits for a slow server keeps no other from sending, and mail keeps
-no phone from buzzing. What a lane has taken is its own for LEASE_S, again and again while it is at it; what a
-dead one had is due again after that.
+Workers are independent: a slow server delays one worker only, and mail does not delay short messages. A
+worker leases notices for LEASE_S and renews the lease while it works; those of a dead worker become due
+again.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ from holdfast.notifications.store import NotificationStore, shorten
 
 log = structlog.get_logger(__name__)
 
-WORKERS_PER_CHANNEL = 4  # links to one sender, for a worker
-BATCH_MAX = 4  # few: whoever dies has so many wait for the end of their lease
-COMPOSE_TIMEOUT_S = 30.0  # a letter that takes longer is tried again
-UNREACHABLE_PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)  # before somebody who was not there is looked for again
+WORKERS_PER_CHANNEL = 4  # connections to one sender, per process
+BATCH_MAX = 4  # few: if the process dies, these wait for the end of their lease
+COMPOSE_TIMEOUT_S = 30.0  # a message that takes longer is tried again
+UNREACHABLE_PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)  # before an unreachable server is tried again
 SET_ASIDE_MAX = 1_000
 WARNINGS_MAX = 500
 PURGE_MAX = 1_000
@@ -79,7 +79,7 @@ class SendWorker:
                         await self._deliver(link, pile, due)
                         due = pile.next()
             except ConnectionLost as lost:
-                log.info("a link was lost", channel=self._channel, reason=str(lost))
+                log.info("connection lost", channel=self._channel, reason=str(lost))
                 due = pile.next()
             except Unreachable as away:
                 self._wait(str(away))
@@ -90,7 +90,12 @@ class SendWorker:
         pause_s = UNREACHABLE_PAUSES_S[min(self._failures, len(UNREACHABLE_PAUSES_S) - 1)]
         self._failures += 1
         self._looks_at = time.monotonic() + pause_s
-        log.warning("nobody takes our letters", channel=self._channel, reason=reason, pause_s=pause_s)
+        log.warning(
+            "mail server unreachable" if self._channel is Channel.MAIL else "sender unreachable",
+            channel=self._channel,
+            reason=reason,
+            pause_s=pause_s,
+        )
 
     async def _deliver(self, link: SenderConnection, pile: LeasedBatch[DueNotice], due: DueNotice) -> None:
         """Sent, put off or given up; Away and LinkLost are for whoever has the link."""
@@ -110,8 +115,8 @@ class SendWorker:
             await self._put_off(due, str(no) or "busy")
         except Unreachable:
             raise
-        except Exception as error:  # a letter that cannot be written keeps no other from being sent
-            log.exception("a notice could not be sent", notice_id=due.id, kind=due.kind)
+        except Exception as error:  # one bad message must not stop the others
+            log.exception("notice could not be sent", notice_id=due.id, kind=due.kind)
             await self._put_off(due, repr(error))
         else:
             if state is not None:
@@ -136,13 +141,13 @@ class SendWorker:
         await self._notices.end(due, state, reason)
         metrics.add("notices_total", kind=due.kind, state=state)
         if state is NoticeState.DEAD:
-            log.error("a notice is dead", notice_id=due.id, kind=due.kind, reason=reason)
+            log.error("notice dead-lettered", notice_id=due.id, kind=due.kind, reason=reason)
 
     async def _put_off(self, due: DueNotice, reason: str) -> None:
         state = await self._notices.put_off(due, reason)
         metrics.add("notices_total", kind=due.kind, state=state or NoticeState.QUEUED)
         if state is NoticeState.DEAD:
-            log.error("a notice is dead", notice_id=due.id, kind=due.kind, reason=reason)
+            log.error("notice dead-lettered", notice_id=due.id, kind=due.kind, reason=reason)
 
 
 class NoticeDelivery:

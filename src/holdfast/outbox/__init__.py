@@ -1,7 +1,7 @@
-"""What happened, told to everybody who wants to hear, once it is durable (R28).
+"""Facts: what happened, published to every consumer once it is durable (R28).
 
-A subject that wants to hear has a Consumer in `consumers()` of app.py: docs/consumers.md. One that has
-something to tell calls `add_fact` in the transaction that makes it true.
+A subject that consumes facts has a Consumer in `consumers()` of app.py: docs/consumers.md. A subject that
+publishes one calls `add_fact` in the transaction that makes it true.
 """
 
 from holdfast.outbox.consumer import Consumer

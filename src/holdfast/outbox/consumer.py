@@ -1,4 +1,4 @@
-"""Who wants to hear of what. No I/O; worker.py does the hearing. How to write one: docs/consumers.md."""
+"""What a consumer declares. No I/O; relay.py runs it. How to write one: docs/consumers.md."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -7,26 +7,27 @@ from holdfast.outbox.fact import KINDS, Fact
 
 FIRST_PAUSE_S = 0.5
 PAUSE_MAX_S = 60.0
-REASON_MAX = 500  # letters of what went wrong
+REASON_MAX = 500  # characters of an error message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """`call` hears every fact of these kinds at least once, those of one booking in order.
+    """`call` gets every fact of these kinds at least once, those of one booking in order.
 
-    `call_many` instead of it hears all there are in one go, in order, and does all of it or nothing: few
-    statements for many facts. When it fails they are told one by one, to find out which it was.
+    `call_many` instead gets a whole batch in order and does all of it or nothing: few statements for many
+    facts. When it fails, the facts are retried one by one to find the one that fails.
 
-    An exception means: not now. The fact is tried again, later and later, and those of the same booking wait
-    behind it; everybody else's go on. After `tries_max` it is dead: a person looks (`holdfast facts dead`).
-    EngineDown is nobody's fault: it is waited out and not counted.
+    An exception means: try again later. The fact is retried with growing pauses, and facts of the same
+    booking wait behind it; other bookings go on. After `tries_max` tries it is dead until an operator
+    retries it (`holdfast facts dead`).
+    EngineDown does not count as a try: the batch is repeated when the engine is back.
     """
 
-    group: str  # its name in the ledger, for ever
+    group: str  # its permanent name in the ledger
     kinds: tuple[str, ...]  # empty: all
     call: Callable[[Fact], Awaitable[None]] | None = None
     call_many: Callable[[Sequence[Fact]], Awaitable[None]] | None = None
-    from_oldest: bool = True  # a new group begins with the oldest fact kept; False: with the next one
+    from_oldest: bool = True  # a new group begins with the oldest stored fact; False: with the next one
     tries_max: int = 10
     at_once_max: int = 8  # bookings, not facts
 
@@ -37,8 +38,8 @@ class Consumer:
     def wants(self, fact: Fact) -> bool:
         return not self.kinds or fact.kind in self.kinds
 
-    def tell(self, fact: Fact) -> Awaitable[None]:
-        """One of them alone."""
+    def handle(self, fact: Fact) -> Awaitable[None]:
+        """Consumes one fact alone."""
         if self.call_many is not None:
             return self.call_many([fact])
         assert self.call is not None

@@ -1,4 +1,4 @@
-"""Every fact there is: the contract with whoever listens. No I/O. docs/facts.md is written from this file.
+"""Every fact there is: the contract with consumers. No I/O. docs/facts.md is generated from this file.
 
 A fact is something that happened, in the past tense, and never changes. Its envelope says which one it is,
 its body what there is to know. Bodies only grow: a new field has a default and raises VERSION; none is taken
@@ -35,11 +35,11 @@ class BookingBody(Body, frozen=True, kw_only=True):
     prices_minor: tuple[int, ...]  # of each seat, as of the hold
     amount_minor: int
     currency: str
-    is_block: bool = False  # kept back by an organiser: nobody's booking
+    is_block: bool = False  # seats an organiser blocked: no buyer
 
 
 class BookingHeld(BookingBody, frozen=True, kw_only=True):
-    """Seats are somebody's for a time; or they are again, after a payment that was declined."""
+    """Seats are held for a buyer; also after a payment was declined and the hold continues."""
 
     KIND = "booking.held"
     expires_at: datetime  # unless it is extended
@@ -58,38 +58,38 @@ class BookingConfirmed(BookingBody, frozen=True, kw_only=True):
 
 
 class BookingExpired(BookingBody, frozen=True, kw_only=True):
-    """Time passed and nobody paid; the seats are free."""
+    """The hold ran out before it was paid; the seats are free."""
 
     KIND = "booking.expired"
 
 
 class BookingCancelled(BookingBody, frozen=True, kw_only=True):
-    """The owner let go before paying, or an organiser gave a block back; the seats are free."""
+    """The owner released the hold before paying, or an organiser released a block; the seats are free."""
 
     KIND = "booking.cancelled"
 
 
 class BookingFailed(BookingBody, frozen=True, kw_only=True):
-    """Paid too late, and somebody else has the seats; the money goes back."""
+    """Paid too late, and another buyer has the seats; the money is refunded."""
 
     KIND = "booking.failed"
 
 
 class BookingRefunded(BookingBody, frozen=True, kw_only=True):
-    """It was confirmed and is no more; the seats are free."""
+    """A confirmed booking was refunded; the seats are free."""
 
     KIND = "booking.refunded"
 
 
 class BookingReduced(BookingBody, frozen=True, kw_only=True):
-    """It has fewer seats than before: `given_back` are free, `seats` and the amount are what it keeps."""
+    """It has fewer seats than before: `given_back` are free, `seats` and the amount are what remains."""
 
     KIND = "booking.reduced"
     given_back: tuple[int, ...] = ()
 
 
 class BookingBlocked(BookingBody, frozen=True, kw_only=True):
-    """An organiser keeps these seats back."""
+    """An organiser blocked these seats."""
 
     KIND = "booking.blocked"
     note: str = ""  # its name
@@ -103,7 +103,7 @@ class PaymentBody(Body, frozen=True, kw_only=True):
 
 
 class PaymentDeclined(PaymentBody, frozen=True, kw_only=True):
-    """The gateway said no; another method may be tried while the hold lasts."""
+    """The gateway declined it; the buyer may try another method while the hold lasts."""
 
     KIND = "payment.declined"
     reason: str | None = None  # for the payer
@@ -111,7 +111,7 @@ class PaymentDeclined(PaymentBody, frozen=True, kw_only=True):
 
 
 class PaymentCalledOff(PaymentBody, frozen=True, kw_only=True):
-    """We told the gateway to forget it; no money moved."""
+    """We cancelled it at the gateway; no money moved."""
 
     KIND = "payment.called_off"
     reason: str | None = None
@@ -119,7 +119,7 @@ class PaymentCalledOff(PaymentBody, frozen=True, kw_only=True):
 
 
 class PaymentExpired(PaymentBody, frozen=True, kw_only=True):
-    """It came to nothing in its time."""
+    """It was not completed before its deadline."""
 
     KIND = "payment.expired"
     reason: str | None = None
@@ -127,7 +127,7 @@ class PaymentExpired(PaymentBody, frozen=True, kw_only=True):
 
 
 class PaymentLate(PaymentBody, frozen=True, kw_only=True):
-    """Money came for a booking that had stopped waiting."""
+    """Money arrived for a booking that had already ended."""
 
     KIND = "payment.late"
     booked: bool = False  # the seats were still free: it is confirmed. Otherwise the money goes back
@@ -140,24 +140,24 @@ class RefundFactBody(Body, frozen=True, kw_only=True):
     currency: str
     why: str = ""  # late, owner, show, admin
     seats: tuple[int, ...] = ()  # given back with it; none: money alone
-    reason: str | None = None  # why the gateway would not
+    reason: str | None = None  # why the gateway refused
     owner_id: int | None = None
 
 
 class RefundAsked(RefundFactBody, frozen=True, kw_only=True):
-    """It was decided that money goes back; the gateway is being asked."""
+    """A refund was decided; we are requesting it from the gateway."""
 
     KIND = "refund.asked"
 
 
 class RefundDone(RefundFactBody, frozen=True, kw_only=True):
-    """The gateway says that it goes back."""
+    """The gateway has made the refund."""
 
     KIND = "refund.done"
 
 
 class RefundByHand(RefundFactBody, frozen=True, kw_only=True):
-    """The gateway will not: a person must look."""
+    """The gateway refuses it: an operator must pay it another way."""
 
     KIND = "refund.by_hand"
 
@@ -187,11 +187,11 @@ class CategoryPriceChange(Struct, frozen=True):
 
 
 class ShowPricesChanged(Body, frozen=True, kw_only=True):
-    """Seats of some categories cost another price from now on; who holds or has booked one keeps theirs."""
+    """Prices of some categories changed. Seats that are held or booked stay at their old price."""
 
     KIND = "show.prices_changed"
     revision: int
-    why: str  # organiser: somebody set it; rules: they were set or taken away; step: the rules moved it
+    why: str  # organiser: set by hand; rules: rules were added or removed; step: a rule changed it
     prices: tuple[CategoryPriceChange, ...]
 
 
@@ -229,7 +229,7 @@ class TicketBody(Body, frozen=True, kw_only=True):
 
 
 class TicketCheckedIn(TicketBody, frozen=True, kw_only=True):
-    """Somebody walked in with it."""
+    """A visitor was admitted with it."""
 
     KIND = "ticket.checked_in"
     seat: int
@@ -238,7 +238,7 @@ class TicketCheckedIn(TicketBody, frozen=True, kw_only=True):
 
 
 class TicketCheckedOut(TicketBody, frozen=True, kw_only=True):
-    """Somebody went out with it, and may come back."""
+    """A visitor left with it, and may come back."""
 
     KIND = "ticket.checked_out"
     seat: int
@@ -247,24 +247,24 @@ class TicketCheckedOut(TicketBody, frozen=True, kw_only=True):
 
 
 class TicketCheckInUndone(TicketBody, frozen=True, kw_only=True):
-    """The gate took it back: it lets somebody in again."""
+    """The gate undid the check-in: the ticket admits a visitor again."""
 
     KIND = "ticket.check_in_undone"
     gate: str = ""
 
 
 class TicketTransferred(TicketBody, frozen=True, kw_only=True):
-    """It is another person's now. Told twice, once for each side."""
+    """It belongs to another person now. Published twice, once per side."""
 
     KIND = "ticket.transferred"
-    edition: int  # older ones let nobody in
-    side: str  # given, got: whom this telling is for
+    edition: int  # codes of older editions are refused
+    side: str  # given, got: whom this fact is for
     from_id: int
-    to_id: int | None = None  # nobody has signed up by that address yet
+    to_id: int | None = None  # None: the address has no account yet
 
 
 class TicketTakenBack(TicketBody, frozen=True, kw_only=True):
-    """Nobody had signed up for it: it is its giver's again."""
+    """The recipient had no account yet, and the giver took it back."""
 
     KIND = "ticket.taken_back"
     edition: int
@@ -272,14 +272,14 @@ class TicketTakenBack(TicketBody, frozen=True, kw_only=True):
 
 
 class DoorConflictRaised(TicketBody, frozen=True, kw_only=True):
-    """A gate without a network let somebody in and should not have: it came out when it told of it."""
+    """An offline gate admitted a visitor whom it should have refused, as its upload showed."""
 
     KIND = "door.conflict_raised"
     why: str  # used, void, transferred, unknown
 
 
 class TicketsSentAgain(Body, frozen=True, kw_only=True):
-    """Somebody asked for the tickets of a booking once more."""
+    """The buyer requested the tickets of a booking again."""
 
     KIND = "tickets.sent_again"
     account_id: int
@@ -287,7 +287,7 @@ class TicketsSentAgain(Body, frozen=True, kw_only=True):
 
 
 class EndpointSwitchedOff(Body, frozen=True, kw_only=True):
-    """Webhooks to an organiser's server failed for long, or it said that it is gone. `show_id` is 0."""
+    """Webhooks to an organiser's server failed too long, or it answered 410 Gone. `show_id` is 0."""
 
     KIND = "endpoint.switched_off"
     endpoint_id: int
@@ -326,7 +326,7 @@ KINDS: dict[str, type[Body]] = {
 class Fact(Struct, frozen=True, kw_only=True):
     """The envelope."""
 
-    id: int  # grows; the same fact has the same id however often it is told
+    id: int  # grows; the same fact has the same id however often it is published
     kind: str  # booking.confirmed
     version: int  # of the body: it has at least the fields of that version
     at: datetime  # when it became true
@@ -337,7 +337,7 @@ class Fact(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Facts with the same key are told in the order in which they happened."""
+        """Facts with the same key are consumed in the order in which they happened."""
         return f"{self.show_id}:{self.number or ''}"
 
 
@@ -368,7 +368,7 @@ def _of_booking(kind: str, row: "Row") -> dict[str, Any]:
 
 
 def _body(kind: str, values: dict[str, Any]) -> Body:
-    """A body that does not fit is handed on as it is: one strange row must not keep the others waiting."""
+    """A body that does not fit is passed on as it is: one unexpected row must not block the others."""
     known = KINDS.get(kind)
     if known is None:
         return UnknownBody(values=values)

@@ -1,4 +1,4 @@
--- name: tell
+-- name: add_fact
 INSERT INTO outbox (show_id, number, kind, body) VALUES ($1, $2, $3, $4::text::jsonb);
 
 -- name: log
@@ -9,7 +9,7 @@ SELECT id FROM outbox WHERE id > $1 ORDER BY id LIMIT $2;
 
 -- name: writers
 -- Transactions that may have an id of the outbox in hand: an INSERT locks the table before it draws one, and
--- keeps the lock to its end. Nobody else is waited for, however long they take.
+-- keeps the lock to its end. Other transactions are not waited for, however long they take.
 SELECT virtualtransaction
   FROM pg_locks
  WHERE locktype = 'relation'
@@ -47,7 +47,7 @@ SELECT $1, CASE WHEN $2 THEN 0 ELSE settled_id END FROM fact_log
     ON CONFLICT (name) DO NOTHING;
 
 -- name: look
--- Whose turn it is; free when its time has passed. No row: nobody has heard of the group.
+-- Whose turn it is; free when its time has passed. No row: there is no such group.
 SELECT checkpoint, settled_id,
        EXISTS (SELECT FROM parked_fact WHERE group_name = $1 AND dead_at IS NULL) AS has_parked,
        reader = $2 AND lease_until > now() + $3 * interval '1 s' AS is_mine,
@@ -56,21 +56,21 @@ SELECT checkpoint, settled_id,
  WHERE consumer_group.name = $1;
 
 -- name: take_turn
--- Somebody else was quicker: no row.
+-- Another process took it: no row.
    UPDATE consumer_group
       SET reader = $2, lease_until = now() + $3 * interval '1 s'
     WHERE name = $1 AND (reader = $2 OR lease_until < now())
 RETURNING checkpoint;
 
 -- name: move_checkpoint
--- The turn was lost, or somebody asked for a replay: no row, and what was done will be done again.
+-- The turn was lost, or an operator started a replay: no row, and the batch is consumed again.
    UPDATE consumer_group
       SET checkpoint = $4, moved_at = now()
     WHERE name = $1 AND reader = $2 AND checkpoint = $3
 RETURNING checkpoint;
 
 -- name: oldest_checkpoint
--- Of everybody but the relay itself; NULL: nobody listens.
+-- Of every group but the relay; NULL: there are no consumers.
 SELECT min(checkpoint) FROM consumer_group WHERE name <> $1;
 
 -- name: park
@@ -176,7 +176,7 @@ SELECT min(id) FROM outbox WHERE at >= $1;
 SELECT min(id) FROM outbox;
 
 -- name: rewind
--- Only back: whoever is ahead of that place has not heard it yet. The turn is anybody's afterwards.
+-- Only backwards. Afterwards any process may take the turn.
    UPDATE consumer_group
       SET checkpoint = $2, reader = '', lease_until = '-infinity', moved_at = now()
     WHERE name = $1 AND checkpoint >= $2

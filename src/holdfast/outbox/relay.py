@@ -1,8 +1,8 @@
-"""Telling facts: from the outbox to the bus, and from the bus to whoever wants to hear (R28).
+"""Publishing facts: from the outbox to the bus, and from the bus to the consumers (R28).
 
 Any number of workers may run these jobs. For each group one of them has the turn; the others look whether
-its time has passed, and take over. Two at once, as after a pause, tell something twice: the bus refuses what
-does not follow its last message, and consumers act once (consume_once).
+its time has passed, and take over. Two at once, as after a pause, publish a fact twice: the bus refuses
+a message that does not follow its last one, and consumers act once (consume_once).
 """
 
 import asyncio
@@ -30,14 +30,14 @@ from holdfast.outbox.wire import from_json, to_json
 log = structlog.get_logger(__name__)
 
 PURGE_MAX = 5000
-LISTEN_S = 0.5  # how long we wait for the bus before we look into the outbox ourselves
+BUS_WAIT_S = 0.5  # how long a consumer waits for the bus before it reads the outbox itself
 AWAY_S = 1.0  # a bus that could not be reached is left alone for this long
-LOOK_S = 1.0  # pause between two looks whether an idle bus still has what it was told
-READ_ONCE_MAX = 4096  # facts a process keeps in mind, lest every group of it reads the same bytes again
+LOOK_S = 1.0  # pause between two checks that an idle bus still has its last message
+READ_ONCE_MAX = 4096  # decoded facts cached per process: its groups read the same bytes
 
 ConsumeResult = tuple[
     list[Parked], Fact | None, EngineDown | None
-]  # what must wait, the first not tried, and why
+]  # facts to park, the first one not tried, and why
 
 decode_cached = lru_cache(READ_ONCE_MAX)(from_json)
 
@@ -57,7 +57,7 @@ class Relay:
         self._begins_at = 0  # the checkpoint from which an empty log is to be filled
 
     async def relay(self) -> int:
-        """Hand on what is settled, in order. Without a bus the facts wait where they are."""
+        """Publish settled facts in order. Without a bus they wait in the outbox."""
         turn = await self._turn()
         if turn is None:
             return 0
@@ -67,11 +67,11 @@ class Relay:
             return 0
         facts = await self._outbox.facts_after(turn.checkpoint, limit)
         try:
-            return await self._hand_on(turn, facts)
+            return await self._publish(turn, facts)
         except EngineDown as down:
             if down.engine != "bus":
                 raise
-            log.warning("the bus is away", error=repr(down.__cause__ or down))
+            log.warning("bus unreachable", error=repr(down.__cause__ or down))
             metrics.add("bus_away_total")
             self._away_until = time.monotonic() + AWAY_S
             return 0
@@ -80,7 +80,7 @@ class Relay:
         return await self._outbox.purge(self._config.facts_keep_h, PURGE_MAX)
 
     async def measure(self) -> int:
-        """Lag and backlog of everybody who hears facts."""
+        """Lag and backlog of every consumer group."""
         for group in await self._outbox.groups():
             name = group["name"]
             metrics.measure("facts_lag_seconds", group["lag_s"], group=name)
@@ -96,11 +96,13 @@ class Relay:
             await self._outbox.add_group(RELAY, from_oldest=True)
             return await self._outbox.turn(RELAY, self._reader)
 
-    async def _hand_on(self, turn: ReaderTurn, facts: Sequence[Fact]) -> int:
+    async def _publish(self, turn: ReaderTurn, facts: Sequence[Fact]) -> int:
         bus = await self._outbox.bus()
         try:
             if facts:
                 end = 0 if turn.checkpoint == self._begins_at else turn.checkpoint
+                # The bus refuses messages that do not follow `end`. So a relay that lost its turn while
+                # paused cannot publish after its successor; a crash before `move` repeats messages.
                 await bus.append(_messages(turn.checkpoint, facts), end)
                 self._begins_at = 0
                 await self._outbox.move(turn, facts[-1].id)
@@ -110,24 +112,26 @@ class Relay:
                 if (last := await bus.last()) != turn.checkpoint:
                     raise OutOfStep(last)
         except OutOfStep as found:
-            await self._fall_in(turn, bus, found.last)
+            await self._resume_from(turn, bus, found.last)
             return int(bool(facts))
         return len(facts)
 
-    async def _fall_in(self, turn: ReaderTurn, bus: Bus, last: int) -> None:
-        """Where the log really ends: go on from there. What it has lost is told again."""
+    async def _resume_from(self, turn: ReaderTurn, bus: Bus, last: int) -> None:
+        """Continue from where the log really ends. Facts that it lost are published again."""
         again = await self._outbox.turn(RELAY, self._reader)
         if again is None or again.checkpoint != turn.checkpoint:
-            return  # another relay is at it
+            return  # another relay has the turn
         target = last
-        if last > again.settled:  # the ledger was put back to an earlier day: those never happened
+        # The bus is ahead of the ledger: a backup was restored, so those facts never happened.
+        if last > again.settled:
             await bus.clear()
             last = 0
+        # The bus is empty: refill it from the slowest group's checkpoint, so that all groups can use it.
         if not last:
             oldest = await self._outbox.oldest_checkpoint()
             target = self._begins_at = turn.checkpoint if oldest is None else min(oldest, turn.checkpoint)
         if target != turn.checkpoint and await self._outbox.move(turn, target) and target < turn.checkpoint:
-            log.warning("the bus has forgotten facts", told=turn.checkpoint, again_from=target)
+            log.warning("the bus lost facts", published=turn.checkpoint, again_from=target)
             metrics.add("bus_forgot_total")
 
 
@@ -139,17 +143,19 @@ def _messages(after: int, facts: Sequence[Fact]) -> list[Message]:
 class ConsumerWorker:
     """One consumer, in one process."""
 
-    def __init__(self, outbox: Outbox, consumer: Consumer, config: Config, wait_s: float = LISTEN_S) -> None:
+    def __init__(
+        self, outbox: Outbox, consumer: Consumer, config: Config, wait_s: float = BUS_WAIT_S
+    ) -> None:
         self._outbox = outbox
         self._consumer = consumer
         self._limit = config.relay_max
         self._wait_s = wait_s
         self._reader = new_reader_id()
-        self._ear: Reader | None = None
+        self._bus_reader: Reader | None = None
         self._is_behind = False
 
-    async def listen(self) -> int:
-        """Hear what is next and act on it; then move the checkpoint. A crash before that repeats it."""
+    async def consume(self) -> int:
+        """Consume the next facts, then move the checkpoint. A crash before that repeats them."""
         turn = await self._turn()
         if turn is None:
             return 0
@@ -157,17 +163,19 @@ class ConsumerWorker:
         facts = await self._next(turn)
         if not facts:
             return again
-        async with self._keeping_the_turn():
-            parked, undone, down = await self._tell(facts, has_parked=turn.has_parked)
-        kept = facts if undone is None else facts[: facts.index(undone)]
-        if kept and not await self._outbox.move(
-            turn, kept[-1].id, [one for one in parked if one.fact.id <= kept[-1].id]
+        async with self._renewed_turn():
+            parked, undone, down = await self._consume(facts, has_parked=turn.has_parked)
+        # The checkpoint may pass only facts that were consumed or parked: stop before the first one that
+        # was not tried because an engine was down.
+        done = facts if undone is None else facts[: facts.index(undone)]
+        if done and not await self._outbox.move(
+            turn, done[-1].id, [one for one in parked if one.fact.id <= done[-1].id]
         ):
-            log.warning("the turn was lost", group=turn.group)
-        metrics.add("facts_processed_total", len(kept), group=turn.group)
+            log.warning("turn lost to another process", group=turn.group)
+        metrics.add("facts_processed_total", len(done), group=turn.group)
         if down is not None:
             raise down
-        return again + len(kept)
+        return again + len(done)
 
     async def _turn(self) -> ReaderTurn | None:
         name = self._consumer.group
@@ -178,16 +186,16 @@ class ConsumerWorker:
             return await self._outbox.turn(name, self._reader)
 
     @asynccontextmanager
-    async def _keeping_the_turn(self) -> AsyncIterator[None]:
-        """However long it takes; who is dead or paused loses it, and who is only slow tells nothing twice."""
+    async def _renewed_turn(self) -> AsyncIterator[None]:
+        """Renews the turn while a batch is consumed: a slow process does not lose it, a dead one does."""
 
         async def renew() -> None:
             while True:
                 await asyncio.sleep(RENEW_S / 2)
                 try:
                     await self._outbox.turn(self._consumer.group, self._reader)
-                except EngineDown as down:  # then there is nobody who could take it
-                    log.info("a turn was not renewed", group=self._consumer.group, error=repr(down))
+                except EngineDown as down:  # the ledger is away, so no other process can take the turn either
+                    log.info("turn not renewed", group=self._consumer.group, error=repr(down))
 
         renewing = asyncio.create_task(renew())
         try:
@@ -196,7 +204,7 @@ class ConsumerWorker:
             renewing.cancel()
 
     async def _next(self, turn: ReaderTurn) -> list[Fact]:
-        """From the bus; what it does not have, or not yet after a while, from the outbox itself."""
+        """From the bus; facts that it lost or does not have in time come from the outbox."""
         facts = [] if self._is_behind else await self._from_bus(turn)
         if not facts and turn.settled > turn.checkpoint:
             facts = await self._outbox.facts_after(turn.checkpoint, self._limit)
@@ -207,18 +215,18 @@ class ConsumerWorker:
 
     async def _from_bus(self, turn: ReaderTurn) -> list[Fact]:
         try:
-            if self._ear is None:
-                self._ear = (await self._outbox.bus()).reader()
-            heard = await self._ear.read(turn.checkpoint, self._limit, self._wait_s)
-            return [decode_cached(message.body) for message in in_step(turn.checkpoint, heard)]
+            if self._bus_reader is None:
+                self._bus_reader = (await self._outbox.bus()).reader()
+            messages = await self._bus_reader.read(turn.checkpoint, self._limit, self._wait_s)
+            return [decode_cached(message.body) for message in in_step(turn.checkpoint, messages)]
         except EngineDown as down:
             if down.engine != "bus":
                 raise
         except msgspec.DecodeError as error:
-            log.error("what the bus says is no fact", error=repr(error))
+            log.error("cannot decode message from the bus", error=repr(error))
         return []
 
-    async def _tell(self, facts: Sequence[Fact], *, has_parked: bool) -> ConsumeResult:
+    async def _consume(self, facts: Sequence[Fact], *, has_parked: bool) -> ConsumeResult:
         wanted = [fact for fact in facts if self._consumer.wants(fact)]
         if not wanted:
             return [], None, None
@@ -226,7 +234,8 @@ class ConsumerWorker:
         if has_parked:
             waiting = await self._outbox.keys_waiting(self._consumer.group, [fact.key for fact in wanted])
         if self._consumer.call_many is None:
-            return await self._tell_lanes(wanted, waiting)
+            return await self._consume_by_booking(wanted, waiting)
+        # A parked fact of the same booking comes first: what follows it waits, so the order is preserved.
         behind = [Parked(fact, 0) for fact in wanted if fact.key in waiting]
         ready = [fact for fact in wanted if fact.key not in waiting] if behind else wanted
         try:
@@ -236,79 +245,85 @@ class ConsumerWorker:
         except EngineDown as down:
             return behind, ready[0], down
         except Exception as error:
-            log.warning("facts are told one by one", group=self._consumer.group, error=repr(error))
-            return await self._tell_lanes(wanted, waiting)
+            log.warning(
+                "batch failed; retrying facts one by one", group=self._consumer.group, error=repr(error)
+            )
+            return await self._consume_by_booking(wanted, waiting)
 
-    async def _tell_lanes(self, facts: Sequence[Fact], waiting: set[str]) -> ConsumeResult:
-        """Bookings beside each other, each one's facts in order."""
-        lanes: dict[str, list[Fact]] = defaultdict(list)
+    async def _consume_by_booking(self, facts: Sequence[Fact], waiting: set[str]) -> ConsumeResult:
+        """Bookings concurrently, the facts of each booking in order."""
+        bookings: dict[str, list[Fact]] = defaultdict(list)
         for fact in facts:
-            lanes[fact.key].append(fact)
+            bookings[fact.key].append(fact)
         places = asyncio.Semaphore(self._consumer.at_once_max)
         parked: list[Parked] = []
         undone: list[Fact] = []
         downs: list[EngineDown] = []
 
-        async def tell_lane(key: str, lane: list[Fact]) -> None:
+        async def consume_booking(key: str, own: list[Fact]) -> None:
             must_wait = key in waiting
-            for i, fact in enumerate(lane):
+            for i, fact in enumerate(own):
                 if must_wait:
                     parked.append(Parked(fact, 0))
                     continue
                 try:
                     async with places:
-                        await self._consumer.tell(fact)
+                        await self._consumer.handle(fact)
                 except EngineDown as down:
                     downs.append(down)
-                    undone.extend(lane[i:])
+                    undone.extend(own[i:])
                     return
                 except Exception as error:
-                    log.warning("a fact must wait", group=self._consumer.group, id=fact.id, error=repr(error))
+                    log.warning(
+                        "fact failed and is parked", group=self._consumer.group, id=fact.id, error=repr(error)
+                    )
                     parked.append(Parked(fact, 1, describe_error(error)))
                     must_wait = True
 
         async with asyncio.TaskGroup() as group:
-            for key, lane in lanes.items():
-                group.create_task(tell_lane(key, lane))
+            for key, own in bookings.items():
+                group.create_task(consume_booking(key, own))
         first = min(undone, key=lambda fact: fact.id, default=None)
         return parked, first, downs[0] if downs else None
 
     async def _retry(self) -> int:
-        """Facts that had to wait, and whose time has come; the first of each booking."""
+        """Parked facts that are due, the first one of each booking."""
         due = await self._outbox.parked_due(self._consumer.group, self._limit)
         for one in due:
             try:
-                await self._consumer.tell(one.fact)
+                await self._consumer.handle(one.fact)
             except EngineDown:
                 raise
             except Exception as error:
                 tried = Parked(one.fact, one.tries + 1, describe_error(error))
                 if await self._outbox.park_again(self._consumer, tried):
-                    log.error("a fact is dead", group=self._consumer.group, id=one.fact.id, error=repr(error))
+                    log.error(
+                        "fact dead-lettered", group=self._consumer.group, id=one.fact.id, error=repr(error)
+                    )
                     metrics.add("facts_died_total", group=self._consumer.group)
             else:
                 await self._outbox.unpark(self._consumer.group, one.fact.id)
         return len(due)
 
 
-def only_when_full(job: Job, full: int) -> Job:
-    """Straight on with full hands only; otherwise what comes in the pause goes together, in fewer steps."""
+def only_when_full(job: Job, batch_size: int) -> Job:
+    """Skip the immediate re-run unless the batch was full: later facts then share a batch."""
 
     async def run() -> int:
         done = await job()
-        return done if done >= full else 0
+        return done if done >= batch_size else 0
 
     run.__qualname__ = job.__qualname__
     return run
 
 
 def jobs(outbox: Outbox, consumers: Sequence[Consumer], config: Config) -> list[tuple[float, Job]]:
-    """What a worker does about facts."""
+    """The jobs of a worker process: publish, consume, measure, purge."""
     relay = Relay(outbox, config)
-    told = [ConsumerWorker(outbox, consumer, config).listen for consumer in consumers]
+    workers = [ConsumerWorker(outbox, consumer, config).consume for consumer in consumers]
     pause_s = config.relay_pause_ms / 1000
     return [
-        *((pause_s, only_when_full(one, config.relay_max)) for one in (relay.relay, *told)),
+        *((pause_s, only_when_full(one, config.relay_max)) for one in (relay.relay, *workers)),
         (5.0, relay.measure),
         (60.0, relay.purge),
     ]

@@ -25,17 +25,17 @@ from holdfast.outbox.wire import from_json, to_json
 
 Q = Queries("holdfast.outbox")
 
-RELAY = "relay"  # the group that hands facts on to the bus
+RELAY = "relay"  # the group that publishes facts to the bus
 TURN_S = 5.0  # a dead process keeps its turn this long
 RENEW_S = 2.0  # a turn with less left is renewed
 SETTLE_WITHIN_S = 1.0  # for a transaction that has an id in hand; then we look again at the next run
-SETTLE_MORE_S = 0.05  # the same, when there is something to tell meanwhile
+SETTLE_MORE_S = 0.05  # the same, if facts are ready to publish meanwhile
 SETTLE_LOOK_S = 0.005
 
 
 async def add_fact(tx: Transaction, show_id: int, body: Body, number: int | None = None) -> None:
     """Part of the transaction that makes the fact true."""
-    await tx.execute(Q.tell, show_id, number, body.KIND, msgspec.json.encode(body).decode())
+    await tx.execute(Q.add_fact, show_id, number, body.KIND, msgspec.json.encode(body).decode())
 
 
 async def consume_once(tx: Transaction, group: str, fact_id: int) -> bool:
@@ -55,7 +55,7 @@ class Outbox:
         self._bus: Bus | None = None
 
     async def bus(self) -> Bus:
-        """The log of this ledger's facts, wherever the operator wants it."""
+        """The bus that the operator configured, or the built-in one in Redis."""
         if self._bus is None:
             config, row = self._config, require_row(await self._postgres.fetchrow(Q.log))
             self._bus = open_bus(
@@ -76,7 +76,7 @@ class Outbox:
     # ── facts ──────────────────────────────────────────────────────────────────
 
     async def settle(self, limit: int) -> int:
-        """Find out how far nothing can appear in between any more, and write it down."""
+        """Finds the last id below which no fact can appear any more, and stores it."""
         async with self._postgres.fresh_plans() as tx:
             settled = int((require_row(await tx.fetchrow(Q.log)))["settled_id"])
             ids = [row["id"] for row in await tx.fetch(Q.ids_after, settled, limit)]
@@ -92,8 +92,9 @@ class Outbox:
     async def _writers_have_ended(self, patience_s: float) -> bool:
         """The next id is missing: being written, or never to come?
 
-        Whoever drew an id below one that we have seen did so before we saw it, and is in this list until its
-        end. When all of them have ended, what is missing was rolled back.
+        A transaction that drew a lower id than one we have seen drew it before, so it is in the first list
+        until it ends. When all of those have ended, ids still missing were rolled back. Transactions that
+        start later draw higher ids, which is why the list only shrinks (&=).
         """
         give_up_at = time.monotonic() + patience_s
         writers = await self._writers()
@@ -134,7 +135,11 @@ class Outbox:
         return ReaderTurn(group, reader, checkpoint, row["settled_id"], row["has_parked"])
 
     async def move(self, turn: ReaderTurn, checkpoint: int, parked: Sequence[Parked] = ()) -> bool:
-        """Everything up to there is done or parked. False: the turn was lost, and nothing is written."""
+        """Everything up to there is done or parked. False: the turn was lost, and nothing is written.
+
+        The update names the old checkpoint, so of two processes that both believe to have the turn only
+        one moves it. Parked facts are written in the same transaction: a crash in between would skip them.
+        """
         step = (Q.move_checkpoint, turn.group, turn.reader, turn.checkpoint, checkpoint)
         if not parked:  # as nearly always: one statement
             return await self._postgres.fetchval(*step) is not None
@@ -192,7 +197,7 @@ class Outbox:
         return await self._postgres.fetchval(Q.first_since, moment)  # type: ignore[no-any-return]
 
     async def replay(self, group: str, fact_id: int) -> int:
-        """Tell the group everything from that fact on once more; how many facts that is."""
+        """Let the group consume everything from that fact on again; returns how many facts that is."""
         oldest = await self._postgres.fetchval(Q.oldest)
         if oldest is None or fact_id < oldest:
             raise OperatorError(f"facts before {oldest} are gone: replay from {oldest}")
@@ -212,7 +217,7 @@ class Outbox:
             return _count(await tx.execute(Q.forget_group, group)) > 0
 
     async def purge(self, keep_h: int, limit: int) -> int:
-        """What everybody has heard and nobody wants to hear again; how many rows went."""
+        """Deletes facts that every group has consumed and that are older than `keep_h`; returns how many."""
         facts = _count(await self._postgres.execute(Q.purge_facts, keep_h, limit))
         return facts + _count(await self._postgres.execute(Q.purge_consumed, keep_h, limit))
 

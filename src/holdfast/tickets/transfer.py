@@ -99,9 +99,9 @@ class Transfers:
             )
             to_id = await tx.fetchval(Q.account_at, email)
             edition = await self._move(tx, ticket, giver, to_id, email)
-            told = {"serial": serial, "edition": edition, "from_id": giver.account_id, "to_id": to_id}
+            body = {"serial": serial, "edition": edition, "from_id": giver.account_id, "to_id": to_id}
             for side in ("given", "got"):
-                await self._tell(tx, ticket, "ticket.transferred", told | {"side": side})
+                await self._add_fact(tx, ticket, "ticket.transferred", body | {"side": side})
             return await self._again(tx, ticket)
 
     async def take_back(self, show_id: int, serial: int, giver: Giver) -> IssuedTicket:
@@ -111,8 +111,8 @@ class Transfers:
             given_by = await tx.fetchval(Q.last_giver, show_id, serial)
             ticket = check_taking_back(found, giver, given_by)
             edition = await self._move(tx, ticket, giver, giver.account_id, giver.email, is_taken_back=True)
-            told = {"serial": serial, "edition": edition, "to_id": giver.account_id}
-            await self._tell(tx, ticket, "ticket.taken_back", told)
+            body = {"serial": serial, "edition": edition, "to_id": giver.account_id}
+            await self._add_fact(tx, ticket, "ticket.taken_back", body)
             return await self._again(tx, ticket)
 
     async def _locked(self, tx: Transaction, show_id: int, serial: int) -> IssuedTicket | None:
@@ -134,11 +134,11 @@ class Transfers:
         await tx.execute(Q.note_transfer, *place, edition, giver.account_id, to_id, email, is_taken_back)
         return int(edition)
 
-    async def _tell(
-        self, tx: Transaction, ticket: IssuedTicket, kind: str, told: Mapping[str, object]
+    async def _add_fact(
+        self, tx: Transaction, ticket: IssuedTicket, kind: str, values: Mapping[str, object]
     ) -> None:
-        body = msgspec.json.encode(told).decode()
-        await tx.execute(Q.tell, ticket.show_id, ticket.number, kind, body)
+        body = msgspec.json.encode(values).decode()
+        await tx.execute(Q.add_fact, ticket.show_id, ticket.number, kind, body)
 
     async def _again(self, tx: Transaction, ticket: IssuedTicket) -> IssuedTicket:
         return parse_ticket(await tx.fetchrow(TICKETS.ticket, ticket.show_id, ticket.serial))

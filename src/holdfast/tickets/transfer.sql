@@ -10,7 +10,7 @@ SELECT id FROM account_profile WHERE email = $1;
 SELECT ends_at <= now() FROM show_detail WHERE show_id = $1;
 
 -- name: last_giver
--- Who gave it away the last time; nobody when that was taken back.
+-- Who gave it away the last time; no row if that was taken back.
 SELECT CASE WHEN NOT taken_back THEN from_id END
   FROM ticket_transfer
  WHERE show_id = $1 AND serial = $2
@@ -18,7 +18,7 @@ SELECT CASE WHEN NOT taken_back THEN from_id END
  LIMIT 1;
 
 -- name: change_hands
--- To an account ($3), or to an address nobody has an account by ($4). Its phone is nobody's any more.
+-- To an account ($3), or to an address without an account ($4). It is bound to no phone any more.
    UPDATE ticket
       SET edition = edition + 1, owner_id = $3, owner_email = $4, phone = NULL, binding = binding + 1
     WHERE show_id = $1 AND serial = $2
@@ -28,5 +28,5 @@ RETURNING edition;
 INSERT INTO ticket_transfer (show_id, serial, edition, from_id, to_id, email, taken_back)
      VALUES ($1, $2, $3, $4, $5, $6, $7);
 
--- name: tell
+-- name: add_fact
 SELECT add_fact($1, $2, $3, $4::text::jsonb);
