@@ -4,7 +4,7 @@
 
 Each of them holds a seat and pays for it. Without an answer they ask again with the same key; after a 402
 they try another card with another key; who has waited long enough gives up, some never pay, some change their
-mind afterwards. Everything they were told is written down: the test compares it with the ledger.
+mind afterwards. Every answer is recorded: the test compares it with the ledger.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class Plan(Struct, kw_only=True):
     purchases: int
     patience_s: float  # how long one goes on asking what became of a payment
     line_patience_s: float = 15.0  # who has waited this long for one answer hangs up
-    abandons: float = 0.05  # the share of holds that nobody pays for
+    abandons: float = 0.05  # the share of holds that are not paid for
     calls_off: float = 0.3  # the share of those who give up that say so
     never: float = 0.02  # the share of methods the bank never decides on
     late: float = 0.02  # the share of those it decides on when it is too late
@@ -49,11 +49,11 @@ class Deal(Struct, kw_only=True):
 
     owner: int
     booking_id: str = ""
-    said: list[str] = field(default_factory=list)  # every answer: status and code
-    confirmed: bool = False  # they were told so
+    answers: list[str] = field(default_factory=list)  # every answer: status and code
+    confirmed: bool = False  # they got this answer
     cancelled: bool = False
     gone: bool = False
-    declined: list[int] = field(default_factory=list)  # attempts they were told were declined
+    declined: list[int] = field(default_factory=list)  # attempts that were answered as declined
     end: str = ""
 
 
@@ -70,7 +70,7 @@ class Progress(Struct):
     purchases: int
 
 
-class Said(Struct):
+class AnswerFields(Struct):
     """What we read of an answer."""
 
     booking_id: str = ""
@@ -79,8 +79,8 @@ class Said(Struct):
     attempt: int = 0
 
 
-READ = msgspec.json.Decoder(Said).decode
-NOTHING = Said()
+READ = msgspec.json.Decoder(AnswerFields).decode
+NOTHING = AnswerFields()
 
 
 class Buyers:
@@ -153,8 +153,8 @@ class Buyer:
             await self.ask("DELETE", f"/bookings/{held}/payment", patience_s=self.plan.patience_s)
             return "called off"
         if end == "confirmed" and self.chance.random() < self.plan.cancels:
-            status, said = await self.ask("DELETE", f"/bookings/{held}", patience_s=self.plan.patience_s)
-            self.deal.cancelled = status == 200 and said.state == "refunded"
+            status, fields = await self.ask("DELETE", f"/bookings/{held}", patience_s=self.plan.patience_s)
+            self.deal.cancelled = status == 200 and fields.state == "refunded"
             return "given back" if self.deal.cancelled else "confirmed"
         return end
 
@@ -163,26 +163,26 @@ class Buyer:
         liked = msgspec.json.encode({"seats": [self.chance.choice(self.plan.seats)]}).decode()
         for n, wish in enumerate((liked, '{"best":{"count":1}}')):
             path = f"/shows/{self.plan.show}/holds"
-            status, said = await self.ask("POST", path, f"{key}-hold-{n}", wish, self.plan.patience_s)
+            status, fields = await self.ask("POST", path, f"{key}-hold-{n}", wish, self.plan.patience_s)
             if status == 201:
-                return said.booking_id
+                return fields.booking_id
         return None
 
     async def pay(self, booking: str, key: str, card: int) -> str:
         body = msgspec.json.encode({"method": self.method(card)}).decode()
         path = f"/bookings/{booking}/pay"
-        status, said = await self.ask("POST", path, key, body, self.plan.patience_s)
+        status, fields = await self.ask("POST", path, key, body, self.plan.patience_s)
         match status:
             case 200:
-                self.deal.confirmed = said.state == "confirmed"
+                self.deal.confirmed = fields.state == "confirmed"
                 return "confirmed"
             case 402:
-                self.deal.declined.append(said.attempt)
+                self.deal.declined.append(fields.attempt)
                 return "declined"
             case 410:
                 self.deal.gone = True
                 return "too late"
-        return "gave up" if status == 0 else f"{status} {said.code}"
+        return "gave up" if status == 0 else f"{status} {fields.code}"
 
     def method(self, card: int) -> str:
         drawn = self.chance.random()
@@ -192,7 +192,7 @@ class Buyer:
 
     async def ask(
         self, method: str, path: str, key: str = "", body: str = "", patience_s: float = 10.0
-    ) -> tuple[int, Said]:
+    ) -> tuple[int, AnswerFields]:
         """Until there is an answer that is one; (0, nothing) when they have waited long enough."""
         question = self.question(method, path, key, body)
         give_up_at = time.monotonic() + patience_s
@@ -200,12 +200,12 @@ class Buyer:
             answer = await self.answer(question)
             if answer is None:
                 continue
-            said = READ(answer.body) if answer.body else NOTHING
-            self.deal.said.append(f"{answer.status} {said.code or said.state}")
+            fields = READ(answer.body) if answer.body else NOTHING
+            self.deal.answers.append(f"{answer.status} {fields.code or fields.state}")
             if answer.status >= 500 and answer.status != 503:
                 keep(self.buyers.report.broken, answer)
-            if answer.status < 500 and answer.status != 202 and said.code not in NOT_YET:
-                return answer.status, said
+            if answer.status < 500 and answer.status != 202 and fields.code not in NOT_YET:
+                return answer.status, fields
             await asyncio.sleep(self.chance.uniform(0.3, 0.6))
         return 0, NOTHING
 
@@ -216,7 +216,7 @@ class Buyer:
             return await self.line.ask(question)
         except Dropped:
             self.buyers.report.dropped += 1
-            self.deal.said.append("dropped")
+            self.deal.answers.append("dropped")
             return None
 
     def question(self, method: str, path: str, key: str, body: str) -> bytes:

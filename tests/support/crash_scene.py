@@ -26,7 +26,7 @@ SERVERS, WORKERS = ("web-1", "web-2"), ("work-1", "work-2")
 PAYMENTS = "SELECT * FROM payment WHERE show_id = $1 AND number = $2 ORDER BY attempt"
 REFUNDS = "SELECT * FROM refund WHERE show_id = $1 AND number = $2"
 BOOKING = "SELECT * FROM booking WHERE show_id = $1 AND number = $2"
-# Nobody waits for a dead process' turn to end, nor for the pauses of a patient one: the clock is turned.
+# Leases of dead processes and pauses between tries are not awaited: the clock is turned.
 HURRY = (
     "UPDATE payment SET due_at = now() WHERE show_id = $1 AND due_at > now()",
     "UPDATE refund SET due_at = now() WHERE show_id = $1 AND due_at > now()",
@@ -63,7 +63,7 @@ class Scene:
     _watching: asyncio.Task[None] | None = None
 
     async def up(self) -> None:
-        """There is somebody who serves and somebody who works; the others may still be starting."""
+        """At least one web process and one worker run; the others may still be starting."""
 
         async def is_so() -> bool:
             return all(any(is_up(self.office, name) for name in names) for names in (SERVERS, WORKERS))
@@ -71,7 +71,7 @@ class Scene:
         await until(is_so, within_s=UP_WITHIN_S)
 
     def arm(self) -> None:
-        """From here on whoever comes to the point dies."""
+        """From here on, a process that reaches the point dies."""
         self._look()
         draft = self.orders.with_suffix(".draft")
         draft.write_text(self.point)
@@ -79,10 +79,10 @@ class Scene:
         self._watching = asyncio.create_task(self._watch())
 
     async def death(self) -> None:
-        """Somebody has died at the point, and what they had under way is everybody's."""
+        """A process has died at the point, and its leases are released."""
         assert self._watching is not None
         await self._watching
-        assert self.died, f"nobody came to {self.point}"
+        assert self.died, f"no process reached {self.point}"
 
     async def _watch(self) -> None:
         give_up_at = time.monotonic() + DIES_WITHIN_S
@@ -112,7 +112,7 @@ class Scene:
             await self.office.app.postgres.execute(sql, self.show_id)
 
     async def rest(self) -> None:
-        """Nobody looks at the payment of their own accord."""
+        """No job looks at the payment by itself."""
         await self.office.app.postgres.execute(REST, self.show_id)
 
     async def deadline(self, booking: str, ago_s: int = 1) -> None:
@@ -182,7 +182,7 @@ def is_up(office: Office, name: str) -> bool:
 
 
 def is_alive(process_id: int) -> bool:
-    """A zombie is not: its parent has not heard of it yet."""
+    """A zombie is not: its parent has not reaped it yet."""
     try:
         state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

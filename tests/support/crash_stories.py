@@ -1,4 +1,4 @@
-"""What can happen to a booking, told so that somebody comes to a point and dies there.
+"""Stories of a booking in which a process reaches a given point and dies there.
 
 Each story arms the point, goes on as its people would, and says which booking it was and how it must end.
 """
@@ -177,27 +177,27 @@ async def pays_at_the_gateway_and_it_tells_us(scene: Scene) -> End:
 
 
 async def _paid(scene: Scene, booking: str, method: str = "tok_ok") -> End:
-    """Paid, though somebody dies on the way; asked once more, the same is said."""
+    """Paid, though a process dies on the way; the same request again has the same answer."""
     first = await scene.payer.pays(booking, method, waits=False)
     await scene.death()
-    said = await scene.payer.pays(booking, method)
-    assert said.status_code == 200, said.text
+    answer = await scene.payer.pays(booking, method)
+    assert answer.status_code == 200, answer.text
     if first.status_code == 200:
-        assert said.json() == first.json()
+        assert answer.json() == first.json()
     return booking, "confirmed"
 
 
 async def _gone(scene: Scene, booking: str, method: str, end: str = "expired") -> End:
-    said = await scene.payer.pays(booking, method)
-    assert (said.status_code, said.json()["code"]) == (410, "hold_gone"), said.text
+    answer = await scene.payer.pays(booking, method)
+    assert (answer.status_code, answer.json()["code"]) == (410, "hold_gone"), answer.text
     return booking, end
 
 
 async def _waiting(scene: Scene, method: str) -> str:
     """A booking whose payment the gateway has not decided."""
     booking = await scene.payer.holds(scene.show_id, *SEATS)
-    said = await scene.payer.pays(booking, method, waits=False)
-    assert said.status_code == 202, said.text
+    answer = await scene.payer.pays(booking, method, waits=False)
+    assert answer.status_code == 202, answer.text
     return booking
 
 

@@ -24,7 +24,7 @@ async def everything_since(counter: Counter, since: datetime) -> list[ListedPaym
 
 @pytest.fixture
 def silent_port() -> Iterator[str]:
-    """Somebody who takes calls and never says a word."""
+    """A server that accepts connections and never answers."""
     with closing(socket.socket()) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(64)
@@ -78,11 +78,11 @@ class Contract:
         assert len([one for one in await everything_since(counter, since) if one.key == order.key]) == 1
 
     async def test_a_key_nobody_used_is_absent(self, counter: Counter) -> None:
-        assert await counter.gateway.look_up(key="pay-nobody", reference=None) == Charge(
+        assert await counter.gateway.look_up(key="pay-unknown", reference=None) == Charge(
             answer=GatewayAnswer.ABSENT
         )
         assert (
-            await counter.gateway.call_off(key="pay-nobody", reference=None)
+            await counter.gateway.call_off(key="pay-unknown", reference=None)
         ).answer is GatewayAnswer.ABSENT
 
     async def test_who_has_no_token_is_sent_to_a_page(self, counter: Counter) -> None:

@@ -1,6 +1,6 @@
 """A sandbox in this process, the adapters that reach it, and a payer who stands in front of it.
 
-The same contract is kept by every adapter (gateway_contract.py): here is how each of them is asked for it.
+Every adapter passes the same contract (gateway_contract.py); this module sets each of them up.
 """
 
 import base64

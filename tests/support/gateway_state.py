@@ -1,4 +1,4 @@
-"""The payment gateway as the tests see it: what it took, what it gave back, how it is told to misbehave."""
+"""The payment gateway as tests see it: captured and refunded payments, and how to make it misbehave."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -43,12 +43,12 @@ class Bank:
         found: list[Taken] = []
         after: str | None = None
         while True:
-            asked: dict[str, float | str] = {
+            parameters: dict[str, float | str] = {
                 "since": since_s,
                 "limit": 100,
                 **({"after": after} if after else {}),
             }
-            page = (await self._client.get("/v1/payments", params=asked)).json()
+            page = (await self._client.get("/v1/payments", params=parameters)).json()
             found += msgspec.convert(page["payments"], list[Taken])
             if (after := page["next"]) is None:
                 return found

@@ -1,4 +1,4 @@
-"""Where everybody's money is: the gateway's books, the ledger and what people were told, held together."""
+"""Compares the gateway's payments, the ledger and the answers that buyers got."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -62,7 +62,7 @@ async def paid_twice(taken: Iterable[Taken]) -> list[str]:
 
 
 async def untrue(office: Office, show_id: int, deals: Sequence[Deal]) -> list[str]:
-    """What people were told, and is not so."""
+    """Answers to buyers that the ledger contradicts."""
     states = {row["number"]: row["state"] for row in await office.app.postgres.fetch(STATES, show_id)}
     steps = {
         (row["number"], row["attempt"]): row["step"]

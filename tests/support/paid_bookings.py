@@ -1,4 +1,4 @@
-"""Bookings that were paid for, through the cashier and a real gateway, and what is known of them."""
+"""Bookings that were paid for, through the saga runner and a real gateway, and what is known of them."""
 
 from itertools import count
 from typing import Any
@@ -50,9 +50,9 @@ async def refunds_of(app: App, booking: Booking) -> list[Refund]:
     return (await app.refund_store.refunds_of([key]))[key]
 
 
-def a_refund(booking: Booking, **asked: Any) -> RefundRequest:
+def a_refund(booking: Booking, **changes: Any) -> RefundRequest:
     return RefundRequest(
-        booking=booking, **{"why": f"admin:1:{next(_keys)}", "note": "test", "actor_id": 1, **asked}
+        booking=booking, **{"why": f"admin:1:{next(_keys)}", "note": "test", "actor_id": 1, **changes}
     )
 
 

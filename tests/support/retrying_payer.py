@@ -1,4 +1,4 @@
-"""Somebody who pays as a good client does: without an answer, the same question again with the same key."""
+"""A payer that behaves like a good client: without an answer, it repeats the request with the same key."""
 
 import asyncio
 import secrets
@@ -12,14 +12,14 @@ import httpx2
 from tests.support.shows import Fan
 
 PATIENCE_S = 30.0
-PAUSE_S = 0.05  # Retry-After is 1 s; nobody here is in anybody's way
+PAUSE_S = 0.05  # Retry-After is 1 s; tests need not wait that long
 NOT_YET = {"still_processing", "payment_under_way"}
 
 
 @dataclass(frozen=True)
 class Payer:
     fan: Fan
-    heard: list[httpx2.Response] = field(default_factory=list)  # every answer, the last one last
+    answers: list[httpx2.Response] = field(default_factory=list)  # every answer, the last one last
 
     async def holds(self, show_id: int, *seats: str) -> str:
         """The booking's id. Seats that have just come free are on the map a moment later."""
@@ -52,9 +52,9 @@ class Payer:
         """Until there is an answer that is one."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                with suppress(httpx2.TransportError):  # whoever was to answer is dead
+                with suppress(httpx2.TransportError):  # the process that should answer is dead
                     answer = await ask()
-                    self.heard.append(answer)
+                    self.answers.append(answer)
                     if is_final(answer, waits):
                         return answer
                 await asyncio.sleep(PAUSE_S)

@@ -49,7 +49,7 @@ def an_adapter(url: str, **changes: Any) -> SandboxGateway:
 
 @dataclass
 class Desk:
-    """The sandbox's API, asked as a merchant, and the adapter beside it."""
+    """The sandbox's API, called as a merchant, and the adapter beside it."""
 
     url: str
     gateway: SandboxGateway
@@ -168,7 +168,7 @@ async def a_shop() -> AsyncIterator[Shop]:
 
 
 class Ended(Exception):
-    """It never said its address."""
+    """It ended before it printed its address."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"ended with {code}")
@@ -205,7 +205,7 @@ class Process:
     async def end(self, sign: signal.Signals = signal.SIGTERM) -> int:
         assert self._process is not None
         if self._process.returncode is None:
-            with suppress(ProcessLookupError):  # it has ended, and we have not been told yet
+            with suppress(ProcessLookupError):  # it has ended, and asyncio has not noticed yet
                 os.kill(self._process.pid, sign)  # not send_signal(): it looks, and takes the code from us
         return await self._process.wait()
 

@@ -40,8 +40,8 @@ SELECT show_id, format('payment %s/%s: books say %s at the gateway, %s owed, %s 
         coalesce(books.by_hand, 0));
 
 -- name: paid_what_it_costs
--- S5. Whoever is confirmed has paid exactly once, in its currency, what its seats cost, and those it has
--- given back since; whoever had nothing to pay has paid nothing.
+-- S5. A confirmed booking has one payment, in its currency, of what its seats cost, including those given
+-- back since; a free booking has none.
 SELECT booking.show_id, format('booking %s is confirmed for %s %s, given back %s; payments: %s',
                                booking.number, booking.amount_minor, booking.currency, gone.minor, paid.list)
            AS what
@@ -57,7 +57,7 @@ SELECT booking.show_id, format('booking %s is confirmed for %s %s, given back %s
            THEN ARRAY[(booking.amount_minor + gone.minor) || ' ' || booking.currency] END;
 
 -- name: money_has_a_booking
--- S3. Money that was kept is of a booking that was confirmed.
+-- S3. Money that was not refunded belongs to a booking that was confirmed.
 SELECT show_id, format('booking %s is %s, and payment %s is kept', number, booking.state, attempt) AS what
   FROM payment JOIN booking USING (show_id, number)
  WHERE payment.step = 'paid' AND booking.state NOT IN ('confirmed', 'refunded');
@@ -77,7 +77,7 @@ SELECT show_id, format('payment %s/%s of %s is %s: %s went back, %s of it in ref
     OR (step NOT IN ('paid', 'returned') AND r.minor > 0);
 
 -- name: one_ticket_per_seat
--- S11. Tickets that let somebody in are those of the seats of confirmed bookings. Of a cancelled show,
+-- S11. Valid tickets are those of the seats of confirmed bookings. Of a cancelled show,
 -- tickets that were used before stay as they were.
 SELECT coalesce(live.show_id, ticket.show_id) AS show_id,
        format('seat %s: booking %s, ticket of %s', coalesce(live.seat, ticket.seat), live.number,
@@ -90,7 +90,7 @@ SELECT coalesce(live.show_id, ticket.show_id) AS show_id,
  WHERE live.number IS DISTINCT FROM ticket.number;
 
 -- name: late_refunds_were_late
--- Nobody is refunded because a seat was sold twice: money that went back as late came after its booking had
+-- No refund is due to a seat sold twice: money refunded as late was captured after its booking had
 -- stopped waiting for it.
 SELECT refund.show_id, format('payment %s/%s went back as late, and its booking was waiting for it',
                               refund.number, refund.attempt) AS what
@@ -123,7 +123,7 @@ SELECT show_id, format('booking %s is paying, and its time was up at %s', number
  WHERE state = 'paying' AND expires_at < now() - $1 * interval '1 s';
 
 -- name: payments
--- For who holds the gateway's books against ours; nobody knows yet what becomes of those under way.
+-- For the comparison with the gateway; payments in progress are undecided and left out.
   SELECT p.show_id, p.number, p.attempt, p.key, p.reference, p.step::text AS step, p.currency,
          CASE WHEN p.step IN ('paid', 'late', 'returned') THEN p.amount_minor ELSE 0 END AS came_minor,
          coalesce(sum(r.amount_minor) FILTER (WHERE r.state = 'done' AND r.settled_note IS NULL), 0)::bigint

@@ -7,7 +7,7 @@ GROUP BY show_id, seat
   HAVING count(*) > 1;
 
 -- name: seats_taken_as_booked
--- A live booking has exactly its seats in taken_seat, and nobody else has any.
+-- A live booking has exactly its seats in taken_seat, and no other booking has any.
 SELECT coalesce(live.show_id, taken_seat.show_id) AS show_id,
        format('seat %s: booking %s, key %s',
               coalesce(live.seat, taken_seat.seat), live.number, taken_seat.number) AS what
@@ -53,7 +53,7 @@ SELECT show_id, format('booking %s went from %s to %s', number, before, state) A
         ('blocked', 'cancelled'));
 
 -- name: one_fact_per_move
--- S14. What happened is told, and nothing else: as many facts of a booking as moves. A move and its fact are
+-- S14. A booking has as many facts as moves. A move and its fact are
 -- of one moment; those from before the last purge are not counted.
 SELECT coalesce(moves.show_id, facts.show_id) AS show_id,
        format('booking %s has %s moves and %s facts', coalesce(moves.number, facts.number),

@@ -1,8 +1,8 @@
-"""What is in a backup, as its last part says: contents.json. No I/O.
+"""The contents of a backup, as listed in its last part, contents.json. No I/O.
 
 FILE (zip) ─┬─ ledger/<table>      rows as COPY writes them, in the order in which they can go back
-            ├─ folder/<path>       files of the data folder: the sandbox's books and secret
-            ├─ settings.env        HOLDFAST_… of who made it, without the addresses of engines
+            ├─ folder/<path>       files of the data folder: the sandbox's database and secret
+            ├─ settings.env        the HOLDFAST_… settings, without the addresses of engines
             └─ contents.json       version, steps of the schema, sums, rows, sequences
 """
 
@@ -12,9 +12,9 @@ CONTENTS = "contents.json"
 LEDGER = "ledger/"
 FOLDER = "folder/"
 SETTINGS = "settings.env"
-FORM = 1  # of the file; a program refuses one that it does not know
-# What was sold after the backup is lost, but people have its tickets, and the gateway its payments: their
-# numbers must not be given to anybody else.
+FORM = 1  # version of the file format; an unknown one is refused
+# Sales after the backup are lost, but buyers have their tickets and the gateway has their payments: these
+# numbers must not be used again.
 NUMBERS_SKIPPED = 1_000_000
 
 

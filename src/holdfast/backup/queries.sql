@@ -2,7 +2,7 @@
 SELECT clock_timestamp();
 
 -- name: tables
--- Every table of ours and its stored columns. The contents list the steps; functions are applied anew.
+-- Every table and its stored columns. The contents list the steps; functions are applied again.
   SELECT relname AS name, array_agg(attname::text ORDER BY attnum) AS columns
     FROM pg_class
     JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
@@ -26,7 +26,7 @@ SELECT sequencename AS name, coalesce(last_value, 0) AS number
  WHERE schemaname = current_schema();
 
 -- name: is_used
--- Whether there is any table here, ours or somebody's.
+-- Whether the database has any table.
 SELECT EXISTS (
     SELECT FROM pg_class
      WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
@@ -51,7 +51,7 @@ END $$;
 -- name: set_sequence
 SELECT setval(quote_ident($1)::regclass, $2);
 
--- name: begin_anew
+-- name: distrust_caches
 -- Redis and the bus may have seen more than the backup has: neither is trusted after a restore.
 SELECT mark_every_map_stale(), rename_fact_log();
 

@@ -141,7 +141,7 @@ async def restore(connection: asyncpg.Connection, file: Path, progress: Progress
     for name, number in contents.sequences.items():
         await connection.fetchval(Q.set_sequence, name, number + NUMBERS_SKIPPED)
     await migrate(connection)
-    await connection.execute(Q.begin_anew)
+    await connection.execute(Q.distrust_caches)
     await connection.execute(Q.look_at_sizes)
     return contents
 

@@ -15,7 +15,7 @@ SELECT * FROM let_payments_go($1, $2, $3, $4, $5);
 SELECT * FROM book_late($1, $2, $3, $4);
 
 -- name: advance
--- The next step, before it is tried. Whoever has lost their turn changes nothing and gets no row.
+-- The next step, before it is tried. A worker that has lost its turn changes nothing and gets no row.
 WITH advanced AS (
        UPDATE payment
           SET step = $6, tries = CASE WHEN step = $6 THEN tries ELSE 0 END,
@@ -41,7 +41,7 @@ SELECT found.*
                       LIMIT 1) AS found;
 
 -- name: take_due
--- Payments that somebody should look at, oldest first, now ours for a while; those others have are skipped.
+-- Due payments, oldest first, now leased to this worker; rows that another worker is taking are skipped.
 WITH due AS (
       SELECT show_id, number, attempt
         FROM payment
@@ -57,7 +57,7 @@ WITH due AS (
 RETURNING payment.show_id, payment.number, payment.attempt;
 
 -- name: take_turn
--- This payment, if it has not ended: ours for a while, whoever had it.
+-- This payment, if it has not ended: leased to this worker, even if another worker had it.
    UPDATE payment
       SET turn = turn + 1, due_at = now() + $4 * interval '1 ms'
     WHERE show_id = $1 AND number = $2 AND attempt = $3 AND due_at IS NOT NULL

@@ -1,5 +1,5 @@
 -- name: ours
--- Payments by their keys, with what has gone back of them through the gateway. A key nobody has is missing.
+-- Payments by their keys, with their refunds through the gateway. An unknown key has no row.
    SELECT payment.key, payment.show_id, payment.number, payment.attempt, payment.step, payment.amount_minor,
           payment.currency, payment.reference, back.back_minor, back.asked_minor,
           extract(epoch FROM clock_timestamp() - payment.asked_at)::float8 AS age_s
@@ -14,7 +14,7 @@
     WHERE payment.gateway = $1;
 
 -- name: unseen
--- Paid here since then, and not among the keys the gateway has told.
+-- Paid here since then, and not among the keys that the gateway listed.
   SELECT payment.key
     FROM payment
    WHERE payment.gateway = $1 AND payment.asked_at >= $2 AND payment.step IN ('paid', 'returned')
@@ -34,7 +34,7 @@ SELECT key
 SELECT * FROM payment_difference WHERE gateway = $1 ORDER BY found_at, key LIMIT $2;
 
 -- name: delete_settled
--- Those that were found none. What somebody found while we compared stays for the next comparison.
+-- Differences that no longer exist. One found while we compared stays for the next comparison.
 DELETE FROM payment_difference
  WHERE gateway = $1 AND found_at < $4
    AND (key, kind) NOT IN (SELECT * FROM unnest($2::text[], $3::text[]));
@@ -61,7 +61,7 @@ SELECT *, now() AS now FROM reconciliation_run WHERE gateway = $1;
 SELECT now();
 
 -- name: try_lock
--- One comparison at a time, whoever asks. The lock is this connection's, and goes with it.
+-- One comparison at a time. The lock belongs to this connection and ends with it.
 SELECT pg_try_advisory_lock(hashtext('holdfast books'), hashtext($1));
 
 -- name: unlock

@@ -1,6 +1,6 @@
 -- name: store
 -- Many webhooks, as they came; copies are counted. A verdict for each, in order (webhook.py). Of those that
--- are not about a payment of ours, or about another sum, nothing is stored.
+-- are not about our payments, or about another amount, nothing is stored.
 WITH asked AS (
     SELECT *
       FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::int[], $7::text[], $8::text[],
@@ -50,7 +50,7 @@ WITH asked AS (
 
 -- name: settle
 -- What looking into many came to: a reason, or none. One that was tried often enough is dead; one that has
--- been settled by somebody else meanwhile stays as it is.
+-- been settled by another worker meanwhile stays as it is.
    UPDATE gateway_webhook AS w
       SET done_at = CASE WHEN a.reason IS NULL THEN now() END, reason = a.reason,
           due_at = CASE WHEN a.reason IS NOT NULL AND tries <= $4 THEN due_at END,
@@ -60,7 +60,7 @@ WITH asked AS (
 RETURNING w.event_id, w.dead;
 
 -- name: settle_due
--- Those that waited for somebody who was charging, and have nothing left to do: many at once, unread.
+-- Webhooks that waited for a charging worker and whose payment is settled: many at once, without a look-up.
 WITH due AS (
       SELECT w.gateway, w.event_id
         FROM gateway_webhook AS w JOIN payment USING (show_id, number, attempt)
@@ -75,8 +75,8 @@ WITH due AS (
 RETURNING w.event_id;
 
 -- name: take_due
--- Those that somebody should look into, oldest first, now ours. When it is their turn again is written
--- before anybody looks: who dies over one has failed like everybody else.
+-- Due webhooks, oldest first, now leased to this worker. The time of the next try is stored before the
+-- look-up: a worker that dies over one counts as a failed try.
 WITH due AS (
       SELECT gateway, event_id
         FROM gateway_webhook

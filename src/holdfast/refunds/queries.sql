@@ -6,7 +6,7 @@ SELECT * FROM decide_refunds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 SELECT * FROM settle_refund($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: take_due
--- Refunds that somebody should ask the gateway for, oldest first, now ours for a while; those others have are
+-- Due refunds, oldest first, now leased to this worker; rows that another worker is taking are
 -- skipped.
 WITH due AS (
       SELECT show_id, number, attempt, id
@@ -30,13 +30,13 @@ SELECT c.*
   JOIN refund_detail AS c USING (show_id, number, attempt, id);
 
 -- name: wait
--- Asked again later. One that is settled by now is left alone.
+-- Requested again later. One that is settled by now is left alone.
 UPDATE refund
    SET due_at = now() + $5 * interval '1 ms'
  WHERE show_id = $1 AND number = $2 AND attempt = $3 AND id = $4 AND state = 'asked';
 
 -- name: retry
--- A person wants the gateway asked again. One that is not by_hand is left alone: no row.
+-- An operator retries it. One that is not by_hand is left alone: no row.
    UPDATE refund
       SET state = 'asked', round = round + 1, tries = 0, due_at = now() + $5 * interval '1 ms'
     WHERE show_id = $1 AND number = $2 AND attempt = $3 AND id = $4 AND state = 'by_hand'
@@ -80,14 +80,14 @@ SELECT count(*) FILTER (WHERE state = 'by_hand') AS by_hand, count(*) FILTER (WH
 SELECT now();
 
 -- name: shows_to_refund
--- Cancelled shows in which somebody still has seats. What an organiser keeps back stays.
+-- Cancelled shows with bookings that still have seats. Blocked seats stay.
 SELECT show_id
   FROM cancelled_sale AS sale
  WHERE EXISTS (SELECT 1 FROM seat_holder WHERE seat_holder.show_id = sale.show_id)
  LIMIT $1;
 
 -- name: bookings_left
--- Of a cancelled show: the next ones to be let go or refunded.
+-- Of a cancelled show: the next bookings to release or refund.
   SELECT *
     FROM bookings_with_seats($1)
    WHERE state IN ('held', 'confirmed')
@@ -95,7 +95,7 @@ ORDER BY number
    LIMIT $2;
 
 -- name: payments_left
--- Of a cancelled show: those that nobody has called off yet.
+-- Of a cancelled show: payments that have not been cancelled yet.
   SELECT number, attempt
     FROM payment_detail
    WHERE show_id = $1 AND booking_state = 'paying' AND step IN ('charge', 'look_up')
