@@ -25,7 +25,7 @@ import holdfast.site.account
 import holdfast.site.after_purchase
 import holdfast.site.booking_page
 import holdfast.site.browse
-import holdfast.site.my_bookings_page
+import holdfast.site.my_bookings
 import holdfast.site.pages
 import holdfast.site.payment
 import holdfast.site.show_page
@@ -114,7 +114,7 @@ ROUTES: tuple[Route, ...] = (
     *holdfast.site.booking_page.ROUTES,
     *holdfast.site.payment.ROUTES,
     *holdfast.site.after_purchase.ROUTES,
-    *holdfast.site.my_bookings_page.ROUTES,
+    *holdfast.site.my_bookings.ROUTES,
     *holdfast.site.account.ROUTES,
 )
 

@@ -227,7 +227,7 @@ async def test_on_a_phone_a_long_status_of_a_show_wraps(
         await page.goto(path)
         await page.evaluate(
             """(status) => {
-                 for (const one of document.querySelectorAll(".standing")) one.textContent = status;
+                 for (const one of document.querySelectorAll(".status")) one.textContent = status;
                }""",
             status,
         )

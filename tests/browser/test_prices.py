@@ -19,15 +19,15 @@ async def test_the_price_that_was_shown_is_the_price_or_somebody_is_asked_again(
     await opened(page, show["id"])
     await tap(page, 2)
     await expect(picked(page)).to_have_count(2)
-    await expect(page.locator("#sheet .sum strong")).to_have_text("₹1,000")
+    await expect(page.locator("#selection .sum strong")).to_have_text("₹1,000")
     await put(organiser, show, rules(early=[{"until": in_hours(24), "change_minor": 20_000}]))
     await until(lambda: _costs(house, show["id"], 70_000), within_s=15)
 
     await page.locator("[data-hold]").click()
 
-    await expect(page.locator("#sheet .told")).to_contain_text(DEARER)
+    await expect(page.locator("#selection .notice")).to_contain_text(DEARER)
     await said(page, DEARER)
-    await expect(page.locator("#sheet .sum strong")).to_have_text("₹1,400")
+    await expect(page.locator("#selection .sum strong")).to_have_text("₹1,400")
     await expect(page.locator(".band strong").first).to_have_text("₹700")
     await expect(picked(page)).to_have_count(2)
     await page.locator("[data-hold]").click()

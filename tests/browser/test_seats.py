@@ -121,9 +121,9 @@ async def test_a_single_seat_left_is_explained_before_the_server_refuses(house: 
 
     await tap(page, 1)  # leaves A-1 alone
 
-    await expect(page.locator("#sheet .told")).to_contain_text("single seat")
+    await expect(page.locator("#selection .notice")).to_contain_text("single seat")
     await expect(page.locator("[data-hold]")).to_have_attribute("aria-disabled", "true")
-    await page.locator("#sheet .told button").click()
+    await page.locator("#selection .notice button").click()
     await expect(picked(page)).to_have_text(re.compile("Row A, seat 1"))
     await page.locator("[data-hold]").click()
     await page.wait_for_url(BOOKING)

@@ -36,8 +36,8 @@ async def test_a_chosen_seat_that_somebody_takes_is_told_and_others_are_offered(
     await rival.holds(show, "B-5")
 
     await said(page, "B-5")
-    await expect(page.locator("#sheet .told")).to_contain_text("B-5 was just taken")
-    offered = page.locator("#sheet .told button").first
+    await expect(page.locator("#selection .notice")).to_contain_text("B-5 was just taken")
+    offered = page.locator("#selection .notice button").first
     await offered.click()
     await expect(picked(page)).to_have_count(2)
     await page.locator("[data-hold]").click()
@@ -57,9 +57,9 @@ async def test_who_is_beaten_by_a_moment_is_offered_others_on_the_spot(house: Of
     await page.route("**/hold", too_late)
     await page.locator("[data-hold]").click()
 
-    await expect(page.locator("#sheet .told")).to_contain_text("B-5 was just taken")
+    await expect(page.locator("#selection .notice")).to_contain_text("B-5 was just taken")
     await page.unroute("**/hold")
-    await page.locator("#sheet .told button").first.click()
+    await page.locator("#selection .notice button").first.click()
     await page.locator("[data-hold]").click()
     await page.wait_for_url(BOOKING)
 

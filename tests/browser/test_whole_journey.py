@@ -119,8 +119,8 @@ async def test_with_a_mouse_while_somebody_else_looks_at_the_same_seats(
     )
     print(f"\na second browser painted the seats {took_ms} ms after the click that held them")
     await tap(other, 14)
-    await expect(other.locator("#sheet .told")).to_contain_text("Row B, seat 5")
-    await other.locator("#sheet .told button").first.click()
+    await expect(other.locator("#selection .notice")).to_contain_text("Row B, seat 5")
+    await other.locator("#selection .notice button").first.click()
     await expect(picked(other)).to_have_count(2)
 
     await expect(page.locator("#left")).to_have_text(COUNTDOWN)

@@ -117,9 +117,9 @@ async def test_an_event_tells_how_each_show_stands(
     page = await opens(api, f"/events/{stage.event_id}")
 
     tones = [
-        had["class"].removeprefix("standing is-")
+        had["class"].removeprefix("status is-")
         for had in page.all("span")
-        if "standing" in had.get("class", "")
+        if "status" in had.get("class", "")
     ]
     assert tones == ["none", "few", "few", "many", "opens", "off"]
     for words in ("Sold out", "Last ticket", "Only 3 left", "Available", "On sale ", "Cancelled"):

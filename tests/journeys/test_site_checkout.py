@@ -338,7 +338,7 @@ async def test_a_script_that_sends_a_form_is_told_where_to_go_or_why_not(
     path = await ann.holds(await a_show(seats=10), "A-1")
     script = {"accept": "application/json"}
     page = (await ann.client.get(path, headers=script)).json()
-    assert page["stage"] == "held"
+    assert page["display_state"] == "held"
     assert 0 < page["left_ms"] <= 600_000
 
     wrong = await ann.client.post(f"{path}/pay", data={"name": "Ann", "email": "?"}, headers=script)
@@ -346,4 +346,4 @@ async def test_a_script_that_sends_a_form_is_told_where_to_go_or_why_not(
     gone = await ann.client.post(f"{path}/release", headers=script)
     assert gone.json() == {"go": path}
     again = (await ann.client.get(path, headers=script)).json()
-    assert again["face"] != page["face"]
+    assert again["view_version"] != page["view_version"]

@@ -13,7 +13,7 @@ import holdfast.site.pages as site_routes
 from holdfast.app import ROUTES, App
 from holdfast.bookings import from_public_id
 from holdfast.engines.postgres import require_row
-from holdfast.site.templates_env import edition
+from holdfast.site.templates_env import assets_version
 from holdfast.web.asgi import Application
 from holdfast.web.routing import Route
 from tests.journeys.test_site_checkout import ANN
@@ -71,7 +71,7 @@ async def bought(ann: Visitor, a_show: Callable[..., Any]) -> dict[str, str]:
     return {
         "{show:int}": str(show),
         "{booking}": path.rpartition("/")[2],
-        "{edition}": edition(),
+        "{edition}": assets_version(),
     }
 
 
@@ -152,7 +152,7 @@ async def test_files_are_never_taken_for_pages(ann: Visitor, app: App, bought: d
         assert answer.status_code == 200, path
         assert not answer.headers["content-type"].startswith("text/html"), path
     for name in ("icon.svg", "css/base.css", "js/base.js", "js/seats/show.js"):
-        answer = await ann.client.get(f"/static/{edition()}/{name}")
+        answer = await ann.client.get(f"/static/{assets_version()}/{name}")
         assert answer.headers["x-content-type-options"] == "nosniff", name
 
 
@@ -227,7 +227,7 @@ LEADING = {  # fields that name a path, and the forms and pages that take them
     "SignUpForm": "/sign-up",
     "LanguageForm": "/language",
     "CityForm": "/city",
-    "Asked": "/sign-in",
+    "BackQuery": "/sign-in",
 }
 OURS = re.compile(r"#|/(?![/\\])")
 AWAY = (
@@ -296,5 +296,5 @@ async def test_a_path_in_any_script_is_led_back_to(ann: Visitor) -> None:
 
 
 def test_the_policy_of_pages_is_as_strict_as_it_reads() -> None:
-    assert "unsafe" not in site_routes.policy()
+    assert "unsafe" not in site_routes.content_security_policy()
     assert all(isinstance(route, Route) for route in ROUTES)

@@ -2,21 +2,27 @@
 
 from holdfast.accounts import LANGUAGES
 from holdfast.site.browser import LOCALES
-from holdfast.site.templates_env import edition, localiser_for, template_names, templates, warm_up
+from holdfast.site.templates_env import (
+    assets_version,
+    environment_for,
+    localiser_for,
+    template_names,
+    warm_up,
+)
 
 
 def test_templates_words_and_files_are_there_before_anybody_asks() -> None:
-    for kept in (templates, localiser_for, edition):
+    for kept in (environment_for, localiser_for, assets_version):
         kept.cache_clear()
 
     warm_up()
 
     for language in LANGUAGES:
-        made = templates(language)
+        made = environment_for(language)
         assert made.cache is not None
         assert {name for _, name in made.cache.keys()} == set(template_names())  # noqa: SIM118
     assert localiser_for.cache_info().currsize == len(LANGUAGES)
-    assert edition.cache_info().currsize == 1
+    assert assets_version.cache_info().currsize == 1
     for language in LANGUAGES:
         l10n = localiser_for(LOCALES[language][0])
         assert all(one.cache_info().currsize for one in (l10n.number, l10n.money, l10n.day, l10n.time))

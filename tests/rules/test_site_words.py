@@ -9,7 +9,7 @@ import pytest
 from babel.core import Locale
 
 from holdfast.accounts import LANGUAGES
-from holdfast.site.browser import LOCALES, cookies_of, is_from_here, locale_of, safe_path, set_cookie
+from holdfast.site.browser import LOCALES, choose_locale, is_same_origin, parse_cookies, safe_path, set_cookie
 from holdfast.site.i18n import CLDR_PLURALS, Text
 from holdfast.site.templates_env import catalogue_for, localiser_for
 
@@ -131,10 +131,10 @@ def test_numbers_have_their_forms() -> None:
 
 
 def test_a_region_is_taken_from_the_browser_where_we_know_it() -> None:
-    assert locale_of(None, "en-IN,en;q=0.9,hi;q=0.8") == "en_IN"
-    assert locale_of("de", "en-US,de-AT;q=0.5") == "de_AT"
-    assert locale_of("xx", "fr-FR") == LOCALES["en"][0]
-    assert locale_of(None, None) == LOCALES["en"][0]
+    assert choose_locale(None, "en-IN,en;q=0.9,hi;q=0.8") == "en_IN"
+    assert choose_locale("de", "en-US,de-AT;q=0.5") == "de_AT"
+    assert choose_locale("xx", "fr-FR") == LOCALES["en"][0]
+    assert choose_locale(None, None) == LOCALES["en"][0]
 
 
 @pytest.mark.parametrize("path", ["/", "/shows/7?a=b#c", "/find?q=ä"])
@@ -150,22 +150,22 @@ def test_any_other_is_not(path: str) -> None:
 
 
 def test_a_form_is_ours_when_the_browser_says_so() -> None:
-    assert is_from_here({b"sec-fetch-site": b"same-origin", b"origin": b"https://elsewhere"}, "box.office")
-    assert is_from_here({b"sec-fetch-site": b"none"}, "box.office")
-    assert is_from_here({b"origin": b"https://box.office"}, "box.office")
-    assert is_from_here({}, "box.office"), "no browser: it has no cookies that somebody could abuse"
-    assert not is_from_here({b"sec-fetch-site": b"same-site"}, "box.office")
-    assert not is_from_here({b"sec-fetch-site": b"cross-site"}, "box.office")
-    assert not is_from_here({b"origin": b"https://box.office.evil.example"}, "box.office")
-    assert not is_from_here({b"origin": b"null"}, "box.office")
+    assert is_same_origin({b"sec-fetch-site": b"same-origin", b"origin": b"https://elsewhere"}, "box.office")
+    assert is_same_origin({b"sec-fetch-site": b"none"}, "box.office")
+    assert is_same_origin({b"origin": b"https://box.office"}, "box.office")
+    assert is_same_origin({}, "box.office"), "no browser: it has no cookies that somebody could abuse"
+    assert not is_same_origin({b"sec-fetch-site": b"same-site"}, "box.office")
+    assert not is_same_origin({b"sec-fetch-site": b"cross-site"}, "box.office")
+    assert not is_same_origin({b"origin": b"https://box.office.evil.example"}, "box.office")
+    assert not is_same_origin({b"origin": b"null"}, "box.office")
 
 
 def test_a_cookie_is_read_as_it_was_set_and_others_are_left_alone() -> None:
     header = set_cookie("holdfast", "a-b_C1", is_secure=True).partition(";")[0].encode()
-    assert cookies_of(header + b"; other=1; holdfast_city=pune") == {
+    assert parse_cookies(header + b"; other=1; holdfast_city=pune") == {
         "holdfast": "a-b_C1",
         "holdfast_city": "pune",
     }
-    assert cookies_of(b"holdfast=" + b"x" * 20_000) == {}
-    assert cookies_of(b'a[b]={"c": 1, "d"; =; ;;holdfast=a-b') == {"holdfast": "a-b"}
-    assert cookies_of(None) == {}
+    assert parse_cookies(b"holdfast=" + b"x" * 20_000) == {}
+    assert parse_cookies(b'a[b]={"c": 1, "d"; =; ;;holdfast=a-b') == {"holdfast": "a-b"}
+    assert parse_cookies(None) == {}

@@ -41,7 +41,7 @@ async def box_of(element: Locator) -> FloatRect:
 
 
 def picked(page: Page) -> Locator:
-    return page.locator("#sheet .picked .what")
+    return page.locator("#selection .picked .what")
 
 
 async def said(page: Page, words: str) -> None:

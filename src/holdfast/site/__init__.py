@@ -1,11 +1,11 @@
-"""The box office on the web, for people: pages made here, and small scripts that make them quicker (R2–R30).
+"""The website for fans: pages rendered on the server, and small scripts that make them quicker (R2–R30).
 
-Every page works without its scripts. A form is a plain POST to an address of this folder, answered with
-"see there"; scripts send the same form. Nothing comes from anywhere else, and nothing runs that is not a
-file of ours.
+Every page works without its scripts. A form is a plain POST that is answered with a redirect;
+scripts send the same form. Nothing is loaded from other hosts, and no inline script runs.
 
-visit.py   cookies, languages, who may send a form     words.py   sentences, money and times for people
-store.py   templates, words and files of the package   routes.py  how a page is made and a form is read
-browse     what is on                                   seats      choosing them
-checkout   hold, pay, tickets, my bookings              account    signing up, in and out
+browser.py        cookies, languages, same-origin check    i18n.py      texts, money and dates by locale
+templates_env.py  templates, catalogues, static files      pages.py     renders pages, reads forms, sessions
+browse.py, search_page.py, show_page.py                    browsing, searching, choosing seats
+booking_page.py, payment.py, after_purchase.py             one booking: checkout, payment, tickets, refund
+my_bookings.py, account.py, crawlers.py                    all bookings; sign-in; robots, sitemap, JSON-LD
 """

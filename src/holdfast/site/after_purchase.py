@@ -12,9 +12,15 @@ from holdfast.bookings import Booking, BookingState, NoSuchBooking, from_public_
 from holdfast.errors import Invalid
 from holdfast.invoices import invoice_answer
 from holdfast.layouts import UnknownSeat
-from holdfast.site.booking_page import page_of, said_of, shown, sources, tried
-from holdfast.site.load_booking import giver_of, own_booking, sheet_of, tickets_of
-from holdfast.site.pages import form, page, policy, visitor
+from holdfast.site.booking_page import (
+    booking_path,
+    gateway_sources,
+    handle_form,
+    notice_for_refusal,
+    render_booking,
+)
+from holdfast.site.load_booking import load_booking_view, load_own_booking, load_tickets, transfer_sender
+from holdfast.site.pages import content_security_policy, read_form, render_page, require_session
 from holdfast.tickets import NoSuchTicket, NoTickets
 from holdfast.web.context import get_app
 from holdfast.web.responses import invalid, query
@@ -26,7 +32,7 @@ Typed = Annotated[str, Meta(max_length=300)]
 routes = RouteTable(tag="site", prefix="/bookings/{booking}", bare=True)
 
 
-class Nothing(Struct):
+class EmptyForm(Struct):
     """A button alone."""
 
 
@@ -52,122 +58,122 @@ class Address(Struct):
 @routes.get("/tickets.pdf")
 async def get_tickets_pdf(request: Request) -> Response:
     """My tickets of a booking, to print."""
-    visit, booking = await _own(request)
-    app, me = get_app(request), giver_of(visit, booking)
-    own = [one for one in await tickets_of(app, booking) if one.is_of(me.account_id, me.email)]
+    session, booking = await _load_own(request)
+    app, me = get_app(request), transfer_sender(session, booking)
+    own = [one for one in await load_tickets(app, booking) if one.is_of(me.account_id, me.email)]
     good = [one for one in own if one.voided_at is None]
     if not good:
         raise NoTickets(state=booking.state)
     file = await app.tickets.paper(await app.tickets.occasion(booking.show_id), good, booking)
-    return Response(file, 200, {**NO_STORE, **_named("tickets.pdf")}, "application/pdf")
+    return Response(file, 200, {**NO_STORE, **_filename_header("tickets.pdf")}, "application/pdf")
 
 
 @routes.get("/calendar.ics")
 async def get_calendar(request: Request) -> Response:
     """The show as an entry of a calendar."""
-    _, booking = await _own(request)
-    app, found = get_app(request), await tickets_of(get_app(request), booking)
+    _, booking = await _load_own(request)
+    app, found = get_app(request), await load_tickets(get_app(request), booking)
     if not found:
         raise NoTickets(state=booking.state)
     file = await app.tickets.calendar(booking, found)
-    return Response(file, 200, {**NO_STORE, **_named("tickets.ics")}, "text/calendar")
+    return Response(file, 200, {**NO_STORE, **_filename_header("tickets.ics")}, "text/calendar")
 
 
 @routes.get("/invoice.pdf")
 async def get_invoice(request: Request) -> Response:
     """The invoice, and credit notes for what came back."""
-    _, booking = await _own(request)
+    _, booking = await _load_own(request)
     return await invoice_answer(request, booking)
 
 
 @routes.post("/resend")
 async def post_resend(request: Request) -> Response:
     """Sends the tickets by mail once more."""
-    await form(request, Nothing)
+    await read_form(request, EmptyForm)
 
-    async def act(visit: Session, booking: Booking) -> str:
+    async def act(session: Session, booking: Booking) -> str:
         app = get_app(request)
-        if not await tickets_of(app, booking):
+        if not await load_tickets(app, booking):
             raise NoTickets(state=booking.state)
         await app.tickets.resend(booking.show_id, booking.number, booking.owner_id)
-        return page_of(booking, "resent")
+        return booking_path(booking, "resent")
 
-    return await tried(request, act)
+    return await handle_form(request, act)
 
 
 @routes.post("/transfer")
 async def post_transfer(request: Request) -> Response:
     """Gives a ticket to somebody else; its code is dead at once."""
-    asked = await form(request, TransferForm)
+    data = await read_form(request, TransferForm)
 
-    async def act(visit: Session, booking: Booking) -> str:
-        place = _ticket(booking, asked.ticket)
+    async def act(session: Session, booking: Booking) -> str:
+        place = _parse_ticket(booking, data.ticket)
         try:
-            email = normal_email(msgspec.convert({"email": asked.email}, Address).email)
+            email = normal_email(msgspec.convert({"email": data.email}, Address).email)
         except msgspec.ValidationError as error:
             raise invalid(error) from None
-        await get_app(request).transfers.give(*place, giver_of(visit, booking), email)
-        return page_of(booking, "given")
+        await get_app(request).transfers.give(*place, transfer_sender(session, booking), email)
+        return booking_path(booking, "given")
 
-    return await tried(request, act, {"email": asked.email, "ticket": asked.ticket})
+    return await handle_form(request, act, {"email": data.email, "ticket": data.ticket})
 
 
 @routes.post("/take-back")
 async def post_take_back(request: Request) -> Response:
     """Takes a ticket back that waits for somebody to sign up."""
-    asked = await form(request, TakeBackForm)
+    data = await read_form(request, TakeBackForm)
 
-    async def act(visit: Session, booking: Booking) -> str:
-        place = _ticket(booking, asked.ticket)
-        await get_app(request).transfers.take_back(*place, giver_of(visit, booking))
-        return page_of(booking, "taken_back")
+    async def act(session: Session, booking: Booking) -> str:
+        place = _parse_ticket(booking, data.ticket)
+        await get_app(request).transfers.take_back(*place, transfer_sender(session, booking))
+        return booking_path(booking, "taken_back")
 
-    return await tried(request, act)
+    return await handle_form(request, act)
 
 
 @routes.get("/cancel")
 async def get_cancel(request: Request) -> Response:
     """What would come back, and until when, before anything is given back."""
-    visit, booking = await _own(request)
+    session, booking = await _load_own(request)
     if booking.state is not BookingState.CONFIRMED:
-        return await shown(request, visit, booking)
-    asked = query(SeatsForm, request).seats
-    app, sheet = get_app(request), await sheet_of(get_app(request), visit, booking)
+        return await render_booking(request, session, booking)
+    data = query(SeatsForm, request).seats
+    app, view = get_app(request), await load_booking_view(get_app(request), session, booking)
     try:
-        seats = await _seats(request, booking, asked)
+        seats = await _parse_seats(request, booking, data)
         quote = await app.refunds.quote(booking, seats)
     except (UnknownSeat, Invalid) as refusal:
-        return await shown(request, visit, booking, said_of(request, refusal, {}))
-    return page(
+        return await render_booking(request, session, booking, notice_for_refusal(request, refusal, {}))
+    return render_page(
         request,
         "checkout/cancel.html",
-        headers={"Content-Security-Policy": policy(sources(app, sheet))},
-        sheet=sheet,
+        headers={"Content-Security-Policy": content_security_policy(gateway_sources(app, view))},
+        view=view,
         quote=quote,
-        chosen=asked or [place.label for place in sheet.places],
-        visit=visit,
+        chosen=data or [place.label for place in view.places],
+        session=session,
     )
 
 
 @routes.post("/cancel")
 async def post_cancel(request: Request) -> Response:
     """Gives a booking back, or some of its seats: so much returns as its terms promise."""
-    asked = await form(request, SeatsForm)
+    data = await read_form(request, SeatsForm)
 
-    async def act(visit: Session, booking: Booking) -> str:
-        seats = await _seats(request, booking, asked.seats)
+    async def act(session: Session, booking: Booking) -> str:
+        seats = await _parse_seats(request, booking, data.seats)
         after, _ = await get_app(request).refunds.cancel(booking, seats)
-        return page_of(after, "reduced" if after.state is BookingState.CONFIRMED else "")
+        return booking_path(after, "reduced" if after.state is BookingState.CONFIRMED else "")
 
-    return await tried(request, act)
-
-
-async def _own(request: Request) -> tuple[Session, Booking]:
-    visit = await visitor(request)
-    return visit, await own_booking(get_app(request), visit, str(request.path_params["booking"]))
+    return await handle_form(request, act)
 
 
-async def _seats(request: Request, booking: Booking, labels: list[str]) -> tuple[int, ...] | None:
+async def _load_own(request: Request) -> tuple[Session, Booking]:
+    session = await require_session(request)
+    return session, await load_own_booking(get_app(request), session, str(request.path_params["booking"]))
+
+
+async def _parse_seats(request: Request, booking: Booking, labels: list[str]) -> tuple[int, ...] | None:
     """By number; None: all of them."""
     layout = (await get_app(request).catalogue.show_on_sale(booking.show_id)).layout
     if unknown := [label for label in labels if layout.index_of.get(label) not in booking.seats]:
@@ -176,7 +182,7 @@ async def _seats(request: Request, booking: Booking, labels: list[str]) -> tuple
     return None if seats in ((), booking.seats) else seats
 
 
-def _ticket(booking: Booking, ticket_id: str) -> tuple[int, int]:
+def _parse_ticket(booking: Booking, ticket_id: str) -> tuple[int, int]:
     """(show, serial) of a ticket of this show; whose it is, is looked at under its lock."""
     try:
         show_id, serial = from_public_id(ticket_id)
@@ -187,7 +193,7 @@ def _ticket(booking: Booking, ticket_id: str) -> tuple[int, int]:
     return show_id, serial
 
 
-def _named(name: str) -> dict[str, str]:
+def _filename_header(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'inline; filename="{name}"'}
 
 

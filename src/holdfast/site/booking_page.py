@@ -19,18 +19,26 @@ from holdfast.accounts import Session
 from holdfast.bookings import Booking, NoSuchBooking, public_id
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import Invalid, Refusal
-from holdfast.site.booking_stage import Stage
-from holdfast.site.booking_view import Sheet
+from holdfast.site.booking_view import BookingView, DisplayState
 from holdfast.site.browser import safe_path
 from holdfast.site.errors import SignInFirst
-from holdfast.site.load_booking import own_booking, sheet_of
-from holdfast.site.pages import get_localiser, here, page, policy, see, visit_of, visitor, wants_json
+from holdfast.site.load_booking import load_booking_view, load_own_booking
+from holdfast.site.pages import (
+    content_security_policy,
+    current_path,
+    get_localiser,
+    get_session,
+    redirect,
+    render_page,
+    require_session,
+    wants_json,
+)
 from holdfast.web.context import get_app
 from holdfast.web.responses import answer, query
 from holdfast.web.routing import RouteTable
 
 # What a page may be told to say after a form was sent, and how that sounds.
-SAYINGS = {
+NOTICE_KINDS = {
     "extended": "good",
     "resent": "good",
     "details": "good",
@@ -47,29 +55,29 @@ STRIPE_SOURCES = {
 }
 RAZORPAY_FORM = "https://api.razorpay.com"
 # To the worker of a browser: this page may be kept for when there is no network.
-KEEP = {"Holdfast-Offline": "keep"}
+STORE_OFFLINE = {"Holdfast-Offline": "keep"}
 routes = RouteTable(tag="site", bare=True)
 
 
-class Asked(Struct):
-    said: str = ""
+class NoticeQuery(Struct):
+    notice: str = ""
 
 
-class Told(Struct, frozen=True):
-    """For scripts: load the page again when `face` is another one."""
+class BookingStatus(Struct, frozen=True):
+    """For scripts: load the page again when `view_version` changes."""
 
-    face: str
-    stage: Stage
+    view_version: str
+    display_state: DisplayState
     left_ms: int
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PageNotice:
     """What the page says at its top, and beside its fields."""
 
     kind: str = ""  # good, warn, bad
     title: str = ""
-    sentence: str = ""
+    text: str = ""
     wrong: dict[str, str] = field(default_factory=dict)  # field → sentence
     typed: dict[str, str] = field(default_factory=dict)  # field → what was typed
     alternatives: list[list[str]] = field(default_factory=list)  # seats instead of those that are gone
@@ -79,40 +87,44 @@ class Said:
 @routes.get("/bookings/{booking}")
 async def get_booking_page(request: Request) -> Response:
     """A booking of mine: held, being paid for, confirmed with its tickets, or what became of it."""
-    visit = await visitor(request)
-    booking = await own_booking(get_app(request), visit, request.path_params["booking"])
+    session = await require_session(request)
+    booking = await load_own_booking(get_app(request), session, request.path_params["booking"])
     if wants_json(request):
-        sheet = await sheet_of(get_app(request), visit, booking, visit.seen_at)
-        told = Told(sheet.face, sheet.stage, sheet.left_ms)
+        view = await load_booking_view(get_app(request), session, booking, session.seen_at)
+        told = BookingStatus(view.view_version, view.display_state, view.left_ms)
         return answer(200, told, {"Cache-Control": "no-store", "Vary": "Accept, Cookie"})
-    return await shown(request, visit, booking, _said(request), visit.seen_at)
+    return await render_booking(request, session, booking, _requested_notice(request), session.seen_at)
 
 
-async def shown(
-    request: Request, visit: Session, booking: Booking, said: Said | None = None, now: datetime | None = None
+async def render_booking(
+    request: Request,
+    session: Session,
+    booking: Booking,
+    notice: PageNotice | None = None,
+    now: datetime | None = None,
 ) -> Response:
-    app, said = get_app(request), said or Said()
-    sheet = await sheet_of(app, visit, booking, now)
-    headers = {"Content-Security-Policy": policy(sources(app, sheet))}
-    if sheet.stage is Stage.CONFIRMED and not said.kind:
-        headers |= KEEP
-    if said.status == 503:
+    app, notice = get_app(request), notice or PageNotice()
+    view = await load_booking_view(app, session, booking, now)
+    headers = {"Content-Security-Policy": content_security_policy(gateway_sources(app, view))}
+    if view.display_state is DisplayState.CONFIRMED and not notice.kind:
+        headers |= STORE_OFFLINE
+    if notice.status == 503:
         headers["Retry-After"] = str(RETRY_AFTER_S)
-    return page(
+    return render_page(
         request,
         "checkout/booking.html",
-        status=said.status,
+        status=notice.status,
         headers=headers,
-        sheet=sheet,
-        said=said,
-        visit=visit,
+        view=view,
+        notice=notice,
+        session=session,
         config=app.config,
         gateway=app.saga_runner.gateway.name,
-        back=here(request),
+        back=current_path(request),
     )
 
 
-async def tried(
+async def handle_form(
     request: Request, act: Callable[[Session, Booking], Awaitable[str]], typed: dict[str, str] | None = None
 ) -> Response:
     """Does what a form asks for; `act` answers where to go.
@@ -121,39 +133,41 @@ async def tried(
     there is no such page: what was typed is shown in a form that can be sent again.
     """
     try:
-        visit = await sender(request)
-        booking = await own_booking(get_app(request), visit, request.path_params["booking"])
+        session = await require_form_sender(request)
+        booking = await load_own_booking(get_app(request), session, request.path_params["booking"])
         try:
-            path = await act(visit, booking)
+            path = await act(session, booking)
         except NoSuchBooking:
             raise
         except Refusal as refusal:
             if wants_json(request):
                 raise
-            now = await own_booking(get_app(request), visit, request.path_params["booking"])
-            return await shown(request, visit, now, said_of(request, refusal, typed or {}))
+            now = await load_own_booking(get_app(request), session, request.path_params["booking"])
+            return await render_booking(
+                request, session, now, notice_for_refusal(request, refusal, typed or {})
+            )
     except EngineDown:
         if wants_json(request):
             raise
-        return await unsent(request)
-    return answer(200, {"go": path}) if wants_json(request) else see(path)
+        return await render_unsent_form(request)
+    return answer(200, {"go": path}) if wants_json(request) else redirect(path)
 
 
-async def sender(request: Request) -> Session:
+async def require_form_sender(request: Request) -> Session:
     """Who sends a form; who has to sign in first comes back to the page of the booking, not to its form."""
-    if (visit := await visit_of(request)) is None:
+    if (session := await get_session(request)) is None:
         raise SignInFirst(back=safe_path(f"/bookings/{request.path_params['booking']}"))
-    return visit
+    return session
 
 
-async def unsent(request: Request) -> Response:
+async def render_unsent_form(request: Request) -> Response:
     """An engine is away: nobody can say what became of it. The same form, whole, to be sent again."""
     pairs = parse_qsl((await request.body()).decode("latin-1"), keep_blank_values=True)
     headers = {"Retry-After": str(RETRY_AFTER_S)}
-    return page(request, "checkout/unsent.html", status=503, headers=headers, pairs=pairs)
+    return render_page(request, "checkout/unsent.html", status=503, headers=headers, pairs=pairs)
 
 
-def said_of(request: Request, refusal: Refusal, typed: dict[str, str]) -> Said:
+def notice_for_refusal(request: Request, refusal: Refusal, typed: dict[str, str]) -> PageNotice:
     """A refusal in the reader's language; one of a field stands beside it."""
     l10n, code, details = get_localiser(request), refusal.code, refusal.details
     name = f"problems.{code}"
@@ -162,14 +176,14 @@ def said_of(request: Request, refusal: Refusal, typed: dict[str, str]) -> Said:
     which = [one for one in str(details.get("field", "")).split(",") if one in typed]
     if isinstance(refusal, Invalid) and which:
         wrong = {one: l10n.t(f"checkout.wrong_{one}") for one in which}
-        return Said("bad", "", "", wrong=wrong, typed=typed, status=refusal.status)
+        return PageNotice("bad", "", "", wrong=wrong, typed=typed, status=refusal.status)
     groups: Any = details.get("alternatives") or []
-    return Said("bad", title, sentence, typed=typed, alternatives=list(groups), status=refusal.status)
+    return PageNotice("bad", title, sentence, typed=typed, alternatives=list(groups), status=refusal.status)
 
 
-def sources(app: Any, sheet: Sheet) -> dict[str, str]:
+def gateway_sources(app: Any, view: BookingView) -> dict[str, str]:
     """Whom the page may load from, or send a form to, beside ourselves: the gateway, while one can pay."""
-    if sheet.stage not in (Stage.HELD, Stage.PAYING):
+    if view.display_state not in (DisplayState.HELD, DisplayState.PAYING):
         return {}
     match app.saga_runner.gateway.name:
         case "stripe":
@@ -185,20 +199,20 @@ def gateway_origin(app: Any) -> str:
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc and app.config.gateway == "sandbox" else ""
 
 
-def _said(request: Request) -> Said:
+def _requested_notice(request: Request) -> PageNotice:
     try:
-        name = query(Asked, request).said
+        name = query(NoticeQuery, request).notice
     except Invalid:
-        return Said()
-    if name not in SAYINGS:
-        return Said()
-    return Said(SAYINGS[name], "", get_localiser(request).t(f"checkout.said_{name}"))
+        return PageNotice()
+    if name not in NOTICE_KINDS:
+        return PageNotice()
+    return PageNotice(NOTICE_KINDS[name], "", get_localiser(request).t(f"checkout.notice_{name}"))
 
 
-def page_of(booking: Booking, said: str = "") -> str:
+def booking_path(booking: Booking, notice: str = "") -> str:
     """Where a booking's page is, and what it shall say at its top."""
     path = f"/bookings/{public_id(booking.show_id, booking.number)}"
-    return f"{path}?said={said}" if said else path
+    return f"{path}?notice={notice}" if notice else path
 
 
 ROUTES = routes.all

@@ -1,26 +1,95 @@
-"""A booking as its page shows it. No I/O."""
+"""A booking as its page shows it: its display state, and what that means for the buyer's money. No I/O.
+
+    held ──► paying ──► confirmed ──► refunded
+      │        └──► held again: payment declined or cancelled
+      └──► lapsed ──► confirmed (paid late, seats free) or failed (paid late, seats gone)
+
+The display states are those of the ledger, with one exception: a hold past its end has lapsed, even before
+the expiry job has marked it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 
-from holdfast.bookings import BookingPage
-from holdfast.payments import Payment
-from holdfast.site.booking_stage import (
-    KNOWN_CODES,
-    NOT_PAID,
-    Stage,
-    face_of,
-    is_late,
-    money_of,
-    stage_of,
-    waits_for,
-)
+from holdfast.bookings import BookingPage, BookingState
+from holdfast.payments import Payment, PaymentStep
 from holdfast.tickets import PrintedTicket, TicketShow
 
 
+class DisplayState(StrEnum):
+    HELD = "held"
+    PAYING = "paying"
+    CONFIRMED = "confirmed"
+    LAPSED = "lapsed"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    REFUNDED = "refunded"
+
+
+DISPLAY_STATES = {
+    BookingState.HELD: DisplayState.HELD,
+    BookingState.PAYING: DisplayState.PAYING,
+    BookingState.CONFIRMED: DisplayState.CONFIRMED,
+    BookingState.EXPIRED: DisplayState.LAPSED,
+    BookingState.CANCELLED: DisplayState.CANCELLED,
+    BookingState.FAILED: DisplayState.FAILED,
+    BookingState.REFUNDED: DisplayState.REFUNDED,
+}
+
+# Why a hold has its time again, by the step in which its latest payment ended.
+NOT_PAID = {PaymentStep.DECLINED: "declined", PaymentStep.CALLED_OFF: "called_off"}
+
+# Declines that we have words for; of another one the gateway's own sentence is shown.
+TRANSLATED_DECLINES = frozenset(
+    {"card_declined", "insufficient_funds", "expired_card", "authentication_failed", "incorrect_cvc"}
+)
+
+
+def display_state_of(state: BookingState, left_ms: int) -> DisplayState:
+    """`left_ms`: of the hold, by the ledger's clock."""
+    display_state = DISPLAY_STATES[state]
+    return DisplayState.LAPSED if display_state is DisplayState.HELD and left_ms <= 0 else display_state
+
+
+def waits_for(payment: Payment | None) -> str:
+    """Who has to do something about a payment under way: payer, browser, gateway or settling."""
+    if payment is None or payment.step in (PaymentStep.LATE, PaymentStep.CONFIRM):
+        return "settling"
+    if payment.step is PaymentStep.CALL_OFF:
+        return "calling_off"
+    if payment.client_secret is not None and payment.action_url is None:
+        return "browser"
+    return "payer" if payment.action_url is not None else "gateway"
+
+
+def late_money_state(payment: Payment | None) -> str:
+    """What became of the money of a booking that has lapsed: none, watched or settling."""
+    if payment is None or payment.has_ended:
+        return "none"
+    return "watched" if payment.step is PaymentStep.WATCH else "settling"
+
+
+def is_late(payment: Payment | None) -> bool:
+    """Whether it was paid after its time, and there were seats all the same."""
+    return (
+        payment is not None
+        and payment.step is PaymentStep.PAID
+        and payment.ended_at is not None
+        and payment.ended_at > payment.deadline_at
+    )
+
+
+def view_version_of(display_state: DisplayState, payment: Payment | None, ends_at_ms: int) -> str:
+    """Changes whenever the page would look different: a script that sees another one loads it again."""
+    attempt = payment.attempt if payment else 0
+    waiting = waits_for(payment) if display_state is DisplayState.PAYING else late_money_state(payment)
+    return f"{display_state}.{attempt}.{waiting}.{ends_at_ms // 1000}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class BookedSeat:
     """A seat, in words."""
 
     label: str
@@ -33,7 +102,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownTicket:
     """A ticket on the page. Without `qr`: given away, given back, or its code lives on one phone."""
 
     printed: PrintedTicket
@@ -45,7 +114,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Came:
+class PaymentEvent:
     """A line in the history of the money."""
 
     at: datetime
@@ -55,16 +124,16 @@ class Came:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
+class BookingView:
     page: BookingPage
     occasion: TicketShow
-    places: tuple[Place, ...]
+    places: tuple[BookedSeat, ...]
     payment: Payment | None  # the latest
     expires_at: datetime
     life_max_s: int  # of a hold
     now: datetime  # the ledger's
-    came: Sequence[Came] = ()
-    tickets: Sequence[Shown] = ()
+    payment_history: Sequence[PaymentEvent] = ()
+    tickets: Sequence[ShownTicket] = ()
 
     @property
     def path(self) -> str:
@@ -104,12 +173,12 @@ class Sheet:
         return self.longest_at - self.expires_at > timedelta(seconds=1)
 
     @property
-    def stage(self) -> Stage:
-        return stage_of(self.page.state, self.left_ms)
+    def display_state(self) -> DisplayState:
+        return display_state_of(self.page.state, self.left_ms)
 
     @property
-    def face(self) -> str:
-        return face_of(self.stage, self.payment, self.ends_at_ms)
+    def view_version(self) -> str:
+        return view_version_of(self.display_state, self.payment, self.ends_at_ms)
 
     @property
     def attempt(self) -> int:
@@ -122,7 +191,7 @@ class Sheet:
 
     @property
     def money(self) -> str:
-        return money_of(self.payment)
+        return late_money_state(self.payment)
 
     @property
     def is_late(self) -> bool:
@@ -136,12 +205,12 @@ class Sheet:
     @property
     def decline_code(self) -> str | None:
         code = self.payment.code if self.payment else None
-        return code if code in KNOWN_CODES else None
+        return code if code in TRANSLATED_DECLINES else None
 
     @property
     def is_over(self) -> bool:
         return self.now >= self.occasion.ends_at
 
     @property
-    def good_tickets(self) -> list[Shown]:
+    def good_tickets(self) -> list[ShownTicket]:
         return [one for one in self.tickets if one.standing in ("good", "inside")]

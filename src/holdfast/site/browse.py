@@ -1,4 +1,4 @@
-"""Home, events, venues, the city one has chosen. The same for everybody; no lock path is asked (R3, R4)."""
+"""Home, events, venues, the city one has chosen. The same for everybody; no lock path is data (R3, R4)."""
 
 import math
 from collections.abc import Mapping
@@ -27,13 +27,19 @@ from holdfast.errors import Invalid
 from holdfast.search import EventSearchQuery, SearchTooSlow, Sort, load_search_page, parse_search
 from holdfast.site.browser import CITY, safe_path
 from holdfast.site.crawlers import ROUTES as CRAWLERS
-from holdfast.site.crawlers import home_url
-from holdfast.site.json_ld import linked
-from holdfast.site.pages import city_of, dropped_cookie, form, get_localiser, kept_cookie, public, see
+from holdfast.site.crawlers import build_json_ld, home_url
+from holdfast.site.pages import (
+    clear_cookie_header,
+    get_city,
+    get_localiser,
+    read_form,
+    redirect,
+    render_public_page,
+    set_cookie_header,
+)
 from holdfast.site.search_page import ROUTES as FOUND
-from holdfast.site.seats_left import still_to_come, today_in
-from holdfast.site.template_context import ground_ink, telling
-from holdfast.site.timetable import bill, timetable, venue_days
+from holdfast.site.template_context import build_template_context, ground_ink, today_in, upcoming_shows
+from holdfast.site.timetable import build_timetable, group_by_event, venue_days
 from holdfast.web.context import get_app
 from holdfast.web.routing import RouteTable
 
@@ -47,11 +53,11 @@ EARTH_KM = 6371.0
 routes = RouteTable(tag="site", bare=True)
 
 
-def asked_text(request: Request, name: str) -> str | None:
+def read_text(request: Request, name: str) -> str | None:
     return request.query_params.get(name) or None
 
 
-def asked_day(request: Request) -> date | None:
+def read_day(request: Request) -> date | None:
     """The day in the address; what is none is as good as no day."""
     try:
         return date.fromisoformat(request.query_params.get("day", ""))
@@ -62,21 +68,21 @@ def asked_day(request: Request) -> date | None:
 @routes.get("/")
 async def get_home(request: Request) -> Response:
     app, l10n = get_app(request), get_localiser(request)
-    wished = asked_text(request, "city") or city_of(request)
+    chosen_city = read_text(request, "city") or get_city(request)
 
     async def make() -> dict[str, Any]:
         now = datetime.now(UTC)
-        cities = home_first(await app.catalogue.cities(), l10n.locale)
-        city = next((each for each in cities if each.slug == wished), None)
+        cities = sort_cities(await app.catalogue.cities(), l10n.locale)
+        city = next((each for each in cities if each.slug == chosen_city), None)
         slug = city.slug if city else None
-        evening, night = await _tonight(app, city, now) if city else (None, [])
+        evening, night = await _next_evening(app, city, now) if city else (None, [])
         trending = await _trending(app, slug)
         featured = await _featured(app, slug)
         heroes = list({card.id: card for card in (*featured, *trending) if card.shows}.values())[:HEROES_MAX]
-        return telling(l10n, now) | {
+        return build_template_context(l10n, now) | {
             "city": city,
             "cities": cities,
-            "nearest": nearest(city, cities) if city else [],
+            "nearest": nearest_cities(city, cities) if city else [],
             "evening": evening,
             "night": night[:TONIGHT_MAX],
             "night_more": len(night) > TONIGHT_MAX,
@@ -87,15 +93,15 @@ async def get_home(request: Request) -> Response:
             "opening": await _opening(app, slug),
         }
 
-    return await public(request, "browse/home.html", (wished,), make)
+    return await render_public_page(request, "browse/home.html", (chosen_city,), make)
 
 
-async def _tonight(app: "App", city: City, now: datetime) -> tuple[date | None, list[Any]]:
+async def _next_evening(app: "App", city: City, now: datetime) -> tuple[date | None, list[Any]]:
     """What is on today in the city and has not begun; else tomorrow; else on the next day with anything."""
     today = today_in(city.timezone, now)
     for day in (today, today + timedelta(days=1), None):
         page = await load_events_page(app, EventsQuery(city=city.slug, date=day, size=40))
-        if night := still_to_come(page.events, now):
+        if night := upcoming_shows(page.events, now):
             return night[0][1][0].local_date if day is None else day, night
     return None, []
 
@@ -121,13 +127,13 @@ async def _opening(app: "App", city: str | None) -> list[EventCard]:
     return [card for card in await load_event_cards(app, event_ids, rows) if card.shows]
 
 
-def home_first(cities: list[City], locale: str) -> list[City]:
+def sort_cities(cities: list[City], locale: str) -> list[City]:
     """Cities of the country that the reader's locale names come first: en_IN, de_DE."""
     country = locale.partition("_")[2]
     return sorted(cities, key=lambda city: (city.country != country, city.country, city.name))
 
 
-def nearest(city: City, cities: list[City]) -> list[City]:
+def nearest_cities(city: City, cities: list[City]) -> list[City]:
     """The others, the nearest first."""
     others = [each for each in cities if each.slug != city.slug]
     return sorted(others, key=lambda each: _km(city, each))[:SOON_MAX]
@@ -148,47 +154,47 @@ class CityForm(msgspec.Struct):
 @routes.post("/city")
 async def post_city(request: Request) -> Response:
     """The city is kept for a year; none means anywhere. A name is as good as a slug."""
-    asked = await form(request, CityForm)
-    back = safe_path(asked.back)
-    if not asked.city:
-        return see(back, dropped_cookie(request, CITY))
-    named = asked.city.casefold()
+    data = await read_form(request, CityForm)
+    back = safe_path(data.back)
+    if not data.city:
+        return redirect(back, clear_cookie_header(request, CITY))
+    named = data.city.casefold()
     for city in await get_app(request).catalogue.cities():
         if named in (city.slug, city.name.casefold()):
-            return see(back, kept_cookie(request, CITY, city.slug))
+            return redirect(back, set_cookie_header(request, CITY, city.slug))
     raise Invalid(field="city", detail="Expected a city that we sell in.")
 
 
 @routes.get("/events/{event:int}")
 async def get_event(request: Request) -> Response:
     app, l10n, event_id = get_app(request), get_localiser(request), request.path_params["event"]
-    city, day, home = asked_text(request, "city") or city_of(request), asked_day(request), home_url(request)
+    city, day, home = read_text(request, "city") or get_city(request), read_day(request), home_url(request)
 
     async def make() -> dict[str, Any]:
         event = await load_event_page(app, event_id)
-        cities = home_first(await app.catalogue.cities(), l10n.locale)
+        cities = sort_cities(await app.catalogue.cities(), l10n.locale)
         at_home = [each.slug for each in cities if l10n.locale.endswith(each.country)]
-        plan = timetable(event.shows, [city or "", *at_home], day)
-        shows = [show for told in plan.told for place in told.places for show in place.shows]
-        return telling(l10n, datetime.now(UTC)) | {
+        plan = build_timetable(event.shows, [city or "", *at_home], day)
+        shows = [show for day_shows in plan.listed for place in day_shows.places for show in place.shows]
+        return build_template_context(l10n, datetime.now(UTC)) | {
             "event": event,
             "plan": plan,
-            "also": await _also(app, event, plan.here[0].city if plan.here else city),
+            "also": await _similar_events(app, event, plan.here[0].city if plan.here else city),
             "city_names": {each.slug: each.name for each in cities},
             "home": home,
-            "linked": linked(event, shows, home),
+            "json_ld": build_json_ld(event, shows, home),
         }
 
-    return await public(request, "browse/event.html", (city, day, home), make)
+    return await render_public_page(request, "browse/event.html", (city, day, home), make)
 
 
-async def _also(app: "App", event: EventPage, city: str | None) -> list[EventCard]:
+async def _similar_events(app: "App", event: EventPage, city: str | None) -> list[EventCard]:
     """Others of its kind in the city, the most wanted first. Which ones may be half a minute old."""
 
     async def choose() -> list[int]:
-        asked = EventSearchQuery(city=city, kind=event.kind, sort=Sort.POPULARITY, size=ALSO_MAX)
+        data = EventSearchQuery(city=city, kind=event.kind, sort=Sort.POPULARITY, size=ALSO_MAX)
         try:
-            return [card.id for card in (await load_search_page(app, parse_search(asked), 1)).events]
+            return [card.id for card in (await load_search_page(app, parse_search(data), 1)).events]
         except (NoSuchCity, SearchTooSlow):
             return []
 
@@ -201,24 +207,24 @@ async def _also(app: "App", event: EventPage, city: str | None) -> list[EventCar
 @routes.get("/venues/{venue:int}")
 async def get_venue(request: Request) -> Response:
     app, l10n, venue_id = get_app(request), get_localiser(request), request.path_params["venue"]
-    day, home = asked_day(request), home_url(request)
+    day, home = read_day(request), home_url(request)
 
     async def make() -> dict[str, Any]:
         venue = await load_venue_page(app, venue_id)
         days, chosen = venue_days(venue, day)
         shows = [show for show in venue.shows if show.local_date == chosen]
         events = await app.catalogue.events(list({show.event_id for show in shows}))
-        return telling(l10n, datetime.now(UTC)) | {
+        return build_template_context(l10n, datetime.now(UTC)) | {
             "venue": venue,
             "days": days,
             "chosen": chosen,
-            "bill": bill(shows),
+            "bill": group_by_event(shows),
             "events": events,
             "city_names": await _city_names(app),
             "home": home,
         }
 
-    return await public(request, "browse/venue.html", (day, home), make)
+    return await render_public_page(request, "browse/venue.html", (day, home), make)
 
 
 async def _city_names(app: "App") -> Mapping[str, str]:

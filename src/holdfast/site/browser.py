@@ -9,11 +9,11 @@ from holdfast.accounts import LANGUAGES, choose_language
 SESSION = "holdfast"  # a cookie that a proxy may look for: whoever sends it gets pages of their own
 LANGUAGE = "holdfast_language"
 CITY = "holdfast_city"
-OURS = frozenset({SESSION, LANGUAGE, CITY})
+COOKIE_NAMES = frozenset({SESSION, LANGUAGE, CITY})
 YEAR_S = 31_536_000
 COOKIES_BYTES_MAX = 16_384  # a whole domain may share them
-WISHES_KEPT_MAX = 1024  # of languages: most browsers of a country say the same
-WISH_BYTES_MAX = 256  # what a stranger sends is not kept at any length
+LOCALES_CACHED_MAX = 1024  # of languages: most browsers of a country say the same
+ACCEPT_LANGUAGE_BYTES_MAX = 256  # what a stranger sends is not kept at any length
 
 # How a language writes numbers, money and dates; the first is for who names no region of it.
 LOCALES = {
@@ -23,12 +23,12 @@ LOCALES = {
 }
 
 
-def cookies_of(header: bytes | None) -> dict[str, str]:
+def parse_cookies(header: bytes | None) -> dict[str, str]:
     """What of ours is in a Cookie header. Whatever others have put there is passed over, broken or not."""
     if not header or len(header) > COOKIES_BYTES_MAX:
         return {}
     pairs = (part.partition("=") for part in header.decode("latin-1").split(";"))
-    return {name: value.strip() for spaced, _, value in pairs if (name := spaced.strip()) in OURS}
+    return {name: value.strip() for spaced, _, value in pairs if (name := spaced.strip()) in COOKIE_NAMES}
 
 
 def set_cookie(name: str, value: str, *, is_secure: bool, life_s: int = YEAR_S) -> str:
@@ -37,12 +37,12 @@ def set_cookie(name: str, value: str, *, is_secure: bool, life_s: int = YEAR_S) 
     return "; ".join([*parts, "Secure"] if is_secure else parts)
 
 
-def forget_cookie(name: str, *, is_secure: bool) -> str:
+def clear_cookie(name: str, *, is_secure: bool) -> str:
     return set_cookie(name, "", is_secure=is_secure, life_s=0)
 
 
-@lru_cache(WISHES_KEPT_MAX)
-def locale_of(language: str | None, accept_language: str | None) -> str:
+@lru_cache(LOCALES_CACHED_MAX)
+def choose_locale(language: str | None, accept_language: str | None) -> str:
     """The locale of a page: of the language chosen on a page of ours, else of what the browser asks for."""
     wished = language if language in LANGUAGES else choose_language(accept_language)
     regions = LOCALES[wished]
@@ -53,7 +53,7 @@ def locale_of(language: str | None, accept_language: str | None) -> str:
     return regions[0]
 
 
-def is_from_here(headers: Mapping[bytes, bytes], host: str) -> bool:
+def is_same_origin(headers: Mapping[bytes, bytes], host: str) -> bool:
     """Whether a page of ours sent this form, and not somebody else's page in the same browser.
 
     Every browser of the last years says so itself (Sec-Fetch-Site); an older one says at least the origin.

@@ -1,5 +1,6 @@
-"""robots.txt, sitemap.xml, the web manifest: small, kept for a while by whoever asks."""
+"""What search engines, messengers and phones read: robots.txt, sitemap.xml, the web manifest, JSON-LD."""
 
+from collections.abc import Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -7,11 +8,60 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holdfast.catalogue import EventsQuery, cached_event_ids
-from holdfast.site.pages import SAFE, get_localiser
-from holdfast.site.templates_env import edition
+from holdfast.catalogue import EventPage, EventsQuery, Kind, SaleState, ShowCard, cached_event_ids
+from holdfast.money import to_major
+from holdfast.site.pages import SECURITY_HEADERS, get_localiser
+from holdfast.site.templates_env import assets_version
 from holdfast.web.context import get_app
 from holdfast.web.routing import RouteTable
+
+SHOWS_LINKED_MAX = 20
+TYPE_OF = {Kind.FILM: "ScreeningEvent", Kind.CONCERT: "MusicEvent", Kind.MATCH: "SportsEvent"}
+AVAILABLE = {
+    SaleState.UPCOMING: "PreOrder",
+    SaleState.ON_SALE: "InStock",
+    SaleState.SOLD_OUT: "SoldOut",
+    SaleState.CANCELLED: "Discontinued",
+    SaleState.PAST: "Discontinued",
+}
+
+
+def build_json_ld(event: EventPage, shows: Sequence[ShowCard], home: str) -> dict[str, Any]:
+    """`home` is where people reach us, without a slash at its end."""
+    return {
+        "@context": "https://schema.org",
+        "@graph": [_show_json_ld(event, show, home) for show in shows[:SHOWS_LINKED_MAX]],
+    }
+
+
+def _show_json_ld(event: EventPage, show: ShowCard, home: str) -> dict[str, Any]:
+    is_off = show.sale_state is SaleState.CANCELLED
+    told: dict[str, Any] = {
+        "@type": TYPE_OF[event.kind],
+        "name": event.title,
+        "description": event.description,
+        "image": [f"{home}/posters/{event.id}.svg"],
+        "url": f"{home}/shows/{show.show_id}",
+        "startDate": show.starts_at.isoformat(),
+        "endDate": show.ends_at.isoformat(),
+        "eventStatus": f"https://schema.org/{'EventCancelled' if is_off else 'EventScheduled'}",
+        "eventAttendanceMode": "https://schema.org/OfflineEventAttendanceMode",
+        "location": {"@type": "Place", "name": show.venue, "url": f"{home}/venues/{show.venue_id}"},
+        "offers": {
+            "@type": "Offer",
+            "url": f"{home}/shows/{show.show_id}",
+            "price": str(to_major(show.from_price_minor, show.currency)),
+            "priceCurrency": show.currency,
+            "availability": f"https://schema.org/{AVAILABLE[show.sale_state]}",
+            "validFrom": show.opens_at.isoformat(),
+        },
+    }
+    if event.kind is Kind.FILM:
+        told["workPresented"] = {"@type": "Movie", "name": event.title}
+    if event.people:
+        told["performer"] = [{"@type": "Person", "name": name} for name in event.people]
+    return told
+
 
 HOUR = {"Cache-Control": "public, max-age=3600"}
 ADDRESSES_MAX = 50_000  # of one sitemap, says its standard
@@ -56,7 +106,7 @@ async def get_sitemap(request: Request) -> Response:
 async def get_web_app(request: Request) -> Response:
     """What a phone needs to keep us among its apps."""
     l10n = get_localiser(request)
-    files = f"/static/{edition()}"
+    files = f"/static/{assets_version()}"
     told: dict[str, Any] = {
         "id": "/",
         "name": l10n.t("shell.name"),
@@ -75,7 +125,7 @@ async def get_web_app(request: Request) -> Response:
         ],
         "shortcuts": [{"name": l10n.t("shell.my_tickets"), "url": "/my"}],
     }
-    headers = {**HOUR, "Vary": SAFE["Vary"]}
+    headers = {**HOUR, "Vary": SECURITY_HEADERS["Vary"]}
     return Response(msgspec.json.encode(told), headers=headers, media_type="application/manifest+json")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.accounts import Session
 from holdfast.bookings import Booking, BookingState, NoSuchBooking, booking_page, from_public_id
-from holdfast.site.booking_view import Came, Place, Sheet, Shown
+from holdfast.site.booking_view import BookedSeat, BookingView, PaymentEvent, ShownTicket
 from holdfast.tickets import Codes, Giver, IssuedTicket, Standing, build_printed_ticket, svg_url
 
 if TYPE_CHECKING:
@@ -17,16 +17,18 @@ HAS_TICKETS = (BookingState.CONFIRMED, BookingState.REFUNDED)
 ENDED = {"paid", "declined", "called_off", "expired"}
 
 
-async def own_booking(app: "App", visit: Session, public_id: str) -> Booking:
+async def load_own_booking(app: "App", session: Session, public_id: str) -> Booking:
     """A booking of whoever is there, or of a guest they once were; to everybody else there is none."""
     show_id, number = from_public_id(public_id)
     booking: Booking | None = await app.bookings.booking(show_id, number)
-    if booking is None or booking.owner_id not in visit.owner_ids or booking.state is BookingState.BLOCKED:
+    if booking is None or booking.owner_id not in session.owner_ids or booking.state is BookingState.BLOCKED:
         raise NoSuchBooking
     return booking
 
 
-async def sheet_of(app: "App", visit: Session, booking: Booking, now: datetime | None = None) -> Sheet:
+async def load_booking_view(
+    app: "App", session: Session, booking: Booking, now: datetime | None = None
+) -> BookingView:
     """`now` of the ledger's clock, where somebody has just asked it."""
     show = await app.catalogue.show_on_sale(booking.show_id)
     terms = await app.catalogue.terms(show, booking.revision)
@@ -35,38 +37,40 @@ async def sheet_of(app: "App", visit: Session, booking: Booking, now: datetime |
     refunds = (await app.refunds.shown_many([booking]))[0] if payment is not None else []
     page = booking_page(booking, show, terms, refunds)
     has_tickets = booking.state in HAS_TICKETS
-    return Sheet(
+    return BookingView(
         page=page,
         occasion=await app.tickets.recent_occasion(booking.show_id),
         places=tuple(
-            Place(**_spelt(show.layout, seat), price_minor=price)
+            BookedSeat(**_seat_fields(show.layout, seat), price_minor=price)
             for seat, price in zip(booking.seats, booking.prices_minor, strict=True)
         ),
         payment=payment,
         expires_at=booking.expires_at,
         life_max_s=app.config.hold_life_max_s,
         now=now or await app.refund_store.ledger_now(),
-        came=await _came(app, booking) if payment is not None else (),
-        tickets=await _tickets(app, giver_of(visit, booking), booking) if has_tickets else (),
+        payment_history=await _payment_history(app, booking) if payment is not None else (),
+        tickets=await _tickets(app, transfer_sender(session, booking), booking) if has_tickets else (),
     )
 
 
-def giver_of(visit: Session, booking: Booking) -> Giver:
+def transfer_sender(session: Session, booking: Booking) -> Giver:
     """Whoever is there, as the owner of this booking. An address that a guest typed proves nothing."""
-    return Giver(booking.owner_id, visit.account.email)
+    return Giver(booking.owner_id, session.account.email)
 
 
-async def tickets_of(app: "App", booking: Booking) -> list[IssuedTicket]:
+async def load_tickets(app: "App", booking: Booking) -> list[IssuedTicket]:
     found: list[IssuedTicket] = await app.tickets.of_booking(booking.show_id, booking.number)
     return found
 
 
-async def shown_ticket(app: "App", ticket: IssuedTicket, booking: Booking | None, *, is_mine: bool) -> Shown:
+async def build_shown_ticket(
+    app: "App", ticket: IssuedTicket, booking: Booking | None, *, is_mine: bool
+) -> ShownTicket:
     layout = (await app.catalogue.show_on_sale(ticket.show_id)).layout
     has_code = is_mine and ticket.voided_at is None and ticket.codes is Codes.FIXED
     code = await app.tickets.fixed_code(ticket) if has_code else None
     is_good = is_mine and ticket.voided_at is None
-    return Shown(
+    return ShownTicket(
         printed=build_printed_ticket(ticket, layout, booking, code),
         link=await app.tickets.link(ticket) if is_good else None,
         qr=svg_url(code) if code else None,
@@ -76,32 +80,32 @@ async def shown_ticket(app: "App", ticket: IssuedTicket, booking: Booking | None
     )
 
 
-async def _tickets(app: "App", me: Giver, booking: Booking) -> list[Shown]:
+async def _tickets(app: "App", me: Giver, booking: Booking) -> list[ShownTicket]:
     return [
-        await shown_ticket(app, one, booking, is_mine=one.is_of(me.account_id, me.email))
-        for one in await tickets_of(app, booking)
+        await build_shown_ticket(app, one, booking, is_mine=one.is_of(me.account_id, me.email))
+        for one in await load_tickets(app, booking)
     ]
 
 
-async def _came(app: "App", booking: Booking) -> Sequence[Came]:
+async def _payment_history(app: "App", booking: Booking) -> Sequence[PaymentEvent]:
     """What became of each attempt to pay, and of each refund, in the order in which it happened."""
     key = (booking.show_id, booking.number)
-    lines = [_attempt(row) for row in await app.refund_store.attempts_of(booking)]
+    lines = [_payment_event(row) for row in await app.refund_store.attempts_of(booking)]
     for refund in (await app.refund_store.refunds_of([key]))[key]:
         amount = refund.amount_minor
-        lines.append(Came(at=refund.asked_at, what="refund_asked", amount_minor=amount))
+        lines.append(PaymentEvent(at=refund.asked_at, what="refund_asked", amount_minor=amount))
         if refund.done_at is not None:
-            lines.append(Came(at=refund.done_at, what="refund_done", amount_minor=amount))
+            lines.append(PaymentEvent(at=refund.done_at, what="refund_done", amount_minor=amount))
         elif refund.state == "by_hand":
-            lines.append(Came(at=refund.asked_at, what="refund_by_hand", amount_minor=amount))
+            lines.append(PaymentEvent(at=refund.asked_at, what="refund_by_hand", amount_minor=amount))
     return sorted(lines, key=lambda line: line.at)
 
 
-def _attempt(row: Any) -> Came:
+def _payment_event(row: Any) -> PaymentEvent:
     what = row["step"] if row["step"] in ENDED else "under_way"
     if row["step"] in ("returned", "by_hand"):
         what = "came_late"
-    return Came(
+    return PaymentEvent(
         at=row["ended_at"] or row["asked_at"],
         what=what,
         amount_minor=row["amount_minor"],
@@ -109,7 +113,7 @@ def _attempt(row: Any) -> Came:
     )
 
 
-def _spelt(layout: Any, index: int) -> dict[str, str]:
+def _seat_fields(layout: Any, index: int) -> dict[str, str]:
     seat = layout.seat(index)
     return {
         "label": seat.label,

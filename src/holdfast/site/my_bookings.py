@@ -1,33 +1,40 @@
-"""Reads what somebody has: bookings of the account and of guests it once was, tickets given to it."""
+"""/my: every booking and ticket of an account or browser, and the worker that stores it for offline use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from starlette.requests import Request
+from starlette.responses import Response
+
 from holdfast.accounts import Session
 from holdfast.bookings import Booking, BookingState, public_id, reference
 from holdfast.catalogue import load_show_rows
-from holdfast.site.booking_stage import Stage, stage_of
-from holdfast.site.load_booking import shown_ticket
+from holdfast.site.booking_page import STORE_OFFLINE
+from holdfast.site.booking_view import DisplayState, display_state_of
+from holdfast.site.load_booking import build_shown_ticket
+from holdfast.site.pages import SECURITY_HEADERS, get_session, render_page
+from holdfast.site.templates_env import assets_version, static_files
+from holdfast.web.context import get_app
+from holdfast.web.routing import RouteTable
 
 if TYPE_CHECKING:
     from holdfast.app import App
 
-
 BOOKINGS_MAX = 200
 TICKETS_MAX = 100
 NUMBER_MAX = 2**62
-OPEN = (Stage.HELD, Stage.PAYING)
+OPEN_STATES = (DisplayState.HELD, DisplayState.PAYING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mine:
+class ListedBooking:
     """A booking in the list."""
 
     path: str
     reference: str
-    stage: Stage
+    display_state: DisplayState
     seats: list[str]
     amount_minor: int
     currency: str
@@ -36,7 +43,7 @@ class Mine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class ReceivedTicket:
     """A ticket that somebody gave to me."""
 
     shown: Any
@@ -44,11 +51,11 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class All:
-    open: Sequence[Mine]  # something is to be done about them
-    coming: Sequence[Mine]
-    past: Sequence[Mine]
-    given: Sequence[Given]
+class MyBookings:
+    open: Sequence[ListedBooking]  # something is to be done about them
+    coming: Sequence[ListedBooking]
+    past: Sequence[ListedBooking]
+    given: Sequence[ReceivedTicket]
     now: datetime
 
     @property
@@ -56,54 +63,87 @@ class All:
         return not (self.open or self.coming or self.past or self.given)
 
 
-async def all_of(app: "App", visit: Session) -> All:
+async def load_my_bookings(app: "App", session: Session) -> MyBookings:
     """Open ones first, then what is coming, the soonest first, then what is over, the latest first."""
-    now = visit.seen_at
+    now = session.seen_at
     bookings: list[Booking] = []
-    for owner_id in visit.owner_ids:
+    for owner_id in session.owner_ids:
         bookings += await app.bookings.bookings_of(owner_id, before=NUMBER_MAX, limit=BOOKINGS_MAX)
-    given = await _given_to(app, visit)
+    given = await _received_tickets(app, session)
     show_ids = sorted({b.show_id for b in bookings} | {one.show_id for one in given})
     shows = {row["show_id"]: row for row in await load_show_rows(app, show_ids)} if show_ids else {}
     mine = [
-        await _mine(app, booking, shows[booking.show_id], now)
+        await _listed_booking(app, booking, shows[booking.show_id], now)
         for booking in bookings
         if booking.state is not BookingState.BLOCKED
     ]
-    coming = [one for one in mine if one.stage is Stage.CONFIRMED and one.show["ends_at"] > now]
-    is_open = [one for one in mine if one.stage in OPEN]
+    coming = [
+        one for one in mine if one.display_state is DisplayState.CONFIRMED and one.show["ends_at"] > now
+    ]
+    is_open = [one for one in mine if one.display_state in OPEN_STATES]
     past = [one for one in mine if one not in coming and one not in is_open]
-    return All(
+    return MyBookings(
         open=sorted(is_open, key=lambda one: one.expires_at),
         coming=sorted(coming, key=lambda one: one.show["starts_at"]),
         past=sorted(past, key=lambda one: one.show["starts_at"], reverse=True),
         given=[
-            Given(shown=await shown_ticket(app, one, None, is_mine=True), show=shows[one.show_id])
+            ReceivedTicket(
+                shown=await build_shown_ticket(app, one, None, is_mine=True), show=shows[one.show_id]
+            )
             for one in given
         ],
         now=now,
     )
 
 
-async def _given_to(app: "App", visit: Session) -> list[Any]:
-    if visit.is_guest:  # an address that was only typed proves nothing
+async def _received_tickets(app: "App", session: Session) -> list[Any]:
+    if session.is_guest:  # an address that was only typed proves nothing
         return []
     found = await app.tickets.of_owner(
-        visit.account_id, visit.account.email, before=NUMBER_MAX, limit=TICKETS_MAX
+        session.account_id, session.account.email, before=NUMBER_MAX, limit=TICKETS_MAX
     )
-    return [one for one in found if one.booked_by not in visit.owner_ids and one.voided_at is None]
+    return [one for one in found if one.booked_by not in session.owner_ids and one.voided_at is None]
 
 
-async def _mine(app: "App", booking: Booking, show: Any, now: datetime) -> Mine:
+async def _listed_booking(app: "App", booking: Booking, show: Any, now: datetime) -> ListedBooking:
     layout = (await app.catalogue.show_on_sale(booking.show_id)).layout
     left_ms = int((booking.expires_at - now).total_seconds() * 1000)
-    return Mine(
+    return ListedBooking(
         path=f"/bookings/{public_id(booking.show_id, booking.number)}",
         reference=reference(booking.show_id, booking.number),
-        stage=stage_of(booking.state, left_ms),
+        display_state=display_state_of(booking.state, left_ms),
         seats=[layout.labels[seat] for seat in booking.seats],
         amount_minor=booking.amount_minor,
         currency=booking.currency,
         show=show,
         expires_at=booking.expires_at,
     )
+
+
+WORKER = "js/checkout_worker.js"
+routes = RouteTable(tag="site", bare=True)
+
+
+@routes.get("/my")
+async def get_my(request: Request) -> Response:
+    """My bookings: what is open, what is coming, what is over. Of a guest: those of this browser."""
+    session = await get_session(request)
+    mine = await load_my_bookings(get_app(request), session) if session is not None else None
+    headers = STORE_OFFLINE if session is not None else {}
+    return render_page(request, "checkout/my.html", headers=headers, session=session, mine=mine)
+
+
+@routes.get("/my/offline")
+async def get_offline(request: Request) -> Response:
+    """What a browser shows without a network where it has kept nothing. Nothing of anybody is in it."""
+    return render_page(request, "checkout/offline.html", headers=STORE_OFFLINE)
+
+
+@routes.get("/my-tickets-worker.js")
+async def get_worker(request: Request) -> Response:
+    """The service worker of /my and /bookings; at the root, because it is registered for both."""
+    script = static_files()[WORKER].content.replace(b"{{edition}}", assets_version().encode())
+    return Response(script, 200, {**SECURITY_HEADERS, "Cache-Control": "no-cache"}, "text/javascript")
+
+
+ROUTES = routes.all

@@ -19,20 +19,26 @@ from starlette.types import Scope
 from holdfast.accounts import LANGUAGES, Session
 from holdfast.errors import Invalid, NoSuchRoute
 from holdfast.site.browser import (
+    ACCEPT_LANGUAGE_BYTES_MAX,
     CITY,
     LANGUAGE,
     SESSION,
-    WISH_BYTES_MAX,
-    cookies_of,
-    forget_cookie,
-    is_from_here,
-    locale_of,
+    choose_locale,
+    clear_cookie,
+    is_same_origin,
+    parse_cookies,
     safe_path,
     set_cookie,
 )
 from holdfast.site.errors import ForeignForm, SignInFirst
 from holdfast.site.i18n import Localiser
-from holdfast.site.templates_env import edition, files, localiser_for, packed_for_one, templates
+from holdfast.site.templates_env import (
+    assets_version,
+    environment_for,
+    gzip_quickly,
+    localiser_for,
+    static_files,
+)
 from holdfast.web.card_number import refuse_card_numbers
 from holdfast.web.context import get_app
 from holdfast.web.response_cache import CacheablePage, fresh_or_stale
@@ -40,7 +46,7 @@ from holdfast.web.responses import HTML, Answer, invalid, takes_packed, unchange
 from holdfast.web.routing import RouteTable
 
 T = TypeVar("T")
-Make = Callable[[], Awaitable[Mapping[str, Any]]]
+LoadContext = Callable[[], Awaitable[Mapping[str, Any]]]
 
 FORM_FIELDS_MAX = 200
 PACK_FROM_BYTES = 700
@@ -61,7 +67,7 @@ POLICY = {
     "base-uri": "'none'",
     "frame-ancestors": "'none'",
 }
-SAFE = {
+SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -69,75 +75,75 @@ SAFE = {
     "Vary": "Accept-Encoding, Accept-Language, Cookie",
 }
 
-OF_ONE = {**SAFE, "Cache-Control": NO_STORE}
+PRIVATE_HEADERS = {**SECURITY_HEADERS, "Cache-Control": NO_STORE}
 routes = RouteTable(tag="site", bare=True)
 
 
-def policy(more: Mapping[str, str] | None = None) -> str:
+def content_security_policy(more: Mapping[str, str] | None = None) -> str:
     """What a page may load; `more` adds sources to a directive: a gateway's form, its element."""
     if not more:
         return OWN_POLICY
     directives = dict(POLICY)
     for name, sources in more.items():
         directives[name] = f"{directives.get(name, '')} {sources}".strip()
-    return _written(directives)
+    return _join_directives(directives)
 
 
-def _written(directives: Mapping[str, str]) -> str:
+def _join_directives(directives: Mapping[str, str]) -> str:
     return "; ".join(f"{name} {sources}" for name, sources in directives.items())
 
 
-OWN_POLICY = _written(POLICY)
+OWN_POLICY = _join_directives(POLICY)
 
 
-def locale(request: Request) -> str:
+def get_locale(request: Request) -> str:
     headers = request.scope["state"]["headers"]
-    chosen = cookies(request).get(LANGUAGE)
-    wish = headers.get(b"accept-language", b"")[:WISH_BYTES_MAX]
-    return locale_of(chosen if chosen in LANGUAGES else None, wish.decode("latin-1"))
+    chosen = get_cookies(request).get(LANGUAGE)
+    wish = headers.get(b"accept-language", b"")[:ACCEPT_LANGUAGE_BYTES_MAX]
+    return choose_locale(chosen if chosen in LANGUAGES else None, wish.decode("latin-1"))
 
 
 def get_localiser(request: Request) -> Localiser:
-    return localiser_for(locale(request))
+    return localiser_for(get_locale(request))
 
 
-def cookies(request: Request) -> dict[str, str]:
+def get_cookies(request: Request) -> dict[str, str]:
     """Read once a request."""
     state = request.scope["state"]
     if "cookies" not in state:
-        state["cookies"] = cookies_of(state["headers"].get(b"cookie"))
+        state["cookies"] = parse_cookies(state["headers"].get(b"cookie"))
     found: dict[str, str] = state["cookies"]
     return found
 
 
-def city_of(request: Request) -> str | None:
+def get_city(request: Request) -> str | None:
     """The city chosen on a page of ours, as its slug; it may not exist any more."""
-    return cookies(request).get(CITY) or None
+    return get_cookies(request).get(CITY) or None
 
 
-async def visit_of(request: Request) -> Session | None:
+async def get_session(request: Request) -> Session | None:
     """Who is there. Asked for once a request; a broken or ended cookie is nobody."""
     state = request.scope["state"]
-    if "visit" not in state:
-        cookie = cookies(request).get(SESSION)
-        state["visit"] = await get_app(request).sessions.visit(cookie) if cookie else None
-    visit: Session | None = state["visit"]
-    return visit
+    if "session" not in state:
+        cookie = get_cookies(request).get(SESSION)
+        state["session"] = await get_app(request).sessions.visit(cookie) if cookie else None
+    session: Session | None = state["session"]
+    return session
 
 
-async def visitor(request: Request) -> Session:
+async def require_session(request: Request) -> Session:
     """Who is there, guests too; else the page that asks them to sign in, and leads back here."""
-    if (visit := await visit_of(request)) is None:
-        raise SignInFirst(back=here(request))
-    return visit
+    if (session := await get_session(request)) is None:
+        raise SignInFirst(back=current_path(request))
+    return session
 
 
-def here(request: Request) -> str:
+def current_path(request: Request) -> str:
     query = request.scope["query_string"].decode("latin-1")
     return safe_path(request.scope["path"] + (f"?{query}" if query else ""))
 
 
-def page(
+def render_page(
     request: Request,
     template: str,
     *,
@@ -147,13 +153,15 @@ def page(
 ) -> Response:
     """A page for whoever asks, kept by nobody. `headers` may widen the policy: see policy()."""
     body = render(template, get_localiser(request), path=request.scope["path"], **told)
-    given = {"Content-Security-Policy": policy(), **OF_ONE, **(headers or {})}
+    given = {"Content-Security-Policy": content_security_policy(), **PRIVATE_HEADERS, **(headers or {})}
     if takes_packed(request.scope) and len(body) >= PACK_FROM_BYTES:
-        body, given["Content-Encoding"] = packed_for_one(body), "gzip"
+        body, given["Content-Encoding"] = gzip_quickly(body), "gzip"
     return Answer(status, body, given, HTML)
 
 
-async def public(request: Request, template: str, key: tuple[Hashable, ...], make: Make) -> Response:
+async def render_public_page(
+    request: Request, template: str, key: tuple[Hashable, ...], make: LoadContext
+) -> Response:
     """A page that is the same for everybody of a locale. `make` gives what the template is told."""
     l10n, path = get_localiser(request), request.scope["path"]
 
@@ -162,7 +170,12 @@ async def public(request: Request, template: str, key: tuple[Hashable, ...], mak
 
     pages = get_app(request).pages
     cached = await fresh_or_stale(pages, CacheablePage((template, l10n.locale, path, *key), rendered))
-    given = {"Content-Security-Policy": policy(), **SAFE, "Cache-Control": SECONDS, "ETag": cached.etag}
+    given = {
+        "Content-Security-Policy": content_security_policy(),
+        **SECURITY_HEADERS,
+        "Cache-Control": SECONDS,
+        "ETag": cached.etag,
+    }
     if known := unchanged(request, cached.etag):
         return known
     if takes_packed(request.scope):
@@ -172,12 +185,14 @@ async def public(request: Request, template: str, key: tuple[Hashable, ...], mak
 
 def render(template: str, l10n: Localiser, **told: Any) -> bytes:
     text = (
-        templates(l10n.language).get_template(template).render(l10n=l10n, t=l10n.t, money=l10n.money, **told)
+        environment_for(l10n.language)
+        .get_template(template)
+        .render(l10n=l10n, t=l10n.t, money=l10n.money, **told)
     )
     return text.encode()
 
 
-def see(path: str, *more_cookies: str) -> Response:
+def redirect(path: str, *more_cookies: str) -> Response:
     """Go and look there: the answer to every form that did something."""
     there = quote(path, safe=IN_A_PATH)  # a header is ASCII, whatever script was searched in
     response = Response(status_code=303, headers={"Location": there, "Cache-Control": NO_STORE})
@@ -186,17 +201,17 @@ def see(path: str, *more_cookies: str) -> Response:
     return response
 
 
-def kept_cookie(request: Request, name: str, value: str) -> str:
+def set_cookie_header(request: Request, name: str, value: str) -> str:
     return set_cookie(name, value, is_secure=_is_secure(request))
 
 
-def dropped_cookie(request: Request, name: str) -> str:
-    return forget_cookie(name, is_secure=_is_secure(request))
+def clear_cookie_header(request: Request, name: str) -> str:
+    return clear_cookie(name, is_secure=_is_secure(request))
 
 
-async def form(request: Request, kind: type[T]) -> T:
+async def read_form(request: Request, kind: type[T]) -> T:
     """What a form of ours sent, as a `kind`; a list field takes a repeated name. From here, or refused."""
-    refuse_foreign(request)
+    refuse_foreign_form(request)
     raw = await request.body()
     refuse_card_numbers(raw)
     try:
@@ -204,7 +219,7 @@ async def form(request: Request, kind: type[T]) -> T:
             raw.decode("latin-1"), keep_blank_values=True, errors="strict", max_num_fields=FORM_FIELDS_MAX
         )
     except ValueError:
-        raise Invalid(field="", detail="The form cannot be read.") from None
+        raise Invalid(field="", detail="The read_form cannot be read.") from None
     shape = msgspec.inspect.type_info(kind)
     assert isinstance(shape, msgspec.inspect.StructType)
     lists = {f.encode_name for f in shape.fields if isinstance(f.type, msgspec.inspect.ListType)}
@@ -222,8 +237,8 @@ async def form(request: Request, kind: type[T]) -> T:
         raise invalid(error) from None
 
 
-def refuse_foreign(request: Request) -> None:
-    if not is_from_here(request.scope["state"]["headers"], request.url.netloc):
+def refuse_foreign_form(request: Request) -> None:
+    if not is_same_origin(request.scope["state"]["headers"], request.url.netloc):
         raise ForeignForm
 
 
@@ -240,23 +255,23 @@ def problem_page(scope: Scope, problem: Answer) -> Response | None:
         return None
     request, told = Request(scope), msgspec.json.decode(problem.body)
     if told["code"] == SignInFirst.code:
-        return see(f"/sign-in?{urlencode({'back': told['back']})}")
+        return redirect(f"/sign-in?{urlencode({'back': told['back']})}")
     carried = (b"retry-after", b"allow")
     headers_kept = {k.decode(): v.decode() for k, v in problem.raw_headers if k in carried}
     l10n = get_localiser(request)
     known = l10n.has(f"problems.{told['code']}")
-    return page(
+    return render_page(
         request,
         "problem.html",
         status=problem.status_code,
         headers=headers_kept,
         problem=told,
         sentence=l10n.t(f"problems.{told['code']}") if known else told["detail"],
-        back=_came_from(request),
+        back=_previous_page(request),
     )
 
 
-def _came_from(request: Request) -> str:
+def _previous_page(request: Request) -> str:
     """The page of ours that led here; who comes from elsewhere goes home."""
     sent = request.scope["state"]["headers"].get(b"referer", b"").decode("latin-1")
     return safe_path(sent.removeprefix(str(request.base_url).rstrip("/")))
@@ -269,10 +284,10 @@ class LanguageForm(msgspec.Struct):
 
 @routes.post("/language")
 async def post_language(request: Request) -> Response:
-    asked = await form(request, LanguageForm)
-    if asked.language not in LANGUAGES:
+    data = await read_form(request, LanguageForm)
+    if data.language not in LANGUAGES:
         raise Invalid(field="language", detail="Expected a language that we speak.")
-    return see(safe_path(asked.back), kept_cookie(request, LANGUAGE, asked.language))
+    return redirect(safe_path(data.back), set_cookie_header(request, LANGUAGE, data.language))
 
 
 @routes.get("/static/{edition}/{part}/{file}/{inner}")
@@ -282,11 +297,11 @@ async def get_file(request: Request) -> Response:
     """A script, a style, a picture. Its address has the edition, so it may be kept for a year."""
     params = request.path_params
     name = "/".join(str(params[part]) for part in ("part", "file", "inner") if part in params)
-    file = files().get(name)
+    file = static_files().get(name)
     if file is None:
         raise NoSuchRoute
-    is_current = params["edition"] == edition()
-    headers = {**SAFE, "Cache-Control": STATIC_FOR_A_YEAR if is_current else "no-cache"}
+    is_current = params["edition"] == assets_version()
+    headers = {**SECURITY_HEADERS, "Cache-Control": STATIC_FOR_A_YEAR if is_current else "no-cache"}
     if file.packed is not None and takes_packed(request.scope):
         return Response(file.packed, 200, {**headers, "Content-Encoding": "gzip"}, file.media_type)
     return Response(file.content, 200, headers, file.media_type)

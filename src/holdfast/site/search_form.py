@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from holdfast.search import EventSearchQuery, SearchPage, Sort
-from holdfast.site.i18n import Localiser
-from holdfast.site.names import genre_name, language_name
+from holdfast.site.i18n import Localiser, genre_name, language_name
 
 SIZE = 12
 PAGES_MAX = 1000 // SIZE  # search leads to its first thousand by number
@@ -38,7 +37,7 @@ class Facet:
     more: int = 0  # options that are not told
 
 
-class Finding:
+class SearchForm:
     def __init__(self, given: Mapping[str, str], chosen_city: str | None) -> None:
         kept = {name: text.strip() for name, text in given.items() if name in FIELDS}
         is_anywhere = kept.get("city") == ""
@@ -59,9 +58,9 @@ class Finding:
     def key(self) -> tuple[tuple[str, str], ...]:
         return tuple(sorted(self.given.items()))
 
-    def elsewhere(self) -> "Finding":
+    def elsewhere(self) -> "SearchForm":
         """The same, anywhere."""
-        return Finding({**self.given, "city": ""}, None)
+        return SearchForm({**self.given, "city": ""}, None)
 
     def link(self, **changes: object) -> str:
         """This search with changes; None takes a wish away. Another search begins at its first page."""

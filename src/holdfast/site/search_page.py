@@ -11,9 +11,9 @@ from starlette.responses import Response
 from holdfast.catalogue import City
 from holdfast.errors import Invalid
 from holdfast.search import EventSearchQuery, SearchPage, load_search_page, parse_search
-from holdfast.site.pages import city_of, get_localiser, public
-from holdfast.site.search_form import PAGES_MAX, SIZE, Finding
-from holdfast.site.template_context import telling
+from holdfast.site.pages import get_city, get_localiser, render_public_page
+from holdfast.site.search_form import PAGES_MAX, SIZE, SearchForm
+from holdfast.site.template_context import build_template_context
 from holdfast.web.context import get_app
 from holdfast.web.responses import invalid
 from holdfast.web.routing import RouteTable
@@ -26,40 +26,40 @@ FIELDS_MAX = 100
 routes = RouteTable(tag="site", bare=True)
 
 
-def finding_of(request: Request) -> Finding:
+def read_search_form(request: Request) -> SearchForm:
     raw = request.scope["query_string"].decode("latin-1")
     try:
         pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX)
     except ValueError:
         raise Invalid(field="", detail="The address cannot be read.") from None
-    return Finding(dict(pairs), city_of(request))
+    return SearchForm(dict(pairs), get_city(request))
 
 
-def asked_of(finding: Finding) -> EventSearchQuery:
+def build_query(form: SearchForm) -> EventSearchQuery:
     try:
-        return msgspec.convert(finding.fields, EventSearchQuery, strict=False)
+        return msgspec.convert(form.fields, EventSearchQuery, strict=False)
     except msgspec.ValidationError as error:
         raise invalid(error) from None
 
 
 @routes.get("/find")
 async def get_find(request: Request) -> Response:
-    app, l10n, finding = get_app(request), get_localiser(request), finding_of(request)
-    parse_search(asked_of(finding))  # refuses before anything is kept
+    app, l10n, form = get_app(request), get_localiser(request), read_search_form(request)
+    parse_search(build_query(form))  # refuses before anything is kept
 
     async def make() -> dict[str, Any]:
         cities: list[City] = await app.catalogue.cities()
         names = {city.slug: city.name for city in cities}
-        found = finding
-        if finding.is_city_from_before and finding.given["city"] not in names:
-            found = finding.elsewhere()  # a city that we no longer sell in
-        page = await _found(app, found)
+        found = form
+        if form.is_city_from_before and form.given["city"] not in names:
+            found = form.elsewhere()  # a city that we no longer sell in
+        page = await _load_results(app, found)
         wider = found.elsewhere() if not page.events and found.given.get("city") else None
-        elsewhere = await _found(app, wider) if wider else None
+        elsewhere = await _load_results(app, wider) if wider else None
         shown = elsewhere if elsewhere and elsewhere.events else page
         number = page.page or 1
-        return telling(l10n, datetime.now(UTC)) | {
-            "finding": found,
+        return build_template_context(l10n, datetime.now(UTC)) | {
+            "search": found,
             "page": page,
             "shown": shown,
             "is_elsewhere": shown is not page,
@@ -75,11 +75,11 @@ async def get_find(request: Request) -> Response:
             "has_more": page.next_cursor is not None and number < PAGES_MAX,
         }
 
-    return await public(request, "browse/find.html", finding.key, make)
+    return await render_public_page(request, "browse/find.html", form.key, make)
 
 
-async def _found(app: "App", finding: Finding) -> SearchPage:
-    search = parse_search(asked_of(finding))
+async def _load_results(app: "App", form: SearchForm) -> SearchPage:
+    search = parse_search(build_query(form))
     return await load_search_page(app, search, search.offset // SIZE + 1)
 
 

@@ -40,14 +40,14 @@ class HoldForm(Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class InPart:
+class BestInSection:
     """The best seats of one section: chosen here, from the map, and then held by name."""
 
     section: int
     want: BestAvailable
 
 
-def wished(form: HoldForm, layout: Layout, states: bytes | None) -> HoldBody | InPart:
+def parse_seat_form(form: HoldForm, layout: Layout, states: bytes | None) -> HoldBody | BestInSection:
     """What is asked for. `states` is the map, if there is one; it is only looked at for standing areas."""
     if form.seats:
         return HoldBody(seats=form.seats)
@@ -56,28 +56,30 @@ def wished(form: HoldForm, layout: Layout, states: bytes | None) -> HoldBody | I
         return HoldBody(places=PlacesBody(area=area.name, count=form.quantity))
     if form.section:
         want = BestAvailable(form.quantity, _category(form, layout), accessible=form.accessible)
-        return InPart(_section(form.section, layout), want)
+        return BestInSection(_section(form.section, layout), want)
     chosen = form.category or None
     return HoldBody(best=BestBody(count=form.quantity, category=chosen, accessible=form.accessible))
 
 
-def best_in_part(layout: Layout, states: bytes, wish: InPart) -> list[str]:
+def choose_best_in_section(layout: Layout, states: bytes, selection: BestInSection) -> list[str]:
     """Labels of the best seats of a section; raises SoldOut. Elsewhere everything counts as taken."""
     letters = bytearray(b"X" * len(states))
     free = 0
     for run, stretch in zip(layout.runs, layout.stretches, strict=True):
-        if stretch.section == wish.section:
+        if stretch.section == selection.section:
             seats = slice(run.start, run.start + run.length)
             letters[seats] = states[seats]
             free += states.count(FREE, run.start, run.start + run.length)
-    choice = find_best(layout, bytes(letters), wish.want)
+    choice = find_best(layout, bytes(letters), selection.want)
     if choice is None:
         raise SoldOut(free=free)
     return [layout.labels[seat] for seat in choice.seats]
 
 
-def order_of(show: ShowOnSale, owner_id: int, request_id: str, form: HoldForm, body: HoldBody) -> HoldRequest:
-    """The form is what a key stands for: the best of a part is the same wish whichever seats it finds."""
+def build_hold_request(
+    show: ShowOnSale, owner_id: int, request_id: str, form: HoldForm, body: HoldBody
+) -> HoldRequest:
+    """The idempotency key stands for the form, not for the seats chosen for it."""
     return HoldRequest(
         show=show,
         owner_id=owner_id,

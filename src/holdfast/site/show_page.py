@@ -18,17 +18,23 @@ from holdfast.site.browser import SESSION
 from holdfast.site.i18n import Localiser
 from holdfast.site.pages import (
     NO_STORE,
-    form,
     get_localiser,
-    kept_cookie,
-    page,
-    public,
-    see,
-    visit_of,
+    get_session,
+    read_form,
+    redirect,
+    render_page,
+    render_public_page,
+    set_cookie_header,
     wants_json,
 )
-from holdfast.site.seat_form import HoldForm, InPart, best_in_part, order_of, wished
-from holdfast.site.show_view import Told, instead, told
+from holdfast.site.seat_form import (
+    BestInSection,
+    HoldForm,
+    build_hold_request,
+    choose_best_in_section,
+    parse_seat_form,
+)
+from holdfast.site.show_view import ShowView, build_show_view, price_alternatives
 from holdfast.web.context import get_app
 from holdfast.web.idempotency import checked_key
 from holdfast.web.problems import render_engine_down, render_refusal
@@ -39,7 +45,7 @@ PAGE = "seats/show.html"
 TRIES_MAX = 3  # the best of a part is chosen from a map that others are taking from
 LATEST_MAX = 30  # bookings of somebody that are looked through for this show
 NUMBER_MAX = 2**62
-SHOWN = {BookingState.HELD: "held", BookingState.PAYING: "paying", BookingState.CONFIRMED: "has"}
+MINE_STATES = {BookingState.HELD: "held", BookingState.PAYING: "paying", BookingState.CONFIRMED: "has"}
 routes = RouteTable(tag="site", bare=True)
 
 
@@ -49,9 +55,9 @@ async def get_show(request: Request) -> Response:
     app, show_id, l10n = get_app(request), request.path_params["show"], get_localiser(request)
 
     async def make() -> dict[str, Any]:
-        return _page_of(await _told(app, show_id), l10n)
+        return _page_context(await _load_view(app, show_id), l10n)
 
-    return await public(request, PAGE, (show_id,), make)
+    return await render_public_page(request, PAGE, (show_id,), make)
 
 
 @routes.post("/shows/{show:int}/hold")
@@ -61,20 +67,20 @@ async def post_hold(request: Request) -> Response:
     show = app.catalogue.recent_show(show_id) or await app.catalogue.show_on_sale(show_id)
     cookies: list[str] = []
     try:
-        asked = await form(request, HoldForm)
-        if not asked.seats and "quantity" not in (await request.body()).decode("latin-1"):
+        data = await read_form(request, HoldForm)
+        if not data.seats and "quantity" not in (await request.body()).decode("latin-1"):
             raise Invalid(field="seats", detail="Expected at least one seat.")
-        visit, cookies = await _somebody(request)
-        booking = await _held(app, show, asked, visit)
-    except (Refusal, EngineDown) as no:
-        return _keeping(await _refused(request, show, no), cookies)
+        session, cookies = await _current_or_new_guest(request)
+        booking = await _hold_selection(app, show, data, session)
+    except (Refusal, EngineDown) as refusal:
+        return _with_cookies(await _render_refusal(request, show, refusal), cookies)
     go = f"/bookings/{public_id(booking.show_id, booking.number)}"
     if not wants_json(request):
-        return see(go, *cookies)
-    return _keeping(answer(200, {"go": go}, {"Cache-Control": NO_STORE}), cookies)
+        return redirect(go, *cookies)
+    return _with_cookies(answer(200, {"go": go}, {"Cache-Control": NO_STORE}), cookies)
 
 
-def _keeping(response: Response, cookies: Sequence[str]) -> Response:
+def _with_cookies(response: Response, cookies: Sequence[str]) -> Response:
     """Who was refused stays who they are: the next try is no new guest."""
     response.raw_headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in cookies]
     return response
@@ -83,17 +89,19 @@ def _keeping(response: Response, cookies: Sequence[str]) -> Response:
 @routes.get("/shows/{show:int}/mine")
 async def get_mine(request: Request) -> Response:
     """What the one who looks at the page has of this show: for its script, as the page is everybody's."""
-    app, show_id, visit = get_app(request), request.path_params["show"], await visit_of(request)
+    app, show_id, session = get_app(request), request.path_params["show"], await get_session(request)
     show = await app.catalogue.show_on_sale(show_id)
     found: list[Booking] = []
-    for owner_id in visit.owner_ids if visit is not None else ():
+    for owner_id in session.owner_ids if session is not None else ():
         latest = await app.bookings.bookings_of(owner_id, before=NUMBER_MAX, limit=LATEST_MAX)
-        found += [booking for booking in latest if booking.show_id == show_id and booking.state in SHOWN]
+        found += [
+            booking for booking in latest if booking.show_id == show_id and booking.state in MINE_STATES
+        ]
     now = datetime.now(UTC)
     mine = [
         {
             "booking": public_id(booking.show_id, booking.number),
-            "state": SHOWN[booking.state],
+            "state": MINE_STATES[booking.state],
             "seats": [show.layout.labels[seat] for seat in booking.seats],
             "expires_at": booking.expires_at,
         }
@@ -103,81 +111,85 @@ async def get_mine(request: Request) -> Response:
     return answer(200, {"mine": mine}, {"Cache-Control": NO_STORE})
 
 
-async def _somebody(request: Request) -> tuple[Session, list[str]]:
+async def _current_or_new_guest(request: Request) -> tuple[Session, list[str]]:
     """Who is there; a guest is made of nobody, with the cookie that says so from now on."""
-    if (visit := await visit_of(request)) is not None:
-        return visit, []
-    visits, client = get_app(request).sessions, request.client
-    cookie = await visits.open_guest(
+    if (session := await get_session(request)) is not None:
+        return session, []
+    sessions, client = get_app(request).sessions, request.client
+    cookie = await sessions.open_guest(
         get_localiser(request).language, client.host if client is not None else ""
     )
-    visit = await visits.visit(cookie)
-    assert visit is not None, "a cookie that was made a moment ago speaks for somebody"
-    return visit, [kept_cookie(request, SESSION, cookie)]
+    session = await sessions.visit(cookie)
+    assert session is not None, "a cookie that was made a moment ago speaks for somebody"
+    return session, [set_cookie_header(request, SESSION, cookie)]
 
 
-async def _held(app: Any, show: ShowOnSale, asked: HoldForm, visit: Session) -> Booking:
-    request_id = checked_key(asked.key.encode()) if asked.key else f"~{secrets.token_hex(12)}"
-    snapshot = app.seatmap.fresh(show.show_id) or await _map(app, show.show_id)
-    wish = wished(asked, show.layout, snapshot.states if snapshot is not None else None)
+async def _hold_selection(app: Any, show: ShowOnSale, data: HoldForm, session: Session) -> Booking:
+    request_id = checked_key(data.key.encode()) if data.key else f"~{secrets.token_hex(12)}"
+    snapshot = app.seatmap.fresh(show.show_id) or await _load_map(app, show.show_id)
+    selection = parse_seat_form(data, show.layout, snapshot.states if snapshot is not None else None)
     for tries_left in reversed(range(TRIES_MAX)):
-        body = wish if isinstance(wish, HoldBody) else await _chosen(app, show, wish)
+        body = selection if isinstance(selection, HoldBody) else await _choose_seats(app, show, selection)
         try:
-            held: Booking = await app.holds.hold(order_of(show, visit.account_id, request_id, asked, body))
+            held: Booking = await app.holds.hold(
+                build_hold_request(show, session.account_id, request_id, data, body)
+            )
             return held
         except SeatsTaken:
-            if not tries_left or isinstance(wish, HoldBody):
+            if not tries_left or isinstance(selection, HoldBody):
                 raise
     raise Busy(retry_after_s=1)
 
 
-async def _chosen(app: Any, show: ShowOnSale, wish: InPart) -> HoldBody:
+async def _choose_seats(app: Any, show: ShowOnSale, selection: BestInSection) -> HoldBody:
     newest = await app.seatmap.newest(show.show_id)
-    return HoldBody(seats=best_in_part(show.layout, newest.states, wish))
+    return HoldBody(seats=choose_best_in_section(show.layout, newest.states, selection))
 
 
-async def _refused(request: Request, show: ShowOnSale, no: Refusal | EngineDown) -> Response:
+async def _render_refusal(request: Request, show: ShowOnSale, refusal: Refusal | EngineDown) -> Response:
     """The page again, with what went wrong and what may be had instead; a script reads the problem."""
     request_id = request.state.request_id
     problem = (
-        render_refusal(no, request_id) if isinstance(no, Refusal) else render_engine_down(no, request_id)
+        render_refusal(refusal, request_id)
+        if isinstance(refusal, Refusal)
+        else render_engine_down(refusal, request_id)
     )
     if wants_json(request):
         return problem
-    details: dict[str, Any] = dict(no.details) if isinstance(no, Refusal) else {}
-    code = no.code if isinstance(no, Refusal) else "engine_down"
+    details: dict[str, Any] = dict(refusal.details) if isinstance(refusal, Refusal) else {}
+    code = refusal.code if isinstance(refusal, Refusal) else "engine_down"
     groups: Sequence[Sequence[str]] = details.get("alternatives") or []
     if better := details.get("better"):
         groups = [better]
     l10n = get_localiser(request)
-    facts = _page_of(await _told(get_app(request), show.show_id), l10n)
+    facts = _page_context(await _load_view(get_app(request), show.show_id), l10n)
     facts["refusal"] = {
         "code": code,
         "named": l10n.has(f"seats.refused_{code}"),
         "detail": l10n.t(f"problems.{code}") if l10n.has(f"problems.{code}") else "",
         "seats": ", ".join(details.get("taken") or []),
         "limit": details.get("limit") or min(10, show.order_seats_max),
-        "instead": instead(show, groups),
+        "instead": price_alternatives(show, groups),
     }
     headers = {k.decode(): v.decode() for k, v in problem.raw_headers if k == b"retry-after"}
-    return page(request, PAGE, status=problem.status_code, headers=headers, **facts)
+    return render_page(request, PAGE, status=problem.status_code, headers=headers, **facts)
 
 
-def _page_of(facts: Told, l10n: Localiser) -> dict[str, Any]:
-    return {"told": facts, "script": facts.script(l10n), "refusal": None}
+def _page_context(view: ShowView, l10n: Localiser) -> dict[str, Any]:
+    return {"view": view, "script": view.script(l10n), "refusal": None}
 
 
-async def _told(app: Any, show_id: int) -> Told:
+async def _load_view(app: Any, show_id: int) -> ShowView:
     row = await app.catalogue.show_detail(show_id)
     show = await app.catalogue.show_on_sale(show_id)
     event = await app.catalogue.event(row["event_id"])
     venue = await app.catalogue.venue(row["venue_id"])
-    snapshot = await _map(app, show_id)
-    return told(row, event, venue, show, snapshot.states if snapshot else None, datetime.now(UTC))
+    snapshot = await _load_map(app, show_id)
+    return build_show_view(row, event, venue, show, snapshot.states if snapshot else None, datetime.now(UTC))
 
 
-async def _map(app: Any, show_id: int) -> Any:
-    """The map, or None while it cannot be asked for: the page has other things to tell."""
+async def _load_map(app: Any, show_id: int) -> Any:
+    """The map, or None while it cannot be data for: the page has other things to tell."""
     try:
         return await app.seatmap.snapshot(show_id)
     except EngineDown:

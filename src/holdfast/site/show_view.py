@@ -13,11 +13,11 @@ from holdfast.site.i18n import Localiser
 
 LISTED_MAX = 600  # seats of a hall that is also told as a list, and drawn as one picture
 FREE = ord("A")
-HAS_A_MAP = frozenset({SaleState.UPCOMING, SaleState.ON_SALE, SaleState.SOLD_OUT})
+STATES_WITH_MAP = frozenset({SaleState.UPCOMING, SaleState.ON_SALE, SaleState.SOLD_OUT})
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class PriceBand:
     """A category and its price."""
 
     name: str
@@ -29,7 +29,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class VenueSection:
     """A section or a standing area."""
 
     name: str
@@ -56,7 +56,7 @@ class ListedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ShowView:
     """The page of a show: what its template is told."""
 
     row: Mapping[str, Any]  # of show_detail
@@ -64,15 +64,15 @@ class Told:
     venue: Mapping[str, Any]
     show: ShowOnSale
     state: SaleState
-    bands: list[Band]
-    parts: list[Part]
+    bands: list[PriceBand]
+    parts: list[VenueSection]
     rows: list[ListedRow]
     has_spaces: bool  # for wheelchairs
     now: datetime
 
     @property
     def has_map(self) -> bool:
-        return self.state in HAS_A_MAP
+        return self.state in STATES_WITH_MAP
 
     @property
     def is_open(self) -> bool:
@@ -118,14 +118,14 @@ class Told:
         return [{"free": part.free, "total": part.total, "fromMinor": part.from_minor} for part in self.parts]
 
 
-def told(
+def build_show_view(
     row: Mapping[str, Any],
     event: Any,
     venue: Mapping[str, Any],
     show: ShowOnSale,
     states: bytes | None,
     now: datetime,
-) -> Told:
+) -> ShowView:
     """`states` is the map, or None while nobody can be asked for it."""
     layout = show.layout
     if states is not None and len(states) < layout.seat_count:  # it has grown a moment ago
@@ -133,7 +133,7 @@ def told(
     free = 1 if states is None else states.count(FREE)
     state = sale_state(now, show.opens_at, show.closes_at, cancelled=show.cancelled, free=free)
     is_listed = state is SaleState.ON_SALE and layout.seat_count <= LISTED_MAX and states is not None
-    return Told(
+    return ShowView(
         row=row,
         event=event,
         venue=venue,
@@ -147,7 +147,7 @@ def told(
     )
 
 
-def _bands(show: ShowOnSale, states: bytes | None, now: datetime) -> Iterator[Band]:
+def _bands(show: ShowOnSale, states: bytes | None, now: datetime) -> Iterator[PriceBand]:
     layout = show.layout
     free: dict[int, int] = dict.fromkeys(range(len(layout.categories)), 0)
     for letter, category in zip(states or b"", layout.category_of, strict=False):
@@ -155,7 +155,7 @@ def _bands(show: ShowOnSale, states: bytes | None, now: datetime) -> Iterator[Ba
             free[category] += 1
     for place, name in enumerate(each.name for each in layout.categories):
         soon = show.moving.get(name)
-        yield Band(
+        yield PriceBand(
             name,
             place,
             show.prices[place],
@@ -165,7 +165,7 @@ def _bands(show: ShowOnSale, states: bytes | None, now: datetime) -> Iterator[Ba
         )
 
 
-def _parts(show: ShowOnSale, states: bytes | None) -> Iterator[Part]:
+def _parts(show: ShowOnSale, states: bytes | None) -> Iterator[VenueSection]:
     """Sections in their order, then standing areas."""
     layout = show.layout
     free: dict[int, int] = {}
@@ -180,10 +180,10 @@ def _parts(show: ShowOnSale, states: bytes | None) -> Iterator[Part]:
     for which, section in enumerate(layout.source().sections):
         if which in cheapest:
             count = None if states is None else free[which]
-            yield Part(section.name, False, cheapest[which], total[which], count)
+            yield VenueSection(section.name, False, cheapest[which], total[which], count)
     for area in layout.areas:
         count = None if states is None else states.count(FREE, area.start, area.start + area.capacity)
-        yield Part(area.name, True, show.prices[area.category], area.capacity, count)
+        yield VenueSection(area.name, True, show.prices[area.category], area.capacity, count)
 
 
 def _rows(layout: Layout, states: bytes) -> Iterator[ListedRow]:
@@ -200,17 +200,17 @@ def _seats(layout: Layout, states: bytes, start: int, length: int) -> Iterator[L
 
 
 @dataclass(frozen=True, slots=True)
-class Instead:
+class Alternative:
     """Seats that may be had with one click."""
 
     labels: list[str]
     price_minor: int
 
 
-def instead(show: ShowOnSale, groups: Sequence[Sequence[str]]) -> list[Instead]:
+def price_alternatives(show: ShowOnSale, groups: Sequence[Sequence[str]]) -> list[Alternative]:
     layout = show.layout
     return [
-        Instead(
+        Alternative(
             list(labels), sum(show.prices[layout.category_of[layout.index_of[label]]] for label in labels)
         )
         for labels in groups

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jinja2 import BytecodeCache, Environment
 
 FOLDER = resources.files("holdfast.site")
-KINDS = {
+MEDIA_TYPES = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
@@ -31,7 +31,7 @@ KINDS = {
     "woff2": "font/woff2",
     "webmanifest": "application/manifest+json",
 }
-PACKED = frozenset({"css", "js", "svg", "webmanifest"})  # the others are packed already
+COMPRESSIBLE = frozenset({"css", "js", "svg", "webmanifest"})  # the others are packed already
 
 
 # In a template: a sentence that has nothing to be filled in, the address of a file. Alone it becomes text, as
@@ -45,46 +45,46 @@ PACK_LEVEL = 5
 COMPILED_BYTES = 2_000_000  # of all templates in all languages, and more
 # Of zlib, for a page that is packed for one person: level, method, gzip with a window of 8 kB, memory. Most
 # of the time for a few kilobytes is spent on making room for many: so it is 32 µs, and 105 as gzip does it.
-PACK_ONE = (1, zlib.DEFLATED, 16 + 13, 5)
+GZIP_QUICKLY = (1, zlib.DEFLATED, 16 + 13, 5)
 
 
-def packed_for_one(body: bytes) -> bytes:
-    packing = zlib.compressobj(*PACK_ONE)
+def gzip_quickly(body: bytes) -> bytes:
+    packing = zlib.compressobj(*GZIP_QUICKLY)
     return packing.compress(body) + packing.flush()
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class StaticFile:
     content: bytes
     packed: bytes | None  # gzipped
     media_type: str
 
 
 @cache
-def files() -> dict[str, File]:
+def static_files() -> dict[str, StaticFile]:
     """Everything under static/, by its path: `css/base.css`."""
     return dict(_files_in(FOLDER / "static", ""))
 
 
 @cache
-def edition() -> str:
+def assets_version() -> str:
     """A name for all files together: in their address, so that a browser may keep them for a year."""
     whole = hashlib.sha256()
-    for name, file in sorted(files().items()):
+    for name, file in sorted(static_files().items()):
         whole.update(name.encode() + b"\0" + file.content)
     return whole.hexdigest()[:12]
 
 
-def _files_in(folder: Traversable, above: str) -> list[tuple[str, File]]:
-    found: list[tuple[str, File]] = []
+def _files_in(folder: Traversable, above: str) -> list[tuple[str, StaticFile]]:
+    found: list[tuple[str, StaticFile]] = []
     for entry in folder.iterdir():
         suffix = entry.name.rpartition(".")[2]
         if entry.is_dir():
             found += _files_in(entry, f"{above}{entry.name}/")
-        elif suffix in KINDS:
+        elif suffix in MEDIA_TYPES:
             content = entry.read_bytes()
-            packed = gzip.compress(content, 9, mtime=0) if suffix in PACKED else None
-            found.append((above + entry.name, File(content, packed, KINDS[suffix])))
+            packed = gzip.compress(content, 9, mtime=0) if suffix in COMPRESSIBLE else None
+            found.append((above + entry.name, StaticFile(content, packed, MEDIA_TYPES[suffix])))
     return found
 
 
@@ -103,7 +103,7 @@ def catalogue_for(language: str) -> Catalogue:
 
 
 @cache
-def templates(language: str) -> "Environment":
+def environment_for(language: str) -> "Environment":
     """Of one language: what they say in it, and the addresses of files, is in them as if typed there."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from jinja2.runtime import Context, Macro
@@ -144,7 +144,7 @@ def templates(language: str) -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
-        bytecode_cache=_compiled(language),
+        bytecode_cache=_bytecode_cache(language),
     )
     made.context_class = Direct
     made.globals["asset"] = asset
@@ -165,19 +165,19 @@ def _html_in(folder: Traversable, above: str) -> Iterator[str]:
             yield above + entry.name
 
 
-def _compiled(language: str) -> "BytecodeCache | None":
+def _bytecode_cache(language: str) -> "BytecodeCache | None":
     """What templates were compiled to, as Python keeps its own: a process starts sooner by half.
 
     What is kept is of the very text. Where nothing can be kept, every process compiles for itself.
     """
     from jinja2 import FileSystemBytecodeCache
 
-    folder = _folder_of_compiled()
+    folder = _bytecode_folder()
     return FileSystemBytecodeCache(str(folder), f"{language}-%s.compiled") if folder is not None else None
 
 
 @cache
-def _folder_of_compiled() -> Path | None:
+def _bytecode_folder() -> Path | None:
     """Beside the templates; None: Python was told to keep nothing, or there is no room to."""
     if sys.dont_write_bytecode:
         return None
@@ -193,15 +193,15 @@ def _folder_of_compiled() -> Path | None:
 
 def asset(name: str) -> str:
     """Where a file is to be had, for ever."""
-    return f"/static/{edition()}/{name}"
+    return f"/static/{assets_version()}/{name}"
 
 
 def warm_up() -> None:
     """Read and compile what the first who asks for a page would wait for: a second, not in a loop."""
-    edition()
+    assets_version()
     for language in LANGUAGES:
         for name in template_names():
-            templates(language).get_template(name)
+            environment_for(language).get_template(name)
     now = datetime.now(UTC)
     for first, *_ in LOCALES.values():  # a language's other regions take a few milliseconds each
         l10n = localiser_for(first)

@@ -7,26 +7,26 @@ from datetime import date
 
 from holdfast.catalogue import SaleState, ShowCard, VenuePage
 
-AGENDA_MAX = 10  # so few shows are told all at once; more by the day
+AGENDA_MAX = 10  # so few shows are listed_day all at once; more by the day
 DAYS_MAX = 60  # of the row
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class VenueShows:
     venue_id: int
     venue: str
     shows: list[ShowCard]
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class DayShows:
     day: date
     timezone: str
-    places: list[Place]
+    places: list[VenueShows]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DayOrCity:
     """A day of the row, or a city."""
 
     value: str
@@ -36,28 +36,32 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    cities: list[Choice]
-    here: list[ShowCard]  # in the city that is told
-    days: list[tuple[date, Choice]]  # none: all shows are told at once
-    told: list[Day]
+    cities: list[DayOrCity]
+    here: list[ShowCard]  # in the city that is listed_day
+    days: list[tuple[date, DayOrCity]]  # none: all shows are listed_day at once
+    listed: list[DayShows]
 
 
-def timetable(shows: Sequence[ShowCard], cities_wished: Sequence[str], day: date | None) -> Timetable:
-    """What of an event's shows is told: those of one city, and of one day when there are many.
+def build_timetable(
+    shows: Sequence[ShowCard], preferred_cities: Sequence[str], day: date | None
+) -> Timetable:
+    """What of an event's shows is listed_day: those of one city, and of one day when there are many.
 
     The city is the first wished for where there is a show, else the one with the next show.
     """
     by_city = Counter(show.city for show in shows)
-    chosen = next((slug for slug in cities_wished if slug in by_city), shows[0].city if shows else None)
+    chosen = next((slug for slug in preferred_cities if slug in by_city), shows[0].city if shows else None)
     here = [show for show in shows if show.city == chosen]
     by_day = Counter(show.local_date for show in here)
-    cities = [Choice(slug, count, slug == chosen) for slug, count in by_city.items()]
+    cities = [DayOrCity(slug, count, slug == chosen) for slug, count in by_city.items()]
     if len(here) <= AGENDA_MAX:
-        return Timetable(cities, here, [], agenda(here))
+        return Timetable(cities, here, [], group_by_day(here))
     days = sorted(by_day)[:DAYS_MAX]
-    told = day if day in by_day else first_day(here)
-    row = [(each, Choice(each.isoformat(), by_day[each], each == told)) for each in days]
-    return Timetable(cities, here, row, agenda([show for show in here if show.local_date == told]))
+    listed_day = day if day in by_day else first_day(here)
+    row = [(each, DayOrCity(each.isoformat(), by_day[each], each == listed_day)) for each in days]
+    return Timetable(
+        cities, here, row, group_by_day([show for show in here if show.local_date == listed_day])
+    )
 
 
 def first_day(shows: Sequence[ShowCard]) -> date:
@@ -66,17 +70,17 @@ def first_day(shows: Sequence[ShowCard]) -> date:
     return (going or shows)[0].local_date
 
 
-def agenda(shows: Iterable[ShowCard]) -> list[Day]:
+def group_by_day(shows: Iterable[ShowCard]) -> list[DayShows]:
     """Day by day, venue by venue; the order of the shows stays."""
-    days: dict[tuple[date, str], dict[int, Place]] = {}
+    days: dict[tuple[date, str], dict[int, VenueShows]] = {}
     for show in shows:
         places = days.setdefault((show.local_date, show.timezone), {})
-        places.setdefault(show.venue_id, Place(show.venue_id, show.venue, [])).shows.append(show)
-    return [Day(day, zone, list(places.values())) for (day, zone), places in days.items()]
+        places.setdefault(show.venue_id, VenueShows(show.venue_id, show.venue, [])).shows.append(show)
+    return [DayShows(day, zone, list(places.values())) for (day, zone), places in days.items()]
 
 
 @dataclass(frozen=True, slots=True)
-class Billed:
+class VenueEvent:
     """An event at a venue on a day."""
 
     event_id: int
@@ -84,19 +88,21 @@ class Billed:
     shows: list[ShowCard]
 
 
-def bill(shows: Iterable[ShowCard]) -> list[Billed]:
+def group_by_event(shows: Iterable[ShowCard]) -> list[VenueEvent]:
     """What is on at a venue on a day: an event once, with its times."""
-    events: dict[int, Billed] = {}
+    events: dict[int, VenueEvent] = {}
     for show in shows:
-        events.setdefault(show.event_id, Billed(show.event_id, show.title, [])).shows.append(show)
+        events.setdefault(show.event_id, VenueEvent(show.event_id, show.title, [])).shows.append(show)
     return list(events.values())
 
 
-def venue_days(venue: VenuePage, day: date | None) -> tuple[list[tuple[date, Choice]], date | None]:
-    """The row of a venue's days, and which of them is told."""
+def venue_days(venue: VenuePage, day: date | None) -> tuple[list[tuple[date, DayOrCity]], date | None]:
+    """The row of a venue's days, and which of them is listed_day."""
     by_day = Counter(show.local_date for show in venue.shows)
     if not by_day:
         return [], None
-    told = day if day in by_day else first_day(venue.shows)
+    listed_day = day if day in by_day else first_day(venue.shows)
     days = sorted(by_day)[:DAYS_MAX]
-    return [(each, Choice(each.isoformat(), by_day[each], each == told)) for each in days], told
+    return [
+        (each, DayOrCity(each.isoformat(), by_day[each], each == listed_day)) for each in days
+    ], listed_day

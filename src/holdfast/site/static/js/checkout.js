@@ -17,8 +17,8 @@ if (page) {
   let skew = Number(page.dataset.now) - arrived;
   let ends = Number(page.dataset.ends);
   const whole = Number(page.dataset.whole);
-  const stage = page.dataset.stage;
-  const spoken = document.getElementById("spoken");
+  const state = page.dataset.state;
+  const announcer = document.getElementById("announce");
   const left = document.getElementById("left");
   const bar = document.getElementById("left-bar");
   const stub = document.getElementById("stub");
@@ -26,8 +26,8 @@ if (page) {
   const leftMs = () => ends - (Date.now() + skew);
 
   // Said aloud twice and no more: a clock that speaks every second is of no use to anybody.
-  const sayings = [[120_000, page.dataset.sayTwo], [30_000, page.dataset.sayHalf]];
-  const due = sayings.filter(([at]) => leftMs() > at);
+  const announcements = [[120_000, page.dataset.twoMinutes], [30_000, page.dataset.halfMinute]];
+  const due = announcements.filter(([at]) => leftMs() > at);
 
   function draw() {
     const ms = Math.max(0, leftMs());
@@ -38,14 +38,14 @@ if (page) {
     stub.style.setProperty("--torn", String(Math.floor((1 - Math.min(1, ms / whole)) * 6) / 6));
     stub.classList.toggle("is-short", ms < 120_000);
     while (due.length && ms <= due[0][0]) {
-      const [, sentence] = due.shift();
-      if (stage === "held") spoken.textContent = sentence;
+      const [, text] = due.shift();
+      if (state === "held") announcer.textContent = text;
     }
-    if (ms === 0) spoken.textContent = page.dataset.sayOver;
+    if (ms === 0) announcer.textContent = page.dataset.timeIsUp;
     return ms;
   }
 
-  if (left && (stage === "held" || stage === "paying")) {
+  if (left && (state === "held" || state === "paying")) {
     left.hidden = bar.hidden = false;
     draw();
     const ticking = setInterval(() => {
@@ -65,9 +65,9 @@ if (page) {
       const answer = await looking;
       if (answer.status === 404 || answer.redirected) location.reload();
       if (!answer.ok) return;
-      const told = await answer.json();
-      if (told.face !== page.dataset.face) {
-        if (told.stage !== stage || stage !== "held") {
+      const status = await answer.json();
+      if (status.view_version !== page.dataset.viewVersion) {
+        if (status.display_state !== state || state !== "held") {
           keepTyped();
           location.replace(page.dataset.path);
         } else {
@@ -75,7 +75,7 @@ if (page) {
         }
         return;
       }
-      skew = ends - told.left_ms - Date.now();
+      skew = ends - status.left_ms - Date.now();
     } catch {
       // No network: the seats are held by the server, not by this page. It looks again in a while.
     } finally {
@@ -84,7 +84,7 @@ if (page) {
   }
 
   document.addEventListener("visibilitychange", () => {
-    if (document.visibilityState === "visible" && stage !== "confirmed") look();
+    if (document.visibilityState === "visible" && state !== "confirmed") look();
   });
   window.addEventListener("online", look);
   window.addEventListener("pageshow", (event) => {
@@ -99,8 +99,8 @@ if (page) {
       lookAgain();
     }, pause);
   }
-  if (stage === "paying" || (stage === "lapsed" && !page.dataset.face.includes(".none."))) lookAgain();
-  if (stage === "held" && leftMs() < 0) look();
+  if (state === "paying" || (state === "lapsed" && !page.dataset.viewVersion.includes(".none."))) lookAgain();
+  if (state === "held" && leftMs() < 0) look();
 
   // What was typed survives a lapse and a new hold, in this tab alone.
   const form = document.getElementById("pay");
@@ -115,5 +115,5 @@ if (page) {
   form?.addEventListener("submit", () => sessionStorage.clear());
 
   // To what is wrong, or to what must be read first.
-  (page.querySelector("[aria-invalid=true]") ?? page.querySelector(".say.bad"))?.focus();
+  (page.querySelector("[aria-invalid=true]") ?? page.querySelector(".notice.bad"))?.focus();
 }

@@ -5,9 +5,9 @@ import { numberOf } from "./layout.js";
 import { FREE, LETTERS } from "./states.js";
 
 export class Grid {
-  /** `asked(seat)` when a seat is chosen; `describe(seat)` is its name in full. */
-  constructor(element, layout, l10n, { asked, askedPart, describe, stateOf, chosen }) {
-    Object.assign(this, { element, layout, l10n, asked, askedPart, describe, stateOf, chosen });
+  /** `onSeat(seat)` when a seat is chosen; `describe(seat)` is its name in full. */
+  constructor(element, layout, l10n, { onSeat, onPart, describe, stateOf, chosen }) {
+    Object.assign(this, { element, layout, l10n, onSeat, onPart, describe, stateOf, chosen });
     this.part = null;
     this.cells = new Map();
     this.rows = [];
@@ -38,7 +38,7 @@ export class Grid {
     button.type = "button";
     button.className = "quiet";
     button.textContent = this.l10n.t("in_part", { part: part.name, left: this.left(part) });
-    button.addEventListener("click", () => this.askedPart(part));
+    button.addEventListener("click", () => this.onPart(part));
     return button;
   }
 
@@ -49,7 +49,7 @@ export class Grid {
   gridOf(part) {
     const grid = role("div", "grid", "grid");
     grid.setAttribute("aria-label", this.l10n.t("rows_of", { part: part.name }));
-    grid.setAttribute("aria-describedby", "rows-say");
+    grid.setAttribute("aria-describedby", "rows-hint");
     grid.setAttribute("aria-multiselectable", "true");
     for (const [name, runs] of Map.groupBy?.(part.runs, (run) => run.row) ?? grouped(part.runs)) {
       grid.append(this.rowOf(name, runs));
@@ -71,7 +71,7 @@ export class Grid {
         cell.textContent = numberOf(this.layout, seat);
         cell.style.setProperty("--seat", this.layout.categories[this.layout.category[seat]].colour);
         this.cells.set(seat, cell);
-        this.tell(seat, cell);
+        this.label(seat, cell);
         row.append(cell);
         seats.push(seat);
       }
@@ -80,7 +80,7 @@ export class Grid {
     return row;
   }
 
-  tell(seat, cell) {
+  label(seat, cell) {
     const isMine = this.chosen().has(seat), state = this.stateOf(seat);
     cell.setAttribute("aria-label", this.describe(seat));
     cell.setAttribute("aria-selected", String(isMine));
@@ -91,14 +91,14 @@ export class Grid {
   paint(seats) {
     for (const seat of seats) {
       const cell = this.cells.get(seat);
-      if (cell) this.tell(seat, cell);
+      if (cell) this.label(seat, cell);
     }
     if (this.part?.isArea) this.element.firstChild.textContent =
       this.l10n.t("in_part", { part: this.part.name, left: this.left(this.part) });
   }
 
   choose(seat) {
-    this.asked(seat);
+    this.onSeat(seat);
   }
 
   rove(cell) {

@@ -1,4 +1,4 @@
-// The page of a show: the map, the grid and the sheet, put together. Without this file the page's forms work.
+// The page of a show: the map, the grid and the panel, put together. Without this file the page's forms work.
 
 import { Gesture } from "./gesture.js";
 import { nearestSeat, outlined, partAt, seated } from "./layout.js";
@@ -19,7 +19,7 @@ const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId("show-data").textContent);
 const l10n = new Localiser(data);
 
-let layout, live, painter, gesture, grid, sheet, desk, look, minimap, part = null;
+let layout, live, painter, gesture, grid, panel, selection, look, minimap, part = null;
 
 async function begin() {
   const element = byId("map");
@@ -71,20 +71,20 @@ function onScreen() {
 
 /** What is not needed to see the map: it comes when the map is there. */
 async function furnish() {
-  const [{ Desk }, { Grid }, { Minimap }, { Sheet }] = await patiently(() => Promise.all([
-    import("./desk.js"), import("./grid.js"), import("./minimap.js"), import("./sheet.js"), import("./choose.js"),
+  const [{ Selection }, { Grid }, { Minimap }, { SelectionPanel }] = await patiently(() => Promise.all([
+    import("./selection.js"), import("./grid.js"), import("./minimap.js"), import("./selection-panel.js"), import("./choose.js"),
   ]));
-  sheet = new Sheet(byId("sheet"), l10n, { held: () => desk.hold() });
+  panel = new SelectionPanel(byId("selection"), l10n, { held: () => selection.hold() });
   minimap = new Minimap(byId("minimap"), layout, look, {
     went: (at) => {
       gesture.set({ ...gesture.view, ...at });
       gesture.settleSoon();
     },
   });
-  desk = new Desk(data, layout, live, l10n, { announce, shown, repriced });
+  selection = new Selection(data, layout, live, l10n, { announce, shown, repriced });
   grid = new Grid(byId("grid"), layout, l10n, {
-    asked: (seat) => desk.ask(seat), askedPart: (area) => desk.askPart(area),
-    describe: (seat) => desk.describe(seat), stateOf: (seat) => live.states[seat], chosen: () => desk.chosen,
+    onSeat: (seat) => selection.choose(seat), onPart: (area) => selection.choosePart(area),
+    describe: (seat) => selection.describe(seat), stateOf: (seat) => live.states[seat], chosen: () => selection.chosen,
   });
   live.follow();
   listen();
@@ -166,8 +166,8 @@ function changed(seats) {
   recount(seats);
   painter.paint(seats);
   grid.paint(seats);
-  desk.follow(seats);
-  tellParts();
+  selection.follow(seats);
+  labelParts();
   performance.measure("seats:change", { start: began, end: performance.now(), detail: seats.length });
 }
 
@@ -177,22 +177,22 @@ function trouble(is) {
 }
 
 function tapped({ x, y, isTouch }) {
-  if (!desk) return false;
+  if (!selection) return false;
   const pitchPx = gesture.view.scale * layout.pitch, here = partAt(layout, x, y);
   if (here?.isArea) {
-    desk.askPart(here);
+    selection.choosePart(here);
     return true;
   }
   if (pitchPx < (isTouch ? TOUCH_PX : MOUSE_PX)) return comeCloser(here, { x, y }, isTouch);
-  const reach = Math.max(REACH_PX / gesture.view.scale, layout.pitch), mine = desk.chosen;
+  const reach = Math.max(REACH_PX / gesture.view.scale, layout.pitch), mine = selection.chosen;
   const seat = nearestSeat(layout, x, y, reach, (each) => live.states[each] === FREE || mine.has(each));
   const exact = nearestSeat(layout, x, y, layout.pitch * 0.6, () => true);
   // Who hits a taken seat squarely means that seat, and is told; who hits between seats means a free one.
   if (exact >= 0 && exact !== seat && live.states[exact] !== FREE && !mine.has(exact)) {
-    desk.beatenAt(exact);
+    selection.chooseTaken(exact);
     return true;
   }
-  if (seat >= 0) desk.ask(seat);
+  if (seat >= 0) selection.choose(seat);
   return seat >= 0;
 }
 
@@ -219,12 +219,12 @@ function hovered(at) {
 }
 
 function tipAt({ x, y }) {
-  if (!desk) return null;
+  if (!selection) return null;
   const seat = nearestSeat(layout, x, y, layout.pitch * 0.7, () => true);
   const isNear = gesture.view.scale * layout.pitch >= 5;
   if (seat >= 0 && isNear) {
-    const price = `${desk.categoryOf(seat)} · ${l10n.price(desk.priceOf(seat))}`;
-    return [desk.nameOf(seat), price, desk.noteOf(seat), desk.stateName(seat)];
+    const price = `${selection.categoryOf(seat)} · ${l10n.price(selection.priceOf(seat))}`;
+    return [selection.nameOf(seat), price, selection.noteOf(seat), selection.stateName(seat)];
   }
   const here = partAt(layout, x, y);
   if (!here || (isNear && !here.isArea)) return null;
@@ -233,12 +233,12 @@ function tipAt({ x, y }) {
 }
 
 function settled(view) {
-  if (!sheet) return;
+  if (!panel) return;
   const here = gesture.isClose ? partAt(layout, view.x, view.y) : null;
   if (here && here !== part) showPart(here);
   if (!gesture.isClose) byId("part").value = "";
   const isFar = view.scale * layout.pitch < (isCoarse.matches ? TOUCH_PX : MOUSE_PX) && layout.runs.length;
-  sheet.hint.textContent = l10n.t(isFar ? "hint_far" : "hint_near");
+  panel.hint.textContent = l10n.t(isFar ? "hint_far" : "hint_near");
 }
 
 function showPart(each) {
@@ -248,32 +248,32 @@ function showPart(each) {
 }
 
 function shown() {
-  const seats = desk.seats.map((seat) => ({
-    name: desk.nameOf(seat), note: [desk.categoryOf(seat), desk.noteOf(seat)].filter(Boolean).join(" · "),
-    price: l10n.price(desk.priceOf(seat)), colour: layout.categories[layout.category[seat]].colour,
-    remove: () => desk.ask(seat),
+  const seats = selection.seats.map((seat) => ({
+    name: selection.nameOf(seat), note: [selection.categoryOf(seat), selection.noteOf(seat)].filter(Boolean).join(" · "),
+    price: l10n.price(selection.priceOf(seat)), colour: layout.categories[layout.category[seat]].colour,
+    remove: () => selection.choose(seat),
   }));
-  const { area } = desk;
+  const { area } = selection;
   const places = area && [{
     name: l10n.t("place", { count: area.count, area: area.part.name }), note: "",
-    price: l10n.price(desk.total), colour: layout.categories[area.part.category].colour,
-    remove: () => desk.set([]),
+    price: l10n.price(selection.total), colour: layout.categories[area.part.category].colour,
+    remove: () => selection.set([]),
   }];
-  const number = area?.count ?? desk.seats.length;
-  sheet.show({
+  const number = area?.count ?? selection.seats.length;
+  panel.show({
     items: places ?? seats,
-    total: desk.total,
+    total: selection.total,
     button: l10n.t(area ? "hold_places" : "hold", { count: number }),
   });
-  const { notice } = desk;
-  sheet.tell(notice?.text ?? "", (notice?.groups ?? []).map((group) => ({
-    label: l10n.t("take", { seats: desk.labels(group) }), take: () => take(group),
+  const { notice } = selection;
+  panel.setNotice(notice?.text ?? "", (notice?.groups ?? []).map((group) => ({
+    label: l10n.t("take", { seats: selection.labels(group) }), take: () => take(group),
   })), notice?.sort);
-  sheet.allow(!desk.isRefused);
-  if (desk.isHolding) sheet.busy(true);
-  painter.choose(desk.seats, area?.part);
-  grid.paint(new Set([...(shown.last ?? []), ...desk.seats]));
-  shown.last = desk.seats;
+  panel.allow(!selection.isRefused);
+  if (selection.isHolding) panel.busy(true);
+  painter.choose(selection.seats, area?.part);
+  grid.paint(new Set([...(shown.last ?? []), ...selection.seats]));
+  shown.last = selection.seats;
 }
 
 /** Prices have moved since the page was made: what it says of them moves too. */
@@ -287,24 +287,24 @@ function repriced() {
 }
 
 function take(group) {
-  desk.set(group);
-  desk.announceChoice();
-  byId("sheet").querySelector("[data-hold]").focus();
+  selection.set(group);
+  selection.announceChoice();
+  byId("selection").querySelector("[data-hold]").focus();
 }
 
-let saying;
+let announcing;
 function announce(text) {
   // Emptied first: the same words twice are two pieces of news.
   const live = byId("announce");
   live.textContent = "";
-  clearTimeout(saying);
-  saying = setTimeout(() => (live.textContent = text), 30);
+  clearTimeout(announcing);
+  announcing = setTimeout(() => (live.textContent = text), 30);
 }
 
-let telling;
-function tellParts() {
-  telling ??= setTimeout(() => {
-    telling = null;
+let labelling;
+function labelParts() {
+  labelling ??= setTimeout(() => {
+    labelling = null;
     for (const option of byId("part").options) {
       if (option.value === "") continue;
       const each = layout.parts[option.value];
@@ -316,7 +316,7 @@ function tellParts() {
 // What people do
 
 function listen() {
-  tellParts();
+  labelParts();
   for (const button of document.querySelectorAll("[data-zoom]")) {
     const zoom = (factor) => () => gesture.zoomStep(factor);
     const moves = { in: zoom(1.8), out: zoom(1 / 1.8), fit: () => gesture.fit() };
@@ -350,14 +350,14 @@ function listenToForm() {
   const read = () => {
     const quantity = Number(new FormData(form).get("quantity")) || 1;
     button.textContent = l10n.t("best", { count: quantity });
-    desk.setQuantity(quantity);
+    selection.setQuantity(quantity);
   };
   form.addEventListener("change", ({ target }) => {
     if (target.name === "quantity") {
       localStorage.setItem(KEPT, target.value);
       read();
     }
-    if (target.id === "one-by-one") desk.isOneByOne = target.checked;
+    if (target.id === "one-by-one") selection.isOneByOne = target.checked;
     if (target.name === "section" && target.value) {
       const each = layout.parts.find(({ name }) => name === target.value);
       gesture.show(each.box);
@@ -367,12 +367,12 @@ function listenToForm() {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     event.stopPropagation(); // nobody else need mark it as sent: it may be sent once more
-    desk.best(new URLSearchParams(new FormData(form)));
+    selection.best(new URLSearchParams(new FormData(form)));
   });
   read();
 }
 
-async function tellMine() {
+async function loadMine() {
   const { showMine } = await import("./beside.js");
   await showMine(data, l10n);
 }
@@ -380,10 +380,10 @@ async function tellMine() {
 if (byId("opens")) import("./beside.js").then(({ countDown }) => countDown(byId("opens")));
 byId("refused")?.focus();
 // The map first; but who has seats is told so even while it cannot be had.
-Promise.race([begin(), new Promise((resolve) => setTimeout(resolve, AGAIN_MS))]).then(tellMine);
+Promise.race([begin(), new Promise((resolve) => setTimeout(resolve, AGAIN_MS))]).then(loadMine);
 addEventListener("pageshow", (event) => {
-  if (!event.persisted || !desk) return;
-  desk.isHolding = false; // back from the next page: choose again
+  if (!event.persisted || !selection) return;
+  selection.isHolding = false; // back from the next page: choose again
   shown();
-  tellMine();
+  loadMine();
 });

@@ -57,7 +57,7 @@ export class Live {
     this.source?.close();
     const source = new EventSource(`${this.streamUrl}?since=${this.version}`);
     this.source = source;
-    source.addEventListener("open", () => this.say(true));
+    source.addEventListener("open", () => this.setLive(true));
     source.addEventListener("change", (event) => this.step(JSON.parse(event.data)));
     source.addEventListener("snapshot", (event) => {
       const { version, states } = JSON.parse(event.data);
@@ -66,7 +66,7 @@ export class Live {
     source.addEventListener("error", () => {
       if (source !== this.source) return;
       if (source.readyState === EventSource.CLOSED) this.refused();
-      else this.say(false); // the browser tries again by itself, from the last id
+      else this.setLive(false); // the browser tries again by itself, from the last id
     });
   }
 
@@ -75,7 +75,7 @@ export class Live {
     this.source = null;
   }
 
-  say(isLive) {
+  setLive(isLive) {
     if (isLive !== this.isLive) this.trouble(!isLive);
     this.isLive = isLive;
   }
@@ -113,9 +113,9 @@ export class Live {
       try {
         const { version, states } = await this.read();
         if (version > this.version) this.replace(version, states);
-        this.say(true);
+        this.setLive(true);
       } catch {
-        this.say(false);
+        this.setLive(false);
       }
       this.waiting = setTimeout(poll, Math.min(POLL_MS, Math.max(250, until - performance.now())));
     };

@@ -1,12 +1,12 @@
 // What is chosen, what it costs, what is in the way, and the button that holds it.
 
-export class Sheet {
+export class SelectionPanel {
   constructor(element, l10n, { removed, held, taken }) {
     Object.assign(this, { element, l10n, removed, taken });
     const find = (selector) => element.querySelector(selector);
     this.hint = find("[data-none]");
     this.list = find(".picked");
-    this.told = find(".told");
+    this.notice = find(".notice");
     this.sum = find(".sum");
     this.button = find("[data-hold]");
     this.button.addEventListener("click", () => {
@@ -41,9 +41,9 @@ export class Sheet {
   }
 
   /** Something is in the way: a text, and groups of seats that may be had instead. */
-  tell(text, groups = [], sort = "warn") {
-    this.told.hidden = !text;
-    this.told.className = `told say ${sort}`;
+  setNotice(text, groups = [], sort = "warn") {
+    this.notice.hidden = !text;
+    this.notice.className = `notice ${sort}`;
     const paragraph = Object.assign(document.createElement("p"), { textContent: text });
     const buttons = groups.map(({ label, take }) => {
       const button = Object.assign(document.createElement("button"), { type: "button", className: "quiet" });
@@ -53,7 +53,7 @@ export class Sheet {
     });
     const row = Object.assign(document.createElement("div"), { className: "instead" });
     row.append(...buttons);
-    this.told.replaceChildren(paragraph, ...(buttons.length ? [row] : []));
+    this.notice.replaceChildren(paragraph, ...(buttons.length ? [row] : []));
   }
 
   allow(isAllowed) {

@@ -6,7 +6,14 @@ import pytest
 
 from holdfast.bookings import BookingState
 from holdfast.payments import Payment, PaymentStep
-from holdfast.site.booking_stage import Stage, face_of, is_late, money_of, stage_of, waits_for
+from holdfast.site.booking_view import (
+    DisplayState,
+    display_state_of,
+    is_late,
+    late_money_state,
+    view_version_of,
+    waits_for,
+)
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -49,13 +56,15 @@ def a_payment(step: PaymentStep, **other: object) -> Payment:
 
 @pytest.mark.parametrize("state", [state for state in BookingState if state is not BookingState.BLOCKED])
 def test_every_state_that_an_owner_can_see_has_a_page(state: BookingState) -> None:
-    assert stage_of(state, 1000) in Stage
+    assert display_state_of(state, 1000) in DisplayState
 
 
 def test_a_hold_without_time_has_lapsed_though_nobody_has_swept_it() -> None:
-    assert stage_of(BookingState.HELD, 1) is Stage.HELD
-    assert stage_of(BookingState.HELD, 0) is Stage.LAPSED
-    assert stage_of(BookingState.PAYING, -5) is Stage.PAYING, "its payment decides, not the clock"
+    assert display_state_of(BookingState.HELD, 1) is DisplayState.HELD
+    assert display_state_of(BookingState.HELD, 0) is DisplayState.LAPSED
+    assert display_state_of(BookingState.PAYING, -5) is DisplayState.PAYING, (
+        "its payment decides, not the clock"
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,7 +95,7 @@ def test_a_payment_under_way_waits_for_somebody(payment: Payment | None, who: st
     ],
 )
 def test_of_a_lapsed_booking_it_is_said_what_became_of_the_money(step: PaymentStep, money: str) -> None:
-    assert money_of(a_payment(step)) == money
+    assert late_money_state(a_payment(step)) == money
 
 
 def test_money_is_late_that_came_after_its_deadline() -> None:
@@ -96,15 +105,17 @@ def test_money_is_late_that_came_after_its_deadline() -> None:
     assert not is_late(None)
 
 
-def test_a_page_has_another_face_whenever_it_would_say_something_else() -> None:
+def test_the_view_version_changes_whenever_the_page_would_look_different() -> None:
     waiting = a_payment(PaymentStep.LOOK_UP)
-    faces = {
-        face_of(Stage.HELD, None, 1000),
-        face_of(Stage.HELD, None, 90_000),
-        face_of(Stage.PAYING, waiting, 90_000),
-        face_of(Stage.PAYING, a_payment(PaymentStep.LOOK_UP, action_url="https://pay.example/1"), 90_000),
-        face_of(Stage.HELD, a_payment(PaymentStep.DECLINED), 90_000),
-        face_of(Stage.CONFIRMED, a_payment(PaymentStep.PAID), 90_000),
+    versions = {
+        view_version_of(DisplayState.HELD, None, 1000),
+        view_version_of(DisplayState.HELD, None, 90_000),
+        view_version_of(DisplayState.PAYING, waiting, 90_000),
+        view_version_of(
+            DisplayState.PAYING, a_payment(PaymentStep.LOOK_UP, action_url="https://pay.example/1"), 90_000
+        ),
+        view_version_of(DisplayState.HELD, a_payment(PaymentStep.DECLINED), 90_000),
+        view_version_of(DisplayState.CONFIRMED, a_payment(PaymentStep.PAID), 90_000),
     }
-    assert len(faces) == 6
-    assert face_of(Stage.PAYING, waiting, 90_000) in faces
+    assert len(versions) == 6
+    assert view_version_of(DisplayState.PAYING, waiting, 90_000) in versions

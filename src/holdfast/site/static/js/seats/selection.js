@@ -1,4 +1,4 @@
-// Where a choice is made: seats come from the map or the grid, the sheet tells them, the server holds them.
+// Where a choice is made: seats come from the map or the grid, the panel tells them, the server holds them.
 
 import { alternatives, betterThan, togetherAt } from "./choose.js";
 import { labelOf, numberOf, TRAIT_LETTERS } from "./layout.js";
@@ -6,7 +6,7 @@ import { FREE, LETTERS } from "./states.js";
 
 const AGAIN_MS = 1200;
 
-export class Desk {
+export class Selection {
   constructor(data, layout, live, l10n, { announce, shown, repriced }) {
     Object.assign(this, { data, layout, live, l10n, announce, shown, repriced });
     this.seats = [];
@@ -62,7 +62,7 @@ export class Desk {
 
   // Choosing
 
-  ask(seat) {
+  choose(seat) {
     if (!this.data.open || this.isHolding) return;
     if (this.chosen.has(seat)) {
       this.set(this.seats.filter((other) => other !== seat));
@@ -75,7 +75,7 @@ export class Desk {
 
   add(seat) {
     if (this.seats.length >= this.data.most) {
-      this.say(this.l10n.t("full", { count: this.data.most }));
+      this.notify(this.l10n.t("full", { count: this.data.most }));
       return;
     }
     this.set([...this.seats, seat].sort((a, b) => a - b));
@@ -86,15 +86,15 @@ export class Desk {
     const seats = togetherAt(this.layout, this.live.states, seat, this.quantity);
     this.set(seats);
     const few = seats.length < this.quantity ? this.l10n.t("few", { count: seats.length }) : "";
-    if (few) this.say(few, []);
+    if (few) this.notify(few, []);
     this.announceChoice(few);
   }
 
-  askPart(part) {
+  choosePart(part) {
     if (!this.data.open || this.isHolding) return;
     const count = Math.min(this.quantity, this.data.most);
     if (part.free < count) {
-      this.say(this.l10n.t("area_few", { area: part.name }));
+      this.notify(this.l10n.t("area_few", { area: part.name }));
       return;
     }
     this.seats = [];
@@ -110,7 +110,7 @@ export class Desk {
     if (this.area) {
       const { part } = this.area;
       this.area = null;
-      this.askPart(part);
+      this.choosePart(part);
     } else if (this.seats.length) this.takeTogether(this.seats[0]);
   }
 
@@ -133,7 +133,7 @@ export class Desk {
     this.shown();
   }
 
-  say(text, groups = [], sort = "warn") {
+  notify(text, groups = [], sort = "warn") {
     this.notice = { text, groups, sort };
     this.announce(text);
     this.shown();
@@ -161,30 +161,30 @@ export class Desk {
   follow(seats) {
     if (this.isHolding) return;
     const lost = this.seats.filter((seat) => this.live.states[seat] !== FREE);
-    if (lost.length) this.beaten(this.seats, lost);
+    if (lost.length) this.loseSeats(this.seats, lost);
     else if (this.area && this.area.part.free < this.area.count) {
       const { part } = this.area;
       this.area = null;
-      this.say(this.l10n.t("area_few", { area: part.name }), [], "bad");
+      this.notify(this.l10n.t("area_few", { area: part.name }), [], "bad");
     } else if (seats.some((seat) => this.chosen.has(seat - 1) || this.chosen.has(seat + 1))) this.changed();
   }
 
-  beaten(wanted, lost) {
+  loseSeats(wanted, lost) {
     const instead = alternatives(this.layout, this.live.states, wanted);
     this.seats = wanted.filter((seat) => !lost.includes(seat));
     this.key = newKey();
     this.isRefused = false;
     const text = this.l10n.t("taken", { seats: this.labels(lost) });
-    this.say(instead.length ? `${text} ${this.l10n.t("instead")}` : text, instead, "bad");
+    this.notify(instead.length ? `${text} ${this.l10n.t("instead")}` : text, instead, "bad");
   }
 
   /** Somebody wants a seat that is gone: as many as they want near it. */
-  beatenAt(seat) {
+  chooseTaken(seat) {
     if (!this.data.open || this.isHolding) return;
     const like = Array.from({ length: this.isOneByOne ? 1 : this.quantity }, () => seat);
     const instead = alternatives(this.layout, this.live.states, like);
     const text = this.l10n.t("not_free", { seat: this.nameOf(seat), state: this.stateName(seat) });
-    this.say(instead.length ? `${text} ${this.l10n.t("instead")}` : text, instead);
+    this.notify(instead.length ? `${text} ${this.l10n.t("instead")}` : text, instead);
   }
 
   // Holding
@@ -224,7 +224,7 @@ export class Desk {
       return true;
     } catch {
       this.isHolding = false;
-      this.say(this.l10n.t("failed"), [], "bad");
+      this.notify(this.l10n.t("failed"), [], "bad");
       return false;
     }
   }
@@ -237,16 +237,16 @@ export class Desk {
       this.seats = this.seats.filter((seat) => !lost.includes(seat));
       this.key = newKey();
       const text = `${this.l10n.t("taken", { seats })} ${groups.length ? this.l10n.t("instead") : ""}`;
-      this.say(text, groups, "bad");
+      this.notify(text, groups, "bad");
     } else if (problem.better) {
       const better = problem.better.map(known);
       this.isRefused = true;
-      this.say(this.l10n.t("orphan", { seats: this.labels(better) }), [better]);
+      this.notify(this.l10n.t("orphan", { seats: this.labels(better) }), [better]);
     } else if (problem.code === "price_changed") {
       this.reprice(problem);
     } else {
       this.key = newKey();
-      this.say(this.refusalWords(problem), [], "bad");
+      this.notify(this.refusalWords(problem), [], "bad");
     }
   }
 
@@ -258,7 +258,7 @@ export class Desk {
     this.key = newKey();
     const parts = { price: this.l10n.price(now), was: this.l10n.price(was) };
     this.repriced();
-    this.say(this.l10n.t("no_price_changed", parts), [], "warn");
+    this.notify(this.l10n.t("no_price_changed", parts), [], "warn");
   }
 
   refusalWords({ code, detail, limit }) {
