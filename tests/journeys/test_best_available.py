@@ -58,7 +58,9 @@ async def test_seats_together_near_the_stage_and_why(alice: Fan, a_show: Callabl
     "wish, row",
     [({"category": "Silver"}, "B"), ({"category": "Gold"}, "A"), ({"prefer": "front"}, "A")],
 )
-async def test_a_wish_is_kept(alice: Fan, a_show: Callable[..., Any], wish: dict[str, str], row: str) -> None:
+async def test_a_preference_is_respected(
+    alice: Fan, a_show: Callable[..., Any], wish: dict[str, str], row: str
+) -> None:
     answer = await alice.holds(await a_show(layout=a_theatre()), best={"count": 2, **wish})
 
     assert {label[0] for label in labels(answer)} == {row}

@@ -1,4 +1,4 @@
-"""R15, R18: a booking is its owner's: looked at, extended, let go; to everybody else there is none."""
+"""R15, R18: a booking is its owner's: read, extended, released; for other users it does not exist."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -55,7 +55,7 @@ class TestOwnersOnly:
         assert (refused.status_code, problem(refused)["code"]) == (404, "no_such_booking")
         assert (await alice.get(path)).json()["state"] == "held"
 
-    async def test_without_a_token_nothing_is_told(self, alice: Fan, booking: dict[str, Any]) -> None:
+    async def test_without_a_token_nothing_is_shown(self, alice: Fan, booking: dict[str, Any]) -> None:
         refused = await alice.api.get(f"{API}/bookings/{booking['booking_id']}")
 
         assert refused.status_code == 401
@@ -186,9 +186,9 @@ class TestTheList:
     async def test_keeps_what_is_over(self, alice: Fan, booking: dict[str, Any]) -> None:
         await alice.delete(f"/bookings/{booking['booking_id']}")
 
-        (kept,) = (await alice.get("/bookings")).json()["bookings"]
+        (found,) = (await alice.get("/bookings")).json()["bookings"]
 
-        assert (kept["booking_id"], kept["state"], kept.get("expires_at")) == (
+        assert (found["booking_id"], found["state"], found.get("expires_at")) == (
             booking["booking_id"],
             "cancelled",
             None,
@@ -196,7 +196,7 @@ class TestTheList:
 
 
 class Office:
-    """A process of its own, and somebody who is signed in there."""
+    """A process of its own, and a user who is signed in there."""
 
     def __init__(self, app: App, fan: Fan) -> None:
         self.app = app

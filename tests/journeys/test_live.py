@@ -122,7 +122,7 @@ async def test_a_free_show_goes_to_booked(server: Server, a_show: AShow, alice: 
 
 
 @pytest.mark.alone
-async def test_a_hold_that_ends_is_seen_to_end_with_nobody_else_there(
+async def test_a_hold_that_ends_is_seen_to_end_without_other_clients(
     server: Server, a_show: AShow, alice: Fan
 ) -> None:
     show = await a_show(seats=20, hold_ttl_s=1)
@@ -161,10 +161,10 @@ async def test_who_comes_back_goes_on_where_they_were(server: Server, a_show: AS
         events = [await stream.next(), await stream.next()]
     path = f"{API}/shows/{show}/seats/stream?since={first.id + 1}"
     async with server.client.stream("GET", path) as response:
-        asked = await Stream(response).next()
+        continued = await Stream(response).next()
 
     assert [(event.kind, event.id) for event in events] == [("change", first.id + n) for n in (1, 2)]
-    assert (asked.kind, asked.id) == ("change", first.id + 2)
+    assert (continued.kind, continued.id) == ("change", first.id + 2)
 
 
 @pytest.mark.parametrize("sent", ["7", "-1", "x", "9" * 30, ""])
@@ -250,7 +250,7 @@ async def test_a_server_that_stops_ends_its_streams_and_takes_no_new_ones(
 async def test_a_viewer_who_takes_nothing_is_cut_and_goes_on_with_the_last_id(
     config: Config, a_show: AShow, app: App
 ) -> None:
-    """It finds a whole end to what it was sent, and comes back; others are told everything meanwhile."""
+    """It finds a whole end to what it was sent, and comes back; others receive everything meanwhile."""
     show = await a_show(seats=20)
     async with a_server(replace(config, viewer_backlog_bytes_max=20_000)) as narrow:
         cut_before = await narrow.metric("viewers_cut_total")
@@ -263,10 +263,10 @@ async def test_a_viewer_who_takes_nothing_is_cut_and_goes_on_with_the_last_id(
             first = await stream.next()
             await until(is_cut, within_s=60)
             after = await stream.next()
-            heard = b""
-            while not heard.endswith(b"0\r\n\r\n"):
-                heard += await asyncio.wait_for(asyncio.get_running_loop().sock_recv(sleeper, 65_536), 30)
-        last_id = max(int(line[4:]) for line in heard.split(b"\n") if line.startswith(b"id: "))
+            received = b""
+            while not received.endswith(b"0\r\n\r\n"):
+                received += await asyncio.wait_for(asyncio.get_running_loop().sock_recv(sleeper, 65_536), 30)
+        last_id = max(int(line[4:]) for line in received.split(b"\n") if line.startswith(b"id: "))
         async with narrow.watching(show, **{"Last-Event-ID": str(last_id)}) as stream:
             back = await stream.next()
 

@@ -1,4 +1,4 @@
-"""R9, R13, R14: one wins, the others are told what was taken and what is still free."""
+"""R9, R13, R14: one wins, the others get the taken seats and free alternatives."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ async def test_the_first_holds_it(alice: Fan, a_show: Callable[..., Any]) -> Non
     assert booking["amount"] == 3000
 
 
-async def test_the_second_is_told_what_is_taken_and_what_is_free(
+async def test_the_second_gets_the_taken_seats_and_alternatives(
     alice: Fan, bob: Fan, a_show: Callable[..., Any]
 ) -> None:
     show = await a_show(50)

@@ -78,7 +78,7 @@ def test_two_bookings_have_two_public_ids(first: tuple[int, int], second: tuple[
 
 
 def test_neighbours_look_unlike() -> None:
-    """Whoever sees an id learns neither how many bookings there are nor what the next one is called."""
+    """An id reveals neither how many bookings there are nor the id of the next one."""
     texts = [public_id(7, number) for number in range(1000)]
 
     assert len({text[:6] for text in texts}) > 990
@@ -87,14 +87,14 @@ def test_neighbours_look_unlike() -> None:
 @pytest.mark.parametrize(
     "text", ["", "a", "nonsense", "!" * 20, "a" * 19, "a" * 21, "ß" * 20, "1" * 20, "A" * 20]
 )
-def test_what_is_no_id_is_nobodys_booking(text: str) -> None:
+def test_a_malformed_id_is_no_such_booking(text: str) -> None:
     with pytest.raises(NoSuchBooking):
         from_public_id(text)
 
 
 @given(show_id=ids, number=ids)
 def test_a_booking_has_one_public_id_and_no_other(show_id: int, number: int) -> None:
-    """The last letter has bits to spare: another letter in its place is no second name."""
+    """The last character has spare bits: another character in its place must not be a second id."""
     text = public_id(show_id, number)
     others = [text[:-1] + letter for letter in "abcdefghijklmnopqrstuvwxyz234567" if letter != text[-1]]
 

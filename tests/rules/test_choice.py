@@ -132,7 +132,7 @@ def test_the_choice_is_the_one_the_rule_names(case: Case, want: BestAvailable) -
 
 @FEW
 @given(cases(), wants)
-def test_a_choice_is_free_of_the_category_and_as_large_as_asked(case: Case, want: BestAvailable) -> None:
+def test_a_choice_is_free_of_the_category_and_as_large_as_requested(case: Case, want: BestAvailable) -> None:
     choice = find_best(case.layout, case.states, want)
     if choice is None:
         return
@@ -282,14 +282,16 @@ def test_what_is_better_is_free_and_leaves_no_single(case: Case, data: st.DataOb
 def test_alternatives_are_free_groups_that_share_no_seat(case: Case, count: int, data: st.DataObject) -> None:
     layout, states = case.layout, case.states
     first = data.draw(st.integers(0, layout.seat_count - 1))
-    asked = tuple(range(first, min(first + count, layout.seat_count)))
-    found = alternatives(layout, states, asked)
+    requested = tuple(range(first, min(first + count, layout.seat_count)))
+    found = alternatives(layout, states, requested)
     seats = [seat for group in found for seat in group]
     assert len(found) <= 3
     assert len({*seats}) == len(seats)
-    assert all(len(group) == len(asked) and {states[seat] for seat in group} == {ord("A")} for group in found)
-    accessible = any(layout.traits[seat] == ord("w") for seat in asked)
-    together = find_best(layout, states, BestAvailable(len(asked), accessible=accessible))
+    assert all(
+        len(group) == len(requested) and {states[seat] for seat in group} == {ord("A")} for group in found
+    )
+    accessible = any(layout.traits[seat] == ord("w") for seat in requested)
+    together = find_best(layout, states, BestAvailable(len(requested), accessible=accessible))
     assert bool(found) or together is None, "what best available would find, an alternative finds"
 
 

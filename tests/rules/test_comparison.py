@@ -38,11 +38,11 @@ def test_nothing_on_either_side_does_not_differ() -> None:
     assert kinds(a_map("AAAA")) == []
 
 
-def test_a_claim_nobody_has_a_row_for() -> None:
+def test_a_claim_without_a_row() -> None:
     assert kinds(a_map("AAAHHA", ALICE)) == [("claim without a row", 3)]
 
 
-def test_a_held_row_nobody_has_a_claim_for() -> None:
+def test_a_held_row_without_a_claim() -> None:
     assert kinds(a_map("AAAHHA"), a_booking()) == [("row without a claim", 3)]
 
 
@@ -64,7 +64,7 @@ def test_a_blocked_row_that_shows_as_booked() -> None:
     assert found == [("booked seat not shown", 3), ("booked seat not shown", 4)]
 
 
-def test_a_seat_that_shows_as_taken_and_is_nobodys() -> None:
+def test_a_seat_that_shows_as_taken_without_an_owner() -> None:
     assert differences(a_map("AABA"), []) == [MapDifference("seat shown taken", 2, "B")]
 
 
@@ -72,7 +72,7 @@ def test_a_confirmed_row_needs_no_claim() -> None:
     assert kinds(a_map("AAABBA"), a_booking(state=BookingState.CONFIRMED)) == []
 
 
-def test_a_lapsed_row_that_nobody_has_closed_may_show_either_way() -> None:
+def test_an_expired_row_that_is_not_closed_may_show_either_way() -> None:
     """Its claim lives a little longer than it, and its row until the next sweep."""
     lapsed = a_booking(left_ms=0)
 
@@ -81,7 +81,7 @@ def test_a_lapsed_row_that_nobody_has_closed_may_show_either_way() -> None:
 
 
 def test_a_lapsed_row_whose_seats_are_anothers_claim() -> None:
-    """Claimed by the next one, who is on the way to the ledger: no row yet, and that is told."""
+    """Claimed by the next one, who is on the way to the ledger: no row yet, and that is reported."""
     bob = Claim("b2", 2, (4, 5))
 
     assert kinds(a_map("AAAAHH", bob), a_booking(left_ms=-5)) == [("claim without a row", 4)]

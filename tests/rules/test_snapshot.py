@@ -53,14 +53,14 @@ def slow_counts(snapshot: Snapshot) -> list[dict[str, object]]:
     ]
 
 
-@given(letters=maps)
+@given(states=maps)
 def test_counts_by_category_are_what_counting_one_by_one_gives(letters: str) -> None:
     snapshot = a_snapshot(letters)
 
     assert snapshot.counts_by_category() == slow_counts(snapshot)
 
 
-@given(letters=maps)
+@given(states=maps)
 def test_counts_add_up_to_the_seats(letters: str) -> None:
     snapshot = a_snapshot(letters)
 
@@ -68,7 +68,7 @@ def test_counts_add_up_to_the_seats(letters: str) -> None:
     assert snapshot.free == letters.count("A") == snapshot.counts["A"]
 
 
-@given(letters=maps, version=versions)
+@given(states=maps, version=versions)
 def test_the_text_says_everything(letters: str, version: int) -> None:
     snapshot = a_snapshot(letters, version)
 
@@ -83,7 +83,7 @@ def test_the_text_says_everything(letters: str, version: int) -> None:
     }
 
 
-@given(letters=maps, version=versions)
+@given(states=maps, version=versions)
 def test_the_compact_form_unpacks_to_the_same_map(letters: str, version: int) -> None:
     snapshot = a_snapshot(letters, version)
 

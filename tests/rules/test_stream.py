@@ -86,12 +86,12 @@ def test_steps_follow_on_without_a_gap(versions: list[int], is_so: bool) -> None
     assert follow_on(7, [MapChange(version, {0: "H"}) for version in versions]) is is_so
 
 
-def test_a_map_written_anew_follows_on_from_nothing() -> None:
+def test_a_map_rebuilt_follows_on_from_nothing() -> None:
     assert not follow_on(7, [MapChange(8, {})])
 
 
 @given(steps_of_changes)
-def test_whoever_comes_back_with_any_version_sees_what_everybody_sees(changes: list[dict[int, str]]) -> None:
+def test_a_viewer_that_returns_with_any_version_sees_the_current_map(changes: list[dict[int, str]]) -> None:
     feed = Feed(a_snapshot())
     seen_at = {EPOCH: feed.states}
     for step in steps(changes):
@@ -99,10 +99,10 @@ def test_whoever_comes_back_with_any_version_sees_what_everybody_sees(changes: l
         seen_at[step.version] = feed.states
 
     for version, states in seen_at.items():
-        told = feed.first_frames(version)
-        assert told is not None
-        assert [number for _, number, _ in read(told)] == list(range(version + 1, feed.version + 1))
-        assert seen(states, told) == feed.states
+        frames = feed.first_frames(version)
+        assert frames is not None
+        assert [number for _, number, _ in read(frames)] == list(range(version + 1, feed.version + 1))
+        assert seen(states, frames) == feed.states
 
 
 @given(steps_of_changes, st.integers(0, 30))
@@ -147,7 +147,7 @@ def test_large_frames_are_remembered_up_to_a_size() -> None:
     assert frames.after(EPOCH + 38) == frame
 
 
-def test_who_has_seen_more_than_we_have_is_told_nothing_old() -> None:
+def test_a_viewer_that_has_seen_more_gets_nothing_old() -> None:
     feed = Feed(a_snapshot(EPOCH + 4))
 
     assert feed.first_frames(EPOCH + 5) is None
@@ -160,28 +160,28 @@ def test_a_version_of_an_epoch_before_gets_the_whole_map() -> None:
     assert feed.first_frames(0) == feed.snapshot_frame
 
 
-def test_a_map_written_anew_is_told_as_a_whole_and_continued_from() -> None:
+def test_a_map_rebuilt_is_sent_as_a_whole_and_continued_from() -> None:
     feed = Feed(a_snapshot(EPOCH + 7))
-    anew = a_snapshot(EPOCH + VERSIONS_PER_EPOCH, b"H" + b"A" * (SEATS - 1))
+    rebuilt = a_snapshot(EPOCH + VERSIONS_PER_EPOCH, b"H" + b"A" * (SEATS - 1))
 
-    told = feed.turn_to(anew)
-    later = feed.take(steps([{1: "B"}], after=anew.version))
+    frames = feed.turn_to(rebuilt)
+    later = feed.take(steps([{1: "B"}], after=rebuilt.version))
 
-    assert [event for event, _, _ in read(told)] == ["snapshot"]
-    assert feed.first_frames(anew.version) == later
+    assert [event for event, _, _ in read(frames)] == ["snapshot"]
+    assert feed.first_frames(rebuilt.version) == later
     assert feed.states == b"HB" + b"A" * (SEATS - 2)
 
 
-def test_a_newer_map_of_the_same_epoch_is_told_as_what_differs() -> None:
+def test_a_newer_map_of_the_same_epoch_is_sent_as_a_difference() -> None:
     feed = Feed(a_snapshot(EPOCH + 7))
 
-    told = feed.turn_to(a_snapshot(EPOCH + 90, b"AH" + b"A" * (SEATS - 2)))
+    frames = feed.turn_to(a_snapshot(EPOCH + 90, b"AH" + b"A" * (SEATS - 2)))
 
-    assert told == MapChange(EPOCH + 90, {1: "H"}).frame
+    assert frames == MapChange(EPOCH + 90, {1: "H"}).frame
     assert feed.version == EPOCH + 90
 
 
-def test_a_newer_map_that_looks_the_same_is_not_told() -> None:
+def test_a_newer_map_that_looks_the_same_is_not_sent() -> None:
     feed = Feed(a_snapshot(EPOCH + 7))
 
     assert feed.turn_to(a_snapshot(EPOCH + 90)) == b""
@@ -195,7 +195,7 @@ def test_a_version_never_goes_back(version: int) -> None:
     assert (feed.version, feed.states) == (EPOCH + 7, b"A" * SEATS)
 
 
-def test_a_hall_that_has_grown_is_told_as_a_whole() -> None:
+def test_a_hall_that_has_grown_is_sent_as_a_whole() -> None:
     feed = Feed(a_snapshot(EPOCH + 7))
     grown = Snapshot(9, EPOCH + 8, b"A" * 20, a_layout(20))
 

@@ -1,4 +1,4 @@
-"""One viewer: written to while the network takes it, kept for while it does not, cut when it is too much."""
+"""One viewer: written to while the network takes it, queued while it does not, cut when it is too much."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ class Network:
     def __init__(self) -> None:
         self.sent: list[bytes] = []
         self.is_over = False
-        self.is_narrow = False  # it takes one piece, and then nothing until it is told to
+        self.is_narrow = False  # it takes one piece, and then nothing until the test allows it
         self.takes = asyncio.Event()
         self.takes.set()
 
@@ -118,7 +118,7 @@ async def test_one_that_takes_nothing_is_cut_at_the_limit_and_ends_in_good_order
     assert (network.text, network.is_over) == (b"first ", True)
 
 
-async def test_up_to_the_limit_nobody_is_cut() -> None:
+async def test_up_to_the_limit_no_viewer_is_cut() -> None:
     network = Network()
     async with watching(network) as (viewer, _):
         network.takes.clear()

@@ -55,7 +55,7 @@ async def test_the_fence_grows_with_every_booking(till: Till, elsewhere: Booking
 
 
 async def test_the_ledger_itself_refuses_moves_that_are_not_drawn(till: Till) -> None:
-    """Whoever goes round the code meets the trigger."""
+    """The trigger rejects moves that bypass the code."""
     drawn = {(before, after) for (before, _), after in MOVES.items()}
     made = set()
     for before in BookingState:

@@ -33,7 +33,7 @@ CATEGORIES = ("Front", "Standard")
 @dataclass(frozen=True)
 class Scene:
     layout: Layout
-    letters: str
+    states: str
 
 
 @st.composite
@@ -73,8 +73,8 @@ def scenes(draw: st.DrawFn) -> Scene:
     )
     layout = Layout.build(body)
     mostly_free = draw(st.sampled_from(["A", "AAAH", "AAB", "AH", "AHHBX"]))
-    letters = draw(st.text(mostly_free, min_size=layout.seat_count, max_size=layout.seat_count))
-    return Scene(layout, letters)
+    states = draw(st.text(mostly_free, min_size=layout.seat_count, max_size=layout.seat_count))
+    return Scene(layout, states)
 
 
 wishes = st.builds(
@@ -88,41 +88,43 @@ wishes = st.builds(
 
 
 @BOUNDED
-@given(scene=scenes(), asked=st.lists(wishes, min_size=WISHES_EACH, max_size=WISHES_EACH))
+@given(scene=scenes(), wishes_of_batch=st.lists(wishes, min_size=WISHES_EACH, max_size=WISHES_EACH))
 async def test_best_available_is_the_same_seats_in_both(
-    app: App, redis: Redis, scene: Scene, asked: list[BestAvailable]
+    app: App, redis: Redis, scene: Scene, wishes_of_batch: list[BestAvailable]
 ) -> None:
-    states = scene.letters.encode()
+    states = scene.states.encode()
 
-    for wish in asked:
-        hall = await a_hall(redis, scene.layout, scene.letters)
+    for wish in wishes_of_batch:
+        hall = await a_hall(redis, scene.layout, scene.states)
         outcome = await hall.ask(wish)
         await redis.call(
             "DEL", *(hall.pool.key(name) for name in ("units", "ends", "owners", "meta", "changes"))
         )
 
         want = BestAvailable(wish.count, wish.category, wish.prefer, wish.accessible, wish.together)
-        assert told(outcome) == expected(find_best(scene.layout, states, want), states), (wish, scene)
+        assert summarise(outcome) == expected(find_best(scene.layout, states, want), states), (wish, scene)
 
 
 @BOUNDED
-@given(scene=scenes(), asked=st.lists(wishes, min_size=WISHES_EACH, max_size=WISHES_EACH))
+@given(scene=scenes(), wishes_of_batch=st.lists(wishes, min_size=WISHES_EACH, max_size=WISHES_EACH))
 async def test_a_batch_of_wishes_is_one_after_the_other(
-    app: App, redis: Redis, scene: Scene, asked: list[BestAvailable]
+    app: App, redis: Redis, scene: Scene, wishes_of_batch: list[BestAvailable]
 ) -> None:
-    """Selection the script remembers of a map between wishes is what Python sees when it looks anew."""
-    hall = await a_hall(redis, scene.layout, scene.letters)
-    states = bytearray(scene.letters.encode())
+    """What the script caches of a map between wishes is what Python sees in a fresh map."""
+    hall = await a_hall(redis, scene.layout, scene.states)
+    states = bytearray(scene.states.encode())
 
-    outcomes = await asyncio.gather(*(hall.ask(wish, owner_id=owner) for owner, wish in enumerate(asked, 1)))
+    outcomes = await asyncio.gather(
+        *(hall.ask(wish, owner_id=owner) for owner, wish in enumerate(wishes_of_batch, 1))
+    )
 
-    for wish, outcome in zip(asked, outcomes, strict=True):
+    for wish, outcome in zip(wishes_of_batch, outcomes, strict=True):
         want = BestAvailable(wish.count, wish.category, wish.prefer, wish.accessible, wish.together)
         choice = find_best(scene.layout, bytes(states), want)
-        assert told(outcome) == expected(choice, bytes(states)), (wish, scene)
+        assert summarise(outcome) == expected(choice, bytes(states)), (wish, scene)
         for seat in choice.seats if choice else ():
             states[seat] = ord("H")
-    assert await hall.letters() == states.decode()
+    assert await hall.states() == states.decode()
 
 
 @BOUNDED
@@ -130,7 +132,7 @@ async def test_a_batch_of_wishes_is_one_after_the_other(
 async def test_orphan_verdicts_are_the_same_in_both(
     app: App, redis: Redis, scene: Scene, data: st.DataObject
 ) -> None:
-    states = scene.letters.encode()
+    states = scene.states.encode()
     free = [seat for seat, letter in enumerate(states) if letter == ord("A")]
     if not free:
         return
@@ -140,7 +142,7 @@ async def test_orphan_verdicts_are_the_same_in_both(
         seats = tuple(
             sorted(data.draw(st.lists(st.sampled_from(nearby), min_size=1, max_size=5, unique=True)))
         )
-        hall = await a_hall(redis, scene.layout, scene.letters)
+        hall = await a_hall(redis, scene.layout, scene.states)
 
         outcome = await hall.ask(NamedSeats(seats, OrphanRule.WARN, find_runs(scene.layout, seats)))
 
@@ -149,7 +151,7 @@ async def test_orphan_verdicts_are_the_same_in_both(
         assert outcome.better == better, (seats, scene)
 
 
-def told(outcome: HoldOutcome) -> object:
+def summarise(outcome: HoldOutcome) -> object:
     match outcome:
         case Held(seats, _, _, together, leaves_single):
             return seats, together, leaves_single

@@ -1,4 +1,4 @@
-"""N of a pool for a time, then committed or let go: the mechanism beneath holds, on a real Valkey."""
+"""N of a pool for a time, then committed or released: the mechanism beneath holds, on a real Valkey."""
 
 import asyncio
 
@@ -32,7 +32,7 @@ class TestClaiming:
         claim = await pool.claim(3, 4, 9)
 
         assert claim.units == (3, 4, 9)
-        assert await pool.letters() == "AAAHHAAAAHAAAAAAAAAA"
+        assert await pool.states() == "AAAHHAAAAHAAAAAAAAAA"
 
     async def test_a_claim_names_the_epoch_of_its_map(self, redis: Redis) -> None:
         pool = a_pool(redis)
@@ -49,7 +49,7 @@ class TestClaiming:
         refused = await pool.ask(3, 4, 5, 6, owner=2)
 
         assert refused == UnitsTaken((4, 5))
-        assert await pool.letters() == "AAAAHHAAAAAAAAAAAAAA"
+        assert await pool.states() == "AAAAHHAAAAAAAAAAAAAA"
         assert await pool.has(2) == 0
 
     async def test_units_may_be_named_in_any_order(self, pool: Pool) -> None:
@@ -81,8 +81,8 @@ class TestClaiming:
         assert [type(one) for one in outcomes] == [Claimed, UnitsTaken, UnitsTaken]
 
     async def test_a_hundred_at_once_get_each_unit_once(self, pool: Pool) -> None:
-        asked = [pool.ask(first=0, end=20, count=2, owner=owner) for owner in range(100)]
-        outcomes = await asyncio.gather(*asked)
+        requests = [pool.ask(first=0, end=20, count=2, owner=owner) for owner in range(100)]
+        outcomes = await asyncio.gather(*requests)
 
         won = [unit for one in outcomes if isinstance(one, Claimed) for unit in one.claim.units]
         assert sorted(won) == list(range(20))
@@ -95,7 +95,7 @@ class TestClaiming:
         await pool.build(window_ms=window_ms)
 
         assert await pool.ask(1) == PoolClosed()
-        assert await pool.letters() == "A" * 20
+        assert await pool.states() == "A" * 20
 
 
 class TestTheSameId:
@@ -113,9 +113,9 @@ class TestTheSameId:
         first, second = await pool.claims.claim_many(pool.pool_id, [wish, wish])
 
         assert first == second
-        assert await pool.letters() == "HH" + "A" * 18
+        assert await pool.states() == "HH" + "A" * 18
 
-    async def test_is_free_again_once_its_claim_was_let_go(self, pool: Pool) -> None:
+    async def test_is_free_again_once_its_claim_was_released(self, pool: Pool) -> None:
         first = await pool.claim(1, claim_id="again")
         await pool.settle("release", first)
 
@@ -136,7 +136,7 @@ class TestLimits:
 
         assert await pool.ask(3, 4, owner=1, limit=4) == LimitReached(3)
 
-    async def test_what_is_let_go_counts_no_more(self, pool: Pool) -> None:
+    async def test_what_is_released_counts_no_more(self, pool: Pool) -> None:
         claim = await pool.claim(0, 1, 2, owner=1, limit=3)
         await pool.settle("release", claim)
 
@@ -164,9 +164,9 @@ class TestLapsing:
                 break
             assert before < end_ms
         assert await pool.now_ms() >= end_ms
-        assert before >= end_ms - 50, "somebody waited where nobody should"
+        assert before >= end_ms - 50, "a request waited where none should"
 
-    async def test_a_lapsed_claim_is_shown_as_free_though_nobody_asked(self, pool: Pool) -> None:
+    async def test_a_lapsed_claim_is_shown_as_free_without_a_request(self, pool: Pool) -> None:
         await pool.claim(5, ttl_ms=1)
         await asyncio.sleep(0.003)
 
@@ -195,7 +195,7 @@ class TestLapsing:
         await asyncio.sleep(0.003)
         await pool.settle("extend", claim, 60_000)
 
-        assert await pool.letters() == "A" * 20
+        assert await pool.states() == "A" * 20
 
 
 class TestSettling:
@@ -204,17 +204,17 @@ class TestSettling:
         await pool.settle("commit", claim)
         await asyncio.sleep(0.03)
 
-        assert await pool.letters() == "AAAAABBAAAAAAAAAAAAA"
+        assert await pool.states() == "AAAAABBAAAAAAAAAAAAA"
         assert await pool.has(1) == 2
 
     async def test_a_commit_is_written_though_its_claim_is_lost(self, pool: Pool) -> None:
         await pool.settle("commit", Claim("lost", 1, (5, 6)))
 
-        assert await pool.letters() == "AAAAABBAAAAAAAAAAAAA"
+        assert await pool.states() == "AAAAABBAAAAAAAAAAAAA"
         assert await pool.has(1) == 2
 
     @pytest.mark.parametrize("claim_id", ["twice", "~twice"])
-    async def test_a_commit_told_twice_is_counted_once(self, pool: Pool, claim_id: str) -> None:
+    async def test_a_commit_settled_twice_is_counted_once(self, pool: Pool, claim_id: str) -> None:
         claim = await pool.claim(5, 6, claim_id=claim_id)
         await pool.settle("commit", claim)
         await pool.settle("commit", claim)
@@ -227,14 +227,14 @@ class TestSettling:
         await pool.settle("commit", claim)
         await pool.settle("free", claim)
 
-        assert await pool.letters() == "A" * 20
+        assert await pool.states() == "A" * 20
         assert await pool.has(1) == 0
 
     async def test_a_row_without_a_claim_is_adopted(self, pool: Pool) -> None:
         claim = Claim("row", 1, (5, 6))
         await pool.settle("adopt", claim, 60_000)
 
-        assert await pool.letters() == "AAAAAHHAAAAAAAAAAAAA"
+        assert await pool.states() == "AAAAAHHAAAAAAAAAAAAA"
         assert await pool.has(1) == 2
         assert await pool.claim(9, claim_id="row") == claim, "the same id, the same claim"
 
@@ -249,13 +249,13 @@ class TestSettling:
         await pool.claim(6, 7, owner=2)
         await pool.settle("adopt", Claim("row", 1, (5, 6)), 60_000)
 
-        assert await pool.letters() == "AAAAAHHAAAAAAAAAAAAA"
+        assert await pool.states() == "AAAAAHHAAAAAAAAAAAAA"
         assert (await pool.has(1), await pool.has(2)) == (2, 0)
 
-    async def test_blocked_units_are_nobodys_and_cannot_be_claimed(self, pool: Pool) -> None:
+    async def test_blocked_units_have_no_owner_and_cannot_be_claimed(self, pool: Pool) -> None:
         await pool.settle("block", Claim("block1", 9, (5, 6)))
 
-        assert await pool.letters() == "AAAAAXXAAAAAAAAAAAAA"
+        assert await pool.states() == "AAAAAXXAAAAAAAAAAAAA"
         assert await pool.ask(6, 7) == UnitsTaken((6,))
         assert await pool.has(9) == 0
 
@@ -264,11 +264,11 @@ class TestSettling:
         await pool.settle("block", block)
         await pool.settle("unblock", block)
 
-        assert await pool.letters() == "A" * 20
+        assert await pool.states() == "A" * 20
 
 
 class TestOnlyItsOwn:
-    """Whoever is late frees nothing that is somebody else's by now."""
+    """A late settlement frees nothing that another owner has by now."""
 
     async def test_a_late_release_leaves_the_next_owner_alone(self, pool: Pool) -> None:
         late = await pool.claim(5, 6, owner=1, ttl_ms=1)
@@ -277,10 +277,10 @@ class TestOnlyItsOwn:
 
         await pool.settle("release", late)
 
-        assert await pool.letters() == "AAAAAAHHAAAAAAAAAAAA"
+        assert await pool.states() == "AAAAAAHHAAAAAAAAAAAA"
         assert await pool.has(2) == 2
 
-    async def test_a_release_told_twice_is_counted_once(self, pool: Pool) -> None:
+    async def test_a_release_settled_twice_is_counted_once(self, pool: Pool) -> None:
         gone = await pool.claim(5, owner=1)
         await pool.claim(6, owner=1)
         await pool.settle("release", gone)
@@ -292,7 +292,7 @@ class TestOnlyItsOwn:
     async def test_a_late_word_about_a_lost_map_leaves_the_next_owner_alone(
         self, pool: Pool, last_word: Action
     ) -> None:
-        """The map was written anew after the ledger had let go; then comes what was said of the old one."""
+        """The map was rebuilt after PostgreSQL released the row; then a settlement of the old map arrives."""
         gone = Claim("gone", 9, (5, 6))
         await pool.settle("block" if last_word == "unblock" else "commit", gone)
         await pool.build(epoch=2)
@@ -300,7 +300,7 @@ class TestOnlyItsOwn:
 
         await pool.settle(last_word, gone)
 
-        assert await pool.letters() == "AAAAAAHHAAAAAAAAAAAA"
+        assert await pool.states() == "AAAAAAHHAAAAAAAAAAAA"
         assert await pool.has(2) == 2
 
 
@@ -318,11 +318,11 @@ class TestVersions:
         await pool.claim(1)
         before = (await pool.map()).version
         await pool.ask(1, owner=2)
-        await pool.settle("release", Claim("nobody", 3, (9,)))
+        await pool.settle("release", Claim("missing", 3, (9,)))
 
         assert (await pool.map()).version == before
 
-    async def test_a_reader_who_is_up_to_date_is_told_so(self, pool: Pool) -> None:
+    async def test_a_reader_that_is_up_to_date_gets_only_the_version(self, pool: Pool) -> None:
         await pool.claim(1)
         known = (await pool.map()).version
 
@@ -331,7 +331,7 @@ class TestVersions:
         assert await pool.claims.read(pool.pool_id, known=known) != known
 
     async def test_the_changes_lead_from_the_first_map_to_this_one(self, pool: Pool) -> None:
-        letters = list(await pool.letters())
+        letters = list(await pool.states())
         gone = await pool.claim(1, 2)
         await pool.claim(4, 6, ttl_ms=1)
         await asyncio.sleep(0.003)
@@ -365,11 +365,11 @@ class TestVersions:
 
         assert not await pool.build("A" * 20, epoch=5)
         assert not await pool.build("A" * 20, epoch=4)
-        assert await pool.letters() == "B" * 20
+        assert await pool.states() == "B" * 20
 
 
 class TestALostMap:
-    async def test_without_keys_nothing_is_said(self, redis: Redis) -> None:
+    async def test_without_keys_nothing_is_published(self, redis: Redis) -> None:
         pool = a_pool(redis)
 
         assert await pool.ask(1) == MapMissing()

@@ -1,4 +1,4 @@
-"""hold.lua, batched and direct: seats by name, by wish and by number, all asked for or none."""
+"""hold.lua, batched and direct: named seats, best available and standing places, all or none."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,17 +21,15 @@ OFF, WARN, REFUSE = OrphanRule.OFF, OrphanRule.WARN, OrphanRule.REFUSE
 def hall(either_app: App) -> Callable[..., Any]:
     """A hall of rows of ten, or whatever a test asks for."""
 
-    async def build(*sizes: int, letters: str = "", standing: int = 0, **window: Any) -> Hall:
+    async def build(*sizes: int, states: str = "", standing: int = 0, **window: Any) -> Hall:
         layout = rows(*(sizes or (10, 10)), standing=standing)
-        return await a_hall(
-            either_app.redis, layout, letters, batch_max=either_app.config.batch_max, **window
-        )
+        return await a_hall(either_app.redis, layout, states, batch_max=either_app.config.batch_max, **window)
 
     return build
 
 
 class TestNamedSeats:
-    async def test_are_held_by_whoever_comes_first(self, hall: Callable[..., Any]) -> None:
+    async def test_are_held_by_the_first_request(self, hall: Callable[..., Any]) -> None:
         here = await hall()
 
         first = await here.seats("A-3", "A-4")
@@ -39,13 +37,13 @@ class TestNamedSeats:
 
         assert first == Held((2, 3), 1, None, True)
         assert second == UnitsTaken((3,))
-        assert await here.letters() == "AAHHAAAAAA" + "A" * 10
+        assert await here.states() == "AAHHAAAAAA" + "A" * 10
 
     async def test_may_be_anywhere_in_the_hall(self, hall: Callable[..., Any]) -> None:
         here = await hall()
 
         assert isinstance(await here.seats("A-1", "B-10"), Held)
-        assert await here.letters() == "HAAAAAAAAAAAAAAAAAAH"
+        assert await here.states() == "HAAAAAAAAAAAAAAAAAAH"
 
     async def test_fifty_at_once_on_one_pair_make_one_owner(self, hall: Callable[..., Any]) -> None:
         here = await hall()
@@ -80,7 +78,7 @@ class TestTheOrphanRule:
         here = await hall()
 
         assert await here.seats("A-2", "A-3", rule=REFUSE) == Orphan((0, 1))
-        assert await here.letters() == "A" * 20
+        assert await here.states() == "A" * 20
 
     @pytest.mark.parametrize("pair", [("A-1", "A-2"), ("A-3", "A-4"), ("A-9", "A-10")])
     async def test_a_choice_that_leaves_no_single_is_fine(
@@ -101,7 +99,7 @@ class TestTheOrphanRule:
     async def test_a_single_that_was_there_before_is_not_blamed_on_anybody(
         self, hall: Callable[..., Any]
     ) -> None:
-        here = await hall(10, letters="AHAAAAAAAA")
+        here = await hall(10, states="AHAAAAAAAA")
 
         assert isinstance(await here.seats("A-3", "A-4", rule=REFUSE), Held)
 
@@ -113,7 +111,7 @@ class TestTheOrphanRule:
         assert outcome == Orphan((0, 1, 10, 11))
 
     async def test_taken_comes_before_orphan(self, hall: Callable[..., Any]) -> None:
-        here = await hall(10, letters="AHAAAAAAAA")
+        here = await hall(10, states="AHAAAAAAAA")
 
         assert await here.seats("A-2", "A-3", rule=REFUSE) == UnitsTaken((1,))
 
@@ -131,8 +129,8 @@ class TestBestAvailable:
     async def test_chosen_in_one_batch_are_all_different(self, hall: Callable[..., Any]) -> None:
         here = await hall(10, 10)
 
-        asked = [here.ask(best_of(2), owner_id=owner) for owner in range(1, 13)]
-        outcomes = await asyncio.gather(*asked)
+        requests = [here.ask(best_of(2), owner_id=owner) for owner in range(1, 13)]
+        outcomes = await asyncio.gather(*requests)
 
         seats = [seat for one in outcomes if isinstance(one, Held) for seat in one.seats]
         assert sorted(seats) == list(range(20))
@@ -150,13 +148,13 @@ class TestBestAvailable:
             assert picked == UnitsTaken((4, 5))
 
     async def test_together_or_not_at_all(self, hall: Callable[..., Any]) -> None:
-        here = await hall(4, letters="AHAA")
+        here = await hall(4, states="AHAA")
 
         assert await here.best(3) == NotEnoughUnits(3)
-        assert await here.letters() == "AHAA"
+        assert await here.states() == "AHAA"
 
-    async def test_split_if_asked(self, hall: Callable[..., Any]) -> None:
-        here = await hall(4, letters="AHAA")
+    async def test_split_if_allowed(self, hall: Callable[..., Any]) -> None:
+        here = await hall(4, states="AHAA")
 
         outcome = await here.best(3, together=False)
 
@@ -164,7 +162,7 @@ class TestBestAvailable:
         assert (outcome.seats, outcome.together) == ((0, 2, 3), False)
 
     async def test_a_split_that_fails_takes_nothing(self, hall: Callable[..., Any]) -> None:
-        here = await hall(4, letters="AHAA")
+        here = await hall(4, states="AHAA")
 
         assert await here.best(4, together=False) == NotEnoughUnits(3)
         assert await here.best(2) == Held((2, 3), 1, None, True)
@@ -191,7 +189,7 @@ class TestBestAvailable:
         assert fine == Held((0, 1, 2, 3), 1, None, True)
 
     async def test_a_refused_split_does_not_either(self, hall: Callable[..., Any]) -> None:
-        here = await hall(4, letters="AHAA")
+        here = await hall(4, states="AHAA")
 
         over, fine = await asyncio.gather(
             here.ask(best_of(3, together=False), owner_id=1, limit=2), here.ask(best_of(2), owner_id=2)
@@ -211,25 +209,25 @@ class TestBestAvailable:
 
 class TestStandingPlaces:
     async def test_are_the_first_free_ones(self, hall: Callable[..., Any]) -> None:
-        here = await hall(4, standing=6, letters="AAAA" + "HAHAAA")
+        here = await hall(4, standing=6, states="AAAA" + "HAHAAA")
 
         assert await here.places(3) == Held((5, 7, 8), 1, None, True)
 
     async def test_are_refused_when_too_few_are_left(self, hall: Callable[..., Any]) -> None:
-        here = await hall(4, standing=3, letters="AAAA" + "HAH")
+        here = await hall(4, standing=3, states="AAAA" + "HAH")
 
         assert await here.places(2) == NotEnoughUnits(1)
-        assert await here.letters() == "AAAA" + "HAH"
+        assert await here.states() == "AAAA" + "HAH"
 
     async def test_best_available_never_gives_one(self, hall: Callable[..., Any]) -> None:
-        here = await hall(2, standing=6, letters="HH" + "A" * 6)
+        here = await hall(2, standing=6, states="HH" + "A" * 6)
 
         assert isinstance(await here.best(1), NotEnoughUnits)
 
 
 class TestLimits:
     @pytest.mark.parametrize("kind", ["seats", "best", "places"])
-    async def test_hold_however_seats_are_asked_for(self, hall: Callable[..., Any], kind: str) -> None:
+    async def test_hold_for_every_kind_of_request(self, hall: Callable[..., Any], kind: str) -> None:
         here = await hall(10, standing=10)
         await here.seats("A-1", "A-2", limit=3)
         whats = {"seats": named(here.layout, "A-3", "A-4"), "best": best_of(2)}
@@ -237,7 +235,7 @@ class TestLimits:
         outcome = await here.places(2, limit=3) if kind == "places" else await here.ask(whats[kind], limit=3)
 
         assert outcome == LimitReached(2)
-        assert (await here.letters()).count("H") == 2
+        assert (await here.states()).count("H") == 2
 
     async def test_are_counted_within_a_batch(self, hall: Callable[..., Any]) -> None:
         here = await hall(10)
@@ -270,7 +268,7 @@ class TestTheSameRequest:
         outcomes = await asyncio.gather(*(here.ask(best_of(2), claim_id="fifty") for _ in range(50)))
 
         assert sorted({type(one).__name__ for one in outcomes}) == ["AlreadyHeld", "Held"]
-        assert (await here.letters()).count("H") == 2
+        assert (await here.states()).count("H") == 2
 
     async def test_is_answered_even_after_the_sale_has_closed(self, hall: Callable[..., Any]) -> None:
         here = await hall(10, window_ms=(-HOUR_MS, 400))

@@ -1,4 +1,4 @@
-"""Winners of the race become durable: every seat asked for, or nothing of it; many in one round trip."""
+"""Winners of the race become durable: all requested seats, or none; many in one round trip."""
 
 import asyncio
 import time
@@ -64,7 +64,7 @@ class TestAllOrNothing:
         assert sorted(type(answer).__name__ for answer in answers) == ["Booking", "SeatsLost"]
         assert await till.rows() == 1
 
-    async def test_answers_come_in_the_order_they_were_asked(self, till: Till) -> None:
+    async def test_answers_come_in_the_order_of_the_requests(self, till: Till) -> None:
         await till.opened(10)
         openings = [till.opening(seat, owner_id=an_owner()) for seat in (12, 10, 11)]
 
@@ -72,8 +72,8 @@ class TestAllOrNothing:
 
         assert [type(answer) for answer in answers] == [Booking, SeatsLost, Booking]
 
-    async def test_who_lost_to_a_loser_is_not_told_that_somebody_has_the_seats(self, till: Till) -> None:
-        """1-2, 2-3 and 3-4 in one batch: the middle one gets nothing, so nobody has 3 when all is said."""
+    async def test_losing_to_a_loser_reports_no_rival(self, till: Till) -> None:
+        """1-2, 2-3 and 3-4 in one batch: the middle one gets nothing, so seat 3 is free in the end."""
         chain = [till.opening(*pair, owner_id=an_owner()) for pair in ((1, 2), (2, 3), (3, 4))]
 
         answers = await till.open_many(chain)
@@ -101,7 +101,7 @@ class TestAllOrNothing:
         self, till: Till, elsewhere: Bookings
     ) -> None:
         """One has seat 5 and waits for 10, to go on to 15; the other wants 15 and 5. Taken in the order they
-        were asked for, each would have what the other waits for."""
+        were requested, each would have what the other waits for."""
         before = _retries()
         here = [till.opening(seat, owner_id=an_owner()) for seat in (5, 10, 15)]
         there = [till.opening(seat, owner_id=an_owner()) for seat in (15, 5)]
@@ -137,7 +137,7 @@ class TestAllOrNothing:
 
 
 class TestLapsedRows:
-    async def test_of_the_asked_seats_are_let_go_in_passing(self, till: Till) -> None:
+    async def test_of_the_requested_seats_are_released_in_passing(self, till: Till) -> None:
         lapsed = await till.opened(3, 4)
         await till.lapse(lapsed.number)
 
@@ -150,7 +150,7 @@ class TestLapsedRows:
         assert await till.counted() == 0
         assert await till.violations() == []
 
-    async def test_are_let_go_even_if_the_asker_loses_another_seat(self, till: Till) -> None:
+    async def test_are_released_even_if_the_buyer_loses_another_seat(self, till: Till) -> None:
         lapsed, live = await till.opened(3), await till.opened(4)
         await till.lapse(lapsed.number)
 
@@ -169,7 +169,7 @@ class TestLapsedRows:
         assert await till.counted() == 2
 
     @pytest.mark.alone
-    async def test_that_have_time_left_are_not_let_go(self, till: Till) -> None:
+    async def test_that_have_time_left_are_not_released(self, till: Till) -> None:
         live = await till.opened(3)
         await till.lapse(live.number, ago_ms=-400)
 
@@ -299,7 +299,7 @@ class TestIdempotency:
 
         assert mine.number != yours.number
 
-    async def test_twins_that_lose_are_both_told_so(self, till: Till) -> None:
+    async def test_twins_that_lose_are_both_refused(self, till: Till) -> None:
         """Both in one batch: the first is forgotten, and the second must not be answered from it."""
         await till.opened(3)
         twin = till.opening(3, owner_id=an_owner())
@@ -308,15 +308,15 @@ class TestIdempotency:
 
         assert [type(answer) for answer in answers] == [SeatsLost, SeatsLost, Booking]
 
-    async def test_twins_over_the_limit_are_both_told_so(self, app: App) -> None:
+    async def test_twins_over_the_limit_are_both_refused(self, app: App) -> None:
         till = await a_till(app, owner_seats_max=1)
         twin = till.opening(3, 4)
 
         assert await till.open_many([twin, twin]) == [OpeningRefused("limit")] * 2
 
     @pytest.mark.parametrize("end", ["cancelled", "lapsed"])
-    async def test_a_request_whose_booking_ended_is_told_so(self, till: Till, end: str) -> None:
-        """Its seats are somebody else's to take: it must not be answered as if it still had them."""
+    async def test_a_request_whose_booking_ended_is_refused(self, till: Till, end: str) -> None:
+        """Its seats are free for other buyers: it must not be answered as if it still had them."""
         opening = till.opening(3, 4)
         (first,) = await till.open_many([opening])
         assert isinstance(first, Booking)
@@ -344,11 +344,11 @@ class TestTheSale:
 
         assert await till.open(3) == OpeningRefused("closed")
 
-    async def test_that_nobody_knows_opens_nothing(self, till: Till) -> None:
+    async def test_that_does_not_exist_opens_nothing(self, till: Till) -> None:
         assert await till.open(3, show_id=2**40) == OpeningRefused("closed")
 
     async def test_of_another_revision_opens_nothing(self, till: Till) -> None:
-        """Prices and seats may have changed since the order was understood."""
+        """Prices and seats may have changed since the request was parsed."""
         assert await till.open(3, revision=2) == OpeningRefused("stale")
         assert await till.rows() == 0
 

@@ -32,7 +32,7 @@ from tests.support.wait import until
 
 class TestRule1OpenIsAllOrNothing:
     async def test_a_pair_with_one_seat_taken_leaves_no_half_booking(self, stage: Stage) -> None:
-        """Redis has forgotten seat 4; a careless insert would keep seat 3 for somebody who was told no."""
+        """Redis has lost seat 4; a careless insert would store seat 3 for a buyer who was refused."""
         till = await stage.till()
         winner = await hold(stage.app, till.show, an_owner(), 4)
         await stage.pool(till.show).settle("release", winner.claim)
@@ -45,7 +45,7 @@ class TestRule1OpenIsAllOrNothing:
         assert await shown(stage.app, till.show) == "AAAAH" + "A" * 15
 
     async def test_a_lapsed_row_goes_before_the_insert_that_needs_its_seat(self, stage: Stage) -> None:
-        """Nobody has swept; an insert that runs before the lapse would refuse a free seat."""
+        """No sweep has run; an insert that runs before the hold is expired would refuse a free seat."""
         till = await stage.till()
         first = await _lapsed(stage, till, 4)
 
@@ -59,7 +59,7 @@ class TestRule1OpenIsAllOrNothing:
 class TestRule2DurationsCrossTheSeam:
     async def test_the_row_ends_before_its_claim_however_long_the_row_took(self, stage: Stage) -> None:
         """A row that counted its time from when it was written would outlive its claim: the seat shows as
-        free, and whoever takes it is refused."""
+        free, and a buyer who takes it is refused."""
         till = await stage.till(hold_ttl_s=30)
         async with stage.between(till.show):
             holding = asyncio.create_task(hold(stage.slow, till.show, an_owner(), 4))
@@ -116,7 +116,7 @@ class TestRule3AClaimFreesItsOwnSeatsOnly:
         assert await shown(stage.app, till.show) == "AAAAH" + "A" * 15
 
     async def test_a_second_try_that_lost_does_not_free_its_first(self, stage: Stage) -> None:
-        """The same request twice at once: one is told so by the ledger, and its claim is the other's."""
+        """The same request twice at once: PostgreSQL reports a repeat, and its claim is the other's."""
         till = await stage.till()
         order = await a_request(stage.app, till.show, an_owner(), 4, request_id="twice")
 
@@ -227,8 +227,8 @@ class TestRule9TheLedgerKnowsARequest:
 
 
 class TestRule10ABlockIsARow:
-    async def test_a_block_the_map_never_heard_of_cannot_be_held(self, stage: Stage) -> None:
-        """Kept in Redis alone, a block would be gone with Redis."""
+    async def test_a_block_missing_from_the_map_cannot_be_held(self, stage: Stage) -> None:
+        """Stored in Redis alone, a block would be gone with Redis."""
         till = await stage.till()
         await stage.app.bookings.block(till.show, [4, 5], "camera", an_owner())
         assert await shown(stage.app, till.show) == "A" * 20
@@ -238,7 +238,7 @@ class TestRule10ABlockIsARow:
 
         assert await shown(stage.app, till.show) == "AAAAXX" + "A" * 14
 
-    async def test_an_unblocking_that_comes_late_frees_nobody_elses_seat(self, stage: Stage) -> None:
+    async def test_an_unblocking_that_comes_late_frees_no_seat_of_another_owner(self, stage: Stage) -> None:
         till = await stage.till()
         await stage.app.holds.block(till.show, [4, 5], "camera", an_owner())
         (block,) = await stage.app.bookings.blocks(till.show)
@@ -254,7 +254,7 @@ class TestRule10ABlockIsARow:
 
 class TestRule11SeatNumbersOnlyGrow:
     async def test_a_grown_layout_keeps_every_booking_on_its_seat(self, stage: Stage) -> None:
-        """Numbered anew, the seats of everybody who booked before would be other seats."""
+        """With new numbers, earlier bookings would have other seats."""
         till = await stage.till()
         booking = await hold(stage.app, till.show, an_owner(), 12)
         show = await stage.app.catalogue.show_on_sale(till.show)
@@ -277,7 +277,7 @@ class TestRule11SeatNumbersOnlyGrow:
 
 class TestRule12TheFence:
     async def test_a_step_with_an_older_fence_changes_nothing(self, stage: Stage) -> None:
-        """Whoever read the booking before its last change must not decide about what it is now."""
+        """A process that read the booking before its last change must not decide about its current state."""
         till = await stage.till()
         ledger, late = stage.app.bookings, await till.opened(4)
         change = "UPDATE booking SET fence = nextval('ledger_number'), state = $2 WHERE show_id = $1"
@@ -313,22 +313,22 @@ class TestRule12TheFence:
 
 
 class TestRule13FactsStay:
-    async def test_every_move_is_told_and_nothing_forgets_it(self, stage: Stage) -> None:
-        """A fact that is only sent is lost with whoever was to send it."""
+    async def test_every_move_is_published_and_never_lost(self, stage: Stage) -> None:
+        """A fact that is only sent is lost with the process that was to send it."""
         till = await stage.till()
-        kept = await hold(stage.app, till.show, an_owner(), 4)
+        held = await hold(stage.app, till.show, an_owner(), 4)
         gone = await hold(stage.app, till.show, an_owner(), 5)
         await stage.app.holds.cancel(gone)
         await stage.app.redis.call("FLUSHALL")
         await stage.jobs().sweep()
 
-        assert await till.facts(kept.number) == ["booking.held"]
+        assert await till.facts(held.number) == ["booking.held"]
         assert await till.facts(gone.number) == ["booking.held", "booking.cancelled"]
         assert await till.violations() == []
 
 
 async def _lapsed(stage: Stage, till: Till, seat: int) -> Booking:
-    """A hold whose time has just passed on both clocks, and that nobody has closed."""
+    """A hold whose time has just passed on both clocks, and whose row is not closed."""
     booking = await hold(stage.app, till.show, an_owner(), seat)
     await till.lapse(booking.number)
     await stage.pool(till.show).settle("extend", booking.claim, 1)

@@ -59,8 +59,8 @@ class TestRedisAway:
     async def test_a_crowd_that_wants_the_best_gets_different_seats(self, stage: Stage) -> None:
         """All choose from the same map, a second old: the ledger sends the losers to the next best."""
         show = await a_show(stage.app, 20)
-        asked = [hold(stage.app, show, an_owner(), best=2) for _ in range(4)]
-        found = await asyncio.gather(*asked, return_exceptions=True)
+        holds = [hold(stage.app, show, an_owner(), best=2) for _ in range(4)]
+        found = await asyncio.gather(*holds, return_exceptions=True)
 
         held = [one for one in found if not isinstance(one, BaseException)]
         seats = [seat for booking in held for seat in booking.seats]
@@ -105,7 +105,7 @@ class TestRedisAway:
 
 
 class TestRedisBack:
-    async def test_the_map_is_written_anew_before_it_is_sold_from(self, stage: Stage) -> None:
+    async def test_the_map_is_rebuilt_before_it_is_sold_from(self, stage: Stage) -> None:
         """What the ledger sold alone is in no map: without the mark it would be claimed again."""
         till = await stage.till()
         await hold(stage.app, till.show, an_owner(), 3)
@@ -127,18 +127,18 @@ class TestRedisBack:
         till = await stage.till()
         await _unreachable_for(stage, 900)
         alone = await hold(stage.app, till.show, an_owner(), 4)
-        unasked = await hold(stage.app, till.show, an_owner(), 9)
+        during = await hold(stage.app, till.show, an_owner(), 9)
         await _is_back(stage)
 
         with pytest.raises(SeatsTaken):
             await hold(stage.slow, till.show, an_owner(), 4)
         after = await hold(stage.slow, till.show, an_owner(), 5)
 
-        assert await till.taken() == {4: alone.number, 5: after.number, 9: unasked.number}
+        assert await till.taken() == {4: alone.number, 5: after.number, 9: during.number}
         assert await shown(stage.slow, till.show) == "AAAAHHAAAH" + "A" * 10
         assert await till.violations() == []
 
-    async def test_the_job_writes_marked_maps_though_nobody_asks(self, stage: Stage) -> None:
+    async def test_the_job_writes_marked_maps_without_a_request(self, stage: Stage) -> None:
         """A seat sold meanwhile would show as free to everybody who only looks."""
         till = await stage.till()
         await _unreachable_for(stage, 900)
@@ -148,7 +148,7 @@ class TestRedisBack:
 
         assert away == 0
         assert await stage.jobs().rebuild_stale() >= 1
-        assert (await stage.pool(till.show).letters())[4] == "H"
+        assert (await stage.pool(till.show).states())[4] == "H"
 
 
 class TestTheLedgerAway:
@@ -169,8 +169,8 @@ class TestTheLedgerAway:
         assert looks == [200] * len(pages)
         await _sells_again(stage, fan, show, "A-5")
 
-    async def test_a_claim_that_could_not_become_a_row_is_let_go(self, stage: Stage) -> None:
-        """Refused, its seats would otherwise be nobody's until its time is over."""
+    async def test_a_claim_that_could_not_become_a_row_is_released(self, stage: Stage) -> None:
+        """Refused, its seats would otherwise be blocked until its time is over."""
         show = await a_show(stage.app, 20)
         (fan,) = await stage.fans(1)
         await stage.api.get(f"{API}/shows/{show}/seats")
@@ -200,7 +200,7 @@ class TestTheLedgerAway:
 
 
 async def _unreachable_for(stage: Stage, ms: int) -> None:
-    """The server is there and keeps everything, but answers nobody for a while."""
+    """The server is up and has its data, but does not answer for a while."""
     await stage.app.redis.call("CLIENT", "PAUSE", ms, "ALL")
 
 

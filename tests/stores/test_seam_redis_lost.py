@@ -55,7 +55,7 @@ class TestRule5ALostMap:
         with pytest.raises(SeatsTaken):
             await hold(stage.app, till.show, an_owner(), 4, 5)
 
-        assert await stage.app.claims.epoch(till.show) == (before + 1, True), "written anew before it sold"
+        assert await stage.app.claims.epoch(till.show) == (before + 1, True), "rebuilt before it sold"
         assert await till.taken() == {4: first.number}
         assert await stage.pool(till.show).has(first.owner_id) == 1, "the limit is in the new map too"
 
@@ -110,7 +110,7 @@ class TestRule5ALostMap:
 
 class TestRule5ARebuildAndAClaim:
     async def test_a_claim_from_before_a_rebuild_is_written_into_the_new_map(self, stage: Stage) -> None:
-        """Claimed, not yet a row; the map is written anew without it; then the row comes. Without the rule
+        """Claimed, not yet a row; the map is rebuilt without it; then the row comes. Without the rule
         the seat shows as free for as long as it is held."""
         till = await stage.till()
         async with stage.between(till.show):
@@ -168,7 +168,7 @@ class TestRule5ARebuildAndAClaim:
     async def test_a_row_waits_for_the_map_that_is_being_written_and_learns_its_epoch(
         self, stage: Stage
     ) -> None:
-        """Written meanwhile, the row is not in the new map; with the old epoch nobody would put it there."""
+        """Written meanwhile, the row is not in the new map; with the old epoch it would never get there."""
         till = await stage.till()
         async with till.postgres.transaction() as tx:
             await tx.execute(
@@ -233,7 +233,7 @@ class TestVersions:
 
 class TestRule7TheComparison:
     async def test_a_claim_without_a_row_is_freed(self, stage: Stage) -> None:
-        """Its process died between the two engines: the seats would be nobody's for the whole time."""
+        """Its process died between the two engines: the seats would stay held without a buyer."""
         till = await stage.till()
         await _claimed_only(stage, till, 4, 5)
 
@@ -243,7 +243,7 @@ class TestRule7TheComparison:
         assert await shown(stage.app, till.show) == "A" * 20
 
     async def test_a_row_without_a_claim_is_claimed(self, stage: Stage) -> None:
-        """The map was not told: a held seat would show as free until its time is over."""
+        """The map was not updated: a held seat would show as free until its time is over."""
         till = await stage.till()
         booking = await hold(stage.app, till.show, an_owner(), 4)
         await stage.pool(till.show).settle("release", booking.claim)
@@ -276,7 +276,7 @@ class TestRule7TheComparison:
         assert await shown(stage.app, till.show) == SEAT_4
 
     async def test_what_is_on_its_way_is_left_alone(self, stage: Stage) -> None:
-        """A claim whose row is being written this moment is no fault: only what lasts is settled."""
+        """A claim whose row is just being written is not a fault: only lasting differences are corrected."""
         till = await stage.till()
         await _claimed_only(stage, till, 4)
         jobs = stage.jobs()
@@ -299,7 +299,7 @@ class TestRule7TheComparison:
 
 async def _is_claimed(stage: Stage, till: Till, seat: int) -> None:
     async def is_claimed() -> bool:
-        return (await stage.pool(till.show).letters())[seat] == "H"
+        return (await stage.pool(till.show).states())[seat] == "H"
 
     await until(is_claimed)
 

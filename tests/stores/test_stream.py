@@ -1,4 +1,4 @@
-"""Live maps on real engines: what viewers are told, and what they see when Redis forgets (R8)."""
+"""Live maps on real engines: what viewers receive, and what they see when Redis loses its data (R8)."""
 
 import time
 from collections.abc import AsyncIterator
@@ -50,7 +50,7 @@ async def sees(eyes: Eyes, letters: str, within_s: float = 5.0) -> None:
 
 
 class TestEveryChange:
-    async def test_is_told_with_the_version_after_it(self, live: LiveMaps, pool: Pool) -> None:
+    async def test_is_sent_with_the_version_after_it(self, live: LiveMaps, pool: Pool) -> None:
         eyes = await watch(live, pool.pool_id)
         ((first, version),) = eyes.events
         claim = await pool.claim(4, 5)
@@ -62,17 +62,17 @@ class TestEveryChange:
 
         assert first == "snapshot"
         assert eyes.events[1:] == [("change", version + n) for n in (1, 2, 3, 4)]
-        assert eyes.map == await pool.letters() == "AAAABB" + "A" * 14
+        assert eyes.map == await pool.states() == "AAAABB" + "A" * 14
 
-    async def test_is_told_to_everybody_in_the_same_bytes(self, live: LiveMaps, pool: Pool) -> None:
+    async def test_is_sent_to_every_viewer_in_the_same_bytes(self, live: LiveMaps, pool: Pool) -> None:
         crowd = [await watch(live, pool.pool_id) for _ in range(300)]
         await pool.claim(4)
         await live.follow()
 
-        assert len({eyes.told for eyes in crowd}) == 1
-        assert crowd[0].map == await pool.letters()
+        assert len({eyes.received for eyes in crowd}) == 1
+        assert crowd[0].map == await pool.states()
 
-    async def test_of_other_shows_is_not_told(self, stage: Stage, live: LiveMaps, pool: Pool) -> None:
+    async def test_of_other_shows_is_not_sent(self, stage: Stage, live: LiveMaps, pool: Pool) -> None:
         other = stage.pool((await stage.till()).show)
         eyes, others = await watch(live, pool.pool_id), await watch(live, other.pool_id)
         await other.claim(4)
@@ -85,7 +85,7 @@ class TestEveryChange:
             await live.watch(9_999_999, 0)
 
     @pytest.mark.alone
-    async def test_of_a_lapsed_hold_is_told_though_nobody_asks(self, moving: LiveMaps, pool: Pool) -> None:
+    async def test_of_an_expired_hold_is_sent_without_a_request(self, moving: LiveMaps, pool: Pool) -> None:
         eyes = await watch(moving, pool.pool_id)
         await pool.claim(4, ttl_ms=1200)
         ends_at = time.monotonic() + 1.2
@@ -155,16 +155,16 @@ class TestComingBack:
         await pool.claim(4)
         await pool.claim(5)
         back = await watch(live, pool.pool_id, since=version + 1)
-        told_at_first = back.events
+        first_events = back.events
         await live.follow()
         await pool.claim(6)
         await live.follow()
 
-        assert told_at_first == []
+        assert first_events == []
         assert back.events == [("change", version + 2), ("change", version + 3)]
 
     @pytest.mark.alone
-    async def test_with_a_version_of_nobody_gets_the_map_in_the_end(
+    async def test_with_an_invented_version_gets_the_map_in_the_end(
         self, moving: LiveMaps, pool: Pool
     ) -> None:
         back = await watch(moving, pool.pool_id, since=900 * VERSIONS_PER_EPOCH)
@@ -173,9 +173,7 @@ class TestComingBack:
 
 
 class TestRedisLost:
-    async def test_a_map_written_anew_is_told_as_a_whole(
-        self, stage: Stage, live: LiveMaps, till: Till
-    ) -> None:
+    async def test_a_map_rebuilt_is_sent_as_a_whole(self, stage: Stage, live: LiveMaps, till: Till) -> None:
         eyes = await watch(live, till.show)
         (_, version), *_ = eyes.events
         await till.opened(4)
@@ -188,7 +186,7 @@ class TestRedisLost:
         assert eyes.map == "AAAAH" + "A" * 15
 
     @pytest.mark.alone
-    async def test_an_emptied_redis_is_found_out_though_nobody_asks(
+    async def test_an_emptied_redis_is_found_out_without_a_request(
         self, stage: Stage, moving: LiveMaps, till: Till
     ) -> None:
         eyes = await watch(moving, till.show)
@@ -239,7 +237,7 @@ class TestLimits:
         live.give_place_back("192.0.2.1")
         live.take_place("192.0.2.1")
 
-    async def test_who_drains_sends_everybody_away_at_different_times_and_takes_nobody(
+    async def test_draining_sends_viewers_away_at_different_times_and_admits_none(
         self, live: LiveMaps, pool: Pool
     ) -> None:
         crowd = [await watch(live, pool.pool_id) for _ in range(4)]
@@ -250,7 +248,7 @@ class TestLimits:
         with pytest.raises(Busy):
             live.take_place("192.0.2.1")
 
-    async def test_a_show_nobody_watches_is_forgotten_after_a_while(self, live: LiveMaps, pool: Pool) -> None:
+    async def test_a_show_without_viewers_is_dropped_after_a_while(self, live: LiveMaps, pool: Pool) -> None:
         eyes = Eyes()
         feed = await live.watch(pool.pool_id, 0)
         live.join(feed, eyes)

@@ -11,7 +11,7 @@ from tests.support.box_office import Office
 from tests.support.shows import API, Fan
 from tests.support.storm_shows import (
     a_programme,
-    assert_promises_kept,
+    assert_promises_hold,
     first_sale_after,
     on_sale,
     sold_between,
@@ -46,7 +46,7 @@ async def test_a_killed_process_takes_no_promise_with_it(stage: Office, who: str
             f"next sale {first_sale_after(storm, returned_at):.2f} s later"
         )
     assert max(first_sale_after(storm, returned) for _, returned in moments) < SELLS_AGAIN_WITHIN_S
-    await assert_promises_kept(stage, programme, storm)
+    await assert_promises_hold(stage, programme, storm)
 
 
 async def test_the_sale_goes_on_while_valkey_stays_away_and_returns_to_it_by_itself(stage: Office) -> None:
@@ -76,11 +76,11 @@ async def test_the_sale_goes_on_while_valkey_stays_away_and_returns_to_it_by_its
         f"and {first_sale_after(storm, returned_at):.2f} s after its return"
     )
     assert meanwhile > 50
-    await assert_promises_kept(stage, programme, storm)
+    await assert_promises_hold(stage, programme, storm)
 
 
 async def test_a_retry_while_the_ledger_is_away_does_not_give_the_seat_away(stage: Office) -> None:
-    """The claim of the first try stays: its booking is in the ledger, though nobody can look."""
+    """The claim of the first try stays: its booking is in the ledger, though it cannot be read."""
     show = await stage.a_show(seats=20)
     (fan,) = await stage.fans(1)
     held = await fan.holds(show, "A-1", key="once")

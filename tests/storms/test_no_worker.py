@@ -1,4 +1,4 @@
-"""No job runs, and holds still end to the moment: whoever asks lets the lapsed ones go (R15)."""
+"""No job runs, and holds still end to the moment: the next request releases the expired ones (R15)."""
 
 import asyncio
 import time
@@ -52,9 +52,9 @@ async def test_a_lapsed_seat_is_the_next_askers_at_once_and_the_map_says_so() ->
 
 
 async def handed_over(first: Fan, second: Fan, show: int, seat: str, after_s: float) -> Handover:
-    """The second asks again and again; the first is not asked."""
+    """The second requests again and again; the first does nothing."""
     await asyncio.sleep(after_s)
-    asked_at = time.monotonic()
+    requested_at = time.monotonic()
     held = await first.holds(show, seat)
     held_at = time.monotonic()
     assert held.status_code == 201, held.text
@@ -64,7 +64,7 @@ async def handed_over(first: Fan, second: Fan, show: int, seat: str, after_s: fl
         await asyncio.sleep(0.01)
     now = time.monotonic()
     assert answer.json()["opened_at"] >= held.json()["expires_at"]
-    return Handover(now - asked_at, now - held_at)
+    return Handover(now - requested_at, now - held_at)
 
 
 async def letter(stage: Office, show: int, label: str) -> str:

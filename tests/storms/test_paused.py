@@ -42,14 +42,14 @@ async def test_what_a_worker_decided_before_its_pause_is_not_done_to_others_afte
 
     done = [(deed.what, deed.status) for deed in storm.deeds]
     print(
-        f"{len(storm.told)} holds, {done.count(('extend', 200))} extended, "
-        f"{done.count(('cancel', 200))} let go, the longest took {storm.max_ms:.0f} ms; "
+        f"{len(storm.promises)} holds, {done.count(('extend', 200))} extended, "
+        f"{done.count(('cancel', 200))} released, the longest took {storm.max_ms:.0f} ms; "
         f"{storm.statuses} {storm.codes}"
     )
     assert not storm.broken, (storm.broken, stage.last_words())
-    assert storm.max_ms > TTL_S * 1000, "nobody was on the worker that stood still"
+    assert storm.max_ms > TTL_S * 1000, "no client was on the worker that stood still"
     assert await shared_seats(stage, [show, free]) == []
-    assert await lost(stage, storm.told, people) == []
+    assert await lost(stage, storm.promises, people) == []
     assert await untrue_deeds(stage, storm, [show, free]) == []
     await stage.settled()
 

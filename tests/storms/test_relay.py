@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.support.box_office import Office
 from tests.support.killed_consumers import two_workers
-from tests.support.storm_shows import a_programme, assert_promises_kept, on_sale
+from tests.support.storm_shows import a_programme, assert_promises_hold, on_sale
 from tests.support.wait import until
 
 ROUNDS, ROUNDS_FULL = 1, 12
@@ -43,4 +43,4 @@ async def test_every_fact_is_told_and_acted_on_once_and_in_order_whatever_dies(
     assert heard.untold == set()
     assert len(heard.acted) == len(heard.facts)
     assert heard.shuffled == []
-    await assert_promises_kept(stage, programme, storm)
+    await assert_promises_hold(stage, programme, storm)

@@ -101,14 +101,14 @@ async def test_a_retry_after_a_dropped_connection_has_one_effect_and_one_answer(
 
     answers = await asyncio.gather(*(dropped_and_sent_again(stage, request, n) for n in range(AT_ONCE)))
 
-    said = {(answer.status_code, answer.content) for answer in answers}
-    assert len(said) == 1, said
+    contents = {(answer.status_code, answer.content) for answer in answers}
+    assert len(contents) == 1, contents
     assert answers[0].status_code in (200, 201), answers[0].text
     assert await stage.app.postgres.fetchval(request.count, request.counted) == 1
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-async def test_a_retry_is_told_what_the_first_was_told(stage: Office, name: str) -> None:
+async def test_a_retry_gets_the_answer_of_the_first_try(stage: Office, name: str) -> None:
     request = with_a_key(await REQUESTS[name](stage))
     first = await sent(stage, request, request.body)
 

@@ -1,4 +1,4 @@
-"""Live maps in a storm: everybody sees every change, once and in order, whoever is killed meanwhile (R8)."""
+"""Live maps in a storm: every viewer sees every change once and in order, whichever process dies (R8)."""
 
 import asyncio
 import signal
@@ -19,9 +19,9 @@ from tests.support.watched_show import (
     audience,
     changing,
     cpu_s,
+    describe_map,
     latencies_ms,
     memory_kb,
-    told,
     version_and_map,
 )
 
@@ -48,13 +48,13 @@ async def test_a_killed_web_worker_costs_no_viewer_a_change(stage: Office, is_fu
 
     version, shown = await version_and_map(stage.app, show)
     print(f"{viewers} viewers, {seen.connects} connects, {seen.events} events, {version % 10**9} versions")
-    assert seen.connects > viewers, "nobody was thrown out"
+    assert seen.connects > viewers, "no viewer was disconnected"
     assert (seen.wrong_count, seen.wrong) == (0, [])
     assert seen.versions == {f"{show}:{version}": viewers}
     assert seen.maps == {shown: viewers}
 
 
-async def test_a_worker_that_is_told_to_stop_sends_its_viewers_elsewhere(stage: Office) -> None:
+async def test_a_worker_that_is_stopped_sends_its_viewers_elsewhere(stage: Office) -> None:
     """It need not wait for them: they would never end by themselves."""
     viewers = 100
     show = await stage.a_show(seats=100)
@@ -62,16 +62,16 @@ async def test_a_worker_that_is_told_to_stop_sends_its_viewers_elsewhere(stage: 
 
     async with audience(stage.folder.path, stage.url, show, count=viewers) as crowd:
         for name in ("web-1", "web-2"):
-            told_at = time.monotonic()
+            stopped_at = time.monotonic()
             before = stage.kill(name, signal.SIGTERM)
             returned_at = await stage.back(name, after=before)
-            print(f"{name} is back after {returned_at - told_at:.1f} s")
-            assert returned_at - told_at < STOPS_WITHIN_S
+            print(f"{name} is back after {returned_at - stopped_at:.1f} s")
+            assert returned_at - stopped_at < STOPS_WITHIN_S
             await until(partial(holds_one, fan, show), within_s=10)
         seen = await crowd.go_home()
 
     version, shown = await version_and_map(stage.app, show)
-    assert seen.connects > viewers, "nobody was sent away"
+    assert seen.connects > viewers, "no viewer was sent away"
     assert (seen.wrong_count, seen.wrong) == (0, [])
     assert seen.versions == {f"{show}:{version}": viewers}
     assert seen.maps == {shown: viewers}
@@ -116,8 +116,8 @@ async def test_viewers_see_the_ledger_again_after_redis_was_lost(
     live = await stage.app.bookings.live_bookings(show)
     print(f"{viewers} viewers, {seen.connects} connects, {seen.snapshots} snapshots, quiet in {took_s:.1f} s")
     assert (seen.wrong_count, seen.wrong) == (0, [])
-    assert seen.maps == {told(show, build_seat_states(100, live)): viewers}
-    assert seen.snapshots > viewers, "the map was written anew, and they were told nothing of it"
+    assert seen.maps == {describe_map(show, build_seat_states(100, live)): viewers}
+    assert seen.snapshots > viewers, "the map was rebuilt, and the viewers did not get it"
     assert took_s < EQUAL_WITHIN_S
 
 
@@ -132,22 +132,22 @@ async def test_a_change_reaches_thousands_of_viewers_soon(is_full: bool) -> None
         async with audience(opened.folder.path, opened.url, show, **plan) as crowd:
             each_kb = (memory_kb(server) - before_kb) / viewers
             began, used_s = time.monotonic(), cpu_s(server)
-            asked_at = await changing(opened.app, show, a_second=20, seconds=seconds)
+            changed_at = await changing(opened.app, show, a_second=20, seconds=seconds)
             cores = (cpu_s(server) - used_s) / (time.monotonic() - began)
             seen = await crowd.go_home()
-        waits = latencies_ms(times, asked_at)
+        waits = latencies_ms(times, changed_at)
 
     p50, p99 = at(0.5, waits), at(0.99, waits)
-    print(f"{viewers} viewers, {len(asked_at)} changes: p50 {p50:.0f} ms, p99 {p99:.0f} ms")
+    print(f"{viewers} viewers, {len(changed_at)} changes: p50 {p50:.0f} ms, p99 {p99:.0f} ms")
     print(f"{cores:.2f} cores, {each_kb:.1f} KB a viewer")
     assert (seen.wrong_count, seen.wrong) == (0, [])
-    assert len(waits) == viewers * len(asked_at)
+    assert len(waits) == viewers * len(changed_at)
     assert p99 < 500
     assert cores < 0.6
 
 
 async def holding_and_releasing(fans: list[Fan], show_id: int) -> None:
-    """Until cancelled; an answer that does not come is nobody's fault here."""
+    """Until cancelled; an answer that does not come is expected here."""
 
     async def one(fan: Fan, first: int) -> None:
         number = 0

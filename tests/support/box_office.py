@@ -56,7 +56,7 @@ class Crowd:
         assert self.progress.held >= count, f"the crowd ended with {self.progress.held} holds"
 
     def go_home(self) -> None:
-        """What is under way is finished, nothing new is asked."""
+        """What is under way is finished, nothing new is sent."""
         if self.process.returncode is None:
             self.process.terminate()
 
@@ -97,7 +97,7 @@ class Office:
         return process_id
 
     async def back(self, name: str, after: int, within_s: float = 30) -> float:
-        """Wait until the supervisor has started it anew and it is ready; when that was."""
+        """Wait until the supervisor has restarted it and it is ready; when that was."""
         probes = {"postgres": self._ledger_is_ready, "valkey": self._redis_is_ready}
         is_ready = probes.get(name, partial(self._says_ready, name))
 
@@ -160,7 +160,7 @@ class Office:
         return found
 
     def last_words(self) -> str:
-        """Of the processes, for whoever has to find out why."""
+        """Of the processes, for finding the cause of a failure."""
         logs = sorted(self.folder.path.parent.glob("*.log"))
         return "\n".join(words_in(log) for log in logs)
 
@@ -216,7 +216,7 @@ async def running(
     settings: Mapping[str, int | str],
     within_s: float = START_WITHIN_S,
 ) -> AsyncIterator[dict[str, Any]]:
-    """A holdfast process that has said it is ready."""
+    """A holdfast process that has reported that it is ready."""
     given = {"access_ttl_s": ACCESS_TTL_S, **settings}
     env = {f"HOLDFAST_{name.upper()}": str(value) for name, value in given.items()}
     with log.open("wb") as file:

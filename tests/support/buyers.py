@@ -114,7 +114,7 @@ class Buyers:
             await asyncio.sleep(PROGRESS_S)
             say(Progress(len(self.report.deals)))
             for person in people:
-                waited_s = time.monotonic() - person.line.asked_at
+                waited_s = time.monotonic() - person.line.sent_at
                 if person.line.waits and waited_s > self.plan.line_patience_s:
                     person.line.hang_up()
 

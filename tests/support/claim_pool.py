@@ -32,7 +32,7 @@ class Pool:
 
     async def build(
         self,
-        letters: str = "A" * 20,
+        states: str = "A" * 20,
         *,
         epoch: int = 1,
         window_ms: tuple[int, int] = (-1000, HOUR_MS),
@@ -40,7 +40,7 @@ class Pool:
     ) -> bool:
         plan = Blueprint(
             epoch=epoch,
-            units=letters.encode(),
+            units=states.encode(),
             opens_in_ms=window_ms[0],
             closes_in_ms=window_ms[1],
             claims=(),
@@ -51,13 +51,15 @@ class Pool:
 
     async def ask(self, *units: int, **wish: Any) -> ClaimOutcome:
         """Claim these; or, with count=, any so many of `first` to `end`."""
-        asked: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "claim_id": f"c{next(_claim_ids)}",
             "owner": 1,
             "ttl_ms": 60_000,
             "limit": 10,
         }
-        (outcome,) = await self.claims.claim_many(self.pool_id, [ClaimRequest(units=units, **(asked | wish))])
+        (outcome,) = await self.claims.claim_many(
+            self.pool_id, [ClaimRequest(units=units, **(defaults | wish))]
+        )
         return outcome
 
     async def claim(self, *units: int, **wish: Any) -> Claim:
@@ -73,7 +75,7 @@ class Pool:
         assert isinstance(found, PoolMap)
         return found
 
-    async def letters(self) -> str:
+    async def states(self) -> str:
         return (await self.map()).units.decode()
 
     async def has(self, owner: int) -> int:
@@ -95,5 +97,5 @@ class Pool:
 
 
 def a_pool(redis: Redis) -> Pool:
-    """An id that nobody uses; there is no map yet."""
+    """An unused id; there is no map yet."""
     return Pool(Claims(redis), redis, next(_pool_ids))

@@ -2,9 +2,9 @@
 
     python -m tests.support.crowd PLAN        a line of progress now and then, the report as the last line
 
-Everybody asks, waits for the answer, and asks again, until the attempts or the time are used up or somebody
-says SIGTERM. With keys, whoever gets no answer (a dropped connection, a 503) asks again with the same key, as
-a good client does. What was promised is written down: the test compares it with the ledger.
+Everybody asks, waits for the answer, and asks again, until the attempts or the time are used up or a
+SIGTERM arrives. With keys, a client without an answer (a dropped connection, a 503) asks again with the same
+key, as a good client does. What was promised is written down: the test compares it with the ledger.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from msgspec import Struct, field
 API = "/api/v1"
 PROGRESS_S = 0.1
 RECONNECT_S = 0.05
-EXAMPLES_MAX = 50  # of strange answers kept
+EXAMPLES_MAX = 50  # of unexpected answers stored
 
 
 class Wish(Struct, array_like=True):
@@ -43,13 +43,13 @@ class Plan(Struct, kw_only=True):
     pause_s: float = 0.0  # between an answer and the next question on the same connection
     keyed: bool = False
     extends: float = 0.0  # the share of holds that get a heartbeat
-    cancels: float = 0.0  # the share of holds that are let go again
+    cancels: float = 0.0  # the share of holds that are released again
     ends_with: str = ""  # a connection that is refused with this code has had enough
     patience_s: float = 20.0  # who has waited this long hangs up
     seed: int = 1
 
 
-class Told(Struct, array_like=True):
+class Promise(Struct, array_like=True):
     """A hold we were promised."""
 
     at: float  # on the clock all processes of a machine share
@@ -62,7 +62,7 @@ class Told(Struct, array_like=True):
 
 
 class Deed(Struct, array_like=True):
-    """What we were told of an extension or a release."""
+    """The answer to an extension or a release."""
 
     at: float
     booking_id: str
@@ -77,7 +77,7 @@ class Report(Struct, kw_only=True):
     attempts: int = 0
     statuses: dict[str, int] = field(default_factory=dict)
     codes: dict[str, int] = field(default_factory=dict)
-    told: list[Told] = field(default_factory=list)
+    promises: list[Promise] = field(default_factory=list)
     deeds: list[Deed] = field(default_factory=list)
     unfair: list[str] = field(default_factory=list)  # a refusal that says less than it should
     broken: list[str] = field(default_factory=list)  # a 5xx other than "not now, try again"
@@ -100,15 +100,15 @@ class Progress(Struct):
     held: int
 
 
-class SeatSaid(Struct):
+class ResponseSeat(Struct):
     label: str
 
 
-class Said(Struct):
+class ResponseBody(Struct):
     """What we read of an answer: of a booking, or of a problem."""
 
     booking_id: str = ""
-    seats: list[SeatSaid] = []
+    seats: list[ResponseSeat] = []
     state: str = ""
     expires_at: str | None = None
     code: str = ""
@@ -121,21 +121,21 @@ class Answer(Struct):
     body: bytes
 
 
-READ = msgspec.json.Decoder(Said).decode
+READ = msgspec.json.Decoder(ResponseBody).decode
 
 
 class Dropped(Exception):
-    """The connection was lost before the answer: nobody knows what became of the question."""
+    """The connection was lost before the answer: the outcome of the request is unknown."""
 
 
 class Line(asyncio.Protocol):
     """One connection, one question at a time."""
 
     def __init__(self) -> None:
-        self._heard = b""
+        self._received = b""
         self._waiting: asyncio.Future[Answer] | None = None
         self._transport: asyncio.Transport | None = None
-        self.asked_at = 0.0
+        self.sent_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are not of asyncio's classes
@@ -158,7 +158,7 @@ class Line(asyncio.Protocol):
         if self._transport is None or not self.is_open:
             self._waiting.set_exception(Dropped())
         else:
-            self.asked_at = time.monotonic()
+            self.sent_at = time.monotonic()
             self._transport.write(question)
         return self._waiting
 
@@ -167,29 +167,29 @@ class Line(asyncio.Protocol):
             self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        self._heard = self._heard + data if self._heard else data
-        head_end = self._heard.find(b"\r\n\r\n")
+        self._received = self._received + data if self._received else data
+        head_end = self._received.find(b"\r\n\r\n")
         if head_end < 0:
             return
-        head = self._heard[:head_end].lower()
+        head = self._received[:head_end].lower()
         at = head.find(b"content-length:")
         length = int(head[at + 15 :].partition(b"\r")[0]) if at >= 0 else 0
-        if len(self._heard) < head_end + 4 + length:
+        if len(self._received) < head_end + 4 + length:
             return
-        body, self._heard = self._heard[head_end + 4 : head_end + 4 + length], b""
+        body, self._received = self._received[head_end + 4 : head_end + 4 + length], b""
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(Answer(int(head[9:12]), b"\r\nretry-after:" in head, body))
 
 
 class Crowd:
-    """What everybody in it shares: the plan, whether it is over, and what was heard."""
+    """What everybody in it shares: the plan, whether it is over, and what was received."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         place = urlsplit(plan.url)
         assert place.hostname == "127.0.0.1", "a storm stays on this machine"
         self.address = (place.hostname, place.port or 80)
-        self.asked = [set(msgspec.json.decode(wish.body).get("seats", ())) for wish in plan.wishes]
+        self.requested = [set(msgspec.json.decode(wish.body).get("seats", ())) for wish in plan.wishes]
         self.chance = random.Random(plan.seed)
         self.report = Report(began=time.monotonic())
         self.latencies = array("d")
@@ -218,30 +218,30 @@ class Crowd:
         while True:
             await asyncio.sleep(PROGRESS_S)
             now = time.monotonic()
-            say(Progress(sum(self.statuses.values()), len(self.report.told)))
+            say(Progress(sum(self.statuses.values()), len(self.report.promises)))
             if now - self.report.began > self.plan.seconds_max:
                 self.end()
             for person in people:
-                if person.line.waits and now - person.line.asked_at > self.plan.patience_s:
+                if person.line.waits and now - person.line.sent_at > self.plan.patience_s:
                     person.line.hang_up()
 
     def within_ms(self, share: float) -> float:
         ordered = sorted(self.latencies)
         return 1000 * ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
 
-    def note(self, answer: Answer, asked: set[str] | None = None) -> Said:
+    def note(self, answer: Answer, requested: set[str] | None = None) -> ResponseBody:
         self.statuses[answer.status] += 1
-        said = READ(answer.body)
+        body = READ(answer.body)
         if answer.status >= 400:
-            self.codes[said.code] += 1
+            self.codes[body.code] += 1
         is_unfair = answer.status == 503 and not answer.retry_after
-        if said.code == "seats_taken" and asked is not None:
-            is_unfair = not said.taken or bool(asked and not asked.issuperset(said.taken))
+        if body.code == "seats_taken" and requested is not None:
+            is_unfair = not body.taken or bool(requested and not requested.issuperset(body.taken))
         if is_unfair:
             keep(self.report.unfair, answer)
         if answer.status >= 500 and answer.status != 503:
             keep(self.report.broken, answer)
-        return said
+        return body
 
 
 class Person:
@@ -272,16 +272,16 @@ class Person:
         answer = await self.answer(question, repeat=self.plan.keyed)
         if answer is None:
             return "unknown"
-        said = self.crowd.note(answer, self.crowd.asked[place])
+        body = self.crowd.note(answer, self.crowd.requested[place])
         if answer.status != 201:
-            return said.code
-        labels = [seat.label for seat in said.seats]
-        told = Told(time.monotonic(), wish.show, said.booking_id, self.owner, labels, said.state, key)
-        self.crowd.report.told.append(told)
+            return body.code
+        labels = [seat.label for seat in body.seats]
+        promise = Promise(time.monotonic(), wish.show, body.booking_id, self.owner, labels, body.state, key)
+        self.crowd.report.promises.append(promise)
         if self.crowd.chance.random() < self.plan.extends:
-            await self.do("extend", said.booking_id)
+            await self.do("extend", body.booking_id)
         if self.crowd.chance.random() < self.plan.cancels:
-            await self.do("cancel", said.booking_id)
+            await self.do("cancel", body.booking_id)
         return "held"
 
     async def do(self, what: str, booking_id: str) -> None:
@@ -289,8 +289,8 @@ class Person:
         method, path = ("POST", "/extend") if what == "extend" else ("DELETE", "")
         answer = await self.answer(self.question(method, f"/bookings/{booking_id}{path}"), repeat=False)
         if answer is not None:
-            said = self.crowd.note(answer)
-            deed = Deed(time.monotonic(), booking_id, what, answer.status, said.expires_at)
+            body = self.crowd.note(answer)
+            deed = Deed(time.monotonic(), booking_id, what, answer.status, body.expires_at)
             self.crowd.report.deeds.append(deed)
 
     async def pause(self) -> None:
@@ -304,7 +304,7 @@ class Person:
         return b"%s%s%sContent-Length: %d\r\n\r\n%s" % (head, name, kind, len(body), body.encode())
 
     async def answer(self, question: bytes, *, repeat: bool) -> Answer | None:
-        """The first that is one; without `repeat`, the first. None: nobody knows, or it is over."""
+        """The first that is one; without `repeat`, the first. None: unknown, or it is over."""
         while True:
             if not self.line.is_open:
                 await self.connect()

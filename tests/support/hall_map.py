@@ -1,4 +1,4 @@
-"""A hall's map written straight into Valkey, in any state, and holds asked of it."""
+"""A hall's map written straight into Valkey, in any state, and hold requests to it."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -57,8 +57,8 @@ class Hall:
         (area,) = self.layout.areas
         return await self.ask(StandingPlaces(area.start, area.start + area.capacity, places), **terms)
 
-    async def letters(self) -> str:
-        return await self.pool.letters()
+    async def states(self) -> str:
+        return await self.pool.states()
 
     def labels(self, seats: tuple[int, ...]) -> list[str]:
         return [self.layout.labels[seat] for seat in seats]
@@ -67,7 +67,7 @@ class Hall:
 async def a_hall(
     redis: Redis,
     layout: Layout,
-    letters: str = "",
+    states: str = "",
     window_ms: tuple[int, int] = (-1000, 3_600_000),
     *,
     batch_max: int = 128,
@@ -75,7 +75,7 @@ async def a_hall(
     scripts = HoldScripts(redis, claim_grace_ms=GRACE_MS)
     hall = Hall(layout, a_pool(redis), Batcher(scripts.hold_many, batch_max=batch_max, waiting_max=1000))
     fields = plan_fields(layout)
-    assert await hall.pool.build(letters or "A" * layout.seat_count, window_ms=window_ms, fields=fields)
+    assert await hall.pool.build(states or "A" * layout.seat_count, window_ms=window_ms, fields=fields)
     return hall
 
 

@@ -1,4 +1,4 @@
-"""Somebody who watches a live map, as a feed knows them: what they were told, and what they see."""
+"""A viewer of a live map, as a feed knows it: what it received, and the map it sees."""
 
 import json
 from collections.abc import AsyncIterator
@@ -12,11 +12,11 @@ from holdfast.seatmap.live import LiveMaps
 class Eyes:
     def __init__(self, since: int = 0) -> None:
         self.since = since
-        self.told = b""
+        self.received = b""
         self.last_words: bytes | None = None
 
     def push(self, body: bytes) -> None:
-        self.told += body
+        self.received += body
 
     def end(self, last: bytes) -> None:
         self.last_words = last
@@ -25,7 +25,7 @@ class Eyes:
     def events(self) -> list[tuple[str, int]]:
         """(event, id) of each."""
         found = []
-        for block in self.told.decode().split("\n\n"):
+        for block in self.received.decode().split("\n\n"):
             fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line)
             if "event" in fields:
                 found.append((fields["event"], int(fields["id"])))
@@ -33,9 +33,9 @@ class Eyes:
 
     @property
     def map(self) -> str:
-        """What they see. Only for who was told a whole map."""
+        """The map this viewer sees. It must have received a snapshot."""
         shown = [""]
-        for line in self.told.decode().splitlines():
+        for line in self.received.decode().splitlines():
             if line.startswith("data: "):
                 data = json.loads(line.removeprefix("data: "))
                 shown = list(data.get("states") or shown)
@@ -53,7 +53,7 @@ async def watch(live: LiveMaps, show_id: int, since: int = 0) -> Eyes:
 
 @asynccontextmanager
 async def live_maps(app: App, *, is_running: bool = False) -> AsyncIterator[LiveMaps]:
-    """As a process of its own has them; its jobs run by themselves only if asked."""
+    """As a process of its own has them; its jobs run by themselves only if requested."""
     live = LiveMaps(app.seatmap, app.config)
     async with running([(0.05, live.follow), (0.05, live.look)] if is_running else []):
         yield live

@@ -1,6 +1,6 @@
 """A stage for things that go wrong: engines of its own that may be stopped, flushed and killed.
 
-Two processes stand on it: `box`, and `slow`, which has two connections to the ledger. Whoever takes both of
+Two processes stand on it: `box`, and `slow`, which has two connections to the ledger. Taking both of
 them (`stage.between()`) stops `slow` between its claim in Valkey and its row in the ledger, where most of
 what can go wrong goes wrong.
 """

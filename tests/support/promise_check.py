@@ -9,11 +9,11 @@ from typing import Any
 
 from holdfast.bookings import from_public_id
 from tests.support.box_office import Office
-from tests.support.crowd import Report, Told
+from tests.support.crowd import Promise, Report
 from tests.support.shows import Fan
 
 BOOKINGS = """
-SELECT booking.*, ended.at AS ended_at, now() AS asked_at
+SELECT booking.*, ended.at AS ended_at, now() AS queried_at
   FROM booking
   LEFT JOIN booking_move AS ended
     ON ended.show_id = booking.show_id AND ended.number = booking.number
@@ -39,12 +39,12 @@ async def seats_taken(office: Office, show_id: int) -> list[int]:
     return [row["seat"] for row in await office.app.postgres.fetch(TAKEN, show_id)]
 
 
-async def lost(office: Office, told: Sequence[Told], fans: Sequence[Fan]) -> list[str]:
+async def lost(office: Office, promises: Sequence[Promise], fans: Sequence[Fan]) -> list[str]:
     """Promises the ledger knows nothing of, or ended before their time."""
-    shows = {one.show for one in told}
+    shows = {one.show for one in promises}
     rows = {(row["show_id"], row["number"]): row for row in await office.app.postgres.fetch(BOOKINGS, shows)}
     found = []
-    for one in told:
+    for one in promises:
         row = rows.get(from_public_id(one.booking_id))
         show = await office.app.catalogue.show_on_sale(one.show)
         seats = sorted(show.layout.index_of[label] for label in one.seats)
@@ -65,7 +65,7 @@ def stands(row: Any) -> bool:
         case "cancelled" | "refunded":  # the latter: a booking with nothing to pay, given back
             return row["ended_at"] is not None
         case "expired":
-            return bool(row["expires_at"] <= row["asked_at"])
+            return bool(row["expires_at"] <= row["queried_at"])
     return False
 
 
@@ -77,7 +77,7 @@ async def untrue_deeds(office: Office, storm: Report, shows: Sequence[int]) -> l
     for deed in (deed for deed in storm.deeds if deed.status == 200):
         row = by_id[from_public_id(deed.booking_id)]
         if deed.what == "cancel" and row["state"] not in ("cancelled", "refunded"):
-            found.append(f"{deed} was not let go: {dict(row)}")
+            found.append(f"{deed} was not released: {dict(row)}")
         if deed.expires_at and row["expires_at"] < datetime.fromisoformat(deed.expires_at):
             found.append(f"{deed} was not extended: {dict(row)}")
     return found

@@ -30,7 +30,7 @@ class Site:
 
     @asynccontextmanager
     async def up(self) -> AsyncIterator[Office]:
-        """`holdfast serve` until the block ends; then it is told to stop, and has."""
+        """`holdfast serve` until the block ends; then it is stopped."""
         data = self.path / "data"
         words = ("serve", "--port", str(self.port), "--workers", "2", "--data", str(data), "--json")
         async with running(self.path / "serve.log", words, {}) as facts:

@@ -19,7 +19,7 @@ _owners = count(7_000_000)
 
 
 def an_owner() -> int:
-    """Somebody no other test has heard of."""
+    """An owner id that no other test uses."""
     return next(_owners)
 
 

@@ -20,7 +20,7 @@ def neighbours(show_id: int, layout: Layout, how_many: int, *, sizes: tuple[int,
 
 
 def every_seat(show_id: int, layout: Layout) -> list[Wish]:
-    """One at a time: the last single seat finds somebody, too."""
+    """One at a time: the last single seat finds a buyer, too."""
     return [Wish(show_id, json.dumps({"seats": [label]})) for label in layout.labels]
 
 

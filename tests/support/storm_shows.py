@@ -53,17 +53,19 @@ async def on_sale(stage: Office, programme: Programme, seconds_max: float = 90) 
         yield crowd
 
 
-async def assert_promises_kept(stage: Office, programme: Programme, storm: Report) -> None:
+async def assert_promises_hold(stage: Office, programme: Programme, storm: Report) -> None:
     """No promise is lost, no seat was two people's at any time, and the map is the ledger's."""
     print(
-        f"{len(storm.told)} holds, {storm.answers} answers in {storm.seconds:.1f} s, "
+        f"{len(storm.promises)} holds, {storm.answers} answers in {storm.seconds:.1f} s, "
         f"{storm.dropped} dropped, p99 {storm.p99_ms:.0f} ms; {storm.statuses} {storm.codes}"
     )
     assert not storm.broken, (storm.broken[0], stage.last_words())
     assert not storm.unfair, storm.unfair
-    assert {told.state for told in storm.told} == {"held", "confirmed"}
-    assert len({told.key for told in storm.told}) == len({told.booking_id for told in storm.told})
-    gone = await lost(stage, storm.told, programme.people)
+    assert {promise.state for promise in storm.promises} == {"held", "confirmed"}
+    assert len({promise.key for promise in storm.promises}) == len(
+        {promise.booking_id for promise in storm.promises}
+    )
+    gone = await lost(stage, storm.promises, programme.people)
     assert not gone, gone
     shared = await shared_seats(stage, programme.shows)
     assert not shared, shared
@@ -71,9 +73,9 @@ async def assert_promises_kept(stage: Office, programme: Programme, storm: Repor
 
 
 def sold_between(storm: Report, begin: float, end: float) -> int:
-    return sum(begin < told.at <= end for told in storm.told)
+    return sum(begin < promise.at <= end for promise in storm.promises)
 
 
 def first_sale_after(storm: Report, moment: float) -> float:
-    """How long nobody was sold anything, in seconds from then."""
-    return min(told.at for told in storm.told if told.at > moment) - moment
+    """How long nothing was sold, in seconds from then."""
+    return min(promise.at for promise in storm.promises if promise.at > moment) - moment

@@ -69,13 +69,13 @@ class Watching(asyncio.Protocol):
         self.show_id = show_id
         self.version = 0
         self.letters = bytearray()
-        self._heard = b""
+        self._received = b""
         self._is_streaming = False
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._heard, self._is_streaming = b"", False
+        self._received, self._is_streaming = b"", False
         since = f"Last-Event-ID: {self.version}\r\n" if self.version else ""
         path = f"/api/v1/shows/{self.show_id}/seats/stream"
         self._transport.write(f"GET {path} HTTP/1.1\r\nHost: here\r\n{since}\r\n".encode())
@@ -96,12 +96,12 @@ class Watching(asyncio.Protocol):
                 return
             self._is_streaming = True
         now = time.monotonic()
-        heard = self._heard + data if self._heard else data
-        end = heard.rfind(END) + len(END)
-        self._heard = heard[end:] if end >= len(END) else heard
-        for kind, version, text in EVENT.findall(heard, 0, end):
+        received = self._received + data if self._received else data
+        end = received.rfind(END) + len(END)
+        self._received = received[end:] if end >= len(END) else received
+        for kind, version, text in EVENT.findall(received, 0, end):
             self._see(kind, int(version), text, now)
-        if heard.endswith(b"\r\n0\r\n\r\n"):
+        if received.endswith(b"\r\n0\r\n\r\n"):
             self.hang_up()
 
     def _see(self, kind: bytes, version: int, text: bytes, now: float) -> None:
@@ -111,7 +111,7 @@ class Watching(asyncio.Protocol):
             follows = version > self.version
         elif kind == b"change":
             follows = version == self.version + 1
-        else:  # a whole map instead of changes, only if it was written anew
+        else:  # a whole map instead of changes, only if it was rebuilt
             follows = version // VERSIONS_PER_EPOCH > self.version // VERSIONS_PER_EPOCH
         if not follows:
             crowd.complain(f"{kind.decode()} {version} after {self.version}")

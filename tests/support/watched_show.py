@@ -55,41 +55,41 @@ async def audience(folder: Path, url: str, *shows: int, **plan: Any) -> AsyncIte
 
 
 async def changing(app: App, show_id: int, *, a_second: float, seconds: float) -> dict[int, float]:
-    """One seat at a time is claimed and let go: each version, and when it was asked for."""
+    """One seat at a time is claimed and released: each version, and when it was requested."""
     pool = Pool(app.claims, app.redis, show_id)
-    version, asked_at = (await version_and_map(app, show_id))[0], {}
+    version, changed_at = (await version_and_map(app, show_id))[0], {}
     ends_at, due = time.monotonic() + seconds, time.monotonic()
     while time.monotonic() < ends_at:
         version += 1
-        asked_at[version] = time.monotonic()
+        changed_at[version] = time.monotonic()
         claim = await pool.claim(version % 100, owner=OWNER)
         version += 1
         due += 2 / a_second
         await asyncio.sleep(max(0.0, due - 1 / a_second - time.monotonic()))
-        asked_at[version] = time.monotonic()
+        changed_at[version] = time.monotonic()
         await pool.settle("release", claim)
         await asyncio.sleep(max(0.0, due - time.monotonic()))
-    assert (await version_and_map(app, show_id))[0] == version, "somebody else changed the map"
-    return asked_at
+    assert (await version_and_map(app, show_id))[0] == version, "another process changed the map"
+    return changed_at
 
 
 async def version_and_map(app: App, show_id: int) -> tuple[int, str]:
     """As Redis has it, and as a viewer who sees it tells: `Seen.maps`."""
     found = await app.claims.read(show_id)
     assert isinstance(found, PoolMap)
-    return found.version, told(show_id, found.units)
+    return found.version, describe_map(show_id, found.units)
 
 
-def told(show_id: int, letters: bytes) -> str:
-    return f"{show_id}:{hashlib.sha256(letters).hexdigest()}"
+def describe_map(show_id: int, states: bytes) -> str:
+    return f"{show_id}:{hashlib.sha256(states).hexdigest()}"
 
 
-def latencies_ms(file: Path, asked_at: dict[int, float]) -> list[float]:
+def latencies_ms(file: Path, changed_at: dict[int, float]) -> list[float]:
     """Of every change at every viewer, in order."""
     times = array("d")
     times.frombytes(file.read_bytes())
     pairs = zip(times[::2], times[1::2], strict=True)
-    return sorted((at - asked_at[int(version)]) * 1000 for version, at in pairs)
+    return sorted((at - changed_at[int(version)]) * 1000 for version, at in pairs)
 
 
 def at(share: float, ordered: list[float]) -> float:
