@@ -48,7 +48,7 @@ class Bookings:
         )
 
     async def open_many(self, openings: Sequence[Opening]) -> list[OpeningOutcome]:
-        """All seats or none for each; every answer is durable before it is given.
+        """All seats or none for each opening; a booking is durable before it is returned.
 
         If the answer is lost, the batch is sent again with the same request ids: PostgreSQL finds what it has
         committed and does not repeat it.
@@ -59,6 +59,8 @@ class Bookings:
             try:
                 return await self._open_once(openings)
             except EngineDown as down:
+                # Once an answer was lost the rows may be there. A later clean failure does not change that:
+                # as a certain "no" it would release claims of seats that are sold.
                 unknown = unknown or down.unknown
                 if not unknown or time.monotonic() > give_up_at:
                     raise EngineDown("ledger", unknown=unknown) from down
@@ -69,13 +71,15 @@ class Bookings:
         for attempt in range(TRIES_MAX):
             try:
                 async with self._postgres.lease() as connection:
-                    # With the connection in hand: a row that waited for one has lost that time.
+                    # Computed with the connection in hand: time spent waiting for one has used up the claim,
+                    # and a row that outlived its claim would refuse seats that Redis shows as free.
                     left_ms = remaining_ms(openings, time.monotonic())
                     arguments = encode_openings(openings, left_ms)
                     with fault_points("ledger.open"):
                         row = require_row(await connection.fetchrow(Q.open_holds, *arguments))
                 break
             except AGAIN:
+                # A deadlock or lock time-out rolled everything back: the whole batch can be sent again.
                 metrics.add("ledger_retries_total")
                 await asyncio.sleep(0.01 * (attempt + 1))
         else:
@@ -93,6 +97,7 @@ class Bookings:
                 openings, words, numbers, epochs, left_ms, strict=True
             )
         ]
+        # Only losers need a second look: a batch of winners costs one round trip and no lookups.
         if None in numbers:
             rivals = _parse_rivals(details, _losers_of_batch(openings, words))
             for i in [i for i, number in enumerate(numbers) if number is None]:

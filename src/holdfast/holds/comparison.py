@@ -24,9 +24,9 @@ class MapDifference:
 
 
 def differences(pool: PoolMap, live: Iterable[LiveBooking]) -> list[MapDifference]:
-    claims = set(pool.claims or ())
+    claims = set(pool.claims or ())  # those without a row remain
     found: list[MapDifference] = []
-    covered: set[int] = set()
+    covered: set[int] = set()  # seats whose state some claim or row explains
     for booking in live:
         name = str(booking.claim)
         is_claim = booking.state in (BookingState.HELD, BookingState.PAYING)
@@ -44,6 +44,7 @@ def differences(pool: PoolMap, live: Iterable[LiveBooking]) -> list[MapDifferenc
             # By slice: a map from before the layout grew has no byte there.
             if pool.units[seat : seat + 1] != bytes([SEAT_STATE_CODES[booking.state]]):
                 found.append(MapDifference("booked seat not shown", seat, name))
+    # Left over: claims of processes that died before the row, or whose row is being written right now.
     for name in claims:
         claim = Claim.parse(name)
         found.append(MapDifference("claim without a row", claim.units[0], name))

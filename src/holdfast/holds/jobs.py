@@ -22,29 +22,25 @@ TRAFFIC_S = 30  # a show with a move since then is compared
 
 
 class SaleJobs:
-    def __init__(self, ledger: Bookings, claims: Claims, seatmap: SeatMap, config: Config) -> None:
-        self._ledger = ledger
+    def __init__(self, bookings: Bookings, claims: Claims, seatmap: SeatMap, config: Config) -> None:
+        self._bookings = bookings
         self._claims = claims
         self._seatmap = seatmap
         self._config = config
         self._seen: dict[tuple[int, MapDifference], float] = {}
 
     async def sweep(self) -> int:
-        """Close bookings whose time has passed.
-
-        Their seats have been free to the next asker since expires_at; this closes the durable rows, and the
-        read after it tells the viewers.
-        """
-        closed = await self._ledger.sweep(self._config.sweep_max)
+        """Close the rows of expired holds. Their seats have been free for other buyers since expires_at."""
+        closed = await self._bookings.sweep(self._config.sweep_max)
         if closed:
             metrics.add("bookings_total", len(closed), move="expire")
         return len(closed)
 
     async def rebuild_stale(self) -> int:
         """Rebuild maps that were marked: Redis was unreachable, or the show was changed."""
-        if await self._redis_is_away():
+        if await self._is_redis_down():
             return 0
-        shows = await self._ledger.stale_sales(SHOWS_MAX)
+        shows = await self._bookings.stale_sales(SHOWS_MAX)
         done = 0
         for show_id in shows:
             try:
@@ -52,44 +48,47 @@ class SaleJobs:
                 done += 1
             except EngineDown:
                 raise
-            except Exception as error:  # one show that cannot be written must not keep the others from it
+            except Exception as error:  # one broken show must not stop the rebuild of the others
                 log.error("cannot rebuild a map", show_id=show_id, error=repr(error))
         return done
 
     async def compare(self) -> int:
-        """Compare map and ledger of shows with traffic; what lasts is settled by a new map."""
-        for show_id in await self._ledger.shows_with_moves(TRAFFIC_S, SHOWS_MAX):
+        """Compare map and rows of shows with traffic; lasting differences are fixed by a rebuild."""
+        for show_id in await self._bookings.shows_with_moves(TRAFFIC_S, SHOWS_MAX):
             await self.compare_show(show_id)
         return 0
 
     async def compare_show(self, show_id: int) -> list[MapDifference]:
-        """What differed now and at the comparison before: anything younger may still be on its way."""
+        """Differences that were there at the previous comparison too."""
         try:
             found = await self._claims.read(show_id, with_claims=True)
         except EngineDown:
             return []
         if not isinstance(found, PoolMap):
             return []
+        # The map is read before the rows: a claim may become a row in between, and a row may end. Such a
+        # difference is gone at the next comparison, so only those that last count as faults.
         now = time.monotonic()
-        current = differences(found, await self._ledger.live_bookings(show_id))
+        current = differences(found, await self._bookings.live_bookings(show_id))
         seen = {key for key in self._seen if key[0] == show_id}
         for key in seen - {(show_id, difference) for difference in current}:
             del self._seen[key]
-        lasting = [d for d in current if now - self._seen.setdefault((show_id, d), now) >= self._patience_s]
+        lasting = [d for d in current if now - self._seen.setdefault((show_id, d), now) >= self._tolerance_s]
         if lasting:
             for difference in lasting:
                 metrics.add("map_corrections_total", kind=difference.kind)
                 del self._seen[show_id, difference]
-            log.warning("map and ledger differ", show_id=show_id, count=len(lasting), first=str(lasting[0]))
-            await self._ledger.mark_map_stale(show_id)
+            log.warning("map and bookings differ", show_id=show_id, count=len(lasting), first=str(lasting[0]))
+            # Marked first: if this process dies before the rebuild, the job for marked maps does it.
+            await self._bookings.mark_map_stale(show_id)
             await self._seatmap.rebuild(show_id, "differs")
         return lasting
 
     @property
-    def _patience_s(self) -> float:
+    def _tolerance_s(self) -> float:
         return self._config.compare_pause_s * 0.75
 
-    async def _redis_is_away(self) -> bool:
+    async def _is_redis_down(self) -> bool:
         try:
             await self._claims.epoch(0)
         except EngineDown:

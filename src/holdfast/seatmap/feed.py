@@ -189,6 +189,7 @@ class Feed:
         Within an epoch, seats that differ are a step. In another one the map was rebuilt, and viewers
         get all of it, whatever they had.
         """
+        # Read before changes that the stream has already delivered: it would undo them.
         if snapshot.version <= self.version:
             return b""
         is_alike = len(snapshot.states) == len(self._states)
@@ -200,6 +201,7 @@ class Feed:
 
     def first_frames(self, since: int) -> bytes | None:
         """Frames for a viewer at version `since`; None if that version is newer than ours."""
+        # The viewer was connected to a process that is ahead of ours: an older map would go back in time.
         if since > self.version:
             return None
         continued = self.frames.after(since)

@@ -94,6 +94,7 @@ class LiveMaps:
 
     async def watch(self, show_id: int, since: int) -> Feed:
         """The show's feed, with as much of its past as it takes to continue from `since`, if there is."""
+        # Opened once for all viewers that arrive together: each feed reads the whole map.
         feed = self._feeds.get(show_id) or await self._opening.renew(show_id)
         is_past = since < feed.frames.base and epoch_of(since) == epoch_of(feed.frames.base)
         if is_past and not feed.has_past:

@@ -40,19 +40,19 @@ class SeatMap:
         self._snapshots: Cache[int, Snapshot] = Cache(
             self._load, fresh_s=fresh_s, stale_max_s=0, size_max=MAPS_MAX
         )
-        self._last: dict[int, Snapshot] = {}  # those that changed last at its end
+        self._last: dict[int, Snapshot] = {}  # in order of change, the most recent at the end
         self._from_ledger: Cache[int, Snapshot] = Cache(
             self._load_from_ledger, fresh_s=LEDGER_FRESH_S, stale_max_s=0, size_max=MAPS_MAX
         )
         self.fresh = self._snapshots.peek  # the map if it is fresh enough to be given at once
         self._rebuilds: Cache[int, int] = Cache(self._rebuild, fresh_s=0, stale_max_s=0)
-        # Each takes a connection for a while and may ask for a second one: few enough to leave some for
-        # others.
+        # A rebuild has a connection for its transaction and may need a second one for the catalogue: with
+        # one rebuild per connection all of them would wait for each other.
         self._rebuilding = asyncio.Semaphore(REBUILDS_AT_ONCE_MAX)
         self._plans: dict[tuple[str, str], tuple[bytes, bytes]] = {}
 
     async def snapshot(self, show_id: int) -> Snapshot:
-        """At most `fresh_s` old; while both engines are away, the last one seen."""
+        """At most `fresh_s` old; while both engines are down, the last one seen."""
         try:
             return await self._snapshots.get(show_id)
         except EngineDown:
@@ -89,12 +89,13 @@ class SeatMap:
         if last is not None and found.version < last.version:
             # Redis came back with older data and is about to be rebuilt: viewers must not go back in time.
             return last
-        if len(found.units) != show.layout.seat_count:  # it has grown since
+        # The hall has grown since the show was cached: with the old layout the new seats have no label.
+        if len(found.units) != show.layout.seat_count:
             show = await self._catalogue.show_on_sale(show_id)
         return self._keep(Snapshot(show_id, found.version, found.units, show.layout))
 
     async def _read(self, show_id: int) -> PoolMap | Snapshot:
-        """What Redis has, or the last map if that is still the same."""
+        """The map in Redis, or our last one if it has not changed."""
         for _ in range(TRIES_MAX):
             last = self._last.get(show_id)
             found = await self._claims.read(show_id, known=last.version if last else 0)
@@ -109,6 +110,8 @@ class SeatMap:
     async def _load_from_ledger(self, show_id: int) -> Snapshot:
         """Versions go on from the epoch the mark raised: above any map of Redis, below the next."""
         show = await self._catalogue.show_on_sale(show_id)
+        # Marking raises the epoch: without it the versions below could be lower than those that viewers
+        # have, and a Redis that comes back could go on selling from its old map.
         await self._ledger.mark_map_stale(show_id)
         sale = await self._ledger.sale(show_id)
         if sale is None:
@@ -121,6 +124,7 @@ class SeatMap:
 
     def _keep(self, snapshot: Snapshot) -> Snapshot:
         last = self._last.pop(snapshot.show_id, None)
+        # Two loads may finish in the other order: the older one must not replace the newer one.
         newest = snapshot if last is None or snapshot.version >= last.version else last
         self._last[snapshot.show_id] = newest
         if len(self._last) > MAPS_MAX:
@@ -138,6 +142,8 @@ class SeatMap:
             epoch, is_ours = await self._claims.epoch(show_id)
             if is_ours and epoch == sale.epoch and not sale.map_stale:
                 return epoch  # another process was faster
+            # Above both: Redis may have a later epoch than PostgreSQL if an earlier rebuild published its map
+            # and died before its commit.
             epoch = max(epoch, sale.epoch) + 1
             live = await bookings_on_map(tx, show_id)
             await raise_epoch(tx, show_id, epoch)
@@ -150,8 +156,10 @@ class SeatMap:
                 owners=_owners(live),
                 fields=self._fields(show.layout),
             )
+            # Published before the commit that unlocks the sale: a hold that waited for the lock sees the new
+            # epoch, knows that its claim is missing from this map, and adds it.
             if not await self._claims.build(show_id, blueprint):
-                raise EngineDown("holds")  # a later map is there already: our epoch was read too early
+                raise EngineDown("holds")  # Redis has a later map: our epoch was read too early
         return epoch
 
     def _fields(self, layout: Layout) -> dict[str, bytes]:
@@ -172,6 +180,7 @@ def _is_claim(booking: LiveBooking) -> bool:
 
 
 def _end(booking: LiveBooking) -> int:
+    # A claim that is being paid for has no end: the payment decides, however long the gateway takes.
     return -1 if booking.state is BookingState.PAYING else booking.left_ms
 
 
@@ -180,6 +189,7 @@ def _owners(live: Iterable[LiveBooking]) -> dict[str, int | str]:
     for booking in live:
         if booking.has_lapsed:
             continue
+        # By claim id, so that a retry of a request from before the rebuild finds its claim.
         owners[f"#{booking.claim.claim_id}"] = str(booking.claim)
         if booking.counts:
             name = str(booking.claim.owner)
