@@ -19,6 +19,8 @@ from holdfast.claim import (
 from holdfast.engines.redis import Redis
 from tests.support.claim_pool import HOUR_MS, Pool, a_pool
 
+A_RELEASE = Settlement("release", Claim("x", 1, (1,)))
+
 
 @pytest.fixture
 async def pool(redis: Redis) -> Pool:
@@ -374,9 +376,7 @@ class TestALostMap:
 
         assert await pool.ask(1) == MapMissing()
         assert await pool.claims.read(pool.pool_id) is None
-        assert (
-            await pool.claims.settle_many(pool.pool_id, [Settlement("release", Claim("x", 1, (1,)))]) is None
-        )
+        assert await pool.claims.settle_many(pool.pool_id, [A_RELEASE]) is None
         assert await pool.claims.epoch(pool.pool_id) == (0, False)
 
     async def test_a_map_of_another_server_is_not_believed(self, pool: Pool) -> None:
@@ -386,9 +386,7 @@ class TestALostMap:
 
         assert await pool.ask(2) == MapMissing()
         assert await pool.claims.read(pool.pool_id) is None
-        assert (
-            await pool.claims.settle_many(pool.pool_id, [Settlement("release", Claim("x", 1, (1,)))]) is None
-        )
+        assert await pool.claims.settle_many(pool.pool_id, [A_RELEASE]) is None
         assert await pool.claims.epoch(pool.pool_id) == (1, False)
 
     async def test_every_key_of_a_pool_is_forgotten_in_the_end(self, pool: Pool) -> None:
