@@ -291,9 +291,7 @@ class TestOnlyItsOwn:
         assert await pool.has(1) == 1
 
     @pytest.mark.parametrize("last_word", ["unblock", "free"])
-    async def test_a_late_word_about_a_lost_map_leaves_the_next_owner_alone(
-        self, pool: Pool, last_word: Action
-    ) -> None:
+    async def test_a_late_settlement_spares_the_next_owner(self, pool: Pool, last_word: Action) -> None:
         """The map was rebuilt after PostgreSQL released the row; then a settlement of the old map arrives."""
         gone = Claim("gone", 9, (5, 6))
         await pool.settle("block" if last_word == "unblock" else "commit", gone)

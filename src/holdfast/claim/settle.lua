@@ -7,7 +7,7 @@
 -- KEYS[5] changes:{pool}  stream
 -- ARGV    run id, msgpack of {{action, claim, ms}, …}; a claim is "id|owner|unit,unit,…"
 --         "release"   its units are free again, if the claim is still there
---         "commit"   its units are committed, whether the claim still exists or not: the durable store decided
+--         "commit"   its units are committed, even if the claim has ended: the durable store decided
 --         "extend"   it ends `ms` from now, if it is still there; 0: it does not end (pinned)
 --         "adopt"    the ledger has a live row for it: written into the map, to end `ms` from now
 --         "free"     its units are free: the durable store has given back a committed row

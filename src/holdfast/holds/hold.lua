@@ -26,7 +26,8 @@ if not meta[1] or meta[2] ~= ARGV[1] then return "map_missing" end
 release_expired()
 
 local function hold(request, seats, better, together, single)
-  if not take(request[2], request[3], seats, request[4], request[5]) then return {"over_limit", has(request[3])} end
+  local id, owner, ttl_ms, limit = request[2], request[3], request[4], request[5]
+  if not take(id, owner, seats, ttl_ms, limit) then return {"over_limit", has(owner)} end
   return {"held", seats, better or false, together, single or false}
 end
 
