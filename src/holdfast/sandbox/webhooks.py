@@ -40,7 +40,7 @@ ANSWER_WITHIN_S = 10.0
 HEADERS = {"User-Agent": "holdfast-sandbox", "Content-Type": "application/json"}
 
 
-class Unreachable(Exception):
+class MerchantUnreachable(Exception):
     """The merchant's server does not accept connections: nothing was sent."""
 
 
@@ -106,7 +106,7 @@ class WebhookSender:
         self._in_memory.add(webhook.seq)
         try:
             status = await self._post(webhook)
-        except Unreachable:
+        except MerchantUnreachable:
             status = 0
         if not 200 <= status < 300:
             self._in_memory.discard(webhook.seq)
@@ -126,7 +126,7 @@ class WebhookSender:
             webhook = await self._next()
             try:
                 await self._sent(webhook, await self._post(webhook))
-            except Unreachable as why:
+            except MerchantUnreachable as why:
                 self._ready.appendleft(webhook)
                 self._pause_sending(str(why))
             except Exception as error:  # the database is busy, for example: the webhook is found again there
@@ -135,7 +135,7 @@ class WebhookSender:
                 self._is_behind = True
 
     async def _post(self, webhook: SandboxWebhook) -> int:
-        """The response status; 0 when the answer did not come. Raises Unreachable."""
+        """The response status; 0 when the answer did not come. Raises MerchantUnreachable."""
         assert self._session is not None
         payment = self._database.payment(webhook.payment_id)
         assert payment is not None, "a webhook is stored together with its payment"
@@ -147,7 +147,7 @@ class WebhookSender:
                 await response.read()  # an unread body would close the connection instead of re-using it
                 return response.status
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise Unreachable(str(error)) from None
+            raise MerchantUnreachable(str(error)) from None
         except (aiohttp.ClientError, TimeoutError):
             return 0
 
