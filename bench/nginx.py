@@ -13,7 +13,7 @@ import httpx2
 
 from bench.environment import find_free_port
 from bench.load import LoadResult, PageLoad, load_pages
-from tools.nginx import Front
+from tools.nginx import NginxSetup
 
 START_WITHIN_S = 10
 NO_LIMIT = 1_000_000  # requests per second: all of the load comes from one address
@@ -24,7 +24,7 @@ STATIC = "location /file/ { root %s; limit_conn address 60000; }"
 @dataclass(frozen=True)
 class RunningNginx:
     url: str
-    front: Front
+    front: NginxSetup
 
     async def load_pages(self, paths: Iterable[str], load: PageLoad) -> LoadResult:
         return await load_pages(self.url, paths, load, self.front.folder)
@@ -47,7 +47,7 @@ class RunningNginx:
 async def start_nginx(folder: Path, app: str) -> AsyncIterator[RunningNginx]:
     """Start nginx in its own folder, without limits per address."""
     port = find_free_port()
-    front = Front(
+    front = NginxSetup(
         folder=folder,
         port=port,
         apps=(urlsplit(app).netloc,),

@@ -1,4 +1,4 @@
-"""One run of the bench: what was asked for on the command line, and rounds that a busy machine repeats."""
+"""One run of the bench: the options of the command line, and rounds that are repeated on a busy machine."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""A Chromium without a window, for tests, pictures and measurements."""
+"""Chromium without a window, for tests, screenshots and the bench."""
 
 import os
 import shutil
@@ -27,16 +27,16 @@ PHONE: dict[str, Any] = {
 }
 
 
-def found_chromium() -> str | None:
-    """Named in CHROMIUM, or found on the PATH; None: there is none."""
+def find_chromium() -> str | None:
+    """The path in CHROMIUM, else the one on the PATH; None if it is not installed."""
     return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
-    path = found_chromium()
+    path = find_chromium()
     if path is None:
-        raise SystemExit("there is no Chromium: install it, or name it in CHROMIUM")
+        raise SystemExit("chromium is not installed (Debian: apt install chromium)")
     async with async_playwright() as playwright:
         opened = await playwright.chromium.launch(executable_path=path, args=list(ARGS))
         try:

@@ -1,10 +1,10 @@
-"""Break the payments on purpose, one way at a time, and see that the tests webhook.
+"""Break the payment code on purpose, one mutant at a time, and check that tests fail.
 
-    python tools/mutants.py [NAME …]          those, or all of them: a few minutes
-    python tools/mutants.py --sound [NAME …]  the same tests on the code as it is: they pass
+    python tools/mutants.py [NAME …]          these mutants, or all: a few minutes
+    python tools/mutants.py --sound [NAME …]  the same tests on unchanged code: they pass
 
-Each mutant is a change of text to a copy of the tree in a temporary folder; the tree itself is not touched. A
-mutant that no longer fits the code, or that no test webhooks, is an exit code of 1.
+Each mutant is a text patch to a copy of the tree in a temporary folder; the tree itself is not touched. The
+exit code is 1 if a patch no longer applies or if no test fails.
 """
 
 import os
@@ -23,7 +23,7 @@ from rich.table import Table
 
 ROOT = Path(__file__).parents[1]
 COPIED = ("src", "tests", "bench", "tools", "docs", "pyproject.toml")
-WITHIN_S = 600
+TIMEOUT_S = 600
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?:\[(.*)\])?(?: - .*)?$", re.MULTILINE)
 PAYMENTS = "src/holdfast/payments"
 STORMS = "tests/storms"
@@ -40,7 +40,7 @@ class Patch:
 class Mutant:
     name: str
     patches: tuple[Patch, ...]
-    tests: tuple[tuple[str, ...], ...]  # words for pytest, a run each
+    tests: tuple[tuple[str, ...], ...]  # arguments of pytest, one run each
 
 
 MUTANTS = (
@@ -87,7 +87,7 @@ MUTANTS = (
         (("tests/stores/test_webhooks.py", "tests/journeys/test_webhooks.py", "-k", "copies"),),
     ),
     Mutant(
-        "another key for every try of a refund",
+        "each attempt at a refund has another key",
         (
             Patch(
                 "src/holdfast/refunds/refund.py",
@@ -106,7 +106,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "payments are not carried on",
+        "unfinished payments are not continued",
         (
             Patch(
                 f"{PAYMENTS}/jobs.py",
@@ -154,7 +154,7 @@ MUTANTS = (
         ((f"{STORMS}/test_pay_races.py", "-k", "deadline_comes"),),
     ),
     Mutant(
-        "late money is booked without a look",
+        "late money is booked without checking the seats",
         (
             Patch(
                 "src/holdfast/bookings/functions_paying.sql",
@@ -183,7 +183,7 @@ MUTANTS = (
         ((f"{STORMS}/test_crash_points.py", "--full", "-k", "look_up:after and late"),),
     ),
     Mutant(
-        "a charge on its way is taken for none",
+        "a charge in flight counts as absent",
         (
             Patch(
                 f"{PAYMENTS}/saga_runner.py",
@@ -194,7 +194,7 @@ MUTANTS = (
         (("tests/journeys/test_calls_off.py",),),
     ),
     Mutant(
-        "a hold without a key does not know its own claim",
+        "a hold without a key does not recognise its own claim",
         (
             Patch(
                 f"{PAYMENTS}/saga_runner.py",
@@ -207,12 +207,12 @@ MUTANTS = (
 )
 
 
-def fits(patch: Patch, root: Path = ROOT) -> bool:
+def applies(patch: Patch, root: Path = ROOT) -> bool:
     return (root / patch.file).read_text().count(patch.old) == 1
 
 
 @contextmanager
-def copy() -> Iterator[Path]:
+def copy_tree() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="holdfast-mutant-") as name:
         root = Path(name)
         for part in COPIED:
@@ -226,13 +226,13 @@ def copy() -> Iterator[Path]:
 
 def apply(mutant: Mutant, root: Path) -> None:
     for patch in mutant.patches:
-        assert fits(patch, root), f"{mutant.name}: {patch.file} has changed; the mutant must follow"
+        assert applies(patch, root), f"{mutant.name}: {patch.file} has changed; update the mutant"
         file = root / patch.file
         file.write_text(file.read_text().replace(patch.old, patch.new))
 
 
-def failing(mutant: Mutant, root: Path) -> list[str]:
-    """Tests that fail there, once each however many parameters they have."""
+def find_failing_tests(mutant: Mutant, root: Path) -> list[str]:
+    """Names of the tests that fail there, once each whatever their parameters."""
     found: dict[str, None] = {}
     env = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     for words in mutant.tests:
@@ -243,24 +243,24 @@ def failing(mutant: Mutant, root: Path) -> list[str]:
             env={**env, "PYTHONPATH": str(root / "src")},
             capture_output=True,
             text=True,
-            timeout=WITHIN_S,
+            timeout=TIMEOUT_S,
         )
         assert done.returncode in (0, 1), done.stdout[-2000:] + done.stderr[-2000:]
         found |= dict.fromkeys(name.rpartition("/")[2] for name, _ in FAILED.findall(done.stdout))
     return list(found)
 
 
-def main(asked: list[str]) -> int:
-    is_sound = "--sound" in asked
-    names = [name for name in asked if name != "--sound"]
+def main(arguments: list[str]) -> int:
+    is_sound = "--sound" in arguments
+    names = [name for name in arguments if name != "--sound"]
     chosen = [mutant for mutant in MUTANTS if not names or any(name in mutant.name for name in names)]
-    table = Table("mutant", "as it is" if is_sound else "noticed by", show_lines=True)
+    table = Table("mutant", "as it is" if is_sound else "failing tests", show_lines=True)
     is_good = bool(chosen)
     for mutant in chosen:
-        with copy() as root:
+        with copy_tree() as root:
             if not is_sound:
                 apply(mutant, root)
-            failed = failing(mutant, root)
+            failed = find_failing_tests(mutant, root)
         is_good = is_good and bool(failed) != is_sound
         table.add_row(mutant.name, "\n".join(failed) or ("passes" if is_sound else "[red]no test[/]"))
         print(f"{mutant.name}: {len(failed)} tests fail", file=sys.stderr, flush=True)

@@ -1,7 +1,7 @@
-"""Take the pictures of docs/pictures: `make screenshots`. Needs Chromium.
+"""Take the screenshots in docs/pictures: `make screenshots`. Needs Chromium.
 
-A demo of its own on a free port and in a temporary folder; a few dozen people hold and buy in it first,
-always the same; then somebody at a desk and somebody on a phone go from the first page to the ticket.
+Starts a demo on a free port in a temporary folder. A few dozen guests hold and buy seats first, always the
+same ones; then a desktop browser and a phone go from the home page to the ticket.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ from tools.browser import chromium
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 START_WITHIN_S = 120
-COLOURS = 256  # of a picture: none has a photograph in it
+COLOURS = 256  # per screenshot: none contains a photograph
 WAIT_MS = 20_000
-DESK = {"viewport": {"width": 1280, "height": 860}}
+DESKTOP = {"viewport": {"width": 1280, "height": 860}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
-PARTIES = (2, 4, 3, 2, 2, 5, 2, 3, 4, 2)  # how many come together, over and over
+PARTY_SIZES = (2, 4, 3, 2, 2, 5, 2, 3, 4, 2)  # seats per run_guest, repeated
 SOLD, HELD = 24, 6  # parties in the small hall
 CROWDED = {"N101": 6, "N102": 20, "N103": 10}  # parties in sections of the stadium
 CITY = "mumbai"
@@ -46,7 +46,7 @@ class Demo:
 
 @dataclass(frozen=True)
 class Camera:
-    """Somebody with a browser, whose pictures end in the name of what they hold in their hand."""
+    """A open_visitor's page; the names of its screenshots end in the kind of device."""
 
     page: Page
     kind: str
@@ -60,15 +60,15 @@ class Camera:
 
     async def _take(self, name: str) -> None:
         await self.page.evaluate("document.activeElement?.blur()")
-        await self.page.wait_for_timeout(300)  # what glides into its place has arrived
+        await self.page.wait_for_timeout(300)  # animations have ended
         sent = await self.page.screenshot(caret="hide", animations="disabled")
-        keep(name, sent)
+        save(name, sent)
 
 
-def keep(name: str, sent: bytes) -> None:
-    """As a PNG with a palette: a third of the bytes."""
+def save(name: str, sent: bytes) -> None:
+    """Write a PNG with a palette: a third of the size."""
     picture = Image.open(io.BytesIO(sent)).convert("RGB")
-    # Not the median: it would give the colour of a few small things away to a shade of the paper.
+    # Not the median cut: it would replace the colour of a few small elements by a shade of the background.
     few = picture.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     target = PICTURES / f"{name}.png"
     few.save(target, optimize=True)
@@ -77,83 +77,84 @@ def keep(name: str, sent: bytes) -> None:
 
 async def main() -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
-    async with demo() as here, chromium() as browser:
-        await crowd(here)
-        async with visitor(browser, here, "desktop", **DESK) as camera:
+    async with start_demo() as demo, chromium() as browser:
+        await create_guests(demo)
+        async with open_visitor(browser, demo, "desktop", **DESKTOP) as camera:
             await look_around(camera)
-            await look_at_stadium(camera, here)
-            await buy(camera, here)
-        async with visitor(browser, here, "phone", **PHONE) as camera:
+            await look_at_stadium(camera, demo)
+            await buy(camera, demo)
+        async with open_visitor(browser, demo, "phone", **PHONE) as camera:
             await look_around(camera)
-            await look_at_stadium(camera, here)
-            await buy(camera, here)
-        async with visitor(browser, here, "phone-hindi", **PHONE, locale="hi-IN") as camera:
+            await look_at_stadium(camera, demo)
+            await buy(camera, demo)
+        async with open_visitor(browser, demo, "phone-hindi", **PHONE, locale="hi-IN") as camera:
             await look_at_home(camera)
     total = sum(each.stat().st_size for each in PICTURES.glob("*.png"))
     print(f"{'all':32} {total / 1000:5.0f} kB")
 
 
 @asynccontextmanager
-async def demo() -> AsyncIterator[Demo]:
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    ours |= {"HOLDFAST_REQUESTS_PER_SECOND_MAX": "0", "HOLDFAST_LOGINS_PER_MINUTE_MAX": "0"}
+async def start_demo() -> AsyncIterator[Demo]:
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    variables |= {"HOLDFAST_REQUESTS_PER_SECOND_MAX": "0", "HOLDFAST_LOGINS_PER_MINUTE_MAX": "0"}
     with tempfile.TemporaryDirectory(prefix="holdfast-pictures-") as folder:
         words = ("demo", "--port", "0", "--json", "--workers", "1", "--data", f"{folder}/data")
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "holdfast", *words),
-            env=ours,
+            env=variables,
             stdout=asyncio.subprocess.PIPE,
-            preexec_fn=child_setup(None, signal.SIGTERM),  # it does not outlive us
+            preexec_fn=child_setup(None, signal.SIGTERM),  # it ends with this process
         )
         try:
             assert process.stdout is not None
             line = await asyncio.wait_for(process.stdout.readline(), START_WITHIN_S)
             facts: dict[str, Any] = json.loads(line)
             stadium = facts["shows"][3]["id"]  # of those to try first: see demo/seed.py
-            yield Demo(facts["url"], await film(facts["url"]), stadium)
+            yield Demo(facts["url"], await find_film_show(facts["url"]), stadium)
         finally:
             process.terminate()
             await process.wait()
 
 
-async def film(url: str) -> int:
+async def find_film_show(url: str) -> int:
     """A show of tomorrow or later in a cinema of the city."""
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
-    asked = {"city": CITY, "kind": "film", "size": "50"}
+    query = {"city": CITY, "kind": "find_film_show", "size": "50"}
     async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
-        events = (await client.get("/api/v1/events", params=asked)).raise_for_status().json()["events"]
+        events = (await client.get("/api/v1/events", params=query)).raise_for_status().json()["events"]
     shows = [show for event in events for show in event["shows"] if show["sale_state"] == "ON_SALE"]
     return int(next(show["show_id"] for show in shows if show["starts_at"][:10] > tomorrow))
 
 
-async def crowd(here: Demo) -> None:
-    """Others who hold and buy, so that maps look as they do on a good day."""
+async def create_guests(demo: Demo) -> None:
+    """Let other guests hold and buy, so that the maps look realistic."""
     for number in range(SOLD + HELD):
-        await party(here, here.small, number, pays=number < SOLD)
+        await run_guest(demo, demo.small, number, pays=number < SOLD)
     for section, parties in CROWDED.items():
         for number in range(parties):
-            await party(here, here.stadium, number, pays=False, section=section)
+            await run_guest(demo, demo.stadium, number, pays=False, section=section)
 
 
-async def party(here: Demo, show: int, number: int, *, pays: bool, section: str = "") -> None:
-    """A guest with a browser of their own."""
-    async with httpx2.AsyncClient(base_url=here.url, timeout=30) as client:
-        wish = {"quantity": str(PARTIES[number % len(PARTIES)]), "section": section}
-        answer = await client.post(f"/shows/{show}/hold", data=wish, headers={"Accept": "application/json"})
-        path = answer.raise_for_status().json()["go"]
+async def run_guest(demo: Demo, show: int, number: int, *, pays: bool, section: str = "") -> None:
+    """A new guest holds seats and, if `pays`, pays for them."""
+    async with httpx2.AsyncClient(base_url=demo.url, timeout=30) as client:
+        selection = {"quantity": str(PARTY_SIZES[number % len(PARTY_SIZES)]), "section": section}
+        accepts = {"Accept": "application/json"}
+        response = await client.post(f"/shows/{show}/hold", data=selection, headers=accepts)
+        path = response.raise_for_status().json()["go"]
         if not pays:
             return
-        who = {"attempt": "1", "name": f"Guest {number}", "email": f"guest{number}@example.org"}
-        gateway = (await client.post(f"{path}/pay", data=who)).headers["Location"]
+        contact = {"attempt": "1", "name": f"Guest {number}", "email": f"guest{number}@example.org"}
+        gateway = (await client.post(f"{path}/pay", data=contact)).headers["Location"]
         await client.post(gateway, data={"choice": "pay"})
 
 
 @asynccontextmanager
-async def visitor(browser: Browser, here: Demo, kind: str, **given: Any) -> AsyncIterator[Camera]:
+async def open_visitor(browser: Browser, demo: Demo, kind: str, **given: Any) -> AsyncIterator[Camera]:
     how = {"locale": "en-GB", "timezone_id": "Asia/Kolkata", **given}
-    context = await browser.new_context(base_url=here.url, reduced_motion="reduce", **how)
+    context = await browser.new_context(base_url=demo.url, reduced_motion="reduce", **how)
     context.set_default_timeout(WAIT_MS)
-    await context.add_cookies([{"name": "holdfast_city", "value": CITY, "url": here.url}])
+    await context.add_cookies([{"name": "holdfast_city", "value": CITY, "url": demo.url}])
     try:
         yield Camera(await context.new_page(), kind)
     finally:
@@ -174,9 +175,9 @@ async def look_at_home(camera: Camera, *, and_dark: bool = False) -> None:
     await camera.take("home", and_dark=and_dark)
 
 
-async def look_at_stadium(camera: Camera, here: Demo) -> None:
+async def look_at_stadium(camera: Camera, demo: Demo) -> None:
     page = camera.page
-    await page.goto(f"/shows/{here.stadium}")
+    await page.goto(f"/shows/{demo.stadium}")
     await page.wait_for_selector("html[data-seats=ready]")
     await show_map(camera)
     await camera.take("stadium")
@@ -185,11 +186,11 @@ async def look_at_stadium(camera: Camera, here: Demo) -> None:
     await camera.take("stadium-section")
 
 
-async def buy(camera: Camera, here: Demo) -> None:
+async def buy(camera: Camera, demo: Demo) -> None:
     page = camera.page
-    await page.goto(f"/shows/{here.small}")
+    await page.goto(f"/shows/{demo.small}")
     await page.wait_for_selector("html[data-seats=ready]")
-    await choose_two(camera)
+    await choose_two_seats(camera)
     await camera.take("seats", and_dark=True)
     await page.click("[data-hold]")
     await page.wait_for_url("**/bookings/**")
@@ -217,7 +218,7 @@ async def show_map(camera: Camera) -> None:
         await camera.page.evaluate("scrollTo(0, document.querySelector('.stage').offsetTop - 76)")
 
 
-async def choose_two(camera: Camera) -> None:
+async def choose_two_seats(camera: Camera) -> None:
     """Two free seats beside each other, as far in front as there are any."""
     page = camera.page
     seats = page.locator("g.seat[data-state=A]")

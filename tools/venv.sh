@@ -1,8 +1,8 @@
 #!/bin/sh
 # Make .venv and install one lock file and the project into it: sh tools/venv.sh requirements/run.txt
 #
-# With uv where there is one that works, else with venv and pip. Either way every download is checked
-# against the hashes of the lock file, and the project itself is installed without a download.
+# Uses uv if it works, else venv and pip. Either way every download is checked against the hashes of the
+# lock file, and the project itself is installed without a download.
 set -eu
 cd "$(dirname "$0")/.."
 lock=$1
@@ -14,7 +14,7 @@ is_new_enough() {
 }
 
 find_python() {
-    # Run, not looked up: a version manager leaves names on the PATH that answer "not installed".
+    # Each name is run, not just looked up: a version manager leaves names on the PATH that only print an error.
     for name in ${PYTHON:-python3.11 python3.12 python3.13 python3.14 python3}; do
         if is_new_enough "$name"; then
             echo "$name"
@@ -29,7 +29,7 @@ give_up() {
 }
 
 with_uv() {
-    # A name that is not new enough is not passed on: uv then finds or fetches a Python of its own.
+    # Without a Python that is new enough, uv finds or downloads one itself.
     [ -x $venv/bin/python ] || uv venv --quiet --python "${python:-3.11}" $venv || return 1
     uv pip install --quiet --python $venv/bin/python --require-hashes -r "$lock" || return 1
     uv pip install --quiet --python $venv/bin/python --no-deps --no-build-isolation -e .
@@ -48,13 +48,13 @@ on the PATH, or: make PYTHON=/path/to/python"
     elif "$python" -m pip --python $venv/bin/python --version >/dev/null 2>&1; then
         pip="$python -m pip --python $venv/bin/python"
     else
-        give_up "there is no pip for $python. $remedy"
+        give_up "$python has no pip. $remedy"
     fi
     $pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
     $pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 }
 
-# An environment whose Python is gone or too old is of no use.
+# Remove an environment whose Python is missing or too old.
 if [ -d $venv ] && ! is_new_enough $venv/bin/python; then
     rm -rf $venv
 fi

@@ -1,9 +1,9 @@
-"""Write the pages that are made from the code: `make docs`. A tidy test fails when one is out of date.
+"""Write the docs that are generated from code: `make docs`. A tidy test fails when one is out of date.
 
 config.py            ─► docs/operating/settings.md
-cli.py               ─► docs/operating/commands.md
-refusals.py          ─► docs/problems.md
-bookings/booking.py    ─► docs/flows/booking.md
+cli/                 ─► docs/operating/commands.md
+errors.py files      ─► docs/problems.md
+bookings/booking.py  ─► docs/flows/booking.md
 payments/saga.py     ─► docs/flows/payment.md
 outbox/fact.py       ─► docs/facts.md
 routes of subjects   ─► docs/api.md
@@ -35,7 +35,7 @@ SCHEMA = ROOT / "src" / "holdfast" / "migrations" / "schema.sql"
 
 
 def pages() -> dict[Path, str]:
-    """Every generated page and what it should say."""
+    """The path and text of every generated page."""
     docs = ROOT / "docs"
     return {
         docs / "operating" / "settings.md": settings(),
@@ -52,7 +52,7 @@ def settings() -> str:
     lines = [
         "# Settings",
         "",
-        "Written from `src/holdfast/config.py` by `make docs`. Each is read from the environment; a name",
+        "Generated from `src/holdfast/config.py` by `make docs`. Settings are environment variables; a name",
         "that is not listed here stops the program at its start.",
     ]
     by_name = {one.name: one for one in fields(config.Config)}
@@ -61,7 +61,7 @@ def settings() -> str:
             "",
             f"## {group[0].upper()}{group[1:]}",
             "",
-            "| setting | default | what it is |",
+            "| setting | default | meaning |",
             "|---|---|---|",
         ]
         lines += [setting_row(by_name[name]) for name in names]
@@ -69,7 +69,7 @@ def settings() -> str:
 
 
 def setting_groups() -> Iterator[tuple[str, list[str]]]:
-    """Fields in the order of the file, under the comment that heads them there."""
+    """Fields in the order of the file, under the comment above them."""
     group = ""
     names: list[str] = []
     for line in inspect.getsource(config.Config).splitlines():
@@ -96,8 +96,8 @@ def refusals() -> str:
     lines = [
         "# Problems",
         "",
-        "Every way the box office says no. Written from `src/holdfast/refusals.py` by `make docs`; a running",
-        "server has a page for each at `/problems/{code}`. Answers are problem+json (RFC 9457).",
+        "Every refusal of the API. Generated from the `errors.py` files by `make docs`; a running server",
+        "has a page for each at `/problems/{code}`. Responses are problem+json (RFC 9457).",
         "",
         "| code | status | |",
         "|---|--:|---|",
@@ -113,17 +113,17 @@ def refusals() -> str:
 def booking_flow() -> str:
     comments = comments_beside(booking.BookingState)
     lines = [
-        "# The life of a booking",
+        "# States of a booking",
         "",
-        "Drawn from `MOVES` in `src/holdfast/bookings/booking.py` by `make docs`. A trigger in the ledger",
-        "refuses every other move.",
+        "Generated from `MOVES` in `src/holdfast/bookings/booking.py` by `make docs`. A PostgreSQL",
+        "trigger rejects every other move.",
         "",
         "```mermaid",
         "stateDiagram-v2",
         *(f"    {before.name} --> {after.name}: {move}" for (before, move), after in booking.MOVES.items()),
         "```",
         "",
-        "| state | means | takes its seats |",
+        "| state | meaning | takes its seats |",
         "|---|---|---|",
     ]
     for state in booking.BookingState:
@@ -135,10 +135,10 @@ def booking_flow() -> str:
 def payment_flow() -> str:
     comments = comments_beside(saga.PaymentStep)
     lines = [
-        "# The way of a payment",
+        "# Steps of a payment",
         "",
-        "Drawn from `NEXT` in `src/holdfast/payments/saga.py` by `make docs`: a step, its answer, the step",
-        "after that. An answer of *unknown* to anything but a charge means that the same is asked again.",
+        "Generated from `NEXT` in `src/holdfast/payments/saga.py` by `make docs`: a step, the gateway's",
+        "answer, the next step. After the answer *unknown*, every step except a charge is repeated.",
         "",
         "```mermaid",
         "stateDiagram-v2",
@@ -149,7 +149,7 @@ def payment_flow() -> str:
         ),
         "```",
         "",
-        "| step | means | an end |",
+        "| step | meaning | final |",
         "|---|---|---|",
     ]
     for step in saga.PaymentStep:
@@ -160,7 +160,7 @@ def payment_flow() -> str:
 
 
 def comments_beside(states: type, mark: str = "=") -> dict[str, str]:
-    """The phrase after `#` on the line of each member; of a struct's field, the mark is a colon."""
+    """The comment on the line of each member; `mark` is a colon for the fields of a struct."""
     found = {}
     for line in inspect.getsource(states).splitlines():
         name, _, phrase = line.partition("#")
@@ -173,10 +173,10 @@ def facts() -> str:
     lines = [
         "# Facts",
         "",
-        "What is told to the rest of the world, once it is durable. Written from `outbox/fact.py` by",
-        "`make docs`. How to hear of them: [consumers.md](consumers.md).",
+        "What Holdfast publishes after it is durable. Generated from `outbox/fact.py` by `make docs`. How to",
+        "receive facts: [consumers.md](consumers.md).",
         "",
-        "Every fact is an envelope with a body. Bodies only grow: fields are added, never taken away.",
+        "Every fact is an envelope with a body. Fields are only added to a body, never removed.",
         *("", "| envelope | | |", "|---|---|---|", *field_rows(fact.Fact)),
     ]
     for kind, body in fact.KINDS.items():
@@ -209,10 +209,10 @@ def type_name(kind: Any) -> str:
 
 def api() -> str:
     lines = [
-        "# The API in one table",
+        "# API overview",
         "",
-        "Written from the routes by `make docs`. A running server has the whole of it, with bodies and",
-        "answers, at `/api/v1/openapi.json`, and a page that works offline at `/docs`.",
+        "Generated from the routes by `make docs`. A running server has the OpenAPI document with bodies",
+        "and responses at `/api/v1/openapi.json`, and an interactive page that works offline at `/docs`.",
     ]
     for tag in dict.fromkeys(route.tag for route in ROUTES):
         lines += ["", f"## {tag}", "", "| | who | |", "|---|---|---|"]
@@ -225,7 +225,7 @@ def api() -> str:
 
 
 def command_line() -> str:
-    lines = ["# Commands", "", "Written from `src/holdfast/cli.py` by `make docs`."]
+    lines = ["# Commands", "", "Generated from `src/holdfast/cli/` by `make docs`."]
     for name, command in every_command():
         options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
         arguments = [f"{one.name.upper()}" for one in command.params if one.param_type_name == "argument"]
@@ -237,7 +237,7 @@ def command_line() -> str:
 
 
 def every_command() -> list[tuple[str, Any]]:
-    """(whole name, command) of all that are not hidden. Any: typer brings a click of its own."""
+    """(full name, command) of every command that is not hidden. Any: typer bundles its own click."""
     return list(_leaves("holdfast", typer.main.get_command(commands)))
 
 

@@ -20,7 +20,7 @@ from axe_playwright_python.async_playwright import Axe  # type: ignore[import-un
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from tests.support.box_office import Office, office
-from tools.browser import DESKTOP, PHONE, chromium, found_chromium
+from tools.browser import DESKTOP, PHONE, chromium, find_chromium
 
 HERE = Path(__file__).parent
 PATIENCE_MS = 15_000  # the machine may be busy with other tests
@@ -32,7 +32,7 @@ expect.set_options(timeout=PATIENCE_MS)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if found_chromium() is not None:
+    if find_chromium() is not None:
         return
     ours = [item for item in items if HERE in item.path.parents]
     if ours and os.environ.get("CI"):
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if found_chromium() is None:
+    if find_chromium() is None:
         terminalreporter.write_line("tests/browser: left out, no Chromium found; name one in CHROMIUM")
 
 

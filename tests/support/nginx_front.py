@@ -15,7 +15,7 @@ import uvicorn
 
 from holdfast.web.asgi import Application
 from tests.support.wait import until
-from tools.nginx import Front
+from tools.nginx import NginxSetup
 
 MethodAndPath = tuple[str, str]  # method and path with its query
 
@@ -63,7 +63,7 @@ class Behind:
 @asynccontextmanager
 async def fronted(folder: Path, app: str, **how: Any) -> AsyncIterator[httpx2.AsyncClient]:
     """A client behind nginx."""
-    front = Front(folder=folder, port=free_port(), apps=(app,), workers="1", **how)
+    front = NginxSetup(folder=folder, port=free_port(), apps=(app,), workers="1", **how)
     front.write()
     process = await asyncio.create_subprocess_exec(*front.command())
     try:
