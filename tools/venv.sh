@@ -14,7 +14,7 @@ is_new_enough() {
 }
 
 find_python() {
-    # Each name is run, not just looked up: a version manager leaves names on the PATH that only print an error.
+    # Each name is run, not just looked up: a version manager leaves names on the PATH that print an error.
     for name in ${PYTHON:-python3.11 python3.12 python3.13 python3.14 python3}; do
         if is_new_enough "$name"; then
             echo "$name"
