@@ -9,7 +9,7 @@ import pytest
 from holdfast.engines.bus import Bus, OutOfStep, in_step
 from holdfast.engines.errors import EngineDown
 from tests.support.bus_servers import BUSES, Server, a_place, a_server, chain, messages_of, opened, positions
-from tests.support.result_tables import Promises
+from tests.support.result_tables import OutcomeTable
 from tests.support.wait import until
 
 LONG_S = 20.0
@@ -19,7 +19,7 @@ Note = Callable[[str, object], None]  # into the table of results
 @pytest.fixture(scope="module", autouse=True)
 def table(pytestconfig: pytest.Config) -> None:
     """Printed when all tests are over."""
-    pytestconfig.pluginmanager.register(Promises("what a bus promises", __name__), "promises of buses")
+    pytestconfig.pluginmanager.register(OutcomeTable("what a bus promises", __name__), "promises of buses")
 
 
 @pytest.fixture(scope="module", params=BUSES)

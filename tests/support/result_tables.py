@@ -1,4 +1,4 @@
-"""Tables of what was seen, printed when all tests are over: `-s` is not needed."""
+"""Tables of results that pytest prints after all tests, without `-s`."""
 
 import re
 from collections import defaultdict
@@ -8,14 +8,14 @@ import pytest
 
 
 class Table:
-    """Registered as a plugin of pytest."""
+    """Rows and columns of results. Register it as a pytest plugin."""
 
     def __init__(self, title: str) -> None:
         self.title = title
         self.rows: dict[str, dict[str, str]] = defaultdict(dict)
 
-    def note(self, row: str, column: str, what: object) -> None:
-        self.rows[row][column] = str(what)
+    def note(self, row: str, column: str, value: object) -> None:
+        self.rows[row][column] = str(value)
 
     def lines(self) -> list[str]:
         columns = list(dict.fromkeys(name for row in self.rows.values() for name in row))
@@ -31,8 +31,8 @@ class Table:
                 terminalreporter.write_line(line)
 
 
-class Promises(Table):
-    """The tests of one module, a row each; their parameter is the column."""
+class OutcomeTable(Table):
+    """One row per test of a module; the parameter of the test is the column."""
 
     def __init__(self, title: str, module: str) -> None:
         super().__init__(title)
