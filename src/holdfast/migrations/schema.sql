@@ -47,19 +47,6 @@ CREATE TYPE payment_step AS ENUM (
     'returned'
 );
 
-CREATE TYPE refund_ask AS (
-	show_id bigint,
-	number bigint,
-	why text,
-	what text,
-	seats integer[],
-	seen integer[],
-	amount_minor bigint,
-	keep_fee boolean,
-	note text,
-	actor_id bigint
-);
-
 CREATE TYPE refund_state AS ENUM (
     'asked',
     'done',
@@ -107,125 +94,6 @@ BEGIN
      WHERE show_id = p_show AND number = p_number AND attempt = p_attempt
  RETURNING * INTO v_refund;
     PERFORM publish_refund(v_refund, p_currency);
-END $$;
-
-CREATE TABLE payment (
-    show_id bigint NOT NULL,
-    number bigint NOT NULL,
-    attempt integer NOT NULL,
-    owner_id bigint NOT NULL,
-    fence bigint NOT NULL,
-    request_id text NOT NULL,
-    body_hash bigint NOT NULL,
-    key text NOT NULL,
-    gateway text NOT NULL,
-    method text NOT NULL,
-    return_url text DEFAULT ''::text NOT NULL,
-    step payment_step NOT NULL,
-    amount_minor bigint NOT NULL,
-    fee_minor bigint DEFAULT 0 NOT NULL,
-    tax_minor bigint DEFAULT 0 NOT NULL,
-    currency text NOT NULL,
-    refunds_minor bigint DEFAULT 0 NOT NULL,
-    reference text,
-    card text,
-    action_url text,
-    client_secret text,
-    reason text,
-    code text,
-    hold_ends_at timestamp with time zone NOT NULL,
-    deadline_at timestamp with time zone NOT NULL,
-    turn integer DEFAULT 0 NOT NULL,
-    tries integer DEFAULT 0 NOT NULL,
-    due_at timestamp with time zone,
-    asked_at timestamp with time zone DEFAULT now() NOT NULL,
-    ended_at timestamp with time zone,
-    CONSTRAINT a_payment_is_of_something CHECK ((amount_minor > 0)),
-    CONSTRAINT ended_or_due CHECK (((due_at IS NULL) = (ended_at IS NOT NULL))),
-    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor))),
-    CONSTRAINT no_more_goes_back_than_came CHECK (((refunds_minor >= 0) AND (refunds_minor <= amount_minor)))
-);
-
-CREATE VIEW payment_for_refund AS
- SELECT show_id,
-    number,
-    attempt,
-    owner_id,
-    fence,
-    step,
-    key,
-    gateway,
-    reference,
-    card,
-    currency,
-    amount_minor,
-    fee_minor,
-    tax_minor,
-    refunds_minor
-   FROM payment;
-
-CREATE TABLE refund (
-    show_id bigint NOT NULL,
-    number bigint NOT NULL,
-    attempt integer NOT NULL,
-    id integer NOT NULL,
-    why text NOT NULL,
-    seats integer[] DEFAULT '{}'::integer[] NOT NULL,
-    seats_minor bigint DEFAULT 0 NOT NULL,
-    amount_minor bigint NOT NULL,
-    fee_minor bigint DEFAULT 0 NOT NULL,
-    tax_minor bigint DEFAULT 0 NOT NULL,
-    state refund_state DEFAULT 'asked'::refund_state NOT NULL,
-    note text DEFAULT ''::text NOT NULL,
-    reference text,
-    reason text,
-    settled_note text,
-    actor_id bigint,
-    round integer DEFAULT 1 NOT NULL,
-    tries integer DEFAULT 0 NOT NULL,
-    due_at timestamp with time zone DEFAULT now(),
-    asked_at timestamp with time zone DEFAULT now() NOT NULL,
-    done_at timestamp with time zone,
-    CONSTRAINT a_refund_is_of_something CHECK (((amount_minor > 0) OR ((amount_minor = 0) AND (seats <> '{}'::integer[])))),
-    CONSTRAINT asked_is_due CHECK (((state = 'asked'::refund_state) = (due_at IS NOT NULL))),
-    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor)))
-);
-
-CREATE FUNCTION add_refund(p_payment payment_for_refund, p_refund refund, p_keep_fee boolean, p_due_ms integer) RETURNS refund
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    v_refund refund := p_refund;
-BEGIN
-    SELECT coalesce(max(r.id), 0) + 1, split.fee, split.tax
-      INTO v_refund.id, v_refund.fee_minor, v_refund.tax_minor
-      FROM (SELECT p_payment.fee_minor - coalesce(sum(done.fee_minor), 0)::bigint AS fee,
-                   p_payment.tax_minor - coalesce(sum(done.tax_minor), 0)::bigint AS tax
-              FROM refund AS done
-             WHERE done.show_id = p_payment.show_id AND done.number = p_payment.number
-               AND done.attempt = p_payment.attempt) AS shares,
-           refund_split(p_refund.amount_minor, p_payment.amount_minor - p_payment.refunds_minor,
-                        shares.fee, shares.tax, p_keep_fee) AS split
-      LEFT JOIN refund AS r ON r.show_id = p_payment.show_id AND r.number = p_payment.number
-                           AND r.attempt = p_payment.attempt
-     GROUP BY split.fee, split.tax;
-    INSERT INTO refund (show_id, number, attempt, id, why, seats, seats_minor, amount_minor, fee_minor,
-                        tax_minor, state, note, actor_id, due_at, done_at)
-    VALUES (p_payment.show_id, p_payment.number, p_payment.attempt, v_refund.id, v_refund.why, v_refund.seats,
-            v_refund.seats_minor, v_refund.amount_minor, v_refund.fee_minor, v_refund.tax_minor,
-            CASE v_refund.amount_minor WHEN 0 THEN 'done' ELSE 'asked' END::refund_state,
-            v_refund.note, v_refund.actor_id,
-            CASE v_refund.amount_minor WHEN 0 THEN NULL ELSE now() + p_due_ms * interval '1 ms' END,
-            CASE v_refund.amount_minor WHEN 0 THEN now() END)
- RETURNING * INTO v_refund;
-    PERFORM add_to_refunds(v_refund.show_id, v_refund.number, v_refund.attempt, v_refund.amount_minor);
-    PERFORM add_journal_entry(
-        v_refund.show_id, v_refund.number, v_refund.attempt, p_payment.currency, 'refund',
-        ARRAY['organiser', 'fee', 'tax', 'owed'],
-        ARRAY[v_refund.amount_minor - v_refund.fee_minor - v_refund.tax_minor, v_refund.fee_minor,
-              v_refund.tax_minor, -v_refund.amount_minor]);
-    PERFORM publish_refund(v_refund, p_payment.currency);
-    RETURN v_refund;
 END $$;
 
 CREATE FUNCTION add_to_refunds(p_show bigint, p_number bigint, p_attempt integer, p_amount bigint) RETURNS void
@@ -356,6 +224,43 @@ CREATE VIEW payable_booking AS
     revision
    FROM booking
   WHERE (state <> 'blocked'::booking_state);
+
+CREATE TABLE payment (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    owner_id bigint NOT NULL,
+    fence bigint NOT NULL,
+    request_id text NOT NULL,
+    body_hash bigint NOT NULL,
+    key text NOT NULL,
+    gateway text NOT NULL,
+    method text NOT NULL,
+    return_url text DEFAULT ''::text NOT NULL,
+    step payment_step NOT NULL,
+    amount_minor bigint NOT NULL,
+    fee_minor bigint DEFAULT 0 NOT NULL,
+    tax_minor bigint DEFAULT 0 NOT NULL,
+    currency text NOT NULL,
+    refunds_minor bigint DEFAULT 0 NOT NULL,
+    reference text,
+    card text,
+    action_url text,
+    client_secret text,
+    reason text,
+    code text,
+    hold_ends_at timestamp with time zone NOT NULL,
+    deadline_at timestamp with time zone NOT NULL,
+    turn integer DEFAULT 0 NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    asked_at timestamp with time zone DEFAULT now() NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT a_payment_is_of_something CHECK ((amount_minor > 0)),
+    CONSTRAINT ended_or_due CHECK (((due_at IS NULL) = (ended_at IS NOT NULL))),
+    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor))),
+    CONSTRAINT no_more_goes_back_than_came CHECK (((refunds_minor >= 0) AND (refunds_minor <= amount_minor)))
+);
 
 CREATE VIEW payment_detail AS
  SELECT payment.show_id,
@@ -868,141 +773,6 @@ BEGIN
     RETURN v_lost;
 END $$;
 
-CREATE FUNCTION decide_refund(p_ask refund_ask, p_due_ms integer, OUT outcome text, OUT refund refund, OUT seats integer[], OUT payment payment_for_refund, OUT freed integer[]) RETURNS record
-    LANGUAGE plpgsql
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_booking payable_booking;
-    v_worth   bigint;
-    v_open    bigint;
-BEGIN
-    SELECT * INTO v_booking FROM payable_booking AS b
-     WHERE b.show_id = p_ask.show_id AND b.number = p_ask.number;
-    SELECT * INTO payment FROM payment_for_refund AS p
-     WHERE p.show_id = p_ask.show_id AND p.number = p_ask.number AND p.step = 'paid';
-    SELECT * INTO refund FROM refund AS r
-     WHERE r.show_id = p_ask.show_id AND r.number = p_ask.number AND r.attempt = payment.attempt
-       AND r.why = p_ask.why;
-    IF FOUND THEN
-        outcome := 'same';
-        RETURN;
-    END IF;
-    SELECT r.outcome, r.seats INTO outcome, seats FROM refund_refusal(p_ask, v_booking, payment) AS r;
-    IF outcome IS NOT NULL THEN
-        RETURN;
-    END IF;
-
-    outcome := 'decided';
-    freed := CASE p_ask.what WHEN 'whole' THEN v_booking.seats WHEN 'seats' THEN p_ask.seats ELSE '{}' END;
-    IF payment.attempt IS NOT NULL THEN
-        SELECT coalesce(sum(price), 0)::bigint INTO v_worth
-          FROM unnest(v_booking.seats, v_booking.prices_minor) AS a (seat, price)
-         WHERE seat = ANY (freed);
-        -- Money that went back alone was part of the price of the remaining seats.
-        SELECT least(payment.amount_minor - payment.refunds_minor,
-                     greatest(0, v_booking.amount_minor - coalesce(sum(r.amount_minor), 0)))
-          INTO v_open
-          FROM refund AS r
-         WHERE r.show_id = payment.show_id AND r.number = payment.number AND r.attempt = payment.attempt
-           AND r.seats = '{}';
-        refund.why := p_ask.why;
-        refund.seats := freed;
-        refund.seats_minor := v_worth;
-        refund.amount_minor := CASE p_ask.what WHEN 'money' THEN p_ask.amount_minor
-                                    ELSE least(coalesce(p_ask.amount_minor, v_worth), v_open) END;
-        refund.note := p_ask.note;
-        refund.actor_id := p_ask.actor_id;
-        refund := add_refund(payment, refund, p_ask.keep_fee, p_due_ms);
-    END IF;
-    IF freed <> '{}' THEN
-        PERFORM return_seats(p_ask.show_id, p_ask.number, freed, p_ask.actor_id);
-    END IF;
-END $$;
-
-CREATE VIEW refund_detail AS
- SELECT refund.show_id,
-    refund.number,
-    refund.attempt,
-    refund.id,
-    refund.why,
-    refund.seats,
-    refund.seats_minor,
-    refund.amount_minor,
-    refund.fee_minor,
-    refund.tax_minor,
-    refund.state,
-    refund.note,
-    refund.reference,
-    refund.reason,
-    refund.settled_note,
-    refund.actor_id,
-    refund.round,
-    refund.tries,
-    refund.due_at,
-    refund.asked_at,
-    refund.done_at,
-    payment.owner_id,
-    payment.key,
-    payment.gateway,
-    payment.currency,
-    payment.reference AS payment_reference
-   FROM (refund
-     JOIN payment_for_refund payment USING (show_id, number, attempt));
-
-CREATE FUNCTION decide_refunds(p_show bigint[], p_number bigint[], p_why text[], p_what text[], p_seats text[], p_seen text[], p_amount bigint[], p_keep_fee boolean[], p_note text[], p_actor bigint[], p_due_ms integer) RETURNS TABLE(outcome text, refund refund_detail, seats integer[], left_minor bigint, booking payable_booking)
-    LANGUAGE plpgsql
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_ask     record;
-    v_done    record;
-    v_outcome text[] := array_fill(NULL::text, ARRAY[cardinality(p_show)]);
-    v_attempt int[] := array_fill(NULL::int, ARRAY[cardinality(p_show)]);
-    v_id      int[] := array_fill(NULL::int, ARRAY[cardinality(p_show)]);
-    v_seats   text[] := array_fill(NULL::text, ARRAY[cardinality(p_show)]);
-    v_freed   int[] := array_fill(0, ARRAY[cardinality(p_show)]);
-    v_card    text[] := array_fill(NULL::text, ARRAY[cardinality(p_show)]);
-BEGIN
-    PERFORM share_sales(p_show);
-    PERFORM lock_bookings(p_show, p_number);
-    PERFORM lock_payments(p_show, p_number);
-    PERFORM lock_tickets(p_show, p_number);
-
-    FOR v_ask IN
-        SELECT ord, ROW(a.show_id, a.number, a.why, a.what, a.seats::int[], a.seen::int[], a.amount,
-                        a.keep_fee, a.note, a.actor_id)::refund_ask AS one
-          FROM unnest(p_show, p_number, p_why, p_what, p_seats, p_seen, p_amount, p_keep_fee, p_note, p_actor)
-               WITH ORDINALITY AS a (show_id, number, why, what, seats, seen, amount, keep_fee, note,
-                                     actor_id, ord)
-      ORDER BY a.show_id, a.number, a.ord
-    LOOP
-        SELECT * INTO v_done FROM decide_refund(v_ask.one, p_due_ms);
-        v_outcome[v_ask.ord] := v_done.outcome;
-        v_attempt[v_ask.ord] := (v_done.payment).attempt;
-        v_id[v_ask.ord] := (v_done.refund).id;
-        v_seats[v_ask.ord] := v_done.seats::text;
-        IF v_done.outcome = 'decided' THEN
-            v_freed[v_ask.ord] := cardinality(v_done.freed);
-            v_card[v_ask.ord] := (v_done.payment).card;
-        END IF;
-    END LOOP;
-
-    -- Counters are the last of all locks: two batches with the same owners cannot deadlock.
-    PERFORM count_owners_down(p_show, p_number, v_freed);
-    PERFORM count_cards_down(p_show, v_card, v_freed);
-    RETURN QUERY
-    SELECT a.outcome, c, a.seats::int[],
-           (SELECT p.amount_minor - p.refunds_minor FROM payment_for_refund AS p
-             WHERE p.show_id = a.show_id AND p.number = a.number AND p.step = 'paid'), b
-      FROM unnest(p_show, p_number, v_outcome, v_attempt, v_id, v_seats) WITH ORDINALITY
-           AS a (show_id, number, outcome, attempt, id, seats, ord)
-      LEFT JOIN payable_booking AS b ON b.show_id = a.show_id AND b.number = a.number
-      LEFT JOIN refund_detail AS c
-             ON c.show_id = a.show_id AND c.number = a.number AND c.attempt = a.attempt AND c.id = a.id
-  ORDER BY a.ord;
-END $$;
-
 CREATE FUNCTION delete_openings(p_show bigint[], p_number bigint[], p_lost integer[]) RETURNS void
     LANGUAGE sql
     AS $$
@@ -1364,6 +1134,16 @@ BEGIN
       ORDER BY show_id, number FOR UPDATE OF booking;
 END $$;
 
+CREATE FUNCTION lock_for_refunds(p_show bigint[], p_number bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM share_sales(p_show);
+    PERFORM lock_bookings(p_show, p_number);
+    PERFORM lock_payments(p_show, p_number);
+    PERFORM lock_tickets(p_show, p_number);
+END $$;
+
 CREATE FUNCTION lock_payments(p_show bigint[], p_number bigint[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -1640,6 +1420,33 @@ BEGIN
     RETURN NULL;
 END $$;
 
+CREATE TABLE refund (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    id integer NOT NULL,
+    why text NOT NULL,
+    seats integer[] DEFAULT '{}'::integer[] NOT NULL,
+    seats_minor bigint DEFAULT 0 NOT NULL,
+    amount_minor bigint NOT NULL,
+    fee_minor bigint DEFAULT 0 NOT NULL,
+    tax_minor bigint DEFAULT 0 NOT NULL,
+    state refund_state DEFAULT 'asked'::refund_state NOT NULL,
+    note text DEFAULT ''::text NOT NULL,
+    reference text,
+    reason text,
+    settled_note text,
+    actor_id bigint,
+    round integer DEFAULT 1 NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone DEFAULT now(),
+    asked_at timestamp with time zone DEFAULT now() NOT NULL,
+    done_at timestamp with time zone,
+    CONSTRAINT a_refund_is_of_something CHECK (((amount_minor > 0) OR ((amount_minor = 0) AND (seats <> '{}'::integer[])))),
+    CONSTRAINT asked_is_due CHECK (((state = 'asked'::refund_state) = (due_at IS NOT NULL))),
+    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor)))
+);
+
 CREATE FUNCTION publish_refund(p_refund refund, p_currency text) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -1697,6 +1504,31 @@ BEGIN
     END IF;
 END $$;
 
+CREATE FUNCTION record_refund(p_show bigint, p_number bigint, p_attempt integer, p_id integer, p_why text, p_seats integer[], p_seats_minor bigint, p_amount bigint, p_fee bigint, p_tax bigint, p_currency text, p_note text, p_actor bigint, p_due_ms integer) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_refund refund;
+BEGIN
+    IF p_attempt IS NOT NULL THEN
+        INSERT INTO refund (show_id, number, attempt, id, why, seats, seats_minor, amount_minor, fee_minor,
+                            tax_minor, state, note, actor_id, due_at, done_at)
+        VALUES (p_show, p_number, p_attempt, p_id, p_why, p_seats, p_seats_minor, p_amount, p_fee, p_tax,
+                CASE p_amount WHEN 0 THEN 'done' ELSE 'asked' END::refund_state, p_note, p_actor,
+                CASE p_amount WHEN 0 THEN NULL ELSE now() + p_due_ms * interval '1 ms' END,
+                CASE p_amount WHEN 0 THEN now() END)
+     RETURNING * INTO v_refund;
+        PERFORM add_to_refunds(p_show, p_number, p_attempt, p_amount);
+        PERFORM add_journal_entry(p_show, p_number, p_attempt, p_currency, 'refund',
+                                  ARRAY['organiser', 'fee', 'tax', 'owed'],
+                                  ARRAY[p_amount - p_fee - p_tax, p_fee, p_tax, -p_amount]);
+        PERFORM publish_refund(v_refund, p_currency);
+    END IF;
+    IF p_seats <> '{}' THEN
+        PERFORM return_seats(p_show, p_number, p_seats, p_actor);
+    END IF;
+END $$;
+
 CREATE FUNCTION record_time_change() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -1704,63 +1536,6 @@ BEGIN
     INSERT INTO show_time_change (show_id, revision, starts_before, starts_at)
     VALUES (NEW.id, NEW.revision, OLD.starts_at, NEW.starts_at);
     RETURN NULL;
-END $$;
-
-CREATE FUNCTION refund_refusal(p_ask refund_ask, p_booking payable_booking, p_payment payment_for_refund) RETURNS TABLE(outcome text, seats integer[])
-    LANGUAGE plpgsql
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_seats int[] := CASE p_ask.what WHEN 'whole' THEN p_booking.seats WHEN 'seats' THEN p_ask.seats
-                                     ELSE '{}' END;
-    v_gone  int[];
-    v_used  int[];
-    v_given int[];
-BEGIN
-    SELECT coalesce(array_agg(ticket.seat) FILTER (WHERE ticket.voided_at IS NOT NULL), '{}'),
-           array_agg(ticket.seat ORDER BY ticket.seat)
-               FILTER (WHERE ticket.used_at IS NOT NULL AND p_ask.why <> 'show'),
-           array_agg(ticket.seat ORDER BY ticket.seat)
-               FILTER (WHERE p_ask.why LIKE 'owner%' AND ticket.voided_at IS NULL
-                         AND (ticket.owner_email IS NOT NULL OR ticket.owner_id <> p_booking.owner_id))
-      INTO v_gone, v_used, v_given
-      FROM ticket_for_refund AS ticket
-     WHERE ticket.show_id = p_booking.show_id AND ticket.number = p_booking.number
-       AND ticket.seat = ANY (v_seats);
-    RETURN QUERY SELECT CASE
-        WHEN p_booking.state IS NULL THEN 'none'
-        WHEN p_ask.what = 'seats' AND p_ask.seats <@ v_gone THEN 'gone'
-        WHEN p_ask.what = 'money' AND p_booking.state NOT IN ('confirmed', 'refunded')
-          OR p_ask.what <> 'money' AND p_booking.state <> 'confirmed' THEN p_booking.state::text
-        WHEN p_ask.what <> 'money' AND p_ask.seen <> p_booking.seats THEN 'changed'
-        WHEN NOT v_seats <@ p_booking.seats THEN 'seats'
-        WHEN v_used IS NOT NULL THEN 'used'
-        WHEN v_given IS NOT NULL THEN 'given'
-        WHEN p_ask.what = 'money'
-         AND p_ask.amount_minor > coalesce(p_payment.amount_minor - p_payment.refunds_minor, 0) THEN 'much'
-    END, coalesce(v_used, v_given);
-END $$;
-
-CREATE FUNCTION refund_split(p_amount bigint, p_left bigint, p_fee_left bigint, p_tax_left bigint, p_keep_fee boolean) RETURNS TABLE(fee bigint, tax bigint)
-    LANGUAGE plpgsql IMMUTABLE
-    AS $$
-DECLARE
-    v_from      bigint := p_left - CASE WHEN p_keep_fee THEN p_fee_left ELSE 0 END;
-    v_organiser bigint := p_left - p_fee_left - p_tax_left;
-    v_fee       bigint := 0;
-    v_tax       bigint := 0;
-BEGIN
-    IF p_amount >= v_from THEN
-        v_tax := p_tax_left;
-        v_fee := p_amount - v_tax - v_organiser;
-    ELSIF v_from > 0 THEN
-        v_fee := CASE WHEN p_keep_fee THEN 0 ELSE p_fee_left * p_amount / v_from END;
-        v_tax := p_tax_left * p_amount / v_from;
-        -- The remainder of the division, if the organiser's share has no more to give.
-        v_tax := v_tax + least(p_tax_left - v_tax, greatest(0, p_amount - v_fee - v_tax - v_organiser));
-        v_fee := v_fee + greatest(0, p_amount - v_fee - v_tax - v_organiser);
-    END IF;
-    RETURN QUERY SELECT v_fee, v_tax;
 END $$;
 
 CREATE FUNCTION release_block(p_show bigint, p_number bigint, p_seats integer[], p_actor bigint) RETURNS TABLE(was integer[], released integer[])
@@ -1928,6 +1703,54 @@ CREATE FUNCTION set_block_release(p_show bigint, p_number bigint, p_release_at t
     ON CONFLICT (show_id, number) DO UPDATE
             SET release_at = excluded.release_at, hours_before = excluded.hours_before;
 $$;
+
+CREATE VIEW payment_for_refund AS
+ SELECT show_id,
+    number,
+    attempt,
+    owner_id,
+    fence,
+    step,
+    key,
+    gateway,
+    reference,
+    card,
+    currency,
+    amount_minor,
+    fee_minor,
+    tax_minor,
+    refunds_minor
+   FROM payment;
+
+CREATE VIEW refund_detail AS
+ SELECT refund.show_id,
+    refund.number,
+    refund.attempt,
+    refund.id,
+    refund.why,
+    refund.seats,
+    refund.seats_minor,
+    refund.amount_minor,
+    refund.fee_minor,
+    refund.tax_minor,
+    refund.state,
+    refund.note,
+    refund.reference,
+    refund.reason,
+    refund.settled_note,
+    refund.actor_id,
+    refund.round,
+    refund.tries,
+    refund.due_at,
+    refund.asked_at,
+    refund.done_at,
+    payment.owner_id,
+    payment.key,
+    payment.gateway,
+    payment.currency,
+    payment.reference AS payment_reference
+   FROM (refund
+     JOIN payment_for_refund payment USING (show_id, number, attempt));
 
 CREATE FUNCTION settle_refund(p_show bigint, p_number bigint, p_attempt integer, p_id integer, p_state refund_state, p_reference text, p_reason text, p_note text) RETURNS SETOF refund_detail
     LANGUAGE plpgsql

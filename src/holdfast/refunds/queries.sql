@@ -1,6 +1,53 @@
--- name: decide
--- Many refunds, each decided for itself: functions.sql.
-SELECT * FROM decide_refunds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+-- A decision is one transaction in store.py: lock, cases, tickets, decided_before, record, count_…, after.
+
+-- name: lock
+SELECT lock_for_refunds($1, $2);
+
+-- name: cases
+-- The bookings under their locks, each with the payment that confirmed it. A missing one does not exist.
+SELECT booking.show_id, booking.number, booking.owner_id, booking.state::text AS state, booking.seats,
+       booking.prices_minor, booking.currency, payment.attempt, payment.amount_minor, payment.fee_minor,
+       payment.tax_minor, payment.refunds_minor, payment.card
+  FROM unnest($1::bigint[], $2::bigint[]) AS a (show_id, number)
+  JOIN payable_booking AS booking USING (show_id, number)
+  LEFT JOIN LATERAL (SELECT * FROM payment_for_refund AS p
+                      WHERE p.show_id = a.show_id AND p.number = a.number AND p.step = 'paid'
+                      LIMIT 1) AS payment ON true;
+
+-- name: tickets
+SELECT ticket.show_id, ticket.number, ticket.seat, ticket.voided_at IS NOT NULL AS is_void,
+       ticket.used_at IS NOT NULL AS is_used, ticket.owner_id, ticket.owner_email
+  FROM unnest($1::bigint[], $2::bigint[]) AS a (show_id, number)
+  JOIN ticket_for_refund AS ticket USING (show_id, number);
+
+-- name: decided_before
+  SELECT refund.show_id, refund.number, refund.attempt, refund.id, refund.why, refund.seats,
+         refund.seats_minor, refund.amount_minor, refund.fee_minor, refund.tax_minor
+    FROM unnest($1::bigint[], $2::bigint[]) AS a (show_id, number)
+    JOIN refund USING (show_id, number)
+ORDER BY refund.id;
+
+-- name: record
+-- In the order given: facts of one booking are published in this order.
+  SELECT record_refund(show_id, number, attempt, id, why, seats::int[], seats_minor, amount_minor, fee_minor,
+                       tax_minor, currency, note, actor_id, $14)
+    FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[], $5::text[], $6::text[], $7::bigint[],
+                $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::bigint[])
+         WITH ORDINALITY AS a (show_id, number, attempt, id, why, seats, seats_minor, amount_minor, fee_minor,
+                               tax_minor, currency, note, actor_id, ord)
+ORDER BY ord;
+
+-- name: count_owners_down
+SELECT count_owners_down($1, $2, $3);
+
+-- name: count_cards_down
+SELECT count_cards_down($1, $2, $3);
+
+-- name: after
+-- What the callers are told: the bookings as they are now.
+SELECT booking.*
+  FROM unnest($1::bigint[], $2::bigint[]) AS a (show_id, number)
+  JOIN payable_booking AS booking USING (show_id, number);
 
 -- name: settle
 SELECT * FROM settle_refund($1, $2, $3, $4, $5, $6, $7, $8);

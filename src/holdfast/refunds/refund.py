@@ -93,7 +93,7 @@ class Refund(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class RefundDecision(Struct, frozen=True, gc=False):
-    """`outcome` as decide_refunds in refunds/functions.sql says; the booking as it is after it."""
+    """`outcome`: see decision.py; the booking as it is after it."""
 
     outcome: str
     refund: Refund | None

@@ -12,9 +12,10 @@ from holdfast.claim import Claim
 from holdfast.config import Config
 from holdfast.engines.batch import Batcher
 from holdfast.engines.metrics import metrics
-from holdfast.engines.postgres import AGAIN, Postgres, require_row
+from holdfast.engines.postgres import AGAIN, Postgres, Transaction, require_row
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy
+from holdfast.refunds.cases import decide_in
 from holdfast.refunds.refund import Cancellation, Refund, RefundDecision, RefundRequest, RefundState
 
 Q = Queries("holdfast.refunds")
@@ -45,33 +46,56 @@ class RefundStore:
         self, requests: Sequence[RefundRequest], due_ms: int | None = None
     ) -> list[RefundDecision]:
         """Each is decided by itself. The caller carries it out; `due_ms` leaves that to a job."""
-        bookings = [request.booking for request in requests]
-        rows = await self._fetch(
-            Q.decide,
-            [booking.show_id for booking in bookings],
-            [booking.number for booking in bookings],
-            [request.why for request in requests],
-            [request.what for request in requests],
-            [_array(request.seats) for request in requests],
-            [_array(booking.seats) for booking in bookings],
-            [request.amount_minor for request in requests],
-            [request.keep_fee for request in requests],
-            [request.note for request in requests],
-            [request.actor_id for request in requests],
-            self.lease_ms if due_ms is None else due_ms,
+        due = self.lease_ms if due_ms is None else due_ms
+        for _ in range(TRIES_MAX):
+            try:
+                async with self._postgres.transaction() as tx:
+                    decisions = await self._decide(tx, requests, due)
+                break
+            except (*AGAIN, asyncpg.UniqueViolationError):
+                metrics.add("ledger_retries_total")
+        else:
+            raise Busy(retry_after_s=1)
+        for decision in decisions:
+            metrics.add("refunds_decided_total", outcome=decision.outcome)
+        return decisions
+
+    async def _decide(
+        self, tx: Transaction, requests: Sequence[RefundRequest], due_ms: int
+    ) -> list[RefundDecision]:
+        found = await decide_in(tx, requests, due_ms)
+        keys = [(request.booking.show_id, request.booking.number) for request in requests]
+        after = {
+            (row["show_id"], row["number"]): _booking(row)
+            for row in await tx.fetch(Q.after, [key[0] for key in keys], [key[1] for key in keys])
+        }
+        refunds = await self._load_refunds(
+            tx,
+            [
+                (*key, case.payment.attempt, verdict.refund.id)
+                for key, (verdict, case) in zip(keys, found, strict=True)
+                if verdict.refund is not None and case is not None and case.payment is not None
+            ],
         )
-        for row in rows:
-            metrics.add("refunds_decided_total", outcome=row["outcome"])
         return [
             RefundDecision(
-                row["outcome"],
-                _refund(row["refund"]) if row["refund"] else None,
-                tuple(row["seats"] or ()),
-                row["left_minor"],
-                _booking(row["booking"]) if row["booking"] else None,
+                verdict.outcome,
+                refunds.get((*key, verdict.refund.id)) if verdict.refund else None,
+                verdict.in_the_way,
+                case.payment.left_minor if case is not None and case.payment is not None else None,
+                after.get(key),
             )
-            for row in rows
+            for key, (verdict, case) in zip(keys, found, strict=True)
         ]
+
+    async def _load_refunds(
+        self, tx: Transaction, keys: Sequence[tuple[int, int, int, int]]
+    ) -> dict[tuple[int, int, int], Refund]:
+        """By (show, number, id): a booking has one payment that is paid."""
+        if not keys:
+            return {}
+        rows = await tx.fetch(Q.taken, *(list(column) for column in zip(*keys, strict=True)))
+        return {(row["show_id"], row["number"], row["id"]): _refund(row) for row in rows}
 
     async def settle(
         self,
@@ -175,10 +199,6 @@ class RefundStore:
             except (*AGAIN, asyncpg.UniqueViolationError):
                 metrics.add("ledger_retries_total")
         raise Busy(retry_after_s=1)
-
-
-def _array(numbers: Sequence[int]) -> str:
-    return f"{{{','.join(map(str, numbers))}}}"
 
 
 def _key(refund: Refund) -> tuple[int, int, int, int]:

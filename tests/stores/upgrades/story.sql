@@ -66,8 +66,10 @@ BEGIN
     PERFORM confirm_payments('{1,1,1}', ARRAY[n[1], n[2], n[6]], '{1,1,1}', '{ref1,ref2,ref6}',
                              '{card1,card2,card6}', '{200,100,100}', '{0,0,0}');
     PERFORM book_late(1, n[6], 1, false);
-    PERFORM decide_refunds('{1,1}', ARRAY[n[1], n[2]], '{owner,owner}', '{seats,whole}', ARRAY['{1}', '{}'],
-                           ARRAY['{0,1}', '{2}'], '{1500,1500}', '{f,f}', '{"",""}', '{2,3}', 1000);
+    PERFORM record_refund(1, n[1], 1, 1, 'owner', '{1}', 1500, 1500, 100, 0, 'EUR', '', 2, 1000);
+    PERFORM record_refund(1, n[2], 1, 1, 'owner', '{2}', 1500, 1500, 100, 0, 'EUR', '', 3, 1000);
+    PERFORM count_owners_down('{1,1}', ARRAY[n[1], n[2]], '{1,1}');
+    PERFORM count_cards_down('{1,1}', '{card1,card2}', '{1,1}');
     PERFORM settle_refund(1, r.number, r.attempt, r.id, 'done', 'refund' || r.number, NULL, NULL)
        FROM (SELECT * FROM refund ORDER BY number) AS r;
     PERFORM block_seats(1, '{7}', 'House seats', 1);
