@@ -335,10 +335,10 @@ def jobs_by_subject(app: App) -> dict[str, list[tuple[float, Job]]]:
             (10.0, refunds.count),
         ],
         "audit": [(60.0, count_oversold)],
-        "people": [(60.0, app.accounts.prune)],
+        "accounts": [(60.0, app.accounts.prune)],
         "web": [(600.0, forget_old_answers)],
         "outbox": fact_jobs(app.outbox, consumers(app), app.config),
         "search": search_jobs(app.search_index, app.search),
-        "notices": notice_jobs(build_mail_sender(app)),
-        "hooks": hook_jobs(DeliveryJobs(app.webhooks_out, app.config)),
+        "notifications": notice_jobs(build_mail_sender(app)),
+        "webhooks": hook_jobs(DeliveryJobs(app.webhooks_out, app.config)),
     }

@@ -19,7 +19,7 @@ def test_an_empty_selection_is_everything() -> None:
     assert parse_only("sale, seatmap", SERVED) == frozenset({"sale", "seatmap"})
 
 
-@pytest.mark.parametrize("text", ["sales", "sale,people,x", ",", " "])
+@pytest.mark.parametrize("text", ["sales", "sale,accounts,x", ",", " "])
 def test_an_unknown_name_is_answered_with_those_there_are(text: str) -> None:
     with pytest.raises(OperatorError, match="admin, catalogue, gate"):
         parse_only(text, SERVED)

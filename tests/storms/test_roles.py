@@ -17,7 +17,7 @@ from tests.support.retrying_payer import Payer
 from tests.support.roles_office import FIRST, Parts, in_parts
 from tests.support.shows import API, Fan, problem
 
-SERVED = ("sale", "seatmap", "catalogue", "people", "tickets", "gate", "admin")  # payments: parts.py
+SERVED = ("sale", "seatmap", "catalogue", "accounts", "tickets", "gate", "admin")  # payments: parts.py
 WORKED = ("sale", "payments", "outbox")
 PEOPLE, PEOPLE_FULL = 3, 40
 AT_ONCE = 4  # restarted together
@@ -41,7 +41,7 @@ async def test_a_purchase_goes_through_all_of_them(town: Parts) -> None:
     scanned = await device.post("/gate/check-ins", {"scan_id": "first", "code": ticket["code"]})
 
     assert scanned.json()["verdict"] == "admitted", scanned.text
-    assert town.router.requests.keys() >= {"people", "catalogue", "seatmap", "sale", "payments", "tickets"}
+    assert town.router.requests.keys() >= {"accounts", "catalogue", "seatmap", "sale", "payments", "tickets"}
     assert town.router.requests.keys() >= {"admin", "gate"}
 
 

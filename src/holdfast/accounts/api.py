@@ -26,7 +26,7 @@ from holdfast.web.responses import answer, read
 from holdfast.web.routing import RouteTable
 
 NO_STORE = {"Cache-Control": "no-store"}
-routes = RouteTable(tag="people")
+routes = RouteTable(tag="accounts")
 
 
 class SignUpBody(Struct, forbid_unknown_fields=True):

@@ -24,7 +24,7 @@ from holdfast.web.responses import answer, query, read
 from holdfast.web.routing import RouteTable
 
 NO_STORE = {"Cache-Control": "no-store"}
-routes = RouteTable(tag="notices")
+routes = RouteTable(tag="notifications")
 
 
 @routes.get("/admin/notices", query=NoticesQuery, answers={200: NoticeList}, role=Role.ADMIN)

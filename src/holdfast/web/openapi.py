@@ -60,9 +60,9 @@ TAGS = {
     "seat map": "Layout and live state of a show's seats.",
     "catalogue": "Cities, venues, events and shows that are on sale.",
     "search": "Search by words, place, date and price; suggestions while typing.",
-    "people": "Accounts: sign up, log in, refresh tokens, change password and language.",
+    "accounts": "Accounts: sign up, log in, refresh tokens, change password and language.",
     "gate": "Check-in at the door, for scanners with a gate pass.",
-    "notices": "E-mails and text messages to buyers.",
+    "notifications": "E-mails and text messages to buyers.",
     "admin": "For organisers: venues, layouts, events, shows, prices, blocks, gate passes, refunds, reports.",
 }
 STATUS_WORDS = {
