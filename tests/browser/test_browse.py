@@ -136,7 +136,7 @@ async def test_only_the_last_of_many_questions_is_answered(page: Page, programme
     assert asked[-1].endswith("q=golden+hour")
 
 
-async def test_a_city_is_chosen_and_kept_without_scripts(plain: Page, programme: Programme) -> None:
+async def test_a_chosen_city_is_remembered_without_scripts(plain: Page, programme: Programme) -> None:
     await plain.goto("/")
     await plain.locator(f"button[value={programme.stage.city}]").click()
 
@@ -181,7 +181,9 @@ async def test_the_readers_own_zone_comes_first(newcomer: Newcomer, programme: P
     await expect(page.locator("button.is-near").first).to_be_visible()
 
 
-async def test_another_zone_is_told_beside_the_venues_time(newcomer: Newcomer, programme: Programme) -> None:
+async def test_a_viewer_in_another_time_zone_sees_both_times(
+    newcomer: Newcomer, programme: Programme
+) -> None:
     page = await newcomer(timezone_id="Europe/Berlin")
     await page.goto(f"/events/{programme.events['Golden Hour']}")
 

@@ -93,7 +93,7 @@ async def test_what_is_over_is_a_page_that_everybody_can_use(page: Page, house: 
     await axe(page)
 
 
-async def test_money_that_comes_after_the_seats_have_gone_is_told_as_it_is(
+async def test_the_page_explains_a_payment_that_arrives_after_the_seats_are_lost(
     newcomer: Newcomer, page: Page, house: Office, axe: AxeLook
 ) -> None:
     show, other = await house.a_show(seats=10), await newcomer()
@@ -257,7 +257,7 @@ async def _is_forgotten(page: Page, *paths: str) -> bool:
     return not await page.evaluate(kept, list(paths))
 
 
-async def test_a_web_server_killed_while_somebody_pays_leaves_a_page_that_says_the_truth(
+async def test_the_page_shows_the_real_payment_state_after_the_web_server_was_killed(
     page: Page, house: Office
 ) -> None:
     path = await holds(page, await house.a_show(seats=10), "A-1")

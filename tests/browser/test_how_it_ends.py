@@ -23,9 +23,7 @@ async def test_who_says_no_after_the_time_is_up_is_charged_nothing_and_may_have_
     await expect(page.locator(".qr")).to_have_count(1)
 
 
-async def test_who_pays_after_the_time_is_up_has_the_seats_if_nobody_else_has(
-    page: Page, house: Office
-) -> None:
+async def test_a_late_payment_gets_the_seats_if_they_are_still_free(page: Page, house: Office) -> None:
     path = await holds(page, await house.a_show(seats=10), "A-1")
     await begins_to_pay(page)
     await is_given_up(house, path)
@@ -40,7 +38,9 @@ async def test_who_pays_after_the_time_is_up_has_the_seats_if_nobody_else_has(
     assert await charges(house, path) == 1
 
 
-async def test_who_comes_back_by_themselves_is_told_that_nobody_knows_yet(page: Page, house: Office) -> None:
+async def test_a_buyer_returning_early_sees_that_the_payment_is_still_unknown(
+    page: Page, house: Office
+) -> None:
     path = await holds(page, await house.a_show(seats=10), "A-1")
     await begins_to_pay(page)
     await is_given_up(house, path)

@@ -65,7 +65,7 @@ async def a_show_with_sold_seats(house: Office) -> int:
 
 
 @pytest.mark.parametrize("forced", ["active", "none"])
-async def test_seats_are_told_apart_without_any_colour(
+async def test_seat_states_can_be_distinguished_without_colour(
     house: Office, newcomer: Newcomer, forced: str
 ) -> None:
     page, show = await newcomer(forced_colors=forced), await house.a_show(seats=20)

@@ -11,9 +11,7 @@ from tests.support.wait import until
 DEARER = "from ₹1,000 to ₹1,400"
 
 
-async def test_the_price_that_was_shown_is_the_price_or_somebody_is_asked_again(
-    house: Office, page: Page
-) -> None:
+async def test_a_changed_price_must_be_confirmed_by_the_buyer(house: Office, page: Page) -> None:
     organiser = await sign_in_organiser(house.app, house.api)
     show = await organiser.create("/shows", show_of(await a_stage(house.app, house.api, organiser)))
     await opened(page, show["id"])

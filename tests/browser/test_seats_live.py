@@ -24,7 +24,7 @@ async def test_what_others_do_is_seen_at_once(house: Office, page: Page) -> None
     print(f"\na seat held elsewhere was painted {seen_at - asked_at} ms after it was asked for")
 
 
-async def test_a_chosen_seat_that_somebody_takes_is_told_and_others_are_offered(
+async def test_a_chosen_seat_that_another_buyer_takes_is_reported_with_alternatives(
     house: Office, page: Page
 ) -> None:
     show = await house.a_show(seats=40)
@@ -94,7 +94,7 @@ async def test_refused_viewers_read_the_map_now_and_then(house: Office, page: Pa
     await expect(page.locator('g.seat[data-seat="12"]')).to_have_attribute("data-state", "H")
 
 
-async def test_who_comes_back_is_told_what_they_hold(house: Office, page: Page) -> None:
+async def test_a_returning_buyer_sees_the_seats_they_hold(house: Office, page: Page) -> None:
     show = await house.a_show(seats=40)
     await opened(page, show)
     await expect(page.locator("#mine")).to_be_hidden()

@@ -89,7 +89,7 @@ async def codes_in_mail(page: Page, email: str) -> list[str]:
     return sorted(found)
 
 
-async def test_with_a_mouse_while_somebody_else_looks_at_the_same_seats(
+async def test_with_a_mouse_while_another_buyer_views_the_same_seats(
     house: Office, night: Night, newcomer: Newcomer
 ) -> None:
     page, other = await newcomer(), await newcomer()

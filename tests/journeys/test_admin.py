@@ -80,7 +80,7 @@ async def test_a_change_that_changes_nothing_leaves_the_revision(organiser: Orga
     assert same.json() == show
 
 
-async def test_nobody_sees_or_touches_what_is_anothers(
+async def test_organisers_cannot_see_or_change_each_others_data(
     organiser: Organiser, rival: Organiser, stage: Stage
 ) -> None:
     show = await organiser.create("/shows", show_of(stage))

@@ -96,7 +96,7 @@ async def test_a_taken_seat_is_not_changed(organiser: Organiser, show: dict[str,
     assert (await organiser.send("GET", f"/shows/{show['id']}")).json()["revision"] == 1
 
 
-async def test_a_withdrawn_seat_is_blocked_for_ever(
+async def test_a_withdrawn_seat_stays_blocked(
     app: App, organiser: Organiser, show: dict[str, Any], alice: Fan
 ) -> None:
     done = await changed(organiser, show, withdraw=["Z-5", "Z-6"])

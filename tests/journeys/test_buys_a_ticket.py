@@ -87,9 +87,7 @@ async def test_of_two_tabs_one_pays(a_show: Show, alice: Fan) -> None:
     assert codes <= {"payment_under_way", "wrong_move"}
 
 
-async def test_somebody_elses_booking_cannot_be_paid_for_or_looked_at(
-    a_show: Show, alice: Fan, bob: Fan
-) -> None:
+async def test_another_buyers_booking_cannot_be_paid_or_viewed(a_show: Show, alice: Fan, bob: Fan) -> None:
     booking = await held(alice, await a_show())
     await pays(alice, booking)
 
@@ -135,7 +133,7 @@ async def test_who_asks_after_a_payment_that_was_called_off_hears_that_the_seats
 
 
 @pytest.mark.parametrize("path", ["//evil.example", "https://evil.example", "/\\evil.example", "thanks"])
-async def test_nobody_is_sent_to_another_site(a_show: Show, alice: Fan, path: str) -> None:
+async def test_a_return_path_to_another_site_is_refused(a_show: Show, alice: Fan, path: str) -> None:
     booking = await held(alice, await a_show())
 
     response = await alice.post(f"/bookings/{booking}/pay", {"return_path": path})

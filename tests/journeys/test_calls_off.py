@@ -70,7 +70,7 @@ async def test_money_for_a_hold_that_is_still_theirs_books_it_with_and_without_a
     assert [one.kept_minor for one in await bank.of(booking)] == [3000]
 
 
-async def test_who_calls_off_while_the_charge_is_on_its_way_is_not_told_that_it_is_off(
+async def test_cancelling_during_a_charge_does_not_claim_the_payment_is_cancelled(
     a_show: Show, alice: Fan, app: App
 ) -> None:
     booking = await held(alice, await a_show())

@@ -30,7 +30,7 @@ async def admin(app: App, api: httpx2.AsyncClient) -> Fan:
 
 
 class TestAtTheDoor:
-    async def test_in_once_and_the_second_is_told_when_and_where(
+    async def test_a_second_scan_reports_when_and_where_the_first_one_was(
         self, admin: Fan, alice: Fan, show: int
     ) -> None:
         north, south = await a_device(admin, show), await a_device(admin, show, "South")
@@ -170,7 +170,7 @@ class TestPasses:
 
         assert said == [200, 200, 401]
 
-    async def test_somebody_of_the_gate_asks_with_their_own_account(
+    async def test_gate_staff_can_scan_with_their_own_account(
         self, app: App, api: httpx2.AsyncClient, admin: Fan, alice: Fan, show: int
     ) -> None:
         (gita,) = await cast.fans(app, api, 1, Role.GATE)
@@ -203,7 +203,7 @@ class TestPasses:
 
         assert (refused.status_code, problem(refused)["field"]) == (422, "device_key")
 
-    async def test_one_that_is_over_lets_nobody_in_and_may_still_tell(
+    async def test_an_expired_pass_admits_no_one_but_can_still_upload_scans(
         self, admin: Fan, alice: Fan, show: int
     ) -> None:
         """A device whose network is back the morning after. Two days later it is too late."""
@@ -249,7 +249,7 @@ class TestPasses:
         assert told.json()["scans"][0]["recorded"]
         assert problem(refused)["code"] == "bad_window"
 
-    async def test_a_scan_id_that_was_used_is_told_so(self, admin: Fan, alice: Fan, show: int) -> None:
+    async def test_a_reused_scan_id_is_refused(self, admin: Fan, alice: Fan, show: int) -> None:
         device = await a_device(admin, show)
         codes = [(await a_ticket(alice, show, seat))["code"] for seat in ("A-4", "A-5")]
 

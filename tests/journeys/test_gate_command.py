@@ -96,7 +96,7 @@ class TestWithoutANetwork:
         assert (back["verdict"], back["offline"]) == ("used", False)
         assert (await admin.get(f"/admin/shows/{show}/door/conflicts")).json()["conflicts"] == []
 
-    async def test_it_lets_nobody_in_twice_while_it_has_something_to_tell(
+    async def test_no_ticket_is_admitted_twice_while_uploads_are_pending(
         self, server: Switch, steward: Steward, admin: Fan, alice: Fan, show: int
     ) -> None:
         """The box office does not know of the first yet: the gate does."""
@@ -121,7 +121,7 @@ class TestWithoutANetwork:
         ],
         ids=["a page", "an object", "somewhere else", "a no"],
     )
-    async def test_who_answers_in_place_of_the_box_office_has_said_nothing(
+    async def test_a_captive_portals_answer_is_not_taken_for_the_box_office(
         self, server: Switch, steward: Steward, admin: Fan, alice: Fan, show: int, page: bytes
     ) -> None:
         """The Wi-Fi of a venue that wants somebody to log in, a proxy with a page of its own."""
@@ -151,7 +151,7 @@ class TestWithoutANetwork:
         assert {(one["verdict"], one["offline"]) for one in said} == {("admitted", True)}
         assert sum(b"/gate/check-ins" in one for one in asked) <= 1, asked
 
-    async def test_keys_that_are_new_are_trusted_when_the_box_office_has_said_so(
+    async def test_new_keys_are_trusted_once_the_box_office_publishes_them(
         self, server: Switch, steward: Steward, app: App, admin: Fan, alice: Fan, show: int
     ) -> None:
         await on_duty(steward, admin, show)
@@ -259,7 +259,7 @@ class TestAtTheKeyboard:
         assert what == {"note": "/exit, /entry, /undo, /find, /admit, /counts, /quit"}
 
     @pytest.mark.parametrize("has_network", [True, False])
-    async def test_whatever_is_typed_has_a_verdict_and_is_told(
+    async def test_every_typed_line_gets_a_verdict_and_is_uploaded(
         self, server: Switch, steward: Steward, admin: Fan, alice: Fan, show: int, has_network: bool
     ) -> None:
         (code,) = await codes_of(alice, show, "A-1")
@@ -335,7 +335,7 @@ class TestTrouble:
         assert "another gate runs in" in second.complaint
 
     @pytest.mark.parametrize("files", [("device.json",), ("pack.bin", "scans.jsonl")])
-    async def test_a_damaged_file_is_told_or_fetched_anew(
+    async def test_a_damaged_file_is_reported_or_downloaded_again(
         self, steward: Steward, admin: Fan, alice: Fan, show: int, files: tuple[str, ...]
     ) -> None:
         codes = await codes_of(alice, show, "A-1", "A-2")

@@ -89,7 +89,7 @@ async def test_what_comes_back_is_a_credit_note_that_names_its_invoice(
     assert (file.status_code, pages_in(file.content)) == (200, 2)
 
 
-async def test_a_refund_has_its_credit_note_though_nobody_asks(app: App, show: int, alice: Fan) -> None:
+async def test_a_refund_issues_its_credit_note_automatically(app: App, show: int, alice: Fan) -> None:
     booking = await bought(alice, show, "A-1", "A-2")
     group = f"invoices-{secrets.token_hex(4)}"
     await app.outbox.settle(1_000_000)
@@ -129,7 +129,7 @@ async def test_numbers_have_no_gap_however_many_ask_at_once(app: App, show: int,
     assert sorted(serial for (serial,) in serials.values()) == list(range(1, 9))
 
 
-async def test_nobody_else_gets_it_and_a_hold_has_none(show: int, alice: Fan, bob: Fan) -> None:
+async def test_an_invoice_is_private_and_a_hold_has_none(show: int, alice: Fan, bob: Fan) -> None:
     booking = await bought(alice, show, "C-1")
     held = (await alice.holds(show, "C-2")).json()["booking_id"]
 

@@ -168,9 +168,7 @@ async def test_who_comes_back_goes_on_where_they_were(server: Server, a_show: AS
 
 
 @pytest.mark.parametrize("sent", ["7", "-1", "x", "9" * 30, ""])
-async def test_an_id_that_is_none_of_ours_gets_the_whole_map(
-    server: Server, a_show: AShow, sent: str
-) -> None:
+async def test_an_unknown_last_event_id_gets_the_whole_map(server: Server, a_show: AShow, sent: str) -> None:
     async with server.watching(await a_show(), **{"Last-Event-ID": sent}) as stream:
         assert (await stream.next()).kind == "snapshot"
 

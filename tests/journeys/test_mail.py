@@ -194,7 +194,7 @@ class TestDesk:
         assert again.json()["state"] == "queued"
         assert (missing.status_code, problem(missing)["code"]) == (404, "no_such_notice")
 
-    async def test_nobody_else_does(self, alice: Fan) -> None:
+    async def test_a_buyer_cannot_use_the_mail_admin(self, alice: Fan) -> None:
         for path in ("/admin/notices", "/admin/notices/preview/tickets", "/admin/notices/sender"):
             assert (await alice.get(path)).status_code == 403
         assert (await alice.post("/admin/notices/1/replay")).status_code == 403

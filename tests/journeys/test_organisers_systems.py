@@ -41,7 +41,9 @@ async def hears(app: App, consumer: Consumer) -> None:
             pass
 
 
-async def test_a_secret_is_told_once_and_an_endpoint_can_be_changed_and_removed(organiser: Organiser) -> None:
+async def test_a_secret_is_shown_once_and_an_endpoint_can_be_changed_and_removed(
+    organiser: Organiser,
+) -> None:
     made = await organiser.create(HOOKS, {"url": URL, "kinds": ["booking.confirmed"]})
     place = f"{HOOKS}/{made['endpoint']['endpoint_id']}"
 
@@ -94,7 +96,7 @@ async def test_an_address_that_is_not_public_is_refused(organiser: Organiser, ur
     assert problem(changed)["code"] == "bad_endpoint_url"
 
 
-async def test_a_kind_that_is_nobodys_own_is_not_told(organiser: Organiser) -> None:
+async def test_an_endpoint_cannot_subscribe_to_an_internal_kind(organiser: Organiser) -> None:
     for kind in ("city.changed", "no.such"):
         refused = await organiser.send("POST", HOOKS, {"url": URL, "kinds": [kind]})
         assert (refused.status_code, problem(refused)["field"]) == (422, "kinds")
@@ -114,7 +116,7 @@ async def test_fans_have_neither_webhooks_nor_figures(alice: Fan) -> None:
         assert (await alice.get(path)).status_code == 403
 
 
-async def test_what_happens_in_my_show_is_in_my_log_and_in_my_figures_and_in_nobody_elses(
+async def test_deliveries_and_figures_are_visible_to_the_shows_organiser_only(
     app: App, api: httpx2.AsyncClient, organiser: Organiser, rival: Organiser, alice: Fan
 ) -> None:
     await app.outbox.settle(1_000_000)

@@ -42,7 +42,7 @@ async def admin(app: App, api: httpx2.AsyncClient) -> Organiser:
 
 
 class TestAnOwner:
-    async def test_is_told_what_would_come_back_and_until_when(self, alice: Fan, a_show: Show) -> None:
+    async def test_sees_the_refundable_amount_and_the_deadline(self, alice: Fan, a_show: Show) -> None:
         booking = await buys(alice, await a_show(sold_on=HALF), "A-1", "A-2")
         path = f"/bookings/{booking['booking_id']}/refund"
 
@@ -77,7 +77,7 @@ class TestAnOwner:
         assert (await bob.holds(show_id, "A-1", "A-2")).status_code == 201
         assert await violations(app, show_id) == []
 
-    async def test_who_gets_nothing_back_is_told_so_and_keeps_the_seats(
+    async def test_a_buyer_without_a_refund_claim_is_refused_and_keeps_the_seats(
         self, alice: Fan, a_show: Show
     ) -> None:
         booking = await buys(alice, await a_show(sold_on=NOTHING), "A-1")
@@ -165,7 +165,7 @@ class TestAnOwner:
         )
 
     @pytest.mark.parametrize("path", ["", "/refund", "/payments"])
-    async def test_of_somebody_elses_booking_there_is_nothing(
+    async def test_another_buyers_booking_is_not_found(
         self, alice: Fan, bob: Fan, a_show: Show, path: str
     ) -> None:
         booking = await buys(alice, await a_show(), "A-1")

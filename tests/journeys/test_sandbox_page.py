@@ -87,7 +87,7 @@ async def test_the_page_says_who_wants_how_much_for_what(desk: Desk) -> None:
     assert headers["Cache-Control"] == "no-store"
 
 
-async def test_the_page_works_without_scripts_and_lets_nobody_else_in(desk: Desk) -> None:
+async def test_the_page_works_without_scripts_and_only_for_its_own_payment(desk: Desk) -> None:
     payer = await a_payer(desk)
 
     _, text, headers = await payer.looks()
@@ -255,7 +255,7 @@ async def test_an_address_that_was_guessed_shows_nothing(desk: Desk, name: str) 
         assert posted.status == 404
 
 
-async def test_what_nobody_offers_changes_nothing(desk: Desk) -> None:
+async def test_an_unknown_choice_changes_nothing(desk: Desk) -> None:
     payer = await a_payer(desk)
 
     for choice in ("", "capture", "approve"):

@@ -51,7 +51,7 @@ def an_email(number: list[int] = [0]) -> str:  # noqa: B006
     return f"visitor{number[0]}@browsers.example"
 
 
-async def test_somebody_signs_up_is_sent_where_they_came_from_and_is_known_there(
+async def test_signing_up_leads_back_to_the_previous_page_signed_in(
     app: App, browser: httpx2.AsyncClient
 ) -> None:
     email = an_email()
@@ -99,9 +99,7 @@ async def test_what_a_guest_holds_belongs_to_the_account_they_log_in_to(
     assert visit.owner_ids == (account.account_id, guest.account_id)
 
 
-async def test_nobody_becomes_owner_of_a_guest_that_is_an_account_by_now(
-    app: App, browser: httpx2.AsyncClient
-) -> None:
+async def test_signing_in_does_not_adopt_the_previous_account(app: App, browser: httpx2.AsyncClient) -> None:
     first, second = an_email(), an_email()
     for email in (first, second):
         browser.cookies.clear()
@@ -148,7 +146,7 @@ async def test_a_form_that_is_wrong_comes_back_with_what_was_typed(
     assert PASSWORD not in answer.text
 
 
-async def test_an_address_that_is_taken_is_told_and_nobody_is_signed_in(
+async def test_a_taken_address_is_reported_and_does_not_sign_in(
     app: App, browser: httpx2.AsyncClient
 ) -> None:
     email = an_email()
@@ -162,7 +160,7 @@ async def test_an_address_that_is_taken_is_told_and_nobody_is_signed_in(
     assert (visit.account_id, visit.is_guest) == (guest.account_id, True)
 
 
-async def test_a_wrong_password_is_told_without_saying_which_was_wrong(browser: httpx2.AsyncClient) -> None:
+async def test_a_failed_sign_in_does_not_reveal_which_field_was_wrong(browser: httpx2.AsyncClient) -> None:
     email = an_email()
     await sent(browser, "/sign-up", email=email, password=PASSWORD, name="Ann")
     browser.cookies.clear()
@@ -174,7 +172,7 @@ async def test_a_wrong_password_is_told_without_saying_which_was_wrong(browser: 
     assert COOKIE not in browser.cookies
 
 
-async def test_after_signing_out_the_cookie_is_nobodys(app: App, browser: httpx2.AsyncClient) -> None:
+async def test_after_signing_out_the_cookie_is_anonymous(app: App, browser: httpx2.AsyncClient) -> None:
     await sent(browser, "/sign-up", email=an_email(), password=PASSWORD, name="Ann")
     copied = browser.cookies[COOKIE]
     answer = await sent(browser, "/sign-out")
@@ -219,13 +217,13 @@ async def test_a_form_of_another_site_is_refused(
         "",
     ],
 )
-async def test_nobody_is_sent_away_from_here(browser: httpx2.AsyncClient, back: str) -> None:
+async def test_a_back_address_on_another_site_is_ignored(browser: httpx2.AsyncClient, back: str) -> None:
     answer = await sent(browser, "/sign-up", email=an_email(), password=PASSWORD, name="Ann", back=back)
     assert (answer.status_code, answer.headers["location"]) == (303, "/my")
 
 
 @pytest.mark.parametrize("cookie", ["", "x", "a" * 5000, "ä", "=;=", "\x01"])
-async def test_a_broken_cookie_is_nobody(browser: httpx2.AsyncClient, cookie: str) -> None:
+async def test_a_broken_cookie_counts_as_signed_out(browser: httpx2.AsyncClient, cookie: str) -> None:
     answer = await browser.get("/sign-in", headers={b"cookie": f"{COOKIE}={cookie}".encode()})
     assert answer.status_code == 200
 

@@ -193,7 +193,7 @@ async def test_an_event_tells_machines_the_same(
     assert page.all("meta", property="og:title")[0]["content"] == "The Paper Boats"
 
 
-async def test_a_page_that_names_a_host_is_kept_for_that_host_only(
+async def test_a_page_that_names_a_host_is_cached_for_that_host_only(
     api: httpx2.AsyncClient, stage: Stage
 ) -> None:
     evil = await opens(api, f"/events/{stage.event_id}", headers={"Host": "evil.example"})
@@ -219,7 +219,7 @@ async def test_a_venue_tells_where_it_is_and_what_is_on(
     )
 
 
-async def test_nothing_on_is_said(api: httpx2.AsyncClient, stage: Stage) -> None:
+async def test_an_event_or_venue_without_shows_says_so(api: httpx2.AsyncClient, stage: Stage) -> None:
     event, venue = (
         await opens(api, f"/events/{stage.event_id}"),
         await opens(api, f"/venues/{stage.venue_id}"),
@@ -248,7 +248,7 @@ async def test_how_many_are_left_is_seconds_old(
     await until(is_told)
 
 
-async def test_a_page_is_the_same_for_everybody_and_kept_for_a_second(
+async def test_a_public_page_is_the_same_for_all_and_cached_for_one_second(
     api: httpx2.AsyncClient, stage: Stage
 ) -> None:
     path, headers = f"/events/{stage.event_id}", {"Accept": "text/html"}
@@ -354,7 +354,7 @@ async def test_three_languages_with_their_plurals(
     assert all(page.all("html")[0]["lang"].startswith(language[:2]) for page in pages)
 
 
-async def test_machines_are_told_what_there_is(
+async def test_robots_sitemap_and_manifest_are_served(
     api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
 ) -> None:
     await organiser.create("/shows", show_of(stage))

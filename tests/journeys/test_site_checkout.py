@@ -67,7 +67,7 @@ async def test_a_guest_pays_on_the_gateways_page_and_is_back_with_tickets(
     assert ann.says("ann@example.org")
 
 
-async def test_who_the_tickets_are_for_must_be_said_first_and_what_was_typed_stays(
+async def test_the_buyers_details_are_required_and_typed_values_stay_in_the_form(
     ann: Visitor, a_show: Callable[..., Any]
 ) -> None:
     path = await ann.holds(await a_show(seats=10), "A-1")
@@ -160,7 +160,7 @@ async def test_reloading_going_away_and_coming_back_lose_nothing(
     assert ann.says("Reserved until")
 
 
-async def test_a_hold_is_kept_longer_up_to_its_cap_and_let_go_at_once(
+async def test_a_hold_can_be_extended_up_to_its_limit_and_released_at_once(
     ann: Visitor, eve: Visitor, a_show: Callable[..., Any]
 ) -> None:
     show = await a_show(seats=10, hold_ttl_s=900)
@@ -174,7 +174,7 @@ async def test_a_hold_is_kept_longer_up_to_its_cap_and_let_go_at_once(
     assert (await ann.goes(path)).says("Released")
 
 
-async def test_a_hold_that_has_been_kept_as_long_as_can_be_says_so(
+async def test_a_hold_at_its_maximum_length_says_so(
     ann: Visitor, app: App, a_show: Callable[..., Any]
 ) -> None:
     path = await ann.holds(await a_show(seats=10), "A-1")
@@ -216,7 +216,7 @@ class TestTimeIsUp:
         await ann.sends("/again")
         assert ann.at == again, "a second click is the same hold"
 
-    async def test_seats_that_somebody_else_has_meanwhile_are_told_with_others_instead(
+    async def test_seats_that_another_buyer_took_are_reported_with_alternatives(
         self, ann: Visitor, eve: Visitor, app: App, a_show: Callable[..., Any]
     ) -> None:
         show = await a_show(seats=10)
@@ -332,7 +332,7 @@ class TestTrouble:
             assert await app.postgres.fetchval(CHARGES, *key(path)) == 1
 
 
-async def test_a_script_that_sends_a_form_is_told_where_to_go_or_why_not(
+async def test_a_script_that_posts_a_form_gets_the_next_address_or_the_problem(
     ann: Visitor, a_show: Callable[..., Any]
 ) -> None:
     path = await ann.holds(await a_show(seats=10), "A-1")

@@ -12,7 +12,7 @@ from tests.support.html_page import kept, opens
 from tests.support.organiser import Organiser, Stage, a_stage, an_event, show_of
 
 
-async def test_a_misspelt_search_is_asked_back_and_finds(
+async def test_a_misspelt_search_offers_a_correction_that_finds_results(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     show = await plays(app, organiser, stage, title="Marmalade Skies")
@@ -108,7 +108,7 @@ async def test_a_field_left_empty_is_no_wish_and_a_strangers_parameter_is_let_be
     assert "1 event" in page.text
 
 
-async def test_a_chosen_city_narrows_and_what_is_only_elsewhere_is_told(
+async def test_a_chosen_city_narrows_results_and_matches_elsewhere_are_mentioned(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     other = await a_stage(app, api, organiser)
@@ -157,6 +157,6 @@ async def test_a_search_that_makes_no_sense_is_refused_on_a_page(api: httpx2.Asy
     assert page.all("a", href="/")
 
 
-async def test_an_unknown_postal_code_and_city_are_told(api: httpx2.AsyncClient) -> None:
+async def test_an_unknown_postal_code_and_city_are_reported(api: httpx2.AsyncClient) -> None:
     await opens(api, "/find?postal_code=QQQ999", status=404)
     await opens(api, "/find?city=atlantis", status=404)

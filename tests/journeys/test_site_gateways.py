@@ -46,7 +46,7 @@ async def pays_there(app: App, name: str, url: str, path: str, choice: str) -> N
             assert answer.status == 303
 
 
-async def test_stripes_form_is_in_the_page_and_nobody_elses(
+async def test_stripes_form_is_embedded_only_where_stripe_is_the_gateway(
     app: App, config: Config, tmp_path: Path, a_show: Callable[..., Any]
 ) -> None:
     show = await a_show(seats=10)

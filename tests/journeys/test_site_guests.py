@@ -44,7 +44,7 @@ async def holds(http: httpx2.AsyncClient, show: int, seat: int, **headers: str) 
 
 
 @pytest.mark.parametrize("language", ["en", "de", "hi"])
-async def test_one_guest_too_many_is_told_when_to_try_again_and_how_to_go_on(
+async def test_one_guest_too_many_gets_a_retry_time_and_a_way_to_continue(
     strict: Application, app: App, a_show: Callable[..., Any], language: str
 ) -> None:
     show = await a_show(seats=20)
@@ -64,7 +64,7 @@ async def test_one_guest_too_many_is_told_when_to_try_again_and_how_to_go_on(
         assert (await app.seatmap.newest(show)).states.count(b"H") == GUESTS_MAX
 
 
-async def test_a_script_is_told_the_same(strict: Application, a_show: Callable[..., Any]) -> None:
+async def test_a_script_gets_the_same_refusal(strict: Application, a_show: Callable[..., Any]) -> None:
     show = await a_show(seats=20)
     async with crowd(strict) as http:
         for seat in range(1, GUESTS_MAX + 1):

@@ -197,7 +197,7 @@ def test_every_form_is_tried() -> None:
     ],
     ids=["cross-site", "same-site", "old browser", "sandboxed frame"],
 )
-async def test_no_other_site_speaks_for_whoever_is_there(
+async def test_another_site_cannot_submit_forms_for_a_visitor(
     headers: dict[str, str], ann: Visitor, app: App, bought: dict[str, str]
 ) -> None:
     if "sec-fetch-site" not in headers:

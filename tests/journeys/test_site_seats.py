@@ -48,7 +48,9 @@ async def test_there_is_no_page_of_no_show(api: httpx2.AsyncClient) -> None:
     assert (await api.get("/shows/999999999", headers=HTML)).status_code == 404
 
 
-async def test_nobody_becomes_a_guest_and_holds(api: httpx2.AsyncClient, app: App, a_show: Show) -> None:
+async def test_a_visitor_without_an_account_becomes_a_guest_and_holds_seats(
+    api: httpx2.AsyncClient, app: App, a_show: Show
+) -> None:
     show = await a_show(seats=20)
 
     answer = await asked(api, show, {"seats": ["A-3", "A-4"]})
@@ -71,7 +73,7 @@ async def test_a_guest_stays_the_same_guest(api: httpx2.AsyncClient, a_show: Sho
     assert sorted(seat for each in mine.json()["mine"] for seat in each["seats"]) == ["A-3", "A-5"]
 
 
-async def test_a_script_is_told_where_to_go(api: httpx2.AsyncClient, a_show: Show) -> None:
+async def test_a_script_gets_the_address_of_the_next_page(api: httpx2.AsyncClient, a_show: Show) -> None:
     show = await a_show(seats=20)
 
     answer = await asked(api, show, {"quantity": "3"}, Accept="application/json")
@@ -173,7 +175,7 @@ async def test_taken_seats_are_answered_with_others_to_be_had_by_one_click(
         ({"seats": "A-1", "key": "with space"}, 400),
     ],
 )
-async def test_what_cannot_be_held_is_said_on_the_page(
+async def test_the_page_reports_a_selection_that_cannot_be_held(
     api: httpx2.AsyncClient, app: App, a_show: Show, form: dict[str, Any], status: int
 ) -> None:
     show = await a_show(seats=20)

@@ -10,7 +10,7 @@ from tests.journeys.test_site_checkout import ANN
 from tests.support.browser_session import Visitor
 
 
-async def test_somebody_elses_booking_does_not_exist(
+async def test_another_buyers_booking_looks_missing(
     ann: Visitor, eve: Visitor, a_show: Callable[..., Any]
 ) -> None:
     show = await a_show(seats=10)
@@ -24,7 +24,7 @@ async def test_somebody_elses_booking_does_not_exist(
     assert (await ann.goes(path)).says("Reserved until")
 
 
-async def test_who_is_nobody_is_asked_to_sign_in_and_led_back(
+async def test_a_signed_out_visitor_must_sign_in_and_returns_to_the_page(
     ann: Visitor, eve: Visitor, a_show: Callable[..., Any]
 ) -> None:
     path = await ann.holds(await a_show(seats=10), "A-1")
@@ -57,7 +57,7 @@ async def test_a_form_of_another_site_does_nothing(
     assert (await ann.goes(path)).says("Reserved until")
 
 
-async def test_the_page_is_kept_by_nobody_and_frames_and_foreign_scripts_are_shut_out(
+async def test_the_page_is_not_cached_and_blocks_frames_and_foreign_scripts(
     ann: Visitor, config: Config, a_show: Callable[..., Any]
 ) -> None:
     await ann.holds(await a_show(seats=10), "A-1")
@@ -69,7 +69,7 @@ async def test_the_page_is_kept_by_nobody_and_frames_and_foreign_scripts_are_shu
     assert "js.stripe.com" not in policy
 
 
-async def test_nobody_is_led_to_another_site(ann: Visitor, a_show: Callable[..., Any]) -> None:
+async def test_no_parameter_leads_to_another_site(ann: Visitor, a_show: Callable[..., Any]) -> None:
     path = await ann.holds(await a_show(seats=10), "A-1")
     for back in ("//evil.example", "https://evil.example/", "/\\evil.example", "/%5cevil.example"):
         answer = await ann.client.get("/sign-in", params={"back": back})

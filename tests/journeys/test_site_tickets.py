@@ -74,7 +74,7 @@ async def test_a_live_code_is_not_on_this_page(ann: Visitor, app: App, a_show: C
     assert 'class="qr"' not in ann.text
 
 
-async def test_a_ticket_is_given_to_somebody_and_taken_back(ann: Visitor, a_show: Callable[..., Any]) -> None:
+async def test_a_ticket_is_given_away_and_taken_back(ann: Visitor, a_show: Callable[..., Any]) -> None:
     path = await has_bought(ann, await a_show(seats=10), "A-1")
     before = re.findall(r'href="(/tickets/[^"]+)"', ann.text)[0]
 
@@ -109,7 +109,7 @@ async def test_a_ticket_that_arrived_is_among_those_of_who_has_it_now(
 
 
 class TestGivingBack:
-    async def test_what_comes_back_is_told_before_and_done_as_told(
+    async def test_the_refund_matches_the_amount_shown_before(
         self, ann: Visitor, a_show: Callable[..., Any]
     ) -> None:
         path = await has_bought(ann, await a_show(seats=10, price_minor=1500, sold_on=HALF), "A-1", "A-2")
@@ -133,7 +133,7 @@ class TestGivingBack:
         assert ann.text.count("Refund requested") == 2
         assert ann.says("€7")
 
-    async def test_where_nothing_comes_back_it_is_said_and_no_button_offers_it(
+    async def test_a_booking_without_a_refund_says_so_and_has_no_button(
         self, ann: Visitor, a_show: Callable[..., Any]
     ) -> None:
         path = await has_bought(ann, await a_show(seats=10, sold_on=NOTHING), "A-1")
@@ -145,7 +145,7 @@ class TestGivingBack:
         assert answer.status_code == 409
         assert (await ann.goes(path)).says("Your ticket")
 
-    async def test_seats_of_somebody_else_are_not_given_back(
+    async def test_another_buyers_seats_cannot_be_returned(
         self, ann: Visitor, a_show: Callable[..., Any]
     ) -> None:
         path = await has_bought(ann, await a_show(seats=10), "A-1")
@@ -166,7 +166,7 @@ class TestGivingBack:
             assert ann.status == 503
             assert re.findall(r'name="seats" value="([^"]+)"', ann.text) == ["A-2"]
 
-    async def test_a_cancelled_show_is_told_on_the_page(
+    async def test_the_page_shows_that_the_show_is_cancelled(
         self, ann: Visitor, app: App, a_show: Callable[..., Any]
     ) -> None:
         show = await a_show(seats=10)
@@ -182,7 +182,7 @@ class TestGivingBack:
 
 
 class TestMine:
-    async def test_who_has_nothing_is_told_how_to_get_something(self, ann: Visitor) -> None:
+    async def test_an_account_without_bookings_is_shown_how_to_buy(self, ann: Visitor) -> None:
         await ann.goes("/my")
         assert ann.status == 200
         assert ann.says("No tickets yet")
@@ -217,7 +217,7 @@ class TestMine:
         assert 'class="qr"' in ann.text
         assert (await app.bookings.booking(*key(path))) is not None
 
-    async def test_after_signing_out_the_browser_is_told_to_forget(
+    async def test_signing_out_clears_the_browsers_cached_pages(
         self, ann: Visitor, a_show: Callable[..., Any]
     ) -> None:
         path = await has_bought(ann, await a_show(seats=10), "A-1")
@@ -227,7 +227,7 @@ class TestMine:
         assert (await ann.client.get(path)).headers["location"].startswith("/sign-in")
         assert (await ann.goes("/my")).says("No tickets yet")
 
-    async def test_only_pages_without_a_hold_are_marked_to_be_kept(
+    async def test_only_pages_without_a_hold_are_marked_for_offline_use(
         self, ann: Visitor, a_show: Callable[..., Any]
     ) -> None:
         await ann.holds(await a_show(seats=10), "A-1")

@@ -46,7 +46,7 @@ async def test_more_than_are_left_are_refused_and_none_is_held(
     assert (await bob.holds(show, places={"area": "Floor", "count": 2})).status_code == 201
 
 
-async def test_a_place_that_was_let_go_is_had_again(alice: Fan, bob: Fan, a_show: Callable[..., Any]) -> None:
+async def test_a_released_place_can_be_held_again(alice: Fan, bob: Fan, a_show: Callable[..., Any]) -> None:
     show = await a_show(layout=a_layout(2, standing=4))
     first = (await alice.holds(show, places={"area": "Floor", "count": 4})).json()
     await alice.delete(f"/bookings/{first['booking_id']}")

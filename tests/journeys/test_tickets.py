@@ -77,14 +77,14 @@ class TestMine:
         assert problem(refused)["state"] == "held"
 
     @pytest.mark.parametrize("what", ["tickets", "tickets.pdf", "tickets.ics"])
-    async def test_nobody_else_finds_them(self, alice: Fan, bob: Fan, show: int, what: str) -> None:
+    async def test_another_account_cannot_find_them(self, alice: Fan, bob: Fan, show: int, what: str) -> None:
         booking = await booked(alice, show, "A-4")
 
         refused = await bob.get(f"/bookings/{booking}/{what}")
 
         assert (refused.status_code, problem(refused)["code"]) == (404, "no_such_booking")
 
-    async def test_nobody_else_finds_one(self, alice: Fan, bob: Fan, show: int) -> None:
+    async def test_another_account_cannot_find_a_ticket(self, alice: Fan, bob: Fan, show: int) -> None:
         (ticket,) = await tickets(alice, await booked(alice, show, "A-4"))
 
         assert (await alice.get(f"/tickets/{ticket['ticket_id']}")).status_code == 200
@@ -102,7 +102,7 @@ class TestMine:
 
         assert [one["seat"] for one in (*first, *rest)] == ["A-3", "A-2", "A-1"]
 
-    async def test_sent_again_when_asked_and_not_for_ever(self, alice: Fan, show: int) -> None:
+    async def test_tickets_can_be_resent_a_limited_number_of_times(self, alice: Fan, show: int) -> None:
         booking = await booked(alice, show, "A-4")
 
         said = [(await alice.post(f"/bookings/{booking}/tickets/resend")).status_code for _ in range(6)]
@@ -160,7 +160,7 @@ class TestGivenAway:
         page = pypdfium2.PdfDocument(printed.content)[0].render(scale=2).to_pil()
         assert {one.text for one in zxingcpp.read_barcodes(page)} == {second["code"]}
 
-    async def test_somebody_without_an_account_gets_it_by_signing_up(
+    async def test_a_recipient_without_an_account_gets_the_ticket_by_signing_up(
         self, alice: Fan, show: int, api: httpx2.AsyncClient
     ) -> None:
         (ticket,) = await tickets(alice, await booked(alice, show, "A-4"))

@@ -59,7 +59,7 @@ def test_every_state_that_an_owner_can_see_has_a_page(state: BookingState) -> No
     assert display_state_of(state, 1000) in DisplayState
 
 
-def test_a_hold_without_time_has_lapsed_though_nobody_has_swept_it() -> None:
+def test_an_expired_hold_shows_as_expired_before_the_sweep() -> None:
     assert display_state_of(BookingState.HELD, 1) is DisplayState.HELD
     assert display_state_of(BookingState.HELD, 0) is DisplayState.LAPSED
     assert display_state_of(BookingState.PAYING, -5) is DisplayState.PAYING, (
@@ -80,7 +80,7 @@ def test_a_hold_without_time_has_lapsed_though_nobody_has_swept_it() -> None:
         (None, "settling"),
     ],
 )
-def test_a_payment_under_way_waits_for_somebody(payment: Payment | None, who: str) -> None:
+def test_a_payment_under_way_names_the_party_it_waits_for(payment: Payment | None, who: str) -> None:
     assert waits_for(payment) == who
 
 
@@ -94,7 +94,7 @@ def test_a_payment_under_way_waits_for_somebody(payment: Payment | None, who: st
         (PaymentStep.LOOK_UP, "settling"),
     ],
 )
-def test_of_a_lapsed_booking_it_is_said_what_became_of_the_money(step: PaymentStep, money: str) -> None:
+def test_an_expired_booking_shows_what_happened_to_the_money(step: PaymentStep, money: str) -> None:
     assert late_money_state(a_payment(step)) == money
 
 

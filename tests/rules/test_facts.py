@@ -49,7 +49,7 @@ def sample_name(path: Path) -> tuple[str, int]:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_a_fact_told_once_can_be_read_for_ever(path: Path) -> None:
+def test_every_published_fact_version_can_still_be_read(path: Path) -> None:
     told = msgspec.json.decode(path.read_bytes())
 
     fact = from_json(path.read_bytes())
@@ -114,7 +114,7 @@ def test_there_and_back_it_is_the_same_fact() -> None:
 
 
 @pytest.mark.parametrize("row", [a_row("weather.changed", '{"rain": true}'), of_show("booking.held", "{}")])
-def test_what_is_not_understood_is_handed_on_as_it_is(row: dict[str, Any]) -> None:
+def test_an_unknown_fact_is_passed_on_unchanged(row: dict[str, Any]) -> None:
     fact = build_fact(row)
 
     assert isinstance(fact.body, UnknownBody)
@@ -135,7 +135,7 @@ def test_a_field_of_a_newer_program_is_left_aside() -> None:
     ("settled", "ids", "until"),
     [(0, [], 0), (0, [1, 2, 3], 3), (3, [4, 6, 7], 4), (3, [5, 6], 3)],
 )
-def test_nobody_passes_an_id_that_is_missing(settled: int, ids: list[int], until: int) -> None:
+def test_the_settled_position_stops_before_a_missing_id(settled: int, ids: list[int], until: int) -> None:
     assert last_settled_id(settled, ids) == until
 
 

@@ -37,7 +37,7 @@ def test_however_the_bytes_come_the_lines_are_the_same(raw: bytes, cuts: list[in
 
 
 @given(st.binary(max_size=3000))
-def test_a_line_can_be_sent_and_kept_whatever_it_was(raw: bytes) -> None:
+def test_every_line_can_be_sent_and_stored(raw: bytes) -> None:
     for line in lines_of(raw):
         assert len(line) <= LINE_BYTES_MAX
         assert "\0" not in line
@@ -45,7 +45,7 @@ def test_a_line_can_be_sent_and_kept_whatever_it_was(raw: bytes) -> None:
         assert json.loads(json.dumps(line).encode()) == line
 
 
-def test_a_line_without_an_end_fills_nobody_s_memory() -> None:
+def test_an_endless_line_does_not_fill_the_memory() -> None:
     lines = Lines()
     for _ in range(200):
         assert lines.add(b"x" * 65_536) == []

@@ -24,7 +24,7 @@ async def test_each_gateway_is_made_from_its_settings(settings: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("settings", [STRIPE | {"stripe_secret_key": "rk_test_1"}, RAZORPAY])
-async def test_the_mode_is_told_by_the_key(settings: dict[str, Any]) -> None:
+async def test_the_mode_follows_from_the_key(settings: dict[str, Any]) -> None:
     gateway = open_gateway(Config(**settings))
 
     assert gateway.mode == ("test" if settings["gateway"] == "stripe" else "live")
@@ -41,7 +41,7 @@ async def test_the_mode_is_told_by_the_key(settings: dict[str, Any]) -> None:
         (RAZORPAY | {"razorpay_key_secret": ""}, "HOLDFAST_RAZORPAY_KEY_SECRET"),
     ],
 )
-def test_what_is_missing_is_said_in_one_line(settings: dict[str, Any], wanted: str) -> None:
+def test_a_missing_setting_is_reported_in_one_line(settings: dict[str, Any], wanted: str) -> None:
     with pytest.raises(OperatorError, match=wanted) as trouble:
         open_gateway(Config(**settings))
 

@@ -83,7 +83,7 @@ class TestFacts:
             (TicketTransferred(**GIFT, side="got"), NoticeKind.TICKET_GOT, None),
         ],
     )
-    def test_the_person_it_is_about_is_told(
+    def test_the_affected_account_is_notified(
         self, body: Body, kind: NoticeKind, account_id: int | None
     ) -> None:
         notice = build_notice(a_fact(body))
@@ -92,21 +92,21 @@ class TestFacts:
         assert (notice.kind, notice.account_id, notice.fact_id) == (kind, account_id, 77)
         assert (notice.show_id, notice.number) == (3, 4)
 
-    def test_nobody_is_told_of_seats_an_organiser_keeps_back(self) -> None:
+    def test_seats_an_organiser_blocks_send_no_notice(self) -> None:
         for body in (BookingConfirmed, BookingExpired):
             assert build_notice(a_fact(body(**BOOKING, currency="EUR", is_block=True))) is None
 
-    def test_nobody_is_told_of_money_without_an_owner(self) -> None:
+    def test_money_without_an_owner_sends_no_notice(self) -> None:
         for body in (PaymentDeclined, PaymentLate):
             assert build_notice(a_fact(body(**{**MONEY, "owner_id": None}))) is None
 
-    def test_a_gift_to_nobody_we_know_says_where_its_address_is(self) -> None:
+    def test_a_gift_notice_names_the_transferred_ticket_and_edition(self) -> None:
         notice = build_notice(a_fact(TicketTransferred(**GIFT, side="got")))
 
         assert notice is not None
         assert (notice.serial, notice.edition) == (9, 2)
 
-    def test_every_fact_that_is_heard_exists_and_every_kind_has_words(self) -> None:
+    def test_every_subscribed_fact_exists_and_every_kind_has_a_text(self) -> None:
         assert set(CONSUMED_KINDS) <= KINDS.keys()
         assert {body.KIND for body in SHOW_FACTS} <= set(CONSUMED_KINDS)  # type: ignore[attr-defined]
         for words in load_templates().words.values():
@@ -245,19 +245,19 @@ class TestWords:
 
         assert to_one_line(said) in to_one_line(letter.subject)
 
-    def test_who_has_no_account_is_told_how_to_get_the_ticket(self) -> None:
+    def test_a_recipient_without_an_account_learns_how_to_get_the_ticket(self) -> None:
         waiting = compose_message(NoticeKind.TICKET_GOT, SAMPLE, "en", load_templates())
 
         assert "Sign up with this email address" in waiting.lines[0]
         assert not waiting.stubs
 
-    def test_after_the_time_to_pay_nobody_is_told_to_try_again(self) -> None:
+    def test_after_the_deadline_the_mail_does_not_suggest_another_try(self) -> None:
         over = compose_message(NoticeKind.DECLINED, replace(SAMPLE, until=None), "en", load_templates())
 
         assert "time to pay has run out" in over.lines[0]
 
 
-class TestAskedLanguage:
+class TestRequestedLanguage:
     @pytest.mark.parametrize(
         ("header", "locale"),
         [
@@ -273,11 +273,11 @@ class TestAskedLanguage:
             ("*", "en"),
         ],
     )
-    def test_the_best_of_ours_is_taken(self, header: str | None, locale: str) -> None:
+    def test_the_best_supported_language_is_chosen(self, header: str | None, locale: str) -> None:
         assert choose_language(header) == locale
 
     @given(st.text(max_size=200))
-    def test_whatever_is_sent_is_a_language_of_ours(self, header: str) -> None:
+    def test_any_header_yields_a_supported_language(self, header: str) -> None:
         assert choose_language(header) in LANGUAGES
 
 
@@ -328,7 +328,7 @@ class TestMail:
         picture = Image.open(io.BytesIO(pictures[ids[0]].get_content()))
         assert [one.text for one in zxingcpp.read_barcodes(picture)] == ["a sample: it opens no door"]
 
-    def test_nobodys_out_of_office_answers_and_nobody_can_unsubscribe_from_a_ticket(self) -> None:
+    def test_mail_suppresses_auto_replies_and_offers_no_unsubscribe(self) -> None:
         message = received(the_letter(), envelope())
 
         assert message["Auto-Submitted"] == "auto-generated"
@@ -359,7 +359,7 @@ class TestMail:
         assert [one.addr_spec for one in message["Reply-To"].addresses] == ["a@b.example"]
         assert not message.defects
 
-    def test_what_somebody_typed_is_no_markup(self) -> None:
+    def test_user_input_is_escaped(self) -> None:
         letter = the_letter(title="<img src=x onerror=alert(1)>", name="</style><script>alert(2)</script>")
 
         page = received(letter, envelope()).get_body(("html",))

@@ -234,7 +234,7 @@ def test_a_status_lists_the_codes_it_may_carry() -> None:
     assert codes(POST, "503") <= set(list_problem_pages())
 
 
-def test_who_must_sign_in_is_said() -> None:
+def test_operations_that_need_a_sign_in_say_so() -> None:
     assert POST["security"] == [{"bearer": []}]
     assert POST["x-role"] == "fan"
     assert GET["security"] == []

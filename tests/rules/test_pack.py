@@ -85,7 +85,7 @@ class TestPack:
         with pytest.raises(BadPack):
             open_pack(self.raw, b"\7" * 32, TRUSTED)
 
-    def test_one_that_somebody_else_signed_is_refused(self) -> None:
+    def test_a_pack_signed_with_another_key_is_refused(self) -> None:
         forged = seal_pack(a_pack(), OTHER, DEVICE.public_key().public_bytes_raw(), b"\6" * 32)
 
         for trusted in (TRUSTED, {2: KEY.public}, {}):
@@ -106,7 +106,7 @@ class TestPack:
             open_pack(raw, b"\5" * 32, TRUSTED)
 
     @given(st.binary(max_size=300), st.binary(min_size=32, max_size=32))
-    def test_whatever_somebody_seals_for_the_device_is_refused(self, plain: bytes, drawn: bytes) -> None:
+    def test_any_unsigned_content_sealed_for_the_device_is_refused(self, plain: bytes, drawn: bytes) -> None:
         """The device's key is public: anybody can make what it opens. The signature is ours alone."""
         with pytest.raises(BadPack):
             open_pack(somebody_seals(plain, drawn), b"\5" * 32, TRUSTED)
@@ -116,7 +116,7 @@ class TestPack:
         [b"", b"x", zlib.compress(b""), zlib.compress(b"\xc1"), zlib.compress(msgspec.msgpack.encode({})),
          zlib.compress(msgspec.msgpack.encode({"pass_id": "three"})), zlib.compress(b"\x81" * 5000)],
     )  # fmt: skip
-    def test_one_of_ours_that_we_cannot_read_is_refused(self, body: bytes) -> None:
+    def test_a_signed_pack_that_cannot_be_parsed_is_refused(self, body: bytes) -> None:
         """A newer box office may say what this device has no words for."""
         plain = bytes((1,)) + KEY.sign(PREFIX + body) + body
 
@@ -164,7 +164,7 @@ class TestOffline:
         assert (found.first_at, found.first_gate) == (datetime.fromtimestamp(NOW, UTC), "North")
         assert found.seat == "A-11"
 
-    def test_it_says_where_somebody_came_in_before_the_pack_was_made(self) -> None:
+    def test_it_reports_the_gate_of_an_admission_before_the_pack_was_made(self) -> None:
         gate = a_gate(tickets=[PackTicket(11, 1, 0, "A-11", True, True, NOW - 600, "South")])
 
         found = gate.offline.decide(fixed_code(KEY, Ticket(7, 11, 1)), IN, NOW)
@@ -185,7 +185,7 @@ class TestOffline:
     def test_what_the_pack_knows_decides(self, ticket: Ticket, verdict: Verdict) -> None:
         assert a_gate().offline.decide(fixed_code(KEY, ticket), IN, NOW).verdict is verdict
 
-    def test_an_edition_before_the_pack_s_is_somebody_else_s_now(self) -> None:
+    def test_an_edition_older_than_the_packs_belongs_to_another_holder(self) -> None:
         gate = a_gate(tickets=[PackTicket(11, 3, 0, "A-11", False, False)])
 
         assert [gate.says(11, edition=n) for n in (1, 2, 3)] == [
@@ -218,7 +218,7 @@ class TestOffline:
             Verdict.USED,
         ]
 
-    def test_nobody_leaves_who_was_not_inside(self) -> None:
+    def test_a_ticket_that_is_not_inside_cannot_leave(self) -> None:
         assert a_gate().says(11, OUT) is Verdict.NOT_INSIDE
 
     def test_what_was_decided_before_a_restart_is_remembered(self) -> None:

@@ -160,7 +160,7 @@ def test_a_withheld_fee_is_not_refunded() -> None:
     assert at(3, withheld).amount_minor == 450
 
 
-def test_half_of_an_odd_amount_is_rounded_up_for_every_seat() -> None:
+def test_half_of_an_odd_amount_is_rounded_up_for_each_seat() -> None:
     half = policy((1, 50))
 
     assert at(3, half, PriceLines(999, 999, 0, 0), PriceLines(999, 999, 0, 0)).amount_minor == 1000

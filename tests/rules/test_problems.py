@@ -71,7 +71,7 @@ def test_a_detail_of_its_own_wins() -> None:
 
 
 @pytest.mark.parametrize(("wait_s", "header"), [(1, "1"), (0.2, "1"), (2.1, "3"), (0, "1")])
-def test_who_must_wait_is_told_how_long_in_whole_seconds(wait_s: float, header: str) -> None:
+def test_the_retry_time_is_given_in_whole_seconds(wait_s: float, header: str) -> None:
     assert render_refusal(Busy(retry_after_s=wait_s), "r1").headers["retry-after"] == header
 
 

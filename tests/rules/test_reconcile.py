@@ -59,7 +59,7 @@ def test_a_payment_of_this_moment_is_left_to_who_carries_it_on(step: PaymentStep
     assert kind(replace(PAID, step=step, age_s=FRESH_S - 1), TAKEN) is None
 
 
-def test_money_under_a_key_of_ours_that_the_ledger_lost_is_found() -> None:
+def test_a_payment_with_our_key_that_the_ledger_lost_is_found() -> None:
     assert kind(None, TAKEN) is DifferenceKind.LOST
     assert kind(None, NOT_TAKEN) is kind(None, ABSENT) is kind(None, SILENT) is None
 
@@ -100,7 +100,7 @@ def test_sums_that_went_back_are_compared(back: int, asked: int, there: int, is_
     assert kind(ours, replace(TAKEN, refunded_minor=there)) is (DifferenceKind.REFUNDED if is_found else None)
 
 
-def test_a_silent_gateway_is_told_of_where_it_matters() -> None:
+def test_a_silent_gateway_is_reported_where_it_matters() -> None:
     watched = replace(PAID, step=PaymentStep.WATCH, age_s=WATCHED_LONG_S + 1)
 
     assert kind(PAID, SILENT) is DifferenceKind.SILENT

@@ -42,7 +42,7 @@ def test_unknown_is_never_taken_for_a_no(step: PaymentStep, time: DeadlineStatus
 
 
 @pytest.mark.parametrize("time", DeadlineStatus)
-def test_seats_go_only_after_the_gateway_was_told_to_forget_the_payment(time: DeadlineStatus) -> None:
+def test_seats_are_released_only_after_the_gateway_was_requested_to_cancel(time: DeadlineStatus) -> None:
     came_from = {step for step, answer, at in asked() if next_step(step, answer, at) is PaymentStep.RELEASE}
 
     assert came_from == {PaymentStep.CALL_OFF, PaymentStep.WATCH}
@@ -55,7 +55,7 @@ def test_calling_off_in_time_gives_the_hold_back() -> None:
     assert next_step(PaymentStep.CALL_OFF, GatewayAnswer.YES, DeadlineStatus.UP) is PaymentStep.RELEASE
 
 
-def test_a_charge_nobody_has_heard_of_is_made_again_and_nothing_else_is() -> None:
+def test_only_a_charge_unknown_to_the_gateway_is_repeated() -> None:
     again = {(step, answer) for (step, answer), after in NEXT.items() if after is PaymentStep.CHARGE}
 
     assert again == {(PaymentStep.VERIFY, GatewayAnswer.YES), (PaymentStep.LOOK_UP, GatewayAnswer.ABSENT)}

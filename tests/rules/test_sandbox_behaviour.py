@@ -26,7 +26,7 @@ def test_in_calm_weather_the_good_token_is_good_whatever_the_key() -> None:
     assert {plan_charge("tok_ok", key, CALM) for key in KEYS[:50]} == {TOKENS["tok_ok"]}
 
 
-def test_a_token_nobody_knows_is_refused() -> None:
+def test_an_unknown_token_is_refused() -> None:
     with pytest.raises(SandboxRefusal, match="no_such_method"):
         plan_charge("tok_unheard_of", "key", CALM)
 
@@ -41,7 +41,7 @@ def test_a_suffix_is_another_card_and_the_same_behaviour() -> None:
     assert card_fingerprint("tok_unheard_of:card-7") is None
 
 
-def test_a_storm_has_the_rates_that_were_asked_for() -> None:
+def test_a_storm_has_the_configured_rates() -> None:
     storm = SandboxSettings(timeout_paid=0.05, timeout_unpaid=0.05, decline=0.10, duplicate_webhook=0.05)
 
     plans = [plan_charge("tok_ok", key, storm) for key in KEYS]
@@ -87,7 +87,7 @@ def test_refunds_go_by_the_token_of_the_payment_and_by_the_storm() -> None:
     "changes",
     [{"decline": 1.1}, {"decline": -0.1}, {"decline": 0.6, "timeout_paid": 0.6}, {"late_s": -1.0}],
 )
-def test_settings_that_cannot_be_are_told(changes: dict[str, float]) -> None:
+def test_impossible_settings_are_refused(changes: dict[str, float]) -> None:
     assert SandboxSettings(**changes).problem()  # type: ignore[arg-type]
     assert not CALM.problem()
 

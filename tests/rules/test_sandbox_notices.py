@@ -35,7 +35,7 @@ def why_not(raw: bytes, headers: dict[bytes, bytes], *, secret: str = SECRET) ->
     return bad.value.why
 
 
-def test_a_good_notice_is_understood() -> None:
+def test_a_valid_webhook_is_parsed() -> None:
     body = a_body()
 
     understood = gateway().parse_webhook(body, signed(body), NOW)
@@ -45,7 +45,7 @@ def test_a_good_notice_is_understood() -> None:
     assert (understood.amount_minor, understood.currency) == (4500, "EUR")
 
 
-def test_a_notice_about_nothing_of_ours_has_no_key() -> None:
+def test_a_webhook_that_is_not_about_a_payment_has_no_key() -> None:
     body = a_body(payment=None, kind="account.updated")
 
     assert gateway().parse_webhook(body, signed(body), NOW).key is None
@@ -124,7 +124,7 @@ def test_a_notice_that_is_too_long_is_not_read() -> None:
     assert why_not(body, signed(body)) == "malformed"
 
 
-def test_another_mode_and_another_account_are_somebody_elses() -> None:
+def test_webhooks_of_another_mode_or_account_are_foreign() -> None:
     live, other = a_body(mode="live"), a_body(account="acct_2")
 
     assert why_not(live, signed(live)) == "mode"

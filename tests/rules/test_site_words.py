@@ -138,7 +138,7 @@ def test_a_region_is_taken_from_the_browser_where_we_know_it() -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/shows/7?a=b#c", "/find?q=ä"])
-def test_a_path_of_ours_is_followed(path: str) -> None:
+def test_a_path_on_this_site_is_followed(path: str) -> None:
     assert safe_path(path, "/my") == path
 
 

@@ -220,7 +220,7 @@ class TestPage:
         assert svg(CODE) in page
         assert page.count("src=") == 1  # the script, without which it works as well
 
-    def test_what_somebody_typed_is_never_markup(self) -> None:
+    def test_user_input_never_becomes_markup(self) -> None:
         evil = '<script>alert("x")</script>'
         occasion = replace(OCCASION, title=evil, venue=evil, hall=evil)
 
@@ -239,6 +239,6 @@ class TestPage:
         assert "default-src 'none'" in policy(STYLE)
         assert policy(STYLE) != policy(STYLE + " ")
 
-    def test_the_shell_has_a_place_for_everything(self) -> None:
+    def test_the_page_shell_contains_every_placeholder(self) -> None:
         assert isinstance(SHELL, Template)
         assert "$" not in ticket_html(SHELL, "", OCCASION, TICKET, Codes.LIVE)

@@ -17,7 +17,7 @@ AT_ONCE = 64
 ROW = 100
 
 
-async def test_everybody_is_refunded_once_whoever_dies(stage: Office, is_full: bool) -> None:
+async def test_every_buyer_is_refunded_once_whichever_process_dies(stage: Office, is_full: bool) -> None:
     bookings = BOOKINGS_FULL if is_full else BOOKINGS
     show = await stage.a_show(layout=a_layout(bookings, row=ROW), owner_seats_max=1000)
     fans = await stage.fans(AT_ONCE)

@@ -182,7 +182,7 @@ def show(done: list[tuple[Row, Scene, str, float]]) -> None:
     Console(width=120).print(table)
 
 
-def test_every_effect_has_a_story_in_which_somebody_dies_at_it() -> None:
+def test_every_effect_has_a_story_that_crashes_there() -> None:
     told = {name for names in TABLE.values() for name in names}
 
     assert effects() == told

@@ -175,7 +175,7 @@ def told(one: Round) -> dict[str, int]:
     return {name: answer.status_code for name, answer in one.heard.items()}
 
 
-async def test_two_tabs_pay_at_once_and_the_gateway_is_asked_once(
+async def test_two_tabs_paying_at_once_cause_one_gateway_charge(
     stage: Office, bank: Bank, rounds: int
 ) -> None:
     async def race(one: Round) -> None:

@@ -14,7 +14,7 @@ SOON = timedelta(seconds=2)
 BASE, EARLY = 3000, 2500
 
 
-async def test_an_early_price_ends_by_itself_and_no_earlier_than_was_told(stage: Office) -> None:
+async def test_an_early_price_ends_by_itself_and_not_before_the_announced_time(stage: Office) -> None:
     show, (fan, other) = await stage.a_show(seats=20, price_minor=BASE), await stage.fans(2)
     ends = datetime.now(UTC) + SOON
     step = EarlyStep(until=ends, change_minor=EARLY - BASE)

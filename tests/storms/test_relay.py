@@ -11,7 +11,7 @@ ROUNDS, ROUNDS_FULL = 1, 12
 HEARD_WITHIN_S = 90.0
 
 
-async def test_every_fact_is_told_and_acted_on_once_and_in_order_whatever_dies(
+async def test_every_fact_is_delivered_and_applied_once_in_order_despite_crashes(
     stage: Office, is_full: bool, tmp_path: Path
 ) -> None:
     programme = await a_programme(stage)
