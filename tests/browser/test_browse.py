@@ -1,4 +1,4 @@
-"""R2, R3: somebody finds what is on, with a mouse, a keyboard, a phone, and without scripts."""
+"""R2, R3: a visitor finds events with a mouse, a keyboard, a phone, and without scripts."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -50,14 +50,14 @@ async def programme(house: Office) -> Programme:
     )
     stage = await a_stage(house.app, house.api, organiser)
     events, shows = {}, {}
-    told = (
+    listed = (
         ("Silver Hour", "film", "Drama", "Hindi"),
         ("Golden Hour", "film", "Comedy", "Tamil"),
         ("The Eleventh Hour Orchestra", "concert", "Classical", ""),
         ("Herons v Kites", "match", "Cricket", ""),
         ("<script>window.broken = 1</script>", "film", '"><img src=x onerror="window.broken=1">', ""),
     )
-    for place, (title, kind, genre, language) in enumerate(told):
+    for place, (title, kind, genre, language) in enumerate(listed):
         about = {"people": ["Ada Brown"], "rating": 7.5, "featured": True, "description": f"About {title}."}
         event = await admin.create(
             "/events", an_event(title=title, kind=kind, genre=genre, language=language, **about)
@@ -125,15 +125,17 @@ async def test_the_arrows_go_round_and_back_to_what_was_typed(page: Page, progra
 
 
 async def test_only_the_last_of_many_questions_is_answered(page: Page, programme: Programme) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if "suggestions" in request.url else None)
+    requested: list[str] = []
+    page.on(
+        "request", lambda request: requested.append(request.url) if "suggestions" in request.url else None
+    )
     await page.goto("/")
 
     await page.get_by_role("combobox").press_sequentially("golden hour", delay=5)
 
     await expect(page.get_by_role("option")).to_have_count(1)
-    assert len(asked) < len("golden hour")
-    assert asked[-1].endswith("q=golden+hour")
+    assert len(requested) < len("golden hour")
+    assert requested[-1].endswith("q=golden+hour")
 
 
 async def test_a_chosen_city_is_remembered_without_scripts(plain: Page, programme: Programme) -> None:
@@ -269,7 +271,7 @@ async def test_pages_are_light(newcomer: Newcomer, programme: Programme) -> None
 
 
 async def weight(page: Page, path: str) -> dict[str, int]:
-    """Bytes over the wire by address, headers and all, until nothing more is asked for."""
+    """Bytes over the wire by address, headers and all, until no more requests are sent."""
     session = await page.context.new_cdp_session(page)
     await session.send("Network.enable")
     urls: dict[str, str] = {}

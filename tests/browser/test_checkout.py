@@ -110,7 +110,7 @@ async def test_the_page_explains_a_payment_that_arrives_after_the_seats_are_lost
 
     await expect(page.get_by_text("Your payment came too late")).to_be_visible()
     await in_both(axe)(page)
-    # Nobody of the test asked for the refund: the jobs did.
+    # The jobs made the refund; the test did not request it.
     await until(lambda: _says(page, "It may take a few days to appear."), within_s=20)
 
 
@@ -127,22 +127,22 @@ async def test_the_clock_is_the_servers_and_speaks_at_two_minutes_and_at_half_a_
     await holds(page, await house.a_show(seats=10, hold_ttl_s=180), "A-1")
     left = page.locator("#left")
     await expect(left).to_have_text(re.compile("^(3:00|2:5[0-9])$"))
-    heard = await page.evaluate_handle(
+    announced = await page.evaluate_handle(
         """() => {
-            const heard = [], spoken = document.getElementById("spoken");
-            new MutationObserver(() => heard.push(spoken.textContent)).observe(spoken, {childList: true});
-            return heard;
+            const announced = [], spoken = document.getElementById("spoken");
+            new MutationObserver(() => announced.push(spoken.textContent)).observe(spoken, {childList: true});
+            return announced;
         }"""
     )
 
     await page.clock.run_for(50_000)
-    assert await heard.json_value() == []
+    assert await announced.json_value() == []
     await page.clock.run_for(15_000)
-    assert await heard.json_value() == ["Two minutes left to pay for your seats."]
+    assert await announced.json_value() == ["Two minutes left to pay for your seats."]
     await page.clock.run_for(80_000)
-    assert await heard.json_value() == ["Two minutes left to pay for your seats."]
+    assert await announced.json_value() == ["Two minutes left to pay for your seats."]
     await page.clock.run_for(10_000)
-    assert await heard.json_value() == [
+    assert await announced.json_value() == [
         "Two minutes left to pay for your seats.",
         "30 seconds left to pay for your seats.",
     ]
@@ -227,7 +227,7 @@ async def test_tickets_open_without_a_network_and_are_gone_after_signing_out(
     link = await page.get_attribute("a[data-keep]", "href")
     assert link is not None
     await page.goto("/my")
-    await until(lambda: _is_kept(page, "/my", path, link), within_s=15)
+    await until(lambda: _is_cached(page, "/my", path, link), within_s=15)
 
     await page.context.set_offline(True)
     await page.goto("/my")
@@ -247,14 +247,14 @@ async def test_tickets_open_without_a_network_and_are_gone_after_signing_out(
     await until(lambda: _is_forgotten(page, path, link), within_s=15)
 
 
-async def _is_kept(page: Page, *paths: str) -> bool:
-    kept = "async (paths) => (await Promise.all(paths.map((p) => caches.match(p)))).every(Boolean)"
-    return bool(await page.evaluate(kept, list(paths)))
+async def _is_cached(page: Page, *paths: str) -> bool:
+    script = "async (paths) => (await Promise.all(paths.map((p) => caches.match(p)))).every(Boolean)"
+    return bool(await page.evaluate(script, list(paths)))
 
 
 async def _is_forgotten(page: Page, *paths: str) -> bool:
-    kept = "async (paths) => (await Promise.all(paths.map((p) => caches.match(p)))).some(Boolean)"
-    return not await page.evaluate(kept, list(paths))
+    script = "async (paths) => (await Promise.all(paths.map((p) => caches.match(p)))).some(Boolean)"
+    return not await page.evaluate(script, list(paths))
 
 
 async def test_the_page_shows_the_real_payment_state_after_the_web_server_was_killed(
@@ -263,7 +263,7 @@ async def test_the_page_shows_the_real_payment_state_after_the_web_server_was_ki
     path = await holds(page, await house.a_show(seats=10), "A-1")
     await begins_to_pay(page)
     killed = house.kill("web-1")
-    # The gateway takes the money while nobody of ours is there.
+    # The gateway takes the money while no web server is running.
     await page.request.post(page.url, form={"choice": "pay"}, max_redirects=0)
     await house.back("web-1", killed)
 

@@ -131,8 +131,8 @@ async def _chooses(page: Page, hostile: Hostile) -> None:
     await page.locator("[role=gridcell]").first.click()
     await expect(page.locator("#selection .picked li")).to_have_count(2)
     assert await page.evaluate(MADE) == 0
-    told = await page.evaluate("JSON.parse(document.getElementById('show-data').textContent).show")
-    assert told == hostile.show
+    embedded = await page.evaluate("JSON.parse(document.getElementById('show-data').textContent).show")
+    assert embedded == hostile.show
     await page.locator("[data-hold]").click()
     await page.wait_for_url(BOOKING)
 

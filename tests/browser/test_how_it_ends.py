@@ -49,4 +49,4 @@ async def test_a_buyer_returning_early_sees_that_the_payment_is_still_unknown(
 
     await expect(page.get_by_text("still waiting to hear whether your payment went through")).to_be_visible()
     await expect(page.get_by_text("You don't need to do anything")).to_be_visible()
-    assert await page.locator("#pay button, form[action$=again]").count() == 0, "nobody pays twice by it"
+    assert await page.locator("#pay button, form[action$=again]").count() == 0, "a second payment is offered"

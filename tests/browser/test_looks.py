@@ -26,7 +26,7 @@ FREE, HELD, MINE, SOLD = [False] * 3, [True, False, False], [False, False, True]
 
 
 async def all_pages(house: Office, page: Page) -> list[str]:
-    """The address of every page there is, of somebody who has bought a ticket and holds one more."""
+    """The address of every page, for a buyer with a ticket and another hold."""
     show = await house.a_show(seats=20)
     booking = (await has_bought(page, show, "A-1")).rpartition("/")[2]
     ticket = await page.get_attribute("a[data-keep]", "href")
@@ -40,7 +40,7 @@ async def all_pages(house: Office, page: Page) -> list[str]:
     paths = sorted(served("GET") - NO_PAGES - {FROM_ELSEWHERE})
     for name, value in named.items():
         paths = [path.replace(name, str(value)) for path in paths]
-    assert not [path for path in paths if "{" in path], "a page that nobody looks at: tell what stands there"
+    assert not [path for path in paths if "{" in path], "add values for the placeholders of new pages"
     held = await holds(page, show, "A-3")
     return [*paths, held, str(ticket), *OTHER_PAGES]
 
@@ -57,7 +57,7 @@ async def test_axe_finds_nothing_on_any_page_by_day_and_by_night(
 
 
 async def a_show_with_sold_seats(house: Office) -> int:
-    """A-1 and A-2 are sold: they cost nothing, and whoever holds them has them."""
+    """A-1 and A-2 are sold: they are free of charge, so holding them confirms them."""
     show = await house.a_show(seats=20, price_minor=0)
     (fan,) = await house.fans(1)
     assert (await fan.holds(show, "A-1", "A-2")).status_code == 201

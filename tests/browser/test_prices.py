@@ -1,10 +1,10 @@
-"""A price that moves while somebody chooses: they are told, and asked again."""
+"""A price that changes while a buyer chooses: the page says so and needs a new confirmation."""
 
 from playwright.async_api import Page, expect
 
 from tests.journeys.test_price_rules import in_hours, put, rules
 from tests.support.box_office import Office
-from tests.support.browser_seats import BOOKING, opened, picked, said, tap
+from tests.support.browser_seats import BOOKING, expect_announcement, opened, picked, tap
 from tests.support.organiser import a_stage, show_of, sign_in_organiser
 from tests.support.wait import until
 
@@ -24,7 +24,7 @@ async def test_a_changed_price_must_be_confirmed_by_the_buyer(house: Office, pag
     await page.locator("[data-hold]").click()
 
     await expect(page.locator("#selection .notice")).to_contain_text(DEARER)
-    await said(page, DEARER)
+    await expect_announcement(page, DEARER)
     await expect(page.locator("#selection .sum strong")).to_have_text("₹1,400")
     await expect(page.locator(".band strong").first).to_have_text("₹700")
     await expect(picked(page)).to_have_count(2)
@@ -34,5 +34,5 @@ async def test_a_changed_price_must_be_confirmed_by_the_buyer(house: Office, pag
 
 
 async def _costs(house: Office, show: int, price_minor: int) -> bool:
-    told = (await house.api.get(f"/api/v1/shows/{show}")).json()
-    return bool(told["prices"][0]["price_minor"] == price_minor)
+    show_page = (await house.api.get(f"/api/v1/shows/{show}")).json()
+    return bool(show_page["prices"][0]["price_minor"] == price_minor)

@@ -10,10 +10,10 @@ from tests.support.box_office import Office
 
 async def test_a_token_and_try_it_out_call_the_running_server(page: Page, house: Office) -> None:
     (fan,) = await house.fans(1)
-    asked: list[str] = []
+    requested: list[str] = []
 
     def note(request: Request) -> None:
-        asked.append(request.url)
+        requested.append(request.url)
 
     page.on("request", note)
     await page.goto("/docs")
@@ -30,7 +30,7 @@ async def test_a_token_and_try_it_out_call_the_running_server(page: Page, house:
     await expect(answer.locator(".response-col_description")).to_contain_text(
         f'"account_id": {fan.account_id}'
     )
-    assert {url for url in asked if not url.startswith((house.url, "data:"))} == set()
+    assert {url for url in requested if not url.startswith((house.url, "data:"))} == set()
 
 
 async def test_every_problem_code_of_an_operation_links_to_its_page(page: Page) -> None:

@@ -13,7 +13,7 @@ from holdfast.holds import Orphan, check_orphans
 from holdfast.layouts import Layout
 from tests.browser.conftest import Newcomer
 from tests.support.box_office import Office
-from tests.support.browser_seats import BOOKING, box_of, opened, picked, said, tap
+from tests.support.browser_seats import BOOKING, box_of, expect_announcement, opened, picked, tap
 from tests.support.shows import a_layout
 
 Axe = Callable[[Page], Awaitable[None]]
@@ -54,7 +54,7 @@ async def test_a_keyboard_alone_chooses_in_the_grid(house: Office, page: Page) -
     await page.keyboard.press("ArrowLeft")
     await expect(focused).to_have_attribute("aria-label", re.compile("^Row B seat 9,"))
     await page.keyboard.press("Space")
-    await said(page, "B-9")
+    await expect_announcement(page, "B-9")
     await expect(page.locator('[role=gridcell][aria-selected="true"]')).to_have_count(2)
 
     while await page.evaluate("!document.activeElement.matches('[data-hold]')"):

@@ -1,9 +1,9 @@
-"""The show's page while others choose too: changes, lost seats, lost streams, what somebody holds already."""
+"""The show's page while others choose too: changes, lost seats, lost streams, seats already held."""
 
 from playwright.async_api import Page, Route, expect
 
 from tests.support.box_office import Office
-from tests.support.browser_seats import BOOKING, opened, picked, said, tap
+from tests.support.browser_seats import BOOKING, expect_announcement, opened, picked, tap
 
 
 async def test_what_others_do_is_seen_at_once(house: Office, page: Page) -> None:
@@ -16,12 +16,12 @@ async def test_what_others_do_is_seen_at_once(house: Office, page: Page) -> None
         }).observe(document.querySelector("svg.hall"), { subtree: true, attributeFilter: ["data-state"] })"""
     )
 
-    asked_at = await page.evaluate("Date.now()")
+    requested_at = await page.evaluate("Date.now()")
     assert (await rival.holds(show, "B-3")).status_code == 201
     await expect(page.locator('g.seat[data-seat="12"]')).to_have_attribute("data-state", "H")
 
     seen_at = await page.evaluate("window.seenAt")
-    print(f"\na seat held elsewhere was painted {seen_at - asked_at} ms after it was asked for")
+    print(f"\na seat held elsewhere was painted {seen_at - requested_at} ms after the request")
 
 
 async def test_a_chosen_seat_that_another_buyer_takes_is_reported_with_alternatives(
@@ -35,7 +35,7 @@ async def test_a_chosen_seat_that_another_buyer_takes_is_reported_with_alternati
 
     await rival.holds(show, "B-5")
 
-    await said(page, "B-5")
+    await expect_announcement(page, "B-5")
     await expect(page.locator("#selection .notice")).to_contain_text("B-5 was just taken")
     offered = page.locator("#selection .notice button").first
     await offered.click()

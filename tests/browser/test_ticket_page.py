@@ -14,7 +14,7 @@ from tests.support.shows import Fan
 
 ASKS_WITHIN_MS = 30_000  # the page asks for a code every ten seconds
 Axe = Callable[[Page], Awaitable[None]]
-KEPT = """async () => {
+IS_CACHED = """async () => {
   await navigator.serviceWorker.ready
   const cache = await caches.open("tickets-1")
   return (await cache.match(location.href)) !== undefined
@@ -43,7 +43,7 @@ async def shown(phone: Page) -> set[str]:
 async def test_once_opened_it_opens_without_a_network(phone: Page, ticket: dict[str, str]) -> None:
     await phone.goto(ticket["page_url"])
     assert await shown(phone) == {ticket["code"]}
-    await phone.wait_for_function(KEPT)
+    await phone.wait_for_function(IS_CACHED)
 
     await phone.context.set_offline(True)
     await phone.reload()

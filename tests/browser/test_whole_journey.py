@@ -30,7 +30,7 @@ SEES_SEATS_GO = """() => new MutationObserver((all) => {
   window.seenAt ??= all.some((one) => one.target.dataset?.state === "H") ? Date.now() : undefined;
 }).observe(document.querySelector("svg.hall"), { subtree: true, attributeFilter: ["data-state"] })"""
 NOTES_WHEN = """() => document.querySelector("[data-hold]")
-  .addEventListener("click", () => sessionStorage.setItem("askedAt", Date.now()), { capture: true })"""
+  .addEventListener("click", () => sessionStorage.setItem("clickedAt", Date.now()), { capture: true })"""
 _numbers = count(1)
 
 
@@ -55,8 +55,8 @@ async def night(house: Office) -> Night:
     return Night(event["id"], show["id"])
 
 
-def somebody() -> tuple[str, str]:
-    """Whom the tickets are for: a name and an address that nobody had before."""
+def new_buyer() -> tuple[str, str]:
+    """A name and an address for the tickets; the address is new."""
     return "Ada Heron", f"ada-{next(_numbers)}@example.org"
 
 
@@ -93,10 +93,10 @@ async def test_with_a_mouse_while_another_buyer_views_the_same_seats(
     house: Office, night: Night, newcomer: Newcomer
 ) -> None:
     page, other = await newcomer(), await newcomer()
-    asked: set[str] = set()
+    requested: set[str] = set()
     for each in (page, other):
-        each.context.on("request", lambda request: asked.add(request.url))
-    name, email = somebody()
+        each.context.on("request", lambda request: requested.add(request.url))
+    name, email = new_buyer()
 
     await page.goto("/")
     await page.get_by_role("combobox").fill(MISSPELT)
@@ -115,7 +115,7 @@ async def test_with_a_mouse_while_another_buyer_views_the_same_seats(
     await expect(other.locator('g.seat[data-seat="14"]')).to_have_attribute("data-state", "H")
     await page.wait_for_url(BOOKING)
     took_ms = await other.evaluate("window.seenAt") - int(
-        await page.evaluate("sessionStorage.getItem('askedAt')")
+        await page.evaluate("sessionStorage.getItem('clickedAt')")
     )
     print(f"\na second browser painted the seats {took_ms} ms after the click that held them")
     await tap(other, 14)
@@ -134,7 +134,7 @@ async def test_with_a_mouse_while_another_buyer_views_the_same_seats(
     assert await codes_in_mail(page, email) == codes
 
     ours = {urlsplit(house.url).netloc, urlsplit(house.app.config.gateway_url).netloc}
-    assert {urlsplit(url).netloc for url in asked if not url.startswith(("data:", "blob:"))} == ours
+    assert {urlsplit(url).netloc for url in requested if not url.startswith(("data:", "blob:"))} == ours
 
 
 async def tab_to(page: Page, selector: str) -> None:
@@ -148,7 +148,7 @@ async def tab_to(page: Page, selector: str) -> None:
 
 async def test_with_a_keyboard_and_nothing_else(night: Night, newcomer: Newcomer) -> None:
     page = await newcomer()
-    name, email = somebody()
+    name, email = new_buyer()
     keys = page.keyboard
 
     await page.goto("/")
@@ -193,7 +193,7 @@ async def comes(element: Locator) -> bool:
 
 
 async def test_on_a_phone_with_a_finger(night: Night, phone: Page) -> None:
-    name, email = somebody()
+    name, email = new_buyer()
     await phone.goto("/")
     await phone.get_by_role("combobox").tap()
     await phone.get_by_role("combobox").fill(MISSPELT)
@@ -231,7 +231,7 @@ async def from_the_list(plain: Page) -> None:
 
 @pytest.mark.parametrize("choose", [best_available, from_the_list])
 async def test_without_scripts(night: Night, plain: Page, choose: Callable[[Page], Awaitable[None]]) -> None:
-    name, email = somebody()
+    name, email = new_buyer()
     await plain.goto("/")
     await plain.locator("#masthead-q").fill(MISSPELT)
     await plain.locator("#masthead-q").press("Enter")

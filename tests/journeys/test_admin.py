@@ -259,8 +259,8 @@ async def test_layouts_come_in_from_other_programs(organiser: Organiser) -> None
     assert (csv.json()["name"], csv.json()["seats"]) == ("Barn", 3)
     refused(odd, 415, "unsupported_media_type")
     refused(broken, 422, "bad_layout")
-    kept = (await organiser.send("GET", f"/layouts/{csv.json()['hash']}")).json()
-    assert (await organiser.create("/layouts", kept))["hash"] == csv.json()["hash"]
+    layout = (await organiser.send("GET", f"/layouts/{csv.json()['hash']}")).json()
+    assert (await organiser.create("/layouts", layout))["hash"] == csv.json()["hash"]
 
 
 async def test_a_stadium_can_be_brought_in(organiser: Organiser) -> None:

@@ -1,4 +1,4 @@
-"""Somebody pays: confirmed, declined and tried again, too late, twice, in two tabs."""
+"""A buyer pays: confirmed, declined and tried again, too late, twice, in two tabs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -127,8 +127,8 @@ async def test_who_asks_after_a_payment_that_was_called_off_hears_that_the_seats
 
     response = await alice.post(f"/bookings/{booking}/payment")
 
-    told = problem(response)
-    assert (response.status_code, told["code"], told["decline_code"]) == (402, "declined", "called_off")
+    refusal = problem(response)
+    assert (response.status_code, refusal["code"], refusal["decline_code"]) == (402, "declined", "called_off")
     assert await state_of(alice, booking) == "held"
 
 

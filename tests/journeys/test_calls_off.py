@@ -31,7 +31,7 @@ async def held(fan: Fan, show_id: int, key: str | None = None) -> str:
 
 
 async def started(app: App, fan: Fan, booking: str) -> Payment:
-    """Somebody has written down that they charge, and the gateway has not heard of it yet."""
+    """A process has recorded the charge, and has not sent it to the gateway yet."""
     show_id, number = from_public_id(booking)
     ask = PaymentRequest(
         show_id=show_id,
@@ -67,7 +67,7 @@ async def test_money_for_a_hold_that_is_still_theirs_books_it_with_and_without_a
     after = await app.saga_runner.refresh_from_gateway(payment)
 
     assert (after.step, after.booking_state) == (PaymentStep.PAID, BookingState.CONFIRMED)
-    assert [one.kept_minor for one in await bank.of(booking)] == [3000]
+    assert [one.retained_minor for one in await bank.of(booking)] == [3000]
 
 
 async def test_cancelling_during_a_charge_does_not_claim_the_payment_is_cancelled(

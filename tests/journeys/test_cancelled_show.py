@@ -1,4 +1,4 @@
-"""A show that will not take place gives everybody everything back, once, whoever dies (R24, R33)."""
+"""A cancelled show refunds every buyer in full and once, whichever process dies (R24, R33)."""
 
 import asyncio
 import json
@@ -204,7 +204,7 @@ class TestAtTheTerminal:
         assert (refund.why, refund.amount_minor, refund.state) == ("show", 1500, RefundState.DONE)
 
     async def turns_are_over(self, app: App, show_id: int) -> None:
-        """Whoever had it is dead: time passes."""
+        """The worker that had the refund is dead: its lease expires."""
         await app.postgres.execute(
             "UPDATE refund SET due_at = now() WHERE show_id = $1 AND state = 'asked'", show_id
         )

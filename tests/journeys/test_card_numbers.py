@@ -38,7 +38,7 @@ def name(route: Route) -> str:
 
 @pytest.fixture
 async def everybody(app: App, api: httpx2.AsyncClient) -> dict[Role | None, Fan]:
-    """Somebody of every role."""
+    """One account of every role."""
     known: dict[Role | None, Fan] = {None: (await cast.fans(app, api, 1))[0]}
     for role in Role:
         known[role] = (await cast.fans(app, api, 1, role))[0]
@@ -117,19 +117,19 @@ async def test_the_log_of_a_server_that_was_sent_many_has_none(
     app: App, config: Config, everybody: dict[Role | None, Fan], tmp_path: Path
 ) -> None:
     log = tmp_path / "server.log"
-    asked = 0
+    requests = 0
     async with a_server(config, log) as url, httpx2.AsyncClient(base_url=url) as client:
         for route in (*TAKING, *ASKING):
             headers = {**everybody[route.role].headers, "X-Request-Id": CARD}
             await client.request(
                 route.method, address(route), params={"x": CARD}, json={"x": CARD}, headers=headers
             )
-            asked += 1
+            requests += 1
         for path in (f"/bookings/{CARD}", f"/shows/{CARD}", f"/problems/{CARD}", f"/{CARD}"):
             await client.get(f"/api/v1{path}", headers=everybody[Role.FAN].headers)
-            asked += 1
+            requests += 1
 
     text = log.read_text()
-    assert text.count('"event":"request"') >= asked
+    assert text.count('"event":"request"') >= requests
     assert "[card number]" in text
     assert [line for line in text.splitlines() if has_card_number(line)] == []

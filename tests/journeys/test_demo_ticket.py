@@ -26,7 +26,7 @@ _guests = count(1)
 
 @dataclass(frozen=True)
 class Visit:
-    """Somebody with a browser, on a demo that is running."""
+    """A visitor with a browser, on a demo that is running."""
 
     demo: Demo
     api: httpx2.AsyncClient

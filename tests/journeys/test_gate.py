@@ -49,11 +49,11 @@ class TestAtTheDoor:
         ticket = await a_ticket(alice, show, "A-4")
         elsewhere = await a_device(admin, await a_show(20, price_minor=0))
 
-        said = await scan(elsewhere, code=ticket["code"])
+        scanned = await scan(elsewhere, code=ticket["code"])
 
-        assert (said["verdict"], said["reason"]) == ("refused", "wrong_show")
-        assert said["other_show"].startswith("Test ")
-        assert "seat" not in said
+        assert (scanned["verdict"], scanned["reason"]) == ("refused", "wrong_show")
+        assert scanned["other_show"].startswith("Test ")
+        assert "seat" not in scanned
 
     async def test_a_transferred_ticket_is_dead_at_once(
         self, admin: Fan, alice: Fan, bob: Fan, show: int
@@ -91,7 +91,7 @@ class TestAtTheDoor:
 
         by_reference = (await device.get("/gate/search", q=ticket["reference"])).json()["tickets"]
         by_name = (await device.get("/gate/search", q=name[:12])).json()["tickets"]
-        said = await scan(device, ticket=by_reference[0]["ticket_id"])
+        scanned = await scan(device, ticket=by_reference[0]["ticket_id"])
 
         assert by_reference == by_name
         assert set(by_reference[0]) == {
@@ -103,7 +103,7 @@ class TestAtTheDoor:
             "standing",
         }
         assert by_reference[0]["initials"] == name[0].upper() + "."
-        assert said["verdict"] == "admitted"
+        assert scanned["verdict"] == "admitted"
 
     async def test_counts_by_gate(self, admin: Fan, alice: Fan, show: int) -> None:
         north, south = await a_device(admin, show), await a_device(admin, show, "South")
@@ -163,12 +163,12 @@ class TestPasses:
         code = (await made(admin, a_pass(show)))["code"]
         other = b64encode(X25519PrivateKey.generate().public_key().public_bytes_raw()).decode()
 
-        said = [
+        scanned = [
             (await admin.api.post(f"{API}/gate/login", json={"code": code, "device_key": key})).status_code
             for key in (PUBLIC, PUBLIC, other)
         ]
 
-        assert said == [200, 200, 401]
+        assert scanned == [200, 200, 401]
 
     async def test_gate_staff_can_scan_with_their_own_account(
         self, app: App, api: httpx2.AsyncClient, admin: Fan, alice: Fan, show: int
@@ -179,11 +179,11 @@ class TestPasses:
         ticket = await a_ticket(alice, show, "A-4")
 
         bound = await gita.post("/gate/device", {"device_key": PUBLIC})
-        said = await scan(gita, code=ticket["code"])
+        scanned = await scan(gita, code=ticket["code"])
 
         assert body["code"] is None
         assert bound.json()["pass_id"] == body["gate_pass"]["pass_id"]
-        assert said["verdict"] == "admitted"
+        assert scanned["verdict"] == "admitted"
 
     async def test_a_fan_has_no_business_here(self, admin: Fan, alice: Fan, show: int) -> None:
         email = (await alice.get("/me")).json()["email"]
@@ -221,12 +221,12 @@ class TestPasses:
         token = (await admin.api.post(f"{API}/gate/login", json=login)).json()["access_token"]
         device, at = Fan(0, token, admin.api), (now - timedelta(hours=2)).isoformat()
 
-        told = await device.post(
+        uploads = await device.post(
             "/gate/uploads",
             {"scans": [{"scan_id": "1", "code": code, "verdict": "admitted", "scanned_at": at}]},
         )
 
-        assert told.json()["scans"][0]["recorded"]
+        assert uploads.json()["scans"][0]["recorded"]
         for refused in (
             await device.post("/gate/check-ins", {"scan_id": "2", "code": code}),
             await device.get("/gate/pack"),
@@ -243,20 +243,20 @@ class TestPasses:
         code = (await a_ticket(alice, show, "A-4"))["code"]
         scan = {"scan_id": "1", "code": code, "verdict": "admitted", "scanned_at": at}
 
-        told = await device.post("/gate/uploads", {"scans": [scan]})
+        uploads = await device.post("/gate/uploads", {"scans": [scan]})
         refused = await admin.post("/admin/gate-passes", a_pass(show, starts_at=at, ends_at=at))
 
-        assert told.json()["scans"][0]["recorded"]
+        assert uploads.json()["scans"][0]["recorded"]
         assert problem(refused)["code"] == "bad_window"
 
     async def test_a_reused_scan_id_is_refused(self, admin: Fan, alice: Fan, show: int) -> None:
         device = await a_device(admin, show)
         codes = [(await a_ticket(alice, show, seat))["code"] for seat in ("A-4", "A-5")]
 
-        said = [await device.post("/gate/check-ins", {"scan_id": "1", "code": code}) for code in codes]
+        scanned = [await device.post("/gate/check-ins", {"scan_id": "1", "code": code}) for code in codes]
 
-        assert [one.status_code for one in said] == [200, 409]
-        assert problem(said[1])["code"] == "scan_id_used"
+        assert [one.status_code for one in scanned] == [200, 409]
+        assert problem(scanned[1])["code"] == "scan_id_used"
 
 
 class TestLive:
@@ -298,16 +298,16 @@ class TestWithoutANetwork:
         body = {
             "scans": [{"scan_id": "off-1", "code": code, "verdict": "admitted", "scanned_at": at.isoformat()}]
         }
-        told = (await north.post("/gate/uploads", body)).json()
+        uploads = (await north.post("/gate/uploads", body)).json()
         again = (await north.post("/gate/uploads", body)).json()
 
-        assert told == again
-        assert told["conflicts"] == 1
-        (uploaded,) = told["scans"]
+        assert uploads == again
+        assert uploads["conflicts"] == 1
+        (uploaded,) = uploads["scans"]
         assert (uploaded["scan_id"], uploaded["recorded"], uploaded["conflict"]) == ("off-1", True, "used")
         undone = await north.post(f"/gate/check-ins/{uploaded['check_in_id']}/undo", {"scan_id": "off-2"})
         assert undone.status_code == 200, undone.text
-        assert (await scan(north, code=code))["reason"] == "used", "South has let somebody in, too"
+        assert (await scan(north, code=code))["reason"] == "used", "South has admitted the ticket, too"
         (conflict,) = (await admin.get(f"/admin/shows/{show}/door/conflicts")).json()["conflicts"]
         assert (conflict["first_gate"], conflict["second_gate"]) == ("North", "South")
         assert conflict["seat"] == "A-4"
@@ -329,11 +329,11 @@ class TestRefundsAtTheDoor:
             path, code = await self._paid(alice, show, f"A-{number}")
             acts: list[Any] = [alice.delete(path), scan(device, code=code)]
             if number % 2:
-                given, said = await asyncio.gather(*acts)
+                given, scanned = await asyncio.gather(*acts)
             else:
-                said, given = await asyncio.gather(*reversed(acts))
+                scanned, given = await asyncio.gather(*reversed(acts))
             state = (await alice.get(path)).json()["state"]
-            seen.add((said["verdict"], said.get("reason"), state))
+            seen.add((scanned["verdict"], scanned.get("reason"), state))
             assert (given.status_code == 200) == (state == "refunded"), given.text
 
         assert seen <= {("admitted", None, "confirmed"), ("refused", "void", "refunded")}

@@ -74,11 +74,11 @@ class TestWithoutANetwork:
         restarted = [await steward.scans(one) for one in (tickets[1], tickets[2])]
         await server.on()
 
-        async def told() -> bool:
+        async def is_uploaded() -> bool:
             inside: int = (await admin.get(f"/admin/shows/{show}/door/counts")).json()["inside"]
             return inside == 3
 
-        await until(told, within_s=20)
+        await until(is_uploaded, within_s=20)
         back = await steward.scans(tickets[2])
         await steward.ends()
 
@@ -124,15 +124,15 @@ class TestWithoutANetwork:
     async def test_a_captive_portals_answer_is_not_taken_for_the_box_office(
         self, server: Switch, steward: Steward, admin: Fan, alice: Fan, show: int, page: bytes
     ) -> None:
-        """The Wi-Fi of a venue that wants somebody to log in, a proxy with a page of its own."""
+        """The venue's Wi-Fi shows a login page, or a proxy answers with its own page."""
         codes = await codes_of(alice, show, "A-1", "A-2")
         await on_duty(steward, admin, show)
         await server.off()
 
         async with a_portal(server.port, page):
-            said = [await steward.scans(code) for code in (*codes, codes[0])]
+            verdicts = [await steward.scans(code) for code in (*codes, codes[0])]
 
-        assert [(one["verdict"], one["offline"]) for one in said] == [
+        assert [(one["verdict"], one["offline"]) for one in verdicts] == [
             ("admitted", True),
             ("admitted", True),
             ("used", True),
@@ -145,11 +145,11 @@ class TestWithoutANetwork:
         await on_duty(steward, admin, show)
         await server.off()
 
-        async with a_portal(server.port, None) as asked:
-            said = [await steward.scans(code) for code in codes]
+        async with a_portal(server.port, None) as requests:
+            verdicts = [await steward.scans(code) for code in codes]
 
-        assert {(one["verdict"], one["offline"]) for one in said} == {("admitted", True)}
-        assert sum(b"/gate/check-ins" in one for one in asked) <= 1, asked
+        assert {(one["verdict"], one["offline"]) for one in verdicts} == {("admitted", True)}
+        assert sum(b"/gate/check-ins" in one for one in requests) <= 1, requests
 
     async def test_new_keys_are_trusted_once_the_box_office_publishes_them(
         self, server: Switch, steward: Steward, app: App, admin: Fan, alice: Fan, show: int
@@ -175,8 +175,8 @@ class TestWithoutANetwork:
         await until(has_another_pack, within_s=30)
         await server.off()
 
-        said = await steward.scans(await app.tickets.fixed_code(found))
-        assert (said["verdict"], said["offline"]) == ("admitted", True)
+        verdicts = await steward.scans(await app.tickets.fixed_code(found))
+        assert (verdicts["verdict"], verdicts["offline"]) == ("admitted", True)
 
 
 class TestAtTheKeyboard:
@@ -194,11 +194,11 @@ class TestAtTheKeyboard:
         await steward.scans(codes[1])
         later = await steward.types(b"/undo")
         await server.on()
-        told = await steward.types(b"/undo")
+        is_uploaded = await steward.types(b"/undo")
 
         assert nothing == again == {"note": "Nothing to undo"}
         assert later == {"note": "no network: that needs one"}
-        assert [one["verdict"] for one in (undone, told)] == ["undone", "undone"]
+        assert [one["verdict"] for one in (undone, is_uploaded)] == ["undone", "undone"]
         assert [(await steward.scans(code))["verdict"] for code in codes] == ["admitted", "admitted"]
 
     async def test_who_has_a_flat_phone_is_found_and_let_in(
@@ -207,18 +207,18 @@ class TestAtTheKeyboard:
         ticket = await a_ticket(alice, show, "A-4")
         await on_duty(steward, admin, show)
 
-        nobody = await steward.types(b"/find nobody of this name")
+        no_match = await steward.types(b"/find no guest of this name")
         unfound = await steward.types(b"/admit 1")
         found = await steward.types(f"/find {ticket['reference']}".encode())
-        said = [await steward.types(b"/admit 1"), await steward.types(b"/admit 1")]
+        verdicts = [await steward.types(b"/admit 1"), await steward.types(b"/admit 1")]
         await server.off()
         alone = await steward.scans(ticket["code"])
 
-        assert nobody == {"note": "nobody is found"}
+        assert no_match == {"note": "nobody is found"}
         assert unfound == {"note": "say the number of one that /find has found"}
         assert found["note"].startswith("1: A-4, F. ")
-        assert [one["verdict"] for one in (*said, alone)] == ["admitted", "used", "used"]
-        assert said[1]["first_gate"] == "North"
+        assert [one["verdict"] for one in (*verdicts, alone)] == ["admitted", "used", "used"]
+        assert verdicts[1]["first_gate"] == "North"
 
     async def test_a_glance_tells(self, steward: Steward, admin: Fan, alice: Fan, show: int) -> None:
         (code,) = await codes_of(alice, show, "A-1")
@@ -246,15 +246,15 @@ class TestAtTheKeyboard:
         codes = await codes_of(alice, show, "A-1", "A-2")
         await on_duty(steward, admin, show, "North gate")
 
-        said = [await steward.scans(code) for code in codes]
+        verdicts = [await steward.scans(code) for code in codes]
         await steward.types(b"/exit")
-        said += [await steward.scans(codes[0])]
+        verdicts += [await steward.scans(codes[0])]
         counted = await steward.types(b"/counts")
         await steward.types(b"/entry")
-        said += [await steward.scans(code) for code in codes]
+        verdicts += [await steward.scans(code) for code in codes]
         what = await steward.types(b"/what")
 
-        assert [one["verdict"] for one in said] == ["admitted", "admitted", "left", "admitted", "used"]
+        assert [one["verdict"] for one in verdicts] == ["admitted", "admitted", "left", "admitted", "used"]
         assert counted["note"].endswith(": 1 inside of 2; let in at North gate 2")
         assert what == {"note": "/exit, /entry, /undo, /find, /admit, /counts, /quit"}
 
@@ -275,12 +275,12 @@ class TestAtTheKeyboard:
             b"\x1b[2J",
             "😀".encode() * 900,
         ]
-        said = [await steward.types(line) for line in strange]
+        verdicts = [await steward.types(line) for line in strange]
         good = await steward.types(b"\x02" + code.lower().encode() + b"\x03\r")
         if not has_network:
             await server.on()
 
-        assert [one["verdict"] for one in said] == ["unknown"] * len(strange)
+        assert [one["verdict"] for one in verdicts] == ["unknown"] * len(strange)
         assert good["verdict"] == "admitted"
         await until(lambda: self._is_inside(admin, show), within_s=20)
         assert await steward.ends() == 0
@@ -310,16 +310,16 @@ class TestTrouble:
     async def test_a_stolen_one_forgets_its_pack(
         self, server: Switch, steward: Steward, admin: Fan, alice: Fan, show: int
     ) -> None:
-        """31 of the attacks: once it has heard that it is revoked, it decides nothing, network or not."""
+        """31 of the attacks: once it knows that its pass is revoked, it decides nothing, network or not."""
         (code,) = await codes_of(alice, show, "A-1")
         body = await on_duty(steward, admin, show)
         await admin.delete(f"/admin/gate-passes/{body['gate_pass']['pass_id']}")
 
-        said = await steward.scans(code)
+        verdicts = await steward.scans(code)
         await server.off()
         alone = await steward.scans(code)
 
-        assert said == {"note": "No pass for this door"}
+        assert verdicts == {"note": "No pass for this door"}
         assert alone["verdict"] is None
         assert not (steward.folder / "pack.bin").exists()
 

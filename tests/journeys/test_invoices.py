@@ -30,7 +30,7 @@ async def organiser(app: App, api: httpx2.AsyncClient) -> Fan:
 
 @pytest.fixture
 async def show(app: App, a_show: Callable[..., Any], organiser: Fan) -> int:
-    """Of an organiser whose invoices nobody else counts."""
+    """A show of an organiser with an own invoice sequence."""
     show_id = int(await a_show(40, owner_seats_max=40))
     await app.postgres.execute(
         "UPDATE event SET organiser_id = $1 WHERE id = (SELECT event_id FROM show WHERE id = $2)",
@@ -50,13 +50,13 @@ async def bought(fan: Fan, show: int, *seats: str) -> str:
 async def test_who_has_paid_gets_the_same_invoice_again_and_again(
     app: App, show: int, alice: Fan, organiser: Fan
 ) -> None:
-    said = await organiser.api.put("/api/v1/admin/invoices/seller", json=SELLER, headers=organiser.headers)
+    saved = await organiser.api.put("/api/v1/admin/invoices/seller", json=SELLER, headers=organiser.headers)
     booking = await bought(alice, show, "A-1", "A-2")
 
     first = await alice.get(f"/bookings/{booking}/invoice.pdf")
     again = await alice.get(f"/bookings/{booking}/invoice.pdf")
 
-    assert (said.status_code, first.status_code, again.status_code) == (200, 200, 200), first.text
+    assert (saved.status_code, first.status_code, again.status_code) == (200, 200, 200), first.text
     assert (first.headers["content-type"], first.content[:5]) == ("application/pdf", b"%PDF-")
     assert pages_in(first.content) == 1
     (paper,) = await papers(app, booking)

@@ -1,4 +1,4 @@
-"""From a purchase to the mail in front of somebody's eyes, in a demo; the organisers' desk (R29)."""
+"""From a purchase to the mail that the buyer reads, in a demo; the organisers' mail admin (R29)."""
 
 import html
 import re
@@ -71,7 +71,7 @@ async def address_of(fan: Fan) -> str:
 
 
 @dataclass
-class Told:
+class Purchase:
     """A purchase, and how long it took until its mail could be read."""
 
     fan: Fan
@@ -81,7 +81,7 @@ class Told:
     took_s: float
 
 
-async def a_purchase(demo: Demo) -> Told:
+async def a_purchase(demo: Demo) -> Purchase:
     fan = await demo.fan()
     address = await address_of(fan)
     show = await cast.a_show(demo.app, 20)
@@ -92,23 +92,23 @@ async def a_purchase(demo: Demo) -> Told:
     await until(lambda: _has_mail(demo, address), within_s=PATIENCE_S)
     took_s = time.monotonic() - confirmed_at
     ((url, subject),) = await demo.mails_to(address)
-    return Told(fan, booking, url, subject, took_s)
+    return Purchase(fan, booking, url, subject, took_s)
 
 
 async def test_a_purchase_is_on_the_mail_page_with_code_paper_and_date(demo: Demo) -> None:
     await until(lambda: _is_listening(demo.app), within_s=PATIENCE_S)
-    told = await a_purchase(demo)
-    print(f"on the page {told.took_s:.2f} s after it was confirmed")
+    purchase = await a_purchase(demo)
+    print(f"on the page {purchase.took_s:.2f} s after it was confirmed")
 
-    page = await demo.api.get(told.url)
+    page = await demo.api.get(purchase.url)
     letter = html.unescape(page.text.split('srcdoc="')[1].split('"></iframe>')[0])
-    tickets = (await told.fan.get(f"/bookings/{told.booking}/tickets")).json()["tickets"]
+    tickets = (await purchase.fan.get(f"/bookings/{purchase.booking}/tickets")).json()["tickets"]
     codes = [one["code"] for one in tickets]
     pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', letter)
     assert f"<style>{load_templates().style}</style>" in letter.replace("\r\n", "\n"), (
         "as the policy allows it"
     )
-    assert told.subject.startswith("Your 2 tickets for Test ")
+    assert purchase.subject.startswith("Your 2 tickets for Test ")
     assert [_read(Image.open(BytesIO(b64decode(one)))) for one in pictures] == [{code} for code in codes]
     files = dict(re.findall(r'<a href="([^"]+/files/\d+)" download="([^"]+)">', page.text))
     by_name = {name: await demo.api.get(link) for link, name in files.items()}
@@ -116,8 +116,8 @@ async def test_a_purchase_is_on_the_mail_page_with_code_paper_and_date(demo: Dem
     sheet = pypdfium2.PdfDocument(by_name["tickets.pdf"].content)[0].render(scale=2).to_pil()
     assert _read(sheet) == set(codes)
     (entry,) = Calendar.from_ical(by_name["tickets.ics"].content).walk("VEVENT")
-    assert entry["UID"] == f"{told.booking}@holdfast"
-    assert "€30.00" in (await demo.api.get(f"{told.url}/text")).text
+    assert entry["UID"] == f"{purchase.booking}@holdfast"
+    assert "€30.00" in (await demo.api.get(f"{purchase.url}/text")).text
     (link, *_) = re.findall(r'href="(/tickets/[^"]+)"', letter)
     assert (await demo.api.get(link)).status_code == 200
 

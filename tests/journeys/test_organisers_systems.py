@@ -28,7 +28,7 @@ async def rival(app: App, api: httpx2.AsyncClient) -> Organiser:
     return await sign_in_organiser(app, api)
 
 
-def told(response: httpx2.Response) -> dict[str, Any]:
+def decode_ok(response: httpx2.Response) -> dict[str, Any]:
     return msgspec.json.decode(response.content, type=dict[str, Any])
 
 
@@ -50,12 +50,12 @@ async def test_a_secret_is_shown_once_and_an_endpoint_can_be_changed_and_removed
     assert made["secret"].startswith("whsec_")
     assert "whsec_" not in (await organiser.send("GET", place)).text
     assert "whsec_" not in (await organiser.send("GET", HOOKS)).text
-    changed = told(await organiser.send("PATCH", place, {"active": False}))
+    changed = decode_ok(await organiser.send("PATCH", place, {"active": False}))
     assert (changed["active"], changed["url"], changed["kinds"]) == (False, URL, ["booking.confirmed"])
     again = await organiser.send("POST", f"{place}/secret")
     assert again.status_code == 201
-    assert told(again)["secret"] != made["secret"]
-    assert told(again)["endpoint"]["old_secret_until"] is not None
+    assert decode_ok(again)["secret"] != made["secret"]
+    assert decode_ok(again)["endpoint"]["old_secret_until"] is not None
     assert (await organiser.send("DELETE", place)).status_code == 204
     assert (await organiser.send("GET", place)).status_code == 404
 
@@ -66,7 +66,7 @@ async def test_another_organiser_finds_no_endpoint_and_an_admin_finds_all(
     made = await organiser.create(HOOKS, {"url": URL})
     place = f"{HOOKS}/{made['endpoint']['endpoint_id']}"
     since = {"since": datetime.now(UTC).isoformat()}
-    asked: list[tuple[str, str, Any]] = [
+    requests: list[tuple[str, str, Any]] = [
         ("GET", place, None),
         ("PATCH", place, {"active": False}),
         ("DELETE", place, None),
@@ -76,9 +76,9 @@ async def test_another_organiser_finds_no_endpoint_and_an_admin_finds_all(
         ("POST", f"{place}/replay", since),
     ]
 
-    for method, path, body in asked:
+    for method, path, body in requests:
         assert problem(await rival.send(method, path, body))["code"] == "no_such_endpoint", path
-    assert told(await rival.send("GET", HOOKS))["endpoints"] == []
+    assert decode_ok(await rival.send("GET", HOOKS))["endpoints"] == []
     admin = await sign_in_organiser(app, api, Role.ADMIN)
     assert (await admin.send("GET", place)).status_code == 200
 
@@ -128,20 +128,20 @@ async def test_deliveries_and_figures_are_visible_to_the_shows_organiser_only(
     await hears(app, hook_consumer(app.webhooks_out))
     await hears(app, figure_consumer(app.reports))
 
-    log = told(
+    log = decode_ok(
         await organiser.send("GET", f"{HOOKS}/{mine['endpoint_id']}/deliveries", params={"state": "queued"})
     )
     assert "booking.confirmed" in [one["kind"] for one in log["deliveries"]]
     fact_id = log["deliveries"][0]["fact_id"]
     again = await organiser.send("POST", f"{HOOKS}/{mine['endpoint_id']}/deliveries/{fact_id}/replay")
-    assert told(again)["state"] == "queued"
-    nothing = told(await rival.send("GET", f"{HOOKS}/{theirs['endpoint_id']}/deliveries"))
+    assert decode_ok(again)["state"] == "queued"
+    nothing = decode_ok(await rival.send("GET", f"{HOOKS}/{theirs['endpoint_id']}/deliveries"))
     assert nothing == {"deliveries": [], "next": None}
 
-    of_show = told(await organiser.send("GET", f"/shows/{show}/figures"))
+    of_show = decode_ok(await organiser.send("GET", f"/shows/{show}/figures"))
     assert of_show["figures"]["seats_sold"] == 2
     assert [one["category"] for one in of_show["figures"]["revenue"]] == ["Gold", "Silver"]
-    of_event = told(await organiser.send("GET", f"/events/{stage.event_id}/figures"))
+    of_event = decode_ok(await organiser.send("GET", f"/events/{stage.event_id}/figures"))
     assert [(one["show_id"], one["seats_sold"]) for one in of_event["shows"]] == [(show, 2)]
     for place in (f"/shows/{show}/figures", f"/events/{stage.event_id}/figures"):
         sheet = await organiser.send("GET", place + ".csv")

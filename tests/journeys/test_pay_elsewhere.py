@@ -75,9 +75,9 @@ async def test_who_pays_on_the_gateways_page_has_the_seats_when_its_webhook_come
     async with an_office(name, config, tmp_path) as (url, gateway_url), a_fan(app, url) as fan:
         booking = (await fan.holds(show, "A-1", "A-2")).json()["booking_id"]
 
-        asked = await fan.post(f"/bookings/{booking}/pay", {})
-        assert asked.status_code == 202, asked.text
-        await choose(name, gateway_url, asked.json(), "pay")
+        started = await fan.post(f"/bookings/{booking}/pay", {})
+        assert started.status_code == 202, started.text
+        await choose(name, gateway_url, started.json(), "pay")
 
         await until(lambda: is_confirmed(fan, booking))
         paid = (await fan.get(f"/bookings/{booking}/payment")).json()

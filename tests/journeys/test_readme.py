@@ -29,7 +29,7 @@ async def pasted(lines: str, path: str, folder: Path) -> str:
     return output.decode()
 
 
-def with_a_curl_of_ours(folder: Path) -> str:
+def path_with_own_curl(folder: Path) -> str:
     """A PATH on which curl is ours: a machine with nothing but Python must pass too."""
     ours = folder / "bin" / "curl"
     ours.parent.mkdir()
@@ -42,7 +42,7 @@ async def test_the_booking_by_curl_works_when_pasted(tmp_path: Path) -> None:
     section = README.read_text().split("## Book by curl")[1].split("\n## ")[0]
     lines = "\n".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL))
     assert DEMO in lines
-    paths = [with_a_curl_of_ours(tmp_path), *([os.environ["PATH"]] if shutil.which("curl") else [])]
+    paths = [path_with_own_curl(tmp_path), *([os.environ["PATH"]] if shutil.which("curl") else [])]
     demo = await opened(tmp_path / "data")
 
     try:
@@ -64,7 +64,7 @@ async def test_the_tutorial_sells_a_show_and_checks_a_ticket_in(tmp_path: Path) 
     try:
         lines = lines.removeprefix("make demo\n").replace(DEMO, demo.url)
         lines = lines.replace(".venv/bin/holdfast", f"{sys.executable} -m holdfast")
-        output = await pasted(lines, with_a_curl_of_ours(tmp_path), tmp_path)
+        output = await pasted(lines, path_with_own_curl(tmp_path), tmp_path)
     finally:
         await closed(demo)
 

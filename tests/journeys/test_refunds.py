@@ -264,8 +264,8 @@ class TestAnOrganiser:
         booking = await buys(alice, show_id, "A-1", method="tok_refund_refused")
         assert (await self.refunds(admin, booking, full=True)).status_code == 201
 
-        asked = {"show": show_id, "state": "by_hand"}
-        (refund,) = (await admin.send("GET", "/refunds", params=asked)).json()["refunds"]
+        query = {"show": show_id, "state": "by_hand"}
+        (refund,) = (await admin.send("GET", "/refunds", params=query)).json()["refunds"]
         path = f"/refunds/{refund['refund_id']}"
         retried = await admin.send("POST", f"{path}/retry")
         paid = await admin.send("POST", f"{path}/done-by-hand", {"note": "transfer 4711"})
@@ -288,8 +288,8 @@ class TestAnOrganiser:
 
         amounts, before = [], ""
         while True:
-            asked = {"show": show_id, "size": 2, "before": before}
-            page = (await admin.send("GET", "/refunds", params=asked)).json()
+            query = {"show": show_id, "size": 2, "before": before}
+            page = (await admin.send("GET", "/refunds", params=query)).json()
             amounts += [one["amount"] for one in page["refunds"]]
             if (before := page["next"]) is None:
                 break

@@ -25,7 +25,7 @@ def env(config: Config) -> dict[str, str]:
 
 
 async def charged(url: str, folder: Path) -> GatewayAnswer:
-    """As the web workers do it, with the secret that is kept beside the sandbox."""
+    """Connects as the web workers do, with the secret stored beside the sandbox."""
     secret = (folder / "sandbox" / "secret").read_text()
     gateway = SandboxGateway(Config(gateway_url=url, gateway_secret=secret))
     try:

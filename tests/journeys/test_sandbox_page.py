@@ -1,4 +1,4 @@
-"""A payer on the sandbox's payment page: pays, is declined, is asked by the bank, is late (R20, R24)."""
+"""A payer on the sandbox's payment page: pays, is declined, is challenged by the bank, is late (R20, R24)."""
 
 import re
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ async def desk(tmp_path_factory: pytest.TempPathFactory, shop: Shop) -> AsyncIte
 
 
 class Payer:
-    """Somebody with a browser that runs no scripts."""
+    """A payer with a browser that runs no scripts."""
 
     def __init__(self, desk: Desk, order: ChargeOrder, charge: Charge) -> None:
         assert charge.action_url is not None

@@ -20,7 +20,7 @@ COOKIE = "holdfast"
 
 @pytest.fixture
 async def browser(config: Config) -> AsyncIterator[httpx2.AsyncClient]:
-    """A browser without scripts: it keeps cookies and follows nobody by itself."""
+    """A browser without scripts: it stores cookies and does not follow redirects by itself."""
     application = asgi_app(config)
     async with started(application):
         transport = httpx2.ASGITransport(application)
@@ -118,10 +118,10 @@ async def test_a_guest_is_written_to_where_they_say_and_an_account_of_that_addre
     account = await whose(app, browser)
     browser.cookies.clear()
     guest = await a_guest(app, browser)
-    await app.sessions.name_guest(guest, email=email.upper(), name="Somebody")
+    await app.sessions.name_guest(guest, email=email.upper(), name="Ann Other")
     named = await whose(app, browser)
     assert named is not None
-    assert (named.email, named.account.name) == (email, "Somebody")
+    assert (named.email, named.account.name) == (email, "Ann Other")
     assert account is not None
     assert named.account_id != account.account_id
 
@@ -229,13 +229,13 @@ async def test_a_broken_cookie_counts_as_signed_out(browser: httpx2.AsyncClient,
 
 
 @pytest.mark.parametrize(
-    ("asked", "language", "says"),
+    ("accepted", "language", "says"),
     [("de-AT,de;q=0.9", "de", "Anmelden"), ("hi", "hi", "साइन इन करें"), ("fr", "en", "Sign in")],
 )
 async def test_a_page_speaks_the_language_of_the_browser(
-    browser: httpx2.AsyncClient, asked: str, language: str, says: str
+    browser: httpx2.AsyncClient, accepted: str, language: str, says: str
 ) -> None:
-    answer = await browser.get("/sign-in", headers={"accept-language": asked})
+    answer = await browser.get("/sign-in", headers={"accept-language": accepted})
     assert f'<html lang="{language}-' in answer.text
     assert says in answer.text
 

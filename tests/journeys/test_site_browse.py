@@ -12,7 +12,7 @@ from holdfast.app import App
 from holdfast.catalogue.store import store_layout
 from holdfast.web.caller import Role
 from tests.journeys.test_search import written
-from tests.support.html_page import kept, opens
+from tests.support.html_page import city_cookie, opens
 from tests.support.organiser import Organiser, Stage, a_city, an_event, show_of, sign_in_organiser
 from tests.support.shows import Fan, a_layout
 from tests.support.wait import until
@@ -36,7 +36,7 @@ async def test_a_city_is_chosen_once_without_a_script(
 
     before = await opens(api, "/")
     chosen = await chooses(api, stage.city)
-    home = await opens(api, "/", headers=kept(stage.city))
+    home = await opens(api, "/", headers=city_cookie(stage.city))
 
     assert {"city", "back"} <= {had.get("name") for had in [*before.all("button"), *before.all("input")]}
     assert stage.city in [had.get("value") for had in before.all("button", name="city")]
@@ -56,7 +56,7 @@ async def test_a_chosen_city_is_forgotten_and_a_strange_one_refused(
     none = await chooses(api, "", back="/find")
     strange = await chooses(api, "atlantis")
     named = await chooses(api, "TESTPUR")
-    gone = await opens(api, "/", headers=kept("atlantis"))
+    gone = await opens(api, "/", headers=city_cookie("atlantis"))
     elsewhere = await chooses(api, stage.city, back="//evil.example/")
 
     assert (none.headers["Location"], "Max-Age=0" in none.headers["Set-Cookie"]) == ("/find", True)
@@ -242,10 +242,10 @@ async def test_how_many_are_left_is_seconds_old(
     assert "4 left" in (await opens(api, f"/events/{stage.event_id}")).text
     await alice.holds(show_id, "A-1", "A-2", "A-3", "A-4")
 
-    async def is_told() -> bool:
+    async def is_shown() -> bool:
         return "Sold out" in (await opens(api, f"/events/{stage.event_id}")).text
 
-    await until(is_told)
+    await until(is_shown)
 
 
 async def test_a_public_page_is_the_same_for_all_and_cached_for_one_second(

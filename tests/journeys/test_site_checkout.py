@@ -94,7 +94,7 @@ async def test_a_declined_payment_leaves_the_seats_held_and_the_next_one_is_good
     assert ann.at == path
     assert ann.says("Payment declined.")
     assert ann.says("your seats are still reserved")
-    assert 'value="ann@example.org"' in ann.text, "nobody types it twice"
+    assert 'value="ann@example.org"' in ann.text, "the buyer need not type it again"
 
     await ann.pays()
     assert ann.says("Your ticket")
@@ -289,8 +289,8 @@ class TestTrouble:
     async def test_while_the_gateway_is_away_the_page_waits_and_says_so(
         self, config: Config, app: App, a_show: Callable[..., Any]
     ) -> None:
-        nobody = replace(config, gateway_url="http://127.0.0.1:9", gateway_timeout_ms=500)
-        async with a_site(nobody) as site, a_visitor(site) as ann:
+        unreachable = replace(config, gateway_url="http://127.0.0.1:9", gateway_timeout_ms=500)
+        async with a_site(unreachable) as site, a_visitor(site) as ann:
             path = await ann.holds(await a_show(seats=10), "A-1")
             await ann.sends("/pay", **ANN)
             assert ann.at == path

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.app import App
 from tests.journeys.test_search import plays, written
-from tests.support.html_page import kept, opens
+from tests.support.html_page import city_cookie, opens
 from tests.support.organiser import Organiser, Stage, a_stage, an_event, show_of
 
 
@@ -20,11 +20,11 @@ async def test_a_misspelt_search_offers_a_correction_that_finds_results(
     found = await opens(api, "/find?q=marmelade+skyes")
 
     assert "Did you mean marmalade skies ?" in found.text
-    asked = [
+    corrections = [
         link for link in found.links("/find?") if parse_qs(urlsplit(link).query) == {"q": ["marmalade skies"]}
     ]
-    meant = asked[0]
-    again = await opens(api, meant)
+    correction = corrections[0]
+    again = await opens(api, correction)
     assert "Did you mean" not in again.text
     assert f"/shows/{show['id']}" in found.links("/shows/")
     assert f"/shows/{show['id']}" in again.links("/shows/")
@@ -88,8 +88,8 @@ async def test_a_search_has_pages(
     [after] = [had["href"] for had in first.all("a", rel="next")]
     second = await opens(api, after)
 
-    told = [set(page.links("/events/")) for page in (first, second)]
-    assert (len(told[0]), len(told[1]), told[0] & told[1]) == (12, 2, set())
+    events = [set(page.links("/events/")) for page in (first, second)]
+    assert (len(events[0]), len(events[1]), events[0] & events[1]) == (12, 2, set())
     assert "14 events" in first.text
     assert "Page 2 of 2" in second.text
     assert not second.all("a", rel="next")
@@ -114,9 +114,9 @@ async def test_a_chosen_city_narrows_results_and_matches_elsewhere_are_mentioned
     other = await a_stage(app, api, organiser)
     show = await plays(app, organiser, other, title="Faraway Xylophones")
 
-    here = await opens(api, "/find?q=xylophones", headers=kept(stage.city))
-    there = await opens(api, "/find?q=xylophones", headers=kept(other.city))
-    anywhere = await opens(api, "/find?q=xylophones&city=", headers=kept(stage.city))
+    here = await opens(api, "/find?q=xylophones", headers=city_cookie(stage.city))
+    there = await opens(api, "/find?q=xylophones", headers=city_cookie(other.city))
+    anywhere = await opens(api, "/find?q=xylophones&city=", headers=city_cookie(stage.city))
 
     assert "No results in Testpur" in here.text
     assert "1 event in other cities" in here.text

@@ -22,7 +22,7 @@ from tests.support.gateway_setups import PAGES, SECRET, settings
 
 @asynccontextmanager
 async def a_shop(name: str, config: Config, folder: Path) -> AsyncIterator[tuple[Visitor, str]]:
-    """Somebody in front of a box office with that gateway; and where the gateway is."""
+    """A visitor of a box office with that gateway, and the address of the gateway."""
     async with (
         open_fake_gateways(SandboxSetup(folder=folder, secret=SECRET)) as sandbox,
         served(sandbox) as url,
@@ -59,7 +59,7 @@ async def test_stripes_form_is_embedded_only_where_stripe_is_the_gateway(
         assert 'data-key="pk_test_of_the_tests"' in ann.text
         assert '<script src="https://js.stripe.com/v3/"' in ann.text
         assert "needs JavaScript" in ann.text
-        assert "http-equiv" not in ann.text, "nobody reloads a form that somebody is typing a card into"
+        assert "http-equiv" not in ann.text, "a reload would lose the card details being typed"
         policy = ann.headers["content-security-policy"]
         assert "script-src 'self' https://js.stripe.com;" in policy
         assert "frame-src https://js.stripe.com https://hooks.stripe.com" in policy

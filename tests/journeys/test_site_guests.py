@@ -1,4 +1,4 @@
-"""Who drops their cookie is somebody new each time: from one address there are only so many of those."""
+"""A client that drops its cookie becomes a new guest each time; guests per address are limited."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -31,7 +31,7 @@ async def strict(config: Config) -> AsyncIterator[Application]:
 
 @asynccontextmanager
 async def crowd(application: Application, address: str = "") -> AsyncIterator[httpx2.AsyncClient]:
-    """Everybody behind one address; nobody keeps cookies unless they say so."""
+    """Clients behind one address; they send no cookies unless a test passes one."""
     client = (address or f"198.51.100.{next(_addresses)}", 1)
     transport = httpx2.ASGITransport(application, client=client)
     async with httpx2.AsyncClient(transport=transport, base_url=SITE, headers=LIKE_A_BROWSER) as http:

@@ -33,10 +33,10 @@ async def test_until_when_a_price_holds_and_what_it_is_then(
 
     await ann.goes(f"/shows/{show['id']}")
 
-    then, kept = THEN[language]
+    then, promise = THEN[language]
     assert ann.says(then)
     assert ann.says("IST")
-    assert ann.says(kept)
+    assert ann.says(promise)
 
 
 async def test_a_price_that_follows_demand_alone_may_change_and_no_date_is_made_up(
@@ -64,8 +64,8 @@ async def test_another_price_than_was_shown_is_not_agreed_to(ann: Visitor, show:
     refused = await ann.client.post(path, data={**form, "expected_total_minor": "80000"}, headers=wanted)
     held = await ann.client.post(path, data={**form, "expected_total_minor": "100000"}, headers=wanted)
 
-    told = refused.json()
-    assert (refused.status_code, told["code"], told["total_minor"]) == (409, "price_changed", 100_000)
+    refusal = refused.json()
+    assert (refused.status_code, refusal["code"], refusal["total_minor"]) == (409, "price_changed", 100_000)
     assert held.json()["go"].startswith("/bookings/")
 
 

@@ -115,13 +115,13 @@ def check(answer: Any, *, has_style: bool = False) -> None:
     where = str(answer.request.url)
     assert answer.headers["content-type"].startswith("text/html"), where
     policy = answer.headers["content-security-policy"]
-    said = directives(policy)
+    directive_values = directives(policy)
     for bad in ("unsafe-inline", "unsafe-eval", "wasm-unsafe-eval", "unsafe-hashes", "*"):
         assert bad not in policy, (where, policy)
-    assert said["default-src"] == ["'none'"], where
-    assert said["frame-ancestors"] == ["'none'"], where
-    assert said["base-uri"] == ["'none'"], where
-    assert set(said.get("script-src", [])) <= {"'self'"}, (where, policy)
+    assert directive_values["default-src"] == ["'none'"], where
+    assert directive_values["frame-ancestors"] == ["'none'"], where
+    assert directive_values["base-uri"] == ["'none'"], where
+    assert set(directive_values.get("script-src", [])) <= {"'self'"}, (where, policy)
     assert answer.headers["x-content-type-options"] == "nosniff", where
     found = Inline(answer.text).found
     if has_style:
@@ -258,17 +258,17 @@ def test_every_field_that_names_a_path_is_tried() -> None:
 
 @pytest.mark.parametrize("back", AWAY)
 async def test_no_form_and_no_page_leads_away(back: str, site: Application, ann: Visitor) -> None:
-    async with a_visitor(site) as somebody:
+    async with a_visitor(site) as visitor:
         person = {
             "name": "Ann",
             "email": f"ann-{secrets.token_hex(4)}@example.org",
             "password": "correct horse!",
         }
         answers = [
-            await somebody.client.post("/language", data={"language": "de", "back": back}),
-            await somebody.client.post("/city", data={"city": "", "back": back}),
-            await somebody.client.post("/sign-up", data={**person, "back": back}),
-            await somebody.client.post("/sign-in", data={**person, "back": back}),
+            await visitor.client.post("/language", data={"language": "de", "back": back}),
+            await visitor.client.post("/city", data={"city": "", "back": back}),
+            await visitor.client.post("/sign-up", data={**person, "back": back}),
+            await visitor.client.post("/sign-in", data={**person, "back": back}),
         ]
     for answer in answers:
         assert answer.status_code == 303, (answer.request.url, answer.text[:200])

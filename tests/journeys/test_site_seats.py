@@ -19,8 +19,10 @@ BOOKING = re.compile(r"^/bookings/[a-z2-7]{20}$")
 Show = Callable[..., Any]
 
 
-async def asked(api: httpx2.AsyncClient, show: int, form: dict[str, Any], **headers: str) -> httpx2.Response:
-    """The form of a show's page, sent by somebody whom nobody knows."""
+async def post_form(
+    api: httpx2.AsyncClient, show: int, form: dict[str, Any], **headers: str
+) -> httpx2.Response:
+    """Sends the form of a show's page without a session."""
     api.cookies.clear()
     return await api.post(f"/shows/{show}/hold", data=form, headers=HTML | headers)
 
@@ -53,7 +55,7 @@ async def test_a_visitor_without_an_account_becomes_a_guest_and_holds_seats(
 ) -> None:
     show = await a_show(seats=20)
 
-    answer = await asked(api, show, {"seats": ["A-3", "A-4"]})
+    answer = await post_form(api, show, {"seats": ["A-3", "A-4"]})
 
     assert answer.status_code == 303
     assert BOOKING.match(answer.headers["location"])
@@ -63,10 +65,10 @@ async def test_a_visitor_without_an_account_becomes_a_guest_and_holds_seats(
 
 async def test_a_guest_stays_the_same_guest(api: httpx2.AsyncClient, a_show: Show) -> None:
     show = await a_show(seats=20)
-    first = await asked(api, show, {"seats": "A-3"})
+    first = await post_form(api, show, {"seats": "A-3"})
     cookie = first.headers["set-cookie"].partition(";")[0]
 
-    second = await asked(api, show, {"seats": "A-5"}, Cookie=cookie)
+    second = await post_form(api, show, {"seats": "A-5"}, Cookie=cookie)
     mine = await api.get(f"/shows/{show}/mine", headers=JSON | {"Cookie": cookie})
 
     assert "set-cookie" not in second.headers
@@ -76,7 +78,7 @@ async def test_a_guest_stays_the_same_guest(api: httpx2.AsyncClient, a_show: Sho
 async def test_a_script_gets_the_address_of_the_next_page(api: httpx2.AsyncClient, a_show: Show) -> None:
     show = await a_show(seats=20)
 
-    answer = await asked(api, show, {"quantity": "3"}, Accept="application/json")
+    answer = await post_form(api, show, {"quantity": "3"}, Accept="application/json")
 
     assert BOOKING.match(answer.json()["go"])
 
@@ -84,10 +86,10 @@ async def test_a_script_gets_the_address_of_the_next_page(api: httpx2.AsyncClien
 async def test_the_same_key_is_the_same_hold(api: httpx2.AsyncClient, app: App, a_show: Show) -> None:
     show = await a_show(layout=Layout.build(concert_hall()))
     form = {"quantity": "2", "section": "Circle", "key": "k1"}
-    first = await asked(api, show, form)
+    first = await post_form(api, show, form)
     cookie = first.headers["set-cookie"].partition(";")[0]
 
-    again = await asked(api, show, form, Cookie=cookie)
+    again = await post_form(api, show, form, Cookie=cookie)
 
     assert again.headers["location"] == first.headers["location"]
     assert len(await held(app, show)) == 2
@@ -96,7 +98,7 @@ async def test_the_same_key_is_the_same_hold(api: httpx2.AsyncClient, app: App, 
 async def test_a_form_of_another_site_holds_nothing(api: httpx2.AsyncClient, app: App, a_show: Show) -> None:
     show = await a_show(seats=20)
 
-    answer = await asked(api, show, {"seats": "A-3"}, **{"Sec-Fetch-Site": "cross-site"})
+    answer = await post_form(api, show, {"seats": "A-3"}, **{"Sec-Fetch-Site": "cross-site"})
 
     assert answer.status_code == 403
     assert await held(app, show) == []
@@ -106,7 +108,7 @@ async def test_the_best_of_a_price_is_of_that_price(api: httpx2.AsyncClient, app
     layout = Layout.build(concert_hall())
     show = await a_show(layout=layout)
 
-    await asked(api, show, {"quantity": "2", "category": "Balcony and choir"})
+    await post_form(api, show, {"quantity": "2", "category": "Balcony and choir"})
 
     categories = {
         layout.categories[layout.category_of[layout.index_of[label]]].name for label in await held(app, show)
@@ -120,7 +122,7 @@ async def test_a_wheelchair_space_in_a_part_comes_with_its_companion(
     layout = Layout.build(concert_hall())
     show = await a_show(layout=layout)
 
-    await asked(api, show, {"quantity": "2", "section": "Stalls", "accessible": "true"})
+    await post_form(api, show, {"quantity": "2", "section": "Stalls", "accessible": "true"})
 
     traits = sorted(layout.seat(layout.index_of[label]).trait for label in await held(app, show))
     assert traits == ["c", "w"]
@@ -132,7 +134,7 @@ async def test_places_to_stand_are_had_by_their_part_or_their_price(
 ) -> None:
     show = await a_show(layout=Layout.build(club()))
 
-    await asked(api, show, {"quantity": "3", **form})
+    await post_form(api, show, {"quantity": "3", **form})
 
     assert [label.partition("-")[0] for label in await held(app, show)] == ["Mezzanine"] * 3
 
@@ -142,7 +144,7 @@ async def test_where_everybody_stands_no_part_need_be_named(
 ) -> None:
     show = await a_show(layout=Layout.build(club()))
 
-    await asked(api, show, {"quantity": "2"})
+    await post_form(api, show, {"quantity": "2"})
 
     assert len(await held(app, show)) == 2
 
@@ -151,9 +153,9 @@ async def test_taken_seats_are_answered_with_others_to_be_had_by_one_click(
     api: httpx2.AsyncClient, a_show: Show
 ) -> None:
     show = await a_show(seats=20)
-    await asked(api, show, {"seats": "A-3"})
+    await post_form(api, show, {"seats": "A-3"})
 
-    refused = await asked(api, show, {"seats": "A-3"})
+    refused = await post_form(api, show, {"seats": "A-3"})
 
     assert refused.status_code == 409
     assert 'id="refused"' in refused.text
@@ -180,7 +182,7 @@ async def test_the_page_reports_a_selection_that_cannot_be_held(
 ) -> None:
     show = await a_show(seats=20)
 
-    refused = await asked(api, show, form)
+    refused = await post_form(api, show, form)
 
     assert refused.status_code == status
     assert 'id="refused"' in refused.text
@@ -190,7 +192,7 @@ async def test_the_page_reports_a_selection_that_cannot_be_held(
 async def test_more_than_there_are_is_sold_out_for_scripts_too(api: httpx2.AsyncClient, a_show: Show) -> None:
     show = await a_show(layout=a_layout(6, row=3))
 
-    refused = await asked(api, show, {"quantity": "4"}, Accept="application/json")
+    refused = await post_form(api, show, {"quantity": "4"}, Accept="application/json")
 
     assert problem(refused)["code"] == "sold_out"
 

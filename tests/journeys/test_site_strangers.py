@@ -1,4 +1,4 @@
-"""Whose pages are whose: somebody else's booking does not exist, and no other site speaks for us."""
+"""Pages are private: another buyer's booking looks missing, and other sites cannot submit forms."""
 
 from collections.abc import Callable
 from typing import Any
@@ -75,8 +75,8 @@ async def test_no_parameter_leads_to_another_site(ann: Visitor, a_show: Callable
         answer = await ann.client.get("/sign-in", params={"back": back})
         assert "//evil.example" not in answer.text
         assert "\\evil.example" not in answer.text
-    for said in ("https://evil.example", "<script>", "extended&said=x"):
-        answer = await ann.client.get(path, params={"said": said})
+    for note in ("https://evil.example", "<script>", "extended&said=x"):
+        answer = await ann.client.get(path, params={"said": note})
         assert answer.status_code == 200
         assert "evil.example" not in answer.text
         assert "<script>" not in answer.text

@@ -173,11 +173,11 @@ class TestGivingBack:
         path = await has_bought(ann, show, "A-1")
         await app.postgres.execute("UPDATE show SET cancelled = true WHERE id = $1", show)
 
-        async def is_told() -> bool:
+        async def is_shown() -> bool:
             await ann.goes(path)
             return bool(ann.says("This show has been cancelled"))
 
-        await until(is_told)  # what a show is may be a second old
+        await until(is_shown)  # what a show is may be a second old
         assert ann.says("You'll get a full refund")
 
 

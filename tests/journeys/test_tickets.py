@@ -1,4 +1,4 @@
-"""From a booking to tickets on a phone, on paper and in a calendar; given to somebody else (R30)."""
+"""From a booking to tickets on a phone, on paper and in a calendar; given to another account (R30)."""
 
 import re
 from base64 import b64decode
@@ -105,9 +105,9 @@ class TestMine:
     async def test_tickets_can_be_resent_a_limited_number_of_times(self, alice: Fan, show: int) -> None:
         booking = await booked(alice, show, "A-4")
 
-        said = [(await alice.post(f"/bookings/{booking}/tickets/resend")).status_code for _ in range(6)]
+        statuses = [(await alice.post(f"/bookings/{booking}/tickets/resend")).status_code for _ in range(6)]
 
-        assert said == [204] * 5 + [429]
+        assert statuses == [204] * 5 + [429]
 
 
 class TestThePage:

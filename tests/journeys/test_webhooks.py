@@ -80,7 +80,7 @@ FORGERIES: dict[str, Callable[[SignedWebhook], tuple[bytes, dict[str, str]]]] = 
     "another amount, signed": lambda true: _signed(of_payment(true, amount_minor=1)),
     "another currency": lambda true: (of_payment(true, currency="USD"), true.headers),
     "another currency, signed": lambda true: _signed(of_payment(true, currency="USD")),
-    "written anew": lambda true: (json.dumps(json.loads(true.raw), indent=1).encode(), true.headers),
+    "encoded again": lambda true: (json.dumps(json.loads(true.raw), indent=1).encode(), true.headers),
     "another account": lambda true: _signed(changed(true, account="acct_other")),
     "a signature of another": lambda true: (true.raw, SignedWebhook(b"{}").headers),
     "not JSON": lambda true: _signed(b"captured!"),
@@ -303,7 +303,7 @@ class TestOperators:
 
         listed = await admin.get("/admin/webhooks", state="dead", size=200)
         replayed = await admin.post(f"/admin/webhooks/sandbox/{webhook.event_id}/replay")
-        missing = await admin.post("/admin/webhooks/sandbox/evt_nobody/replay")
+        missing = await admin.post("/admin/webhooks/sandbox/evt_unknown/replay")
 
         page = next(one for one in listed.json()["webhooks"] if one["event_id"] == webhook.event_id)
         assert (page["state"], page["reason"], page["tries"]) == ("dead", "a test", 4)
@@ -332,13 +332,13 @@ class TestOperators:
 
         listed = await holdfast("webhooks", "list", "--dead", "--limit", "200", "--json", **env)
         replayed = await holdfast("webhooks", "replay", webhook.event_id, **env)
-        nobody = await holdfast("webhooks", "replay", "evt_nobody", **env)
+        absent = await holdfast("webhooks", "replay", "evt_unknown", **env)
         compared = await holdfast("reconcile", "--since", "5m", "--json", **env)
         unreadable = await holdfast("reconcile", "--since", "soon", **env)
 
         assert webhook.event_id in [page["event_id"] for page in listed.page]
         assert (replayed.code, webhook.event_id in replayed.output) == (0, True), replayed
-        assert (nobody.code, unreadable.code) == (2, 2)
+        assert (absent.code, unreadable.code) == (2, 2)
         assert compared.code == 1, compared
         assert (unknown.key, "missing") in [(one["key"], one["kind"]) for one in compared.page["differences"]]
         assert compared.page["seen"] >= 1

@@ -1,4 +1,4 @@
-"""Facts are a contract: every version ever told can be read, and bodies only grow (R28)."""
+"""Facts are a contract: every published version can be read, and bodies only grow (R28)."""
 
 import re
 from datetime import UTC, datetime
@@ -50,25 +50,29 @@ def sample_name(path: Path) -> tuple[str, int]:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_every_published_fact_version_can_still_be_read(path: Path) -> None:
-    told = msgspec.json.decode(path.read_bytes())
+    published = msgspec.json.decode(path.read_bytes())
 
     fact = from_json(path.read_bytes())
 
     assert (fact.kind, fact.version) == sample_name(path)
     assert type(fact.body) is KINDS[fact.kind]
     now = msgspec.json.decode(to_json(fact))
-    lost = [name for name, value in told["body"].items() if now["body"].get(name) != value]
+    lost = [name for name, value in published["body"].items() if now["body"].get(name) != value]
     assert not lost, f"fields were taken away or mean something else: {lost}"
-    assert {name: now[name] for name in told if name != "body"} == {n: told[n] for n in told if n != "body"}
+    assert {name: now[name] for name in published if name != "body"} == {
+        n: published[n] for n in published if n != "body"
+    }
 
 
 def test_there_is_a_sample_of_every_version_with_every_field() -> None:
     """A new kind or version gets a file beside the others; those that are there are never changed."""
-    kept = {sample_name(path): set(msgspec.json.decode(path.read_bytes())["body"]) for path in SAMPLES}
+    samples = {sample_name(path): set(msgspec.json.decode(path.read_bytes())["body"]) for path in SAMPLES}
 
     for kind, body in KINDS.items():
-        assert {(kind, version) for version in range(1, body.VERSION + 1)} <= kept.keys(), kind
-        assert kept[kind, body.VERSION] == set(body.__struct_fields__), f"{kind}: raise VERSION, add a sample"
+        assert {(kind, version) for version in range(1, body.VERSION + 1)} <= samples.keys(), kind
+        assert samples[kind, body.VERSION] == set(body.__struct_fields__), (
+            f"{kind}: raise VERSION, add a sample"
+        )
 
 
 def test_every_kind_that_is_written_is_known() -> None:

@@ -1,4 +1,4 @@
-"""What a scanner types, whatever it types: lines that can be read, sent and kept (R30)."""
+"""Any bytes that a scanner types become lines that can be read, sent and stored (R30)."""
 
 import json
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Which gateway a configuration has, and what an operator is told who has not finished setting it up."""
+"""Which gateway a configuration selects, and the message for an incomplete one."""
 
 import subprocess
 import sys

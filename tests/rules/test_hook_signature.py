@@ -44,9 +44,9 @@ def test_the_id_and_the_time_are_signed(name: str) -> None:
 def test_the_example_of_the_specification_comes_out() -> None:
     secret = bytes.fromhex("31f290f6bf06298aab4f08d43c3f082cf648a362da2da4b0")
 
-    said = sign([secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
+    signature = sign([secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
 
-    assert said == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
 def test_pauses_grow_and_end() -> None:

@@ -164,9 +164,9 @@ class TestWords:
         letter = sample_message(kind, locale, load_templates())
         text, page = render_text(letter, load_templates()), sample_html(letter, load_templates())
 
-        for said in (letter.subject, letter.heading, *letter.lines):
-            assert "{" not in said
-            assert said.strip()
+        for expected in (letter.subject, letter.heading, *letter.lines):
+            assert "{" not in expected
+            assert expected.strip()
         for line in letter.lines:
             assert line in text
         assert f'<html lang="{locale}">' in page
@@ -192,15 +192,15 @@ class TestWords:
         assert compose_message(NoticeKind.TICKETS, SAMPLE, "tlh", load_templates()).locale == "en"
 
     @pytest.mark.parametrize(
-        ("locale", "said"),
+        ("locale", "expected"),
         [
             ("en", "Friday, 20 November 2026, 19:30 (Central European Standard Time)"),
             ("de", "Freitag, 20. November 2026, 19:30 (Mitteleuropäische Normalzeit)"),
             ("hi", "शुक्रवार, 20 नवंबर 2026, 19:30 (मध्य यूरोपीय मानक समय)"),
         ],
     )
-    def test_a_time_is_the_venues_and_spelt_in_the_readers_language(self, locale: str, said: str) -> None:
-        assert format_moment(AT, ZoneInfo("Europe/Berlin"), locale) == said
+    def test_a_time_is_the_venues_and_spelt_in_the_readers_language(self, locale: str, expected: str) -> None:
+        assert format_moment(AT, ZoneInfo("Europe/Berlin"), locale) == expected
 
     @pytest.mark.parametrize(("locale", "zone"), [("en", "India Time"), ("hi", "भारत समय")])
     def test_a_zone_has_a_name_and_not_an_offset(self, locale: str, zone: str) -> None:
@@ -217,8 +217,8 @@ class TestWords:
 
         text = render_text(letter, load_templates())
 
-        for said in [*filter(None, shown), *addresses]:
-            assert said in text
+        for expected in [*filter(None, shown), *addresses]:
+            assert expected in text
 
     @pytest.mark.parametrize(
         ("kind", "word", "path"),
@@ -238,12 +238,12 @@ class TestWords:
         assert (nowhere.link_word, nowhere.link) == ("", "")
 
     @pytest.mark.parametrize(
-        ("locale", "said"), [("en", "₹1,250.00"), ("de", "1.250,00 ₹"), ("hi", "₹1,250.00")]
+        ("locale", "expected"), [("en", "₹1,250.00"), ("de", "1.250,00 ₹"), ("hi", "₹1,250.00")]
     )
-    def test_an_amount_is_written_as_the_reader_writes_it(self, locale: str, said: str) -> None:
+    def test_an_amount_is_written_as_the_reader_writes_it(self, locale: str, expected: str) -> None:
         letter = compose_message(NoticeKind.REFUNDED, SAMPLE, locale, load_templates())
 
-        assert to_one_line(said) in to_one_line(letter.subject)
+        assert to_one_line(expected) in to_one_line(letter.subject)
 
     def test_a_recipient_without_an_account_learns_how_to_get_the_ticket(self) -> None:
         waiting = compose_message(NoticeKind.TICKET_GOT, SAMPLE, "en", load_templates())

@@ -47,7 +47,7 @@ LARGE = event(pad="x" * 10_000)
 FORGERIES: dict[str, tuple[bytes, dict[bytes, bytes], str]] = {
     "no signature": (GOOD, {b"x-razorpay-event-id": b"evt-1"}, "signature"),
     "bad signature": (GOOD, {b"x-razorpay-signature": b"0" * 64}, "signature"),
-    "another secret": (GOOD, signed(GOOD, secret="somebody else's"), "signature"),
+    "another secret": (GOOD, signed(GOOD, secret="another secret"), "signature"),
     "an empty secret": (GOOD, signed(GOOD, secret=""), "signature"),
     # Nothing in the body tells the mode: the two modes have secrets of their own.
     "test mode": (GOOD, signed(GOOD, secret=OF_TEST_MODE), "signature"),
@@ -55,7 +55,7 @@ FORGERIES: dict[str, tuple[bytes, dict[bytes, bytes], str]] = {
     "future": (FUTURE, signed(FUTURE), "future"),
     "altered amount": (GOOD.replace(b"4500", b"4501"), signed(GOOD), "signature"),
     "altered currency": (GOOD.replace(b"INR", b"JPY"), signed(GOOD), "signature"),
-    "written anew": (json.dumps(json.loads(GOOD), indent=1).encode(), signed(GOOD), "signature"),
+    "encoded again": (json.dumps(json.loads(GOOD), indent=1).encode(), signed(GOOD), "signature"),
     "another account": (ELSEWHERE, signed(ELSEWHERE), "account"),
     "oversize": (LARGE, signed(LARGE), "oversize"),
     "not JSON": (b"{", signed(b"{"), "malformed"),

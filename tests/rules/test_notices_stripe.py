@@ -63,7 +63,7 @@ FORGERIES: dict[str, tuple[bytes, dict[bytes, bytes], str]] = {
     ),
     "altered amount": (GOOD.replace(b"4500", b"4501"), signed(GOOD), "signature"),
     "altered currency": (GOOD.replace(b"eur", b"jpy"), signed(GOOD), "signature"),
-    "written anew": (json.dumps(json.loads(GOOD), indent=1).encode(), signed(GOOD), "signature"),
+    "encoded again": (json.dumps(json.loads(GOOD), indent=1).encode(), signed(GOOD), "signature"),
     "another account": (event(account="acct_2"), signed(event(account="acct_2")), "account"),
     "oversize": (LARGE, signed(LARGE), "oversize"),
     "an older scheme": (GOOD, header(f"t={NOW},v0={MARK}"), "signature"),

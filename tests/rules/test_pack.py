@@ -37,7 +37,7 @@ IN, OUT = Way.ENTRY, Way.EXIT
 
 
 def a_show(**other: Any) -> PackShow:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "show_id": 7,
         "title": "The Paper Boats",
         "starts_at_s": NOW + 3600,
@@ -48,14 +48,14 @@ def a_show(**other: Any) -> PackShow:
         "void": [14],
         "newest": 14,
     }
-    return PackShow(**told | other)
+    return PackShow(**fields | other)
 
 
 def a_pack(**other: Any) -> Pack:
     return Pack(3, "North", NOW, NOW + 3600, {1: KEY.public}, [a_show(**other)])
 
 
-def somebody_seals(plain: bytes, drawn: bytes) -> bytes:
+def seal_with_device_key(plain: bytes, drawn: bytes) -> bytes:
     device = DEVICE.public_key()
     once = X25519PrivateKey.from_private_bytes(drawn)
     public = once.public_key().public_bytes_raw()
@@ -109,7 +109,7 @@ class TestPack:
     def test_any_unsigned_content_sealed_for_the_device_is_refused(self, plain: bytes, drawn: bytes) -> None:
         """The device's key is public: anybody can make what it opens. The signature is ours alone."""
         with pytest.raises(BadPack):
-            open_pack(somebody_seals(plain, drawn), b"\5" * 32, TRUSTED)
+            open_pack(seal_with_device_key(plain, drawn), b"\5" * 32, TRUSTED)
 
     @pytest.mark.parametrize(
         "body",
@@ -121,7 +121,7 @@ class TestPack:
         plain = bytes((1,)) + KEY.sign(PREFIX + body) + body
 
         with pytest.raises(BadPack):
-            open_pack(somebody_seals(plain, b"\6" * 32), b"\5" * 32, TRUSTED)
+            open_pack(seal_with_device_key(plain, b"\6" * 32), b"\5" * 32, TRUSTED)
 
     @given(st.integers(0, len(raw) - 1))
     def test_a_cut_one_is_refused(self, length: int) -> None:

@@ -82,7 +82,7 @@ def test_a_second_payment_with_the_same_key_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("back", "asked", "there", "is_found"),
+    ("back", "pending", "there", "is_found"),
     [
         (0, 0, 1000, True),
         (1000, 0, 0, True),
@@ -94,8 +94,8 @@ def test_a_second_payment_with_the_same_key_is_found() -> None:
         (500, 1000, 499, True),
     ],
 )
-def test_sums_that_went_back_are_compared(back: int, asked: int, there: int, is_found: bool) -> None:
-    ours = replace(PAID, back_minor=back, asked_minor=asked)
+def test_sums_that_went_back_are_compared(back: int, pending: int, there: int, is_found: bool) -> None:
+    ours = replace(PAID, back_minor=back, asked_minor=pending)
 
     assert kind(ours, replace(TAKEN, refunded_minor=there)) is (DifferenceKind.REFUNDED if is_found else None)
 

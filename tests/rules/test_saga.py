@@ -10,13 +10,13 @@ from holdfast.payments.saga import ENDS, NEXT, OVERTAKEN, DeadlineStatus, Paymen
 AT_THE_GATEWAY = (PaymentStep.CHARGE, PaymentStep.LOOK_UP, PaymentStep.CALL_OFF, PaymentStep.WATCH)
 
 
-def asked() -> list[tuple[PaymentStep, GatewayAnswer, DeadlineStatus]]:
-    """Whatever can come of asking a gateway. It never says ABSENT to a charge: then it has heard of it."""
+def all_answers() -> list[tuple[PaymentStep, GatewayAnswer, DeadlineStatus]]:
+    """Every possible gateway answer per step. A charge never returns ABSENT: it creates the payment."""
     every = product(AT_THE_GATEWAY, GatewayAnswer, DeadlineStatus)
     return [one for one in every if one[:2] != (PaymentStep.CHARGE, GatewayAnswer.ABSENT)]
 
 
-@pytest.mark.parametrize(("step", "answer", "time"), asked())
+@pytest.mark.parametrize(("step", "answer", "time"), all_answers())
 def test_every_answer_leads_somewhere(step: PaymentStep, answer: GatewayAnswer, time: DeadlineStatus) -> None:
     assert isinstance(next_step(due_step(step, time), answer, time), PaymentStep)
 
@@ -43,7 +43,9 @@ def test_unknown_is_never_taken_for_a_no(step: PaymentStep, time: DeadlineStatus
 
 @pytest.mark.parametrize("time", DeadlineStatus)
 def test_seats_are_released_only_after_the_gateway_was_requested_to_cancel(time: DeadlineStatus) -> None:
-    came_from = {step for step, answer, at in asked() if next_step(step, answer, at) is PaymentStep.RELEASE}
+    came_from = {
+        step for step, answer, at in all_answers() if next_step(step, answer, at) is PaymentStep.RELEASE
+    }
 
     assert came_from == {PaymentStep.CALL_OFF, PaymentStep.WATCH}
     assert next_step(PaymentStep.CALL_OFF, GatewayAnswer.NO, time) is PaymentStep.CONFIRM

@@ -28,7 +28,7 @@ def test_in_calm_weather_the_good_token_is_good_whatever_the_key() -> None:
 
 def test_an_unknown_token_is_refused() -> None:
     with pytest.raises(SandboxRefusal, match="no_such_method"):
-        plan_charge("tok_unheard_of", "key", CALM)
+        plan_charge("tok_unknown", "key", CALM)
 
 
 def test_a_suffix_is_another_card_and_the_same_behaviour() -> None:
@@ -38,7 +38,7 @@ def test_a_suffix_is_another_card_and_the_same_behaviour() -> None:
         len({card_fingerprint(method) for method in ("tok_ok", "tok_ok:card-7", "tok_ok:card-8", "tok_slow")})
         == 4
     )
-    assert card_fingerprint("tok_unheard_of:card-7") is None
+    assert card_fingerprint("tok_unknown:card-7") is None
 
 
 def test_a_storm_has_the_configured_rates() -> None:

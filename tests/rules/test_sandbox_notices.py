@@ -20,8 +20,8 @@ def gateway(secret: str = SECRET) -> SandboxGateway:
 
 
 def a_body(**changes: object) -> bytes:
-    said = {"id": "evt_1", "kind": "payment.captured", "mode": "test", "account": "acct_sandbox"}
-    return json.dumps({**said, "at": NOW, "payment": PAYMENT, **changes}).encode()
+    fields = {"id": "evt_1", "kind": "payment.captured", "mode": "test", "account": "acct_sandbox"}
+    return json.dumps({**fields, "at": NOW, "payment": PAYMENT, **changes}).encode()
 
 
 def signed(body: bytes, *secrets: str, at: int = NOW) -> dict[bytes, bytes]:
@@ -38,11 +38,11 @@ def why_not(raw: bytes, headers: dict[bytes, bytes], *, secret: str = SECRET) ->
 def test_a_valid_webhook_is_parsed() -> None:
     body = a_body()
 
-    understood = gateway().parse_webhook(body, signed(body), NOW)
+    webhook = gateway().parse_webhook(body, signed(body), NOW)
 
-    assert (understood.event_id, understood.kind, understood.mode) == ("evt_1", "payment.captured", "test")
-    assert (understood.key, understood.reference) == ("key-1", "pay_1")
-    assert (understood.amount_minor, understood.currency) == (4500, "EUR")
+    assert (webhook.event_id, webhook.kind, webhook.mode) == ("evt_1", "payment.captured", "test")
+    assert (webhook.key, webhook.reference) == ("key-1", "pay_1")
+    assert (webhook.amount_minor, webhook.currency) == (4500, "EUR")
 
 
 def test_a_webhook_that_is_not_about_a_payment_has_no_key() -> None:

@@ -12,8 +12,8 @@ from holdfast.site.templates_env import (
 
 
 def test_templates_words_and_files_are_there_before_anybody_asks() -> None:
-    for kept in (environment_for, localiser_for, assets_version):
-        kept.cache_clear()
+    for cached in (environment_for, localiser_for, assets_version):
+        cached.cache_clear()
 
     warm_up()
 

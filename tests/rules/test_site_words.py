@@ -153,7 +153,7 @@ def test_a_form_is_ours_when_the_browser_says_so() -> None:
     assert is_same_origin({b"sec-fetch-site": b"same-origin", b"origin": b"https://elsewhere"}, "box.office")
     assert is_same_origin({b"sec-fetch-site": b"none"}, "box.office")
     assert is_same_origin({b"origin": b"https://box.office"}, "box.office")
-    assert is_same_origin({}, "box.office"), "no browser: it has no cookies that somebody could abuse"
+    assert is_same_origin({}, "box.office"), "no browser: it has no cookies that a site could abuse"
     assert not is_same_origin({b"sec-fetch-site": b"same-site"}, "box.office")
     assert not is_same_origin({b"sec-fetch-site": b"cross-site"}, "box.office")
     assert not is_same_origin({b"origin": b"https://box.office.evil.example"}, "box.office")

@@ -178,19 +178,19 @@ def test_fonts_are_found_once() -> None:
     assert load_letters.cache_info().misses == before
 
 
-def said(entry: Any, name: str) -> str:
+def property_text(entry: Any, name: str) -> str:
     return str(entry[name].to_ical().decode())
 
 
 class TestCalendar:
     def entry(self, **other: object) -> tuple[Calendar, dict[str, str]]:
-        told = {"is_off": False, "now": STARTS_AT, **other}
-        occasion = told.pop("occasion", OCCASION)
+        options = {"is_off": False, "now": STARTS_AT, **other}
+        occasion = options.pop("occasion", OCCASION)
         booking_id, seats = "abcdefghijklmnopqrst", ["J-12", "J-13"]
-        raw = calendar_file(occasion, booking_id, seats, **told)  # type: ignore[arg-type]
+        raw = calendar_file(occasion, booking_id, seats, **options)  # type: ignore[arg-type]
         calendar = Calendar.from_ical(raw)
         (event,) = calendar.walk("VEVENT")
-        return calendar, {name: said(event, name) for name in event}
+        return calendar, {name: property_text(event, name) for name in event}
 
     def test_another_program_reads_when_and_where(self) -> None:
         calendar, entry = self.entry()

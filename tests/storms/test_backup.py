@@ -37,8 +37,8 @@ async def backup(*words: str) -> tuple[int, dict[str, Any], str]:
     pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
     process = await started("-m", "holdfast", "backup", *words, **pipes)
     output, complaint = await process.communicate()
-    said = json.loads(output) if output.startswith(b"{") else {}
-    return process.returncode or 0, said, complaint.decode()
+    summary = json.loads(output) if output.startswith(b"{") else {}
+    return process.returncode or 0, summary, complaint.decode()
 
 
 @asynccontextmanager
@@ -105,15 +105,15 @@ async def sold_meanwhile(stage: Office, file: Path, is_full: bool) -> tuple[int,
 
     await until(enough, within_s=600 if is_full else 60)
     before = list(bought)
-    code, said, complaint = await backup("create", str(file), "--data", str(stage.folder.path), "--json")
+    code, summary, complaint = await backup("create", str(file), "--data", str(stage.folder.path), "--json")
     for task in buying:
         task.cancel()
     await asyncio.gather(*buying, return_exceptions=True)
     assert code == 0, complaint
-    assert said["tables"] > 30
+    assert summary["tables"] > 30
     size = (await asyncio.to_thread(file.stat)).st_size // 1024
     meanwhile = len(bought) - len(before)
-    print(f"{len(before)} bought before, {meanwhile} while {said['rows']} rows were written: {size} KB")
+    print(f"{len(before)} bought before, {meanwhile} while {summary['rows']} rows were written: {size} KB")
     return show, before
 
 
@@ -185,7 +185,7 @@ class TestRefused:
         assert (code, "is not empty" in complaint) == (2, True)
 
     async def test_a_changed_part_is_named(self, made: Path, tmp_path: Path) -> None:
-        """Written anew with good checks of its own, and other contents."""
+        """Written again with valid checksums and different contents."""
         bad = tmp_path / "bad.backup"
         with zipfile.ZipFile(made) as good, zipfile.ZipFile(bad, "w") as other:
             for name in good.namelist():

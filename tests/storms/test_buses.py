@@ -1,7 +1,7 @@
 """The bus away, relays and consumers killed under a sale, on every bus: each fact is acted on once (R28).
 
-Whoever dies is a process of production (`holdfast work`: relay, figures, notices, search, hooks) or one of
-our own, in turn. A bus that keeps nothing on disk comes back empty: what it had is told again.
+The killed process is in turn a production worker (`holdfast work`: relay, figures, notices, search, hooks)
+and one of the tests. A bus that stores nothing on disk restarts empty: its facts are delivered again.
 """
 
 import asyncio
@@ -159,32 +159,32 @@ async def test_every_fact_is_acted_on_once_and_in_order_whatever_dies(
         await until(partial(all_have_passed, app, last, workers.group), within_s=size.drained_within_s)
         drained_s = time.monotonic() - began
         bus_has = await last_on(app, server)
-        heard = await workers.heard(shop, first, last)
+        consumed = await workers.load_consumed(shop, first, last)
 
     letters = {row["number"]: row["letters"] for row in await app.postgres.fetch(LETTERS, show_id)}
-    told_figures = await app.reports.of_show(show_id, None)
+    figures_before = await app.reports.of_show(show_id, None)
     await app.reports.rebuild_show(show_id)
     behind = {row["name"]: (row["parked"], row["dead"]) for row in await app.outbox.groups()}
     for what, count in {
         "bookings": sale.made,
-        "facts written": len(heard.facts),
-        "consumed": len({fact_id for _, fact_id in heard.told}),
-        "told again": heard.again,
-        "effects": len(heard.acted),
-        "out of order": len(heard.shuffled),
+        "facts written": len(consumed.facts),
+        "consumed": len({fact_id for _, fact_id in consumed.delivered}),
+        "delivered again": consumed.again,
+        "effects": len(consumed.acted),
+        "out of order": len(consumed.shuffled),
         "tickets sent": sum(letters.values()),
         "kills": killed.result(),
         "drained in": f"{drained_s:.1f} s",
-        "bus kept": "all, on disk" if server.keeps else "nothing",
+        "bus storage": "all, on disk" if server.keeps else "nothing",
     }.items():
         table.note(bus, what, count)
-    assert heard.untold == set()
-    assert len(heard.acted) == len(heard.facts) > size.bookings * 2
-    assert heard.shuffled == []
+    assert consumed.undelivered == set()
+    assert len(consumed.acted) == len(consumed.facts) > size.bookings * 2
+    assert consumed.shuffled == []
     assert bus_has >= last
     assert set(letters.values()) == {1}
     assert len(letters) == sum(seat % 3 != 1 for seat in range(size.bookings))
-    assert await app.reports.of_show(show_id, None) == told_figures
+    assert await app.reports.of_show(show_id, None) == figures_before
     assert set(behind.values()) == {(0, 0)}, behind
 
 

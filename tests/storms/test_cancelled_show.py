@@ -35,8 +35,8 @@ async def test_every_buyer_is_refunded_once_whichever_process_dies(stage: Office
     output, _ = await asyncio.wait_for(second.communicate(), 300)
 
     assert second.returncode == 0, output
-    said = json.loads(output)
-    assert (second.returncode, said["bookings"], said["refunded"]) == (0, bookings, bookings), said
+    summary = json.loads(output)
+    assert (second.returncode, summary["bookings"], summary["refunded"]) == (0, bookings, bookings), summary
     await stage.settled()
     counts = require_row(
         await stage.app.postgres.fetchrow(

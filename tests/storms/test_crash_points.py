@@ -1,7 +1,8 @@
 """`kill -9` at every point of paying: before something happens, while its answer is under way, after it.
 
 One office for all of them. After each death the client asks again with the same key, a process that is left
-or the next one carries on, and the booking has one end: confirmed and paid for once, or not and nothing kept.
+or the next one carries on, and the booking has one end: confirmed and paid once,
+or not confirmed and fully refunded.
 """
 
 import asyncio
@@ -50,7 +51,7 @@ TABLE: dict[Story, tuple[str, ...]] = {
     stories.keeps_it_longer_and_pays: ("map.adopt", "map.extend"),
     stories.is_declined_and_pays_another_way: ("ledger.give_back",),
     stories.is_paid_and_hears_late: ("ledger.look_up", "gateway.look_up", "ledger.confirm"),
-    stories.is_never_heard_of: ("ledger.charge",),
+    stories.never_reaches_the_gateway: ("ledger.charge",),
     stories.runs_out_of_time: ("ledger.call_off", "gateway.call_off", "ledger.release", "map.release"),
     stories.calls_it_off_and_pays_another_way: ("ledger.call_off", "gateway.call_off", "ledger.give_back"),
     stories.lets_the_hold_go: ("ledger.cancel", "map.release"),
@@ -183,9 +184,9 @@ def show(done: list[tuple[Row, Scene, str, float]]) -> None:
 
 
 def test_every_effect_has_a_story_that_crashes_there() -> None:
-    told = {name for names in TABLE.values() for name in names}
+    crashed = {name for names in TABLE.values() for name in names}
 
-    assert effects() == told
+    assert effects() == crashed
 
 
 def effects() -> set[str]:
@@ -209,7 +210,7 @@ MADE = {
     "ledger.{effect}": lambda: {f"ledger.{one}" for one in words(r'_fetch\(\s*"(\w+)"', "payments.store")},
     "ledger.{step}": lambda: {f"ledger.{one}" for one in ("charge", "look_up", "call_off", "watch")},
     "gateway.{step}": lambda: {f"gateway.{one}" for one in ("charge", "look_up", "call_off", "watch")},
-    # What an organiser keeps back is nobody's money.
+    # Seats that an organiser blocks involve no payment.
     "map.{parts[0].what}": lambda: (
         {f"map.{one}" for one in words(r'Part\("(\w+)"')} - {"map.block", "map.unblock"}
     ),

@@ -20,7 +20,7 @@ COPIES = 3  # of every ticket: two friends have a picture of it
 
 @dataclass(frozen=True)
 class Shown:
-    """A ticket, as somebody shows it."""
+    """A ticket code, as shown at the gate."""
 
     booking: str
     seat: str
@@ -38,13 +38,13 @@ async def test_everybody_comes_in_once_whatever_is_copied_and_given_back(
     crowd = [ticket.code for ticket in shown for _ in range(COPIES)]
     random.Random(7).shuffle(crowd)
 
-    (said, void) = await asyncio.gather(
+    (scans, void) = await asyncio.gather(
         asyncio.gather(*(walk(gate, crowd[n::GATES]) for n, gate in enumerate(gates))),
         give_back(fan, shown[::10]),
     )
 
-    verdicts = Counter(verdict for walked in said for _, verdict in walked)
-    admitted = Counter(code for walked in said for code, verdict in walked if verdict == "admitted")
+    verdicts = Counter(verdict for walked in scans for _, verdict in walked)
+    admitted = Counter(code for walked in scans for code, verdict in walked if verdict == "admitted")
     print(f"{len(crowd)} scans: {dict(verdicts)}, {void} given back")
     assert set(admitted.values()) == {1}
     assert len(admitted) + void == seats
@@ -75,10 +75,10 @@ async def tickets(fan: Fan, show: int, seats: int) -> list[Shown]:
 
 async def walk(gate: Fan, codes: list[str]) -> list[tuple[str, str]]:
     """One gate, one after the other."""
-    said = []
+    scans = []
     for number, code in enumerate(codes):
-        said.append((code, await scanned(gate, f"{number}", code)))
-    return said
+        scans.append((code, await scanned(gate, f"{number}", code)))
+    return scans
 
 
 async def scanned(gate: Fan, scan_id: str, code: str) -> str:

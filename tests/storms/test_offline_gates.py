@@ -23,7 +23,7 @@ from tests.support.wait import until
 TICKETS, TICKETS_FULL = 60, 1_000
 GATES = ("North", "South", "West")
 VERDICT_MS_MAX = 50.0
-TOLD_WITHIN_S = 180  # the machine may be busy with other tests
+UPLOADED_WITHIN_S = 180  # the machine may be busy with other tests
 # Tickets are dealt out by their number modulo 20.
 DEAL = 20
 BACK_BEFORE, BACK_AFTER = (0, 1), (2,)  # given back before the packs were made, and after
@@ -43,17 +43,17 @@ class Evening:
     fan: Fan
     bookings: Sequence[str]
     codes: Sequence[str]
-    said: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)  # (gate, code, page)
+    answers: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)  # (gate, code, page)
 
     def dealt(self, *remainders: int) -> list[int]:
         return [n for n in range(len(self.codes)) if n % DEAL in remainders]
 
     def verdicts(self, numbers: Iterable[int]) -> Counter[str | None]:
         wanted = {self.codes[n] for n in numbers}
-        return Counter(page["verdict"] for _, code, page in self.said if code in wanted)
+        return Counter(page["verdict"] for _, code, page in self.answers if code in wanted)
 
     def admissions(self) -> Counter[str]:
-        return Counter(code for _, code, page in self.said if page["verdict"] == "admitted")
+        return Counter(code for _, code, page in self.answers if page["verdict"] == "admitted")
 
     async def give_back(self, *remainders: int) -> None:
         for n in self.dealt(*remainders):
@@ -63,14 +63,14 @@ class Evening:
     async def walk(self, steward: Steward, gate: str, codes: Iterable[str]) -> None:
         """One after the other, as people do."""
         for code in codes:
-            self.said.append((gate, code, await steward.scans(code)))
+            self.answers.append((gate, code, await steward.scans(code)))
 
     def at_first(self, place: int) -> list[str]:
         """Who comes to the gate at this place while there is a network."""
         return [self.codes[n] for n in self.dealt(*IN_BEFORE) if n % len(GATES) == place]
 
     def at_last(self) -> list[str]:
-        """Who comes again when there is one again: nobody is let in."""
+        """Shows every ticket again once there is a network: none is admitted."""
         return [self.codes[n] for n in (*self.dealt(*BACK_AFTER), *self.dealt(*AT_TWO, *IN_BEFORE))]
 
     def while_alone(self, place: int, forged: Sequence[str]) -> list[str]:
@@ -107,7 +107,7 @@ async def test_an_evening_with_a_server_that_stops(is_full: bool, tmp_path: Path
             waits["alone"] = waits_of(stewards)
 
             async with place.up() as office:
-                conflicts = await told(await an_admin(office), evening)
+                conflicts = await load_conflicts(await an_admin(office), evening)
                 await everywhere(evening, stewards, [evening.at_last()] * len(GATES))
                 waits["with a network again"] = waits_of(stewards)
                 assert (await office.violations())["total"] == 0
@@ -160,7 +160,7 @@ def waits_of(stewards: Sequence[Steward]) -> list[float]:
     return waits
 
 
-async def told(admin: Fan, evening: Evening) -> list[dict[str, Any]]:
+async def load_conflicts(admin: Fan, evening: Evening) -> list[dict[str, Any]]:
     """The conflicts, once every scan of every gate is known."""
     let_in = sum(evening.admissions().values())
 
@@ -168,7 +168,7 @@ async def told(admin: Fan, evening: Evening) -> list[dict[str, Any]]:
         counted = (await admin.get(f"/admin/shows/{evening.show}/door/counts")).json()
         return bool(sum(gate["admitted"] for gate in counted["gates"]) == let_in)
 
-    await until(is_known, within_s=TOLD_WITHIN_S)
+    await until(is_known, within_s=UPLOADED_WITHIN_S)
     found: list[dict[str, Any]] = (await admin.get(f"/admin/shows/{evening.show}/door/conflicts")).json()[
         "conflicts"
     ]
@@ -176,14 +176,14 @@ async def told(admin: Fan, evening: Evening) -> list[dict[str, Any]]:
 
 
 def assert_only_guests_came_in(evening: Evening, forged: Sequence[str]) -> None:
-    let_in, last = evening.admissions(), evening.said[-len(GATES) * len(evening.at_last()) :]
+    let_in, last = evening.admissions(), evening.answers[-len(GATES) * len(evening.at_last()) :]
     assert not set(forged) & let_in.keys()
     assert evening.verdicts(evening.dealt(*BACK_BEFORE)).keys() == {"void"}
     guests = {code for n, code in enumerate(evening.codes) if n % DEAL not in (*BACK_BEFORE, *BACK_AFTER)}
     assert guests <= let_in.keys()
-    for gate in GATES:  # with its own copy nobody gets past a gate twice
+    for gate in GATES:  # its own copy stops a second entry at the same gate
         here = Counter(
-            code for at, code, page in evening.said if at == gate and page["verdict"] == "admitted"
+            code for at, code, page in evening.answers if at == gate and page["verdict"] == "admitted"
         )
         assert set(here.values()) == {1}
     void = {evening.codes[n] for n in evening.dealt(*BACK_AFTER)}
@@ -202,8 +202,8 @@ def assert_every_second_one_was_raised(evening: Evening, conflicts: Sequence[dic
 
 
 def report(evening: Evening, forged: int, conflicts: Sequence[dict[str, Any]], waits: Waits) -> None:
-    said = Counter(str(page["verdict"]) for _, _, page in evening.said)
-    print(f"{len(evening.codes)} tickets, {len(GATES)} gates, {forged} forgeries: {dict(said)}")
+    answers = Counter(str(page["verdict"]) for _, _, page in evening.answers)
+    print(f"{len(evening.codes)} tickets, {len(GATES)} gates, {forged} forgeries: {dict(answers)}")
     print(f"conflicts raised: {dict(Counter(one['why'] for one in conflicts))}")
     print(f"{'verdicts':<22}{'scans':>7}{'p50 ms':>9}{'p99 ms':>9}{'max ms':>9}{'< 50 ms':>10}")
     for phase, times in waits.items():

@@ -43,7 +43,7 @@ UPDATE payment SET deadline_at = now() + $3 * interval '1 ms', due_at = now() + 
 
 @dataclass
 class Round:
-    """One booking, and what its owner heard."""
+    """One booking, and the responses that its owner got."""
 
     fan: Fan
     rival: Fan
@@ -53,7 +53,7 @@ class Round:
     office: Office
     chance: random.Random
     booking: str = ""
-    heard: dict[str, httpx2.Response] = field(default_factory=dict)
+    responses: dict[str, httpx2.Response] = field(default_factory=dict)
 
     async def hold(self) -> None:
         held = await self.fan.holds(self.show_id, self.seat)
@@ -66,8 +66,8 @@ class Round:
 
     async def _soon(self, name: str, ask: Callable[[], Awaitable[httpx2.Response]]) -> None:
         await asyncio.sleep(self.chance.uniform(0, JITTER_S))
-        self.heard[name] = await ask()
-        assert self.heard[name].status_code < 500, self.heard[name].text
+        self.responses[name] = await ask()
+        assert self.responses[name].status_code < 500, self.responses[name].text
 
     async def pay(self, key: str | None = None, method: str = "tok_ok") -> httpx2.Response:
         return await self.fan.post(f"/bookings/{self.booking}/pay", {"method": method}, key=key)
@@ -91,12 +91,12 @@ class Round:
         return booking is not None and booking.state == state
 
     def status(self, name: str) -> int:
-        return self.heard[name].status_code
+        return self.responses[name].status_code
 
 
 @dataclass(frozen=True)
 class End:
-    """How a booking ended: in the ledger, at the gateway, and as it was told."""
+    """How a booking ended: in the ledger, at the gateway, and in the responses."""
 
     round: Round
     state: str
@@ -104,8 +104,8 @@ class End:
     taken: Sequence[Taken]
 
     @property
-    def kept_minor(self) -> int:
-        return sum(one.kept_minor for one in self.taken)
+    def retained_minor(self) -> int:
+        return sum(one.retained_minor for one in self.taken)
 
     @property
     def captures(self) -> int:
@@ -147,11 +147,11 @@ async def raced(stage: Office, bank: Bank, rounds: int, race: Race, **terms: Any
 
     ends = await ended(stage, bank, all_rounds, began_s)
     for end in ends:
-        assert end.kept_minor == (end.amount_minor if end.state == "confirmed" else 0), end
+        assert end.retained_minor == (end.amount_minor if end.state == "confirmed" else 0), end
         assert end.captures <= 1, end
     assert await sold_twice(stage, show_id) == []
     await stage.settled()
-    print(Counter((end.state, *sorted(told(end.round).items())) for end in ends).most_common())
+    print(Counter((end.state, *sorted(status_codes(end.round).items())) for end in ends).most_common())
     return ends
 
 
@@ -171,8 +171,8 @@ async def ended(stage: Office, bank: Bank, rounds: Sequence[Round], began_s: flo
     return ends
 
 
-def told(one: Round) -> dict[str, int]:
-    return {name: answer.status_code for name, answer in one.heard.items()}
+def status_codes(one: Round) -> dict[str, int]:
+    return {name: answer.status_code for name, answer in one.responses.items()}
 
 
 async def test_two_tabs_paying_at_once_cause_one_gateway_charge(
@@ -184,8 +184,8 @@ async def test_two_tabs_paying_at_once_cause_one_gateway_charge(
 
     for end in await raced(stage, bank, rounds, race):
         assert (end.state, len(end.taken)) == ("confirmed", 1), end
-        statuses = sorted(told(end.round).values())
-        assert statuses == [200, 409], end.round.heard
+        statuses = sorted(status_codes(end.round).values())
+        assert statuses == [200, 409], end.round.responses
 
 
 async def test_one_tab_asks_twice_with_one_key_and_both_hear_the_same(
@@ -194,13 +194,13 @@ async def test_one_tab_asks_twice_with_one_key_and_both_hear_the_same(
     async def race(one: Round) -> None:
         await one.hold()
         await one.at_once(first=lambda: one.pay("same"), second=lambda: one.pay("same"))
-        one.heard["later"] = await one.pay("same")
+        one.responses["later"] = await one.pay("same")
 
     for end in await raced(stage, bank, rounds, race):
         assert (end.state, len(end.taken), end.round.status("later")) == ("confirmed", 1, 200), end
-        pages = [answer.json() for answer in end.round.heard.values() if answer.status_code == 200]
+        pages = [answer.json() for answer in end.round.responses.values() if answer.status_code == 200]
         assert all(page == pages[0] for page in pages), pages
-        others = [answer for answer in end.round.heard.values() if answer.status_code != 200]
+        others = [answer for answer in end.round.responses.values() if answer.status_code != 200]
         assert all(answer.json()["code"] == "still_processing" for answer in others), others
 
 
@@ -212,13 +212,13 @@ async def test_paying_and_cancelling_at_once(stage: Office, bank: Bank, rounds: 
     for end in await raced(stage, bank, rounds, race):
         match end.round.status("cancel"):
             case 200:
-                assert end.state in ("cancelled", "refunded"), (end, end.round.heard)
+                assert end.state in ("cancelled", "refunded"), (end, end.round.responses)
             case 202:
-                assert end.state in ("held", "expired", "confirmed"), (end, end.round.heard)
+                assert end.state in ("held", "expired", "confirmed"), (end, end.round.responses)
             case status:
-                assert (status, end.state) == (409, "confirmed"), (end, end.round.heard)
+                assert (status, end.state) == (409, "confirmed"), (end, end.round.responses)
         if end.round.status("pay") == 200:
-            assert end.state in ("confirmed", "refunded"), (end, end.round.heard)
+            assert end.state in ("confirmed", "refunded"), (end, end.round.responses)
 
 
 async def test_paying_and_calling_it_off_at_once(stage: Office, bank: Bank, rounds: int) -> None:
@@ -229,10 +229,10 @@ async def test_paying_and_calling_it_off_at_once(stage: Office, bank: Bank, roun
 
     await bank.behaves(slow_s=PAYS_IN_S / 2)
     for end in await raced(stage, bank, rounds, race):
-        assert end.state in ("confirmed", "held"), (end, end.round.heard)
-        assert end.round.status("pay") == (200 if end.state == "confirmed" else 402), end.round.heard
+        assert end.state in ("confirmed", "held"), (end, end.round.responses)
+        assert end.round.status("pay") == (200 if end.state == "confirmed" else 402), end.round.responses
         if end.round.status("call_off") == 200:
-            assert end.round.heard["call_off"].json()["state"] == end.state, end.round.heard
+            assert end.round.responses["call_off"].json()["state"] == end.state, end.round.responses
 
 
 async def test_paying_while_the_hold_ends_and_another_wants_the_seat(
@@ -246,8 +246,8 @@ async def test_paying_while_the_hold_ends_and_another_wants_the_seat(
 
     for end in await raced(stage, bank, rounds, race, hold_ttl_s=TTL_S):
         has_paid, has_rival = end.round.status("pay") == 200, end.round.status("rival") == 201
-        assert not (has_paid and has_rival), end.round.heard
-        assert end.state == ("confirmed" if has_paid else "expired"), (end, end.round.heard)
+        assert not (has_paid and has_rival), end.round.responses
+        assert end.state == ("confirmed" if has_paid else "expired"), (end, end.round.responses)
         assert len(end.taken) == has_paid, end
 
 
@@ -270,14 +270,14 @@ async def test_the_deadline_comes_with_the_money(stage: Office, bank: Bank, roun
     for end in ends:
         assert end.state in ("confirmed", "expired"), end
         assert end.captures == (end.state == "confirmed"), end
-        # The seats are free when the gateway has cancelled, and not before: nobody gets theirs back.
+        # The seats become free only after the gateway has cancelled the payment.
         assert (end.state == "expired") == (from_public_id(end.round.booking)[1] in expired), end
 
 
 async def test_late_money_comes_with_another_who_wants_the_seat(
     stage: Office, bank: Bank, rounds: int
 ) -> None:
-    """Nobody is robbed: who has the seat keeps it, and the money of the other goes back."""
+    """The buyer with the seat keeps it, and the other buyer is refunded."""
 
     async def race(one: Round) -> None:
         await one.hold()
@@ -290,7 +290,7 @@ async def test_late_money_comes_with_another_who_wants_the_seat(
 
     for end in await raced(stage, bank, rounds, race):
         is_sold = end.round.status("rival") == 201
-        assert end.state == ("failed" if is_sold else "confirmed"), (end, end.round.heard)
+        assert end.state == ("failed" if is_sold else "confirmed"), (end, end.round.responses)
         assert end.captures == 1, end
 
 
@@ -304,4 +304,4 @@ async def test_a_booking_given_back_twice_at_once_comes_back_once(
 
     for end in await raced(stage, bank, rounds, race):
         assert (end.state, end.captures) == ("refunded", 1), end
-        assert told(end.round) == {"left": 200, "right": 200}, end.round.heard
+        assert status_codes(end.round) == {"left": 200, "right": 200}, end.round.responses

@@ -43,17 +43,17 @@ class Size:
     kills: int
     hold_ttl_s: int
     buffer_s: int
-    let_go_s: int
+    grace_s: int
     patience_s: float
 
     @property
     def late_s(self) -> float:
         """What the bank decides so late is decided when the seats are gone."""
-        return self.hold_ttl_s + self.buffer_s + self.let_go_s + 3.0
+        return self.hold_ttl_s + self.buffer_s + self.grace_s + 3.0
 
 
-FULL = Size(5_000, 2_000, 80, 20, hold_ttl_s=20, buffer_s=10, let_go_s=5, patience_s=12.0)
-SMALL = Size(300, 120, 40, 3, hold_ttl_s=4, buffer_s=2, let_go_s=1, patience_s=4.0)
+FULL = Size(5_000, 2_000, 80, 20, hold_ttl_s=20, buffer_s=10, grace_s=5, patience_s=12.0)
+SMALL = Size(300, 120, 40, 3, hold_ttl_s=4, buffer_s=2, grace_s=1, patience_s=4.0)
 
 
 class Buying:
@@ -106,7 +106,7 @@ def size(is_full: bool) -> Size:
 async def test_every_captured_payment_is_one_booking_or_one_refund(size: Size) -> None:
     async with (
         office(
-            payment_buffer_s=size.buffer_s, payment_grace_s=size.let_go_s, gateway_timeout_ms=2000
+            payment_buffer_s=size.buffer_s, payment_grace_s=size.grace_s, gateway_timeout_ms=2000
         ) as stage,
         bank_of(stage.app.config) as bank,
     ):
@@ -131,7 +131,7 @@ async def test_every_captured_payment_is_one_booking_or_one_refund(size: Size) -
             f"\n{len(report.deals)} purchases on {size.seats} seats in {report.ended - report.began:.0f} s, "
             f"{kills} kills, {report.dropped} dropped connections: {report.ends}\n"
             f"the gateway took {sum(one.is_captured for one in taken)} payments of {len(taken)}, gave back "
-            f"{sum(one.refunded_minor > 0 for one in taken)}; {confirmed} people were told 'confirmed'\n"
+            f"{sum(one.refunded_minor > 0 for one in taken)}; {confirmed} buyers got 'confirmed'\n"
             f"everything captured was booked or given back {settled_s:.1f} s after the faults had ended\n"
             f"late refunds: {late}; of bookings that still waited for their money: {robbed}; "
             f"seats sold twice: {len(doubly)}"

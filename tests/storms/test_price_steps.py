@@ -26,24 +26,24 @@ async def test_an_early_price_ends_by_itself_and_not_before_the_announced_time(s
     await desk.put(show, PriceRules(currency="EUR", rules=(rule,)))
 
     held = (await fan.holds(show, "A-1")).json()
-    first = await told(stage, show)
+    first = await load_price(stage, show)
 
     async def has_stepped() -> bool:
-        return bool((await told(stage, show))["price_minor"] == BASE)
+        return bool((await load_price(stage, show))["price_minor"] == BASE)
 
     await until(has_stepped, within_s=20)
     after = (await other.holds(show, "A-2")).json()
-    kept = (await fan.get(f"/bookings/{held['booking_id']}")).json()
+    reloaded = (await fan.get(f"/bookings/{held['booking_id']}")).json()
 
     assert (first["price_minor"], first["then_minor"]) == (EARLY, BASE)
     assert datetime.fromisoformat(first["until"]) == ends
     (change,) = (await desk.plan(show)).changes[:1]
     assert (change.why, change.price_minor) == ("step", BASE)
     assert change.at >= ends
-    assert (held["amount"], kept["amount"], after["amount"]) == (EARLY, EARLY, BASE)
+    assert (held["amount"], reloaded["amount"], after["amount"]) == (EARLY, EARLY, BASE)
 
 
-async def told(stage: Office, show: int) -> dict[str, Any]:
+async def load_price(stage: Office, show: int) -> dict[str, Any]:
     page = (await stage.api.get(f"{API}/shows/{show}")).json()
     (price,) = page["prices"]
     assert isinstance(price, dict)

@@ -44,5 +44,5 @@ def picked(page: Page) -> Locator:
     return page.locator("#selection .picked .what")
 
 
-async def said(page: Page, words: str) -> None:
+async def expect_announcement(page: Page, words: str) -> None:
     await expect(page.locator("#announce")).to_contain_text(words)

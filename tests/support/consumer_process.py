@@ -1,6 +1,6 @@
 """A process that relays and consumes facts and can be killed: python -m tests.support.consumer_process PLAN
 
-It acts on a fact in the ledger, once (`heard`), and notes in a file that it was told, however often.
+It applies a fact in the ledger once (`consumed_fact`), and appends every delivery to a file.
 """
 
 import asyncio
@@ -16,27 +16,27 @@ from holdfast.engines.postgres import Postgres
 from holdfast.outbox import Consumer, Fact, Outbox, consume_once
 from holdfast.outbox.relay import ConsumerWorker, Relay
 
-HEARD = "INSERT INTO heard (group_name, fact_id, key) VALUES ($1, $2, $3)"
+RECORD_FACT = "INSERT INTO consumed_fact (group_name, fact_id, key) VALUES ($1, $2, $3)"
 
 
 class Plan(msgspec.Struct):
     database_url: str
     redis_url: str
     group: str
-    told: str  # the file
+    deliveries: str  # the file
     bus_url: str = ""
 
 
-async def main(plan: Plan, told: TextIO) -> None:
+async def main(plan: Plan, deliveries: TextIO) -> None:
     config = Config(database_url=plan.database_url, redis_url=plan.redis_url, bus_url=plan.bus_url)
     postgres = Postgres(plan.database_url, pool_max=4, timeout_s=5)
     outbox = Outbox(postgres, config)
 
     async def hear(fact: Fact) -> None:
-        told.write(f"{fact.id} {fact.key}\n")
+        deliveries.write(f"{fact.id} {fact.key}\n")
         async with postgres.transaction() as tx:
             if await consume_once(tx, plan.group, fact.id):
-                await tx.execute(HEARD, plan.group, fact.id, fact.key)
+                await tx.execute(RECORD_FACT, plan.group, fact.id, fact.key)
 
     consumer = Consumer(group=plan.group, kinds=(), call=hear)
     never = asyncio.Event()
@@ -48,5 +48,5 @@ async def main(plan: Plan, told: TextIO) -> None:
 
 if __name__ == "__main__":
     its_plan = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Plan)
-    with Path(its_plan.told).open("a", buffering=1) as file:
+    with Path(its_plan.deliveries).open("a", buffering=1) as file:
         asyncio.run(main(its_plan, file))

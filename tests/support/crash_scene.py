@@ -155,7 +155,7 @@ class Scene:
         """Confirmed and paid for once, or not and nothing is kept; and that is what the fan hears."""
         row, payments = await self.booking(booking), await self.payments(booking)
         taken = [one for one in await self.taken(booking) if one.is_captured]
-        kept = [one.kept_minor for one in taken if one.kept_minor]
+        kept = [one.retained_minor for one in taken if one.retained_minor]
         what = (self.point, row["state"], [(p["key"], p["step"]) for p in payments], taken)
         assert row["state"] == expected, what
         assert kept == ([row["amount_minor"]] if expected == "confirmed" else []), what

@@ -45,7 +45,7 @@ async def is_paid_and_hears_late(scene: Scene) -> End:
     return await _paid(scene, booking, "tok_timeout_then_paid")
 
 
-async def is_never_heard_of(scene: Scene) -> End:
+async def never_reaches_the_gateway(scene: Scene) -> End:
     """The gateway never got the charge; it is sent again, with the same key, until the time is up."""
     booking = await scene.payer.holds(scene.show_id, *SEATS)
     scene.arm()

@@ -30,7 +30,7 @@ class Taken(Struct, frozen=True):
         return self.state == "captured"
 
     @property
-    def kept_minor(self) -> int:
+    def retained_minor(self) -> int:
         return self.amount_minor - self.refunded_minor if self.is_captured else 0
 
 

@@ -64,7 +64,7 @@ def reading(text: str) -> Reading:
 async def opens(
     api: httpx2.AsyncClient, path: str, *, language: str = "en", status: int = 200, **more: Any
 ) -> Reading:
-    """Somebody opens a page; it is HTML that is well formed, whatever is in it."""
+    """Opens a page and checks that it is well-formed HTML."""
     headers = {"Accept": "text/html", "Accept-Language": language} | more.pop("headers", {})
     answer = await api.get(path, headers=headers, **more)
     assert answer.status_code == status, (path, answer.status_code, answer.text[:300])
@@ -72,6 +72,6 @@ async def opens(
     return reading(answer.text)
 
 
-def kept(city: str) -> dict[str, str]:
+def city_cookie(city: str) -> dict[str, str]:
     """Headers of a browser in which this city was chosen."""
     return {"Cookie": f"holdfast_city={city}"}

@@ -1,4 +1,4 @@
-"""Processes that relay and hear facts and are killed for it, and what they must have heard in the end."""
+"""Processes that relay and consume facts and are killed, and the facts that they must have consumed."""
 
 import asyncio
 import secrets
@@ -15,35 +15,38 @@ from tests.support.consumer_process import Plan
 from tests.support.fact_recorder import hears_only_news
 
 TABLE = (
-    "CREATE TABLE IF NOT EXISTS heard"
+    "CREATE TABLE IF NOT EXISTS consumed_fact"
     " (n bigserial, group_name text, fact_id bigint, key text, PRIMARY KEY (group_name, fact_id))"
 )
 FACTS = "SELECT id FROM outbox WHERE id > $1 AND id <= $2"
-HEARD = "SELECT fact_id, key FROM heard WHERE group_name = $1 AND fact_id > $2 AND fact_id <= $3 ORDER BY n"
+CONSUMED = (
+    "SELECT fact_id, key FROM consumed_fact"
+    " WHERE group_name = $1 AND fact_id > $2 AND fact_id <= $3 ORDER BY n"
+)
 
-Telling = tuple[str, int]  # key of the booking, number of the fact
+Delivery = tuple[str, int]  # key of the booking, number of the fact
 
 
 @dataclass(frozen=True)
-class Heard:
+class ConsumedFacts:
     """What became of the facts after one and up to another."""
 
     facts: set[int]
-    told: list[Telling]  # however often
-    acted: list[Telling]
+    delivered: list[Delivery]  # however often
+    acted: list[Delivery]
 
     @property
     def again(self) -> int:
-        """Tellings of what had been told before."""
-        return len(self.told) - len(set(self.told))
+        """How many deliveries repeat an earlier one."""
+        return len(self.delivered) - len(set(self.delivered))
 
     @property
-    def untold(self) -> set[int]:
-        return self.facts - {fact_id for _, fact_id in self.told}
+    def undelivered(self) -> set[int]:
+        return self.facts - {fact_id for _, fact_id in self.delivered}
 
     @property
-    def shuffled(self) -> list[Telling]:
-        return out_of_order(self.acted) + out_of_order(dict.fromkeys(self.told))
+    def shuffled(self) -> list[Delivery]:
+        return out_of_order(self.acted) + out_of_order(dict.fromkeys(self.delivered))
 
 
 class Workers:
@@ -51,10 +54,10 @@ class Workers:
 
     def __init__(self, stage: Office, folder: Path, bus_url: str = "") -> None:
         self.group = f"storm-{secrets.token_hex(3)}"
-        self.told = folder / "told"
+        self.deliveries = folder / "deliveries"
         self._plan = folder / "plan.json"
         config = stage.app.config
-        plan = Plan(config.database_url, config.redis_url, self.group, str(self.told), bus_url)
+        plan = Plan(config.database_url, config.redis_url, self.group, str(self.deliveries), bus_url)
         self._plan.write_bytes(msgspec.json.encode(plan))
         self._processes: list[asyncio.subprocess.Process] = []
 
@@ -68,14 +71,14 @@ class Workers:
         await victim.wait()
         await self.start()
 
-    async def heard(self, stage: Office, after: int, last: int) -> Heard:
+    async def load_consumed(self, stage: Office, after: int, last: int) -> ConsumedFacts:
         ledger = stage.app.postgres
-        lines = [line.split(" ") for line in self.told.read_text().splitlines()]
-        return Heard(
+        lines = [line.split(" ") for line in self.deliveries.read_text().splitlines()]
+        return ConsumedFacts(
             facts={row["id"] for row in await ledger.fetch(FACTS, after, last)},
-            told=[(key, int(id)) for id, key in lines if after < int(id) <= last],
+            delivered=[(key, int(id)) for id, key in lines if after < int(id) <= last],
             acted=[
-                (row["key"], row["fact_id"]) for row in await ledger.fetch(HEARD, self.group, after, last)
+                (row["key"], row["fact_id"]) for row in await ledger.fetch(CONSUMED, self.group, after, last)
             ],
         )
 
@@ -102,8 +105,8 @@ async def two_workers(
         await stage.app.outbox.forget_group(workers.group)
 
 
-def out_of_order(facts: Iterable[Telling]) -> list[Telling]:
-    """Facts that were told after a later one of the same booking."""
+def out_of_order(facts: Iterable[Delivery]) -> list[Delivery]:
+    """Facts that arrived after a later one of the same booking."""
     latest: dict[str, int] = defaultdict(int)
     found = []
     for key, fact_id in facts:

@@ -48,15 +48,15 @@ def is_settled(taken: Taken, row: Any) -> bool:
     if row is None:
         return False
     if row["step"] == "paid" and row["state"] == "confirmed":
-        return taken.kept_minor == taken.amount_minor
-    return row["step"] in ("paid", "returned") and taken.kept_minor == 0
+        return taken.retained_minor == taken.amount_minor
+    return row["step"] in ("paid", "returned") and taken.retained_minor == 0
 
 
 async def paid_twice(taken: Iterable[Taken]) -> list[str]:
     """Bookings for which the gateway keeps more than one payment."""
     kept: dict[str, list[Taken]] = defaultdict(list)
     for one in taken:
-        if one.kept_minor:
+        if one.retained_minor:
             kept[one.booking_id].append(one)
     return [f"{booking}: {payments}" for booking, payments in kept.items() if len(payments) > 1]
 
