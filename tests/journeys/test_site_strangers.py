@@ -75,8 +75,8 @@ async def test_no_parameter_leads_to_another_site(ann: Visitor, a_show: Callable
         answer = await ann.client.get("/sign-in", params={"back": back})
         assert "//evil.example" not in answer.text
         assert "\\evil.example" not in answer.text
-    for note in ("https://evil.example", "<script>", "extended&said=x"):
-        answer = await ann.client.get(path, params={"said": note})
+    for note in ("https://evil.example", "<script>", "extended&notice=x"):
+        answer = await ann.client.get(path, params={"notice": note})
         assert answer.status_code == 200
         assert "evil.example" not in answer.text
         assert "<script>" not in answer.text
