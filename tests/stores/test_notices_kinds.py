@@ -137,16 +137,16 @@ async def is_given(scene: Scene) -> Booking:
 # What happens, what the mail is called, what it says, and what is attached to it.
 HAPPENS: dict[NoticeKind, tuple[Callable[[Scene], Awaitable[Booking]], str, str, set[str]]] = {
     NoticeKind.HOLD_LAPSING: (lapsing, "Pay now", "2 minutes left", set()),
-    NoticeKind.HOLD_LAPSED: (lapsed, "has ended", "You haven't been charged", set()),
+    NoticeKind.HOLD_LAPSED: (lapsed, "has ended", "been charged", set()),
     NoticeKind.TICKETS: (buys, "Your 2 tickets", "€30.00", {"tickets.pdf", "tickets.ics"}),
     NoticeKind.DECLINED: (declined, "was declined", "still holding your seats", set()),
-    NoticeKind.LATE_BOOKED: (is_booked_late, "are confirmed", "they're yours", set()),
-    NoticeKind.LATE_REFUNDED: (is_refunded_late, "refunding it", "We're sorry", set()),
+    NoticeKind.LATE_BOOKED: (is_booked_late, "are confirmed", "were still available", set()),
+    NoticeKind.LATE_REFUNDED: (is_refunded_late, "refunding it", "refunding the full amount", set()),
     NoticeKind.REFUNDED: (gives_back, "€30.00", "to your original payment method", set()),
     NoticeKind.SHOW_CHANGED: (is_moved, "New start time", "still valid", {"tickets.ics"}),
     NoticeKind.SHOW_CANCELLED: (is_cancelled, "has been cancelled", "full refund", {"tickets.ics"}),
     NoticeKind.TICKET_GIVEN: (gives_away, "You transferred", "no longer works", set()),
-    NoticeKind.TICKET_GOT: (is_given, "Ann sent you", "It's yours now", {"tickets.pdf", "tickets.ics"}),
+    NoticeKind.TICKET_GOT: (is_given, "Ann sent you", "only this code works", {"tickets.pdf", "tickets.ics"}),
 }
 LEADS_TO_BOOKING = {
     *(
