@@ -214,7 +214,7 @@ class TestAtTheKeyboard:
         await server.off()
         alone = await steward.scans(ticket["code"])
 
-        assert no_match == {"note": "nobody is found"}
+        assert no_match == {"note": "no ticket found"}
         assert unfound == {"note": "say the number of one that /find has found"}
         assert found["note"].startswith("1: A-4, F. ")
         assert [one["verdict"] for one in (*verdicts, alone)] == ["admitted", "used", "used"]
@@ -285,7 +285,7 @@ class TestAtTheKeyboard:
         await until(lambda: self._is_inside(admin, show), within_s=20)
         assert await steward.ends() == 0
         assert not (steward.folder / "refused.jsonl").exists()
-        assert b'"is_told":false' not in (steward.folder / "scans.jsonl").read_bytes()
+        assert b'"is_uploaded":false' not in (steward.folder / "scans.jsonl").read_bytes()
 
     async def _is_inside(self, admin: Fan, show: int) -> bool:
         counted = (await admin.get(f"/admin/shows/{show}/door/counts")).json()

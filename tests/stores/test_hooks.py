@@ -82,7 +82,7 @@ async def test_a_fact_that_is_told_twice_is_delivered_once(house: House) -> None
         await house.sends()
         await reader.consume()
         (fact,) = (fact for fact in reader.heard if fact.show_id == house.show)
-        await house.hooks.hear_many([fact])
+        await house.hooks.consume_facts([fact])
         await house.sends()
 
     assert receiver.ids == [str(fact.id)]

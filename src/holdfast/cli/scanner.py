@@ -81,7 +81,7 @@ async def _run(server: str, code: str, folder: Path, is_exit: bool, as_json: boo
             raise OperatorError(denied.title) from None
         except BadPack as bad:
             raise OperatorError(str(bad)) from None
-        keeping_up = asyncio.create_task(station.keep_up(_aside))
+        keeping_up = asyncio.create_task(station.stay_in_sync(_aside))
         try:
             await Counter(station, is_exit, as_json).open()
         finally:
@@ -90,9 +90,9 @@ async def _run(server: str, code: str, folder: Path, is_exit: bool, as_json: boo
                 await keeping_up
         with suppress(NoAnswer, Denied, TimeoutError):
             async with asyncio.timeout(TELL_WITHIN_S):
-                await station.tell()
-        if station.untold:
-            _aside(f"{station.untold} scans are not uploaded yet: they are in {folder}")
+                await station.upload()
+        if station.pending:
+            _aside(f"{station.pending} scans are not uploaded yet: they are in {folder}")
     finally:
         await station.close()
 

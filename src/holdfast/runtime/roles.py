@@ -7,10 +7,30 @@ over a network, and none keeps anything in its process that another would have t
 from holdfast.engines.errors import OperatorError
 
 # The tag of a route without its spaces.
-SERVED: tuple[str, ...] = ("accounts", "admin", "catalogue", "gate", "notifications", "pages", "payments", "sale")
+SERVED: tuple[str, ...] = (
+    "accounts",
+    "admin",
+    "catalogue",
+    "gate",
+    "notifications",
+    "pages",
+    "payments",
+    "sale",
+)
 SERVED += ("search", "seatmap", "site", "tickets")
 # Jobs by subject: app.py says what each does.
-WORKED = ("accounts", "audit", "catalogue", "notifications", "outbox", "payments", "sale", "search", "web", "webhooks")
+WORKED = (
+    "accounts",
+    "audit",
+    "catalogue",
+    "notifications",
+    "outbox",
+    "payments",
+    "sale",
+    "search",
+    "web",
+    "webhooks",
+)
 
 
 def parse_only(only: str, known: tuple[str, ...]) -> frozenset[str] | None:

@@ -1,4 +1,4 @@
-"""A station at the door: asks the box office, decides alone while it cannot, and tells it later.
+"""A scanner at the door: asks the box office, decides alone while it cannot, and tells it later.
 
     scan ─► box office ─┬─ answer ──► said, and remembered
                         └─ silence ─► the pack decides ─► written to disk ─► told when the network is back
@@ -46,7 +46,7 @@ from holdfast.scanner.journal import Journal, JournalEntry, ScannerDevice
 
 PACK_WITHIN_S = 30.0
 REFRESH_S = 60.0
-TELL_S = 2.0
+SYNC_S = 2.0
 
 Answer = TypeVar("Answer")
 
@@ -72,47 +72,47 @@ class ScanResult:
 
 
 class Scanner:
-    def __init__(self, diary: Journal, device: ScannerDevice) -> None:
-        self._diary = diary
+    def __init__(self, journal: Journal, device: ScannerDevice) -> None:
+        self._journal = journal
         self._device = device
-        self._wire = BoxOfficeClient(device, diary.save_device)
+        self._client = BoxOfficeClient(device, journal.save_device)
         self._gate: OfflineGate | None = None
-        self._kept: list[JournalEntry] = []
+        self._entries: list[JournalEntry] = []
         self._last: JournalEntry | None = None  # the last one let in: what an undo takes back
-        self._lock = asyncio.Lock()  # of the diary, and of what we know
-        self._telling = asyncio.Lock()
+        self._lock = asyncio.Lock()  # of the journal, and of what we know
+        self._uploading = asyncio.Lock()
         self._run = secrets.token_hex(6)
         self._count = 0
 
     @classmethod
     def open(cls, folder: Path, server: str, code: str) -> "Scanner":
         """In this folder, as the device we were there before. Needs a running loop."""
-        diary = Journal(folder)
+        journal = Journal(folder)
         try:
-            device = diary.device() or _new_device(server, code)
+            device = journal.device() or _new_device(server, code)
             if code and code != device.code:
                 raise OperatorError(f"{folder} belongs to another pass: give another --folder, or remove it")
             if server:
                 device.server = server.rstrip("/")
-            diary.save_device(device)
+            journal.save_device(device)
         except BaseException:
-            diary.close()
+            journal.close()
             raise
-        station = cls(diary, device)
-        station._recall()
-        return station
+        scanner = cls(journal, device)
+        scanner._recall()
+        return scanner
 
     async def close(self) -> None:
-        await self._wire.close()
-        self._diary.close()
+        await self._client.close()
+        self._journal.close()
 
     @property
-    def untold(self) -> int:
-        return sum(not kept.is_told for kept in self._kept)
+    def pending(self) -> int:
+        return sum(not entry.is_uploaded for entry in self._entries)
 
     @property
     def is_online(self) -> bool:
-        return self._wire.is_up
+        return self._client.is_up
 
     @property
     def has_pack(self) -> bool:
@@ -120,7 +120,7 @@ class Scanner:
 
     async def scan(self, code: str, way: Way) -> ScanResult:
         scan_id = self._next_id()
-        if self.has_pack and (self.untold or not self._wire.is_up):
+        if self.has_pack and (self.pending or not self._client.is_up):
             return await self._decide(scan_id, code, way)
         try:
             body = {"scan_id": scan_id, "code": code, "way": way}
@@ -128,7 +128,7 @@ class Scanner:
         except NoAnswer:
             return await self._decide(scan_id, code, way)
         place = self._gate.place_of(code) if self._gate is not None else None
-        return await self._heard(
+        return await self._record_answer(
             page, OfflineScan(scan_id, code, _verdict(page), datetime.now(UTC), way), place
         )
 
@@ -142,40 +142,40 @@ class Scanner:
         body = {"scan_id": scan_id, "ticket": ticket_id, "way": way}
         page = await self._ask(CheckInPage, "/gate/check-ins", body)
         scan = OfflineScan(scan_id, "", _verdict(page), datetime.now(UTC), way)
-        return await self._heard(page, scan, from_public_id(ticket_id))
+        return await self._record_answer(page, scan, from_public_id(ticket_id))
 
     async def undo(self) -> ScanResult:
         """Take the last admission at this gate back."""
-        kept = self._last
-        if kept is not None and not kept.is_told:
-            await self.tell()
-        if kept is None or not kept.check_in_id:
+        entry = self._last
+        if entry is not None and not entry.is_uploaded:
+            await self.upload()
+        if entry is None or not entry.check_in_id:
             raise Denied("Nothing to undo", "nothing_to_undo")
         page = await self._ask(
-            CheckInPage, f"/gate/check-ins/{kept.check_in_id}/undo", {"scan_id": self._next_id()}
+            CheckInPage, f"/gate/check-ins/{entry.check_in_id}/undo", {"scan_id": self._next_id()}
         )
         async with self._lock:
             self._last = None
-            self._kept = [one for one in self._kept if one is not kept]
-            self._diary.rewrite(self._kept)
+            self._entries = [one for one in self._entries if one is not entry]
+            self._journal.rewrite(self._entries)
         await self.refresh()
-        return _said(page)
+        return _result(page)
 
     async def counts(self) -> Sequence[ShowCount]:
         return (await self._ask(CountPage, "/gate/counts")).shows
 
-    async def tell(self) -> tuple[int, int]:
+    async def upload(self) -> tuple[int, int]:
         """Tell the box office what was decided alone; (how many scans, how many conflicts that raised)."""
         done = conflicts = 0
-        async with self._telling:
-            while untold := [kept for kept in self._kept if not kept.is_told][:SCANS_MAX]:
+        async with self._uploading:
+            while pending := [entry for entry in self._entries if not entry.is_uploaded][:SCANS_MAX]:
                 try:
-                    conflicts += await self._tell_some(untold)
+                    conflicts += await self._upload_some(pending)
                 except Denied as denied:
                     if denied.is_final:
                         raise
-                    conflicts += await self._tell_each(untold)
-                done += len(untold)
+                    conflicts += await self._upload_each(pending)
+                done += len(pending)
         return done, conflicts
 
     async def refresh(self) -> None:
@@ -186,27 +186,29 @@ class Scanner:
         try:
             gate = await asyncio.to_thread(self._opened, raw)  # of a stadium: scans do not wait for it
         except BadPack:
-            self._wire.forget()  # signed with a key that is newer than our last sign-in, perhaps
+            self._client.forget()  # signed with a key that is newer than our last sign-in, perhaps
             raise
         async with self._lock:
             self._gate = gate
-            self._diary.save_pack(raw)
-            self._kept = [kept for kept in self._kept if not kept.is_told or kept.scan.scanned_at >= began]
-            self._diary.rewrite(self._kept)
+            self._journal.save_pack(raw)
+            self._entries = [
+                entry for entry in self._entries if not entry.is_uploaded or entry.scan.scanned_at >= began
+            ]
+            self._journal.rewrite(self._entries)
             self._remember()
 
-    async def keep_up(self, note: Callable[[str], None]) -> None:
-        """For as long as the station runs: tell, fetch a new pack now and then, and notice the network go."""
+    async def stay_in_sync(self, note: Callable[[str], None]) -> None:
+        """For as long as the scanner runs: tell, fetch a new pack now and then, and notice the network go."""
         next_pack, said = time.monotonic() + REFRESH_S, ""
         while True:
-            await asyncio.sleep(TELL_S)
+            await asyncio.sleep(SYNC_S)
             state = ""
-            if not self._wire.is_up:
+            if not self._client.is_up:
                 next_pack = 0.0  # who knows what we have missed
             try:
-                if not self.untold:
+                if not self.pending:
                     await self._ask(Me, "/me")  # the cheapest question there is: is anybody there?
-                done, conflicts = await self.tell()
+                done, conflicts = await self.upload()
                 if done:
                     note(f"told the box office of {done} scans: {conflicts} conflicts")
                 if time.monotonic() >= next_pack:
@@ -224,59 +226,61 @@ class Scanner:
         self, kind: type[Answer], path: str, body: object = None, *, within_s: float = ANSWER_WITHIN_S
     ) -> Answer:
         try:
-            return await self._wire.ask(kind, path, body, within_s=within_s)
+            return await self._client.ask(kind, path, body, within_s=within_s)
         except Denied as denied:
             if denied.is_final:  # a device that was reported stolen has no pack any more
                 self._gate = None
-                self._diary.save_pack(None)
+                self._journal.save_pack(None)
             raise
 
-    async def _heard(self, page: CheckInPage, scan: OfflineScan, place: tuple[int, int] | None) -> ScanResult:
+    async def _record_answer(
+        self, page: CheckInPage, scan: OfflineScan, place: tuple[int, int] | None
+    ) -> ScanResult:
         if scan.verdict in OPENING_VERDICTS:
-            await self._keep(JournalEntry(scan, True, place, page.check_in_id))
-        return _said(page)
+            await self._record(JournalEntry(scan, True, place, page.check_in_id))
+        return _result(page)
 
     async def _decide(self, scan_id: str, code: str, way: Way) -> ScanResult:
         if self._gate is None or not self.has_pack:
             return ScanResult(None, is_offline=True)
         decision = self._gate.decide(code, way, time.time())
         scan = OfflineScan(scan_id, code, decision.verdict, datetime.now(UTC), way)
-        await self._keep(JournalEntry(scan, False, decision.place))
+        await self._record(JournalEntry(scan, False, decision.place))
         told = (decision.verdict, decision.seat, decision.title, decision.first_at, decision.first_gate)
         return ScanResult(*told, is_offline=True)
 
-    async def _keep(self, kept: JournalEntry) -> None:
+    async def _record(self, entry: JournalEntry) -> None:
         """On disk before anybody walks through."""
         async with self._lock:
-            self._diary.add(kept)
-            self._kept.append(kept)
+            self._journal.add(entry)
+            self._entries.append(entry)
             if self._gate is not None:
-                self._gate.remember(kept.scan, kept.place)
-        if kept.scan.verdict is Verdict.ADMITTED:
-            self._last = kept
+                self._gate.remember(entry.scan, entry.place)
+        if entry.scan.verdict is Verdict.ADMITTED:
+            self._last = entry
 
-    async def _tell_some(self, untold: Sequence[JournalEntry]) -> int:
-        body = {"scans": [kept.scan for kept in untold]}
+    async def _upload_some(self, pending: Sequence[JournalEntry]) -> int:
+        body = {"scans": [entry.scan for entry in pending]}
         page = await self._ask(UploadPage, "/gate/uploads", body, within_s=PACK_WITHIN_S)
         async with self._lock:
-            for kept, told in zip(untold, page.scans, strict=True):
-                kept.is_told, kept.check_in_id = True, told.check_in_id or ""
-            self._diary.rewrite(self._kept)
+            for entry, scan in zip(pending, page.scans, strict=True):
+                entry.is_uploaded, entry.check_in_id = True, scan.check_in_id or ""
+            self._journal.rewrite(self._entries)
         return page.conflicts
 
-    async def _tell_each(self, untold: Sequence[JournalEntry]) -> int:
+    async def _upload_each(self, pending: Sequence[JournalEntry]) -> int:
         """What the box office will not take must not keep the others from it: a person looks at it."""
         conflicts = 0
-        for kept in untold:
+        for entry in pending:
             try:
-                conflicts += await self._tell_some([kept])
+                conflicts += await self._upload_some([entry])
             except Denied as denied:
                 if denied.is_final:
                     raise
                 async with self._lock:
-                    kept.is_told = True
-                    self._diary.set_aside(kept)
-                    self._diary.rewrite(self._kept)
+                    entry.is_uploaded = True
+                    self._journal.set_aside(entry)
+                    self._journal.rewrite(self._entries)
         return conflicts
 
     def _opened(self, raw: bytes) -> OfflineGate:
@@ -285,8 +289,8 @@ class Scanner:
 
     def _recall(self) -> None:
         """What we knew before we were switched off."""
-        self._kept = self._diary.scans()
-        raw = self._diary.pack()
+        self._entries = self._journal.scans()
+        raw = self._journal.pack()
         try:
             self._gate = self._opened(raw) if raw is not None else None
         except BadPack:
@@ -295,8 +299,8 @@ class Scanner:
 
     def _remember(self) -> None:
         if self._gate is not None:
-            for kept in self._kept:
-                self._gate.remember(kept.scan, kept.place)
+            for entry in self._entries:
+                self._gate.remember(entry.scan, entry.place)
 
     def _next_id(self) -> str:
         self._count += 1
@@ -321,7 +325,7 @@ def _verdict(page: CheckInPage) -> Verdict:
     return page.reason if page.reason is not None else Verdict(page.verdict)
 
 
-def _said(page: CheckInPage) -> ScanResult:
+def _result(page: CheckInPage) -> ScanResult:
     return ScanResult(
         _verdict(page),
         seat=page.seat or "",

@@ -1,4 +1,4 @@
-"""A station's folder: who it is, its pack, and what it has decided.
+"""A scanner's folder: who it is, its pack, and what it has decided.
 
 device.json    who we are, and whose keys we trust
 pack.bin       sealed, as it came
@@ -34,7 +34,7 @@ class JournalEntry(Struct):
     """A line of scans.jsonl."""
 
     scan: OfflineScan
-    is_told: bool
+    is_uploaded: bool
     place: tuple[int, int] | None = None  # (show, serial), once the code was read
     check_in_id: str = ""  # the box office's, once it knows
 
@@ -91,24 +91,24 @@ class Journal:
                 continue
         return found
 
-    def add(self, kept: JournalEntry) -> None:
+    def add(self, entry: JournalEntry) -> None:
         """On disk when this returns."""
-        _append(self.folder / "scans.jsonl", kept)
+        _append(self.folder / "scans.jsonl", entry)
 
     def rewrite(self, scans: Iterable[JournalEntry]) -> None:
-        _write(self.folder / "scans.jsonl", b"".join(_line(kept) for kept in scans))
+        _write(self.folder / "scans.jsonl", b"".join(_line(entry) for entry in scans))
 
-    def set_aside(self, kept: JournalEntry) -> None:
-        _append(self.folder / "refused.jsonl", kept)
-
-
-def _line(kept: JournalEntry) -> bytes:
-    return msgspec.json.encode(kept) + b"\n"
+    def set_aside(self, entry: JournalEntry) -> None:
+        _append(self.folder / "refused.jsonl", entry)
 
 
-def _append(file: Path, kept: JournalEntry) -> None:
+def _line(entry: JournalEntry) -> bytes:
+    return msgspec.json.encode(entry) + b"\n"
+
+
+def _append(file: Path, entry: JournalEntry) -> None:
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, OWNER_ONLY), "ab") as out:
-        out.write(_line(kept))
+        out.write(_line(entry))
         out.flush()
         os.fsync(out.fileno())
 

@@ -1,7 +1,7 @@
-"""The jobs of organisers' webhooks: hear facts, send what is due, forget what is old.
+"""The jobs of organisers' webhooks: consume facts, send due deliveries, delete old ones.
 
-Endpoints that answer and endpoints that fail are sent to by two jobs: who waits for a server that does not
-answer keeps nobody else waiting.
+Endpoints that answer and endpoints that fail have separate jobs, so a server that does not answer does not
+delay the others.
 """
 
 import asyncio
@@ -30,17 +30,17 @@ COUNT_PAUSE_S = 10.0
 FORGET_PAUSE_S = 600.0
 
 
-def consumer(hooks: OutgoingWebhooks) -> Consumer:
-    # Not from the oldest: nobody asked to be told of what happened before there were endpoints.
-    return Consumer(group=GROUP, kinds=DELIVERED_KINDS, call_many=hooks.hear_many, from_oldest=False)
+def consumer(webhooks: OutgoingWebhooks) -> Consumer:
+    # Not from the oldest: endpoints get only facts from after they were registered.
+    return Consumer(group=GROUP, kinds=DELIVERED_KINDS, call_many=webhooks.consume_facts, from_oldest=False)
 
 
 class DeliveryJobs:
-    def __init__(self, hooks: OutgoingWebhooks, config: Config) -> None:
-        self._hooks = hooks
+    def __init__(self, webhooks: OutgoingWebhooks, config: Config) -> None:
+        self._hooks = webhooks
         self._config = config
 
-    def _messenger(self) -> WebhookClient:
+    def _client(self) -> WebhookClient:
         config = self._config
         return WebhookClient(
             timeout_s=config.hook_timeout_s,
@@ -64,24 +64,26 @@ class DeliveryJobs:
 
     async def _send(self, taken: list[DueDelivery]) -> int:
         if taken:
-            async with self._messenger() as messenger, asyncio.TaskGroup() as group:
+            async with self._client() as client, asyncio.TaskGroup() as group:
                 for due in taken:
-                    group.create_task(self._send_one(messenger, due))
+                    group.create_task(self._send_one(client, due))
         return len(taken)
 
-    async def _send_one(self, messenger: WebhookClient, due: DueDelivery) -> None:
-        reply = await messenger.send(due)
+    async def _send_one(self, client: WebhookClient, due: DueDelivery) -> None:
+        reply = await client.send(due)
         try:
             state = await self._hooks.end(due, reply)
-        except EngineDown as down:  # its lease ends, and it is due again
-            log.warning("a delivery was left alone", fact_id=due.fact_id, engine=down.engine)
+        except EngineDown as down:  # the lease ends, and the delivery is due again
+            log.warning("delivery not recorded; it will be retried", fact_id=due.fact_id, engine=down.engine)
             return
-        except Exception:  # the same; and one that cannot be written down keeps no other from being sent
-            log.exception("a delivery could not be ended", endpoint_id=due.endpoint_id, fact_id=due.fact_id)
+        except Exception:  # the same; one that cannot be stored must not stop the others
+            log.exception(
+                "delivery result could not be stored", endpoint_id=due.endpoint_id, fact_id=due.fact_id
+            )
             return
         metrics.add("deliveries_total", state=state or "lost")
         if state is DeliveryState.DEAD:
-            log.warning("a delivery is dead", endpoint_id=due.endpoint_id, fact_id=due.fact_id)
+            log.warning("delivery dead-lettered", endpoint_id=due.endpoint_id, fact_id=due.fact_id)
 
 
 def jobs(mine: DeliveryJobs) -> list[tuple[float, Job]]:

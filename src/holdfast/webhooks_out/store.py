@@ -49,7 +49,7 @@ DELIVERIES = LeaseTable(
     queries=Q,
     shown="leased.fact_id",
 )
-GROUP = "hooks"
+GROUP = "webhooks"
 LISTED_MAX = 500
 
 FactSubject = tuple[
@@ -67,7 +67,7 @@ class OutgoingWebhooks:
     # ── endpoints ─────────────────────────────────────────────────────────────────────
 
     async def add(self, organiser_id: int, new: NewEndpoint) -> tuple[EndpointPage, str]:
-        """With the secret, which is told this once."""
+        """With the secret, which is wanted this once."""
         check_url(new.url, lenient=self._lenient)
         kinds, secret = validate_kinds(new.kinds), secrets.token_bytes(SECRET_BYTES)
         async with self._postgres.transaction() as tx:
@@ -114,19 +114,21 @@ class OutgoingWebhooks:
 
     # ── deliveries ────────────────────────────────────────────────────────────────────
 
-    async def hear_many(self, facts: Sequence[Fact]) -> None:
+    async def consume_facts(self, facts: Sequence[Fact]) -> None:
         """Written down for whoever wants them, once. Most are wanted by nobody, and one question says so."""
-        asked = list(dict.fromkeys(_about(fact) for fact in facts))
+        subjects = list(dict.fromkeys(_about(fact) for fact in facts))
         found: dict[FactSubject, list[int]] = defaultdict(list)
-        for row in await self._postgres.fetch(Q.wanted_by, *map(list, zip(*asked, strict=True))):
-            found[asked[row["place"] - 1]].append(row["id"])
-        told = [(id, fact) for fact in facts for id in found.get(_about(fact), ())]
-        if not told:
+        for row in await self._postgres.fetch(Q.wanted_by, *map(list, zip(*subjects, strict=True))):
+            found[subjects[row["place"] - 1]].append(row["id"])
+        wanted = [(id, fact) for fact in facts for id in found.get(_about(fact), ())]
+        if not wanted:
             return
         async with self._postgres.transaction() as tx:
-            new = await consume_many(tx, GROUP, sorted({fact.id for _, fact in told}))
+            new = await consume_many(tx, GROUP, sorted({fact.id for _, fact in wanted}))
             rows = [
-                (id, fact.id, fact.kind, fact.at, build_payload(fact)) for id, fact in told if fact.id in new
+                (id, fact.id, fact.kind, fact.at, build_payload(fact))
+                for id, fact in wanted
+                if fact.id in new
             ]
             if rows:
                 await tx.execute(Q.add_deliveries, *map(list, zip(*rows, strict=True)))
@@ -154,7 +156,7 @@ class OutgoingWebhooks:
         return state if is_ours else None
 
     async def _switch_off(self, tx: Transaction, endpoint_id: int, reply: DeliveryResult) -> None:
-        """If it has failed for long, or says that it is gone; its organiser is told by a fact."""
+        """If it has failed for long, or says that it is gone; its organiser is wanted by a fact."""
         is_gone, hours = reply.status == GONE, float(self._config.hook_off_after_h)
         why = f"gone: {reply.reason}" if is_gone else f"failing for too long: {reply.reason}"[:REASON_MAX]
         row = await tx.fetchrow(Q.switch_off, endpoint_id, why, is_gone, hours)
@@ -171,14 +173,14 @@ class OutgoingWebhooks:
         await add_fact(tx, 0, off)
 
     async def deliveries(
-        self, endpoint_id: int, organiser_id: int | None, asked: DeliveriesQuery
+        self, endpoint_id: int, organiser_id: int | None, subjects: DeliveriesQuery
     ) -> DeliveryList:
         await self.endpoint(endpoint_id, organiser_id)
         rows = await self._postgres.fetch(
-            Q.deliveries, endpoint_id, asked.before, asked.state, None, asked.size + 1
+            Q.deliveries, endpoint_id, subjects.before, subjects.state, None, subjects.size + 1
         )
-        pages = [delivery_page(row) for row in rows[: asked.size]]
-        return DeliveryList(pages, pages[-1].fact_id if len(rows) > asked.size else None)
+        pages = [delivery_page(row) for row in rows[: subjects.size]]
+        return DeliveryList(pages, pages[-1].fact_id if len(rows) > subjects.size else None)
 
     async def replay(self, endpoint_id: int, organiser_id: int | None, fact_id: int) -> DeliveryPage:
         await self._refuse_off(endpoint_id, organiser_id)
