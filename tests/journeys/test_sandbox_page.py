@@ -268,7 +268,7 @@ async def test_an_unknown_choice_changes_nothing(desk: Desk) -> None:
 
 
 def test_the_page_needs_nothing_from_elsewhere() -> None:
-    folder = Path(__file__).parents[2] / "src" / "holdfast" / "sandbox" / "pages"
+    folder = Path(__file__).parents[2] / "src" / "holdfast" / "sandbox" / "static"
 
     for file in ("page.html", "page.css"):
         assert "//" not in (folder / file).read_text()
