@@ -21,6 +21,7 @@ from holdfast.notifications.errors import NoSuchNotice
 from holdfast.notifications.message import leaf_parts
 from holdfast.notifications.store import NotificationStore
 from holdfast.web.context import get_app
+from holdfast.web.page_tokens import PAGE_TOKENS
 from holdfast.web.routing import RouteTable
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def _files() -> tuple["Template", str]:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    style = (FOLDER / "demo_mailbox.css").read_text(encoding="utf-8").strip()
+    style = PAGE_TOKENS + (FOLDER / "demo_mailbox.css").read_text(encoding="utf-8").strip()
     return environment.from_string((FOLDER / "demo_mailbox.html").read_text(encoding="utf-8")), style
 
 

@@ -77,7 +77,7 @@ async def get_sign_in(request: Request) -> Response:
 
 @routes.post("/sign-in")
 async def post_sign_in(request: Request) -> Response:
-    """Signs in, and goes back to where somebody was."""
+    """Signs in and redirects to the page before."""
     data, session = await read_form(request, SignInForm), await get_session(request)
     shown = AccountForm(email=data.email, back=safe_path(data.back, HOME))
     try:
@@ -107,7 +107,7 @@ async def get_sign_up(request: Request) -> Response:
 
 @routes.post("/sign-up")
 async def post_sign_up(request: Request) -> Response:
-    """Makes an account, or makes one of a guest, and goes back to where somebody was."""
+    """Creates an account, or turns a guest into one, and redirects to the page before."""
     data, session = await read_form(request, SignUpForm), await get_session(request)
     shown = AccountForm(email=data.email, name=data.name, back=safe_path(data.back, HOME))
     l10n = get_localiser(request)
@@ -140,7 +140,7 @@ async def post_sign_out(request: Request) -> Response:
     if (session := await get_session(request)) is not None:
         await get_app(request).sessions.log_out(session)
     response = redirect("/", clear_cookie_header(request, SESSION))
-    response.headers["Clear-Site-Data"] = '"cache", "storage"'  # tickets kept on this device too
+    response.headers["Clear-Site-Data"] = '"cache", "storage"'  # also removes tickets stored on the device
     return response
 
 

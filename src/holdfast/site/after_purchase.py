@@ -1,4 +1,4 @@
-"""What is bought: on paper, in a calendar, the invoice; sent again, given to somebody, given back."""
+"""After a purchase: PDF, calendar entry, invoice, resending the e-mail, transfers and refunds."""
 
 from typing import Annotated
 
@@ -103,7 +103,7 @@ async def post_resend(request: Request) -> Response:
 
 @routes.post("/transfer")
 async def post_transfer(request: Request) -> Response:
-    """Gives a ticket to somebody else; its code is dead at once."""
+    """Transfers a ticket; the sender's code stops working at once."""
     data = await read_form(request, TransferForm)
 
     async def act(session: Session, booking: Booking) -> str:
@@ -120,7 +120,7 @@ async def post_transfer(request: Request) -> Response:
 
 @routes.post("/take-back")
 async def post_take_back(request: Request) -> Response:
-    """Takes a ticket back that waits for somebody to sign up."""
+    """Cancels a transfer that the recipient has not accepted yet."""
     data = await read_form(request, TakeBackForm)
 
     async def act(session: Session, booking: Booking) -> str:

@@ -1,8 +1,8 @@
-"""One page for a booking, whatever state it is in; and the same page again when a form had a "no".
+"""The page of a booking in any state, and the same page with a notice when a form was refused.
 
-shown(request, booking, …)    the page;  Said: what is told at its top
-page_of                      its address
-tried(request, act)           what a form asks for: done and "see there", or the page again, saying why not
+render_booking(request, …)   the page;  PageNotice: the notice at its top
+booking_path(booking)        its path
+handle_form(request, act)    runs a form's action, then redirects, or shows the page with the refusal
 """
 
 from collections.abc import Awaitable, Callable
@@ -37,7 +37,7 @@ from holdfast.web.context import get_app
 from holdfast.web.responses import answer, query
 from holdfast.web.routing import RouteTable
 
-# What a page may be told to say after a form was sent, and how that sounds.
+# Notices after a form was sent, and their kind.
 NOTICE_KINDS = {
     "extended": "good",
     "resent": "good",
@@ -54,7 +54,7 @@ STRIPE_SOURCES = {
     "connect-src": "https://api.stripe.com",
 }
 RAZORPAY_FORM = "https://api.razorpay.com"
-# To the worker of a browser: this page may be kept for when there is no network.
+# Lets the service worker store this page for offline use.
 STORE_OFFLINE = {"Holdfast-Offline": "keep"}
 routes = RouteTable(tag="site", bare=True)
 
@@ -91,8 +91,8 @@ async def get_booking_page(request: Request) -> Response:
     booking = await load_own_booking(get_app(request), session, request.path_params["booking"])
     if wants_json(request):
         view = await load_booking_view(get_app(request), session, booking, session.seen_at)
-        told = BookingStatus(view.view_version, view.display_state, view.left_ms)
-        return answer(200, told, {"Cache-Control": "no-store", "Vary": "Accept, Cookie"})
+        status = BookingStatus(view.view_version, view.display_state, view.left_ms)
+        return answer(200, status, {"Cache-Control": "no-store", "Vary": "Accept, Cookie"})
     return await render_booking(request, session, booking, _requested_notice(request), session.seen_at)
 
 
@@ -129,8 +129,8 @@ async def handle_form(
 ) -> Response:
     """Does what a form asks for; `act` answers where to go.
 
-    A refusal is told on the page of the booking as it is then, with what was typed. When an engine is away
-    there is no such page: what was typed is shown in a form that can be sent again.
+    A refusal is shown on the booking's page, with what was typed. While an engine is down that page cannot be
+    loaded: what was typed is shown in a form that can be sent again.
     """
     try:
         session = await require_form_sender(request)
@@ -154,14 +154,14 @@ async def handle_form(
 
 
 async def require_form_sender(request: Request) -> Session:
-    """Who sends a form; who has to sign in first comes back to the page of the booking, not to its form."""
+    """The sender's session; without one, sign-in leads back to the booking's page, not to the form."""
     if (session := await get_session(request)) is None:
         raise SignInFirst(back=safe_path(f"/bookings/{request.path_params['booking']}"))
     return session
 
 
 async def render_unsent_form(request: Request) -> Response:
-    """An engine is away: nobody can say what became of it. The same form, whole, to be sent again."""
+    """An engine is down and the outcome unknown: the same form, filled in, to be sent again."""
     pairs = parse_qsl((await request.body()).decode("latin-1"), keep_blank_values=True)
     headers = {"Retry-After": str(RETRY_AFTER_S)}
     return render_page(request, "checkout/unsent.html", status=503, headers=headers, pairs=pairs)

@@ -54,7 +54,7 @@ def display_state_of(state: BookingState, left_ms: int) -> DisplayState:
 
 
 def waits_for(payment: Payment | None) -> str:
-    """Who has to do something about a payment under way: payer, browser, gateway or settling."""
+    """What a payment in progress is waiting for: payer, browser, gateway or settling."""
     if payment is None or payment.step in (PaymentStep.LATE, PaymentStep.CONFIRM):
         return "settling"
     if payment.step is PaymentStep.CALL_OFF:
@@ -110,7 +110,7 @@ class ShownTicket:
     qr: str | None  # a picture, as a data URL
     standing: str
     is_live: bool
-    waits_for: str | None  # the address it was given to, while nobody has signed up with it
+    waits_for: str | None  # the recipient's address until the transfer is accepted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

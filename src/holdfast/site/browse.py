@@ -1,4 +1,4 @@
-"""Home, events, venues, the city one has chosen. The same for everybody; no lock path is data (R3, R4)."""
+"""Home, event and venue pages and the choice of a city. Public, cached, apart from the sale (R3, R4)."""
 
 import math
 from collections.abc import Mapping
@@ -153,7 +153,7 @@ class CityForm(msgspec.Struct):
 
 @routes.post("/city")
 async def post_city(request: Request) -> Response:
-    """The city is kept for a year; none means anywhere. A name is as good as a slug."""
+    """The city is stored for a year; an empty one means all cities. Accepts a name or a slug."""
     data = await read_form(request, CityForm)
     back = safe_path(data.back)
     if not data.city:

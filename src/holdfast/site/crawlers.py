@@ -36,7 +36,7 @@ def build_json_ld(event: EventPage, shows: Sequence[ShowCard], home: str) -> dic
 
 def _show_json_ld(event: EventPage, show: ShowCard, home: str) -> dict[str, Any]:
     is_off = show.sale_state is SaleState.CANCELLED
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "@type": TYPE_OF[event.kind],
         "name": event.title,
         "description": event.description,
@@ -57,10 +57,10 @@ def _show_json_ld(event: EventPage, show: ShowCard, home: str) -> dict[str, Any]
         },
     }
     if event.kind is Kind.FILM:
-        told["workPresented"] = {"@type": "Movie", "name": event.title}
+        document["workPresented"] = {"@type": "Movie", "name": event.title}
     if event.people:
-        told["performer"] = [{"@type": "Person", "name": name} for name in event.people]
-    return told
+        document["performer"] = [{"@type": "Person", "name": name} for name in event.people]
+    return document
 
 
 HOUR = {"Cache-Control": "public, max-age=3600"}
@@ -107,7 +107,7 @@ async def get_web_app(request: Request) -> Response:
     """What a phone needs to keep us among its apps."""
     l10n = get_localiser(request)
     files = f"/static/{assets_version()}"
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "id": "/",
         "name": l10n.t("shell.name"),
         "short_name": l10n.t("shell.name"),
@@ -126,7 +126,7 @@ async def get_web_app(request: Request) -> Response:
         "shortcuts": [{"name": l10n.t("shell.my_tickets"), "url": "/my"}],
     }
     headers = {**HOUR, "Vary": SECURITY_HEADERS["Vary"]}
-    return Response(msgspec.json.encode(told), headers=headers, media_type="application/manifest+json")
+    return Response(msgspec.json.encode(document), headers=headers, media_type="application/manifest+json")
 
 
 ROUTES = routes.all

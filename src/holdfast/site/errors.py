@@ -4,7 +4,7 @@ from holdfast.errors import Refusal
 
 
 class SignInFirst(Refusal):
-    """This page is somebody's, and the browser does not say whose.
+    """This page belongs to an account, and the browser has no session.
 
     Sign in, or open the link from the mail again in the browser in which you bought.
     """

@@ -1,4 +1,4 @@
-"""Reads everything the page of a booking tells, from the stores that know it."""
+"""Loads everything that the page of a booking shows."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ ENDED = {"paid", "declined", "called_off", "expired"}
 
 
 async def load_own_booking(app: "App", session: Session, public_id: str) -> Booking:
-    """A booking of whoever is there, or of a guest they once were; to everybody else there is none."""
+    """A booking of this session or of a guest it was before; NoSuchBooking for all others."""
     show_id, number = from_public_id(public_id)
     booking: Booking | None = await app.bookings.booking(show_id, number)
     if booking is None or booking.owner_id not in session.owner_ids or booking.state is BookingState.BLOCKED:
@@ -29,10 +29,10 @@ async def load_own_booking(app: "App", session: Session, public_id: str) -> Book
 async def load_booking_view(
     app: "App", session: Session, booking: Booking, now: datetime | None = None
 ) -> BookingView:
-    """`now` of the ledger's clock, where somebody has just asked it."""
+    """`now` is the ledger's clock, if the caller has just read it."""
     show = await app.catalogue.show_on_sale(booking.show_id)
     terms = await app.catalogue.terms(show, booking.revision)
-    # Who never began to pay has no history of money: nobody is asked for it.
+    # A booking without a payment has no payment history to load.
     payment = await app.payments.latest(booking.show_id, booking.number) if booking.amount_minor else None
     refunds = (await app.refunds.shown_many([booking]))[0] if payment is not None else []
     page = booking_page(booking, show, terms, refunds)
@@ -54,7 +54,7 @@ async def load_booking_view(
 
 
 def transfer_sender(session: Session, booking: Booking) -> Giver:
-    """Whoever is there, as the owner of this booking. An address that a guest typed proves nothing."""
+    """The owner of this booking as the sender of a transfer. A guest's typed address proves nothing."""
     return Giver(booking.owner_id, session.account.email)
 
 

@@ -44,7 +44,7 @@ class ListedBooking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedTicket:
-    """A ticket that somebody gave to me."""
+    """A ticket that was transferred to this account."""
 
     shown: Any
     show: Any
@@ -135,7 +135,7 @@ async def get_my(request: Request) -> Response:
 
 @routes.get("/my/offline")
 async def get_offline(request: Request) -> Response:
-    """What a browser shows without a network where it has kept nothing. Nothing of anybody is in it."""
+    """What the service worker shows offline instead of pages it has not stored. No personal data."""
     return render_page(request, "checkout/offline.html", headers=STORE_OFFLINE)
 
 

@@ -1,10 +1,10 @@
-"""How a page is made, how a form is read, and who is there. The folders beside stand on this.
+"""Renders pages, reads forms and finds the session of a request. Every page module uses this one.
 
-page(request, "home.html", …)          for one person, never kept by anybody
-public(request, "home.html", key, …)   the same for everybody of a locale: made once a second
-form(request, Form)                    what a form of ours sent, checked
-visit_of(request)                      who is there, or None;  visitor(request): or "sign in first"
-see(path)                              303
+render_page(request, "home.html", …)               a private page, never cached
+render_public_page(request, "home.html", key, …)   the same for all of a locale, rendered once per second
+read_form(request, Form)                           a posted form, checked
+get_session(request)                               the session or None; require_session: or sign-in
+redirect(path)                                     303
 """
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping
@@ -117,12 +117,12 @@ def get_cookies(request: Request) -> dict[str, str]:
 
 
 def get_city(request: Request) -> str | None:
-    """The city chosen on a page of ours, as its slug; it may not exist any more."""
+    """The slug of the city from the cookie; the city may no longer exist."""
     return get_cookies(request).get(CITY) or None
 
 
 async def get_session(request: Request) -> Session | None:
-    """Who is there. Asked for once a request; a broken or ended cookie is nobody."""
+    """Loaded once per request; None for a missing, broken or expired cookie."""
     state = request.scope["state"]
     if "session" not in state:
         cookie = get_cookies(request).get(SESSION)
@@ -149,10 +149,10 @@ def render_page(
     *,
     status: int = 200,
     headers: Mapping[str, str] | None = None,
-    **told: Any,
+    **context: Any,
 ) -> Response:
-    """A page for whoever asks, kept by nobody. `headers` may widen the policy: see policy()."""
-    body = render(template, get_localiser(request), path=request.scope["path"], **told)
+    """A private page. `headers` may replace the security policy: see content_security_policy()."""
+    body = render(template, get_localiser(request), path=request.scope["path"], **context)
     given = {"Content-Security-Policy": content_security_policy(), **PRIVATE_HEADERS, **(headers or {})}
     if takes_packed(request.scope) and len(body) >= PACK_FROM_BYTES:
         body, given["Content-Encoding"] = gzip_quickly(body), "gzip"
@@ -162,7 +162,7 @@ def render_page(
 async def render_public_page(
     request: Request, template: str, key: tuple[Hashable, ...], make: LoadContext
 ) -> Response:
-    """A page that is the same for everybody of a locale. `make` gives what the template is told."""
+    """A page that is the same for all readers of a locale. `make` loads the template's context."""
     l10n, path = get_localiser(request), request.scope["path"]
 
     async def rendered() -> bytes:
@@ -183,11 +183,11 @@ async def render_public_page(
     return Response(cached.body, 200, given, "text/html")
 
 
-def render(template: str, l10n: Localiser, **told: Any) -> bytes:
+def render(template: str, l10n: Localiser, **context: Any) -> bytes:
     text = (
         environment_for(l10n.language)
         .get_template(template)
-        .render(l10n=l10n, t=l10n.t, money=l10n.money, **told)
+        .render(l10n=l10n, t=l10n.t, money=l10n.money, **context)
     )
     return text.encode()
 
@@ -210,7 +210,7 @@ def clear_cookie_header(request: Request, name: str) -> str:
 
 
 async def read_form(request: Request, kind: type[T]) -> T:
-    """What a form of ours sent, as a `kind`; a list field takes a repeated name. From here, or refused."""
+    """A posted form as a `kind`; a list field takes a repeated name. Refuses forms of other origins."""
     refuse_foreign_form(request)
     raw = await request.body()
     refuse_card_numbers(raw)
@@ -243,36 +243,36 @@ def refuse_foreign_form(request: Request) -> None:
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a script of ours sent this form: it is told in JSON where the page would have gone."""
+    """Whether a script sent this form; the response is then JSON with the path instead of a redirect."""
     return b"application/json" in request.scope["state"]["headers"].get(b"accept", b"")
 
 
 def problem_page(scope: Scope, problem: Answer) -> Response | None:
-    """A refusal as a page, for a person; None: whoever asks reads problem+json."""
+    """A refusal as an HTML page; None for clients that read problem+json."""
     headers = scope["state"]["headers"]
     path: str = scope["path"]
     if path.startswith("/api/") or b"text/html" not in headers.get(b"accept", b""):
         return None
-    request, told = Request(scope), msgspec.json.decode(problem.body)
-    if told["code"] == SignInFirst.code:
-        return redirect(f"/sign-in?{urlencode({'back': told['back']})}")
+    request, details = Request(scope), msgspec.json.decode(problem.body)
+    if details["code"] == SignInFirst.code:
+        return redirect(f"/sign-in?{urlencode({'back': details['back']})}")
     carried = (b"retry-after", b"allow")
     headers_kept = {k.decode(): v.decode() for k, v in problem.raw_headers if k in carried}
     l10n = get_localiser(request)
-    known = l10n.has(f"problems.{told['code']}")
+    known = l10n.has(f"problems.{details['code']}")
     return render_page(
         request,
         "problem.html",
         status=problem.status_code,
         headers=headers_kept,
-        problem=told,
-        sentence=l10n.t(f"problems.{told['code']}") if known else told["detail"],
+        problem=details,
+        sentence=l10n.t(f"problems.{details['code']}") if known else details["detail"],
         back=_previous_page(request),
     )
 
 
 def _previous_page(request: Request) -> str:
-    """The page of ours that led here; who comes from elsewhere goes home."""
+    """The page of this site that led here, else the home page."""
     sent = request.scope["state"]["headers"].get(b"referer", b"").decode("latin-1")
     return safe_path(sent.removeprefix(str(request.base_url).rstrip("/")))
 
@@ -294,7 +294,7 @@ async def post_language(request: Request) -> Response:
 @routes.get("/static/{edition}/{part}/{file}")
 @routes.get("/static/{edition}/{part}")
 async def get_file(request: Request) -> Response:
-    """A script, a style, a picture. Its address has the edition, so it may be kept for a year."""
+    """A script, a style, a picture. Its address has the edition, so browsers may cache it for a year."""
     params = request.path_params
     name = "/".join(str(params[part]) for part in ("part", "file", "inner") if part in params)
     file = static_files().get(name)

@@ -1,6 +1,6 @@
-"""Forms of a held booking: keep it longer, let it go, say who you are, pay, come back, begin again.
+"""Forms of a held booking: extend, release, contact details, pay, return from the gateway, hold again.
 
-Whoever pays in two tabs pays once: an attempt's number is part of its key, and both tabs show the same one.
+A buyer who pays in two tabs pays once: the attempt number is part of the key, and both tabs show the same.
 """
 
 import secrets
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 async def hold_again(app: "App", session: Session, booking: Booking, labels: Sequence[str] = ()) -> Booking:
-    """A new booking. Asked twice for the same seats, or from two tabs, it is the same one."""
+    """A new booking. A second request for the same seats, or from a second tab, returns the same one."""
     show = await app.catalogue.show_on_sale(booking.show_id)
     body = _same_selection(show.layout, booking, labels)
     named = ",".join(sorted(labels)).encode()
@@ -216,7 +216,7 @@ async def post_again(request: Request) -> Response:
 
 
 async def _store_guest_contact(request: Request, session: Session, name: str, email: str) -> None:
-    """Kept at once, so that nothing has to be typed twice, whatever becomes of the payment."""
+    """Stored before the payment, so that a failed one does not lose what was typed."""
     if not session.is_guest:
         raise Invalid(field="email", detail="An account has an address already.")
     if session.contact_email is not None and not (name or email):

@@ -1,7 +1,7 @@
-"""A search as a page has it: what was asked, and links that ask a little differently. No I/O.
+"""The search form of /find, and links to the same search with one change. No I/O.
 
-A field left empty in a form is no wish. An unknown parameter is somebody else's and is let be.
-`city=` with nothing behind it means anywhere, also for who has chosen a city.
+Empty fields and unknown parameters are ignored. `city=` without a value means all cities, even if the reader
+has chosen one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,14 +34,14 @@ class Option:
 class Facet:
     name: str
     options: list[Option]
-    more: int = 0  # options that are not told
+    more: int = 0  # options that are left out
 
 
 class SearchForm:
     def __init__(self, given: Mapping[str, str], chosen_city: str | None) -> None:
-        kept = {name: text.strip() for name, text in given.items() if name in FIELDS}
-        is_anywhere = kept.get("city") == ""
-        self.given = {name: text for name, text in kept.items() if text}
+        known = {name: text.strip() for name, text in given.items() if name in FIELDS}
+        is_anywhere = known.get("city") == ""
+        self.given = {name: text for name, text in known.items() if text}
         self.is_city_from_before = False
         if is_anywhere:
             self.given["city"] = ""
@@ -51,7 +51,7 @@ class SearchForm:
 
     @property
     def fields(self) -> dict[str, str]:
-        """What search is asked."""
+        """The parameters of the search."""
         return {name: text for name, text in self.given.items() if text} | {"size": str(SIZE)}
 
     @property
@@ -65,8 +65,8 @@ class SearchForm:
     def link(self, **changes: object) -> str:
         """This search with changes; None takes a wish away. Another search begins at its first page."""
         wanted: dict[str, object] = {"page": None, **changes}
-        told = {name: wanted.get(name, self.given.get(name)) for name in FIELDS}
-        pairs = [(name, str(value)) for name, value in told.items() if value is not None]
+        fields = {name: wanted.get(name, self.given.get(name)) for name in FIELDS}
+        pairs = [(name, str(value)) for name, value in fields.items() if value is not None]
         return f"/find?{urlencode(pairs)}" if pairs else "/find"
 
     @property
@@ -76,30 +76,30 @@ class SearchForm:
     def chips(self, names: Mapping[str, str], l10n: Localiser) -> list[Option]:
         """Every wish with a link that takes it away."""
         t, given = l10n.t, self.given
-        told: list[tuple[str, dict[str, object]]] = []
+        filters: list[tuple[str, dict[str, object]]] = []
         if city := given.get("city"):
-            told.append((names.get(city, city), {"city": ""}))
+            filters.append((names.get(city, city), {"city": ""}))
         if kind := given.get("kind"):
-            told.append((t(f"browse.kinds_{kind}"), {"kind": None}))
+            filters.append((t(f"browse.kinds_{kind}"), {"kind": None}))
         if language := given.get("language"):
-            told.append((language_name(language, l10n.locale), {"language": None}))
+            filters.append((language_name(language, l10n.locale), {"language": None}))
         if genre := given.get("genre"):
-            told.append((genre_name(genre, l10n), {"genre": None}))
+            filters.append((genre_name(genre, l10n), {"genre": None}))
         if dates := self._dates(l10n):
-            told.append((dates, {"date_from": None, "date_to": None}))
+            filters.append((dates, {"date_from": None, "date_to": None}))
         if self.price_max is not None:
             gone: dict[str, object] = {"price_max_minor": None, "price_min_minor": None, "currency": None}
-            told.append((t("browse.up_to", price=l10n.money(*self.price_max)), gone))
+            filters.append((t("browse.up_to", price=l10n.money(*self.price_max)), gone))
         for name in ("only_available", "accessible"):
             if given.get(name) == "true":
-                told.append((t(f"browse.{name}"), {name: None}))
+                filters.append((t(f"browse.{name}"), {name: None}))
         if code := given.get("postal_code"):
-            told.append((code, {"postal_code": None, "sort": None}))
+            filters.append((code, {"postal_code": None, "sort": None}))
         if "near" in given:
-            told.append((t("browse.near_you"), {"near": None, "sort": None}))
+            filters.append((t("browse.near_you"), {"near": None, "sort": None}))
         if "venue" in given:
-            told.append((t("browse.one_venue"), {"venue": None}))
-        return [Option(label, self.link(**change)) for label, change in told]
+            filters.append((t("browse.one_venue"), {"venue": None}))
+        return [Option(label, self.link(**change)) for label, change in filters]
 
     @property
     def price_max(self) -> tuple[int, str] | None:
@@ -108,11 +108,11 @@ class SearchForm:
 
     def _dates(self, l10n: Localiser) -> str:
         first, last = self.given.get("date_from"), self.given.get("date_to")
-        told = [l10n.day(date.fromisoformat(day), style="MMMEd") for day in (first, last) if day]
+        days = [l10n.day(date.fromisoformat(day), style="MMMEd") for day in (first, last) if day]
         if first and last:
-            return told[0] if first == last else l10n.t("browse.from_to", first=told[0], last=told[1])
+            return days[0] if first == last else l10n.t("browse.from_to", first=days[0], last=days[1])
         name = "browse.from_day" if first else "browse.until_day"
-        return l10n.t(name, day=told[0]) if told else ""
+        return l10n.t(name, day=days[0]) if days else ""
 
     def sorts(self, sort: str, l10n: Localiser) -> list[Option]:
         offered = [*SORTS]
@@ -174,8 +174,8 @@ class SearchForm:
         counted: dict[str, int] = {}
         for each in page.facets.price:
             counted[each.currency] = counted.get(each.currency, 0) + each.events
-        asked = self.given.get("currency")
-        currency = asked or max(counted, key=lambda one: counted[one], default="")
+        wanted = self.given.get("currency")
+        currency = wanted or max(counted, key=lambda one: counted[one], default="")
         options, so_far = [], 0
         for each in page.facets.price:
             if each.currency != currency or each.price_max_minor is None:

@@ -45,7 +45,7 @@ def build_query(form: SearchForm) -> EventSearchQuery:
 @routes.get("/find")
 async def get_find(request: Request) -> Response:
     app, l10n, form = get_app(request), get_localiser(request), read_search_form(request)
-    parse_search(build_query(form))  # refuses before anything is kept
+    parse_search(build_query(form))  # refuses before anything is cached
 
     async def make() -> dict[str, Any]:
         cities: list[City] = await app.catalogue.cities()

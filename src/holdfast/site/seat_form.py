@@ -48,7 +48,7 @@ class BestInSection:
 
 
 def parse_seat_form(form: HoldForm, layout: Layout, states: bytes | None) -> HoldBody | BestInSection:
-    """What is asked for. `states` is the map, if there is one; it is only looked at for standing areas."""
+    """The requested selection. `states` is the map, if available; only standing areas need it."""
     if form.seats:
         return HoldBody(seats=form.seats)
     area = _area(form, layout, states)
@@ -92,7 +92,7 @@ def build_hold_request(
 
 
 def _area(form: HoldForm, layout: Layout, states: bytes | None) -> Area | None:
-    """The standing area that is meant: by its name, or because the category has nothing else."""
+    """The requested standing area: by its name, or because the category has nothing else."""
     if form.section:
         return next((area for area in layout.areas if area.name == form.section), None)
     if not layout.areas or form.accessible:

@@ -43,7 +43,7 @@ from holdfast.web.routing import RouteTable
 
 PAGE = "seats/show.html"
 TRIES_MAX = 3  # the best of a part is chosen from a map that others are taking from
-LATEST_MAX = 30  # bookings of somebody that are looked through for this show
+LATEST_MAX = 30  # latest bookings searched for this show
 NUMBER_MAX = 2**62
 MINE_STATES = {BookingState.HELD: "held", BookingState.PAYING: "paying", BookingState.CONFIRMED: "has"}
 routes = RouteTable(tag="site", bare=True)
@@ -51,7 +51,7 @@ routes = RouteTable(tag="site", bare=True)
 
 @routes.get("/shows/{show:int}")
 async def get_show(request: Request) -> Response:
-    """The same for everybody: facts, prices, and forms that work without a script."""
+    """Public and cached: facts, prices, and forms that work without scripts."""
     app, show_id, l10n = get_app(request), request.path_params["show"], get_localiser(request)
 
     async def make() -> dict[str, Any]:
@@ -62,7 +62,7 @@ async def get_show(request: Request) -> Response:
 
 @routes.post("/shows/{show:int}/hold")
 async def post_hold(request: Request) -> Response:
-    """Hold what the form asks for, for whoever sends it; nobody has to sign up for that."""
+    """Holds the selected seats. Without a session a guest account is created: no sign-up is needed."""
     app, show_id = get_app(request), request.path_params["show"]
     show = app.catalogue.recent_show(show_id) or await app.catalogue.show_on_sale(show_id)
     cookies: list[str] = []
@@ -81,7 +81,7 @@ async def post_hold(request: Request) -> Response:
 
 
 def _with_cookies(response: Response, cookies: Sequence[str]) -> Response:
-    """Who was refused stays who they are: the next try is no new guest."""
+    """A refused guest gets the cookie too, so that the next try does not create another guest."""
     response.raw_headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in cookies]
     return response
 
@@ -112,7 +112,7 @@ async def get_mine(request: Request) -> Response:
 
 
 async def _current_or_new_guest(request: Request) -> tuple[Session, list[str]]:
-    """Who is there; a guest is made of nobody, with the cookie that says so from now on."""
+    """The session and no cookies; or a new guest and the cookie that identifies it."""
     if (session := await get_session(request)) is not None:
         return session, []
     sessions, client = get_app(request).sessions, request.client
@@ -120,7 +120,7 @@ async def _current_or_new_guest(request: Request) -> tuple[Session, list[str]]:
         get_localiser(request).language, client.host if client is not None else ""
     )
     session = await sessions.visit(cookie)
-    assert session is not None, "a cookie that was made a moment ago speaks for somebody"
+    assert session is not None, "a new cookie has a session"
     return session, [set_cookie_header(request, SESSION, cookie)]
 
 

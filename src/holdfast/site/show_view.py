@@ -11,7 +11,7 @@ from holdfast.layouts import Layout
 from holdfast.pricing import NextPrice
 from holdfast.site.i18n import Localiser
 
-LISTED_MAX = 600  # seats of a hall that is also told as a list, and drawn as one picture
+LISTED_MAX = 600  # seats of a hall that is also listed and drawn as SVG
 FREE = ord("A")
 STATES_WITH_MAP = frozenset({SaleState.UPCOMING, SaleState.ON_SALE, SaleState.SOLD_OUT})
 
@@ -57,7 +57,7 @@ class ListedRow:
 
 @dataclass(frozen=True, slots=True)
 class ShowView:
-    """The page of a show: what its template is told."""
+    """The template context of a show's page."""
 
     row: Mapping[str, Any]  # of show_detail
     event: Any
@@ -88,7 +88,7 @@ class ShowView:
         return min(10, self.show.order_seats_max)
 
     def script(self, l10n: Localiser) -> dict[str, Any]:
-        """What the scripts of the page are told."""
+        """The data for the page's scripts."""
         api = f"/api/v1/shows/{self.show.show_id}"
         return {
             "show": self.show.show_id,
@@ -126,7 +126,7 @@ def build_show_view(
     states: bytes | None,
     now: datetime,
 ) -> ShowView:
-    """`states` is the map, or None while nobody can be asked for it."""
+    """`states` is the map, or None while it cannot be loaded."""
     layout = show.layout
     if states is not None and len(states) < layout.seat_count:  # it has grown a moment ago
         states = states.ljust(layout.seat_count, b"X")

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from holdfast.catalogue import EventCard, SaleState, ShowCard, choose_palette
 from holdfast.site.i18n import Localiser, country_name, genre_name, language_name, weekday_name
 
-FEW_SHARE, FEW_MAX = 0.1, 40  # "only n left" is said of so few, and of no more than one can imagine
+FEW_SHARE, FEW_MAX = 0.1, 40  # "only n left" is shown below both limits
 SHOWS_IN_CARD_MAX = 4
 WEEK = timedelta(days=6)  # within it a weekday says enough
 
@@ -33,7 +33,7 @@ TONE_BY_STATE = {
 
 
 def seats_left(show: ShowCard) -> SeatsLeft:
-    """While nobody knows the free seats, a show on sale is told as such: the hold decides."""
+    """Without a count of free seats a show on sale is shown as available: the hold decides."""
     if show.sale_state is not SaleState.ON_SALE:
         return SeatsLeft(TONE_BY_STATE[show.sale_state])
     if show.availability is None:
@@ -60,18 +60,18 @@ class FromPrice:
 
 def cheapest(shows: Sequence[ShowCard]) -> FromPrice | None:
     """The lowest price in the currency of the first show: two currencies are not compared."""
-    told = [show for show in shows if show.sale_state is not SaleState.CANCELLED]
-    if not told:
+    offered = [show for show in shows if show.sale_state is not SaleState.CANCELLED]
+    if not offered:
         return None
-    currency = told[0].currency
-    return FromPrice(min(show.from_price_minor for show in told if show.currency == currency), currency)
+    currency = offered[0].currency
+    return FromPrice(min(show.from_price_minor for show in offered if show.currency == currency), currency)
 
 
 def upcoming_shows(events: Sequence[EventCard], now: datetime) -> list[tuple[EventCard, list[ShowCard]]]:
     """Events with the shows that have not begun, those with seats first."""
     coming = [(event, [show for show in event.shows if show.starts_at > now]) for event in events]
-    kept = [(event, shows) for event, shows in coming if shows]
-    return sorted(kept, key=lambda pair: not any(is_open(show) for show in pair[1]))
+    upcoming = [(event, shows) for event, shows in coming if shows]
+    return sorted(upcoming, key=lambda pair: not any(is_open(show) for show in pair[1]))
 
 
 def today_in(timezone: str, now: datetime) -> date:
@@ -96,10 +96,10 @@ class RelativeDates:
         """Opens Friday 10:00."""
         day = show.opens_at.astimezone(ZoneInfo(show.timezone)).date()
         time = self._l10n.time(show.opens_at, show.timezone)
-        told = self.day(day, show.timezone, "MMMEd", within=True)
+        day_text = self.day(day, show.timezone, "MMMEd", within=True)
         if timedelta(days=1) < day - today_in(show.timezone, self._now) <= WEEK:
-            told = weekday_name(day, self._l10n.locale)
-        return self._l10n.t("browse.opens", day=told, time=time)
+            day_text = weekday_name(day, self._l10n.locale)
+        return self._l10n.t("browse.opens", day=day_text, time=time)
 
     def status(self, show: ShowCard) -> str:
         """The words that go with left_of()."""

@@ -1,4 +1,4 @@
-"""Reads templates, words and files from the package, once a process."""
+"""Loads templates, catalogues and static files from the package, once per process."""
 
 import gzip
 import hashlib
@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 from holdfast.accounts import LANGUAGES
 from holdfast.site.browser import LOCALES
 from holdfast.site.i18n import Catalogue, Localiser, parse_catalogue
+from holdfast.web.page_tokens import PAGE_TOKENS
 
 if TYPE_CHECKING:
     from jinja2 import BytecodeCache, Environment
 
 FOLDER = resources.files("holdfast.site")
+BASE_STYLE = "css/base.css"
 MEDIA_TYPES = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -83,6 +85,8 @@ def _files_in(folder: Traversable, above: str) -> list[tuple[str, StaticFile]]:
             found += _files_in(entry, f"{above}{entry.name}/")
         elif suffix in MEDIA_TYPES:
             content = entry.read_bytes()
+            if above + entry.name == BASE_STYLE:  # one request instead of two
+                content = PAGE_TOKENS.encode() + content
             packed = gzip.compress(content, 9, mtime=0) if suffix in COMPRESSIBLE else None
             found.append((above + entry.name, StaticFile(content, packed, MEDIA_TYPES[suffix])))
     return found
@@ -110,7 +114,7 @@ def environment_for(language: str) -> "Environment":
     from markupsafe import Markup, escape
 
     class Direct(Context):
-        """Calls what a template calls. Of that only macros want to be told where; Jinja looks each time."""
+        """Calls functions directly: only macros need the context, and Jinja would check every call."""
 
         def call(
             self,
@@ -139,7 +143,7 @@ def environment_for(language: str) -> "Environment":
 
     made = Environment(
         loader=FunctionLoader(typed),
-        autoescape=True,  # whoever typed it
+        autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -168,7 +172,7 @@ def _html_in(folder: Traversable, above: str) -> Iterator[str]:
 def _bytecode_cache(language: str) -> "BytecodeCache | None":
     """What templates were compiled to, as Python keeps its own: a process starts sooner by half.
 
-    What is kept is of the very text. Where nothing can be kept, every process compiles for itself.
+    The cache key is the template's text. Without a writable folder each process compiles for itself.
     """
     from jinja2 import FileSystemBytecodeCache
 
@@ -178,7 +182,7 @@ def _bytecode_cache(language: str) -> "BytecodeCache | None":
 
 @cache
 def _bytecode_folder() -> Path | None:
-    """Beside the templates; None: Python was told to keep nothing, or there is no room to."""
+    """Beside the templates; None if Python must not write bytecode or the disk is full."""
     if sys.dont_write_bytecode:
         return None
     folder = Path(str(FOLDER / "templates" / "__pycache__"))
@@ -192,7 +196,7 @@ def _bytecode_folder() -> Path | None:
 
 
 def asset(name: str) -> str:
-    """Where a file is to be had, for ever."""
+    """The URL of a static file; it contains a fingerprint, so it can be cached for a year."""
     return f"/static/{assets_version()}/{name}"
 
 

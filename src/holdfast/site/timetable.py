@@ -47,7 +47,7 @@ def build_timetable(
 ) -> Timetable:
     """What of an event's shows is listed_day: those of one city, and of one day when there are many.
 
-    The city is the first wished for where there is a show, else the one with the next show.
+    The city is the first preferred one with a show, else the one with the next show.
     """
     by_city = Counter(show.city for show in shows)
     chosen = next((slug for slug in preferred_cities if slug in by_city), shows[0].city if shows else None)

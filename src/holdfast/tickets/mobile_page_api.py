@@ -26,6 +26,7 @@ from holdfast.tickets.api import (
 )
 from holdfast.tickets.issued import Codes, PrintedTicket, Standing, TicketShow
 from holdfast.tickets.qr import svg
+from holdfast.web.page_tokens import PAGE_TOKENS
 from holdfast.web.responses import answer, read
 from holdfast.web.routing import RouteTable
 
@@ -89,7 +90,7 @@ def ticket_html(
 
 STATIC = resources.files("holdfast.tickets") / "static"
 SHELL = Template((STATIC / "ticket.html").read_text())
-STYLE = (STATIC / "ticket.css").read_text()
+STYLE = PAGE_TOKENS + (STATIC / "ticket.css").read_text()
 SAFE = {
     "Content-Security-Policy": policy(STYLE),
     "X-Content-Type-Options": "nosniff",

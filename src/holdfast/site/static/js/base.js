@@ -20,12 +20,12 @@ window.addEventListener("pageshow", () => {
   }
 });
 
-// Times of the venue, told in the reader's own zone as well where that is another one.
-// Later: a browser that tells times for the first time needs a while, and pages have more urgent things to do.
+// Adds the reader's local time to times of venues in other zones.
+// Later: formatting the first time is slow, and pages have more urgent work.
 const LATER_MS = 1000;
-for (const time of document.querySelectorAll("time[data-zone]")) setTimeout(() => tellOwn(time), LATER_MS);
+for (const time of document.querySelectorAll("time[data-zone]")) setTimeout(() => addLocalTime(time), LATER_MS);
 
-function tellOwn(time) {
+function addLocalTime(time) {
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const at = new Date(time.dateTime);
   const asRead = (timeZone) => at.toLocaleString(document.documentElement.lang, { timeZone });

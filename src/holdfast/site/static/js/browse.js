@@ -1,6 +1,6 @@
-// Home and search, a little quicker: cities of the reader's own time zone first, and "near me" when asked.
+// Home and search, a little quicker: cities of the reader's own time zone first, and a "near me" button.
 
-// Nothing is asked of the reader for this: the browser's zone says about where they are.
+// No permission is needed: the browser's time zone is a good guess.
 const zoneOf = (timeZone) => Intl.DateTimeFormat("en", { timeZone }).resolvedOptions().timeZone;
 for (const form of document.querySelectorAll("form[data-cities]")) {
   // A zone may have two names, Asia/Kolkata and Asia/Calcutta: the browser makes one of them.
@@ -18,15 +18,15 @@ for (const button of document.querySelectorAll("button[data-near]")) {
     button.setAttribute("aria-busy", "true");
     navigator.geolocation.getCurrentPosition(({ coords }) => {
       const to = new URL(button.dataset.near, location);
-      // A kilometre is near enough, and says less about where somebody lives.
+      // Rounded to a kilometre: enough for distances, and it does not reveal a home address.
       to.searchParams.set("near", `${coords.latitude.toFixed(2)},${coords.longitude.toFixed(2)}`);
       location.assign(to);
     }, () => {
       button.removeAttribute("aria-busy");
-      const told = Object.assign(document.createElement("p"), { textContent: button.dataset.refused });
-      told.className = "fine";
-      told.setAttribute("role", "alert");
-      button.replaceWith(told);
+      const message = Object.assign(document.createElement("p"), { textContent: button.dataset.refused });
+      message.className = "fine";
+      message.setAttribute("role", "alert");
+      button.replaceWith(message);
     }, { timeout: 10000, maximumAge: 600000 });
   });
 }

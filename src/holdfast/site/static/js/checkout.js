@@ -25,7 +25,7 @@ if (page) {
 
   const leftMs = () => ends - (Date.now() + skew);
 
-  // Said aloud twice and no more: a clock that speaks every second is of no use to anybody.
+  // Announced twice only: a screen reader must not read a clock every second.
   const announcements = [[120_000, page.dataset.twoMinutes], [30_000, page.dataset.halfMinute]];
   const due = announcements.filter(([at]) => leftMs() > at);
 

@@ -1,5 +1,5 @@
 // Keeps tickets on this device, so that they open without a network. Two workers, each for its own addresses:
-// ours for /my and /bookings, that of the ticket pages for /tickets. Nothing else of the site is kept.
+// ours for /my and /bookings, that of the ticket pages for /tickets. Nothing else of the site is stored.
 
 const OURS = "/my-tickets-worker.js";
 const TICKETS = "tickets-1"; // the cache of tickets/phone/static/worker.js
@@ -16,18 +16,18 @@ async function keep() {
     const tickets = links.filter((path) => path.startsWith("/tickets/"));
     if (tickets.length) {
       await navigator.serviceWorker.register("/tickets/worker.js");
-      const kept = await caches.open(TICKETS);
-      await kept.addAll([...tickets, "/tickets/files/ticket.js"]);
+      const cache = await caches.open(TICKETS);
+      await cache.addAll([...tickets, "/tickets/files/ticket.js"]);
     }
     const worker = (await navigator.serviceWorker.ready).active;
     const bookings = links.filter((path) => path.startsWith("/bookings/"));
     worker?.postMessage({ keep: [location.pathname, ...bookings] });
   } catch (problem) {
-    console.info("tickets are not kept for offline use:", problem.message);
+    console.info("tickets are not stored for offline use:", problem.message);
   }
 }
 
-// Whoever signs out leaves nothing behind; the server's answer clears the rest.
+// Signing out deletes everything stored; the server's response clears the rest.
 document.querySelector('form[action="/sign-out"]')?.addEventListener("submit", () => {
   caches.keys().then((names) => names.forEach((name) => caches.delete(name)));
 });

@@ -1,12 +1,12 @@
 // /my and the pages of confirmed bookings open again without a network, with the files they need.
-// A page is kept only if its answer says so; one that turns out to be gone, or another's, is forgotten.
+// A page is stored only if its response allows it, and deleted when it is gone or belongs to another account.
 
-const KEPT = "my-1";
+const PAGES = "my-1";
 const FILES = "files-{{edition}}";
 const OFFLINE = "/my/offline";
 
 self.addEventListener("install", (event) => {
-  event.waitUntil(caches.open(KEPT).then((cache) => cache.add(OFFLINE)));
+  event.waitUntil(caches.open(PAGES).then((cache) => cache.add(OFFLINE)));
   self.skipWaiting();
 });
 self.addEventListener("activate", (event) => event.waitUntil(began()));
@@ -34,7 +34,7 @@ function isPage(path) {
 }
 
 async function page(request, path) {
-  const cache = await caches.open(KEPT);
+  const cache = await caches.open(PAGES);
   try {
     const answer = await fetch(request);
     const isSignedOut = answer.redirected || answer.type === "opaqueredirect" || answer.status === 401;
@@ -60,8 +60,8 @@ async function keepFiles(answer) {
 
 async function file(request) {
   const cache = await caches.open(FILES);
-  const kept = await cache.match(request);
-  if (kept) return kept;
+  const stored = await cache.match(request);
+  if (stored) return stored;
   const answer = await fetch(request);
   if (answer.ok) await cache.put(request, answer.clone());
   return answer;

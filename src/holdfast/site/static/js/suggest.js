@@ -4,16 +4,16 @@ const PAUSE_MS = 120;
 for (const input of document.querySelectorAll("input[data-suggest]")) {
   const { suggest, name, count, ...kinds } = input.dataset;
   const list = Object.assign(document.createElement("ul"), { id: `${input.id}-list`, className: "suggest" });
-  const told = Object.assign(document.createElement("span"), { className: "unseen" });
+  const counter = Object.assign(document.createElement("span"), { className: "unseen" });
   let at = -1, timer = 0, asking = null, shown = "";
 
   list.setAttribute("role", "listbox");
   list.setAttribute("aria-label", name);
-  told.setAttribute("role", "status");
+  counter.setAttribute("role", "status");
   for (const [key, value] of [["role", "combobox"], ["aria-autocomplete", "list"],
     ["aria-controls", list.id], ["aria-expanded", "false"]]) input.setAttribute(key, value);
   list.hidden = true;
-  input.after(list, told);
+  input.after(list, counter);
 
   const open = (yes) => {
     list.hidden = !yes;
@@ -47,12 +47,12 @@ for (const input of document.querySelectorAll("input[data-suggest]")) {
     list.replaceChildren(...all.map(option));
     at = -1;
     open(all.length > 0);
-    told.textContent = count.replace("#", all.length);
+    counter.textContent = count.replace("#", all.length);
   };
   const ask = async () => {
     const q = input.value.trim();
     asking?.abort();
-    if (!q) { shown = ""; open(false); told.textContent = ""; return; }
+    if (!q) { shown = ""; open(false); counter.textContent = ""; return; }
     if (q === shown) { open(list.children.length > 0); return; }
     asking = new AbortController();
     try {

@@ -1,4 +1,4 @@
-// Which seats somebody gets who taps on one, and which choices leave a single seat behind.
+// Which seats a tap selects, and which selections leave a single seat.
 // The same picture of a row as the server's (holds/orphans.py): a free seat is free whatever it costs; taken
 // seats, aisles and the ends of a row are walls. Nothing here touches the page.
 

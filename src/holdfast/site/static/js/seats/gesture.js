@@ -1,5 +1,5 @@
 // Fingers, wheel and keys move a view of the hall: {x, y} in the middle, `scale` pixels a metre.
-// While something moves, only the painter's transform changes; it paints anew when the view has settled.
+// While something moves, only the painter's transform changes; it repaints when the view has settled.
 
 const SETTLE_MS = 100;
 const SLOP_PX = 8; // a finger that moved less has tapped
@@ -50,7 +50,7 @@ export class Gesture {
     on("keydown", this.keyed);
     new ResizeObserver(() => {
       const box = this.element.getBoundingClientRect();
-      if (box.width === this.width && box.height === this.height) return; // it tells of its beginning too
+      if (box.width === this.width && box.height === this.height) return; // also called once at the start
       const isWhole = this.view.scale <= this.least * 1.01;
       this.measure();
       this.set(isWhole ? this.fitted(this.bounds) : this.view);
@@ -133,9 +133,9 @@ export class Gesture {
 
   wheeled(event) {
     const factor = Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0022) * (event.ctrlKey ? 3 : 1));
-    // The whole hall is in sight: whoever scrolls by is not stopped, unless they have clicked here, or pinch.
-    const isMeant = event.ctrlKey || document.activeElement === this.element;
-    if (!this.isClose && (factor < 1 || !isMeant)) return;
+    // The whole hall is in sight: scrolling the page is not blocked unless the map has focus or the reader pinches.
+    const isForMap = event.ctrlKey || document.activeElement === this.element;
+    if (!this.isClose && (factor < 1 || !isForMap)) return;
     event.preventDefault();
     this.stopGliding();
     this.zoomBy(factor, this.place(event));
@@ -187,7 +187,7 @@ export class Gesture {
     this.glide(this.fitted(this.bounds));
   }
 
-  /** Show a box of the hall; seats in it are at least `pitch` pixels apart, if that is asked for. */
+  /** Show a box of the hall; seats in it are at least `pitch` pixels apart, if given. */
   show(box, { pitchPx = 0, around = null } = {}) {
     const view = this.fitted(box, 0.9);
     view.scale = Math.min(this.most, Math.max(view.scale, pitchPx / this.pitch, this.least));

@@ -126,7 +126,7 @@ export class Grid {
     this.cells.get(to)?.focus();
   }
 
-  /** The seat that a key leads to; undefined: it is not one of ours. */
+  /** The seat that a key leads to; undefined: the grid does not handle it. */
   target(key, seat) {
     const at = this.rows.findIndex((row) => row.seats.includes(seat)), row = this.rows[at];
     const place = row.seats.indexOf(seat);

@@ -58,7 +58,7 @@ export class Localiser {
     return this.spelt[minor] ?? this.money.format(minor / this.minor);
   }
 
-  /** "500 rupees": for who hears it. */
+  /** "500 rupees": for screen readers. */
   priceSpoken(minor) {
     return this.spoken.format(minor / this.minor);
   }

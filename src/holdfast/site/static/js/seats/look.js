@@ -35,7 +35,7 @@ export class Look {
     if (this.forced.matches) this.texts = this.colours.map(() => "Canvas");
   }
 
-  /** Of a seat somebody could have: "free", of one that somebody may yet lose: "held", else "gone". */
+  /** "free", "held" (in another basket) or "gone". */
   static kind(state) {
     return state === FREE ? "free" : state === HELD ? "held" : "gone";
   }

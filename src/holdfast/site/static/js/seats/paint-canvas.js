@@ -1,7 +1,7 @@
 // A big hall on one canvas: parts with their prices from far, dots nearer, seats with numbers when close.
 //
 //   a gesture      moves the canvas by a CSS transform: nothing is painted
-//   it settles     everything in sight is painted anew, crisp; dots come from a bitmap a part
+//   it settles     everything in sight is repainted sharply; dots come from one bitmap per section
 //   a change       repaints the cells of those seats, in the bitmap and on the canvas
 
 import { middle } from "./layout.js";
@@ -14,7 +14,7 @@ const ROWS_PX = 11; // from here on rows have their letters
 const NUMBERS_PX = 19;
 const DENSITY_MAX = 2;
 const BITMAPS_PIXELS_MAX = 12e6;
-const FRAME_MS = 10; // of making bitmaps in one go: the finger is not kept waiting
+const FRAME_MS = 10; // for building bitmaps per frame, so that gestures stay smooth
 const PARTS_MS = 250; // from far, a change only moves a number: soon enough
 
 export class CanvasPainter extends Seats {
@@ -182,10 +182,10 @@ export class CanvasPainter extends Seats {
     if (part.isArea) return;
     const step = Math.ceil(Math.log2(this.drawn.scale * this.size.density) * 2) / 2;
     const isLate = performance.now() > this.drawnBy;
-    const kept = this.kept(part, step) ?? (isLate ? this.anyOf(part) : this.bitmapOf(part, step));
-    this.isUnfinished ||= kept?.step !== step;
-    if (!kept) return void this.drawPatch(part);
-    const { bitmap, left, top, scale } = kept;
+    const cached = this.cachedBitmap(part, step) ?? (isLate ? this.anyOf(part) : this.bitmapOf(part, step));
+    this.isUnfinished ||= cached?.step !== step;
+    if (!cached) return void this.drawPatch(part);
+    const { bitmap, left, top, scale } = cached;
     this.ink.imageSmoothingEnabled = true;
     this.ink.drawImage(bitmap, left, top, bitmap.width / scale, bitmap.height / scale);
   }
@@ -198,16 +198,16 @@ export class CanvasPainter extends Seats {
     this.ink.globalAlpha = 1;
   }
 
-  kept(part, step) {
-    const key = `${part.index} ${step}`, kept = this.bitmaps.get(key);
-    if (!kept) return undefined;
+  cachedBitmap(part, step) {
+    const key = `${part.index} ${step}`, cached = this.bitmaps.get(key);
+    if (!cached) return undefined;
     this.bitmaps.delete(key); // the one used last is the last to be thrown away
-    this.bitmaps.set(key, kept);
-    return kept;
+    this.bitmaps.set(key, cached);
+    return cached;
   }
 
   anyOf(part) {
-    return [...this.bitmaps.values()].findLast((kept) => kept.part === part);
+    return [...this.bitmaps.values()].findLast((cached) => cached.part === part);
   }
 
   bitmapOf(part, step) {
@@ -216,21 +216,21 @@ export class CanvasPainter extends Seats {
     const bitmap = document.createElement("canvas");
     bitmap.width = Math.max(1, Math.ceil((right - left) * scale));
     bitmap.height = Math.max(1, Math.ceil((bottom - top) * scale));
-    const kept = { part, step, bitmap, left, top, scale, ink: bitmap.getContext("2d") };
-    kept.ink.setTransform(scale, 0, 0, scale, -left * scale, -top * scale);
+    const cached = { part, step, bitmap, left, top, scale, ink: bitmap.getContext("2d") };
+    cached.ink.setTransform(scale, 0, 0, scale, -left * scale, -top * scale);
     for (const run of part.runs) {
-      for (let seat = run.start; seat < run.start + run.count; seat++) this.drawDot(kept.ink, seat, scale);
+      for (let seat = run.start; seat < run.start + run.count; seat++) this.drawDot(cached.ink, seat, scale);
     }
-    this.keep(`${part.index} ${step}`, kept);
-    return kept;
+    this.store(`${part.index} ${step}`, cached);
+    return cached;
   }
 
-  keep(key, kept) {
-    this.bitmaps.set(key, kept);
-    this.bitmapPixels += kept.bitmap.width * kept.bitmap.height;
+  store(key, cached) {
+    this.bitmaps.set(key, cached);
+    this.bitmapPixels += cached.bitmap.width * cached.bitmap.height;
     for (const [old, { bitmap, part, step }] of this.bitmaps) {
       if (this.bitmapPixels <= BITMAPS_PIXELS_MAX) break;
-      if (step === kept.step && this.seen.has(part)) continue; // it is about to be drawn
+      if (step === cached.step && this.seen.has(part)) continue; // it is about to be drawn
       this.bitmapPixels -= bitmap.width * bitmap.height;
       this.bitmaps.delete(old);
     }
@@ -314,10 +314,10 @@ export class CanvasPainter extends Seats {
       if (!byPart.has(part)) byPart.set(part, []);
       byPart.get(part).push(seat);
     }
-    for (const kept of this.bitmaps.values()) {
-      for (const seat of byPart.get(kept.part.index) ?? []) {
-        this.clearCell(kept.ink, seat);
-        this.drawDot(kept.ink, seat, kept.scale);
+    for (const cached of this.bitmaps.values()) {
+      for (const seat of byPart.get(cached.part.index) ?? []) {
+        this.clearCell(cached.ink, seat);
+        this.drawDot(cached.ink, seat, cached.scale);
       }
     }
     if (!this.drawn) return;

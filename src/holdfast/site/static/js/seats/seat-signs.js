@@ -1,4 +1,4 @@
-// How a single seat looks on a canvas: taken, being decided on, free, ours; for whom it is.
+// Draws a single seat on a canvas: free, held, taken or selected, and its accessibility sign.
 // Everything is painted in metres; `scale` and `drawn.scale` say how many pixels that are.
 
 import { COMPANION, RESTRICTED, WHEELCHAIR, numberOf } from "./layout.js";

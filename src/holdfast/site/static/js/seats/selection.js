@@ -1,4 +1,4 @@
-// Where a choice is made: seats come from the map or the grid, the panel tells them, the server holds them.
+// The selected seats: chosen on the map or in the grid, shown in the panel, held by the server.
 
 import { alternatives, betterThan, togetherAt } from "./choose.js";
 import { labelOf, numberOf, TRAIT_LETTERS } from "./layout.js";
@@ -157,7 +157,7 @@ export class Selection {
     return this.seats.reduce((sum, seat) => sum + this.priceOf(seat), 0);
   }
 
-  /** The map has moved: what was chosen may be somebody else's now. */
+  /** Seats have changed on the map: some of the selected ones may be taken now. */
   follow(seats) {
     if (this.isHolding) return;
     const lost = this.seats.filter((seat) => this.live.states[seat] !== FREE);
@@ -178,7 +178,7 @@ export class Selection {
     this.notify(instead.length ? `${text} ${this.l10n.t("instead")}` : text, instead, "bad");
   }
 
-  /** Somebody wants a seat that is gone: as many as they want near it. */
+  /** A taken seat was tapped: offers as many seats near it as wanted. */
   chooseTaken(seat) {
     if (!this.data.open || this.isHolding) return;
     const like = Array.from({ length: this.isOneByOne ? 1 : this.quantity }, () => seat);
@@ -217,7 +217,7 @@ export class Selection {
         this.seats = [];
         this.area = null;
         location.assign(answer.go);
-        return true; // still holding: nothing more is asked for while the next page comes
+        return true; // still holding: nothing else is sent while the next page loads
       }
       this.isHolding = false;
       this.refused(answer);

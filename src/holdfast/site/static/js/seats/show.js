@@ -1,4 +1,4 @@
-// The page of a show: the map, the grid and the panel, put together. Without this file the page's forms work.
+// The page of a show: connects the map, the grid and the panel. Without this file the page's forms work.
 
 import { Gesture } from "./gesture.js";
 import { nearestSeat, outlined, partAt, seated } from "./layout.js";
@@ -11,7 +11,7 @@ const MOUSE_PX = 10;
 const REACH_PX = 22; // how far from a seat a tap may be; or a seat further, where seats are wider apart
 const CLOSE_PX = 34;
 const AGAIN_MS = 3000;
-const KEPT = "holdfast.quantity";
+const QUANTITY_KEY = "holdfast.quantity";
 
 const isCoarse = matchMedia("(pointer: coarse)");
 
@@ -61,7 +61,7 @@ async function begin() {
   document.documentElement.dataset.seats = "ready";
 }
 
-/** What is painted is seen before anything else is done; a page that nobody looks at does not wait for that. */
+/** What is painted is seen before anything else is done; a hidden page does not wait. */
 function onScreen() {
   return new Promise((done) => {
     requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)));
@@ -187,7 +187,7 @@ function tapped({ x, y, isTouch }) {
   const reach = Math.max(REACH_PX / gesture.view.scale, layout.pitch), mine = selection.chosen;
   const seat = nearestSeat(layout, x, y, reach, (each) => live.states[each] === FREE || mine.has(each));
   const exact = nearestSeat(layout, x, y, layout.pitch * 0.6, () => true);
-  // Who hits a taken seat squarely means that seat, and is told; who hits between seats means a free one.
+  // A tap on a taken seat is answered with a notice; a tap between seats selects a free one.
   if (exact >= 0 && exact !== seat && live.states[exact] !== FREE && !mine.has(exact)) {
     selection.chooseTaken(exact);
     return true;
@@ -345,8 +345,8 @@ function listenToForm() {
   const form = byId("best");
   if (!form) return;
   const radios = [...form.elements.quantity ?? []], button = form.querySelector("[data-best]");
-  const kept = radios.find((radio) => radio.value === localStorage.getItem(KEPT));
-  if (kept) kept.checked = true;
+  const stored = radios.find((radio) => radio.value === localStorage.getItem(QUANTITY_KEY));
+  if (stored) stored.checked = true;
   const read = () => {
     const quantity = Number(new FormData(form).get("quantity")) || 1;
     button.textContent = l10n.t("best", { count: quantity });
@@ -354,7 +354,7 @@ function listenToForm() {
   };
   form.addEventListener("change", ({ target }) => {
     if (target.name === "quantity") {
-      localStorage.setItem(KEPT, target.value);
+      localStorage.setItem(QUANTITY_KEY, target.value);
       read();
     }
     if (target.id === "one-by-one") selection.isOneByOne = target.checked;
@@ -366,7 +366,7 @@ function listenToForm() {
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    event.stopPropagation(); // nobody else need mark it as sent: it may be sent once more
+    event.stopPropagation(); // base.js must not mark it as sent: it may be sent again
     selection.best(new URLSearchParams(new FormData(form)));
   });
   read();
@@ -379,7 +379,7 @@ async function loadMine() {
 
 if (byId("opens")) import("./beside.js").then(({ countDown }) => countDown(byId("opens")));
 byId("refused")?.focus();
-// The map first; but who has seats is told so even while it cannot be had.
+// The map first; but own reservations are shown even while the map cannot be loaded.
 Promise.race([begin(), new Promise((resolve) => setTimeout(resolve, AGAIN_MS))]).then(loadMine);
 addEventListener("pageshow", (event) => {
   if (!event.persisted || !selection) return;

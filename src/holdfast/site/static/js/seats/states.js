@@ -4,7 +4,7 @@
 export const FREE = 0, HELD = 1, BOOKED = 2, BLOCKED = 3;
 export const LETTERS = "AHBX";
 const POLL_MS = 5000;
-const HIDDEN_MS = 60_000; // a page that nobody looks at gives its place to somebody else
+const HIDDEN_MS = 60_000; // a hidden page gives up its connection for other viewers
 const WAIT_MS = 10_000;
 
 /** (version, letters) of the compact form: 8 bytes, 4 bytes, two bits a seat. */
@@ -80,7 +80,7 @@ export class Live {
     this.isLive = isLive;
   }
 
-  /** No place for one more viewer: the map is asked for now and then until there is one. */
+  /** Too many viewers: the map is polled until there is a free connection. */
   async refused() {
     this.leave();
     const wait = await this.askWhen();
@@ -88,7 +88,7 @@ export class Live {
     else this.retry(wait);
   }
 
-  /** How long the server wants us to wait, in ms; an EventSource does not tell. */
+  /** How long the server wants us to wait, in ms; EventSource does not expose it. */
   async askWhen() {
     const ending = new AbortController();
     try {
