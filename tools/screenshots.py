@@ -1,7 +1,7 @@
 """Take the screenshots in docs/pictures: `make screenshots`. Needs Chromium.
 
-Starts a demo on a free port in a temporary folder. A few dozen guests hold and buy seats first, always the
-same ones; then a desktop browser and a phone go from the home page to the ticket.
+A demo of its own on a free port and in a temporary folder; a few dozen people hold and buy in it first,
+always the same; then a desktop and a phone browser go from the first page to the ticket.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ COLOURS = 256  # per screenshot: none contains a photograph
 WAIT_MS = 20_000
 DESKTOP = {"viewport": {"width": 1280, "height": 860}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
-PARTY_SIZES = (2, 4, 3, 2, 2, 5, 2, 3, 4, 2)  # seats per run_guest, repeated
+PARTY_SIZES = (2, 4, 3, 2, 2, 5, 2, 3, 4, 2)  # seats per guest, repeated
 SOLD, HELD = 24, 6  # parties in the small hall
 CROWDED = {"N101": 6, "N102": 20, "N103": 10}  # parties in sections of the stadium
 CITY = "mumbai"
@@ -46,7 +46,7 @@ class Demo:
 
 @dataclass(frozen=True)
 class Camera:
-    """A open_visitor's page; the names of its screenshots end in the kind of device."""
+    """A browser whose pictures end in the name of its device."""
 
     page: Page
     kind: str
@@ -119,7 +119,7 @@ async def start_demo() -> AsyncIterator[Demo]:
 async def find_film_show(url: str) -> int:
     """A show of tomorrow or later in a cinema of the city."""
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
-    query = {"city": CITY, "kind": "find_film_show", "size": "50"}
+    query = {"city": CITY, "kind": "film", "size": "50"}
     async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
         events = (await client.get("/api/v1/events", params=query)).raise_for_status().json()["events"]
     shows = [show for event in events for show in event["shows"] if show["sale_state"] == "ON_SALE"]

@@ -79,7 +79,7 @@ async def test_what_is_over_is_a_page_that_everybody_can_use(page: Page, house: 
     await axe(page)
     show = await house.a_show(seats=20)
     path = await holds(page, show, "A-1")
-    await page.click("text=Let them go")
+    await page.click("text=Release seats")
     await expect(page.get_by_text("Seats released")).to_be_visible()
     await axe(page)
     await page.click("text=Get the same seats again")
@@ -129,7 +129,7 @@ async def test_the_clock_is_the_servers_and_speaks_at_two_minutes_and_at_half_a_
     await expect(left).to_have_text(re.compile("^(3:00|2:5[0-9])$"))
     announced = await page.evaluate_handle(
         """() => {
-            const announced = [], spoken = document.getElementById("spoken");
+            const announced = [], spoken = document.getElementById("announce");
             new MutationObserver(() => announced.push(spoken.textContent)).observe(spoken, {childList: true});
             return announced;
         }"""

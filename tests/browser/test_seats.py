@@ -34,7 +34,7 @@ async def test_a_finger_chooses_two_seats_side_by_side(house: Office, phone: Pag
     await expect(picked(phone)).to_have_count(2)
     await tap(phone, row_d + 9, touch=True)  # the second tap moves the pair
 
-    await expect(picked(phone).filter(has_text="Row D seat 10")).to_have_count(1)
+    await expect(picked(phone).filter(has_text="Row D, seat 10")).to_have_count(1)
     await phone.locator("[data-hold]").tap()
     await phone.wait_for_url(BOOKING)
 
@@ -48,11 +48,11 @@ async def test_a_keyboard_alone_chooses_in_the_grid(house: Office, page: Page) -
     focused = page.locator("[role=gridcell]:focus")
     await expect(focused).to_have_attribute("aria-label", "Row A, seat 1, Standard, 15 euros, available")
     await page.keyboard.press("c")
-    await expect(focused).to_have_attribute("aria-label", re.compile("^Row C seat 1,"))
+    await expect(focused).to_have_attribute("aria-label", re.compile("^Row C, seat 1,"))
     await page.keyboard.press("End")
     await page.keyboard.press("ArrowUp")
     await page.keyboard.press("ArrowLeft")
-    await expect(focused).to_have_attribute("aria-label", re.compile("^Row B seat 9,"))
+    await expect(focused).to_have_attribute("aria-label", re.compile("^Row B, seat 9,"))
     await page.keyboard.press("Space")
     await expect_announcement(page, "B-9")
     await expect(page.locator('[role=gridcell][aria-selected="true"]')).to_have_count(2)
@@ -71,7 +71,7 @@ async def test_the_grid_is_one_tab_stop(house: Office, page: Page) -> None:
     await expect(stop).to_have_attribute("aria-label", re.compile("^Row A, seat 1,"))
     await stop.focus()
     await page.keyboard.press("ArrowRight")
-    await expect(stop).to_have_attribute("aria-label", re.compile("^Row A seat 2,"))
+    await expect(stop).to_have_attribute("aria-label", re.compile("^Row A, seat 2,"))
 
 
 async def test_without_scripts_seats_are_ticked_in_a_list(house: Office, plain: Page) -> None:

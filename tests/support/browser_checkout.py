@@ -1,4 +1,4 @@
-"""Somebody in a real browser who holds seats and pays on the sandbox's page."""
+"""Holds seats in a real browser and pays on the sandbox's page."""
 
 from urllib.parse import urlencode
 

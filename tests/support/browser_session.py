@@ -1,4 +1,4 @@
-"""Somebody with a browser that runs no scripts: it keeps cookies, goes where it is sent, sends forms."""
+"""A visitor whose browser runs no scripts: it stores cookies, follows redirects and sends forms."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
