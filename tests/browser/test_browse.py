@@ -11,9 +11,9 @@ from playwright.async_api import Page, expect
 
 from holdfast.web.caller import Role
 from tests.browser.conftest import Newcomer
-from tests.journeys.test_search import written
 from tests.support.box_office import Office
 from tests.support.organiser import Stage, a_stage, an_event, show_of, sign_in_organiser
+from tests.support.searchable_events import index_event
 
 WEIGHT_BYTES_MAX = 100_000
 SCRIPT_BYTES_MAX = 3_000
@@ -69,7 +69,7 @@ async def programme(house: Office) -> Programme:
                 wanted["opens_at"] = (datetime.now(UTC) + timedelta(hours=5)).isoformat()
             shows[title] = int((await admin.create("/shows", wanted))["id"])
         events[title] = int(event["id"])
-        await written(house.app, event["id"])
+        await index_event(house.app, event["id"])
     return Programme(stage, events, shows)
 
 

@@ -11,10 +11,10 @@ from playwright.async_api import Dialog, Page, expect
 
 from holdfast.web.caller import Role
 from tests.browser.conftest import Newcomer
-from tests.journeys.test_search import written
 from tests.support.box_office import Office
 from tests.support.browser_seats import BOOKING, box_of
 from tests.support.organiser import Stage, a_body, a_city, an_event, show_of, sign_in_organiser
+from tests.support.searchable_events import index_event
 from tests.support.wait import until
 
 # Each breaks out of something (an attribute, a JSON block, a title, a comment, an escape) and does something.
@@ -67,7 +67,7 @@ async def hostile(house: Office) -> Hostile:
     prices = {OUT_OF_COMMENT: 50_000, OUT_OF_ESCAPES: 20_000}
     starts_at = (datetime.now(UTC) + timedelta(days=2)).isoformat()
     show = await admin.create("/shows", show_of(stage, prices=prices, starts_at=starts_at))
-    await written(house.app, event["id"])
+    await index_event(house.app, event["id"])
     return Hostile(city["slug"], venue["id"], event["id"], show["id"])
 
 

@@ -7,10 +7,10 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.conftest import Newcomer
-from tests.journeys.test_site_safety import FROM_ELSEWHERE, NO_PAGES, served
 from tests.support.box_office import Office
 from tests.support.browser_checkout import has_bought, holds
 from tests.support.browser_seats import opened, tap
+from tests.support.site_paths import GATEWAY_RETURN_PATH, NON_PAGE_PATHS, served_paths
 
 AxeLook = Callable[[Page], Awaitable[None]]
 OTHER_PAGES = ("/nowhere", "/demo/mail")
@@ -37,7 +37,7 @@ async def all_pages(house: Office, page: Page) -> list[str]:
         "{event:int}": row["event_id"],
         "{venue:int}": row["venue_id"],
     }
-    paths = sorted(served("GET") - NO_PAGES - {FROM_ELSEWHERE})
+    paths = sorted(served_paths("GET") - NON_PAGE_PATHS - {GATEWAY_RETURN_PATH})
     for name, value in named.items():
         paths = [path.replace(name, str(value)) for path in paths]
     assert not [path for path in paths if "{" in path], "add values for the placeholders of new pages"

@@ -2,10 +2,10 @@
 
 from playwright.async_api import Page, expect
 
-from tests.journeys.test_price_rules import in_hours, put, rules
 from tests.support.box_office import Office
 from tests.support.browser_seats import BOOKING, expect_announcement, opened, picked, tap
 from tests.support.organiser import a_stage, show_of, sign_in_organiser
+from tests.support.price_plans import gold_rules, in_hours, set_rules
 from tests.support.wait import until
 
 DEARER = "from ₹1,000 to ₹1,400"
@@ -18,7 +18,7 @@ async def test_a_changed_price_must_be_confirmed_by_the_buyer(house: Office, pag
     await tap(page, 2)
     await expect(picked(page)).to_have_count(2)
     await expect(page.locator("#selection .sum strong")).to_have_text("₹1,000")
-    await put(organiser, show, rules(early=[{"until": in_hours(24), "change_minor": 20_000}]))
+    await set_rules(organiser, show, gold_rules(early=[{"until": in_hours(24), "change_minor": 20_000}]))
     await until(lambda: _costs(house, show["id"], 70_000), within_s=15)
 
     await page.locator("[data-hold]").click()

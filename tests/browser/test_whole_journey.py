@@ -16,10 +16,10 @@ from playwright.async_api import TimeoutError as TooLate
 
 from holdfast.web.caller import Role
 from tests.browser.conftest import Newcomer
-from tests.journeys.test_search import written
 from tests.support.box_office import Office
 from tests.support.browser_seats import BOOKING, picked, tap
 from tests.support.organiser import a_stage, an_event, show_of, sign_in_organiser
+from tests.support.searchable_events import index_event
 from tests.support.wait import until
 
 TITLE, MISSPELT = "Marigold Nocturne", "marigld nocturn"
@@ -51,7 +51,7 @@ async def night(house: Office) -> Night:
     event = await admin.create("/events", an_event(title=TITLE))
     starts_at = (datetime.now(UTC) + timedelta(days=3)).isoformat()
     show = await admin.create("/shows", show_of(stage, event_id=event["id"], starts_at=starts_at))
-    await written(house.app, event["id"])
+    await index_event(house.app, event["id"])
     return Night(event["id"], show["id"])
 
 

@@ -2,54 +2,39 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
-import httpx2
 import pytest
 
 from holdfast.app import App
 from holdfast.payments.jobs import PaymentJobs
 from holdfast.pricing.terms import Terms
+from tests.support.paying_fans import hold_seats, load_state, pay
 from tests.support.shows import Fan, problem
 from tests.support.wait import until
 
 Show = Callable[..., Awaitable[int]]
 
 
-async def held(fan: Fan, show_id: int, *seats: str) -> str:
-    response = await fan.holds(show_id, *(seats or ("A-1", "A-2")))
-    assert response.status_code == 201, response.text
-    return str(response.json()["booking_id"])
-
-
-async def pays(fan: Fan, booking: str, method: str = "tok_ok", key: str | None = None) -> httpx2.Response:
-    return await fan.post(f"/bookings/{booking}/pay", {"method": method}, key=key)
-
-
-async def state_of(fan: Fan, booking: str) -> Any:
-    return (await fan.get(f"/bookings/{booking}")).json()["state"]
-
-
 async def test_a_good_method_confirms_the_booking(a_show: Show, alice: Fan) -> None:
     show_id = await a_show()
-    booking = await held(alice, show_id)
+    booking = await hold_seats(alice, show_id)
 
-    response = await pays(alice, booking)
+    response = await pay(alice, booking)
 
     assert response.status_code == 200, response.text
     page = response.json()
     assert (page["state"], page["amount"], page["currency"]) == ("confirmed", 3000, "EUR")
-    assert await state_of(alice, booking) == "confirmed"
+    assert await load_state(alice, booking) == "confirmed"
     states = (await alice.get(f"/shows/{show_id}/seats")).json()["states"]
     assert states[:3] == "BBA"
 
 
 async def test_a_declined_method_leaves_the_hold_and_another_may_be_tried(a_show: Show, alice: Fan) -> None:
-    booking = await held(alice, await a_show())
+    booking = await hold_seats(alice, await a_show())
 
-    declined = await pays(alice, booking, "tok_declined")
-    between = await state_of(alice, booking)
-    good = await pays(alice, booking)
+    declined = await pay(alice, booking, "tok_declined")
+    between = await load_state(alice, booking)
+    good = await pay(alice, booking)
 
     assert declined.status_code == 402
     assert problem(declined)["code"] == "declined"
@@ -57,11 +42,11 @@ async def test_a_declined_method_leaves_the_hold_and_another_may_be_tried(a_show
 
 
 async def test_the_same_key_pays_once_and_gives_the_same_answer(a_show: Show, alice: Fan) -> None:
-    booking = await held(alice, await a_show())
+    booking = await hold_seats(alice, await a_show())
 
-    first = await pays(alice, booking, key="k1")
-    again = await pays(alice, booking, key="k1")
-    other = await pays(alice, booking, "tok_slow", key="k1")
+    first = await pay(alice, booking, key="k1")
+    again = await pay(alice, booking, key="k1")
+    other = await pay(alice, booking, "tok_slow", key="k1")
 
     assert (first.status_code, again.status_code) == (200, 200)
     assert first.content == again.content
@@ -69,18 +54,18 @@ async def test_the_same_key_pays_once_and_gives_the_same_answer(a_show: Show, al
 
 
 async def test_a_key_whose_payment_was_declined_may_be_used_again(a_show: Show, alice: Fan) -> None:
-    booking = await held(alice, await a_show())
+    booking = await hold_seats(alice, await a_show())
 
-    declined = await pays(alice, booking, "tok_declined", key="k2")
-    good = await pays(alice, booking, "tok_ok", key="k2")
+    declined = await pay(alice, booking, "tok_declined", key="k2")
+    good = await pay(alice, booking, "tok_ok", key="k2")
 
     assert (declined.status_code, good.status_code) == (402, 200)
 
 
 async def test_of_two_tabs_one_pays(a_show: Show, alice: Fan) -> None:
-    booking = await held(alice, await a_show())
+    booking = await hold_seats(alice, await a_show())
 
-    answers = await asyncio.gather(*(pays(alice, booking) for _ in range(5)))
+    answers = await asyncio.gather(*(pay(alice, booking) for _ in range(5)))
 
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409, 409]
     codes = {problem(answer)["code"] for answer in answers if answer.status_code == 409}
@@ -88,16 +73,16 @@ async def test_of_two_tabs_one_pays(a_show: Show, alice: Fan) -> None:
 
 
 async def test_another_buyers_booking_cannot_be_paid_or_viewed(a_show: Show, alice: Fan, bob: Fan) -> None:
-    booking = await held(alice, await a_show())
-    await pays(alice, booking)
+    booking = await hold_seats(alice, await a_show())
+    await pay(alice, booking)
 
-    assert (await pays(bob, booking)).status_code == 404
+    assert (await pay(bob, booking)).status_code == 404
     assert (await bob.get(f"/bookings/{booking}/payment")).status_code == 404
     assert (await bob.delete(f"/bookings/{booking}/payment")).status_code == 404
 
 
 async def test_a_gateway_that_wants_to_see_the_payer_says_where(a_show: Show, alice: Fan) -> None:
-    booking = await held(alice, await a_show())
+    booking = await hold_seats(alice, await a_show())
 
     response = await alice.post(f"/bookings/{booking}/pay", {"return_path": "/thanks"})
 
@@ -108,20 +93,20 @@ async def test_a_gateway_that_wants_to_see_the_payer_says_where(a_show: Show, al
 
 
 async def test_a_payment_that_is_called_off_gives_the_hold_back(a_show: Show, alice: Fan) -> None:
-    booking = await held(alice, await a_show())
+    booking = await hold_seats(alice, await a_show())
     await alice.post(f"/bookings/{booking}/pay", {})
 
     response = await alice.delete(f"/bookings/{booking}/payment")
 
     assert response.status_code == 200, response.text
-    assert await state_of(alice, booking) == "held"
-    assert (await pays(alice, booking)).status_code == 200
+    assert await load_state(alice, booking) == "held"
+    assert (await pay(alice, booking)).status_code == 200
 
 
 async def test_who_asks_after_a_payment_that_was_called_off_hears_that_the_seats_are_still_theirs(
     a_show: Show, alice: Fan
 ) -> None:
-    booking = await held(alice, await a_show())
+    booking = await hold_seats(alice, await a_show())
     await alice.post(f"/bookings/{booking}/pay", {})
     await alice.delete(f"/bookings/{booking}/payment")
 
@@ -129,24 +114,24 @@ async def test_who_asks_after_a_payment_that_was_called_off_hears_that_the_seats
 
     refusal = problem(response)
     assert (response.status_code, refusal["code"], refusal["decline_code"]) == (402, "declined", "called_off")
-    assert await state_of(alice, booking) == "held"
+    assert await load_state(alice, booking) == "held"
 
 
 @pytest.mark.parametrize("path", ["//evil.example", "https://evil.example", "/\\evil.example", "thanks"])
 async def test_a_return_path_to_another_site_is_refused(a_show: Show, alice: Fan, path: str) -> None:
-    booking = await held(alice, await a_show())
+    booking = await hold_seats(alice, await a_show())
 
     response = await alice.post(f"/bookings/{booking}/pay", {"return_path": path})
 
-    assert (response.status_code, await state_of(alice, booking)) == (422, "held")
+    assert (response.status_code, await load_state(alice, booking)) == (422, "held")
 
 
 async def test_a_lapsed_hold_cannot_be_paid_for(a_show: Show, alice: Fan, app: App) -> None:
     show_id = await a_show()
-    booking = await held(alice, show_id)
+    booking = await hold_seats(alice, show_id)
     await app.postgres.execute("UPDATE booking SET expires_at = now() WHERE show_id = $1", show_id)
 
-    response = await pays(alice, booking)
+    response = await pay(alice, booking)
 
     assert (response.status_code, problem(response)["code"]) == (410, "hold_gone")
 
@@ -156,10 +141,10 @@ async def test_what_a_silent_gateway_leaves_is_carried_on_by_the_job(
 ) -> None:
     """The answer to a charge was lost, and the money was taken: the job finds out and confirms."""
     show_id = await a_show()
-    booking = await held(alice, show_id)
+    booking = await hold_seats(alice, show_id)
     jobs = PaymentJobs(app.payments, app.saga_runner)
 
-    response = await pays(alice, booking, "tok_3ds")
+    response = await pay(alice, booking, "tok_3ds")
     assert response.status_code == 202
     await app.postgres.execute("UPDATE payment SET due_at = now() WHERE show_id = $1", show_id)
     assert await jobs.carry_on() >= 1
@@ -171,7 +156,7 @@ async def test_time_up_is_called_off_at_the_gateway_and_the_seats_go(
     a_show: Show, alice: Fan, bob: Fan, app: App
 ) -> None:
     show_id = await a_show()
-    booking = await held(alice, show_id)
+    booking = await hold_seats(alice, show_id)
     response = await alice.post(f"/bookings/{booking}/pay", {})
     assert response.status_code == 202
     past = "UPDATE payment SET due_at = now(), deadline_at = now() - interval '1 s' WHERE show_id = $1"
@@ -183,22 +168,25 @@ async def test_time_up_is_called_off_at_the_gateway_and_the_seats_go(
         return (await bob.holds(show_id, "A-1", "A-2")).status_code == 201
 
     await until(bob_has_them)
-    assert await state_of(alice, booking) == "expired"
+    assert await load_state(alice, booking) == "expired"
 
 
 async def _is(fan: Fan, booking: str, state: str) -> bool:
-    return bool(await state_of(fan, booking) == state)
+    return bool(await load_state(fan, booking) == state)
 
 
 async def test_a_card_buys_as_many_seats_as_the_show_lets_one_card_have(
     a_show: Show, alice: Fan, bob: Fan
 ) -> None:
     show_id = await a_show(sold_on=Terms(card_seats_max=3))
-    first, second = await held(alice, show_id, "A-1", "A-2"), await held(bob, show_id, "A-3", "A-4")
+    first, second = (
+        await hold_seats(alice, show_id, "A-1", "A-2"),
+        await hold_seats(bob, show_id, "A-3", "A-4"),
+    )
 
-    paid = await pays(alice, first, "tok_ok:shared")
-    too_many = await pays(bob, second, "tok_ok:shared")
-    another = await pays(bob, second, "tok_ok:his-own")
+    paid = await pay(alice, first, "tok_ok:shared")
+    too_many = await pay(bob, second, "tok_ok:shared")
+    another = await pay(bob, second, "tok_ok:his-own")
 
     assert (paid.status_code, another.status_code) == (200, 200)
     assert (too_many.status_code, problem(too_many)["code"]) == (409, "card_limit")

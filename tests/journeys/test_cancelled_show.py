@@ -16,7 +16,7 @@ from holdfast.payments.jobs import PaymentJobs
 from holdfast.pricing import RefundPolicy, Terms
 from holdfast.refunds.refund import RefundScope, RefundState
 from holdfast.web.caller import Role
-from tests.journeys.test_cli import holdfast
+from tests.support.cli_process import run_holdfast
 from tests.support.organiser import Organiser, sign_in_organiser
 from tests.support.own_engines import hold, shown
 from tests.support.paid_bookings import (
@@ -149,7 +149,7 @@ async def test_of_a_show_that_takes_place_there_is_no_cancellation(admin: Organi
 
 class TestAtTheTerminal:
     async def cancels(self, config: Config, show_id: int, **env: str) -> Any:
-        return await holdfast(
+        return await run_holdfast(
             *("show", "cancel", str(show_id), "--yes", "--json"),
             HOLDFAST_DATABASE_URL=config.database_url,
             HOLDFAST_REDIS_URL=config.redis_url,
@@ -186,7 +186,7 @@ class TestAtTheTerminal:
         await bought(app, show_id, 0, method="tok_refund_refused")
 
         ended = await self.cancels(config, show_id)
-        listed = await holdfast(
+        listed = await run_holdfast(
             *("refunds", "list", "--by-hand", "--json"),
             HOLDFAST_DATABASE_URL=config.database_url,
             HOLDFAST_REDIS_URL=config.redis_url,

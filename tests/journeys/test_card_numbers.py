@@ -17,8 +17,8 @@ from holdfast.config import Config
 from holdfast.web.caller import Role
 from holdfast.web.card_number import has_card_number
 from holdfast.web.routing import Route
-from tests.journeys.test_cli import free_port
 from tests.support import shows as cast
+from tests.support.cli_process import free_port
 from tests.support.shows import Fan, problem
 from tests.support.wait import until
 

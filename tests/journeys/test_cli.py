@@ -1,56 +1,30 @@
 """An operator at the terminal: a demo that starts, serves, survives and stops; trouble in one line (R34)."""
 
 import asyncio
-import json
 import os
 import re
 import signal
-import socket
-import sys
-import time
-import urllib.request
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from holdfast.engines.embedded.folder import DataFolder
+from tests.support.cli_process import (
+    CommandResult,
+    Demo,
+    fetch_status,
+    free_port,
+    run_holdfast,
+    serve_holdfast,
+    start_demo,
+    stop_demo,
+)
 
 MEMORY_MAX_KB = 400_000
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    code: int
-    output: str
-    words: str  # on stderr
-
-    @property
-    def page(self) -> Any:
-        return json.loads(self.output)
-
-
-async def started(*words: str, **env: str) -> asyncio.subprocess.Process:
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "holdfast", *words),
-        env={**ours, **env},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-
-
-async def holdfast(*words: str, **env: str) -> Ended:
-    process = await started(*words, **env)
-    output, errors = await asyncio.wait_for(process.communicate(), 60)
-    assert process.returncode is not None
-    return Ended(process.returncode, output.decode(), errors.decode())
-
-
-def assert_refused(ended: Ended, words: str) -> None:
+def assert_refused(ended: CommandResult, words: str) -> None:
     """One line that says what to do, and the exit code of expected trouble."""
     assert ended.code == 2, ended
     assert re.search(words, ended.words), ended.words
@@ -58,80 +32,12 @@ def assert_refused(ended: Ended, words: str) -> None:
     assert ended.output == ""
 
 
-@dataclass(frozen=True, slots=True)
-class Demo:
-    process: asyncio.subprocess.Process
-    data: Path
-    facts: dict[str, Any]
-
-    @property
-    def url(self) -> str:
-        return str(self.facts["url"])
-
-    @property
-    def port(self) -> int:
-        return int(self.url.rpartition(":")[2])
-
-    def child(self, name: str) -> int:
-        return int((self.data / "run" / f"{name}.pid").read_text())
-
-    async def status(self, path: str) -> int:
-        return await asyncio.to_thread(status, self.url + path)
-
-    async def restarted(self, name: str, after: int) -> int:
-        """The process id of a child that is another one than `after`, once the demo answers again."""
-        deadline = time.monotonic() + 20
-        while self.child(name) == after or await self.status("/readyz") != 200:
-            assert time.monotonic() < deadline, f"{name} did not come back"
-            await asyncio.sleep(0.05)
-        return self.child(name)
-
-
-def status(url: str) -> int:
-    try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as refused:
-        return refused.code
-    except OSError:
-        return 0
-
-
-async def opened(data: Path, *words: str) -> Demo:
-    process = await started("demo", "--json", "--port", "0", "--data", str(data), *words)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    line = await asyncio.wait_for(process.stdout.readline(), 60)
-    if not line:
-        pytest.fail((await process.stderr.read()).decode())
-    return Demo(process, data, json.loads(line))
-
-
-@asynccontextmanager
-async def serving(*words: str, **env: str) -> AsyncIterator[dict[str, Any]]:
-    """A command that runs until it is stopped, and what it printed once it was up."""
-    process = await started(*words, "--json", **env)
-    assert process.stdout is not None
-    try:
-        yield json.loads(await asyncio.wait_for(process.stdout.readline(), 30))
-    finally:
-        process.terminate()
-        await process.wait()
-    assert process.returncode == 0
-
-
-async def closed(demo: Demo) -> None:
-    """Ends it as an operator does."""
-    demo.process.terminate()
-    await asyncio.wait_for(demo.process.wait(), 30)
-
-
 @pytest.fixture(scope="module")
 async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Demo]:
-    demo = await opened(tmp_path_factory.mktemp("demo"))
+    demo = await start_demo(tmp_path_factory.mktemp("demo"))
     yield demo
     if demo.process.returncode is None:
-        await closed(demo)
+        await stop_demo(demo)
 
 
 class TestTheDemo:
@@ -173,17 +79,17 @@ class TestTheDemo:
         assert await demo.restarted(engine, after=first)
 
     async def test_a_second_one_on_the_same_folder_is_refused(self, demo: Demo) -> None:
-        ended = await holdfast("demo", "--port", "0", "--data", str(demo.data))
+        ended = await run_holdfast("demo", "--port", "0", "--data", str(demo.data))
 
         assert_refused(ended, rf"in use by Holdfast process {demo.process.pid}: stop it")
 
     async def test_a_second_one_on_the_same_port_is_refused(self, demo: Demo, tmp_path: Path) -> None:
-        ended = await holdfast("demo", "--port", str(demo.port), "--data", str(tmp_path / "other"))
+        ended = await run_holdfast("demo", "--port", str(demo.port), "--data", str(tmp_path / "other"))
 
         assert_refused(ended, rf"127.0.0.1:{demo.port}: Address already in use; choose another port")
 
     async def test_the_doctor_finds_its_engines_and_nothing_wrong(self, demo: Demo) -> None:
-        ended = await holdfast("doctor", "--json", "--data", str(demo.data))
+        ended = await run_holdfast("doctor", "--json", "--data", str(demo.data))
 
         assert ended.code == 0, ended
         health = {finding["what"]: finding["health"] for finding in ended.page}
@@ -191,19 +97,19 @@ class TestTheDemo:
         assert set(health.values()) == {"ok"}
 
     async def test_its_schema_is_up_to_date(self, demo: Demo) -> None:
-        ended = await holdfast("migrate", "--plan", "--json", "--data", str(demo.data))
+        ended = await run_holdfast("migrate", "--plan", "--json", "--data", str(demo.data))
 
         assert ended.page == {"pending": []}
 
     async def test_an_audit_finds_no_violations(self, demo: Demo) -> None:
-        ended = await holdfast("audit", "--map", "--json", "--data", str(demo.data))
+        ended = await run_holdfast("audit", "--map", "--json", "--data", str(demo.data))
 
         assert ended.code == 0, ended
         assert ended.page["violations"] == []
 
     async def test_maps_can_be_rebuilt(self, demo: Demo) -> None:
         show = demo.facts["shows"][0]["id"]
-        ended = await holdfast("rebuild", str(show), "--json", "--data", str(demo.data))
+        ended = await run_holdfast("rebuild", str(show), "--json", "--data", str(demo.data))
 
         assert ended.page == {"rebuilt": 1}
 
@@ -212,17 +118,17 @@ class TestTheDemo:
         file.write_text("section,row,number,category,x,y\nStalls,A,1,Gold,0,0\nStalls,A,2,Gold,0.6,0\n")
         words = ("venue", "import", str(file), "--json", "--data", str(demo.data))
 
-        tried = await holdfast(*words, "--dry-run")
-        stored = await holdfast(*words, "--venue", "1")
-        again = await holdfast(*words, "--venue", "1")
+        tried = await run_holdfast(*words, "--dry-run")
+        stored = await run_holdfast(*words, "--venue", "1")
+        again = await run_holdfast(*words, "--venue", "1")
 
         assert (tried.page["name"], tried.page["seats"], tried.page["stored"]) == ("Back room", 2, False)
         assert stored.page == {**tried.page, "hall": stored.page["hall"], "stored": True}
         assert_refused(again, "name")
 
     async def test_another_server_joins_its_engines(self, demo: Demo) -> None:
-        async with serving("serve", "--port", "0", "--workers", "1", "--data", str(demo.data)) as page:
-            assert await asyncio.to_thread(status, page["url"] + "/readyz") == 200
+        async with serve_holdfast("serve", "--port", "0", "--workers", "1", "--data", str(demo.data)) as page:
+            assert await asyncio.to_thread(fetch_status, page["url"] + "/readyz") == 200
             assert page["url"] != demo.url
 
         assert await demo.status("/readyz") == 200
@@ -232,11 +138,11 @@ class TestTheDemo:
         assert found is not None
         env = {"HOLDFAST_DATABASE_URL": found.database_url, "HOLDFAST_REDIS_URL": found.redis_url}
 
-        async with serving("work", "--data", str(tmp_path), **env):
-            async with serving(
+        async with serve_holdfast("work", "--data", str(tmp_path), **env):
+            async with serve_holdfast(
                 "serve", "--port", "0", "--workers", "1", "--data", str(tmp_path), **env
             ) as page:
-                assert await asyncio.to_thread(status, page["url"] + "/readyz") == 200
+                assert await asyncio.to_thread(fetch_status, page["url"] + "/readyz") == 200
                 assert {"web-1.pid", "work-1.pid"} <= set(os.listdir(tmp_path / "run"))
 
         assert "postgres" not in os.listdir(tmp_path)
@@ -245,19 +151,21 @@ class TestTheDemo:
     async def test_stopped_and_started_again_it_has_its_data(self, demo: Demo) -> None:
         """Last in this class: it ends the demo that the others share."""
         children = family(demo.process.pid)
-        await closed(demo)
+        await stop_demo(demo)
         assert demo.process.returncode == 0
         assert not [child for child in children if is_running(child)]
 
-        again = await opened(demo.data)
-        await closed(again)
+        again = await start_demo(demo.data)
+        await stop_demo(again)
 
         assert [show["id"] for show in again.facts["shows"]] == [show["id"] for show in demo.facts["shows"]]
 
 
 class TestTrouble:
     async def test_an_unknown_setting(self) -> None:
-        assert_refused(await holdfast("doctor", HOLDFAST_HOLD_TTL="5"), "no such setting: HOLDFAST_HOLD_TTL")
+        assert_refused(
+            await run_holdfast("doctor", HOLDFAST_HOLD_TTL="5"), "no such setting: HOLDFAST_HOLD_TTL"
+        )
 
     async def test_a_ledger_that_is_not_there(self, tmp_path: Path) -> None:
         env = {
@@ -265,22 +173,22 @@ class TestTrouble:
             "HOLDFAST_REDIS_URL": f"unix://{tmp_path}/none",
         }
         for command in (("migrate",), ("audit",), ("serve", "--port", "0"), ("work",)):
-            ended = await holdfast(*command, "--data", str(tmp_path), **env)
+            ended = await run_holdfast(*command, "--data", str(tmp_path), **env)
             assert_refused(ended, "PostgreSQL cannot be reached: .*HOLDFAST_DATABASE_URL")
 
     async def test_a_url_that_is_none(self, tmp_path: Path) -> None:
         env = {"HOLDFAST_DATABASE_URL": "sqlite:///x", "HOLDFAST_REDIS_URL": "redis://127.0.0.1"}
 
-        assert_refused(await holdfast("migrate", **env), "HOLDFAST_DATABASE_URL cannot be parsed")
+        assert_refused(await run_holdfast("migrate", **env), "HOLDFAST_DATABASE_URL cannot be parsed")
 
     async def test_nothing_there_to_look_at(self, tmp_path: Path) -> None:
-        ended = await holdfast("audit", "--data", str(tmp_path / "none"))
+        ended = await run_holdfast("audit", "--data", str(tmp_path / "none"))
 
         assert_refused(ended, "there is nothing in .*: run `holdfast demo`")
         assert not os.listdir(tmp_path)
 
     async def test_an_address_that_is_not_ours(self, tmp_path: Path) -> None:
-        ended = await holdfast("serve", "--host", "no.such.host.invalid", "--data", str(tmp_path))
+        ended = await run_holdfast("serve", "--host", "no.such.host.invalid", "--data", str(tmp_path))
 
         assert_refused(ended, "no such address: no.such.host.invalid")
 
@@ -288,14 +196,14 @@ class TestTrouble:
         strange = tmp_path / "strange.json"
         strange.write_text("{")
 
-        assert_refused(await holdfast("venue", "import", str(strange), "--dry-run"), "is not a layout: ")
+        assert_refused(await run_holdfast("venue", "import", str(strange), "--dry-run"), "is not a layout: ")
         assert_refused(
-            await holdfast("venue", "import", str(tmp_path / "none.json")), "cannot read .*none.json"
+            await run_holdfast("venue", "import", str(tmp_path / "none.json")), "cannot read .*none.json"
         )
 
     async def test_a_doctor_tells_what_is_wrong_and_how_to_put_it_right(self, tmp_path: Path) -> None:
         env = {"HOLDFAST_REDIS_URL": f"unix://{tmp_path}/none.sock"}
-        ended = await holdfast("doctor", "--json", "--data", str(tmp_path / "new"), **env)
+        ended = await run_holdfast("doctor", "--json", "--data", str(tmp_path / "new"), **env)
 
         assert ended.code == 1
         [holds] = [finding for finding in ended.page if finding["what"] == "holds"]
@@ -305,26 +213,20 @@ class TestTrouble:
 
 class TestMigrate:
     async def test_it_applies_what_is_missing_and_says_so(self, tmp_path: Path) -> None:
-        first = await holdfast("migrate", "--json", "--data", str(tmp_path))
-        second = await holdfast("migrate", "--data", str(tmp_path))
+        first = await run_holdfast("migrate", "--json", "--data", str(tmp_path))
+        second = await run_holdfast("migrate", "--data", str(tmp_path))
 
         assert first.page["applied"][0] == "0001_accounts"
         assert second.output == "The schema is up to date.\n"
 
 
 async def test_help_is_quick_and_hides_what_is_not_for_people() -> None:
-    ended = await holdfast("--help")
+    ended = await run_holdfast("--help")
 
     assert ended.code == 0
     for command in ("demo", "serve", "work", "migrate", "rebuild", "audit", "doctor", "venue"):
         assert command in ended.output
     assert "web-worker" not in ended.output
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def family(process_id: int) -> list[int]:

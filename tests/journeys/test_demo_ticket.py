@@ -14,7 +14,7 @@ import httpx2
 import pytest
 from icalendar import Calendar
 
-from tests.journeys.test_cli import Demo, closed, opened
+from tests.support.cli_process import Demo, start_demo, stop_demo
 from tests.support.gates import a_pass, made, scan
 from tests.support.pdf import codes_on
 from tests.support.shows import API, Fan
@@ -52,12 +52,12 @@ class Visit:
 
 @pytest.fixture
 async def visit(tmp_path: Path) -> AsyncIterator[Visit]:
-    demo = await opened(tmp_path / "data")
+    demo = await start_demo(tmp_path / "data")
     try:
         async with httpx2.AsyncClient(base_url=demo.url, timeout=30) as api:
             yield Visit(demo, api)
     finally:
-        await closed(demo)
+        await stop_demo(demo)
 
 
 async def test_a_purchase_arrives_by_mail_and_lets_in_once(visit: Visit, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Prices by time and demand: previewed, set, applied, displayed, and frozen at hold (R33)."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import httpx2
@@ -14,29 +14,13 @@ from holdfast.organisers.store import Scope
 from holdfast.pricing.rules import EarlyStep, PriceRule, PriceRules
 from holdfast.web.caller import Role
 from tests.support.organiser import Organiser, Stage, show_of, sign_in_organiser
+from tests.support.price_plans import GOLD, gold_rules, in_hours, set_rules
 from tests.support.shows import API, Fan, fans, problem
-
-GOLD = {"category": "Gold", "base_minor": 50_000, "floor_minor": 30_000, "ceiling_minor": 70_000}
 
 
 @pytest.fixture
 async def show(organiser: Organiser, stage: Stage) -> dict[str, Any]:
     return await organiser.create("/shows", show_of(stage))
-
-
-def rules(**gold: Any) -> dict[str, Any]:
-    return {"currency": "INR", "rules": [{**GOLD, **gold}]}
-
-
-def in_hours(hours: float) -> str:
-    return (datetime.now(UTC) + timedelta(hours=hours)).isoformat()
-
-
-async def put(organiser: Organiser, show: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    answer = await organiser.send("PUT", f"/shows/{show['id']}/price-rules", body)
-    assert answer.status_code == 200, answer.text
-    plan: dict[str, Any] = answer.json()
-    return plan
 
 
 async def load_prices(api: httpx2.AsyncClient, show: dict[str, Any]) -> dict[str, Any]:
@@ -67,7 +51,7 @@ async def sells_all_gold(app: App, api: httpx2.AsyncClient, show_id: int, how_ma
 async def test_rules_are_tried_out_before_anybody_sees_them(
     organiser: Organiser, show: dict[str, Any], api: httpx2.AsyncClient
 ) -> None:
-    body = rules(
+    body = gold_rules(
         early=[{"until": in_hours(24), "change_minor": -10_000}],
         late=[{"hours_before": 3, "change_minor": 5_000}],
         demand=[{"sold_percent": 50, "change_minor": 8_000}, {"sold_percent": 85, "change_minor": 30_000}],
@@ -91,7 +75,7 @@ async def test_an_early_price_is_shown_with_its_end_and_the_next_price(
 ) -> None:
     ends = in_hours(24)
 
-    plan = await put(organiser, show, rules(early=[{"until": ends, "change_minor": -10_000}]))
+    plan = await set_rules(organiser, show, gold_rules(early=[{"until": ends, "change_minor": -10_000}]))
     shown = await load_prices(api, show)
     held = (await alice.holds(show["id"], "A-1", "Z-1")).json()
 
@@ -107,7 +91,7 @@ async def test_an_early_price_is_shown_with_its_end_and_the_next_price(
 async def test_a_step_by_demand_is_a_new_revision_with_an_audit_row_and_a_fact(
     app: App, organiser: Organiser, show: dict[str, Any], api: httpx2.AsyncClient, alice: Fan
 ) -> None:
-    await put(organiser, show, rules(demand=[{"sold_percent": 25, "change_minor": 8_000}]))
+    await set_rules(organiser, show, gold_rules(demand=[{"sold_percent": 25, "change_minor": 8_000}]))
     before = (await alice.holds(show["id"], "B-1")).json()
     await sells_all_gold(app, api, show["id"], 4)
     assert await now_look(app, show["id"]) == 0  # 4 of 20
@@ -140,7 +124,7 @@ async def test_seats_that_lapse_and_are_held_again_cost_the_price_of_then(
     app: App, organiser: Organiser, show: dict[str, Any], alice: Fan
 ) -> None:
     first = (await alice.holds(show["id"], "A-1")).json()
-    await put(organiser, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+    await set_rules(organiser, show, gold_rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
     extended = await alice.post(f"/bookings/{first['booking_id']}/extend")
     await alice.delete(f"/bookings/{first['booking_id']}")
 
@@ -153,7 +137,7 @@ class TestWhoSaysWhatTheyWereShown:
     async def test_is_refused_when_the_price_has_changed_and_nothing_is_held(
         self, organiser: Organiser, show: dict[str, Any], alice: Fan, bob: Fan
     ) -> None:
-        await put(organiser, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+        await set_rules(organiser, show, gold_rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
 
         refused = await alice.post(
             f"/shows/{show['id']}/holds", {"seats": ["A-1", "Z-1"], "expected_total_minor": 70_000}
@@ -191,7 +175,7 @@ class TestWhoSaysWhatTheyWereShown:
     ) -> None:
         path, body = f"/shows/{show['id']}/holds", {"seats": ["A-1"], "expected_total_minor": 50_000}
         first = await alice.post(path, body, key="once")
-        await put(organiser, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+        await set_rules(organiser, show, gold_rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
 
         again = await alice.post(path, body, key="once")
         other = await alice.post(path, {**body, "expected_total_minor": 1}, key="once")
@@ -229,7 +213,7 @@ async def test_a_price_that_follows_rules_is_not_set_by_hand(
     organiser: Organiser, show: dict[str, Any]
 ) -> None:
     path = f"/shows/{show['id']}"
-    await put(organiser, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+    await set_rules(organiser, show, gold_rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
 
     gold = await organiser.send("PATCH", path, {"prices": {"Gold": 10}})
     silver = await organiser.send("PATCH", path, {"prices": {"Silver": 25_000}})
@@ -255,23 +239,31 @@ async def test_a_price_that_follows_rules_is_not_set_by_hand(
 @pytest.mark.parametrize(
     ("body", "code", "field"),
     [
-        (rules(floor_minor=80_000), "bad_price_rules", "rules[0].floor_minor"),
-        (rules(base_minor=20_000), "bad_price_rules", "rules[0].base_minor"),
-        (rules(category="Royal box"), "unknown_category", None),
-        ({**rules(), "currency": "EUR"}, "bad_price_rules", "currency"),
-        (rules(demand=[{"sold_percent": 50, "change_minor": 1}] * 2), "bad_price_rules", "rules[0].demand"),
-        (rules(early=[{"until": in_hours(24 * 9), "change_minor": 1}]), "bad_price_rules", "rules[0].early"),
-        (rules(early=[{"until": in_hours(-1), "change_minor": 1}]), "bad_price_rules", "rules[0].early"),
-        (rules(floor_minor=0), "invalid", "rules[0].floor_minor"),
-        (rules(base_minor=-1), "invalid", "rules[0].base_minor"),
-        (rules(floor_minor=1_000_000_001), "invalid", "rules[0].floor_minor"),
+        (gold_rules(floor_minor=80_000), "bad_price_rules", "rules[0].floor_minor"),
+        (gold_rules(base_minor=20_000), "bad_price_rules", "rules[0].base_minor"),
+        (gold_rules(category="Royal box"), "unknown_category", None),
+        ({**gold_rules(), "currency": "EUR"}, "bad_price_rules", "currency"),
         (
-            rules(demand=[{"sold_percent": 101, "change_minor": 1}]),
+            gold_rules(demand=[{"sold_percent": 50, "change_minor": 1}] * 2),
+            "bad_price_rules",
+            "rules[0].demand",
+        ),
+        (
+            gold_rules(early=[{"until": in_hours(24 * 9), "change_minor": 1}]),
+            "bad_price_rules",
+            "rules[0].early",
+        ),
+        (gold_rules(early=[{"until": in_hours(-1), "change_minor": 1}]), "bad_price_rules", "rules[0].early"),
+        (gold_rules(floor_minor=0), "invalid", "rules[0].floor_minor"),
+        (gold_rules(base_minor=-1), "invalid", "rules[0].base_minor"),
+        (gold_rules(floor_minor=1_000_000_001), "invalid", "rules[0].floor_minor"),
+        (
+            gold_rules(demand=[{"sold_percent": 101, "change_minor": 1}]),
             "invalid",
             "rules[0].demand[0].sold_percent",
         ),
-        (rules(demand=[{"sold_percent": n, "change_minor": 1} for n in range(1, 14)]), "invalid", None),
-        (rules(discount=10), "invalid", None),
+        (gold_rules(demand=[{"sold_percent": n, "change_minor": 1} for n in range(1, 14)]), "invalid", None),
+        (gold_rules(discount=10), "invalid", None),
         ({"currency": "INR", "rules": []}, "invalid", None),
     ],
 )
@@ -291,7 +283,7 @@ async def test_bad_rules_are_refused_alike_when_tried_out_and_when_set(
 async def test_a_fee_that_the_floor_cannot_bear_is_refused(organiser: Organiser, stage: Stage) -> None:
     show = await organiser.create("/shows", show_of(stage, fee_minor=15_000))
 
-    answer = await organiser.send("PUT", f"/shows/{show['id']}/price-rules", rules(floor_minor=14_999))
+    answer = await organiser.send("PUT", f"/shows/{show['id']}/price-rules", gold_rules(floor_minor=14_999))
 
     assert problem(answer)["code"] == "fee_too_high"
 
@@ -303,24 +295,24 @@ async def test_rules_are_for_who_has_the_show(
 
     answers = [
         await stranger.send("GET", path),
-        await stranger.send("PUT", path, rules()),
-        await stranger.send("POST", f"{path}/preview", rules()),
+        await stranger.send("PUT", path, gold_rules()),
+        await stranger.send("POST", f"{path}/preview", gold_rules()),
         await stranger.send("DELETE", path),
     ]
 
     assert [answer.status_code for answer in answers] == [404] * 4
     assert (await alice.get(f"/admin{path}")).status_code == 403
     admin = await sign_in_organiser(app, api, Role.ADMIN)
-    assert (await admin.send("PUT", path, rules())).status_code == 200
+    assert (await admin.send("PUT", path, gold_rules())).status_code == 200
 
 
 async def test_a_cancelled_show_takes_no_rules_and_its_prices_move_no_more(
     app: App, organiser: Organiser, show: dict[str, Any]
 ) -> None:
-    await put(organiser, show, rules(demand=[{"sold_percent": 1, "change_minor": 100}]))
+    await set_rules(organiser, show, gold_rules(demand=[{"sold_percent": 1, "change_minor": 100}]))
     await organiser.send("PATCH", f"/shows/{show['id']}", {"cancelled": True})
 
-    refused = await organiser.send("PUT", f"/shows/{show['id']}/price-rules", rules())
+    refused = await organiser.send("PUT", f"/shows/{show['id']}/price-rules", gold_rules())
 
     assert problem(refused)["code"] == "show_cancelled"
     assert await now_look(app, show["id"]) == 0

@@ -7,8 +7,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.journeys.test_cli import closed, opened
 from tests.support import curl
+from tests.support.cli_process import start_demo, stop_demo
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -43,12 +43,12 @@ async def test_the_booking_by_curl_works_when_pasted(tmp_path: Path) -> None:
     lines = "\n".join(re.findall(r"```sh\n(.*?)```", section, re.DOTALL))
     assert DEMO in lines
     paths = [path_with_own_curl(tmp_path), *([os.environ["PATH"]] if shutil.which("curl") else [])]
-    demo = await opened(tmp_path / "data")
+    demo = await start_demo(tmp_path / "data")
 
     try:
         outputs = [await pasted(lines.replace(DEMO, demo.url), path, tmp_path) for path in paths]
     finally:
-        await closed(demo)
+        await stop_demo(demo)
 
     for output in outputs:
         booked, held, *_, paid, _ = re.findall(r'"state": "(\w+)"', output)
@@ -59,14 +59,14 @@ async def test_the_booking_by_curl_works_when_pasted(tmp_path: Path) -> None:
 async def test_the_tutorial_sells_a_show_and_checks_a_ticket_in(tmp_path: Path) -> None:
     lines = "\n".join(re.findall(r"```sh\n(.*?)```", TUTORIAL.read_text(), re.DOTALL))
     assert lines.startswith("make demo\n")
-    demo = await opened(tmp_path / "data")
+    demo = await start_demo(tmp_path / "data")
 
     try:
         lines = lines.removeprefix("make demo\n").replace(DEMO, demo.url)
         lines = lines.replace(".venv/bin/holdfast", f"{sys.executable} -m holdfast")
         output = await pasted(lines, path_with_own_curl(tmp_path), tmp_path)
     finally:
-        await closed(demo)
+        await stop_demo(demo)
 
     assert "confirmed" in output
     assert re.findall(r'"verdict": "(\w+)"', output) == ["admitted", "used"], output

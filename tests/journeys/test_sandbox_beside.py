@@ -15,7 +15,7 @@ from holdfast.payments.gateway import GatewayAnswer
 from holdfast.payments.gateways.sandbox import SandboxGateway
 from holdfast.sandbox import is_in_use
 from holdfast.sandbox.webhook import api_key
-from tests.journeys.test_cli import holdfast, serving
+from tests.support.cli_process import run_holdfast, serve_holdfast
 from tests.support.sandbox_server import an_order
 
 
@@ -38,7 +38,7 @@ async def test_it_starts_beside_the_server_comes_back_when_killed_and_keeps_its_
     tmp_path: Path, env: dict[str, str]
 ) -> None:
     words = ("serve", "--port", "0", "--workers", "1", "--data", str(tmp_path))
-    async with serving(*words, **env) as facts:
+    async with serve_holdfast(*words, **env) as facts:
         assert await charged(facts["sandbox"], tmp_path) is GatewayAnswer.YES
         secret = tmp_path / "sandbox" / "secret"
         assert stat.S_IMODE(secret.stat().st_mode) == 0o600
@@ -52,7 +52,7 @@ async def test_it_starts_beside_the_server_comes_back_when_killed_and_keeps_its_
     assert not is_in_use(tmp_path / "sandbox")
     assert not (tmp_path / "run" / "sandbox.url").exists()
 
-    async with serving(*words, **env) as facts:
+    async with serve_holdfast(*words, **env) as facts:
         assert secret.read_text() == before
         assert await payments(facts["sandbox"], before) == 2
 
@@ -68,7 +68,7 @@ async def test_an_operator_with_a_gateway_gets_none(tmp_path: Path, env: dict[st
     own = {"HOLDFAST_GATEWAY_URL": "http://127.0.0.1:9", "HOLDFAST_GATEWAY_SECRET": "whsec_own"}
     words = ("serve", "--port", "0", "--workers", "1", "--data", str(tmp_path))
 
-    async with serving(*words, **env, **own) as facts:
+    async with serve_holdfast(*words, **env, **own) as facts:
         assert "sandbox" not in facts
         assert not (tmp_path / "sandbox").exists()
 
@@ -76,9 +76,11 @@ async def test_an_operator_with_a_gateway_gets_none(tmp_path: Path, env: dict[st
 async def test_trouble_with_a_sandbox_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    nowhere = await holdfast("sandbox", "--port", "0", "--data", str(tmp_path / "file" / "x"))
-    unclear = await holdfast("sandbox", "--port", "0", "--data", str(tmp_path / "a"), "--notify", "ftp://x")
-    away = await holdfast("sandbox", "--host", "192.0.2.1", "--port", "0", "--data", str(tmp_path / "b"))
+    nowhere = await run_holdfast("sandbox", "--port", "0", "--data", str(tmp_path / "file" / "x"))
+    unclear = await run_holdfast(
+        "sandbox", "--port", "0", "--data", str(tmp_path / "a"), "--notify", "ftp://x"
+    )
+    away = await run_holdfast("sandbox", "--host", "192.0.2.1", "--port", "0", "--data", str(tmp_path / "b"))
 
     for ended, word in ((nowhere, "cannot make"), (unclear, "no http"), (away, "cannot listen")):
         assert ended.code == 2, ended

@@ -7,8 +7,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx2
@@ -19,6 +18,7 @@ from holdfast.app import App, asgi_app
 from holdfast.config import Config
 from holdfast.web.caller import Role
 from tests.support.shows import Fan, a_show, fans
+from tests.support.uvicorn_server import EmbeddedServer
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 WITHIN_S = 600
@@ -67,18 +67,11 @@ async def conforms(server: str, folder: Path, *options: str, token: str = "") ->
     assert process.returncode == 0, output.decode()
 
 
-class Server(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """The signals of this process belong to pytest."""
-        yield
-
-
 @pytest.fixture(scope="module")
 async def server(config: Config) -> AsyncIterator[str]:
     """The address of a server on a port of its own, as fans reach it."""
     port = socket.create_server(("127.0.0.1", 0))
-    running = Server(uvicorn.Config(asgi_app(config), log_config=None, access_log=False, ws="none"))
+    running = EmbeddedServer(uvicorn.Config(asgi_app(config), log_config=None, access_log=False, ws="none"))
     serving = asyncio.create_task(running.serve(sockets=[port]))
     async with httpx2.AsyncClient(timeout=10) as client:
         address = f"http://127.0.0.1:{port.getsockname()[1]}"

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.app import App
 from tests.support.organiser import Organiser, Stage, a_stage, an_event, show_of, sign_in_organiser
+from tests.support.searchable_events import add_show, index_event
 from tests.support.shows import API, Fan, problem
 from tests.support.wait import until
 
@@ -33,29 +34,10 @@ def titles(page: dict[str, Any]) -> list[str]:
     return [event["title"] for event in page["events"]]
 
 
-async def plays(
-    app: App, organiser: Organiser, stage: Stage, days: int = 1, at: datetime | None = None, **event: Any
-) -> dict[str, Any]:
-    """An event with a show so many days from now; found at once, as the worker would see to in a second."""
-    made = await organiser.create("/events", an_event(**event))
-    starts_at = at or datetime.now(UTC).replace(hour=6, minute=0) + timedelta(days=days)
-    show = await organiser.create(
-        "/shows", show_of(stage, event_id=made["id"], starts_at=starts_at.isoformat())
-    )
-    await written(app, made["id"])
-    return show
-
-
-async def written(app: App, event_id: int) -> None:
-    await app.search_index.mark_events([event_id])
-    while await app.search_index.write_due():
-        pass
-
-
 async def test_a_result_tells_shows_price_and_seats(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage, alice: Fan
 ) -> None:
-    show = await plays(app, organiser, stage, title="The Paper Boats")
+    show = await add_show(app, organiser, stage, title="The Paper Boats")
     await alice.holds(show["id"], "A-1", "A-2")
 
     page = await searches(api, q="papper boats", city=stage.city)
@@ -72,9 +54,11 @@ async def test_a_result_tells_shows_price_and_seats(
 async def test_filters_narrow_and_facets_say_what_else_there_is(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
-    await plays(app, organiser, stage, 1, title="Blue Hour", kind="film", genre="Drama", language="हिन्दी")
-    await plays(app, organiser, stage, 2, title="Red Hour", kind="film", genre="Comedy", language="Tamil")
-    await plays(app, organiser, stage, 3, title="Loud Hour", kind="concert", genre="Rock", language="Tamil")
+    await add_show(app, organiser, stage, 1, title="Blue Hour", kind="film", genre="Drama", language="हिन्दी")
+    await add_show(app, organiser, stage, 2, title="Red Hour", kind="film", genre="Comedy", language="Tamil")
+    await add_show(
+        app, organiser, stage, 3, title="Loud Hour", kind="concert", genre="Rock", language="Tamil"
+    )
 
     films = await searches(api, city=stage.city, kind="film")
     tamil = await searches(api, city=stage.city, language="tamil", sort="showtime")
@@ -98,7 +82,7 @@ async def test_a_date_is_the_citys_own(
 ) -> None:
     """Half past midnight in India is the evening before in UTC."""
     await organiser.create("/shows", show_of(stage, starts_at="2031-05-01T00:30:00+05:30"))
-    await written(app, stage.event_id)
+    await index_event(app, stage.event_id)
 
     may = await searches(api, city=stage.city, date_from="2031-05-01", date_to="2031-05-01")
     april = await searches(api, city=stage.city, date_from="2031-04-01", date_to="2031-04-30")
@@ -110,14 +94,14 @@ async def test_a_date_is_the_citys_own(
 async def test_only_shows_that_pass_the_filters_are_listed(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage, alice: Fan
 ) -> None:
-    full = await plays(app, organiser, stage, 1, title="Twice Upon")
+    full = await add_show(app, organiser, stage, 1, title="Twice Upon")
     event_id, starts_at = full["event_id"], (datetime.now(UTC) + timedelta(days=5)).isoformat()
     free = await organiser.create("/shows", show_of(stage, event_id=event_id, starts_at=starts_at))
     for row in ("A", "B", "Y", "Z"):
         fan = (await sign_in_organiser(app, api)).who
         held = await fan.holds(full["id"], *(f"{row}-{seat}" for seat in range(1, 11)))
         assert held.status_code == 201, held.text
-    await written(app, event_id)
+    await index_event(app, event_id)
 
     both = await searches(api, q="twice upon", city=stage.city)
     left = await searches(api, q="twice upon", city=stage.city, only_available="true")
@@ -138,10 +122,10 @@ async def test_near_a_point_or_a_postal_code(
     )
     hall = {"venue_id": far["id"], "name": "Small", "layout_hash": stage.layout_hash}
     there = await organiser.create("/halls", hall)
-    await plays(app, organiser, stage, title="Here")
+    await add_show(app, organiser, stage, title="Here")
     event = await organiser.create("/events", an_event(title="There"))
     show = await organiser.create("/shows", show_of(stage, event_id=event["id"], hall_id=there["id"]))
-    await written(app, event["id"])
+    await index_event(app, event["id"])
 
     within = {"city": stage.city, "sort": "distance", "near": "19.0,72.8"}
     near = await searches(api, **within, radius_km=9)
@@ -159,13 +143,13 @@ async def test_a_show_at_the_named_place_is_listed_first(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     other = await a_stage(app, api, organiser)
-    show = await plays(app, organiser, stage, 1, title="Wandering Lights")
+    show = await add_show(app, organiser, stage, 1, title="Wandering Lights")
     await organiser.send("PATCH", f"/venues/{other.venue_id}", {"name": "Moonlit Pavilion"})
     later = [(datetime.now(UTC) + timedelta(days=day)).isoformat() for day in (2, 3, 4)]
     for starts_at in later:
         await organiser.create("/shows", show_of(stage, event_id=show["event_id"], starts_at=starts_at))
     named = await organiser.create("/shows", show_of(other, event_id=show["event_id"], starts_at=later[-1]))
-    await written(app, show["event_id"])
+    await index_event(app, show["event_id"])
 
     page = await searches(api, q="wandering lights moonlit pavilion")
 
@@ -175,16 +159,16 @@ async def test_a_show_at_the_named_place_is_listed_first(
 async def test_orders(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage, alice: Fan
 ) -> None:
-    good = await plays(app, organiser, stage, 3, title="Good Night", rating=9.0)
-    wanted = await plays(app, organiser, stage, 2, title="Bad Night", rating=2.0)
-    some = await plays(app, organiser, stage, 1, title="Some Night")
+    good = await add_show(app, organiser, stage, 3, title="Good Night", rating=9.0)
+    wanted = await add_show(app, organiser, stage, 2, title="Bad Night", rating=2.0)
+    some = await add_show(app, organiser, stage, 1, title="Some Night")
     for show, price_minor in ((good, 45_000), (some, 30_000)):
         await organiser.send(
             "PATCH", f"/shows/{show['id']}", {"prices": {"Gold": 50_000, "Silver": price_minor}}
         )
-        await written(app, show["event_id"])
+        await index_event(app, show["event_id"])
     await alice.holds(wanted["id"], "A-1")
-    await written(app, wanted["event_id"])
+    await index_event(app, wanted["event_id"])
     city = {"city": stage.city, "q": "night"}
 
     assert titles(await searches(api, **city, sort="showtime")) == ["Some Night", "Bad Night", "Good Night"]
@@ -198,11 +182,11 @@ async def test_pages_have_totals_and_a_cursor_stays_put_while_something_is_added
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     for day in range(1, 6):
-        await plays(app, organiser, stage, day, title=f"Evening {day}")
+        await add_show(app, organiser, stage, day, title=f"Evening {day}")
     params = {"city": stage.city, "sort": "showtime", "size": 2}
 
     first = await searches(api, **params)
-    await plays(app, organiser, stage, at=datetime.now(UTC) + timedelta(hours=2), title="Added before")
+    await add_show(app, organiser, stage, at=datetime.now(UTC) + timedelta(hours=2), title="Added before")
     second = await searches(api, **params, cursor=first["next_cursor"])
     third = await searches(api, **params, cursor=second["next_cursor"])
     by_number = await searches(api, city=stage.city, sort="showtime", size=4, page=2)
@@ -217,9 +201,9 @@ async def test_what_is_typed_is_suggested(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     word = "".join(random.choices("bcdfgklmnprst", k=12))
-    show = await plays(app, organiser, stage, title=f"The {word.title()} Affair", people=["Zora Quill"])
+    show = await add_show(app, organiser, stage, title=f"The {word.title()} Affair", people=["Zora Quill"])
     await organiser.send("PATCH", f"/venues/{stage.venue_id}", {"name": f"{word.title()} Rooms"})
-    await written(app, show["event_id"])
+    await index_event(app, show["event_id"])
 
     page = (await api.get(f"{API}/search/suggestions", params={"q": f"the {word[:6]}"})).json()
     places = (await api.get(f"{API}/search/suggestions", params={"q": word[:6]})).json()
@@ -235,7 +219,7 @@ async def test_what_is_typed_is_suggested(
 async def test_an_answer_that_is_known_is_not_sent_again(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
-    await plays(app, organiser, stage)
+    await add_show(app, organiser, stage)
     first = await api.get(f"{API}/search", params={"city": stage.city})
 
     again = await api.get(

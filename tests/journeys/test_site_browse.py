@@ -11,9 +11,9 @@ import pytest
 from holdfast.app import App
 from holdfast.catalogue.store import store_layout
 from holdfast.web.caller import Role
-from tests.journeys.test_search import written
 from tests.support.html_page import city_cookie, opens
 from tests.support.organiser import Organiser, Stage, a_city, an_event, show_of, sign_in_organiser
+from tests.support.searchable_events import index_event
 from tests.support.shows import Fan, a_layout
 from tests.support.wait import until
 
@@ -288,7 +288,7 @@ async def test_no_name_breaks_a_page(app: App, api: httpx2.AsyncClient, stage: S
     event = await admin.create("/events", an_event(title=nasty, description=nasty, featured=True, **words))
     show = show_of(stage, event_id=event["id"], hall_id=hall["id"], starts_at=at(hours=3))
     await admin.create("/shows", show)
-    await written(app, event["id"])
+    await index_event(app, event["id"])
 
     for path in (
         f"/?city={city['slug']}",
@@ -338,7 +338,7 @@ async def test_three_languages_with_their_plurals(
     few = await box_show(app, organiser, stage, a_layout(6), days=2)
     await alice.holds(last, "A-1", "A-2", "A-3", "A-4")
     await alice.holds(few, "A-1", "A-2", "A-3")
-    await written(app, stage.event_id)
+    await index_event(app, stage.event_id)
 
     paths = (
         f"/?city={stage.city}",

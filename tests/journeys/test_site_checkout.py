@@ -5,15 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.app import App, jobs_by_subject
-from holdfast.bookings import from_public_id
 from holdfast.claim import Settlement
 from holdfast.config import Config
 from holdfast.pricing import Terms
-from tests.support.browser_session import Visitor, a_site, a_visitor
+from tests.support.browser_session import ANN, Visitor, a_site, a_visitor, booking_key
 from tests.support.cuttable_link import a_line
 from tests.support.wait import until
 
-ANN = {"name": "Ann Otter", "email": "ann@example.org"}
 FEES = Terms(fee_minor=150, tax_bp=700)
 
 # The clock is turned by changing ends in the ledger.
@@ -27,15 +25,11 @@ WATCHED = """
 CHARGES = "SELECT count(*) FROM payment WHERE show_id = $1 AND number = $2"
 
 
-def key(path: str) -> tuple[int, int]:
-    return from_public_id(path.split("/")[2])
-
-
 async def time_passes(app: App, path: str) -> None:
     """In the ledger, and on the map."""
-    await app.postgres.execute(HOLD_ENDS, *key(path))
-    await app.postgres.execute(PAYMENT_ENDS, *key(path))
-    booking = await app.bookings.booking(*key(path))
+    await app.postgres.execute(HOLD_ENDS, *booking_key(path))
+    await app.postgres.execute(PAYMENT_ENDS, *booking_key(path))
+    booking = await app.bookings.booking(*booking_key(path))
     assert booking is not None
     await app.holds.update_map(booking.show_id, Settlement("release", booking.claim))
 
@@ -111,7 +105,7 @@ async def test_two_tabs_that_pay_have_one_payment(ann: Visitor, app: App, a_show
     await ann.chooses("pay")
     assert ann.says("Your ticket")
 
-    assert await app.postgres.fetchval(CHARGES, *key(path)) == 1
+    assert await app.postgres.fetchval(CHARGES, *booking_key(path)) == 1
     assert (await other.goes(path)).says("Your ticket")
 
 
@@ -127,7 +121,7 @@ async def test_a_tab_left_open_that_pays_what_is_paid_for_sees_the_tickets(
 
     assert other.at == path
     assert other.says("Your ticket")
-    assert await app.postgres.fetchval(CHARGES, *key(path)) == 1
+    assert await app.postgres.fetchval(CHARGES, *booking_key(path)) == 1
 
 
 async def test_a_payer_who_has_not_decided_finds_the_way_back_or_calls_it_off(
@@ -179,7 +173,7 @@ async def test_a_hold_at_its_maximum_length_says_so(
 ) -> None:
     path = await ann.holds(await a_show(seats=10), "A-1")
     sql = "UPDATE booking SET opened_at = now() - interval '1795 s' WHERE show_id = $1 AND number = $2"
-    await app.postgres.execute(sql, *key(path))
+    await app.postgres.execute(sql, *booking_key(path))
     stale = Visitor(ann.client, ann.text, ann.at)
 
     await ann.goes(path)
@@ -187,7 +181,7 @@ async def test_a_hold_at_its_maximum_length_says_so(
     assert "/extend" not in ann.text
 
     sql = "UPDATE booking SET opened_at = now() - interval '1800 s' WHERE show_id = $1 AND number = $2"
-    await app.postgres.execute(sql, *key(path))
+    await app.postgres.execute(sql, *booking_key(path))
     await stale.sends("/extend")
     assert stale.status == 409
     assert stale.says("Please pay now or release the seats.")
@@ -279,8 +273,8 @@ class TestTimeIsUp:
 
     async def gives_up(self, app: App, path: str) -> None:
         """The gateway was silent for long: the seats have gone, and the payment is watched."""
-        await app.postgres.execute(WATCHED, *key(path))
-        payment = await app.payments.latest(*key(path))
+        await app.postgres.execute(WATCHED, *booking_key(path))
+        payment = await app.payments.latest(*booking_key(path))
         assert payment is not None
         await app.payments.release(payment, is_sure=False, due_ms=3_600_000)
 
@@ -302,7 +296,9 @@ class TestTrouble:
             back.client.cookies = ann.client.cookies
             await back.goes(f"{path}/return")
             assert back.says("Finish your payment")
-            back.at = (await app.payments.latest(*key(path))).action_url or ""  # type: ignore[union-attr]
+            payment = await app.payments.latest(*booking_key(path))
+            assert payment is not None
+            back.at = payment.action_url or ""
             await back.chooses("pay")
             assert back.says("Your ticket")
 
@@ -329,7 +325,7 @@ class TestTrouble:
             await until(is_sent)
             await ann.chooses("pay")
             assert ann.says("Your ticket")
-            assert await app.postgres.fetchval(CHARGES, *key(path)) == 1
+            assert await app.postgres.fetchval(CHARGES, *booking_key(path)) == 1
 
 
 async def test_a_script_that_posts_a_form_gets_the_next_address_or_the_problem(

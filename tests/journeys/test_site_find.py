@@ -7,15 +7,15 @@ import httpx2
 import pytest
 
 from holdfast.app import App
-from tests.journeys.test_search import plays, written
 from tests.support.html_page import city_cookie, opens
 from tests.support.organiser import Organiser, Stage, a_stage, an_event, show_of
+from tests.support.searchable_events import add_show, index_event
 
 
 async def test_a_misspelt_search_offers_a_correction_that_finds_results(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
-    show = await plays(app, organiser, stage, title="Marmalade Skies")
+    show = await add_show(app, organiser, stage, title="Marmalade Skies")
 
     found = await opens(api, "/find?q=marmelade+skyes")
 
@@ -35,7 +35,7 @@ async def test_every_link_of_a_search_leads_somewhere(
 ) -> None:
     for days, title in enumerate(("Blue Hour", "Red Hour", "Loud Hour"), 1):
         kind = "concert" if title == "Loud Hour" else "film"
-        await plays(
+        await add_show(
             app, organiser, stage, days, title=title, kind=kind, genre=title, language="Tamil", rating=days
         )
     page = await opens(api, f"/find?q=hour&city={stage.city}")
@@ -66,7 +66,7 @@ async def test_a_price_is_chosen_as_a_link(
         await organiser.create(
             "/shows", show_of(stage, event_id=event["id"], prices=prices, starts_at=starts_at)
         )
-        await written(app, event["id"])
+        await index_event(app, event["id"])
 
     page = await opens(api, f"/find?q=kumquat&city={stage.city}")
     [cheap] = [link for link in page.links("/find?") if "price_max_minor=10000&" in link + "&"]
@@ -82,7 +82,7 @@ async def test_a_search_has_pages(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     for number in range(14):
-        await plays(app, organiser, stage, 1 + number, title=f"Zanzibar {number}")
+        await add_show(app, organiser, stage, 1 + number, title=f"Zanzibar {number}")
 
     first = await opens(api, f"/find?q=zanzibar&city={stage.city}")
     [after] = [had["href"] for had in first.all("a", rel="next")]
@@ -99,7 +99,7 @@ async def test_a_search_has_pages(
 async def test_a_field_left_empty_is_no_wish_and_a_strangers_parameter_is_let_be(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
-    await plays(app, organiser, stage, title="Quixotry")
+    await add_show(app, organiser, stage, title="Quixotry")
 
     page = await opens(
         api, "/find?q=quixotry&city=&kind=&date_from=&date_to=&postal_code=&utm_source=letter&page="
@@ -112,7 +112,7 @@ async def test_a_chosen_city_narrows_results_and_matches_elsewhere_are_mentioned
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     other = await a_stage(app, api, organiser)
-    show = await plays(app, organiser, other, title="Faraway Xylophones")
+    show = await add_show(app, organiser, other, title="Faraway Xylophones")
 
     here = await opens(api, "/find?q=xylophones", headers=city_cookie(stage.city))
     there = await opens(api, "/find?q=xylophones", headers=city_cookie(other.city))

@@ -15,8 +15,7 @@ from holdfast.payments.gateway import Charge, GatewayAnswer
 from holdfast.sandbox.process import SandboxSetup
 from tests.conftest import served
 from tests.fakes.gateway_server import open_fake_gateways
-from tests.journeys.test_site_checkout import ANN, key
-from tests.support.browser_session import Visitor, a_site, a_visitor
+from tests.support.browser_session import ANN, Visitor, a_site, a_visitor, booking_key
 from tests.support.gateway_setups import PAGES, SECRET, settings
 
 
@@ -37,7 +36,7 @@ async def a_shop(name: str, config: Config, folder: Path) -> AsyncIterator[tuple
 
 async def pays_there(app: App, name: str, url: str, path: str, choice: str) -> None:
     """In the gateway's own form."""
-    payment = await app.payments.latest(*key(path))
+    payment = await app.payments.latest(*booking_key(path))
     assert payment is not None
     charge = Charge(answer=GatewayAnswer.UNKNOWN, client_secret=payment.client_secret)
     async with aiohttp.ClientSession() as session:

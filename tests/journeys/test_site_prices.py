@@ -7,9 +7,9 @@ import httpx2
 import pytest
 
 from holdfast.app import App
-from tests.journeys.test_price_rules import in_hours, put, rules
 from tests.support.browser_session import Visitor
 from tests.support.organiser import Organiser, Stage, a_stage, show_of
+from tests.support.price_plans import gold_rules, in_hours, set_rules
 
 THEN = {
     "en": ("then ₹500", "Once you reserve, your price is fixed."),
@@ -28,7 +28,7 @@ async def show(app: App, api: httpx2.AsyncClient, organiser: Organiser) -> dict[
 async def test_until_when_a_price_holds_and_what_it_is_then(
     ann: Visitor, organiser: Organiser, show: dict[str, Any], language: str
 ) -> None:
-    await put(organiser, show, rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
+    await set_rules(organiser, show, gold_rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
     ann.client.headers["accept-language"] = language
 
     await ann.goes(f"/shows/{show['id']}")
@@ -42,7 +42,7 @@ async def test_until_when_a_price_holds_and_what_it_is_then(
 async def test_a_price_that_follows_demand_alone_may_change_and_no_date_is_made_up(
     ann: Visitor, organiser: Organiser, show: dict[str, Any]
 ) -> None:
-    await put(organiser, show, rules(demand=[{"sold_percent": 25, "change_minor": 8_000}]))
+    await set_rules(organiser, show, gold_rules(demand=[{"sold_percent": 25, "change_minor": 8_000}]))
 
     await ann.goes(f"/shows/{show['id']}")
 

@@ -16,25 +16,10 @@ from holdfast.engines.postgres import require_row
 from holdfast.site.templates_env import assets_version
 from holdfast.web.asgi import Application
 from holdfast.web.routing import Route
-from tests.journeys.test_site_checkout import ANN
-from tests.support.browser_session import Visitor, a_visitor
+from tests.support.browser_session import ANN, Visitor, a_visitor
+from tests.support.site_paths import GATEWAY_RETURN_PATH, NON_PAGE_PATHS, served_paths
 
 EVIL = "https://evil.example"
-# A gateway sends its payers back by a form of its own: nothing in it is read, and it leads to the page.
-FROM_ELSEWHERE = "/bookings/{booking}/return"
-NO_PAGES = {  # files and pictures, and what only scripts and machines read
-    "/static/{edition}/{part}",
-    "/static/{edition}/{part}/{file}",
-    "/static/{edition}/{part}/{file}/{inner}",
-    "/robots.txt",
-    "/sitemap.xml",
-    "/holdfast.webmanifest",
-    "/my-tickets-worker.js",
-    "/shows/{show:int}/mine",
-    "/bookings/{booking}/tickets.pdf",
-    "/bookings/{booking}/calendar.ics",
-    "/bookings/{booking}/invoice.pdf",
-}
 FORMS: dict[str, dict[str, Any]] = {
     "/language": {"language": "de"},
     "/city": {"city": ""},
@@ -52,14 +37,10 @@ FORMS: dict[str, dict[str, Any]] = {
     "/bookings/{booking}/transfer": {"ticket": "x", "email": "eve@evil.example"},
     "/bookings/{booking}/take-back": {"ticket": "x"},
     "/bookings/{booking}/cancel": {},
-    FROM_ELSEWHERE: {},
+    GATEWAY_RETURN_PATH: {},
 }
 CHANGED = "SELECT count(*), md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {table} AS t"
 TABLES = ("account", "booking", "payment", "ticket", "refund", "session")
-
-
-def served(method: str, tag: str = "site") -> set[str]:
-    return {route.full_path for route in ROUTES if route.tag == tag and route.method == method}
 
 
 @pytest.fixture
@@ -132,22 +113,22 @@ def check(answer: Any, *, has_style: bool = False) -> None:
 async def test_every_page_has_the_strict_policy_and_keeps_to_it(
     ann: Visitor, app: App, bought: dict[str, str]
 ) -> None:
-    pages = served("GET") - NO_PAGES
+    pages = served_paths("GET") - NON_PAGE_PATHS
     for path in sorted(pages):
         answer = await ann.client.get(await placed(path, bought, app))
         if answer.status_code == 303:  # back from the gateway: to the page
-            assert path == FROM_ELSEWHERE
+            assert path == GATEWAY_RETURN_PATH
             continue
         assert answer.status_code == 200, path
         check(answer)
 
 
 def test_what_is_no_page_is_named() -> None:
-    assert not NO_PAGES - served("GET")
+    assert not NON_PAGE_PATHS - served_paths("GET")
 
 
 async def test_files_are_never_taken_for_pages(ann: Visitor, app: App, bought: dict[str, str]) -> None:
-    for path in sorted(NO_PAGES - {path for path in NO_PAGES if path.startswith("/static/")}):
+    for path in sorted(NON_PAGE_PATHS - {path for path in NON_PAGE_PATHS if path.startswith("/static/")}):
         answer = await ann.client.get(await placed(path, bought, app))
         assert answer.status_code == 200, path
         assert not answer.headers["content-type"].startswith("text/html"), path
@@ -184,7 +165,7 @@ async def test_pages_that_say_no_keep_to_it_too(ann: Visitor, bought: dict[str, 
 
 
 def test_every_form_is_tried() -> None:
-    assert served("POST") == set(FORMS)
+    assert served_paths("POST") == set(FORMS)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +188,7 @@ async def test_another_site_cannot_submit_forms_for_a_visitor(
         there = await placed(path, bought, app)
         for accept in ("text/html", "application/json"):
             answer = await ann.client.post(there, data=fields, headers=headers | {"accept": accept})
-            if path == FROM_ELSEWHERE:
+            if path == GATEWAY_RETURN_PATH:
                 assert answer.headers["location"] == there
             else:
                 assert answer.status_code == 403, (path, accept, answer.status_code)

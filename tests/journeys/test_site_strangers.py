@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast.config import Config
-from tests.journeys.test_site_checkout import ANN
-from tests.support.browser_session import Visitor
+from tests.support.browser_session import ANN, Visitor
 
 
 async def test_another_buyers_booking_looks_missing(

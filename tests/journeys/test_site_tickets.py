@@ -8,8 +8,7 @@ from holdfast.app import App
 from holdfast.config import Config
 from holdfast.pricing import RefundPolicy, RefundStep, Terms
 from holdfast.tickets import Codes, EntryPolicy
-from tests.journeys.test_site_checkout import ANN, key
-from tests.support.browser_session import Visitor, a_site, a_visitor
+from tests.support.browser_session import ANN, Visitor, a_site, a_visitor, booking_key
 from tests.support.cuttable_link import a_line
 from tests.support.wait import until
 
@@ -215,7 +214,7 @@ class TestMine:
         assert 'action="/sign-out"' in ann.text
         await ann.goes(path)
         assert 'class="qr"' in ann.text
-        assert (await app.bookings.booking(*key(path))) is not None
+        assert (await app.bookings.booking(*booking_key(path))) is not None
 
     async def test_signing_out_clears_the_browsers_cached_pages(
         self, ann: Visitor, a_show: Callable[..., Any]

@@ -24,11 +24,11 @@ from holdfast.sandbox.webhook import api_key
 from holdfast.web.asgi import Application
 from holdfast.web.caller import Role
 from tests.conftest import GATEWAY_SECRET, served, started
-from tests.journeys.test_buys_a_ticket import held, pays, state_of
-from tests.journeys.test_cli import holdfast
 from tests.support import shows as cast
+from tests.support.cli_process import run_holdfast
 from tests.support.gateway_webhooks import HEADER, SignedWebhook, a_webhook, charged
 from tests.support.ledger_payments import NO, confirmed, paying
+from tests.support.paying_fans import hold_seats, load_state, pay
 from tests.support.shows import Fan, problem
 from tests.support.wait import until
 
@@ -47,8 +47,8 @@ async def dump(app: App, show_id: int) -> dict[str, list[Any]]:
 
 async def waiting(app: App, fan: Fan, show_id: int) -> Payment:
     """Its payer is on the gateway's page."""
-    booking = await held(fan, show_id)
-    assert (await pays(fan, booking, "")).status_code == 202
+    booking = await hold_seats(fan, show_id)
+    assert (await pay(fan, booking, "")).status_code == 202
     payment = await app.payments.latest(*from_public_id(booking))
     assert payment is not None
     assert payment.step is PaymentStep.LOOK_UP
@@ -142,8 +142,8 @@ async def test_one_that_is_sent_again_is_taken_and_changes_nothing(
     app: App, api: httpx2.AsyncClient, a_show: Show, alice: Fan
 ) -> None:
     show_id = await a_show()
-    booking = await held(alice, show_id)
-    assert (await pays(alice, booking)).status_code == 200
+    booking = await hold_seats(alice, show_id)
+    assert (await pay(alice, booking)).status_code == 200
     payment = await app.payments.latest(*from_public_id(booking))
     assert payment is not None
     true = a_webhook(payment, str(payment.reference))
@@ -243,8 +243,8 @@ async def test_a_payment_and_its_letters_are_one_purchase(
     show_id = await a_show()
     async with shop(config, tmp_path) as (client, _):
         (fan,) = await cast.fans(app, client, 1)
-        booking = await held(fan, show_id)
-        paid = await pays(fan, booking, method)
+        booking = await hold_seats(fan, show_id)
+        paid = await pay(fan, booking, method)
         sql = "SELECT count(*) FROM gateway_webhook WHERE show_id = $1"
 
         async def came() -> bool:
@@ -252,7 +252,7 @@ async def test_a_payment_and_its_letters_are_one_purchase(
 
         await until(came)
 
-        assert (paid.status_code, await state_of(fan, booking)) == (200, "confirmed")
+        assert (paid.status_code, await load_state(fan, booking)) == (200, "confirmed")
     after = await dump(app, show_id)
     assert (len(after["ticket"]), len(after["payment"])) == (2, 1)
 
@@ -263,15 +263,15 @@ async def test_a_payer_on_the_page_is_confirmed_by_the_letter_alone(
     show_id = await a_show()
     async with shop(config, tmp_path) as (client, gateway_url):
         (fan,) = await cast.fans(app, client, 1)
-        booking = await held(fan, show_id)
-        assert (await pays(fan, booking, "")).status_code == 202
+        booking = await hold_seats(fan, show_id)
+        assert (await pay(fan, booking, "")).status_code == 202
         payment = await app.payments.latest(*from_public_id(booking))
         assert payment is not None
 
         await paid_on_the_page(gateway_url, payment)
 
         async def is_confirmed() -> bool:
-            return bool(await state_of(fan, booking) == "confirmed")
+            return bool(await load_state(fan, booking) == "confirmed")
 
         await until(is_confirmed)
 
@@ -330,11 +330,11 @@ class TestOperators:
         webhook = await self.dead(app, a_show)
         unknown = await confirmed(app, await paying(app, await a_show(), 1))
 
-        listed = await holdfast("webhooks", "list", "--dead", "--limit", "200", "--json", **env)
-        replayed = await holdfast("webhooks", "replay", webhook.event_id, **env)
-        absent = await holdfast("webhooks", "replay", "evt_unknown", **env)
-        compared = await holdfast("reconcile", "--since", "5m", "--json", **env)
-        unreadable = await holdfast("reconcile", "--since", "soon", **env)
+        listed = await run_holdfast("webhooks", "list", "--dead", "--limit", "200", "--json", **env)
+        replayed = await run_holdfast("webhooks", "replay", webhook.event_id, **env)
+        absent = await run_holdfast("webhooks", "replay", "evt_unknown", **env)
+        compared = await run_holdfast("reconcile", "--since", "5m", "--json", **env)
+        unreadable = await run_holdfast("reconcile", "--since", "soon", **env)
 
         assert webhook.event_id in [page["event_id"] for page in listed.page]
         assert (replayed.code, webhook.event_id in replayed.output) == (0, True), replayed

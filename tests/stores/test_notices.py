@@ -19,8 +19,8 @@ from holdfast.organisers.store import Scope
 from holdfast.outbox import from_json, to_json
 from holdfast.outbox.relay import ConsumerWorker
 from holdfast.tickets.transfer import Giver, Transfers
-from tests.journeys.test_cli import holdfast
 from tests.support import shows as cast
+from tests.support.cli_process import run_holdfast
 from tests.support.mail_servers import Office, a_reader, an_office
 from tests.support.own_engines import hold
 from tests.support.paid_bookings import bought, payment_request, refund_jobs
@@ -340,9 +340,9 @@ class TestCommands:
         urls = office.app.config
         env = {"HOLDFAST_DATABASE_URL": urls.database_url, "HOLDFAST_REDIS_URL": urls.redis_url}
 
-        listed = await holdfast("notices", "list", "--json", **env)
-        replayed = await holdfast("notices", "replay", str(taken[address].id), **env)
-        unclear = await holdfast("notices", "replay", **env)
+        listed = await run_holdfast("notices", "list", "--json", **env)
+        replayed = await run_holdfast("notices", "replay", str(taken[address].id), **env)
+        unclear = await run_holdfast("notices", "replay", **env)
 
         (page,) = [one for one in json.loads(listed.output) if one["address"] == address]
         assert (page["state"], page["reason"]) == ("dead", "550 no such mailbox")

@@ -12,13 +12,20 @@ import aiohttp
 import httpx2
 
 from holdfast.app import asgi_app
+from holdfast.bookings import from_public_id
 from holdfast.config import Config
 from holdfast.web.asgi import Application
 from tests.conftest import started
 
+ANN = {"name": "Ann Otter", "email": "ann@example.org"}
 SITE = "http://box.office"
 LIKE_A_BROWSER = {"accept": "text/html", "accept-language": "en-GB,en", "sec-fetch-site": "same-origin"}
 REDIRECTS_MAX = 5
+
+
+def booking_key(path: str) -> tuple[int, int]:
+    """Show and number of the booking with this page."""
+    return from_public_id(path.split("/")[2])
 
 
 @dataclass

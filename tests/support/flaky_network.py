@@ -8,7 +8,7 @@ import uvicorn
 
 from holdfast.app import asgi_app
 from holdfast.config import Config
-from tests.journeys.test_schemathesis import Server
+from tests.support.uvicorn_server import EmbeddedServer
 from tests.support.wait import until
 
 
@@ -43,7 +43,7 @@ class Switch:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._port = 0
-        self._running: Server | None = None
+        self._running: EmbeddedServer | None = None
         self._serving: asyncio.Task[None] | None = None
 
     @property
@@ -59,7 +59,7 @@ class Switch:
         made_by = uvicorn.Config(
             application, host="127.0.0.1", port=self._port, log_config=None, access_log=False, ws="none"
         )
-        self._running = Server(made_by)
+        self._running = EmbeddedServer(made_by)
         self._serving = asyncio.create_task(self._running.serve())
         running = self._running
 

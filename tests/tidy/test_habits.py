@@ -31,6 +31,14 @@ def pretence(modules: Iterable[Module]) -> Iterator[str]:
                 yield f"{short(module.path)}:{node.lineno} uses {ast.unparse(node)}"
 
 
+def imports_from_tests(modules: Iterable[Module]) -> Iterator[str]:
+    """Helpers shared by tests live in tests/support, so that a test module can be renamed or split freely."""
+    for module in modules:
+        for source, name in module.imports():
+            if any(part.startswith("test_") for part in (*source.split("."), name)):
+                yield f"{short(module.path)} imports {name or 'all'} from {source}: move it to tests/support"
+
+
 def swallowed_errors(modules: Iterable[Module]) -> Iterator[str]:
     """`except Exception: pass` hides the bug that everybody will look for."""
     for module in modules:
@@ -94,6 +102,20 @@ class TestTheRulesCanFail:
     def test_pretence_is_found(self, tmp_path: Path, text: str) -> None:
         assert len(list(pretence(of(tmp_path, text)))) == 1
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "from tests.journeys.test_cli import free_port",
+            "from tests.journeys import test_cli",
+            "import tests.journeys.test_cli",
+        ],
+    )
+    def test_an_import_from_a_test_module_is_found(self, tmp_path: Path, text: str) -> None:
+        assert len(list(imports_from_tests(of(tmp_path, text)))) == 1
+
+    def test_an_import_from_a_support_module_is_allowed(self, tmp_path: Path) -> None:
+        assert list(imports_from_tests(of(tmp_path, "from tests.support.wait import until"))) == []
+
     def test_a_swallowed_error_is_found_and_a_named_one_is_not(self, tmp_path: Path) -> None:
         text = "try: ...\nexcept Exception: pass\ntry: ...\nexcept KeyError: pass"
 
@@ -115,6 +137,10 @@ class TestTheRulesCanFail:
 
 def test_tests_do_not_pretend() -> None:
     assert_no_violations(pretence(scripts()))
+
+
+def test_tests_share_helpers_through_support_modules_only() -> None:
+    assert_no_violations(imports_from_tests(scripts()))
 
 
 def test_no_error_is_swallowed() -> None:
