@@ -1,4 +1,4 @@
-"""localstripe, a Stripe that somebody else has written, as a process of its own on a free port.
+"""localstripe, an independent implementation of Stripe, as a process of its own on a free port.
 
 It knows fewer parameters than Stripe and refuses the others; those are left out on the way to it. It has no
 search and keeps no answers by key: what the adapter does without them is tried here, the rest at our sandbox.

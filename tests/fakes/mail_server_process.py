@@ -1,9 +1,9 @@
-"""A mail server in a process of its own that behaves as it is told: fine, slow, refusing or dropping.
+"""A mail server in a process of its own that behaves as scripted: fine, slow, refusing or dropping.
 
 python -m tests.fakes.mail_server_process FOLDER
 
 Its first line says its port. A line on its input is a mood, and it says that back when it is in it. Every
-mail it has said yes to is a line in FOLDER/taken: when, to whom, which.
+mail it has accepted is a line in FOLDER/taken: time, recipient, message.
 """
 
 import asyncio

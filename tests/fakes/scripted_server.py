@@ -1,4 +1,4 @@
-"""A server that answers as it is told to, and remembers what it was asked: for what no sandbox would say."""
+"""A server with scripted answers that records its requests, for answers that no sandbox would give."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -15,24 +15,24 @@ DRIP = object()  # a body that comes byte by byte, and never ends
 @dataclass
 class Oracle:
     url: str = ""
-    asked: list[tuple[str, str, bytes]] = field(default_factory=list)  # method, path, body
-    heard: list[tuple[bytes, dict[bytes, bytes]]] = field(default_factory=list)  # body and headers
+    requests: list[tuple[str, str, bytes]] = field(default_factory=list)  # method, path, body
+    raw_requests: list[tuple[bytes, dict[bytes, bytes]]] = field(default_factory=list)  # body and headers
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     says: Callable[[str, str], tuple[int, Any]] = lambda method, path: (200, {})  # status, and JSON or text
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
-        self.asked.append((request.method, request.path, body))
-        self.heard.append((body, {name.lower(): value for name, value in request.raw_headers}))
-        status, said = self.says(request.method, request.path)
-        if said is DRIP:
+        self.requests.append((request.method, request.path, body))
+        self.raw_requests.append((body, {name.lower(): value for name, value in request.raw_headers}))
+        status, content = self.says(request.method, request.path)
+        if content is DRIP:
             return await self._drip(request)
-        if said is SILENCE:
+        if content is SILENCE:
             await self.ended.wait()
             return web.Response()
-        if isinstance(said, str):
-            return web.Response(status=status, text=said)
-        return web.json_response(said, status=status)
+        if isinstance(content, str):
+            return web.Response(status=status, text=content)
+        return web.json_response(content, status=status)
 
     async def _drip(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})

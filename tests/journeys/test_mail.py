@@ -26,7 +26,7 @@ from holdfast.outbox.relay import jobs as fact_jobs
 from holdfast.web.caller import Role
 from tests.conftest import started
 from tests.support import shows as cast
-from tests.support.fact_recorder import hears_only_news
+from tests.support.fact_recorder import skip_older_facts
 from tests.support.shows import API, Fan, problem
 from tests.support.wait import until
 
@@ -58,7 +58,7 @@ async def demo(config: Config) -> AsyncIterator[Demo]:
     async with open_app(config) as app, started(application):
         async with httpx2.AsyncClient(transport=transport, base_url="http://box.office") as api:
             for consumer in consumers(app):
-                await hears_only_news(app, consumer.group)
+                await skip_older_facts(app, consumer.group)
             post = build_mail_sender(app)
             await post.send()  # a worker that has been up for a while: it has its fonts
             at_work = [*fact_jobs(app.outbox, consumers(app), config), *notice_jobs(post)]

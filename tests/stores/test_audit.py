@@ -79,7 +79,7 @@ async def test_what_is_planted_is_found(till: Till, check: str) -> None:
 
 
 async def test_an_owner_with_more_than_is_allowed_is_found(till: Till) -> None:
-    """The counter is right, and the limit is not kept: somebody took the constraint away."""
+    """The counter is correct, but the limit is exceeded: the constraint was dropped."""
     await till.postgres.execute(
         "ALTER TABLE owner_count DROP CONSTRAINT no_owner_has_more_seats_than_allowed"
     )
@@ -112,7 +112,7 @@ async def test_a_difference_that_goes_away_by_itself_is_none(till: Till) -> None
     assert await looking == []
 
 
-async def test_there_is_a_plant_for_every_check(till: Till) -> None:
+async def test_every_audit_check_has_a_planted_violation(till: Till) -> None:
     report = await audit(till.postgres, till.ledger, till.app.claims)
 
     assert set(report.checks) == {*PLANTS, *MONEY_CHECKS, "map_equals_ledger"}

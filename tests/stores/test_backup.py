@@ -81,12 +81,12 @@ async def test_triggers_tell_of_new_rows_and_not_of_those_that_came_back(
     await create(old, tmp_path / "one.backup", "0.0.1", nothing_else, quiet)
     await restore(new, tmp_path / "one.backup", quiet)
 
-    told = "SELECT count(*) FROM outbox"
-    assert await new.fetchval(told) == await old.fetchval(told) == 1
+    count_facts = "SELECT count(*) FROM outbox"
+    assert await new.fetchval(count_facts) == await old.fetchval(count_facts) == 1
     assert await new.fetchval("SELECT map_stale FROM sale")
     assert await new.fetchval("SELECT name FROM fact_log") != await old.fetchval("SELECT name FROM fact_log")
     await add_sale(new, 2)
-    assert await new.fetchval(told) == 2
+    assert await new.fetchval(count_facts) == 2
 
 
 async def test_a_newer_programs_backup_and_a_used_database_are_refused(

@@ -41,11 +41,11 @@ async def all_of(bus: Bus, after: int = 0) -> list[int]:
 
 
 async def test_what_is_appended_is_read_in_order_as_it_was(bus: Bus) -> None:
-    told = [*chain(3, 4, 9), *chain(10, after=9)]
-    await bus.append(told[:3], 0)
-    await bus.append(told[3:], 9)
+    messages = [*chain(3, 4, 9), *chain(10, after=9)]
+    await bus.append(messages[:3], 0)
+    await bus.append(messages[3:], 9)
 
-    assert await messages_of(bus) == told
+    assert await messages_of(bus) == messages
     assert await bus.last() == 10
 
 
@@ -54,7 +54,7 @@ async def test_an_empty_log_ends_at_nothing_and_has_nothing(bus: Bus) -> None:
     assert await bus.reader().read(0, 100, 0.05) == []
 
 
-async def test_an_idle_log_is_not_a_dead_one_however_often_it_is_asked(bus: Bus) -> None:
+async def test_an_idle_log_is_not_taken_for_a_dead_one_by_repeated_reads(bus: Bus) -> None:
     reader = bus.reader()
 
     for _ in range(20):
@@ -88,7 +88,7 @@ async def test_a_reader_that_waits_hears_before_its_time_is_over(bus: Bus) -> No
 
     async def hear() -> list[int]:
         while not (found := await reader.read(1, 100, LONG_S)):
-            pass  # Valkey is asked every second
+            pass  # Valkey is polled every second
         return positions(found)
 
     async with asyncio.timeout(LONG_S):
@@ -99,7 +99,7 @@ async def test_a_reader_that_waits_hears_before_its_time_is_over(bus: Bus) -> No
         assert await waiting == [2]
 
 
-async def test_a_message_has_one_place_whoever_appends_it(bus: Bus, server: Server) -> None:
+async def test_a_message_has_one_position_for_every_writer(bus: Bus, server: Server) -> None:
     await bus.append(chain(1, 2), 0)
 
     with pytest.raises(OutOfStep) as twice:
@@ -150,7 +150,7 @@ async def test_it_is_bounded_and_a_hole_is_seen(server: Server, record_property:
     assert in_step(found[0].after, found) == found
 
 
-async def test_cleared_it_begins_anew(bus: Bus, server: Server, record_property: Note) -> None:
+async def test_a_cleared_log_starts_over(bus: Bus, server: Server, record_property: Note) -> None:
     await bus.append(chain(7, 8), 0)
     reader = bus.reader()
     await reader.read(0, 100, 0.5)

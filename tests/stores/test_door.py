@@ -24,7 +24,7 @@ async def doorway(app: App) -> Doorway:
 
 
 class TestOneTicket:
-    async def test_is_admitted_once_and_then_told_when_and_where(self, doorway: Doorway) -> None:
+    async def test_is_admitted_once_and_then_shown_when_and_where(self, doorway: Doorway) -> None:
         north, south = await doorway.stand("North"), await doorway.stand("South")
         ticket, code = await doorway.ticket(3)
 
@@ -125,7 +125,7 @@ class TestOneTicket:
         assert admitted.verdict is Verdict.ADMITTED
 
     async def test_a_code_of_an_edition_that_is_not_there_yet_is_unknown(self, doorway: Doorway) -> None:
-        """Signed by us and still not issued: a restored backup must not let somebody in."""
+        """Signed by us but not issued: a restored backup must not admit its holder."""
         ticket, _ = await doorway.ticket(3)
         giver = Giver(ticket.booked_by, "giver@example.com")
         given = await doorway.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
@@ -143,12 +143,12 @@ class TestInAndOut:
         north = await doorway.stand()
         _, code = await doorway.ticket(3)
 
-        said = [
+        verdicts = [
             (await north.scans(code, way)).verdict
             for way in (Way.EXIT, Way.ENTRY, Way.EXIT, Way.EXIT, Way.ENTRY, Way.ENTRY)
         ]
 
-        assert said == [
+        assert verdicts == [
             Verdict.NOT_INSIDE,
             Verdict.ADMITTED,
             Verdict.LEFT,
@@ -162,9 +162,9 @@ class TestInAndOut:
         await doorway.app.tickets.set_door(doorway.till.show, EntryPolicy(reentry=False))
         _, code = await doorway.ticket(3)
 
-        said = [(await north.scans(code, way)).verdict for way in (Way.ENTRY, Way.EXIT, Way.ENTRY)]
+        verdicts = [(await north.scans(code, way)).verdict for way in (Way.ENTRY, Way.EXIT, Way.ENTRY)]
 
-        assert said == [Verdict.ADMITTED, Verdict.LEFT, Verdict.USED]
+        assert verdicts == [Verdict.ADMITTED, Verdict.LEFT, Verdict.USED]
 
     async def test_who_left_cannot_give_the_ticket_back(self, doorway: Doorway) -> None:
         north = await doorway.stand()
@@ -243,7 +243,7 @@ class TestPasses:
             with pytest.raises(NoGatePass):
                 await stand.scans(code)
 
-    async def test_unless_said_it_lasts_from_before_the_doors_open_until_after_the_show(
+    async def test_by_default_it_lasts_from_before_doors_open_until_after_the_show(
         self, doorway: Doorway
     ) -> None:
         stand = await doorway.stand("North", starts_at=None, ends_at=None)
@@ -313,12 +313,12 @@ class TestSearch:
     async def test_not_more_often_than_the_limit(self, doorway: Doorway) -> None:
         standby = await doorway.app.checkin.standby((await doorway.stand()).account_id)
         for _ in range(SEARCHES_PER_MINUTE_MAX):
-            await doorway.app.checkin.search(standby, "nobody")
+            await doorway.app.checkin.search(standby, "unknown")
 
         with pytest.raises(SearchMax):
-            await doorway.app.checkin.search(standby, "nobody")
+            await doorway.app.checkin.search(standby, "unknown")
 
-    async def test_searches_of_an_earlier_minute_count_no_more_and_are_not_kept(
+    async def test_searches_of_an_earlier_minute_no_longer_count_and_are_deleted(
         self, doorway: Doorway
     ) -> None:
         standby = await doorway.app.checkin.standby((await doorway.stand()).account_id)
@@ -328,12 +328,12 @@ class TestSearch:
             *(standby.pass_id, SEARCHES_PER_MINUTE_MAX),
         )
 
-        await doorway.app.checkin.search(standby, "nobody")
+        await doorway.app.checkin.search(standby, "unknown")
 
-        kept = await doorway.app.postgres.fetchval(
+        stored = await doorway.app.postgres.fetchval(
             "SELECT count(*) FROM gate_search WHERE pass_id = $1", standby.pass_id
         )
-        assert kept == 1
+        assert stored == 1
 
 
 async def test_what_was_scanned_is_never_changed(doorway: Doorway) -> None:

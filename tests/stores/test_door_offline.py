@@ -1,4 +1,4 @@
-"""What gates decided without a network, told later: recorded as it was; contradictions are raised (G2)."""
+"""Scans that gates decided offline are recorded unchanged when uploaded; conflicts are raised (G2)."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
@@ -33,7 +33,7 @@ def a_scan_of(code: str, minutes_ago: float, way: Way = Way.ENTRY) -> OfflineSca
     return OfflineScan(a_scan(), code, verdict, ago(minutes_ago), way)
 
 
-async def told(stand: Stand, *scans: OfflineScan) -> list[UploadedScan]:
+async def upload(stand: Stand, *scans: OfflineScan) -> list[UploadedScan]:
     return await stand.app.checkin.upload(stand.account_id, scans)
 
 
@@ -43,12 +43,12 @@ async def raised(doorway: Doorway) -> list[tuple[str, str | None, str]]:
     return [(row["why"], row["first_gate"], row["second_gate"]) for row in rows]
 
 
-class TestTold:
+class TestUploadedScans:
     async def test_what_contradicts_nothing_is_simply_so(self, doorway: Doorway) -> None:
         north = await doorway.stand("North")
         ticket, code = await doorway.ticket(3)
 
-        (one,) = await told(north, a_scan_of(code, 5))
+        (one,) = await upload(north, a_scan_of(code, 5))
 
         assert (one.recorded, one.conflict) == (True, None)
         now = await doorway.again(ticket)
@@ -57,12 +57,12 @@ class TestTold:
         assert now.used_at < ago(4)
         assert await doorway.facts(ticket) == ["ticket.checked_in"]
 
-    async def test_told_twice_it_happened_once(self, doorway: Doorway) -> None:
+    async def test_a_scan_uploaded_twice_is_recorded_once(self, doorway: Doorway) -> None:
         north = await doorway.stand("North")
         ticket, code = await doorway.ticket(3)
         scan = a_scan_of(code, 5)
 
-        first, again = await told(north, scan), await told(north, scan)
+        first, again = await upload(north, scan), await upload(north, scan)
 
         assert first == again
         assert await doorway.verdicts(ticket) == [Verdict.ADMITTED]
@@ -72,7 +72,7 @@ class TestTold:
     async def test_the_first_by_the_devices_clocks_is_the_first(
         self, doorway: Doorway, first_to_tell: str
     ) -> None:
-        """25 of the cases: whoever has a network sooner, North was first at the door."""
+        """25 of the cases: North scanned first, whichever gate uploads first."""
         north, south = await doorway.stand("North"), await doorway.stand("South")
         ticket, code = await doorway.ticket(3)
         acts = [(north, a_scan_of(code, 9)), (south, a_scan_of(code, 5))]
@@ -80,7 +80,7 @@ class TestTold:
             acts.reverse()
 
         for stand, scan in acts:
-            await told(stand, scan)
+            await upload(stand, scan)
 
         assert await raised(doorway) == [("used", "North", "South")]
         assert await doorway.verdicts(ticket) == [Verdict.ADMITTED, Verdict.ADMITTED]
@@ -90,13 +90,13 @@ class TestTold:
     async def test_of_three_the_second_and_the_third_are_raised(
         self, doorway: Doorway, order: tuple[int, ...]
     ) -> None:
-        """However near they were to each other, and whoever has a network first."""
+        """However close the scans were, and whichever gate uploads first."""
         stands = [await doorway.stand(gate) for gate in ("North", "South", "West")]
         _, code = await doorway.ticket(3)
         minutes = (9, 6, 5)  # the second is nearer to the third
 
         for place in order:
-            await told(stands[place], a_scan_of(code, minutes[place]))
+            await upload(stands[place], a_scan_of(code, minutes[place]))
 
         assert {(why, second) for why, _, second in await raised(doorway)} == {
             ("used", "South"),
@@ -107,7 +107,7 @@ class TestTold:
         north, south = await doorway.stand("North"), await doorway.stand("South")
         ticket, code = await doorway.ticket(3)
         await south.scans(code)
-        (one,) = await told(north, a_scan_of(code, 5))
+        (one,) = await upload(north, a_scan_of(code, 5))
         assert one.check_in_id is not None
         show_id, check_in_id = from_public_id(one.check_in_id)
 
@@ -121,29 +121,29 @@ class TestTold:
         tickets = [await doorway.ticket(seat) for seat in (3, 4)]
 
         done = [
-            await told(north, OfflineScan("1", code, Verdict.ADMITTED, ago(5))) for _, code in tickets * 2
+            await upload(north, OfflineScan("1", code, Verdict.ADMITTED, ago(5))) for _, code in tickets * 2
         ]
 
         assert all(one.recorded and one.conflict is None for (one,) in done)
         for ticket, _ in tickets:
             assert await doorway.verdicts(ticket) == [Verdict.ADMITTED]
 
-    async def test_somebody_let_in_with_a_network_counts_too(self, doorway: Doorway) -> None:
+    async def test_an_online_admission_conflicts_with_an_offline_one(self, doorway: Doorway) -> None:
         north, south = await doorway.stand("North"), await doorway.stand("South")
         _, code = await doorway.ticket(3)
         await north.scans(code)
 
-        (one,) = await told(south, a_scan_of(code, 5))
+        (one,) = await upload(south, a_scan_of(code, 5))
 
         assert one.conflict == "used"
         assert await raised(doorway) == [("used", "South", "North")]
 
-    async def test_in_out_in_is_no_conflict_in_whatever_order_it_is_told(self, doorway: Doorway) -> None:
+    async def test_entry_exit_entry_is_not_a_conflict_in_any_upload_order(self, doorway: Doorway) -> None:
         north = await doorway.stand("North")
         ticket, code = await doorway.ticket(3)
         scans = [a_scan_of(code, 9), a_scan_of(code, 6, Way.EXIT), a_scan_of(code, 3)]
 
-        done = await told(north, scans[2], scans[0], scans[1])
+        done = await upload(north, scans[2], scans[0], scans[1])
 
         assert [one.scan_id for one in done] == [scans[2].scan_id, scans[0].scan_id, scans[1].scan_id]
         assert await raised(doorway) == []
@@ -155,7 +155,7 @@ class TestTold:
         await south.scans(code)
         await south.scans(code, Way.EXIT)
 
-        await told(north, a_scan_of(code, 9))
+        await upload(north, a_scan_of(code, 9))
 
         assert not (await doorway.again(ticket)).is_inside
 
@@ -163,7 +163,7 @@ class TestTold:
         ticket, code = await doorway.ticket(3)
         await doorway.gives_back(ticket)
 
-        (one,) = await told(await doorway.stand("North"), a_scan_of(code, 5))
+        (one,) = await upload(await doorway.stand("North"), a_scan_of(code, 5))
 
         assert one.conflict == "void"
         assert await raised(doorway) == [("void", None, "North")]
@@ -174,14 +174,14 @@ class TestTold:
         giver = Giver(ticket.booked_by, "giver@example.com")
         await doorway.transfers.give(ticket.show_id, ticket.serial, giver, "bob@example.com")
 
-        (one,) = await told(await doorway.stand("North"), a_scan_of(code, 5))
+        (one,) = await upload(await doorway.stand("North"), a_scan_of(code, 5))
 
         assert one.conflict == "transferred"
 
     async def test_a_clock_that_is_ahead_is_put_back(self, doorway: Doorway) -> None:
         ticket, code = await doorway.ticket(3)
 
-        await told(await doorway.stand("North"), a_scan_of(code, -600))
+        await upload(await doorway.stand("North"), a_scan_of(code, -600))
 
         used_at = (await doorway.again(ticket)).used_at
         assert used_at is not None
@@ -195,7 +195,7 @@ class TestTold:
         refused = await north.scans(code, scan_id="lost")
         scan = OfflineScan("lost", code, Verdict.ADMITTED, datetime.now(UTC))
 
-        first, again = await told(north, scan), await told(north, scan)
+        first, again = await upload(north, scan), await upload(north, scan)
 
         assert refused.verdict is Verdict.USED
         assert [one.conflict for one in (*first, *again)] == ["used", "used"]
@@ -206,13 +206,13 @@ class TestTold:
         ticket, code = await doorway.ticket(3)
         await north.scans(code, scan_id="lost")
 
-        (one,) = await told(north, OfflineScan("lost", code, Verdict.ADMITTED, datetime.now(UTC)))
+        (one,) = await upload(north, OfflineScan("lost", code, Verdict.ADMITTED, datetime.now(UTC)))
 
         assert (one.recorded, one.conflict) == (True, None)
         assert await doorway.verdicts(ticket) == [Verdict.ADMITTED]
 
     async def test_a_forged_code_is_not_recorded(self, doorway: Doorway) -> None:
-        (one,) = await told(await doorway.stand("North"), a_scan_of("HELLO", 5))
+        (one,) = await upload(await doorway.stand("North"), a_scan_of("HELLO", 5))
 
         assert not one.recorded
 
@@ -222,9 +222,9 @@ class TestTold:
         _, code = await doorway.ticket(3)
         await doorway.passes.revoke(revoked.pass_id, None)
 
-        assert (await told(over, a_scan_of(code, 10)))[0].recorded
+        assert (await upload(over, a_scan_of(code, 10)))[0].recorded
         with pytest.raises(NoGatePass):
-            await told(revoked, a_scan_of(code, 10))
+            await upload(revoked, a_scan_of(code, 10))
 
 
 class TestPack:

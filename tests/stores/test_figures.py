@@ -1,4 +1,4 @@
-"""Figures are what the ledger says, however often they are told and whenever they are rebuilt (R33)."""
+"""Figures match the ledger, however often facts repeat and whenever figures are rebuilt (R33)."""
 
 import asyncio
 import csv
@@ -25,14 +25,14 @@ from holdfast.reports.store import GROUP, consumer
 from tests.support import shows as cast
 from tests.support.box_office import clean, started
 from tests.support.door import a_doorway, a_scan
-from tests.support.fact_recorder import hears_only_news, turns_are_free
+from tests.support.fact_recorder import skip_older_facts, turns_are_free
 from tests.support.own_engines import hold
 from tests.support.paid_bookings import a_refund, bought, now_of, payment_request
 from tests.support.show_fixture import Till, an_owner
 
 TERMS = Terms(fee_minor=100, fee_bp=250, tax_bp=1900)
 SEATS = 40
-DONE = ["hold"] * 4 + ["pay"] * 4 + ["decline", "let go", "lapse", "reduce", "refund", "money"]
+DONE = ["hold"] * 4 + ["pay"] * 4 + ["decline", "release", "lapse", "reduce", "refund", "money"]
 EVIL = '=HYPERLINK("http://evil.example")'
 
 
@@ -56,7 +56,7 @@ def two_categories() -> Layout:
 
 @pytest.fixture(autouse=True, scope="module")
 async def news_only(app: App) -> None:
-    await hears_only_news(app, GROUP)
+    await skip_older_facts(app, GROUP)
 
 
 async def hears(app: App) -> None:
@@ -87,7 +87,7 @@ async def a_booking_moves(app: App, show_id: int, chance: random.Random, mine: l
             await app.saga_runner.pay(payment_request(chance.choice(held)))
         case "decline" if held:
             await app.saga_runner.pay(payment_request(chance.choice(held), "tok_declined"))
-        case "let go" if held:
+        case "release" if held:
             await app.holds.cancel(await now_of(app, chance.choice(held)))
         case "lapse" if held:
             await Till(app, show_id).lapse(chance.choice(held).number)
@@ -130,8 +130,8 @@ async def by_the_ledger(app: App, show_id: int) -> dict[str, Any]:
     return dict(row)
 
 
-def as_told(told: ShowFigures) -> dict[str, Any]:
-    sale = told.figures
+def figures_by_name(result: ShowFigures) -> dict[str, Any]:
+    sale = result.figures
     funnel = msgspec.structs.asdict(sale.funnel)
     assert funnel.pop("failed") == 0
     return funnel | {
@@ -165,28 +165,28 @@ async def test_after_whatever_people_do_figures_are_what_the_ledger_says(app: Ap
         await a_booking_moves(app, show_id, chance, mine)
 
     await hears(app)
-    told = await figures(app, show_id)
+    result = await figures(app, show_id)
 
-    assert told.figures.seats_sold > 0
-    assert told.figures.seats_returned > 0
-    assert as_told(told) == await by_the_ledger(app, show_id)
+    assert result.figures.seats_sold > 0
+    assert result.figures.seats_returned > 0
+    assert figures_by_name(result) == await by_the_ledger(app, show_id)
     assert {
         one.category: (one.seats, one.amount_minor, one.base_minor, one.fee_minor, one.tax_minor)
-        for one in told.figures.revenue
+        for one in result.figures.revenue
     } == await revenue_by_the_ledger(app, show_id, layout)
-    assert sum(one.sold - one.returned for one in told.minutes) == told.figures.seats_sold
+    assert sum(one.sold - one.returned for one in result.minutes) == result.figures.seats_sold
 
     for _ in range(2):
         oldest = await app.postgres.fetchval("SELECT min(id) FROM outbox WHERE show_id = $1", show_id)
         assert await app.outbox.replay(GROUP, oldest) > 0
         await hears(app)
-        assert await figures(app, show_id) == told
+        assert await figures(app, show_id) == result
 
     await app.reports.rebuild_show(show_id)
-    assert await figures(app, show_id) == told
+    assert await figures(app, show_id) == result
 
 
-async def test_a_rebuild_puts_right_what_is_wrong_and_facts_heard_later_change_nothing(app: App) -> None:
+async def test_a_rebuild_corrects_figures_and_facts_consumed_later_change_nothing(app: App) -> None:
     show_id = await cast.a_show(app, 10, sold_on=TERMS)
     booking = await bought(app, show_id, 1, 2)
     await app.refunds.decide(a_refund(booking, what=RefundScope.SEATS, seats=(2,)))
@@ -194,15 +194,19 @@ async def test_a_rebuild_puts_right_what_is_wrong_and_facts_heard_later_change_n
         "INSERT INTO report_stage (show_id, number, stage, at) VALUES ($1, 1, 'confirmed', now())", show_id
     )
 
-    await app.reports.rebuild_show(show_id)  # before a single fact was heard
-    told = await figures(app, show_id)
+    await app.reports.rebuild_show(show_id)  # before any fact was consumed
+    result = await figures(app, show_id)
     await hears(app)
 
-    assert (told.figures.seats_sold, told.figures.seats_returned, told.figures.funnel.confirmed) == (1, 1, 1)
-    assert await figures(app, show_id) == told
+    assert (result.figures.seats_sold, result.figures.seats_returned, result.figures.funnel.confirmed) == (
+        1,
+        1,
+        1,
+    )
+    assert await figures(app, show_id) == result
 
 
-async def test_a_block_is_nobodys_booking(app: App) -> None:
+async def test_a_block_is_not_counted_as_a_booking(app: App) -> None:
     show_id = await cast.a_show(app, 10)
     await app.seatmap.rebuild(show_id, "test")
     number = await app.holds.block(show_id, (1, 2), "band", 1)
@@ -210,11 +214,11 @@ async def test_a_block_is_nobodys_booking(app: App) -> None:
     await app.holds.unblock(await Till(app, show_id).booking(number), 1)
 
     await hears(app)
-    heard = await figures(app, show_id)
+    consumed = await figures(app, show_id)
     await app.reports.rebuild_show(show_id)
 
-    assert heard.figures.funnel.held == 0
-    assert await figures(app, show_id) == heard
+    assert consumed.figures.funnel.held == 0
+    assert await figures(app, show_id) == consumed
 
 
 async def test_who_came_in_is_counted_by_gate_and_minute_and_what_was_taken_back_is_not(app: App) -> None:
@@ -222,19 +226,19 @@ async def test_who_came_in_is_counted_by_gate_and_minute_and_what_was_taken_back
     north, south = await doorway.stand("North"), await doorway.stand("South")
     codes = [(await doorway.ticket(seat))[1] for seat in range(4)]
     await north.scans(codes[0])
-    await north.scans(codes[0])  # used: nobody came in
+    await north.scans(codes[0])  # used: not admitted
     await south.scans(codes[1])
     await south.scans(codes[2])
     await south.scans(codes[2], Way.EXIT)
     mistake = await north.scans(codes[3])
     await app.checkin.undo(north.account_id, doorway.till.show, mistake.check_in_id, a_scan())
 
-    told = (await figures(app, doorway.till.show)).gates
+    result = (await figures(app, doorway.till.show)).gates
 
     sums = {
         gate: (
-            sum(one.came_in for one in told if one.gate == gate),
-            sum(one.went_out for one in told if one.gate == gate),
+            sum(one.came_in for one in result if one.gate == gate),
+            sum(one.went_out for one in result if one.gate == gate),
         )
         for gate in ("North", "South")
     }
@@ -259,7 +263,7 @@ async def test_a_sheet_has_every_seat_and_runs_nothing(app: App) -> None:
     assert rows[1]["category"] == "'" + EVIL
 
 
-async def test_an_operator_has_all_figures_written_anew(app: App) -> None:
+async def test_an_operator_can_rebuild_all_figures(app: App) -> None:
     show_id = await cast.a_show(app, 10, sold_on=TERMS)
     await bought(app, show_id, 1)
     env = {"HOLDFAST_DATABASE_URL": app.config.database_url, "HOLDFAST_REDIS_URL": app.config.redis_url}

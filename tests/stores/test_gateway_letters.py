@@ -20,13 +20,15 @@ STRIPE = {
 RAZORPAY = {"paid": "payment.authorized", "declined": "payment.failed", "refunded": "refund.processed"}
 
 
-async def told(oracle: Oracle, counter: Counter, kind: str) -> Webhook:
+async def webhook_of(oracle: Oracle, counter: Counter, kind: str) -> Webhook:
     """The notice of that kind, once it has come."""
     found: list[Webhook] = []
 
     async def has_come() -> bool:
-        heard = [counter.gateway.parse_webhook(raw, headers, time.time()) for raw, headers in oracle.heard]
-        found[:] = [notice for notice in heard if notice.kind == kind]
+        webhooks = [
+            counter.gateway.parse_webhook(raw, headers, time.time()) for raw, headers in oracle.raw_requests
+        ]
+        found[:] = [notice for notice in webhooks if notice.kind == kind]
         return bool(found)
 
     await until(has_come)
@@ -55,7 +57,7 @@ async def made(counter: Counter, what: str) -> tuple[str, str | None]:
         *(("razorpay", what, kind) for what, kind in RAZORPAY.items()),
     ],
 )
-async def test_what_happens_is_told_in_the_gateways_own_words(
+async def test_events_are_sent_in_the_gateways_own_format(
     name: str, what: str, kind: str, tmp_path: Path
 ) -> None:
     async with (
@@ -65,7 +67,7 @@ async def test_what_happens_is_told_in_the_gateways_own_words(
     ):
         key, reference = await made(counter, what)
 
-        notice = await told(oracle, counter, kind)
+        notice = await webhook_of(oracle, counter, kind)
 
     assert (notice.reference, notice.amount_minor, notice.currency) == (reference, 4500, "EUR")
     assert notice.key == (

@@ -1,4 +1,4 @@
-"""Organisers are told facts of their own events, at servers of their own, whatever these do (R33)."""
+"""Organisers receive facts of their own events at their own servers, however these behave (R33)."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -46,14 +46,14 @@ async def test_a_fact_arrives_and_its_signature_is_good(house: House) -> None:
         await house.sends()
 
     ((headers, body),) = receiver.got
-    told = Webhook(secret).verify(body, headers)
-    assert told["type"] == "booking.confirmed"
-    assert told["data"]["show_id"] == house.show
-    assert told["data"]["seats"] == [0]
-    assert headers["webhook-id"] == str(told["data"]["fact_id"])
+    payload = Webhook(secret).verify(body, headers)
+    assert payload["type"] == "booking.confirmed"
+    assert payload["data"]["show_id"] == house.show
+    assert payload["data"]["seats"] == [0]
+    assert headers["webhook-id"] == str(payload["data"]["fact_id"])
 
 
-async def test_nobody_hears_of_another_organisers_events(house: House) -> None:
+async def test_an_organiser_receives_no_facts_of_another_organisers_events(house: House) -> None:
     other = await another_house(house.app, house.hooks, house.jobs)
     async with a_receiver() as mine, a_receiver() as theirs:
         await house.listens_at(mine.url)
@@ -65,7 +65,7 @@ async def test_nobody_hears_of_another_organisers_events(house: House) -> None:
     assert "booking.confirmed" in theirs.kinds
 
 
-async def test_only_the_kinds_that_were_asked_for_arrive(house: House) -> None:
+async def test_only_the_subscribed_kinds_arrive(house: House) -> None:
     async with a_receiver() as receiver:
         await house.listens_at(receiver.url, "show.cancelled")
         await something_happens(house)
@@ -74,14 +74,14 @@ async def test_only_the_kinds_that_were_asked_for_arrive(house: House) -> None:
     assert receiver.got == []
 
 
-async def test_a_fact_that_is_told_twice_is_delivered_once(house: House) -> None:
+async def test_a_fact_consumed_twice_is_delivered_once(house: House) -> None:
     reader = await FactRecorder(house.app, kinds=("booking.confirmed",)).open()
     async with a_receiver() as receiver:
         await house.listens_at(receiver.url, "booking.confirmed")
         await something_happens(house)
         await house.sends()
         await reader.consume()
-        (fact,) = (fact for fact in reader.heard if fact.show_id == house.show)
+        (fact,) = (fact for fact in reader.received if fact.show_id == house.show)
         await house.hooks.consume_facts([fact])
         await house.sends()
 
@@ -105,7 +105,7 @@ async def test_a_no_is_tried_again_later_and_the_log_knows_both(house: House) ->
     assert (await house.hooks.endpoint(endpoint.endpoint_id, house.organiser)).failing_since is None
 
 
-async def test_after_the_last_try_it_is_dead_and_a_replay_begins_anew(house: House) -> None:
+async def test_after_the_last_try_a_delivery_is_dead_and_a_replay_starts_over(house: House) -> None:
     async with a_receiver(*[says(503)] * (len(PAUSES_S) + 1), says(204)) as receiver:
         endpoint, _ = await house.listens_at(receiver.url, "booking.confirmed")
         await something_happens(house)
@@ -122,7 +122,7 @@ async def test_after_the_last_try_it_is_dead_and_a_replay_begins_anew(house: Hou
     assert await house.state(endpoint) == ["done"]
 
 
-async def test_what_happened_since_a_moment_is_replayed_and_what_was_taken_only_if_asked(
+async def test_failed_deliveries_since_a_time_are_replayed_and_delivered_ones_on_request(
     house: House,
 ) -> None:
     async with a_receiver() as receiver:
@@ -158,7 +158,7 @@ async def test_while_one_secret_follows_another_both_sign_and_then_the_new_one_a
     assert len(later["webhook-signature"].split(" ")) == 1
 
 
-async def test_an_endpoint_that_fails_for_long_is_switched_off_and_its_organiser_told(house: House) -> None:
+async def test_an_endpoint_that_fails_for_long_is_disabled_and_its_organiser_notified(house: House) -> None:
     reader = await FactRecorder(house.app, kinds=("endpoint.switched_off",)).open()
     async with a_receiver(says(500)) as broken, a_receiver() as other:
         endpoint, _ = await house.listens_at(broken.url, "booking.confirmed")
@@ -179,7 +179,9 @@ async def test_an_endpoint_that_fails_for_long_is_switched_off_and_its_organiser
     assert await house.state(endpoint) == ["missed", "missed"]
     assert other.kinds == ["endpoint.switched_off"]
     await reader.consume()
-    assert [msgspec.to_builtins(fact.body)["endpoint_id"] for fact in reader.heard] == [endpoint.endpoint_id]
+    assert [msgspec.to_builtins(fact.body)["endpoint_id"] for fact in reader.received] == [
+        endpoint.endpoint_id
+    ]
 
 
 async def test_what_was_missed_while_it_was_off_comes_with_a_replay(house: House) -> None:
@@ -268,7 +270,7 @@ async def test_what_is_old_is_forgotten_and_what_is_still_to_be_sent_is_not(hous
     assert await house.state(endpoint) == ["queued"]
 
 
-def test_a_fact_of_a_kind_we_do_not_know_is_told_as_it_is() -> None:
+def test_a_fact_of_an_unknown_kind_is_sent_unchanged() -> None:
     from holdfast.outbox import UnknownBody
     from holdfast.webhooks_out.delivery import build_payload
 

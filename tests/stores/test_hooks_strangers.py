@@ -27,7 +27,7 @@ async def a_messenger(**how: Any) -> AsyncIterator[WebhookClient]:
 
 @asynccontextmanager
 async def a_port() -> AsyncIterator[tuple[int, list[str]]]:
-    """Somebody of ours who listens; and who came by."""
+    """A local server, and the requests that reached it."""
     came: list[str] = []
 
     async def note(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -68,7 +68,7 @@ async def test_a_name_that_led_elsewhere_a_moment_ago_is_looked_at_again() -> No
         reply = await messenger.send(due_at(f"https://hall.example.org:{port}/"))
 
     assert "not a public address" in str(reply.reason)
-    assert names.asked == 2
+    assert names.lookups == 2
     assert came == []
 
 
@@ -79,12 +79,12 @@ async def test_the_connection_goes_where_the_one_look_up_led() -> None:
         reply = await messenger.send(due_at(f"http://hall.example.org:{port}/hooks"))
 
     assert reply.is_yes
-    assert names.asked == 1
+    assert names.lookups == 1
     assert receiver.got[0][0]["host"] == f"hall.example.org:{port}"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0x7f000001", "2130706433", "[::ffff:127.0.0.1]", "localhost"])
-async def test_a_number_is_refused_though_nobody_looks_it_up(host: str) -> None:
+async def test_an_ip_address_is_refused_without_a_dns_lookup(host: str) -> None:
     async with a_port() as (port, came), a_messenger() as messenger:
         reply = await messenger.send(due_at(f"https://{host}:{port}/"))
 
@@ -126,7 +126,7 @@ async def test_who_does_not_answer_in_time_has_not_answered() -> None:
     assert reply.took_ms < 900
 
 
-async def test_nobody_there_is_a_reply_with_a_reason() -> None:
+async def test_an_unreachable_server_gives_a_reply_with_a_reason() -> None:
     async with a_port() as (port, _), a_messenger(lenient=True) as messenger:
         pass
     async with a_messenger(lenient=True) as messenger:

@@ -1,4 +1,4 @@
-"""The Stripe adapter, on its SDK, against a Stripe that somebody else has written (R20–R24)."""
+"""The Stripe adapter, on its SDK, against an independent implementation of Stripe (R20–R24)."""
 
 import secrets
 import time
@@ -63,14 +63,14 @@ async def test_a_good_card_is_charged(stripe: StripeGateway) -> None:
 
 
 async def test_a_payment_is_found_by_its_reference_and_by_its_key_alone(stripe: StripeGateway) -> None:
-    asked = order()
-    charge = await stripe.charge(asked)
+    request = order()
+    charge = await stripe.charge(request)
 
-    assert await stripe.look_up(key=asked.key, reference=charge.reference) == charge
-    assert await stripe.look_up(key=asked.key, reference=None) == charge
+    assert await stripe.look_up(key=request.key, reference=charge.reference) == charge
+    assert await stripe.look_up(key=request.key, reference=None) == charge
 
 
-async def test_a_key_nobody_used_is_absent(stripe: StripeGateway) -> None:
+async def test_an_unused_key_is_absent(stripe: StripeGateway) -> None:
     assert await stripe.look_up(key="pay-none", reference=None) == Charge(answer=GatewayAnswer.ABSENT)
     assert await stripe.look_up(key="pay-none", reference="pi_none") == Charge(answer=GatewayAnswer.ABSENT)
     assert await stripe.call_off(key="pay-none", reference=None) == Charge(answer=GatewayAnswer.ABSENT)
@@ -83,57 +83,57 @@ async def test_the_reference_of_another_key_says_nothing(stripe: StripeGateway) 
 
 
 async def test_a_refused_card_is_a_no_and_its_intent_cannot_be_tried_again(stripe: StripeGateway) -> None:
-    asked = order(FAILS)
+    request = order(FAILS)
 
-    charge = await stripe.charge(asked)
-    after = await stripe.look_up(key=asked.key, reference=None)
+    charge = await stripe.charge(request)
+    after = await stripe.look_up(key=request.key, reference=None)
 
     assert (charge.answer, charge.code) == (GatewayAnswer.NO, "card_declined")
     assert charge.reason == "Your card was declined."
     assert (after.answer, after.code) == (GatewayAnswer.NO, "card_declined")
-    assert (await stripe.look_up(key=asked.key, reference=None)).code == "cancelled"
+    assert (await stripe.look_up(key=request.key, reference=None)).code == "cancelled"
 
 
-async def test_a_token_nobody_knows_is_a_no(stripe: StripeGateway) -> None:
-    charge = await stripe.charge(order("pm_nobody"))
+async def test_an_unknown_token_is_refused(stripe: StripeGateway) -> None:
+    charge = await stripe.charge(order("pm_unknown"))
 
     assert (charge.answer, charge.code) == (GatewayAnswer.NO, "request_refused")
 
 
 async def test_without_a_token_the_payers_browser_gets_a_secret(stripe: StripeGateway) -> None:
-    asked = order("")
-    charge = await stripe.charge(asked)
+    request = order("")
+    charge = await stripe.charge(request)
 
     assert charge.answer is GatewayAnswer.UNKNOWN
     assert charge.client_secret is not None
     assert charge.client_secret.startswith(f"{charge.reference}_secret_")
-    assert (await stripe.look_up(key=asked.key, reference=None)).client_secret == charge.client_secret
+    assert (await stripe.look_up(key=request.key, reference=None)).client_secret == charge.client_secret
 
 
 async def test_what_is_called_off_is_never_paid(stripe: StripeGateway) -> None:
-    asked = order("")
-    charge = await stripe.charge(asked)
+    request = order("")
+    charge = await stripe.charge(request)
 
-    off = await stripe.call_off(key=asked.key, reference=charge.reference)
+    off = await stripe.call_off(key=request.key, reference=charge.reference)
 
     assert off == Charge(answer=GatewayAnswer.YES, reference=charge.reference)
-    assert await stripe.call_off(key=asked.key, reference=None) == off
-    assert (await stripe.look_up(key=asked.key, reference=None)).answer is GatewayAnswer.NO
+    assert await stripe.call_off(key=request.key, reference=None) == off
+    assert (await stripe.look_up(key=request.key, reference=None)).answer is GatewayAnswer.NO
 
 
 async def test_what_was_paid_cannot_be_called_off(stripe: StripeGateway) -> None:
-    asked = order()
-    charge = await stripe.charge(asked)
+    request = order()
+    charge = await stripe.charge(request)
 
-    off = await stripe.call_off(key=asked.key, reference=charge.reference)
+    off = await stripe.call_off(key=request.key, reference=charge.reference)
 
     assert (off.answer, off.code) == (GatewayAnswer.NO, "already_taken")
 
 
 async def test_a_refund_is_made_once_a_key_though_stripe_has_forgotten_the_key(stripe: StripeGateway) -> None:
     # localstripe never remembers keys: this is Stripe a day later.
-    asked = order()
-    charge = await stripe.charge(asked)
+    request = order()
+    charge = await stripe.charge(request)
     assert charge.reference is not None
 
     given = [
@@ -143,7 +143,7 @@ async def test_a_refund_is_made_once_a_key_though_stripe_has_forgotten_the_key(s
 
     assert [one.answer for one in given] == [GatewayAnswer.YES] * 3
     assert given[0] == given[1] != given[2]
-    assert (await stripe.look_up(key=asked.key, reference=charge.reference)).refunded_minor == 2000
+    assert (await stripe.look_up(key=request.key, reference=charge.reference)).refunded_minor == 2000
 
 
 async def test_the_card_behind_a_token_has_a_fingerprint(stripe: StripeGateway) -> None:
@@ -151,29 +151,29 @@ async def test_the_card_behind_a_token_has_a_fingerprint(stripe: StripeGateway) 
 
     assert card is not None
     assert card == await stripe.card_fingerprint(GOOD) != await stripe.card_fingerprint(FAILS)
-    assert await stripe.card_fingerprint("pm_nobody") is None
+    assert await stripe.card_fingerprint("pm_unknown") is None
 
 
 async def test_payments_are_listed_with_their_keys(stripe: StripeGateway) -> None:
-    asked = order()
-    charge = await stripe.charge(asked)
+    request = order()
+    charge = await stripe.charge(request)
 
-    assert await made(stripe, asked.key) == [charge]
+    assert await made(stripe, request.key) == [charge]
 
 
 async def test_a_webhook_they_signed_is_believed(stripe: StripeGateway, there: LocalStripe) -> None:
     await there.post("/_config/webhooks/ours", url=f"{there.url}/hook", secret=WEBHOOK_SECRET)
-    asked = order()
-    charge = await stripe.charge(asked)
+    request = order()
+    charge = await stripe.charge(request)
 
-    def heard() -> list[tuple[bytes, dict[bytes, bytes]]]:
-        return [hook for hook in there.hooks if asked.key.encode() in hook[0]]
+    def matching() -> list[tuple[bytes, dict[bytes, bytes]]]:
+        return [hook for hook in there.hooks if request.key.encode() in hook[0]]
 
     async def is_there() -> bool:
-        return bool(heard())
+        return bool(matching())
 
     await until(is_there)
-    notice = stripe.parse_webhook(*heard()[0], time.time())
+    notice = stripe.parse_webhook(*matching()[0], time.time())
 
-    assert (notice.kind, notice.key) == ("payment_intent.succeeded", asked.key)
+    assert (notice.kind, notice.key) == ("payment_intent.succeeded", request.key)
     assert (notice.reference, notice.amount_minor, notice.currency) == (charge.reference, 4500, "EUR")

@@ -290,7 +290,9 @@ class TestWhatAnEngineMustBeLike:
             ("is_standby", True, "read-only standby"),
         ],
     )
-    def test_an_unfit_ledger_is_told_what_to_change(self, setting: str, value: object, words: str) -> None:
+    def test_an_unsuitable_postgres_error_names_the_setting_to_change(
+        self, setting: str, value: object, words: str
+    ) -> None:
         [fault] = find_ledger_faults({**self.ledger, setting: value})
 
         assert words in fault
@@ -303,7 +305,9 @@ class TestWhatAnEngineMustBeLike:
             ("role", "slave", "is a replica"),
         ],
     )
-    def test_an_unfit_redis_is_told_what_to_change(self, setting: str, value: str, words: str) -> None:
+    def test_an_unsuitable_redis_error_names_the_setting_to_change(
+        self, setting: str, value: str, words: str
+    ) -> None:
         [fault] = find_redis_faults({**self.holds, setting: value})
 
         assert words in fault

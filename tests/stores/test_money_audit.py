@@ -23,7 +23,7 @@ REFUND = (
     " SELECT show_id, number, attempt, 9, {why}, {amount}, {state}, {due}, {at} FROM payment"
     " WHERE show_id = $1"
 )
-ASKED = {"state": "'asked'", "due": "now()", "at": "now()"}
+PENDING = {"state": "'asked'", "due": "now()", "at": "now()"}
 PLANTS = {
     "every_entry_balances": "UPDATE journal SET amount_minor = amount_minor + 1 WHERE show_id = $1"
     " AND account = 'organiser' AND kind = 'charge'",
@@ -33,7 +33,7 @@ PLANTS = {
     " WHERE show_id = $1 AND state = 'held') WHERE show_id = $1",
     "no_more_back_than_came": "UPDATE payment SET refunds_minor = refunds_minor + 1 WHERE show_id = $1",
     "one_ticket_per_seat": "UPDATE ticket SET voided_at = now() WHERE show_id = $1 AND seat = 1",
-    "late_refunds_were_late": REFUND.format(why="'late'", amount=1, **ASKED),
+    "late_refunds_were_late": REFUND.format(why="'late'", amount=1, **PENDING),
     "late_money_is_settled": "UPDATE payment SET step = 'late', due_at = now(), ended_at = NULL"
     " WHERE show_id = $1",
     "refunds_end_in_time": REFUND.format(
@@ -89,7 +89,7 @@ async def test_money_that_was_taken_twice_is_found(till: Till) -> None:
     assert "paid_what_it_costs" in await found(till)
 
 
-async def test_a_booking_nobody_paid_for_is_found(till: Till) -> None:
+async def test_a_confirmed_booking_without_payment_is_found(till: Till) -> None:
     await till.postgres.execute(
         "UPDATE booking SET state = 'confirmed', confirmed_at = now() WHERE show_id = $1 AND state = 'held'",
         till.show,
@@ -108,16 +108,16 @@ async def test_a_ticket_without_a_booking_is_found(till: Till) -> None:
     assert "one_ticket_per_seat" in await found(till)
 
 
-async def test_there_is_a_plant_for_every_check() -> None:
+async def test_every_audit_check_has_a_planted_violation() -> None:
     assert set(PLANTS) == set(MONEY_CHECKS)
 
 
 class TestTheGateway:
     check = "gateway_matches_ledger"
 
-    async def test_that_never_heard_of_a_payment_is_found(self, till: Till) -> None:
+    async def test_a_payment_unknown_to_the_gateway_is_found(self, till: Till) -> None:
         await till.postgres.execute(
-            "UPDATE payment SET key = key || '9', reference = 'pay_nobody' WHERE show_id = $1", till.show
+            "UPDATE payment SET key = key || '9', reference = 'pay_unknown' WHERE show_id = $1", till.show
         )
 
         assert self.check in await found(till)
@@ -125,7 +125,7 @@ class TestTheGateway:
     async def test_that_gave_back_what_we_know_nothing_of_is_found(self, app: App, till: Till) -> None:
         row = require_row(await app.postgres.fetchrow("SELECT * FROM payment WHERE show_id = $1", till.show))
         await app.saga_runner.gateway.refund(
-            key="by somebody else", reference=row["reference"], amount_minor=100, currency="EUR"
+            key="by another client", reference=row["reference"], amount_minor=100, currency="EUR"
         )
 
         assert await found(till) == {self.check}
@@ -165,7 +165,7 @@ class TestAStatement:
         "came, back, currency, agrees",
         [
             (3000, 500, "EUR", True),
-            (3000, 700, "EUR", True),  # asked for, and its answer was lost
+            (3000, 700, "EUR", True),  # requested, and its answer was lost
             (3000, 701, "EUR", False),
             (3000, 499, "EUR", False),
             (2999, 500, "EUR", False),
@@ -178,7 +178,7 @@ class TestAStatement:
 
         assert (not list(disagreements([self.ours], theirs))) is agrees
 
-    def test_money_of_nobody_is_a_stranger(self) -> None:
+    def test_money_without_an_order_is_reported_as_foreign(self) -> None:
         theirs = {"a": TheirPayment("1", "EUR", 100, 0), "b": TheirPayment("2", "EUR", 0, 0)}
 
         assert len(list(unknown_payments(set(), theirs, {"a": 7, "b": 7}))) == 1

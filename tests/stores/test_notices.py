@@ -41,21 +41,21 @@ def schedule(app: App) -> ShowEditor:
     return ShowEditor(app.postgres, app.catalogue, app.config, Scope(account_id=0, is_admin=True))
 
 
-class TestHeard:
-    async def test_a_confirmed_booking_is_told_once_however_often_the_fact_comes(
+class TestFactsBecomeNotices:
+    async def test_a_confirmed_booking_is_notified_once_for_repeated_facts(
         self, office: Office, free_show: int
     ) -> None:
         account_id, address = await a_reader(office.app)
         await hold(office.app, free_show, account_id, 1, 2)
-        await office.hear()
+        await office.consume()
 
-        heard = await office.app.outbox.facts_after(0, 1_000_000)
-        for fact in [one for one in heard if one.show_id == free_show] * 3:
+        facts = await office.app.outbox.facts_after(0, 1_000_000)
+        for fact in [one for one in facts if one.show_id == free_show] * 3:
             await office.consumer_worker._consumer.handle(from_json(to_json(fact)))
 
         assert await office.kinds(address) == ["tickets"]
 
-    async def test_a_declined_payment_and_a_lapsed_hold_are_told(self, office: Office) -> None:
+    async def test_a_declined_payment_and_a_lapsed_hold_are_notified(self, office: Office) -> None:
         account_id, address = await a_reader(office.app)
         show = await cast.a_show(office.app, 20)
         booking = await hold(office.app, show, account_id, 1)
@@ -63,19 +63,19 @@ class TestHeard:
         await office.app.postgres.execute("UPDATE booking SET expires_at = now() WHERE show_id = $1", show)
         await office.app.bookings.sweep(1000)
 
-        await office.hear()
+        await office.consume()
 
         assert await office.kinds(address) == ["declined", "hold_lapsed"]
 
-    async def test_somebody_without_an_account_is_told_nothing(self, office: Office, free_show: int) -> None:
+    async def test_an_owner_without_an_account_gets_no_notice(self, office: Office, free_show: int) -> None:
         await hold(office.app, free_show, 6_999_999, 1)
 
-        await office.hear()
+        await office.consume()
 
         query = "SELECT count(*) FROM notice WHERE show_id = $1"
         assert await office.app.postgres.fetchval(query, free_show) == 0
 
-    async def test_a_guest_is_told_where_they_said_and_nowhere_else(
+    async def test_a_guest_is_notified_only_at_the_address_they_gave(
         self, office: Office, free_show: int
     ) -> None:
         wanted, made_up = f"guest-{secrets.token_hex(6)}@example.org", secrets.token_hex(8)
@@ -91,7 +91,7 @@ class TestHeard:
             await hold(office.app, paid_show, guest, seat)
         await TestWarning().lapsing_in(office, paid_show, 120)
 
-        await office.hear()
+        await office.consume()
         warned = await office.post.warn()
 
         assert sorted(await office.kinds(wanted)) == ["hold_lapsing", "show_cancelled", "tickets"]
@@ -99,7 +99,7 @@ class TestHeard:
         unreachable = "SELECT count(*) FROM notice WHERE address LIKE '%@guest.invalid'"
         assert await postgres.fetchval(unreachable) == 0
 
-    async def test_who_gives_a_ticket_and_who_gets_it_are_told(self, office: Office, free_show: int) -> None:
+    async def test_giver_and_receiver_of_a_ticket_are_notified(self, office: Office, free_show: int) -> None:
         giver_id, giver = await a_reader(office.app)
         _, getter = await a_reader(office.app)
         stranger = getter.replace("reader", "stranger")
@@ -109,14 +109,14 @@ class TestHeard:
 
         await transfers.give(free_show, first.serial, Giver(giver_id, giver), getter)
         await transfers.give(free_show, second.serial, Giver(giver_id, giver), stranger)
-        await office.hear()
+        await office.consume()
 
         assert await office.kinds(giver) == ["tickets", "ticket_given", "ticket_given"]
         assert await office.kinds(getter) == ["ticket_got"]
         (to_stranger,) = await office.rows(stranger)
         assert (to_stranger["kind"], to_stranger["account_id"]) == ("ticket_got", None)
 
-    async def test_money_that_went_back_is_told_with_the_amount(self, office: Office) -> None:
+    async def test_a_refund_notice_names_the_amount(self, office: Office) -> None:
         account_id, address = await a_reader(office.app)
         show = await cast.a_show(office.app, 20)
         booking = await bought(office.app, show, 1, 2, owner=account_id)
@@ -125,14 +125,14 @@ class TestHeard:
         await jobs.carry_out()
         await jobs.wait_until_idle()
 
-        await office.hear()
+        await office.consume()
 
         assert await office.kinds(address) == ["tickets", "refunded"]
         assert '"amount_minor": 3000' in (await office.rows(address))[1]["body"]
 
 
 class TestShows:
-    async def test_a_new_time_is_told_to_everybody_with_a_ticket_and_a_new_price_to_nobody(
+    async def test_a_new_time_is_sent_to_all_ticket_holders_and_a_new_price_to_none(
         self, office: Office, free_show: int
     ) -> None:
         people = [await a_reader(office.app) for _ in range(3)]
@@ -146,16 +146,14 @@ class TestShows:
         await schedule(office.app).change_show(
             free_show, ShowChange(starts_at=later, ends_at=later + timedelta(hours=2))
         )
-        await office.hear()
+        await office.consume()
 
         for _, address in people:
             assert sorted(await office.kinds(address)) == ["show_changed", "tickets", "tickets"]
-        (told,) = [row for row in await office.rows(people[0][1]) if row["kind"] == "show_changed"]
-        assert card["starts_at"].strftime("%Y-%m-%dT%H:%M") in told["body"]
+        (notice,) = [row for row in await office.rows(people[0][1]) if row["kind"] == "show_changed"]
+        assert card["starts_at"].strftime("%Y-%m-%dT%H:%M") in notice["body"]
 
-    async def test_a_cancelled_show_is_told_to_those_too_who_were_refunded_first(
-        self, office: Office
-    ) -> None:
+    async def test_a_cancelled_show_is_also_notified_to_buyers_refunded_first(self, office: Office) -> None:
         show = await cast.a_show(office.app, 20)
         account_id, address = await a_reader(office.app)
         await bought(office.app, show, 1, owner=account_id)
@@ -167,7 +165,7 @@ class TestShows:
         jobs = refund_jobs(office.app)
         while await office.app.refunds.cancel_batch(show) + await jobs.carry_out():
             await jobs.wait_until_idle()
-        await office.hear()
+        await office.consume()
 
         assert "show_cancelled" in await office.kinds(address)
         assert "refunded" in await office.kinds(address)
@@ -206,7 +204,7 @@ class TestWarning:
 
         assert await office.kinds(address) == []
 
-    async def test_who_has_paid_meanwhile_is_not_told_to_pay(self, config: Config) -> None:
+    async def test_a_buyer_who_paid_meanwhile_gets_no_payment_reminder(self, config: Config) -> None:
         async with an_office(config, mail_page=1) as office:
             account_id, address = await a_reader(office.app)
             show = await cast.a_show(office.app, 20)
@@ -228,7 +226,7 @@ class TestTurns:
         account_id, address = await a_reader(office.app)
         await hold(office.app, free_show, account_id, 1)
 
-        await office.hear_and_send()
+        await office.consume_and_send()
 
         (row,) = await office.rows(address)
         assert row["state"] == "unsent"
@@ -241,7 +239,7 @@ class TestTurns:
         for seat in range(6):
             account_id, _ = await a_reader(office.app)
             await hold(office.app, free_show, account_id, seat)
-        await office.hear()
+        await office.consume()
         notices = office.app.notifications
 
         taken = await asyncio.gather(*(notices.take_due(3, [Channel.MAIL]) for _ in range(4)))
@@ -251,27 +249,27 @@ class TestTurns:
         await office.no_pause()
         again = {due.id: due for due in await notices.take_due(10, [Channel.MAIL])}
         late = taken[0][0]
-        assert not await notices.end(late, NoticeState.DEAD), "its lease has ended: somebody else has it"
+        assert not await notices.end(late, NoticeState.DEAD), "its lease has ended: another lane has it"
         assert await notices.end(again[late.id], NoticeState.SENT)
 
-    async def test_who_has_just_booked_does_not_wait_behind_a_hall_that_is_told_of_a_change(
+    async def test_a_new_booking_notice_is_not_delayed_by_a_show_wide_notice(
         self, office: Office, free_show: int
     ) -> None:
         people = [await a_reader(office.app) for _ in range(4)]
         for seat, (account_id, _) in enumerate(people[:3]):
             await hold(office.app, free_show, account_id, seat)
         await schedule(office.app).change_show(free_show, ShowChange(cancelled=True))
-        await office.hear()
+        await office.consume()
         other = await cast.a_show(office.app, 20, price_minor=0)
         await hold(office.app, other, people[3][0], 1)
-        await office.hear()
+        await office.consume()
 
         taken = await office.app.notifications.take_due(4, [Channel.MAIL])
 
         assert {due.kind for due in taken} == {NoticeKind.TICKETS}
         assert people[3][1] in {due.address for due in taken}
 
-    async def test_what_was_there_before_is_told_to_nobody(self, office: Office, free_show: int) -> None:
+    async def test_facts_from_before_the_start_cause_no_notices(self, office: Office, free_show: int) -> None:
         account_id, address = await a_reader(office.app)
         await office.app.outbox.forget_group(GROUP)
         await hold(office.app, free_show, account_id, 1)
@@ -290,7 +288,7 @@ class TestTurns:
     ) -> None:
         account_id, address = await a_reader(office.app)
         await hold(office.app, free_show, account_id, 1)
-        await office.hear()
+        await office.consume()
         notices = office.app.notifications
 
         states = []
@@ -305,7 +303,7 @@ class TestTurns:
         assert address in [one.address for one in dead]
         assert (page.state, page.tries, page.reason) == (NoticeState.QUEUED, 0, None)
 
-    async def test_nobody_replays_what_is_not_there(self, office: Office) -> None:
+    async def test_replaying_an_unknown_notice_is_refused(self, office: Office) -> None:
         with pytest.raises(NoSuchNotice):
             await office.app.notifications.replay(2**40)
 
@@ -315,7 +313,7 @@ class TestTurns:
         people = [await a_reader(office.app) for _ in range(2)]
         for seat, (account_id, _) in enumerate(people):
             await hold(office.app, free_show, account_id, seat)
-        await office.hear()
+        await office.consume()
         taken = {due.address: due for due in await office.app.notifications.take_due(100, [Channel.MAIL])}
         await office.app.notifications.end(taken[people[0][1]], NoticeState.SENT)
         await office.app.notifications.end(taken[people[1][1]], NoticeState.DEAD, "no")
@@ -334,7 +332,7 @@ class TestCommands:
     ) -> None:
         account_id, address = await a_reader(office.app)
         await hold(office.app, free_show, account_id, 1)
-        await office.hear()
+        await office.consume()
         taken = {due.address: due for due in await office.app.notifications.take_due(100, [Channel.MAIL])}
         await office.app.notifications.end(taken[address], NoticeState.DEAD, "550 no such mailbox")
         urls = office.app.config

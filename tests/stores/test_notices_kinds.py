@@ -1,4 +1,4 @@
-"""Every kind of notice, from what happened to the mail that somebody opens (R29)."""
+"""Every kind of notice, from the fact to the delivered mail (R29)."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -188,7 +188,7 @@ async def test_what_happens_is_a_mail_with_all_there_is_to_know(
     happen, subject, words, files = HAPPENS[kind]
 
     booking = await happen(scene)
-    await scene.office.hear_and_send()
+    await scene.office.consume_and_send()
 
     (row,) = [one for one in await scene.office.rows(scene.address) if one["kind"] == kind]
     assert (row["state"], row["tries"]) == ("sent", 1)

@@ -1,4 +1,4 @@
-"""Urgent notices as short texts, to whoever sends them to phones (R29)."""
+"""Urgent notices as short texts, sent through an SMS provider (R29)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,12 +15,12 @@ from tests.support.mail_servers import MAIL_FROM, a_mail_server, a_reader, an_of
 from tests.support.own_engines import hold
 
 PUBLIC = "https://hall.example"
-Posted = list[tuple[str, dict[str, Any]]]  # key, and what was said
+Posted = list[tuple[str, dict[str, Any]]]  # key and payload
 
 
 @asynccontextmanager
 async def phones(*replies: int) -> AsyncIterator[tuple[str, Posted]]:
-    """Somebody who sends short texts: their address, and what they were told; after `replies`, always yes."""
+    """An SMS provider: its address and the requests it got; after `replies` it always accepts."""
     posted: Posted = []
     left = list(replies)
 
@@ -46,7 +46,7 @@ async def test_an_urgent_notice_is_posted_too_with_a_key_that_stays(config: Conf
         async with an_office(config, mail_from=MAIL_FROM, public_url=PUBLIC, **urls) as office:
             account_id, address = await a_reader(office.app)
             await hold(office.app, show, account_id, 1)
-            await office.hear_and_send()
+            await office.consume_and_send()
             await office.no_pause()
             await office.send()
             rows = await office.rows(address)
@@ -78,6 +78,6 @@ async def test_a_phone_buzzes_though_the_mail_server_says_nothing_at_all(config:
             rows = await office.rows(address)
 
     assert {(row["channel"], row["state"]) for row in rows} == {("mail", "queued"), ("push", "sent")}
-    # Others' holds are about to end as well, and they are told.
+    # Other holds are about to end as well, and their owners are notified.
     ours = f"{PUBLIC}/bookings/{public_id(show, booking.number)}"
-    assert [told["text"] for _, told in posted if told["text"].endswith(ours)]
+    assert [sms["text"] for _, sms in posted if sms["text"].endswith(ours)]

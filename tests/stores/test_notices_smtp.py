@@ -62,7 +62,7 @@ class TestWhole:
         account_id, address = await a_reader(office.app, "Zoë Łukasiewicz")
         booking = await hold(office.app, show, account_id, 3, 4)
 
-        await office.hear_and_send()
+        await office.consume_and_send()
 
         (mail,) = server.to(address)
         tickets = await office.app.tickets.of_booking(show, booking.number)
@@ -91,7 +91,7 @@ class TestWhole:
         account_id, address = await a_reader(office.app, name, locale)
         await hold(office.app, show, account_id, 5 if locale == "hi" else 7)
 
-        await office.hear_and_send()
+        await office.consume_and_send()
 
         (mail,) = server.to(address)
         assert mail["Content-Language"] == locale
@@ -108,7 +108,7 @@ class TestWhole:
         await office.app.notifications.set_sender(1, SenderBody("Théâtre, Paris", "hello@theatre.example"))
         await hold(office.app, show, account_id, 1)
 
-        await office.hear_and_send()
+        await office.consume_and_send()
         await office.app.postgres.execute("DELETE FROM organiser_sender")
 
         (mail,) = server.to(address)
@@ -123,7 +123,7 @@ class TestWhole:
         await office.app.tickets.set_door(show, EntryPolicy(Codes.LIVE))
         await hold(office.app, show, account_id, 1)
 
-        await office.hear_and_send()
+        await office.consume_and_send()
 
         (mail,) = server.to(address)
         assert "image/png" not in [part.get_content_type() for part in mail.walk()]
@@ -144,7 +144,7 @@ class TestWhole:
         await transfers.give(show, first.serial, Giver(giver_id, giver), getter)
         await transfers.give(show, second.serial, Giver(giver_id, giver), stranger)
 
-        await office.hear_and_send()
+        await office.consume_and_send()
 
         (got,), (waits,) = server.to(getter), server.to(stranger)
         assert "Ann sent you a ticket" in str(got["Subject"])
@@ -164,7 +164,7 @@ class TestTrouble:
             people = [await a_reader(office.app) for _ in range(6)]
             for seat, (account_id, _) in enumerate(people):
                 await hold(office.app, show, account_id, seat)
-            await office.hear_and_send()
+            await office.consume_and_send()
             waiting = [(await office.rows(address))[0] for _, address in people]
 
             async with server.up():
@@ -183,26 +183,26 @@ class TestTrouble:
     async def test_a_server_that_thinks_for_long_about_a_mail_gets_it_once(
         self, config: Config, server: MailServer, show: int
     ) -> None:
-        """It has the mail from the start: whoever hung up now would send it a second time."""
+        """The server already has the mail: closing the connection now would send it twice."""
         server.thinks_s = 2.5
         settings = {"mail_url": server.url, "mail_from": MAIL_FROM, "mail_timeout_s": 1}
         async with an_office(config, **settings) as office:
             account_id, address = await a_reader(office.app)
             await hold(office.app, show, account_id, 1)
 
-            await office.hear_and_send()
+            await office.consume_and_send()
             await office.no_pause()
             await office.send()
 
             assert len(server.to(address)) == 1
             assert (await office.rows(address))[0]["state"] == "sent"
 
-    async def test_what_a_lane_is_at_is_its_own_until_somebody_else_has_it(
+    async def test_a_lane_owns_its_notices_until_another_lane_claims_them(
         self, office: Office, show: int
     ) -> None:
         account_id, address = await a_reader(office.app)
         await hold(office.app, show, account_id, 1)
-        await office.hear()
+        await office.consume()
         notices = office.app.notifications
         queue = notices.leases
 
@@ -224,7 +224,7 @@ class TestTrouble:
         await hold(office.app, show, account_id, 1)
         setattr(server, where, lambda to: "450 busy" if to == address else None)
 
-        await office.hear_and_send()
+        await office.consume_and_send()
         (row,) = await office.rows(address)
         setattr(server, where, lambda _: None)
         await office.no_pause()
@@ -243,13 +243,13 @@ class TestTrouble:
         for seat, (account_id, _) in enumerate(people):
             await hold(office.app, show, account_id, seat)
 
-        await office.hear_and_send()
+        await office.consume_and_send()
         await office.no_pause()
         await office.send()
 
         (row,) = await office.rows(wrong)
         assert (row["state"], row["reason"]) == ("dead", "550 no such mailbox")
-        assert server.asked[wrong] == 1
+        assert server.recipients[wrong] == 1
         assert [len(server.to(address)) for _, address in people] == [1, 1, 0, 1, 1, 1]
 
     async def test_a_server_that_hangs_up_loses_nothing(
@@ -261,7 +261,7 @@ class TestTrouble:
         goodbyes = ["421 closing"] * 2
         server.says = lambda _: goodbyes.pop() if goodbyes else None
 
-        await office.hear_and_send()
+        await office.consume_and_send()
         await office.no_pause()
         await office.send()
 
@@ -272,7 +272,7 @@ class TestTrouble:
     ) -> None:
         account_id, address = await a_reader(office.app)
         await hold(office.app, show, account_id, 1)
-        await office.hear()
+        await office.consume()
         app = office.app
         writer = Composer(app.postgres, app.catalogue, app.bookings, app.tickets, app.config)
         (due,) = [
@@ -297,7 +297,7 @@ class TestTrouble:
     ) -> None:
         account_id, address = await a_reader(office.app)
         await hold(office.app, show, account_id, 1)
-        await office.hear_and_send()
+        await office.consume_and_send()
         (row,) = await office.rows(address)
 
         await office.app.notifications.replay(row["id"])
@@ -313,7 +313,7 @@ class TestTrouble:
         booking = await hold(office.app, show, account_id, 1)
         await office.app.refunds.cancel(booking, None)
 
-        await office.hear_and_send()
+        await office.consume_and_send()
 
         assert server.to(address) == []
         assert (await office.rows(address))[0]["state"] == "obsolete"
@@ -329,11 +329,11 @@ class TestSettings:
             ({"sms_url": "ftp://x"}, "HOLDFAST_SMS_URL"),
         ],
     )
-    def test_a_setting_that_is_not_understood_is_named(self, settings: dict[str, str], named: str) -> None:
+    def test_an_invalid_setting_is_named(self, settings: dict[str, str], named: str) -> None:
         with pytest.raises(OperatorError, match=named):
             build_senders(Config(**settings))  # type: ignore[arg-type]
 
     def test_a_password_is_in_no_log(self, config: Config) -> None:
-        told = repr(replace(config, mail_url="smtp://ann:s3cret@mail.example", mail_from=MAIL_FROM))
+        shown = repr(replace(config, mail_url="smtp://ann:s3cret@mail.example", mail_from=MAIL_FROM))
 
-        assert "s3cret" not in told
+        assert "s3cret" not in shown

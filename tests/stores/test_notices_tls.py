@@ -1,4 +1,4 @@
-"""Mail over STARTTLS and with a password, to a server that somebody vouches for, or nobody (R29)."""
+"""Mail over STARTTLS and with a password, to servers with a trusted and an untrusted certificate (R29)."""
 
 import ssl
 from collections.abc import AsyncIterator
@@ -63,11 +63,11 @@ def vouched(tmp_path_factory: pytest.TempPathFactory) -> Vouched:
 
 @pytest.fixture
 async def server(vouched: Vouched) -> AsyncIterator[MailServer]:
-    """Takes mail from whoever has the password, and over TLS alone."""
-    asked = a_mail_server()
-    asked.tls, asked.login = vouched.server, LOGIN
-    async with asked.up():
-        yield asked
+    """Accepts mail from clients with the password, and only over TLS."""
+    server = a_mail_server()
+    server.tls, server.login = vouched.server, LOGIN
+    async with server.up():
+        yield server
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ async def sent(config: Config, show: int, **settings: Any) -> tuple[str, Any]:
     async with an_office(config, mail_from=MAIL_FROM, **settings) as office:
         account_id, address = await a_reader(office.app)
         await hold(office.app, show, account_id, 1)
-        await office.hear_and_send()
+        await office.consume_and_send()
         (row,) = await office.rows(address)
         return address, row
 
@@ -112,7 +112,7 @@ async def test_it_goes_over_tls_from_the_first_byte(config: Config, vouched: Vou
     assert len(server.to(address)) == 1
 
 
-async def test_nobody_is_told_the_password_whose_certificate_nobody_vouches_for(
+async def test_the_password_is_not_sent_to_a_server_with_an_untrusted_certificate(
     config: Config, server: MailServer, show: int
 ) -> None:
     address, row = await sent(config, show, mail_url=url_of(server))

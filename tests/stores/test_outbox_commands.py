@@ -1,4 +1,4 @@
-"""An operator asks who has heard what, and has it told again: `holdfast facts` (R28)."""
+"""Operators list consumer groups and replay facts with `holdfast facts` (R28)."""
 
 import asyncio
 import json
@@ -58,13 +58,13 @@ async def test_a_dead_fact_is_shown_and_tried_again(app: App, till: Till, reader
     _code, output, _ = await facts(app, "dead", "--group", reader.group, "--json")
     [dead] = json.loads(output)
     _code, shown, _ = await facts(app, "groups")
-    code, said, _ = await facts(app, "retry", "--group", reader.group)
+    code, output, _ = await facts(app, "retry", "--group", reader.group)
     reader.fails = lambda _fact: False
     await reader.consume()
 
     assert (dead["fact"]["kind"], dead["reason"]) == ("booking.held", "ValueError('not today')")
     assert f"{reader.group}: " in shown
-    assert (code, said) == (0, "1 will be tried again\n")
+    assert (code, output) == (0, "1 will be tried again\n")
     assert reader.of(booking.number) == ["booking.held"]
     assert (await group_of(app, reader))["dead"] == 0
 
@@ -77,25 +77,25 @@ async def test_facts_are_listed_and_delivered_again(app: App, till: Till, reader
     first = reader.ids[0]
 
     _code, listed, _ = await facts(app, "list", "--from", str(first), "--kind", "booking.confirmed")
-    code, said, _ = await facts(app, "replay", "--group", reader.group, "--from", str(first))
+    code, output, _ = await facts(app, "replay", "--group", reader.group, "--from", str(first))
     await reader.consume()
 
     assert [json.loads(line)["kind"] for line in listed.splitlines()] == ["booking.confirmed"]
-    assert (code, said) == (0, "3 facts will be delivered again\n")
-    assert len(reader.heard) == 6
-    at = reader.heard[0].at
+    assert (code, output) == (0, "3 facts will be delivered again\n")
+    assert len(reader.received) == 6
+    at = reader.received[0].at
     assert await app.outbox.first_since(at) == first
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("replay", "--group", "nobody", "--from", "1"), "no group|are gone"),
-        (("replay", "--group", "nobody", "--from", "yesterday"), "neither the number of a fact nor a time"),
-        (("forget", "--group", "nobody"), "no such group"),
+        (("replay", "--group", "unknown", "--from", "1"), "no group|are gone"),
+        (("replay", "--group", "unknown", "--from", "yesterday"), "neither the number of a fact nor a time"),
+        (("forget", "--group", "unknown"), "no such group"),
     ],
 )
-async def test_what_cannot_be_done_is_said_in_one_line(
+async def test_an_impossible_command_fails_with_a_one_line_message(
     app: App, till: Till, words: tuple[str, ...], why: str
 ) -> None:
     code, output, errors = await facts(app, *words)

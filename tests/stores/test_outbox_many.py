@@ -43,7 +43,7 @@ class Choir:
         self.tellings.append([fact.id for fact in facts])
         if self.unlucky in {fact.number for fact in facts}:
             raise self.error
-        self.reader.heard += facts
+        self.reader.received += facts
 
     async def consume(self) -> None:
         await relayed(self.reader.app)
@@ -66,7 +66,7 @@ async def choir(app: App) -> Choir:
     return Choir(await FactRecorder(app).open())
 
 
-async def test_many_are_told_in_one_go_and_in_order(app: App, till: Till, choir: Choir) -> None:
+async def test_many_facts_are_consumed_in_one_batch_and_in_order(app: App, till: Till, choir: Choir) -> None:
     for seat in range(6):
         booking = await till.opened(seat, owner_id=an_owner())
         await till.ledger.cancel(booking, booking.owner_id)
@@ -117,7 +117,7 @@ async def test_what_waits_keeps_what_comes_behind_it_waiting(app: App, till: Til
 
 
 async def test_a_turn_lasts_as_long_as_the_facts_in_hand(app: App, till: Till, choir: Choir) -> None:
-    """Whoever takes longer than a turn lasts is not overtaken: the same would be told twice."""
+    """A consumer slower than its lease is not overtaken: the same facts would be delivered twice."""
     await till.opened(1)
     await relayed(app)
     is_busy, go_on = asyncio.Event(), asyncio.Event()
@@ -135,8 +135,8 @@ async def test_a_turn_lasts_as_long_as_the_facts_in_hand(app: App, till: Till, c
     go_on.set()
 
     assert await busy == 1
-    assert len(slow.heard) == 1
-    assert choir.reader.heard == []
+    assert len(slow.received) == 1
+    assert choir.reader.received == []
 
 
 async def is_renewed(app: App, group: str) -> bool:
@@ -177,7 +177,7 @@ async def test_what_is_before_and_behind_a_hole_is_settled_at_once(app: App, til
     assert await app.outbox.settle(1_000) == last
 
 
-async def test_what_is_before_an_open_transaction_is_told_meanwhile(
+async def test_facts_before_an_open_transaction_are_published_meanwhile(
     app: App, till: Till, choir: Choir
 ) -> None:
     await app.postgres.execute(ADD, till.show, 1)
@@ -185,12 +185,12 @@ async def test_what_is_before_an_open_transaction_is_told_meanwhile(
         await slow.execute(ADD, till.show, 2)
         await app.postgres.execute(ADD, till.show, 3)
         await choir.consume()
-        meanwhile = [fact.number for fact in choir.reader.heard]
+        meanwhile = [fact.number for fact in choir.reader.received]
         await commit()
     await choir.consume()
 
     assert meanwhile == [1]
-    assert [fact.number for fact in choir.reader.heard] == [1, 2, 3]
+    assert [fact.number for fact in choir.reader.received] == [1, 2, 3]
     assert await checkpoint(app, RELAY) == choir.reader.ids[-1]
 
 

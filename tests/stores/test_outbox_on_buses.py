@@ -20,7 +20,7 @@ from tests.support.wait import until
 
 @dataclass
 class Scene:
-    """A show, a bus, and somebody who hears through it."""
+    """A show, a bus, and a recorder that consumes facts from it."""
 
     till: Till
     server: Server
@@ -71,15 +71,15 @@ async def scene(stage: Stage, server: Server) -> AsyncIterator[Scene]:
     await outbox.close()
 
 
-TOLD = ["booking.held", "booking.cancelled"]
+KINDS = ["booking.held", "booking.cancelled"]
 
 
-async def test_everything_is_heard_in_order_and_once(scene: Scene) -> None:
+async def test_every_fact_is_received_in_order_and_once(scene: Scene) -> None:
     numbers = await scene.sell(1, 2, 3)
     await scene.relay()
     await scene.reader.consume(scene.consumer_worker)
 
-    assert [scene.reader.of(number) for number in numbers] == [TOLD] * 3
+    assert [scene.reader.of(number) for number in numbers] == [KINDS] * 3
     assert len(scene.reader.ids) == len(set(scene.reader.ids)) == 6
 
 
@@ -101,10 +101,10 @@ async def test_while_the_bus_is_away_facts_wait_and_back_it_has_them_in_order(sc
 
     assert waiting_from == before
     assert await scene.bus_ends_at() == await checkpoint(scene.app, RELAY) == scene.reader.ids[-1]
-    assert [scene.reader.of(number) for number in numbers] == [TOLD] * 2
+    assert [scene.reader.of(number) for number in numbers] == [KINDS] * 2
 
 
-async def test_what_a_new_and_empty_server_does_not_have_is_told_again(scene: Scene) -> None:
+async def test_facts_missing_on_an_empty_server_are_published_again(scene: Scene) -> None:
     await scene.sell(1)
     await scene.relay()
     await scene.server.forget()
@@ -116,7 +116,7 @@ async def test_what_a_new_and_empty_server_does_not_have_is_told_again(scene: Sc
     on_the_bus = positions(await messages_of(await scene.outbox.bus()))
     await scene.reader.consume(scene.consumer_worker)
 
-    assert len(scene.reader.heard) == 4
+    assert len(scene.reader.received) == 4
     assert set(on_the_bus) >= set(scene.reader.ids)
 
 
@@ -130,7 +130,7 @@ async def test_a_bus_that_has_been_elsewhere_is_filled_from_the_oldest_checkpoin
 
     await scene.reader.consume(scene.consumer_worker)
 
-    assert len(scene.reader.heard) == 2
+    assert len(scene.reader.received) == 2
 
 
 async def is_level(scene: Scene) -> bool:

@@ -1,4 +1,4 @@
-"""Consumers that fail, processes that die, a bus that is away or forgets: nobody else notices (R28)."""
+"""Failing consumers, dying processes, a bus that is down or empty: other consumers are unaffected (R28)."""
 
 import asyncio
 from dataclasses import replace
@@ -80,7 +80,9 @@ async def test_after_many_tries_a_fact_is_dead_and_those_behind_it_go_on(
     assert await app.outbox.dead(reader.group) == []
 
 
-async def test_an_engine_that_is_down_is_nobodys_fault(app: App, till: Till, reader: FactRecorder) -> None:
+async def test_an_engine_outage_is_not_counted_as_a_consumer_failure(
+    app: App, till: Till, reader: FactRecorder
+) -> None:
     numbers = [(await till.opened(seat, owner_id=an_owner())).number for seat in range(4)]
 
     def is_away(fact: Fact) -> bool:
@@ -95,12 +97,12 @@ async def test_an_engine_that_is_down_is_nobodys_fault(app: App, till: Till, rea
     reader.fails = lambda _fact: False
     await reader.consume()
 
-    assert sorted({fact.number or 0 for fact in reader.heard}) == sorted(numbers)
+    assert sorted({fact.number or 0 for fact in reader.received}) == sorted(numbers)
     assert reader.ids[:2] == sorted(reader.ids)[:2]
     assert await app.outbox.parked_due(reader.group, 10) == []
 
 
-async def test_what_a_killed_consumer_had_in_hand_is_heard_by_the_next(
+async def test_facts_of_a_killed_consumer_go_to_the_next_one(
     app: App, till: Till, reader: FactRecorder
 ) -> None:
     await till.opened(1)
@@ -119,7 +121,7 @@ async def test_what_a_killed_consumer_had_in_hand_is_heard_by_the_next(
     await turns_are_free(app)
     await reader.consume()
 
-    assert len(reader.heard) == 1
+    assert len(reader.received) == 1
 
 
 async def test_a_consumer_that_was_paused_does_not_move_the_checkpoint_of_the_next(
@@ -149,31 +151,31 @@ async def test_a_consumer_that_was_paused_does_not_move_the_checkpoint_of_the_ne
     assert await checkpoint(app, reader.group) == reached
 
 
-async def test_a_transaction_that_hangs_is_ended_and_what_is_behind_it_is_told(
+async def test_a_hanging_transaction_is_ended_and_later_facts_are_published(
     app: App, till: Till, reader: FactRecorder
 ) -> None:
-    async def is_heard() -> bool:
+    async def is_received() -> bool:
         await relayed(app)
         await reader.consume()
-        return bool(reader.heard)
+        return bool(reader.received)
 
     async def hang(hasty: App) -> None:
         async with hasty.postgres.transaction() as hanging:
             await add_fact(hanging, till.show, ShowCancelledFact(revision=1))
             async with app.postgres.transaction() as tx:
                 await add_fact(tx, till.show, ShowCancelledFact(revision=2))
-            await until(is_heard, within_s=15)
+            await until(is_received, within_s=15)
             await add_fact(hanging, till.show, ShowCancelledFact(revision=3))
 
     async with open_app(replace(app.config, postgres_idle_s=1)) as hasty:
         with pytest.raises(EngineDown):
             await hang(hasty)
 
-    await is_heard()
-    assert [fact.body for fact in reader.heard] == [ShowCancelledFact(revision=2)]
+    await is_received()
+    assert [fact.body for fact in reader.received] == [ShowCancelledFact(revision=2)]
 
 
-async def test_without_a_bus_seats_are_sold_and_facts_are_heard_all_the_same(
+async def test_without_a_bus_seats_are_sold_and_facts_are_still_received(
     app: App, till: Till, reader: FactRecorder
 ) -> None:
     cut_off = other_outbox(app, bus_url=NOWHERE)
@@ -195,7 +197,7 @@ async def test_without_a_bus_seats_are_sold_and_facts_are_heard_all_the_same(
     await cut_off.close()
 
 
-async def test_what_an_emptied_bus_has_forgotten_is_told_again(
+async def test_facts_lost_by_an_emptied_bus_are_published_again(
     app: App, till: Till, reader: FactRecorder
 ) -> None:
     await till.opened(1)
@@ -205,15 +207,15 @@ async def test_what_an_emptied_bus_has_forgotten_is_told_again(
     await relayed(app, relay)
 
     bus = await app.outbox.bus()
-    told = [message.position for message in await bus.reader().read(0, 100_000, 0)]
+    positions = [message.position for message in await bus.reader().read(0, 100_000, 0)]
     await reader.consume()
 
-    assert len(reader.heard) == 2
-    assert set(reader.ids) <= set(told)
-    assert told == sorted(told)
+    assert len(reader.received) == 2
+    assert set(reader.ids) <= set(positions)
+    assert positions == sorted(positions)
 
 
-async def test_what_the_bus_has_lost_is_heard_before_what_it_has(
+async def test_facts_lost_by_the_bus_arrive_before_those_it_still_has(
     app: App, till: Till, reader: FactRecorder
 ) -> None:
     """A hole: the bus has the second fact and not the first."""
@@ -230,7 +232,9 @@ async def test_what_the_bus_has_lost_is_heard_before_what_it_has(
     assert reader.of(booking.number) == ["booking.held", "booking.cancelled"]
 
 
-async def test_an_idle_bus_that_forgets_is_told_again_too(app: App, till: Till, reader: FactRecorder) -> None:
+async def test_an_idle_bus_that_loses_its_log_gets_the_facts_again(
+    app: App, till: Till, reader: FactRecorder
+) -> None:
     await till.opened(1)
     await relayed(app)
     await app.redis.call("FLUSHALL")
@@ -240,7 +244,7 @@ async def test_an_idle_bus_that_forgets_is_told_again_too(app: App, till: Till, 
 
     assert await (await app.outbox.bus()).last() == await checkpoint(app, "relay")
     await reader.consume()
-    assert len(reader.heard) == 1
+    assert len(reader.received) == 1
 
 
 async def test_a_log_of_a_ledger_that_was_put_back_is_cleared(
@@ -258,4 +262,4 @@ async def test_a_log_of_a_ledger_that_was_put_back_is_cleared(
 
     assert await bus.last() == await checkpoint(app, "relay")
     await reader.consume()
-    assert len(reader.heard) == 2
+    assert len(reader.received) == 2

@@ -56,13 +56,13 @@ async def test_the_same_request_is_the_same_payment(either_app: App, a_show: Sho
     assert again.body_hash == ask.body_hash
 
 
-@pytest.mark.parametrize("how", ["of somebody else", "lapsed", "unknown", "cancelled"])
+@pytest.mark.parametrize("how", ["of another owner", "lapsed", "unknown", "cancelled"])
 async def test_what_is_not_held_is_not_paid_for(app: App, a_show: Show, how: str) -> None:
     show_id = await a_show()
     booking = await hold(app, show_id, an_owner(), 1)
     ask = request_for(booking)
-    expected = {"of somebody else": "none", "lapsed": "held", "unknown": "none", "cancelled": "cancelled"}
-    if how == "of somebody else":
+    expected = {"of another owner": "none", "lapsed": "held", "unknown": "none", "cancelled": "cancelled"}
+    if how == "of another owner":
         ask = request_for(booking, owner_id=an_owner())
     if how == "unknown":
         ask = request_for(booking, number=booking.number + 1_000_000)
@@ -152,7 +152,7 @@ class TestLate:
         owed = await self.account(app, show_id, "owed")
         assert (owed, await self.account(app, show_id, "gateway:sandbox")) == (0, 3000)
 
-    async def test_money_for_seats_somebody_has_goes_back_once(self, app: App, a_show: Show) -> None:
+    async def test_money_for_seats_of_another_owner_is_refunded_once(self, app: App, a_show: Show) -> None:
         show_id = await a_show()
         late = await self.late(app, show_id)
         rival = await hold(app, show_id, an_owner(), 6)

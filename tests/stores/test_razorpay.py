@@ -17,7 +17,7 @@ from tests.fakes.scripted_server import DRIP, SILENCE, Oracle, an_oracle
 from tests.support.gateway_setups import Counter, a_counter, a_sandbox
 from tests.support.wait import until
 
-SECRET = "never to be told"
+SECRET = "never to be shown"
 BAD_REQUEST = {"error": {"code": "BAD_REQUEST_ERROR", "description": "The amount must be at least INR 1.00"}}
 TABLE: dict[str, tuple[int, Any, GatewayAnswer]] = {
     "a parameter is wrong": (400, BAD_REQUEST, GatewayAnswer.NO),
@@ -76,39 +76,39 @@ def payment(**changes: Any) -> dict[str, Any]:
 async def test_every_failure_has_its_answer_and_nothing_tells_our_secret(
     name: str, oracle: Oracle, counter: Counter, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    status, said, answer = TABLE[name]
+    status, content, answer = TABLE[name]
     # An empty list of orders first: it is making the order that fails.
-    oracle.says = lambda method, path: (200, {"items": []}) if method == "GET" else (status, said)
+    oracle.says = lambda method, path: (200, {"items": []}) if method == "GET" else (status, content)
 
     with structlog.testing.capture_logs() as lines:
         charge = await counter.gateway.charge(counter.order())
 
     assert charge.answer is answer
-    assert [method for method, _, _ in oracle.asked] == ["GET", "POST"]
+    assert [method for method, _, _ in oracle.requests] == ["GET", "POST"]
     assert lines
     assert SECRET not in f"{lines} {charge} {counter.gateway!r}"
     assert capfd.readouterr().out == "", "the SDK prints what went wrong"
 
 
-async def test_a_token_is_refused_in_words_and_nobody_is_asked(oracle: Oracle, counter: Counter) -> None:
+async def test_a_token_is_refused_without_a_request_to_the_gateway(oracle: Oracle, counter: Counter) -> None:
     charge = await counter.gateway.charge(counter.order("token_1"))
 
     assert (charge.answer, charge.code) == (GatewayAnswer.NO, "method_unsupported")
-    assert not oracle.asked
+    assert not oracle.requests
 
 
 async def test_what_is_paid_after_it_was_called_off_is_never_taken(shop: Counter) -> None:
-    asked = shop.order()
-    charge = await shop.gateway.charge(asked)
-    off = await shop.gateway.call_off(key=asked.key, reference=charge.reference)
+    order = shop.order()
+    charge = await shop.gateway.charge(order)
+    off = await shop.gateway.call_off(key=order.key, reference=charge.reference)
 
     await shop.choose(charge, "pay")
 
-    after = await shop.gateway.look_up(key=asked.key, reference=charge.reference)
+    after = await shop.gateway.look_up(key=order.key, reference=charge.reference)
     assert (off.answer, after.answer, after.code) == (GatewayAnswer.YES, GatewayAnswer.NO, "cancelled")
     # Now it is authorised, and still not captured.
     assert (
-        await shop.gateway.call_off(key=asked.key, reference=charge.reference)
+        await shop.gateway.call_off(key=order.key, reference=charge.reference)
     ).answer is GatewayAnswer.YES
 
 
@@ -124,12 +124,12 @@ async def test_the_reference_of_another_key_says_nothing(shop: Counter) -> None:
 
 
 async def test_a_payer_who_was_refused_may_try_again(shop: Counter) -> None:
-    asked = shop.order()
-    charge = await shop.gateway.charge(asked)
+    order = shop.order()
+    charge = await shop.gateway.charge(order)
 
     await shop.choose(charge, "decline")
 
-    after = await shop.gateway.look_up(key=asked.key, reference=charge.reference)
+    after = await shop.gateway.look_up(key=order.key, reference=charge.reference)
     assert (after.answer, after.client_secret) == (GatewayAnswer.UNKNOWN, charge.client_secret)
 
 
@@ -143,7 +143,7 @@ async def test_only_the_whole_amount_is_captured(
     oracle.says = says
 
     assert (await counter.gateway.look_up(key="pay-7", reference="order_1")).answer is GatewayAnswer.UNKNOWN
-    assert {method for method, _, _ in oracle.asked} == {"GET"}
+    assert {method for method, _, _ in oracle.requests} == {"GET"}
 
 
 async def test_a_capture_whose_answer_is_lost_is_unknown_until_it_is_seen(
@@ -166,7 +166,7 @@ async def test_a_capture_whose_answer_is_lost_is_unknown_until_it_is_seen(
         GatewayAnswer.YES,
         4500,
     )
-    [captured] = [body for method, _, body in oracle.asked if method == "POST"]
+    [captured] = [body for method, _, body in oracle.requests if method == "POST"]
     assert json.loads(captured) == {"amount": 4500, "currency": "INR"}
 
 
@@ -202,7 +202,9 @@ async def test_a_refund_carries_its_key_and_is_looked_for_before_it_is_made(
     )
 
     sent = [
-        headers for (_, headers), asked in zip(oracle.heard, oracle.asked, strict=True) if asked[0] == "POST"
+        headers
+        for (_, headers), request in zip(oracle.raw_requests, oracle.requests, strict=True)
+        if request[0] == "POST"
     ]
     assert (refunded.answer, refunded.reference) == (GatewayAnswer.YES, "rfnd_1")
     keys = [headers[b"x-refund-idempotency"] for headers in sent]
@@ -215,7 +217,7 @@ async def test_where_receipts_cannot_be_unique_the_order_is_made_without(
     def says(method: str, path: str) -> tuple[int, Any]:
         if method == "GET":
             return 200, {"items": []}
-        if b"unique_receipt" not in oracle.asked[-1][2]:
+        if b"unique_receipt" not in oracle.requests[-1][2]:
             return 200, order(status="created")
         description = "unique_receipt is/are not required and should not be sent"
         return 400, {"error": {"code": "BAD_REQUEST_ERROR", "description": description}}
@@ -237,7 +239,7 @@ async def test_a_charge_waits_for_a_thread_no_longer_than_for_an_answer(oracle: 
 
 
 async def test_a_thread_that_waited_in_vain_is_there_for_the_next(oracle: Oracle) -> None:
-    oracle.says = lambda method, path: (200, SILENCE if len(oracle.asked) == 1 else {"items": []})
+    oracle.says = lambda method, path: (200, SILENCE if len(oracle.requests) == 1 else {"items": []})
     changes = {"razorpay_api_url": oracle.url, "gateway_timeout_ms": 300, "gateway_links_max": 1}
     async with a_counter("razorpay", oracle.url, **changes) as narrow:
         first = await narrow.gateway.look_up(key="pay-7", reference=None)

@@ -1,4 +1,4 @@
-"""The gateway's books and ours: differences are found, settled where they can be, told where not (R23)."""
+"""Differences between the gateway's books and the ledger are found and settled, or else reported (R23)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ FIND = "INSERT INTO payment SELECT * FROM lost; DROP TABLE lost"
 
 
 async def older(app: App, payment: Payment, by_s: int = 120) -> None:
-    """Asked for a while ago: nobody is carrying it on at this moment."""
+    """Requested a while ago: no process is working on it now."""
     sql = "UPDATE payment SET asked_at = asked_at - $2 * interval '1 s' WHERE key = $1"
     await app.postgres.execute(sql, payment.key, by_s)
 
@@ -99,7 +99,7 @@ async def test_a_payment_of_this_moment_is_not_meddled_with(app: App, a_show: Sh
     assert await step_of(app, payment) is PaymentStep.CHARGE
 
 
-async def test_paid_here_and_unknown_there_is_told(app: App, a_show: Show) -> None:
+async def test_a_payment_unknown_to_the_gateway_is_reported(app: App, a_show: Show) -> None:
     payment = await confirmed(app, await paying(app, await a_show(), 1))
 
     assert await compared(app, payment) == {payment.key: DifferenceKind.MISSING}
@@ -107,7 +107,7 @@ async def test_paid_here_and_unknown_there_is_told(app: App, a_show: Show) -> No
     assert (page.ours, page.theirs) == ("paid 15.00 EUR", "no such payment")
 
 
-async def test_another_amount_there_is_told_and_nothing_is_booked(app: App, a_show: Show) -> None:
+async def test_a_different_amount_is_reported_and_nothing_is_booked(app: App, a_show: Show) -> None:
     payment = await paying(app, await a_show(), 1)
     await charged(app, payment, amount_minor=1)
     await older(app, payment)
@@ -122,7 +122,7 @@ async def paid_for_real(app: App, show_id: int) -> Payment:
     return await confirmed(app, payment, charge)
 
 
-async def test_a_refund_made_behind_our_back_is_told(app: App, a_show: Show) -> None:
+async def test_a_refund_made_only_at_the_gateway_is_reported(app: App, a_show: Show) -> None:
     payment = await paid_for_real(app, await a_show())
     before = await compared(app, payment)
     gateway, reference = app.saga_runner.gateway, str(payment.reference)
@@ -132,7 +132,7 @@ async def test_a_refund_made_behind_our_back_is_told(app: App, a_show: Show) -> 
     assert await compared(app, payment) == {payment.key: DifferenceKind.REFUNDED}
 
 
-async def test_a_key_of_ours_that_the_ledger_lost_is_told_until_it_is_found(app: App, a_show: Show) -> None:
+async def test_our_key_missing_in_the_ledger_is_reported_until_it_is_found(app: App, a_show: Show) -> None:
     payment = await paid_for_real(app, await a_show())
     await app.postgres.execute(LOSE.format(key=payment.key))
 
@@ -159,7 +159,7 @@ async def test_a_difference_is_looked_at_until_it_is_none_however_old(app: App, 
     assert await listed(app, payment) == []
 
 
-async def test_one_that_is_watched_for_long_with_a_silent_gateway_is_told(app: App, a_show: Show) -> None:
+async def test_a_payment_watched_for_long_with_a_silent_gateway_is_reported(app: App, a_show: Show) -> None:
     payment = await paying(app, await a_show(), 1)
     await charged(app, payment, "tok_stuck")
     await app.payments.release(payment, is_sure=False, due_ms=60_000)

@@ -84,7 +84,7 @@ async def settled(app: App, show_id: int) -> None:
     await app.seatmap.rebuild(show_id, "test")
 
 
-async def kept_minor(app: App, booking: Booking) -> int:
+async def retained_minor(app: App, booking: Booking) -> int:
     """What was paid for a booking and has not gone back."""
     return int(
         await app.postgres.fetchval(
@@ -196,7 +196,7 @@ async def test_who_pays_and_cancels_at_once_has_the_seats_or_the_money(
     assert set(outcomes) <= {"cancelled", "refunded", "paying", "too late", "gone"}
     for booking in bookings:
         state = (await now_of(app, booking)).state
-        assert (state is BookingState.CONFIRMED) == (await kept_minor(app, booking) == 1500), state
+        assert (state is BookingState.CONFIRMED) == (await retained_minor(app, booking) == 1500), state
         assert state in (
             BookingState.CONFIRMED,
             BookingState.REFUNDED,
@@ -208,7 +208,7 @@ async def test_who_pays_and_cancels_at_once_has_the_seats_or_the_money(
 
 
 async def cancel(app: App, booking: Booking) -> str:
-    """What the owner was told."""
+    """The answer that the owner got."""
     try:
         after, _ = await app.refunds.cancel(
             await app.bookings.load_owned(booking.owner_id, booking.show_id, booking.number), None
@@ -224,7 +224,7 @@ async def cancel(app: App, booking: Booking) -> str:
 async def test_a_payment_that_meets_the_end_of_its_time_has_the_seats_or_the_money_back(
     app: App, other: App, a_show: Show, rounds: int, method: str
 ) -> None:
-    """The hold lapses while somebody begins to pay; or the deadline passes while the gateway is asked."""
+    """The hold lapses while its owner starts to pay; or the deadline passes during the gateway request."""
     show_id = await a_show(seats=rounds)
     bookings = []
 
@@ -254,7 +254,7 @@ async def test_a_payment_that_meets_the_end_of_its_time_has_the_seats_or_the_mon
 
     for booking in bookings:
         state = (await now_of(app, booking)).state
-        assert (state is BookingState.CONFIRMED) == (await kept_minor(app, booking) == 1500), state
+        assert (state is BookingState.CONFIRMED) == (await retained_minor(app, booking) == 1500), state
         assert state in (BookingState.CONFIRMED, BookingState.EXPIRED, BookingState.FAILED, BookingState.HELD)
     assert await violations(app, show_id) == []
 

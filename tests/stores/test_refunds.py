@@ -131,7 +131,7 @@ async def test_what_went_back_alone_does_not_go_back_again_with_the_seats(app: A
     assert await violations(app, booking.show_id) == []
 
 
-async def test_what_a_policy_kept_of_other_seats_does_not_make_up_for_it(app: App, a_show: Show) -> None:
+async def test_a_fee_retained_for_other_seats_does_not_offset_the_refund(app: App, a_show: Show) -> None:
     booking = await bought(app, await a_show(seats=4), 1, 2)
     await app.refunds.decide(a_refund(booking, what=RefundScope.SEATS, seats=(1,), amount_minor=750))
     await app.refunds.decide(a_refund(booking, what=RefundScope.MONEY, amount_minor=500))
@@ -195,9 +195,7 @@ async def test_an_owner_does_not_give_back_a_ticket_that_is_anothers(app: App, a
     assert by_organiser.outcome == "decided"
 
 
-async def test_a_gateway_that_says_nothing_is_asked_again_under_the_same_key(
-    hasty: App, a_show: Show
-) -> None:
+async def test_a_refund_without_an_answer_is_retried_under_the_same_key(hasty: App, a_show: Show) -> None:
     """A part of what was paid: under another key the gateway would give it twice."""
     booking = await bought(hasty, await a_show(seats=4), 1, method="tok_refund_timeout")
 
@@ -229,13 +227,13 @@ async def test_a_gateway_that_refuses_leaves_it_to_a_person(app: App, a_show: Sh
     assert await account(app, booking.show_id, "owed") == -1500
     assert await violations(app, booking.show_id) == []
 
-    anew = await app.refund_store.retry(refund)
-    assert anew is not None
-    assert anew.gateway_key != refund.gateway_key
-    assert (await app.refunds.carry_out(anew)).state is RefundState.BY_HAND
+    second = await app.refund_store.retry(refund)
+    assert second is not None
+    assert second.gateway_key != refund.gateway_key
+    assert (await app.refunds.carry_out(second)).state is RefundState.BY_HAND
 
-    paid = await app.refund_store.settle(anew, RefundState.DONE, note="transfer 4711")
-    again = await app.refund_store.settle(anew, RefundState.DONE, note="transfer 4712")
+    paid = await app.refund_store.settle(second, RefundState.DONE, note="transfer 4711")
+    again = await app.refund_store.settle(second, RefundState.DONE, note="transfer 4712")
 
     assert (paid.state, again.settled_note) == (RefundState.DONE, "transfer 4711")
     assert await account(app, booking.show_id, "by_hand") == -1500
@@ -254,7 +252,7 @@ async def test_what_a_dead_process_has_decided_a_job_carries_out_once(app: App, 
     await jobs.wait_until_idle()
 
     (refund,) = await refunds_of(app, booking)
-    assert early == []  # whoever decided it has its turn first
+    assert early == []  # the process that decided it works on it first
     assert refund.state is RefundState.DONE
     await app.bookings.mark_map_stale(booking.show_id)
     await app.seatmap.rebuild(booking.show_id, "test")
@@ -301,7 +299,7 @@ async def use(app: App, show_id: int, number: int, seat: int) -> None:
 
 
 async def due_now(app: App, show_id: int) -> None:
-    """The turn of whoever had it is over."""
+    """The lease of the previous process has ended."""
     await app.postgres.execute(
         "UPDATE refund SET due_at = now() WHERE show_id = $1 AND state = 'asked'", show_id
     )

@@ -1,4 +1,4 @@
-"""What each token does to a charge, told by the adapter and by the sandbox's own books (R20, R21)."""
+"""The effect of each token on a charge, checked in the adapter and in the sandbox's own books (R20, R21)."""
 
 import asyncio
 import time
@@ -102,7 +102,7 @@ class TestTokens:
         await desk.becomes(later.reference, "captured")
         assert await desk.state(charge.reference) == "cancelled"
 
-    async def test_one_is_pending_for_ever_unless_it_is_called_off(self, desk: Desk) -> None:
+    async def test_a_pending_payment_stays_pending_until_it_is_cancelled(self, desk: Desk) -> None:
         order, stuck = an_order("tok_never"), an_order("tok_stuck")
         assert (await desk.gateway.charge(order)).answer is GatewayAnswer.UNKNOWN
         assert (await desk.gateway.charge(stuck)).answer is GatewayAnswer.UNKNOWN
@@ -125,10 +125,10 @@ class TestTokens:
         assert (first.answer, second.answer) == (GatewayAnswer.UNKNOWN, GatewayAnswer.YES)
 
     async def test_an_unknown_token_is_a_definite_no(self, desk: Desk) -> None:
-        charge = await desk.gateway.charge(an_order("tok_unheard_of"))
+        charge = await desk.gateway.charge(an_order("tok_not_listed"))
 
         assert (charge.answer, charge.code) == (GatewayAnswer.NO, "no_such_method")
-        assert await desk.gateway.card_fingerprint("tok_unheard_of") is None
+        assert await desk.gateway.card_fingerprint("tok_not_listed") is None
 
 
 class TestCallingOff:
@@ -140,7 +140,7 @@ class TestCallingOff:
 
         assert (called_off.answer, called_off.code) == (GatewayAnswer.NO, "payment_captured")
 
-    async def test_a_payment_nobody_paid_is_called_off_as_often_as_one_likes(self, desk: Desk) -> None:
+    async def test_an_unpaid_payment_can_be_cancelled_repeatedly(self, desk: Desk) -> None:
         order = an_order("")
         charge = await desk.gateway.charge(order)
 
@@ -151,9 +151,9 @@ class TestCallingOff:
 
     async def test_nothing_to_call_off(self, desk: Desk) -> None:
         assert (
-            await desk.gateway.call_off(key="key-nobody-had", reference=None)
+            await desk.gateway.call_off(key="key-not-used", reference=None)
         ).answer is GatewayAnswer.ABSENT
-        assert (await desk.gateway.call_off(key="k", reference="pay_nobodys")).answer is GatewayAnswer.ABSENT
+        assert (await desk.gateway.call_off(key="k", reference="pay_unknown")).answer is GatewayAnswer.ABSENT
 
 
 class TestRefunds:
@@ -272,13 +272,13 @@ class TestKeys:
 
         assert sorted(charge.answer for charge in charges) == [GatewayAnswer.UNKNOWN, GatewayAnswer.YES]
 
-    async def test_a_refusal_once_begun_is_kept_and_one_of_the_form_is_not(self, desk: Desk) -> None:
+    async def test_a_refused_refund_is_stored_and_an_invalid_request_is_not(self, desk: Desk) -> None:
         _, payment = await desk.charge()
         path = f"/v1/payments/{payment['id']}/refunds"
 
-        too_much = [await desk.ask("POST", path, {"amount_minor": 9999}, "kept-1") for _ in range(2)]
-        mistyped = await desk.charge(key="kept-2", currency="euro")
-        corrected = await desk.charge(key="kept-2")
+        too_much = [await desk.ask("POST", path, {"amount_minor": 9999}, "stored-1") for _ in range(2)]
+        mistyped = await desk.charge(key="stored-2", currency="euro")
+        corrected = await desk.charge(key="stored-2")
 
         assert too_much[0] == too_much[1]
         assert (too_much[0][0], mistyped[0], corrected[0]) == (400, 400, 200)

@@ -1,4 +1,4 @@
-"""A sandbox that is killed with -9 has forgotten nothing that it said (R20)."""
+"""A sandbox killed with -9 loses nothing that it answered (R20)."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ async def answered(desk: Desk, keys: list[str], done: dict[str, tuple[int, objec
     for key in keys:
         status, page = await desk.charge(key=key)
         if status == 0:
-            return  # it was killed, and this one was told nothing
+            return  # it was killed before this request got an answer
         done[key] = status, page
 
 
@@ -85,10 +85,10 @@ async def test_what_was_under_way_comes_to_its_end(tmp_path: Path) -> None:
 
 
 async def notice_of_every_payment(shop: Shop, keys: list[str]) -> None:
-    async def told() -> bool:
+    async def all_delivered() -> bool:
         return {notice.key for notice in shop.taken} == set(keys)
 
-    await until(told, within_s=10)
+    await until(all_delivered, within_s=10)
 
 
 async def test_notices_that_were_not_taken_are_sent_by_the_next_life(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ async def test_a_storm_goes_on_after_a_restart(tmp_path: Path) -> None:
         assert (await desk.gateway.charge(an_order())).answer is GatewayAnswer.NO
 
 
-async def test_it_stops_when_it_is_told_to_and_two_do_not_share_a_folder(tmp_path: Path) -> None:
+async def test_it_stops_on_request_and_two_cannot_share_a_folder(tmp_path: Path) -> None:
     async with a_process(tmp_path) as process:
         with pytest.raises(Ended) as second:
             await Process(tmp_path).start()
@@ -124,7 +124,7 @@ async def test_it_stops_when_it_is_told_to_and_two_do_not_share_a_folder(tmp_pat
 
 
 async def test_a_copy_of_the_books_has_nothing_that_was_begun_later(tmp_path: Path) -> None:
-    """A ledger of that instant has never heard of it: its key must be free, and no notice tell of it."""
+    """A ledger of that instant does not contain it: its key must be free, and no notice may name it."""
     async with a_process(tmp_path) as process, a_desk(process.url) as desk:
         early, late = an_order(), an_order()
         await desk.gateway.charge(early)
@@ -134,12 +134,12 @@ async def test_a_copy_of_the_books_has_nothing_that_was_begun_later(tmp_path: Pa
         copy.write_bytes(copy_as_of(tmp_path / "sandbox.db", instant))
 
     with closing(sqlite3.connect(copy)) as books:
-        kept = books.execute("SELECT id, reference FROM payment").fetchall()
+        payments = books.execute("SELECT id, reference FROM payment").fetchall()
         answers = books.execute("SELECT made FROM answer").fetchall()
-        told = books.execute("SELECT DISTINCT payment_id FROM notice").fetchall()
-    assert [reference for _, reference in kept] == [early.key]
-    assert answers == [(kept[0][0],)]
-    assert told in ([], answers)
+        notified = books.execute("SELECT DISTINCT payment_id FROM notice").fetchall()
+    assert [reference for _, reference in payments] == [early.key]
+    assert answers == [(payments[0][0],)]
+    assert notified in ([], answers)
 
 
 def test_the_secret_is_drawn_once_and_for_its_owner_alone(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ async def nothing_waits(desk: Desk) -> None:
     await until(is_so)
 
 
-async def test_what_became_of_a_payment_is_told_once(desk: Desk, shop: Shop) -> None:
+async def test_the_result_of_a_payment_is_sent_once(desk: Desk, shop: Shop) -> None:
     order, refused, given_up = an_order(), an_order("tok_declined"), an_order("")
     charge = await desk.gateway.charge(order)
     await desk.gateway.charge(refused)
@@ -66,7 +66,7 @@ async def test_twice_is_twice_the_same_notice(desk: Desk, shop: Shop) -> None:
     assert len({notice.event_id for notice in shop.taken}) == 1
 
 
-async def test_a_refund_that_is_refused_is_told(desk: Desk, shop: Shop) -> None:
+async def test_a_refused_refund_is_sent(desk: Desk, shop: Shop) -> None:
     order = an_order("tok_refund_refused")
     charge = await desk.gateway.charge(order)
     assert charge.reference is not None
@@ -131,7 +131,7 @@ async def test_a_notice_that_is_refused_is_sent_again_and_then_given_up(desk: De
     assert page["webhooks"]["given_up"] == 1
 
 
-async def test_while_the_shop_is_away_nothing_is_lost_and_nobody_waits(desk: Desk, shop: Shop) -> None:
+async def test_while_the_shop_is_down_no_webhook_is_lost_and_no_request_waits(desk: Desk, shop: Shop) -> None:
     await shop.close()
     orders = [an_order() for _ in range(50)]
 

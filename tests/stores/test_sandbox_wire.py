@@ -1,4 +1,4 @@
-"""The sandbox's own wire: who may ask, what is understood, lists, control; an adapter that never guesses."""
+"""The sandbox's HTTP API: authentication, validation, lists, control; an adapter that never guesses."""
 
 import socket
 import time
@@ -18,7 +18,7 @@ async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
 
 
 class TestTheWire:
-    async def test_without_the_key_of_the_api_nothing_is_told(self, desk: Desk) -> None:
+    async def test_without_the_api_key_every_request_is_refused(self, desk: Desk) -> None:
         for path in ("/v1/payments", "/v1/control", "/v1/webhooks", "/v1/methods/tok_ok"):
             for wrong in ({}, {"Authorization": f"Bearer {SECRET}"}, {"Authorization": "Basic eDp5"}):
                 async with desk.session.get(desk.url + path, headers=wrong) as answer:
@@ -59,7 +59,7 @@ class TestTheWire:
             async with desk.session.post(f"{desk.url}/v1/payments", data=body, headers=headers) as answer:
                 assert answer.status == status
 
-    async def test_nobody_home_is_unknown_and_not_no(self) -> None:
+    async def test_a_server_that_is_down_is_unknown_and_not_a_refusal(self) -> None:
         with socket.socket() as port:
             port.bind(("127.0.0.1", 0))
             gateway = an_adapter(f"http://127.0.0.1:{port.getsockname()[1]}")
@@ -116,7 +116,7 @@ class TestLists:
         )
 
     async def test_a_page_after_nothing_known_is_refused(self, desk: Desk) -> None:
-        assert (await desk.ask("GET", "/v1/payments?after=pay_nobodys"))[0] == 400
+        assert (await desk.ask("GET", "/v1/payments?after=pay_unknown"))[0] == 400
         assert (await desk.ask("GET", "/v1/payments?limit=0"))[0] == 400
         assert (await desk.ask("GET", "/v1/payments?since=yesterday"))[0] == 400
 

@@ -81,7 +81,7 @@ class TestRedisAway:
 
     @pytest.mark.usefixtures("without_redis")
     async def test_only_so_many_at_once_are_let_through_to_the_ledger(self, stage: Stage) -> None:
-        """What Redis no longer keeps away would drown the ledger."""
+        """Requests that Redis no longer refuses would overload the ledger."""
         show = await a_show(stage.app, 20)
         async with open_app(replace(stage.app.config, ledger_only_max=1, postgres_pool_max=2)) as narrow:
             await narrow.catalogue.show_on_sale(show)

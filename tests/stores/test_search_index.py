@@ -175,7 +175,7 @@ async def test_the_same_fact_again_changes_nothing(app: App, a_show: AShow, read
     await index_new_facts(reader)
     before = await uses(app, "testville")
 
-    for fact in [fact for fact in reader.heard if fact.show_id == show_id]:
+    for fact in [fact for fact in reader.received if fact.show_id == show_id]:
         await hearing(app)(fact)
     while await app.search_index.write_due():
         pass
@@ -206,7 +206,7 @@ async def test_what_has_ended_is_not_found_any_more(app: App, a_show: AShow, rea
 async def test_what_could_not_be_written_is_still_due(app: App, a_show: AShow) -> None:
     show_id = await a_show()
     event_id = await of_show(app, show_id, "event_id")
-    away = Postgres("postgresql://nobody@127.0.0.1:1/none", pool_max=1, timeout_s=1)
+    away = Postgres("postgresql://unknown@127.0.0.1:1/none", pool_max=1, timeout_s=1)
     while await app.search_index.write_due():
         pass
     await app.search_index.mark_events([event_id])

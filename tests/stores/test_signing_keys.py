@@ -12,7 +12,7 @@ from holdfast.web.caller import Caller, Role
 from tests.support.account_processes import CONFIG, Offices, bearer, is_let_in, signed_up
 
 
-async def test_nobody_is_let_in_on_an_old_list(offices: Offices, email: str) -> None:
+async def test_an_outdated_revocation_list_admits_no_caller(offices: Offices, email: str) -> None:
     people = await offices.open()
     ann = await signed_up(people, email)
     assert is_let_in(people, ann)

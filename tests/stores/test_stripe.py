@@ -11,7 +11,7 @@ from holdfast.payments.gateways.stripe_objects import StripeFailure, StripeInten
 from tests.fakes.scripted_server import DRIP, Oracle, an_oracle
 from tests.support.gateway_setups import Counter, a_counter
 
-KEY = "sk_test_never_to_be_told"
+KEY = "sk_test_never_to_be_shown"
 TABLE: dict[str, tuple[int, Any, GatewayAnswer]] = {
     "the bank refuses": (402, {"error": {"type": "card_error", "code": "card_declined"}}, GatewayAnswer.NO),
     "a parameter is wrong": (
@@ -19,14 +19,14 @@ TABLE: dict[str, tuple[int, Any, GatewayAnswer]] = {
         {"error": {"type": "invalid_request_error", "param": "x"}},
         GatewayAnswer.NO,
     ),
-    "the token is nobody's": (
+    "the token is unknown": (
         404,
         {"error": {"type": "invalid_request_error", "code": "resource_missing", "param": "payment_method"}},
         GatewayAnswer.NO,
     ),
     "the key is in use": (409, {"error": {"type": "idempotency_error"}}, GatewayAnswer.UNKNOWN),
     "too many requests": (429, {"error": {"type": "invalid_request_error"}}, GatewayAnswer.UNKNOWN),
-    "too many, as it was said once": (400, {"error": {"code": "rate_limit"}}, GatewayAnswer.UNKNOWN),
+    "too many requests, in the old format": (400, {"error": {"code": "rate_limit"}}, GatewayAnswer.UNKNOWN),
     "our key is not theirs": (401, {"error": {"type": "invalid_request_error"}}, GatewayAnswer.UNKNOWN),
     "our key may not do that": (403, {"error": {"type": "invalid_request_error"}}, GatewayAnswer.UNKNOWN),
     "their fault": (500, {"error": {"type": "api_error"}}, GatewayAnswer.UNKNOWN),
@@ -56,14 +56,14 @@ async def counter(oracle: Oracle) -> AsyncIterator[Counter]:
 async def test_every_failure_has_its_answer_and_no_log_tells_our_key(
     name: str, oracle: Oracle, counter: Counter
 ) -> None:
-    status, said, answer = TABLE[name]
-    oracle.says = lambda method, path: (status, said)
+    status, content, answer = TABLE[name]
+    oracle.says = lambda method, path: (status, content)
 
     with structlog.testing.capture_logs() as lines:
         charge = await counter.gateway.charge(counter.order())
 
     assert charge.answer is answer
-    assert len(oracle.asked) == 1, "the SDK must not try again by itself"
+    assert len(oracle.requests) == 1, "the SDK must not try again by itself"
     assert lines or answer is GatewayAnswer.NO
     assert KEY not in f"{lines} {charge} {counter.gateway!r}"
 
@@ -90,12 +90,13 @@ async def test_an_order_that_differs_under_the_same_key_is_looked_up_and_never_a
     oracle.says = says
 
     assert (await counter.gateway.charge(counter.order(key="pay-7"))).answer is GatewayAnswer.UNKNOWN
-    assert [path for _, path, _ in oracle.asked[1:]] == ["/v1/payment_intents/search", "/v1/payment_intents"]
+    assert [path for _, path, _ in oracle.requests[1:]] == [
+        "/v1/payment_intents/search",
+        "/v1/payment_intents",
+    ]
 
 
-async def test_what_search_has_not_heard_of_yet_is_found_in_the_list(
-    oracle: Oracle, counter: Counter
-) -> None:
+async def test_a_payment_not_yet_in_search_is_found_in_the_list(oracle: Oracle, counter: Counter) -> None:
     def says(method: str, path: str) -> tuple[int, Any]:
         return page() if path.endswith("search") else page(intent(id="pi_0", metadata={}), intent())
 
@@ -113,7 +114,7 @@ async def test_a_list_that_does_not_end_proves_nothing(oracle: Oracle, counter: 
     oracle.says = says
 
     assert (await counter.gateway.look_up(key="pay-7", reference=None)).answer is GatewayAnswer.UNKNOWN
-    assert len(oracle.asked) < 20
+    assert len(oracle.requests) < 20
 
 
 async def test_a_search_that_fails_proves_nothing(oracle: Oracle, counter: Counter) -> None:
@@ -122,24 +123,26 @@ async def test_a_search_that_fails_proves_nothing(oracle: Oracle, counter: Count
     assert (await counter.gateway.look_up(key="pay-7", reference=None)).answer is GatewayAnswer.UNKNOWN
 
 
-async def test_a_look_that_is_not_understood_proves_nothing(oracle: Oracle, counter: Counter) -> None:
+async def test_an_unreadable_lookup_is_unknown(oracle: Oracle, counter: Counter) -> None:
     oracle.says = lambda method, path: (400, {"error": {"type": "invalid_request_error"}})
-    asked = {"key": "pay-7", "reference": "pi_1"}
+    payment = {"key": "pay-7", "reference": "pi_1"}
 
-    assert (await counter.gateway.look_up(**asked)).answer is GatewayAnswer.UNKNOWN
-    assert (await counter.gateway.call_off(**asked)).answer is GatewayAnswer.UNKNOWN
+    assert (await counter.gateway.look_up(**payment)).answer is GatewayAnswer.UNKNOWN
+    assert (await counter.gateway.call_off(**payment)).answer is GatewayAnswer.UNKNOWN
 
 
-async def test_no_is_said_when_the_intent_cannot_be_tried_again(oracle: Oracle, counter: Counter) -> None:
+async def test_a_refusal_is_final_only_when_the_intent_cannot_be_retried(
+    oracle: Oracle, counter: Counter
+) -> None:
     refused = intent(status="requires_payment_method", last_payment_error={"code": "expired_card"})
     states = {"POST": (500, {}), "GET": (200, refused)}
     oracle.says = lambda method, path: states[method]
-    asked = {"key": "pay-7", "reference": "pi_1"}
+    payment = {"key": "pay-7", "reference": "pi_1"}
 
-    assert (await counter.gateway.look_up(**asked)).answer is GatewayAnswer.UNKNOWN
+    assert (await counter.gateway.look_up(**payment)).answer is GatewayAnswer.UNKNOWN
 
     states["POST"] = (200, intent(status="canceled"))
-    assert (await counter.gateway.look_up(**asked)).code == "expired_card"
+    assert (await counter.gateway.look_up(**payment)).code == "expired_card"
 
 
 async def test_who_pays_in_the_browser_may_try_another_card(oracle: Oracle, counter: Counter) -> None:
@@ -151,10 +154,10 @@ async def test_who_pays_in_the_browser_may_try_another_card(oracle: Oracle, coun
     charge = await counter.gateway.look_up(key="pay-7", reference="pi_1")
 
     assert (charge.answer, charge.client_secret) == (GatewayAnswer.UNKNOWN, "pi_1_secret_2")
-    assert len(oracle.asked) == 1
+    assert len(oracle.requests) == 1
 
 
-async def test_a_payment_that_succeeds_while_it_is_called_off_is_told(
+async def test_a_payment_that_succeeds_during_cancellation_is_returned(
     oracle: Oracle, counter: Counter
 ) -> None:
     states = iter([intent(status="requires_action"), intent()])
@@ -172,21 +175,21 @@ async def test_a_payment_that_succeeds_while_it_is_called_off_is_told(
 
 @pytest.mark.parametrize("status", ["processing", "requires_capture", "requires_confirmation", "a_new_word"])
 def test_what_is_not_decided_is_unknown(status: str) -> None:
-    asked = StripeIntent(id="pi_1", status=status, amount=1, currency="eur", created=1)
+    intent = StripeIntent(id="pi_1", status=status, amount=1, currency="eur", created=1)
 
-    assert build_charge(asked).answer is GatewayAnswer.UNKNOWN
+    assert build_charge(intent).answer is GatewayAnswer.UNKNOWN
 
 
-@pytest.mark.parametrize("said", ["stolen_card", "lost_card", "fraudulent", "pickup_card", None])
-def test_who_has_a_stolen_card_is_told_no_more_than_that_it_was_declined(said: str | None) -> None:
-    charge = build_refusal(StripeFailure(code="card_declined", decline_code=said), "pi_1")
+@pytest.mark.parametrize("decline_code", ["stolen_card", "lost_card", "fraudulent", "pickup_card", None])
+def test_a_stolen_card_is_reported_only_as_declined(decline_code: str | None) -> None:
+    charge = build_refusal(StripeFailure(code="card_declined", decline_code=decline_code), "pi_1")
 
     assert (charge.answer, charge.code) == (GatewayAnswer.NO, "card_declined")
 
 
-def test_what_was_received_counts_and_not_what_was_asked_for() -> None:
-    said = StripeIntent(
+def test_the_received_amount_counts_and_not_the_requested_one() -> None:
+    intent = StripeIntent(
         id="pi_1", status="succeeded", amount=4500, amount_received=4400, currency="eur", created=1
     )
 
-    assert build_charge(said).amount_minor == 4400
+    assert build_charge(intent).amount_minor == 4400

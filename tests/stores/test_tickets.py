@@ -33,7 +33,7 @@ async def doorway(app: App) -> Doorway:
 
 @pytest.fixture
 async def keys_apart(postgres: Postgres) -> AsyncIterator[Postgres]:
-    """A ledger with ticket keys of its own: whoever else uses it keeps theirs."""
+    """A ledger with ticket keys of its own: other tests are not affected."""
     schema = f"keys_{secrets.token_hex(4)}"
     await postgres.execute(f"CREATE SCHEMA {schema}")
     await postgres.execute(f"CREATE TABLE {schema}.ticket_key (LIKE ticket_key INCLUDING ALL)")
@@ -46,7 +46,7 @@ async def keys_apart(postgres: Postgres) -> AsyncIterator[Postgres]:
 
 @pytest.fixture
 def address() -> Callable[[], str]:
-    return lambda: f"somebody{an_owner()}@example.com"
+    return lambda: f"receiver{an_owner()}@example.com"
 
 
 async def test_every_seat_of_a_confirmed_booking_has_one_ticket(doorway: Doorway) -> None:
@@ -118,7 +118,7 @@ class TestLink:
         with pytest.raises(NoSuchTicket):
             await doorway.app.tickets.ticket_at(link)
 
-    async def test_nobody_finds_one_by_changing_a_letter(self, doorway: Doorway) -> None:
+    async def test_a_code_with_one_changed_letter_finds_no_ticket(self, doorway: Doorway) -> None:
         link = await doorway.app.tickets.link((await doorway.ticket(3))[0])
 
         for at in range(len(link)):
@@ -135,7 +135,7 @@ async def give(
 
 
 class TestTransfer:
-    async def test_somebody_with_an_account_has_it_at_once(
+    async def test_a_receiver_with_an_account_gets_it_immediately(
         self, doorway: Doorway, address: Callable[[], str]
     ) -> None:
         ticket, _ = await doorway.ticket(3)
@@ -151,7 +151,7 @@ class TestTransfer:
         mine = await doorway.app.tickets.of_owner(bob, email, before=2**62, limit=10)
         assert [one.serial for one in mine] == [ticket.serial]
 
-    async def test_somebody_without_one_has_it_by_signing_up(
+    async def test_a_receiver_without_an_account_gets_it_by_signing_up(
         self, doorway: Doorway, address: Callable[[], str]
     ) -> None:
         ticket, _ = await doorway.ticket(3)
@@ -232,7 +232,7 @@ class TestTransfer:
     async def test_a_gate_and_a_transfer_at_once_agree(
         self, doorway: Doorway, address: Callable[[], str]
     ) -> None:
-        """Whoever walked in had the ticket; whoever was given it has one that nobody used."""
+        """The first owner entered with the old ticket; the receiver has a new one that is unused."""
         stand = await doorway.stand()
         for seat in range(30):
             ticket, code = await doorway.ticket(seat)

@@ -2,7 +2,7 @@
 
 Each file in tests/stores/upgrades is such a state: the dump of a database with a row in every table, written
 once by tools/write_upgrade_state.py and never again. Without this a step could work on an empty database and
-fail, or lose rows, on one that somebody has sold from.
+fail, or lose rows, on one with real sales.
 """
 
 import asyncio

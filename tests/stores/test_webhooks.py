@@ -85,7 +85,7 @@ async def test_one_that_overtakes_us_is_found_by_our_key_and_confirms(either_app
     assert (await row_of(either_app, webhook))["done_at"] is not None
 
 
-async def test_whoever_is_charging_hears_first_and_then_nobody_has_to_look(app: App, a_show: Show) -> None:
+async def test_a_running_charge_gets_the_webhook_and_no_lookup_follows(app: App, a_show: Show) -> None:
     payment = await paying(app, await a_show(), 1)
     webhook = a_webhook(payment)
 
@@ -133,7 +133,7 @@ async def test_verdicts_come_in_order_whatever_travels_together(app: App, a_show
         a_webhook(open_one, amount_minor=1),
         a_webhook(open_one, currency="USD"),
         a_webhook(open_one, "pay_2"),
-        a_webhook(settled, reference="somebody else's"),
+        a_webhook(settled, reference="of another shop"),
         a_webhook(settled, "pay_other"),
     ]
     read = [
@@ -169,7 +169,7 @@ async def test_another_sum_is_refused_and_nothing_is_stored(
     assert await step_of(app, payment) is PaymentStep.LOOK_UP
 
 
-async def test_one_about_nothing_of_ours_is_taken_and_not_kept(app: App, a_show: Show) -> None:
+async def test_a_webhook_about_an_unknown_payment_is_accepted_and_not_stored(app: App, a_show: Show) -> None:
     payment = await paying(app, await a_show(), 1)
     webhook = a_webhook(payment, reference="order 7 of another shop")
 
@@ -177,7 +177,7 @@ async def test_one_about_nothing_of_ours_is_taken_and_not_kept(app: App, a_show:
     assert await row_of(app, webhook) is None
 
 
-async def test_a_key_that_names_the_booking_and_is_not_the_one_is_nobodys(app: App, a_show: Show) -> None:
+async def test_a_different_key_of_the_same_booking_matches_no_payment(app: App, a_show: Show) -> None:
     """As of another box office whose bookings have the same numbers."""
     payment = await waiting(app, await a_show(), 1)
     booking, _, attempt = payment.key.split("_")
@@ -199,7 +199,7 @@ async def test_one_without_our_key_is_found_by_the_gateways(app: App, a_show: Sh
         [ReceivedWebhook(replace(notice, reference=charge.reference), b"{}")]
     )
     (stranger,) = await app.webhooks_in.store_many(
-        [ReceivedWebhook(replace(notice, reference="pay_nobody"), b"{}")]
+        [ReceivedWebhook(replace(notice, reference="pay_unknown"), b"{}")]
     )
 
     assert stored.payment_key == (payment.show_id, payment.number, payment.attempt)
@@ -307,9 +307,9 @@ class TestTriedAgain:
         assert (page.state, again.state) == ("done", "done")
         assert await step_of(app, payment) is PaymentStep.PAID
 
-    async def test_nobody_replays_what_never_came(self, app: App) -> None:
+    async def test_replaying_an_unknown_webhook_is_refused(self, app: App) -> None:
         with pytest.raises(NoSuchWebhook):
-            await app.webhooks_in.replay("sandbox", "evt_nobody")
+            await app.webhooks_in.replay("sandbox", "evt_unknown")
 
     async def test_a_copy_that_finds_it_settled_closes_it(self, app: App, cut_off: App, a_show: Show) -> None:
         payment = await self.ended(app, a_show)
@@ -323,7 +323,7 @@ class TestTriedAgain:
         assert (row["copies"], row["due_at"], row["done_at"] is not None) == (2, None, True)
 
 
-async def test_what_is_long_done_is_forgotten_and_what_is_not_done_is_kept(app: App, a_show: Show) -> None:
+async def test_old_finished_webhooks_are_purged_and_unfinished_ones_stay(app: App, a_show: Show) -> None:
     show_id = await a_show()
     done = a_webhook(await confirmed(app, await paying(app, show_id, 1)))
     due = a_webhook(await paying(app, show_id, 2))
@@ -339,7 +339,7 @@ async def test_what_is_long_done_is_forgotten_and_what_is_not_done_is_kept(app: 
 
 
 class TestRefunds:
-    async def test_one_without_an_answer_is_asked_for_when_the_gateway_tells(
+    async def test_an_unanswered_refund_is_looked_up_when_a_webhook_arrives(
         self, app: App, a_show: Show
     ) -> None:
         payment = await paying(app, await a_show(), 1)
@@ -368,7 +368,7 @@ class TestRefunds:
         assert [(one.kind, one.theirs) for one in found] == [("refunded", "taken 15.00 EUR, 7.00 EUR back")]
 
 
-async def test_while_the_ledger_is_away_the_gateway_is_told_to_come_again(stage: Stage) -> None:
+async def test_while_postgres_is_down_the_gateway_gets_an_error_and_retries(stage: Stage) -> None:
     """Cell 15: never 2xx before the commit."""
     till = await stage.till()
     config = replace(stage.app.config, gateway_secret=GATEWAY_SECRET)

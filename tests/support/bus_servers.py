@@ -52,7 +52,7 @@ async def messages_of(bus: Bus, after: int = 0) -> list[Message]:
 
 @dataclass
 class Server:
-    """One process. What a kind of server cannot do is said here, and told in the table of results."""
+    """One process. Each kind of server declares its limits here; the table of results shows them."""
 
     folder: Path
     port: int = 0
@@ -60,9 +60,9 @@ class Server:
 
     name: ClassVar[str]
     scheme: ClassVar[str]
-    keeps: ClassVar[bool] = False  # what it was told, when it is killed
-    clears: ClassVar[bool] = True  # a log, when it is asked to
-    bytes_max: ClassVar[int] = 0  # of a log, whatever was asked for; 0: as many messages as were asked for
+    keeps: ClassVar[bool] = False  # messages survive a kill
+    clears: ClassVar[bool] = True  # a log can be cleared
+    bytes_max: ClassVar[int] = 0  # of a log, whatever was configured; 0: as many messages as configured
 
     @property
     def url(self) -> str:

@@ -32,13 +32,13 @@ async def main(plan: Plan, deliveries: TextIO) -> None:
     postgres = Postgres(plan.database_url, pool_max=4, timeout_s=5)
     outbox = Outbox(postgres, config)
 
-    async def hear(fact: Fact) -> None:
+    async def consume(fact: Fact) -> None:
         deliveries.write(f"{fact.id} {fact.key}\n")
         async with postgres.transaction() as tx:
             if await consume_once(tx, plan.group, fact.id):
                 await tx.execute(RECORD_FACT, plan.group, fact.id, fact.key)
 
-    consumer = Consumer(group=plan.group, kinds=(), call=hear)
+    consumer = Consumer(group=plan.group, kinds=(), call=consume)
     never = asyncio.Event()
     await asyncio.gather(
         every(0.05, Relay(outbox, config).relay, never),

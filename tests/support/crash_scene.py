@@ -88,13 +88,13 @@ class Scene:
         give_up_at = time.monotonic() + DIES_WITHIN_S
         while not self.died and time.monotonic() < give_up_at:
             with suppress(TimeoutError):
-                await until(self._somebody_is_gone, within_s=HURRY_S)
+                await until(self._a_process_is_gone, within_s=HURRY_S)
             if not self.died:
                 await self.office.app.postgres.execute(HURRY_WATCHED, self.show_id)
         self.orders.unlink(missing_ok=True)
         await self.hurry()
 
-    async def _somebody_is_gone(self) -> bool:
+    async def _a_process_is_gone(self) -> bool:
         if self.orders.exists():
             self._look()
             return False
@@ -152,13 +152,13 @@ class Scene:
         return await self.bank.of(booking, self.began_s - 1)
 
     async def assert_one_outcome(self, booking: str, expected: str) -> None:
-        """Confirmed and paid for once, or not and nothing is kept; and that is what the fan hears."""
+        """Confirmed and paid for once, or not confirmed and refunded in full; the buyer is shown the same."""
         row, payments = await self.booking(booking), await self.payments(booking)
         taken = [one for one in await self.taken(booking) if one.is_captured]
-        kept = [one.retained_minor for one in taken if one.retained_minor]
+        retained = [one.retained_minor for one in taken if one.retained_minor]
         what = (self.point, row["state"], [(p["key"], p["step"]) for p in payments], taken)
         assert row["state"] == expected, what
-        assert kept == ([row["amount_minor"]] if expected == "confirmed" else []), what
+        assert retained == ([row["amount_minor"]] if expected == "confirmed" else []), what
         paid = [payment for payment in payments if payment["step"] == "paid"]
         assert len(paid) == (expected in ("confirmed", "refunded")), what
         returned = [payment for payment in payments if payment["step"] == "returned"]
@@ -167,7 +167,7 @@ class Scene:
         assert all(refund["state"] == "done" for refund in refunds), (what, refunds)
         assert await self.payer.state_of(booking) == expected, what
 
-    async def assert_told(self, answer: httpx2.Response, booking: str) -> None:
+    async def assert_answered(self, answer: httpx2.Response, booking: str) -> None:
         """The same question once more, whatever the first answer was lost with, gets what is true."""
         row = await self.booking(booking)
         if answer.status_code == 200:

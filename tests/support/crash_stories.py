@@ -114,7 +114,7 @@ async def pays_late_while_the_seats_are_free(scene: Scene) -> End:
     await scene.hurry()
     await scene.death()
     await scene.becomes(booking, "confirmed")
-    await scene.assert_told(await scene.payer.pays(booking, "tok_stuck"), booking)
+    await scene.assert_answered(await scene.payer.pays(booking, "tok_stuck"), booking)
     return booking, "confirmed"
 
 

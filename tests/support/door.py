@@ -74,7 +74,7 @@ class Doorway:
         return Stand(self.app, account_id, made.pass_id, gate)
 
     async def gives_back(self, ticket: IssuedTicket) -> bool:
-        """At the refunds desk, with the whole booking; False: somebody was let in with it."""
+        """Refund the whole booking; False: a ticket of it was already admitted."""
         try:
             booking, _ = await self.app.refunds.cancel(await self.till.booking(ticket.number), None)
         except SeatsUsed:

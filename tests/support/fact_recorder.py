@@ -1,4 +1,4 @@
-"""Somebody who hears facts and remembers them, and the jobs of a worker, run by hand."""
+"""A consumer that records facts, and a worker's jobs, run by hand."""
 
 import asyncio
 import secrets
@@ -24,10 +24,10 @@ class FactRecorder:
     group: str = field(default_factory=lambda: f"reader-{secrets.token_hex(4)}")
     kinds: tuple[str, ...] = ()
     fails: Callable[[Fact], bool] = lambda _fact: False
-    heard: list[Fact] = field(default_factory=list)
+    received: list[Fact] = field(default_factory=list)
     tried: list[int] = field(default_factory=list)
     tries_max: int = 3
-    meanwhile: Callable[[Fact], Awaitable[None]] | None = None  # before it is heard
+    meanwhile: Callable[[Fact], Awaitable[None]] | None = None  # before it is recorded
 
     def __post_init__(self) -> None:
         self.consumer_worker = self.another()
@@ -37,19 +37,19 @@ class FactRecorder:
         consumer = Consumer(
             group=self.group,
             kinds=self.kinds,
-            call=self.hear,
+            call=self.record,
             from_oldest=False,
             tries_max=self.tries_max,
         )
         return ConsumerWorker(outbox or self.app.outbox, consumer, self.app.config, wait_s=0.02)
 
-    async def hear(self, fact: Fact) -> None:
+    async def record(self, fact: Fact) -> None:
         self.tried.append(fact.id)
         if self.meanwhile is not None:
             await self.meanwhile(fact)
         if self.fails(fact):
             raise ValueError("not today")
-        self.heard.append(fact)
+        self.received.append(fact)
 
     async def open(self) -> "FactRecorder":
         """From now on: facts of tests before this one are of no interest."""
@@ -64,11 +64,11 @@ class FactRecorder:
                 pass
 
     def of(self, number: int) -> list[str]:
-        return [fact.kind for fact in self.heard if fact.number == number]
+        return [fact.kind for fact in self.received if fact.number == number]
 
     @property
     def ids(self) -> list[int]:
-        return [fact.id for fact in self.heard]
+        return [fact.id for fact in self.received]
 
     async def retry_now(self) -> None:
         """The pause before the next try is over."""
@@ -87,8 +87,8 @@ async def relayed(app: App, relay: Relay | None = None) -> Relay:
     return relay
 
 
-async def hears_only_news(app: App, group: str) -> None:
-    """What all tests before have done is nothing to this group."""
+async def skip_older_facts(app: App, group: str) -> None:
+    """Start the group after the facts of all earlier tests."""
     await app.outbox.settle(1_000_000)
     await app.postgres.execute(
         "INSERT INTO consumer_group (name, checkpoint) SELECT $1, coalesce(max(id), 0) FROM outbox"
@@ -98,7 +98,7 @@ async def hears_only_news(app: App, group: str) -> None:
 
 
 async def turns_are_free(app: App) -> None:
-    """Whoever had a turn is dead, and its time has passed."""
+    """End every lease, as if its owner had died."""
     await app.postgres.execute("UPDATE consumer_group SET lease_until = '-infinity'")
 
 

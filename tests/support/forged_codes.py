@@ -1,4 +1,4 @@
-"""Codes that somebody made who has ours and everything that is known of them, but not our keys."""
+"""Codes forged with full knowledge of valid codes and their format, but without our keys."""
 
 import random
 import string
@@ -44,7 +44,7 @@ class Forger:
             "another ticket, signed by a stranger": self._another_ticket,
             "live, signed by a stranger": self._live,
             "with the signature of another": self._borrowed,
-            "said to be live": self._said_live,
+            "with the live flag": self._with_live_flag,
         }
         self._names = tuple(name for name in self.ways if name not in without)
         self._count = 0
@@ -112,7 +112,7 @@ class Forger:
         other = self._drawn.choice(self._codes)
         return text_of(raw_of(code)[:-SIGNATURE_BYTES] + raw_of(other)[-SIGNATURE_BYTES:])
 
-    def _said_live(self, code: str) -> str:
+    def _with_live_flag(self, code: str) -> str:
         raw = raw_of(code)
         tag = self._drawn.randbytes(5)
         return text_of(bytes((Version.LIVE,)) + raw[1:-SIGNATURE_BYTES] + tag + raw[-SIGNATURE_BYTES:])

@@ -34,7 +34,7 @@ def silent_port() -> Iterator[str]:
 class Contract:
     """For every adapter; `counter` is a fixture of the class that inherits it."""
 
-    async def test_a_payment_is_made_and_told_in_full(self, counter: Counter) -> None:
+    async def test_a_charge_returns_all_payment_details(self, counter: Counter) -> None:
         order = counter.order()
 
         charge = await counter.paid(order)
@@ -68,7 +68,7 @@ class Contract:
 
         assert await counter.gateway.charge(counter.order(key=order.key, amount_minor=9900)) == charge
 
-    async def test_one_key_asked_for_at_once_is_charged_once(self, counter: Counter) -> None:
+    async def test_concurrent_charges_with_one_key_charge_once(self, counter: Counter) -> None:
         since = datetime.now(UTC) - timedelta(seconds=5)
         order = counter.order()
 
@@ -77,7 +77,7 @@ class Contract:
         assert GatewayAnswer.NO not in {charge.answer for charge in charges}
         assert len([one for one in await everything_since(counter, since) if one.key == order.key]) == 1
 
-    async def test_a_key_nobody_used_is_absent(self, counter: Counter) -> None:
+    async def test_an_unused_key_is_absent(self, counter: Counter) -> None:
         assert await counter.gateway.look_up(key="pay-unknown", reference=None) == Charge(
             answer=GatewayAnswer.ABSENT
         )
@@ -97,7 +97,7 @@ class Contract:
         assert charge.action_url or charge.client_secret
         assert (paid.answer, paid.amount_minor) == (GatewayAnswer.YES, 4500)
 
-    async def test_a_payment_nobody_has_made_yet_can_be_called_off(self, counter: Counter) -> None:
+    async def test_an_unpaid_payment_can_be_cancelled(self, counter: Counter) -> None:
         order = counter.order("")
         charge = await counter.gateway.charge(order)
 
@@ -140,7 +140,7 @@ class Contract:
         assert given[3].reason
         assert (await counter.gateway.look_up(key=order.key, reference=None)).refunded_minor == 4500
 
-    async def test_a_payment_nobody_made_is_not_refunded(self, counter: Counter) -> None:
+    async def test_an_unpaid_payment_is_not_refunded(self, counter: Counter) -> None:
         charge = await counter.gateway.charge(counter.order(""))
         assert charge.reference is not None
 
@@ -165,11 +165,11 @@ class Contract:
         assert seen[orders[0].key].charge.answer is GatewayAnswer.UNKNOWN
         assert since - timedelta(seconds=1) <= seen[paid.key].at <= datetime.now(UTC)
 
-    async def test_while_nobody_answers_nothing_is_known(self, counter: Counter, silent_port: str) -> None:
+    async def test_a_server_that_does_not_answer_is_unknown(self, counter: Counter, silent_port: str) -> None:
         async with a_counter(counter.gateway.name, silent_port, gateway_timeout_ms=100) as silent:
             await self.knows_nothing(silent)
 
-    async def test_while_nobody_is_there_nothing_is_known(self, counter: Counter) -> None:
+    async def test_a_server_that_is_down_is_unknown(self, counter: Counter) -> None:
         async with a_counter(counter.gateway.name, "http://127.0.0.1:1") as away:
             await self.knows_nothing(away)
 
@@ -218,10 +218,10 @@ class TokenContract:
         assert charge.reason.endswith(".")
         assert (again.answer, again.code) == (found.answer, found.code) == (GatewayAnswer.NO, code)
 
-    async def test_a_token_nobody_knows_is_a_no(self, counter: Counter) -> None:
-        assert (await counter.gateway.charge(counter.order("tok_nobody"))).answer is GatewayAnswer.NO
+    async def test_an_unknown_token_is_refused(self, counter: Counter) -> None:
+        assert (await counter.gateway.charge(counter.order("tok_unknown"))).answer is GatewayAnswer.NO
 
-    async def test_a_lost_answer_is_found_by_the_key_and_told_again(self, counter: Counter) -> None:
+    async def test_a_lost_answer_is_found_by_the_key_and_returned_again(self, counter: Counter) -> None:
         order = counter.order("tok_timeout_then_paid")
 
         lost = await counter.gateway.charge(order)
@@ -308,4 +308,4 @@ class TokenContract:
 
         assert card is not None
         assert charge.card == card != await counter.gateway.card_fingerprint("tok_ok:card-8")
-        assert await counter.gateway.card_fingerprint("tok_nobody") is None
+        assert await counter.gateway.card_fingerprint("tok_unknown") is None

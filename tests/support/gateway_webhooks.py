@@ -42,7 +42,7 @@ class SignedWebhook:
 def a_webhook(
     payment: Payment, payment_id: str = "pay_1", kind: str = "payment.captured", **changes: Any
 ) -> SignedWebhook:
-    """About a payment of ours; `changes` are of the payment in it."""
+    """A webhook about one of our payments; `changes` apply to the payment in it."""
     about = {
         "id": payment_id,
         "reference": payment.key,

@@ -12,7 +12,7 @@ import msgspec
 
 from tests.support.box_office import Office, started
 from tests.support.consumer_process import Plan
-from tests.support.fact_recorder import hears_only_news
+from tests.support.fact_recorder import skip_older_facts
 
 TABLE = (
     "CREATE TABLE IF NOT EXISTS consumed_fact"
@@ -95,7 +95,7 @@ async def two_workers(
     await stage.app.postgres.execute(TABLE)
     workers = Workers(stage, folder, bus_url)
     if news_only:
-        await hears_only_news(stage.app, workers.group)
+        await skip_older_facts(stage.app, workers.group)
     await workers.start()
     await workers.start()
     try:

@@ -15,7 +15,7 @@ from tests.support.own_engines import hold
 from tests.support.show_fixture import an_owner
 
 YES = Charge(answer=GatewayAnswer.YES, reference="pay_1")
-NO = Charge(answer=GatewayAnswer.NO, reason="Your bank said no.", code="card_declined")
+NO = Charge(answer=GatewayAnswer.NO, reason="Your bank declined.", code="card_declined")
 _numbers = count(1)
 
 

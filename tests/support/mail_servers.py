@@ -32,10 +32,10 @@ class MailServer:
     thinks_s: float = 0.0
     tls: ssl.SSLContext | None = None  # it offers STARTTLS with it
     is_tls_first: bool = False  # or speaks nothing else
-    login: tuple[str, str] | None = None  # nobody else may send
+    login: tuple[str, str] | None = None  # other logins are refused
     says: Callable[[str], str | None] = lambda _address: None
     takes: Callable[[str], str | None] = lambda _address: None
-    asked: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    recipients: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     mails: list[tuple[str, bytes]] = field(default_factory=list)
 
     @property
@@ -49,7 +49,7 @@ class MailServer:
     async def handle_RCPT(
         self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any
     ) -> str:
-        self.asked[address] += 1
+        self.recipients[address] += 1
         if (no := self.says(address)) is not None:
             return no
         envelope.rcpt_tos.append(address)
@@ -99,13 +99,13 @@ def a_mail_server() -> MailServer:
 
 @dataclass
 class Office:
-    """A worker's notices: facts are heard from when it was opened on."""
+    """A worker's notices: facts are consumed from the moment it was opened."""
 
     app: App
     post: NoticeDelivery
     consumer_worker: ConsumerWorker
 
-    async def hear(self) -> None:
+    async def consume(self) -> None:
         await self.app.outbox.settle(1_000_000)
         while await self.consumer_worker.consume():
             pass
@@ -114,8 +114,8 @@ class Office:
         while await self.post.send():
             pass
 
-    async def hear_and_send(self) -> None:
-        await self.hear()
+    async def consume_and_send(self) -> None:
+        await self.consume()
         await self.send()
 
     async def rows(self, address: str) -> list[Any]:
@@ -127,7 +127,7 @@ class Office:
         return [row["kind"] for row in await self.rows(address)]
 
     async def no_pause(self) -> None:
-        """The time until the next try has passed, and nobody is at one."""
+        """The pause before the next try has passed, and no worker is sending."""
         await self.app.postgres.execute("UPDATE notice SET due_at = now() WHERE due_at IS NOT NULL")
 
 
@@ -148,7 +148,7 @@ async def an_office(config: Config, **settings: Any) -> AsyncIterator[Office]:
 
 
 async def a_reader(app: App, name: str = "Zoë", locale: str = "en") -> tuple[int, str]:
-    """Somebody with an account: its number and address."""
+    """An account that gets mail: its id and address."""
     address = f"reader-{secrets.token_hex(6)}@example.org"
     (account_id,) = await app.accounts.add_many([NewAccount(address, name)])
     await app.accounts.set_locale(account_id, locale)

@@ -54,11 +54,11 @@ def is_settled(taken: Taken, row: Any) -> bool:
 
 async def paid_twice(taken: Iterable[Taken]) -> list[str]:
     """Bookings for which the gateway keeps more than one payment."""
-    kept: dict[str, list[Taken]] = defaultdict(list)
+    retained: dict[str, list[Taken]] = defaultdict(list)
     for one in taken:
         if one.retained_minor:
-            kept[one.booking_id].append(one)
-    return [f"{booking}: {payments}" for booking, payments in kept.items() if len(payments) > 1]
+            retained[one.booking_id].append(one)
+    return [f"{booking}: {payments}" for booking, payments in retained.items() if len(payments) > 1]
 
 
 async def untrue(office: Office, show_id: int, deals: Sequence[Deal]) -> list[str]:

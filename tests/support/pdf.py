@@ -24,13 +24,13 @@ async def codes_on(pdf: bytes, folder: Path) -> tuple[set[str], str]:
 
 
 async def _by_debian(file: Path) -> set[str]:
-    await _said("pdftoppm", "-r", str(DOTS_AN_INCH), "-png", str(file), str(file.with_suffix("")))
+    await _output_of("pdftoppm", "-r", str(DOTS_AN_INCH), "-png", str(file), str(file.with_suffix("")))
     pages = sorted(str(page) for page in file.parent.glob(f"{file.stem}-*.png"))
-    lines = await _said("zbarimg", "--quiet", "--raw", *pages)
+    lines = await _output_of("zbarimg", "--quiet", "--raw", *pages)
     return set(lines.split())
 
 
-async def _said(*words: str) -> str:
+async def _output_of(*words: str) -> str:
     pipe = asyncio.subprocess.PIPE
     tool = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe)
     output, complaint = await asyncio.wait_for(tool.communicate(), 60)

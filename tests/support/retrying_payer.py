@@ -33,7 +33,7 @@ class Payer:
                 await asyncio.sleep(PAUSE_S)
 
     async def pays(self, booking: str, method: str = "tok_ok", *, key: str = "", waits: bool = True) -> Any:
-        """The last answer. `waits`: 202 is no answer yet."""
+        """The last answer. `waits`: a 202 is not final."""
         key = key or f"pay-{method}-{booking}"
         return await self.asks(
             lambda: self.fan.post(f"/bookings/{booking}/pay", {"method": method}, key=key), waits=waits

@@ -1,4 +1,4 @@
-"""Somebody at a door with `holdfast gate --json`: a code in, a verdict out."""
+"""A steward at a door with `holdfast gate --json`: a code in, a verdict out."""
 
 import asyncio
 import os
@@ -41,12 +41,12 @@ class Steward:
         return await self.types(code.encode())
 
     async def types(self, line: bytes) -> dict[str, Any]:
-        """Whatever bytes; the next line that is said."""
+        """Send any bytes; return the next line of output."""
         began = time.perf_counter()
         self._stdin.write(line + b"\n")
-        said = await self.hears()
+        verdict = await self.hears()
         self.waits_ms.append((time.perf_counter() - began) * 1000)
-        return said
+        return verdict
 
     async def hears(self) -> dict[str, Any]:
         return msgspec.json.decode(await self.line(), type=dict[str, Any])
@@ -74,7 +74,7 @@ class Steward:
             await self._process.communicate()
 
     async def gone(self) -> int:
-        """Ended by itself, with what it said on stderr; its standard input stays open."""
+        """Wait until it exits by itself, and read stderr; its standard input stays open."""
         assert self._process is not None
         assert self._process.stderr is not None
         async with asyncio.timeout(SAYS_WITHIN_S):
@@ -82,7 +82,7 @@ class Steward:
             return await self._process.wait()
 
     async def ends(self) -> int:
-        """Nobody types any more."""
+        """Close standard input."""
         assert self._process is not None
         async with asyncio.timeout(SAYS_WITHIN_S):
             _, complaint = await self._process.communicate(b"")

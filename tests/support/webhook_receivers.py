@@ -1,4 +1,4 @@
-"""Organisers' servers: real ones, on ports of their own, that remember what they were told."""
+"""Organisers' servers: real ones, on ports of their own, that record their requests."""
 
 import asyncio
 import gzip
@@ -29,7 +29,7 @@ _organisers = count(8_800_000)
 
 @dataclass
 class Receiver:
-    """Answers as `answers` says, one after the other, the last for ever."""
+    """Gives the answers in `answers` in order; the last one repeats."""
 
     answers: list[Response] = field(default_factory=lambda: [Response(status_code=204)])
     url: str = ""
@@ -72,16 +72,16 @@ def a_bomb() -> Response:
 
 @dataclass
 class Names(AbstractResolver):
-    """What a name leads to: another address each time it is asked, the last for ever."""
+    """A resolver that returns another address at each lookup; the last one repeats."""
 
     answers: list[Sequence[str]]
-    asked: int = 0
+    lookups: int = 0
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found = self.answers[min(self.asked, len(self.answers) - 1)]
-        self.asked += 1
+        found = self.answers[min(self.lookups, len(self.answers) - 1)]
+        self.lookups += 1
         return [
             ResolveResult(
                 hostname=host,
