@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from holdfast.web.card_number import (
     INSTEAD,
-    SUSPECT,
     CardNumber,
+    find_long_number,
     has_card_number,
     is_card_number,
     refuse_card_numbers,
@@ -97,7 +97,7 @@ digits = st.text("0123456789", min_size=1, max_size=22)
 def test_the_quick_look_misses_nothing(parts: list[str], between: str) -> None:
     text = between.join(parts)
 
-    assert SUSPECT.search(text.encode()) is not None or not has_card_number(text)
+    assert find_long_number(text.encode()) is not None or not has_card_number(text)
 
 
 @given(st.integers(10**11, 10**18 - 1))

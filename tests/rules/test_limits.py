@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.accounts.account import DUMMY_HASH, HASHER, hash_password, is_dated, matches_hash, normal_email
-from holdfast.web.rate_limits import Buckets, Limiter, build_limit_headers, normalise_address
+from holdfast.web.guards import Buckets, Limiter, build_limit_headers, normalise_address
 
 
 def limiter(per_second: int = 5, addresses_max: int = 1_000) -> Limiter:

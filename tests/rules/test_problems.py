@@ -9,6 +9,7 @@ from starlette.responses import Response
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import Busy, MethodNotAllowed, NotSignedIn, Refusal, TooManyRequests
 from holdfast.holds import SeatsTaken
+from holdfast.web.guards import build_limit_headers
 from holdfast.web.problems import (
     ProblemPage,
     get_problem_page,
@@ -18,7 +19,6 @@ from holdfast.web.problems import (
     render_internal_error,
     render_refusal,
 )
-from holdfast.web.rate_limits import build_limit_headers
 from holdfast.web.reference import problem_index, problem_page, prose
 
 REFUSALS = sorted(refusals(), key=lambda refusal: refusal.code)

@@ -7,7 +7,7 @@ import pytest
 from holdfast.app import ROUTES, jobs_by_subject
 from holdfast.engines.errors import OperatorError
 from holdfast.runtime.roles import SERVED, WORKED, parse_only
-from holdfast.web.auth import role_name, serve_or_refuse
+from holdfast.web.guards import role_name, serve_or_refuse
 
 
 def test_every_route_can_be_selected_by_its_subject() -> None:

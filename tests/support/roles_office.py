@@ -17,7 +17,7 @@ from holdfast.app import ROUTES, App, open_app
 from holdfast.config import Config
 from holdfast.engines.embedded.folder import DataFolder
 from holdfast.sandbox import load_or_create_secret
-from holdfast.web.auth import role_name
+from holdfast.web.guards import role_name
 from holdfast.web.routing import Table
 from tests.support.box_office import Office, number_in, running
 from tests.support.wait import until

@@ -21,9 +21,8 @@ from holdfast.accounts.errors import BadCredentials, EmailTaken, WrongPassword
 from holdfast.accounts.store import Accounts
 from holdfast.errors import Busy, NotSignedIn, TokenExpired, TokenInvalid, TooManyRequests
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, read
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller
 
 NO_STORE = {"Cache-Control": "no-store"}
 routes = RouteTable(tag="accounts")

@@ -35,7 +35,7 @@ from holdfast.engines.redis import Redis, Script
 from holdfast.engines.sql import Queries
 from holdfast.errors import Busy, TokenExpired, TokenInvalid
 from holdfast.web.caller import Caller, Role
-from holdfast.web.rate_limits import GUESTS_WINDOW_S, LOGINS_WINDOW_S, Buckets, normalise_address, too_many
+from holdfast.web.guards import GUESTS_WINDOW_S, LOGINS_WINDOW_S, Buckets, normalise_address, too_many
 
 Q = Queries("holdfast.accounts")
 LIMIT = Script("holdfast.accounts", "limit")

@@ -11,9 +11,8 @@ from holdfast.bookings.booking import Booking, from_public_id
 from holdfast.bookings.errors import NoSuchBooking
 from holdfast.bookings.view import BookingPage, RefundShown, booking_page
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller
 
 PAGE_MAX = 100
 NUMBER_MAX = 2**62

@@ -25,9 +25,9 @@ from holdfast.bookings.booking import (
 )
 from holdfast.bookings.errors import NoSuchBooking
 from holdfast.claim import Claim
+from holdfast.engines import fault_injection
 from holdfast.engines.batch import Batcher
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.fault_injection import fault_points
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres, Transaction, require_row
 from holdfast.engines.sql import Queries
@@ -75,7 +75,7 @@ class Bookings:
                     # and a row that outlived its claim would refuse seats that Redis shows as free.
                     left_ms = remaining_ms(openings, time.monotonic())
                     arguments = encode_openings(openings, left_ms)
-                    with fault_points("ledger.open"):
+                    with fault_injection.fault_points("ledger.open"):
                         row = require_row(await connection.fetchrow(Q.open_holds, *arguments))
                 break
             except AGAIN:
@@ -166,7 +166,7 @@ class Bookings:
 
     async def cancel(self, booking: Booking, actor_id: int) -> Booking | None:
         """None: it is not in that state any more, or its fence has moved on."""
-        with fault_points("ledger.cancel"):
+        with fault_injection.fault_points("ledger.cancel"):
             rows = await self._postgres.fetch(
                 Q.cancel, [booking.show_id], [booking.number], [booking.fence], booking.state, actor_id
             )
@@ -187,7 +187,7 @@ class Bookings:
 
     async def sweep(self, limit: int) -> list[tuple[int, int]]:
         """Close bookings whose time has passed: (show, number) of each."""
-        with fault_points("ledger.sweep"):
+        with fault_injection.fault_points("ledger.sweep"):
             rows = await self._postgres.fetch(Q.sweep, limit)
         return [(row["show_id"], row["number"]) for row in rows]
 

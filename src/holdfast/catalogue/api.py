@@ -34,10 +34,9 @@ from holdfast.catalogue.responses import (
     build_show_page,
     build_venue_brief,
 )
-from holdfast.web.context import get_app
 from holdfast.web.response_cache import find_cached, respond_cached
 from holdfast.web.responses import query, takes_packed
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app
 
 if TYPE_CHECKING:
     from holdfast.app import App

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import date
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -48,6 +49,10 @@ class Catalogue:
         self._terms = Cache(self._load_terms, fresh_s=float("inf"), size_max=TERMS_CACHED_MAX)
         self._shows = Cache(self._load_show, fresh_s=fresh_s, stale_max_s=fresh_s * SHOW_STALE)
         self.peek = self._shows.peek
+        # The show as it was some seconds ago, for a hold; never waits. Stale data is safe here because it is
+        # checked again later: Redis checks the sale window, and the ledger refuses to open a booking with an
+        # outdated revision.
+        self.recent_show = partial(self._shows.peek, age_max_s=HOLD_AGE_MAX_S)
         self.pages = ResponseCache(fresh_s)
 
     async def show_on_sale(self, show_id: int) -> ShowOnSale:
@@ -55,14 +60,6 @@ class Catalogue:
         if (show := await fresh_or_stale(self._shows, show_id)) is None:
             raise NoSuchShow(show_id=show_id)
         return show
-
-    def recent_show(self, show_id: int) -> ShowOnSale | None:
-        """The show as it was some seconds ago, for a hold; never waits.
-
-        Stale data is safe here because it is checked again later: Redis checks the sale window, and the
-        ledger refuses to open a booking with an outdated revision.
-        """
-        return self._shows.peek(show_id, HOLD_AGE_MAX_S)
 
     async def organiser_show(self, show_id: int, organiser_id: int | None) -> ShowOnSale:
         """The show if it belongs to this organiser; None means an admin, who may see every show."""

@@ -45,9 +45,8 @@ from holdfast.checkin.verdict import (
 from holdfast.errors import Invalid
 from holdfast.tickets import NoSuchTicket
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller
 
 NO_STORE = {"Cache-Control": "no-store"}
 UPLOAD_BYTES_MAX = 512 * 1024

@@ -20,9 +20,8 @@ from holdfast.checkin.passes import (
 from holdfast.checkin.verdict import ShowCount
 from holdfast.tickets import EntryPolicy, svg_url
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller
 
 PASSES = "/admin/gate-passes"
 DOOR = "/admin/shows/{show:int}/door"

@@ -28,10 +28,9 @@ from holdfast.holds.request import (
 )
 from holdfast.layouts import UnknownSeat
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.idempotency import checked_key
 from holdfast.web.responses import answer, read
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller
 
 _PREFIX = secrets.token_hex(8)  # of this process; with a counter: unique without new entropy per request
 _numbers = count(1)

@@ -44,9 +44,9 @@ from holdfast.claim import (
     UnitsTaken,
 )
 from holdfast.config import Config
+from holdfast.engines import fault_injection
 from holdfast.engines.batch import Batcher, Onward
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.fault_injection import fault_points
 from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy, KeyReused, Refusal
 from holdfast.holds.alternatives import find_alternatives
@@ -193,7 +193,7 @@ class HoldService:
         self, requests: Sequence[HoldRequest]
     ) -> list[HoldOutcome | Onward | StaleCatalogue]:
         """Losers get their outcome; winners go on to PostgreSQL together, without waking their callers."""
-        with fault_points("map.hold"):
+        with fault_injection.fault_points("map.hold"):
             outcomes = await self._scripts.hold_many(requests)
         claimed_at_s = time.monotonic()
         return [
@@ -379,7 +379,7 @@ class HoldService:
         durable, so the buyer's answer must not fail because Redis did.
         """
         try:
-            with fault_points(f"map.{settlements[0].action}"):
+            with fault_injection.fault_points(f"map.{settlements[0].action}"):
                 await self._settle((show_id, settlements))
         except EngineDown:
             metrics.add("map_updates_missed_total", len(settlements))

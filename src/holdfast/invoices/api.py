@@ -9,9 +9,8 @@ from holdfast.invoices.errors import NoInvoice, NoSeller
 from holdfast.invoices.invoices import Invoice, Invoices, SellerBody
 from holdfast.tickets import typeface_for
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, read
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller
 
 NO_STORE = {"Cache-Control": "no-store"}
 ATTACHED = {"Content-Disposition": 'inline; filename="invoice.pdf"', "X-Content-Type-Options": "nosniff"}

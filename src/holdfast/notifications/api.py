@@ -19,9 +19,8 @@ from holdfast.notifications.notice import (
 )
 from holdfast.notifications.store import NotificationStore
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller
 
 NO_STORE = {"Cache-Control": "no-store"}
 routes = RouteTable(tag="notifications")

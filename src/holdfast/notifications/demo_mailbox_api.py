@@ -20,9 +20,8 @@ from holdfast.notifications.compose import load_templates, picture_url
 from holdfast.notifications.errors import NoSuchNotice
 from holdfast.notifications.message import leaf_parts
 from holdfast.notifications.store import NotificationStore
-from holdfast.web.context import get_app
 from holdfast.web.page_tokens import PAGE_TOKENS
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -33,9 +33,8 @@ from holdfast.organisers.forms import (
 from holdfast.organisers.shows_api import ROUTES as SHOW_ROUTES
 from holdfast.organisers.store import CatalogueEditor, Scope
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller
 
 IMPORT_MEDIA_TYPES = ("text/csv", "application/json")
 LAYOUT_BYTES_MAX = 2 * 1024 * 1024  # a stadium in our format is about 100 kB

@@ -13,9 +13,8 @@ from holdfast.layouts import Layout, UnknownSeat
 from holdfast.organisers.blocks_store import BlockStore, StoredBlock
 from holdfast.organisers.forms import Block, BlockChange, BlockList, NewBlock, ReleaseRequest, parse_release
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, read
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller
 
 PATH = "/admin/shows/{show:int}/blocks"
 routes = RouteTable(tag="admin", role=Role.ORGANISER)

@@ -33,9 +33,8 @@ from holdfast.pricing import (
     UnpricedCategory,
 )
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller
 
 CREATE_REFUSALS = (
     NoSuchEvent,

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.bookings import BookingState, HoldGone, NoSuchBooking, WrongMove, from_public_id
-from holdfast.engines.fault_injection import fault_points
+from holdfast.engines import fault_injection
 from holdfast.engines.metrics import metrics
 from holdfast.errors import BadKey, Busy, KeyReused, NoSuchRoute, StillProcessing
 from holdfast.holds import compute_body_hash
@@ -33,10 +33,9 @@ from holdfast.payments.webhooks import (
     WebhookReceipt,
 )
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.idempotency import checked_key
 from holdfast.web.responses import answer, query, read, site_of
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller
 
 NO_STORE = {"Cache-Control": "no-store"}
 CALLED_OFF = "The payment was cancelled."
@@ -89,7 +88,7 @@ async def pay_booking(request: Request) -> Response:
         card=card,
         card_seats_max=card_max,
     )
-    with fault_points("pay"):
+    with fault_injection.fault_points("pay"):
         started = await saga_runner.pay(payment_request)
     return _payment_answer(_started_payment(started, payment_request))
 

@@ -15,8 +15,8 @@ from holdfast.bookings import BookingState, reference
 from holdfast.catalogue import Catalogue
 from holdfast.claim import Action, ClaimRequest, Claims, PoolMap, Settlement, UnitsTaken
 from holdfast.config import Config
+from holdfast.engines import fault_injection
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.fault_injection import fault_points
 from holdfast.engines.metrics import metrics
 from holdfast.holds import HoldService
 from holdfast.payments.gateway import Charge, ChargeOrder, Gateway, GatewayAnswer
@@ -148,7 +148,7 @@ class SagaRunner:
     async def _call_gateway(self, step: PaymentStep, payment: Payment) -> Charge:
         """One call of the gateway. A charge of another amount than ours is no answer: it becomes UNKNOWN."""
         key, reference = payment.key, payment.reference
-        with fault_points(f"gateway.{step}"):
+        with fault_injection.fault_points(f"gateway.{step}"):
             match step:
                 case PaymentStep.CHARGE:
                     charge = await self.gateway.charge(self._charge_order(payment))
@@ -249,7 +249,7 @@ class SagaRunner:
         """
         wish = ClaimRequest(payment.claim_id, payment.owner_id, LATE_CLAIM_MS, NO_LIMIT, payment.seats)
         try:
-            with fault_points("map.claim_again"):
+            with fault_injection.fault_points("map.claim_again"):
                 (outcome,) = await self._claims.claim_many(payment.show_id, [wish])
             if not isinstance(outcome, UnitsTaken):
                 return True

@@ -9,8 +9,8 @@ import asyncpg
 
 from holdfast.bookings import BookingState
 from holdfast.config import Config
+from holdfast.engines import fault_injection
 from holdfast.engines.batch import Batcher
-from holdfast.engines.fault_injection import fault_points
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres
 from holdfast.engines.sql import Queries
@@ -122,7 +122,7 @@ class PaymentStore:
         """Store the next step before it is tried. False: another worker has taken the turn."""
         known = charge and (charge.reference, charge.action_url, charge.client_secret)
         key = (payment.show_id, payment.number, payment.attempt)
-        with fault_points(f"ledger.{step}"):
+        with fault_injection.fault_points(f"ledger.{step}"):
             return bool(
                 await self._postgres.fetchval(
                     Q.advance, *key, payment.turn, payment.step, step, due_ms, *(known or (None, None, None))
@@ -144,7 +144,7 @@ class PaymentStore:
 
     async def take_due(self, limit: int) -> list[Payment]:
         """Payments whose lease has ended: now leased to this worker."""
-        with fault_points("ledger.take_due"):
+        with fault_injection.fault_points("ledger.take_due"):
             rows = await self._postgres.fetch(Q.take_due, limit, self.lease_ms)
         if not rows:
             return []
@@ -161,7 +161,7 @@ class PaymentStore:
     async def _fetch(self, effect: str, *args: object) -> list[Any]:
         for _ in range(TRIES_MAX):
             try:
-                with fault_points(f"ledger.{effect}"):
+                with fault_injection.fault_points(f"ledger.{effect}"):
                     return await self._postgres.fetch(getattr(Q, effect), *args)
             except (*AGAIN, asyncpg.UniqueViolationError):
                 metrics.add("ledger_retries_total")

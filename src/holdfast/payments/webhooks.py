@@ -22,8 +22,8 @@ from msgspec import Meta, Struct
 
 from holdfast.bookings import public_id
 from holdfast.config import Config
+from holdfast.engines import fault_injection
 from holdfast.engines.batch import Batcher
-from holdfast.engines.fault_injection import fault_points
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import AGAIN, Postgres
 from holdfast.engines.sql import Queries
@@ -308,7 +308,7 @@ class IncomingWebhooks:
     async def _fetch(self, effect: str, *args: object) -> list[Any]:
         for _ in range(BATCH_TRIES_MAX):
             try:
-                with fault_points(f"webhook.{effect}"):
+                with fault_injection.fault_points(f"webhook.{effect}"):
                     return await self._postgres.fetch(getattr(Q, effect), *args)
             except AGAIN:
                 metrics.add("ledger_retries_total")

@@ -52,10 +52,9 @@ from holdfast.refunds.refund import (
 from holdfast.refunds.service import build_refusal
 from holdfast.refunds.store import LATEST, RefundCursor
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.idempotency import checked_key
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller
 
 SEATS_MAX = 10
 LOOK_AGAIN = {"Retry-After": "1", "Cache-Control": "no-store"}

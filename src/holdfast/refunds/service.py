@@ -15,8 +15,8 @@ import structlog
 from holdfast.bookings import Booking, BookingState, HoldGone, NoSuchBooking, RefundShown, WrongMove
 from holdfast.catalogue import Catalogue, ShowOnSale
 from holdfast.claim import Settlement
+from holdfast.engines import fault_injection
 from holdfast.engines.errors import EngineDown
-from holdfast.engines.fault_injection import fault_points
 from holdfast.engines.metrics import metrics
 from holdfast.errors import Busy
 from holdfast.holds import HoldService
@@ -126,7 +126,7 @@ class RefundService:
 
     async def decide(self, request: RefundRequest) -> RefundDecision:
         """Decide in the ledger, free the seats on the map, and request the refund from the gateway once."""
-        with fault_points("refund.decide"):
+        with fault_injection.fault_points("refund.decide"):
             decision = await self._store.decide(request)
         if decision.outcome != "decided":
             return decision
@@ -147,7 +147,7 @@ class RefundService:
         """Request the refund from the gateway once, and store its answer."""
         answer = await self._call_gateway(refund)
         metrics.add("gateway_answers_total", step="refund", answer=answer.answer)
-        with fault_points("refund.settle"):
+        with fault_injection.fault_points("refund.settle"):
             match answer.answer:
                 case GatewayAnswer.YES:
                     after = await self._store.settle(refund, RefundState.DONE, reference=answer.reference)
@@ -184,7 +184,7 @@ class RefundService:
             requests = [
                 RefundRequest(booking=one, why="show", note="The show was cancelled.") for one in confirmed
             ]
-            with fault_points("refund.decide"):
+            with fault_injection.fault_points("refund.decide"):
                 decisions = await self._store.decide_many(requests, due_ms=0)
             for booking, decision in zip(confirmed, decisions, strict=True):
                 if decision.outcome == "decided" and decision.booking is not None:
@@ -229,7 +229,7 @@ class RefundService:
             return RefundResult(
                 answer=GatewayAnswer.NO, reason="The gateway's reference of the payment is unknown."
             )
-        with fault_points("gateway.refund"):
+        with fault_injection.fault_points("gateway.refund"):
             return await gateway.refund(
                 key=refund.gateway_key,
                 reference=refund.payment_reference,

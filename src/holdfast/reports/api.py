@@ -9,9 +9,8 @@ from holdfast.catalogue import NoSuchEvent, NoSuchShow
 from holdfast.reports.figures import EventFigures, FiguresQuery, ShowFigures
 from holdfast.reports.store import ReportStore
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller
 
 NOT_KEPT = {"Cache-Control": "no-store"}
 CSV = "text/csv"

@@ -21,10 +21,9 @@ from holdfast.search.results import (
 )
 from holdfast.search.store import Hit, HitShow
 from holdfast.search.words import split_words
-from holdfast.web.context import get_app
 from holdfast.web.response_cache import find_cached, respond_cached
 from holdfast.web.responses import query
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app
 
 if TYPE_CHECKING:
     from holdfast.app import App

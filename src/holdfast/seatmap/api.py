@@ -12,9 +12,8 @@ from holdfast.catalogue import NoSuchShow
 from holdfast.seatmap.snapshot import Snapshot, packed_page
 from holdfast.seatmap.store import SeatMap
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller, scope_app
 from holdfast.web.responses import EncodedResponse, answer, query, takes_packed, unchanged
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller, scope_app
 
 COMPACT = "application/vnd.holdfast.seats"
 COMPACT_KIND = (b"content-type", COMPACT.encode())

@@ -19,9 +19,8 @@ from holdfast.errors import Busy
 from holdfast.seatmap.errors import TooManyStreams, TooManyViewers
 from holdfast.seatmap.feed import Feed
 from holdfast.seatmap.live import LiveMaps, retry
-from holdfast.web.context import scope_app
 from holdfast.web.responses import query
-from holdfast.web.routing import BIGINT_MAX, RouteTable
+from holdfast.web.routing import BIGINT_MAX, RouteTable, scope_app
 
 log = structlog.get_logger(__name__)
 

@@ -21,9 +21,8 @@ from holdfast.site.pages import (
     render_page,
     set_cookie_header,
 )
-from holdfast.web.context import get_app
 from holdfast.web.responses import invalid, query
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app
 
 HOME = "/my"
 Typed = Annotated[str, Meta(max_length=300)]

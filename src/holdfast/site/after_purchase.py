@@ -22,9 +22,8 @@ from holdfast.site.booking_page import (
 from holdfast.site.load_booking import load_booking_view, load_own_booking, load_tickets, transfer_sender
 from holdfast.site.pages import content_security_policy, read_form, render_page, require_session
 from holdfast.tickets import NoSuchTicket, NoTickets
-from holdfast.web.context import get_app
 from holdfast.web.responses import invalid, query
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app
 
 NO_STORE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 Label = Annotated[str, Meta(max_length=100)]

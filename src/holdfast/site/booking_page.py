@@ -33,9 +33,8 @@ from holdfast.site.pages import (
     require_session,
     wants_json,
 )
-from holdfast.web.context import get_app
 from holdfast.web.responses import answer, query
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app
 
 # Notices after a form was sent, and their kind.
 NOTICE_KINDS = {

@@ -40,8 +40,7 @@ from holdfast.site.pages import (
 from holdfast.site.search_page import ROUTES as FOUND
 from holdfast.site.template_context import build_template_context, ground_ink, today_in, upcoming_shows
 from holdfast.site.timetable import build_timetable, group_by_event, venue_days
-from holdfast.web.context import get_app
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app
 
 if TYPE_CHECKING:
     from holdfast.app import App

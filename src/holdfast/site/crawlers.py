@@ -12,8 +12,7 @@ from holdfast.catalogue import EventPage, EventsQuery, Kind, SaleState, ShowCard
 from holdfast.money import to_major
 from holdfast.site.pages import SECURITY_HEADERS, get_localiser
 from holdfast.site.templates_env import assets_version
-from holdfast.web.context import get_app
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app
 
 SHOWS_LINKED_MAX = 20
 TYPE_OF = {Kind.FILM: "ScreeningEvent", Kind.CONCERT: "MusicEvent", Kind.MATCH: "SportsEvent"}

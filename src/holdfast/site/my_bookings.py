@@ -16,8 +16,7 @@ from holdfast.site.booking_view import DisplayState, display_state_of
 from holdfast.site.load_booking import build_shown_ticket
 from holdfast.site.pages import SECURITY_HEADERS, get_session, render_page
 from holdfast.site.templates_env import assets_version, static_files
-from holdfast.web.context import get_app
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app
 
 if TYPE_CHECKING:
     from holdfast.app import App

@@ -39,11 +39,10 @@ from holdfast.site.templates_env import (
     localiser_for,
     static_files,
 )
-from holdfast.web.card_number import refuse_card_numbers
-from holdfast.web.context import get_app
+from holdfast.web.card_number import find_long_number, refuse_card_numbers
 from holdfast.web.response_cache import CacheablePage, fresh_or_stale
 from holdfast.web.responses import HTML, Answer, invalid, takes_packed, unchanged
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app
 
 T = TypeVar("T")
 LoadContext = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -213,7 +212,8 @@ async def read_form(request: Request, kind: type[T]) -> T:
     """A posted form as a `kind`; a list field takes a repeated name. Refuses forms of other origins."""
     refuse_foreign_form(request)
     raw = await request.body()
-    refuse_card_numbers(raw)
+    if find_long_number(raw) is not None:
+        refuse_card_numbers(raw)
     try:
         pairs = parse_qsl(
             raw.decode("latin-1"), keep_blank_values=True, errors="strict", max_num_fields=FORM_FIELDS_MAX

@@ -34,9 +34,8 @@ from holdfast.site.booking_page import (
 )
 from holdfast.site.load_booking import load_own_booking
 from holdfast.site.pages import read_form, redirect, require_session
-from holdfast.web.context import get_app
 from holdfast.web.responses import site_of
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app
 
 if TYPE_CHECKING:
     from holdfast.app import App

@@ -14,9 +14,8 @@ from holdfast.search import EventSearchQuery, SearchPage, load_search_page, pars
 from holdfast.site.pages import get_city, get_localiser, render_public_page
 from holdfast.site.search_form import PAGES_MAX, SIZE, SearchForm
 from holdfast.site.template_context import build_template_context
-from holdfast.web.context import get_app
 from holdfast.web.responses import invalid
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app
 
 if TYPE_CHECKING:
     from holdfast.app import App

@@ -35,11 +35,10 @@ from holdfast.site.seat_form import (
     parse_seat_form,
 )
 from holdfast.site.show_view import ShowView, build_show_view, price_alternatives
-from holdfast.web.context import get_app
 from holdfast.web.idempotency import checked_key
 from holdfast.web.problems import render_engine_down, render_refusal
 from holdfast.web.responses import answer
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app
 
 PAGE = "seats/show.html"
 TRIES_MAX = 3  # the best of a part is chosen from a map that others are taking from

@@ -39,9 +39,8 @@ from holdfast.tickets.store import LISTED_MAX, Tickets
 from holdfast.tickets.ticket import STEP_S
 from holdfast.tickets.transfer import Giver, TransferBody, TransferPage
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import BIGINT_MAX, RouteTable
+from holdfast.web.routing import BIGINT_MAX, RouteTable, get_app, get_caller
 
 NO_STORE = {"Cache-Control": "no-store"}
 BOOKING = "/bookings/{booking}/tickets"

@@ -25,7 +25,13 @@ from holdfast.engines.errors import EngineDown
 from holdfast.engines.metrics import metrics
 from holdfast.engines.postgres import Postgres
 from holdfast.errors import MethodNotAllowed, NoSuchRoute, Refusal, TimedOut
-from holdfast.web.auth import (
+from holdfast.web.card_number import (
+    find_long_number,
+    refuse_card_number_in_query,
+    refuse_card_numbers,
+)
+from holdfast.web.guards import (
+    Deadlines,
     Guards,
     RawHeaders,
     TokenVerifier,
@@ -33,8 +39,6 @@ from holdfast.web.auth import (
     refuse_unless_json,
     serve_or_refuse,
 )
-from holdfast.web.card_number import refuse_card_number_in_query, refuse_card_numbers
-from holdfast.web.deadlines import Deadlines
 from holdfast.web.health import HEALTH_ROUTES
 from holdfast.web.idempotency import IdempotencyKeys, KeyUse
 from holdfast.web.log import REQUEST_ID
@@ -115,6 +119,7 @@ class Application:
         self._guards = Guards(app.accounts, app.config)
         self._keys = IdempotencyKeys(app.postgres)
         self._cors = Cors(app.config.cors_origins)
+        self._has_cors = self._cors.is_on
         self._config = app.config
         self._deadlines = Deadlines(app.config.request_timeout_s)
         self._slow_s: float = app.config.slow_request_ms / 1000
@@ -178,7 +183,7 @@ class Application:
                 refuse_unless_json(headers)
             # Starlette's own place for a body that has been read, so that the call finds it there.
             request._body = body = await read_body(receive, headers, self._bytes_max(route))
-            if route.body is not None and not route.long_numbers:
+            if route.body is not None and not route.long_numbers and find_long_number(body) is not None:
                 refuse_card_numbers(body)
         if route.keyed and (key := headers.get(b"idempotency-key")) is not None:
             return await self._keyed(request, route, key)
@@ -212,7 +217,7 @@ class Application:
 
     def _extra_headers(self, scope: Scope) -> RawHeaders:
         extra: RawHeaders = [(b"x-request-id", scope["state"]["request_id"].encode())]
-        if self._cors.is_on:
+        if self._has_cors:
             extra += self._cors.headers(dict(scope["headers"]).get(b"origin"))
         return extra
 

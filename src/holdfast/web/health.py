@@ -18,9 +18,8 @@ from holdfast.engines.errors import EngineDown, OperatorError
 from holdfast.engines.metrics import metrics
 from holdfast.engines.migrate import plan
 from holdfast.engines.postgres import Postgres
-from holdfast.web.context import get_app
 from holdfast.web.responses import answer
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app
 
 CHECK_WITHIN_S = 2.0  # load balancers have short time-outs, and slower than this counts as down
 NO_STORE = {"Cache-Control": "no-store"}

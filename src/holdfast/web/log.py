@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from holdfast.web.card_number import SUSPECT, without_card_numbers
+from holdfast.web.card_number import find_long_number, without_card_numbers
 
 # Every request runs in a task of its own, so that setting it needs no resetting.
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
@@ -68,7 +68,7 @@ def _last(for_people: bool) -> list[Any]:
 
 def json_line(_logger: Any, _method: str, line: Any) -> str:
     encoded = _encode(line)
-    if SUSPECT.search(encoded) is not None:  # once more, from what it became: no object hides one in its repr
+    if find_long_number(encoded) is not None:  # once more, encoded: an object may hide one in its repr
         encoded = _encode(without_card_numbers(msgspec.json.decode(encoded)))
     return encoded.decode()
 

@@ -17,7 +17,7 @@ import msgspec
 
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import MethodNotAllowed, Refusal, TooManyRequests
-from holdfast.web.rate_limits import build_limit_headers
+from holdfast.web.guards import build_limit_headers
 from holdfast.web.responses import Answer
 
 PROBLEM_JSON = "application/problem+json"

@@ -21,8 +21,8 @@ from starlette.types import Scope
 
 from holdfast.engines.cache import Cache
 from holdfast.engines.errors import EngineDown
-from holdfast.web.context import get_app, scope_app
 from holdfast.web.responses import EncodedResponse
+from holdfast.web.routing import get_app, scope_app
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")

@@ -16,8 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.errors import Invalid, Malformed
-from holdfast.web.context import get_app
-from holdfast.web.routing import BIGINT_MAX
+from holdfast.web.routing import BIGINT_MAX, get_app
 
 T = TypeVar("T")
 

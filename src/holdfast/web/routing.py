@@ -7,6 +7,7 @@
 
     ROUTES = routes.all
 
+A handler finds the application and the caller with `get_app(request)` and `get_caller(request)`.
 The same values serve the requests (web/asgi.py) and build the OpenAPI document (web/openapi.py), so the two
 cannot disagree.
 
@@ -17,14 +18,17 @@ over a text. An int that does not fit into a PostgreSQL bigint matches nothing.
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
 from holdfast.errors import Refusal
-from holdfast.web.caller import Role
+from holdfast.web.caller import Caller, Role
+
+if TYPE_CHECKING:
+    from holdfast.app import App
 
 API = "/api/v1"
 BIGINT_MAX = 2**63 - 1
@@ -37,6 +41,21 @@ Peek = Callable[[Scope], Response | None]
 Params = dict[str, str | int]
 C = TypeVar("C", bound=Call)
 A = TypeVar("A", bound=ASGIApp)
+
+
+def get_app(request: Request) -> "App":
+    return scope_app(request.scope)
+
+
+def scope_app(scope: Scope) -> "App":
+    return cast("App", scope["state"]["app"])
+
+
+def get_caller(request: Request) -> Caller:
+    """The signed-in caller. Only for routes with a role: those of public routes have none."""
+    caller: Caller | None = request.scope["state"]["caller"]
+    assert caller is not None, "a route without a role has no caller"
+    return caller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

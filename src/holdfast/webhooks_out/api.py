@@ -4,9 +4,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.web.caller import Role
-from holdfast.web.context import get_app, get_caller
 from holdfast.web.responses import answer, query, read
-from holdfast.web.routing import RouteTable
+from holdfast.web.routing import RouteTable, get_app, get_caller
 from holdfast.webhooks_out.delivery import DeliveriesQuery, DeliveryList, DeliveryPage, Replayed, ReplaySince
 from holdfast.webhooks_out.endpoint import (
     CreatedEndpoint,
