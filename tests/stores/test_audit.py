@@ -72,7 +72,7 @@ async def test_a_clean_sale_has_nothing_to_find(till: Till) -> None:
 
 
 @pytest.mark.parametrize("check", PLANTS)
-async def test_what_is_planted_is_found(till: Till, check: str) -> None:
+async def test_a_planted_violation_is_found(till: Till, check: str) -> None:
     await till.postgres.execute(PLANTS[check], till.show)
 
     assert check in await found(till)
@@ -95,7 +95,7 @@ async def test_an_owner_with_more_than_is_allowed_is_found(till: Till) -> None:
     assert names == ["no_owner_over_the_limit"]
 
 
-async def test_a_map_that_says_something_else_is_found(till: Till) -> None:
+async def test_a_map_that_differs_from_the_ledger_is_found(till: Till) -> None:
     await till.app.redis.call("SETRANGE", f"units:{{{till.show}}}", 3, "A")
 
     assert await found(till) == ["map_equals_ledger"]

@@ -141,7 +141,7 @@ class TestBlocks:
             assert isinstance(blocked, int) != isinstance(answers[0], Booking)
         assert await till.violations() == []
 
-    async def test_a_block_does_not_count_towards_anybodys_limit(self, app: App) -> None:
+    async def test_a_block_does_not_count_towards_any_owners_limit(self, app: App) -> None:
         till = await a_till(app, owner_seats_max=2)
         await till.ledger.block(till.show, range(10, 20), "press", till.owner)
 

@@ -40,7 +40,7 @@ async def all_of(bus: Bus, after: int = 0) -> list[int]:
     return positions(await messages_of(bus, after))
 
 
-async def test_what_is_appended_is_read_in_order_as_it_was(bus: Bus) -> None:
+async def test_appended_messages_are_read_unchanged_and_in_order(bus: Bus) -> None:
     messages = [*chain(3, 4, 9), *chain(10, after=9)]
     await bus.append(messages[:3], 0)
     await bus.append(messages[3:], 9)
@@ -81,7 +81,7 @@ async def test_readers_do_not_take_anything_from_each_other(bus: Bus) -> None:
     assert [positions(one) for one in found] == [[1, 2], [1, 2]]
 
 
-async def test_a_reader_that_waits_hears_before_its_time_is_over(bus: Bus) -> None:
+async def test_a_waiting_reader_gets_a_message_before_its_timeout(bus: Bus) -> None:
     await bus.append(chain(1), 0)
     reader = bus.reader()
     await reader.read(0, 100, 0.5)
@@ -168,7 +168,7 @@ async def test_a_cleared_log_starts_over(bus: Bus, server: Server, record_proper
     assert positions(await reader.read(2, 100, 0.5)) == [3, 4]
 
 
-async def test_away_it_says_so_and_back_it_goes_on(bus: Bus, server: Server) -> None:
+async def test_an_outage_raises_and_reading_continues_afterwards(bus: Bus, server: Server) -> None:
     await bus.append(chain(1, 2), 0)
     reader = bus.reader()
     await reader.read(0, 100, 0.5)

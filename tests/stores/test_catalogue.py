@@ -63,7 +63,7 @@ async def test_a_show_that_is_not_there_is_refused(app: App) -> None:
         await Catalogue(app.postgres).show_on_sale(2**62)
 
 
-async def test_who_knows_a_later_revision_gets_it(app: App, a_show: AShow) -> None:
+async def test_a_reader_that_knows_a_later_revision_gets_it(app: App, a_show: AShow) -> None:
     show_id, catalogue, elsewhere = await a_show(10), Catalogue(app.postgres), Catalogue(app.postgres)
     before = await catalogue.show_on_sale(show_id)
     schedule = ShowEditor(app.postgres, elsewhere, app.config, Scope(0, is_admin=True))

@@ -30,7 +30,7 @@ async def pool(redis: Redis) -> Pool:
 
 
 class TestClaiming:
-    async def test_what_is_claimed_shows_as_claimed(self, pool: Pool) -> None:
+    async def test_claimed_seats_are_shown_as_claimed(self, pool: Pool) -> None:
         claim = await pool.claim(3, 4, 9)
 
         assert claim.units == (3, 4, 9)
@@ -138,13 +138,13 @@ class TestLimits:
 
         assert await pool.ask(3, 4, owner=1, limit=4) == LimitReached(3)
 
-    async def test_what_is_released_counts_no_more(self, pool: Pool) -> None:
+    async def test_released_seats_no_longer_count(self, pool: Pool) -> None:
         claim = await pool.claim(0, 1, 2, owner=1, limit=3)
         await pool.settle("release", claim)
 
         assert (await pool.claim(3, 4, 5, owner=1, limit=3)).units == (3, 4, 5)
 
-    async def test_what_lapsed_counts_no_more(self, pool: Pool) -> None:
+    async def test_lapsed_claims_no_longer_count(self, pool: Pool) -> None:
         await pool.claim(0, 1, owner=1, ttl_ms=1)
         await asyncio.sleep(0.003)
 
@@ -240,7 +240,7 @@ class TestSettling:
         assert await pool.has(1) == 2
         assert await pool.claim(9, claim_id="row") == claim, "the same id, the same claim"
 
-    async def test_adopting_what_is_there_changes_nothing(self, pool: Pool) -> None:
+    async def test_adopting_an_existing_claim_changes_nothing(self, pool: Pool) -> None:
         claim = await pool.claim(5, 6)
         before = await pool.map()
         await pool.settle("adopt", claim, 1)
@@ -314,7 +314,7 @@ class TestVersions:
 
         assert (first, (await pool.map()).version) == (7_000_000_000, 7_000_000_002)
 
-    async def test_what_changes_nothing_makes_no_version(self, pool: Pool) -> None:
+    async def test_a_change_without_effect_makes_no_new_version(self, pool: Pool) -> None:
         await pool.claim(1)
         before = (await pool.map()).version
         await pool.ask(1, owner=2)

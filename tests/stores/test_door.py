@@ -139,7 +139,7 @@ class TestOneTicket:
 
 
 class TestInAndOut:
-    async def test_who_was_scanned_out_may_come_in_again_once(self, doorway: Doorway) -> None:
+    async def test_a_holder_scanned_out_may_enter_again_once(self, doorway: Doorway) -> None:
         north = await doorway.stand()
         _, code = await doorway.ticket(3)
 
@@ -157,7 +157,7 @@ class TestInAndOut:
             Verdict.USED,
         ]
 
-    async def test_unless_the_show_says_no(self, doorway: Doorway) -> None:
+    async def test_re_entry_is_refused_if_the_show_forbids_it(self, doorway: Doorway) -> None:
         north = await doorway.stand()
         await doorway.app.tickets.set_door(doorway.till.show, EntryPolicy(reentry=False))
         _, code = await doorway.ticket(3)
@@ -166,7 +166,7 @@ class TestInAndOut:
 
         assert verdicts == [Verdict.ADMITTED, Verdict.LEFT, Verdict.USED]
 
-    async def test_who_left_cannot_give_the_ticket_back(self, doorway: Doorway) -> None:
+    async def test_a_holder_who_left_cannot_return_the_ticket(self, doorway: Doorway) -> None:
         north = await doorway.stand()
         ticket, code = await doorway.ticket(3)
         await north.scans(code)
@@ -336,7 +336,7 @@ class TestSearch:
         assert stored == 1
 
 
-async def test_what_was_scanned_is_never_changed(doorway: Doorway) -> None:
+async def test_recorded_scans_cannot_be_changed(doorway: Doorway) -> None:
     await (await doorway.stand()).scans((await doorway.ticket(3))[1])
 
     for change in ("UPDATE check_in SET verdict = 'used'", "DELETE FROM check_in"):

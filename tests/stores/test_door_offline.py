@@ -44,7 +44,7 @@ async def raised(doorway: Doorway) -> list[tuple[str, str | None, str]]:
 
 
 class TestUploadedScans:
-    async def test_what_contradicts_nothing_is_simply_so(self, doorway: Doorway) -> None:
+    async def test_a_scan_without_conflict_is_recorded(self, doorway: Doorway) -> None:
         north = await doorway.stand("North")
         ticket, code = await doorway.ticket(3)
 
@@ -116,7 +116,7 @@ class TestUploadedScans:
         assert (await doorway.again(ticket)).is_inside
         assert (await north.scans(code)).verdict is Verdict.USED
 
-    async def test_a_device_that_counts_from_one_again_tells_of_another_scan(self, doorway: Doorway) -> None:
+    async def test_a_device_that_restarts_its_numbering_uploads_a_new_scan(self, doorway: Doorway) -> None:
         north = await doorway.stand("North")
         tickets = [await doorway.ticket(seat) for seat in (3, 4)]
 
@@ -149,7 +149,7 @@ class TestUploadedScans:
         assert await raised(doorway) == []
         assert (await doorway.again(ticket)).is_inside
 
-    async def test_who_left_elsewhere_since_is_not_inside(self, doorway: Doorway) -> None:
+    async def test_a_holder_who_left_at_another_gate_is_not_inside(self, doorway: Doorway) -> None:
         north, south = await doorway.stand("North"), await doorway.stand("South")
         ticket, code = await doorway.ticket(3)
         await south.scans(code)

@@ -270,7 +270,7 @@ class TestSupervisor:
 
         assert stopped.read_text().split() == ["second", "first"]
 
-    async def test_who_does_not_listen_is_killed_after_its_time(
+    async def test_a_process_that_ignores_sigterm_is_killed_after_the_timeout(
         self, supervisor: Supervisor, tmp_path: Path
     ) -> None:
         script = f"trap '' TERM; echo > {tmp_path / 'up'}; while :; do sleep 0.02; done"
@@ -283,13 +283,13 @@ class TestSupervisor:
         assert time.monotonic() - began < 2
         assert not is_running(process_id)
 
-    async def test_who_ends_before_it_is_ready_is_reported_with_its_last_words(
+    async def test_a_process_that_ends_before_it_is_ready_is_reported_with_its_output(
         self, supervisor: Supervisor, tmp_path: Path
     ) -> None:
         with pytest.raises(OperatorError, match="broken did not start: the disk is full"):
             await supervisor.start(shell("broken", "echo the disk is full; exit 7", tmp_path / "never"))
 
-    async def test_who_dies_all_the_time_is_started_ever_more_slowly(
+    async def test_a_process_that_dies_repeatedly_is_restarted_with_growing_pauses(
         self, supervisor: Supervisor, tmp_path: Path
     ) -> None:
         lives = tmp_path / "lives"

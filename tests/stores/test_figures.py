@@ -158,7 +158,7 @@ async def revenue_by_the_ledger(app: App, show_id: int, layout: Layout) -> dict[
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_after_whatever_people_do_figures_are_what_the_ledger_says(app: App, seed: int) -> None:
+async def test_figures_match_the_ledger_after_any_actions(app: App, seed: int) -> None:
     layout, chance, mine = two_categories(), random.Random(seed), list[Booking]()
     show_id = await cast.a_show(app, layout=layout, sold_on=TERMS)
     for _ in range(60):

@@ -64,17 +64,17 @@ class TestNamedSeats:
 class TestTheOrphanRule:
     """Seats 2 and 3 of a row of ten leave seat 1 alone; 1 and 2 do not, and are the nearest that do not."""
 
-    async def test_off_says_nothing(self, hall: Callable[..., Any]) -> None:
+    async def test_off_gives_no_warning(self, hall: Callable[..., Any]) -> None:
         here = await hall()
 
         assert await here.seats("A-2", "A-3", rule=OFF) == Held((1, 2), 1, None, True)
 
-    async def test_warn_holds_and_says_what_would_be_better(self, hall: Callable[..., Any]) -> None:
+    async def test_warn_holds_and_suggests_better_seats(self, hall: Callable[..., Any]) -> None:
         here = await hall()
 
         assert await here.seats("A-2", "A-3", rule=WARN) == Held((1, 2), 1, (0, 1), True)
 
-    async def test_refuse_holds_nothing_and_says_what_would_be_better(self, hall: Callable[..., Any]) -> None:
+    async def test_refuse_holds_nothing_and_suggests_better_seats(self, hall: Callable[..., Any]) -> None:
         here = await hall()
 
         assert await here.seats("A-2", "A-3", rule=REFUSE) == Orphan((0, 1))
@@ -96,9 +96,7 @@ class TestTheOrphanRule:
 
         assert isinstance(await here.seats("A-2", "A-3", rule=REFUSE), Held)
 
-    async def test_a_single_that_was_there_before_is_not_blamed_on_anybody(
-        self, hall: Callable[..., Any]
-    ) -> None:
+    async def test_an_already_existing_single_seat_is_not_reported(self, hall: Callable[..., Any]) -> None:
         here = await hall(10, states="AHAAAAAAAA")
 
         assert isinstance(await here.seats("A-3", "A-4", rule=REFUSE), Held)
@@ -167,7 +165,7 @@ class TestBestAvailable:
         assert await here.best(4, together=False) == NotEnoughUnits(3)
         assert await here.best(2) == Held((2, 3), 1, None, True)
 
-    async def test_says_when_a_single_had_to_be_left(self, hall: Callable[..., Any]) -> None:
+    async def test_reports_an_unavoidable_single_seat(self, hall: Callable[..., Any]) -> None:
         here = await hall(3)
 
         outcome = await here.best(2)

@@ -201,7 +201,7 @@ async def test_what_was_missed_while_it_was_off_comes_with_a_replay(house: House
     assert receiver.kinds == ["booking.confirmed"]
 
 
-async def test_a_server_that_says_it_is_gone_is_believed_at_once(house: House) -> None:
+async def test_a_410_response_disables_the_endpoint_immediately(house: House) -> None:
     async with a_receiver(says(410)) as receiver:
         endpoint, _ = await house.listens_at(receiver.url, "booking.confirmed")
         await something_happens(house)
@@ -211,7 +211,7 @@ async def test_a_server_that_says_it_is_gone_is_believed_at_once(house: House) -
     assert await house.state(endpoint) == ["missed"]
 
 
-async def test_who_died_with_a_delivery_is_followed_by_another_and_says_nothing_later(house: House) -> None:
+async def test_a_dead_workers_delivery_is_taken_over_and_its_late_result_ignored(house: House) -> None:
     async with a_receiver() as receiver:
         endpoint, _ = await house.listens_at(receiver.url, "booking.confirmed")
         await something_happens(house)
@@ -227,7 +227,7 @@ async def test_who_died_with_a_delivery_is_followed_by_another_and_says_nothing_
     assert await house.state(endpoint) == ["done"]
 
 
-async def test_who_fails_is_sent_to_apart_from_who_does_not(house: House) -> None:
+async def test_failing_endpoints_are_sent_to_separately(house: House) -> None:
     async with a_receiver(says(500)) as broken, a_receiver() as well:
         await house.listens_at(broken.url, "booking.confirmed")
         await house.listens_at(well.url, "booking.confirmed")
@@ -256,7 +256,7 @@ async def test_another_organisers_endpoint_does_not_exist(house: House) -> None:
         await house.hooks.replay(endpoint.endpoint_id, house.organiser, 1)
 
 
-async def test_what_is_old_is_forgotten_and_what_is_still_to_be_sent_is_not(house: House) -> None:
+async def test_old_deliveries_are_purged_and_queued_ones_stay(house: House) -> None:
     async with a_receiver(says(200), says(500)) as receiver:
         endpoint, _ = await house.listens_at(receiver.url, "booking.confirmed")
         await something_happens(house, 0)

@@ -118,7 +118,7 @@ async def test_a_packed_answer_is_not_unpacked() -> None:
 
 
 @pytest.mark.alone
-async def test_who_does_not_answer_in_time_has_not_answered() -> None:
+async def test_a_response_after_the_timeout_does_not_count() -> None:
     async with a_receiver(wait_s=1.0) as receiver, a_messenger(lenient=True, timeout_s=0.2) as messenger:
         reply = await messenger.send(due_at(receiver.url))
 

@@ -92,7 +92,9 @@ async def test_a_call_that_found_an_engine_down_runs_again(keys: IdempotencyKeys
     assert up.times == 1
 
 
-async def test_who_gives_up_leaves_the_key_to_the_next(keys: IdempotencyKeys, use: KeyUse) -> None:
+async def test_a_caller_that_gives_up_releases_the_key_to_the_next(
+    keys: IdempotencyKeys, use: KeyUse
+) -> None:
     slow = Call()
     slow.goes_on.clear()
     first = asyncio.create_task(keys.once(use, slow))

@@ -10,7 +10,7 @@ CALLS_MAX = 200  # what other tests have left undone is less than that
 
 
 @pytest.mark.parametrize("subject", WORKED)
-async def test_a_job_with_nothing_to_do_says_so(app: App, subject: str) -> None:
+async def test_a_job_without_work_returns_so(app: App, subject: str) -> None:
     """A job that always reports work is run again at once, and would occupy a core."""
     restless = [job.__qualname__ for _, job in worker_jobs(app, {subject}) if not await comes_to_rest(job)]
 

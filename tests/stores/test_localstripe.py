@@ -76,7 +76,7 @@ async def test_an_unused_key_is_absent(stripe: StripeGateway) -> None:
     assert await stripe.call_off(key="pay-none", reference=None) == Charge(answer=GatewayAnswer.ABSENT)
 
 
-async def test_the_reference_of_another_key_says_nothing(stripe: StripeGateway) -> None:
+async def test_the_reference_of_another_key_proves_nothing(stripe: StripeGateway) -> None:
     charge = await stripe.charge(order())
 
     assert (await stripe.look_up(key="pay-mine", reference=charge.reference)).answer is GatewayAnswer.UNKNOWN
@@ -110,7 +110,7 @@ async def test_without_a_token_the_payers_browser_gets_a_secret(stripe: StripeGa
     assert (await stripe.look_up(key=request.key, reference=None)).client_secret == charge.client_secret
 
 
-async def test_what_is_called_off_is_never_paid(stripe: StripeGateway) -> None:
+async def test_a_cancelled_payment_is_never_paid(stripe: StripeGateway) -> None:
     request = order("")
     charge = await stripe.charge(request)
 
@@ -121,7 +121,7 @@ async def test_what_is_called_off_is_never_paid(stripe: StripeGateway) -> None:
     assert (await stripe.look_up(key=request.key, reference=None)).answer is GatewayAnswer.NO
 
 
-async def test_what_was_paid_cannot_be_called_off(stripe: StripeGateway) -> None:
+async def test_a_paid_payment_cannot_be_cancelled(stripe: StripeGateway) -> None:
     request = order()
     charge = await stripe.charge(request)
 

@@ -15,7 +15,7 @@ from tests.support.account_processes import CONFIG, HERE, PASSWORD, Offices, sig
 
 
 @pytest.mark.parametrize("wrong", ["password", "address", "guest"])
-async def test_a_failed_login_does_not_say_what_was_wrong(people: Accounts, email: str, wrong: str) -> None:
+async def test_a_failed_login_does_not_reveal_the_reason(people: Accounts, email: str, wrong: str) -> None:
     if wrong == "password":
         await signed_up(people, email)
     elif wrong == "guest":
@@ -76,7 +76,7 @@ async def test_guessing_at_once_is_no_better_than_one_after_the_other(offices: O
     assert sum(isinstance(outcome, BadCredentials) for outcome in outcomes) == 3
 
 
-async def test_who_knows_the_password_may_log_in_often(offices: Offices, email: str) -> None:
+async def test_correct_logins_are_not_limited(offices: Offices, email: str) -> None:
     people = await offices.open(replace(CONFIG, logins_per_minute_max=2))
     await signed_up(people, email)
 

@@ -59,7 +59,7 @@ async def test_every_step_is_taken_in_order_and_once(empty: asyncpg.Connection) 
     assert await empty.fetchval("SELECT count(*) FROM tally") == 1
 
 
-async def test_a_plan_lists_what_is_missing_and_changes_nothing(empty: asyncpg.Connection) -> None:
+async def test_a_plan_lists_missing_migrations_and_changes_nothing(empty: asyncpg.Connection) -> None:
     assert await plan(empty, [PEOPLE, TALLY]) == [PEOPLE, TALLY]
     assert await tables(empty) == set()
 
@@ -254,9 +254,7 @@ class TestFunctions:
         assert await asyncio.to_thread(dump_schema, empty_url) == SCHEMA.read_text(), "run `make docs`"
 
 
-async def test_the_schema_file_is_what_a_migrated_database_has(
-    empty: asyncpg.Connection, empty_url: str
-) -> None:
+async def test_the_schema_file_matches_a_migrated_database(empty: asyncpg.Connection, empty_url: str) -> None:
     await migrate(empty)
 
     assert await asyncio.to_thread(dump_schema, empty_url) == SCHEMA.read_text(), "run `make docs`"

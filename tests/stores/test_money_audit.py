@@ -75,7 +75,7 @@ async def test_a_sale_with_refunds_has_nothing_to_find(till: Till) -> None:
 
 
 @pytest.mark.parametrize("check", PLANTS)
-async def test_what_is_planted_is_found(till: Till, check: str) -> None:
+async def test_a_planted_violation_is_found(till: Till, check: str) -> None:
     await till.postgres.execute(PLANTS[check], till.show)
     if check in AGED:
         await till.postgres.execute(AGED[check], till.show)
@@ -122,7 +122,7 @@ class TestTheGateway:
 
         assert self.check in await found(till)
 
-    async def test_that_gave_back_what_we_know_nothing_of_is_found(self, app: App, till: Till) -> None:
+    async def test_a_refund_missing_in_the_ledger_is_found(self, app: App, till: Till) -> None:
         row = require_row(await app.postgres.fetchrow("SELECT * FROM payment WHERE show_id = $1", till.show))
         await app.saga_runner.gateway.refund(
             key="by another client", reference=row["reference"], amount_minor=100, currency="EUR"
@@ -130,19 +130,19 @@ class TestTheGateway:
 
         assert await found(till) == {self.check}
 
-    async def test_that_did_not_give_back_what_we_think_is_found(self, till: Till) -> None:
+    async def test_a_refund_missing_at_the_gateway_is_found(self, till: Till) -> None:
         await till.postgres.execute(
             REFUND.format(why="'x'", amount=7, state="'done'", due="NULL", at="now()"), till.show
         )
 
         assert self.check in await found(till)
 
-    async def test_that_has_money_for_a_payment_that_came_to_nothing_is_found(self, till: Till) -> None:
+    async def test_money_for_a_declined_payment_is_found(self, till: Till) -> None:
         await till.postgres.execute("UPDATE payment SET step = 'declined' WHERE show_id = $1", till.show)
 
         assert self.check in await found(till)
 
-    async def test_that_has_money_under_a_key_we_do_not_know_is_found(self, app: App, till: Till) -> None:
+    async def test_money_under_an_unknown_key_is_found(self, app: App, till: Till) -> None:
         held = await self.held(app, till)
         started = await app.payments.start(payment_request(held))
         assert started.payment is not None

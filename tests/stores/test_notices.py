@@ -220,7 +220,7 @@ class TestWarning:
 
 
 class TestTurns:
-    async def test_without_anybody_who_sends_notices_are_set_aside_and_not_written_out(
+    async def test_without_a_sender_notices_are_set_aside_and_not_rendered(
         self, office: Office, free_show: int
     ) -> None:
         account_id, address = await a_reader(office.app)
@@ -307,9 +307,7 @@ class TestTurns:
         with pytest.raises(NoSuchNotice):
             await office.app.notifications.replay(2**40)
 
-    async def test_what_is_old_is_forgotten_and_what_is_dead_is_not(
-        self, office: Office, free_show: int
-    ) -> None:
+    async def test_old_notices_are_purged_and_dead_ones_stay(self, office: Office, free_show: int) -> None:
         people = [await a_reader(office.app) for _ in range(2)]
         for seat, (account_id, _) in enumerate(people):
             await hold(office.app, free_show, account_id, seat)
@@ -327,7 +325,7 @@ class TestTurns:
 
 
 class TestCommands:
-    async def test_an_operator_lists_what_is_dead_and_has_it_sent_again(
+    async def test_an_operator_lists_dead_notices_and_resends_them(
         self, office: Office, free_show: int
     ) -> None:
         account_id, address = await a_reader(office.app)

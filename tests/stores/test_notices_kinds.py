@@ -182,7 +182,7 @@ def test_no_kind_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("kind", NoticeKind)
-async def test_what_happens_is_a_mail_with_all_there_is_to_know(
+async def test_each_kind_of_fact_becomes_a_complete_mail(
     scene: Scene, server: MailServer, kind: NoticeKind
 ) -> None:
     happen, subject, words, files = HAPPENS[kind]

@@ -59,7 +59,7 @@ async def test_an_urgent_notice_is_posted_too_with_a_key_that_stays(config: Conf
     assert f"{PUBLIC}/tickets/" in first["text"]
 
 
-async def test_a_phone_buzzes_though_the_mail_server_says_nothing_at_all(config: Config, app: App) -> None:
+async def test_a_text_message_is_sent_while_the_mail_server_hangs(config: Config, app: App) -> None:
     show = await cast.a_show(app, 20)
     silent = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     mail_url = f"smtp://127.0.0.1:{silent.sockets[0].getsockname()[1]}"

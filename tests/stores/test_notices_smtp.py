@@ -85,7 +85,7 @@ class TestWhole:
         ("name", "locale", "greeting"),
         [("ज़ोया कुमार", "hi", "नमस्ते ज़ोया कुमार,"), ("Jürgen Groß", "de", "Hallo Jürgen Groß,")],
     )
-    async def test_everybody_is_written_to_in_their_language(
+    async def test_each_account_gets_mail_in_its_language(
         self, office: Office, server: MailServer, show: int, name: str, locale: str, greeting: str
     ) -> None:
         account_id, address = await a_reader(office.app, name, locale)
@@ -292,7 +292,7 @@ class TestTrouble:
         assert first["Date"] == again["Date"]
         assert (await office.rows(address))[0]["state"] == "sent"
 
-    async def test_what_a_person_sends_again_is_a_new_mail(
+    async def test_a_mail_resent_by_an_operator_is_a_new_mail(
         self, office: Office, server: MailServer, show: int
     ) -> None:
         account_id, address = await a_reader(office.app)

@@ -122,7 +122,7 @@ async def test_the_password_is_not_sent_to_a_server_with_an_untrusted_certificat
     assert server.to(address) == []
 
 
-async def test_nor_a_server_that_says_it_speaks_no_tls(config: Config, vouched: Vouched, show: int) -> None:
+async def test_mail_is_not_sent_to_a_server_without_tls(config: Config, vouched: Vouched, show: int) -> None:
     plain = a_mail_server()
     async with plain.up():
         address, row = await sent(config, show, mail_url=url_of(plain), mail_ca_file=str(vouched.file))

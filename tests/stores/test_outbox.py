@@ -52,9 +52,7 @@ async def test_facts_of_a_booking_arrive_in_order_and_complete(
     assert (confirmed.amount_minor, confirmed.currency) == (0, "EUR")
 
 
-async def test_a_fact_whose_transaction_ends_late_is_not_passed_over(
-    app: App, till: Till, reader: FactRecorder
-) -> None:
+async def test_a_fact_of_a_late_commit_is_not_skipped(app: App, till: Till, reader: FactRecorder) -> None:
     """Its id is lower than one that is there already: "everything above the last I saw" would miss it."""
     async with open_transaction(app) as (slow, commit):
         await slow.execute(ADD, till.show, 1)
@@ -131,7 +129,9 @@ async def test_a_group_receives_only_the_kinds_it_subscribed_to(app: App, till: 
     assert await checkpoint(app, reader.group) == await checkpoint(app, RELAY)
 
 
-async def test_a_subject_tells_in_its_own_transaction(app: App, till: Till, reader: FactRecorder) -> None:
+async def test_a_fact_is_written_in_the_callers_transaction(
+    app: App, till: Till, reader: FactRecorder
+) -> None:
     async with app.postgres.transaction() as tx:
         await add_fact(tx, till.show, ShowCancelledFact(revision=3))
     async with open_transaction(app) as (rolled_back, _commit):
@@ -144,7 +144,7 @@ async def test_a_subject_tells_in_its_own_transaction(app: App, till: Till, read
     assert (reader.received[0].number, reader.received[0].booking_id) == (None, None)
 
 
-async def test_the_same_fact_is_acted_on_once_however_many_try(app: App, reader: FactRecorder) -> None:
+async def test_concurrent_consumers_act_on_a_fact_once(app: App, reader: FactRecorder) -> None:
     async def act() -> bool:
         async with app.postgres.transaction() as tx:
             return await consume_once(tx, reader.group, 7)
@@ -152,7 +152,7 @@ async def test_the_same_fact_is_acted_on_once_however_many_try(app: App, reader:
     assert sorted(await asyncio.gather(*(act() for _ in range(4)))) == [False, False, False, True]
 
 
-async def test_a_fact_stays_until_everybody_has_passed_it_and_for_a_while_longer(
+async def test_a_fact_is_purged_only_after_all_groups_passed_it_and_a_delay(
     app: App, till: Till, reader: FactRecorder
 ) -> None:
     booking = await hold(app, till.show, till.owner, 1)
@@ -186,9 +186,7 @@ async def test_a_fact_without_a_move_is_found_and_one_that_needs_none_is_not(app
     await app.postgres.execute("DELETE FROM outbox WHERE show_id = $1", till.show)
 
 
-async def test_a_group_can_hear_it_all_again_from_a_fact_on(
-    app: App, till: Till, reader: FactRecorder
-) -> None:
+async def test_a_group_can_replay_from_a_given_fact(app: App, till: Till, reader: FactRecorder) -> None:
     await till.opened(1)
     await till.opened(2)
     await relayed(app)

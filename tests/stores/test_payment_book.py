@@ -36,7 +36,7 @@ async def test_a_hold_that_is_paid_for_is_paying_with_another_fence_and_a_later_
     assert started.payment.amount_minor == 3000
 
 
-async def test_of_many_who_pay_for_the_same_booking_one_does(either_app: App, a_show: Show) -> None:
+async def test_of_many_payments_for_one_booking_one_starts(either_app: App, a_show: Show) -> None:
     booking = await hold(either_app, await a_show(), an_owner(), 1)
 
     answers = await either_app.payments.start_many([request_for(booking) for _ in range(5)])
@@ -57,7 +57,7 @@ async def test_the_same_request_is_the_same_payment(either_app: App, a_show: Sho
 
 
 @pytest.mark.parametrize("how", ["of another owner", "lapsed", "unknown", "cancelled"])
-async def test_what_is_not_held_is_not_paid_for(app: App, a_show: Show, how: str) -> None:
+async def test_a_booking_that_is_not_held_cannot_be_paid(app: App, a_show: Show, how: str) -> None:
     show_id = await a_show()
     booking = await hold(app, show_id, an_owner(), 1)
     ask = request_for(booking)

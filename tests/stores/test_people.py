@@ -12,7 +12,7 @@ from holdfast.web.caller import Role
 from tests.support.account_processes import CONFIG, HERE, PASSWORD, Offices, bearer, is_let_in, signed_up
 
 
-async def test_who_signs_up_is_signed_in(people: Accounts, email: str) -> None:
+async def test_signing_up_signs_in(people: Accounts, email: str) -> None:
     ann = await signed_up(people, email)
 
     caller = people.verify(bearer(ann))
@@ -28,7 +28,7 @@ async def test_an_address_has_one_account_however_it_is_spelt(people: Accounts, 
     assert (await people.log_in(email=email.title(), password=PASSWORD, address=HERE)).account.email == email
 
 
-async def test_of_many_who_want_an_address_at_once_one_gets_it(people: Accounts, email: str) -> None:
+async def test_of_concurrent_signups_for_one_address_one_succeeds(people: Accounts, email: str) -> None:
     outcomes = await asyncio.gather(*(signed_up(people, email) for _ in range(8)), return_exceptions=True)
 
     assert sum(isinstance(outcome, SignedIn) for outcome in outcomes) == 1
@@ -160,7 +160,7 @@ async def test_a_new_password_ends_every_other_session(offices: Offices, email: 
     assert await here.log_in(email=email, password="a new one", address=HERE)
 
 
-async def test_the_password_changes_only_for_who_knows_it(people: Accounts, email: str) -> None:
+async def test_changing_the_password_needs_the_old_one(people: Accounts, email: str) -> None:
     ann = await signed_up(people, email)
 
     with pytest.raises(WrongPassword):
@@ -219,7 +219,7 @@ async def test_one_login_too_many_ends_the_oldest_session(offices: Offices, emai
     assert [is_let_in(people, one) for one in (ann, second, third)] == [False, True, True]
 
 
-async def test_what_nothing_refers_to_is_pruned(people: Accounts, email: str, postgres: Postgres) -> None:
+async def test_old_ended_sessions_are_pruned(people: Accounts, email: str, postgres: Postgres) -> None:
     ann = await signed_up(people, email)
     old = await people.log_in(email=email, password=PASSWORD, address=HERE)
     await postgres.execute(

@@ -61,7 +61,7 @@ async def price(app: App, show_id: int) -> int:
         "DELETE FROM price_change WHERE show_id = $1",
     ],
 )
-async def test_what_a_show_cost_cannot_be_written_over(app: App, a_show: Show, statement: str) -> None:
+async def test_past_prices_of_a_show_cannot_be_overwritten(app: App, a_show: Show, statement: str) -> None:
     show_id = await a_show()
     await rules_store(app).put(show_id, early())
 
@@ -81,7 +81,7 @@ async def test_a_step_leaves_the_map_as_it_is(app: App, a_show: Show) -> None:
     assert (sale.epoch, sale.map_stale) == (epoch, False)
 
 
-async def test_a_price_follows_what_is_sold_up_and_down_again(app: App, a_show: Show) -> None:
+async def test_a_price_follows_sales_up_and_down(app: App, a_show: Show) -> None:
     show_id = await a_show(10)
     await rules_store(app).put(show_id, by_demand(30, 400))
     booking = await bought(app, show_id, 0, 1, 2)
@@ -165,7 +165,7 @@ async def test_every_set_of_rules_is_recorded_with_its_author(app: App, a_show: 
     assert await price(app, show_id) == 1500
 
 
-async def test_an_operator_sees_prices_and_what_moved_them(app: App, a_show: Show) -> None:
+async def test_an_operator_sees_prices_and_the_reasons_for_changes(app: App, a_show: Show) -> None:
     show_id = await a_show()
     await rules_store(app).put(show_id, early())
     ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}

@@ -73,7 +73,7 @@ def payment(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", TABLE)
-async def test_every_failure_has_its_answer_and_nothing_tells_our_secret(
+async def test_every_failure_has_its_answer_and_nothing_reveals_our_secret(
     name: str, oracle: Oracle, counter: Counter, capfd: pytest.CaptureFixture[str]
 ) -> None:
     status, content, answer = TABLE[name]
@@ -112,7 +112,7 @@ async def test_what_is_paid_after_it_was_called_off_is_never_taken(shop: Counter
     ).answer is GatewayAnswer.YES
 
 
-async def test_the_reference_of_another_key_says_nothing(shop: Counter) -> None:
+async def test_the_reference_of_another_key_proves_nothing(shop: Counter) -> None:
     charge = await shop.paid(shop.order())
 
     assert (
@@ -146,7 +146,7 @@ async def test_only_the_whole_amount_is_captured(
     assert {method for method, _, _ in oracle.requests} == {"GET"}
 
 
-async def test_a_capture_whose_answer_is_lost_is_unknown_until_it_is_seen(
+async def test_a_capture_with_a_lost_answer_is_unknown_until_it_is_looked_up(
     oracle: Oracle, counter: Counter
 ) -> None:
     payments = [payment()]
@@ -170,7 +170,9 @@ async def test_a_capture_whose_answer_is_lost_is_unknown_until_it_is_seen(
     assert json.loads(captured) == {"amount": 4500, "currency": "INR"}
 
 
-async def test_who_loses_the_race_to_capture_sees_that_it_was_taken(oracle: Oracle, counter: Counter) -> None:
+async def test_the_loser_of_a_capture_race_sees_the_captured_payment(
+    oracle: Oracle, counter: Counter
+) -> None:
     payments = [payment()]
 
     def says(method: str, path: str) -> tuple[int, Any]:
@@ -252,7 +254,7 @@ async def test_a_thread_that_waited_in_vain_is_there_for_the_next(oracle: Oracle
     assert first.answer is GatewayAnswer.UNKNOWN
 
 
-async def test_what_the_page_sends_back_is_believed_if_it_is_signed(counter: Counter) -> None:
+async def test_a_result_from_the_page_is_trusted_only_if_signed(counter: Counter) -> None:
     assert isinstance(counter.gateway, RazorpayGateway)
     is_return = counter.gateway.is_return
     mark = hmac.new(SECRET.encode(), b"order_1|pay_1", hashlib.sha256).hexdigest()

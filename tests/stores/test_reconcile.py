@@ -78,7 +78,7 @@ async def test_money_taken_there_is_booked_here_and_once(app: App, a_show: Show,
     assert await app.postgres.fetchval(sql, show_id) == 3000
 
 
-async def test_money_for_seats_that_were_sold_meanwhile_goes_back(app: App, a_show: Show) -> None:
+async def test_money_for_seats_sold_meanwhile_is_refunded(app: App, a_show: Show) -> None:
     show_id = await a_show()
     payment = await paying(app, show_id, 1)
     await app.payments.release(payment, is_sure=True)

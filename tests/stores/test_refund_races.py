@@ -176,7 +176,7 @@ async def test_a_ticket_is_used_or_given_back_and_never_both(
 
 
 @pytest.mark.parametrize("method", ["tok_ok", "tok_slow", "tok_late_open"])
-async def test_who_pays_and_cancels_at_once_has_the_seats_or_the_money(
+async def test_paying_and_cancelling_at_once_leaves_seats_or_money(
     app: App, other: App, a_show: Show, rounds: int, method: str
 ) -> None:
     show_id = await a_show(seats=rounds)

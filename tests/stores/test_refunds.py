@@ -120,7 +120,7 @@ async def test_money_alone_goes_back_until_none_is_left(app: App, a_show: Show) 
     assert await violations(app, booking.show_id) == []
 
 
-async def test_what_went_back_alone_does_not_go_back_again_with_the_seats(app: App, a_show: Show) -> None:
+async def test_money_refunded_alone_is_not_refunded_again_with_the_seats(app: App, a_show: Show) -> None:
     booking = await bought(app, await a_show(seats=4), 1, 2)
     await app.refunds.decide(a_refund(booking, what=RefundScope.MONEY, amount_minor=500))
 
@@ -241,7 +241,7 @@ async def test_a_gateway_that_refuses_leaves_it_to_a_person(app: App, a_show: Sh
     assert await violations(app, booking.show_id) == []
 
 
-async def test_what_a_dead_process_has_decided_a_job_carries_out_once(app: App, a_show: Show) -> None:
+async def test_a_job_carries_out_the_refund_of_a_dead_process_once(app: App, a_show: Show) -> None:
     booking = await bought(app, await a_show(seats=4), 1)
     await app.refund_store.decide_many([a_refund(booking)])
     jobs = refund_jobs(app)

@@ -230,7 +230,7 @@ class TestRefunds:
         assert [refund.answer for refund in refunds] == [GatewayAnswer.UNKNOWN, GatewayAnswer.YES]
         assert (await desk.gateway.look_up(key="", reference=charge.reference)).refunded_minor == 4500
 
-    async def test_what_was_not_taken_does_not_go_back(self, desk: Desk) -> None:
+    async def test_money_that_was_not_taken_is_not_refunded(self, desk: Desk) -> None:
         _, payment = await desk.charge("tok_never")
 
         status, page = await desk.ask("POST", f"/v1/payments/{payment['id']}/refunds", {})

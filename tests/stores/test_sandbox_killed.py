@@ -60,7 +60,7 @@ async def test_every_answer_is_still_there_and_so_is_its_key(tmp_path: Path) -> 
             assert found.answer is GatewayAnswer.YES
 
 
-async def test_what_was_under_way_comes_to_its_end(tmp_path: Path) -> None:
+async def test_payments_in_progress_finish_after_a_restart(tmp_path: Path) -> None:
     async with a_process(tmp_path) as process, a_desk(process.url) as desk:
         await desk.control(**{**QUICK, "slow_s": 1.0, "late_s": 1.5})
         slow, late = an_order("tok_slow"), an_order("tok_late")

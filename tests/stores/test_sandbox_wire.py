@@ -53,7 +53,7 @@ class TestTheWire:
         assert status == 400
         assert page["error"]["reason"]
 
-    async def test_what_is_no_json_or_too_long_is_refused(self, desk: Desk) -> None:
+    async def test_invalid_json_and_long_bodies_are_refused(self, desk: Desk) -> None:
         for body, status in ((b"{", 400), (b"[]", 400), (b"\xff", 400), (b"x" * 70_000, 413)):
             headers = {"Authorization": desk.gateway._open().headers["Authorization"]}
             async with desk.session.post(f"{desk.url}/v1/payments", data=body, headers=headers) as answer:
@@ -81,7 +81,7 @@ class TestTheWire:
 
 
 class TestLists:
-    async def test_pages_have_everybody_once_also_those_who_come_meanwhile(self, desk: Desk) -> None:
+    async def test_pages_list_every_payment_once_including_new_ones(self, desk: Desk) -> None:
         since = time.time()
         first = [(await desk.charge())[1]["id"] for _ in range(5)]
 
@@ -98,7 +98,7 @@ class TestLists:
 
         assert seen == first
 
-    async def test_the_adapter_lists_what_the_books_have(self, desk: Desk) -> None:
+    async def test_the_adapter_lists_all_payments_of_the_books(self, desk: Desk) -> None:
         since = datetime.now(UTC) - timedelta(milliseconds=1)
         orders = [an_order("tok_ok"), an_order("tok_declined"), an_order("tok_never")]
         for order in orders:

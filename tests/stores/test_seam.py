@@ -103,7 +103,7 @@ class TestRule2DurationsCrossTheSeam:
 
 
 class TestRule3AClaimFreesItsOwnSeatsOnly:
-    async def test_who_cancels_late_frees_nothing_of_the_next_owner(self, stage: Stage) -> None:
+    async def test_a_late_cancellation_frees_no_seats_of_the_next_owner(self, stage: Stage) -> None:
         """Freed by seat number, the next owner's seat would show as free and be claimed a third time."""
         till = await stage.till()
         late = await _lapsed(stage, till, 4)

@@ -184,7 +184,7 @@ class TestTheLedgerAway:
         assert letters == "A" * 20
         await _sells_again(stage, fan, show, "A-5")
 
-    async def test_what_was_acknowledged_is_there_afterwards(self, stage: Stage) -> None:
+    async def test_acknowledged_holds_survive_a_postgres_crash(self, stage: Stage) -> None:
         show = await a_show(stage.app, 20)
         alice, bob = await stage.fans(2)
         held = await alice.holds(show, "A-5")

@@ -84,7 +84,7 @@ async def test_a_correction_is_reported(demo: App) -> None:
     assert (meaning.words, meaning.match, meaning.is_corrected) == (("monsoon", "arithmetic"), "all", True)
 
 
-async def test_what_is_spelt_right_is_left_alone(demo: App) -> None:
+async def test_correct_spelling_is_left_alone(demo: App) -> None:
     meaning = await demo.search.interpret(("monsoon", "arithmetic"))
 
     assert not meaning.is_corrected
@@ -99,7 +99,7 @@ async def test_when_nothing_has_all_the_words_some_are_enough(demo: App) -> None
     assert "Ame no Jikokuhyo" in found
 
 
-async def test_what_nothing_comes_near_finds_nothing(demo: App) -> None:
+async def test_a_query_without_similar_words_finds_nothing(demo: App) -> None:
     assert await titles(demo, EventSearchQuery(q="xqzwvj")) == []
 
 
@@ -113,7 +113,7 @@ async def test_only_punctuation_finds_all(demo: App) -> None:
 @pytest.mark.parametrize(
     "typed", ["' OR 1=1 --", "a':*A | 'b", "\\", "%_%", "(((", "a & !b", "<->", "$1", ":*"]
 )
-async def test_what_means_something_to_engines_means_nothing_here(demo: App, typed: str) -> None:
+async def test_search_engine_syntax_raises_no_error(demo: App, typed: str) -> None:
     assert isinstance(await titles(demo, EventSearchQuery(q=typed)), list)
 
 
@@ -129,7 +129,7 @@ async def test_near_a_point_the_nearest_come_first(demo: App) -> None:
     assert KADAL not in found
 
 
-async def test_a_radius_ends_where_it_says(demo: App) -> None:
+async def test_a_radius_excludes_places_beyond_it(demo: App) -> None:
     """Regal Court Cinemas and Sagar Concert Hall in Mumbai are 7.7 km apart."""
     cinema = EventSearchQuery(near="18.9432,72.8236", radius_km=7.5)
     search = parse_search(cinema)
@@ -163,7 +163,7 @@ async def test_filters_are_of_one_and_the_same_show(demo: App) -> None:
 @pytest.mark.parametrize(
     "typed, title", [("mons", ARITHMETIC), ("keep", LIGHTHOUSE), ("ingr", LIGHTHOUSE), ("स्ट", STATION)]
 )
-async def test_what_is_being_typed_is_suggested(demo: App, typed: str, title: str) -> None:
+async def test_a_partly_typed_word_is_completed(demo: App, typed: str, title: str) -> None:
     rows = await demo.search.suggested_events(split_words(typed), 8)
 
     assert title in [row["title"] for row in rows]

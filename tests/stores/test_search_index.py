@@ -203,7 +203,7 @@ async def test_what_has_ended_is_not_found_any_more(app: App, a_show: AShow, rea
     assert await app.postgres.fetchval("SELECT count(*) FROM listing WHERE event_id = $1", event_id) == 0
 
 
-async def test_what_could_not_be_written_is_still_due(app: App, a_show: AShow) -> None:
+async def test_a_failed_index_write_is_still_due(app: App, a_show: AShow) -> None:
     show_id = await a_show()
     event_id = await of_show(app, show_id, "event_id")
     away = Postgres("postgresql://unknown@127.0.0.1:1/none", pool_max=1, timeout_s=1)
@@ -218,7 +218,7 @@ async def test_what_could_not_be_written_is_still_due(app: App, a_show: AShow) -
     assert [row["id"] for row in due] == [event_id]
 
 
-async def test_what_changes_while_it_is_written_is_written_again(app: App, a_show: AShow) -> None:
+async def test_a_change_during_a_write_is_written_again(app: App, a_show: AShow) -> None:
     event_id = await of_show(app, await a_show(), "event_id")
     while await app.search_index.write_due():
         pass
@@ -240,7 +240,7 @@ async def test_what_changes_while_it_is_written_is_written_again(app: App, a_sho
 
 
 @pytest.mark.alone
-async def test_who_marks_does_not_wait_for_who_writes(app: App, a_show: AShow) -> None:
+async def test_marking_does_not_wait_for_a_write(app: App, a_show: AShow) -> None:
     """Two connections, and a writer that needs both: marking must not occupy the second one."""
     event_id = await of_show(app, await a_show(), "event_id")
     few = Postgres(app.config.database_url, pool_max=2, timeout_s=5)
@@ -254,7 +254,7 @@ async def test_who_marks_does_not_wait_for_who_writes(app: App, a_show: AShow) -
         await few.close()
 
 
-async def test_a_reindex_writes_what_is_missing_and_forgets_what_is_gone(app: App, a_show: AShow) -> None:
+async def test_a_reindex_adds_missing_documents_and_removes_stale_ones(app: App, a_show: AShow) -> None:
     show_id = await a_show()
     event_id, title = await of_show(app, show_id, "event_id"), await of_show(app, show_id, "title")
     await app.postgres.execute("TRUNCATE listing, listing_show, listing_word, listing_venue, listing_due")

@@ -31,7 +31,7 @@ async def test_two_first_starts_at_once_make_one_key(apart: Offices) -> None:
     assert len({people.signing_key.kid for people in opened}) == 1
 
 
-async def test_a_key_is_rotated_without_anybody_noticing(apart: Offices, email: str) -> None:
+async def test_a_key_is_rotated_without_refusing_any_session(apart: Offices, email: str) -> None:
     here, there = await apart.open(), await apart.open()
     ann, old = await signed_up(here, email), here.signing_key
 

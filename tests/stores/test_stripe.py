@@ -53,7 +53,7 @@ async def counter(oracle: Oracle) -> AsyncIterator[Counter]:
 
 
 @pytest.mark.parametrize("name", TABLE)
-async def test_every_failure_has_its_answer_and_no_log_tells_our_key(
+async def test_every_failure_has_its_answer_and_no_log_reveals_our_key(
     name: str, oracle: Oracle, counter: Counter
 ) -> None:
     status, content, answer = TABLE[name]
@@ -145,7 +145,7 @@ async def test_a_refusal_is_final_only_when_the_intent_cannot_be_retried(
     assert (await counter.gateway.look_up(**payment)).code == "expired_card"
 
 
-async def test_who_pays_in_the_browser_may_try_another_card(oracle: Oracle, counter: Counter) -> None:
+async def test_a_buyer_paying_in_the_browser_may_try_another_card(oracle: Oracle, counter: Counter) -> None:
     metadata = {"holdfast_key": "pay-7", "holdfast_flow": "page"}
     failure = {"code": "card_declined"}
     waiting = intent(status="requires_payment_method", last_payment_error=failure, metadata=metadata)
@@ -174,7 +174,7 @@ async def test_a_payment_that_succeeds_during_cancellation_is_returned(
 
 
 @pytest.mark.parametrize("status", ["processing", "requires_capture", "requires_confirmation", "a_new_word"])
-def test_what_is_not_decided_is_unknown(status: str) -> None:
+def test_an_undecided_payment_is_unknown(status: str) -> None:
     intent = StripeIntent(id="pi_1", status=status, amount=1, currency="eur", created=1)
 
     assert build_charge(intent).answer is GatewayAnswer.UNKNOWN

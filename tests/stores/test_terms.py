@@ -85,14 +85,14 @@ async def test_changes_at_the_same_time_all_happen_and_none_is_lost(app: App, a_
     "statement",
     ["UPDATE show_terms SET fee_minor = 1 WHERE show_id = $1", "DELETE FROM show_terms WHERE show_id = $1"],
 )
-async def test_what_was_promised_cannot_be_written_over(app: App, a_show: AShow, statement: str) -> None:
+async def test_a_promised_policy_cannot_be_overwritten(app: App, a_show: AShow, statement: str) -> None:
     show_id = await a_show()
 
     with pytest.raises(asyncpg.CheckViolationError, match="promised to buyers"):
         await app.postgres.execute(statement, show_id)
 
 
-async def test_an_event_that_says_nothing_has_the_usual_policy(app: App, a_show: AShow) -> None:
+async def test_an_event_without_a_policy_has_the_default_one(app: App, a_show: AShow) -> None:
     """The default of the table and that of the program are the same."""
     stored = await app.postgres.fetchval(
         "SELECT refund_policy FROM event JOIN show ON show.event_id = event.id WHERE show.id = $1",
@@ -107,7 +107,7 @@ class TestABooking:
     async def till(self, app: App) -> Till:
         return await a_till(app, sold_on=DEAR)
 
-    async def test_says_the_revision_it_was_held_under(self, till: Till) -> None:
+    async def test_reports_the_revision_it_was_held_under(self, till: Till) -> None:
         booking = await till.opened(3)
         await schedule(till.app).change_show(till.show, ShowChange(fee_minor=0))
         later = await till.opened(4, revision=2)

@@ -195,7 +195,7 @@ class TestTransfer:
         with pytest.raises(ToYourself):
             await give(doorway, ticket, "giver@example.com")
 
-    async def test_what_was_used_or_given_back_stays_where_it_is(
+    async def test_used_or_refunded_tickets_cannot_be_given_away(
         self, doorway: Doorway, address: Callable[[], str]
     ) -> None:
         used, code = await doorway.ticket(3)

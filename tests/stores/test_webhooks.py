@@ -98,7 +98,7 @@ async def test_a_running_charge_gets_the_webhook_and_no_lookup_follows(app: App,
     assert (after["done_at"] is not None, after["tries"]) == (True, 0)
 
 
-async def test_what_a_dead_process_was_charging_is_carried_on(app: App, a_show: Show) -> None:
+async def test_a_charge_of_a_dead_process_is_continued(app: App, a_show: Show) -> None:
     payment = await paying(app, await a_show(), 1)
     charge = await charged(app, payment)
     webhook = a_webhook(payment, str(charge.reference))

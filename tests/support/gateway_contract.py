@@ -60,9 +60,7 @@ class Contract:
             charge
         ]
 
-    async def test_the_same_key_for_another_amount_tells_what_became_of_the_first(
-        self, counter: Counter
-    ) -> None:
+    async def test_the_same_key_with_another_amount_returns_the_first_payment(self, counter: Counter) -> None:
         order = counter.order()
         charge = await counter.paid(order)
 
@@ -85,7 +83,7 @@ class Contract:
             await counter.gateway.call_off(key="pay-unknown", reference=None)
         ).answer is GatewayAnswer.ABSENT
 
-    async def test_who_has_no_token_is_sent_to_a_page(self, counter: Counter) -> None:
+    async def test_a_charge_without_a_token_redirects_to_a_page(self, counter: Counter) -> None:
         order = counter.order("")
 
         charge = await counter.gateway.charge(order)
