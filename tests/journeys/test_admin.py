@@ -33,7 +33,7 @@ def refused(response: httpx2.Response, status: int, code: str) -> dict[str, Any]
     return body
 
 
-async def test_what_an_organiser_makes_can_be_sold(organiser: Organiser, stage: Stage, alice: Fan) -> None:
+async def test_a_created_show_can_be_sold(organiser: Organiser, stage: Stage, alice: Fan) -> None:
     show = await organiser.create("/shows", show_of(stage))
 
     held = await alice.holds(show["id"], "A-1", "Z-1")

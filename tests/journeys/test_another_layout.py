@@ -117,7 +117,7 @@ async def test_a_withdrawn_seat_stays_blocked(
     assert [seat for seat, letter in enumerate(states) if letter == "X"] == [34, 35]
 
 
-async def test_another_category_is_another_price_for_who_holds_it_from_now_on(
+async def test_a_new_category_changes_the_price_of_later_holds(
     organiser: Organiser, show: dict[str, Any], alice: Fan
 ) -> None:
     body = drawing(categories=[*a_body()["categories"], {"name": "Bronze", "colour": "#000000"}])
@@ -149,7 +149,9 @@ async def test_removed_or_renumbered_seats_are_refused_with_a_way_out(
     assert problem(also)["unsafe_reasons"] == ["seats_gone"]
 
 
-async def test_it_grows_as_before(organiser: Organiser, show: dict[str, Any], alice: Fan) -> None:
+async def test_a_layout_can_grow_during_the_sale(
+    organiser: Organiser, show: dict[str, Any], alice: Fan
+) -> None:
     await alice.holds(show["id"], "A-1")
     old = show["layout_hash"]
     grown = await upload(organiser, drawing(gold="1-12"), params={"grows_from": old})
@@ -172,7 +174,7 @@ async def test_it_grows_as_before(organiser: Organiser, show: dict[str, Any], al
         ({"withdraw": ["A-1"] * 1001}, "invalid"),
     ],
 )
-async def test_a_change_that_is_none_is_refused(
+async def test_an_empty_change_is_refused(
     organiser: Organiser, show: dict[str, Any], change: dict[str, Any], code: str
 ) -> None:
     for answer in (
@@ -182,7 +184,7 @@ async def test_a_change_that_is_none_is_refused(
         assert problem(answer)["code"] == code
 
 
-async def test_only_who_has_the_show_changes_it(
+async def test_only_the_shows_organiser_can_change_it(
     app: App, api: httpx2.AsyncClient, show: dict[str, Any], alice: Fan
 ) -> None:
     stranger = await sign_in_organiser(app, api)

@@ -76,7 +76,7 @@ async def test_a_wish_that_makes_no_sense_is_refused(
     ],
     ids=lambda value: str(value)[:40],
 )
-async def test_what_cannot_be_read_is_refused(
+async def test_unreadable_input_is_refused(
     alice: Fan, a_show: Shows, raw: bytes, status: int, code: str
 ) -> None:
     show_id = await a_show(seats=20)
@@ -137,7 +137,7 @@ async def test_another_buyers_booking_does_not_exist(alice: Fan, bob: Fan, a_sho
 
 
 @pytest.mark.parametrize("booking", ["x", "0", "1", "%00", "b" * 500, "ö", "-", "..", "%F0%9F%8E%9F"])
-async def test_what_is_no_booking_does_not_exist(alice: Fan, booking: str) -> None:
+async def test_an_invalid_booking_id_is_not_found(alice: Fan, booking: str) -> None:
     answer = await alice.get(f"/bookings/{booking}")
 
     assert answer.status_code == 404
@@ -192,7 +192,7 @@ async def test_a_bad_token_opens_nothing(app: App, alice: Fan, a_show: Shows) ->
     assert await untouched(alice, show_id)
 
 
-async def test_a_fan_is_no_admin(alice: Fan, api: httpx2.AsyncClient) -> None:
+async def test_a_buyer_cannot_use_admin_routes(alice: Fan, api: httpx2.AsyncClient) -> None:
     paths = (await api.get(f"{API}/openapi.json")).json()["paths"]
     requests = [
         (method.upper(), re.sub(r"{\w+}", "1", path))

@@ -100,7 +100,7 @@ def test_cpu_time_per_hold_is_part_of_the_markdown() -> None:
     assert "| web workers | 218 |" in render_markdown([], {"web workers": 218.3})
 
 
-def test_other_processes_are_what_is_busy_and_not_ours() -> None:
+def test_only_other_processes_count_as_load() -> None:
     before = MachineTimes(total=1000, busy=500, own=100)
 
     assert share_of_others(before, MachineTimes(total=1200, busy=650, own=220)) == pytest.approx(0.15)

@@ -78,7 +78,7 @@ async def test_a_wheelchair_space_with_its_companion(alice: Fan, a_show: Callabl
     assert labels(answer) == ["C-7", "C-8"]
 
 
-async def test_who_does_not_ask_for_a_wheelchair_space_gets_none(
+async def test_a_wheelchair_space_is_given_on_request_only(
     alice: Fan, bob: Fan, a_show: Callable[..., Any]
 ) -> None:
     show = await a_show(layout=a_theatre(), owner_seats_max=30)
@@ -105,7 +105,7 @@ async def test_a_crowd_of_pairs_fills_the_house_to_the_last_seat(
     assert [problem(answer)["code"] for answer in answers if answer.status_code != 201] == ["sold_out"] * 5
 
 
-async def test_a_group_is_split_only_if_it_says_so(alice: Fan, bob: Fan, a_show: Callable[..., Any]) -> None:
+async def test_a_group_is_split_only_if_allowed(alice: Fan, bob: Fan, a_show: Callable[..., Any]) -> None:
     show = await a_show(10)
     await alice.holds(show, "A-4", "A-8")
 

@@ -201,7 +201,7 @@ async def test_fans_see_that_seats_are_blocked_and_not_for_whom(
     assert not any("minister" in answer.text for answer in answers)
 
 
-async def test_who_watches_the_map_sees_released_seats(
+async def test_viewers_of_the_map_see_released_seats(
     app: App, api: httpx2.AsyncClient, a_show: Callable[..., Any]
 ) -> None:
     """Partly: seats that stay blocked are never shown as free."""

@@ -40,7 +40,7 @@ class TestOwnersOnly:
             assert seen[name] == booking[name]
 
     @pytest.mark.parametrize("step", ["see", "extend", "cancel"])
-    async def test_to_everybody_else_there_is_no_such_booking(
+    async def test_other_accounts_cannot_find_the_booking(
         self, alice: Fan, bob: Fan, booking: dict[str, Any], step: str
     ) -> None:
         path = f"/bookings/{booking['booking_id']}"
@@ -180,10 +180,10 @@ class TestTheList:
         assert [len(page) for page in pages] == [2, 2, 1]
         assert [one for page in pages for one in page] == list(reversed(made))
 
-    async def test_is_empty_for_who_has_none(self, bob: Fan) -> None:
+    async def test_is_empty_for_an_account_without_bookings(self, bob: Fan) -> None:
         assert (await bob.get("/bookings")).json() == {"bookings": [], "next": None}
 
-    async def test_keeps_what_is_over(self, alice: Fan, booking: dict[str, Any]) -> None:
+    async def test_includes_past_bookings(self, alice: Fan, booking: dict[str, Any]) -> None:
         await alice.delete(f"/bookings/{booking['booking_id']}")
 
         (found,) = (await alice.get("/bookings")).json()["bookings"]

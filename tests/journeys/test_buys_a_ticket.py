@@ -62,7 +62,7 @@ async def test_a_key_whose_payment_was_declined_may_be_used_again(a_show: Show, 
     assert (declined.status_code, good.status_code) == (402, 200)
 
 
-async def test_of_two_tabs_one_pays(a_show: Show, alice: Fan) -> None:
+async def test_only_one_of_two_tabs_pays(a_show: Show, alice: Fan) -> None:
     booking = await hold_seats(alice, await a_show())
 
     answers = await asyncio.gather(*(pay(alice, booking) for _ in range(5)))
@@ -92,7 +92,7 @@ async def test_a_gateway_that_wants_to_see_the_payer_says_where(a_show: Show, al
     assert "expires_at" in page
 
 
-async def test_a_payment_that_is_called_off_gives_the_hold_back(a_show: Show, alice: Fan) -> None:
+async def test_a_cancelled_payment_restores_the_hold(a_show: Show, alice: Fan) -> None:
     booking = await hold_seats(alice, await a_show())
     await alice.post(f"/bookings/{booking}/pay", {})
 
@@ -103,9 +103,7 @@ async def test_a_payment_that_is_called_off_gives_the_hold_back(a_show: Show, al
     assert (await pay(alice, booking)).status_code == 200
 
 
-async def test_who_asks_after_a_payment_that_was_called_off_hears_that_the_seats_are_still_theirs(
-    a_show: Show, alice: Fan
-) -> None:
+async def test_after_a_cancelled_payment_the_buyer_still_holds_the_seats(a_show: Show, alice: Fan) -> None:
     booking = await hold_seats(alice, await a_show())
     await alice.post(f"/bookings/{booking}/pay", {})
     await alice.delete(f"/bookings/{booking}/payment")
@@ -136,9 +134,7 @@ async def test_a_lapsed_hold_cannot_be_paid_for(a_show: Show, alice: Fan, app: A
     assert (response.status_code, problem(response)["code"]) == (410, "hold_gone")
 
 
-async def test_what_a_silent_gateway_leaves_is_carried_on_by_the_job(
-    a_show: Show, alice: Fan, app: App
-) -> None:
+async def test_the_job_resumes_payments_after_a_silent_gateway(a_show: Show, alice: Fan, app: App) -> None:
     """The answer to a charge was lost, and the money was taken: the job finds out and confirms."""
     show_id = await a_show()
     booking = await hold_seats(alice, show_id)
@@ -152,7 +148,7 @@ async def test_what_a_silent_gateway_leaves_is_carried_on_by_the_job(
     await until(lambda: _is(alice, booking, "paying"))
 
 
-async def test_time_up_is_called_off_at_the_gateway_and_the_seats_go(
+async def test_an_overdue_payment_is_cancelled_and_its_seats_released(
     a_show: Show, alice: Fan, bob: Fan, app: App
 ) -> None:
     show_id = await a_show()
@@ -175,9 +171,7 @@ async def _is(fan: Fan, booking: str, state: str) -> bool:
     return bool(await load_state(fan, booking) == state)
 
 
-async def test_a_card_buys_as_many_seats_as_the_show_lets_one_card_have(
-    a_show: Show, alice: Fan, bob: Fan
-) -> None:
+async def test_a_card_buys_at_most_the_shows_limit_per_card(a_show: Show, alice: Fan, bob: Fan) -> None:
     show_id = await a_show(sold_on=Terms(card_seats_max=3))
     first, second = (
         await hold_seats(alice, show_id, "A-1", "A-2"),

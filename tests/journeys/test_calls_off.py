@@ -53,7 +53,7 @@ async def state_of(fan: Fan, booking: str) -> str:
 
 
 @pytest.mark.parametrize("key", ["my-key", None])
-async def test_money_for_a_hold_that_is_still_theirs_books_it_with_and_without_a_key(
+async def test_a_late_capture_confirms_a_live_hold_with_and_without_a_key(
     a_show: Show, alice: Fan, app: App, bank: Bank, key: str | None
 ) -> None:
     booking = await held(alice, await a_show(), key)

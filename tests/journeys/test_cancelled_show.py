@@ -72,7 +72,7 @@ async def carried_out(*boxes: App, show_id: int) -> None:
     await until(is_over, within_s=30)
 
 
-async def test_everybody_gets_everything_back_whatever_the_policy_says(
+async def test_every_buyer_is_refunded_in_full_despite_the_policy(
     app: App, admin: Organiser, a_show: Show
 ) -> None:
     show_id = await a_show(seats=10, sold_on=NOTHING)
@@ -124,7 +124,7 @@ async def test_many_workers_refund_each_booking_once(
     assert await violations(app, show_id) == []
 
 
-async def test_an_owner_who_is_faster_than_the_job_gets_it_all_too(
+async def test_an_owner_that_cancels_before_the_job_is_refunded_in_full(
     app: App, admin: Organiser, a_show: Show
 ) -> None:
     show_id = await a_show(seats=4, sold_on=NOTHING)
@@ -141,7 +141,7 @@ async def test_an_owner_who_is_faster_than_the_job_gets_it_all_too(
     assert (after.state, refund.amount_minor) == (BookingState.REFUNDED, 1500)
 
 
-async def test_of_a_show_that_takes_place_there_is_no_cancellation(admin: Organiser, a_show: Show) -> None:
+async def test_a_show_that_takes_place_has_no_cancellation_report(admin: Organiser, a_show: Show) -> None:
     answer = await admin.send("GET", f"/shows/{await a_show()}/cancellation")
 
     assert (answer.status_code, problem(answer)["code"]) == (409, "wrong_move")
@@ -179,7 +179,7 @@ class TestAtTheTerminal:
         await app.seatmap.rebuild(show_id, "test")
         assert await violations(app, show_id) == []
 
-    async def test_what_the_gateway_will_not_give_back_is_listed(
+    async def test_refunds_that_the_gateway_refuses_are_listed(
         self, app: App, config: Config, a_show: Show
     ) -> None:
         show_id = await a_show(seats=2)

@@ -54,7 +54,7 @@ def test_only_layouts_are_not_looked_through() -> None:
 
 
 @pytest.mark.parametrize("route", TAKING, ids=name)
-async def test_every_route_with_a_body_refuses_one(
+async def test_every_route_with_a_body_refuses_a_card_number(
     everybody: dict[Role | None, Fan], api: httpx2.AsyncClient, route: Route
 ) -> None:
     headers = everybody[route.role].headers
@@ -66,7 +66,7 @@ async def test_every_route_with_a_body_refuses_one(
 
 
 @pytest.mark.parametrize("route", ASKING, ids=name)
-async def test_every_route_with_a_query_refuses_one(
+async def test_every_route_with_a_query_refuses_a_card_number(
     everybody: dict[Role | None, Fan], api: httpx2.AsyncClient, route: Route
 ) -> None:
     headers = everybody[route.role].headers
@@ -113,7 +113,7 @@ async def a_server(config: Config, log: Path) -> AsyncIterator[str]:
             await process.wait()
 
 
-async def test_the_log_of_a_server_that_was_sent_many_has_none(
+async def test_the_log_contains_no_card_number(
     app: App, config: Config, everybody: dict[Role | None, Fan], tmp_path: Path
 ) -> None:
     log = tmp_path / "server.log"

@@ -27,7 +27,9 @@ async def test_cities_are_listed(api: httpx2.AsyncClient, stage: Stage) -> None:
     assert (ours["timezone"], ours["country"]) == ("Asia/Kolkata", "IN")
 
 
-async def test_a_date_is_the_citys_own(api: httpx2.AsyncClient, organiser: Organiser, stage: Stage) -> None:
+async def test_a_date_is_in_the_citys_time_zone(
+    api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
+) -> None:
     half_past_midnight = "2031-05-01T00:30:00+05:30"  # the last day of April in UTC
     show = await organiser.create("/shows", show_of(stage, starts_at=half_past_midnight))
 
@@ -39,7 +41,7 @@ async def test_a_date_is_the_citys_own(api: httpx2.AsyncClient, organiser: Organ
     assert (april["total"], april["events"]) == (0, [])
 
 
-async def test_a_listing_tells_time_venue_price_and_seats(
+async def test_a_listing_has_time_venue_price_and_seats(
     api: httpx2.AsyncClient, organiser: Organiser, stage: Stage, alice: Fan
 ) -> None:
     show = await organiser.create("/shows", show_of(stage))
@@ -77,7 +79,7 @@ async def test_an_event_has_its_shows(api: httpx2.AsyncClient, organiser: Organi
     assert event["poster"] == f"/posters/{stage.event_id}.svg"
 
 
-async def test_a_show_tells_all_that_a_buyer_needs(
+async def test_a_show_has_all_that_a_buyer_needs(
     api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
 ) -> None:
     made = await organiser.create("/shows", show_of(stage, hold_ttl_s=300, owner_seats_max=4))

@@ -41,7 +41,7 @@ async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Demo]:
 
 
 class TestTheDemo:
-    async def test_its_first_line_tells_a_program_all_it_needs(self, demo: Demo) -> None:
+    async def test_its_first_line_is_machine_readable_and_complete(self, demo: Demo) -> None:
         assert demo.facts["url"].startswith("http://127.0.0.1:")
         assert {account["role"] for account in demo.facts["accounts"]} >= {"fan", "organiser", "admin"}
         assert all(account["email"] and account["password"] for account in demo.facts["accounts"])
@@ -56,7 +56,7 @@ class TestTheDemo:
         assert await demo.status("/readyz") == 200
         assert await demo.status(f"/api/v1/shows/{show}") == 200
 
-    async def test_it_is_small(self, demo: Demo) -> None:
+    async def test_the_size_is_limited(self, demo: Demo) -> None:
         assert sum(memory_kb(child) for child in family(demo.process.pid)) < MEMORY_MAX_KB
 
     async def test_a_killed_web_worker_is_replaced_and_the_other_serves_meanwhile(self, demo: Demo) -> None:
@@ -176,7 +176,7 @@ class TestTrouble:
             ended = await run_holdfast(*command, "--data", str(tmp_path), **env)
             assert_refused(ended, "PostgreSQL cannot be reached: .*HOLDFAST_DATABASE_URL")
 
-    async def test_a_url_that_is_none(self, tmp_path: Path) -> None:
+    async def test_an_invalid_url_is_refused(self, tmp_path: Path) -> None:
         env = {"HOLDFAST_DATABASE_URL": "sqlite:///x", "HOLDFAST_REDIS_URL": "redis://127.0.0.1"}
 
         assert_refused(await run_holdfast("migrate", **env), "HOLDFAST_DATABASE_URL cannot be parsed")
@@ -192,7 +192,7 @@ class TestTrouble:
 
         assert_refused(ended, "no such address: no.such.host.invalid")
 
-    async def test_a_file_that_is_no_layout(self, tmp_path: Path) -> None:
+    async def test_a_file_that_is_not_a_layout_is_refused(self, tmp_path: Path) -> None:
         strange = tmp_path / "strange.json"
         strange.write_text("{")
 
@@ -201,7 +201,7 @@ class TestTrouble:
             await run_holdfast("venue", "import", str(tmp_path / "none.json")), "cannot read .*none.json"
         )
 
-    async def test_a_doctor_tells_what_is_wrong_and_how_to_put_it_right(self, tmp_path: Path) -> None:
+    async def test_the_doctor_reports_each_problem_with_its_fix(self, tmp_path: Path) -> None:
         env = {"HOLDFAST_REDIS_URL": f"unix://{tmp_path}/none.sock"}
         ended = await run_holdfast("doctor", "--json", "--data", str(tmp_path / "new"), **env)
 
@@ -212,7 +212,7 @@ class TestTrouble:
 
 
 class TestMigrate:
-    async def test_it_applies_what_is_missing_and_says_so(self, tmp_path: Path) -> None:
+    async def test_it_applies_and_reports_missing_migrations(self, tmp_path: Path) -> None:
         first = await run_holdfast("migrate", "--json", "--data", str(tmp_path))
         second = await run_holdfast("migrate", "--data", str(tmp_path))
 
@@ -220,7 +220,7 @@ class TestMigrate:
         assert second.output == "The schema is up to date.\n"
 
 
-async def test_help_is_quick_and_hides_what_is_not_for_people() -> None:
+async def test_help_is_fast_and_hides_internal_commands() -> None:
     ended = await run_holdfast("--help")
 
     assert ended.code == 0

@@ -60,7 +60,7 @@ async def visit(tmp_path: Path) -> AsyncIterator[Visit]:
         await stop_demo(demo)
 
 
-async def test_a_purchase_arrives_by_mail_and_lets_in_once(visit: Visit, tmp_path: Path) -> None:
+async def test_a_mailed_ticket_is_admitted_once(visit: Visit, tmp_path: Path) -> None:
     fan, address = await signed_up(visit)
     show = [one["id"] for one in visit.demo.facts["shows"] if one["price"] and is_on_sale(one)][-1]
     booking, confirmed_at = await purchase(fan, show)

@@ -39,7 +39,7 @@ async def test_it_stays_booked_when_its_hold_would_have_ended(
     assert (refused.status_code, problem(refused)["code"]) == (409, "seats_taken")
 
 
-async def test_what_was_free_is_given_back_and_others_may_have_it(
+async def test_a_returned_free_seat_can_be_held_again(
     alice: Fan, bob: Fan, a_show: Callable[..., Any]
 ) -> None:
     show = await a_show(20, price_minor=0)

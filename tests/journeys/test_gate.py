@@ -69,7 +69,7 @@ class TestAtTheDoor:
 
         assert (old["reason"], new["verdict"]) == ("transferred", "admitted")
 
-    async def test_undone_it_lets_in_again(self, admin: Fan, alice: Fan, show: int) -> None:
+    async def test_an_undone_admission_can_be_repeated(self, admin: Fan, alice: Fan, show: int) -> None:
         device = await a_device(admin, show)
         ticket = await a_ticket(alice, show, "A-4")
         done = await scan(device, code=ticket["code"])
@@ -125,7 +125,9 @@ class TestAtTheDoor:
 
 
 class TestPasses:
-    async def test_only_for_shows_of_ones_own(self, app: App, api: httpx2.AsyncClient, show: int) -> None:
+    async def test_a_pass_is_limited_to_the_organisers_own_shows(
+        self, app: App, api: httpx2.AsyncClient, show: int
+    ) -> None:
         (stranger,) = await cast.fans(app, api, 1, Role.ORGANISER)
 
         refused = await stranger.post("/admin/gate-passes", a_pass(show))
@@ -133,7 +135,7 @@ class TestPasses:
         assert (refused.status_code, problem(refused)["code"]) == (404, "no_such_show")
         assert (await stranger.get(f"/admin/shows/{show}/door")).status_code == 404
 
-    async def test_a_stolen_device_is_shut_out_at_once_and_never_knew_anybody(
+    async def test_a_stolen_device_is_blocked_at_once_and_stores_no_names(
         self, admin: Fan, alice: Fan, show: int
     ) -> None:
         """31 of the attacks."""
@@ -196,7 +198,7 @@ class TestPasses:
         assert problem(refused)["code"] == "not_a_gate_account"
 
     @pytest.mark.parametrize("key", ["A" * 44, b64encode(bytes(32)).decode(), "!" * 44])
-    async def test_a_device_key_is_one(self, admin: Fan, show: int, key: str) -> None:
+    async def test_an_invalid_device_key_is_refused(self, admin: Fan, show: int, key: str) -> None:
         code = (await made(admin, a_pass(show)))["code"]
 
         refused = await admin.api.post(f"{API}/gate/login", json={"code": code, "device_key": key})
@@ -282,7 +284,7 @@ class TestLive:
 
 
 class TestWithoutANetwork:
-    async def test_a_pack_decides_and_uploads_raise_what_contradicts(
+    async def test_a_pack_decides_offline_and_uploads_report_conflicts(
         self, admin: Fan, alice: Fan, show: int
     ) -> None:
         north, south = await a_device(admin, show), await a_device(admin, show, "South")
@@ -319,7 +321,7 @@ class TestWithoutANetwork:
 class TestRefundsAtTheDoor:
     """27 of the cases: R1 racing G1, by the routes that people use. One row decides."""
 
-    async def test_who_is_inside_gets_nothing_back_and_who_got_it_back_stays_outside(
+    async def test_admitted_tickets_are_not_refunded_and_refunded_tickets_not_admitted(
         self, admin: Fan, alice: Fan, a_show: Callable[..., Any]
     ) -> None:
         show = await a_show(30, owner_seats_max=30)

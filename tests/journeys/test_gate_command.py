@@ -60,7 +60,7 @@ async def codes_of(fan: Fan, show: int, *seats: str) -> list[str]:
 
 
 class TestWithoutANetwork:
-    async def test_it_goes_on_and_tells_later(
+    async def test_it_continues_offline_and_uploads_later(
         self, server: Switch, steward: Steward, admin: Fan, alice: Fan, show: int
     ) -> None:
         tickets = await codes_of(alice, show, "A-1", "A-2", "A-3")
@@ -201,7 +201,7 @@ class TestAtTheKeyboard:
         assert [one["verdict"] for one in (undone, is_uploaded)] == ["undone", "undone"]
         assert [(await steward.scans(code))["verdict"] for code in codes] == ["admitted", "admitted"]
 
-    async def test_who_has_a_flat_phone_is_found_and_let_in(
+    async def test_a_visitor_without_a_phone_is_found_and_admitted(
         self, server: Switch, steward: Steward, admin: Fan, alice: Fan, show: int
     ) -> None:
         ticket = await a_ticket(alice, show, "A-4")
@@ -220,7 +220,9 @@ class TestAtTheKeyboard:
         assert [one["verdict"] for one in (*verdicts, alone)] == ["admitted", "used", "used"]
         assert verdicts[1]["first_gate"] == "North"
 
-    async def test_a_glance_tells(self, steward: Steward, admin: Fan, alice: Fan, show: int) -> None:
+    async def test_every_verdict_is_visible_at_a_glance(
+        self, steward: Steward, admin: Fan, alice: Fan, show: int
+    ) -> None:
         (code,) = await codes_of(alice, show, "A-1")
         await steward.start("--code", (await made(admin, a_pass(show)))["code"], as_json=False)
 

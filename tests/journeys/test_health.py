@@ -3,7 +3,7 @@
 import httpx2 as httpx
 
 
-async def test_a_server_that_serves_says_so(api: httpx.AsyncClient) -> None:
+async def test_a_serving_process_reports_ready(api: httpx.AsyncClient) -> None:
     alive, ready = await api.get("/healthz"), await api.get("/readyz")
 
     assert (alive.status_code, alive.json()) == (200, {"status": "alive"})

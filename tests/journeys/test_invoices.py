@@ -47,7 +47,7 @@ async def bought(fan: Fan, show: int, *seats: str) -> str:
     return str(booking)
 
 
-async def test_who_has_paid_gets_the_same_invoice_again_and_again(
+async def test_a_paid_booking_always_returns_the_same_invoice(
     app: App, show: int, alice: Fan, organiser: Fan
 ) -> None:
     saved = await organiser.api.put("/api/v1/admin/invoices/seller", json=SELLER, headers=organiser.headers)
@@ -69,9 +69,7 @@ async def test_who_has_paid_gets_the_same_invoice_again_and_again(
     assert sum(minor for _, minor in paper.lines) == paper.total_minor == 3000
 
 
-async def test_what_comes_back_is_a_credit_note_that_names_its_invoice(
-    app: App, show: int, alice: Fan
-) -> None:
+async def test_a_refund_creates_a_credit_note_that_names_its_invoice(app: App, show: int, alice: Fan) -> None:
     booking = await bought(alice, show, "A-1", "A-2")
     (invoice,) = await papers(app, booking)
 

@@ -94,7 +94,7 @@ async def test_a_key_is_of_one_account(api: httpx.AsyncClient, body: dict[str, A
 
 
 @pytest.mark.parametrize("bad", ["", "a b", "x" * 256, "schlüssel"])
-async def test_what_is_no_key_is_refused(api: httpx.AsyncClient, body: dict[str, Any], bad: str) -> None:
+async def test_an_invalid_key_is_refused(api: httpx.AsyncClient, body: dict[str, Any], bad: str) -> None:
     sent = {b"Idempotency-Key": bad.encode()}
     refused = await api.post(ACCOUNTS, json=body, headers=sent)
     after = await api.post(ACCOUNTS, json=body)

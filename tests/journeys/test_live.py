@@ -150,7 +150,9 @@ async def test_the_stream_passes_through_proxies_and_says_when_to_come_back(
     assert 100 <= stream.retry_ms <= 5000
 
 
-async def test_who_comes_back_goes_on_where_they_were(server: Server, a_show: AShow, alice: Fan) -> None:
+async def test_a_reconnecting_viewer_continues_after_its_last_event(
+    server: Server, a_show: AShow, alice: Fan
+) -> None:
     show = await a_show(seats=20)
     async with server.watching(show) as stream:
         first = await stream.next()
@@ -210,7 +212,7 @@ async def test_viewers_and_what_they_are_sent_are_counted(server: Server, a_show
     ("limit", "status", "code"),
     [("viewers_max", 503, "too_many_viewers"), ("viewers_per_address_max", 429, "too_many_streams")],
 )
-async def test_one_too_many_is_refused_before_the_stream_begins_and_let_in_later(
+async def test_one_viewer_too_many_is_refused_and_admitted_later(
     config: Config, a_show: AShow, limit: str, status: int, code: str
 ) -> None:
     show = await a_show()
@@ -245,7 +247,7 @@ async def test_a_server_that_stops_ends_its_streams_and_takes_no_new_ones(
     assert (refused.status_code, problem(refused)["code"]) == (503, "busy")
 
 
-async def test_a_viewer_who_takes_nothing_is_cut_and_goes_on_with_the_last_id(
+async def test_a_viewer_that_reads_nothing_is_disconnected_and_can_resume(
     config: Config, a_show: AShow, app: App
 ) -> None:
     """It finds a whole end to what it was sent, and comes back; others receive everything meanwhile."""

@@ -143,9 +143,7 @@ async def test_the_page_can_do_nothing_and_loads_nothing(demo: Demo) -> None:
     assert 'sandbox="allow-popups allow-popups-to-escape-sandbox"' in (await demo.api.get(url)).text
 
 
-async def test_without_a_word_from_the_operator_there_is_no_such_page(
-    config: Config, api: httpx2.AsyncClient
-) -> None:
+async def test_without_the_setting_the_page_does_not_exist(config: Config, api: httpx2.AsyncClient) -> None:
     paths = ("/demo/mail", "/demo/mail/1", "/demo/mail/1/text", "/demo/mail/1/files/3")
     assert [(await api.get(path)).status_code for path in paths] == [404] * 4
     assert not config.mail_page
@@ -159,7 +157,7 @@ async def test_without_a_word_from_the_operator_there_is_no_such_page(
 
 
 class TestLanguage:
-    async def test_who_signs_up_is_written_to_as_their_browser_asks_and_may_choose_another(
+    async def test_mail_uses_the_browsers_language_until_the_account_chooses_another(
         self, api: httpx2.AsyncClient
     ) -> None:
         body = {"email": f"l{time.time_ns()}@example.org", "password": "correct horse", "name": "Zoë"}
@@ -179,7 +177,7 @@ class TestLanguage:
 
 
 class TestDesk:
-    async def test_an_admin_sees_what_was_sent_and_has_it_sent_again(self, demo: Demo) -> None:
+    async def test_an_admin_can_list_and_resend_mail(self, demo: Demo) -> None:
         zoe, admin = await demo.fan(), await demo.fan(role=Role.ADMIN)
         address = await address_of(zoe)
         await zoe.holds(await cast.a_show(demo.app, 20, price_minor=0), "A-1")
@@ -200,7 +198,7 @@ class TestDesk:
         assert (await alice.post("/admin/notices/1/replay")).status_code == 403
 
     @pytest.mark.parametrize("kind", NoticeKind)
-    async def test_an_organiser_sees_what_people_get(self, demo: Demo, kind: NoticeKind) -> None:
+    async def test_an_organiser_can_preview_every_mail(self, demo: Demo, kind: NoticeKind) -> None:
         organiser = await demo.fan(role=Role.ORGANISER)
 
         page = await organiser.get(f"/admin/notices/preview/{kind}", locale="de")

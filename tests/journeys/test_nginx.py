@@ -61,7 +61,7 @@ def port_of(client: httpx2.AsyncClient) -> int:
     return client.base_url.port
 
 
-async def test_of_a_stampede_one_reaches_the_box_office(
+async def test_of_many_equal_requests_one_reaches_the_box_office(
     nginx: httpx2.AsyncClient, behind: Behind, a_show: Any
 ) -> None:
     path, behind.slow_s = f"{API}/shows/{await a_show()}/layout", 0.3
@@ -185,7 +185,7 @@ async def test_private_responses_are_never_cached(
     assert "x-cache" not in held.headers | hers[0].headers | his.headers
 
 
-async def test_no_token_and_no_cookie_goes_into_what_everybody_gets(
+async def test_no_token_and_no_cookie_enters_the_shared_cache(
     nginx: httpx2.AsyncClient, behind: Behind, a_show: Any, alice: Fan
 ) -> None:
     path = f"{API}/shows/{await a_show()}"
@@ -249,7 +249,7 @@ async def test_a_client_over_the_limit_gets_retry_after(
     assert behind.count(path, "POST") - before == 40 - len(stopped)
 
 
-async def test_one_address_watches_so_many_maps_and_no_more(
+async def test_one_address_can_watch_a_limited_number_of_maps(
     nginx: httpx2.AsyncClient, behind: Behind, tmp_path: Path, a_show: Any
 ) -> None:
     path = f"{API}/shows/{await a_show()}/seats/stream"
@@ -271,9 +271,7 @@ async def test_a_long_body_is_refused_before_it_is_read(
     assert behind.count(path, "POST") == 0
 
 
-async def test_the_client_is_who_nginx_says_whatever_the_client_says(
-    nginx: httpx2.AsyncClient, behind: Behind
-) -> None:
+async def test_the_client_address_comes_from_nginx_only(nginx: httpx2.AsyncClient, behind: Behind) -> None:
     lies = b"X-Forwarded-For: 9.9.9.9\r\nX-Real-IP: 9.9.9.9\r\nForwarded: for=9.9.9.9\r\n"
     lies += b"X-Forwarded-Proto: https\r\n"
     sent = b"GET /healthz?%s HTTP/1.1\r\nHost: 127.0.0.1\r\n" + lies + b"Connection: close\r\n\r\n"

@@ -68,7 +68,7 @@ async def is_confirmed(fan: Fan, booking: str) -> bool:
 
 
 @pytest.mark.parametrize("name", ["stripe", "razorpay"])
-async def test_who_pays_on_the_gateways_page_has_the_seats_when_its_webhook_comes(
+async def test_a_payment_on_the_gateways_page_confirms_by_webhook(
     name: str, app: App, config: Config, a_show: Callable[..., Any], tmp_path: Path
 ) -> None:
     show = await a_show(seats=4)

@@ -48,7 +48,7 @@ async def sells_all_gold(app: App, api: httpx2.AsyncClient, show_id: int, how_ma
         )
 
 
-async def test_rules_are_tried_out_before_anybody_sees_them(
+async def test_rules_can_be_previewed_before_they_apply(
     organiser: Organiser, show: dict[str, Any], api: httpx2.AsyncClient
 ) -> None:
     body = gold_rules(
@@ -288,7 +288,7 @@ async def test_a_fee_that_the_floor_cannot_bear_is_refused(organiser: Organiser,
     assert problem(answer)["code"] == "fee_too_high"
 
 
-async def test_rules_are_for_who_has_the_show(
+async def test_only_the_shows_organiser_can_set_rules(
     app: App, api: httpx2.AsyncClient, show: dict[str, Any], alice: Fan
 ) -> None:
     stranger, path = await sign_in_organiser(app, api), f"/shows/{show['id']}/price-rules"

@@ -59,7 +59,7 @@ class TestAnOwner:
         assert datetime.fromisoformat(whole["until"]).tzinfo is not None
         assert (one["amount"], one["seats"]) == (700, ["A-2"])
 
-    async def test_who_cancels_gets_what_was_quoted_once(
+    async def test_a_cancelling_buyer_gets_the_quoted_amount_once(
         self, app: App, alice: Fan, bob: Fan, a_show: Show
     ) -> None:
         show_id = await a_show(sold_on=HALF)
@@ -105,7 +105,7 @@ class TestAnOwner:
         assert (await alice.delete(path)).json()["state"] == "refunded"
         assert await violations(app, show_id) == []
 
-    async def test_gives_back_what_was_free(self, app: App, alice: Fan, a_show: Show) -> None:
+    async def test_returns_free_seats_without_a_refund(self, app: App, alice: Fan, a_show: Show) -> None:
         show_id = await a_show(price_minor=0, sold_on=NOTHING)
         booking = (await alice.holds(show_id, "A-1", "A-2")).json()
         path = f"/bookings/{booking['booking_id']}"
@@ -131,7 +131,7 @@ class TestAnOwner:
         assert (refused.status_code, problem(refused)["code"]) == (409, "seats_used")
         assert problem(refused)["seats"] == ["A-2"]
 
-    async def test_who_cancels_while_paying_has_called_it_off(
+    async def test_cancelling_during_a_payment_cancels_the_payment(
         self, app: App, alice: Fan, a_show: Show
     ) -> None:
         show_id = await a_show()
@@ -223,7 +223,7 @@ class TestAnOrganiser:
         assert problem(refused)["left"] == 1500
 
     @pytest.mark.parametrize("body", [{}, {"amount": 1, "full": True}, {"amount": 0}, {"seats": []}])
-    async def test_says_exactly_what_goes_back(
+    async def test_states_the_exact_refund(
         self, admin: Organiser, alice: Fan, a_show: Show, body: dict[str, Any]
     ) -> None:
         booking = await buys(alice, await a_show(), "A-1")
@@ -257,7 +257,7 @@ class TestAnOrganiser:
         assert (await stranger.send("GET", "/refunds", params={"show": show_id})).json()["refunds"] == []
         assert len((await own.send("GET", "/refunds", params={"show": show_id})).json()["refunds"]) == 1
 
-    async def test_pays_by_hand_what_the_gateway_would_not(
+    async def test_settles_by_hand_a_refund_that_the_gateway_refused(
         self, app: App, admin: Organiser, alice: Fan, a_show: Show
     ) -> None:
         show_id = await a_show()
@@ -305,7 +305,7 @@ class TestAnOrganiser:
             assert (refused.status_code, problem(refused)["code"]) == (403, "not_allowed")
 
     @pytest.mark.parametrize("text", ["x", "a-1-1", "a" * 20 + "-1-1", "a" * 20 + "-1", "a" * 20 + "-1-x"])
-    async def test_what_is_no_refund_is_not_found(self, admin: Organiser, text: str) -> None:
+    async def test_an_unknown_refund_is_not_found(self, admin: Organiser, text: str) -> None:
         answer = await admin.send("POST", f"/refunds/{text}/retry")
 
         assert (answer.status_code, problem(answer)["code"]) == (404, "no_such_refund")

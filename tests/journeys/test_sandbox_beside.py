@@ -64,7 +64,7 @@ async def payments(url: str, secret: str) -> int:
     return len(page["payments"])
 
 
-async def test_an_operator_with_a_gateway_gets_none(tmp_path: Path, env: dict[str, str]) -> None:
+async def test_no_sandbox_starts_when_a_gateway_is_configured(tmp_path: Path, env: dict[str, str]) -> None:
     own = {"HOLDFAST_GATEWAY_URL": "http://127.0.0.1:9", "HOLDFAST_GATEWAY_SECRET": "whsec_own"}
     words = ("serve", "--port", "0", "--workers", "1", "--data", str(tmp_path))
 

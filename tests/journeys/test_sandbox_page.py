@@ -74,7 +74,7 @@ class Outline(HTMLParser):
         return [carried for name, carried in self.tags if name == tag]
 
 
-async def test_the_page_says_who_wants_how_much_for_what(desk: Desk) -> None:
+async def test_the_page_names_payee_amount_and_purpose(desk: Desk) -> None:
     payer = await a_payer(desk, description="2 seats, <b>Hamlet</b> & more", amount_minor=123456)
 
     status, text, headers = await payer.looks()
@@ -149,7 +149,7 @@ async def test_declined(desk: Desk, shop: Shop) -> None:
     [("approve", (GatewayAnswer.YES, None)), ("refuse", (GatewayAnswer.NO, "authentication_failed"))],
 )
 @pytest.mark.parametrize("method", ["", "tok_3ds"])
-async def test_the_bank_asks_who_they_are(
+async def test_the_bank_challenges_the_payer(
     desk: Desk, method: str, choice: str, outcome: tuple[GatewayAnswer, str | None]
 ) -> None:
     payer = await a_payer(desk, method)
@@ -164,7 +164,7 @@ async def test_the_bank_asks_who_they_are(
     assert await payer.answer() == outcome
 
 
-async def test_three_d_secure_is_not_skipped_by_who_knows_the_other_buttons(desk: Desk) -> None:
+async def test_three_d_secure_cannot_be_skipped_with_other_buttons(desk: Desk) -> None:
     payer = await a_payer(desk, "tok_3ds")
 
     assert await payer.chooses("pay") != BACK
@@ -183,7 +183,7 @@ async def test_back_before_the_money_has_come(desk: Desk, shop: Shop) -> None:
     await shop.hears(payer.order.key, "payment.captured")
 
 
-async def test_back_without_an_answer_and_called_off(desk: Desk) -> None:
+async def test_a_payer_can_return_undecided_or_cancel(desk: Desk) -> None:
     payer = await a_payer(desk)
 
     assert await payer.chooses("silent") == BACK
@@ -228,7 +228,7 @@ async def test_two_tabs_pay_once(desk: Desk, shop: Shop) -> None:
     await shop.hears(payer.order.key, "payment.captured")
 
 
-async def test_a_payment_that_was_called_off_cannot_be_paid(desk: Desk) -> None:
+async def test_a_cancelled_payment_cannot_be_paid(desk: Desk) -> None:
     payer = await a_payer(desk)
     await desk.gateway.call_off(key=payer.order.key, reference=None)
 
@@ -267,7 +267,7 @@ async def test_an_unknown_choice_changes_nothing(desk: Desk) -> None:
     assert await payer.answer() == (GatewayAnswer.UNKNOWN, None)
 
 
-def test_the_page_needs_nothing_from_elsewhere() -> None:
+def test_the_page_loads_nothing_from_other_hosts() -> None:
     folder = Path(__file__).parents[2] / "src" / "holdfast" / "sandbox" / "static"
 
     for file in ("page.html", "page.css"):

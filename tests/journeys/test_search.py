@@ -34,7 +34,7 @@ def titles(page: dict[str, Any]) -> list[str]:
     return [event["title"] for event in page["events"]]
 
 
-async def test_a_result_tells_shows_price_and_seats(
+async def test_a_result_has_shows_price_and_seats(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage, alice: Fan
 ) -> None:
     show = await add_show(app, organiser, stage, title="The Paper Boats")
@@ -51,7 +51,7 @@ async def test_a_result_tells_shows_price_and_seats(
     assert card["availability"] == {"seats": 40, "available": 38, "held": 2, "booked": 0, "blocked": 0}
 
 
-async def test_filters_narrow_and_facets_say_what_else_there_is(
+async def test_filters_narrow_results_and_facets_list_alternatives(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     await add_show(app, organiser, stage, 1, title="Blue Hour", kind="film", genre="Drama", language="हिन्दी")
@@ -77,7 +77,7 @@ async def test_filters_narrow_and_facets_say_what_else_there_is(
     assert (price["currency"], price["price_min_minor"], price["price_max_minor"]) == ("INR", 20_000, 49_999)
 
 
-async def test_a_date_is_the_citys_own(
+async def test_a_date_is_in_the_citys_time_zone(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     """Half past midnight in India is the evening before in UTC."""
@@ -197,7 +197,7 @@ async def test_pages_have_totals_and_a_cursor_stays_put_while_something_is_added
     assert titles(by_number) == ["Evening 4", "Evening 5"]
 
 
-async def test_what_is_typed_is_suggested(
+async def test_suggestions_match_the_typed_text(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     word = "".join(random.choices("bcdfgklmnprst", k=12))
@@ -252,7 +252,7 @@ async def test_an_answer_that_is_known_is_not_sent_again(
         ({"postal_code": "QQQ-000"}, 404, "no_such_postal_code", "postal_code"),
     ],
 )
-async def test_what_makes_no_sense_is_refused_with_its_field(
+async def test_an_invalid_parameter_is_refused_with_its_field(
     api: httpx2.AsyncClient, params: dict[str, Any], status: int, code: str, field: str
 ) -> None:
     answer = await api.get(f"{API}/search", params=params)

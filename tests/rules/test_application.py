@@ -170,7 +170,7 @@ async def test_a_bad_body_is_refused(client: httpx2.AsyncClient, body: bytes, st
     assert (response.status_code, response.json()["code"]) == (status, code)
 
 
-async def test_a_body_that_does_not_say_how_long_it_is_has_the_same_limit(client: httpx2.AsyncClient) -> None:
+async def test_a_body_without_a_length_has_the_same_limit(client: httpx2.AsyncClient) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         for _ in range(1000):
             yield b" " * 60
@@ -189,7 +189,7 @@ async def test_json_is_taken_with_and_without_its_name(client: httpx2.AsyncClien
     assert response.status_code == 201
 
 
-async def test_what_says_that_it_is_not_json_is_not_taken(client: httpx2.AsyncClient) -> None:
+async def test_another_content_type_than_json_is_refused(client: httpx2.AsyncClient) -> None:
     response = await client.post("/body", data={"count": "1"})
 
     assert (response.status_code, response.json()["code"]) == (415, "unsupported_media_type")
@@ -216,7 +216,7 @@ async def test_a_no_is_a_problem(client: httpx2.AsyncClient, path: str, status: 
     assert ("retry-after" in response.headers) == (status == 503)
 
 
-async def test_a_wrong_method_gets_the_allowed_ones(client: httpx2.AsyncClient) -> None:
+async def test_a_wrong_method_gets_the_allowed_methods(client: httpx2.AsyncClient) -> None:
     response = await client.put("/shared")
 
     assert response.status_code == 405
@@ -231,7 +231,7 @@ async def test_head_is_a_get_without_the_body(client: httpx2.AsyncClient) -> Non
     assert response.content == b""
 
 
-async def test_every_request_has_an_id_of_its_own(client: httpx2.AsyncClient) -> None:
+async def test_every_request_has_its_own_id(client: httpx2.AsyncClient) -> None:
     ids = [(await client.get("/shared")).headers.get_list("x-request-id") for _ in range(3)]
 
     assert [len(one) for one in ids] == [1, 1, 1]
@@ -254,14 +254,16 @@ async def test_a_response_in_pieces_has_an_id_too(client: httpx2.AsyncClient) ->
     assert response.headers["x-request-id"]
 
 
-async def test_a_stream_is_refused_before_it_begins_or_just_ends(client: httpx2.AsyncClient) -> None:
+async def test_a_stream_is_refused_before_it_begins_or_ends_without_an_error(
+    client: httpx2.AsyncClient,
+) -> None:
     assert (await client.get("/stream")).text == "data: 1\n\n"
     assert (await client.get("/stream?refuse")).json()["code"] == "sold_out"
     with pytest.raises(AssertionError):  # the client notices that the answer was never complete
         await client.get("/stream?break")
 
 
-async def test_other_sites_may_not_ask_unless_the_setting_says_so(client: httpx2.AsyncClient) -> None:
+async def test_other_origins_are_refused_unless_configured(client: httpx2.AsyncClient) -> None:
     headers = {"Origin": "https://tickets.example"}
     closed = await client.get("/shared", headers=headers)
     async with serving(Config(cors_origins="https://tickets.example")) as open_client:
@@ -287,7 +289,7 @@ async def test_a_client_over_the_limit_has_to_wait() -> None:
 
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/docs.js", "/problems", "/problems/sold_out"])
-async def test_pages_let_nothing_foreign_in(client: httpx2.AsyncClient, path: str) -> None:
+async def test_pages_forbid_foreign_content(client: httpx2.AsyncClient, path: str) -> None:
     response = await client.get(f"http://box{path}")
 
     assert response.status_code == 200

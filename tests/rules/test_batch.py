@@ -80,7 +80,7 @@ async def test_a_limit_of_one_switches_batching_off() -> None:
     assert wire.batches == [[0], [1], [2]]
 
 
-async def test_who_gives_up_does_not_stop_the_others() -> None:
+async def test_a_cancelled_caller_does_not_stop_the_others() -> None:
     wire = Wire()
     ask = a_batcher(wire)
     wire.open.clear()
@@ -120,7 +120,7 @@ async def test_a_full_batcher_refuses_at_once() -> None:
     assert await ask(5) == 10, "and there is room again"
 
 
-async def test_who_is_sent_onward_waits_for_the_second_batch_alone() -> None:
+async def test_a_forwarded_caller_waits_for_the_second_batch_only() -> None:
     """Losers of the first stage have their answer while winners wait on, each with the place they had."""
 
     async def first(items: Sequence[int]) -> list[int | Onward]:

@@ -87,7 +87,7 @@ def test_neighbours_look_unlike() -> None:
 @pytest.mark.parametrize(
     "text", ["", "a", "nonsense", "!" * 20, "a" * 19, "a" * 21, "ß" * 20, "1" * 20, "A" * 20]
 )
-def test_a_malformed_id_is_no_such_booking(text: str) -> None:
+def test_a_malformed_id_is_an_unknown_booking(text: str) -> None:
     with pytest.raises(NoSuchBooking):
         from_public_id(text)
 

@@ -36,7 +36,7 @@ def test_cards_are_found_among_other_numbers(text: str) -> None:
 
 
 @pytest.mark.parametrize("card", CARDS)
-def test_a_digit_more_or_another_digit_is_no_card(card: str) -> None:
+def test_an_extra_or_changed_digit_is_not_a_card_number(card: str) -> None:
     other = card[:-1] + str((int(card[-1]) + 1) % 10)
 
     assert not has_card_number(other)
@@ -63,7 +63,7 @@ def test_a_digit_more_or_another_digit_is_no_card(card: str) -> None:
         "A-1 A-2 A-3 A-4 A-5 A-6 A-7 A-8 A-9 A-10",
     ],
 )
-def test_what_only_looks_like_one_is_none(text: str) -> None:
+def test_lookalikes_are_not_card_numbers(text: str) -> None:
     assert not has_card_number(text)
 
 
@@ -94,7 +94,7 @@ digits = st.text("0123456789", min_size=1, max_size=22)
 
 
 @given(st.lists(digits, min_size=1, max_size=4), st.sampled_from(["", " ", "-"]))
-def test_the_quick_look_misses_nothing(parts: list[str], between: str) -> None:
+def test_the_quick_check_misses_no_card_number(parts: list[str], between: str) -> None:
     text = between.join(parts)
 
     assert find_long_number(text.encode()) is not None or not has_card_number(text)
@@ -106,14 +106,14 @@ def test_every_number_has_one_last_digit_that_fits(stem: int) -> None:
 
 
 @given(st.text("0123456789 -x.", max_size=60))
-def test_what_was_taken_out_is_gone(text: str) -> None:
+def test_redacted_digits_do_not_remain(text: str) -> None:
     once = without_card_numbers(text)
 
     assert not has_card_number(once)
     assert has_card_number(text) == (once != text) == (INSTEAD in once)
 
 
-def test_what_is_no_card_number_stays_as_it_is() -> None:
+def test_other_text_is_unchanged() -> None:
     line = {"took_ms": 12.5, "count": 3, "is_new": True, "path": "/shows/7", "none": None, "list": [1, "two"]}
 
     assert without_card_numbers(line) == line

@@ -178,7 +178,7 @@ def test_an_accessible_group_that_must_split_keeps_one_space_and_as_many_beside_
     assert find_best(layout, b"A" * 12, BestAvailable(5, accessible=True)) is None
 
 
-def test_spaces_for_wheelchairs_are_not_given_to_those_who_did_not_ask() -> None:
+def test_wheelchair_spaces_are_given_on_request_only() -> None:
     assert find_best(hall("wccw"), b"AAAA", BestAvailable(1, together=False)) is None
     choice = find_best(hall("nwcn"), b"AAAA", BestAvailable(2, accessible=True))
     assert choice is not None
@@ -197,7 +197,7 @@ def test_pairs_fill_rows_of_even_length_to_the_last_seat() -> None:
     assert states == b"H" * layout.seat_count
 
 
-def test_a_full_hall_has_nothing_to_give() -> None:
+def test_a_full_hall_offers_no_seats() -> None:
     layout = Layout.build(concert_hall())
     assert find_best(layout, b"B" * layout.seat_count, BestAvailable(1, together=False)) is None
     assert alternatives(layout, b"B" * layout.seat_count, (5, 6)) == []
@@ -232,7 +232,7 @@ def test_a_plan_costs_every_seat_and_orders_every_run() -> None:
 
 @FEW
 @given(st.text("AH", min_size=1, max_size=9), st.data())
-def test_an_orphan_is_a_single_that_was_none_before(text: str, data: st.DataObject) -> None:
+def test_an_orphan_is_a_newly_isolated_free_seat(text: str, data: st.DataObject) -> None:
     letters = text.encode()
     free = [at for at, letter in enumerate(letters) if letter == ord("A")]
     chosen = data.draw(st.sets(st.sampled_from(free)) if free else st.just(set[int]()))
@@ -265,7 +265,7 @@ def test_a_hand_picked_choice_is_fine_unless_a_better_one_leaves_no_single(
 
 @FEW
 @given(cases(), st.data())
-def test_what_is_better_is_free_and_leaves_no_single(case: Case, data: st.DataObject) -> None:
+def test_a_better_choice_is_free_and_leaves_no_single_seat(case: Case, data: st.DataObject) -> None:
     free = [seat for seat in range(case.layout.seat_count) if case.states[seat] == ord("A")]
     if not free:
         return
@@ -314,7 +314,7 @@ def test_a_wheelchair_space_is_replaced_by_one() -> None:
     assert alternatives(layout, b"HAAAAAAAAAAA", (0, 1)) == [(10, 11)]
 
 
-def test_standing_places_are_the_first_free_ones() -> None:
+def test_standing_places_are_assigned_in_order() -> None:
     layout = hall("nn", floor=True)
     area, states = layout.areas[0], b"AA" + b"HABAAA"
     assert places(area, states, 3) == (3, 5, 6)

@@ -23,7 +23,7 @@ def kinds(pool: PoolMap, *bookings: LiveBooking) -> list[tuple[str, int]]:
     return [(difference.kind, difference.seat) for difference in differences(pool, bookings)]
 
 
-def test_a_map_that_says_what_the_ledger_says_does_not_differ() -> None:
+def test_a_map_equal_to_the_ledger_has_no_differences() -> None:
     bookings = [
         a_booking(),
         a_booking(Claim("b2", 2, (0,)), BookingState.CONFIRMED),
@@ -95,5 +95,5 @@ def test_a_row_on_a_seat_the_map_does_not_have_yet() -> None:
     ]
 
 
-def test_a_difference_says_what_where_and_who() -> None:
+def test_a_difference_names_the_problem_seat_and_booking() -> None:
     assert str(MapDifference("seat shown taken", 2, "B")) == "seat shown taken: seat 2 (B)"

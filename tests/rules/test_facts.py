@@ -109,7 +109,7 @@ def test_facts_about_a_show_have_no_booking() -> None:
     assert (fact.number, fact.booking_id, fact.key) == (None, None, "5:")
 
 
-def test_there_and_back_it_is_the_same_fact() -> None:
+def test_a_fact_survives_encoding_and_decoding() -> None:
     fact = build_fact(
         a_row("payment.late", '{"attempt": 1, "booked": true, "amount_minor": 1, "currency": "EUR"}')
     )

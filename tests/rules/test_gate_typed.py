@@ -24,7 +24,7 @@ def test_a_code_is_read_whatever_the_scanner_puts_around_it(around: bytes) -> No
     assert CODE in lines_of(around.replace(b"%s", CODE.encode()))
 
 
-def test_with_caps_lock_it_is_the_same_code() -> None:
+def test_a_code_typed_with_caps_lock_is_the_same_code() -> None:
     assert normalise_code(CODE.lower()) == CODE
     assert normalise_code("ß") == "ß"  # which would be two letters
 

@@ -70,14 +70,14 @@ def test_a_missing_sdk_is_named_with_what_to_install(settings: dict[str, Any]) -
     assert f"pip install 'holdfast[{settings['gateway']}]'" in ran.stdout
 
 
-def test_who_has_no_account_there_imports_no_sdk() -> None:
+def test_an_unused_gateway_sdk_is_not_imported() -> None:
     program = "import sys, holdfast.app; print({'stripe', 'razorpay', 'requests'} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert ran.stdout.strip() == "set()"
 
 
-def test_no_repr_of_the_settings_tells_a_secret() -> None:
+def test_no_repr_of_the_settings_contains_a_secret() -> None:
     secrets: dict[str, Any] = {
         name: f"never-{name}"
         for name in Config.__dataclass_fields__

@@ -73,7 +73,7 @@ def test_a_trick_is_refused(url: str) -> None:
         "https://[2606:4700:4700::1111]/hooks",
     ],
 )
-def test_what_the_public_can_reach_is_accepted(url: str) -> None:
+def test_a_public_address_is_accepted(url: str) -> None:
     check_url(url)
 
 

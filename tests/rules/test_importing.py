@@ -16,7 +16,7 @@ def imported(name: str) -> Layout:
     return Layout.build(parse_layout_file(name, (LAYOUTS / name).read_bytes()))
 
 
-def test_our_own_format_is_read_as_it_is() -> None:
+def test_the_native_format_is_read_unchanged() -> None:
     layout = imported("theatre.json")
     assert (layout.name, layout.seat_count) == ("Little theatre", 46)
 
@@ -58,14 +58,14 @@ def test_a_pretix_plan_keeps_zones_rows_colours_and_gaps() -> None:
     assert layout.body.shapes[0].text == "Stage"
 
 
-def test_what_pretix_adds_one_day_does_no_harm() -> None:
+def test_unknown_fields_of_pretix_are_ignored() -> None:
     text = (LAYOUTS / "pretix.json").read_text().replace('"row_number": "1",', '"row_number": 1, "glow": {},')
     assert Layout.build(parse_layout_file("x.json", text.encode())).labels == imported("pretix.json").labels
 
 
 @pytest.mark.parametrize("signature", [b"\xef\xbb\xbf", b"  \n"])
 @pytest.mark.parametrize("name", ["theatre.json", "pretix.json", "placed.csv"])
-def test_what_stands_before_the_text_does_not_matter(name: str, signature: bytes) -> None:
+def test_a_byte_order_mark_or_leading_space_is_ignored(name: str, signature: bytes) -> None:
     if signature.strip() or name.endswith("json"):
         data = signature + (LAYOUTS / name).read_bytes()
         assert Layout.build(parse_layout_file(name, data)).labels == imported(name).labels
@@ -107,7 +107,7 @@ def test_a_problem_in_a_file_is_described_in_one_line_with_its_place(text: str, 
     assert "\n" not in str(problem.value)
 
 
-def test_a_table_in_another_encoding_says_which_line_gave_it_away() -> None:
+def test_a_table_in_another_encoding_is_refused_with_its_line() -> None:
     with pytest.raises(LayoutProblem, match="line 2: this is not UTF-8"):
         parse_layout_file("hall.csv", "row,number,category\nA,1,Königsloge\n".encode("latin-1"))
 

@@ -174,7 +174,7 @@ def test_a_problem_is_described_in_one_line(body: LayoutBody, says: str) -> None
         (b'"name": "Pit"', b'"name": "\\tPit"'),
     ],
 )
-def test_what_cannot_be_printed_is_refused(field: bytes, instead: bytes) -> None:
+def test_unprintable_characters_are_refused(field: bytes, instead: bytes) -> None:
     text = (LAYOUTS / "theatre.json").read_bytes()
     assert field in text
     with pytest.raises(LayoutProblem, match=r"categories|sections|areas|shapes"):
@@ -189,7 +189,7 @@ def test_two_categories_need_a_word_on_which_one_a_row_has() -> None:
     assert Layout.build(LayoutBody("Hall", (0, 0), two, [SectionBody("S", [row])])).category_of == b"\1\0"
 
 
-def test_a_layout_grows_behind_the_seats_it_had() -> None:
+def test_a_layout_grows_after_its_existing_seats() -> None:
     old = Layout.build(hall(RowBody("A", "1-4"), RowBody("B", "1-2")))
     body = hall(RowBody("A", "0-5"), RowBody("B", "1-2"), RowBody("C", "1-2"))
     body = msgspec.structs.replace(body, sections=[*body.sections, SectionBody("Box", [RowBody("A", "1")])])
@@ -282,7 +282,7 @@ def test_a_stadium_is_drawn_with_few_bytes(big: Layout) -> None:
     assert is_drawn_as_it_is(big)
 
 
-def test_the_demo_halls_are_what_they_say(big: Layout) -> None:
+def test_the_demo_halls_have_their_stated_sizes(big: Layout) -> None:
     cinema, hall_, standing = (Layout.build(body) for body in (village_cinema(), concert_hall(), club()))
     assert (cinema.seat_count, standing.seat_count, big.seat_count) == (204, 430, 50_000)
     assert 1_900 <= hall_.seat_count <= 2_100

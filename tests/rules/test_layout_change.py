@@ -57,7 +57,7 @@ def test_a_seat_of_another_category_is_found() -> None:
     assert found.unsafe_reasons({0}) == [UnsafeReason.SEATS_IN_USE]
 
 
-def test_a_seat_that_is_gone_moves_those_behind_it() -> None:
+def test_a_removed_seat_renumbers_the_seats_after_it() -> None:
     """By number: what was A-4 is B-1, and so on. Taken over, everybody behind would sit elsewhere."""
     found = compare_layouts(OLD, hall(replace(ROWS[0], seats="1-3"), ROWS[1]))
 
@@ -90,7 +90,7 @@ def test_categories_keep_their_order_and_grow_behind() -> None:
     assert before.unsafe_reasons(()) == [UnsafeReason.CATEGORIES_MOVED]
 
 
-def test_seats_drawn_elsewhere_are_counted_and_affect_no_booking() -> None:
+def test_moved_seats_are_counted_and_affect_no_booking() -> None:
     found = compare_layouts(OLD, hall(replace(ROWS[0], at=(3.0, 1.0)), ROWS[1]))
 
     assert (found.redrawn, found.touched) == (4, frozenset())
@@ -104,7 +104,7 @@ halls = some.lists(rows, min_size=1, max_size=2, unique_by=lambda row: str(row.l
 
 
 @given(halls, halls, some.sets(some.integers(0, 11)))
-def test_whatever_is_safe_leaves_everybody_their_seat(old: Layout, new: Layout, taken: set[int]) -> None:
+def test_a_safe_change_leaves_every_buyer_their_seat(old: Layout, new: Layout, taken: set[int]) -> None:
     """The promise itself: under a change that is let through, a taken seat has its label and category."""
     taken = {seat for seat in taken if seat < old.seat_count}
 

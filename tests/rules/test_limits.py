@@ -21,20 +21,20 @@ def test_a_quota_may_be_used_at_once_and_comes_back_steadily() -> None:
     assert tap.check("192.0.2.1", 100.2) is not None
 
 
-def test_one_address_does_not_use_up_anothers_quota() -> None:
+def test_one_address_does_not_use_the_quota_of_another() -> None:
     tap = limiter(1)
     tap.check("192.0.2.1", 100.0)
 
     assert tap.check("192.0.2.2", 100.0) is None
 
 
-def test_a_limit_of_nothing_is_no_limit() -> None:
+def test_a_limit_of_zero_disables_the_limit() -> None:
     tap = limiter(0)
 
     assert all(tap.check("192.0.2.1", 100.0) is None for _ in range(10_000))
 
 
-def test_the_refusal_says_how_long_to_wait_and_what_the_rule_is() -> None:
+def test_the_refusal_names_the_wait_and_the_rule() -> None:
     tap = limiter(2)
     refusal = [tap.check("192.0.2.1", 100.0) for _ in range(3)][-1]
 
@@ -79,7 +79,7 @@ def test_the_next_line_has_its_own_bucket() -> None:
 
 
 @pytest.mark.parametrize("strange", ["", "unix:", "testclient", ":::", "1.2.3", "999.1.1.1"])
-def test_what_is_no_address_is_counted_all_the_same(strange: str) -> None:
+def test_an_invalid_address_is_counted_too(strange: str) -> None:
     tap = limiter(1)
     tap.check(strange, 100.0)
 

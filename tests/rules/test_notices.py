@@ -112,7 +112,7 @@ class TestFacts:
         for words in load_templates().words.values():
             assert words.keys() - {"common"} == set(NoticeKind)
 
-    def test_only_what_is_urgent_buzzes(self) -> None:
+    def test_only_urgent_notices_are_sent_to_phones(self) -> None:
         there = [Channel.MAIL, Channel.SMS, Channel.PUSH]
 
         assert channels_for(NoticeKind.HOLD_LAPSING, there) == there
@@ -148,7 +148,7 @@ class TestWords:
         assert tuple(load_templates().words) == LANGUAGES
 
     @pytest.mark.parametrize("locale", LANGUAGES[1:])
-    def test_a_language_says_what_english_says(self, locale: str) -> None:
+    def test_every_language_has_the_texts_of_english(self, locale: str) -> None:
         english, other = (
             dict(words_in(load_templates().words["en"])),
             dict(words_in(load_templates().words[locale])),
@@ -228,9 +228,7 @@ class TestWords:
             (NoticeKind.SHOW_CHANGED, "See your booking", "/bookings/sample"),
         ],
     )
-    def test_a_letter_leads_to_where_there_is_something_to_do(
-        self, kind: NoticeKind, word: str, path: str
-    ) -> None:
+    def test_a_mail_links_to_the_page_for_the_next_step(self, kind: NoticeKind, word: str, path: str) -> None:
         here = compose_message(kind, replace(SAMPLE, base="https://hall.example"), "en", load_templates())
         nowhere = compose_message(kind, replace(SAMPLE, base=None), "en", load_templates())
 
@@ -311,7 +309,7 @@ def the_letter(kind: NoticeKind = NoticeKind.TICKETS, locale: str = "en", **othe
 
 
 class TestMail:
-    def test_it_has_a_text_a_page_and_codes_that_a_scanner_reads(self) -> None:
+    def test_a_mail_has_text_html_and_readable_ticket_codes(self) -> None:
         message = received(sample_message(NoticeKind.TICKETS, "hi", load_templates()), envelope())
 
         assert [part.get_content_type() for part in message.walk()] == [
@@ -336,7 +334,7 @@ class TestMail:
         assert message["Content-Language"] == "en"
 
     @pytest.mark.parametrize("name", ["Zoë Łukasiewicz", "ज़ोया कुमार", 'A, "B" <c@d.example>', "x" * 300])
-    def test_names_arrive_as_they_are_or_without_what_would_be_an_address(self, name: str) -> None:
+    def test_names_arrive_unchanged_or_without_address_characters(self, name: str) -> None:
         message = received(the_letter(name=name), envelope(to_name=name, from_name=name))
 
         (to,) = message["To"].addresses

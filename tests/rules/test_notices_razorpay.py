@@ -100,13 +100,13 @@ def test_a_replay_is_known_again_even_under_another_event_id() -> None:
 
 
 @pytest.mark.parametrize("late_s", [-300, 0, RETRIED_S])
-def test_a_notice_is_good_for_the_day_in_which_it_is_sent_again(late_s: int) -> None:
+def test_a_webhook_is_valid_during_the_day_of_its_retries(late_s: int) -> None:
     raw = event(at=NOW - late_s)
 
     assert NOTICES.read(raw, signed(raw), NOW).key == "pay-7"
 
 
-def test_the_key_is_taken_from_the_order_and_never_from_what_a_browser_wrote() -> None:
+def test_the_key_comes_from_the_order_and_never_from_the_browser() -> None:
     raw = event("payment.captured", payload={"payment": {"entity": PAYMENT}})
 
     notice = NOTICES.read(raw, signed(raw), NOW)
@@ -121,17 +121,17 @@ def test_while_secrets_change_either_is_good() -> None:
     assert both.read(GOOD, signed(GOOD, secret=NEXT_SECRET), NOW).key == "pay-7"
 
 
-def test_without_a_secret_nothing_is_good() -> None:
+def test_without_a_secret_every_webhook_is_refused() -> None:
     with pytest.raises(BadWebhook):
         RazorpayWebhooks((), "live", "acc_1", 10_000).read(GOOD, signed(GOOD, secret=""), NOW)
 
 
-def test_no_repr_tells_a_secret() -> None:
+def test_no_repr_contains_a_secret() -> None:
     assert SECRET not in repr(NOTICES)
 
 
 @pytest.mark.parametrize("payload", [{}, {"order": {"entity": {**ORDER, "notes": []}}}, {"settlement": {}}])
-def test_what_is_not_ours_has_no_key(payload: dict[str, Any]) -> None:
+def test_a_foreign_payment_has_no_key(payload: dict[str, Any]) -> None:
     raw = event("some.kind", payload=payload)
 
     assert NOTICES.read(raw, signed(raw), NOW).key is None

@@ -120,12 +120,12 @@ def test_while_secrets_change_either_is_good_and_both_may_sign() -> None:
     assert both.read(GOOD, {b"stripe-signature": twice}, NOW).event_id == "evt_1"
 
 
-def test_without_a_secret_nothing_is_good() -> None:
+def test_without_a_secret_every_webhook_is_refused() -> None:
     with pytest.raises(BadWebhook):
         StripeWebhooks((), "live", 10_000).read(GOOD, signed(GOOD, secret=""), NOW)
 
 
-def test_no_repr_tells_a_secret() -> None:
+def test_no_repr_contains_a_secret() -> None:
     assert SECRET not in repr(NOTICES)
 
 
@@ -157,7 +157,7 @@ def test_a_refund_names_its_intent_and_its_amount_is_not_the_payments() -> None:
         {"object": "balance"},
     ],
 )
-def test_what_is_not_ours_has_no_key(about: dict[str, Any]) -> None:
+def test_a_foreign_payment_has_no_key(about: dict[str, Any]) -> None:
     raw = event("some.kind", about)
 
     assert NOTICES.read(raw, signed(raw), NOW).key is None

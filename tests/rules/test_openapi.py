@@ -135,10 +135,10 @@ def operations() -> list[Any]:
 
 
 class TestTheWholeDocument:
-    def test_it_is_small(self) -> None:
+    def test_the_size_is_limited(self) -> None:
         assert len(WHOLE_BYTES) < BYTES_MAX
 
-    def test_it_is_valid(self) -> None:
+    def test_the_document_is_valid(self) -> None:
         validate(WHOLE, cls=OpenAPIV31SpecValidator)
 
     def test_an_operation_id_is_a_verb_and_its_object(self) -> None:
@@ -250,6 +250,6 @@ def test_the_example_of_a_body_is_a_body() -> None:
     assert read(HoldBody, msgspec.json.encode(example)).seats == ["J-12", "J-13"]
 
 
-def test_one_name_for_two_operations_is_a_mistake() -> None:
+def test_one_name_for_two_operations_is_refused() -> None:
     with pytest.raises(AssertionError, match="unique"):
         document([HOLD, Route(method="POST", path="/other", call=post_hold, tag="holds")])

@@ -78,10 +78,10 @@ def a_gate(**other: Any) -> Gate:
 class TestPack:
     raw = seal_pack(a_pack(), KEY, DEVICE.public_key().public_bytes_raw(), b"\6" * 32)
 
-    def test_the_device_it_is_for_reads_it(self) -> None:
+    def test_the_intended_device_can_open_the_pack(self) -> None:
         assert open_pack(self.raw, b"\5" * 32, TRUSTED) == a_pack()
 
-    def test_another_device_has_nothing(self) -> None:
+    def test_another_device_cannot_open_the_pack(self) -> None:
         with pytest.raises(BadPack):
             open_pack(self.raw, b"\7" * 32, TRUSTED)
 
@@ -101,7 +101,7 @@ class TestPack:
             open_pack(bytes(changed), b"\5" * 32, TRUSTED)
 
     @given(st.binary(max_size=200))
-    def test_whatever_bytes_there_are_are_refused(self, raw: bytes) -> None:
+    def test_arbitrary_bytes_are_refused(self, raw: bytes) -> None:
         with pytest.raises(BadPack):
             open_pack(raw, b"\5" * 32, TRUSTED)
 
@@ -141,12 +141,12 @@ class TestPack:
         }
 
     @pytest.mark.parametrize("raw", [b"", bytes(32), b"\1" + bytes(31), b"x" * 31, b"x" * 33])
-    def test_what_no_secret_can_be_shared_with_is_no_device_key(self, raw: bytes) -> None:
+    def test_an_unusable_public_key_is_not_a_device_key(self, raw: bytes) -> None:
         assert not is_device_key(raw)
 
 
 class TestOffline:
-    def test_a_ticket_lets_in_once(self) -> None:
+    def test_a_ticket_is_admitted_once(self) -> None:
         gate = a_gate()
 
         assert [gate.says(11), gate.says(11), gate.says(12)] == [
@@ -155,7 +155,7 @@ class TestOffline:
             Verdict.ADMITTED,
         ]
 
-    def test_it_says_since_when(self) -> None:
+    def test_a_second_scan_reports_the_time_of_the_first(self) -> None:
         gate = a_gate()
         gate.says(11)
 
@@ -182,7 +182,7 @@ class TestOffline:
             (Ticket(7, 11, 2), Verdict.ADMITTED),  # given away since
         ],
     )
-    def test_what_the_pack_knows_decides(self, ticket: Ticket, verdict: Verdict) -> None:
+    def test_the_pack_decides_offline_verdicts(self, ticket: Ticket, verdict: Verdict) -> None:
         assert a_gate().offline.decide(fixed_code(KEY, ticket), IN, NOW).verdict is verdict
 
     def test_an_edition_older_than_the_packs_belongs_to_another_holder(self) -> None:
@@ -199,7 +199,7 @@ class TestOffline:
         forged = fixed_code(OTHER, Ticket(7, 11, 1))
         assert a_gate().offline.decide(forged, IN, NOW).verdict is Verdict.UNKNOWN
 
-    def test_who_was_inside_when_the_pack_was_made_is_inside(self) -> None:
+    def test_a_visitor_inside_when_the_pack_was_made_counts_as_inside(self) -> None:
         gate = a_gate(tickets=[PackTicket(11, 1, 0, "A-11", True, True)])
 
         assert [gate.says(11), gate.says(11, OUT), gate.says(11), gate.says(11)] == [
@@ -221,7 +221,7 @@ class TestOffline:
     def test_a_ticket_that_is_not_inside_cannot_leave(self) -> None:
         assert a_gate().says(11, OUT) is Verdict.NOT_INSIDE
 
-    def test_what_was_decided_before_a_restart_is_remembered(self) -> None:
+    def test_decisions_survive_a_restart(self) -> None:
         gate = a_gate()
         at = datetime.fromtimestamp(NOW, UTC)
         code = fixed_code(KEY, Ticket(7, 11, 1))
@@ -262,7 +262,7 @@ class TestOfflineLive:
         assert self.says(self.code(1)) is Verdict.STALE_CODE
         assert self.says(self.code(3)) is Verdict.ADMITTED
 
-    def test_paper_only_where_it_may_be(self) -> None:
+    def test_paper_tickets_are_admitted_only_where_allowed(self) -> None:
         paper = fixed_code(KEY, self.ticket)
 
         assert self.says(paper) is Verdict.LIVE_CODE_NEEDED

@@ -59,7 +59,7 @@ def test_a_refund_is_never_more_than_the_price(
 
 
 @given(policies, seats, moments, moments)
-def test_what_comes_back_never_grows(
+def test_the_refundable_amount_never_grows(
     of: RefundPolicy, paid: list[PriceLines], one: datetime, other: datetime
 ) -> None:
     sooner = quote_refund(of, paid, starts_at=STARTS_AT, now=min(one, other))
@@ -83,7 +83,7 @@ def test_the_order_of_the_steps_does_not_matter(
 
 
 @given(policies, seats, moments)
-def test_a_quote_holds_until_the_instant_it_names_and_not_a_microsecond_longer(
+def test_a_quote_holds_exactly_until_its_stated_instant(
     of: RefundPolicy, paid: list[PriceLines], now: datetime
 ) -> None:
     quoted = quote_refund(of, paid, starts_at=STARTS_AT, now=now)
@@ -126,7 +126,7 @@ def test_promises_are_listed_in_order_and_each_refunds_less(of: RefundPolicy) ->
     assert all(each.percent > 0 for each in quoted)
 
 
-def test_two_steps_and_then_nothing() -> None:
+def test_after_the_last_step_nothing_is_refunded() -> None:
     two = policy((48, 100), (2, 50))
 
     assert at(48, two, away=-TICK) == PolicyQuote(
@@ -173,6 +173,6 @@ def test_a_step_that_promises_less_for_longer_notice_is_not_listed() -> None:
     assert [(each.percent, each.hours_before) for each in quoted] == [(80, 1)]
 
 
-def test_no_steps_promise_nothing() -> None:
+def test_a_policy_without_steps_refunds_nothing() -> None:
     assert at(1000, RefundPolicy()) == NOTHING
     assert at(1000, policy((24, 0))) == NOTHING

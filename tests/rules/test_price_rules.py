@@ -270,6 +270,6 @@ def test_a_thousandth_of_a_dinar_cannot_be_paid() -> None:
     checked(a_rule(base_minor=3001), currency="JPY", sold_in="JPY")
 
 
-def test_the_floors_are_what_a_fee_must_fit_in() -> None:
+def test_the_fee_must_fit_into_the_floor_prices() -> None:
     assert list(list_floors(a_set(a_rule(), a_rule(category="Other", floor_minor=100)))) == [2000, 100]
     assert list(list_floors(None)) == []

@@ -29,7 +29,7 @@ def test_the_lines_sum_to_the_price_and_none_is_negative(price: int, on: Terms) 
 
 
 @given(prices, prices, terms)
-def test_who_pays_more_pays_no_less_of_anything(one: int, other: int, on: Terms) -> None:
+def test_a_higher_price_lowers_no_line(one: int, other: int, on: Terms) -> None:
     low, high = on.lines(min(one, other)), on.lines(max(one, other))
 
     assert low.base_minor <= high.base_minor
@@ -52,7 +52,7 @@ def test_tax_and_fee_are_right_to_half_a_minor_unit(price: int, on: Terms) -> No
 
 
 @given(terms)
-def test_what_is_free_has_no_fee_and_no_tax(on: Terms) -> None:
+def test_a_free_seat_has_no_fee_and_no_tax(on: Terms) -> None:
     assert on.lines(0) == FREE
 
 
@@ -88,7 +88,7 @@ def test_terms_that_are_taken_leave_every_seat_its_whole_fee(several: list[int],
     assert all(on.lines(price).fee_minor >= on.fee_minor for price in paid)
 
 
-def test_a_fee_may_be_all_there_is_and_not_a_unit_more() -> None:
+def test_a_fee_may_equal_the_price_but_not_exceed_it() -> None:
     Terms(fee_minor=1000).check([1000, 5000, 0])
 
     with pytest.raises(FeeTooHigh):

@@ -35,7 +35,7 @@ def test_every_refusal_is_in_the_tree() -> None:
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.code)
-def test_a_refusal_has_a_code_a_status_a_title_and_words(refusal: type[Refusal]) -> None:
+def test_a_refusal_has_a_code_a_status_a_title_and_a_detail(refusal: type[Refusal]) -> None:
     page = get_problem_page(refusal)
 
     assert refusal.code.replace("_", "").isalpha()
@@ -83,7 +83,7 @@ def test_a_401_says_how_to_sign_in() -> None:
     assert render_refusal(NotSignedIn(), "r1").headers["www-authenticate"] == "Bearer"
 
 
-def test_a_405_says_what_is_allowed() -> None:
+def test_a_405_lists_the_allowed_methods() -> None:
     assert render_refusal(MethodNotAllowed(allow=["GET", "HEAD"]), "r1").headers["allow"] == "GET, HEAD"
 
 
@@ -104,7 +104,7 @@ def test_an_engine_that_is_down_is_a_503_that_names_it() -> None:
     assert content(response)["engine"] == "ledger"
 
 
-def test_a_bug_tells_its_request_id_and_nothing_else() -> None:
+def test_an_internal_error_shows_its_request_id_and_nothing_else() -> None:
     response = render_internal_error("r1")
 
     assert response.status_code == 500

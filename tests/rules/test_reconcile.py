@@ -50,12 +50,12 @@ def test_equal_books_have_no_difference() -> None:
 
 
 @pytest.mark.parametrize("step", [*FAILED, PaymentStep.WATCH, *UNDER_WAY])
-def test_money_taken_there_and_not_paid_here_is_found(step: PaymentStep) -> None:
+def test_a_capture_missing_in_the_ledger_is_found(step: PaymentStep) -> None:
     assert kind(replace(PAID, step=step), TAKEN) is DifferenceKind.TAKEN
 
 
 @pytest.mark.parametrize("step", UNDER_WAY)
-def test_a_payment_of_this_moment_is_left_to_who_carries_it_on(step: PaymentStep) -> None:
+def test_a_recent_payment_is_left_to_the_payment_job(step: PaymentStep) -> None:
     assert kind(replace(PAID, step=step, age_s=FRESH_S - 1), TAKEN) is None
 
 
@@ -65,7 +65,7 @@ def test_a_payment_with_our_key_that_the_ledger_lost_is_found() -> None:
 
 
 @pytest.mark.parametrize("theirs", [NOT_TAKEN, ABSENT])
-def test_paid_here_and_no_money_there_is_found(theirs: Charge) -> None:
+def test_a_paid_booking_without_a_capture_is_found(theirs: Charge) -> None:
     assert kind(PAID, theirs) is DifferenceKind.MISSING
     assert kind(replace(PAID, step=PaymentStep.RETURNED), theirs) is DifferenceKind.MISSING
     assert kind(replace(PAID, step=PaymentStep.DECLINED), theirs) is None
@@ -109,7 +109,7 @@ def test_a_silent_gateway_is_reported_where_it_matters() -> None:
     assert kind(replace(PAID, step=PaymentStep.LOOK_UP), SILENT) is None
 
 
-def test_a_difference_says_both_sides_in_words() -> None:
+def test_a_difference_describes_both_sides() -> None:
     found = find_difference(KEY, replace(PAID, back_minor=500), replace(TAKEN, refunded_minor=1000))
 
     assert found is not None
@@ -174,5 +174,5 @@ def test_lengths_of_time_are_read(text: str, length: timedelta) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "24", "h", "-1h", "1w", "9999999d", "1 h", "٣h"])
-def test_what_is_no_length_of_time_is_none(text: str) -> None:
+def test_an_invalid_duration_is_not_parsed(text: str) -> None:
     assert parse_duration(text) is None

@@ -60,7 +60,7 @@ async def test_a_response_is_found_at_every_address_it_was_requested_from(kitche
     assert pages.find(("/api/v1/shows/8", b"")) is None
 
 
-async def test_what_has_changed_does_not_lie_ready_any_more(kitchen: Kitchen) -> None:
+async def test_cleared_responses_are_rendered_again(kitchen: Kitchen) -> None:
     pages = ResponseCache(1000)
     await pages.get(kitchen.page(7), ADDRESS)
 

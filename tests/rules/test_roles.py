@@ -20,12 +20,12 @@ def test_an_empty_selection_is_everything() -> None:
 
 
 @pytest.mark.parametrize("text", ["sales", "sale,accounts,x", ",", " "])
-def test_an_unknown_name_is_answered_with_those_there_are(text: str) -> None:
+def test_an_unknown_name_is_refused_with_the_known_names(text: str) -> None:
     with pytest.raises(OperatorError, match="admin, catalogue, gate"):
         parse_only(text, SERVED)
 
 
-def test_a_route_of_another_subject_wants_nothing_of_who_asks() -> None:
+def test_a_route_of_another_role_is_refused_before_authentication() -> None:
     for route in ROUTES:
         other = serve_or_refuse(route, {"nothing"})
         assert serve_or_refuse(route, {role_name(route)}) is route

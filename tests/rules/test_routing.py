@@ -89,7 +89,7 @@ def test_a_fixed_segment_that_leads_nowhere_is_tried_as_a_value() -> None:
         "/nowhere",
     ],
 )
-def test_anything_else_finds_nothing(path: str) -> None:
+def test_any_other_path_matches_no_route(path: str) -> None:
     assert found(path) is None
 
 
@@ -110,7 +110,7 @@ def test_the_same_route_twice_is_a_mistake() -> None:
         Table([route("/shows/{show:int}"), route("/shows/{show:int}")])
 
 
-def test_one_place_in_a_path_has_one_name() -> None:
+def test_a_path_parameter_has_one_name_per_position() -> None:
     with pytest.raises(AssertionError, match="is called show elsewhere"):
         Table([route("/shows/{show:int}"), route("/shows/{number:int}/seats")])
 
@@ -167,7 +167,7 @@ class TestRouteTable:
         assert (one.path, one.role) == ("/admin/shows/{show:int}", None)
         assert one.refusals == (NoSuchShow, Busy)
 
-    def test_tables_share_nothing(self) -> None:
+    def test_route_tables_are_independent(self) -> None:
         first, second = RouteTable(tag="a"), RouteTable(tag="b")
         first.get("/x")(nothing)
 

@@ -51,7 +51,7 @@ def test_seats_are_released_only_after_the_gateway_was_requested_to_cancel(time:
     assert next_step(PaymentStep.CALL_OFF, GatewayAnswer.NO, time) is PaymentStep.CONFIRM
 
 
-def test_calling_off_in_time_gives_the_hold_back() -> None:
+def test_cancelling_in_time_restores_the_hold() -> None:
     assert next_step(PaymentStep.CALL_OFF, GatewayAnswer.YES, DeadlineStatus.LEFT) is PaymentStep.GIVE_BACK
     assert next_step(PaymentStep.CALL_OFF, GatewayAnswer.ABSENT, DeadlineStatus.LEFT) is PaymentStep.GIVE_BACK
     assert next_step(PaymentStep.CALL_OFF, GatewayAnswer.YES, DeadlineStatus.UP) is PaymentStep.RELEASE
@@ -63,7 +63,7 @@ def test_only_a_charge_unknown_to_the_gateway_is_repeated() -> None:
     assert again == {(PaymentStep.VERIFY, GatewayAnswer.YES), (PaymentStep.LOOK_UP, GatewayAnswer.ABSENT)}
 
 
-def test_money_that_is_there_ends_as_a_booking_or_goes_back() -> None:
+def test_captured_money_ends_as_a_booking_or_a_refund() -> None:
     """From CONFIRM on: every way ends in PAID, RETURNED or BY_HAND."""
     reached, todo = set(), [PaymentStep.CONFIRM]
     while todo:

@@ -65,7 +65,7 @@ def test_older_and_younger_notices_are_not_believed() -> None:
     assert why_not(body, signed(body, at=NOW + 301)) == "future"
 
 
-def test_while_a_secret_is_changed_either_side_may_have_it_first() -> None:
+def test_during_a_rotation_either_side_may_have_the_new_secret_first() -> None:
     body = a_body()
 
     assert gateway("whsec_new, whsec_now").parse_webhook(body, signed(body, "whsec_now"), NOW)
@@ -77,7 +77,7 @@ def with_mark(mark: str) -> dict[bytes, bytes]:
     return {b"holdfast-signature": f"t={NOW},v1={mark}".encode()}
 
 
-def test_what_is_not_signed_by_us_is_refused() -> None:
+def test_a_webhook_with_a_wrong_signature_is_refused() -> None:
     body = a_body()
     good = signed(body)[b"holdfast-signature"]
     mark = good.partition(b"v1=")[2].decode()
@@ -98,7 +98,7 @@ def test_what_is_not_signed_by_us_is_refused() -> None:
     assert why_not(body, {b"holdfast-signature": b"\xff\xfe"}) == "signature"
 
 
-def test_the_bytes_are_signed_and_not_what_they_mean() -> None:
+def test_the_signature_covers_the_raw_bytes() -> None:
     body = a_body()
 
     assert why_not(body.replace(b": ", b":"), signed(body)) == "signature"
@@ -131,7 +131,7 @@ def test_webhooks_of_another_mode_or_account_are_foreign() -> None:
     assert why_not(other, signed(other)) == "account"
 
 
-def test_both_sides_make_the_same_api_key_and_it_does_not_tell_the_secret() -> None:
+def test_both_sides_derive_the_same_api_key_and_it_hides_the_secret() -> None:
     key = sandbox_side.api_key(SECRET)
 
     assert key == api_key(SECRET.encode())

@@ -95,7 +95,7 @@ WORDS = st.text("abc", min_size=1, max_size=9)
 
 
 @given(WORDS, WORDS, st.integers(0, 2))
-def test_the_quick_way_to_compare_words_says_what_the_slow_one_does(a: str, b: str, most: int) -> None:
+def test_the_fast_word_distance_equals_the_slow_one(a: str, b: str, most: int) -> None:
     apart = plain_distance(a, b)
 
     assert distance(a, b, most) == (apart if apart <= most else None)

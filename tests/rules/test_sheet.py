@@ -19,7 +19,7 @@ def test_a_formula_becomes_a_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["A-12", "Stalls = best", "1500", "2031-05-01T19:30:00+00:00", "", "'s"])
-def test_what_is_no_formula_stays_as_it_is(text: str) -> None:
+def test_text_that_is_not_a_formula_is_unchanged(text: str) -> None:
     assert escape_cell(text) == text
 
 

@@ -11,7 +11,7 @@ from holdfast.site.templates_env import (
 )
 
 
-def test_templates_words_and_files_are_there_before_anybody_asks() -> None:
+def test_templates_texts_and_files_are_loaded_before_the_first_request() -> None:
     for cached in (environment_for, localiser_for, assets_version):
         cached.cache_clear()
 

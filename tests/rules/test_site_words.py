@@ -115,7 +115,7 @@ def test_days_and_times_are_the_venues() -> None:
     assert localiser_for("en_US").time(at, "Europe/Berlin").replace("\u202f", " ") == "7:30 PM"
 
 
-def test_a_zone_is_called_what_people_there_call_it() -> None:
+def test_a_time_zone_has_its_local_name() -> None:
     at = datetime(2026, 11, 20, 18, 30, tzinfo=UTC)
     named = [
         localiser_for("en_US").zone(at, zone) for zone in ("Asia/Kolkata", "Europe/Berlin", "Asia/Tokyo")
@@ -149,7 +149,7 @@ def test_any_other_is_not(path: str) -> None:
     assert safe_path(path, "/my") == "/my"
 
 
-def test_a_form_is_ours_when_the_browser_says_so() -> None:
+def test_a_form_is_accepted_when_the_browser_reports_the_same_origin() -> None:
     assert is_same_origin({b"sec-fetch-site": b"same-origin", b"origin": b"https://elsewhere"}, "box.office")
     assert is_same_origin({b"sec-fetch-site": b"none"}, "box.office")
     assert is_same_origin({b"origin": b"https://box.office"}, "box.office")

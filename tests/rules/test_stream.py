@@ -75,7 +75,7 @@ def test_an_entry_of_the_stream_is_read_and_of_a_seat_named_twice_the_last_count
     assert read_step(b"3000000000-0", b"") == MapChange(EPOCH, {})
 
 
-def test_a_hint_when_to_come_back_is_no_event() -> None:
+def test_a_retry_hint_is_not_an_event() -> None:
     assert retry_frame(700) == b"retry: 700\n\n"
 
 
@@ -86,7 +86,7 @@ def test_steps_follow_on_without_a_gap(versions: list[int], is_so: bool) -> None
     assert follow_on(7, [MapChange(version, {0: "H"}) for version in versions]) is is_so
 
 
-def test_a_map_rebuilt_follows_on_from_nothing() -> None:
+def test_a_rebuilt_map_continues_no_older_stream() -> None:
     assert not follow_on(7, [MapChange(8, {})])
 
 
@@ -106,9 +106,7 @@ def test_a_viewer_that_returns_with_any_version_sees_the_current_map(changes: li
 
 
 @given(steps_of_changes, st.integers(0, 30))
-def test_the_past_is_put_before_what_we_saw_as_far_as_it_has_no_gap(
-    changes: list[dict[int, str]], split: int
-) -> None:
+def test_earlier_changes_are_prepended_up_to_the_first_gap(changes: list[dict[int, str]], split: int) -> None:
     every = steps(changes)
     past, later = every[:split], every[split:]
     feed = Feed(a_snapshot(past[-1].version if past else EPOCH))
@@ -129,7 +127,7 @@ def test_a_past_with_a_gap_is_taken_up_to_the_gap() -> None:
     assert feed.first_frames(EPOCH + 6) == feed.snapshot_frame
 
 
-def test_who_is_further_behind_than_we_remember_gets_the_whole_map() -> None:
+def test_a_viewer_behind_the_buffered_changes_gets_the_whole_map() -> None:
     frames = Frames(EPOCH)
     for step in steps([{0: "H"}] * (FRAMES_MAX + 1)):
         frames.add(step.version, step.frame)
@@ -204,7 +202,7 @@ def test_a_hall_that_has_grown_is_sent_as_a_whole() -> None:
 
 
 @given(st.text("AHBX", min_size=SEATS, max_size=SEATS), st.text("AHBX", min_size=SEATS, max_size=SEATS))
-def test_what_differs_leads_from_one_map_to_the_other(before: str, after: str) -> None:
+def test_applying_the_differences_turns_one_map_into_the_other(before: str, after: str) -> None:
     step = step_between(before.encode(), a_snapshot(EPOCH + 1, after.encode()))
 
     assert seen(before.encode(), step.frame if step.changes else b"") == after.encode()

@@ -74,7 +74,7 @@ async def test_what_is_pushed_is_sent_before_push_returns() -> None:
         assert network.text == b"first one "
 
 
-async def test_what_comes_before_the_beginning_is_out_comes_after_it() -> None:
+async def test_changes_before_the_snapshot_is_sent_follow_it() -> None:
     network = Network()
     network.takes.clear()
     async with watching(network) as (viewer, _):
@@ -102,7 +102,7 @@ async def test_a_slow_network_gets_everything_in_order_when_it_is_back() -> None
         assert not task.done()
 
 
-async def test_one_that_takes_nothing_is_cut_at_the_limit_and_ends_in_good_order() -> None:
+async def test_a_viewer_that_reads_nothing_is_disconnected_cleanly_at_the_limit() -> None:
     network = Network()
     async with watching(network) as (viewer, task):
         network.takes.clear()
@@ -129,7 +129,7 @@ async def test_up_to_the_limit_no_viewer_is_cut() -> None:
         assert not viewer.is_over
 
 
-async def test_what_came_while_something_was_being_sent_counts_after_it_was_sent() -> None:
+async def test_data_queued_during_a_send_counts_after_it() -> None:
     network = Network()
     network.is_narrow = True
     async with watching(network) as (viewer, _):
@@ -148,7 +148,7 @@ async def test_what_came_while_something_was_being_sent_counts_after_it_was_sent
         assert viewer.is_over
 
 
-async def test_a_whole_map_longer_than_the_limit_is_not_what_cuts() -> None:
+async def test_a_snapshot_longer_than_the_limit_does_not_disconnect() -> None:
     network = Network()
     async with watching(network) as (viewer, _):
         network.takes.clear()
@@ -157,7 +157,7 @@ async def test_a_whole_map_longer_than_the_limit_is_not_what_cuts() -> None:
         assert not viewer.is_over
 
 
-async def test_who_is_sent_away_hears_the_last_words() -> None:
+async def test_a_closed_viewer_gets_the_final_message() -> None:
     network = Network()
     async with watching(network) as (viewer, task):
         viewer.push(b"one ")
@@ -167,7 +167,7 @@ async def test_who_is_sent_away_hears_the_last_words() -> None:
     assert (network.text, network.is_over) == (b"first one bye", True)
 
 
-async def test_who_is_sent_away_before_the_beginning_is_refused() -> None:
+async def test_a_viewer_closed_before_the_start_is_refused() -> None:
     network = Network()
     network.takes.clear()
     async with watching(network) as (viewer, task):

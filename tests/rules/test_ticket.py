@@ -35,7 +35,7 @@ tickets = st.builds(
 
 
 @given(tickets, st.sampled_from(sorted(KEYS)))
-def test_what_we_signed_is_read_back(ticket: Ticket, key_id: int) -> None:
+def test_a_signed_code_can_be_read_back(ticket: Ticket, key_id: int) -> None:
     code = read_code(fixed_code(KEYS[key_id], ticket), PUBLIC)
 
     assert (code.ticket, code.key_id, code.tag) == (ticket, key_id, None)
@@ -52,13 +52,13 @@ def test_a_live_code_is_read_back_with_its_tag(ticket: Ticket) -> None:
 
 
 @given(st.text())
-def test_whatever_is_sent_is_a_code_or_refused(text: str) -> None:
+def test_any_text_is_a_code_or_refused(text: str) -> None:
     with pytest.raises(BadCode):
         read_code(text, PUBLIC)
 
 
 @given(st.binary(max_size=120))
-def test_whatever_bytes_are_sent_are_a_code_or_refused(raw: bytes) -> None:
+def test_any_bytes_are_a_code_or_refused(raw: bytes) -> None:
     with pytest.raises(BadCode):
         read_code(b32encode(raw).decode().rstrip("="), PUBLIC)
 
@@ -181,7 +181,7 @@ def test_a_picture_of_a_live_code_goes_stale() -> None:
     ]
 
 
-def test_every_show_ticket_edition_and_phone_has_a_secret_of_its_own() -> None:
+def test_every_show_ticket_edition_and_phone_has_its_own_secret() -> None:
     secrets = {
         phone_secret(show_secret(KEYS[1].secret, show), Ticket(show, serial, edition), binding)
         for show, serial, edition, binding in product((1, 2), repeat=4)

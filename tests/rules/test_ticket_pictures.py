@@ -111,7 +111,7 @@ class TestPdf:
         assert len(pages) == 3
         assert set.union(*map(decoded, pages)) == set(codes)
 
-    def test_it_says_what_where_when_and_which_seat(self) -> None:
+    def test_the_ticket_names_event_place_time_seat_and_price(self) -> None:
         text = words(render_tickets(OCCASION, [TICKET]))
 
         for part in ("Crème Brûlée in Łódź", "Grand Hall", "Théâtre de l'Œuvre", "12 rue de Clichy"):
@@ -143,7 +143,7 @@ class TestPdf:
         assert "film" in words(pdf).lower()
         assert decoded(sheets(pdf)[0]) == {CODE}
 
-    def test_where_paper_does_not_do_it_says_so_and_prints_no_code(self) -> None:
+    def test_a_show_without_paper_tickets_prints_a_note_and_no_code(self) -> None:
         pdf = render_tickets(OCCASION, [replace(TICKET, code=None)])
 
         assert decoded(sheets(pdf)[0]) == set()
@@ -234,7 +234,7 @@ class TestPage:
 
         assert "opens no door" in ticket_html(SHELL, STYLE, OCCASION, void, Codes.FIXED)
 
-    def test_the_policy_lets_in_nothing_but_ours(self) -> None:
+    def test_the_policy_allows_own_content_only(self) -> None:
         assert "unsafe" not in policy(STYLE)
         assert "default-src 'none'" in policy(STYLE)
         assert policy(STYLE) != policy(STYLE + " ")

@@ -177,7 +177,7 @@ def test_the_corpus_differs_from_a_good_token_in_one_thing_only() -> None:
 
 
 @pytest.mark.parametrize("header", [None, "", "Basic YTpi", "Digest x", "Token abc", GOOD, "Bearer" + GOOD])
-def test_who_sends_no_bearer_token_is_not_signed_in(header: str | None) -> None:
+def test_a_request_without_a_bearer_token_is_not_signed_in(header: str | None) -> None:
     with pytest.raises(NotSignedIn):
         tokens().verify(header, now=NOW, wall=WALL)
 
@@ -201,7 +201,7 @@ def test_no_character_can_be_changed(place: int, character: str) -> None:
             tokens().verify(f"Bearer {changed}", now=NOW, wall=WALL)
 
 
-def test_a_signed_token_tells_who_and_in_which_role() -> None:
+def test_a_signed_token_names_account_and_role() -> None:
     gate = Caller(account_id=2**62, role=Role.GATE, session_id=2**61)
 
     assert tokens().verify(bearer(gate), now=NOW, wall=WALL) == gate
@@ -332,7 +332,7 @@ def test_the_youngest_key_signs_once_its_time_has_come() -> None:
     assert signing_key([young, old], 50.0) is old  # our clock is behind; some key must sign
 
 
-def test_a_token_has_no_more_in_it_than_we_say() -> None:
+def test_a_token_contains_the_documented_claims_only() -> None:
     claims = claims_for(ANN, version=3, now=WALL, ttl_s=TTL_S)
 
     assert claims == Claims("holdfast", "holdfast-api", "7", 70, Role.FAN, 3, int(WALL), int(WALL) + TTL_S)

@@ -344,7 +344,7 @@ async def test_recorded_scans_cannot_be_changed(doorway: Doorway) -> None:
             await doorway.app.postgres.execute(change)
 
 
-async def test_the_same_code_at_two_gates_at_once_lets_one_in(app: App) -> None:
+async def test_the_same_code_at_two_gates_at_once_is_admitted_once(app: App) -> None:
     """24 of the cases: G1 at two gates within 50 ms."""
     doorway = await a_doorway(app, RACES)
     north, south = await doorway.stand("North"), await doorway.stand("South")

@@ -117,7 +117,7 @@ async def sold_meanwhile(stage: Office, file: Path, is_full: bool) -> tuple[int,
     return show, before
 
 
-async def test_what_was_sold_is_there_again_and_the_sale_goes_on(tmp_path: Path, is_full: bool) -> None:
+async def test_a_restored_office_has_every_sale_and_continues_selling(tmp_path: Path, is_full: bool) -> None:
     file, folder = tmp_path / "night.backup", DataFolder(tmp_path / "data")
     first = a_demo(DataFolder(tmp_path / "demo" / "data")) if is_full else office(web=1)
     async with first as stage:
@@ -171,7 +171,7 @@ async def made(stage: Office, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestRefused:
-    async def test_a_file_that_is_there_is_not_overwritten(self, stage: Office, made: Path) -> None:
+    async def test_an_existing_file_is_not_overwritten(self, stage: Office, made: Path) -> None:
         before = bytes_of(made)
 
         code, _, complaint = await backup("create", str(made), "--data", str(stage.folder.path))
@@ -179,7 +179,9 @@ class TestRefused:
         assert (code, "is there already" in complaint) == (2, True)
         assert bytes_of(made) == before
 
-    async def test_one_that_is_in_use_is_not_restored_into(self, stage: Office, made: Path) -> None:
+    async def test_a_data_folder_that_is_not_empty_is_not_restored_into(
+        self, stage: Office, made: Path
+    ) -> None:
         code, _, complaint = await backup("restore", str(made), "--data", str(stage.folder.path))
 
         assert (code, "is not empty" in complaint) == (2, True)
@@ -199,7 +201,7 @@ class TestRefused:
         assert (restored[0], "ledger/hall" in restored[2]) == (2, True)
         assert not (tmp_path / "data" / "postgres").exists()
 
-    async def test_half_a_file_is_no_backup(self, made: Path, tmp_path: Path) -> None:
+    async def test_a_truncated_file_is_refused(self, made: Path, tmp_path: Path) -> None:
         half = tmp_path / "half.backup"
         half.write_bytes(bytes_of(made)[:5000])
 

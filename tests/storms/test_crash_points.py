@@ -141,7 +141,7 @@ async def mortal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stag
         yield Stage(opened, bank, orders)
 
 
-async def test_the_booking_has_one_end_and_the_fan_hears_it(mortal: Stage, row: Row) -> None:
+async def test_the_booking_has_one_outcome_and_the_buyer_sees_it(mortal: Stage, row: Row) -> None:
     began = time.monotonic()
     scene = await mortal.scene(row)
     await scene.up()

@@ -27,9 +27,7 @@ class Shown:
     code: str
 
 
-async def test_everybody_comes_in_once_whatever_is_copied_and_given_back(
-    stage: Office, is_full: bool
-) -> None:
+async def test_every_ticket_is_admitted_once_despite_copies_and_returns(stage: Office, is_full: bool) -> None:
     seats = SEATS_FULL if is_full else SEATS
     show = await stage.a_show(seats=seats, price_minor=0, owner_seats_max=1000)
     (fan,), admin = await stage.fans(1), await an_admin(stage)

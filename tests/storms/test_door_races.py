@@ -21,7 +21,7 @@ STAGGER_S = 0.03  # longer than either takes: each may be the first
 OWNER_SEATS = 200
 
 
-async def test_the_same_code_at_two_gates_at_once_lets_one_in(stage: Office, is_full: bool) -> None:
+async def test_the_same_code_at_two_gates_at_once_is_admitted_once(stage: Office, is_full: bool) -> None:
     """24 of the cases."""
     rounds = TWO_GATES_FULL if is_full else TWO_GATES
     show = await stage.a_show(seats=rounds, price_minor=0, owner_seats_max=rounds)

@@ -49,7 +49,7 @@ async def test_a_killed_process_takes_no_promise_with_it(stage: Office, who: str
     await assert_promises_hold(stage, programme, storm)
 
 
-async def test_the_sale_goes_on_while_valkey_stays_away_and_returns_to_it_by_itself(stage: Office) -> None:
+async def test_the_sale_continues_without_valkey_and_uses_it_again_by_itself(stage: Office) -> None:
     programme = await a_programme(stage)
     switch = stage.folder.run / "valkey.hold"
 

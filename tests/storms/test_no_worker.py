@@ -24,7 +24,7 @@ class Handover:
     most_s: float  # from the first one's answer to the second one's answer
 
 
-async def test_a_lapsed_seat_is_the_next_askers_at_once_and_the_map_says_so() -> None:
+async def test_an_expired_seat_can_be_held_at_once_and_the_map_shows_it() -> None:
     async with office(work=False) as stage:
         show = await stage.a_show(seats=50, hold_ttl_s=int(TTL_S))
         alice, bob = await stage.fans(2)

@@ -15,7 +15,7 @@ ROUNDS, ROUNDS_FULL = 2, 12
 CONNECTIONS = 80
 
 
-async def test_what_a_worker_decided_before_its_pause_is_not_done_to_others_after_it(
+async def test_a_paused_worker_does_not_apply_stale_decisions_to_other_bookings(
     stage: Office, is_full: bool
 ) -> None:
     hall, club = a_layout(300), a_layout(8_000, row=40)

@@ -188,7 +188,7 @@ async def test_two_tabs_paying_at_once_cause_one_gateway_charge(
         assert statuses == [200, 409], end.round.responses
 
 
-async def test_one_tab_asks_twice_with_one_key_and_both_hear_the_same(
+async def test_two_requests_with_one_key_get_the_same_response(
     stage: Office, bank: Bank, rounds: int
 ) -> None:
     async def race(one: Round) -> None:
@@ -221,7 +221,7 @@ async def test_paying_and_cancelling_at_once(stage: Office, bank: Bank, rounds: 
             assert end.state in ("confirmed", "refunded"), (end, end.round.responses)
 
 
-async def test_paying_and_calling_it_off_at_once(stage: Office, bank: Bank, rounds: int) -> None:
+async def test_paying_and_cancelling_at_once_have_one_outcome(stage: Office, bank: Bank, rounds: int) -> None:
     async def race(one: Round) -> None:
         await one.hold()
         method = one.chance.choice(["tok_ok", "tok_slow"])
@@ -274,7 +274,7 @@ async def test_the_deadline_comes_with_the_money(stage: Office, bank: Bank, roun
         assert (end.state == "expired") == (from_public_id(end.round.booking)[1] in expired), end
 
 
-async def test_late_money_comes_with_another_who_wants_the_seat(
+async def test_a_late_payment_races_with_another_buyer_for_the_seat(
     stage: Office, bank: Bank, rounds: int
 ) -> None:
     """The buyer with the seat keeps it, and the other buyer is refunded."""

@@ -45,7 +45,7 @@ async def test_a_purchase_goes_through_all_of_them(town: Parts) -> None:
     assert town.router.requests.keys() >= {"admin", "gate"}
 
 
-async def test_a_process_says_what_it_does_not_serve(town: Parts) -> None:
+async def test_a_process_refuses_routes_it_does_not_serve(town: Parts) -> None:
     async with httpx2.AsyncClient(base_url=town.part("seatmap").url) as seatmap:
         elsewhere = await seatmap.post(f"{API}/shows/1/holds", json={"seats": ["A-1"]})
         nowhere = await seatmap.get(f"{API}/nothing")
@@ -59,7 +59,7 @@ async def test_a_process_says_what_it_does_not_serve(town: Parts) -> None:
     assert "/shows/{show}/holds" in str(document.json()["paths"].keys())
 
 
-async def test_each_is_restarted_while_people_buy_and_nothing_is_lost(town: Parts, is_full: bool) -> None:
+async def test_every_role_can_restart_during_a_sale_without_loss(town: Parts, is_full: bool) -> None:
     show = await town.office.a_show(seats=1000, owner_seats_max=1000)
     people = [Payer(fan) for fan in await town.office.fans(PEOPLE_FULL if is_full else PEOPLE)]
     over = asyncio.Event()

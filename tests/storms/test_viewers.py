@@ -54,7 +54,7 @@ async def test_a_killed_web_worker_costs_no_viewer_a_change(stage: Office, is_fu
     assert seen.maps == {shown: viewers}
 
 
-async def test_a_worker_that_is_stopped_sends_its_viewers_elsewhere(stage: Office) -> None:
+async def test_a_stopping_worker_makes_its_viewers_reconnect(stage: Office) -> None:
     """It need not wait for them: they would never end by themselves."""
     viewers = 100
     show = await stage.a_show(seats=100)
