@@ -58,7 +58,7 @@ class Moody:
         return "250 taken"
 
     async def _before(self, server: SMTP, not_now: str) -> str | None:
-        """What is wrong now, if anything. A refusal and a drop come at every step in turn."""
+        """The current fault, if any. Refusals and drops alternate over all steps."""
         if self.mood == SLOW:
             await asyncio.sleep(THINKS_S)
         is_its_turn = next(self._numbers) % 2 == 0

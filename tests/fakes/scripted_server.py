@@ -38,7 +38,7 @@ class Oracle:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         with suppress(ConnectionError):
-            while not self.ended.is_set():  # quicker than anybody's patience with a silent connection
+            while not self.ended.is_set():  # faster than any client's read timeout
                 await response.write(b" ")
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self.ended.wait(), 0.05)

@@ -185,7 +185,7 @@ async def test_an_outage_raises_and_reading_continues_afterwards(bus: Bus, serve
     last = await bus.last()
     await bus.append(chain(3, after=2), last)
     assert positions(await reader.read(2, 100, 1.0)) == [3]
-    # What was in memory is gone, what was on disk is there: all know which.
+    # Messages in memory are lost, messages on disk are not: `last` shows which.
     assert last == (2 if server.keeps else 0)
 
 

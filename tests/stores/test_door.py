@@ -1,4 +1,4 @@
-"""One row decides who comes in: once, with this edition, of this show, while it is worth it (R30, S11)."""
+"""One row decides each admission: once per ticket, latest edition, for this show, while valid (R30, S11)."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

@@ -150,7 +150,7 @@ class TestTheDataFolder:
             assert (found.database_url, found.redis_url) == tuple(started)
         assert DataFolder(tmp_path).running() is None
 
-    async def test_a_stale_lock_file_of_postgres_with_a_living_number_is_no_obstacle(
+    async def test_postgres_starts_despite_a_stale_lock_file_with_a_live_process_id(
         self, tmp_path: Path
     ) -> None:
         async with engines(tmp_path) as (database_url, _):
@@ -184,7 +184,7 @@ class TestTheDataFolder:
             async with engines(tmp_path / "file" / "data"):
                 pytest.fail("a folder in a file")
 
-    async def test_a_long_path_is_no_obstacle(self, tmp_path: Path) -> None:
+    async def test_a_long_path_works(self, tmp_path: Path) -> None:
         async with engines(tmp_path / ("long" * 30)) as (database_url, _):
             await written(database_url, "far away")
 

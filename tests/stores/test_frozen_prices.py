@@ -229,7 +229,7 @@ class FrozenPrices(RuleBasedStateMachine):
             assert self.do(Till(self.world.app, self.show).violations()) == []
 
     async def page_of_now(self, promise: Promise) -> dict[str, Any]:
-        """The booking as a process tells it that has just read the newest prices."""
+        """The booking as returned by a process that has just read the newest prices."""
         app = self.world.app
         app.catalogue.forget(self.show)
         show = await app.catalogue.show_on_sale(self.show)

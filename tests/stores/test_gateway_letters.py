@@ -10,7 +10,7 @@ from tests.fakes.scripted_server import Oracle, an_oracle
 from tests.support.gateway_setups import Counter, a_counter, a_sandbox
 from tests.support.wait import until
 
-# What is done there, and the kind of notice that comes of it.
+# The action at the gateway, and the kind of webhook that follows.
 STRIPE = {
     "paid": "payment_intent.succeeded",
     "declined": "payment_intent.payment_failed",

@@ -65,7 +65,7 @@ async def test_guessing_ends_after_a_few_tries_on_every_process(offices: Offices
     assert await here.log_in(email=email, password=PASSWORD, address="192.0.2.2")
 
 
-async def test_guessing_at_once_is_no_better_than_one_after_the_other(offices: Offices, email: str) -> None:
+async def test_concurrent_guesses_are_limited_like_sequential_ones(offices: Offices, email: str) -> None:
     people = await offices.open(replace(CONFIG, logins_per_minute_max=3))
 
     outcomes = await asyncio.gather(

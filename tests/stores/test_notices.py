@@ -1,4 +1,4 @@
-"""Facts become notices, once, to everybody they are for; what is not true any more is not sent (R29)."""
+"""Each fact becomes one notice per recipient; outdated notices are not sent (R29)."""
 
 import asyncio
 import json

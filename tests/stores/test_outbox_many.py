@@ -1,4 +1,4 @@
-"""A consumer that hears many facts at once: few steps, and the same promises as for one at a time (R28)."""
+"""A consumer that takes facts in batches: few steps, and the same promises as for single facts (R28)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ ADD = "INSERT INTO outbox (show_id, number, kind) VALUES ($1, $2, 'payment.decli
 
 @dataclass
 class Choir:
-    """FactRecorder that hear together; a telling that has the unlucky booking in it fails as a whole."""
+    """A FactRecorder that takes batches; a batch with the unlucky booking in it fails as a whole."""
 
     reader: FactRecorder
     tellings: list[list[int]] = field(default_factory=list)

@@ -133,7 +133,7 @@ async def test_a_process_that_starts_later_knows_of_the_logout(offices: Offices,
     assert not is_let_in(await offices.open(), ann)
 
 
-async def test_logging_out_twice_is_no_mistake(people: Accounts, email: str) -> None:
+async def test_logging_out_twice_succeeds(people: Accounts, email: str) -> None:
     ann = await signed_up(people, email)
 
     await people.log_out(bearer(ann))

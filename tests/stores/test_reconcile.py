@@ -38,7 +38,7 @@ async def older(app: App, payment: Payment, by_s: int = 120) -> None:
 
 
 async def compared(app: App, *payments: Payment, back_s: int = 600) -> dict[str, DifferenceKind]:
-    """What is left of these payments after a comparison."""
+    """The differences that remain for these payments after a comparison."""
     outcome = await app.reconciliation.compare(await app.reconciliation.ago(timedelta(seconds=back_s)))
     keys = {payment.key for payment in payments}
     return {one.key: one.kind for one in outcome.differences if one.key in keys}

@@ -85,7 +85,7 @@ async def settled(app: App, show_id: int) -> None:
 
 
 async def retained_minor(app: App, booking: Booking) -> int:
-    """What was paid for a booking and has not gone back."""
+    """The amount paid for a booking and not refunded."""
     return int(
         await app.postgres.fetchval(
             "SELECT coalesce(sum(amount_minor - refunds_minor), 0) FROM payment"

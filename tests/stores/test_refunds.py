@@ -1,4 +1,4 @@
-"""Money goes back once, with its seats or without, and the books say so (R24, R33)."""
+"""Money is refunded once, with or without its seats, and the books record it (R24, R33)."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace

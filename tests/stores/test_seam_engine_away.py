@@ -139,7 +139,7 @@ class TestRedisBack:
         assert await till.violations() == []
 
     async def test_the_job_writes_marked_maps_without_a_request(self, stage: Stage) -> None:
-        """A seat sold meanwhile would show as free to everybody who only looks."""
+        """A seat sold meanwhile would show as free to every viewer."""
         till = await stage.till()
         await _unreachable_for(stage, 900)
         await hold(stage.app, till.show, an_owner(), 4)

@@ -198,7 +198,7 @@ class TestRule5ARebuildAndAClaim:
 
 class TestVersions:
     async def test_never_go_back_whatever_becomes_of_redis(self, stage: Stage) -> None:
-        """A viewer who saw version 7 throws away whatever comes with version 6."""
+        """A viewer with version 7 discards changes of version 6."""
         till = await stage.till()
         seen = [await _version(stage, till)]
         for seat in range(3):

@@ -71,7 +71,7 @@ async def test_of_what_very_many_have_the_most_wanted_comes_first(demo: App) -> 
     read, page = [], await demo.search.hits(search, common)
     while page:
         read += page[:4]
-        # Who follows the cursor is led on in its order, though by now the word may be less common.
+        # A client with a cursor continues in its order, even if the word is less common by now.
         page = await demo.search.hits(replace(search, after=read[-1].place), plain)
 
     assert not plain.is_common
@@ -125,7 +125,7 @@ async def test_counts_by_facet_add_up_and_do_not_narrow_themselves(demo: App) ->
 
 
 async def test_a_search_for_everything_does_not_wait_for_a_count(demo: App) -> None:
-    """A job counts; a process that has counted nothing itself tells what the job wrote."""
+    """A job counts; a process without counts of its own returns the job's result."""
     everything, films = (
         parse_search(EventSearchQuery()).filters,
         parse_search(EventSearchQuery(kind=Kind.FILM)).filters,

@@ -1,4 +1,4 @@
-"""Who signs, who is trusted, and what happens to an old list (R31)."""
+"""Signing keys: rotation, trust, and outdated revocation lists (R31)."""
 
 import asyncio
 import time

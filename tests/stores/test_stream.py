@@ -96,7 +96,7 @@ class TestEveryChange:
 
     @pytest.mark.alone
     async def test_of_a_short_hold_too(self, moving: LiveMaps, pool: Pool) -> None:
-        """Its end comes before anybody would have looked again."""
+        """It ends before the next poll."""
         eyes = await watch(moving, pool.pool_id)
         feed = await moving.watch(pool.pool_id, 0)
 

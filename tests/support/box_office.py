@@ -56,7 +56,7 @@ class Crowd:
         assert self.progress.held >= count, f"the crowd ended with {self.progress.held} holds"
 
     def go_home(self) -> None:
-        """What is under way is finished, nothing new is sent."""
+        """Finish requests in flight, send no new ones."""
         if self.process.returncode is None:
             self.process.terminate()
 

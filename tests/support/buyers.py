@@ -1,4 +1,4 @@
-"""People who buy seats while everything breaks, in a process of their own, as real clients do.
+"""Buyers of seats while engines fail, in a process of their own, as real clients.
 
     python -m tests.support.buyers PLAN        a line of progress now and then, the report as the last line
 
@@ -28,15 +28,15 @@ NOT_YET = {"still_processing", "payment_under_way"}
 
 class Plan(Struct, kw_only=True):
     url: str
-    tokens: list[str]  # one an account
+    tokens: list[str]  # one per account
     show: int
     seats: list[str]
     connections: int
     purchases: int
-    patience_s: float  # how long one goes on asking what became of a payment
-    line_patience_s: float = 15.0  # who has waited this long for one answer hangs up
+    patience_s: float  # how long a buyer polls for the result of a payment
+    line_patience_s: float = 15.0  # a buyer disconnects after waiting this long for one answer
     abandons: float = 0.05  # the share of holds that are not paid for
-    calls_off: float = 0.3  # the share of those who give up that say so
+    calls_off: float = 0.3  # the share of leaving buyers that cancel
     never: float = 0.02  # the share of methods the bank never decides on
     late: float = 0.02  # the share of those it decides on when it is too late
     cancels: float = 0.2  # the share of bookings that are given back

@@ -59,7 +59,7 @@ class Scene:
     admin: Fan
     began_s: float = field(default_factory=time.time)
     alive: dict[int, str] = field(default_factory=dict)  # processes that were seen since it was armed
-    died: str = ""  # who did
+    died: str = ""  # name of the process
     _watching: asyncio.Task[None] | None = None
 
     async def up(self) -> None:

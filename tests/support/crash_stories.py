@@ -94,7 +94,7 @@ async def does_not_pay(scene: Scene) -> End:
 
 
 async def waits_for_a_silent_gateway(scene: Scene) -> End:
-    """The bank cannot say: the seats go, and the payment is watched. Then it says no."""
+    """The bank has no result: the seats are released, and the payment is watched. Then it is declined."""
     booking = await _waiting(scene, "tok_stuck")
     await scene.deadline(booking, ago_s=3600)
     scene.arm()

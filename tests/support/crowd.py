@@ -45,7 +45,7 @@ class Plan(Struct, kw_only=True):
     extends: float = 0.0  # the share of holds that get a heartbeat
     cancels: float = 0.0  # the share of holds that are released again
     ends_with: str = ""  # a connection that is refused with this code has had enough
-    patience_s: float = 20.0  # who has waited this long hangs up
+    patience_s: float = 20.0  # a client disconnects after this wait
     seed: int = 1
 
 
@@ -182,7 +182,7 @@ class Line(asyncio.Protocol):
 
 
 class Crowd:
-    """What everybody in it shares: the plan, whether it is over, and what was received."""
+    """State shared by the crowd: the plan, whether it is over, and the answers."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -214,7 +214,7 @@ class Crowd:
         self.is_over = True
 
     async def watch(self, people: "list[Person]") -> None:
-        """Tells how far we are, hangs up on who does not answer, and calls it a day."""
+        """Report progress, disconnect from servers that do not answer, and stop at the end."""
         while True:
             await asyncio.sleep(PROGRESS_S)
             now = time.monotonic()

@@ -1,4 +1,4 @@
-"""A network that comes and goes: a server that is switched off, and who answers in its place."""
+"""An unreliable network: a server that is switched off, and servers that answer in its place."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A sandbox in this process, the adapters that reach it, and a payer who stands in front of it.
+"""A sandbox in this process, the adapters that reach it, and a payer who uses its page.
 
 Every adapter passes the same contract (gateway_contract.py); this module sets each of them up.
 """
@@ -32,7 +32,7 @@ class Counter:
     gateway: Gateway
     url: str  # of the sandbox
     page_of: Callable[[str, Charge], Awaitable[str]]  # where the payer goes with a charge
-    method: str = "tok_ok"  # empty: there are no tokens, everybody pays on the page
+    method: str = "tok_ok"  # empty: there are no tokens, buyers pay on the page
 
     def order(self, method: str | None = None, *, amount_minor: int = 4500, key: str = "") -> ChargeOrder:
         return ChargeOrder(

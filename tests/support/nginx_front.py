@@ -91,7 +91,7 @@ async def _listens(port: int) -> bool:
 
 
 async def raw(port: int, sent: bytes, source: str = "127.0.0.1") -> bytes:
-    """What is answered to these very bytes, until the end of the connection."""
+    """The answer to exactly these bytes, until the end of the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
     writer.write(sent)
     try:

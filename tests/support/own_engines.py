@@ -115,7 +115,7 @@ async def hold(app: App, show_id: int, owner: int, *seats: int, **other: Any) ->
 
 
 async def shown(app: App, show_id: int) -> str:
-    """What a viewer sees who has no older map in hand."""
+    """The map that a new viewer gets."""
     await asyncio.sleep(app.config.map_fresh_ms / 1000)
     return (await app.seatmap.snapshot(show_id)).states.decode()
 

@@ -1,4 +1,4 @@
-"""What is printed, read by tools that are not ours: Debian's poppler and zbar, or else by others."""
+"""Printed tickets, read by independent tools: Debian's poppler and zbar, or else by others."""
 
 import asyncio
 import os

@@ -26,7 +26,7 @@ from tests.support.wait import until
 
 SECRET = "whsec_sandbox_test"
 TIMEOUT_MS = 10_000  # a loaded machine answers in time
-IMPATIENT_MS = 300  # for who waits for what never comes
+IMPATIENT_MS = 300  # for tests of answers that never come
 # Of a sandbox that is in a hurry: what takes seconds for people takes less for tests.
 QUICK: dict[str, Any] = {
     "late_s": 1.0,

@@ -67,7 +67,7 @@ async def play_the_rest(app: App) -> None:
 
 
 async def titles(app: App, query: EventSearchQuery) -> list[str]:
-    """What is found, in order."""
+    """The results, in order."""
     search = parse_search(query)
     search = await app.search.at(search, await app.search.point(search))
     _, hits = await app.search.find(search)

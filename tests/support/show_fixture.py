@@ -85,7 +85,7 @@ class Till:
         )
 
     async def taken(self) -> dict[int, int]:
-        """Seat -> number of who has it."""
+        """Seat -> number of the booking that has it."""
         rows = await self.postgres.fetch("SELECT seat, number FROM taken_seat WHERE show_id = $1", self.show)
         return {row["seat"]: row["number"] for row in rows}
 

@@ -40,7 +40,7 @@ async def a_programme(stage: Office) -> Programme:
 
 @asynccontextmanager
 async def on_sale(stage: Office, programme: Programme, seconds_max: float = 90) -> AsyncIterator[Crowd]:
-    """A crowd that never gives up: who gets no answer asks again with the same key."""
+    """A crowd that never gives up: a client without an answer retries with the same key."""
     async with stage.crowd(
         programme.people,
         programme.wishes,

@@ -40,7 +40,7 @@ class Plan(Struct):
 
 
 class Seen(Struct):
-    """What all viewers together have to tell."""
+    """The combined report of all viewers."""
 
     events: int = 0
     snapshots: int = 0
@@ -161,7 +161,7 @@ class Viewers:
         return self.seen
 
     async def _quiet(self) -> None:
-        """What is under way arrives first."""
+        """Wait for changes in flight."""
         give_up_at = time.monotonic() + QUIET_WITHIN_S
         before = -1
         while before != self.seen.events and time.monotonic() < give_up_at:

@@ -38,7 +38,7 @@ class Audience:
 
 @asynccontextmanager
 async def audience(folder: Path, url: str, *shows: int, **plan: Any) -> AsyncIterator[Audience]:
-    """Viewers who all have their first map; gone when the block ends, whatever happened in it."""
+    """Viewers that all have their first map; stopped when the block ends, also after an error."""
     file = folder / f"viewers-{time.monotonic_ns()}.json"
     file.write_bytes(msgspec.json.encode(Plan(url=url, shows=list(shows), **plan)))
     words = ("-m", "tests.support.viewer_process", str(file))
@@ -74,7 +74,7 @@ async def changing(app: App, show_id: int, *, a_second: float, seconds: float) -
 
 
 async def version_and_map(app: App, show_id: int) -> tuple[int, str]:
-    """As Redis has it, and as a viewer who sees it tells: `Seen.maps`."""
+    """The map in Redis, in the form that viewers report: `Seen.maps`."""
     found = await app.claims.read(show_id)
     assert isinstance(found, PoolMap)
     return found.version, describe_map(show_id, found.units)

@@ -100,7 +100,7 @@ class Names(AbstractResolver):
 
 @dataclass
 class House:
-    """An organiser with a show, and the jobs that tell them of it."""
+    """An organiser with a show, and the jobs that deliver its facts."""
 
     app: App
     hooks: OutgoingWebhooks
@@ -112,7 +112,7 @@ class House:
         return await self.hooks.add(self.organiser, NewEndpoint(url=url, kinds=list(kinds)))
 
     async def hears(self) -> None:
-        """Everything that happened until now is written down for who wants it."""
+        """Queue deliveries of all facts so far for the subscribed endpoints."""
         await turns_are_free(self.app)
         await self.app.outbox.settle(1_000_000)
         consumer_worker = ConsumerWorker(self.app.outbox, consumer(self.hooks), self.app.config, wait_s=0.01)
@@ -124,7 +124,7 @@ class House:
             pass
 
     async def sends_again(self) -> None:
-        """The pause after the last try is over, for everything."""
+        """End the pause after the last try, for every delivery."""
         await self.app.postgres.execute("UPDATE webhook_delivery SET due_at = now() WHERE due_at IS NOT NULL")
         while await self.jobs.send_again():
             pass
