@@ -100,7 +100,7 @@ async def test_every_buyer_is_refunded_in_full_despite_the_policy(
     amounts = [(await refunds_of(app, one))[-1].amount_minor for one in (plain, reduced, comforted, inside)]
     assert amounts == [3000, 1500, 1000, 1500]
     assert (begun["bookings"], begun["left"], begun["refunded"]) == (6, 6, 0)
-    assert over == {"bookings": 4, "refunded": 4, "asked": 0, "by_hand": 0, "left": 0}
+    assert over == {"bookings": 4, "refunded": 4, "requested": 0, "by_hand": 0, "left": 0}
     facts = await app.postgres.fetch(
         "SELECT number FROM outbox WHERE show_id = $1 AND kind = 'show.cancelled'", show_id
     )
@@ -172,7 +172,7 @@ class TestAtTheTerminal:
         again = await self.cancels(config, show_id)
 
         assert (died.code, again.code) == (-9, 0), again
-        assert again.page == {"bookings": 6, "refunded": 6, "asked": 0, "by_hand": 0, "left": 0}
+        assert again.page == {"bookings": 6, "refunded": 6, "requested": 0, "by_hand": 0, "left": 0}
         for booking in bookings:
             await self.is_refunded_once(app, booking)
         await app.bookings.mark_map_stale(show_id)  # a killed process may not have updated the map
@@ -206,5 +206,5 @@ class TestAtTheTerminal:
     async def turns_are_over(self, app: App, show_id: int) -> None:
         """The worker that had the refund is dead: its lease expires."""
         await app.postgres.execute(
-            "UPDATE refund SET due_at = now() WHERE show_id = $1 AND state = 'asked'", show_id
+            "UPDATE refund SET due_at = now() WHERE show_id = $1 AND state = 'requested'", show_id
         )

@@ -28,7 +28,7 @@ PAID = LedgerPayment(
     currency="EUR",
     reference="pay_1",
     back_minor=0,
-    asked_minor=0,
+    requested_minor=0,
     age_s=600,
 )
 TAKEN = Charge(answer=GatewayAnswer.YES, reference="pay_1", amount_minor=3000, currency="EUR")
@@ -95,7 +95,7 @@ def test_a_second_payment_with_the_same_key_is_found() -> None:
     ],
 )
 def test_sums_that_went_back_are_compared(back: int, pending: int, there: int, is_found: bool) -> None:
-    ours = replace(PAID, back_minor=back, asked_minor=pending)
+    ours = replace(PAID, back_minor=back, requested_minor=pending)
 
     assert kind(ours, replace(TAKEN, refunded_minor=there)) is (DifferenceKind.REFUNDED if is_found else None)
 
@@ -125,7 +125,7 @@ ours = st.builds(
     currency=st.sampled_from(["EUR", "USD"]),
     reference=st.sampled_from([None, "pay_1", "pay_2"]),
     back_minor=st.integers(0, 3),
-    asked_minor=st.integers(0, 3),
+    requested_minor=st.integers(0, 3),
     age_s=st.sampled_from([1.0, 100.0, 10_000.0]),
 )
 theirs = st.builds(
@@ -145,7 +145,7 @@ def settled(before: LedgerPayment, charge: Charge, is_late: bool) -> LedgerPayme
         before,
         step=PaymentStep.RETURNED if is_late else PaymentStep.PAID,
         reference=charge.reference or before.reference,
-        asked_minor=sent_back,
+        requested_minor=sent_back,
         back_minor=0 if not is_late else before.back_minor,
     )
 

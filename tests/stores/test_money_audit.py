@@ -19,11 +19,11 @@ FORGET = ("booking", "taken_seat", "owner_count", "booking_move", "outbox", "pay
 # What a broken program, or a person with psql, could do to a show ($1) with a booking of two seats that was
 # paid for, and of which 5.00 went back.
 REFUND = (
-    "INSERT INTO refund (show_id, number, attempt, id, why, amount_minor, state, due_at, asked_at)"
+    "INSERT INTO refund (show_id, number, attempt, id, why, amount_minor, state, due_at, requested_at)"
     " SELECT show_id, number, attempt, 9, {why}, {amount}, {state}, {due}, {at} FROM payment"
     " WHERE show_id = $1"
 )
-PENDING = {"state": "'asked'", "due": "now()", "at": "now()"}
+PENDING = {"state": "'requested'", "due": "now()", "at": "now()"}
 PLANTS = {
     "every_entry_balances": "UPDATE journal SET amount_minor = amount_minor + 1 WHERE show_id = $1"
     " AND account = 'organiser' AND kind = 'charge'",
@@ -37,7 +37,7 @@ PLANTS = {
     "late_money_is_settled": "UPDATE payment SET step = 'late', due_at = now(), ended_at = NULL"
     " WHERE show_id = $1",
     "refunds_end_in_time": REFUND.format(
-        why="'x'", amount=1, state="'asked'", due="now()", at="now() - interval '16 min'"
+        why="'x'", amount=1, state="'requested'", due="now()", at="now() - interval '16 min'"
     ),
     "payments_end_in_time": "UPDATE booking SET state = 'paying', expires_at = now() - interval '2 min'"
     " WHERE show_id = $1 AND state = 'held'",

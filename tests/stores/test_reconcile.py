@@ -33,7 +33,7 @@ FIND = "INSERT INTO payment SELECT * FROM lost; DROP TABLE lost"
 
 async def older(app: App, payment: Payment, by_s: int = 120) -> None:
     """Requested a while ago: no process is working on it now."""
-    sql = "UPDATE payment SET asked_at = asked_at - $2 * interval '1 s' WHERE key = $1"
+    sql = "UPDATE payment SET requested_at = requested_at - $2 * interval '1 s' WHERE key = $1"
     await app.postgres.execute(sql, payment.key, by_s)
 
 

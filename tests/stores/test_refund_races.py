@@ -75,7 +75,7 @@ async def settled(app: App, show_id: int) -> None:
         await app.bookings.sweep(500)
         return not await app.postgres.fetchval(
             "SELECT (SELECT count(*) FROM payment WHERE show_id = $1 AND due_at IS NOT NULL)"
-            " + (SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'asked')",
+            " + (SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'requested')",
             show_id,
         )
 

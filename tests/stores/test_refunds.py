@@ -50,7 +50,7 @@ async def test_a_booking_is_refunded_in_full_and_its_seats_are_on_sale_again(app
         "booking.held",
         "booking.paying",
         "booking.confirmed",
-        "refund.asked",
+        "refund.requested",
         "booking.refunded",
         "refund.done",
     ]
@@ -208,7 +208,7 @@ async def test_a_refund_without_an_answer_is_retried_under_the_same_key(hasty: A
 
     (refund,) = await refunds_of(hasty, booking)
     assert first.refund is not None
-    assert (first.refund.state, before) == (RefundState.ASKED, -500)
+    assert (first.refund.state, before) == (RefundState.REQUESTED, -500)
     assert (refund.state, refund.tries) == (RefundState.DONE, 1)
     assert await account(hasty, booking.show_id, "owed") == 0
     assert await violations(hasty, booking.show_id) == []
@@ -301,7 +301,7 @@ async def use(app: App, show_id: int, number: int, seat: int) -> None:
 async def due_now(app: App, show_id: int) -> None:
     """The lease of the previous process has ended."""
     await app.postgres.execute(
-        "UPDATE refund SET due_at = now() WHERE show_id = $1 AND state = 'asked'", show_id
+        "UPDATE refund SET due_at = now() WHERE show_id = $1 AND state = 'requested'", show_id
     )
 
 

@@ -31,7 +31,7 @@ PAYMENTS = "SELECT number, attempt, key, step FROM payment WHERE show_id = $1"
 EXPIRED = "SELECT number FROM booking_move WHERE show_id = $1 AND move = 'expire'"
 UNDER_WAY = """
 SELECT (SELECT count(*) FROM payment WHERE show_id = $1 AND due_at IS NOT NULL)
-     + (SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'asked')
+     + (SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'requested')
      + (SELECT count(*) FROM booking WHERE show_id = $1
          AND (state = 'paying' OR (state = 'held' AND expires_at < now())))
 """

@@ -30,7 +30,7 @@ MORTALS = ("web-1", "work-1", "web-2")
 SETTLED_WITHIN_S = 60.0
 UNDER_WAY = """
 SELECT (SELECT count(*) FROM payment WHERE show_id = $1 AND due_at IS NOT NULL)
-     + (SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'asked')
+     + (SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'requested')
      + (SELECT count(*) FROM booking WHERE show_id = $1 AND state IN ('held', 'paying'))
 """
 

@@ -36,7 +36,7 @@ REST = "UPDATE payment SET due_at = now() + interval '5 min' WHERE show_id = $1 
 HURRY_WATCHED = "UPDATE payment SET due_at = now() WHERE show_id = $1 AND step = 'watch' AND due_at > now()"
 UNDER_WAY = """
 SELECT (SELECT count(*) FROM payment WHERE show_id = $1 AND due_at IS NOT NULL)
-     + (SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'asked')
+     + (SELECT count(*) FROM refund WHERE show_id = $1 AND state = 'requested')
 """
 DEADLINE = """
 WITH turned AS (

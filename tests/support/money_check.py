@@ -27,7 +27,7 @@ ORDER BY booking_move.id
 LATE = """
 SELECT refund.number, refund.attempt,
        EXISTS (SELECT 1 FROM booking_move AS m
-                WHERE m.show_id = refund.show_id AND m.number = refund.number AND m.at <= refund.asked_at
+                WHERE m.show_id = refund.show_id AND m.number = refund.number AND m.at <= refund.requested_at
                   AND m.move IN ('expire', 'cancel', 'decline')) AS was_given_up
   FROM refund
  WHERE refund.show_id = $1 AND refund.why = 'late'

@@ -58,7 +58,8 @@ SELECT booking.show_id, format('booking %s is confirmed for %s %s, given back %s
 
 -- name: money_has_a_booking
 -- S3. Money that was not refunded belongs to a booking that was confirmed.
-SELECT show_id, format('booking %s is %s, and payment %s is kept', number, booking.state, attempt) AS what
+SELECT show_id,
+       format('booking %s is %s, and payment %s was not returned', number, booking.state, attempt) AS what
   FROM payment JOIN booking USING (show_id, number)
  WHERE payment.step = 'paid' AND booking.state NOT IN ('confirmed', 'refunded');
 
@@ -99,7 +100,7 @@ SELECT refund.show_id, format('payment %s/%s went back as late, and its booking 
    AND NOT EXISTS (SELECT 1 FROM booking_move AS m
                     WHERE m.show_id = refund.show_id AND m.number = refund.number
                       AND m.fence = payment.fence AND m.move IN ('expire', 'decline')
-                      AND m.at <= refund.asked_at);
+                      AND m.at <= refund.requested_at);
 
 -- name: late_money_is_settled
 -- L2. Booked or on its way back within a minute.
@@ -112,9 +113,9 @@ SELECT payment.show_id, format('payment %s/%s has been late since %s', number, a
 
 -- name: refunds_end_in_time
 -- L2. The gateway has taken it within a quarter of an hour, or a person knows of it.
-SELECT show_id, format('refund %s/%s/%s was decided at %s', number, attempt, id, asked_at) AS what
+SELECT show_id, format('refund %s/%s/%s was decided at %s', number, attempt, id, requested_at) AS what
   FROM refund
- WHERE state = 'asked' AND asked_at < now() - $1 * interval '1 s';
+ WHERE state = 'requested' AND requested_at < now() - $1 * interval '1 s';
 
 -- name: payments_end_in_time
 -- L3. A payment that got nowhere has let its seats go.
@@ -128,7 +129,7 @@ SELECT show_id, format('booking %s is paying, and its time was up at %s', number
          CASE WHEN p.step IN ('paid', 'late', 'returned') THEN p.amount_minor ELSE 0 END AS came_minor,
          coalesce(sum(r.amount_minor) FILTER (WHERE r.state = 'done' AND r.settled_note IS NULL), 0)::bigint
              AS back_minor,
-         coalesce(sum(r.amount_minor) FILTER (WHERE r.state = 'asked'), 0)::bigint AS asked_minor
+         coalesce(sum(r.amount_minor) FILTER (WHERE r.state = 'requested'), 0)::bigint AS requested_minor
     FROM payment AS p
     LEFT JOIN refund AS r USING (show_id, number, attempt)
    WHERE p.gateway = $1 AND p.step NOT IN ('charge', 'look_up', 'call_off', 'watch')
@@ -143,4 +144,4 @@ SELECT show_id, number
   FROM booking JOIN unnest($1::bigint[], $2::bigint[]) AS a (show_id, number) USING (show_id, number);
 
 -- name: oldest_payment
-SELECT min(asked_at) FROM payment WHERE gateway = $1;
+SELECT min(requested_at) FROM payment WHERE gateway = $1;

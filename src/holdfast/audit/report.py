@@ -50,7 +50,7 @@ class OurPayment(Struct, frozen=True):
     currency: str
     came_minor: int  # what we say was taken
     back_minor: int  # what we say has gone back
-    asked_minor: int  # what we have asked for, and have no answer to
+    requested_minor: int  # refunds requested that the gateway has not answered yet
 
 
 class TheirPayment(Struct, frozen=True):
@@ -85,6 +85,6 @@ def _difference(our: OurPayment, their: TheirPayment) -> str:
     if our.came_minor and their.currency not in (None, our.currency):
         return f"we have {our.currency}, the gateway {their.currency}"
     # A refund whose answer was lost may have been made: it is requested again under the same key.
-    if not our.back_minor <= their.back_minor <= our.back_minor + our.asked_minor:
+    if not our.back_minor <= their.back_minor <= our.back_minor + our.requested_minor:
         return f"we gave back {our.back_minor}, the gateway {their.back_minor}"
     return ""

@@ -97,8 +97,8 @@ DECLARE
     v_kind   text[];
 BEGIN
     WITH moved AS (
-        SELECT booking.*, asked.ord
-          FROM unnest(p_show, p_number) WITH ORDINALITY AS asked (show_id, number, ord)
+        SELECT booking.*, requested.ord
+          FROM unnest(p_show, p_number) WITH ORDINALITY AS requested (show_id, number, ord)
           JOIN booking USING (show_id, number)
     ), audit AS (
         INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
@@ -125,7 +125,7 @@ CREATE OR REPLACE FUNCTION release_seats(p_show bigint[], p_number bigint[]) RET
     DELETE FROM taken_seat
      USING (SELECT booking.show_id, booking.number, unnest(booking.seats) AS seat
               FROM booking
-              JOIN unnest(p_show, p_number) AS asked (show_id, number) USING (show_id, number)) AS gone
+              JOIN unnest(p_show, p_number) AS requested (show_id, number) USING (show_id, number)) AS gone
      WHERE taken_seat.show_id = gone.show_id
        AND taken_seat.seat = gone.seat
        AND taken_seat.number = gone.number;
@@ -164,7 +164,7 @@ DECLARE
 BEGIN
     WITH lapsed AS (
         SELECT booking.show_id, booking.number
-          FROM unnest(p_show, p_number) AS asked (show_id, number)
+          FROM unnest(p_show, p_number) AS requested (show_id, number)
           JOIN booking USING (show_id, number)
          WHERE booking.state = 'held' AND booking.expires_at <= now()
       ORDER BY booking.show_id, booking.number
@@ -198,9 +198,9 @@ DECLARE
 BEGIN
     WITH locked AS (
         SELECT booking.show_id, booking.number
-          FROM unnest(p_show, p_number, p_fence) AS asked (show_id, number, fence)
+          FROM unnest(p_show, p_number, p_fence) AS requested (show_id, number, fence)
           JOIN booking USING (show_id, number)
-         WHERE booking.fence = asked.fence AND booking.state = p_from
+         WHERE booking.fence = requested.fence AND booking.state = p_from
       ORDER BY booking.show_id, booking.number
            FOR UPDATE OF booking
     ), moved AS (

@@ -28,11 +28,12 @@ DECLARE
 BEGIN
     -- Shared between holds. A rebuild of the seat map takes it exclusively, so it never misses a hold that
     -- commits after it has read the bookings.
-    SELECT array_agg(sale_verdict(sale, asked.revision, asked.amount, p_by_ledger) ORDER BY asked.ord),
-           array_agg(coalesce(sale.epoch, 0) ORDER BY asked.ord),
-           array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY asked.ord)
+    SELECT array_agg(sale_verdict(sale, requested.revision, requested.amount, p_by_ledger)
+                     ORDER BY requested.ord),
+           array_agg(coalesce(sale.epoch, 0) ORDER BY requested.ord),
+           array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY requested.ord)
       INTO v_outcome, v_epoch, v_max
-      FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS asked (show_id, revision, amount, ord)
+      FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS requested (show_id, revision, amount, ord)
       LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE) AS sale
      USING (show_id);
 

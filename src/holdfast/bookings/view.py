@@ -29,8 +29,8 @@ class RefundShown(Struct, frozen=True):
     """Money of this booking that goes back."""
 
     amount: int  # minor units of the booking's currency
-    state: str  # asked: on its way; done; by_hand: a person sees to it
-    asked_at: datetime
+    state: str  # requested: on its way; done; by_hand: a person sees to it
+    requested_at: datetime
 
 
 class BookingPage(Struct, frozen=True, kw_only=True):

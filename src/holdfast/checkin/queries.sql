@@ -79,7 +79,7 @@ SELECT issued_ticket.*, account.name
 
 -- name: search_by_number
 SELECT issued_ticket.*, account.name
-  FROM unnest($1::bigint[], $2::bigint[]) AS asked (show_id, number)
+  FROM unnest($1::bigint[], $2::bigint[]) AS requested (show_id, number)
   JOIN issued_ticket USING (show_id, number)
   LEFT JOIN account_profile AS account
     ON account.id = coalesce(issued_ticket.owner_id, issued_ticket.booked_by)

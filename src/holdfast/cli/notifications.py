@@ -36,8 +36,8 @@ def list_notices(
 
     if state not in STATES:
         raise OperatorError(f"no such state: {state}; there are {', '.join(STATES)}")
-    asked = NoticesQuery(state=state, size=limit)  # type: ignore[arg-type]
-    _print_notices(context.obj(data, lambda app: app.notifications.newest(asked)).notices, as_json)
+    query = NoticesQuery(state=state, size=limit)  # type: ignore[arg-type]
+    _print_notices(context.obj(data, lambda app: app.notifications.newest(query)).notices, as_json)
 
 
 @notices.command()

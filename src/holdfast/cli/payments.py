@@ -37,8 +37,8 @@ def list_webhooks(
     """Show webhooks, newest first, and what became of them."""
     from holdfast.payments.webhooks import WebhookQuery
 
-    asked = WebhookQuery(state="dead" if only_dead else "all", size=limit)
-    found = context.obj(data, lambda app: app.webhooks_in.list_newest(asked))
+    query = WebhookQuery(state="dead" if only_dead else "all", size=limit)
+    found = context.obj(data, lambda app: app.webhooks_in.list_newest(query))
     _print_webhooks(found.webhooks, as_json)
 
 

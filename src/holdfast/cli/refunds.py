@@ -45,7 +45,7 @@ def list_refunds(
         words = [page["reason"], page["note"]]
         print(
             f"{page['refund_id']}  {page['state']:<8} {page['amount_minor']:>9} {page['currency']}"
-            f"  {page['asked_at']}  {'; '.join(word for word in words if word)}".rstrip()
+            f"  {page['requested_at']}  {'; '.join(word for word in words if word)}".rstrip()
         )
     print(f"{len(pages)} refunds")
 
@@ -123,7 +123,7 @@ def _refund_page(refund: "Refund") -> dict[str, Any]:
     names = ("refund_id", "show_id", "state", "amount_minor", "currency", "note", "reason")
     return {
         **{name: getattr(refund, name) for name in names},
-        "asked_at": refund.asked_at.isoformat(),
+        "requested_at": refund.requested_at.isoformat(),
     }
 
 

@@ -117,7 +117,7 @@ GROUP = "invoices"
 
 
 def credit_note_consumer(invoices: Invoices) -> Consumer:
-    """Told twice it writes once: a refund that has its paper gets no other."""
+    """Idempotent: a refund that already has its credit note does not get a second one."""
 
     async def hear(fact: Fact) -> None:
         if fact.number is not None:

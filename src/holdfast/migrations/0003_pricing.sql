@@ -32,7 +32,7 @@ CREATE TABLE show_terms (
 );
 
 -- The current price rules of a show. Rules never price a hold: a job evaluates them and changes `price`,
--- revision, terms and audit rows in one transaction, so that a price is always one number for everybody.
+-- revision, terms and audit rows in one transaction, so that all buyers see the same price.
 -- owner: organisers
 CREATE TABLE price_plan (
     show_id bigint      PRIMARY KEY REFERENCES show,

@@ -88,8 +88,9 @@ CREATE TABLE booking_move (
     at       timestamptz   NOT NULL DEFAULT now(),
     PRIMARY KEY (show_id, number, id)
 );
--- Which shows had moves lately: asked every few seconds by every worker. BRIN, because rows are only appended
--- in the order of their times: an entry covers a range of pages. 470 ms without it, at a million rows.
+-- Which shows had moves lately: every worker queries it every few seconds. BRIN, because rows are only
+-- appended in the order of their times: an entry covers a range of pages. 470 ms without it, at a million
+-- rows.
 CREATE INDEX moves_by_time ON booking_move USING brin (at) WITH (autosummarize = on);
 
 -- What a block has besides its row in `booking`. Its name is the booking's note: only organisers see it.

@@ -4,16 +4,16 @@
 -- every key here too. Lock order: sale (shared), bookings, payments, tickets, seats, counters.
 
 CREATE TYPE payment_step AS ENUM (
-    'charge',      -- the gateway is being asked for the money
+    'charge',      -- a charge request to the gateway is under way
     'look_up',     -- the gateway has not answered, or waits for the payer
-    'call_off',    -- the gateway is being asked to cancel
+    'call_off',    -- a cancel request to the gateway is under way
     'watch',       -- the seats are released, the gateway is silent: money may still arrive
     'late',        -- the money arrived, and its booking was not waiting any more
     'paid', 'declined', 'called_off', 'expired', 'returned'  -- ends; returned: see refund
 );
 
 CREATE TYPE refund_state AS ENUM (
-    'asked',       -- decided; the gateway is being asked
+    'requested',   -- decided; the request to the gateway is under way
     'done',        -- the money is on its way back
     'by_hand'      -- the gateway refuses: a person must pay it back
 );
@@ -48,7 +48,7 @@ CREATE TABLE payment (
     turn          int          NOT NULL DEFAULT 0,        -- fence of the lease: grows with every taker
     tries         int          NOT NULL DEFAULT 0,        -- since the step was stored
     due_at        timestamptz,                            -- when a worker takes it; NULL: it has ended
-    asked_at      timestamptz  NOT NULL DEFAULT now(),
+    requested_at      timestamptz  NOT NULL DEFAULT now(),
     ended_at      timestamptz,
     PRIMARY KEY (show_id, number, attempt),
     CONSTRAINT a_payment_is_of_something CHECK (amount_minor > 0),
@@ -64,7 +64,7 @@ CREATE INDEX payments_due ON payment (due_at) WHERE due_at IS NOT NULL;
 -- Webhooks about refunds, and some gateways' about payments, name the gateway's id and not our key.
 CREATE INDEX payments_by_reference ON payment (reference) WHERE reference IS NOT NULL;
 -- Read by time once a minute, written with every payment: BRIN is the cheapest index to keep.
-CREATE INDEX payments_by_time ON payment USING brin (asked_at);
+CREATE INDEX payments_by_time ON payment USING brin (requested_at);
 
 -- Money on its way back. The key at the gateway is derived from the row's own key, so asking twice is asking
 -- once.
@@ -80,7 +80,7 @@ CREATE TABLE refund (
     amount_minor bigint       NOT NULL,
     fee_minor    bigint       NOT NULL DEFAULT 0,
     tax_minor    bigint       NOT NULL DEFAULT 0,
-    state        refund_state NOT NULL DEFAULT 'asked',
+    state        refund_state NOT NULL DEFAULT 'requested',
     note         text         NOT NULL DEFAULT '',        -- from the person who decided it
     reference    text,                                    -- the gateway's
     reason       text,                                    -- why the gateway refused
@@ -89,17 +89,17 @@ CREATE TABLE refund (
     round        int          NOT NULL DEFAULT 1,         -- part of the key at the gateway: a person may ask
     tries        int          NOT NULL DEFAULT 0,         --   again after a refusal, under another key
     due_at       timestamptz  DEFAULT now(),              -- when a worker asks the gateway; NULL: not needed
-    asked_at     timestamptz  NOT NULL DEFAULT now(),
+    requested_at     timestamptz  NOT NULL DEFAULT now(),
     done_at      timestamptz,
     PRIMARY KEY (show_id, number, attempt, id),
     CONSTRAINT one_refund_per_reason UNIQUE (show_id, number, attempt, why),
     CONSTRAINT a_refund_is_of_something CHECK (amount_minor > 0 OR (amount_minor = 0 AND seats <> '{}')),
-    CONSTRAINT asked_is_due CHECK ((state = 'asked') = (due_at IS NOT NULL)),
+    CONSTRAINT requested_is_due CHECK ((state = 'requested') = (due_at IS NOT NULL)),
     CONSTRAINT fee_and_tax_are_part_of_it CHECK (fee_minor >= 0 AND tax_minor >= 0
                                                  AND fee_minor + tax_minor <= amount_minor)
 );
-CREATE INDEX refunds_due ON refund (due_at) WHERE state = 'asked';
-CREATE INDEX refunds_by_hand ON refund (asked_at) WHERE state = 'by_hand';
+CREATE INDEX refunds_due ON refund (due_at) WHERE state = 'requested';
+CREATE INDEX refunds_by_hand ON refund (requested_at) WHERE state = 'by_hand';
 
 -- Double-entry journal: the lines of an entry add up to zero.
 --   gateway:<name>  money at the gateway for us         organiser  what we owe to the organiser
@@ -165,7 +165,7 @@ CREATE TABLE reconciliation_run (
     since_at timestamptz NOT NULL,                        -- payments since then were compared
     began_at timestamptz NOT NULL,
     ended_at timestamptz NOT NULL,
-    seen     bigint      NOT NULL,                        -- payments of ours the gateway has
+    seen     bigint      NOT NULL,                        -- our payments that the gateway has
     settled  bigint      NOT NULL                         -- differences that were resolved
 );
 

@@ -20,7 +20,7 @@ CREATE TABLE ticket (
     binding     int         NOT NULL DEFAULT 0,           -- changes with the phone: live codes carry it
     is_inside   boolean     NOT NULL DEFAULT false,
     PRIMARY KEY (show_id, number, seat),
-    CONSTRAINT a_voided_ticket_admits_nobody CHECK (voided_at IS NULL OR used_at IS NULL),
+    CONSTRAINT voided_tickets_are_unused CHECK (voided_at IS NULL OR used_at IS NULL),
     CONSTRAINT a_ticket_has_one_owner CHECK (owner_id IS NULL OR owner_email IS NULL)
 );
 CREATE UNIQUE INDEX one_ticket_per_serial ON ticket (show_id, serial);

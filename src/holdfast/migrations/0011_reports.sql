@@ -2,7 +2,7 @@
 
 -- Reports are a copy that a consumer of facts maintains; `holdfast figures rebuild` rebuilds it from the
 -- bookings. A row records what happened to one thing, so that the same fact twice changes nothing; sums are
--- computed when they are asked for.
+-- computed on request.
 
 -- A seat that was sold. Its amounts are those of seats sold now: zero once it was refunded.
 -- owner: reports

@@ -48,7 +48,7 @@ CREATE TYPE payment_step AS ENUM (
 );
 
 CREATE TYPE refund_state AS ENUM (
-    'asked',
+    'requested',
     'done',
     'by_hand'
 );
@@ -254,7 +254,7 @@ CREATE TABLE payment (
     turn integer DEFAULT 0 NOT NULL,
     tries integer DEFAULT 0 NOT NULL,
     due_at timestamp with time zone,
-    asked_at timestamp with time zone DEFAULT now() NOT NULL,
+    requested_at timestamp with time zone DEFAULT now() NOT NULL,
     ended_at timestamp with time zone,
     CONSTRAINT a_payment_is_of_something CHECK ((amount_minor > 0)),
     CONSTRAINT ended_or_due CHECK (((due_at IS NULL) = (ended_at IS NOT NULL))),
@@ -291,7 +291,7 @@ CREATE VIEW payment_detail AS
     payment.turn,
     payment.tries,
     payment.due_at,
-    payment.asked_at,
+    payment.requested_at,
     payment.ended_at,
     booking.state AS booking_state,
     booking.claim_id,
@@ -388,9 +388,9 @@ DECLARE
 BEGIN
     WITH locked AS (
         SELECT booking.show_id, booking.number
-          FROM unnest(p_show, p_number, p_fence) AS asked (show_id, number, fence)
+          FROM unnest(p_show, p_number, p_fence) AS requested (show_id, number, fence)
           JOIN booking USING (show_id, number)
-         WHERE booking.fence = asked.fence AND booking.state = p_from
+         WHERE booking.fence = requested.fence AND booking.state = p_from
       ORDER BY booking.show_id, booking.number
            FOR UPDATE OF booking
     ), moved AS (
@@ -820,7 +820,7 @@ CREATE TABLE ticket (
     binding integer DEFAULT 0 NOT NULL,
     is_inside boolean DEFAULT false NOT NULL,
     CONSTRAINT a_ticket_has_one_owner CHECK (((owner_id IS NULL) OR (owner_email IS NULL))),
-    CONSTRAINT a_voided_ticket_admits_nobody CHECK (((voided_at IS NULL) OR (used_at IS NULL)))
+    CONSTRAINT voided_tickets_are_unused CHECK (((voided_at IS NULL) OR (used_at IS NULL)))
 );
 
 CREATE FUNCTION door_verdict(p_ticket ticket, p_policy entry_policy, p_way text, p_edition integer, p_binding integer) RETURNS text
@@ -861,7 +861,7 @@ DECLARE
 BEGIN
     WITH lapsed AS (
         SELECT booking.show_id, booking.number
-          FROM unnest(p_show, p_number) AS asked (show_id, number)
+          FROM unnest(p_show, p_number) AS requested (show_id, number)
           JOIN booking USING (show_id, number)
          WHERE booking.state = 'held' AND booking.expires_at <= now()
       ORDER BY booking.show_id, booking.number
@@ -1271,11 +1271,12 @@ DECLARE
 BEGIN
     -- Shared between holds. A rebuild of the seat map takes it exclusively, so it never misses a hold that
     -- commits after it has read the bookings.
-    SELECT array_agg(sale_verdict(sale, asked.revision, asked.amount, p_by_ledger) ORDER BY asked.ord),
-           array_agg(coalesce(sale.epoch, 0) ORDER BY asked.ord),
-           array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY asked.ord)
+    SELECT array_agg(sale_verdict(sale, requested.revision, requested.amount, p_by_ledger)
+                     ORDER BY requested.ord),
+           array_agg(coalesce(sale.epoch, 0) ORDER BY requested.ord),
+           array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY requested.ord)
       INTO v_outcome, v_epoch, v_max
-      FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS asked (show_id, revision, amount, ord)
+      FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS requested (show_id, revision, amount, ord)
       LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE) AS sale
      USING (show_id);
 
@@ -1431,7 +1432,7 @@ CREATE TABLE refund (
     amount_minor bigint NOT NULL,
     fee_minor bigint DEFAULT 0 NOT NULL,
     tax_minor bigint DEFAULT 0 NOT NULL,
-    state refund_state DEFAULT 'asked'::refund_state NOT NULL,
+    state refund_state DEFAULT 'requested'::refund_state NOT NULL,
     note text DEFAULT ''::text NOT NULL,
     reference text,
     reason text,
@@ -1440,11 +1441,11 @@ CREATE TABLE refund (
     round integer DEFAULT 1 NOT NULL,
     tries integer DEFAULT 0 NOT NULL,
     due_at timestamp with time zone DEFAULT now(),
-    asked_at timestamp with time zone DEFAULT now() NOT NULL,
+    requested_at timestamp with time zone DEFAULT now() NOT NULL,
     done_at timestamp with time zone,
     CONSTRAINT a_refund_is_of_something CHECK (((amount_minor > 0) OR ((amount_minor = 0) AND (seats <> '{}'::integer[])))),
-    CONSTRAINT asked_is_due CHECK (((state = 'asked'::refund_state) = (due_at IS NOT NULL))),
-    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor)))
+    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor))),
+    CONSTRAINT requested_is_due CHECK (((state = 'requested'::refund_state) = (due_at IS NOT NULL)))
 );
 
 CREATE FUNCTION publish_refund(p_refund refund, p_currency text) RETURNS void
@@ -1481,8 +1482,8 @@ DECLARE
     v_kind   text[];
 BEGIN
     WITH moved AS (
-        SELECT booking.*, asked.ord
-          FROM unnest(p_show, p_number) WITH ORDINALITY AS asked (show_id, number, ord)
+        SELECT booking.*, requested.ord
+          FROM unnest(p_show, p_number) WITH ORDINALITY AS requested (show_id, number, ord)
           JOIN booking USING (show_id, number)
     ), audit AS (
         INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
@@ -1514,7 +1515,7 @@ BEGIN
         INSERT INTO refund (show_id, number, attempt, id, why, seats, seats_minor, amount_minor, fee_minor,
                             tax_minor, state, note, actor_id, due_at, done_at)
         VALUES (p_show, p_number, p_attempt, p_id, p_why, p_seats, p_seats_minor, p_amount, p_fee, p_tax,
-                CASE p_amount WHEN 0 THEN 'done' ELSE 'asked' END::refund_state, p_note, p_actor,
+                CASE p_amount WHEN 0 THEN 'done' ELSE 'requested' END::refund_state, p_note, p_actor,
                 CASE p_amount WHEN 0 THEN NULL ELSE now() + p_due_ms * interval '1 ms' END,
                 CASE p_amount WHEN 0 THEN now() END)
      RETURNING * INTO v_refund;
@@ -1569,7 +1570,7 @@ CREATE FUNCTION release_seats(p_show bigint[], p_number bigint[]) RETURNS void
     DELETE FROM taken_seat
      USING (SELECT booking.show_id, booking.number, unnest(booking.seats) AS seat
               FROM booking
-              JOIN unnest(p_show, p_number) AS asked (show_id, number) USING (show_id, number)) AS gone
+              JOIN unnest(p_show, p_number) AS requested (show_id, number) USING (show_id, number)) AS gone
      WHERE taken_seat.show_id = gone.show_id
        AND taken_seat.seat = gone.seat
        AND taken_seat.number = gone.number;
@@ -1742,7 +1743,7 @@ CREATE VIEW refund_detail AS
     refund.round,
     refund.tries,
     refund.due_at,
-    refund.asked_at,
+    refund.requested_at,
     refund.done_at,
     payment.owner_id,
     payment.key,
@@ -1764,7 +1765,7 @@ BEGIN
        SET state = p_state, reference = coalesce(p_reference, reference), reason = coalesce(p_reason, reason),
            settled_note = p_note, due_at = NULL, done_at = CASE p_state WHEN 'done' THEN now() END
      WHERE show_id = p_show AND number = p_number AND attempt = p_attempt AND id = p_id
-       AND state = CASE WHEN p_note IS NULL THEN 'asked' ELSE 'by_hand' END::refund_state
+       AND state = CASE WHEN p_note IS NULL THEN 'requested' ELSE 'by_hand' END::refund_state
  RETURNING * INTO v_refund;
     IF FOUND THEN
         SELECT * INTO STRICT v_payment FROM payment_for_refund
@@ -1843,12 +1844,12 @@ BEGIN
       FROM (SELECT *, row_number() OVER (PARTITION BY show_id, number ORDER BY ord) AS nth,
                    row_number() OVER (PARTITION BY owner_id, show_id, request_id ORDER BY ord) AS nth_of_key
               FROM unnest(p_show, p_number, p_owner, p_request) WITH ORDINALITY
-                   AS a (show_id, number, owner_id, request_id, ord)) AS asked
+                   AS a (show_id, number, owner_id, request_id, ord)) AS requested
      WHERE nth = 1 AND nth_of_key = 1
        AND ord <> ALL (coalesce(v_over, '{}'))
        AND NOT EXISTS (SELECT 1 FROM payment
-                        WHERE payment.owner_id = asked.owner_id AND payment.show_id = asked.show_id
-                          AND payment.request_id = asked.request_id
+                        WHERE payment.owner_id = requested.owner_id AND payment.show_id = requested.show_id
+                          AND payment.request_id = requested.request_id
                           AND payment.step NOT IN ('declined', 'called_off', 'expired'));
 
     -- MATERIALIZED: the bookings move once, whatever the plan of the join.
@@ -3246,7 +3247,7 @@ CREATE INDEX passes_of_an_account ON gate_pass USING btree (account_id);
 
 CREATE INDEX payments_by_reference ON payment USING btree (reference) WHERE (reference IS NOT NULL);
 
-CREATE INDEX payments_by_time ON payment USING brin (asked_at);
+CREATE INDEX payments_by_time ON payment USING brin (requested_at);
 
 CREATE INDEX payments_due ON payment USING btree (due_at) WHERE (due_at IS NOT NULL);
 
@@ -3256,9 +3257,9 @@ CREATE INDEX raised_versions ON account USING btree (changed_at) WHERE (version 
 
 CREATE INDEX refresh_tokens_of_a_session ON refresh_token USING btree (session_id);
 
-CREATE INDEX refunds_by_hand ON refund USING btree (asked_at) WHERE (state = 'by_hand'::refund_state);
+CREATE INDEX refunds_by_hand ON refund USING btree (requested_at) WHERE (state = 'by_hand'::refund_state);
 
-CREATE INDEX refunds_due ON refund USING btree (due_at) WHERE (state = 'asked'::refund_state);
+CREATE INDEX refunds_due ON refund USING btree (due_at) WHERE (state = 'requested'::refund_state);
 
 CREATE INDEX sales_cancelled ON sale USING btree (show_id) WHERE cancelled;
 

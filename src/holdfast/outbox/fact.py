@@ -144,10 +144,10 @@ class RefundFactBody(Body, frozen=True, kw_only=True):
     owner_id: int | None = None
 
 
-class RefundAsked(RefundFactBody, frozen=True, kw_only=True):
+class RefundRequested(RefundFactBody, frozen=True, kw_only=True):
     """A refund was decided; we are requesting it from the gateway."""
 
-    KIND = "refund.asked"
+    KIND = "refund.requested"
 
 
 class RefundDone(RefundFactBody, frozen=True, kw_only=True):
@@ -313,7 +313,7 @@ KINDS: dict[str, type[Body]] = {
     for body in (
         *BOOKING_KINDS,
         *(PaymentDeclined, PaymentCalledOff, PaymentExpired, PaymentLate),
-        *(RefundAsked, RefundDone, RefundByHand),
+        *(RefundRequested, RefundDone, RefundByHand),
         *(ShowOnSaleFact, ShowChanged, ShowPricesChanged, ShowCancelledFact),
         *(EventChanged, VenueChanged, CityChanged),
         *(TicketCheckedIn, TicketCheckedOut, TicketCheckInUndone),

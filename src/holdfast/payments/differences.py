@@ -46,7 +46,7 @@ class LedgerPayment:
     currency: str
     reference: str | None
     back_minor: int  # refunded through the gateway
-    asked_minor: int  # refund requested, no answer yet
+    requested_minor: int  # refund requested, no answer yet
     age_s: float
 
     @property
@@ -104,7 +104,7 @@ def _kind_of_taken(ours: LedgerPayment, theirs: Charge) -> DifferenceKind | None
     if None not in (ours.reference, theirs.reference) and ours.reference != theirs.reference:
         return DifferenceKind.TWICE
     # A requested refund may have been made there already, with its answer lost.
-    is_back = ours.back_minor <= theirs.refunded_minor <= ours.back_minor + ours.asked_minor
+    is_back = ours.back_minor <= theirs.refunded_minor <= ours.back_minor + ours.requested_minor
     return None if is_back else DifferenceKind.REFUNDED
 
 
@@ -113,7 +113,9 @@ def describe_ours(ours: LedgerPayment | None) -> str:
         return "no such payment"
     back = f", {format_plain(ours.back_minor, ours.currency)} back" if ours.back_minor else ""
     requested = (
-        f", {format_plain(ours.asked_minor, ours.currency)} on its way back" if ours.asked_minor else ""
+        f", {format_plain(ours.requested_minor, ours.currency)} on its way back"
+        if ours.requested_minor
+        else ""
     )
     return f"{ours.step} {format_plain(ours.amount_minor, ours.currency)}{back}{requested}"
 

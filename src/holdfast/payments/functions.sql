@@ -33,8 +33,8 @@ END $$;
 CREATE OR REPLACE TRIGGER journal_balances AFTER INSERT ON journal REFERENCING NEW TABLE AS written
     FOR EACH STATEMENT EXECUTE FUNCTION journal_balances();
 
--- Many payments in the order asked for. One look-up each: for a plain join the planner starts with every
--- payment there is.
+-- Many payments in the order of the arguments. One look-up each: for a plain join the planner would start
+-- with every payment there is.
 CREATE OR REPLACE FUNCTION payment_details(p_show bigint[], p_number bigint[], p_attempt int[])
 RETURNS SETOF payment_detail LANGUAGE sql AS $$
     SELECT detail.*
@@ -46,7 +46,7 @@ RETURNS SETOF payment_detail LANGUAGE sql AS $$
 $$;
 
 -- Many HELD bookings become PAYING, each with a payment at its first step. Outcomes, one per request:
---   charge (the gateway may be asked)  · same (this request was answered before: here is its payment)
+--   charge (the gateway may be called)  · same (this request was answered before: here is its payment)
 --   none (this owner has no such booking)  · card (this card has all its seats already)
 --   or the state the booking is in (held: it has expired), with its latest payment
 CREATE OR REPLACE FUNCTION start_payments(
@@ -71,12 +71,12 @@ BEGIN
       FROM (SELECT *, row_number() OVER (PARTITION BY show_id, number ORDER BY ord) AS nth,
                    row_number() OVER (PARTITION BY owner_id, show_id, request_id ORDER BY ord) AS nth_of_key
               FROM unnest(p_show, p_number, p_owner, p_request) WITH ORDINALITY
-                   AS a (show_id, number, owner_id, request_id, ord)) AS asked
+                   AS a (show_id, number, owner_id, request_id, ord)) AS requested
      WHERE nth = 1 AND nth_of_key = 1
        AND ord <> ALL (coalesce(v_over, '{}'))
        AND NOT EXISTS (SELECT 1 FROM payment
-                        WHERE payment.owner_id = asked.owner_id AND payment.show_id = asked.show_id
-                          AND payment.request_id = asked.request_id
+                        WHERE payment.owner_id = requested.owner_id AND payment.show_id = requested.show_id
+                          AND payment.request_id = requested.request_id
                           AND payment.step NOT IN ('declined', 'called_off', 'expired'));
 
     -- MATERIALIZED: the bookings move once, whatever the plan of the join.

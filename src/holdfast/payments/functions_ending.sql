@@ -43,8 +43,8 @@ BEGIN
     RETURN QUERY SELECT * FROM payment_details(p_show, p_number, p_attempt);
 END $$;
 
--- The time is up, and the gateway was asked to cancel or is silent: the seats are released. `expired`: no
--- money will arrive; `watch`: it may still, and the gateway is asked again after p_due_ms.
+-- The time is up, and the gateway got a cancel request or does not answer: the seats are released.
+-- `expired`: no money will arrive; `watch`: it may still, and the gateway is queried again after p_due_ms.
 CREATE OR REPLACE FUNCTION let_payments_go(
     p_show bigint[], p_number bigint[], p_attempt int[], p_step payment_step, p_due_ms int
 ) RETURNS SETOF payment_detail

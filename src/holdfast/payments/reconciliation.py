@@ -214,7 +214,7 @@ def _ours(row: Any) -> LedgerPayment:
 DIFFERENCE_COLUMNS = ("key", "kind", "reference", "ours", "theirs")
 PAYMENT_COLUMNS: Sequence[str] = (
     *("key", "amount_minor", "currency", "reference"),
-    *("back_minor", "asked_minor", "age_s"),
+    *("back_minor", "requested_minor", "age_s"),
 )
 
 

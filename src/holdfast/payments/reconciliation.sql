@@ -1,13 +1,14 @@
 -- name: ours
 -- Payments by their keys, with their refunds through the gateway. An unknown key has no row.
    SELECT payment.key, payment.show_id, payment.number, payment.attempt, payment.step, payment.amount_minor,
-          payment.currency, payment.reference, back.back_minor, back.asked_minor,
-          extract(epoch FROM clock_timestamp() - payment.asked_at)::float8 AS age_s
+          payment.currency, payment.reference, back.back_minor, back.requested_minor,
+          extract(epoch FROM clock_timestamp() - payment.requested_at)::float8 AS age_s
      FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::text[]) AS a (show_id, number, attempt, key)
      JOIN payment USING (show_id, number, attempt, key),
           LATERAL (SELECT coalesce(sum(amount_minor) FILTER (WHERE state = 'done' AND NOT is_settled_by_hand),
                                    0)::bigint AS back_minor,
-                          coalesce(sum(amount_minor) FILTER (WHERE state = 'asked'), 0)::bigint AS asked_minor
+                          coalesce(sum(amount_minor) FILTER (WHERE state = 'requested'),
+                                   0)::bigint AS requested_minor
                      FROM decided_refund AS refund
                     WHERE refund.show_id = payment.show_id AND refund.number = payment.number
                       AND refund.attempt = payment.attempt) AS back
@@ -17,16 +18,16 @@
 -- Paid here since then, and not among the keys that the gateway listed.
   SELECT payment.key
     FROM payment
-   WHERE payment.gateway = $1 AND payment.asked_at >= $2 AND payment.step IN ('paid', 'returned')
+   WHERE payment.gateway = $1 AND payment.requested_at >= $2 AND payment.step IN ('paid', 'returned')
      AND NOT EXISTS (SELECT 1 FROM unnest($3::text[]) AS seen (key) WHERE seen.key = payment.key)
-ORDER BY payment.asked_at
+ORDER BY payment.requested_at
    LIMIT $4;
 
 -- name: watched
 -- Payments whose gateway has been silent for long.
 SELECT key
   FROM payment
- WHERE gateway = $1 AND due_at IS NOT NULL AND step = 'watch' AND asked_at < now() - $2 * interval '1 s'
+ WHERE gateway = $1 AND due_at IS NOT NULL AND step = 'watch' AND requested_at < now() - $2 * interval '1 s'
  LIMIT $3;
 
 -- name: left_over

@@ -146,7 +146,7 @@ class SagaRunner:
         return await self._settle_late(await self.confirm(payment, charge))
 
     async def _call_gateway(self, step: PaymentStep, payment: Payment) -> Charge:
-        """One call of the gateway. A charge of another amount than ours is no answer: it becomes UNKNOWN."""
+        """One call of the gateway. A charge of a different amount than ours becomes UNKNOWN."""
         key, reference = payment.key, payment.reference
         with fault_injection.fault_points(f"gateway.{step}"):
             match step:

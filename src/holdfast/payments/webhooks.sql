@@ -1,7 +1,7 @@
 -- name: store
 -- Many webhooks, as they came; copies are counted. A verdict for each, in order (webhook.py). Of those that
 -- are not about our payments, or about another amount, nothing is stored.
-WITH asked AS (
+WITH requested AS (
     SELECT *
       FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::int[], $7::text[], $8::text[],
                   $9::bigint[], $10::text[], $11::boolean[], $12::bytea[]) WITH ORDINALITY
@@ -17,7 +17,7 @@ WITH asked AS (
                 WHEN p.step IN ('paid', 'returned') AND coalesce(a.reference = p.reference, true) THEN 'done'
                 WHEN p.step = 'charge' AND p.due_at > now() THEN 'wait'
                 ELSE 'look' END AS verdict
-      FROM asked AS a
+      FROM requested AS a
       LEFT JOIN LATERAL (
            SELECT * FROM payment
             WHERE a.key IS NOT NULL AND payment.show_id = a.show_id AND payment.number = a.number

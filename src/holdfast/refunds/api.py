@@ -132,7 +132,7 @@ async def list_payments(request: Request) -> Response:
             currency=row["currency"],
             gateway=row["gateway"],
             reason=row["reason"],
-            asked_at=row["asked_at"],
+            requested_at=row["requested_at"],
             ended_at=row["ended_at"],
             refunds=[build_refund_line(one, labels) for one in refunds if one.attempt == row["attempt"]],
         )
@@ -328,7 +328,7 @@ async def _refund_of_mine(request: Request, refund_id: str) -> Refund:
 
 
 def _place(refund: Refund) -> RefundCursor:
-    return refund.asked_at, refund.show_id, refund.number, refund.attempt, refund.id
+    return refund.requested_at, refund.show_id, refund.number, refund.attempt, refund.id
 
 
 async def _refund_page(request: Request, refund: Refund) -> RefundPage:

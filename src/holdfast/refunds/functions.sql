@@ -32,7 +32,8 @@ END $$;
 
 -- Writes what refunds/decision.py decided: the refund with its journal entry and fact, then the seats that
 -- are given back. p_attempt NULL: the booking cost nothing, and only its seats go. p_due_ms: when a worker
--- calls the gateway at the latest. The caller counts owners and cards down after the last refund of the batch.
+-- calls the gateway at the latest. The caller counts owners and cards down after the last refund of the
+-- batch.
 CREATE OR REPLACE FUNCTION record_refund(
     p_show bigint, p_number bigint, p_attempt int, p_id int, p_why text, p_seats int[], p_seats_minor bigint,
     p_amount bigint, p_fee bigint, p_tax bigint, p_currency text, p_note text, p_actor bigint, p_due_ms int
@@ -44,7 +45,7 @@ BEGIN
         INSERT INTO refund (show_id, number, attempt, id, why, seats, seats_minor, amount_minor, fee_minor,
                             tax_minor, state, note, actor_id, due_at, done_at)
         VALUES (p_show, p_number, p_attempt, p_id, p_why, p_seats, p_seats_minor, p_amount, p_fee, p_tax,
-                CASE p_amount WHEN 0 THEN 'done' ELSE 'asked' END::refund_state, p_note, p_actor,
+                CASE p_amount WHEN 0 THEN 'done' ELSE 'requested' END::refund_state, p_note, p_actor,
                 CASE p_amount WHEN 0 THEN NULL ELSE now() + p_due_ms * interval '1 ms' END,
                 CASE p_amount WHEN 0 THEN now() END)
      RETURNING * INTO v_refund;
@@ -101,7 +102,7 @@ BEGIN
        SET state = p_state, reference = coalesce(p_reference, reference), reason = coalesce(p_reason, reason),
            settled_note = p_note, due_at = NULL, done_at = CASE p_state WHEN 'done' THEN now() END
      WHERE show_id = p_show AND number = p_number AND attempt = p_attempt AND id = p_id
-       AND state = CASE WHEN p_note IS NULL THEN 'asked' ELSE 'by_hand' END::refund_state
+       AND state = CASE WHEN p_note IS NULL THEN 'requested' ELSE 'by_hand' END::refund_state
  RETURNING * INTO v_refund;
     IF FOUND THEN
         SELECT * INTO STRICT v_payment FROM payment_for_refund

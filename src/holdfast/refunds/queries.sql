@@ -44,7 +44,7 @@ SELECT count_owners_down($1, $2, $3);
 SELECT count_cards_down($1, $2, $3);
 
 -- name: after
--- What the callers are told: the bookings as they are now.
+-- The current bookings, which callers get as the response.
 SELECT booking.*
   FROM unnest($1::bigint[], $2::bigint[]) AS a (show_id, number)
   JOIN payable_booking AS booking USING (show_id, number);
@@ -58,7 +58,7 @@ SELECT * FROM settle_refund($1, $2, $3, $4, $5, $6, $7, $8);
 WITH due AS (
       SELECT show_id, number, attempt, id
         FROM refund
-       WHERE state = 'asked' AND due_at <= now()
+       WHERE state = 'requested' AND due_at <= now()
     ORDER BY due_at
        LIMIT $1
          FOR UPDATE SKIP LOCKED
@@ -80,12 +80,12 @@ SELECT c.*
 -- Requested again later. One that is settled by now is left alone.
 UPDATE refund
    SET due_at = now() + $5 * interval '1 ms'
- WHERE show_id = $1 AND number = $2 AND attempt = $3 AND id = $4 AND state = 'asked';
+ WHERE show_id = $1 AND number = $2 AND attempt = $3 AND id = $4 AND state = 'requested';
 
 -- name: retry
 -- An operator retries it. One that is not by_hand is left alone: no row.
    UPDATE refund
-      SET state = 'asked', round = round + 1, tries = 0, due_at = now() + $5 * interval '1 ms'
+      SET state = 'requested', round = round + 1, tries = 0, due_at = now() + $5 * interval '1 ms'
     WHERE show_id = $1 AND number = $2 AND attempt = $3 AND id = $4 AND state = 'by_hand'
 RETURNING id;
 
@@ -97,10 +97,10 @@ SELECT * FROM refund_detail WHERE show_id = $1 AND number = $2 AND attempt = $3 
   SELECT refund_detail.*
     FROM refund_detail
     JOIN unnest($1::bigint[], $2::bigint[]) AS a (show_id, number) USING (show_id, number)
-ORDER BY asked_at, attempt, id;
+ORDER BY requested_at, attempt, id;
 
 -- name: attempts_of
-  SELECT attempt, step::text AS step, amount_minor, currency, gateway, reason, asked_at, ended_at
+  SELECT attempt, step::text AS step, amount_minor, currency, gateway, reason, requested_at, ended_at
     FROM payment_detail
    WHERE show_id = $1 AND number = $2
 ORDER BY attempt;
@@ -113,15 +113,16 @@ ORDER BY attempt;
           OR EXISTS (SELECT 1 FROM show_detail AS s WHERE s.show_id = c.show_id AND s.organiser_id = $1))
      AND ($2::text IS NULL OR c.state = $2::refund_state)
      AND ($3::bigint IS NULL OR c.show_id = $3)
-     AND (c.asked_at, c.show_id, c.number, c.attempt, c.id) < ($4, $5, $6, $7, $8)
-ORDER BY c.asked_at DESC, c.show_id DESC, c.number DESC, c.attempt DESC, c.id DESC
+     AND (c.requested_at, c.show_id, c.number, c.attempt, c.id) < ($4, $5, $6, $7, $8)
+ORDER BY c.requested_at DESC, c.show_id DESC, c.number DESC, c.attempt DESC, c.id DESC
    LIMIT $9;
 
 -- name: waiting
 -- For the gauges.
-SELECT count(*) FILTER (WHERE state = 'by_hand') AS by_hand, count(*) FILTER (WHERE state = 'asked') AS asked
+SELECT count(*) FILTER (WHERE state = 'by_hand') AS by_hand,
+       count(*) FILTER (WHERE state = 'requested') AS requested
   FROM refund
- WHERE state IN ('asked', 'by_hand');
+ WHERE state IN ('requested', 'by_hand');
 
 -- name: ledger_now
 SELECT now();
@@ -156,6 +157,6 @@ SELECT show_id, number, owner_id, claim_id, seats FROM cancel_holds($1, $2, $3, 
 -- A rule has no actor: what was refunded without one was refunded because the show was cancelled.
 SELECT (SELECT count(*) FROM booking_history
          WHERE show_id = $1 AND move = 'refund' AND actor_id IS NULL) AS given_up,
-       (SELECT count(*) FROM refund WHERE show_id = $1 AND why = 'show' AND state = 'asked') AS asked,
+       (SELECT count(*) FROM refund WHERE show_id = $1 AND why = 'show' AND state = 'requested') AS requested,
        (SELECT count(*) FROM refund WHERE show_id = $1 AND why = 'show' AND state = 'by_hand') AS by_hand,
        (SELECT count(DISTINCT number) FROM seat_holder WHERE show_id = $1) AS left_over;

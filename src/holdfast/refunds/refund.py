@@ -1,9 +1,9 @@
 """A refund: money on its way back, with or without seats. No I/O.
 
-    decided ─► asked ─┬─ yes ─────► done
-                │  ▲  ├─ unknown ─► asked, again later, under the same key
-                │  │  └─ no ──────► by_hand ─┬─ a person paid it another way ─► done
-                │  └──────────────────────── └─ retried, under another key
+    decided ─► requested ─┬─ yes ─────► done
+                 │  ▲     ├─ unknown ─► requested again later, under the same key
+                 │  │     └─ no ──────► by_hand ─┬─ a person paid it another way ─► done
+                 │  └─────────────────────────── └─ retried, under another key
 
 A decision is final: the seats are free and the money is owed from that moment on.
 """
@@ -26,7 +26,7 @@ NUMBER_DIGITS_MAX = 9  # of an attempt, and of a refund
 
 
 class RefundState(StrEnum):
-    ASKED = "asked"
+    REQUESTED = "requested"
     DONE = "done"
     BY_HAND = "by_hand"
 
@@ -68,7 +68,7 @@ class Refund(Struct, frozen=True, gc=False, kw_only=True):
     actor_id: int | None
     round: int
     tries: int
-    asked_at: datetime
+    requested_at: datetime
     done_at: datetime | None
     owner_id: int
     key: str  # of the payment
@@ -107,13 +107,13 @@ class Cancellation(Struct, frozen=True, kw_only=True):
 
     bookings: int  # that were confirmed when it was cancelled, or are still to be released
     refunded: int  # the money has gone back, or there was none
-    asked: int  # decided, and on its way
+    requested: int  # decided, and on its way
     by_hand: int  # the gateway would not
     left: int  # bookings that still have their seats
 
     @property
     def is_over(self) -> bool:
-        return not self.left and not self.asked
+        return not self.left and not self.requested
 
 
 class RefundQuote(Struct, frozen=True, kw_only=True):
@@ -138,7 +138,7 @@ class RefundLine(Struct, frozen=True, kw_only=True):
     currency: str
     state: RefundState
     seats: list[str]
-    asked_at: datetime
+    requested_at: datetime
     done_at: datetime | None
 
 
@@ -151,7 +151,7 @@ class AttemptLine(Struct, frozen=True, kw_only=True):
     currency: str
     gateway: str
     reason: str | None
-    asked_at: datetime
+    requested_at: datetime
     ended_at: datetime | None
     refunds: list[RefundLine]
 
@@ -196,7 +196,7 @@ def build_refund_line(refund: Refund, labels: Sequence[str]) -> RefundLine:
         currency=refund.currency,
         state=refund.state,
         seats=[labels[seat] for seat in refund.seats],
-        asked_at=refund.asked_at,
+        requested_at=refund.requested_at,
         done_at=refund.done_at,
     )
 
@@ -269,7 +269,7 @@ class RefundPage(Struct, frozen=True, kw_only=True):
     gateway_payment: str | None  # the gateway's id of the payment
     gateway_refund: str | None
     tries: int
-    asked_at: datetime
+    requested_at: datetime
     done_at: datetime | None
 
 
@@ -306,7 +306,7 @@ def build_refund_page(refund: Refund, labels: Sequence[str]) -> RefundPage:
         gateway_payment=refund.payment_reference,
         gateway_refund=refund.reference,
         tries=refund.tries,
-        asked_at=refund.asked_at,
+        requested_at=refund.requested_at,
         done_at=refund.done_at,
     )
 

@@ -136,7 +136,7 @@ class RefundService:
         )
         if parts := _parts(request.booking, decision.booking):
             await self._holds.update_map(request.booking.show_id, *parts)
-        if decision.refund is None or decision.refund.state is not RefundState.ASKED:
+        if decision.refund is None or decision.refund.state is not RefundState.REQUESTED:
             return decision
         try:
             return msgspec.structs.replace(decision, refund=await self.carry_out(decision.refund))
@@ -165,7 +165,7 @@ class RefundService:
         """Request a payment's unanswered refunds again: the gateway has news of them."""
         found = await self._store.refunds_of([(show_id, number)])
         for refund in found[show_id, number]:
-            if refund.attempt == attempt and refund.state is RefundState.ASKED:
+            if refund.attempt == attempt and refund.state is RefundState.REQUESTED:
                 await self.carry_out(refund)
 
     async def cancel_batch(self, show_id: int) -> int:
@@ -200,7 +200,7 @@ class RefundService:
         found = await self._store.refunds_of(keys) if keys else {}
         return [
             [
-                RefundShown(refund.amount_minor, refund.state, refund.asked_at)
+                RefundShown(refund.amount_minor, refund.state, refund.requested_at)
                 for refund in found.get((booking.show_id, booking.number), ())
             ]
             for booking in bookings

@@ -157,7 +157,7 @@ class RefundStore:
     async def waiting(self) -> tuple[int, int]:
         """(by hand, requested)"""
         row = require_row(await self._postgres.fetchrow(Q.waiting))
-        return row["by_hand"], row["asked"]
+        return row["by_hand"], row["requested"]
 
     async def ledger_now(self) -> datetime:
         now: datetime = await self._postgres.fetchval(Q.ledger_now)
@@ -182,12 +182,12 @@ class RefundStore:
     async def cancellation(self, show_id: int) -> Cancellation:
         row = require_row(await self._postgres.fetchrow(Q.cancellation, show_id))
         given_up, requested, by_hand, left = (
-            row[name] for name in ("given_up", "asked", "by_hand", "left_over")
+            row[name] for name in ("given_up", "requested", "by_hand", "left_over")
         )
         return Cancellation(
             bookings=given_up + left,
             refunded=given_up - requested - by_hand,
-            asked=requested,
+            requested=requested,
             by_hand=by_hand,
             left=left,
         )

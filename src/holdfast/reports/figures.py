@@ -7,7 +7,14 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from holdfast.outbox import BookingConfirmed, BookingReduced, BookingRefunded, Fact, RefundAsked, RefundByHand
+from holdfast.outbox import (
+    BookingConfirmed,
+    BookingReduced,
+    BookingRefunded,
+    Fact,
+    RefundByHand,
+    RefundRequested,
+)
 from holdfast.outbox import RefundDone as RefundMade
 
 MINUTES_MAX = 10_080  # told at once: a week, if something happens every minute
@@ -114,7 +121,7 @@ def collect_changes(facts: Sequence[Fact]) -> ReportChanges:
 
 def _add(changes: ReportChanges, fact: Fact, place: Place) -> None:
     match fact.body:
-        case RefundAsked() | RefundMade() | RefundByHand() as refund:
+        case RefundRequested() | RefundMade() | RefundByHand() as refund:
             of = (refund.attempt, refund.refund, refund.amount_minor, refund.currency)
             changes.refunds.append((*place, *of, fact.kind.removeprefix("refund."), fact.id))
             return

@@ -4,8 +4,8 @@
 -- Of these bookings; one that is not there: NULL.
 SELECT show_id, number,
        (SELECT revision FROM payable_booking AS booking
-         WHERE booking.show_id = asked.show_id AND booking.number = asked.number) AS revision
-  FROM unnest($1::bigint[], $2::bigint[]) AS asked (show_id, number);
+         WHERE booking.show_id = requested.show_id AND booking.number = requested.number) AS revision
+  FROM unnest($1::bigint[], $2::bigint[]) AS requested (show_id, number);
 
 -- name: add_seats
 -- Sold before, or sold and given back: stays as it is.

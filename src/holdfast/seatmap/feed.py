@@ -201,7 +201,7 @@ class Feed:
 
     def first_frames(self, since: int) -> bytes | None:
         """Frames for a viewer at version `since`; None if that version is newer than ours."""
-        # The viewer was connected to a process that is ahead of ours: an older map would go back in time.
+        # The viewer was connected to a process that is ahead of this one: an older map would go back in time.
         if since > self.version:
             return None
         continued = self.frames.after(since)

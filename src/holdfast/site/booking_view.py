@@ -118,7 +118,7 @@ class PaymentEvent:
     """A line in the history of the money."""
 
     at: datetime
-    what: str  # paid, declined, called_off, expired, returned, under_way; refund_asked, refund_done …
+    what: str  # paid, declined, called_off, expired, returned, under_way; refund_requested, refund_done …
     amount_minor: int
     reason: str = ""
 

@@ -93,11 +93,11 @@ async def _payment_history(app: "App", booking: Booking) -> Sequence[PaymentEven
     lines = [_payment_event(row) for row in await app.refund_store.attempts_of(booking)]
     for refund in (await app.refund_store.refunds_of([key]))[key]:
         amount = refund.amount_minor
-        lines.append(PaymentEvent(at=refund.asked_at, what="refund_asked", amount_minor=amount))
+        lines.append(PaymentEvent(at=refund.requested_at, what="refund_requested", amount_minor=amount))
         if refund.done_at is not None:
             lines.append(PaymentEvent(at=refund.done_at, what="refund_done", amount_minor=amount))
         elif refund.state == "by_hand":
-            lines.append(PaymentEvent(at=refund.asked_at, what="refund_by_hand", amount_minor=amount))
+            lines.append(PaymentEvent(at=refund.requested_at, what="refund_by_hand", amount_minor=amount))
     return sorted(lines, key=lambda line: line.at)
 
 
@@ -106,7 +106,7 @@ def _payment_event(row: Any) -> PaymentEvent:
     if row["step"] in ("returned", "by_hand"):
         what = "came_late"
     return PaymentEvent(
-        at=row["ended_at"] or row["asked_at"],
+        at=row["ended_at"] or row["requested_at"],
         what=what,
         amount_minor=row["amount_minor"],
         reason=row["reason"] or "",

@@ -202,11 +202,11 @@ def _simplify_tuples(node: Any) -> None:
 def _without_null(schema: Json) -> Json:
     """An optional query field is `None` in the struct, but a query string cannot contain null."""
     choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
-    kept = {name: value for name, value in schema.items() if (name, value) != ("default", None)}
+    cleaned = {name: value for name, value in schema.items() if (name, value) != ("default", None)}
     if len(choices) == 1:
-        kept.pop("anyOf")
-        return {**choices[0], **kept}
-    return kept
+        cleaned.pop("anyOf")
+        return {**choices[0], **cleaned}
+    return cleaned
 
 
 class ProblemResponses:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 API = "/api/v1"
 BIGINT_MAX = 2**63 - 1
 BIGINT_DIGITS = 19
-PATHS_KEPT_MAX = 4096
-PATH_KEPT_LENGTH_MAX = 200  # a stranger may send longer ones, and should not fill our memory with them
+CACHED_PATHS_MAX = 4096
+CACHED_PATH_LENGTH_MAX = 200  # bounds the memory that arbitrary long paths could fill
 
 Call = Callable[[Request], Awaitable[Response]]
 Peek = Callable[[Scope], Response | None]
@@ -64,19 +64,19 @@ class Route:
     path: str  # under /api/v1 unless `bare`
     tag: str  # the subject
     call: Call | None = None  # its docstring is the documentation: first line summary, the rest description
-    peek: Peek | None = None  # the answer if it lies ready: then no Request is made, and nobody waits
+    peek: Peek | None = None  # returns a cached response without building a Request or awaiting
     asgi: ASGIApp | None = None  # instead of `call`: a stream, gets the raw request and has no time limit
     body: type | None = None  # msgspec.Struct, forbid_unknown_fields
     query: type | None = None  # msgspec.Struct, every field with a default
     answers: Mapping[int, Any] = field(default_factory=dict)  # status → type of the JSON; None: no body
     refusals: tuple[type[Refusal], ...] = ()
     role: Role | None = None  # None: anyone, and tokens are not looked at
-    keyed: bool = False  # the answer is kept under the Idempotency-Key and given again: web/idempotency.py
+    keyed: bool = False  # the response is stored under the Idempotency-Key and replayed: web/idempotency.py
     takes_key: bool = False  # the call itself keeps the promise of the Idempotency-Key; only documented
     media_types: tuple[str, ...] = ("application/json",)  # what a 2xx answer may come as
     body_bytes_max: int = 0  # for the few that take more than the setting allows; 0: the setting
     body_limit: str = "body_bytes_max"  # the setting
-    long_numbers: bool = False  # it is full of coordinates: nobody looks for card numbers in it
+    long_numbers: bool = False  # full of coordinates: not scanned for card numbers
     bare: bool = False  # served at `path` itself; not part of the API document
 
     name: str = field(init=False)  # for logs and meters, and the operationId of the API document
@@ -228,23 +228,23 @@ class Table:
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._root = Node()
-        # A sale is one path asked for ten thousand times a second; the walk to it is made once.
-        self._kept: dict[str, tuple[Mapping[str, Route], Params]] = {}
+        # During a sale one path is requested thousands of times per second: resolve it once.
+        self._resolved: dict[str, tuple[Mapping[str, Route], Params]] = {}
         for route in routes:
             self._add(route)
 
     def find(self, path: str) -> tuple[Mapping[str, Route], Params] | None:
         """What is served at this path, by method, and the values in the path; None when nothing is."""
-        if (kept := self._kept.get(path)) is not None:
-            return kept[0], kept[1].copy()
+        if (cached := self._resolved.get(path)) is not None:
+            return cached[0], cached[1].copy()
         params: Params = {}
         node = _walk(self._root, path.split("/"), 1, params)
         if node is None:
             return None
-        if len(path) <= PATH_KEPT_LENGTH_MAX:
-            if len(self._kept) >= PATHS_KEPT_MAX:
-                self._kept.clear()
-            self._kept[path] = (node.routes, params.copy())
+        if len(path) <= CACHED_PATH_LENGTH_MAX:
+            if len(self._resolved) >= CACHED_PATHS_MAX:
+                self._resolved.clear()
+            self._resolved[path] = (node.routes, params.copy())
         return node.routes, params
 
     def _add(self, route: Route) -> None:
@@ -267,7 +267,7 @@ def _walk(node: Node, segments: list[str], at: int, params: Params) -> Node | No
     if node.int_node and number is not None and (found := _walk(node.int_node, segments, at + 1, params)):
         params[node.int_name] = number
         return found
-    # A NUL can be in no name of ours, and PostgreSQL takes none.
+    # No valid name contains NUL, and PostgreSQL rejects it.
     is_text = bool(segment) and "\0" not in segment
     if node.text_node and is_text and (found := _walk(node.text_node, segments, at + 1, params)):
         params[node.text_name] = segment

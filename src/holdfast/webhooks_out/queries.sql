@@ -46,14 +46,14 @@ RETURNING *;
 -- name: wanted_by
 -- Of each kind of fact about a show, an event or an account: the endpoints of the one organiser whose it is.
 -- Wanted by nobody: no row.
-SELECT asked.place, endpoint.id
+SELECT requested.place, endpoint.id
   FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[])
-       WITH ORDINALITY AS asked (kind, show_id, event_id, account_id, place)
+       WITH ORDINALITY AS requested (kind, show_id, event_id, account_id, place)
   JOIN webhook_endpoint AS endpoint ON endpoint.organiser_id = coalesce(
-           asked.account_id,
-           (SELECT organiser_id FROM event_summary WHERE event_summary.event_id = asked.event_id),
-           (SELECT organiser_id FROM show_organiser WHERE show_organiser.show_id = asked.show_id))
- WHERE endpoint.kinds = '{}' OR asked.kind = ANY (endpoint.kinds);
+           requested.account_id,
+           (SELECT organiser_id FROM event_summary WHERE event_summary.event_id = requested.event_id),
+           (SELECT organiser_id FROM show_organiser WHERE show_organiser.show_id = requested.show_id))
+ WHERE endpoint.kinds = '{}' OR requested.kind = ANY (endpoint.kinds);
 
 -- name: add_deliveries
 -- While an endpoint is off its facts are missed, and can be replayed when it is on again. Its row is locked:

@@ -59,21 +59,8 @@ CREATE TYPE public.payment_step AS ENUM (
     'returned'
 );
 
-CREATE TYPE public.refund_ask AS (
-	show_id bigint,
-	number bigint,
-	why text,
-	what text,
-	seats integer[],
-	seen integer[],
-	amount_minor bigint,
-	keep_fee boolean,
-	note text,
-	actor_id bigint
-);
-
 CREATE TYPE public.refund_state AS ENUM (
-    'asked',
+    'requested',
     'done',
     'by_hand'
 );
@@ -119,129 +106,6 @@ BEGIN
      WHERE show_id = p_show AND number = p_number AND attempt = p_attempt
  RETURNING * INTO v_refund;
     PERFORM publish_refund(v_refund, p_currency);
-END $$;
-
-SET default_tablespace = '';
-
-SET default_table_access_method = heap;
-
-CREATE TABLE public.payment (
-    show_id bigint NOT NULL,
-    number bigint NOT NULL,
-    attempt integer NOT NULL,
-    owner_id bigint NOT NULL,
-    fence bigint NOT NULL,
-    request_id text NOT NULL,
-    body_hash bigint NOT NULL,
-    key text NOT NULL,
-    gateway text NOT NULL,
-    method text NOT NULL,
-    return_url text DEFAULT ''::text NOT NULL,
-    step public.payment_step NOT NULL,
-    amount_minor bigint NOT NULL,
-    fee_minor bigint DEFAULT 0 NOT NULL,
-    tax_minor bigint DEFAULT 0 NOT NULL,
-    currency text NOT NULL,
-    refunds_minor bigint DEFAULT 0 NOT NULL,
-    reference text,
-    card text,
-    action_url text,
-    client_secret text,
-    reason text,
-    code text,
-    hold_ends_at timestamp with time zone NOT NULL,
-    deadline_at timestamp with time zone NOT NULL,
-    turn integer DEFAULT 0 NOT NULL,
-    tries integer DEFAULT 0 NOT NULL,
-    due_at timestamp with time zone,
-    asked_at timestamp with time zone DEFAULT now() NOT NULL,
-    ended_at timestamp with time zone,
-    CONSTRAINT a_payment_is_of_something CHECK ((amount_minor > 0)),
-    CONSTRAINT ended_or_due CHECK (((due_at IS NULL) = (ended_at IS NOT NULL))),
-    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor))),
-    CONSTRAINT no_more_goes_back_than_came CHECK (((refunds_minor >= 0) AND (refunds_minor <= amount_minor)))
-);
-
-CREATE VIEW public.payment_for_refund AS
- SELECT show_id,
-    number,
-    attempt,
-    owner_id,
-    fence,
-    step,
-    key,
-    gateway,
-    reference,
-    card,
-    currency,
-    amount_minor,
-    fee_minor,
-    tax_minor,
-    refunds_minor
-   FROM public.payment;
-
-CREATE TABLE public.refund (
-    show_id bigint NOT NULL,
-    number bigint NOT NULL,
-    attempt integer NOT NULL,
-    id integer NOT NULL,
-    why text NOT NULL,
-    seats integer[] DEFAULT '{}'::integer[] NOT NULL,
-    seats_minor bigint DEFAULT 0 NOT NULL,
-    amount_minor bigint NOT NULL,
-    fee_minor bigint DEFAULT 0 NOT NULL,
-    tax_minor bigint DEFAULT 0 NOT NULL,
-    state public.refund_state DEFAULT 'asked'::public.refund_state NOT NULL,
-    note text DEFAULT ''::text NOT NULL,
-    reference text,
-    reason text,
-    settled_note text,
-    actor_id bigint,
-    round integer DEFAULT 1 NOT NULL,
-    tries integer DEFAULT 0 NOT NULL,
-    due_at timestamp with time zone DEFAULT now(),
-    asked_at timestamp with time zone DEFAULT now() NOT NULL,
-    done_at timestamp with time zone,
-    CONSTRAINT a_refund_is_of_something CHECK (((amount_minor > 0) OR ((amount_minor = 0) AND (seats <> '{}'::integer[])))),
-    CONSTRAINT asked_is_due CHECK (((state = 'asked'::public.refund_state) = (due_at IS NOT NULL))),
-    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor)))
-);
-
-CREATE FUNCTION public.add_refund(p_payment public.payment_for_refund, p_refund public.refund, p_keep_fee boolean, p_due_ms integer) RETURNS public.refund
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    v_refund refund := p_refund;
-BEGIN
-    SELECT coalesce(max(r.id), 0) + 1, split.fee, split.tax
-      INTO v_refund.id, v_refund.fee_minor, v_refund.tax_minor
-      FROM (SELECT p_payment.fee_minor - coalesce(sum(done.fee_minor), 0)::bigint AS fee,
-                   p_payment.tax_minor - coalesce(sum(done.tax_minor), 0)::bigint AS tax
-              FROM refund AS done
-             WHERE done.show_id = p_payment.show_id AND done.number = p_payment.number
-               AND done.attempt = p_payment.attempt) AS shares,
-           refund_split(p_refund.amount_minor, p_payment.amount_minor - p_payment.refunds_minor,
-                        shares.fee, shares.tax, p_keep_fee) AS split
-      LEFT JOIN refund AS r ON r.show_id = p_payment.show_id AND r.number = p_payment.number
-                           AND r.attempt = p_payment.attempt
-     GROUP BY split.fee, split.tax;
-    INSERT INTO refund (show_id, number, attempt, id, why, seats, seats_minor, amount_minor, fee_minor,
-                        tax_minor, state, note, actor_id, due_at, done_at)
-    VALUES (p_payment.show_id, p_payment.number, p_payment.attempt, v_refund.id, v_refund.why, v_refund.seats,
-            v_refund.seats_minor, v_refund.amount_minor, v_refund.fee_minor, v_refund.tax_minor,
-            CASE v_refund.amount_minor WHEN 0 THEN 'done' ELSE 'asked' END::refund_state,
-            v_refund.note, v_refund.actor_id,
-            CASE v_refund.amount_minor WHEN 0 THEN NULL ELSE now() + p_due_ms * interval '1 ms' END,
-            CASE v_refund.amount_minor WHEN 0 THEN now() END)
- RETURNING * INTO v_refund;
-    PERFORM add_to_refunds(v_refund.show_id, v_refund.number, v_refund.attempt, v_refund.amount_minor);
-    PERFORM add_journal_entry(
-        v_refund.show_id, v_refund.number, v_refund.attempt, p_payment.currency, 'refund',
-        ARRAY['organiser', 'fee', 'tax', 'owed'],
-        ARRAY[v_refund.amount_minor - v_refund.fee_minor - v_refund.tax_minor, v_refund.fee_minor,
-              v_refund.tax_minor, -v_refund.amount_minor]);
-    PERFORM publish_refund(v_refund, p_payment.currency);
-    RETURN v_refund;
 END $$;
 
 CREATE FUNCTION public.add_to_refunds(p_show bigint, p_number bigint, p_attempt integer, p_amount bigint) RETURNS void
@@ -327,6 +191,10 @@ BEGIN
     RETURN QUERY SELECT CASE WHEN v_taken IS NULL THEN v_number END, v_taken;
 END $$;
 
+SET default_tablespace = '';
+
+SET default_table_access_method = heap;
+
 CREATE TABLE public.booking (
     show_id bigint NOT NULL,
     number bigint NOT NULL,
@@ -373,6 +241,43 @@ CREATE VIEW public.payable_booking AS
    FROM public.booking
   WHERE (state <> 'blocked'::public.booking_state);
 
+CREATE TABLE public.payment (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    owner_id bigint NOT NULL,
+    fence bigint NOT NULL,
+    request_id text NOT NULL,
+    body_hash bigint NOT NULL,
+    key text NOT NULL,
+    gateway text NOT NULL,
+    method text NOT NULL,
+    return_url text DEFAULT ''::text NOT NULL,
+    step public.payment_step NOT NULL,
+    amount_minor bigint NOT NULL,
+    fee_minor bigint DEFAULT 0 NOT NULL,
+    tax_minor bigint DEFAULT 0 NOT NULL,
+    currency text NOT NULL,
+    refunds_minor bigint DEFAULT 0 NOT NULL,
+    reference text,
+    card text,
+    action_url text,
+    client_secret text,
+    reason text,
+    code text,
+    hold_ends_at timestamp with time zone NOT NULL,
+    deadline_at timestamp with time zone NOT NULL,
+    turn integer DEFAULT 0 NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    requested_at timestamp with time zone DEFAULT now() NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT a_payment_is_of_something CHECK ((amount_minor > 0)),
+    CONSTRAINT ended_or_due CHECK (((due_at IS NULL) = (ended_at IS NOT NULL))),
+    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor))),
+    CONSTRAINT no_more_goes_back_than_came CHECK (((refunds_minor >= 0) AND (refunds_minor <= amount_minor)))
+);
+
 CREATE VIEW public.payment_detail AS
  SELECT payment.show_id,
     payment.number,
@@ -402,7 +307,7 @@ CREATE VIEW public.payment_detail AS
     payment.turn,
     payment.tries,
     payment.due_at,
-    payment.asked_at,
+    payment.requested_at,
     payment.ended_at,
     booking.state AS booking_state,
     booking.claim_id,
@@ -499,9 +404,9 @@ DECLARE
 BEGIN
     WITH locked AS (
         SELECT booking.show_id, booking.number
-          FROM unnest(p_show, p_number, p_fence) AS asked (show_id, number, fence)
+          FROM unnest(p_show, p_number, p_fence) AS requested (show_id, number, fence)
           JOIN booking USING (show_id, number)
-         WHERE booking.fence = asked.fence AND booking.state = p_from
+         WHERE booking.fence = requested.fence AND booking.state = p_from
       ORDER BY booking.show_id, booking.number
            FOR UPDATE OF booking
     ), moved AS (
@@ -884,141 +789,6 @@ BEGIN
     RETURN v_lost;
 END $$;
 
-CREATE FUNCTION public.decide_refund(p_ask public.refund_ask, p_due_ms integer, OUT outcome text, OUT refund public.refund, OUT seats integer[], OUT payment public.payment_for_refund, OUT freed integer[]) RETURNS record
-    LANGUAGE plpgsql
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_booking payable_booking;
-    v_worth   bigint;
-    v_open    bigint;
-BEGIN
-    SELECT * INTO v_booking FROM payable_booking AS b
-     WHERE b.show_id = p_ask.show_id AND b.number = p_ask.number;
-    SELECT * INTO payment FROM payment_for_refund AS p
-     WHERE p.show_id = p_ask.show_id AND p.number = p_ask.number AND p.step = 'paid';
-    SELECT * INTO refund FROM refund AS r
-     WHERE r.show_id = p_ask.show_id AND r.number = p_ask.number AND r.attempt = payment.attempt
-       AND r.why = p_ask.why;
-    IF FOUND THEN
-        outcome := 'same';
-        RETURN;
-    END IF;
-    SELECT r.outcome, r.seats INTO outcome, seats FROM refund_refusal(p_ask, v_booking, payment) AS r;
-    IF outcome IS NOT NULL THEN
-        RETURN;
-    END IF;
-
-    outcome := 'decided';
-    freed := CASE p_ask.what WHEN 'whole' THEN v_booking.seats WHEN 'seats' THEN p_ask.seats ELSE '{}' END;
-    IF payment.attempt IS NOT NULL THEN
-        SELECT coalesce(sum(price), 0)::bigint INTO v_worth
-          FROM unnest(v_booking.seats, v_booking.prices_minor) AS a (seat, price)
-         WHERE seat = ANY (freed);
-        -- Money that went back alone was part of the price of the remaining seats.
-        SELECT least(payment.amount_minor - payment.refunds_minor,
-                     greatest(0, v_booking.amount_minor - coalesce(sum(r.amount_minor), 0)))
-          INTO v_open
-          FROM refund AS r
-         WHERE r.show_id = payment.show_id AND r.number = payment.number AND r.attempt = payment.attempt
-           AND r.seats = '{}';
-        refund.why := p_ask.why;
-        refund.seats := freed;
-        refund.seats_minor := v_worth;
-        refund.amount_minor := CASE p_ask.what WHEN 'money' THEN p_ask.amount_minor
-                                    ELSE least(coalesce(p_ask.amount_minor, v_worth), v_open) END;
-        refund.note := p_ask.note;
-        refund.actor_id := p_ask.actor_id;
-        refund := add_refund(payment, refund, p_ask.keep_fee, p_due_ms);
-    END IF;
-    IF freed <> '{}' THEN
-        PERFORM return_seats(p_ask.show_id, p_ask.number, freed, p_ask.actor_id);
-    END IF;
-END $$;
-
-CREATE VIEW public.refund_detail AS
- SELECT refund.show_id,
-    refund.number,
-    refund.attempt,
-    refund.id,
-    refund.why,
-    refund.seats,
-    refund.seats_minor,
-    refund.amount_minor,
-    refund.fee_minor,
-    refund.tax_minor,
-    refund.state,
-    refund.note,
-    refund.reference,
-    refund.reason,
-    refund.settled_note,
-    refund.actor_id,
-    refund.round,
-    refund.tries,
-    refund.due_at,
-    refund.asked_at,
-    refund.done_at,
-    payment.owner_id,
-    payment.key,
-    payment.gateway,
-    payment.currency,
-    payment.reference AS payment_reference
-   FROM (public.refund
-     JOIN public.payment_for_refund payment USING (show_id, number, attempt));
-
-CREATE FUNCTION public.decide_refunds(p_show bigint[], p_number bigint[], p_why text[], p_what text[], p_seats text[], p_seen text[], p_amount bigint[], p_keep_fee boolean[], p_note text[], p_actor bigint[], p_due_ms integer) RETURNS TABLE(outcome text, refund public.refund_detail, seats integer[], left_minor bigint, booking public.payable_booking)
-    LANGUAGE plpgsql
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_ask     record;
-    v_done    record;
-    v_outcome text[] := array_fill(NULL::text, ARRAY[cardinality(p_show)]);
-    v_attempt int[] := array_fill(NULL::int, ARRAY[cardinality(p_show)]);
-    v_id      int[] := array_fill(NULL::int, ARRAY[cardinality(p_show)]);
-    v_seats   text[] := array_fill(NULL::text, ARRAY[cardinality(p_show)]);
-    v_freed   int[] := array_fill(0, ARRAY[cardinality(p_show)]);
-    v_card    text[] := array_fill(NULL::text, ARRAY[cardinality(p_show)]);
-BEGIN
-    PERFORM share_sales(p_show);
-    PERFORM lock_bookings(p_show, p_number);
-    PERFORM lock_payments(p_show, p_number);
-    PERFORM lock_tickets(p_show, p_number);
-
-    FOR v_ask IN
-        SELECT ord, ROW(a.show_id, a.number, a.why, a.what, a.seats::int[], a.seen::int[], a.amount,
-                        a.keep_fee, a.note, a.actor_id)::refund_ask AS one
-          FROM unnest(p_show, p_number, p_why, p_what, p_seats, p_seen, p_amount, p_keep_fee, p_note, p_actor)
-               WITH ORDINALITY AS a (show_id, number, why, what, seats, seen, amount, keep_fee, note,
-                                     actor_id, ord)
-      ORDER BY a.show_id, a.number, a.ord
-    LOOP
-        SELECT * INTO v_done FROM decide_refund(v_ask.one, p_due_ms);
-        v_outcome[v_ask.ord] := v_done.outcome;
-        v_attempt[v_ask.ord] := (v_done.payment).attempt;
-        v_id[v_ask.ord] := (v_done.refund).id;
-        v_seats[v_ask.ord] := v_done.seats::text;
-        IF v_done.outcome = 'decided' THEN
-            v_freed[v_ask.ord] := cardinality(v_done.freed);
-            v_card[v_ask.ord] := (v_done.payment).card;
-        END IF;
-    END LOOP;
-
-    -- Counters are the last of all locks: two batches with the same owners cannot deadlock.
-    PERFORM count_owners_down(p_show, p_number, v_freed);
-    PERFORM count_cards_down(p_show, v_card, v_freed);
-    RETURN QUERY
-    SELECT a.outcome, c, a.seats::int[],
-           (SELECT p.amount_minor - p.refunds_minor FROM payment_for_refund AS p
-             WHERE p.show_id = a.show_id AND p.number = a.number AND p.step = 'paid'), b
-      FROM unnest(p_show, p_number, v_outcome, v_attempt, v_id, v_seats) WITH ORDINALITY
-           AS a (show_id, number, outcome, attempt, id, seats, ord)
-      LEFT JOIN payable_booking AS b ON b.show_id = a.show_id AND b.number = a.number
-      LEFT JOIN refund_detail AS c
-             ON c.show_id = a.show_id AND c.number = a.number AND c.attempt = a.attempt AND c.id = a.id
-  ORDER BY a.ord;
-END $$;
-
 CREATE FUNCTION public.delete_openings(p_show bigint[], p_number bigint[], p_lost integer[]) RETURNS void
     LANGUAGE sql
     AS $$
@@ -1066,7 +836,7 @@ CREATE TABLE public.ticket (
     binding integer DEFAULT 0 NOT NULL,
     is_inside boolean DEFAULT false NOT NULL,
     CONSTRAINT a_ticket_has_one_owner CHECK (((owner_id IS NULL) OR (owner_email IS NULL))),
-    CONSTRAINT a_voided_ticket_admits_nobody CHECK (((voided_at IS NULL) OR (used_at IS NULL)))
+    CONSTRAINT voided_tickets_are_unused CHECK (((voided_at IS NULL) OR (used_at IS NULL)))
 );
 
 CREATE FUNCTION public.door_verdict(p_ticket public.ticket, p_policy public.entry_policy, p_way text, p_edition integer, p_binding integer) RETURNS text
@@ -1107,7 +877,7 @@ DECLARE
 BEGIN
     WITH lapsed AS (
         SELECT booking.show_id, booking.number
-          FROM unnest(p_show, p_number) AS asked (show_id, number)
+          FROM unnest(p_show, p_number) AS requested (show_id, number)
           JOIN booking USING (show_id, number)
          WHERE booking.state = 'held' AND booking.expires_at <= now()
       ORDER BY booking.show_id, booking.number
@@ -1312,90 +1082,6 @@ BEGIN
     RAISE EXCEPTION 'an invoice is never changed: issue a credit note';
 END $$;
 
-CREATE TABLE public.invoice (
-    organiser_id bigint NOT NULL,
-    serial bigint NOT NULL,
-    show_id bigint NOT NULL,
-    number bigint NOT NULL,
-    attempt integer NOT NULL,
-    refund_id integer DEFAULT 0 NOT NULL,
-    credits bigint,
-    seats integer[] NOT NULL,
-    amount_minor bigint NOT NULL,
-    fee_minor bigint NOT NULL,
-    tax_minor bigint NOT NULL,
-    currency text NOT NULL,
-    seller_name text CONSTRAINT invoice_seller_name_not_null1 NOT NULL,
-    seller_address text CONSTRAINT invoice_seller_address_not_null1 NOT NULL,
-    seller_tax text NOT NULL,
-    issued_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT a_credit_note_names_its_invoice CHECK (((refund_id = 0) = (credits IS NULL))),
-    CONSTRAINT lines_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor)))
-);
-
-CREATE FUNCTION public.issue_invoices(p_show bigint, p_number bigint) RETURNS SETOF public.invoice
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    v_seller  record;
-    v_last    bigint;
-    v_payment payment_for_refund;
-    v_paper   record;
-BEGIN
-    SELECT payment.* INTO v_payment
-      FROM payment_for_refund AS payment
-      JOIN payable_booking AS booking USING (show_id, number)
-     WHERE show_id = p_show AND number = p_number AND step = 'paid' AND confirmed_at IS NOT NULL
-     ORDER BY attempt DESC
-     LIMIT 1;
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
-    SELECT event.organiser_id, coalesce(seller.name, account.name, 'The organiser') AS name,
-           coalesce(seller.address, '') AS address, coalesce(seller.tax_number, '') AS tax_number
-      INTO STRICT v_seller
-      FROM show_organiser AS event
-      LEFT JOIN invoice_seller seller ON seller.organiser_id = event.organiser_id
-      LEFT JOIN account_profile AS account ON account.id = event.organiser_id
-     WHERE event.show_id = p_show;
-
-    INSERT INTO invoice_count AS counted (organiser_id) VALUES (v_seller.organiser_id)
-        ON CONFLICT (organiser_id) DO UPDATE SET last_number = counted.last_number
-        RETURNING last_number INTO v_last;
-    FOR v_paper IN
-        SELECT 0 AS refund_id, v_payment.amount_minor, v_payment.fee_minor, v_payment.tax_minor,
-               ARRAY(SELECT unnest(seats) FROM payable_booking WHERE show_id = p_show AND number = p_number
-                      UNION
-                     SELECT unnest(seats) FROM decided_refund
-                      WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
-                      ORDER BY 1) AS seats
-         UNION ALL
-        SELECT id, amount_minor, fee_minor, tax_minor, seats
-          FROM decided_refund
-         WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
-           AND state = 'done' AND amount_minor > 0
-         ORDER BY refund_id
-    LOOP
-        CONTINUE WHEN EXISTS (
-            SELECT FROM invoice
-             WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
-               AND refund_id = v_paper.refund_id
-        );
-        v_last := v_last + 1;
-        INSERT INTO invoice (organiser_id, serial, show_id, number, attempt, refund_id, credits, seats,
-                             amount_minor, fee_minor, tax_minor, currency,
-                             seller_name, seller_address, seller_tax)
-        VALUES (v_seller.organiser_id, v_last, p_show, p_number, v_payment.attempt, v_paper.refund_id,
-                (SELECT serial FROM invoice
-                  WHERE show_id = p_show AND number = p_number AND attempt = v_payment.attempt
-                    AND refund_id = 0 AND v_paper.refund_id <> 0),
-                v_paper.seats, v_paper.amount_minor, v_paper.fee_minor, v_paper.tax_minor, v_payment.currency,
-                v_seller.name, v_seller.address, v_seller.tax_number);
-    END LOOP;
-    UPDATE invoice_count SET last_number = v_last WHERE organiser_id = v_seller.organiser_id;
-    RETURN QUERY SELECT * FROM invoice WHERE show_id = p_show AND number = p_number ORDER BY serial;
-END $$;
-
 CREATE FUNCTION public.issue_tickets(p_show bigint[], p_number bigint[], p_seat integer[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -1462,6 +1148,16 @@ CREATE FUNCTION public.lock_bookings(p_show bigint[], p_number bigint[]) RETURNS
 BEGIN
     PERFORM 1 FROM booking JOIN unnest(p_show, p_number) AS a (show_id, number) USING (show_id, number)
       ORDER BY show_id, number FOR UPDATE OF booking;
+END $$;
+
+CREATE FUNCTION public.lock_for_refunds(p_show bigint[], p_number bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM share_sales(p_show);
+    PERFORM lock_bookings(p_show, p_number);
+    PERFORM lock_payments(p_show, p_number);
+    PERFORM lock_tickets(p_show, p_number);
 END $$;
 
 CREATE FUNCTION public.lock_payments(p_show bigint[], p_number bigint[]) RETURNS void
@@ -1591,11 +1287,12 @@ DECLARE
 BEGIN
     -- Shared between holds. A rebuild of the seat map takes it exclusively, so it never misses a hold that
     -- commits after it has read the bookings.
-    SELECT array_agg(sale_verdict(sale, asked.revision, asked.amount, p_by_ledger) ORDER BY asked.ord),
-           array_agg(coalesce(sale.epoch, 0) ORDER BY asked.ord),
-           array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY asked.ord)
+    SELECT array_agg(sale_verdict(sale, requested.revision, requested.amount, p_by_ledger)
+                     ORDER BY requested.ord),
+           array_agg(coalesce(sale.epoch, 0) ORDER BY requested.ord),
+           array_agg(coalesce(sale.owner_seats_max, 0) ORDER BY requested.ord)
       INTO v_outcome, v_epoch, v_max
-      FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS asked (show_id, revision, amount, ord)
+      FROM unnest(p_show, p_revision, p_amount) WITH ORDINALITY AS requested (show_id, revision, amount, ord)
       LEFT JOIN (SELECT * FROM sale WHERE show_id = ANY (p_show) ORDER BY show_id FOR SHARE) AS sale
      USING (show_id);
 
@@ -1740,6 +1437,33 @@ BEGIN
     RETURN NULL;
 END $$;
 
+CREATE TABLE public.refund (
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    id integer NOT NULL,
+    why text NOT NULL,
+    seats integer[] DEFAULT '{}'::integer[] NOT NULL,
+    seats_minor bigint DEFAULT 0 NOT NULL,
+    amount_minor bigint NOT NULL,
+    fee_minor bigint DEFAULT 0 NOT NULL,
+    tax_minor bigint DEFAULT 0 NOT NULL,
+    state public.refund_state DEFAULT 'requested'::public.refund_state NOT NULL,
+    note text DEFAULT ''::text NOT NULL,
+    reference text,
+    reason text,
+    settled_note text,
+    actor_id bigint,
+    round integer DEFAULT 1 NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone DEFAULT now(),
+    requested_at timestamp with time zone DEFAULT now() NOT NULL,
+    done_at timestamp with time zone,
+    CONSTRAINT a_refund_is_of_something CHECK (((amount_minor > 0) OR ((amount_minor = 0) AND (seats <> '{}'::integer[])))),
+    CONSTRAINT fee_and_tax_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor))),
+    CONSTRAINT requested_is_due CHECK (((state = 'requested'::public.refund_state) = (due_at IS NOT NULL)))
+);
+
 CREATE FUNCTION public.publish_refund(p_refund public.refund, p_currency text) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -1774,8 +1498,8 @@ DECLARE
     v_kind   text[];
 BEGIN
     WITH moved AS (
-        SELECT booking.*, asked.ord
-          FROM unnest(p_show, p_number) WITH ORDINALITY AS asked (show_id, number, ord)
+        SELECT booking.*, requested.ord
+          FROM unnest(p_show, p_number) WITH ORDINALITY AS requested (show_id, number, ord)
           JOIN booking USING (show_id, number)
     ), audit AS (
         INSERT INTO booking_move (show_id, number, move, state, fence, actor_id)
@@ -1797,6 +1521,31 @@ BEGIN
     END IF;
 END $$;
 
+CREATE FUNCTION public.record_refund(p_show bigint, p_number bigint, p_attempt integer, p_id integer, p_why text, p_seats integer[], p_seats_minor bigint, p_amount bigint, p_fee bigint, p_tax bigint, p_currency text, p_note text, p_actor bigint, p_due_ms integer) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_refund refund;
+BEGIN
+    IF p_attempt IS NOT NULL THEN
+        INSERT INTO refund (show_id, number, attempt, id, why, seats, seats_minor, amount_minor, fee_minor,
+                            tax_minor, state, note, actor_id, due_at, done_at)
+        VALUES (p_show, p_number, p_attempt, p_id, p_why, p_seats, p_seats_minor, p_amount, p_fee, p_tax,
+                CASE p_amount WHEN 0 THEN 'done' ELSE 'requested' END::refund_state, p_note, p_actor,
+                CASE p_amount WHEN 0 THEN NULL ELSE now() + p_due_ms * interval '1 ms' END,
+                CASE p_amount WHEN 0 THEN now() END)
+     RETURNING * INTO v_refund;
+        PERFORM add_to_refunds(p_show, p_number, p_attempt, p_amount);
+        PERFORM add_journal_entry(p_show, p_number, p_attempt, p_currency, 'refund',
+                                  ARRAY['organiser', 'fee', 'tax', 'owed'],
+                                  ARRAY[p_amount - p_fee - p_tax, p_fee, p_tax, -p_amount]);
+        PERFORM publish_refund(v_refund, p_currency);
+    END IF;
+    IF p_seats <> '{}' THEN
+        PERFORM return_seats(p_show, p_number, p_seats, p_actor);
+    END IF;
+END $$;
+
 CREATE FUNCTION public.record_time_change() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -1804,63 +1553,6 @@ BEGIN
     INSERT INTO show_time_change (show_id, revision, starts_before, starts_at)
     VALUES (NEW.id, NEW.revision, OLD.starts_at, NEW.starts_at);
     RETURN NULL;
-END $$;
-
-CREATE FUNCTION public.refund_refusal(p_ask public.refund_ask, p_booking public.payable_booking, p_payment public.payment_for_refund) RETURNS TABLE(outcome text, seats integer[])
-    LANGUAGE plpgsql
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_seats int[] := CASE p_ask.what WHEN 'whole' THEN p_booking.seats WHEN 'seats' THEN p_ask.seats
-                                     ELSE '{}' END;
-    v_gone  int[];
-    v_used  int[];
-    v_given int[];
-BEGIN
-    SELECT coalesce(array_agg(ticket.seat) FILTER (WHERE ticket.voided_at IS NOT NULL), '{}'),
-           array_agg(ticket.seat ORDER BY ticket.seat)
-               FILTER (WHERE ticket.used_at IS NOT NULL AND p_ask.why <> 'show'),
-           array_agg(ticket.seat ORDER BY ticket.seat)
-               FILTER (WHERE p_ask.why LIKE 'owner%' AND ticket.voided_at IS NULL
-                         AND (ticket.owner_email IS NOT NULL OR ticket.owner_id <> p_booking.owner_id))
-      INTO v_gone, v_used, v_given
-      FROM ticket_for_refund AS ticket
-     WHERE ticket.show_id = p_booking.show_id AND ticket.number = p_booking.number
-       AND ticket.seat = ANY (v_seats);
-    RETURN QUERY SELECT CASE
-        WHEN p_booking.state IS NULL THEN 'none'
-        WHEN p_ask.what = 'seats' AND p_ask.seats <@ v_gone THEN 'gone'
-        WHEN p_ask.what = 'money' AND p_booking.state NOT IN ('confirmed', 'refunded')
-          OR p_ask.what <> 'money' AND p_booking.state <> 'confirmed' THEN p_booking.state::text
-        WHEN p_ask.what <> 'money' AND p_ask.seen <> p_booking.seats THEN 'changed'
-        WHEN NOT v_seats <@ p_booking.seats THEN 'seats'
-        WHEN v_used IS NOT NULL THEN 'used'
-        WHEN v_given IS NOT NULL THEN 'given'
-        WHEN p_ask.what = 'money'
-         AND p_ask.amount_minor > coalesce(p_payment.amount_minor - p_payment.refunds_minor, 0) THEN 'much'
-    END, coalesce(v_used, v_given);
-END $$;
-
-CREATE FUNCTION public.refund_split(p_amount bigint, p_left bigint, p_fee_left bigint, p_tax_left bigint, p_keep_fee boolean) RETURNS TABLE(fee bigint, tax bigint)
-    LANGUAGE plpgsql IMMUTABLE
-    AS $$
-DECLARE
-    v_from      bigint := p_left - CASE WHEN p_keep_fee THEN p_fee_left ELSE 0 END;
-    v_organiser bigint := p_left - p_fee_left - p_tax_left;
-    v_fee       bigint := 0;
-    v_tax       bigint := 0;
-BEGIN
-    IF p_amount >= v_from THEN
-        v_tax := p_tax_left;
-        v_fee := p_amount - v_tax - v_organiser;
-    ELSIF v_from > 0 THEN
-        v_fee := CASE WHEN p_keep_fee THEN 0 ELSE p_fee_left * p_amount / v_from END;
-        v_tax := p_tax_left * p_amount / v_from;
-        -- The remainder of the division, if the organiser's share has no more to give.
-        v_tax := v_tax + least(p_tax_left - v_tax, greatest(0, p_amount - v_fee - v_tax - v_organiser));
-        v_fee := v_fee + greatest(0, p_amount - v_fee - v_tax - v_organiser);
-    END IF;
-    RETURN QUERY SELECT v_fee, v_tax;
 END $$;
 
 CREATE FUNCTION public.release_block(p_show bigint, p_number bigint, p_seats integer[], p_actor bigint) RETURNS TABLE(was integer[], released integer[])
@@ -1894,7 +1586,7 @@ CREATE FUNCTION public.release_seats(p_show bigint[], p_number bigint[]) RETURNS
     DELETE FROM taken_seat
      USING (SELECT booking.show_id, booking.number, unnest(booking.seats) AS seat
               FROM booking
-              JOIN unnest(p_show, p_number) AS asked (show_id, number) USING (show_id, number)) AS gone
+              JOIN unnest(p_show, p_number) AS requested (show_id, number) USING (show_id, number)) AS gone
      WHERE taken_seat.show_id = gone.show_id
        AND taken_seat.seat = gone.seat
        AND taken_seat.number = gone.number;
@@ -2029,6 +1721,54 @@ CREATE FUNCTION public.set_block_release(p_show bigint, p_number bigint, p_relea
             SET release_at = excluded.release_at, hours_before = excluded.hours_before;
 $$;
 
+CREATE VIEW public.payment_for_refund AS
+ SELECT show_id,
+    number,
+    attempt,
+    owner_id,
+    fence,
+    step,
+    key,
+    gateway,
+    reference,
+    card,
+    currency,
+    amount_minor,
+    fee_minor,
+    tax_minor,
+    refunds_minor
+   FROM public.payment;
+
+CREATE VIEW public.refund_detail AS
+ SELECT refund.show_id,
+    refund.number,
+    refund.attempt,
+    refund.id,
+    refund.why,
+    refund.seats,
+    refund.seats_minor,
+    refund.amount_minor,
+    refund.fee_minor,
+    refund.tax_minor,
+    refund.state,
+    refund.note,
+    refund.reference,
+    refund.reason,
+    refund.settled_note,
+    refund.actor_id,
+    refund.round,
+    refund.tries,
+    refund.due_at,
+    refund.requested_at,
+    refund.done_at,
+    payment.owner_id,
+    payment.key,
+    payment.gateway,
+    payment.currency,
+    payment.reference AS payment_reference
+   FROM (public.refund
+     JOIN public.payment_for_refund payment USING (show_id, number, attempt));
+
 CREATE FUNCTION public.settle_refund(p_show bigint, p_number bigint, p_attempt integer, p_id integer, p_state public.refund_state, p_reference text, p_reason text, p_note text) RETURNS SETOF public.refund_detail
     LANGUAGE plpgsql
     AS $$
@@ -2041,7 +1781,7 @@ BEGIN
        SET state = p_state, reference = coalesce(p_reference, reference), reason = coalesce(p_reason, reason),
            settled_note = p_note, due_at = NULL, done_at = CASE p_state WHEN 'done' THEN now() END
      WHERE show_id = p_show AND number = p_number AND attempt = p_attempt AND id = p_id
-       AND state = CASE WHEN p_note IS NULL THEN 'asked' ELSE 'by_hand' END::refund_state
+       AND state = CASE WHEN p_note IS NULL THEN 'requested' ELSE 'by_hand' END::refund_state
  RETURNING * INTO v_refund;
     IF FOUND THEN
         SELECT * INTO STRICT v_payment FROM payment_for_refund
@@ -2120,12 +1860,12 @@ BEGIN
       FROM (SELECT *, row_number() OVER (PARTITION BY show_id, number ORDER BY ord) AS nth,
                    row_number() OVER (PARTITION BY owner_id, show_id, request_id ORDER BY ord) AS nth_of_key
               FROM unnest(p_show, p_number, p_owner, p_request) WITH ORDINALITY
-                   AS a (show_id, number, owner_id, request_id, ord)) AS asked
+                   AS a (show_id, number, owner_id, request_id, ord)) AS requested
      WHERE nth = 1 AND nth_of_key = 1
        AND ord <> ALL (coalesce(v_over, '{}'))
        AND NOT EXISTS (SELECT 1 FROM payment
-                        WHERE payment.owner_id = asked.owner_id AND payment.show_id = asked.show_id
-                          AND payment.request_id = asked.request_id
+                        WHERE payment.owner_id = requested.owner_id AND payment.show_id = requested.show_id
+                          AND payment.request_id = requested.request_id
                           AND payment.step NOT IN ('declined', 'called_off', 'expired'));
 
     -- MATERIALIZED: the bookings move once, whatever the plan of the join.
@@ -2574,6 +2314,27 @@ CREATE TABLE public.idempotent_response (
     attempt bigint DEFAULT nextval('public.idempotent_response_attempt'::regclass) NOT NULL,
     started_at timestamp with time zone DEFAULT now() NOT NULL,
     answer bytea
+);
+
+CREATE TABLE public.invoice (
+    organiser_id bigint NOT NULL,
+    serial bigint NOT NULL,
+    show_id bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt integer NOT NULL,
+    refund_id integer DEFAULT 0 NOT NULL,
+    credits bigint,
+    seats integer[] NOT NULL,
+    amount_minor bigint NOT NULL,
+    fee_minor bigint NOT NULL,
+    tax_minor bigint NOT NULL,
+    currency text NOT NULL,
+    seller_name text CONSTRAINT invoice_seller_name_not_null1 NOT NULL,
+    seller_address text CONSTRAINT invoice_seller_address_not_null1 NOT NULL,
+    seller_tax text NOT NULL,
+    issued_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT a_credit_note_names_its_invoice CHECK (((refund_id = 0) = (credits IS NULL))),
+    CONSTRAINT lines_are_part_of_it CHECK (((fee_minor >= 0) AND (tax_minor >= 0) AND ((fee_minor + tax_minor) <= amount_minor)))
 );
 
 CREATE TABLE public.invoice_count (
@@ -3187,41 +2948,41 @@ CREATE TABLE public.webhook_try (
 );
 
 INSERT INTO public.account OVERRIDING SYSTEM VALUE VALUES
-	(1, 'organiser@example.com', 'Omar', 'x', 'organiser', 1, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', 'en', NULL, NULL),
-	(2, 'ann@example.com', 'Ann', 'x', 'fan', 1, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', 'de', NULL, NULL),
-	(3, 'bob@example.com', 'Bob', 'x', 'fan', 1, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', 'hi', NULL, NULL),
-	(4, 'gate@example.com', 'Gita', 'x', 'gate', 1, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', 'en', NULL, NULL),
-	(5, '1@guest.invalid', 'Guest', NULL, 'fan', 1, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', 'en', 'guest@example.com', 2);
+	(1, 'organiser@example.com', 'Omar', 'x', 'organiser', 1, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00', 'en', NULL, NULL),
+	(2, 'ann@example.com', 'Ann', 'x', 'fan', 1, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00', 'de', NULL, NULL),
+	(3, 'bob@example.com', 'Bob', 'x', 'fan', 1, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00', 'hi', NULL, NULL),
+	(4, 'gate@example.com', 'Gita', 'x', 'gate', 1, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00', 'en', NULL, NULL),
+	(5, '1@guest.invalid', 'Guest', NULL, 'fan', 1, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00', 'en', 'guest@example.com', 2);
 
 INSERT INTO public.booking VALUES
-	(1, 3, 2, 3, 'confirmed', 'r3', 3, 'c3', '{3}', '{0}', 0, 'EUR', '', true, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:39:05.38754+00', '2026-11-17 03:29:05.38754+00', 1),
-	(1, 4, 3, 4, 'cancelled', 'r4', 4, 'c4', '{4}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:39:05.38754+00', NULL, 1),
-	(1, 5, 2, 5, 'expired', 'r5', 5, 'c5', '{5}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:04.38754+00', NULL, 1),
-	(1, 6, 3, 10, 'failed', 'r6', 6, 'c6', '{6}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:40:05.38754+00', NULL, 1),
-	(1, 1, 2, 8, 'confirmed', 'r1', 1, 'c1', '{0}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:40:05.38754+00', '2026-11-17 03:29:05.38754+00', 1),
-	(1, 2, 3, 9, 'refunded', 'r2', 2, 'c2', '{2}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:40:05.38754+00', '2026-11-17 03:29:05.38754+00', 1),
-	(1, 22, 1, 22, 'blocked', 'block:22', 0, 'block22', '{7}', '{0}', 0, 'XXX', 'House seats', false, '2026-11-17 03:29:05.38754+00', '2126-11-17 03:29:05.38754+00', NULL, 0);
+	(1, 3, 2, 3, 'confirmed', 'r3', 3, 'c3', '{3}', '{0}', 0, 'EUR', '', true, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:18:16.821806+00', '2026-11-17 04:08:16.821806+00', 1),
+	(1, 4, 3, 4, 'cancelled', 'r4', 4, 'c4', '{4}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:18:16.821806+00', NULL, 1),
+	(1, 5, 2, 5, 'expired', 'r5', 5, 'c5', '{5}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:15.821806+00', NULL, 1),
+	(1, 6, 3, 10, 'failed', 'r6', 6, 'c6', '{6}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:19:16.821806+00', NULL, 1),
+	(1, 1, 2, 8, 'confirmed', 'r1', 1, 'c1', '{0}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:19:16.821806+00', '2026-11-17 04:08:16.821806+00', 1),
+	(1, 2, 3, 9, 'refunded', 'r2', 2, 'c2', '{2}', '{1500}', 1500, 'EUR', '', true, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:19:16.821806+00', '2026-11-17 04:08:16.821806+00', 1),
+	(1, 22, 1, 22, 'blocked', 'block:22', 0, 'block22', '{7}', '{0}', 0, 'XXX', 'House seats', false, '2026-11-17 04:08:16.821806+00', '2126-11-17 04:08:16.821806+00', NULL, 0);
 
 INSERT INTO public.booking_move OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 1, 'hold', 'held', 1, 2, '2026-11-17 03:29:05.38754+00'),
-	(1, 2, 2, 'hold', 'held', 2, 3, '2026-11-17 03:29:05.38754+00'),
-	(1, 3, 3, 'hold', 'held', 3, 2, '2026-11-17 03:29:05.38754+00'),
-	(1, 4, 4, 'hold', 'held', 4, 3, '2026-11-17 03:29:05.38754+00'),
-	(1, 5, 5, 'hold', 'held', 5, 2, '2026-11-17 03:29:05.38754+00'),
-	(1, 6, 6, 'hold', 'held', 6, 3, '2026-11-17 03:29:05.38754+00'),
-	(1, 3, 7, 'confirm', 'confirmed', 3, NULL, '2026-11-17 03:29:05.38754+00'),
-	(1, 4, 8, 'cancel', 'cancelled', 4, 3, '2026-11-17 03:29:05.38754+00'),
-	(1, 5, 9, 'expire', 'expired', 5, NULL, '2026-11-17 03:29:05.38754+00'),
-	(1, 1, 10, 'pay', 'paying', 8, 2, '2026-11-17 03:29:05.38754+00'),
-	(1, 2, 11, 'pay', 'paying', 9, 3, '2026-11-17 03:29:05.38754+00'),
-	(1, 6, 12, 'pay', 'paying', 10, 3, '2026-11-17 03:29:05.38754+00'),
-	(1, 6, 13, 'expire', 'expired', 10, NULL, '2026-11-17 03:29:05.38754+00'),
-	(1, 1, 14, 'confirm', 'confirmed', 8, NULL, '2026-11-17 03:29:05.38754+00'),
-	(1, 2, 15, 'confirm', 'confirmed', 9, NULL, '2026-11-17 03:29:05.38754+00'),
-	(1, 6, 16, 'fail', 'failed', 10, NULL, '2026-11-17 03:29:05.38754+00'),
-	(1, 1, 17, 'reduce', 'confirmed', 8, 2, '2026-11-17 03:29:05.38754+00'),
-	(1, 2, 18, 'refund', 'refunded', 9, 3, '2026-11-17 03:29:05.38754+00'),
-	(1, 22, 19, 'block', 'blocked', 22, 1, '2026-11-17 03:29:05.38754+00');
+	(1, 1, 1, 'hold', 'held', 1, 2, '2026-11-17 04:08:16.821806+00'),
+	(1, 2, 2, 'hold', 'held', 2, 3, '2026-11-17 04:08:16.821806+00'),
+	(1, 3, 3, 'hold', 'held', 3, 2, '2026-11-17 04:08:16.821806+00'),
+	(1, 4, 4, 'hold', 'held', 4, 3, '2026-11-17 04:08:16.821806+00'),
+	(1, 5, 5, 'hold', 'held', 5, 2, '2026-11-17 04:08:16.821806+00'),
+	(1, 6, 6, 'hold', 'held', 6, 3, '2026-11-17 04:08:16.821806+00'),
+	(1, 3, 7, 'confirm', 'confirmed', 3, NULL, '2026-11-17 04:08:16.821806+00'),
+	(1, 4, 8, 'cancel', 'cancelled', 4, 3, '2026-11-17 04:08:16.821806+00'),
+	(1, 5, 9, 'expire', 'expired', 5, NULL, '2026-11-17 04:08:16.821806+00'),
+	(1, 1, 10, 'pay', 'paying', 8, 2, '2026-11-17 04:08:16.821806+00'),
+	(1, 2, 11, 'pay', 'paying', 9, 3, '2026-11-17 04:08:16.821806+00'),
+	(1, 6, 12, 'pay', 'paying', 10, 3, '2026-11-17 04:08:16.821806+00'),
+	(1, 6, 13, 'expire', 'expired', 10, NULL, '2026-11-17 04:08:16.821806+00'),
+	(1, 1, 14, 'confirm', 'confirmed', 8, NULL, '2026-11-17 04:08:16.821806+00'),
+	(1, 2, 15, 'confirm', 'confirmed', 9, NULL, '2026-11-17 04:08:16.821806+00'),
+	(1, 6, 16, 'fail', 'failed', 10, NULL, '2026-11-17 04:08:16.821806+00'),
+	(1, 1, 17, 'reduce', 'confirmed', 8, 2, '2026-11-17 04:08:16.821806+00'),
+	(1, 2, 18, 'refund', 'refunded', 9, 3, '2026-11-17 04:08:16.821806+00'),
+	(1, 22, 19, 'block', 'blocked', 22, 1, '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.card_count VALUES
 	(1, 'card6', 0, 8),
@@ -3229,90 +2990,87 @@ INSERT INTO public.card_count VALUES
 	(1, 'card2', 0, 8);
 
 INSERT INTO public.check_in OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 1, 's1', 'North', 'entry', 'admitted', 11, 1, NULL, false, false, '2026-11-17 03:29:05.510599+00', '2026-11-17 03:29:05.510599+00'),
-	(1, 2, 1, 's2', 'North', 'entry', 'admitted', 11, 1, NULL, false, true, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.5171+00');
+	(1, 1, 1, 's1', 'North', 'entry', 'admitted', 11, 1, NULL, false, false, '2026-11-17 04:08:16.863833+00', '2026-11-17 04:08:16.863833+00'),
+	(1, 2, 1, 's2', 'North', 'entry', 'admitted', 11, 1, NULL, false, true, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.865366+00');
 
 INSERT INTO public.check_in_conflict OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 11, 'used', 2, 1, '2026-11-17 03:29:05.38754+00');
+	(1, 1, 11, 'used', 2, 1, '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.city OVERRIDING SYSTEM VALUE VALUES
-	(1, 'pune', 'Pune', 'IN', 'Asia/Kolkata', 18, 73, '2026-11-17 03:29:05.38754+00');
+	(1, 'pune', 'Pune', 'IN', 'Asia/Kolkata', 18, 73, '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.consumed_fact VALUES
-	('relay', 1, '2026-11-17 03:29:05.38754+00');
+	('relay', 1, '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.consumer_group VALUES
-	('relay', 1, '', '-infinity', '2026-11-17 03:29:05.38754+00');
+	('relay', 1, '', '-infinity', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.entry_policy VALUES
 	(1, 'live_or_paper', false);
 
 INSERT INTO public.event OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 'concert', 'A concert', '', '', '', NULL, 120, '', '{}', false, '2026-11-17 03:29:05.38754+00', '{"steps": [{"percent": 100, "hours_before": 24}], "keep_fee": false}');
+	(1, 1, 'concert', 'A concert', '', '', '', NULL, 120, '', '{}', false, '2026-11-17 04:08:16.821806+00', '{"steps": [{"percent": 100, "hours_before": 24}], "keep_fee": false}');
 
 INSERT INTO public.fact_log VALUES
-	(true, 'facts-8bd62b0f1e7f', 0, '-infinity');
+	(true, 'facts-18d0991e5be5', 0, '-infinity');
 
 INSERT INTO public.gate_pass OVERRIDING SYSTEM VALUE VALUES
-	(1, 4, 1, 'North', 'Phone', NULL, NULL, '2026-01-01 00:00:00+00', '2099-12-31 00:00:00+00', NULL, '2026-11-17 03:29:05.38754+00');
+	(1, 4, 1, 'North', 'Phone', NULL, NULL, '2026-01-01 00:00:00+00', '2099-12-31 00:00:00+00', NULL, '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.gate_pass_show VALUES
 	(1, 1);
 
 INSERT INTO public.gate_search VALUES
-	(1, '2026-11-17 03:29:05.541504+00');
+	(1, '2026-11-17 04:08:16.869041+00');
 
 INSERT INTO public.gateway_webhook VALUES
-	('sandbox', 'evt_1', 'payment.captured', 1, 1, 1, NULL, '\x7b7d', 1, 0, NULL, false, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00');
+	('sandbox', 'evt_1', 'payment.captured', 1, 1, 1, NULL, '\x7b7d', 1, 0, NULL, false, NULL, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.hall OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 'Large', 'abc', '2026-11-17 03:29:05.38754+00');
+	(1, 1, 'Large', 'abc', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.idempotent_response VALUES
-	('account 2', '/', '\x01', '\x02', 1, '2026-11-17 03:29:05.38754+00', '\x03');
+	('account 2', '/', '\x01', '\x02', 1, '2026-11-17 04:08:16.821806+00', '\x03');
 
 INSERT INTO public.invoice VALUES
-	(1, 1, 1, 1, 1, 0, NULL, '{0,1}', 3000, 200, 0, 'EUR', 'Omar', '', '', '2026-11-17 03:29:05.38754+00'),
-	(1, 2, 1, 1, 1, 1, 1, '{1}', 1500, 100, 0, 'EUR', 'Omar', '', '', '2026-11-17 03:29:05.38754+00'),
-	(1, 3, 1, 2, 1, 0, NULL, '{2}', 1500, 100, 0, 'EUR', 'Omar', '', '', '2026-11-17 03:29:05.38754+00'),
-	(1, 4, 1, 2, 1, 1, 3, '{2}', 1500, 100, 0, 'EUR', 'Omar', '', '', '2026-11-17 03:29:05.38754+00');
+	(1, 1, 1, 1, 1, 0, NULL, '{0,1}', 3000, 200, 0, 'EUR', 'Omar', '', '', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.invoice_count VALUES
-	(1, 4);
+	(1, 1);
 
 INSERT INTO public.invoice_seller VALUES
 	(1, 'Omar Ltd', '', '');
 
 INSERT INTO public.journal VALUES
-	(1, 14, 'gateway:sandbox', 3000, 'EUR', 1, 1, 'charge', '2026-11-17 03:29:05.38754+00'),
-	(1, 14, 'organiser', -2800, 'EUR', 1, 1, 'charge', '2026-11-17 03:29:05.38754+00'),
-	(1, 14, 'fee', -200, 'EUR', 1, 1, 'charge', '2026-11-17 03:29:05.38754+00'),
-	(1, 15, 'gateway:sandbox', 1500, 'EUR', 2, 1, 'charge', '2026-11-17 03:29:05.38754+00'),
-	(1, 15, 'organiser', -1400, 'EUR', 2, 1, 'charge', '2026-11-17 03:29:05.38754+00'),
-	(1, 15, 'fee', -100, 'EUR', 2, 1, 'charge', '2026-11-17 03:29:05.38754+00'),
-	(1, 16, 'gateway:sandbox', 1500, 'EUR', 6, 1, 'late charge', '2026-11-17 03:29:05.38754+00'),
-	(1, 16, 'owed', -1500, 'EUR', 6, 1, 'late charge', '2026-11-17 03:29:05.38754+00'),
-	(1, 17, 'organiser', 1400, 'EUR', 1, 1, 'refund', '2026-11-17 03:29:05.38754+00'),
-	(1, 17, 'fee', 100, 'EUR', 1, 1, 'refund', '2026-11-17 03:29:05.38754+00'),
-	(1, 17, 'owed', -1500, 'EUR', 1, 1, 'refund', '2026-11-17 03:29:05.38754+00'),
-	(1, 18, 'organiser', 1400, 'EUR', 2, 1, 'refund', '2026-11-17 03:29:05.38754+00'),
-	(1, 18, 'fee', 100, 'EUR', 2, 1, 'refund', '2026-11-17 03:29:05.38754+00'),
-	(1, 18, 'owed', -1500, 'EUR', 2, 1, 'refund', '2026-11-17 03:29:05.38754+00'),
-	(1, 19, 'owed', 1500, 'EUR', 1, 1, 'refund done', '2026-11-17 03:29:05.38754+00'),
-	(1, 19, 'gateway:sandbox', -1500, 'EUR', 1, 1, 'refund done', '2026-11-17 03:29:05.38754+00'),
-	(1, 20, 'owed', 1500, 'EUR', 2, 1, 'refund done', '2026-11-17 03:29:05.38754+00'),
-	(1, 20, 'gateway:sandbox', -1500, 'EUR', 2, 1, 'refund done', '2026-11-17 03:29:05.38754+00'),
-	(1, 21, 'owed', 1500, 'EUR', 6, 1, 'refund done', '2026-11-17 03:29:05.38754+00'),
-	(1, 21, 'gateway:sandbox', -1500, 'EUR', 6, 1, 'refund done', '2026-11-17 03:29:05.38754+00');
+	(1, 14, 'gateway:sandbox', 3000, 'EUR', 1, 1, 'charge', '2026-11-17 04:08:16.821806+00'),
+	(1, 14, 'organiser', -2800, 'EUR', 1, 1, 'charge', '2026-11-17 04:08:16.821806+00'),
+	(1, 14, 'fee', -200, 'EUR', 1, 1, 'charge', '2026-11-17 04:08:16.821806+00'),
+	(1, 15, 'gateway:sandbox', 1500, 'EUR', 2, 1, 'charge', '2026-11-17 04:08:16.821806+00'),
+	(1, 15, 'organiser', -1400, 'EUR', 2, 1, 'charge', '2026-11-17 04:08:16.821806+00'),
+	(1, 15, 'fee', -100, 'EUR', 2, 1, 'charge', '2026-11-17 04:08:16.821806+00'),
+	(1, 16, 'gateway:sandbox', 1500, 'EUR', 6, 1, 'late charge', '2026-11-17 04:08:16.821806+00'),
+	(1, 16, 'owed', -1500, 'EUR', 6, 1, 'late charge', '2026-11-17 04:08:16.821806+00'),
+	(1, 17, 'organiser', 1400, 'EUR', 1, 1, 'refund', '2026-11-17 04:08:16.821806+00'),
+	(1, 17, 'fee', 100, 'EUR', 1, 1, 'refund', '2026-11-17 04:08:16.821806+00'),
+	(1, 17, 'owed', -1500, 'EUR', 1, 1, 'refund', '2026-11-17 04:08:16.821806+00'),
+	(1, 18, 'organiser', 1400, 'EUR', 2, 1, 'refund', '2026-11-17 04:08:16.821806+00'),
+	(1, 18, 'fee', 100, 'EUR', 2, 1, 'refund', '2026-11-17 04:08:16.821806+00'),
+	(1, 18, 'owed', -1500, 'EUR', 2, 1, 'refund', '2026-11-17 04:08:16.821806+00'),
+	(1, 19, 'owed', 1500, 'EUR', 1, 1, 'refund done', '2026-11-17 04:08:16.821806+00'),
+	(1, 19, 'gateway:sandbox', -1500, 'EUR', 1, 1, 'refund done', '2026-11-17 04:08:16.821806+00'),
+	(1, 20, 'owed', 1500, 'EUR', 2, 1, 'refund done', '2026-11-17 04:08:16.821806+00'),
+	(1, 20, 'gateway:sandbox', -1500, 'EUR', 2, 1, 'refund done', '2026-11-17 04:08:16.821806+00'),
+	(1, 21, 'owed', 1500, 'EUR', 6, 1, 'refund done', '2026-11-17 04:08:16.821806+00'),
+	(1, 21, 'gateway:sandbox', -1500, 'EUR', 6, 1, 'refund done', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.layout VALUES
-	('abc', 'Ten seats', '{"sections": []}', 10, '2026-11-17 03:29:05.38754+00');
+	('abc', 'Ten seats', '{"sections": []}', 10, '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.layout_organiser VALUES
 	('abc', 1);
 
 INSERT INTO public.listing VALUES
-	(1, 'A concert', 'concert', '', '', '', '', '{pune}', '{2099-06-01}', 'EUR', 1500, '2099-06-01 20:00:00+00', 0, 10, 0, '''concert'':1A', '''concert'':1A', '{concert}', '2026-11-17 03:29:05.38754+00');
+	(1, 'A concert', 'concert', '', '', '', '', '{pune}', '{2099-06-01}', 'EUR', 1500, '2099-06-01 20:00:00+00', 0, 10, 0, '''concert'':1A', '''concert'':1A', '{concert}', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.listing_due VALUES
 	('event', 1, 'infinity', 1);
@@ -3321,89 +3079,89 @@ INSERT INTO public.listing_show VALUES
 	(1, 1, 1, 'pune', '2099-06-01', '2099-06-01 17:00:00+00', '2099-06-01 20:00:00+00', '2026-01-01 00:00:00+00', '2099-06-01 17:00:00+00', 'EUR', 1500, 10, 3, 2, false);
 
 INSERT INTO public.listing_tally VALUES
-	('', '{}', '2026-11-17 03:29:05.38754+00');
+	('', '{}', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.listing_venue VALUES
-	(1, 'Hall One', 'pune', '411', 18, 73, '''hall'':1', '2026-11-17 03:29:05.38754+00');
+	(1, 'Hall One', 'pune', '411', 18, 73, '''hall'':1', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.listing_word VALUES
 	('concert', 1, '{concert}');
 
 INSERT INTO public.notice OVERRIDING SYSTEM VALUE VALUES
-	(1, NULL, 'tickets', 'mail', NULL, 'ann@example.com', 'Ann', 'de', 1, 1, '{}', 'stored', 1, 0, 0, NULL, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00');
+	(1, NULL, 'tickets', 'mail', NULL, 'ann@example.com', 'Ann', 'de', 1, 1, '{}', 'stored', 1, 0, 0, NULL, NULL, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.organiser_sender VALUES
 	(1, 'Omar Concerts', '');
 
 INSERT INTO public.outbox OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, NULL, 'show.prices_changed', NULL, '{"why": "organiser", "prices": [{"category": "Standard", "was_minor": null, "price_minor": 1500}], "revision": 1}', '2026-11-17 03:29:05.38754+00'),
-	(2, 1, NULL, 'show.on_sale', NULL, '{"opens_at": "2026-01-01T00:00:00+00:00", "revision": 1, "closes_at": "2099-06-01T18:00:00+00:00"}', '2026-11-17 03:29:05.38754+00'),
-	(4, 1, 2, 'booking.held', '2026-11-17 03:39:05.38754+00', NULL, '2026-11-17 03:29:05.38754+00'),
-	(5, 1, 3, 'booking.held', '2026-11-17 03:39:05.38754+00', NULL, '2026-11-17 03:29:05.38754+00'),
-	(6, 1, 4, 'booking.held', '2026-11-17 03:39:05.38754+00', NULL, '2026-11-17 03:29:05.38754+00'),
-	(7, 1, 5, 'booking.held', '2026-11-17 03:39:05.38754+00', NULL, '2026-11-17 03:29:05.38754+00'),
-	(8, 1, 6, 'booking.held', '2026-11-17 03:39:05.38754+00', NULL, '2026-11-17 03:29:05.38754+00'),
-	(9, 1, 3, 'booking.confirmed', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
-	(10, 1, 4, 'booking.cancelled', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
-	(11, 1, 5, 'booking.expired', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
-	(13, 1, 2, 'booking.paying', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
-	(14, 1, 6, 'booking.paying', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
-	(15, 1, 6, 'booking.expired', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
-	(17, 1, 2, 'booking.confirmed', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
-	(18, 1, 6, 'refund.asked', NULL, '{"why": "late", "seats": [], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 03:29:05.38754+00'),
-	(19, 1, 6, 'booking.failed', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
-	(20, 1, 6, 'payment.late', NULL, '{"booked": false, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 03:29:05.38754+00'),
-	(21, 1, 1, 'refund.asked', NULL, '{"why": "owner", "seats": [1], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 03:29:05.38754+00'),
-	(3, 1, 1, 'booking.held', '2026-11-17 03:39:05.38754+00', '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 03:29:05.38754+00'),
-	(12, 1, 1, 'booking.paying', NULL, '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 03:29:05.38754+00'),
-	(16, 1, 1, 'booking.confirmed', NULL, '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 03:29:05.38754+00'),
-	(22, 1, 1, 'booking.reduced', NULL, '{"seats": [0], "given_back": [1], "amount_minor": 1500, "prices_minor": [1500]}', '2026-11-17 03:29:05.38754+00'),
-	(23, 1, 2, 'refund.asked', NULL, '{"why": "owner", "seats": [2], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 03:29:05.38754+00'),
-	(24, 1, 2, 'booking.refunded', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
-	(25, 1, 1, 'refund.done', NULL, '{"why": "owner", "seats": [1], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 03:29:05.38754+00'),
-	(26, 1, 2, 'refund.done', NULL, '{"why": "owner", "seats": [2], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 03:29:05.38754+00'),
-	(27, 1, 6, 'refund.done', NULL, '{"why": "late", "seats": [], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 03:29:05.38754+00'),
-	(28, 1, 22, 'booking.blocked', NULL, NULL, '2026-11-17 03:29:05.38754+00'),
-	(29, 1, 1, 'ticket.checked_in', NULL, '{"gate": "North", "seat": 0, "serial": 11, "scanned_at": "2026-11-17T03:29:05.510599+00:00"}', '2026-11-17 03:29:05.38754+00'),
-	(30, 1, 1, 'door.conflict_raised', NULL, '{"why": "used", "serial": 11}', '2026-11-17 03:29:05.38754+00');
+	(1, 1, NULL, 'show.prices_changed', NULL, '{"why": "organiser", "prices": [{"category": "Standard", "was_minor": null, "price_minor": 1500}], "revision": 1}', '2026-11-17 04:08:16.821806+00'),
+	(2, 1, NULL, 'show.on_sale', NULL, '{"opens_at": "2026-01-01T00:00:00+00:00", "revision": 1, "closes_at": "2099-06-01T18:00:00+00:00"}', '2026-11-17 04:08:16.821806+00'),
+	(4, 1, 2, 'booking.held', '2026-11-17 04:18:16.821806+00', NULL, '2026-11-17 04:08:16.821806+00'),
+	(5, 1, 3, 'booking.held', '2026-11-17 04:18:16.821806+00', NULL, '2026-11-17 04:08:16.821806+00'),
+	(6, 1, 4, 'booking.held', '2026-11-17 04:18:16.821806+00', NULL, '2026-11-17 04:08:16.821806+00'),
+	(7, 1, 5, 'booking.held', '2026-11-17 04:18:16.821806+00', NULL, '2026-11-17 04:08:16.821806+00'),
+	(8, 1, 6, 'booking.held', '2026-11-17 04:18:16.821806+00', NULL, '2026-11-17 04:08:16.821806+00'),
+	(9, 1, 3, 'booking.confirmed', NULL, NULL, '2026-11-17 04:08:16.821806+00'),
+	(10, 1, 4, 'booking.cancelled', NULL, NULL, '2026-11-17 04:08:16.821806+00'),
+	(11, 1, 5, 'booking.expired', NULL, NULL, '2026-11-17 04:08:16.821806+00'),
+	(13, 1, 2, 'booking.paying', NULL, NULL, '2026-11-17 04:08:16.821806+00'),
+	(14, 1, 6, 'booking.paying', NULL, NULL, '2026-11-17 04:08:16.821806+00'),
+	(15, 1, 6, 'booking.expired', NULL, NULL, '2026-11-17 04:08:16.821806+00'),
+	(17, 1, 2, 'booking.confirmed', NULL, NULL, '2026-11-17 04:08:16.821806+00'),
+	(18, 1, 6, 'refund.requested', NULL, '{"why": "late", "seats": [], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:08:16.821806+00'),
+	(19, 1, 6, 'booking.failed', NULL, NULL, '2026-11-17 04:08:16.821806+00'),
+	(20, 1, 6, 'payment.late', NULL, '{"booked": false, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:08:16.821806+00'),
+	(21, 1, 1, 'refund.requested', NULL, '{"why": "owner", "seats": [1], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:08:16.821806+00'),
+	(3, 1, 1, 'booking.held', '2026-11-17 04:18:16.821806+00', '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:08:16.821806+00'),
+	(12, 1, 1, 'booking.paying', NULL, '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:08:16.821806+00'),
+	(16, 1, 1, 'booking.confirmed', NULL, '{"seats": [0, 1], "amount_minor": 3000, "prices_minor": [1500, 1500]}', '2026-11-17 04:08:16.821806+00'),
+	(22, 1, 1, 'booking.reduced', NULL, '{"seats": [0], "given_back": [1], "amount_minor": 1500, "prices_minor": [1500]}', '2026-11-17 04:08:16.821806+00'),
+	(23, 1, 2, 'refund.requested', NULL, '{"why": "owner", "seats": [2], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:08:16.821806+00'),
+	(24, 1, 2, 'booking.refunded', NULL, NULL, '2026-11-17 04:08:16.821806+00'),
+	(25, 1, 1, 'refund.done', NULL, '{"why": "owner", "seats": [1], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:08:16.821806+00'),
+	(26, 1, 2, 'refund.done', NULL, '{"why": "owner", "seats": [2], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:08:16.821806+00'),
+	(27, 1, 6, 'refund.done', NULL, '{"why": "late", "seats": [], "reason": null, "refund": 1, "attempt": 1, "currency": "EUR", "amount_minor": 1500}', '2026-11-17 04:08:16.821806+00'),
+	(28, 1, 22, 'booking.blocked', NULL, NULL, '2026-11-17 04:08:16.821806+00'),
+	(29, 1, 1, 'ticket.checked_in', NULL, '{"gate": "North", "seat": 0, "serial": 11, "scanned_at": "2026-11-17T04:08:16.863833+00:00"}', '2026-11-17 04:08:16.821806+00'),
+	(30, 1, 1, 'door.conflict_raised', NULL, '{"why": "used", "serial": 11}', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.owner_count VALUES
 	(1, 2, 2, 10),
 	(1, 3, 0, 10);
 
 INSERT INTO public.parked_fact VALUES
-	('relay', 2, 'show:1', '\x7b7d', 0, '2026-11-17 03:29:05.38754+00', '', NULL);
+	('relay', 2, 'show:1', '\x7b7d', 0, '2026-11-17 04:08:16.821806+00', '', NULL);
 
 INSERT INTO public.payment VALUES
-	(1, 6, 1, 3, 10, 'p6', 1, 'key6_1', 'sandbox', '', '', 'returned', 1500, 100, 0, 'EUR', 1500, 'ref6', 'card6', NULL, NULL, NULL, NULL, '2026-11-17 03:39:05.38754+00', '2026-11-17 03:40:05.38754+00', 0, 0, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00'),
-	(1, 1, 1, 2, 8, 'p1', 1, 'key1_1', 'sandbox', '', '', 'paid', 3000, 200, 0, 'EUR', 1500, 'ref1', 'card1', NULL, NULL, NULL, NULL, '2026-11-17 03:39:05.38754+00', '2026-11-17 03:40:05.38754+00', 0, 0, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00'),
-	(1, 2, 1, 3, 9, 'p2', 1, 'key2_1', 'sandbox', '', '', 'paid', 1500, 100, 0, 'EUR', 1500, 'ref2', 'card2', NULL, NULL, NULL, NULL, '2026-11-17 03:39:05.38754+00', '2026-11-17 03:40:05.38754+00', 0, 0, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00');
+	(1, 6, 1, 3, 10, 'p6', 1, 'key6_1', 'sandbox', '', '', 'returned', 1500, 100, 0, 'EUR', 1500, 'ref6', 'card6', NULL, NULL, NULL, NULL, '2026-11-17 04:18:16.821806+00', '2026-11-17 04:19:16.821806+00', 0, 0, NULL, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00'),
+	(1, 1, 1, 2, 8, 'p1', 1, 'key1_1', 'sandbox', '', '', 'paid', 3000, 200, 0, 'EUR', 1500, 'ref1', 'card1', NULL, NULL, NULL, NULL, '2026-11-17 04:18:16.821806+00', '2026-11-17 04:19:16.821806+00', 0, 0, NULL, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00'),
+	(1, 2, 1, 3, 9, 'p2', 1, 'key2_1', 'sandbox', '', '', 'paid', 1500, 100, 0, 'EUR', 1500, 'ref2', 'card2', NULL, NULL, NULL, NULL, '2026-11-17 04:18:16.821806+00', '2026-11-17 04:19:16.821806+00', 0, 0, NULL, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.payment_difference VALUES
-	('sandbox', 'key9', 'missing', '', 'paid', '', '2026-11-17 03:29:05.38754+00');
+	('sandbox', 'key9', 'missing', '', 'paid', '', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.price VALUES
 	(1, 'Standard', 1500);
 
 INSERT INTO public.price_change VALUES
-	(1, 1, 'Standard', NULL, 1500, 'organiser', NULL, NULL, NULL, '2026-11-17 03:29:05.38754+00');
+	(1, 1, 'Standard', NULL, 1500, 'organiser', NULL, NULL, NULL, '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.price_plan VALUES
 	(1, '{"rules": []}', '{}', 'infinity');
 
 INSERT INTO public.price_rules_history OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, '{"rules": []}', 1, '2026-11-17 03:29:05.38754+00');
+	(1, 1, '{"rules": []}', 1, '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.reconciliation_run VALUES
-	('sandbox', '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', 3, 0);
+	('sandbox', '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00', 3, 0);
 
 INSERT INTO public.refresh_token VALUES
 	('\x01', 1, '2099-01-01 00:00:00+00', NULL);
 
 INSERT INTO public.refund VALUES
-	(1, 1, 1, 1, 'owner', '{1}', 1500, 1500, 100, 0, 'done', '', 'refund1', NULL, NULL, 2, 1, 0, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00'),
-	(1, 2, 1, 1, 'owner', '{2}', 1500, 1500, 100, 0, 'done', '', 'refund2', NULL, NULL, 3, 1, 0, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00'),
-	(1, 6, 1, 1, 'late', '{}', 0, 1500, 0, 0, 'done', '', 'refund6', NULL, NULL, NULL, 1, 0, NULL, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00');
+	(1, 1, 1, 1, 'owner', '{1}', 1500, 1500, 100, 0, 'done', '', 'refund1', NULL, NULL, 2, 1, 0, NULL, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00'),
+	(1, 2, 1, 1, 'owner', '{2}', 1500, 1500, 100, 0, 'done', '', 'refund2', NULL, NULL, 3, 1, 0, NULL, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00'),
+	(1, 6, 1, 1, 'late', '{}', 0, 1500, 0, 0, 'done', '', 'refund6', NULL, NULL, NULL, 1, 0, NULL, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.report_refund VALUES
 	(1, 1, 1, 1, 1500, 'EUR', 'done', 0),
@@ -3411,56 +3169,56 @@ INSERT INTO public.report_refund VALUES
 	(1, 6, 1, 1, 1500, 'EUR', 'done', 0);
 
 INSERT INTO public.report_seat VALUES
-	(1, 1, 0, 'Standard', 'EUR', 1500, 1400, 100, 0, '2026-11-17 03:29:05.38754+00', NULL);
+	(1, 1, 0, 'Standard', 'EUR', 1500, 1400, 100, 0, '2026-11-17 04:08:16.821806+00', NULL);
 
 INSERT INTO public.report_stage VALUES
-	(1, 1, 'confirmed', '2026-11-17 03:29:05.38754+00');
+	(1, 1, 'confirmed', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.sale VALUES
-	(1, 1, true, '2026-11-17 03:29:05.38754+00', '2026-01-01 00:00:00+00', '2099-06-01 18:00:00+00', false, 10, 1);
+	(1, 1, true, '2026-11-17 04:08:16.821806+00', '2026-01-01 00:00:00+00', '2099-06-01 18:00:00+00', false, 10, 1);
 
 INSERT INTO public.schema_functions VALUES
-	('accounts/functions', '590437804b88d4cb719eea8b7bd471ad29e1e9f8808c5a7ced286553dd3a6311', '0.1.0', '2026-11-17 03:29:05.275196+00'),
-	('catalogue/functions', 'ee0f1e80949931da3fe34404f37354ece09b4356ad62c492bd8927a7e9eaa3ce', '0.1.0', '2026-11-17 03:29:05.275196+00'),
-	('outbox/functions', '027b098b09027651c6017ad7a30aea5d6c6d0024cbcf21177e0474a69c63d2ab', '0.1.0', '2026-11-17 03:29:05.275196+00'),
-	('search/functions', 'c69636ca2032d8b544a7fa2abba6bde03d5b380915ce88e851fcb9ced0996d36', '0.1.0', '2026-11-17 03:29:05.275196+00'),
-	('bookings/functions', 'df26914d6cc333c2173a2ee1fa3e807a7be70693254aa61ead8229d8907b2984', '0.1.0', '2026-11-17 03:29:05.275196+00'),
-	('organisers/functions', 'b51d440f09c727810078f64da9b08ab5097b65901affbbdeccb6e867577ca140', '0.1.0', '2026-11-17 03:29:05.275196+00'),
-	('bookings/functions_blocks', '824d463d2f59d8ef509ec7e37475ff14dec03aef36e27de20c5417e2a4b2c3e7', '0.1.0', '2026-11-17 03:29:05.275196+00'),
-	('bookings/functions_opening', '9c09cd62e1214d82b1622b04bdfb3f55679dcc304b654b10b103f2edb77e904f', '0.1.0', '2026-11-17 03:29:05.275196+00'),
-	('bookings/functions_paying', 'f6002a55c97fcf5eb4025442da6fdb48b1d5c30806b136ce58e5e13a17be27e2', '0.1.0', '2026-11-17 03:29:05.275196+00'),
-	('payments/functions', 'f89aa2c7644a84f76f59af88afb3ecd84416523f3b388d50cf17b65739d6f139', '0.1.0', '2026-11-17 03:29:05.275196+00'),
-	('tickets/functions', 'c65ce0ee7b969aa57491e3f73bd13ed75ca573d720312a5e5d1acc57fcc81bcb', '0.1.0', '2026-11-17 03:29:05.275196+00'),
-	('checkin/functions', 'ebdd87d700febb539348f0895c815959a940136cc1a3f99b657fc861ef09a84f', '0.1.0', '2026-11-17 03:29:05.275196+00'),
-	('payments/functions_ending', '26976c307ab7ad2cee3d91785222e860fd873de4bf7519ca84e0cf125002d7b8', '0.1.0', '2026-11-17 03:29:05.275196+00'),
-	('refunds/functions', '0a3c75147c159c6f5ac4205bda914e62b53c2252c8aeecbff159ed4df306d358', '0.1.0', '2026-11-17 03:29:05.275196+00'),
-	('invoices/functions', 'c88bc8a716403ba6f3bafeb017849f1bef04fcedf536ca008053710a80afa7bd', '0.1.0', '2026-11-17 03:29:05.275196+00');
+	('accounts/functions', 'd94f47607fbbeea121622393a6fe8df32753413c0a8c1f96663f57e1bffced0b', '0.1.0', '2026-11-17 04:08:16.767144+00'),
+	('catalogue/functions', 'cd64f6a81e0151f341822a467e12190dce73a31b4b33185e13eef0e1a3f194f8', '0.1.0', '2026-11-17 04:08:16.767144+00'),
+	('invoices/functions', '78d97ffa19dd09d8370125ddcc4ed7133957a969e5886df4857b150c7ec17742', '0.1.0', '2026-11-17 04:08:16.767144+00'),
+	('outbox/functions', '52c2a32962992e6744d5f05c14af3aec7215aba32cd5037472b3584ef88bf9e9', '0.1.0', '2026-11-17 04:08:16.767144+00'),
+	('search/functions', '8c976459f27184084157ac7f58c9881d8bd2d642242a8cb12f6ca8d3daef82fb', '0.1.0', '2026-11-17 04:08:16.767144+00'),
+	('bookings/functions', '47dfb6eaa63446b87d4d895c54998b17b920f08282f6ef1162364ade765d8c02', '0.1.0', '2026-11-17 04:08:16.767144+00'),
+	('organisers/functions', 'c25de52b208f52f14dce1fea01aa2db42e97a689d7c45e229740d087c905867f', '0.1.0', '2026-11-17 04:08:16.767144+00'),
+	('bookings/functions_blocks', 'c11a4b7cc138b12dd37962135d006ceef226c4148db9beaff347eeddadefcb3e', '0.1.0', '2026-11-17 04:08:16.767144+00'),
+	('bookings/functions_opening', 'e98692a52b133a3ef6b3ec79023f3f22edf707d448e47dd91add46977d844769', '0.1.0', '2026-11-17 04:08:16.767144+00'),
+	('bookings/functions_paying', 'ed6f037aabb772979984e2c30ea90f05b27fef8e782d148d213824aaf26c4f37', '0.1.0', '2026-11-17 04:08:16.767144+00'),
+	('payments/functions', '7d1bd539ffe8bd67751357d27d6af187baf40cdcf93af481b7bc298a7d51f911', '0.1.0', '2026-11-17 04:08:16.767144+00'),
+	('tickets/functions', '71e1daf5516c94cec8678f482272e7741cd18c2b120a1759d4b197df61f997eb', '0.1.0', '2026-11-17 04:08:16.767144+00'),
+	('checkin/functions', '5e93ba8a3fc65f8a2f14549ec72570af6aae6f8272c26a6ce331fe965c5b848f', '0.1.0', '2026-11-17 04:08:16.767144+00'),
+	('payments/functions_ending', 'cacb7972a1f86d1078530e51edbbd90127aa1362409c2d54d5c547283475ea68', '0.1.0', '2026-11-17 04:08:16.767144+00'),
+	('refunds/functions', '1e8e6c8b1da0fab874dce49d22d68cbc62d26311d6c80d5a42607ab657c8b877', '0.1.0', '2026-11-17 04:08:16.767144+00');
 
 INSERT INTO public.schema_step VALUES
-	(1, '0001_accounts', '61fac9fa1fae9c3334eace058ceb6a56149fa84a15e75213d811bc33f22a3e6f', '2026-11-17 03:29:04.656153+00'),
-	(2, '0002_catalogue', '366864a63449867e68ff88e0022dccdab69b3e38dcb7e082b6afff8a72e5ecea', '2026-11-17 03:29:04.754595+00'),
-	(3, '0003_pricing', '175643767b218ba8c1af392bcb0470315c1cf3d77b2cc1746f648a4fff11bc02', '2026-11-17 03:29:04.884366+00'),
-	(4, '0004_bookings', 'ece92676aefb9d03bc9db08619c8a96458487123dbc2ca1393c24cab3e52a6d1', '2026-11-17 03:29:04.919095+00'),
-	(5, '0005_outbox', 'd1b2d2b290146eca84c0daa8df5187d62bc81dc8de5dc59dcfd7f23d98877774', '2026-11-17 03:29:04.960134+00'),
-	(6, '0006_payments', '32ce707af3fb3f777868c2a1e570d2ba8a3df3abf7293c176628f7863dd3fbbf', '2026-11-17 03:29:04.995788+00'),
-	(7, '0007_tickets', '47f2f8eae0dadd3866881d4fb554420cbc29c03178978484d0852b6f62ebe19e', '2026-11-17 03:29:05.056336+00'),
-	(8, '0008_checkin', '3eacea911228357b4f87b4dd462c734646705166f4d603b117b51bec7b17bf8b', '2026-11-17 03:29:05.084231+00'),
-	(9, '0009_notifications', 'f5eb05d5da48451f0f43a85800881077fa6dd76fe2186a5e10c3643a8d4410ae', '2026-11-17 03:29:05.114347+00'),
-	(10, '0010_search', '4f2a18157f2ef793a7d2db282a79024f6d0528dff7f6af4ab67ad76021b74581', '2026-11-17 03:29:05.162943+00'),
-	(11, '0011_reports', 'd0b703ebe26e967e4c67921db05346fe871da7e2472823583f7fe78054df5673', '2026-11-17 03:29:05.232514+00'),
-	(12, '0012_web', '3e9fc45cb8469b8573426b53c3ea04f3591b21b030d898ec6c27048ababfaf59', '2026-11-17 03:29:05.264235+00');
+	(1, '0001_accounts', '61fac9fa1fae9c3334eace058ceb6a56149fa84a15e75213d811bc33f22a3e6f', '2026-11-17 04:08:16.627266+00'),
+	(2, '0002_catalogue', '366864a63449867e68ff88e0022dccdab69b3e38dcb7e082b6afff8a72e5ecea', '2026-11-17 04:08:16.646762+00'),
+	(3, '0003_pricing', 'b72d14ab75f0c640ee20a3088715e4d685b8df65d0a0cae061b1b5013dcd5414', '2026-11-17 04:08:16.662991+00'),
+	(4, '0004_bookings', '2f6ef09ff060e81e3166fb797797c86a7aedaf5b488ec9c16e107e3a1beb86ee', '2026-11-17 04:08:16.672119+00'),
+	(5, '0005_outbox', 'd1b2d2b290146eca84c0daa8df5187d62bc81dc8de5dc59dcfd7f23d98877774', '2026-11-17 04:08:16.682169+00'),
+	(6, '0006_payments', '48b55d372606a14f534fa1ef0bee3477b9248f8a1ec8848986f592952431fdd4', '2026-11-17 04:08:16.691362+00'),
+	(7, '0007_tickets', '15cf691eef457eb57578175d8ac1bc4e03e417d093d0ba5cb917bbd9be882086', '2026-11-17 04:08:16.707952+00'),
+	(8, '0008_checkin', '3eacea911228357b4f87b4dd462c734646705166f4d603b117b51bec7b17bf8b', '2026-11-17 04:08:16.71859+00'),
+	(9, '0009_notifications', 'f5eb05d5da48451f0f43a85800881077fa6dd76fe2186a5e10c3643a8d4410ae', '2026-11-17 04:08:16.727692+00'),
+	(10, '0010_search', '4f2a18157f2ef793a7d2db282a79024f6d0528dff7f6af4ab67ad76021b74581', '2026-11-17 04:08:16.743416+00'),
+	(11, '0011_reports', 'bb9d3c11338954b48f239fcf41c888b6a938dd57b3351865e63c90905be0f79d', '2026-11-17 04:08:16.755882+00'),
+	(12, '0012_web', '3e9fc45cb8469b8573426b53c3ea04f3591b21b030d898ec6c27048ababfaf59', '2026-11-17 04:08:16.764084+00');
 
 INSERT INTO public.seat_block VALUES
 	(1, 22, '2099-05-31 17:00:00+00', 24, false);
 
 INSERT INTO public.session OVERRIDING SYSTEM VALUE VALUES
-	(1, 2, '2026-11-17 03:29:05.38754+00', '2099-01-01 00:00:00+00', NULL, NULL);
+	(1, 2, '2026-11-17 04:08:16.821806+00', '2099-01-01 00:00:00+00', NULL, NULL);
 
 INSERT INTO public.session_cookie VALUES
 	('\x02', 1);
 
 INSERT INTO public.show OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 1, 'abc', '2099-06-01 17:00:00+00', '2099-06-01 20:00:00+00', '2026-01-01 00:00:00+00', '2099-06-01 18:00:00+00', 'EUR', 600, 10, 10, 'off', false, 1, '2026-11-17 03:29:05.38754+00');
+	(1, 1, 1, 'abc', '2099-06-01 17:00:00+00', '2099-06-01 20:00:00+00', '2026-01-01 00:00:00+00', '2099-06-01 18:00:00+00', 'EUR', 600, 10, 10, 'off', false, 1, '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.show_terms VALUES
 	(1, 1, 100, 0, 0, '{"steps": [], "keep_fee": false}', 8);
@@ -3472,7 +3230,7 @@ INSERT INTO public.signing_key OVERRIDING SYSTEM VALUE VALUES
 	(1, '{"kty" : "OKP", "crv" : "Ed25519", "x" : "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIYPMLWGcA", "d" : "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}', '2026-01-01 00:00:00+00');
 
 INSERT INTO public.stored_message VALUES
-	(1, 'Your tickets', '\x48656c6c6f', '2026-11-17 03:29:05.38754+00');
+	(1, 'Your tickets', '\x48656c6c6f', '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.taken_seat VALUES
 	(1, 0, 1),
@@ -3480,31 +3238,31 @@ INSERT INTO public.taken_seat VALUES
 	(1, 7, 22);
 
 INSERT INTO public.ticket VALUES
-	(1, 1, 1, 12, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', NULL, 1, NULL, NULL, NULL, 0, false),
-	(1, 2, 2, 13, '2026-11-17 03:29:05.38754+00', '2026-11-17 03:29:05.38754+00', NULL, 1, NULL, NULL, NULL, 0, false),
-	(1, 1, 0, 11, '2026-11-17 03:29:05.38754+00', NULL, '2026-11-17 03:29:05.510599+00', 1, NULL, NULL, NULL, 0, true),
-	(1, 3, 3, 7, '2026-11-17 03:29:05.38754+00', NULL, NULL, 2, 3, NULL, NULL, 0, false);
+	(1, 1, 1, 12, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00', NULL, 1, NULL, NULL, NULL, 0, false),
+	(1, 2, 2, 13, '2026-11-17 04:08:16.821806+00', '2026-11-17 04:08:16.821806+00', NULL, 1, NULL, NULL, NULL, 0, false),
+	(1, 1, 0, 11, '2026-11-17 04:08:16.821806+00', NULL, '2026-11-17 04:08:16.863833+00', 1, NULL, NULL, NULL, 0, true),
+	(1, 3, 3, 7, '2026-11-17 04:08:16.821806+00', NULL, NULL, 2, 3, NULL, NULL, 0, false);
 
 INSERT INTO public.ticket_key VALUES
 	(1, '\x715dc8493c36579a5b116995100f635e3572fdf8703e708ef1a08d943b36774e', '\x2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b', '2026-01-01 00:00:00+00');
 
 INSERT INTO public.ticket_resend VALUES
-	(1, 1, '2026-11-17 03:29:05.536539+00');
+	(1, 1, '2026-11-17 04:08:16.867304+00');
 
 INSERT INTO public.ticket_transfer VALUES
-	(1, 7, 2, 2, 3, 'bob@example.com', false, '2026-11-17 03:29:05.38754+00');
+	(1, 7, 2, 2, 3, 'bob@example.com', false, '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.venue OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, NULL, 'Hall One', 'Main St', '411', 18, 73, '2026-11-17 03:29:05.38754+00');
+	(1, 1, NULL, 'Hall One', 'Main St', '411', 18, 73, '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.webhook_delivery VALUES
-	(1, 1, 'x', '2026-11-17 03:29:05.38754+00', '\x7b7d', 'done', 0, 0, NULL, '2026-11-17 03:29:05.38754+00');
+	(1, 1, 'x', '2026-11-17 04:08:16.821806+00', '\x7b7d', 'done', 0, 0, NULL, '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.webhook_endpoint OVERRIDING SYSTEM VALUE VALUES
-	(1, 1, 'https://example.com', '{}', true, NULL, '\x03', NULL, NULL, NULL, '2026-11-17 03:29:05.38754+00');
+	(1, 1, 'https://example.com', '{}', true, NULL, '\x03', NULL, NULL, NULL, '2026-11-17 04:08:16.821806+00');
 
 INSERT INTO public.webhook_try VALUES
-	(1, 1, 1, 200, 5, NULL, 'ok', '2026-11-17 03:29:05.38754+00');
+	(1, 1, 1, 200, 5, NULL, 'ok', '2026-11-17 04:08:16.821806+00');
 
 SELECT pg_catalog.setval('public.account_id_seq', 5, true);
 
@@ -3858,7 +3616,7 @@ CREATE INDEX passes_of_an_account ON public.gate_pass USING btree (account_id);
 
 CREATE INDEX payments_by_reference ON public.payment USING btree (reference) WHERE (reference IS NOT NULL);
 
-CREATE INDEX payments_by_time ON public.payment USING brin (asked_at);
+CREATE INDEX payments_by_time ON public.payment USING brin (requested_at);
 
 CREATE INDEX payments_due ON public.payment USING btree (due_at) WHERE (due_at IS NOT NULL);
 
@@ -3868,9 +3626,9 @@ CREATE INDEX raised_versions ON public.account USING btree (changed_at) WHERE (v
 
 CREATE INDEX refresh_tokens_of_a_session ON public.refresh_token USING btree (session_id);
 
-CREATE INDEX refunds_by_hand ON public.refund USING btree (asked_at) WHERE (state = 'by_hand'::public.refund_state);
+CREATE INDEX refunds_by_hand ON public.refund USING btree (requested_at) WHERE (state = 'by_hand'::public.refund_state);
 
-CREATE INDEX refunds_due ON public.refund USING btree (due_at) WHERE (state = 'asked'::public.refund_state);
+CREATE INDEX refunds_due ON public.refund USING btree (due_at) WHERE (state = 'requested'::public.refund_state);
 
 CREATE INDEX sales_cancelled ON public.sale USING btree (show_id) WHERE cancelled;
 
