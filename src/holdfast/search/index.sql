@@ -8,8 +8,8 @@ SELECT pg_advisory_xact_lock(7466215315);
 SELECT pg_try_advisory_xact_lock(7466215315);
 
 -- name: mark
--- A row that is already due keeps its time but gets a new version, so that a writer that has read it before does
--- not delete it. Version 1: it was not due.
+-- A row that is already due keeps its time but gets a new version, so that a writer that has read it before
+-- does not delete it. Version 1: it was not due.
    INSERT INTO listing_due (what, id, due_at)
    SELECT $1, id, now() + $3 * interval '1 s' FROM unnest($2::bigint[]) AS id ORDER BY id
 ON CONFLICT (what, id) DO UPDATE SET version = listing_due.version + 1

@@ -83,7 +83,8 @@ ORDER BY key, event_id
 
 -- name: hits_soon
 -- The soonest, wherever they are: only the next $13 shows are looked at, out of possibly all. After a
--- position, events with an earlier show are left out: a previous page had them. Fewer than $13: no more shows.
+-- position, events with an earlier show are left out: a previous page had them. Fewer than $13: there are
+-- no more shows.
 WITH soon AS MATERIALIZED (
     SELECT event_id, extract(epoch FROM starts_at)::float8 AS key
       FROM matching_shows(NULL, NULL, $4, $5, $6, $7, $8, $9, $10) AS show

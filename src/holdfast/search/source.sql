@@ -33,7 +33,8 @@ WITH upcoming AS MATERIALIZED (
   SELECT upcoming.id AS show_id, upcoming.event_id, upcoming.venue_id, city.slug AS city,
          (upcoming.starts_at AT TIME ZONE city.timezone)::date AS local_date,
          upcoming.starts_at, upcoming.ends_at, upcoming.opens_at, upcoming.closes_at, upcoming.currency,
-         coalesce((SELECT min(price_minor) FROM price WHERE price.show_id = upcoming.id), 0) AS from_price_minor,
+         coalesce((SELECT min(price_minor) FROM price WHERE price.show_id = upcoming.id),
+                  0) AS from_price_minor,
          layouts.seats, layouts.accessible
     FROM upcoming
     JOIN venue ON venue.id = upcoming.venue_id
