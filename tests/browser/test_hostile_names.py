@@ -122,7 +122,7 @@ async def test_no_name_becomes_code_anywhere(hostile: Hostile, newcomer: Newcome
 
 
 async def _chooses(page: Page, hostile: Hostile) -> None:
-    """With the map, its tip, its list of parts and its grid: all of them tell names."""
+    """With the map, its tooltip, its list of parts and its grid: all of them show names."""
     await page.goto(f"/shows/{hostile.show}")
     await page.wait_for_selector("html[data-seats=ready]")
     app = await box_of(page.locator('g.seat[data-seat="4"] rect'))

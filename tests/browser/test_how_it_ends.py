@@ -1,4 +1,4 @@
-"""Time that runs out on the payment page: whatever the payer does then, our page says what is true."""
+"""Time runs out on the payment page: the booking page shows the real state, whatever the payer does."""
 
 from playwright.async_api import Page, expect
 

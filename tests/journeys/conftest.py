@@ -1,4 +1,4 @@
-"""What the journeys share. nginx comes from the system, not from a wheel: without it, no tests of it."""
+"""Fixtures of the journeys. nginx comes from the system, not from a wheel: its tests need it installed."""
 
 import shutil
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is a code that says what is wrong, and nothing has changed (R12, R39)."""
+"""Any bad input gets a problem code that names the error, and changes nothing (R12, R39)."""
 
 import base64
 import re

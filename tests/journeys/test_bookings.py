@@ -196,7 +196,7 @@ class TestTheList:
 
 
 class Office:
-    """A process of its own, and a user who is signed in there."""
+    """A separate process, and an account that is signed in there."""
 
     def __init__(self, app: App, fan: Fan) -> None:
         self.app = app

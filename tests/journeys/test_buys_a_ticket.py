@@ -160,7 +160,7 @@ async def test_an_overdue_payment_is_cancelled_and_its_seats_released(
 
     await PaymentJobs(app.payments, app.saga_runner).carry_on()
 
-    async def bob_has_them() -> bool:  # the map hears of it a moment after the ledger
+    async def bob_has_them() -> bool:  # the map is updated a moment after the ledger
         return (await bob.holds(show_id, "A-1", "A-2")).status_code == 201
 
     await until(bob_has_them)

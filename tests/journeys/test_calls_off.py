@@ -1,4 +1,4 @@
-"""A payment is called off, and its money comes all the same: the fan hears one thing, and it is true."""
+"""A payment is cancelled and its money arrives anyway: the buyer gets one answer, and it is true."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 

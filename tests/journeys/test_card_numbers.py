@@ -1,4 +1,4 @@
-"""No route takes a card number, and no log tells one."""
+"""No route accepts a card number, and no log contains one."""
 
 import asyncio
 import os

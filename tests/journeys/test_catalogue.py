@@ -1,4 +1,4 @@
-"""R1, R3, R4, R5: anybody finds what is on, where, when, for how much, and whether there are seats."""
+"""R1, R3, R4, R5: the public catalogue lists events, places, times, prices and free seats."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

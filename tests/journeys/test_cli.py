@@ -257,7 +257,7 @@ def is_running(process_id: int) -> bool:
 
 
 def memory_kb(process_id: int) -> int:
-    """Proportional set size: what is shared counts once."""
+    """Proportional set size: shared memory counts once."""
     for line in Path(f"/proc/{process_id}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1])

@@ -18,7 +18,7 @@ TTL_S = 2
 async def test_the_next_fan_has_the_seat_when_the_time_is_over_and_not_before(
     alice: Fan, bob: Fan, a_show: Callable[..., Any]
 ) -> None:
-    """No worker runs in these tests: what frees the seat is the next question about it."""
+    """No worker runs in these tests: the next request for the seat releases it."""
     show = await a_show(20, hold_ttl_s=TTL_S)
     before = time.monotonic()
     held = await alice.holds(show, "A-4", "A-5")
@@ -94,7 +94,7 @@ async def _asks_until_held(fan: Fan, show: int) -> tuple[float, Any]:
 
 
 async def _shown_as(fan: Fan, show: int, states: str, *, since: float) -> float:
-    """How long after `since` the map says this."""
+    """How long after `since` the map shows this."""
     async with asyncio.timeout(5):
         while True:
             if (await fan.get(f"/shows/{show}/seats")).json()["states"] == states:

@@ -1,4 +1,4 @@
-"""An invoice for what was paid, a credit note for what came back, and numbers without a gap."""
+"""An invoice for each payment, a credit note for each refund, and numbers without a gap."""
 
 import asyncio
 import re

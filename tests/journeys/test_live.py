@@ -45,7 +45,7 @@ class Server:
             yield Stream(response)
 
     async def metric(self, name: str) -> float:
-        """0 for what has not been counted yet."""
+        """0 for a metric without samples."""
         lines = (await self.client.get("/metrics")).text.splitlines()
         return next((float(line.split()[1]) for line in lines if line.startswith(f"holdfast_{name} ")), 0.0)
 

@@ -1,4 +1,4 @@
-"""R4: nginx on deploy/nginx.conf in front of the box office: what it keeps, must not keep, and stops."""
+"""R4: nginx with deploy/nginx.conf in front of the box office: what it caches, must not cache, and limits."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ PLENTY = {"browse": 100_000, "buy": 100_000, "sign_in": 100_000}
 
 
 async def get_page(request: Request) -> Response:
-    """A page that anybody may keep."""
+    """A page that any cache may store."""
     return Response("a page", headers={"Cache-Control": "public, max-age=60"})
 
 
@@ -359,7 +359,7 @@ async def test_numbers_are_for_this_machine_alone(nginx: httpx2.AsyncClient) -> 
 
 
 def test_only_public_responses_can_be_cached() -> None:
-    """What the cached location matches is open to anybody, and every page that lies ready is matched."""
+    """The cached location matches public pages only, and every page of the response cache."""
     [pattern] = re.findall(r'location ~ "\(\?x\)(.*?)" \{', CONF.read_text(), re.DOTALL)
     cached = re.compile(pattern, re.VERBOSE)
 

@@ -25,7 +25,7 @@ from tests.support.wait import until
 
 @asynccontextmanager
 async def an_office(name: str, config: Config, folder: Path) -> AsyncIterator[tuple[str, str]]:
-    """A box office with that gateway, and the gateway's address; each tells the other over HTTP."""
+    """A box office with that gateway, and the gateway's address; they talk over HTTP."""
     app: list[Application] = []
 
     # The gateway has to know our address before we are there.

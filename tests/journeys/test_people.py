@@ -156,7 +156,7 @@ async def strict_api(config: Config) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def test_an_address_over_the_limit_is_refused(strict_api: httpx.AsyncClient) -> None:
-    # Whatever the method, the query or the header that claims another address: one bucket.
+    # Any method, query or forged address header: one bucket.
     other = "203.0.113.9"
     claims: tuple[dict[str, str], ...] = (
         {},

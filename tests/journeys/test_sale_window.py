@@ -1,4 +1,4 @@
-"""R5: a sale opens and closes by itself, on time, whatever is running."""
+"""R5: a sale opens and closes by itself, on time, whichever processes are running."""
 
 import asyncio
 import time

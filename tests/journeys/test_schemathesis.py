@@ -1,4 +1,4 @@
-"""The running server keeps to its API document, whatever is sent: no 5xx, no answer that is not in it.
+"""The running server conforms to its API document for any request: no 5xx, no undocumented answer.
 
 A stranger's program makes up the requests (schemathesis), from the document that the server itself gives out.
 """

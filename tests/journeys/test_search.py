@@ -1,4 +1,4 @@
-"""R2, R4: anybody searches, over HTTP: words, filters, places, orders, pages, facets, suggestions."""
+"""R2, R4: search over HTTP without an account: words, filters, places, orders, pages, facets, suggestions."""
 
 import random
 from datetime import UTC, date, datetime, timedelta

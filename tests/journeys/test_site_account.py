@@ -1,4 +1,4 @@
-"""Signing up, in and out in a browser, and what a guest keeps on the way. No script runs here."""
+"""Signing up, in and out in a browser without scripts, and what a guest account retains."""
 
 import re
 from collections.abc import AsyncIterator

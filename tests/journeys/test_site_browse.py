@@ -1,4 +1,4 @@
-"""R2, R3, R4, R5: anybody finds what is on, in a browser without scripts: home, search, events, venues."""
+"""R2, R3, R4, R5: browsing without scripts: home, search, events, venues."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,7 +25,7 @@ def at(**later: float) -> str:
 async def chooses(api: httpx2.AsyncClient, city: str, **more: Any) -> httpx2.Response:
     form = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
     answer = await api.post("/city", content=urlencode({"city": city, **more}), headers=form)
-    api.cookies.clear()  # the client is everybody's
+    api.cookies.clear()  # all tests share the client
     return answer
 
 

@@ -1,4 +1,4 @@
-"""From a hold to a ticket without scripts: the page of a booking says the truth in every state."""
+"""From a hold to a ticket without scripts: the booking page shows the real state at every step."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""R2: anybody searches on a page, without scripts: words, wishes as links and forms, pages, other places."""
+"""R2: the search page without scripts: words, filters as links and forms, pages, other places."""
 
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit

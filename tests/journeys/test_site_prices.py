@@ -1,4 +1,4 @@
-"""Prices that move, as the page of a show tells them; and the price that was shown is the one agreed to."""
+"""Changing prices on the show page; a buyer pays the price that was shown."""
 
 from collections.abc import Callable
 from typing import Any

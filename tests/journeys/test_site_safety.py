@@ -1,4 +1,4 @@
-"""Every page and every form, from the table of routes: what a page may load, who may send, where it leads."""
+"""Every page and form in the route table: allowed content, allowed senders, redirect targets."""
 
 import re
 import secrets
@@ -45,7 +45,7 @@ TABLES = ("account", "booking", "payment", "ticket", "refund", "session")
 
 @pytest.fixture
 async def bought(ann: Visitor, a_show: Callable[..., Any]) -> dict[str, str]:
-    """A booking with tickets, and what stands for the names in a path."""
+    """A booking with tickets, and the values for the placeholders of a path."""
     show = await a_show(seats=20)
     path = await ann.holds(show, "A-1")
     await ann.pays(**ANN)
@@ -66,7 +66,7 @@ async def placed(path: str, named: dict[str, str], app: App) -> str:
 
 
 class Inline(HTMLParser):
-    """What a strict policy would stop: found in the page itself, not left to the browser."""
+    """Collects inline content that a strict policy would block."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -197,7 +197,7 @@ async def test_another_site_cannot_submit_forms_for_a_visitor(
 
 
 async def everything(app: App, named: dict[str, str]) -> list[Any]:
-    """Whatever a form could change."""
+    """Checksums of every table that a form could change."""
     rows = [require_row(await app.postgres.fetchrow(CHANGED.format(table=table))) for table in TABLES]
     show_id, _ = from_public_id(named["{booking}"])
     return [*(tuple(row) for row in rows), (await app.seatmap.newest(show_id)).states]

@@ -1,4 +1,4 @@
-"""The page of a show and its forms, without a browser: who is held for, what is refused, in which words."""
+"""The show page and its forms, without a browser: which account holds, what is refused, and the texts."""
 
 import gzip
 import re

@@ -1,4 +1,4 @@
-"""What is bought, in a browser without scripts: shown, printed, sent, given away, given back; all of mine."""
+"""Tickets in a browser without scripts: shown, printed, sent, given away, returned; all bookings."""
 
 import re
 from collections.abc import Callable
@@ -176,7 +176,7 @@ class TestGivingBack:
             await ann.goes(path)
             return bool(ann.says("This show has been cancelled"))
 
-        await until(is_shown)  # what a show is may be a second old
+        await until(is_shown)  # show data may be cached for one second
         assert ann.says("You'll get a full refund")
 
 

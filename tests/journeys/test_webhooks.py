@@ -117,7 +117,7 @@ async def test_a_forgery_changes_nothing(
 
 
 async def counted() -> float:
-    """Webhooks refused so far, for whatever reason."""
+    """The number of webhooks refused so far, for any reason."""
     lines = metrics.text().decode().splitlines()
     return sum(
         float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("holdfast_webhooks_refused")

@@ -1,4 +1,4 @@
-"""From a request to an answer, whatever happens in between. No engine: the routes here need none."""
+"""From a request to its answer, errors included. The routes here need no engine."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def post_body(request: Request) -> Response:
-    """Gives back what it got."""
+    """Returns its input."""
     return answer(201, read(Body, await request.body()))
 
 
@@ -84,7 +84,7 @@ async def stream(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def get_me(request: Request) -> Response:
-    """Who is asking."""
+    """Returns the caller."""
     return answer(200)
 
 

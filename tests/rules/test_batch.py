@@ -1,4 +1,4 @@
-"""Many callers, one batch: what its docstring promises."""
+"""The batcher: many callers, one batch, as its docstring promises."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The life of a booking is one drawing: in the table, in the ledger's trigger, and in the audit."""
+"""The booking states are the same in the table, in the ledger's trigger, and in the audit."""
 
 import re
 from importlib import resources

@@ -1,4 +1,4 @@
-"""What is a card number and what only looks like one."""
+"""Card numbers, and numbers that only look like one."""
 
 import msgspec
 import pytest

@@ -81,7 +81,7 @@ def test_an_expired_row_that_is_not_closed_may_show_either_way() -> None:
 
 
 def test_a_lapsed_row_whose_seats_are_anothers_claim() -> None:
-    """Claimed by the next one, who is on the way to the ledger: no row yet, and that is reported."""
+    """Claimed by the next buyer, whose ledger row is not written yet: that is reported."""
     bob = Claim("b2", 2, (4, 5))
 
     assert kinds(a_map("AAAAHH", bob), a_booking(left_ms=-5)) == [("claim without a row", 4)]

@@ -31,7 +31,7 @@ AT = datetime(2026, 5, 1, 19, 0, tzinfo=UTC)
 
 
 def a_row(kind: str = "booking.held", body: str | None = None, **other: Any) -> dict[str, Any]:
-    """As the relay reads it: the outbox row, and what its booking says."""
+    """As the relay reads it: the outbox row and its booking."""
     booking = {"owner_id": 7, "seats": [3, 4], "prices_minor": [1500, 1500], "amount_minor": 3000}
     rest = {"currency": "EUR", "note": "", "is_block": False, "ends_at": AT, "at": AT, "body": body}
     return {"id": 12, "show_id": 5, "number": 9, "kind": kind} | booking | rest | other

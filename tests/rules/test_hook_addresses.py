@@ -1,4 +1,4 @@
-"""Which addresses an organiser may have us send to: whatever is not plainly public is refused."""
+"""The addresses that webhooks may go to: any address that is not plainly public is refused."""
 
 import pytest
 

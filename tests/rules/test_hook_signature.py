@@ -1,4 +1,4 @@
-"""What we sign is what the specification's own library accepts."""
+"""The specification's own library accepts our signatures."""
 
 import time
 

@@ -225,7 +225,7 @@ def test_a_standing_area_keeps_its_capacity_while_others_are_added() -> None:
 
 
 def drawn(page: Any) -> dict[int, tuple[str, int, str, float, float]]:
-    """What a front-end makes of a page, as docs/layouts.md tells it to."""
+    """A page drawn by a front end that follows docs/layouts.md."""
     seats: dict[int, tuple[str, int, str, float, float]] = {}
     for section in page["sections"]:
         seat = 0

@@ -58,7 +58,7 @@ def test_a_seat_of_another_category_is_found() -> None:
 
 
 def test_a_removed_seat_renumbers_the_seats_after_it() -> None:
-    """By number: what was A-4 is B-1, and so on. Taken over, everybody behind would sit elsewhere."""
+    """Matched by number, A-4 would become B-1, and so on: every later ticket would be for another seat."""
     found = compare_layouts(OLD, hall(replace(ROWS[0], seats="1-3"), ROWS[1]))
 
     assert (found.gone, found.renumbered) == ([3], [4, 5, 6, 7])

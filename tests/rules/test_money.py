@@ -1,4 +1,4 @@
-"""Amounts as people read them, in any currency: exact, whatever a language makes of them."""
+"""Amounts as people read them, in any currency and language: always exact."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Webhooks of Razorpay: a good one tells which payment to look at, and nothing else is believed (R23)."""
+"""Webhooks of Razorpay: a valid one names the payment to query; no other field is trusted (R23)."""
 
 import hashlib
 import hmac
@@ -49,7 +49,7 @@ FORGERIES: dict[str, tuple[bytes, dict[bytes, bytes], str]] = {
     "bad signature": (GOOD, {b"x-razorpay-signature": b"0" * 64}, "signature"),
     "another secret": (GOOD, signed(GOOD, secret="another secret"), "signature"),
     "an empty secret": (GOOD, signed(GOOD, secret=""), "signature"),
-    # Nothing in the body tells the mode: the two modes have secrets of their own.
+    # The body does not contain the mode: each mode has its own secret.
     "test mode": (GOOD, signed(GOOD, secret=OF_TEST_MODE), "signature"),
     "stale": (STALE, signed(STALE), "stale"),
     "future": (FUTURE, signed(FUTURE), "future"),
@@ -91,7 +91,7 @@ def test_a_forgery_is_refused(name: str) -> None:
 
 
 def test_a_replay_is_known_again_even_under_another_event_id() -> None:
-    # The header is not signed; who has caught a webhook can send it with any.
+    # The header is not signed: an attacker can replay a webhook with any value.
     first = NOTICES.read(GOOD, signed(GOOD, name=b"evt-1"), NOW)
     replayed = NOTICES.read(GOOD, signed(GOOD, name=b"evt-2"), NOW)
 

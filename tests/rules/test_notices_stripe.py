@@ -1,4 +1,4 @@
-"""Webhooks of Stripe: a good one tells which payment to look at, and nothing else is believed (R23)."""
+"""Webhooks of Stripe: a valid one names the payment to query; no other field is trusted (R23)."""
 
 import hashlib
 import hmac
@@ -69,7 +69,7 @@ FORGERIES: dict[str, tuple[bytes, dict[bytes, bytes], str]] = {
     "an older scheme": (GOOD, header(f"t={NOW},v0={MARK}"), "signature"),
     "no time": (GOOD, header(f"v1={MARK}"), "signature"),
     "two times": (GOOD, header(f"t={NOW},t={NOW + 1},v1={MARK}"), "signature"),
-    "a time that is no number": (GOOD, header(f"t=now,v1={MARK}"), "signature"),
+    "a time that is not a number": (GOOD, header(f"t=now,v1={MARK}"), "signature"),
     "not JSON": (b"{", signed(b"{"), "malformed"),
     "not UTF-8": (b'{"id":"\xff"}', signed(b'{"id":"\xff"}'), "malformed"),
     "bottomless": (b'{"x":' + b"[" * 5000, signed(b'{"x":' + b"[" * 5000), "malformed"),

@@ -108,7 +108,7 @@ def references(node: Any) -> Iterator[str]:
 
 
 def resolved(node: Any, within: Any = DOCUMENT) -> Any:
-    """What the node refers to; the node itself if it is not a reference."""
+    """Resolves a reference; returns any other node unchanged."""
     found = within
     if "$ref" not in node:
         return node

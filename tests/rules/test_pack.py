@@ -1,4 +1,4 @@
-"""A gate without a network: what it is given, for whom, and what it says then (R30, G2)."""
+"""A gate without a network: its pack, the device it is sealed for, and its verdicts (R30, G2)."""
 
 import zlib
 from dataclasses import dataclass
@@ -107,7 +107,7 @@ class TestPack:
 
     @given(st.binary(max_size=300), st.binary(min_size=32, max_size=32))
     def test_any_unsigned_content_sealed_for_the_device_is_refused(self, plain: bytes, drawn: bytes) -> None:
-        """The device's key is public: anybody can make what it opens. The signature is ours alone."""
+        """The device's key is public: anyone can seal for it. Only the box office can sign."""
         with pytest.raises(BadPack):
             open_pack(seal_with_device_key(plain, drawn), b"\5" * 32, TRUSTED)
 
@@ -117,7 +117,7 @@ class TestPack:
          zlib.compress(msgspec.msgpack.encode({"pass_id": "three"})), zlib.compress(b"\x81" * 5000)],
     )  # fmt: skip
     def test_a_signed_pack_that_cannot_be_parsed_is_refused(self, body: bytes) -> None:
-        """A newer box office may say what this device has no words for."""
+        """A newer box office may send values that this device does not know."""
         plain = bytes((1,)) + KEY.sign(PREFIX + body) + body
 
         with pytest.raises(BadPack):

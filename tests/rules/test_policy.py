@@ -1,4 +1,4 @@
-"""What comes back: never more than was paid, never more later than sooner, to the very instant."""
+"""Refundable amounts: never more than was paid, never growing with time, exact to the instant."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise, permutations

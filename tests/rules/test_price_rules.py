@@ -130,7 +130,7 @@ def test_an_announced_price_is_valid_until_its_announced_end(
 
 @given(rules(), moments)
 def test_a_preview_says_what_the_price_will_be(rule: PriceRule, at: datetime) -> None:
-    """Every number of the table is what the rule comes to at that instant and share."""
+    """Every number of the table equals the rule at that instant and share."""
     layout = a_layout(20)
     show = PricingSnapshot(
         show_id=1,

@@ -1,4 +1,4 @@
-"""Every "no" says what happened and what to do next, in a form that programs can rely on."""
+"""Every refusal names the cause and the next step, in a machine-readable form."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Two books, one payment: what differs, and that settling it leaves nothing."""
+"""Ledger and gateway compared: each difference is found, and settling it removes it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -139,7 +139,7 @@ theirs = st.builds(
 
 
 def settled(before: LedgerPayment, charge: Charge, is_late: bool) -> LedgerPayment:
-    """What becomes of a payment whose money is found: booked, or all of it sent back."""
+    """A payment whose money is found is confirmed or refunded in full."""
     sent_back = before.amount_minor - before.back_minor if is_late else 0
     return replace(
         before,
@@ -152,7 +152,7 @@ def settled(before: LedgerPayment, charge: Charge, is_late: bool) -> LedgerPayme
 
 @given(ours | st.none(), theirs, st.booleans())
 def test_comparing_again_finds_no_more(before: LedgerPayment | None, charge: Charge, is_late: bool) -> None:
-    """What was settled is none any more; what was not is the same, and not settled the second time either."""
+    """A settled difference disappears; an unsettled one stays the same on a second run."""
     charge = replace(charge, refunded_minor=0)
     before = replace(before, back_minor=0) if before else None
     found = find_difference(KEY, before, charge)

@@ -55,7 +55,7 @@ class TestAmounts:
         assert (case.state, case.seats, case.amount_minor) == (BookingState.CONFIRMED, (1,), 1500)
 
     def test_money_that_went_back_alone_is_part_of_the_price_of_the_seats(self) -> None:
-        """Otherwise somebody who was given 1000 would get 3000 for the seats on top."""
+        """Otherwise a buyer that got 1000 back would get 3000 for the seats on top."""
         case = a_case()
         decide(case, a_request(MONEY, why="admin:1", amount_minor=1000))
 

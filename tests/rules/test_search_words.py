@@ -80,7 +80,7 @@ def test_words_are_as_far_apart_as_their_letters(typed: str, known: str, edits: 
 
 
 def plain_distance(a: str, b: str) -> int:
-    """The same, slowly: the whole table of what it takes to get from each beginning to each other."""
+    """The same, slowly: the full edit-distance table."""
     table = {(i, 0): i for i in range(len(a) + 1)} | {(0, j): j for j in range(len(b) + 1)}
     for i in range(1, len(a) + 1):
         for j in range(1, len(b) + 1):

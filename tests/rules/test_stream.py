@@ -1,4 +1,4 @@
-"""A show's changes as one process has them: frames, what can be continued from, versions that only grow."""
+"""A show's changes in one process: frames, resumable positions, versions that only grow."""
 
 import json
 
@@ -47,7 +47,7 @@ def read(frames: bytes) -> list[tuple[str, int, dict[str, object]]]:
 
 
 def seen(states: bytes, frames: bytes) -> bytes:
-    """What a client makes of the events: the lines of docs/live.md."""
+    """Applies events as the client in docs/live.md does."""
     shown = bytearray(states)
     for event, _, data in read(frames):
         if event == "snapshot":

@@ -1,4 +1,4 @@
-"""One viewer: written to while the network takes it, queued while it does not, cut when it is too much."""
+"""One viewer: sent to while the network accepts data, queued while it does not, disconnected at the limit."""
 
 import asyncio
 from collections.abc import AsyncIterator

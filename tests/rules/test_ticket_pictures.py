@@ -1,4 +1,4 @@
-"""What is drawn is read: by decoders that are not ours, from a page, a picture and a printed sheet (R30)."""
+"""Codes are readable by independent decoders, from a page, a picture and a printed sheet (R30)."""
 
 import io
 from dataclasses import replace

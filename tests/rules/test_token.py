@@ -1,4 +1,4 @@
-"""Access tokens: who is let in, who is not, and for how long we remember (R31)."""
+"""Access tokens: which are accepted, which are refused, and how long a result is cached (R31)."""
 
 import base64
 import hashlib

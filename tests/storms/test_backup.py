@@ -33,7 +33,7 @@ LOGIN = {"email": "ada@example.com", "password": "a long enough password"}
 
 
 async def backup(*words: str) -> tuple[int, dict[str, Any], str]:
-    """`holdfast backup …`: its exit code, what it says, and what it complains of."""
+    """`holdfast backup …`: its exit code, its JSON output and its errors."""
     pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
     process = await started("-m", "holdfast", "backup", *words, **pipes)
     output, complaint = await process.communicate()
@@ -68,7 +68,7 @@ def words_for(command: str, folder: DataFolder) -> tuple[str, ...]:
 
 @asynccontextmanager
 async def opened(folder: DataFolder, url: str) -> AsyncIterator[Office]:
-    """The test's way into what runs in a folder."""
+    """Connects the test to the engines that run in a folder."""
     async with AsyncExitStack() as stack:
         engines = folder.running()
         assert engines is not None
@@ -94,7 +94,7 @@ async def buys(payer: Payer, show: int, bought: list[dict[str, Any]]) -> None:
 
 
 async def sold_meanwhile(stage: Office, file: Path, is_full: bool) -> tuple[int, list[dict[str, Any]]]:
-    """A backup in the midst of a sale; the show, and what was bought before it began."""
+    """A backup during a sale; the show, and the bookings made before it began."""
     show = await stage.a_show(seats=6000 if is_full else 2000, owner_seats_max=1000)
     people = [Payer(fan) for fan in await stage.fans(PEOPLE_FULL if is_full else PEOPLE)]
     bought: list[dict[str, Any]] = []
@@ -146,7 +146,7 @@ async def test_a_restored_office_has_every_sale_and_continues_selling(tmp_path: 
 
 
 async def let_in(stage: Office, show: int, tickets: list[dict[str, Any]]) -> list[str]:
-    """What the door says of codes that people got before the backup."""
+    """The verdicts for codes that were issued before the backup."""
     admin, *_ = await cast.fans(stage.app, stage.api, 1, Role.ADMIN)
     device = await a_device(admin, show)
     return [str((await scanned(device, ticket["code"]))["verdict"]) for ticket in tickets]

@@ -74,7 +74,7 @@ async def shop() -> AsyncIterator[Office]:
 
 @dataclass
 class Sale:
-    """People who pay, change their mind or have no money, one after the other."""
+    """Buyers that pay, cancel or are declined, one after the other."""
 
     app: App
     show_id: int

@@ -1,4 +1,4 @@
-"""A sold-out show is cancelled: everybody has their money back once, also when those at work die."""
+"""A sold-out show is cancelled: every buyer is refunded once, even when workers die."""
 
 import asyncio
 import json

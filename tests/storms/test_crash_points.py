@@ -92,7 +92,7 @@ class Row:
 
 
 def rows(*, is_full: bool) -> list[Row]:
-    """All of them; or one moment of each name, another one each time."""
+    """All crash points; or one per name, a different one each time."""
     if is_full:
         return [
             Row(f"{name}:{moment}", story)
@@ -129,7 +129,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 async def mortal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
-    """Everybody reads the same orders. The comparison of map and ledger comes by often."""
+    """All processes read the same plan. The comparison of map and ledger runs often."""
     orders = tmp_path_factory.mktemp("orders") / "die-at"
     often: dict[str, Any] = {"crash_at": str(orders), "gateway_timeout_ms": 700, "compare_pause_s": 1}
     async with (
@@ -190,7 +190,7 @@ def test_every_effect_has_a_story_that_crashes_there() -> None:
 
 
 def effects() -> set[str]:
-    """The names of crash_points("…") in the package; names made at run time, from what they are made of."""
+    """The names of crash_points("…") in the package; names built at run time, from their parts."""
     found: set[str] = set()
     for module in package().values():
         for name in re.findall(r'crash_points\(f?"([^"]+)"\)', module.text):

@@ -1,4 +1,4 @@
-"""A crowd at many doors, over HTTP, on two workers: everybody in once, copies stay outside (R30, S11)."""
+"""A crowd at many gates, over HTTP, on two workers: each ticket enters once, copies are refused (R30, S11)."""
 
 import asyncio
 import random

@@ -61,7 +61,7 @@ async def genuine(fan: Fan, show: int) -> list[str]:
 
 
 def read_all(forger: Forger, keys: dict[int, bytes], gate: OfflineGate, count: int) -> str:
-    """Both of what stands between a code and the door: the signature, and what a gate's pack says."""
+    """The two checks of a code: its signature, and the gate's pack."""
     ways: Counter[str] = Counter()
     now, spent_s = time.time(), 0.0
     for _ in range(count):

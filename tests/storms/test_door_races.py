@@ -1,4 +1,4 @@
-"""Two at once about one ticket, over HTTP, on two workers: one outcome, however they meet (R24, R30, S11).
+"""Two concurrent requests for one ticket, over HTTP, on two workers: one outcome (R24, R30, S11).
 
 40 and 24 times; 500 and 200 times with --full.
 """

@@ -30,7 +30,7 @@ async def test_a_killed_process_takes_no_promise_with_it(stage: Office, who: str
 
     async with on_sale(stage, programme) as crowd:
         for round in range(KILLS_FULL if is_full else KILLS):
-            # Everybody has gone over to the worker that was not killed: the next one is that.
+            # All clients use the surviving worker now: kill that one next.
             names = [f"web-{round % 2 + 1}"] if who == "a web worker" else who.split(" and ")
             killed_at = time.monotonic()
             killed = {name: stage.kill(name) for name in names}

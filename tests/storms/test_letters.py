@@ -1,4 +1,4 @@
-"""People buy while the mail server is slow, refuses and drops: everybody gets their tickets, once (R29)."""
+"""Buyers get their tickets by mail once, while the mail server is slow, refuses and drops (R29)."""
 
 import asyncio
 from collections import Counter
@@ -32,7 +32,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 async def buys(stage: Office, show: int, how_many: int) -> set[str]:
-    """The addresses of people who have bought a ticket each."""
+    """The addresses of buyers with one ticket each."""
     people = [Payer(fan) for fan in await stage.fans(how_many)]
 
     async def buy(payer: Payer) -> str:

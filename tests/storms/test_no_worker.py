@@ -18,7 +18,7 @@ LEFT_ALONE = "B-5"
 
 @dataclass(frozen=True)
 class Handover:
-    """From one hold of a seat to the next, as the two people saw it."""
+    """The time from one hold of a seat to the next, as the two buyers saw it."""
 
     least_s: float  # from the first one's question to the second one's answer
     most_s: float  # from the first one's answer to the second one's answer

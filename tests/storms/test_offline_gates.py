@@ -66,7 +66,7 @@ class Evening:
             self.answers.append((gate, code, await steward.scans(code)))
 
     def at_first(self, place: int) -> list[str]:
-        """Who comes to the gate at this place while there is a network."""
+        """The codes shown at this gate while there is a network."""
         return [self.codes[n] for n in self.dealt(*IN_BEFORE) if n % len(GATES) == place]
 
     def at_last(self) -> list[str]:
@@ -74,7 +74,7 @@ class Evening:
         return [self.codes[n] for n in (*self.dealt(*BACK_AFTER), *self.dealt(*AT_TWO, *IN_BEFORE))]
 
     def while_alone(self, place: int, forged: Sequence[str]) -> list[str]:
-        """What comes to the gate at this place while there is no network, in some order."""
+        """The codes shown at this gate without a network, in some order."""
         codes = list(forged)
         for n, code in enumerate(self.codes):
             steps = (place - n) % len(GATES)  # from the gate where the ticket is shown first
@@ -187,7 +187,7 @@ def assert_only_guests_came_in(evening: Evening, forged: Sequence[str]) -> None:
         )
         assert set(here.values()) == {1}
     void = {evening.codes[n] for n in evening.dealt(*BACK_AFTER)}
-    for _, code, page in last:  # the network is back: everybody knows everything
+    for _, code, page in last:  # the network is back: every gate knows every scan
         assert page["verdict"] == ("void" if code in void else "used"), page
         assert code in void or page["offline"] or (page["first_gate"] in GATES and page["first_at"])
 

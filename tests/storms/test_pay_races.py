@@ -1,4 +1,4 @@
-"""Two things at once to one booking, again and again: one outcome, and the money follows it (R20)."""
+"""Two concurrent requests for one booking, many times: one outcome, and the money follows it (R20)."""
 
 import asyncio
 import random
@@ -61,7 +61,7 @@ class Round:
         self.booking = held.json()["booking_id"]
 
     async def at_once(self, **asks: Callable[[], Awaitable[httpx2.Response]]) -> None:
-        """Together, but for a few milliseconds, now the one and now the other first."""
+        """Runs both a few milliseconds apart, each one first in turn."""
         await asyncio.gather(*(self._soon(name, ask) for name, ask in asks.items()))
 
     async def _soon(self, name: str, ask: Callable[[], Awaitable[httpx2.Response]]) -> None:
@@ -127,7 +127,7 @@ def rounds(is_full: bool) -> int:
 
 
 async def raced(stage: Office, bank: Bank, rounds: int, race: Race, **terms: Any) -> list[End]:
-    """Every round on a seat of its own. What must be true of all of them, is."""
+    """Runs every round on its own seat and checks what must hold for all of them."""
     layout, began_s = a_layout(rounds, row=20), time.time()
     show_id = await stage.a_show(layout=layout, **terms)
     people = await stage.fans(2 * rounds)

@@ -48,7 +48,7 @@ class Size:
 
     @property
     def late_s(self) -> float:
-        """What the bank decides so late is decided when the seats are gone."""
+        """The bank decides after the seats were released."""
         return self.hold_ttl_s + self.buffer_s + self.grace_s + 3.0
 
 
@@ -158,7 +158,7 @@ def plan_for(stage: Office, size: Size, show_id: int, people: list[Fan]) -> Plan
 
 
 async def stormed(stage: Office, size: Size, plan: Plan) -> tuple[Report, int]:
-    """What the buyers have seen, while web and worker processes were killed in turn."""
+    """The buyers' responses, while web and worker processes were killed in turn."""
     kills = 0
     async with buying(stage, plan) as people:
         for n in range(size.kills):

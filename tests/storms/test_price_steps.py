@@ -1,4 +1,4 @@
-"""A worker lets prices step when their time has come, and every web worker tells the new one (R33)."""
+"""A worker changes prices on time, and every web worker shows the new one (R33)."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -155,7 +155,7 @@ async def dropped(stage: Office, raw: bytes, after_s: float) -> None:
 
 
 async def sent(stage: Office, request: Request, body: dict[str, Any]) -> httpx2.Response:
-    """To the last byte the same as what was dropped."""
+    """Byte for byte the request that was dropped."""
     return await stage.api.post(
         API + request.path, content=json.dumps(body).encode(), headers={**request.headers, **JSON}
     )

@@ -99,7 +99,7 @@ async def buys_on(payer: Payer, show: int, over: asyncio.Event) -> list[dict[str
 
 
 async def buys(fan: Fan, show: int, payer: Payer | None = None) -> dict[str, Any]:
-    """Look, hold, pay, and fetch the ticket, as a good client does: who hears "not now" asks again."""
+    """Look, hold, pay, and fetch the ticket, as a good client does: it retries after "not now"."""
     payer = payer or Payer(fan)
     key = secrets.token_hex(8)
     paths = ("/me", f"/shows/{show}", f"/shows/{show}/seats")

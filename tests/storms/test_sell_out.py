@@ -1,4 +1,4 @@
-"""Everybody wants the same 200 seats (R1, R3)."""
+"""Every buyer wants the same 200 seats (R1, R3)."""
 
 from tests.support.box_office import Office
 from tests.support.promise_check import lost, seats_taken

@@ -1,4 +1,4 @@
-"""A stadium is taken by best available, in pairs, until there is no pair left (R9, R12)."""
+"""A stadium is sold by best available, in pairs, until no pair is left (R9, R12)."""
 
 import time
 
