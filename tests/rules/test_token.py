@@ -17,8 +17,8 @@ from joserfc.jwk import ECKey, OKPKey
 from holdfast.accounts.token import (
     LEEWAY_S,
     REMEMBERED_S,
-    Claims,
     SigningKey,
+    TokenClaims,
     Tokens,
     claims_for,
     sign,
@@ -335,7 +335,9 @@ def test_the_youngest_key_signs_once_its_time_has_come() -> None:
 def test_a_token_contains_the_documented_claims_only() -> None:
     claims = claims_for(ANN, version=3, now=WALL, ttl_s=TTL_S)
 
-    assert claims == Claims("holdfast", "holdfast-api", "7", 70, Role.FAN, 3, int(WALL), int(WALL) + TTL_S)
+    assert claims == TokenClaims(
+        "holdfast", "holdfast-api", "7", 70, Role.FAN, 3, int(WALL), int(WALL) + TTL_S
+    )
     assert json.loads(base64.urlsafe_b64decode(BODY + "==")) == good_claims()
 
 

@@ -118,6 +118,14 @@ def odd_decisions(paths: list[Path]) -> Iterator[str]:
             yield f"{path.name} is longer than a page"
 
 
+VOCABULARY_ROWS_MAX = 25
+
+
+def words_beyond_the_limit(vocabulary: str) -> list[str]:
+    """Rows of the table that are too many: a project with more private words needs a dictionary."""
+    return re.findall(r"^\| \*\*(.+?)\*\* \|", vocabulary, re.MULTILINE)[VOCABULARY_ROWS_MAX:]
+
+
 class TestTheRulesCanFail:
     def test_a_broken_link_is_found(self, tmp_path: Path) -> None:
         written(tmp_path, {"a.md": "[b](b.md) [c](c.md#part) [d](https://example.com)", "b.md": ""})
@@ -167,6 +175,11 @@ class TestTheRulesCanFail:
 
         assert len(list(odd_decisions([tmp_path / "0002-x.md"]))) == 2
 
+    def test_a_word_too_many_is_found(self) -> None:
+        rows = [f"| **word{row}** | meaning |" for row in range(VOCABULARY_ROWS_MAX + 1)]
+
+        assert words_beyond_the_limit("\n".join(rows)) == [f"word{VOCABULARY_ROWS_MAX}"]
+
 
 def test_links_lead_somewhere() -> None:
     assert_no_violations(broken_links([*PROSE, *(path for path in GENERATED if path.suffix == ".md")]))
@@ -206,6 +219,13 @@ def test_every_dependency_has_a_reason() -> None:
 
 def test_decisions_are_numbered_and_whole() -> None:
     assert_no_violations(odd_decisions(DECISIONS))
+
+
+def test_the_vocabulary_is_short() -> None:
+    vocabulary = (ROOT / "VOCABULARY.md").read_text()
+
+    assert words_beyond_the_limit(vocabulary) == []
+    assert "**ledger**" in vocabulary
 
 
 @pytest.mark.parametrize("kind", ["json", "csv"])

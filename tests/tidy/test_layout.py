@@ -208,6 +208,18 @@ def dumping_grounds(modules: dict[str, Module]) -> Iterator[str]:
                 yield f"{module.name}: a file is named after what is in it, not {part!r}"
 
 
+def classes_with_one_name(modules: dict[str, Module]) -> Iterator[str]:
+    """Two classes of one name: a reader cannot know which of them a sentence is about."""
+    places: dict[str, list[str]] = {}
+    for module in modules.values():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(module.name)
+    for name, where in places.items():
+        if len(where) > 1:
+            yield f"class {name} is defined in {', '.join(where)}"
+
+
 def of(root: Path, **texts: str) -> dict[str, Module]:
     """A small package: of(tmp_path, holds="", holds_store="…") has holds/__init__.py and holds/redis.py."""
     fronts = {name for name in texts if any(other.startswith(f"{name}_") for other in texts)}
@@ -311,6 +323,11 @@ class TestTheRulesCanFail:
     def test_a_dumping_ground_is_found(self, tmp_path: Path) -> None:
         assert len(list(dumping_grounds(of(tmp_path, holds_utils="", services_x="")))) == 2
 
+    def test_two_classes_with_one_name_are_found(self, tmp_path: Path) -> None:
+        modules = of(tmp_path, a_one="class Seat: ...\nclass Row: ...", b_two="class Seat: ...")
+
+        assert list(classes_with_one_name(modules)) == ["class Seat is defined in a.one, b.two"]
+
 
 def test_a_module_that_declares_no_io_does_none() -> None:
     assert_no_violations(pure_modules_with_io(package()))
@@ -342,3 +359,7 @@ def test_a_file_knows_few_other_subjects() -> None:
 
 def test_no_file_is_a_dumping_ground() -> None:
     assert_no_violations(dumping_grounds(package()))
+
+
+def test_no_two_classes_have_one_name() -> None:
+    assert_no_violations(classes_with_one_name(package()))

@@ -55,7 +55,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kid: Annotated[str, msgspec.Meta(max_length=64)]
 
 
-class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class TokenClaims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     iss: Literal["holdfast"]
     aud: Literal["holdfast-api"]
     sub: Annotated[str, msgspec.Meta(pattern="^[0-9]{1,19}$")]  # account id
@@ -68,11 +68,11 @@ class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 _header = msgspec.json.Decoder(Header)
-_claims = msgspec.json.Decoder(Claims)
+_claims = msgspec.json.Decoder(TokenClaims)
 
 
-def claims_for(caller: Caller, *, version: int, now: float, ttl_s: int) -> Claims:
-    return Claims(
+def claims_for(caller: Caller, *, version: int, now: float, ttl_s: int) -> TokenClaims:
+    return TokenClaims(
         iss="holdfast",
         aud="holdfast-api",
         sub=str(caller.account_id),
@@ -84,7 +84,7 @@ def claims_for(caller: Caller, *, version: int, now: float, ttl_s: int) -> Claim
     )
 
 
-def sign(key: SigningKey, claims: Claims) -> str:
+def sign(key: SigningKey, claims: TokenClaims) -> str:
     header = {"alg": ALGORITHM, "typ": "at+jwt", "kid": key.kid}
     return jws.serialize_compact(header, msgspec.json.encode(claims), key.private, algorithms=[ALGORITHM])
 
@@ -132,7 +132,7 @@ class Tokens:
         self._remember(authorization or "", caller, now=now, until=now + good_for_s)
         return caller
 
-    def read(self, authorization: str | None, wall: float) -> Claims:
+    def read(self, authorization: str | None, wall: float) -> TokenClaims:
         """The claims of a token that we signed and whose time is now; revocation is checked elsewhere."""
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer":
@@ -145,7 +145,7 @@ class Tokens:
             raise TokenExpired
         return claims
 
-    def _signed_claims(self, token: str) -> Claims:
+    def _signed_claims(self, token: str) -> TokenClaims:
         if len(token) > TOKEN_CHARACTERS_MAX:
             raise TokenInvalid
         try:

@@ -20,7 +20,7 @@ DISK_FREE_LEAST = 500_000_000
 CLOCK_OFF_MAX_S = 0.5
 
 
-class Health(StrEnum):
+class Severity(StrEnum):
     OK = "ok"
     WARN = "warn"  # it runs, but needs attention
     FAIL = "fail"  # it will not
@@ -29,7 +29,7 @@ class Health(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Finding:
     what: str
-    health: Health
+    health: Severity
     detail: str
     fix: str = ""
 
@@ -54,16 +54,16 @@ async def findings(config: Config) -> AsyncIterator[Finding]:
 
 def _python() -> Finding:
     detail = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    return Finding("python", Health.OK, detail)
+    return Finding("python", Severity.OK, detail)
 
 
 def _program(what: str, find: Callable[[], Program], *, is_needed: bool) -> Finding:
     try:
         program = find()
     except OperatorError as trouble:
-        return Finding(what, Health.FAIL if is_needed else Health.OK, "none found", str(trouble))
+        return Finding(what, Severity.FAIL if is_needed else Severity.OK, "none found", str(trouble))
     source = "from our wheel" if program.is_ours else f"found at {program.path}"
-    return Finding(what, Health.OK, f"{program.version}, {source}" + ("" if is_needed else "; not needed"))
+    return Finding(what, Severity.OK, f"{program.version}, {source}" + ("" if is_needed else "; not needed"))
 
 
 def _data_folder(folder: Path) -> Finding:
@@ -71,11 +71,11 @@ def _data_folder(folder: Path) -> Finding:
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         return Finding(
             "data folder",
-            Health.FAIL,
+            Severity.FAIL,
             f"{existing} cannot be written",
             "choose another with --data",
         )
-    return Finding("data folder", Health.OK, str(folder) + ("" if folder.exists() else " (will be made)"))
+    return Finding("data folder", Severity.OK, str(folder) + ("" if folder.exists() else " (will be made)"))
 
 
 def _disk(folder: Path) -> Finding:
@@ -83,18 +83,18 @@ def _disk(folder: Path) -> Finding:
     free = shutil.disk_usage(existing).free
     detail = f"{free / 1e9:.1f} GB free"
     if free < DISK_FREE_LEAST:
-        return Finding("disk", Health.WARN, detail, "make room: a full disk stops every sale")
-    return Finding("disk", Health.OK, detail)
+        return Finding("disk", Severity.WARN, detail, "make room: a full disk stops every sale")
+    return Finding("disk", Severity.OK, detail)
 
 
 async def _ledger(database_url: str) -> AsyncIterator[Finding]:
     if not database_url:
-        yield Finding("ledger", Health.OK, "not running; `holdfast demo` starts one")
+        yield Finding("ledger", Severity.OK, "not running; `holdfast demo` starts one")
         return
     try:
         connection = await connect(database_url)
     except OperatorError as trouble:
-        yield Finding("ledger", Health.FAIL, "not reached", str(trouble))
+        yield Finding("ledger", Severity.FAIL, "not reached", str(trouble))
         return
     try:
         for finding in _engine("ledger", await ledger_facts(connection), "PostgreSQL "):
@@ -102,7 +102,7 @@ async def _ledger(database_url: str) -> AsyncIterator[Finding]:
         try:
             pending = await plan(connection)
         except OperatorError as trouble:
-            yield Finding("migrations", Health.FAIL, "do not fit", str(trouble))
+            yield Finding("migrations", Severity.FAIL, "do not fit", str(trouble))
         else:
             yield _migrations(len(pending))
     finally:
@@ -111,30 +111,30 @@ async def _ledger(database_url: str) -> AsyncIterator[Finding]:
 
 def _migrations(pending: int) -> Finding:
     if pending:
-        return Finding("migrations", Health.WARN, f"{pending} pending", "run `holdfast migrate`")
-    return Finding("migrations", Health.OK, f"{len(steps())} applied, none pending")
+        return Finding("migrations", Severity.WARN, f"{pending} pending", "run `holdfast migrate`")
+    return Finding("migrations", Severity.OK, f"{len(steps())} applied, none pending")
 
 
 async def _holds(redis_url: str) -> AsyncIterator[Finding]:
     if not redis_url:
-        yield Finding("holds", Health.OK, "not running; `holdfast demo` starts one")
+        yield Finding("holds", Severity.OK, "not running; `holdfast demo` starts one")
         return
     try:
         facts = await holds_facts(redis_url)
     except OperatorError as trouble:
-        yield Finding("holds", Health.FAIL, "not reached", str(trouble))
+        yield Finding("holds", Severity.FAIL, "not reached", str(trouble))
         return
     for finding in _engine("holds", facts):
         yield finding
 
 
 def _engine(what: str, facts: EngineFacts, name: str = "") -> list[Finding]:
-    found = [Finding(what, Health.FAIL, name + facts.version, fault) for fault in facts.faults]
-    found = found or [Finding(what, Health.OK, name + facts.version)]
+    found = [Finding(what, Severity.FAIL, name + facts.version, fault) for fault in facts.faults]
+    found = found or [Finding(what, Severity.OK, name + facts.version)]
     is_off = abs(facts.ahead_s) > CLOCK_OFF_MAX_S
     clock = Finding(
         f"clock of {what}",
-        Health.WARN if is_off else Health.OK,
+        Severity.WARN if is_off else Severity.OK,
         f"{facts.ahead_s * 1000:+.0f} ms from ours",
         "let one time server set both machines' clocks" if is_off else "",
     )

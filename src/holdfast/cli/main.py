@@ -349,14 +349,14 @@ async def _audit(app: "App", with_map: bool, with_gateway: bool) -> "Report":
 
 async def _doctor(config: Config, as_json: bool) -> bool:
     from holdfast.cli import output as terminal
-    from holdfast.cli.doctor import Health, findings
+    from holdfast.cli.doctor import Severity, findings
 
     found = [finding async for finding in findings(config)]
     if as_json:
         print_json([finding.page() for finding in found])
     else:
         terminal.show_findings(found)
-    return all(finding.health is not Health.FAIL for finding in found)
+    return all(finding.health is not Severity.FAIL for finding in found)
 
 
 def _show_report(report: "Report", as_json: bool) -> None:

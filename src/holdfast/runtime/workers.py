@@ -87,7 +87,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
     warming = Thread(target=warm_up if served is None or "site" in served else None, name="warm-up")
     warming.start()
 
-    class Server(uvicorn.Server):
+    class WorkerServer(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             application.is_draining = True  # /readyz says so on connections that are still open
             await super().shutdown(sockets)
@@ -103,7 +103,7 @@ def serve_here(config: Config, *, host: str, port: int, cue: Cue, only: str = ""
     allow_connections()
     cue.wait()
     warming.join(WARM_WITHIN_S)
-    server = Server(
+    server = WorkerServer(
         uvicorn.Config(
             application,
             loop="uvloop",

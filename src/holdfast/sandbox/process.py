@@ -85,7 +85,7 @@ def serve_here(setup: SandboxSetup, host: str, port: int, ready: Callable[[str],
     shared = _bound(host, port)
     url = _url(shared)
 
-    class Server(uvicorn.Server):
+    class SandboxServer(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
@@ -93,7 +93,7 @@ def serve_here(setup: SandboxSetup, host: str, port: int, ready: Callable[[str],
 
     async def serve() -> bool:
         async with open_sandbox(setup) as application:
-            server = Server(_uvicorn(application))
+            server = SandboxServer(_uvicorn(application))
             await server.serve(sockets=[shared])
             return server.started
 

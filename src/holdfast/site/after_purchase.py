@@ -20,7 +20,7 @@ from holdfast.site.booking_page import (
     render_booking,
 )
 from holdfast.site.load_booking import load_booking_view, load_own_booking, load_tickets, transfer_sender
-from holdfast.site.pages import content_security_policy, read_form, render_page, require_session
+from holdfast.site.pages import EmptyForm, content_security_policy, read_form, render_page, require_session
 from holdfast.tickets import NoSuchTicket, NoTickets
 from holdfast.web.responses import invalid, query
 from holdfast.web.routing import RouteTable, get_app
@@ -29,10 +29,6 @@ NO_STORE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 Label = Annotated[str, Meta(max_length=100)]
 Typed = Annotated[str, Meta(max_length=300)]
 routes = RouteTable(tag="site", prefix="/bookings/{booking}", bare=True)
-
-
-class EmptyForm(Struct):
-    """A button alone."""
 
 
 class SeatsForm(Struct):

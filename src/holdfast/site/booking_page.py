@@ -8,7 +8,7 @@ handle_form(request, act)    runs a form's action, then redirects, or shows the 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
@@ -35,6 +35,9 @@ from holdfast.site.pages import (
 )
 from holdfast.web.responses import answer, query
 from holdfast.web.routing import RouteTable, get_app
+
+if TYPE_CHECKING:
+    from holdfast.app import App
 
 # Notices after a form was sent, and their kind.
 NOTICE_KINDS = {
@@ -180,7 +183,7 @@ def notice_for_refusal(request: Request, refusal: Refusal, typed: dict[str, str]
     return PageNotice("bad", title, sentence, typed=typed, alternatives=list(groups), status=refusal.status)
 
 
-def gateway_sources(app: Any, view: BookingView) -> dict[str, str]:
+def gateway_sources(app: "App", view: BookingView) -> dict[str, str]:
     """Whom the page may load from, or send a form to, beside ourselves: the gateway, while one can pay."""
     if view.display_state not in (DisplayState.HELD, DisplayState.PAYING):
         return {}
@@ -192,7 +195,7 @@ def gateway_sources(app: Any, view: BookingView) -> dict[str, str]:
     return {"form-action": origin} if (origin := gateway_origin(app)) else {}
 
 
-def gateway_origin(app: Any) -> str:
+def gateway_origin(app: "App") -> str:
     """Of the gateway's own pages, as far as it is known."""
     parts = urlsplit(app.config.gateway_url)
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc and app.config.gateway == "sandbox" else ""

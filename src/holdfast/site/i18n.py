@@ -23,14 +23,14 @@ Text = str | tuple[str, ...]  # a tuple: plural forms, in the order of the catal
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class MessageCatalogue:
     """The texts of one language by message id."""
 
     texts: Mapping[str, Text]
     plural_index: Callable[[int], int]  # the catalogue's Plural-Forms rule: which form fits a number
 
 
-def parse_catalogue(content: bytes) -> Catalogue:
+def parse_catalogue(content: bytes) -> MessageCatalogue:
     """Reads a .po file."""
     from babel.messages.pofile import read_po
 
@@ -44,13 +44,13 @@ def parse_catalogue(content: bytes) -> Catalogue:
                 texts[key] = text
             case (str(key), *_), (list() | tuple()) as forms:
                 texts[key] = tuple(forms)
-    return Catalogue(texts, c2py(messages.plural_expr))
+    return MessageCatalogue(texts, c2py(messages.plural_expr))
 
 
 class Localiser:
     """Writes texts, numbers, money, dates and times for one locale."""
 
-    def __init__(self, locale: str, catalogue: Catalogue) -> None:
+    def __init__(self, locale: str, catalogue: MessageCatalogue) -> None:
         self.locale = locale
         self.language = locale.partition("_")[0]
         self._catalogue = catalogue

@@ -208,6 +208,10 @@ def clear_cookie_header(request: Request, name: str) -> str:
     return clear_cookie(name, is_secure=_is_secure(request))
 
 
+class EmptyForm(msgspec.Struct):
+    """A button alone."""
+
+
 async def read_form(request: Request, kind: type[T]) -> T:
     """A posted form as a `kind`; a list field takes a repeated name. Refuses forms of other origins."""
     refuse_foreign_form(request)

@@ -33,7 +33,7 @@ from holdfast.site.booking_page import (
     require_form_sender,
 )
 from holdfast.site.load_booking import load_own_booking
-from holdfast.site.pages import read_form, redirect, require_session
+from holdfast.site.pages import EmptyForm, read_form, redirect, require_session
 from holdfast.web.responses import site_of
 from holdfast.web.routing import RouteTable, get_app
 
@@ -81,10 +81,6 @@ PAYABLE_STEPS = (PaymentStep.CHARGE, PaymentStep.LOOK_UP)
 KEY = "page-{number}-{attempt}"
 ATTEMPTS_MAX = 10_000
 routes = RouteTable(tag="site", prefix="/bookings/{booking}", bare=True)
-
-
-class EmptyForm(Struct):
-    """A button alone."""
 
 
 class DetailsForm(Struct):

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,6 +14,7 @@ from holdfast.catalogue import ShowOnSale
 from holdfast.engines.errors import EngineDown
 from holdfast.errors import Busy, Invalid, Refusal
 from holdfast.holds import HoldBody, SeatsTaken
+from holdfast.seatmap import Snapshot
 from holdfast.site.browser import SESSION
 from holdfast.site.i18n import Localiser
 from holdfast.site.pages import (
@@ -39,6 +40,9 @@ from holdfast.web.idempotency import checked_key
 from holdfast.web.problems import render_engine_down, render_refusal
 from holdfast.web.responses import answer
 from holdfast.web.routing import RouteTable, get_app
+
+if TYPE_CHECKING:
+    from holdfast.app import App
 
 PAGE = "seats/show.html"
 TRIES_MAX = 3  # the best of a part is chosen from a map that others are taking from
@@ -123,7 +127,7 @@ async def _current_or_new_guest(request: Request) -> tuple[Session, list[str]]:
     return session, [set_cookie_header(request, SESSION, cookie)]
 
 
-async def _hold_selection(app: Any, show: ShowOnSale, data: HoldForm, session: Session) -> Booking:
+async def _hold_selection(app: "App", show: ShowOnSale, data: HoldForm, session: Session) -> Booking:
     request_id = checked_key(data.key.encode()) if data.key else f"~{secrets.token_hex(12)}"
     snapshot = app.seatmap.fresh(show.show_id) or await _load_map(app, show.show_id)
     selection = parse_seat_form(data, show.layout, snapshot.states if snapshot is not None else None)
@@ -140,7 +144,7 @@ async def _hold_selection(app: Any, show: ShowOnSale, data: HoldForm, session: S
     raise Busy(retry_after_s=1)
 
 
-async def _choose_seats(app: Any, show: ShowOnSale, selection: BestInSection) -> HoldBody:
+async def _choose_seats(app: "App", show: ShowOnSale, selection: BestInSection) -> HoldBody:
     newest = await app.seatmap.newest(show.show_id)
     return HoldBody(seats=choose_best_in_section(show.layout, newest.states, selection))
 
@@ -178,7 +182,7 @@ def _page_context(view: ShowView, l10n: Localiser) -> dict[str, Any]:
     return {"view": view, "script": view.script(l10n), "refusal": None}
 
 
-async def _load_view(app: Any, show_id: int) -> ShowView:
+async def _load_view(app: "App", show_id: int) -> ShowView:
     row = await app.catalogue.show_detail(show_id)
     show = await app.catalogue.show_on_sale(show_id)
     event = await app.catalogue.event(row["event_id"])
@@ -187,7 +191,7 @@ async def _load_view(app: Any, show_id: int) -> ShowView:
     return build_show_view(row, event, venue, show, snapshot.states if snapshot else None, datetime.now(UTC))
 
 
-async def _load_map(app: Any, show_id: int) -> Any:
+async def _load_map(app: "App", show_id: int) -> Snapshot | None:
     """The map, or None while it cannot be data for: the page has other things to tell."""
     try:
         return await app.seatmap.snapshot(show_id)

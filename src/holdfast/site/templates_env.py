@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.accounts import LANGUAGES
 from holdfast.site.browser import LOCALES
-from holdfast.site.i18n import Catalogue, Localiser, parse_catalogue
+from holdfast.site.i18n import Localiser, MessageCatalogue, parse_catalogue
 from holdfast.web.page_tokens import PAGE_TOKENS
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def localiser_for(locale: str) -> Localiser:
 
 
 @cache
-def catalogue_for(language: str) -> Catalogue:
+def catalogue_for(language: str) -> MessageCatalogue:
     """Parsed once per process: about 10 ms per language."""
     assert set(LOCALES) == set(LANGUAGES)
     file = FOLDER.joinpath("locales", language, "LC_MESSAGES", "messages.po")
