@@ -1,4 +1,4 @@
-"""A crowd at many gates, over HTTP, on two workers: each ticket enters once, copies are refused (R30, S11)."""
+"""A crowd at many gates, over HTTP, on two workers: each ticket enters once, copies fail (R30, S11)."""
 
 import asyncio
 import random
