@@ -101,7 +101,7 @@ async def test_a_map_that_differs_from_the_ledger_is_found(till: Till) -> None:
     assert await found(till) == ["map_equals_ledger"]
 
 
-async def test_a_difference_that_goes_away_by_itself_is_none(till: Till) -> None:
+async def test_a_difference_that_disappears_by_itself_is_not_reported(till: Till) -> None:
     """A claim whose row is on its way: only what is still there at the second look counts."""
     units = f"units:{{{till.show}}}"
     await till.app.redis.call("SETRANGE", units, 3, "A")

@@ -71,7 +71,7 @@ async def test_an_older_schema_is_brought_up_to_date(
     assert (await add_accounts(new, "later"))[0] > ids[-1] + 1000
 
 
-async def test_triggers_tell_of_new_rows_and_not_of_those_that_came_back(
+async def test_triggers_report_new_rows_and_not_restored_ones(
     databases: list[asyncpg.Connection], tmp_path: Path
 ) -> None:
     old, new = databases

@@ -189,7 +189,7 @@ async def test_an_outage_raises_and_reading_continues_afterwards(bus: Bus, serve
     assert last == (2 if server.keeps else 0)
 
 
-async def test_a_server_that_forgot_everything_is_seen_through(bus: Bus, server: Server) -> None:
+async def test_a_server_that_lost_all_data_is_detected(bus: Bus, server: Server) -> None:
     await bus.append(chain(1, 2, 3), 0)
     reader = bus.reader()
     await reader.read(0, 100, 0.5)

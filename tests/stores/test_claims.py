@@ -247,7 +247,7 @@ class TestSettling:
 
         assert await pool.map() == before
 
-    async def test_who_stands_where_a_row_belongs_goes_with_all_his_units(self, pool: Pool) -> None:
+    async def test_a_claim_in_the_way_of_a_row_is_removed_with_all_its_units(self, pool: Pool) -> None:
         await pool.claim(6, 7, owner=2)
         await pool.settle("adopt", Claim("row", 1, (5, 6)), 60_000)
 
@@ -377,7 +377,7 @@ class TestALostMap:
         assert await pool.claims.settle_many(pool.pool_id, [A_RELEASE]) is None
         assert await pool.claims.epoch(pool.pool_id) == (0, False)
 
-    async def test_a_map_of_another_server_is_not_believed(self, pool: Pool) -> None:
+    async def test_a_map_of_another_server_is_not_trusted(self, pool: Pool) -> None:
         """The disk it came back from may be a second behind."""
         await pool.claim(1)
         await pool.redis.call("HSET", pool.key("meta"), "run_id", "another")

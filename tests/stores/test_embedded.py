@@ -78,7 +78,7 @@ class TestBothEngines:
 
         assert "before the kill" in await read(running.database_url)
 
-    async def test_a_ledger_killed_again_and_again_comes_back_each_time(self, running: Engines) -> None:
+    async def test_postgres_killed_repeatedly_restarts_each_time(self, running: Engines) -> None:
         for _ in range(3):
             first = running.postgres.pid
             running.postgres.kill()

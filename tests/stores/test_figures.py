@@ -221,7 +221,7 @@ async def test_a_block_is_not_counted_as_a_booking(app: App) -> None:
     assert await figures(app, show_id) == consumed
 
 
-async def test_who_came_in_is_counted_by_gate_and_minute_and_what_was_taken_back_is_not(app: App) -> None:
+async def test_entries_are_counted_by_gate_and_minute_without_undone_ones(app: App) -> None:
     doorway = await a_doorway(app)
     north, south = await doorway.stand("North"), await doorway.stand("South")
     codes = [(await doorway.ticket(seat))[1] for seat in range(4)]

@@ -294,7 +294,7 @@ class TestTheWindow:
 
 @pytest.mark.alone
 class TestTime:
-    async def test_a_lapsed_hold_is_the_next_ones(self, hall: Callable[..., Any]) -> None:
+    async def test_seats_of_a_lapsed_hold_go_to_the_next_owner(self, hall: Callable[..., Any]) -> None:
         here = await hall(10)
         await here.seats("A-1", ttl_s=0)
         too_early = await here.seats("A-1", owner_id=2)

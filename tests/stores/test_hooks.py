@@ -141,7 +141,7 @@ async def test_failed_deliveries_since_a_time_are_replayed_and_delivered_ones_on
     assert sorted(receiver.ids[:2]) == sorted(receiver.ids[2:])
 
 
-async def test_while_one_secret_follows_another_both_sign_and_then_the_new_one_alone(house: House) -> None:
+async def test_during_rotation_both_secrets_sign_and_then_only_the_new_one(house: House) -> None:
     async with a_receiver() as receiver:
         endpoint, old = await house.listens_at(receiver.url, "booking.confirmed")
         _, new = await house.hooks.change_secret(endpoint.endpoint_id, house.organiser)
@@ -184,7 +184,7 @@ async def test_an_endpoint_that_fails_for_long_is_disabled_and_its_organiser_not
     ]
 
 
-async def test_what_was_missed_while_it_was_off_comes_with_a_replay(house: House) -> None:
+async def test_deliveries_missed_while_disabled_are_sent_by_a_replay(house: House) -> None:
     async with a_receiver() as receiver:
         endpoint, _ = await house.listens_at(receiver.url, "booking.confirmed")
         which = endpoint.endpoint_id, house.organiser

@@ -72,7 +72,7 @@ async def test_a_name_that_led_elsewhere_a_moment_ago_is_looked_at_again() -> No
     assert came == []
 
 
-async def test_the_connection_goes_where_the_one_look_up_led() -> None:
+async def test_the_connection_uses_the_address_of_the_single_lookup() -> None:
     names = Names([["127.0.0.1"], ["127.0.0.2"]])
     async with a_receiver() as receiver, a_messenger(names=names, lenient=True) as messenger:
         port = receiver.url.split(":")[2].split("/")[0]

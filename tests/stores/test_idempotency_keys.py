@@ -52,7 +52,7 @@ async def aged(postgres: Postgres, use: KeyUse, seconds: float) -> None:
     await postgres.execute(sql, use.key_hash, seconds)
 
 
-async def test_an_answer_comes_back_as_it_was(keys: IdempotencyKeys, use: KeyUse) -> None:
+async def test_a_stored_answer_is_returned_unchanged(keys: IdempotencyKeys, use: KeyUse) -> None:
     call = Call(answer(201, {"made": True}, {"Location": "/x/1"}))
     first = await keys.once(use, call)
     second = await keys.once(use, call)

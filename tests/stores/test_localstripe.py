@@ -161,7 +161,7 @@ async def test_payments_are_listed_with_their_keys(stripe: StripeGateway) -> Non
     assert await made(stripe, request.key) == [charge]
 
 
-async def test_a_webhook_they_signed_is_believed(stripe: StripeGateway, there: LocalStripe) -> None:
+async def test_a_correctly_signed_webhook_is_trusted(stripe: StripeGateway, there: LocalStripe) -> None:
     await there.post("/_config/webhooks/ours", url=f"{there.url}/hook", secret=WEBHOOK_SECRET)
     request = order()
     charge = await stripe.charge(request)

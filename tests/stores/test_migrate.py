@@ -188,7 +188,7 @@ class TestFunctions:
         with pytest.raises(OperatorError, match=words):
             functions([], a_package(tmp_path, a=f"-- needs: {needed}\n", b="-- needs: a\n"))
 
-    async def test_what_stands_on_a_changed_file_or_step_is_applied_again(
+    async def test_steps_that_depend_on_a_changed_file_are_applied_again(
         self, empty: asyncpg.Connection, tmp_path: Path
     ) -> None:
         """The view is dropped with everything that uses it; a file of another folder brings its part back."""

@@ -283,7 +283,7 @@ class TestTurns:
 
         assert await office.kinds(address) == []
 
-    async def test_after_many_tries_it_is_dead_and_a_person_can_have_it_sent_again(
+    async def test_after_many_tries_a_notice_is_dead_and_an_operator_can_resend_it(
         self, office: Office, free_show: int
     ) -> None:
         account_id, address = await a_reader(office.app)

@@ -234,7 +234,7 @@ class TestTrouble:
         assert len(server.to(address)) == 1
         assert (await office.rows(address))[0]["state"] == "sent"
 
-    async def test_one_address_that_bounces_keeps_no_other_from_their_mail(
+    async def test_a_bouncing_address_does_not_delay_other_mail(
         self, office: Office, server: MailServer, show: int
     ) -> None:
         people = [await a_reader(office.app) for _ in range(6)]

@@ -90,7 +90,7 @@ def url_of(server: MailServer, login: str = IN_URL, more: str = "") -> str:
 
 
 @pytest.mark.parametrize("more", ["", "?starttls=1"])
-async def test_it_goes_over_tls_with_the_password(
+async def test_mail_is_sent_over_tls_with_the_password(
     config: Config, server: MailServer, vouched: Vouched, show: int, more: str
 ) -> None:
     address, row = await sent(
@@ -101,7 +101,7 @@ async def test_it_goes_over_tls_with_the_password(
     assert len(server.to(address)) == 1
 
 
-async def test_it_goes_over_tls_from_the_first_byte(config: Config, vouched: Vouched, show: int) -> None:
+async def test_mail_is_sent_over_tls_from_the_first_byte(config: Config, vouched: Vouched, show: int) -> None:
     server = a_mail_server()
     server.tls, server.is_tls_first = vouched.server, True
     async with server.up():

@@ -79,7 +79,7 @@ async def test_many_facts_are_consumed_in_one_batch_and_in_order(app: App, till:
     assert await checkpoint(app, choir.reader.group) == telling[-1]
 
 
-async def test_one_that_fails_keeps_only_its_own_booking_waiting(app: App, till: Till, choir: Choir) -> None:
+async def test_a_failing_fact_delays_only_its_own_booking(app: App, till: Till, choir: Choir) -> None:
     unlucky = await hold(app, till.show, an_owner(), 1)
     lucky = await hold(app, till.show, an_owner(), 2)
     await app.holds.cancel(unlucky)
@@ -100,7 +100,7 @@ async def test_one_that_fails_keeps_only_its_own_booking_waiting(app: App, till:
     assert len(choir.reader.ids) == len(set(choir.reader.ids)) == 4
 
 
-async def test_what_waits_keeps_what_comes_behind_it_waiting(app: App, till: Till, choir: Choir) -> None:
+async def test_a_waiting_fact_delays_later_facts_of_its_booking(app: App, till: Till, choir: Choir) -> None:
     booking = await hold(app, till.show, an_owner(), 1)
     choir.unlucky = booking.number
     await choir.consume()

@@ -83,7 +83,7 @@ async def test_every_fact_is_received_in_order_and_once(scene: Scene) -> None:
     assert len(scene.reader.ids) == len(set(scene.reader.ids)) == 6
 
 
-async def test_while_the_bus_is_away_facts_wait_and_back_it_has_them_in_order(scene: Scene) -> None:
+async def test_while_the_bus_is_down_facts_wait_and_then_arrive_in_order(scene: Scene) -> None:
     await scene.sell(1)
     await scene.relay()
     before = await checkpoint(scene.app, RELAY)

@@ -57,7 +57,7 @@ async def test_a_fact_that_fails_keeps_only_its_own_booking_waiting(
     assert reader.of(unlucky.number) == ["booking.held", "booking.cancelled"]
 
 
-async def test_after_many_tries_a_fact_is_dead_and_those_behind_it_go_on(
+async def test_after_many_tries_a_fact_is_dead_and_later_facts_continue(
     app: App, till: Till, reader: FactRecorder
 ) -> None:
     booking = await hold(app, till.show, an_owner(), 1)

@@ -20,7 +20,7 @@ async def test_signing_up_signs_in(people: Accounts, email: str) -> None:
     assert await people.account(caller.account_id) == ann.account
 
 
-async def test_an_address_has_one_account_however_it_is_spelt(people: Accounts, email: str) -> None:
+async def test_spellings_of_an_address_share_one_account(people: Accounts, email: str) -> None:
     await signed_up(people, email)
 
     with pytest.raises(EmailTaken):
@@ -171,7 +171,7 @@ async def test_changing_the_password_needs_the_old_one(people: Accounts, email: 
     assert await people.log_in(email=email, password=PASSWORD, address=HERE)
 
 
-async def test_a_new_role_takes_the_old_tokens_and_comes_with_the_next(offices: Offices, email: str) -> None:
+async def test_a_new_role_revokes_old_tokens_and_is_in_the_next_one(offices: Offices, email: str) -> None:
     here, there = await offices.open(), await offices.open()
     ann = await signed_up(here, email)
     assert is_let_in(there, ann)

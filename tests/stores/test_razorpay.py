@@ -97,7 +97,7 @@ async def test_a_token_is_refused_without_a_request_to_the_gateway(oracle: Oracl
     assert not oracle.requests
 
 
-async def test_what_is_paid_after_it_was_called_off_is_never_taken(shop: Counter) -> None:
+async def test_a_payment_made_after_cancellation_is_never_captured(shop: Counter) -> None:
     order = shop.order()
     charge = await shop.gateway.charge(order)
     off = await shop.gateway.call_off(key=order.key, reference=charge.reference)

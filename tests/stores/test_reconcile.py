@@ -143,7 +143,7 @@ async def test_our_key_missing_in_the_ledger_is_reported_until_it_is_found(app: 
     assert (lost, found) == ({payment.key: DifferenceKind.LOST}, {})
 
 
-async def test_a_difference_is_looked_at_until_it_is_none_however_old(app: App, a_show: Show) -> None:
+async def test_a_difference_is_checked_again_until_it_is_settled_at_any_age(app: App, a_show: Show) -> None:
     payment = await paying(app, await a_show(), 1)
     charge = await charged(app, payment, amount_minor=1)
     await older(app, payment)

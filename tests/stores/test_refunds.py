@@ -100,7 +100,7 @@ async def test_facts_from_before_speak_of_the_booking_as_it_was(app: App, a_show
     ]
 
 
-async def test_money_alone_goes_back_until_none_is_left(app: App, a_show: Show) -> None:
+async def test_money_alone_is_refunded_until_none_is_left(app: App, a_show: Show) -> None:
     booking = await bought(app, await a_show(seats=4, sold_on=TERMS), 1, 2)
 
     async def give(amount: int) -> str:

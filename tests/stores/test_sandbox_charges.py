@@ -76,7 +76,7 @@ class TestTokens:
         assert status == 0
         assert "Disconnected" in why
 
-    async def test_late_money_cannot_be_called_off(self, desk: Desk) -> None:
+    async def test_a_late_payment_cannot_be_cancelled(self, desk: Desk) -> None:
         order = an_order("tok_late")
 
         charge = await desk.gateway.charge(order)
@@ -149,7 +149,7 @@ class TestCallingOff:
             assert called_off.answer is GatewayAnswer.YES
         assert (await desk.gateway.look_up(key=order.key, reference=None)).code == "cancelled"
 
-    async def test_nothing_to_call_off(self, desk: Desk) -> None:
+    async def test_cancelling_an_unknown_payment_is_absent(self, desk: Desk) -> None:
         assert (
             await desk.gateway.call_off(key="key-not-used", reference=None)
         ).answer is GatewayAnswer.ABSENT
@@ -184,7 +184,7 @@ class TestRefunds:
         found = await desk.gateway.look_up(key=order.key, reference=None)
         assert (found.answer, found.refunded_minor) == (GatewayAnswer.YES, 4500)
 
-    async def test_never_more_than_was_taken_however_many_ask_at_once(self, desk: Desk) -> None:
+    async def test_concurrent_refunds_never_exceed_the_payment(self, desk: Desk) -> None:
         _, payment = await desk.charge()
 
         answers = await asyncio.gather(

@@ -102,7 +102,7 @@ async def test_an_older_notice_after_a_newer_one(desk: Desk, shop: Shop) -> None
     await shop.hears(order.key, "payment.captured", "payment.processing")
 
 
-async def test_a_notice_that_never_comes_is_in_the_books_all_the_same(desk: Desk, shop: Shop) -> None:
+async def test_a_webhook_that_is_never_sent_is_still_listed(desk: Desk, shop: Shop) -> None:
     silent, pending, order = an_order("tok_no_webhook"), an_order("tok_never"), an_order()
     for one in (silent, pending, order):
         await desk.gateway.charge(one)

@@ -152,7 +152,7 @@ class TestRedisBack:
 
 
 class TestTheLedgerAway:
-    async def test_holds_are_refused_with_when_to_come_back_and_browsing_goes_on(self, stage: Stage) -> None:
+    async def test_holds_are_refused_with_a_retry_time_and_browsing_works(self, stage: Stage) -> None:
         show = await a_show(stage.app, 20)
         (fan,) = await stage.fans(1)
         pages = (f"/shows/{show}", f"/shows/{show}/seats", f"/shows/{show}/layout", "/events")

@@ -87,7 +87,7 @@ class TestRule5ALostMap:
         assert await shown(stage.app, till.show) == "A" * 20
         assert (await hold(stage.app, till.show, an_owner(), 4)).seats == (4,)
 
-    async def test_a_server_that_came_back_behind_its_past_is_not_believed(self, stage: Stage) -> None:
+    async def test_a_server_restarted_with_older_data_is_not_trusted(self, stage: Stage) -> None:
         """Really stopped, its log put back to what it was before the last hold, and started again."""
         till = await stage.till()
         await hold(stage.app, till.show, an_owner(), 3)
@@ -138,7 +138,7 @@ class TestRule5ARebuildAndAClaim:
         assert await till.taken() == {4: winner.number}
         assert await shown(stage.app, till.show) == SEAT_4
 
-    async def test_a_claim_that_stands_where_a_row_belongs_goes(self, stage: Stage) -> None:
+    async def test_a_claim_in_the_way_of_a_row_is_removed(self, stage: Stage) -> None:
         """The other way round: the second has claimed but is slower, and the first is adopted over it."""
         till = await stage.till()
         async with stage.between(till.show):

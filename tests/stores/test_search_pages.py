@@ -62,7 +62,7 @@ async def test_events_are_ordered_by_their_soonest_show_that_passes_the_filters(
     assert [hit.event_id for hit in hits[:20]] == [row["event_id"] for row in rows]
 
 
-async def test_of_what_very_many_have_the_most_wanted_comes_first(demo: App) -> None:
+async def test_for_a_common_word_the_most_popular_event_is_first(demo: App) -> None:
     search = parse_search(EventSearchQuery(q="the", size=4))
     plain = await demo.search.interpret(("the",))
     common = replace(plain, is_common=True)

@@ -195,7 +195,7 @@ class TestRedisLost:
 
         await sees(eyes, "AAAAH" + "A" * 15, within_s=5)
 
-    async def test_while_it_is_away_the_ledger_tells(
+    async def test_while_redis_is_down_the_ledger_answers(
         self, stage: Stage, moving: LiveMaps, till: Till
     ) -> None:
         eyes = await watch(moving, till.show)

@@ -124,7 +124,7 @@ async def test_a_hundred_copies_at_once_are_one(either_app: App, a_show: Show) -
     assert [fact["kind"] for fact in kinds].count("booking.confirmed") == 1
 
 
-async def test_verdicts_come_in_order_whatever_travels_together(app: App, a_show: Show) -> None:
+async def test_verdicts_are_returned_in_order_for_any_batch(app: App, a_show: Show) -> None:
     show_id = await a_show()
     settled = await confirmed(app, await paying(app, show_id, 1))
     open_one = await waiting(app, show_id, 2)
@@ -225,7 +225,7 @@ class TestAfterTheEnd:
         assert await step_of(app, payment) is PaymentStep.PAID
         assert (await row_of(app, webhook))["done_at"] is not None
 
-    async def test_taken_after_the_seats_were_sold_goes_back(self, app: App, a_show: Show) -> None:
+    async def test_money_taken_after_the_seats_were_sold_is_refunded(self, app: App, a_show: Show) -> None:
         show_id = await a_show()
         payment = await paying(app, show_id, 1)
         await app.payments.release(payment, is_sure=True)
@@ -355,7 +355,7 @@ class TestRefunds:
         assert await app.postgres.fetchval(sql, payment.show_id) == "done"
         assert (await row_of(app, webhook))["done_at"] is not None
 
-    async def test_money_that_went_back_without_us_is_written_down(self, app: App, a_show: Show) -> None:
+    async def test_a_refund_made_at_the_gateway_is_recorded(self, app: App, a_show: Show) -> None:
         payment = await paying(app, await a_show(), 1)
         charge = await charged(app, payment)
         await confirmed(app, payment, charge)

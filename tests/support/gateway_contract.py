@@ -105,7 +105,7 @@ class Contract:
         assert (await counter.gateway.call_off(key=order.key, reference=None)).answer is GatewayAnswer.YES
         assert (await counter.gateway.look_up(key=order.key, reference=None)).answer is GatewayAnswer.NO
 
-    async def test_a_payment_that_was_made_cannot_be_called_off(self, counter: Counter) -> None:
+    async def test_a_captured_payment_cannot_be_cancelled(self, counter: Counter) -> None:
         order = counter.order()
         charge = await counter.paid(order)
 
@@ -241,7 +241,7 @@ class TokenContract:
         assert (await counter.gateway.charge(order)).answer is GatewayAnswer.UNKNOWN
         assert (await counter.gateway.charge(order)).answer is GatewayAnswer.YES
 
-    async def test_a_payer_whose_bank_asks_goes_there_and_comes_back(self, counter: Counter) -> None:
+    async def test_a_payer_is_redirected_to_the_bank_and_back(self, counter: Counter) -> None:
         order = counter.order("tok_3ds")
 
         charge = await counter.gateway.charge(order)
@@ -263,7 +263,9 @@ class TokenContract:
             await counter.gateway.look_up(key=order.key, reference=charge.reference)
         ).answer is GatewayAnswer.NO
 
-    async def test_what_the_bank_has_can_neither_be_called_off_nor_promised(self, counter: Counter) -> None:
+    async def test_a_payment_pending_at_the_bank_is_unknown_also_when_cancelled(
+        self, counter: Counter
+    ) -> None:
         order = counter.order("tok_stuck")
 
         charge = await counter.gateway.charge(order)
