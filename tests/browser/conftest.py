@@ -64,7 +64,7 @@ async def newcomer(browser: Browser, house: Office) -> AsyncIterator[Newcomer]:
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
 
-    def hear(message: ConsoleMessage) -> None:
+    def record(message: ConsoleMessage) -> None:
         is_part_of_it = message.text.startswith(EXPECTED) and "/static/" not in message.location["url"]
         if message.type == "error" and not is_part_of_it:
             complaints.append(message.text)
@@ -76,7 +76,7 @@ async def newcomer(browser: Browser, house: Office) -> AsyncIterator[Newcomer]:
         contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)
         page = await context.new_page()
-        page.on("console", hear)
+        page.on("console", record)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         return page
 

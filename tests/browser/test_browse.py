@@ -108,7 +108,9 @@ async def test_suggestions_are_used_from_the_keyboard(page: Page, programme: Pro
     await expect(page.get_by_role("heading", level=1)).to_have_text("Silver Hour")
 
 
-async def test_the_arrows_go_round_and_back_to_what_was_typed(page: Page, programme: Programme) -> None:
+async def test_arrow_keys_cycle_through_suggestions_and_back_to_the_typed_text(
+    page: Page, programme: Programme
+) -> None:
     await page.goto("/")
     field = page.get_by_role("combobox")
     await field.fill("hour")
@@ -164,7 +166,9 @@ async def test_a_day_is_chosen_from_the_row(phone: Page, programme: Programme) -
     await expect(phone.locator(".ticket")).to_have_count(1)
 
 
-async def test_near_me_asks_and_finds_what_is_near(newcomer: Newcomer, programme: Programme) -> None:
+async def test_near_me_requests_the_location_and_finds_nearby_events(
+    newcomer: Newcomer, programme: Programme
+) -> None:
     near = {"latitude": 19.01234, "longitude": 72.8}
     page = await newcomer(geolocation=near, permissions=["geolocation"])
     await page.goto("/find?q=golden")

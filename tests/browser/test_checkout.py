@@ -36,9 +36,7 @@ def in_both(axe: AxeLook) -> AxeLook:
     return look
 
 
-async def test_every_state_of_a_booking_is_a_page_that_everybody_can_use(
-    phone: Page, house: Office, axe: AxeLook
-) -> None:
+async def test_every_booking_state_has_an_accessible_page(phone: Page, house: Office, axe: AxeLook) -> None:
     page, axe = phone, in_both(axe)
     show = await house.a_show(seats=20)
     path = await holds(page, show, "A-1", "A-2")
@@ -72,7 +70,7 @@ async def test_every_state_of_a_booking_is_a_page_that_everybody_can_use(
     await axe(page)
 
 
-async def test_what_is_over_is_a_page_that_everybody_can_use(page: Page, house: Office, axe: AxeLook) -> None:
+async def test_a_past_booking_has_an_accessible_page(page: Page, house: Office, axe: AxeLook) -> None:
     axe = in_both(axe)
     await page.goto("/my")
     await expect(page.get_by_text("No tickets yet")).to_be_visible()
@@ -149,7 +147,7 @@ async def test_the_clock_is_the_servers_and_speaks_at_two_minutes_and_at_half_a_
     await expect(left).to_have_attribute("aria-live", "off")
 
 
-async def test_time_that_is_up_is_shown_by_itself_and_what_was_typed_is_there_again(
+async def test_the_page_shows_an_expired_hold_by_itself_and_restores_typed_values(
     page: Page, house: Office
 ) -> None:
     path = await holds(page, await house.a_show(seats=10, hold_ttl_s=3), "A-1")
@@ -162,9 +160,7 @@ async def test_time_that_is_up_is_shown_by_itself_and_what_was_typed_is_there_ag
     await expect(page.locator("#email")).to_have_value(ANN[1])
 
 
-async def test_a_tab_left_behind_shows_what_the_other_has_done_and_cannot_pay_twice(
-    page: Page, house: Office
-) -> None:
+async def test_a_background_tab_follows_the_other_and_cannot_pay_twice(page: Page, house: Office) -> None:
     path = await holds(page, await house.a_show(seats=10), "A-1")
     other = await page.context.new_page()
     await other.goto(path)
@@ -179,9 +175,7 @@ async def test_a_tab_left_behind_shows_what_the_other_has_done_and_cannot_pay_tw
     assert await charges(house, path) == 1
 
 
-async def test_another_tab_that_comes_to_the_front_looks_and_says_the_truth(
-    page: Page, house: Office
-) -> None:
+async def test_a_tab_that_comes_to_the_front_reloads_the_real_state(page: Page, house: Office) -> None:
     path = await holds(page, await house.a_show(seats=10), "A-1")
     other = await page.context.new_page()
     await other.goto(path)

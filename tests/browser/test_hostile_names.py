@@ -75,7 +75,7 @@ async def test_no_name_becomes_code_anywhere(hostile: Hostile, newcomer: Newcome
     page, spoken = await newcomer(), []
     email = f"eve-{hostile.event}@example.org"
 
-    def hear(dialog: Dialog) -> None:
+    def dismiss(dialog: Dialog) -> None:
         spoken.append(dialog.message)
         spoken.append(str(asyncio.ensure_future(dialog.dismiss())))
 
@@ -86,7 +86,7 @@ async def test_no_name_becomes_code_anywhere(hostile: Hostile, newcomer: Newcome
         shown = await page.evaluate("document.documentElement.textContent")
         assert not says or TITLE in shown, page.url
 
-    page.on("dialog", hear)
+    page.on("dialog", dismiss)
     for path in (f"/?city={hostile.city}", f"/events/{hostile.event}", f"/venues/{hostile.venue}"):
         await look(path)
     await look(f"/find?q=onerror&city={hostile.city}", says=False)

@@ -6,7 +6,7 @@ from tests.support.box_office import Office
 from tests.support.browser_checkout import begins_to_pay, charges, holds, is_given_up, pays
 
 
-async def test_who_says_no_after_the_time_is_up_is_charged_nothing_and_may_have_the_seats_again(
+async def test_declining_after_the_deadline_charges_nothing_and_seats_can_be_held_again(
     page: Page, house: Office
 ) -> None:
     path = await holds(page, await house.a_show(seats=10), "A-1")

@@ -100,9 +100,7 @@ async def test_where_the_system_dictates_colours_a_free_seat_is_filled_and_a_hel
     assert await page.evaluate(fill, 4) == canvas
 
 
-async def test_the_way_through_a_held_booking_is_the_order_in_which_things_are_needed(
-    house: Office, page: Page
-) -> None:
+async def test_the_tab_order_of_a_held_booking_follows_its_steps(house: Office, page: Page) -> None:
     await holds(page, await house.a_show(seats=20), "A-1")
     focused = """() => {
       const { tagName, name, form } = document.activeElement;

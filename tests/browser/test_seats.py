@@ -246,9 +246,7 @@ async def test_axe_finds_nothing_wrong_in_light_and_dark(house: Office, newcomer
     await axe(await opened(await newcomer(phone=True), big))
 
 
-async def test_the_way_through_the_page_is_the_order_in_which_things_are_needed(
-    house: Office, page: Page
-) -> None:
+async def test_the_tab_order_of_the_show_page_follows_its_steps(house: Office, page: Page) -> None:
     await opened(page, await house.a_show(seats=40))
     await tap(page, 14)
     await page.locator("input[name=quantity]:checked").focus()

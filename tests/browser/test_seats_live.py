@@ -6,7 +6,7 @@ from tests.support.box_office import Office
 from tests.support.browser_seats import BOOKING, expect_announcement, opened, picked, tap
 
 
-async def test_what_others_do_is_seen_at_once(house: Office, page: Page) -> None:
+async def test_changes_by_other_buyers_are_shown_at_once(house: Office, page: Page) -> None:
     show = await house.a_show(seats=40)
     await opened(page, show)
     (rival,) = await house.fans(1)
@@ -44,7 +44,7 @@ async def test_a_chosen_seat_that_another_buyer_takes_is_reported_with_alternati
     await page.wait_for_url(BOOKING)
 
 
-async def test_who_is_beaten_by_a_moment_is_offered_others_on_the_spot(house: Office, page: Page) -> None:
+async def test_a_buyer_that_loses_a_seat_is_offered_alternatives_at_once(house: Office, page: Page) -> None:
     show = await house.a_show(seats=40)
     await opened(page, show)
     (rival,) = await house.fans(1)

@@ -136,7 +136,7 @@ async def test_a_new_category_changes_the_price_of_later_holds(
     assert (held["seats"][0]["category"], held["amount"]) == ("Bronze", 5_000)
 
 
-async def test_removed_or_renumbered_seats_are_refused_with_a_way_out(
+async def test_removed_or_renumbered_seats_are_refused_with_a_suggestion(
     organiser: Organiser, show: dict[str, Any]
 ) -> None:
     short = await upload(organiser, drawing(gold="1-9"))

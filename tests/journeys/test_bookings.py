@@ -152,7 +152,7 @@ class TestExtending:
         await asyncio.sleep(0.3)
         assert (await fan.post(path)).status_code == 410
 
-    async def test_is_no_way_back_for_a_cancelled_hold(self, alice: Fan, booking: dict[str, Any]) -> None:
+    async def test_cannot_extend_a_cancelled_hold(self, alice: Fan, booking: dict[str, Any]) -> None:
         await alice.delete(f"/bookings/{booking['booking_id']}")
 
         refused = await alice.post(f"/bookings/{booking['booking_id']}/extend")

@@ -37,7 +37,7 @@ def name(route: Route) -> str:
 
 
 @pytest.fixture
-async def everybody(app: App, api: httpx2.AsyncClient) -> dict[Role | None, Fan]:
+async def account_per_role(app: App, api: httpx2.AsyncClient) -> dict[Role | None, Fan]:
     """One account of every role."""
     known: dict[Role | None, Fan] = {None: (await cast.fans(app, api, 1))[0]}
     for role in Role:
@@ -55,9 +55,9 @@ def test_only_layouts_are_not_looked_through() -> None:
 
 @pytest.mark.parametrize("route", TAKING, ids=name)
 async def test_every_route_with_a_body_refuses_a_card_number(
-    everybody: dict[Role | None, Fan], api: httpx2.AsyncClient, route: Route
+    account_per_role: dict[Role | None, Fan], api: httpx2.AsyncClient, route: Route
 ) -> None:
-    headers = everybody[route.role].headers
+    headers = account_per_role[route.role].headers
     for card in WRITTEN:
         for body in ({"note": f"my card: {card}"}, {card: 1}, [[{"x": card}]]):
             answer = await api.request(route.method, address(route), json=body, headers=headers)
@@ -67,9 +67,9 @@ async def test_every_route_with_a_body_refuses_a_card_number(
 
 @pytest.mark.parametrize("route", ASKING, ids=name)
 async def test_every_route_with_a_query_refuses_a_card_number(
-    everybody: dict[Role | None, Fan], api: httpx2.AsyncClient, route: Route
+    account_per_role: dict[Role | None, Fan], api: httpx2.AsyncClient, route: Route
 ) -> None:
-    headers = everybody[route.role].headers
+    headers = account_per_role[route.role].headers
     for card in WRITTEN:
         answer = await api.request(route.method, address(route), params={"x": card}, headers=headers)
         assert (answer.status_code, problem(answer)["code"]) == (422, "card_number"), answer.text
@@ -114,19 +114,19 @@ async def a_server(config: Config, log: Path) -> AsyncIterator[str]:
 
 
 async def test_the_log_contains_no_card_number(
-    app: App, config: Config, everybody: dict[Role | None, Fan], tmp_path: Path
+    app: App, config: Config, account_per_role: dict[Role | None, Fan], tmp_path: Path
 ) -> None:
     log = tmp_path / "server.log"
     requests = 0
     async with a_server(config, log) as url, httpx2.AsyncClient(base_url=url) as client:
         for route in (*TAKING, *ASKING):
-            headers = {**everybody[route.role].headers, "X-Request-Id": CARD}
+            headers = {**account_per_role[route.role].headers, "X-Request-Id": CARD}
             await client.request(
                 route.method, address(route), params={"x": CARD}, json={"x": CARD}, headers=headers
             )
             requests += 1
         for path in (f"/bookings/{CARD}", f"/shows/{CARD}", f"/problems/{CARD}", f"/{CARD}"):
-            await client.get(f"/api/v1{path}", headers=everybody[Role.FAN].headers)
+            await client.get(f"/api/v1{path}", headers=account_per_role[Role.FAN].headers)
             requests += 1
 
     text = log.read_text()

@@ -188,7 +188,7 @@ async def test_a_show_that_does_not_exist_has_no_stream(server: Server) -> None:
     assert (answer.status_code, problem(answer)["code"]) == (404, "no_such_show")
 
 
-async def test_viewers_and_what_they_are_sent_are_counted(server: Server, a_show: AShow, alice: Fan) -> None:
+async def test_viewers_and_sent_messages_are_counted(server: Server, a_show: AShow, alice: Fan) -> None:
     show = await a_show(seats=20)
 
     async def are(count: int) -> bool:
@@ -233,7 +233,7 @@ async def test_one_viewer_too_many_is_refused_and_admitted_later(
 
 
 @pytest.mark.alone
-async def test_a_server_that_stops_ends_its_streams_and_takes_no_new_ones(
+async def test_a_stopping_server_ends_its_streams_and_accepts_no_new_ones(
     config: Config, a_show: AShow
 ) -> None:
     show = await a_show()

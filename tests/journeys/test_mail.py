@@ -209,7 +209,7 @@ class TestDesk:
         assert "Crème Brûlée" in text.text
         assert "default-src 'none'" in page.headers["content-security-policy"]
 
-    async def test_there_is_no_preview_of_what_is_never_sent(self, demo: Demo) -> None:
+    async def test_an_unknown_mail_kind_has_no_preview(self, demo: Demo) -> None:
         organiser = await demo.fan(role=Role.ORGANISER)
 
         refused = await organiser.get("/admin/notices/preview/spam")

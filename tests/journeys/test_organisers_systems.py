@@ -32,7 +32,7 @@ def decode_ok(response: httpx2.Response) -> dict[str, Any]:
     return msgspec.json.decode(response.content, type=dict[str, Any])
 
 
-async def hears(app: App, consumer: Consumer) -> None:
+async def consume_all(app: App, consumer: Consumer) -> None:
     await app.postgres.execute("UPDATE consumer_group SET lease_until = '-infinity'")
     await app.outbox.settle(1_000_000)
     consumer_worker = ConsumerWorker(app.outbox, consumer, app.config, wait_s=0.01)
@@ -125,8 +125,8 @@ async def test_deliveries_and_figures_are_visible_to_the_shows_organiser_only(
     show = (await organiser.create("/shows", show_of(stage, prices={"Gold": 0, "Silver": 0})))["id"]
     mine, theirs = [(await one.create(HOOKS, {"url": URL}))["endpoint"] for one in (organiser, rival)]
     assert (await alice.holds(show, "A-1", "Y-2")).status_code == 201
-    await hears(app, hook_consumer(app.webhooks_out))
-    await hears(app, figure_consumer(app.reports))
+    await consume_all(app, hook_consumer(app.webhooks_out))
+    await consume_all(app, figure_consumer(app.reports))
 
     log = decode_ok(
         await organiser.send("GET", f"{HOOKS}/{mine['endpoint_id']}/deliveries", params={"state": "queued"})

@@ -34,7 +34,7 @@ async def charged(url: str, folder: Path) -> GatewayAnswer:
         await gateway.close()
 
 
-async def test_it_starts_beside_the_server_comes_back_when_killed_and_keeps_its_secret(
+async def test_the_sandbox_starts_with_the_server_and_restarts_with_the_same_secret(
     tmp_path: Path, env: dict[str, str]
 ) -> None:
     words = ("serve", "--port", "0", "--workers", "1", "--data", str(tmp_path))

@@ -237,7 +237,7 @@ async def test_a_cancelled_payment_cannot_be_paid(desk: Desk) -> None:
     assert await payer.answer() == (GatewayAnswer.NO, "cancelled")
 
 
-async def test_without_a_way_back_the_page_itself_says_how_it_ended(desk: Desk) -> None:
+async def test_without_a_return_address_the_page_shows_the_outcome(desk: Desk) -> None:
     payer = await a_payer(desk, return_url="")
 
     assert await payer.chooses("pay") == payer.address.removeprefix(desk.url)

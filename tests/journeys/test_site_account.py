@@ -72,7 +72,7 @@ async def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites(browser:
     assert "Domain" not in cookie
 
 
-async def test_a_guest_who_signs_up_stays_the_same_account_with_a_new_cookie(
+async def test_a_guest_that_signs_up_stays_the_same_account_with_a_new_cookie(
     app: App, browser: httpx2.AsyncClient
 ) -> None:
     guest, planted = await a_guest(app, browser), browser.cookies[COOKIE]
@@ -84,7 +84,7 @@ async def test_a_guest_who_signs_up_stays_the_same_account_with_a_new_cookie(
     assert await app.sessions.visit(planted) is None, "a cookie planted before is worth nothing after"
 
 
-async def test_what_a_guest_holds_belongs_to_the_account_they_log_in_to(
+async def test_holds_of_a_guest_move_to_the_account_it_signs_in_to(
     app: App, browser: httpx2.AsyncClient
 ) -> None:
     email = an_email()
@@ -135,7 +135,7 @@ async def test_a_guest_is_written_to_where_they_say_and_an_account_of_that_addre
         ({}, 422, "Enter a valid email address"),
     ],
 )
-async def test_a_form_that_is_wrong_comes_back_with_what_was_typed(
+async def test_an_invalid_form_is_shown_again_with_the_typed_values(
     browser: httpx2.AsyncClient, fields: dict[str, str], status: int, says: str
 ) -> None:
     answer = await sent(browser, "/sign-up", **fields)

@@ -84,7 +84,7 @@ async def test_a_city_with_nothing_on_says_where_something_is(app: App, api: htt
     assert any(link != f"/?city={quiet['slug']}" for link in home.links("/?city="))
 
 
-async def test_what_is_announced_says_when_its_sale_opens(
+async def test_an_announced_show_says_when_its_sale_opens(
     api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
 ) -> None:
     event = await organiser.create("/events", an_event(title="Not Yet"))
@@ -100,7 +100,7 @@ async def test_what_is_announced_says_when_its_sale_opens(
     assert f"On sale {(opening + timedelta(hours=5.5)):%A}" in home.text
 
 
-async def test_an_event_tells_how_each_show_stands(
+async def test_an_event_page_shows_the_availability_of_each_show(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage, alice: Fan
 ) -> None:
     full = await box_show(app, organiser, stage, a_layout(4), days=1)
@@ -173,7 +173,7 @@ async def test_times_are_those_of_the_venue(
     assert "1 May" in page.text
 
 
-async def test_an_event_tells_machines_the_same(
+async def test_an_event_page_has_the_same_as_structured_data(
     api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
 ) -> None:
     show = await organiser.create("/shows", show_of(stage))
@@ -203,7 +203,7 @@ async def test_a_page_that_names_a_host_is_cached_for_that_host_only(
     assert "evil.example" not in page.all("link", rel="canonical")[0]["href"]
 
 
-async def test_a_venue_tells_where_it_is_and_what_is_on(
+async def test_a_venue_page_shows_its_address_and_events(
     api: httpx2.AsyncClient, organiser: Organiser, stage: Stage
 ) -> None:
     show = await organiser.create("/shows", show_of(stage))
@@ -229,7 +229,7 @@ async def test_an_event_or_venue_without_shows_says_so(api: httpx2.AsyncClient, 
     assert "No events at The Shed right now" in venue.text
 
 
-async def test_what_is_not_there_is_a_page_that_leads_on(api: httpx2.AsyncClient) -> None:
+async def test_a_missing_page_offers_links_to_continue(api: httpx2.AsyncClient) -> None:
     for path in ("/events/999999999", "/venues/999999999", "/events/0"):
         page = await opens(api, path, status=404)
         assert page.all("a", href="/")
@@ -372,7 +372,7 @@ async def test_robots_sitemap_and_manifest_are_served(
         assert (await api.get(icon["src"])).headers["Content-Type"] == icon["type"]
 
 
-async def test_a_poster_is_small_for_who_unpacks_it(api: httpx2.AsyncClient, stage: Stage) -> None:
+async def test_a_poster_is_compressed_on_request(api: httpx2.AsyncClient, stage: Stage) -> None:
     packed = await api.get(f"/posters/{stage.event_id}.svg", headers={"Accept-Encoding": "gzip"})
     plain = await api.get(f"/posters/{stage.event_id}.svg", headers={"Accept-Encoding": "identity"})
 

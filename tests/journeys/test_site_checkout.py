@@ -109,7 +109,7 @@ async def test_two_tabs_that_pay_have_one_payment(ann: Visitor, app: App, a_show
     assert (await other.goes(path)).says("Your ticket")
 
 
-async def test_a_tab_left_open_that_pays_what_is_paid_for_sees_the_tickets(
+async def test_a_stale_tab_that_pays_a_paid_booking_sees_the_tickets(
     ann: Visitor, app: App, a_show: Callable[..., Any]
 ) -> None:
     path = await ann.holds(await a_show(seats=10), "A-1")
@@ -124,7 +124,7 @@ async def test_a_tab_left_open_that_pays_what_is_paid_for_sees_the_tickets(
     assert await app.postgres.fetchval(CHARGES, *booking_key(path)) == 1
 
 
-async def test_a_payer_who_has_not_decided_finds_the_way_back_or_calls_it_off(
+async def test_an_undecided_payer_can_resume_or_cancel_the_payment(
     ann: Visitor, a_show: Callable[..., Any]
 ) -> None:
     path = await ann.holds(await a_show(seats=10), "A-1")
@@ -188,7 +188,7 @@ async def test_a_hold_at_its_maximum_length_says_so(
 
 
 class TestTimeIsUp:
-    async def test_who_was_too_slow_gets_the_same_seats_with_one_click(
+    async def test_an_expired_hold_can_be_repeated_with_one_click(
         self, ann: Visitor, app: App, a_show: Callable[..., Any]
     ) -> None:
         path = await ann.holds(await a_show(seats=10), "A-1", "A-2")
@@ -229,7 +229,7 @@ class TestTimeIsUp:
         assert ann.says("Row A, seat 3")
         assert ann.says("Reserved until")
 
-    async def test_a_payment_that_comes_late_books_seats_that_are_free(
+    async def test_a_late_payment_books_seats_that_are_still_free(
         self, ann: Visitor, app: App, a_show: Callable[..., Any]
     ) -> None:
         path = await ann.holds(await a_show(seats=10), "A-1")
@@ -246,7 +246,7 @@ class TestTimeIsUp:
         assert ann.says("Your ticket")
         assert ann.says("Your payment arrived late, but your seats were still available. They're yours.")
 
-    async def test_a_payment_that_comes_late_for_seats_that_are_gone_goes_back(
+    async def test_a_late_payment_for_lost_seats_is_refunded(
         self, ann: Visitor, eve: Visitor, app: App, a_show: Callable[..., Any]
     ) -> None:
         show = await a_show(seats=10)
@@ -302,7 +302,7 @@ class TestTrouble:
             await back.chooses("pay")
             assert back.says("Your ticket")
 
-    async def test_a_form_that_finds_the_ledger_away_keeps_what_was_typed_and_is_sent_again(
+    async def test_a_form_sent_during_a_database_outage_can_be_sent_again_unchanged(
         self, config: Config, app: App, a_show: Callable[..., Any]
     ) -> None:
         show = await a_show(seats=10)

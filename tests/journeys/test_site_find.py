@@ -96,7 +96,7 @@ async def test_a_search_has_pages(
     assert second.all("a", rel="prev")
 
 
-async def test_a_field_left_empty_is_no_wish_and_a_strangers_parameter_is_let_be(
+async def test_empty_fields_and_unknown_parameters_are_ignored(
     api: httpx2.AsyncClient, app: App, organiser: Organiser, stage: Stage
 ) -> None:
     await add_show(app, organiser, stage, title="Quixotry")

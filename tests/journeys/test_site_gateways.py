@@ -70,7 +70,7 @@ async def test_stripes_form_is_embedded_only_where_stripe_is_the_gateway(
 
 
 @pytest.mark.parametrize("choice", ["pay", "decline"])
-async def test_razorpays_page_is_reached_by_a_form_and_comes_back_by_one(
+async def test_razorpays_page_is_opened_and_left_by_a_form(
     choice: str, app: App, config: Config, tmp_path: Path, a_show: Callable[..., Any]
 ) -> None:
     show = await a_show(seats=10)

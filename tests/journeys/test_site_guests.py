@@ -76,7 +76,7 @@ async def test_a_script_gets_the_same_refusal(strict: Application, a_show: Calla
         assert int(refused.headers["retry-after"]) > 0
 
 
-async def test_who_is_known_is_not_counted_and_other_addresses_are_not_touched(
+async def test_known_guests_and_other_addresses_are_not_limited(
     strict: Application, a_show: Callable[..., Any]
 ) -> None:
     show = await a_show(seats=30)
@@ -94,7 +94,7 @@ async def test_who_is_known_is_not_counted_and_other_addresses_are_not_touched(
         assert answer.status_code == 303
 
 
-async def test_a_whole_line_of_addresses_counts_as_one(
+async def test_a_whole_ipv6_network_counts_as_one_address(
     strict: Application, a_show: Callable[..., Any]
 ) -> None:
     show, statuses = await a_show(seats=20), []
@@ -105,7 +105,7 @@ async def test_a_whole_line_of_addresses_counts_as_one(
     assert statuses == [303] * GUESTS_MAX + [429]
 
 
-async def test_who_was_refused_is_the_same_guest_at_the_next_try(
+async def test_a_refused_visitor_is_the_same_guest_at_the_next_try(
     strict: Application, a_show: Callable[..., Any]
 ) -> None:
     show = await a_show(seats=20)

@@ -25,7 +25,7 @@ async def show(app: App, api: httpx2.AsyncClient, organiser: Organiser) -> dict[
 
 
 @pytest.mark.parametrize("language", ["en", "de", "hi"])
-async def test_until_when_a_price_holds_and_what_it_is_then(
+async def test_the_page_shows_when_a_price_ends_and_the_next_price(
     ann: Visitor, organiser: Organiser, show: dict[str, Any], language: str
 ) -> None:
     await set_rules(organiser, show, gold_rules(early=[{"until": in_hours(24), "change_minor": -10_000}]))
@@ -70,7 +70,7 @@ async def test_another_price_than_was_shown_is_not_agreed_to(ann: Visitor, show:
 
 
 @pytest.mark.parametrize("nonsense", ["", "-1", "1.5", "many", "9" * 30])
-async def test_a_price_that_is_none_is_refused(
+async def test_an_invalid_expected_price_is_refused(
     nonsense: str, ann: Visitor, a_show: Callable[..., Any]
 ) -> None:
     form = {"seats": "A-1", "expected_total_minor": nonsense}

@@ -110,7 +110,7 @@ def check(answer: Any, *, has_style: bool = False) -> None:
     assert not found, (where, found)
 
 
-async def test_every_page_has_the_strict_policy_and_keeps_to_it(
+async def test_every_page_has_the_strict_policy_and_obeys_it(
     ann: Visitor, app: App, bought: dict[str, str]
 ) -> None:
     pages = served_paths("GET") - NON_PAGE_PATHS
@@ -123,7 +123,7 @@ async def test_every_page_has_the_strict_policy_and_keeps_to_it(
         check(answer)
 
 
-def test_what_is_no_page_is_named() -> None:
+def test_paths_that_are_not_pages_are_listed() -> None:
     assert not NON_PAGE_PATHS - served_paths("GET")
 
 
@@ -262,13 +262,13 @@ async def test_no_form_and_no_page_leads_away(back: str, site: Application, ann:
     assert all(OURS.match(href) for href in re.findall(r'href="([^"]*)"', refused.text))
 
 
-async def test_who_was_refused_goes_back_to_the_page_they_came_from(ann: Visitor) -> None:
+async def test_an_error_page_links_back_to_the_previous_page(ann: Visitor) -> None:
     base = str(ann.client.base_url).rstrip("/")
     refused = await ann.client.get("/nowhere", headers={"referer": f"{base}/find?q=a"})
     assert 'href="/find?q=a"' in refused.text
 
 
-async def test_a_path_in_any_script_is_led_back_to(ann: Visitor) -> None:
+async def test_a_return_path_may_use_any_script(ann: Visitor) -> None:
     answer = await ann.client.post("/language", data={"language": "hi", "back": "/find?q=हिन्दी"})
     assert (answer.status_code, answer.headers["location"]) == (
         303,

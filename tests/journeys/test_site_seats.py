@@ -46,7 +46,7 @@ async def test_a_show_has_a_page_in_every_language(
     assert "public" in page.headers["cache-control"]
 
 
-async def test_there_is_no_page_of_no_show(api: httpx2.AsyncClient) -> None:
+async def test_an_unknown_show_has_no_page(api: httpx2.AsyncClient) -> None:
     assert (await api.get("/shows/999999999", headers=HTML)).status_code == 404
 
 
@@ -139,9 +139,7 @@ async def test_places_to_stand_are_had_by_their_part_or_their_price(
     assert [label.partition("-")[0] for label in await held(app, show)] == ["Mezzanine"] * 3
 
 
-async def test_where_everybody_stands_no_part_need_be_named(
-    api: httpx2.AsyncClient, app: App, a_show: Show
-) -> None:
+async def test_a_standing_show_needs_no_section(api: httpx2.AsyncClient, app: App, a_show: Show) -> None:
     show = await a_show(layout=Layout.build(club()))
 
     await post_form(api, show, {"quantity": "2"})
@@ -221,7 +219,7 @@ async def test_every_form_of_the_map_says_its_version(api: httpx2.AsyncClient, a
     assert answers[1].content == answers[2].content == answers[3].content
 
 
-async def test_layouts_and_compact_maps_are_packed_for_who_takes_that(
+async def test_layouts_and_compact_maps_are_compressed_on_request(
     api: httpx2.AsyncClient, a_show: Show
 ) -> None:
     show = await a_show(layout=Layout.build(concert_hall()))

@@ -91,7 +91,7 @@ async def test_the_cookie_of_a_guest_is_out_of_reach_of_scripts_and_other_sites(
     assert "SameSite=Lax" in cookie
 
 
-async def test_a_guest_who_types_the_address_a_ticket_waits_for_has_not_got_it(
+async def test_a_guest_cannot_claim_a_ticket_by_typing_its_address(
     ann: Visitor, a_show: Callable[..., Any]
 ) -> None:
     await ann.holds(await a_show(seats=10), "A-1")

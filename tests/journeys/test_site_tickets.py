@@ -92,7 +92,7 @@ async def test_a_ticket_is_given_away_and_taken_back(ann: Visitor, a_show: Calla
     assert (await ann.goes(path)).text.count("data-keep") == 1
 
 
-async def test_a_ticket_that_arrived_is_among_those_of_who_has_it_now(
+async def test_a_received_ticket_is_listed_for_its_new_holder(
     ann: Visitor, eve: Visitor, a_show: Callable[..., Any]
 ) -> None:
     await has_account(eve, "eve-has-it@example.org")
@@ -187,7 +187,7 @@ class TestMine:
         assert ann.says("No tickets yet")
         assert 'href="/sign-in?back=/my"' in ann.text
 
-    async def test_what_waits_comes_first_then_what_is_coming_then_what_is_over(
+    async def test_open_bookings_come_before_upcoming_and_past_ones(
         self, ann: Visitor, a_show: Callable[..., Any]
     ) -> None:
         over = await ann.holds(await a_show(seats=10), "A-1")
@@ -201,7 +201,7 @@ class TestMine:
         assert ann.says("Saved in this browser only")
         assert 'href="/sign-up?back=/my"' in ann.text
 
-    async def test_a_guest_who_makes_an_account_keeps_everything(
+    async def test_a_guest_that_creates_an_account_retains_all_bookings(
         self, ann: Visitor, app: App, a_show: Callable[..., Any]
     ) -> None:
         path = await has_bought(ann, await a_show(seats=10), "A-1")

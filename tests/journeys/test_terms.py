@@ -31,7 +31,7 @@ async def load(api: httpx2.AsyncClient, path: str) -> dict[str, Any]:
     return page
 
 
-async def test_a_show_explains_every_price_before_anybody_signs_in(
+async def test_a_show_explains_every_price_without_signing_in(
     organiser: Organiser, stage: Stage, api: httpx2.AsyncClient
 ) -> None:
     show = await organiser.create("/shows", show_of(stage, **TERMS, refund_policy=HALF_LATE))
@@ -42,7 +42,7 @@ async def test_a_show_explains_every_price_before_anybody_signs_in(
     assert (page["tax_bp"], page["card_seats_max"]) == (1800, 4)
 
 
-async def test_a_listing_explains_the_price_it_names_and_what_comes_back(
+async def test_a_listing_explains_its_price_and_refund_policy(
     organiser: Organiser, stage: Stage, api: httpx2.AsyncClient
 ) -> None:
     await organiser.create("/shows", show_of(stage, **TERMS, refund_policy=HALF_LATE))
@@ -89,7 +89,7 @@ async def test_a_booking_explains_each_seat_and_the_whole(
     }
 
 
-async def test_who_held_before_a_change_keeps_the_price_and_its_lines(
+async def test_a_hold_made_before_a_change_retains_its_price_and_lines(
     organiser: Organiser, stage: Stage, alice: Fan, bob: Fan
 ) -> None:
     show = await organiser.create("/shows", show_of(stage, **TERMS))
@@ -124,7 +124,7 @@ async def test_who_held_before_a_change_keeps_the_price_and_its_lines(
 @pytest.mark.parametrize(
     "change", [{"prices": {"Gold": 90_000}}, {"fee_minor": 2_000}, {"fee_bp": 0}, {"tax_bp": 500}]
 )
-async def test_whatever_alone_is_changed_the_lines_are_those_of_the_hold(
+async def test_after_any_single_change_the_lines_are_those_of_the_hold(
     organiser: Organiser, stage: Stage, alice: Fan, change: dict[str, Any]
 ) -> None:
     show = await organiser.create("/shows", show_of(stage, **TERMS))
@@ -152,7 +152,7 @@ async def test_a_fee_that_the_cheapest_seat_cannot_bear_is_refused(
     assert (await organiser.send("GET", f"/shows/{show['id']}")).json() == show
 
 
-async def test_what_is_free_has_no_fee(organiser: Organiser, stage: Stage, alice: Fan) -> None:
+async def test_a_free_show_has_no_fee(organiser: Organiser, stage: Stage, alice: Fan) -> None:
     show = await organiser.create("/shows", show_of(stage, **TERMS, prices={"Gold": 0, "Silver": 0}))
 
     held = (await alice.holds(show["id"], "A-1")).json()
@@ -205,7 +205,7 @@ async def test_terms_that_are_the_same_leave_the_revision(organiser: Organiser, 
         [],
     ],
 )
-async def test_a_policy_that_is_none_is_refused(organiser: Organiser, stage: Stage, policy: Any) -> None:
+async def test_an_invalid_policy_is_refused(organiser: Organiser, stage: Stage, policy: Any) -> None:
     event = await organiser.send("POST", "/events", an_event(refund_policy=policy))
     show = await organiser.send("POST", "/shows", show_of(stage, refund_policy=policy))
 

@@ -68,7 +68,7 @@ class TestMine:
         assert events[0]["UID"] == events[1]["UID"] == f"{booking}@holdfast"
         assert events[0]["STATUS"] == "CONFIRMED"
 
-    async def test_what_is_held_has_no_tickets_yet(self, alice: Fan, a_show: Callable[..., Any]) -> None:
+    async def test_a_hold_has_no_tickets_yet(self, alice: Fan, a_show: Callable[..., Any]) -> None:
         booking = await booked(alice, await a_show(20), "A-4")
 
         refused = await alice.get(f"/bookings/{booking}/tickets")
@@ -111,7 +111,7 @@ class TestMine:
 
 
 class TestThePage:
-    async def test_it_has_the_code_in_itself_and_lets_nothing_else_in(
+    async def test_the_page_embeds_its_code_and_forbids_foreign_content(
         self, alice: Fan, show: int, api: httpx2.AsyncClient
     ) -> None:
         (ticket,) = await tickets(alice, await booked(alice, show, "A-4"))
@@ -205,7 +205,9 @@ class TestLiveCodes:
         (made,) = answer.json()["tickets"]
         assert made["ticket_id"] == listed["ticket_id"]
 
-    async def test_the_page_asks_for_its_own(self, alice: Fan, live: int, api: httpx2.AsyncClient) -> None:
+    async def test_the_page_requests_its_own_codes(
+        self, alice: Fan, live: int, api: httpx2.AsyncClient
+    ) -> None:
         (ticket,) = await tickets(alice, await booked(alice, live, "A-4"))
 
         page = await api.get(ticket["page_url"])
@@ -223,7 +225,7 @@ class TestLiveCodes:
         assert (refused.status_code, problem(refused)["code"]) == (409, "fixed_code")
 
 
-async def test_a_ticket_is_no_token_and_a_token_is_no_ticket(
+async def test_ticket_codes_and_access_tokens_are_not_interchangeable(
     app: App, api: httpx2.AsyncClient, alice: Fan, show: int
 ) -> None:
     """15 of the attacks."""

@@ -142,7 +142,7 @@ async def client() -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-async def test_a_body_goes_in_and_an_answer_comes_out(client: httpx2.AsyncClient) -> None:
+async def test_a_request_body_is_decoded_and_the_answer_encoded(client: httpx2.AsyncClient) -> None:
     response = await client.post("/body", json={"count": 2})
 
     assert response.status_code == 201

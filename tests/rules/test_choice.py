@@ -203,7 +203,7 @@ def test_a_full_hall_offers_no_seats() -> None:
     assert alternatives(layout, b"B" * layout.seat_count, (5, 6)) == []
 
 
-def test_preferences_mean_what_they_say() -> None:
+def test_preferences_are_applied() -> None:
     layout = Layout.build(village_cinema())
     free = b"A" * layout.seat_count
 

@@ -89,7 +89,7 @@ def test_every_kind_that_is_written_is_known() -> None:
     assert {f"booking.{state}" for state in BookingState} <= KINDS.keys()
 
 
-def test_what_the_outbox_does_not_carry_is_read_from_the_booking() -> None:
+def test_fields_missing_in_the_outbox_come_from_the_booking() -> None:
     fact = build_fact(a_row())
 
     assert fact.body == BookingHeld(

@@ -63,7 +63,7 @@ except OperatorError as trouble:
 
 
 @pytest.mark.parametrize("settings", [STRIPE, RAZORPAY], ids=["stripe", "razorpay"])
-def test_a_missing_sdk_is_named_with_what_to_install(settings: dict[str, Any]) -> None:
+def test_a_missing_sdk_is_named_with_its_package(settings: dict[str, Any]) -> None:
     program = WITHOUT.format(name=settings["gateway"], settings=settings)
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 

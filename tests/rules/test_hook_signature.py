@@ -41,7 +41,7 @@ def test_the_id_and_the_time_are_signed(name: str) -> None:
         Webhook(format_secret(b"s" * 32)).verify(b"{}", sent)
 
 
-def test_the_example_of_the_specification_comes_out() -> None:
+def test_the_signature_matches_the_example_of_the_specification() -> None:
     secret = bytes.fromhex("31f290f6bf06298aab4f08d43c3f082cf648a362da2da4b0")
 
     signature = sign([secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')

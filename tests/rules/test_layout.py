@@ -85,7 +85,7 @@ def test_a_run_ends_at_every_aisle_and_its_seats_are_consecutive() -> None:
     assert layout.traits[10:20] == b"rnnnnnnnnr"
 
 
-def test_every_label_finds_its_seat_and_every_seat_can_say_what_it_is() -> None:
+def test_every_label_finds_its_seat_and_every_seat_its_label() -> None:
     layout = Layout.build(theatre())
     assert all(layout.index_of[label] == seat for seat, label in enumerate(layout.labels))
     assert layout.seat(layout.index_of["Circle-A-1a"])[1:4] == ("Circle", "A", "1a")

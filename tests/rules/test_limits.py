@@ -12,7 +12,7 @@ def limiter(per_second: int = 5, addresses_max: int = 1_000) -> Limiter:
     return Limiter(requests_per_second_max=per_second, addresses_max=addresses_max)
 
 
-def test_a_quota_may_be_used_at_once_and_comes_back_steadily() -> None:
+def test_a_quota_may_be_used_at_once_and_refills_steadily() -> None:
     tap = limiter(5)
 
     assert [tap.check("192.0.2.1", 100.0) is None for _ in range(6)] == [True] * 5 + [False]

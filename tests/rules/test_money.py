@@ -46,7 +46,7 @@ def test_an_unknown_locale_falls_back_to_english(locale: str) -> None:
 
 
 @given(some.integers(0, 10**15), currencies)
-def test_no_digit_is_lost_on_the_way_to_a_person(amount: int, currency: str) -> None:
+def test_formatting_an_amount_loses_no_digit(amount: int, currency: str) -> None:
     formatted = re.sub(r"[^0-9.]", "", format_money(amount, currency, "en"))
 
     assert Decimal(formatted) == to_major(amount, currency)

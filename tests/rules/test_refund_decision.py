@@ -47,7 +47,7 @@ class TestAmounts:
         )
         assert case.state is BookingState.REFUNDED
 
-    def test_a_seat_is_its_price_and_the_booking_keeps_the_other(self) -> None:
+    def test_returning_one_seat_refunds_its_price_and_leaves_the_other(self) -> None:
         verdict = decide(case := a_case(), a_request(SEATS, 2))
 
         assert verdict.refund is not None

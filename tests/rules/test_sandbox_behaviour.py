@@ -135,7 +135,7 @@ def test_a_payer_is_sent_back_to_the_web_only(url: str) -> None:
         check_return_url(url)
 
 
-def test_the_way_back_is_named_without_a_password() -> None:
+def test_the_return_address_is_shown_without_a_password() -> None:
     check_return_url("https://shop.example:8443/back?booking=7#seats")
 
     assert origin("https://ann:secret@shop.example:8443/back") == "https://shop.example:8443"

@@ -116,7 +116,7 @@ def test_short_words_and_numbers_are_not_corrected() -> None:
     assert [edits_max(word) for word in ("le", "chai", "neelam", "2026", "b2b")] == [0, 1, 2, 0, 0]
 
 
-def test_of_two_near_words_the_nearer_and_then_the_more_frequent_wins() -> None:
+def test_the_nearest_word_wins_and_then_the_most_frequent() -> None:
     assert find_nearest("harbor", {"harbour": 3, "barbor": 900}) == "harbour"
     assert find_nearest("harbur", {"harbour": 3, "harbum": 900}) == "harbum"
     assert find_nearest("xyz", {"harbour": 3}) is None

@@ -54,7 +54,7 @@ def slow_counts(snapshot: Snapshot) -> list[dict[str, object]]:
 
 
 @given(states=maps)
-def test_counts_by_category_are_what_counting_one_by_one_gives(letters: str) -> None:
+def test_counts_by_category_equal_counting_one_by_one(letters: str) -> None:
     snapshot = a_snapshot(letters)
 
     assert snapshot.counts_by_category() == slow_counts(snapshot)

@@ -66,7 +66,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_what_is_pushed_is_sent_before_push_returns() -> None:
+async def test_a_pushed_frame_is_sent_before_push_returns() -> None:
     network = Network()
     async with watching(network) as (viewer, _):
         viewer.push(b"one ")

@@ -342,7 +342,7 @@ def test_a_token_contains_the_documented_claims_only() -> None:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_roles_allow_what_they_should(role: Role) -> None:
+def test_each_role_has_its_permissions(role: Role) -> None:
     assert allows(role, Role.FAN)
     assert allows(Role.ADMIN, role)
     assert allows(role, Role.ADMIN) == (role is Role.ADMIN)

@@ -47,11 +47,11 @@ async def buys(stage: Office, show: int, how_many: int) -> set[str]:
 async def test_a_mail_server_in_every_mood_gets_each_mail_once(scene: Scene, is_full: bool) -> None:
     stage, mail, how_many = scene.stage, scene.mail, PEOPLE_FULL if is_full else PEOPLE
     show = await stage.a_show(seats=4 * how_many)
-    everybody: set[str] = set()
+    buyers: set[str] = set()
 
     for mood in (FINE, SLOW, REFUSING, DROPPING):
         await mail.is_now(mood)
-        everybody |= await buys(stage, show, how_many)
+        buyers |= await buys(stage, show, how_many)
     await mail.is_now(FINE)
 
     async def all_sent() -> bool:
@@ -60,8 +60,8 @@ async def test_a_mail_server_in_every_mood_gets_each_mail_once(scene: Scene, is_
 
     await until(all_sent, within_s=ARRIVED_WITHIN_S)
     got = Counter(page["to"] for page in mail.taken())
-    print(f"{len(everybody)} bookings, {sum(got.values())} mails")
-    assert set(got) == everybody
+    print(f"{len(buyers)} bookings, {sum(got.values())} mails")
+    assert set(got) == buyers
     assert set(got.values()) == {1}
     assert mail.twice() == []
     assert await stage.app.postgres.fetchval("SELECT count(*) FROM notice WHERE state = 'dead'") == 0

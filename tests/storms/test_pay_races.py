@@ -251,7 +251,7 @@ async def test_paying_while_the_hold_ends_and_another_wants_the_seat(
         assert len(end.taken) == has_paid, end
 
 
-async def test_the_deadline_comes_with_the_money(stage: Office, bank: Bank, rounds: int) -> None:
+async def test_the_deadline_and_the_payment_race(stage: Office, bank: Bank, rounds: int) -> None:
     """The payer confirms at the gateway in the moment in which we call it off there."""
 
     async def race(one: Round) -> None:
@@ -294,7 +294,7 @@ async def test_a_late_payment_races_with_another_buyer_for_the_seat(
         assert end.captures == 1, end
 
 
-async def test_a_booking_given_back_twice_at_once_comes_back_once(
+async def test_a_booking_returned_twice_at_once_is_refunded_once(
     stage: Office, bank: Bank, rounds: int
 ) -> None:
     async def race(one: Round) -> None:
