@@ -124,7 +124,7 @@ async def test_it_stops_on_request_and_two_cannot_share_a_folder(tmp_path: Path)
 
 
 async def test_a_copy_of_the_books_has_nothing_that_was_begun_later(tmp_path: Path) -> None:
-    """A ledger of that instant does not contain it: its key must be free, and no notice may name it."""
+    """A ledger of that instant does not contain it: its key must be free, and no webhook may name it."""
     async with a_process(tmp_path) as process, a_desk(process.url) as desk:
         early, late = an_order(), an_order()
         await desk.gateway.charge(early)
@@ -136,7 +136,7 @@ async def test_a_copy_of_the_books_has_nothing_that_was_begun_later(tmp_path: Pa
     with closing(sqlite3.connect(copy)) as books:
         payments = books.execute("SELECT id, reference FROM payment").fetchall()
         answers = books.execute("SELECT made FROM answer").fetchall()
-        notified = books.execute("SELECT DISTINCT payment_id FROM notice").fetchall()
+        notified = books.execute("SELECT DISTINCT payment_id FROM webhook").fetchall()
     assert [reference for _, reference in payments] == [early.key]
     assert answers == [(payments[0][0],)]
     assert notified in ([], answers)
