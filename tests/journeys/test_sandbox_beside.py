@@ -82,7 +82,7 @@ async def test_trouble_with_a_sandbox_is_one_line(tmp_path: Path) -> None:
     )
     away = await run_holdfast("sandbox", "--host", "192.0.2.1", "--port", "0", "--data", str(tmp_path / "b"))
 
-    for ended, word in ((nowhere, "cannot make"), (unclear, "no http"), (away, "cannot listen")):
+    for ended, word in ((nowhere, "cannot make"), (unclear, "must be an http"), (away, "cannot listen")):
         assert ended.code == 2, ended
         assert word in ended.words
         assert "Traceback" not in ended.words
