@@ -162,7 +162,7 @@ class TestTheDemo:
             found = [await client.get(f"{API}/shows/{show['id']}") for show in demo.facts["shows"]]
         await stop_demo(again)
 
-        # Not the same list: a show that was about to open may have opened meanwhile, and another is announced.
+        # Not the same list: a show about to open may have opened meanwhile, and another one is announced.
         assert [answer.status_code for answer in found] == [200] * len(demo.facts["shows"])
         assert again.facts["shows"][0]["id"] == demo.facts["shows"][0]["id"]
 
