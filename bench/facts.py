@@ -42,7 +42,7 @@ WARM_UP_S = 2.0  # samples before are not counted
 SAMPLE_S = 0.25
 SHOWS_PER_RUN = 250  # of 200 seats: more than a run can sell
 ACCOUNTS = 2_000
-GROUPS = {"relay", "figures", "hooks", "notices", "search"}
+GROUPS = {"relay", "reports", "webhooks", "notifications", "search"}
 DRAINED_WITHIN_S = 60.0
 BAR = 0.98  # 1, less facts that are in flight at one end of the count and not at the other
 

@@ -291,7 +291,7 @@ def build_mail_sender(app: App) -> NoticeDelivery:
     """The sender of notifications."""
     writer = Composer(app.postgres, app.catalogue, app.bookings, app.tickets, app.config)
     return NoticeDelivery(
-        app.notifications, writer, build_senders(app.config), keeps=bool(app.config.mail_page)
+        app.notifications, writer, build_senders(app.config), stores_mail=bool(app.config.mail_page)
     )
 
 

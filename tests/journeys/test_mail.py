@@ -242,7 +242,7 @@ async def _has_mail(demo: Demo, address: str) -> bool:
 
 
 async def _is_listening(app: App) -> bool:
-    query = "SELECT count(*) FROM consumer_group WHERE name IN ('notices', 'relay')"
+    query = "SELECT count(*) FROM consumer_group WHERE name IN ('notifications', 'relay')"
     return int(await app.postgres.fetchval(query)) == 2
 
 

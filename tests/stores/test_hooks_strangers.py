@@ -106,7 +106,7 @@ async def test_of_a_long_answer_the_first_bytes_are_read() -> None:
         reply = await messenger.send(due_at(receiver.url))
 
     assert reply.is_yes
-    assert reply.said == "x" * RESPONSE_CHARS_MAX
+    assert reply.response == "x" * RESPONSE_CHARS_MAX
 
 
 async def test_a_packed_answer_is_not_unpacked() -> None:
@@ -114,7 +114,7 @@ async def test_a_packed_answer_is_not_unpacked() -> None:
         reply = await messenger.send(due_at(receiver.url))
 
     assert reply.is_yes
-    assert "0000" not in reply.said
+    assert "0000" not in reply.response
 
 
 @pytest.mark.alone

@@ -278,10 +278,10 @@ class TestTrouble:
         (due,) = [
             one for one in await app.notifications.take_due(100, [Channel.MAIL]) if one.address == address
         ]
-        letter = await writer.letter(due)
-        assert letter is not None
+        message = await writer.compose(due)
+        assert message is not None
         async with SmtpSender(app.config).open() as link:
-            await link.send(await writer.parcel(due, letter))
+            await link.send(await writer.build_outgoing(due, message))
         # It is dead now: nothing is written down, and its lease ends.
         await office.no_pause()
 

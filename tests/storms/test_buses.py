@@ -136,7 +136,7 @@ async def at_work(shop: Office, server: Server, folder: Path) -> AsyncIterator[W
 
 async def all_have_passed(app: App, last: int, group: str) -> bool:
     found = {row["name"]: row["checkpoint"] for row in await app.postgres.fetch(CHECKPOINTS)}
-    return {RELAY, "figures", "notices", "search", "webhooks", group} <= found.keys() and (
+    return {RELAY, "reports", "notifications", "search", "webhooks", group} <= found.keys() and (
         min(found.values()) >= last
     )
 

@@ -1,10 +1,10 @@
-"""What people are sent: mail, and short texts where the operator has somebody for them (R29).
+"""Notifications: mail, and short messages if the operator configured a provider for them (R29).
 
-notice.py    which fact becomes which notice      store.py     notices in the ledger
-letter.py    a notice in words, as a mail         writing/     what a letter needs, read and put together
-templates/   the words, and the page around them  senders.py   SMTP and HTTP
-worker.py    hears facts; its jobs              sending/     lanes: who sends what is due
-mailbox/     the mail page of a demo
+notice.py    which fact becomes which notice      store.py      notices in the ledger
+message.py   a notice as text, HTML and mail      compose.py    loads the data that a message shows
+templates/   texts per language, page layout      senders.py    SMTP and HTTP
+jobs.py      the consumer of facts and the jobs   deliver.py    workers that send due notices
+api.py       /admin/notices                       demo_mailbox_api.py   the mail page of a demo
 """
 
 from holdfast.notifications.notice import NoticeKind

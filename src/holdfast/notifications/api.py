@@ -53,22 +53,22 @@ async def replay_notice(request: Request) -> Response:
 )
 async def preview_notice(request: Request) -> Response:
     """What people get to see, with made-up data: the page of a mail, or with `text=true` the text of it."""
-    asked = query(PreviewQuery, request)
+    wanted = query(PreviewQuery, request)
     try:
         kind = NoticeKind(request.path_params["kind"])
     except ValueError:
         raise NoSuchNotice(kinds=list(NoticeKind)) from None
-    letter = sample_message(kind, asked.locale, load_templates())
-    if asked.text:
-        return Response(render_text(letter, load_templates()), 200, {**NO_STORE, **SAFE}, "text/plain")
-    page = sample_html(letter, load_templates())
+    message = sample_message(kind, wanted.locale, load_templates())
+    if wanted.text:
+        return Response(render_text(message, load_templates()), 200, {**NO_STORE, **SAFE}, "text/plain")
+    page = sample_html(message, load_templates())
     headers = {**NO_STORE, **SAFE, "Content-Security-Policy": policy(load_templates().style)}
     return Response(page, 200, headers, "text/html")
 
 
 @routes.get("/admin/notices/sender", answers={200: SenderBody}, refusals=(NoSuchNotice,), role=Role.ORGANISER)
 async def get_notice_sender(request: Request) -> Response:
-    """Under which name your letters go out."""
+    """Under which name your messages go out."""
     sender = await _notices(request).sender(get_caller(request).account_id)
     if sender is None:
         raise NoSuchNotice
@@ -77,7 +77,7 @@ async def get_notice_sender(request: Request) -> Response:
 
 @routes.put("/admin/notices/sender", body=SenderBody, answers={200: SenderBody}, role=Role.ORGANISER)
 async def set_notice_sender(request: Request) -> Response:
-    """Say under which name letters about your shows go out, and where answers to them go.
+    """Say under which name messages about your shows go out, and where answers to them go.
 
     The address they come from stays the box office's: mail servers believe no other.
     """

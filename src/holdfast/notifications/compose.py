@@ -1,4 +1,4 @@
-"""Reads what a notice speaks of, as it is now, and writes the letter. What is not true any more is moot."""
+"""Loads the current data of a notice and composes the message; notices that no longer apply are obsolete."""
 
 import tomllib
 from base64 import b64encode
@@ -43,7 +43,7 @@ from holdfast.tickets import (
 )
 
 PDF, ICS = "application/pdf", "text/calendar"
-TICKETS_SHOWN_MAX = 10  # pictures in one letter; all of them are in the PDF
+TICKETS_SHOWN_MAX = 10  # pictures in one message; the PDF has all tickets
 
 
 class Composer:
@@ -58,32 +58,32 @@ class Composer:
 
     @property
     def _base(self) -> str | None:
-        """Without an address of ours a link leads nowhere, except on the mail page, which is at home here."""
+        """None: without a public URL a mail has no links. The demo's mail page uses relative links."""
         base = self._config.public_url.rstrip("/")
         return base if base or not self._config.mail_url else None
 
     async def warm_up(self) -> None:
-        """Fonts, words and templates are read now, and not while somebody waits for their first mail."""
+        """Load fonts, texts and templates now, so that the first mail is not delayed."""
         for locale in load_templates().words:
             sample_html(sample_message(NoticeKind.TICKETS, locale, load_templates()), load_templates())
         await self._tickets.printer.print(SAMPLE_SHOW, [SAMPLE_TICKET])
 
-    async def letter(self, due: DueNotice) -> ComposedMessage | None:
-        """None: it is moot."""
+    async def compose(self, due: DueNotice) -> ComposedMessage | None:
+        """None: the notice no longer applies."""
         contents = await self._contents(due)
         return compose_message(due.kind, contents, due.locale, load_templates()) if contents else None
 
-    async def parcel(self, due: DueNotice, letter: ComposedMessage) -> OutgoingMessage:
-        """Ready to go: a whole mail, or its subject as a short text."""
+    async def build_outgoing(self, due: DueNotice, message: ComposedMessage) -> OutgoingMessage:
+        """A complete mail, or the subject as a short text."""
         name, address = parse_sender(self._config.mail_from)
         known: dict[str, Any] = {"kind": due.kind, "account_id": due.account_id, "address": due.address}
-        known |= {"notice_id": due.id, "key": f"notice-{due.id}-{due.round}", "locale": letter.locale}
+        known |= {"notice_id": due.id, "key": f"notice-{due.id}-{due.round}", "locale": message.locale}
         if due.channel is not Channel.MAIL:
-            link = next((stub.link for _, stub in letter.stubs if stub.link), letter.link)
-            text = f"{letter.subject} {link}".strip()
+            link = next((stub.link for _, stub in message.stubs if stub.link), message.link)
+            text = f"{message.subject} {link}".strip()
             return OutgoingMessage(text=text, **known)
         chosen = await self._postgres.fetchrow(Q.sender_of_show, due.show_id)
-        envelope = MailHeaders(
+        headers = MailHeaders(
             message_id=build_message_id(due.id, due.written_at, due.round, address),
             sent_at=due.written_at,
             from_name=chosen["from_name"] if chosen else name,
@@ -92,8 +92,8 @@ class Composer:
             to_address=due.address,
             reply_to=chosen["reply_to"] if chosen else "",
         )
-        mail = build_mail(letter, envelope, load_templates()).as_bytes()
-        return OutgoingMessage(text=letter.subject, mail=mail, **known)
+        mail = build_mail(message, headers, load_templates()).as_bytes()
+        return OutgoingMessage(text=message.subject, mail=mail, **known)
 
     async def _contents(self, due: DueNotice) -> MessageData | None:
         occasion = await self._tickets.occasion(due.show_id)
@@ -112,11 +112,11 @@ class Composer:
         return replace(contents, seats=await self._seats(due.show_id, due.body.get("seats", ())))
 
     async def _while_held(self, due: DueNotice, contents: MessageData) -> MessageData | None:
-        """As long as there is something to pay for."""
+        """None: the booking is no longer held."""
         booking = await self._booking(due)
         left_s = (booking.expires_at - datetime.now(UTC)).total_seconds() if booking else 0.0
         if booking is None or booking.state is not BookingState.HELD or left_s <= 0:
-            # Who has paid meanwhile, or is about to, is not told that they could not.
+            # A buyer who has paid meanwhile must not get a notice that the payment was declined.
             has_lapsed = booking is not None and booking.state in (BookingState.HELD, BookingState.EXPIRED)
             return contents if due.kind is NoticeKind.DECLINED and has_lapsed else None
         return replace(
@@ -178,8 +178,8 @@ class Composer:
             return replace(contents, seats=seats, other=people["getter"])
         contents = replace(contents, other=people["giver"] or "?", reference="", booking_path="")
         if ticket.edition != edition or ticket.voided_at is not None:
-            return None  # it has gone on, or back
-        if ticket.owner_id is None:  # it waits for whoever signs up: until then its code is nobody's
+            return None  # transferred again, or taken back
+        if ticket.owner_id is None:  # the recipient has not signed up: until then no code is shown
             return replace(contents, seats=await self._seats(due.show_id, [ticket.seat]))
         return await self._with(due, contents, occasion, [ticket], None)
 
@@ -296,7 +296,7 @@ SAMPLE_TICKET = PrintedTicket(
 
 
 def sample_message(kind: NoticeKind, locale: str, templates: Templates) -> ComposedMessage:
-    from babel.dates import get_timezone  # as in money.py: whoever writes no letters does without it
+    from babel.dates import get_timezone  # imported lazily, as in money.py
 
     picture = png("a sample: it opens no door")
     seats = SAMPLE_SEATS[:1] if kind in (NoticeKind.TICKET_GIVEN, NoticeKind.TICKET_GOT) else SAMPLE_SEATS
@@ -308,8 +308,8 @@ def sample_message(kind: NoticeKind, locale: str, templates: Templates) -> Compo
     return compose_message(kind, contents, locale, templates)
 
 
-def sample_html(letter: ComposedMessage, templates: Templates) -> str:
-    return render_html(letter, templates, [picture_url(stub.picture or b"") for _, stub in letter.stubs])
+def sample_html(message: ComposedMessage, templates: Templates) -> str:
+    return render_html(message, templates, [picture_url(stub.picture or b"") for _, stub in message.stubs])
 
 
 def picture_url(picture: bytes) -> str:
@@ -323,14 +323,14 @@ FOLDER = resources.files("holdfast.notifications") / "templates"
 def load_templates() -> Templates:
     from jinja2 import Environment, StrictUndefined
 
-    # In a page everything is escaped, whoever typed it; a text has nothing to escape from.
+    # HTML pages escape every value, because users typed many of them; plain text needs no escaping.
     pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     texts = Environment(autoescape=False, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return Templates(
         words={name: tomllib.loads(_read(f"{name}.toml")) for name in LANGUAGES},
-        html=pages.from_string(_read("letter.html")),
-        text=texts.from_string(_read("letter.txt")),
-        style=_read("letter.css").strip(),
+        html=pages.from_string(_read("message.html")),
+        text=texts.from_string(_read("message.txt")),
+        style=_read("message.css").strip(),
     )
 
 

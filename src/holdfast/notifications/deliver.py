@@ -46,50 +46,55 @@ PURGE_MAX = 1_000
 
 class SendWorker:
     def __init__(
-        self, notices: NotificationStore, writer: Composer, channel: Channel, sender: Sender, end: NoticeState
+        self,
+        notices: NotificationStore,
+        composer: Composer,
+        channel: Channel,
+        sender: Sender,
+        end: NoticeState,
     ) -> None:
-        """`end`: what a notice is once its letter is taken."""
+        """`end`: the state of a notice once the sender has accepted its message."""
         self._notices = notices
-        self._writer = writer
+        self._composer = composer
         self._channel = channel
         self._sender = sender
         self._end_state = end
         self._failures = 0
-        self._looks_at = 0.0  # not before
+        self._next_poll_at = 0.0
 
     async def send(self) -> int:
-        """Some letters; how many were taken up."""
-        if (now := time.monotonic()) < self._looks_at:
+        """Sends one batch; returns how many notices it leased."""
+        if (now := time.monotonic()) < self._next_poll_at:
             return 0
         taken = await self._notices.take_due(BATCH_MAX, [self._channel])
         if taken:
-            pile = LeasedBatch(self._notices.leases, taken, taken_at=now, lease_s=LEASE_S)
-            async with pile.renewed():
-                await self._carry(pile)
+            batch = LeasedBatch(self._notices.leases, taken, taken_at=now, lease_s=LEASE_S)
+            async with batch.renewed():
+                await self._send_batch(batch)
         return len(taken)
 
-    async def _carry(self, pile: LeasedBatch[DueNotice]) -> None:
-        """One link after the other until the pile is gone; with nobody there, its rest is given back."""
-        due = pile.next()
+    async def _send_batch(self, batch: LeasedBatch[DueNotice]) -> None:
+        """Opens connections until the batch is sent; if the server is unreachable, returns the rest."""
+        due = batch.next()
         while due is not None:
             try:
-                async with self._sender.open() as link:
+                async with self._sender.open() as connection:
                     self._failures = 0
-                    while due is not None and link.is_open:
-                        await self._deliver(link, pile, due)
-                        due = pile.next()
+                    while due is not None and connection.is_open:
+                        await self._deliver(connection, batch, due)
+                        due = batch.next()
             except ConnectionLost as lost:
                 log.info("connection lost", channel=self._channel, reason=str(lost))
-                due = pile.next()
+                due = batch.next()
             except Unreachable as away:
                 self._wait(str(away))
-                await pile.give_back(shorten(str(away)))
+                await batch.give_back(shorten(str(away)))
                 return
 
     def _wait(self, reason: str) -> None:
         pause_s = UNREACHABLE_PAUSES_S[min(self._failures, len(UNREACHABLE_PAUSES_S) - 1)]
         self._failures += 1
-        self._looks_at = time.monotonic() + pause_s
+        self._next_poll_at = time.monotonic() + pause_s
         log.warning(
             "mail server unreachable" if self._channel is Channel.MAIL else "sender unreachable",
             channel=self._channel,
@@ -97,20 +102,22 @@ class SendWorker:
             pause_s=pause_s,
         )
 
-    async def _deliver(self, link: SenderConnection, pile: LeasedBatch[DueNotice], due: DueNotice) -> None:
-        """Sent, put off or given up; Away and LinkLost are for whoever has the link."""
+    async def _deliver(
+        self, connection: SenderConnection, batch: LeasedBatch[DueNotice], due: DueNotice
+    ) -> None:
+        """Ends the notice or puts it off. Raises Unreachable and ConnectionLost for `_send_batch`."""
         try:
-            state = await self._send_one(link, pile, due)
-        except EngineDown as down:  # its lease ends, and it is due again
-            log.warning("a notice was left alone", notice_id=due.id, engine=down.engine)
+            state = await self._send_one(connection, batch, due)
+        except EngineDown as down:  # the lease ends, and the notice is due again
+            log.warning("notice not recorded; it will be retried", notice_id=due.id, engine=down.engine)
         except Rejected as no:
             await self._end(due, NoticeState.DEAD, str(no))
         except ConnectionLost as lost:
             await self._put_off(due, str(lost))
-            pile.done(due)
+            batch.done(due)
             raise
         except TimeoutError:
-            await self._put_off(due, "it took too long")
+            await self._put_off(due, "composing timed out")
         except (TryAgainLater, Busy) as no:
             await self._put_off(due, str(no) or "busy")
         except Unreachable:
@@ -121,20 +128,21 @@ class SendWorker:
         else:
             if state is not None:
                 await self._end(due, state)
-        pile.done(due)
+        batch.done(due)
 
     async def _send_one(
-        self, link: SenderConnection, pile: LeasedBatch[DueNotice], due: DueNotice
+        self, connection: SenderConnection, batch: LeasedBatch[DueNotice], due: DueNotice
     ) -> NoticeState | None:
-        """None: it is somebody else's by now."""
+        """None: the lease was lost to another worker."""
         async with asyncio.timeout(COMPOSE_TIMEOUT_S):
-            letter = await self._writer.letter(due)
-            if letter is None:
+            message = await self._composer.compose(due)
+            if message is None:
                 return NoticeState.OBSOLETE
-            parcel = await self._writer.parcel(due, letter)
-        if not pile.has(due):
+            outgoing = await self._composer.build_outgoing(due, message)
+        # Composing may have taken longer than the lease: another worker could be sending this one now.
+        if not batch.has(due):
             return None
-        await link.send(parcel)
+        await connection.send(outgoing)
         return self._end_state
 
     async def _end(self, due: DueNotice, state: NoticeState, reason: str | None = None) -> None:
@@ -151,34 +159,39 @@ class SendWorker:
 
 
 class NoticeDelivery:
-    """Every lane of a worker, and what is due when nobody sends."""
+    """All send workers of a process, and the jobs for notices that no sender takes."""
 
     def __init__(
-        self, notices: NotificationStore, writer: Composer, senders: Mapping[Channel, Sender], *, keeps: bool
+        self,
+        notices: NotificationStore,
+        composer: Composer,
+        senders: Mapping[Channel, Sender],
+        *,
+        stores_mail: bool,
     ) -> None:
-        """`keeps`: mail goes into a drawer of the ledger, for the mail page of a demo."""
+        """`stores_mail`: mail is stored in the ledger, for the mail page of a demo."""
         self._notices = notices
-        self._writer = writer
+        self._composer = composer
         self._is_warm = False
         known = {channel: (sender, NoticeState.SENT) for channel, sender in senders.items()}
-        if keeps and Channel.MAIL not in known:
+        if stores_mail and Channel.MAIL not in known:
             known[Channel.MAIL] = (MailboxSender(notices), NoticeState.STORED)
         self._channels = list(known)
-        self.lanes = [
-            [SendWorker(notices, writer, channel, sender, end) for _ in range(WORKERS_PER_CHANNEL)]
+        self.workers = [
+            [SendWorker(notices, composer, channel, sender, end) for _ in range(WORKERS_PER_CHANNEL)]
             for channel, (sender, end) in known.items()
         ]
 
     async def send(self) -> int:
-        """Every lane once."""
+        """Runs every worker once."""
         aside = await self.set_aside()
-        some = await asyncio.gather(*(lane.send() for lanes in self.lanes for lane in lanes))
+        some = await asyncio.gather(*(worker.send() for workers in self.workers for worker in workers))
         return aside + sum(some)
 
     async def set_aside(self) -> int:
-        """What goes by ways that nobody has. Who has some makes ready for the first letter."""
+        """Ends notices of channels without a sender. Loads fonts and templates before the first message."""
         if self._channels and not self._is_warm:
-            await self._writer.warm_up()
+            await self._composer.warm_up()
             self._is_warm = True
         return await self._notices.set_aside(SET_ASIDE_MAX, self._channels)
 
@@ -195,7 +208,7 @@ class NoticeDelivery:
 
 
 class MailboxSender:
-    """Where mails go that nobody sends."""
+    """Stores mail in the ledger for the demo's mail page instead of sending it."""
 
     def __init__(self, notices: NotificationStore) -> None:
         self._notices = notices
@@ -208,5 +221,5 @@ class MailboxSender:
     async def open(self) -> AsyncIterator["MailboxSender"]:
         yield self
 
-    async def send(self, parcel: OutgoingMessage) -> None:
-        await self._notices.keep(parcel.notice_id, parcel.text, parcel.mail)
+    async def send(self, message: OutgoingMessage) -> None:
+        await self._notices.store_message(message.notice_id, message.text, message.mail)

@@ -50,7 +50,7 @@ def parse_mail(raw: bytes, address: str) -> StoredMail:
     """`address`: of its page."""
     message = _read(raw)
     html, text = message.get_body(("html",)), message.get_body(("plain",))
-    assert html is not None, "every letter has a page"
+    assert html is not None, "every message has a page"
     assert text is not None, "and a text"
     page = str(html.get_content())
     for part in leaf_parts(message):
@@ -102,31 +102,31 @@ routes = RouteTable(tag="pages", bare=True)
 @routes.get(PAGE)
 async def get_mail_list(request: Request) -> Response:
     """Mails that would have been sent, newest first."""
-    rows = await _notices(request).kept_letters()
-    letters = [{**row, "at": f"{row['stored_at']:%H:%M:%S} UTC"} for row in rows]
-    return _page(request, title="Mail", letters=letters, letter=None)
+    rows = await _notices(request).stored_messages()
+    messages = [{**row, "at": f"{row['stored_at']:%H:%M:%S} UTC"} for row in rows]
+    return _page(request, title="Mail", messages=messages, message=None)
 
 
 @routes.get(PAGE + "/{notice:int}")
 async def get_mail(request: Request) -> Response:
     """One of them."""
-    raw, address = await _letter(request), f"{PAGE}/{request.path_params['notice']}"
-    letter = parse_mail(raw, address)
-    title = dict(letter.headers)["Subject"]
-    return _page(request, title=title, letters=[], letter=letter)
+    raw, address = await _message(request), f"{PAGE}/{request.path_params['notice']}"
+    message = parse_mail(raw, address)
+    title = dict(message.headers)["Subject"]
+    return _page(request, title=title, messages=[], message=message)
 
 
 @routes.get(PAGE + "/{notice:int}/text")
 async def get_mail_text(request: Request) -> Response:
     """The text of it."""
-    letter = parse_mail(await _letter(request), "")
-    return Response(letter.text, 200, _headers(), "text/plain")
+    message = parse_mail(await _message(request), "")
+    return Response(message.text, 200, _headers(), "text/plain")
 
 
 @routes.get(PAGE + "/{notice:int}/files/{file:int}")
 async def get_mail_file(request: Request) -> Response:
     """An attachment of it."""
-    found = find_file(await _letter(request), int(request.path_params["file"]))
+    found = find_file(await _message(request), int(request.path_params["file"]))
     if found is None:
         raise NoSuchNotice
     name, media_type, content = found
@@ -142,8 +142,8 @@ def _notices(request: Request) -> NotificationStore:
     return store
 
 
-async def _letter(request: Request) -> bytes:
-    return await _notices(request).kept_letter(request.path_params["notice"])
+async def _message(request: Request) -> bytes:
+    return await _notices(request).stored_message(request.path_params["notice"])
 
 
 def _page(request: Request, **shown: object) -> Response:

@@ -10,7 +10,7 @@ from holdfast.errors import Refusal
 class NoSuchNotice(Refusal):
     """There is no notice of this number, or no kind of notice of this name.
 
-    `GET /admin/notices?state=all` lists those that are kept; their kinds are named there.
+    `GET /admin/notices?state=all` lists the stored notices and their kinds.
     """
 
     code, status, title = "no_such_notice", 404, "No such notice"

@@ -1,8 +1,8 @@
-"""A notice in words: subject, heading, lines, details, tickets; in the reader's language. No I/O.
+"""Renders a notice in the reader's language as plain text, as HTML and as a mail. No I/O.
 
-Words come from a table for each language (templates/*.toml), the page around them from one template for all:
-whoever translates sees sentences and nothing else, and a language cannot look different from another. Babel
-says which plural a number wants, and how dates, times and amounts are written.
+Each language has a table of texts (templates/*.toml); one page template serves all of them. So translators
+see only sentences, and the layout is the same in every language. Babel chooses plural forms and formats
+dates, times and amounts.
 """
 
 import unicodedata
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from holdfast.money import format_money
 from holdfast.notifications.notice import NoticeKind
 
-if TYPE_CHECKING:  # as in money.py: whoever writes no letters does without them
+if TYPE_CHECKING:  # as in money.py: imported lazily, only processes that compose messages need it
     from jinja2 import Template
 
 DEFAULT_LOCALE = "en"
-# How a language writes dates and amounts, where its own name alone means a country that is not meant.
+# The locale for dates and amounts, where Babel's default country of a language is not the one we want.
 FORMAT_LOCALES = {"en": "en_GB"}
 
 Words = Mapping[str, Any]
@@ -30,12 +30,12 @@ Words = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """Everything a letter is written with: words by language, the page as HTML and as text."""
+    """All templates of a message: texts by language, the page as HTML and as plain text."""
 
     words: Mapping[str, Words]
     html: "Template"
     text: "Template"
-    style: str  # of the page: whoever shows it allows this one and no other
+    style: str  # of the page: the content security policy of a preview allows this style only
 
     def locale(self, wanted: str) -> str:
         return wanted if wanted in self.words else DEFAULT_LOCALE
@@ -50,7 +50,7 @@ class SeatName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TicketStub:
-    """A ticket in a letter: its seat, its code as a picture where a fixed one opens the door, its page."""
+    """A ticket in a message: its seat, its code as a picture if the code is fixed, and a link to its page."""
 
     seat: SeatName
     picture: bytes | None = None  # PNG
@@ -66,7 +66,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageData:
-    """What there is to say; which of it is said is a matter of the notice's kind."""
+    """The data of a message; the kind of the notice decides which of it is shown."""
 
     name: str
     title: str
@@ -78,12 +78,12 @@ class MessageData:
     amount_minor: int = 0
     currency: str = ""
     until: datetime | None = None  # of a hold
-    minutes: int = 0  # that are left of it
+    minutes: int = 0  # until the hold expires
     reason: str = ""  # the bank's
     at: datetime | None = None  # when money went back
     starts_before: datetime | None = None
     other: str = ""  # who a ticket comes from or goes to
-    base: str | None = None  # where we are on the web; None: nowhere that could be linked to
+    base: str | None = None  # our public URL; None: no links
     booking_path: str = ""
     show_path: str = ""
     stubs: Sequence[TicketStub] = ()
@@ -98,16 +98,16 @@ class ComposedMessage:
     heading: str
     lines: Sequence[str]
     details: Sequence[tuple[str, str]]
-    stubs: Sequence[tuple[str, TicketStub]]  # with their seats in words
+    stubs: Sequence[tuple[str, TicketStub]]  # with a description of the seat
     open_word: str  # on the link to a ticket's page
-    code_word: str  # instead of a picture, for who cannot see it
+    code_word: str  # alternative text of the code's picture
     foot: str
-    link: str = ""  # to where there is something to do or to see
+    link: str = ""  # target of the button
     link_word: str = ""
     enclosures: Sequence[Attachment] = field(default=())
 
 
-# What is listed beneath the lines, in this order.
+# The details listed beneath the lines, in this order.
 DETAILS: Mapping[NoticeKind, tuple[str, ...]] = {
     NoticeKind.HOLD_LAPSING: ("when", "where", "seats", "amount", "until"),
     NoticeKind.HOLD_LAPSED: ("when", "where", "seats"),
@@ -123,7 +123,7 @@ DETAILS: Mapping[NoticeKind, tuple[str, ...]] = {
 }
 
 
-# What the button of a letter says, and where it leads; INSTEAD is for letters that say `otherwise`.
+# Label and target of a message's button; OTHERWISE_BUTTONS is for messages that use the text `otherwise`.
 BUTTONS: Mapping[NoticeKind, tuple[str, str]] = {
     NoticeKind.HOLD_LAPSING: ("pay", "booking_path"),
     NoticeKind.HOLD_LAPSED: ("choose", "show_path"),
@@ -141,14 +141,14 @@ SIGN_UP = "/sign-up"
 
 
 def compose_message(
-    kind: NoticeKind, contents: MessageData, locale: str, stationery: Templates
+    kind: NoticeKind, contents: MessageData, locale: str, templates: Templates
 ) -> ComposedMessage:
-    locale = stationery.locale(locale)
-    words, common = stationery.words[locale][kind], stationery.words[locale]["common"]
+    locale = templates.locale(locale)
+    words, common = templates.words[locale][kind], templates.words[locale]["common"]
     values = _values(contents, locale, common)
     count = contents.minutes if kind is NoticeKind.HOLD_LAPSING else len(contents.stubs or contents.seats)
 
-    def say(word: Any) -> str:
+    def fill(word: Any) -> str:
         return fill_in(word, values | {"count": str(count)}, count, locale)
 
     is_otherwise = _is_otherwise(kind, contents)
@@ -156,10 +156,10 @@ def compose_message(
     link_word, link = _button(kind, contents, is_otherwise)
     return ComposedMessage(
         locale=locale,
-        subject=to_one_line(say(words["subject"])),
-        greeting=say(common["greeting"] if contents.name else common["greeting_nobody"]),
-        heading=say(words["heading"]),
-        lines=[say(line) for line in words["otherwise" if is_otherwise else "lines"]],
+        subject=to_one_line(fill(words["subject"])),
+        greeting=fill(common["greeting"] if contents.name else common["greeting_unnamed"]),
+        heading=fill(words["heading"]),
+        lines=[fill(line) for line in words["otherwise" if is_otherwise else "lines"]],
         details=details,
         stubs=[(describe_seat(stub.seat, common), stub) for stub in contents.stubs],
         open_word=common["open"],
@@ -172,13 +172,13 @@ def compose_message(
 
 
 def _is_otherwise(kind: NoticeKind, contents: MessageData) -> bool:
-    """A ticket that waits for whoever signs up by this address; a payment that left nothing to pay for."""
+    """The recipient of a ticket has not signed up yet, or a payment was declined and the hold has expired."""
     is_waiting = kind is NoticeKind.TICKET_GOT and not contents.stubs
     return is_waiting or (kind is NoticeKind.DECLINED and contents.until is None)
 
 
 def _button(kind: NoticeKind, contents: MessageData, is_otherwise: bool) -> tuple[str, str]:
-    """A word and an address; none: there is nothing to do, or nowhere to do it."""
+    """The label and the URL; empty: no button."""
     found = (OTHERWISE_BUTTONS if is_otherwise else BUTTONS).get(kind)
     paths = {"booking_path": contents.booking_path, "show_path": contents.show_path, "sign_up_path": SIGN_UP}
     if found is None or contents.base is None or not paths[found[1]]:
@@ -187,7 +187,7 @@ def _button(kind: NoticeKind, contents: MessageData, is_otherwise: bool) -> tupl
 
 
 def fill_in(word: Any, values: Mapping[str, str], count: int, locale: str) -> str:
-    """A sentence with its values. One that has forms for numbers is a table: one = …, other = …"""
+    """A sentence with its values filled in. A sentence with plural forms is a table: one = …, other = …"""
     if not isinstance(word, str):
         from babel import Locale
 
@@ -195,19 +195,19 @@ def fill_in(word: Any, values: Mapping[str, str], count: int, locale: str) -> st
     return str(word.format_map(values))
 
 
-def render_html(letter: ComposedMessage, stationery: Templates, pictures: Sequence[str]) -> str:
-    """The page; `pictures` are the addresses of the stubs' codes, in order."""
-    return stationery.html.render(letter=letter, style=stationery.style, pictures=pictures)
+def render_html(message: ComposedMessage, templates: Templates, pictures: Sequence[str]) -> str:
+    """The page; `pictures` are the URLs of the stubs' codes, in order."""
+    return templates.html.render(message=message, style=templates.style, pictures=pictures)
 
 
-def render_text(letter: ComposedMessage, stationery: Templates) -> str:
-    return stationery.text.render(letter=letter).strip() + "\n"
+def render_text(message: ComposedMessage, templates: Templates) -> str:
+    return templates.text.render(message=message).strip() + "\n"
 
 
 def to_one_line(text: str) -> str:
-    """One line, whatever somebody typed: nothing in it can begin another header, or turn the line around."""
-    kept = (letter if unicodedata.category(letter) not in ("Cc", "Cs") else " " for letter in text)
-    return " ".join("".join(one for one in kept if one not in DIRECTION_MARKS).split())
+    """User input as one line: it cannot start another mail header or change the text direction."""
+    printable = (char if unicodedata.category(char) not in ("Cc", "Cs") else " " for char in text)
+    return " ".join("".join(char for char in printable if char not in DIRECTION_MARKS).split())
 
 
 DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
@@ -257,11 +257,13 @@ def _values(contents: MessageData, locale: str, common: Words) -> dict[str, str]
     }
 
 
-# ASCII on the wire: no server on the way has to know 8BITMIME. A header that is none raises ValueError.
+# ASCII on the wire, because not every server supports 8BITMIME. An invalid header raises ValueError.
 POLICY = SMTP.clone(cte_type="7bit")
-NO_SENDER = "Holdfast <tickets@holdfast.invalid>"  # on letters that are only kept
+NO_SENDER = "Holdfast <tickets@holdfast.invalid>"  # for mail that is stored and not sent
 NAME_MAX = 80
-ADDRESS_SYNTAX = str.maketrans(dict.fromkeys('()<>[]:;@\\,."', " "))  # they have a meaning in an address line
+ADDRESS_SYNTAX = str.maketrans(
+    dict.fromkeys('()<>[]:;@\\,."', " ")
+)  # special characters of an address header
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,35 +277,35 @@ class MailHeaders:
     reply_to: str = ""
 
 
-def build_mail(letter: ComposedMessage, envelope: MailHeaders, stationery: Templates) -> EmailMessage:
-    message = EmailMessage(policy=POLICY)
-    message["From"] = _address(envelope.from_name, envelope.from_address)
-    message["To"] = _address(envelope.to_name, envelope.to_address)
-    if envelope.reply_to:
-        message["Reply-To"] = _address(envelope.from_name, envelope.reply_to)
-    message["Subject"] = letter.subject
-    message["Date"] = format_datetime(envelope.sent_at)
-    message["Message-ID"] = envelope.message_id
-    # Nobody's out-of-office answers it. It is no list: there is nothing to unsubscribe from.
-    message["Auto-Submitted"] = "auto-generated"
-    message["X-Auto-Response-Suppress"] = "All"
-    message.set_content(render_text(letter, stationery))
-    ids = [f"code-{number}@{envelope.message_id.strip('<>')}" for number in range(len(letter.stubs))]
-    message.add_alternative(render_html(letter, stationery, [f"cid:{one}" for one in ids]), subtype="html")
-    *_, page = message.iter_parts()
+def build_mail(message: ComposedMessage, headers: MailHeaders, templates: Templates) -> EmailMessage:
+    mail = EmailMessage(policy=POLICY)
+    mail["From"] = _address(headers.from_name, headers.from_address)
+    mail["To"] = _address(headers.to_name, headers.to_address)
+    if headers.reply_to:
+        mail["Reply-To"] = _address(headers.from_name, headers.reply_to)
+    mail["Subject"] = message.subject
+    mail["Date"] = format_datetime(headers.sent_at)
+    mail["Message-ID"] = headers.message_id
+    # Suppresses out-of-office replies. It is not a mailing list, so it has no List-Unsubscribe header.
+    mail["Auto-Submitted"] = "auto-generated"
+    mail["X-Auto-Response-Suppress"] = "All"
+    mail.set_content(render_text(message, templates))
+    ids = [f"code-{number}@{headers.message_id.strip('<>')}" for number in range(len(message.stubs))]
+    mail.add_alternative(render_html(message, templates, [f"cid:{one}" for one in ids]), subtype="html")
+    *_, page = mail.iter_parts()
     assert isinstance(page, EmailMessage)
-    for name, (_, stub) in zip(ids, letter.stubs, strict=True):
+    for name, (_, stub) in zip(ids, message.stubs, strict=True):
         if stub.picture is not None:
             page.add_related(stub.picture, "image", "png", cid=f"<{name}>", disposition="inline")
-    for enclosed in letter.enclosures:
+    for enclosed in message.enclosures:
         kind, _, form = enclosed.media_type.partition("/")
-        message.add_attachment(enclosed.content, kind, form, filename=enclosed.name)
-    message["Content-Language"] = letter.locale  # last: a part that is put around others takes no such header
-    return message
+        mail.add_attachment(enclosed.content, kind, form, filename=enclosed.name)
+    mail["Content-Language"] = message.locale  # last: add_alternative would move the header to an inner part
+    return mail
 
 
 def build_message_id(notice_id: int, written_at: datetime, nth: int, address: str) -> str:
-    """The same for every try of the nth round: who gets it twice can tell."""
+    """The same for every try of the nth round, so that mail clients recognise a duplicate."""
     again = f".{nth}" if nth > 1 else ""
     domain = address.rpartition("@")[2] or "holdfast.invalid"
     return f"<notice.{notice_id}.{written_at:%Y%m%d%H%M%S}{again}@{domain}>"
@@ -316,7 +318,7 @@ def parse_sender(sender: str) -> tuple[str, str]:
 
 
 def leaf_parts(message: EmailMessage) -> Iterator[EmailMessage]:
-    """Everything in it that is no container, in order."""
+    """The parts that are not containers, in order."""
     for part in message.walk():
         assert isinstance(part, EmailMessage)
         if not part.is_multipart():
@@ -324,7 +326,7 @@ def leaf_parts(message: EmailMessage) -> Iterator[EmailMessage]:
 
 
 def _address(name: str, address: str) -> Address:
-    """A name is for the eye: what has a meaning in an address line is left out of it."""
+    """The name is only displayed, so special characters of an address header are removed from it."""
     return Address(
         " ".join(to_one_line(name).translate(ADDRESS_SYNTAX).split())[:NAME_MAX], addr_spec=address
     )

@@ -1,15 +1,15 @@
-"""Which fact becomes which notice, to whom, and what becomes of it. No I/O.
+"""Which fact becomes which notice, its recipient and its states. No I/O.
 
     fact ──► QUEUED ──► SENT         the mail server has it; STORED for the demo's mail page instead
               │  ▲
-              │  └── not now (4xx): again after PAUSES_S. Nobody there: again, and not counted
-              ├────► DEAD            refused for good (5xx), or tried often enough; a person may replay it
+              │  └── temporary failure (4xx): retry after PAUSES_S. Unreachable: not counted as a try
+              ├────► DEAD            rejected (5xx), or out of tries; an operator may replay it
               ├────► OBSOLETE        no longer true when it was due
-              └────► UNSENT          nobody sends anything here
+              └────► UNSENT          no sender is configured for its channel
 
-A notice is a row before anybody tries to send it, once a fact, person and kind. Who takes one has it for
-LEASE_S, and again while it is at it; a process that dies between sending and writing that down has sent a
-mail that comes once more, with the same Message-ID.
+A notice is a row before it is sent: one per fact, recipient and kind. A worker leases it for LEASE_S and
+renews the lease while it works. If a process dies between sending a mail and recording that, the mail is
+sent a second time with the same Message-ID.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,10 +38,10 @@ from holdfast.outbox import (
 if TYPE_CHECKING:
     from holdfast.engines.postgres import Row
 
-# How long after a failed try the next one is; after the last, it is dead: 16 hours in all.
+# Pauses before the retries; after the last one the notice is dead: 16 hours in all.
 PAUSES_S = (5, 15, 60, 300, 900, 1800, 3600, 7200, 14_400, 28_800)
-LEASE_S = 120  # renewed while somebody is at it; after that, whoever had it is dead
-REASON_MAX = 500  # letters of what went wrong
+LEASE_S = 120  # renewed while a worker works on it; a lease that runs out means that the worker died
+REASON_MAX = 500  # characters of a failure's reason
 
 
 class NoticeKind(StrEnum):
@@ -73,7 +73,7 @@ class Channel(StrEnum):
     PUSH = "push"
 
 
-# Worth a phone's buzz; everything is worth a mail.
+# Also sent as a short message; everything is sent as mail.
 URGENT = {
     NoticeKind.HOLD_LAPSING,
     NoticeKind.TICKETS,
@@ -92,21 +92,21 @@ CONSUMED_KINDS = (
 
 
 class NewNotice(Struct, frozen=True, kw_only=True):
-    """To be written down. The address is looked up there: an account's, or that of a ticket's new owner."""
+    """To be inserted. The query looks up the address: an account's, or that of a ticket's new owner."""
 
-    fact_id: int | None  # None: no fact, a job saw it coming
+    fact_id: int | None  # None: written by a job, not for a fact
     kind: NoticeKind
     show_id: int
     number: int | None
     account_id: int | None = None
-    email: str | None = None  # of whoever has no account, or none that we know of
-    serial: int = 0  # of a ticket that waits for whoever signs up by an address
+    email: str | None = None  # of a recipient without a known account
+    serial: int = 0  # of a ticket whose recipient has not signed up yet
     edition: int = 0
     body: Mapping[str, Any] = {}
 
 
 class DueNotice(Struct, frozen=True, kw_only=True):
-    """One to be sent now, by whoever has this turn."""
+    """A notice to be sent now by the worker that leased it."""
 
     id: int
     kind: NoticeKind
@@ -129,32 +129,38 @@ class DueNotice(Struct, frozen=True, kw_only=True):
 
 
 def build_notice(fact: Fact) -> NewNotice | None:
-    """What the one person a fact is about is told; None: nothing. Facts of shows are for many: OF_SHOWS."""
+    """The notice for the one recipient of a fact; None: no notice. Facts of shows have many: SHOW_FACTS."""
     match fact.body:
         case BookingConfirmed(is_block=False, owner_id=owner_id) as booking:
-            return _told(fact, NoticeKind.TICKETS, owner_id, _of_booking(booking))
+            return _notice_for(fact, NoticeKind.TICKETS, owner_id, _booking_fields(booking))
         case BookingExpired(is_block=False, owner_id=owner_id) as booking:
-            return _told(fact, NoticeKind.HOLD_LAPSED, owner_id, _of_booking(booking))
+            return _notice_for(fact, NoticeKind.HOLD_LAPSED, owner_id, _booking_fields(booking))
         case PaymentDeclined(owner_id=int() as owner_id) as payment:
-            return _told(fact, NoticeKind.DECLINED, owner_id, _of_money(payment) | {"reason": payment.reason})
+            return _notice_for(
+                fact, NoticeKind.DECLINED, owner_id, _money_fields(payment) | {"reason": payment.reason}
+            )
         case PaymentLate(owner_id=int() as owner_id) as payment:
             kind = NoticeKind.LATE_BOOKED if payment.booked else NoticeKind.LATE_REFUNDED
-            return _told(fact, kind, owner_id, _of_money(payment))
+            return _notice_for(fact, kind, owner_id, _money_fields(payment))
         case RefundDone(owner_id=int() as owner_id) as refund:
-            body = _of_money(refund) | {"why": refund.why, "seats": refund.seats, "at": fact.at.isoformat()}
-            return _told(fact, NoticeKind.REFUNDED, owner_id, body)
+            body = _money_fields(refund) | {
+                "why": refund.why,
+                "seats": refund.seats,
+                "at": fact.at.isoformat(),
+            }
+            return _notice_for(fact, NoticeKind.REFUNDED, owner_id, body)
         case TicketsSentAgain(account_id=account_id):
-            return _told(fact, NoticeKind.TICKETS, account_id, {})
+            return _notice_for(fact, NoticeKind.TICKETS, account_id, {})
         case TicketTransferred() as given:
             body = {"serial": given.serial, "edition": given.edition, "from_id": given.from_id}
             if given.side == "given":
-                return _told(fact, NoticeKind.TICKET_GIVEN, given.from_id, body)
-            new = _told(fact, NoticeKind.TICKET_GOT, given.to_id, body)
+                return _notice_for(fact, NoticeKind.TICKET_GIVEN, given.from_id, body)
+            new = _notice_for(fact, NoticeKind.TICKET_GOT, given.to_id, body)
             return msgspec.structs.replace(new, serial=given.serial, edition=given.edition)
     return None
 
 
-def _told(fact: Fact, kind: NoticeKind, account_id: int | None, body: Mapping[str, Any]) -> NewNotice:
+def _notice_for(fact: Fact, kind: NoticeKind, account_id: int | None, body: Mapping[str, Any]) -> NewNotice:
     return NewNotice(
         fact_id=fact.id,
         kind=kind,
@@ -165,17 +171,17 @@ def _told(fact: Fact, kind: NoticeKind, account_id: int | None, body: Mapping[st
     )
 
 
-def _of_booking(booking: BookingConfirmed | BookingExpired) -> dict[str, Any]:
+def _booking_fields(booking: BookingConfirmed | BookingExpired) -> dict[str, Any]:
     return {"seats": booking.seats, "amount_minor": booking.amount_minor, "currency": booking.currency}
 
 
-def _of_money(moved: PaymentDeclined | PaymentLate | RefundDone) -> dict[str, Any]:
+def _money_fields(moved: PaymentDeclined | PaymentLate | RefundDone) -> dict[str, Any]:
     return {"amount_minor": moved.amount_minor, "currency": moved.currency}
 
 
-def channels_for(kind: NoticeKind, there: Sequence[Channel]) -> list[Channel]:
-    """By mail always; by whatever else there is when it is urgent."""
-    return [one for one in there if one is Channel.MAIL or kind in URGENT]
+def channels_for(kind: NoticeKind, available: Sequence[Channel]) -> list[Channel]:
+    """Mail always; the other available channels if the kind is urgent."""
+    return [one for one in available if one is Channel.MAIL or kind in URGENT]
 
 
 # ── for operators ─────────────────────────────────────────────────────────────────────
@@ -197,7 +203,7 @@ class NoticePage(Struct, frozen=True, kw_only=True):
     booking_id: str | None
     state: NoticeState
     tries: int
-    reason: str | None  # why not, the last time
+    reason: str | None  # of the last failure
     written_at: datetime
     due_at: datetime | None  # when it is tried next
     ended_at: datetime | None
@@ -210,11 +216,11 @@ class NoticeList(Struct, frozen=True):
 
 class PreviewQuery(Struct, forbid_unknown_fields=True, frozen=True):
     locale: Annotated[str, Meta(pattern="^[a-z]{2,3}$")] = "en"
-    text: bool = False  # the text of it instead of the page
+    text: bool = False  # the plain text instead of the HTML page
 
 
 class SenderBody(Struct, forbid_unknown_fields=True, frozen=True):
-    """Under which name your letters go out, and where answers go; empty: to the box office."""
+    """The sender name of your mail, and the address for replies; empty: the box office."""
 
     from_name: Annotated[
         str, Meta(min_length=1, max_length=80, pattern=r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$")

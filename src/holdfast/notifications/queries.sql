@@ -1,9 +1,9 @@
--- Notices: written once a fact and person, taken by one worker at a time, ended once.
+-- Notices: written once per fact and recipient, leased by one worker at a time, ended once.
 
 -- name: add_many
--- The only place that writes notices, and the only one that reads where somebody is reached: `reached`. A
--- guest is where they said, never at the address that was made up for them. Whom nothing reaches is told
--- nothing; what is there already stays.
+-- The only query that inserts notices and the only one that looks up a recipient's address (`reached`). For a
+-- guest that is the address they gave, never the generated one of the guest account. Recipients without an
+-- address get no notice; existing notices stay unchanged.
    INSERT INTO notice (fact_id, kind, channel, account_id, address, name, locale, show_id, number, body)
    SELECT a.fact_id, a.kind, a.channel, account.id, reached.address,
           coalesce(account.name, ''), coalesce(account.locale, 'en'), a.show_id, a.number, a.body::jsonb
@@ -27,12 +27,12 @@
 ON CONFLICT DO NOTHING;
 
 -- name: move_of_show
--- No row: the change was not of its time.
+-- No row: the change did not affect the start.
 SELECT starts_before, starts_at FROM moved_show WHERE show_id = $1 AND revision = $2;
 
 -- name: people_of_show
--- A page of the show's tickets and whose they are; no row: there are no more. Who gave theirs back after $4,
--- because of what happened then, is among them.
+-- A page of the show's tickets and their owners; no row: the end. It includes tickets that were returned
+-- after $4, because their owners reacted to the change that this notice is about.
   SELECT serial, number, owner_email,
          CASE WHEN owner_email IS NULL THEN coalesce(owner_id, booked_by) END AS account_id
     FROM issued_ticket
@@ -41,9 +41,9 @@ ORDER BY serial
    LIMIT $3;
 
 -- name: lapsing
--- Holds that end in less than $1 seconds and lasted at least twice that: nobody is warned of what they have
--- just done. Who was warned before is not again; who would read it too late is not either, nor is a guest who
--- has not said where they are reached.
+-- Holds that end in less than $1 seconds. Excluded: holds shorter than twice that (the buyer has just made
+-- them), holds with a warning already, holds that end before the buyer could read the mail, and guests
+-- without an address.
   SELECT booking.show_id, booking.number, booking.owner_id
     FROM payable_booking AS booking JOIN account_profile AS account ON account.id = booking.owner_id
    WHERE booking.state = 'held' AND booking.counts
@@ -89,7 +89,7 @@ leased.id = $1;
 leased.state = 'dead';
 
 -- name: set_aside
--- Nobody sends these: a page at a time, the oldest first.
+-- No sender is configured for these channels. One page at a time, the oldest first.
 UPDATE notice
    SET state = 'unsent', due_at = NULL, ended_at = now()
  WHERE id IN (SELECT id
@@ -99,18 +99,18 @@ UPDATE notice
                LIMIT $1
                  FOR UPDATE SKIP LOCKED);
 
--- name: keep_letter
+-- name: store_message
 INSERT INTO stored_message (notice_id, subject, message) VALUES ($1, $2, $3)
 ON CONFLICT (notice_id) DO UPDATE
         SET subject = excluded.subject, message = excluded.message, stored_at = now();
 
--- name: kept_letters
+-- name: stored_messages
   SELECT notice.id, notice.kind, notice.address, notice.name, stored_message.subject, stored_message.stored_at
     FROM stored_message JOIN notice ON notice.id = stored_message.notice_id
 ORDER BY stored_message.stored_at DESC, notice.id DESC
    LIMIT $1;
 
--- name: kept_letter
+-- name: stored_message
 SELECT message FROM stored_message WHERE notice_id = $1;
 
 -- name: newest
@@ -120,11 +120,11 @@ SELECT message FROM stored_message WHERE notice_id = $1;
 ORDER BY id DESC
   OFFSET $2 LIMIT $3;
 
--- name: forget_letters
+-- name: forget_messages
 DELETE FROM stored_message WHERE stored_at < now() - $1 * interval '1 h';
 
 -- name: forget_notices
--- Those that are dead are kept: a person has not looked yet.
+-- Dead notices stay until an operator has handled them.
 DELETE FROM notice
  WHERE id IN (SELECT id
                 FROM notice
@@ -147,7 +147,7 @@ INSERT INTO organiser_sender (organiser_id, from_name, reply_to) VALUES ($1, $2,
 ON CONFLICT (organiser_id) DO UPDATE SET from_name = excluded.from_name, reply_to = excluded.reply_to;
 
 -- name: giver_and_getter
--- Of one change of hands: the addresses, as far as they are known.
+-- The addresses of one ticket transfer, as far as they are known.
 SELECT giver.name AS giver, transfer.email AS getter
   FROM ticket_handover AS transfer
   LEFT JOIN account_profile AS giver ON giver.id = transfer.from_id

@@ -1,8 +1,8 @@
-"""Who carries letters: a mail server by SMTP, anybody else by HTTP. The one file here that reaches out.
+"""Senders: mail by SMTP, short messages by HTTP. The only file here that opens connections to other hosts.
 
-A sender opens a link, and letters go over it one after the other. What can go wrong has three names: Bounced
-(never again), NotNow (this one later), LinkLost (this one later, and the link is gone). Nobody there at all
-is Away: that is no letter's fault, and none is counted as tried.
+A sender opens a connection and sends one message after another over it. Failures: Rejected (never retry),
+TryAgainLater (retry this message), ConnectionLost (retry it on a new connection), Unreachable (the server
+cannot be reached; no message counts as tried).
 """
 
 import asyncio
@@ -18,38 +18,38 @@ from holdfast.engines.errors import OperatorError
 from holdfast.notifications.message import parse_sender
 from holdfast.notifications.notice import Channel
 
-if TYPE_CHECKING:  # imported where they speak: whoever sells does not carry a mail client
+if TYPE_CHECKING:  # imported lazily: web processes do not load a mail client
     from aiohttp import ClientSession
     from aiosmtplib import SMTP
 
 PORTS = {"smtp": 587, "smtps": 465}
-RETRY_STATUSES = {408, 425, 429}  # of HTTP: a no that is not meant for good
-PERMANENT_CODES = range(500, 600)  # of SMTP
+RETRY_STATUSES = {408, 425, 429}  # HTTP 4xx statuses that are temporary
+PERMANENT_CODES = range(500, 600)  # SMTP replies
 CLOSING_CODE = 421  # the server is about to hang up
-# A server that has the whole letter may take its time to say so: who hangs up before that sends it twice.
-# RFC 5321, 4.5.3.2.6.
+# A server may take long to confirm a mail that it has received completely. A client that disconnects before
+# the confirmation would send the mail twice (RFC 5321, 4.5.3.2.6).
 ACCEPT_TIMEOUT_S = 600.0
 
 
 class Unreachable(Exception):
-    """There is nobody: no letter of ours can be sent."""
+    """The server cannot be reached, so no message can be sent."""
 
 
 class TryAgainLater(Exception):
-    """This letter may be tried again."""
+    """This message may be tried again."""
 
 
 class ConnectionLost(TryAgainLater):
-    """And the others need another link."""
+    """As TryAgainLater, and the next message needs a new connection."""
 
 
 class Rejected(Exception):
-    """This letter will never be taken, however often it is tried."""
+    """The server will never accept this message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingMessage:
-    """A letter on its way. A mail is whole, for everybody else there is a short text."""
+    """A message ready to send: `mail` is the complete mail; other channels send `text`."""
 
     notice_id: int
     key: str  # the same for every try
@@ -65,7 +65,7 @@ class SenderConnection(Protocol):
     @property
     def is_open(self) -> bool: ...
 
-    async def send(self, parcel: OutgoingMessage) -> None: ...
+    async def send(self, message: OutgoingMessage) -> None: ...
 
 
 class Sender(Protocol):
@@ -73,7 +73,7 @@ class Sender(Protocol):
 
 
 def build_senders(config: Config) -> dict[Channel, Sender]:
-    """Whom the operator has; none: nobody. Trouble says which setting is not understood."""
+    """The senders that the operator configured. OperatorError names a setting that cannot be parsed."""
     found: dict[Channel, Sender] = {}
     if config.mail_url:
         found[Channel.MAIL] = SmtpSender(config)
@@ -88,7 +88,7 @@ class SmtpSender:
         url = urlsplit(config.mail_url)
         if url.scheme not in PORTS or not url.hostname:
             raise OperatorError(
-                "HOLDFAST_MAIL_URL is not understood: smtp://name:password@host:587?starttls=1"
+                "HOLDFAST_MAIL_URL is invalid; expected smtp://name:password@host:587?starttls=1"
             )
         _, self._from = parse_sender(config.mail_from)
         if not config.mail_from or "@" not in self._from:
@@ -97,10 +97,10 @@ class SmtpSender:
         self._is_tls = url.scheme == "smtps"
         self._name = unquote(url.username) if url.username else None
         self._password = unquote(url.password) if url.password else None
-        asked = parse_qs(url.query).get("starttls", [""])[-1]
-        # Without the word: if the server offers it, and with a password always, because whoever sits in
-        # between could say that it does not. 1: or not at all. 0: never.
-        self._start_tls = {"1": True, "0": False}.get(asked, True if self._password else None)
+        mode = parse_qs(url.query).get("starttls", [""])[-1]
+        # Default: if the server offers STARTTLS, and always with a password, because an attacker in between
+        # could remove the offer. 1: required. 0: never.
+        self._start_tls = {"1": True, "0": False}.get(mode, True if self._password else None)
         self._trusted = _trusted(config.mail_ca_file)
         self._timeout_s = config.mail_timeout_s
 
@@ -128,7 +128,7 @@ class SmtpSender:
             yield SmtpConnection(smtp, self._from)
             try:
                 await smtp.quit()
-            except (SMTPException, OSError):  # they have everything: how they leave is up to them
+            except (SMTPException, OSError):  # every message was confirmed already
                 return
         finally:
             smtp.close()
@@ -143,26 +143,26 @@ class SmtpConnection:
     def is_open(self) -> bool:
         return self._smtp.is_connected
 
-    async def send(self, parcel: OutgoingMessage) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         from aiosmtplib import SMTPException, SMTPResponseException
 
         smtp = self._smtp
-        size = [f"size={len(parcel.mail)}"] if smtp.supports_extension("size") else []
+        size = [f"size={len(message.mail)}"] if smtp.supports_extension("size") else []
         try:
             await smtp.mail(self._from, options=size)
-            await smtp.rcpt(parcel.address)
-            await smtp.data(parcel.mail, timeout=ACCEPT_TIMEOUT_S)
+            await smtp.rcpt(message.address)
+            await smtp.data(message.mail, timeout=ACCEPT_TIMEOUT_S)
         except SMTPResponseException as no:
-            await self._forget_envelope()
-            raise _no(no.code, no.message) from no
+            await self._reset()
+            raise _parse_failure(no.code, no.message) from no
         except ValueError as error:
-            await self._forget_envelope()
+            await self._reset()
             raise Rejected(_line(error)) from error
         except (SMTPException, OSError) as error:
             raise ConnectionLost(_line(error)) from error
 
-    async def _forget_envelope(self) -> None:
-        """The next letter begins anew; on a link that does not even take that, there is no next one."""
+    async def _reset(self) -> None:
+        """Resets the SMTP transaction; closes the connection if that fails."""
         from aiosmtplib import SMTPException
 
         try:
@@ -172,7 +172,7 @@ class SmtpConnection:
 
 
 def _trusted(ca_file: str) -> ssl.SSLContext:
-    """Whom the machine trusts, and whom the operator says."""
+    """Trusts the system's certificate authorities and the operator's own."""
     context = ssl.create_default_context()
     if ca_file:
         try:
@@ -182,24 +182,24 @@ def _trusted(ca_file: str) -> ssl.SSLContext:
     return context
 
 
-def _no(code: int, message: str) -> Exception:
-    said = " ".join(f"{code} {message}".split())
-    if code == CLOSING_CODE or code not in range(400, 600):  # or it does not speak SMTP any more
-        return ConnectionLost(said)
-    return Rejected(said) if code in PERMANENT_CODES else TryAgainLater(said)
+def _parse_failure(code: int, message: str) -> Exception:
+    reply = " ".join(f"{code} {message}".split())
+    if code == CLOSING_CODE or code not in range(400, 600):  # or not an SMTP reply
+        return ConnectionLost(reply)
+    return Rejected(reply) if code in PERMANENT_CODES else TryAgainLater(reply)
 
 
 class HttpSender:
-    """POST of a short text as JSON. Who is there knows our accounts by their number and has their phones.
+    """Sends a short text as JSON by POST. The provider maps our account ids to phones.
 
-    2xx: taken. 4xx: never again, except 408, 425 and 429. Everything else: later. Idempotency-Key is the same
-    for every try.
+    2xx: accepted. 4xx except 408, 425 and 429: rejected. Everything else: retried later. All tries of a
+    message have the same Idempotency-Key.
     """
 
     def __init__(self, channel: Channel, url: str, timeout_s: int) -> None:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
             raise OperatorError(
-                f"HOLDFAST_{channel.upper()}_URL is not understood: https://name:password@host/path"
+                f"HOLDFAST_{channel.upper()}_URL is invalid; expected https://name:password@host/path"
             )
         self._url = url
         self._timeout_s = timeout_s
@@ -221,18 +221,18 @@ class HttpConnection:
     def is_open(self) -> bool:
         return True
 
-    async def send(self, parcel: OutgoingMessage) -> None:
+    async def send(self, message: OutgoingMessage) -> None:
         from aiohttp import ClientConnectorError, ClientError
 
         body = {
-            "id": parcel.key,
-            "kind": parcel.kind,
-            "account_id": parcel.account_id,
-            "address": parcel.address,
-            "locale": parcel.locale,
-            "text": parcel.text,
+            "id": message.key,
+            "kind": message.kind,
+            "account_id": message.account_id,
+            "address": message.address,
+            "locale": message.locale,
+            "text": message.text,
         }
-        headers = {"Idempotency-Key": parcel.key}
+        headers = {"Idempotency-Key": message.key}
         try:
             async with self._session.post(
                 self._url, json=body, headers=headers, allow_redirects=False

@@ -33,7 +33,7 @@ from holdfast.notifications.notice import (
 
 Q = Queries("holdfast.notifications")
 
-TICKETS_AT_ONCE = 5_000  # of a show whose people are told
+TICKETS_AT_ONCE = 5_000  # read per page when all ticket holders of a show are notified
 MAILS_LISTED_MAX = 200
 
 
@@ -51,14 +51,14 @@ class NotificationStore:
     # ── written ───────────────────────────────────────────────────────────────────────
 
     async def add_many(self, new: Sequence[NewNotice]) -> list[None]:
-        """In one transaction. One that is there already is not written again."""
+        """In one transaction. Notices that exist already are skipped."""
         await self._add(new)
         return [None] * len(new)
 
     async def _add(self, new: Sequence[NewNotice]) -> int:
-        """How many there were not yet."""
+        """Returns how many were new."""
         rows = [(one, channel) for one in new for channel in channels_for(one.kind, self.channels)]
-        said = await self._postgres.execute(
+        status = await self._postgres.execute(
             Q.add_many,
             [one.fact_id for one, _ in rows],
             [one.kind for one, _ in rows],
@@ -71,20 +71,20 @@ class NotificationStore:
             [one.number for one, _ in rows],
             [msgspec.json.encode(one.body).decode() for one, _ in rows],
         )
-        return _count(said)
+        return _count(status)
 
     async def move_of_show(self, show_id: int, revision: int) -> dict[str, datetime] | None:
-        """From when to when; None: that change was not of its time."""
+        """The old and the new start; None: the change did not affect the start."""
         row = await self._postgres.fetchrow(Q.move_of_show, show_id, revision)
         return dict(row) if row else None
 
     async def add_for_show(
         self, fact_id: int, kind: NoticeKind, show_id: int, since: datetime, body: Mapping[str, Any]
     ) -> None:
-        """For everybody with a ticket, page by page; begun anew it leaves out who has been told."""
+        """For every ticket holder, page by page; a second run skips those that have the notice already."""
         serial = 0
         while page := await self._postgres.fetch(Q.people_of_show, show_id, serial, TICKETS_AT_ONCE, since):
-            of_page = [
+            notices = [
                 NewNotice(
                     fact_id=fact_id,
                     kind=kind,
@@ -96,7 +96,7 @@ class NotificationStore:
                 )
                 for row in page
             ]
-            await self._add(of_page)
+            await self._add(notices)
             serial = page[-1]["serial"]
 
     async def warn_of_lapsing(self, limit: int) -> int:
@@ -132,21 +132,21 @@ class NotificationStore:
         return state if await self.leases.finish(due.lease, pause_s, state, shorten(reason)) else None
 
     async def set_aside(self, limit: int, sent: Sequence[Channel]) -> int:
-        """What goes by ways that nobody has."""
+        """Ends due notices of channels that have no sender as UNSENT."""
         return _count(await self._postgres.execute(Q.set_aside, limit, list(sent)))
 
-    async def keep(self, notice_id: int, subject: str, letter: bytes) -> None:
-        await self._postgres.execute(Q.keep_letter, notice_id, subject, letter)
+    async def store_message(self, notice_id: int, subject: str, message: bytes) -> None:
+        await self._postgres.execute(Q.store_message, notice_id, subject, message)
 
     # ── for people ────────────────────────────────────────────────────────────────────
 
-    async def newest(self, asked: NoticesQuery) -> NoticeList:
-        start = (asked.page - 1) * asked.size
-        rows = await self._postgres.fetch(Q.newest, asked.state, start, asked.size + 1)
-        return NoticeList([build_page(row) for row in rows[: asked.size]], len(rows) > asked.size)
+    async def newest(self, query: NoticesQuery) -> NoticeList:
+        start = (query.page - 1) * query.size
+        rows = await self._postgres.fetch(Q.newest, query.state, start, query.size + 1)
+        return NoticeList([build_page(row) for row in rows[: query.size]], len(rows) > query.size)
 
     async def replay(self, notice_id: int) -> NoticePage:
-        """Sent anew, whatever became of it."""
+        """Send it again, whatever its state."""
         rows = await self.leases.replay(Q.replay_one, notice_id)
         if not rows:
             raise NoSuchNotice(notice_id=notice_id)
@@ -155,14 +155,14 @@ class NotificationStore:
     async def replay_dead(self) -> list[NoticePage]:
         return [build_page(row) for row in await self.leases.replay(Q.replay_dead)]
 
-    async def kept_letters(self) -> list[Any]:
-        return await self._postgres.fetch(Q.kept_letters, MAILS_LISTED_MAX)
+    async def stored_messages(self) -> list[Any]:
+        return await self._postgres.fetch(Q.stored_messages, MAILS_LISTED_MAX)
 
-    async def kept_letter(self, notice_id: int) -> bytes:
-        letter = await self._postgres.fetchval(Q.kept_letter, notice_id)
-        if letter is None:
+    async def stored_message(self, notice_id: int) -> bytes:
+        message = await self._postgres.fetchval(Q.stored_message, notice_id)
+        if message is None:
             raise NoSuchNotice(notice_id=notice_id)
-        return bytes(letter)
+        return bytes(message)
 
     async def sender(self, organiser_id: int) -> SenderBody | None:
         row = await self._postgres.fetchrow(Q.sender, organiser_id)
@@ -175,14 +175,15 @@ class NotificationStore:
         return await self.leases.count()
 
     async def forget(self, limit: int) -> int:
-        letters = await self._postgres.execute(Q.forget_letters, float(self._config.mail_keep_h))
+        messages = await self._postgres.execute(Q.forget_messages, float(self._config.mail_keep_h))
         notices = await self._postgres.execute(Q.forget_notices, float(self._config.notices_keep_d), limit)
-        return _count(letters) + _count(notices)
+        return _count(messages) + _count(notices)
 
 
 def shorten(reason: str | None) -> str | None:
     return reason.replace("\0", " ")[:REASON_MAX] if reason else None
 
 
-def _count(said: str) -> int:
-    return int(said.rsplit(" ", 1)[-1])
+def _count(status: str) -> int:
+    """The row count at the end of a command status such as "UPDATE 3"."""
+    return int(status.rsplit(" ", 1)[-1])

@@ -43,7 +43,7 @@ class ReportStore:
 
     # ── kept by facts ─────────────────────────────────────────────────────────────────
 
-    async def hear_many(self, facts: Sequence[Fact]) -> None:
+    async def apply_many(self, facts: Sequence[Fact]) -> None:
         """In one transaction, in at most five statements, however many there are."""
         changes = collect_changes(facts)
         async with self._postgres.fresh_plans() as tx:
@@ -183,11 +183,11 @@ async def _write(tx: Transaction, query: str, rows: Sequence[tuple[object, ...]]
         await tx.execute(query, *map(list, zip(*rows, strict=True)))
 
 
-GROUP = "figures"
+GROUP = "reports"
 CONSUMED_KINDS = tuple(
     kind for kind in KINDS if kind.startswith(("booking.", "refund.")) and kind != "booking.blocked"
 )
 
 
 def consumer(figures: ReportStore) -> Consumer:
-    return Consumer(group=GROUP, kinds=CONSUMED_KINDS, call_many=figures.hear_many)
+    return Consumer(group=GROUP, kinds=CONSUMED_KINDS, call_many=figures.apply_many)

@@ -1,9 +1,8 @@
-"""Organisers' own systems are told facts of their own events, by webhooks after standardwebhooks.com (R33).
+"""Webhooks that send organisers the facts of their own events, as standardwebhooks.com specifies (R33).
 
-endpoint.py   where to, and what an organiser says of it    signature.py  how it is signed
-address.py    which addresses are nobody's business         delivery.py   one fact for one endpoint
-store.py      both in the ledger                            post/         HTTP to a stranger
-worker.py     hears facts, sends, forgets                   routes.py     /admin/webhook-endpoints
+endpoint.py   an endpoint and the check of its URL          delivery.py   one fact for one endpoint
+store.py      endpoints and deliveries in the ledger        client.py     the HTTP client
+jobs.py       the consumer of facts and the jobs            api.py        /admin/webhook-endpoints
 """
 
 from holdfast.webhooks_out.store import OutgoingWebhooks

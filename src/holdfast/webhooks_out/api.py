@@ -34,7 +34,7 @@ async def create_webhook_endpoint(request: Request) -> Response:
     """Register an endpoint for facts of your events.
 
     Each is POSTed as JSON, signed after standardwebhooks.com with `secret`, which is shown only now. The
-    `webhook-id` is the fact's id, the same for every try. Answer 2xx, or it is sent again.
+    `webhook-id` is the fact's id, the same for all tries. Answer 2xx, or it is sent again.
     """
     new = read(NewEndpoint, await request.body())
     page, secret = await _webhooks(request).add(get_caller(request).account_id, new)

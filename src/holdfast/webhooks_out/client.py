@@ -1,13 +1,12 @@
-"""The one file here that reaches out: a POST to a server that a stranger has named.
+"""Sends a delivery by POST to a URL that an organiser chose. The only file here that connects to other hosts.
 
-What a stranger could make of us, and what is done about it:
+What a malicious URL could attempt, and the countermeasure:
 
-reach our own network    the name is looked up here, once, and every address it has must be public; the
-                         connection goes to the very addresses that were looked at, so that a name which
-                         leads elsewhere a moment later leads nowhere
-be led there             redirects are not followed, proxies of the environment are not used
-be kept waiting          one timeout over all of it
-be fed                   a few bytes of the answer are read, never unpacked; the connection is then dropped
+reach our own network    the name is resolved here, once, and all its addresses must be public; the connection
+                         uses exactly these addresses, so a DNS change in between has no effect
+redirect us there        redirects are not followed, proxies of the environment are not used
+answer slowly            one timeout covers the whole request
+send a huge answer       only its first bytes are read, never decompressed; then the connection is closed
 """
 
 import asyncio
@@ -29,15 +28,15 @@ from holdfast.webhooks_out.delivery import (
 from holdfast.webhooks_out.endpoint import check_url, is_public
 from holdfast.webhooks_out.errors import BadEndpointUrl
 
-READ_WITHIN_S = 1.0  # the status has decided: what comes after it is only for the log
+READ_WITHIN_S = 1.0  # the status decides; the body is only for the log
 
 
 class NonPublicAddress(OSError):
-    """The name leads to an address that is none of theirs."""
+    """The name resolves to an address that is not public."""
 
 
 class PublicResolver(AbstractResolver):
-    """Addresses of a name, all of them public; or none."""
+    """Resolves a name; refuses it unless all its addresses are public."""
 
     def __init__(self, inner: AbstractResolver | None = None) -> None:
         self._inner = inner
@@ -49,7 +48,7 @@ class PublicResolver(AbstractResolver):
             self._inner = ThreadedResolver()
         found = await self._inner.resolve(host, port, family)
         if not all(is_public(one["host"]) for one in found):
-            # Which address that is stays with us: inside, a name may mean what outsiders should not learn.
+            # The message omits the address: organisers must not learn how our internal names resolve.
             raise NonPublicAddress(errno.EACCES, "the name leads to what is not a public address")
         return found
 
@@ -59,7 +58,7 @@ class PublicResolver(AbstractResolver):
 
 
 class WebhookClient:
-    """Carries deliveries. Close it."""
+    """The HTTP client for deliveries. The caller closes it."""
 
     def __init__(
         self,
@@ -69,7 +68,7 @@ class WebhookClient:
         lenient: bool = False,
         names: AbstractResolver | None = None,
     ) -> None:
-        """`lenient`: http and private addresses, for a demo. `names`: who is asked what a name means."""
+        """`lenient`: http and private addresses, for a demo. `names`: the resolver."""
         self._timeout_s = timeout_s
         self._links_max = links_max
         self._lenient = lenient
@@ -77,12 +76,12 @@ class WebhookClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, due: DueDelivery) -> DeliveryResult:
-        """Whatever goes wrong is a reply with a reason."""
+        """Never raises for a failed request: the result has a reason instead."""
         began = time.monotonic()
         try:
-            check_url(due.url, lenient=self._lenient)  # a number needs no look-up: it is looked at here
+            check_url(due.url, lenient=self._lenient)  # an IP address is not resolved, so it is checked here
             async with asyncio.timeout(self._timeout_s):
-                status, said = await self._post(due)
+                status, response = await self._post(due)
         except BadEndpointUrl as no:
             return DeliveryResult(status=None, took_ms=0, reason=str(no.details.get("detail", no.title)))
         except TimeoutError:
@@ -91,7 +90,7 @@ class WebhookClient:
             )
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return DeliveryResult(status=None, took_ms=_since(began), reason=_line(error))
-        return parse_response(status, _since(began), said)
+        return parse_response(status, _since(began), response)
 
     async def close(self) -> None:
         if self._session is not None:
@@ -110,7 +109,7 @@ class WebhookClient:
         try:
             return answer.status, await _first_bytes(answer)
         finally:
-            answer.close()  # not handed back: what is left unread would have to be read
+            answer.close()  # not returned to the pool, which would read the rest of the body
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -128,16 +127,16 @@ class WebhookClient:
 
 
 async def _first_bytes(answer: aiohttp.ClientResponse) -> bytes:
-    said = b""
+    first = b""
     try:
         async with asyncio.timeout(READ_WITHIN_S):
-            while len(said) < RESPONSE_CHARS_MAX and (
-                more := await answer.content.read(RESPONSE_CHARS_MAX - len(said))
+            while len(first) < RESPONSE_CHARS_MAX and (
+                more := await answer.content.read(RESPONSE_CHARS_MAX - len(first))
             ):
-                said += more
+                first += more
     except (TimeoutError, aiohttp.ClientError):
-        return said
-    return said
+        return first
+    return first
 
 
 def _since(began: float) -> int:

@@ -1,13 +1,13 @@
-"""A delivery: one fact for one endpoint, and what becomes of it. No I/O.
+"""A delivery: one fact for one endpoint, its states and its signature. No I/O.
 
     fact ──► QUEUED ──► DONE         2xx
               │  ▲
-              │  └── anything else: again after PAUSES_S
-              ├────► DEAD            tried often enough
+              │  └── anything else: retry after PAUSES_S
+              ├────► DEAD            out of tries
               └────► MISSED          the endpoint is off: by its organiser, by 410, or after failing for long
 
-DEAD, MISSED and DONE are QUEUED anew by a replay. Who takes one has it for LEASE_S; a process that dies after
-sending has sent what comes once more, with the same webhook-id.
+A replay sets DEAD, MISSED and DONE back to QUEUED. A worker leases a delivery for LEASE_S. If a process dies
+after sending and before recording that, the delivery is sent again with the same webhook-id.
 """
 
 import hashlib
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 PAUSES_S = (5, 30, 120, 600, 3600, 21_600, 43_200, 86_400)  # after each try that failed; then it is dead
 LEASE_S = 120  # longer than any try takes
-RESPONSE_CHARS_MAX = 500  # letters of an answer that are kept
+RESPONSE_CHARS_MAX = 500  # stored characters of a response
 REASON_MAX = 300
-GONE = 410  # the other side says: never again
+GONE = 410  # the endpoint wants no more deliveries
 
 
 class DeliveryState(StrEnum):
@@ -42,7 +42,7 @@ class DeliveryState(StrEnum):
 
 
 class DueDelivery(Struct, frozen=True, kw_only=True):
-    """One to be sent now, by whoever has this turn."""
+    """A delivery to be sent now by the worker that leased it."""
 
     endpoint_id: int
     fact_id: int
@@ -58,12 +58,12 @@ class DueDelivery(Struct, frozen=True, kw_only=True):
 
 
 class DeliveryResult(Struct, frozen=True, kw_only=True):
-    """What came of a try."""
+    """The result of a try."""
 
     status: int | None
     took_ms: int
     reason: str | None = None
-    said: str = ""
+    response: str = ""
 
     @property
     def is_yes(self) -> bool:
@@ -78,10 +78,10 @@ class DeliveriesQuery(Struct, forbid_unknown_fields=True, frozen=True):
 
 class DeliveryTry(Struct, frozen=True, kw_only=True):
     tried_at: datetime
-    status: int | None  # null: it did not come to an answer
+    status: int | None  # null: no response
     took_ms: int
     reason: str | None
-    said: str  # the first letters of the answer
+    response: str  # the first characters of the response body
 
 
 class DeliveryPage(Struct, frozen=True, kw_only=True):
@@ -99,10 +99,10 @@ class DeliveryList(Struct, frozen=True):
 
 
 class ReplaySince(Struct, forbid_unknown_fields=True, frozen=True):
-    """Send again whatever happened since then."""
+    """Send all deliveries since then again."""
 
     since: Annotated[datetime, Meta(tz=True)]
-    failed_only: bool = True  # what was not taken; false: what was taken, too
+    failed_only: bool = True  # false: also deliveries that the endpoint accepted
 
 
 class Replayed(Struct, frozen=True):
@@ -121,12 +121,12 @@ def build_payload(fact: Fact) -> bytes:
     return msgspec.json.encode({"type": fact.kind, "timestamp": fact.at, "data": data})
 
 
-def parse_response(status: int, took_ms: int, said: bytes) -> DeliveryResult:
-    text = said.decode("utf-8", "replace").replace("\0", "�")[:RESPONSE_CHARS_MAX]
+def parse_response(status: int, took_ms: int, response: bytes) -> DeliveryResult:
+    text = response.decode("utf-8", "replace").replace("\0", "�")[:RESPONSE_CHARS_MAX]
     reason = None if 200 <= status < 300 else f"HTTP {status}"
     if 300 <= status < 400:
         reason = f"HTTP {status}: redirects are not followed"
-    return DeliveryResult(status=status, took_ms=took_ms, reason=reason, said=text)
+    return DeliveryResult(status=status, took_ms=took_ms, reason=reason, response=text)
 
 
 def delivery_page(row: "Row") -> DeliveryPage:

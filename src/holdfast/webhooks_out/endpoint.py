@@ -1,4 +1,4 @@
-"""An endpoint: where an organiser wants to be told, and what they send and see of it. No I/O."""
+"""An endpoint: its request and response bodies, and the check of its URL. No I/O."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ENDPOINTS_MAX = 20  # of one organiser
 KINDS_MAX = 60
-# Facts that are nobody's in particular: the house's cities and venues, which many organisers use.
+# Without facts about cities and venues: many organisers share those, so they belong to none of them.
 DELIVERED_KINDS = tuple(kind for kind in KINDS if kind not in ("city.changed", "venue.changed"))
 
 Url = Annotated[str, Meta(min_length=1, max_length=2000, examples=["https://hall.example/hooks"])]
@@ -26,7 +26,7 @@ KindNames = Annotated[list[KindName], Meta(max_length=KINDS_MAX)]
 
 
 class NewEndpoint(Struct, forbid_unknown_fields=True, frozen=True):
-    """Where facts of your events are to be told; `kinds` of facts, none: all."""
+    """The URL that receives facts of your events; `kinds` of facts, none: all."""
 
     url: Url
     kinds: KindNames = []
@@ -34,7 +34,7 @@ class NewEndpoint(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class EndpointChange(Struct, forbid_unknown_fields=True, frozen=True):
-    """What is not named stays as it is."""
+    """Fields that are absent stay unchanged."""
 
     url: Url | UnsetType = UNSET
     kinds: KindNames | UnsetType = UNSET
@@ -48,14 +48,14 @@ class EndpointPage(Struct, frozen=True, kw_only=True):
     kinds: list[str]  # none: all
     active: bool
     off_reason: str | None  # why we switched it off
-    failing_since: datetime | None  # the first no after the last yes
+    failing_since: datetime | None  # the first failure after the last success
     old_secret_until: datetime | None  # until then two secrets sign
     made_at: datetime
 
 
 class CreatedEndpoint(Struct, frozen=True):
     endpoint: EndpointPage
-    secret: str  # checks signatures; told this once
+    secret: str  # checks signatures; returned only this once
 
 
 class EndpointList(Struct, frozen=True):
@@ -64,7 +64,7 @@ class EndpointList(Struct, frozen=True):
 
 def validate_kinds(kinds: Sequence[str]) -> list[str]:
     if strange := sorted(set(kinds) - set(DELIVERED_KINDS)):
-        raise Invalid(field="kinds", detail=f"There is no fact {strange[0]!r} to be told.")
+        raise Invalid(field="kinds", detail=f"There is no fact {strange[0]!r} to subscribe to.")
     return sorted(set(kinds))
 
 
@@ -95,11 +95,11 @@ NOT_PUBLIC = tuple(
         "ff00::/8",
     )
 )
-METADATA = {ip_address("168.63.129.16")}  # a cloud's own servant behind a public number
+METADATA = {ip_address("168.63.129.16")}  # Azure's platform service, inside the public range
 
 
 def is_public(address: str) -> bool:
-    """Of a numeric address. What cannot be read is not public, nor is an IPv4 address in an IPv6 one."""
+    """Of an IP address. Other text is not public, nor is an IPv4 address embedded in an IPv6 one."""
     try:
         found: IPv4Address | IPv6Address = ip_address(address)
     except ValueError:

@@ -21,9 +21,9 @@ class NoSuchEndpoint(Refusal):
 
 
 class NoSuchDelivery(Refusal):
-    """This fact was not meant for this endpoint, or it is too long ago.
+    """This fact was not sent to this endpoint, or its delivery has been deleted.
 
-    `GET /admin/webhook-endpoints/{endpoint}/deliveries` lists what is kept.
+    `GET /admin/webhook-endpoints/{endpoint}/deliveries` lists the stored deliveries.
     """
 
     code, status, title = "no_such_delivery", 404, "No such delivery"

@@ -19,7 +19,7 @@ SELECT * FROM webhook_endpoint WHERE $1::bigint IS NULL OR organiser_id = $1 ORD
 SELECT * FROM webhook_endpoint WHERE id = $1 AND ($2::bigint IS NULL OR organiser_id = $2);
 
 -- name: change_endpoint
--- Another organiser's: no row. Switched on it begins anew: what it failed at before is forgiven.
+-- Another organiser's: no row. Switching an endpoint on resets its failures.
    UPDATE webhook_endpoint
       SET url = coalesce($3, url),
           kinds = coalesce($4::text[], kinds),
@@ -37,34 +37,34 @@ UPDATE webhook_delivery SET state = 'missed', due_at = NULL WHERE endpoint_id = 
 RETURNING id;
 
 -- name: change_secret
--- The one before signs too until $4 hours have passed. One before that is gone at once.
+-- The previous secret also signs for $4 hours. An older one stops at once.
    UPDATE webhook_endpoint
       SET old_secret = secret, old_until = now() + $4 * interval '1 hour', secret = $3
     WHERE id = $1 AND ($2::bigint IS NULL OR organiser_id = $2)
 RETURNING *;
 
 -- name: wanted_by
--- Of each kind of fact about a show, an event or an account: the endpoints of the one organiser whose it is.
--- Wanted by nobody: no row.
-SELECT requested.place, endpoint.id
+-- For each fact kind and its show, event or account: the endpoints of its organiser that subscribed to the
+-- kind. No row: no endpoint did.
+SELECT subject.place, endpoint.id
   FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[])
-       WITH ORDINALITY AS requested (kind, show_id, event_id, account_id, place)
+       WITH ORDINALITY AS subject (kind, show_id, event_id, account_id, place)
   JOIN webhook_endpoint AS endpoint ON endpoint.organiser_id = coalesce(
-           requested.account_id,
-           (SELECT organiser_id FROM event_summary WHERE event_summary.event_id = requested.event_id),
-           (SELECT organiser_id FROM show_organiser WHERE show_organiser.show_id = requested.show_id))
- WHERE endpoint.kinds = '{}' OR requested.kind = ANY (endpoint.kinds);
+           subject.account_id,
+           (SELECT organiser_id FROM event_summary WHERE event_summary.event_id = subject.event_id),
+           (SELECT organiser_id FROM show_organiser WHERE show_organiser.show_id = subject.show_id))
+ WHERE endpoint.kinds = '{}' OR subject.kind = ANY (endpoint.kinds);
 
 -- name: add_deliveries
--- While an endpoint is off its facts are missed, and can be replayed when it is on again. Its row is locked:
--- who switches it off meanwhile finds what is written here, or we find that it is off.
-WITH told AS (SELECT id, active FROM webhook_endpoint WHERE id = ANY ($1) ORDER BY id FOR SHARE)
+-- While an endpoint is off, its deliveries are missed; they can be replayed once it is on again. The lock on
+-- its row orders this against a concurrent switch-off: either that sees these deliveries, or we see the switch.
+WITH receiver AS (SELECT id, active FROM webhook_endpoint WHERE id = ANY ($1) ORDER BY id FOR SHARE)
 INSERT INTO webhook_delivery (endpoint_id, fact_id, kind, at, payload, state, due_at)
-SELECT told.id, fact_id, kind, at, payload,
+SELECT receiver.id, fact_id, kind, at, payload,
        CASE WHEN active THEN 'queued' ELSE 'missed' END::delivery_state, CASE WHEN active THEN now() END
   FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::timestamptz[], $5::bytea[])
        AS a (endpoint_id, fact_id, kind, at, payload)
-  JOIN told ON told.id = a.endpoint_id
+  JOIN receiver ON receiver.id = a.endpoint_id
     ON CONFLICT DO NOTHING;
 
 -- name: lease_due
@@ -101,7 +101,7 @@ leased.endpoint_id = $1 AND leased.fact_id = $2;
 leased.endpoint_id = $1 AND leased.at >= $2 AND (NOT $3 OR leased.state <> 'done');
 
 -- name: add_try
--- The delivery may be gone with its endpoint: then there is nothing to remember.
+-- The delivery may have been deleted with its endpoint: then nothing is inserted.
 INSERT INTO webhook_try (endpoint_id, fact_id, turn, status, took_ms, reason, response)
 SELECT $1, $2, $3, $4, $5, $6, $7
  WHERE EXISTS (SELECT FROM webhook_delivery WHERE endpoint_id = $1 AND fact_id = $2)
@@ -111,11 +111,11 @@ SELECT $1, $2, $3, $4, $5, $6, $7
 UPDATE webhook_endpoint SET failing_since = NULL WHERE id = $1 AND failing_since IS NOT NULL;
 
 -- name: note_no
--- Since when it fails stays; its row is locked in any case.
+-- Does not change an earlier failing_since; locks the row in any case.
 UPDATE webhook_endpoint SET failing_since = coalesce(failing_since, now()) WHERE id = $1;
 
 -- name: switch_off
--- Failing for long, or gone for good ($3). Off already, or not for so long: no row.
+-- If it has been failing for long, or returned 410 ($3). No row: it stays on, or is off already.
    UPDATE webhook_endpoint
       SET active = false, off_reason = $2
     WHERE id = $1 AND active AND ($3 OR failing_since < now() - $4 * interval '1 hour')
@@ -125,7 +125,7 @@ RETURNING id, organiser_id, url, failing_since;
   SELECT delivery.fact_id, delivery.kind, delivery.state, delivery.at, delivery.due_at,
          coalesce((SELECT json_agg(json_build_object(
                               'tried_at', one.at, 'status', one.status, 'took_ms', one.took_ms,
-                              'reason', one.reason, 'said', one.response) ORDER BY one.turn DESC)
+                              'reason', one.reason, 'response', one.response) ORDER BY one.turn DESC)
                      FROM webhook_try AS one
                     WHERE one.endpoint_id = delivery.endpoint_id AND one.fact_id = delivery.fact_id),
                   '[]') AS tries_json
@@ -138,7 +138,7 @@ ORDER BY delivery.fact_id DESC
    LIMIT $5;
 
 -- name: forget
--- What is still to be sent is kept, however old.
+-- Queued deliveries stay, however old.
 DELETE FROM webhook_delivery
  WHERE ctid = ANY (ARRAY(
        SELECT ctid FROM webhook_delivery

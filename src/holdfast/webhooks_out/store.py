@@ -67,7 +67,7 @@ class OutgoingWebhooks:
     # ── endpoints ─────────────────────────────────────────────────────────────────────
 
     async def add(self, organiser_id: int, new: NewEndpoint) -> tuple[EndpointPage, str]:
-        """With the secret, which is wanted this once."""
+        """Returns the endpoint and its secret, which is never returned again."""
         check_url(new.url, lenient=self._lenient)
         kinds, secret = validate_kinds(new.kinds), secrets.token_bytes(SECRET_BYTES)
         async with self._postgres.transaction() as tx:
@@ -115,7 +115,7 @@ class OutgoingWebhooks:
     # ── deliveries ────────────────────────────────────────────────────────────────────
 
     async def consume_facts(self, facts: Sequence[Fact]) -> None:
-        """Written down for whoever wants them, once. Most are wanted by nobody, and one question says so."""
+        """Inserts one delivery per fact and subscribed endpoint. One query finds out that most have none."""
         subjects = list(dict.fromkeys(_about(fact) for fact in facts))
         found: dict[FactSubject, list[int]] = defaultdict(list)
         for row in await self._postgres.fetch(Q.wanted_by, *map(list, zip(*subjects, strict=True))):
@@ -134,12 +134,12 @@ class OutgoingWebhooks:
                 await tx.execute(Q.add_deliveries, *map(list, zip(*rows, strict=True)))
 
     async def take_due(self, limit: int, each_max: int, *, is_failing: bool) -> list[DueDelivery]:
-        """Ours for LEASE_S. Endpoints that fail are taken apart, so that the others never wait for them."""
+        """Leased for LEASE_S. Failing endpoints are taken separately, so that they never delay the others."""
         rows = await self._leases.take(limit, LEASE_S, each_max, is_failing)
         return [DueDelivery(**{name: row[name] for name in DueDelivery.__struct_fields__}) for row in rows]
 
     async def end(self, due: DueDelivery, reply: DeliveryResult) -> DeliveryState | None:
-        """What came of a try, in the log and for the delivery. None: somebody else has had a turn since."""
+        """Records the result of a try. None: the lease was lost to another worker."""
         pause_s = None if reply.is_yes else pause_after(due.tries, PAUSES_S)
         state = DeliveryState.DONE if reply.is_yes else DeliveryState.QUEUED
         if not reply.is_yes and pause_s is None:
@@ -147,16 +147,17 @@ class OutgoingWebhooks:
         reason = reply.reason[:REASON_MAX] if reply.reason else None
         key = due.endpoint_id, due.fact_id, due.turn
         async with self._postgres.transaction() as tx:
-            # The endpoint before its deliveries, as who switches it off does: else each waits for the other.
+            # Lock the endpoint before its deliveries, in the order of a switch-off: otherwise both could
+            # wait for each other.
             await tx.execute(Q.note_yes if reply.is_yes else Q.note_no, due.endpoint_id)
             is_ours = await self._leases.finish(due.lease, pause_s, state, tx=tx)
-            await tx.execute(Q.add_try, *key, reply.status, reply.took_ms, reason, reply.said)
+            await tx.execute(Q.add_try, *key, reply.status, reply.took_ms, reason, reply.response)
             if not reply.is_yes:
                 await self._switch_off(tx, due.endpoint_id, reply)
         return state if is_ours else None
 
     async def _switch_off(self, tx: Transaction, endpoint_id: int, reply: DeliveryResult) -> None:
-        """If it has failed for long, or says that it is gone; its organiser is wanted by a fact."""
+        """If the endpoint has failed for long or returned 410; a fact notifies its organiser."""
         is_gone, hours = reply.status == GONE, float(self._config.hook_off_after_h)
         why = f"gone: {reply.reason}" if is_gone else f"failing for too long: {reply.reason}"[:REASON_MAX]
         row = await tx.fetchrow(Q.switch_off, endpoint_id, why, is_gone, hours)
@@ -214,8 +215,9 @@ def _found(row: Any) -> EndpointPage:
     return endpoint_page(row)
 
 
-def _count(said: str) -> int:
-    return int(said.rsplit(" ", 1)[-1])
+def _count(status: str) -> int:
+    """The row count at the end of a command status such as "UPDATE 3"."""
+    return int(status.rsplit(" ", 1)[-1])
 
 
 def _about(fact: Fact) -> FactSubject:
