@@ -57,7 +57,7 @@ SELECT subject.place, endpoint.id
 
 -- name: add_deliveries
 -- While an endpoint is off, its deliveries are missed; they can be replayed once it is on again. The lock on
--- its row orders this against a concurrent switch-off: either that sees these deliveries, or we see the switch.
+-- its row orders this against a concurrent switch-off: either that sees these deliveries, or we see it off.
 WITH receiver AS (SELECT id, active FROM webhook_endpoint WHERE id = ANY ($1) ORDER BY id FOR SHARE)
 INSERT INTO webhook_delivery (endpoint_id, fact_id, kind, at, payload, state, due_at)
 SELECT receiver.id, fact_id, kind, at, payload,
