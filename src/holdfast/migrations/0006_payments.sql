@@ -48,7 +48,7 @@ CREATE TABLE payment (
     turn          int          NOT NULL DEFAULT 0,        -- fence of the lease: grows with every taker
     tries         int          NOT NULL DEFAULT 0,        -- since the step was stored
     due_at        timestamptz,                            -- when a worker takes it; NULL: it has ended
-    requested_at      timestamptz  NOT NULL DEFAULT now(),
+    requested_at  timestamptz  NOT NULL DEFAULT now(),
     ended_at      timestamptz,
     PRIMARY KEY (show_id, number, attempt),
     CONSTRAINT a_payment_is_of_something CHECK (amount_minor > 0),
@@ -89,7 +89,7 @@ CREATE TABLE refund (
     round        int          NOT NULL DEFAULT 1,         -- part of the key at the gateway: a person may ask
     tries        int          NOT NULL DEFAULT 0,         --   again after a refusal, under another key
     due_at       timestamptz  DEFAULT now(),              -- when a worker asks the gateway; NULL: not needed
-    requested_at     timestamptz  NOT NULL DEFAULT now(),
+    requested_at timestamptz  NOT NULL DEFAULT now(),
     done_at      timestamptz,
     PRIMARY KEY (show_id, number, attempt, id),
     CONSTRAINT one_refund_per_reason UNIQUE (show_id, number, attempt, why),
