@@ -17,7 +17,7 @@ from bench.environment import Environment, create_shows, start_environment, star
 from bench.errors import require
 from bench.figure import Figure
 from bench.session import Session
-from holdfast.demo.stadium import stadium
+from holdfast.demo.halls import stadium
 from holdfast.layouts import Layout
 from tests.support.wait import until
 from tools.browser import DESKTOP, PHONE, chromium

@@ -18,8 +18,7 @@ from bench.errors import require
 from bench.figure import Figure
 from bench.search_data import CITIES, Q, Words, analyze, city_centre, create_catalogue
 from bench.session import Session
-from holdfast.search.parsed import ANYTHING
-from holdfast.search.query import EventSearchQuery, parse_search
+from holdfast.search.query import ANYTHING, EventSearchQuery, parse_search
 
 EVENTS = int(os.environ.get("BENCH_EVENTS", "200000"))
 QUERIES = 200  # of each kind, all different, so that no response comes from a cache

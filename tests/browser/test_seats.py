@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from playwright.async_api import Page, expect
 
 from holdfast.catalogue import OrphanRule
-from holdfast.demo.halls import club, concert_hall, village_cinema
-from holdfast.demo.stadium import stadium
+from holdfast.demo.halls import club, concert_hall, stadium, village_cinema
 from holdfast.holds import Orphan, check_orphans
 from holdfast.layouts import Layout
 from tests.browser.conftest import Newcomer

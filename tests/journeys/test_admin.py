@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.app import App
-from holdfast.demo.stadium import stadium
+from holdfast.demo.halls import stadium
 from holdfast.web.caller import Role
 from tests.support.organiser import Organiser, Stage, a_body, a_city, an_event, show_of, sign_in_organiser
 from tests.support.shows import Fan, problem

@@ -1,6 +1,6 @@
 """Which invoices and credit notes a paid booking needs: decided without an engine."""
 
-from holdfast.invoices.documents import INVOICE, Amounts, RefundToCredit, missing_documents
+from holdfast.invoices.invoices import INVOICE, Amounts, RefundToCredit, missing_documents
 
 SOLD = Amounts((4, 5), 3000, 200, 100)
 ONE_SEAT = Amounts((5,), 1500, 100, 50)

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.demo.halls import club, concert_hall, village_cinema
-from holdfast.demo.stadium import stadium
+from holdfast.demo.halls import club, concert_hall, stadium, village_cinema
 from holdfast.layouts.body import (
     AreaBody,
     CategoryBody,

@@ -6,16 +6,16 @@ from itertools import pairwise, permutations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.pricing.breakdown import PriceLines
-from holdfast.pricing.refund_policy import (
+from holdfast.pricing.terms import (
     DEFAULT_REFUND_POLICY,
     PolicyQuote,
+    PriceLines,
     RefundPolicy,
     RefundStep,
+    Terms,
     promises,
     quote_refund,
 )
-from holdfast.pricing.terms import Terms
 
 STARTS_AT = datetime(2031, 5, 1, 19, 30, tzinfo=UTC)
 TICK = timedelta(microseconds=1)

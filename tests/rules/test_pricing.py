@@ -4,9 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
-from holdfast.pricing.breakdown import WHOLE_BP, PriceLines, break_down_price, net_minor
 from holdfast.pricing.errors import FeeTooHigh
-from holdfast.pricing.terms import Terms
+from holdfast.pricing.terms import WHOLE_BP, PriceLines, Terms, break_down_price, net_minor
 
 PRICE_MAX = 1_000_000_000
 prices = some.integers(0, PRICE_MAX) | some.integers(0, 300)

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from holdfast.errors import Invalid
 from holdfast.search.errors import PageTooDeep
 from holdfast.search.listing import build_tsvector
-from holdfast.search.parsed import WordFrequency
 from holdfast.search.query import (
     DEPTH_MAX,
     EventSearchQuery,
     Filters,
     ResultPosition,
     Sort,
+    WordFrequency,
     match_all,
     match_any,
     match_some,

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.audit import Report, audit
-from holdfast.audit.money import MONEY_CHECKS
+from holdfast.audit.store import MONEY_CHECKS
 from tests.support.own_engines import hold
 from tests.support.show_fixture import Till, a_till, an_owner
 

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.app import App
-from holdfast.audit.money import MONEY_CHECKS
 from holdfast.audit.report import OurPayment, TheirPayment, disagreements, unknown_payments
+from holdfast.audit.store import MONEY_CHECKS
 from holdfast.bookings import Booking
 from holdfast.engines.postgres import require_row
 from holdfast.refunds.refund import RefundScope

@@ -8,8 +8,7 @@ import pytest
 
 from holdfast.app import App
 from holdfast.catalogue import Kind
-from holdfast.search.parsed import ANYTHING
-from holdfast.search.query import EventSearchQuery, Sort, parse_search
+from holdfast.search.query import ANYTHING, EventSearchQuery, Sort, parse_search
 from holdfast.search.store import REST_FROM, SearchStore
 from tests.support.search_demo import titles
 from tests.support.wait import until

@@ -15,8 +15,7 @@ from holdfast.organisers.show_forms import ShowChange
 from holdfast.organisers.shows_store import ShowEditor
 from holdfast.organisers.store import Scope
 from holdfast.pricing import RefundPolicy, RefundStep, Terms
-from holdfast.pricing.refund_policy import DEFAULT_REFUND_POLICY
-from holdfast.pricing.terms import DEFAULT_TERMS
+from holdfast.pricing.terms import DEFAULT_REFUND_POLICY, DEFAULT_TERMS
 from tests.support.show_fixture import Till, a_till, an_owner
 
 AShow = Callable[..., Any]

@@ -2,7 +2,7 @@
 
 import time
 
-from holdfast.demo.stadium import stadium
+from holdfast.demo.halls import stadium
 from holdfast.layouts import Layout
 from tests.support.box_office import Office
 from tests.support.promise_check import lost, seats_taken

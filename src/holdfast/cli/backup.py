@@ -107,7 +107,7 @@ async def _restore(config: Config, file: Path) -> "BackupContents":
 def _extras(folder: Path, instant: datetime) -> Iterator["ExtraFile"]:
     """The sandbox's database as of this instant, its secret, and the current settings."""
     from holdfast.backup import ExtraFile
-    from holdfast.backup.contents import FOLDER, SETTINGS
+    from holdfast.backup.store import FOLDER, SETTINGS
     from holdfast.sandbox import copy_as_of
 
     if (folder / SECRET).exists():
@@ -121,7 +121,7 @@ def _extras(folder: Path, instant: datetime) -> Iterator["ExtraFile"]:
 
 def _put_files_back(folder: Path, file: Path) -> None:
     from holdfast.backup import extra_parts
-    from holdfast.backup.contents import FOLDER, SETTINGS
+    from holdfast.backup.store import FOLDER, SETTINGS
 
     known = {FOLDER + SECRET: SECRET, FOLDER + BOOKS: BOOKS, SETTINGS: RESTORED_SETTINGS}
     for extra in extra_parts(file, ""):

@@ -21,9 +21,8 @@ from holdfast.cli.backup import backup
 from holdfast.cli.facts import facts
 from holdfast.cli.layouts import venue_commands
 from holdfast.cli.notifications import notices
-from holdfast.cli.payments import reconcile, webhooks
+from holdfast.cli.payments import reconcile, refunds, show, webhooks
 from holdfast.cli.rebuild import figures, search
-from holdfast.cli.refunds import refunds, show
 from holdfast.cli.scanner import gate, tickets
 from holdfast.config import Config
 from holdfast.engines.errors import EngineDown, OperatorError

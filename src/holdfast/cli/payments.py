@@ -1,11 +1,12 @@
-"""holdfast webhooks list | replay, holdfast reconcile
+"""holdfast webhooks list | replay, reconcile, refunds list, show cancel | prices; and an audit as text.
 
 `cli.py` gives these commands their box office: the context's `obj` opens one and lets a function act on it.
 """
 
+import asyncio
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from holdfast.app import App
+    from holdfast.organisers.show_forms import PricePlan
     from holdfast.payments.reconciliation import ComparisonResult
     from holdfast.payments.webhooks import WebhookPage
+    from holdfast.refunds.refund import Cancellation, Refund
 
 webhooks = typer.Typer(help="Webhooks received from payment gateways.", no_args_is_help=True)
 
@@ -112,3 +115,138 @@ def _print_webhooks(pages: list["WebhookPage"], as_json: bool) -> None:
         reason = f": {page.reason}" if page.reason else ""
         print(f"{page.state:<5} {page.event_id}  {page.kind}, booking {page.booking_id}{reason}")
     print(f"{len(pages)} webhooks")
+
+
+LOOK_AGAIN_S = 0.2
+LIST_MAX = 100
+
+refunds = typer.Typer(help="Money that goes back.", no_args_is_help=True)
+show = typer.Typer(help="Shows.", no_args_is_help=True)
+
+
+@refunds.command("list")
+def list_refunds(
+    context: typer.Context,
+    by_hand: Annotated[
+        bool, typer.Option("--by-hand", help="Only those that a person must pay: the gateway would not.")
+    ] = False,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """The newest refunds, and how far they are."""
+    found = context.obj(data, lambda app: _refunds(app, "by_hand" if by_hand else None))
+    pages = [_refund_page(refund) for refund in found]
+    if as_json:
+        print_json(pages)
+        return
+    for page in pages:
+        words = [page["reason"], page["note"]]
+        print(
+            f"{page['refund_id']}  {page['state']:<8} {page['amount_minor']:>9} {page['currency']}"
+            f"  {page['requested_at']}  {'; '.join(word for word in words if word)}".rstrip()
+        )
+    print(f"{len(pages)} refunds")
+
+
+@show.command("cancel")
+def cancel_show(
+    context: typer.Context,
+    number: Annotated[int, typer.Argument(help="Number of the show.")],
+    is_sure: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel a show and give everybody all their money back. Killed and run again, it goes on."""
+    if not is_sure:
+        typer.confirm(
+            f"Cancel show {number} and refund everybody? This cannot be undone.", abort=True, err=True
+        )
+    done: Cancellation = context.obj(data, lambda app: _cancel_show(app, number))
+    if as_json:
+        from msgspec import to_builtins
+
+        print_json(to_builtins(done))
+    else:
+        print(f"Show {number} is cancelled: {done.bookings} bookings, {done.refunded} refunded.")
+        if done.by_hand:
+            print(f"{done.by_hand} must be paid by hand: `holdfast refunds list --by-hand`")
+    if done.by_hand:
+        raise typer.Exit(1)
+
+
+@show.command("prices")
+def show_prices(
+    context: typer.Context,
+    number: Annotated[int, typer.Argument(help="Number of the show.")],
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """What the seats of a show cost now, the rules that move its prices, and their last changes."""
+    plan: PricePlan = context.obj(data, lambda app: _price_plan(app, number))
+    if as_json:
+        from msgspec import to_builtins
+
+        print_json(to_builtins(plan))
+        return
+    from holdfast.money import format_plain
+
+    for price in plan.prices:
+        soon = (
+            f" until {price.until}, then {format_plain(price.then_minor or 0, plan.currency)}"
+            if price.until
+            else ""
+        )
+        by = "by rules" if price.follows_rules else "fixed"
+        print(f"{price.category:<24} {format_plain(price.price_minor, plan.currency):>16}  {by}{soon}")
+    for change in plan.changes[:10]:
+        was = "new" if change.was_minor is None else format_plain(change.was_minor, plan.currency)
+        share = f"  {change.sold} of {change.seats} sold" if change.seats else ""
+        cost = format_plain(change.price_minor, plan.currency)
+        print(f"{change.at:%Y-%m-%d %H:%M:%S}  {change.category}: {was} to {cost}  {change.why}{share}")
+
+
+async def _price_plan(app: "App", show_id: int) -> "PricePlan":
+    from holdfast.organisers.store import Scope
+
+    return await app.price_rules(Scope(0, is_admin=True)).plan(show_id)
+
+
+async def _refunds(app: "App", state: str | None) -> "list[Refund]":
+    from holdfast.refunds.store import LATEST
+
+    return await app.refund_store.refunds(None, state, None, LATEST, LIST_MAX)
+
+
+def _refund_page(refund: "Refund") -> dict[str, Any]:
+    names = ("refund_id", "show_id", "state", "amount_minor", "currency", "note", "reason")
+    return {
+        **{name: getattr(refund, name) for name in names},
+        "requested_at": refund.requested_at.isoformat(),
+    }
+
+
+async def _cancel_show(app: "App", show_id: int) -> "Cancellation":
+    """Cancel it in the catalogue, then run the jobs here, beside other workers."""
+    from holdfast.cli import output as terminal
+    from holdfast.organisers.show_forms import ShowChange
+    from holdfast.organisers.store import Scope
+    from holdfast.payments.jobs import PaymentJobs
+    from holdfast.refunds.jobs import RefundJobs
+    from holdfast.web import log
+
+    log.set_up()  # on stderr: what we answer is for programs, too
+    editor = app.show_editor(Scope(account_id=0, is_admin=True))
+    await editor.change_show(show_id, ShowChange(cancelled=True))
+    refunds = RefundJobs(app.refund_store, app.refunds, app.config.refunds_at_once_max)
+    payments = PaymentJobs(app.payments, app.saga_runner)
+    with terminal.progress() as progress:
+        while True:
+            done = await app.refunds.cancel_batch(show_id)
+            done += await refunds.carry_out() + await payments.carry_on()
+            how_far = await app.refund_store.cancellation(show_id)
+            progress("refunds", how_far.refunded + how_far.by_hand, max(1, how_far.bookings))
+            if how_far.is_over:
+                await refunds.wait_until_idle()
+                return how_far
+            if not done:
+                await asyncio.sleep(LOOK_AGAIN_S)

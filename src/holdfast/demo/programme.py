@@ -8,9 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.catalogue.event import Kind
-from holdfast.pricing.refund_policy import RefundPolicy, RefundStep
 from holdfast.pricing.rules import DemandStep, EarlyStep, LateStep, PriceRule, PriceRules
-from holdfast.pricing.terms import Terms
+from holdfast.pricing.terms import RefundPolicy, RefundStep, Terms
 
 DAYS = 14
 SALE_OPENS_DAYS = 11  # before the show: what plays later than that is not on sale yet

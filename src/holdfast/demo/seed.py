@@ -18,7 +18,7 @@ from holdfast.accounts import NewAccount
 from holdfast.bookings import Booking, Opening
 from holdfast.catalogue.event import Kind, Times
 from holdfast.catalogue.store import store_layout
-from holdfast.demo.halls import club, concert_hall, village_cinema
+from holdfast.demo.halls import club, concert_hall, stadium, village_cinema
 from holdfast.demo.programme import (
     CITIES,
     CITY,
@@ -40,7 +40,6 @@ from holdfast.demo.programme import (
     timetable,
 )
 from holdfast.demo.repertoire import EVENTS
-from holdfast.demo.stadium import stadium
 from holdfast.engines.postgres import Queryable, Transaction
 from holdfast.engines.sql import Queries
 from holdfast.holds import compute_claim_id

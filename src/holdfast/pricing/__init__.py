@@ -1,6 +1,5 @@
 """Prices: their parts, rules that move them, and refund policies."""
 
-from holdfast.pricing.breakdown import PriceLines
 from holdfast.pricing.errors import (
     BadPriceRules,
     FeeTooHigh,
@@ -9,15 +8,6 @@ from holdfast.pricing.errors import (
     UnpricedCategory,
 )
 from holdfast.pricing.preview import PricingSnapshot, RulesPreview, list_floors, preview_rules
-from holdfast.pricing.refund_policy import (
-    DEFAULT_REFUND_POLICY,
-    PolicyQuote,
-    RefundPolicy,
-    RefundStep,
-    RefundTerms,
-    build_refund_terms,
-    quote_refund,
-)
 from holdfast.pricing.rules import (
     NextPrice,
     PriceRules,
@@ -26,7 +16,21 @@ from holdfast.pricing.rules import (
     list_step_instants,
     price_at,
 )
-from holdfast.pricing.terms import DEFAULT_TERMS, BasisPoints, CardSeats, FeeMinor, Terms
+from holdfast.pricing.terms import (
+    DEFAULT_REFUND_POLICY,
+    DEFAULT_TERMS,
+    BasisPoints,
+    CardSeats,
+    FeeMinor,
+    PolicyQuote,
+    PriceLines,
+    RefundPolicy,
+    RefundStep,
+    RefundTerms,
+    Terms,
+    build_refund_terms,
+    quote_refund,
+)
 
 __all__ = [
     "DEFAULT_REFUND_POLICY",

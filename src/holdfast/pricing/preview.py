@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from holdfast.layouts import Layout
 from holdfast.money import format_plain
-from holdfast.pricing.breakdown import PriceLines
 from holdfast.pricing.rules import (
     CategorySales,
     PriceRule,
@@ -16,7 +15,7 @@ from holdfast.pricing.rules import (
     list_step_instants,
     price_at,
 )
-from holdfast.pricing.terms import Terms
+from holdfast.pricing.terms import PriceLines, Terms
 
 SHARES = range(0, 101, 10)  # percent sold in a preview, in addition to those of the steps
 

@@ -8,8 +8,7 @@ from starlette.responses import Response
 
 from holdfast.catalogue import City, Kind, NoSuchCity, load_event_cards, load_show_rows
 from holdfast.search.errors import NoSuchPostalCode, PageTooDeep, SearchTooSlow
-from holdfast.search.parsed import ParsedQuery
-from holdfast.search.query import EventSearchQuery, Point, Search, SuggestionsQuery, parse_search
+from holdfast.search.query import EventSearchQuery, ParsedQuery, Point, Search, SuggestionsQuery, parse_search
 from holdfast.search.results import (
     Nearby,
     SearchPage,

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 from holdfast.engines.sql import Queries
-from holdfast.search.parsed import (
+from holdfast.search.query import (
     ParsedQuery,
     WordFrequency,
     join_pair,

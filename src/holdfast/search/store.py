@@ -19,8 +19,17 @@ from holdfast.engines.postgres import Postgres
 from holdfast.engines.sql import Queries
 from holdfast.search.correction import QueryCorrector
 from holdfast.search.errors import NoSuchPostalCode, SearchTooSlow
-from holdfast.search.parsed import ANYTHING, ParsedQuery
-from holdfast.search.query import Filters, Point, ResultPosition, Search, Sort, match_all, match_any
+from holdfast.search.query import (
+    ANYTHING,
+    Filters,
+    ParsedQuery,
+    Point,
+    ResultPosition,
+    Search,
+    Sort,
+    match_all,
+    match_any,
+)
 from holdfast.search.results import PRICE_EDGES, Tally, build_tally
 
 Q = Queries("holdfast.search")
