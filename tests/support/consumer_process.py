@@ -1,6 +1,6 @@
 """A process that relays and consumes facts and can be killed: python -m tests.support.consumer_process PLAN
 
-It applies a fact in the ledger once (`consumed_fact`), and appends every delivery to a file.
+It applies a fact in the ledger once (`storm_delivery`), and appends every delivery to a file.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from holdfast.engines.postgres import Postgres
 from holdfast.outbox import Consumer, Fact, Outbox, consume_once
 from holdfast.outbox.relay import ConsumerWorker, Relay
 
-RECORD_FACT = "INSERT INTO consumed_fact (group_name, fact_id, key) VALUES ($1, $2, $3)"
+RECORD_FACT = "INSERT INTO storm_delivery (group_name, fact_id, key) VALUES ($1, $2, $3)"
 
 
 class Plan(msgspec.Struct):

@@ -15,12 +15,12 @@ from tests.support.consumer_process import Plan
 from tests.support.fact_recorder import skip_older_facts
 
 TABLE = (
-    "CREATE TABLE IF NOT EXISTS consumed_fact"
+    "CREATE TABLE IF NOT EXISTS storm_delivery"
     " (n bigserial, group_name text, fact_id bigint, key text, PRIMARY KEY (group_name, fact_id))"
 )
 FACTS = "SELECT id FROM outbox WHERE id > $1 AND id <= $2"
 CONSUMED = (
-    "SELECT fact_id, key FROM consumed_fact"
+    "SELECT fact_id, key FROM storm_delivery"
     " WHERE group_name = $1 AND fact_id > $2 AND fact_id <= $3 ORDER BY n"
 )
 
